@@ -1,0 +1,19 @@
+import type { Logger } from 'pino';
+import type { Clock } from './clock.js';
+import type { Config } from './config.js';
+import type { Database } from './db/client.js';
+import type { LimitStores } from './http/limit-store.js';
+import type { Lifecycle } from './lifecycle.js';
+import type { Metrics } from './metrics.js';
+
+/** What every face of the service receives. */
+export interface Context {
+  config: Config;
+  db: Database;
+  clock: Clock;
+  log: Logger;
+  metrics: Metrics;
+  lifecycle: Lifecycle;
+  /** Where rate limits are counted: this process, or Redis for several instances. */
+  limitStores: LimitStores;
+}

@@ -1,0 +1,69 @@
+import type { PgDatabase, PgQueryResultHKT } from 'drizzle-orm/pg-core';
+import type * as schema from './schema.js';
+
+/** Drizzle over either driver. Inside `transaction` use only the `tx` it hands out: the embedded database has one connection. */
+export type Orm = PgDatabase<PgQueryResultHKT, typeof schema>;
+
+/** A hot statement: prepared once per connection under `name`; every output column is cast to text. */
+export interface Statement {
+  readonly name: string;
+  readonly text: string;
+}
+
+/** A row of a hot statement: its columns in order, as Postgres writes them. */
+export type TextRow = (string | null)[];
+
+export interface Database {
+  readonly kind: 'postgres' | 'embedded';
+  readonly orm: Orm;
+  /** How many hot statements may usefully run at once. */
+  readonly parallel: number;
+  /** Runs one hot statement; it commits before this resolves. */
+  run(statement: Statement, values: unknown[]): Promise<TextRow[]>;
+  /** Runs hot statements in one transaction that is rolled back: what they would answer, with nothing recorded. */
+  rehearse<T>(work: (run: Database['run']) => Promise<T>): Promise<T>;
+  /** Resolves when the database answers. */
+  ping(): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** SQLSTATE of a database error, wherever the driver or the ORM has put it; undefined for anything else. */
+export function sqlState(error: unknown): string | undefined {
+  for (let e = error; e instanceof Error; e = e.cause) {
+    const code = (e as { code?: unknown }).code;
+    if (typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code)) return code;
+  }
+  return undefined;
+}
+
+const connectionCodes = new Set([
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'EPIPE',
+  'ETIMEDOUT',
+  'ENOENT',
+  'ENOTFOUND',
+  'EHOSTUNREACH',
+  'EAI_AGAIN',
+]);
+
+/**
+ * True when the database could not be reached, went away or is restarting: nothing is wrong with the request, and a
+ * repeat may succeed. Whether the statement was committed is then unknown.
+ */
+export function isDatabaseUnavailable(error: unknown): boolean {
+  const state = sqlState(error);
+  // 08 connection, 53 resources, 57P0x shutdown and start-up, 25006 a read-only standby after a fail-over.
+  if (state) return /^(08|53|57P0|25006)/.test(state);
+  for (let e = error; e instanceof Error; e = e.cause) {
+    const code = (e as { code?: unknown }).code;
+    if (typeof code === 'string' && connectionCodes.has(code)) return true;
+    if (
+      /connection terminated|timeout exceeded when trying to connect|query read timeout|connection ended|not queryable/i.test(
+        e.message,
+      )
+    )
+      return true;
+  }
+  return false;
+}

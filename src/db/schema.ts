@@ -1,0 +1,7 @@
+/** Every table, in one place, for the ORM and for generating migrations. */
+export * from '../organizations/table.js';
+export * from '../auth/table.js';
+export * from '../entitlements/table.js';
+export * from '../api-keys/table.js';
+export * from '../usage/table.js';
+export * from '../audit/table.js';

@@ -1,0 +1,47 @@
+import { sql } from 'drizzle-orm';
+import { check, index, numeric, pgTable, primaryKey, text, timestamp, uuid } from 'drizzle-orm/pg-core';
+import { organizations } from '../organizations/table.js';
+
+const time = (name: string) => timestamp(name, { withTimezone: true, mode: 'date', precision: 6 });
+
+export const products = pgTable(
+  'products',
+  {
+    id: uuid().primaryKey(),
+    slug: text().notNull().unique(),
+    name: text().notNull(),
+    usageMetric: text('usage_metric').notNull(),
+    /** Units per calendar month (UTC) and Organization; null is unlimited. */
+    unitCap: numeric('unit_cap'),
+    createdAt: time('created_at').notNull(),
+    updatedAt: time('updated_at').notNull(),
+  },
+  (t) => [check('products_unit_cap', sql`${t.unitCap} >= 0`)],
+);
+
+export const entitlementKinds = ['live', 'read_only'] as const;
+export type EntitlementKind = (typeof entitlementKinds)[number];
+
+/** In effect from `startsAt` (inclusive) until `endsAt` (exclusive). */
+export const entitlements = pgTable(
+  'entitlements',
+  {
+    orgId: uuid('org_id')
+      .notNull()
+      .references(() => organizations.id),
+    productId: uuid('product_id')
+      .notNull()
+      .references(() => products.id),
+    kind: text({ enum: entitlementKinds }).notNull(),
+    startsAt: time('starts_at').notNull(),
+    endsAt: time('ends_at'),
+    createdAt: time('created_at').notNull(),
+    updatedAt: time('updated_at').notNull(),
+  },
+  (t) => [
+    primaryKey({ columns: [t.orgId, t.productId] }),
+    index('entitlements_product').on(t.productId),
+    check('entitlements_kind', sql`${t.kind} in ('live', 'read_only')`),
+    check('entitlements_range', sql`${t.endsAt} > ${t.startsAt}`),
+  ],
+);

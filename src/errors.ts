@@ -1,0 +1,58 @@
+/** Every code a response can carry. Clients switch on these words, so they never change meaning. */
+export type ErrorCode =
+  | 'invalid_json'
+  | 'invalid_request'
+  | 'session_cookie_not_allowed'
+  | 'key_in_query_string'
+  | 'missing_key'
+  | 'invalid_key'
+  | 'key_expired'
+  | 'key_revoked'
+  | 'not_signed_in'
+  | 'insufficient_scope'
+  | 'forbidden_role'
+  | 'cross_site_request'
+  | 'entitlement_required'
+  | 'entitlement_read_only'
+  | 'not_found'
+  | 'entitlement_not_found'
+  | 'key_not_active'
+  | 'key_already_rotated'
+  | 'body_too_large'
+  | 'batch_too_large'
+  | 'unsupported_media_type'
+  | 'unknown_metric'
+  | 'timestamp_out_of_range'
+  | 'rate_limited'
+  | 'unavailable'
+  | 'internal';
+
+/** One offending place. `pointer` is an RFC 6901 JSON pointer into the request body. */
+export interface ErrorPlace {
+  index?: number;
+  pointer: string;
+  code: ErrorCode;
+  detail: string;
+}
+
+export interface AppErrorOptions {
+  cause?: unknown;
+  errors?: ErrorPlace[];
+  /** Seconds until a repeat may succeed; becomes `Retry-After`. */
+  retryAfterSeconds?: number;
+}
+
+/** A failure the caller is told about. Anything else that is thrown is a bug and answers a bland 500. */
+export class AppError extends Error {
+  readonly code: ErrorCode;
+  readonly errors: ErrorPlace[] | undefined;
+  readonly retryAfterSeconds: number | undefined;
+
+  constructor(code: ErrorCode, detail: string, options: AppErrorOptions = {}) {
+    super(detail, { cause: options.cause });
+    this.name = 'AppError';
+    this.code = code;
+    this.errors = options.errors;
+    this.retryAfterSeconds = options.retryAfterSeconds;
+  }
+}

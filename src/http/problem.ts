@@ -1,0 +1,106 @@
+import { STATUS_CODES } from 'node:http';
+import type { ErrorRequestHandler, RequestHandler, Response } from 'express';
+import { isDatabaseUnavailable } from '../db/client.js';
+import { AppError, type ErrorCode, type ErrorPlace } from '../errors.js';
+
+/** The status of each code: the one place where the logic's words become HTTP. */
+export const statusByCode: Record<ErrorCode, number> = {
+  invalid_json: 400,
+  invalid_request: 400,
+  session_cookie_not_allowed: 400,
+  key_in_query_string: 400,
+  missing_key: 401,
+  invalid_key: 401,
+  key_expired: 401,
+  key_revoked: 401,
+  not_signed_in: 401,
+  insufficient_scope: 403,
+  forbidden_role: 403,
+  cross_site_request: 403,
+  entitlement_required: 403,
+  entitlement_read_only: 403,
+  not_found: 404,
+  entitlement_not_found: 404,
+  key_not_active: 409,
+  key_already_rotated: 409,
+  body_too_large: 413,
+  batch_too_large: 413,
+  unsupported_media_type: 415,
+  unknown_metric: 422,
+  timestamp_out_of_range: 422,
+  rate_limited: 429,
+  unavailable: 503,
+  internal: 500,
+};
+
+/** RFC 9457 problem details with the stable `code` that clients switch on. */
+export interface Problem {
+  type: string;
+  title: string;
+  status: number;
+  code: ErrorCode;
+  detail: string;
+  requestId: string;
+  errors?: ErrorPlace[];
+}
+
+const bearerCodes = new Set<ErrorCode>(['missing_key', 'invalid_key', 'key_expired', 'key_revoked']);
+
+/** Answers with the problem that `error` stands for. Nothing of an unexpected error leaves the process. */
+export function sendProblem(res: Response, error: AppError): void {
+  const status = statusByCode[error.code];
+  const problem: Problem = {
+    type: `/docs#${error.code}`,
+    title: STATUS_CODES[status] ?? 'Error',
+    status,
+    code: error.code,
+    detail: error.message,
+    requestId: String(res.getHeader('X-Request-Id') ?? ''),
+    ...(error.errors ? { errors: error.errors } : {}),
+  };
+  res.statusCode = status;
+  res.setHeader('Content-Type', 'application/problem+json; charset=utf-8');
+  res.setHeader('Cache-Control', 'no-store');
+  if (bearerCodes.has(error.code)) res.setHeader('WWW-Authenticate', 'Bearer');
+  if (error.retryAfterSeconds !== undefined)
+    res.setHeader('Retry-After', String(Math.max(1, Math.ceil(error.retryAfterSeconds))));
+  res.end(JSON.stringify(problem));
+}
+
+/** Turns whatever was thrown into the failure that the caller is told about. */
+export function toAppError(error: unknown): AppError {
+  if (error instanceof AppError) return error;
+  if (isDatabaseUnavailable(error)) {
+    return new AppError('unavailable', 'The database cannot be reached at the moment.', {
+      cause: error,
+      retryAfterSeconds: 1,
+    });
+  }
+  const { type, status } = error as { type?: unknown; status?: unknown };
+  if (type === 'entity.parse.failed')
+    return new AppError('invalid_json', 'The body is not valid JSON.', { cause: error });
+  if (type === 'entity.too.large')
+    return new AppError('body_too_large', 'The body is too large.', { cause: error });
+  if (type === 'encoding.unsupported' || type === 'charset.unsupported') {
+    return new AppError('unsupported_media_type', 'Send UTF-8 JSON, plain or gzip.', { cause: error });
+  }
+  if (status === 400)
+    return new AppError('invalid_request', 'The request could not be read.', { cause: error });
+  return new AppError('internal', 'Something went wrong on our side. The request id finds it in the log.', {
+    cause: error,
+  });
+}
+
+export const notFound: RequestHandler = (_req, _res, next) =>
+  next(new AppError('not_found', 'There is nothing at this address.'));
+
+/** The last handler of a JSON face. */
+export const problemHandler: ErrorRequestHandler = (thrown, _req, res, next) => {
+  const error = toAppError(thrown);
+  res.locals.error = error;
+  if (res.headersSent) {
+    next(thrown);
+    return;
+  }
+  sendProblem(res, error);
+};

@@ -1,0 +1,46 @@
+import type { RequestHandler, Request } from 'express';
+import { v7 as uuid } from 'uuid';
+import type { Context } from '../context.js';
+import type { AppError } from '../errors.js';
+
+const acceptableId = /^[\w.:-]{1,64}$/;
+
+/**
+ * Gives each request its id (the caller's `X-Request-Id` where it is harmless) and reports it when it has ended: one
+ * log line, one observation. Only the path is logged: a query string may hold what should not be kept.
+ */
+export function requestContext({ log, metrics }: Context): RequestHandler {
+  return (req, res, next) => {
+    const startedAt = performance.now();
+    const given = req.headers['x-request-id'];
+    const requestId = typeof given === 'string' && acceptableId.test(given) ? given : uuid();
+    res.setHeader('X-Request-Id', requestId);
+    res.once('close', () => {
+      const seconds = (performance.now() - startedAt) / 1000;
+      const status = res.writableFinished ? res.statusCode : 499;
+      const route = routeOf(req);
+      metrics.requestSeconds.observe({ method: req.method, route, status }, seconds);
+      const error = res.locals.error as AppError | undefined;
+      const path = req.originalUrl.split('?', 1)[0];
+      const line = {
+        requestId,
+        method: req.method,
+        path,
+        status,
+        ms: Math.round(seconds * 1e5) / 100,
+        ip: req.ip,
+        code: error?.code,
+      };
+      if (status >= 500 && error?.code !== 'unavailable')
+        log.error({ ...line, err: error?.cause }, 'request failed');
+      else log.info(line, 'request');
+    });
+    next();
+  };
+}
+
+/** The route as it was mounted; everything unknown is one value, so that a scanner cannot fill the metrics. */
+function routeOf(req: Request): string {
+  const route = req.route as { path?: unknown } | undefined;
+  return typeof route?.path === 'string' ? req.baseUrl + route.path : 'unmatched';
+}

@@ -1,0 +1,48 @@
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+
+export type Metrics = ReturnType<typeof createMetrics>;
+
+/** Prometheus metrics of one app. Labels take few values: routes as mounted, never addresses or names from outside. */
+export function createMetrics() {
+  const registry = new Registry();
+  collectDefaultMetrics({ register: registry });
+  const registers = [registry];
+  return {
+    registry,
+    requestSeconds: new Histogram({
+      name: 'gauge_http_request_duration_seconds',
+      help: 'Time from the request line to the end of the answer.',
+      labelNames: ['method', 'route', 'status'],
+      buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5],
+      registers,
+    }),
+    usageEvents: new Counter({
+      name: 'gauge_usage_events_total',
+      help: 'Usage events by outcome: accepted, deduped, rejected.',
+      labelNames: ['outcome'],
+      registers,
+    }),
+    flushEvents: new Histogram({
+      name: 'gauge_usage_flush_events',
+      help: 'Events that one ingestion statement carried.',
+      buckets: [1, 4, 16, 64, 250, 1000],
+      registers,
+    }),
+    flushSeconds: new Histogram({
+      name: 'gauge_usage_flush_duration_seconds',
+      help: 'Time one ingestion statement took, commit included.',
+      buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5],
+      registers,
+    }),
+    limitStoreFailures: new Counter({
+      name: 'gauge_limit_store_failures_total',
+      help: 'Rate-limit counts that fell back to this process because Redis failed or was too slow.',
+      registers,
+    }),
+    limitStoreIsShared: new Gauge({
+      name: 'gauge_limit_store_is_shared',
+      help: '1 while rate limits are counted in Redis, 0 while they are counted in this process.',
+      registers,
+    }),
+  };
+}

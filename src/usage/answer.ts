@@ -1,0 +1,142 @@
+import { keyError } from '../auth/key-problem.js';
+import { AppError, type ErrorCode, type ErrorPlace } from '../errors.js';
+import type { Batch } from './batch.js';
+import type { BatchOutcome } from './flush.js';
+
+export type UsageWarning =
+  | {
+      code: 'unit_cap_exceeded';
+      productSlug: string;
+      metric: string;
+      unitCap: string;
+      used: string;
+      period: { start: string; end: string };
+    }
+  | { code: 'duplicate_mismatch'; index: number };
+
+export interface RejectedEvent {
+  index: number;
+  code: ErrorCode;
+  detail: string;
+}
+
+export interface UsageAnswer {
+  accepted: number;
+  deduped: number;
+  warnings: UsageWarning[];
+  /** Only with lenient handling. */
+  rejected?: RejectedEvent[];
+}
+
+/** The documents' order of the rules: the first broken one decides the status of a strict batch. */
+const ruleOrder: ErrorCode[] = [
+  'entitlement_required',
+  'entitlement_read_only',
+  'unknown_metric',
+  'timestamp_out_of_range',
+];
+
+/**
+ * What the sender is told.
+ * @throws AppError for a key that is not good, and for a strict batch with a broken rule: `errors` lists every one
+ */
+export function toUsageAnswer(batch: Batch, outcome: BatchOutcome): UsageAnswer {
+  for (const verdict of outcome.verdicts) {
+    const error = keyError(verdict?.problem ?? null, 'usage:write');
+    if (error) throw error;
+  }
+  const broken = findBrokenRules(batch, outcome);
+  if (!batch.isLenient && broken.length > 0) throw brokenRulesError(broken);
+  const rejected = firstPerEvent(broken);
+  const deduped = outcome.repeats.length;
+  return {
+    accepted: batch.keys.length - rejected.length - deduped,
+    deduped,
+    warnings: [
+      ...outcome.overCap.map(({ slug, metric, unitCap, used, period }) => ({
+        code: 'unit_cap_exceeded' as const,
+        productSlug: slug,
+        metric,
+        unitCap,
+        used,
+        period: monthRange(period),
+      })),
+      ...outcome.mismatches
+        .toSorted((a, b) => a - b)
+        .map((index) => ({ code: 'duplicate_mismatch' as const, index })),
+    ],
+    ...(batch.isLenient ? { rejected } : {}),
+  };
+}
+
+interface BrokenRule extends RejectedEvent {
+  field: 'productSlug' | 'metric' | 'occurredAt';
+}
+
+function findBrokenRules(batch: Batch, outcome: BatchOutcome): BrokenRule[] {
+  const hasPairProblem = outcome.verdicts.some((verdict) => verdict?.problem != null);
+  if (!hasPairProblem && batch.outOfRange.size === 0) return [];
+  const broken: BrokenRule[] = [];
+  for (let index = 0; index < batch.keys.length; index++) {
+    const pair = batch.pairOf[index]!;
+    const { slug, metric } = batch.pairs[pair]!;
+    const verdict = outcome.verdicts[pair];
+    switch (verdict?.problem) {
+      case 'entitlement_required':
+        broken.push({
+          index,
+          field: 'productSlug',
+          code: 'entitlement_required',
+          detail: `There is no live entitlement for the product ${slug}.`,
+        });
+        break;
+      case 'entitlement_read_only':
+        broken.push({
+          index,
+          field: 'productSlug',
+          code: 'entitlement_read_only',
+          detail: `The entitlement for the product ${slug} is read-only.`,
+        });
+        break;
+      case 'unknown_metric':
+        broken.push({
+          index,
+          field: 'metric',
+          code: 'unknown_metric',
+          detail: `The product ${slug} counts ${verdict.usageMetric}, not ${metric}.`,
+        });
+        break;
+    }
+    if (batch.outOfRange.has(index)) {
+      const detail = 'occurredAt must lie between 7 days before and 5 minutes after the receipt.';
+      broken.push({ index, field: 'occurredAt', code: 'timestamp_out_of_range', detail });
+    }
+  }
+  return broken;
+}
+
+function brokenRulesError(broken: BrokenRule[]): AppError {
+  const code = ruleOrder.find((rule) => broken.some((b) => b.code === rule))!;
+  const first = broken.find((b) => b.code === code)!;
+  const errors = broken.map(({ field, ...rest }): ErrorPlace => ({
+    ...rest,
+    pointer: `/events/${rest.index}/${field}`,
+  }));
+  return new AppError(code, `Nothing was recorded. Event ${first.index}: ${first.detail}`, { errors });
+}
+
+/** `broken` has an event's rules in the documents' order. */
+function firstPerEvent(broken: BrokenRule[]): RejectedEvent[] {
+  return broken
+    .filter((b, i) => i === 0 || broken[i - 1]!.index !== b.index)
+    .map(({ index, code, detail }) => ({ index, code, detail }));
+}
+
+/** A calendar month (UTC) as `{ start, end }`, the end exclusive. */
+export function monthRange(firstDay: string): { start: string; end: string } {
+  const [year = 0, month = 1] = firstDay.split('-').map(Number);
+  return {
+    start: `${firstDay}T00:00:00Z`,
+    end: `${new Date(Date.UTC(year, month, 1)).toISOString().slice(0, 10)}T00:00:00Z`,
+  };
+}

@@ -1,0 +1,80 @@
+import type { UsageEvent } from './schema.js';
+
+const MINUTE_MS = 60_000;
+const MAX_PAST_MS = 7 * 24 * 60 * MINUTE_MS;
+const MAX_FUTURE_MS = 5 * MINUTE_MS;
+
+/** One request's events, validated, in the columns that the statement takes. */
+export interface Batch {
+  hashedSecret: string;
+  /** Record the good events and report the others, instead of all or nothing. */
+  isLenient: boolean;
+  /** When the request arrived, in ms since the epoch: the default time of its events. */
+  receivedAtMs: number;
+  /** The distinct products and metrics of the batch, in order of first use. */
+  pairs: { slug: string; metric: string }[];
+  /** Per event: its place in `pairs`, its idempotency key, exact decimal quantity, and RFC 3339 time if it gave one. */
+  pairOf: number[];
+  keys: string[];
+  quantities: string[];
+  times: (string | undefined)[];
+  /** Events whose time lies outside the window, by index. */
+  outOfRange: Set<number>;
+  /** Size of the body in bytes, for the bound of the queue. */
+  bytes: number;
+}
+
+export interface BatchInput {
+  events: UsageEvent[];
+  /** Exact digits of quantities that a double would round, by index. */
+  exactQuantities: ReadonlyMap<number, string>;
+  hashedSecret: string;
+  isLenient: boolean;
+  receivedAtMs: number;
+  bytes: number;
+}
+
+export function toBatch({ events, exactQuantities, ...rest }: BatchInput): Batch {
+  const batch: Batch = {
+    ...rest,
+    pairs: [],
+    pairOf: [],
+    keys: [],
+    quantities: [],
+    times: [],
+    outOfRange: new Set(),
+  };
+  const known = new Map<string, number>();
+  for (const [i, event] of events.entries()) {
+    // A line feed cannot occur in either part: control characters were refused.
+    const name = `${event.productSlug}\n${event.metric}`;
+    let pair = known.get(name);
+    if (pair === undefined) {
+      pair = batch.pairs.push({ slug: event.productSlug, metric: event.metric }) - 1;
+      known.set(name, pair);
+    }
+    batch.pairOf.push(pair);
+    batch.keys.push(event.idempotencyKey);
+    batch.quantities.push(exactQuantities.get(i) ?? String(event.quantity ?? 1));
+    batch.times.push(event.occurredAt === undefined ? undefined : toMicroseconds(event.occurredAt));
+    if (event.occurredAt !== undefined && !isInWindow(event.occurredAt, batch.receivedAtMs))
+      batch.outOfRange.add(i);
+  }
+  return batch;
+}
+
+/** [-7 days, +5 minutes] around the receipt, both ends included. */
+function isInWindow(time: string, receivedAtMs: number): boolean {
+  const ms = Date.parse(time);
+  return ms >= receivedAtMs - MAX_PAST_MS && ms <= receivedAtMs + MAX_FUTURE_MS;
+}
+
+/** Postgres keeps microseconds and would round a finer time, perhaps into the next month: cut it instead. */
+function toMicroseconds(time: string): string {
+  return time.length > 27 ? time.replace(/(\.\d{6})\d+/, '$1') : time;
+}
+
+/** First day of the calendar month (UTC) of a time, as `YYYY-MM-01`. */
+export function monthOf(timeMs: number): string {
+  return `${new Date(timeMs).toISOString().slice(0, 7)}-01`;
+}

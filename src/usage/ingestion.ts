@@ -1,0 +1,106 @@
+import { setTimeout } from 'node:timers/promises';
+import type { Clock } from '../clock.js';
+import { createCoalescer } from '../coalesce.js';
+import { isDatabaseUnavailable, sqlState, type Database } from '../db/client.js';
+import { AppError } from '../errors.js';
+import type { Metrics } from '../metrics.js';
+import type { Batch } from './batch.js';
+import { recordBatches, type BatchOutcome } from './flush.js';
+
+export interface Ingestion {
+  /** Records a batch; resolves after the commit. */
+  record(batch: Batch): Promise<BatchOutcome>;
+  /** What recording the batch would answer, with nothing recorded. */
+  rehearse(batch: Batch): Promise<BatchOutcome>;
+  readonly waitingEvents: number;
+  drain(): Promise<void>;
+}
+
+/** How long a flush goes on trying while the database restarts, before its requests get 503. */
+const RETRY_FOR_MS = 2_000;
+const MAX_QUEUED_EVENTS = 50_000;
+const MAX_QUEUED_BYTES = 32 * 1024 * 1024;
+
+/** The ingestion engine of one process: batches that wait while a flush is in flight go together in the next one. */
+export function createIngestion({
+  db,
+  clock,
+  metrics,
+}: {
+  db: Database;
+  clock: Clock;
+  metrics: Metrics;
+}): Ingestion {
+  // The embedded database blocks the event loop for the time of a statement: shorter ones keep the process answering.
+  const maxWeight = db.kind === 'embedded' ? 250 : 1_000;
+  const coalescer = createCoalescer<Batch, BatchOutcome>({
+    flush: (batches) => recordOrSplit(batches),
+    parallel: db.parallel,
+    fullWeight: 100,
+    maxWeight,
+    weigh: (batch) => batch.keys.length,
+    measure: (batch) => batch.bytes,
+    queueLimit: { weight: MAX_QUEUED_EVENTS, bytes: MAX_QUEUED_BYTES },
+  });
+
+  /** Something in the flush that the database itself refuses is found by halving; only its owner gets the error. */
+  async function recordOrSplit(batches: Batch[]): Promise<(BatchOutcome | Error)[]> {
+    try {
+      return await recordWithRetry(batches);
+    } catch (error) {
+      if (isDatabaseUnavailable(error) || sqlState(error) === undefined) throw error;
+      if (batches.length === 1) return [refusedByDatabase(error)];
+      const middle = batches.length >> 1;
+      return [
+        ...(await recordOrSplit(batches.slice(0, middle))),
+        ...(await recordOrSplit(batches.slice(middle))),
+      ];
+    }
+  }
+
+  /** A repeat after a lost connection is safe: what had been committed after all is not counted again. */
+  async function recordWithRetry(batches: Batch[]): Promise<BatchOutcome[]> {
+    const giveUpAt = performance.now() + RETRY_FOR_MS;
+    for (let pauseMs = 20; ; pauseMs *= 2) {
+      try {
+        return await recordOnce(batches);
+      } catch (error) {
+        if (!mayPass(error) || performance.now() + pauseMs > giveUpAt) throw error;
+        await setTimeout(pauseMs);
+      }
+    }
+  }
+
+  async function recordOnce(batches: Batch[]): Promise<BatchOutcome[]> {
+    const startedAt = performance.now();
+    const outcomes = await recordBatches(db.run, batches, clock.now());
+    metrics.flushSeconds.observe((performance.now() - startedAt) / 1000);
+    metrics.flushEvents.observe(batches.reduce((sum, batch) => sum + batch.keys.length, 0));
+    return outcomes;
+  }
+
+  return {
+    record: (batch) => coalescer.submit(batch),
+    rehearse: async (batch) => {
+      const [outcome] = await db.rehearse((run) => recordBatches(run, [batch], clock.now()));
+      return outcome!;
+    },
+    get waitingEvents() {
+      return coalescer.waiting;
+    },
+    drain: () => coalescer.drain(),
+  };
+}
+
+/** The database is away, or two transactions were in each other's way: the same statement may pass in a moment. */
+function mayPass(error: unknown): boolean {
+  return isDatabaseUnavailable(error) || ['40001', '40P01', '55P03'].includes(sqlState(error) ?? '');
+}
+
+/** Class 22 is data that the database cannot hold; anything else is ours. */
+function refusedByDatabase(error: unknown): Error {
+  if (!sqlState(error)?.startsWith('22')) return error as Error;
+  return new AppError('invalid_request', 'A value in this batch is outside what can be stored.', {
+    cause: error,
+  });
+}

@@ -1,0 +1,116 @@
+import { Router, type Request } from 'express';
+import type { KeyUse } from '../api-keys/key-use.js';
+import { readHashedSecret } from '../auth/bearer-key.js';
+import type { KeyReader } from '../auth/key-reader.js';
+import type { Context } from '../context.js';
+import { AppError } from '../errors.js';
+import { readJsonBody, type JsonBody } from '../http/json-body.js';
+import { exact, sendJson, toJson } from '../http/json.js';
+import { parseInput } from '../http/validate.js';
+import { toUsageAnswer, type UsageAnswer } from './answer.js';
+import { toBatch } from './batch.js';
+import { findExactQuantities } from './exact-quantity.js';
+import type { Ingestion } from './ingestion.js';
+import { MAX_EVENTS, usageBatchSchema, type UsageEvent } from './schema.js';
+
+/** 500 events with the longest texts, escaped. */
+const MAX_BODY_BYTES = 4 * 1024 * 1024;
+
+export function usageRoutes({
+  context,
+  ingestion,
+  keys,
+  keyUse,
+}: {
+  context: Context;
+  ingestion: Ingestion;
+  keys: KeyReader;
+  keyUse: KeyUse;
+}): Router {
+  const { clock, metrics } = context;
+  const router = Router();
+
+  router.post('/usage/events', async (req, res) => {
+    const hashedSecret = readHashedSecret(req);
+    const receivedAtMs = clock.now();
+    // A stranger's body is not read before its key is known; the statement decides about every key again.
+    if (!keyUse.hasSeen(hashedSecret)) await keys.authenticate(hashedSecret, 'usage:write');
+    const isDryRun = readDryRun(req);
+    const isLenient = prefersLenient(req);
+    const body = await readJsonBody(req, res, MAX_BODY_BYTES);
+    const events = await parseEvents(body, () => keys.authenticate(hashedSecret, 'usage:write'));
+    const batch = toBatch({ ...events, hashedSecret, isLenient, receivedAtMs, bytes: body.text.length });
+    const outcome = await (isDryRun ? ingestion.rehearse(batch) : ingestion.record(batch));
+    const answer = toUsageAnswer(batch, outcome);
+    keyUse.touch(hashedSecret);
+    if (!isDryRun) count(metrics, answer);
+    if (isLenient) res.setHeader('Preference-Applied', 'handling=lenient');
+    sendJson(res, 202, usageAnswerJson(answer));
+  });
+
+  return router;
+}
+
+/** A body that does not fit is answered only after the key: who has no key learns nothing else. */
+async function parseEvents(body: JsonBody, authenticate: () => Promise<unknown>) {
+  try {
+    return parseUsageBatch(body);
+  } catch (error) {
+    await authenticate();
+    throw error;
+  }
+}
+
+function parseUsageBatch({ value, text }: JsonBody): {
+  events: UsageEvent[];
+  exactQuantities: ReadonlyMap<number, string>;
+} {
+  const sent = (value as { events?: unknown } | null)?.events;
+  if (Array.isArray(sent) && sent.length > MAX_EVENTS) {
+    throw new AppError(
+      'batch_too_large',
+      `A batch holds at most ${MAX_EVENTS} events; this one has ${sent.length}.`,
+    );
+  }
+  const { events } = parseInput(usageBatchSchema, value);
+  try {
+    return { events, exactQuantities: findExactQuantities(text) };
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    const pointer = error.message.split(' ', 1)[0]!;
+    const place = {
+      index: Number(pointer.split('/')[2]),
+      pointer,
+      code: 'invalid_request' as const,
+      detail: error.message,
+    };
+    throw new AppError('invalid_request', error.message, { errors: [place] });
+  }
+}
+
+function readDryRun(req: Request): boolean {
+  const { dryRun } = req.query;
+  if (dryRun === undefined || dryRun === 'false') return false;
+  if (dryRun === 'true') return true;
+  throw new AppError('invalid_request', 'The query parameter dryRun is true or false.');
+}
+
+/** RFC 7240. An unknown preference is ignored, as the RFC asks. */
+function prefersLenient(req: Request): boolean {
+  const { prefer } = req.headers;
+  return prefer !== undefined && /(^|[,;\s])handling\s*=\s*"?lenient"?\s*($|[,;])/i.test(String(prefer));
+}
+
+function usageAnswerJson(answer: UsageAnswer): string {
+  if (answer.warnings.length === 0) return JSON.stringify(answer);
+  const warnings = answer.warnings.map((w) =>
+    w.code === 'unit_cap_exceeded' ? { ...w, unitCap: exact(w.unitCap), used: exact(w.used) } : w,
+  );
+  return toJson({ ...answer, warnings });
+}
+
+function count(metrics: Context['metrics'], { accepted, deduped, rejected }: UsageAnswer): void {
+  metrics.usageEvents.inc({ outcome: 'accepted' }, accepted);
+  if (deduped > 0) metrics.usageEvents.inc({ outcome: 'deduped' }, deduped);
+  if (rejected && rejected.length > 0) metrics.usageEvents.inc({ outcome: 'rejected' }, rejected.length);
+}

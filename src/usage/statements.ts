@@ -1,0 +1,122 @@
+import type { Statement } from '../db/client.js';
+
+/**
+ * The ingestion statement: one round trip and one commit for everything that waits.
+ *
+ * `pair` is each distinct (API key, product, metric) of the flush, and an event only names its pair. That keeps the
+ * re-check of keys and entitlements to a few index look-ups however many events there are, and puts it into the same
+ * snapshot as the insert: what was revoked or withdrawn before a request arrived binds that request, with no cache
+ * to ask. A strict request with several pairs has a group of its own; one bad pair leaves out the whole group.
+ *
+ * Rows go in ordered by key and the sums by their primary key, totals before hours. Every flush on every instance
+ * takes its locks in that one order, so two flushes wait for each other at most and never deadlock.
+ *
+ * `inserted` holds what was really new. The sums are raised once per row from it, never from what was sent, so a
+ * repeat adds nothing, whichever of two racing statements wins.
+ *
+ * The first row counts what was inserted, and names it only where something was not (repeats, or a refused pair).
+ * The other rows are the pairs that need a word: refused, above the cap, or perhaps repeated.
+ *
+ * $1 hashed secret, $2 product slug, $3 metric, $4 group (0: none), per pair ·
+ * $5 pair number (from 1), $6 idempotency key, $7 quantity, $8 occurred at, per event · $9 now
+ */
+export const ingest: Statement = {
+  name: 'usage_ingest',
+  text: `
+with pair as materialized (
+  select p.ord, p.grp, p.metric, k.org_id, k.id as api_key_id, k.livemode, pr.id as product_id, pr.usage_metric, pr.unit_cap,
+    case
+      when k.id is null then 'invalid_key'
+      when k.revoked_at is not null then 'key_revoked'
+      when k.expires_at <= $9::timestamptz then 'key_expired'
+      when not ('usage:write' = any (k.scopes)) then 'insufficient_scope'
+      when e.kind is null then 'entitlement_required'
+      when e.kind = 'read_only' then 'entitlement_read_only'
+      when pr.usage_metric <> p.metric then 'unknown_metric'
+    end as problem
+  from unnest($1::text[], $2::text[], $3::text[], $4::int[]) with ordinality as p (hashed_secret, slug, metric, grp, ord)
+  left join api_keys k on k.hashed_secret = p.hashed_secret
+  left join products pr on pr.slug = p.slug
+  left join entitlements e on e.org_id = k.org_id and e.product_id = pr.id
+    and e.starts_at <= $9::timestamptz and (e.ends_at is null or e.ends_at > $9::timestamptz)
+), good as (
+  select * from pair
+  where problem is null and (grp = 0 or grp not in (select grp from pair where problem is not null))
+), inserted as (
+  insert into usage_events
+    (org_id, idempotency_key, product_id, metric, quantity, livemode, api_key_id, occurred_at, received_at)
+  select g.org_id, ev.idempotency_key, g.product_id, g.metric, ev.quantity, g.livemode, g.api_key_id, ev.occurred_at, $9::timestamptz
+  from unnest($5::int[], $6::text[], $7::numeric[], $8::timestamptz[]) as ev (pair, idempotency_key, quantity, occurred_at)
+  join good g on g.ord = ev.pair
+  order by g.org_id, ev.idempotency_key collate "C"
+  on conflict (org_id, idempotency_key) do nothing
+  returning org_id, idempotency_key, product_id, metric, quantity, livemode, api_key_id, occurred_at
+), hourly as materialized (
+  select org_id, product_id, livemode, metric, api_key_id,
+    date_bin('1 hour', occurred_at, timestamptz '2000-01-01 00:00:00+00') as hour,
+    sum(quantity) as quantity, count(*) as events
+  from inserted
+  group by 1, 2, 3, 4, 5, 6
+), raised as (
+  insert into usage_totals as t (org_id, period, livemode, product_id, metric, quantity, events)
+  select org_id, date_trunc('month', hour at time zone 'UTC')::date as period, livemode, product_id, metric,
+    sum(quantity), sum(events)
+  from hourly
+  group by 1, 2, 3, 4, 5
+  order by 1, 2, 3, 4, 5
+  on conflict (org_id, period, livemode, product_id, metric)
+  do update set quantity = t.quantity + excluded.quantity, events = t.events + excluded.events
+  returning org_id, period, livemode, product_id, metric, quantity
+), charted as (
+  insert into usage_hours as h (org_id, product_id, livemode, hour, metric, api_key_id, quantity, events)
+  select org_id, product_id, livemode, hour, metric, api_key_id, quantity, events
+  from hourly
+  where (select count(*) from raised) > 0
+  order by 1, 2, 3, 4, 5, 6
+  on conflict (org_id, product_id, livemode, hour, metric, api_key_id)
+  do update set quantity = h.quantity + excluded.quantity, events = h.events + excluded.events
+), counted as (
+  select count(*) as inserted, count(*) = cardinality($5::int[]) as is_all_new from inserted
+)
+select c.inserted::text, case when not c.is_all_new then (select coalesce(json_agg(json_build_array(org_id, idempotency_key)), '[]') from inserted)::text end,
+  null, null, null, null, null, null, null
+from counted c
+union all
+select p.ord::text, p.problem, p.org_id::text, p.product_id::text, p.livemode::text, p.usage_metric, trim_scale(p.unit_cap)::text,
+  r.period::text, trim_scale(r.quantity)::text
+from pair p
+cross join counted c
+left join raised r on r.org_id = p.org_id and r.product_id = p.product_id and r.metric = p.metric and r.livemode = p.livemode
+  and r.quantity > p.unit_cap
+where p.problem is not null or r.quantity is not null or not c.is_all_new`,
+};
+
+/**
+ * For events that were not new: the numbers of those that differ from what their key was first used for. A repeat
+ * without a time matches any time, because the first one's may have been the time of its receipt.
+ *
+ * $1 org, $2 idempotency key, $3 product, $4 metric, $5 quantity, $6 livemode, $7 occurred at or null, per event
+ */
+export const findMismatches: Statement = {
+  name: 'usage_find_mismatches',
+  text: `
+select d.ord::text
+from unnest($1::uuid[], $2::text[], $3::uuid[], $4::text[], $5::numeric[], $6::bool[], $7::timestamptz[]) with ordinality
+  as d (org_id, idempotency_key, product_id, metric, quantity, livemode, occurred_at, ord)
+join usage_events u on u.org_id = d.org_id and u.idempotency_key = d.idempotency_key
+where u.product_id <> d.product_id or u.metric <> d.metric or u.quantity <> d.quantity or u.livemode <> d.livemode
+  or u.occurred_at <> d.occurred_at`,
+};
+
+/** Totals above their cap among those asked for. $1 org, $2 product, $3 metric, $4 livemode, $5 period, per total */
+export const findOverCap: Statement = {
+  name: 'usage_find_over_cap',
+  text: `
+select d.ord::text, trim_scale(p.unit_cap)::text, trim_scale(t.quantity)::text
+from unnest($1::uuid[], $2::uuid[], $3::text[], $4::bool[], $5::date[]) with ordinality
+  as d (org_id, product_id, metric, livemode, period, ord)
+join products p on p.id = d.product_id
+join usage_totals t on t.org_id = d.org_id and t.period = d.period and t.livemode = d.livemode
+  and t.product_id = d.product_id and t.metric = d.metric
+where t.quantity > p.unit_cap`,
+};

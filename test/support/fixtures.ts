@@ -1,0 +1,90 @@
+import { v7 as uuid } from 'uuid';
+import { generateSecret, hashSecret } from '../../src/api-keys/secret.js';
+import type { Database } from '../../src/db/client.js';
+import { apiKeys, entitlements, organizations, products } from '../../src/db/schema.js';
+
+let counter = 0;
+const unique = (word: string) => `${word}-${process.pid}-${++counter}`;
+
+/** Long before any test's clock. */
+const past = new Date('2020-01-01T00:00:00Z');
+
+export interface TestOrganization {
+  id: string;
+  slug: string;
+  name: string;
+}
+
+export async function createOrganization(
+  db: Database,
+  values: Partial<TestOrganization> = {},
+): Promise<TestOrganization> {
+  const slug = values.slug ?? unique('org');
+  const organization = { id: uuid(), slug, name: `Organization ${slug}`, ...values };
+  await db.orm.insert(organizations).values({ ...organization, createdAt: past });
+  return organization;
+}
+
+export async function createProduct(
+  db: Database,
+  values: { slug?: string; usageMetric?: string; unitCap?: string | null } = {},
+) {
+  const slug = values.slug ?? unique('product');
+  const product = {
+    id: uuid(),
+    slug,
+    name: `Product ${slug}`,
+    usageMetric: 'calls',
+    unitCap: null,
+    ...values,
+  };
+  await db.orm.insert(products).values({ ...product, createdAt: past, updatedAt: past });
+  return product;
+}
+
+export async function grant(
+  db: Database,
+  orgId: string,
+  productId: string,
+  values: { kind?: 'live' | 'read_only'; startsAt?: Date; endsAt?: Date | null } = {},
+) {
+  await db.orm
+    .insert(entitlements)
+    .values({
+      orgId,
+      productId,
+      kind: 'live',
+      startsAt: past,
+      endsAt: null,
+      ...values,
+      createdAt: past,
+      updatedAt: past,
+    });
+}
+
+export interface TestKey {
+  id: string;
+  orgId: string;
+  secret: string;
+}
+
+export async function createKey(
+  db: Database,
+  orgId: string,
+  values: { livemode?: boolean; scopes?: string[]; expiresAt?: Date; revokedAt?: Date; name?: string } = {},
+): Promise<TestKey> {
+  const livemode = values.livemode ?? true;
+  const secret = generateSecret(livemode);
+  const key = {
+    orgId,
+    id: uuid(),
+    name: 'test key',
+    prefix: secret.slice(0, 12),
+    hashedSecret: hashSecret(secret),
+    livemode,
+  };
+  await db.orm
+    .insert(apiKeys)
+    .values({ ...key, scopes: ['usage:write', 'entitlements:read'], createdAt: past, ...values });
+  return { id: key.id, orgId, secret };
+}

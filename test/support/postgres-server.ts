@@ -1,0 +1,121 @@
+import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
+import { chownSync, existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
+import pg from 'pg';
+
+/** The folder with `initdb` and `postgres`, newest version first, or undefined where none is installed. */
+export function findPostgresBinaries(): string | undefined {
+  const debian = '/usr/lib/postgresql';
+  const versions = existsSync(debian) ? readdirSync(debian).sort((a, b) => Number(b) - Number(a)) : [];
+  const candidates = [process.env.TEST_POSTGRES_BIN, ...versions.map((v) => join(debian, v, 'bin'))];
+  return candidates.find((bin) => bin !== undefined && existsSync(join(bin, 'initdb')));
+}
+
+export interface PostgresServer {
+  url(database: string): string;
+  dataDir: string;
+  start(): Promise<void>;
+  /** `immediate` is a crash: no checkpoint, connections cut. */
+  stop(mode: 'fast' | 'immediate'): Promise<void>;
+  remove(): Promise<void>;
+}
+
+/** A private Postgres on a free port in a folder of its own. Postgres refuses to run as root, so root lends it to `postgres`. */
+export async function createPostgresServer(settings: Record<string, string> = {}): Promise<PostgresServer> {
+  const bin = findPostgresBinaries();
+  if (!bin) throw new Error('No Postgres binaries were found; install Postgres or set TEST_POSTGRES_BIN.');
+  const folder = mkdtempSync(join(tmpdir(), 'gauge-postgres-'));
+  const identity = process.getuid?.() === 0 ? postgresUser() : {};
+  if (identity.uid !== undefined) chownSync(folder, identity.uid, identity.gid!);
+  const dataDir = join(folder, 'data');
+  const port = await freePort();
+  execFileSync(
+    join(bin, 'initdb'),
+    ['-D', dataDir, '-U', 'gauge', '--auth=trust', '-E', 'UTF8', '--locale=C.UTF-8'],
+    {
+      ...identity,
+      stdio: 'ignore',
+      cwd: folder,
+    },
+  );
+  let server: ChildProcess | undefined;
+  const url = (database: string) => `postgres://gauge@127.0.0.1:${port}/${database}`;
+
+  async function start(): Promise<void> {
+    const options = Object.entries({
+      port: String(port),
+      listen_addresses: '127.0.0.1',
+      unix_socket_directories: '',
+      ...settings,
+    });
+    const child = spawn(
+      join(bin!, 'postgres'),
+      ['-D', dataDir, ...options.flatMap(([k, v]) => ['-c', `${k}=${v}`])],
+      {
+        ...identity,
+        stdio: 'ignore',
+        cwd: folder,
+      },
+    );
+    server = child;
+    for (let i = 0; i < 600; i++) {
+      if (child.exitCode !== null) throw new Error(`Postgres ended with ${child.exitCode} while it started.`);
+      if (await answers(url('postgres'))) return;
+      await setTimeout(50);
+    }
+    throw new Error('Postgres did not answer within 30 seconds.');
+  }
+
+  async function stop(mode: 'fast' | 'immediate'): Promise<void> {
+    const child = server;
+    if (!child || child.exitCode !== null) return;
+    const ended = new Promise((resolve) => child.once('exit', resolve));
+    child.kill(mode === 'fast' ? 'SIGINT' : 'SIGQUIT');
+    await ended;
+  }
+
+  await start();
+  return {
+    url,
+    dataDir,
+    start,
+    stop,
+    async remove() {
+      await stop('immediate');
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+function postgresUser(): { uid?: number; gid?: number } {
+  const id = (flag: string) => Number(execFileSync('id', [flag, 'postgres'], { encoding: 'utf8' }));
+  return { uid: id('-u'), gid: id('-g') };
+}
+
+export function freePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const probe = createServer();
+    probe.once('error', reject);
+    probe.listen(0, '127.0.0.1', () => {
+      const { port } = probe.address() as { port: number };
+      probe.close(() => resolve(port));
+    });
+  });
+}
+
+async function answers(url: string): Promise<boolean> {
+  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 500 });
+  client.on('error', () => undefined);
+  try {
+    await client.connect();
+    await client.query('select 1');
+    return true;
+  } catch {
+    return false;
+  } finally {
+    await client.end().catch(() => undefined);
+  }
+}

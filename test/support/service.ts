@@ -1,0 +1,81 @@
+import { pino } from 'pino';
+import type { Server } from 'node:http';
+import { createApiServices, type ApiServices } from '../../src/api.js';
+import { createApp } from '../../src/app.js';
+import { readConfig } from '../../src/config.js';
+import type { Clock } from '../../src/clock.js';
+import type { Context } from '../../src/context.js';
+import { createHttpServer } from '../../src/http/server.js';
+import { memoryLimitStores } from '../../src/http/limit-store.js';
+import { createLifecycle } from '../../src/lifecycle.js';
+import { createMetrics } from '../../src/metrics.js';
+import type { Database } from '../../src/db/client.js';
+
+/** A clock that stands still until a test moves it. It starts at the real time, to the millisecond. */
+export class TestClock implements Clock {
+  private ms = Date.now();
+  now = () => this.ms;
+  advance(ms: number) {
+    this.ms += ms;
+  }
+  set(time: string) {
+    this.ms = Date.parse(time);
+  }
+}
+
+export interface TestService {
+  context: Context;
+  services: ApiServices;
+  clock: TestClock;
+  /** The real server of the product, listening on a free port of this machine. */
+  server: Server;
+  url: string;
+  stop(): Promise<void>;
+}
+
+export interface TestServiceOptions {
+  env?: Record<string, string>;
+  context?: Partial<Context>;
+}
+
+/** The whole app over a test database, with its own clock and the limits raised out of the way. */
+export async function startTestService(db: Database, options: TestServiceOptions = {}): Promise<TestService> {
+  const clock = new TestClock();
+  const config = readConfig({
+    NODE_ENV: 'test',
+    OPERATOR_TOKEN: 'operator-token-of-the-tests-0123456789',
+    SESSION_KEYS: 'session-key-of-the-tests',
+    LIMIT_USAGE_PER_MINUTE: '1000000',
+    LIMIT_ENTITLEMENTS_PER_MINUTE: '1000000',
+    ...options.env,
+  });
+  const lifecycle = createLifecycle();
+  lifecycle.state = 'ready';
+  const context: Context = {
+    config,
+    db,
+    clock,
+    log: pino({ level: 'silent' }),
+    metrics: createMetrics(),
+    lifecycle,
+    limitStores: memoryLimitStores(),
+    ...options.context,
+  };
+  const services = createApiServices(context);
+  const server = createHttpServer(createApp(context, services));
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as { port: number };
+  return {
+    context,
+    services,
+    clock,
+    server,
+    url: `http://127.0.0.1:${port}`,
+    async stop() {
+      await new Promise((resolve) => {
+        server.close(resolve);
+        server.closeAllConnections();
+      });
+    },
+  };
+}

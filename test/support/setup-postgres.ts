@@ -1,0 +1,37 @@
+import { pino } from 'pino';
+import type { TestProject } from 'vitest/node';
+import { openDatabase } from '../../src/db/open.js';
+import { createPostgresServer } from './postgres-server.js';
+
+declare module 'vitest' {
+  interface ProvidedContext {
+    /** URL of the server's maintenance database; `template` in it is migrated and empty. */
+    postgresUrl: string;
+    /** A data directory that is migrated and empty. */
+    embeddedTemplate: string;
+  }
+}
+
+export default async function setup(project: TestProject) {
+  // What a test file does not promise about crashes needs no fsync.
+  const server = await createPostgresServer({ fsync: 'off', max_connections: '200' });
+  const admin = openDatabaseAdmin(server.url('postgres'));
+  await admin('create database template_gauge');
+  const db = await openDatabase(
+    { databaseUrl: server.url('template_gauge'), dataDir: '' },
+    pino({ level: 'silent' }),
+  );
+  await db.close();
+  project.provide('postgresUrl', server.url('postgres'));
+  return () => server.remove();
+}
+
+function openDatabaseAdmin(url: string) {
+  return async (sql: string) => {
+    const { default: pg } = await import('pg');
+    const client = new pg.Client({ connectionString: url });
+    await client.connect();
+    await client.query(sql);
+    await client.end();
+  };
+}
