@@ -21,5 +21,9 @@ function align(a: string, b: string): [bigint, bigint, number] {
   const [wholeA = '0', fractionA = ''] = a.split('.');
   const [wholeB = '0', fractionB = ''] = b.split('.');
   const scale = Math.max(fractionA.length, fractionB.length);
-  return [BigInt(wholeA + fractionA.padEnd(scale, '0')), BigInt(wholeB + fractionB.padEnd(scale, '0')), scale];
+  return [
+    BigInt(wholeA + fractionA.padEnd(scale, '0')),
+    BigInt(wholeB + fractionB.padEnd(scale, '0')),
+    scale,
+  ];
 }

@@ -13,7 +13,7 @@ const secrets = [
 ];
 const paths = secrets.flatMap((name) => [`["${name}"]`, `*["${name}"]`, `*.*["${name}"]`]);
 
-/** JSON lines on standard output, buffered briefly: a write per line would cost more than the request it reports. */
+/** JSON lines with the time in ISO 8601. */
 export function createLogger(level: string, destination?: DestinationStream): Logger {
   const stream =
     destination ?? pino.destination({ dest: 1, sync: false, minLength: 4096, periodicFlush: 500 });

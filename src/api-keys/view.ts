@@ -39,7 +39,11 @@ export function toApiKeyView(key: ApiKeyRow, hasSuccessor: boolean, nowMs: numbe
 }
 
 /** The state follows from the timestamps; nothing stores it. */
-export function stateOf(key: Pick<ApiKeyRow, 'revokedAt' | 'expiresAt'>, hasSuccessor: boolean, nowMs: number): KeyState {
+export function stateOf(
+  key: Pick<ApiKeyRow, 'revokedAt' | 'expiresAt'>,
+  hasSuccessor: boolean,
+  nowMs: number,
+): KeyState {
   if (key.revokedAt !== null) return 'revoked';
   if (key.expiresAt !== null && key.expiresAt.getTime() <= nowMs) return 'expired';
   return hasSuccessor ? 'grace' : 'active';

@@ -84,14 +84,22 @@ async function findAll(db: Database, requests: FindRequest[], nowMs: number) {
     });
   });
   const period = monthOf(nowMs);
-  const values = [textArray([...keys.keys()]), intArray(pairKeys), textArray(pairSlugs), new Date(nowMs).toISOString(), period];
+  const values = [
+    textArray([...keys.keys()]),
+    intArray(pairKeys),
+    textArray(pairSlugs),
+    new Date(nowMs).toISOString(),
+    period,
+  ];
   const problems: (AppError | undefined)[] = [];
   const found: CurrentEntitlement[] = [];
   for (const row of await db.run(findEntitlements, values)) {
     if (row[0] != null) problems[Number(row[0])] = keyError(row[1] ?? null, 'entitlements:read');
     else found[Number(row[2])] = toEntitlement(row, period);
   }
-  return requests.map(({ hashedSecret }, r) => problems[keys.get(hashedSecret)!] ?? wanted[r]!.map((pair) => found[pair]));
+  return requests.map(
+    ({ hashedSecret }, r) => problems[keys.get(hashedSecret)!] ?? wanted[r]!.map((pair) => found[pair]),
+  );
 }
 
 async function listAll(db: Database, requests: ListRequest[], nowMs: number) {

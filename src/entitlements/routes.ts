@@ -24,7 +24,9 @@ export function entitlementRoutes({ entitlements, keys, keyUse }: EntitlementSer
 
   router.get('/entitlements', async (req, res) => {
     const hashedSecret = readHashedSecret(req);
-    const { limit, cursor } = await parsePage(req, () => keys.authenticate(hashedSecret, 'entitlements:read'));
+    const { limit, cursor } = await parsePage(req, () =>
+      keys.authenticate(hashedSecret, 'entitlements:read'),
+    );
     const found = await entitlements.list(hashedSecret, { after: cursor, size: limit + 1 });
     keyUse.touch(hashedSecret);
     const page = found.slice(0, limit);
@@ -37,7 +39,11 @@ export function entitlementRoutes({ entitlements, keys, keyUse }: EntitlementSer
     const { productSlug } = req.params;
     const [entitlement] = await entitlements.find(hashedSecret, [productSlug]);
     keyUse.touch(hashedSecret);
-    if (!entitlement) throw new AppError('entitlement_not_found', `No entitlement for the product ${productSlug} is in effect.`);
+    if (!entitlement)
+      throw new AppError(
+        'entitlement_not_found',
+        `No entitlement for the product ${productSlug} is in effect.`,
+      );
     sendJson(res, 200, toJson(toEntitlementView(entitlement)));
   });
 
@@ -53,19 +59,29 @@ export function entitlementRoutes({ entitlements, keys, keyUse }: EntitlementSer
   return router;
 }
 
-function parsePage(req: Request, authenticate: () => Promise<unknown>): Promise<{ limit: number; cursor: string }> {
+function parsePage(
+  req: Request,
+  authenticate: () => Promise<unknown>,
+): Promise<{ limit: number; cursor: string }> {
   return keyFirst(authenticate, () => {
     const { limit, cursor } = parseInput(entitlementPageSchema, req.query);
     return { limit: Number(limit ?? 100), cursor: cursor ?? '' };
   });
 }
 
-async function readSlugs(req: Request, res: Parameters<typeof readJsonBody>[1], authenticate: () => Promise<unknown>): Promise<string[]> {
+async function readSlugs(
+  req: Request,
+  res: Parameters<typeof readJsonBody>[1],
+  authenticate: () => Promise<unknown>,
+): Promise<string[]> {
   const { value } = await readJsonBody(req, res, MAX_BODY_BYTES);
   return keyFirst(authenticate, () => {
     const sent = (value as { productSlugs?: unknown } | null)?.productSlugs;
     if (Array.isArray(sent) && sent.length > MAX_SLUGS) {
-      throw new AppError('batch_too_large', `A check takes at most ${MAX_SLUGS} slugs; this one has ${sent.length}.`);
+      throw new AppError(
+        'batch_too_large',
+        `A check takes at most ${MAX_SLUGS} slugs; this one has ${sent.length}.`,
+      );
     }
     return parseInput(entitlementCheckSchema, value).productSlugs;
   });

@@ -5,7 +5,8 @@ import type { CurrentEntitlement } from './reader.js';
 
 /** An entitlement as clients see it. `remaining` never goes below 0; null where there is no cap. */
 export function toEntitlementView(entitlement: CurrentEntitlement) {
-  const { productSlug, productName, kind, usageMetric, unitCap, used, period, startsAtMs, endsAtMs } = entitlement;
+  const { productSlug, productName, kind, usageMetric, unitCap, used, period, startsAtMs, endsAtMs } =
+    entitlement;
   return {
     productSlug,
     productName,

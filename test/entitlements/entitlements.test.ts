@@ -14,7 +14,13 @@ afterAll(async () => {
   await database.remove();
 });
 
-async function call(method: string, path: string, secret?: string, body?: unknown, headers: Record<string, string> = {}) {
+async function call(
+  method: string,
+  path: string,
+  secret?: string,
+  body?: unknown,
+  headers: Record<string, string> = {},
+) {
   const response = await fetch(service.url + path, {
     method,
     headers: {
@@ -25,7 +31,12 @@ async function call(method: string, path: string, secret?: string, body?: unknow
     ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
   });
   const text = await response.text();
-  return { status: response.status, text, body: JSON.parse(text) as Record<string, any>, headers: response.headers };
+  return {
+    status: response.status,
+    text,
+    body: JSON.parse(text) as Record<string, any>,
+    headers: response.headers,
+  };
 }
 
 async function entitledOrganization() {
@@ -40,8 +51,15 @@ async function entitledOrganization() {
   return { organization, key, capped, open, readOnly };
 }
 
-async function use(secret: string, productSlug: string, quantity: number, idempotencyKey = String(Math.random())) {
-  const answer = await call('POST', '/api/usage/events', secret, { events: [{ productSlug, metric: 'calls', quantity, idempotencyKey }] });
+async function use(
+  secret: string,
+  productSlug: string,
+  quantity: number,
+  idempotencyKey = String(Math.random()),
+) {
+  const answer = await call('POST', '/api/usage/events', secret, {
+    events: [{ productSlug, metric: 'calls', quantity, idempotencyKey }],
+  });
   expect(answer.status).toBe(202);
 }
 
@@ -52,7 +70,9 @@ describe('GET /api/entitlements', () => {
     await use(key.secret, capped.slug, 0.1);
     const { status, body } = await call('GET', '/api/entitlements', key.secret);
     expect(status).toBe(200);
-    expect(body.entitlements.map((e: any) => e.productSlug)).toEqual([capped.slug, open.slug, readOnly.slug].toSorted());
+    expect(body.entitlements.map((e: any) => e.productSlug)).toEqual(
+      [capped.slug, open.slug, readOnly.slug].toSorted(),
+    );
     const entitlement = body.entitlements.find((e: any) => e.productSlug === capped.slug);
     expect(Object.keys(entitlement)).toEqual([
       'productSlug',
@@ -66,8 +86,18 @@ describe('GET /api/entitlements', () => {
       'startsAt',
       'endsAt',
     ]);
-    expect(entitlement).toMatchObject({ kind: 'live', unitCap: 10.5, used: 0.3, remaining: 10.2, endsAt: null });
-    expect(body.entitlements.find((e: any) => e.productSlug === open.slug)).toMatchObject({ unitCap: null, used: 0, remaining: null });
+    expect(entitlement).toMatchObject({
+      kind: 'live',
+      unitCap: 10.5,
+      used: 0.3,
+      remaining: 10.2,
+      endsAt: null,
+    });
+    expect(body.entitlements.find((e: any) => e.productSlug === open.slug)).toMatchObject({
+      unitCap: null,
+      used: 0,
+      remaining: null,
+    });
   });
 
   it('pages', async () => {
@@ -77,7 +107,10 @@ describe('GET /api/entitlements', () => {
     const second = await call('GET', `/api/entitlements?limit=2&cursor=${first.body.nextCursor}`, key.secret);
     expect(second.body.entitlements).toHaveLength(1);
     expect(second.body.nextCursor).toBeNull();
-    expect((await call('GET', '/api/entitlements?limit=501', key.secret)).body).toMatchObject({ code: 'invalid_request', errors: [{ pointer: '/limit' }] });
+    expect((await call('GET', '/api/entitlements?limit=501', key.secret)).body).toMatchObject({
+      code: 'invalid_request',
+      errors: [{ pointer: '/limit' }],
+    });
   });
 
   it('leaves out what has not started or has ended', async () => {
@@ -89,7 +122,9 @@ describe('GET /api/entitlements', () => {
     await grant(database.db, organization.id, past.id, { endsAt: new Date(now) });
     const { body } = await call('GET', '/api/entitlements', key.secret);
     expect(body.entitlements).toHaveLength(3);
-    expect((await call('GET', `/api/entitlements/${past.slug}`, key.secret)).body.code).toBe('entitlement_not_found');
+    expect((await call('GET', `/api/entitlements/${past.slug}`, key.secret)).body.code).toBe(
+      'entitlement_not_found',
+    );
   });
 
   it("shows nothing of another Organization's", async () => {
@@ -127,7 +162,16 @@ describe('POST /api/entitlements/check', () => {
       productSlugs: ['nope', capped.slug, readOnly.slug, capped.slug],
     });
     expect(status).toBe(200);
-    const over = { productSlug: capped.slug, allowed: true, reason: null, kind: 'live', unitCap: 10.5, used: 11, remaining: 0, overCap: true };
+    const over = {
+      productSlug: capped.slug,
+      allowed: true,
+      reason: null,
+      kind: 'live',
+      unitCap: 10.5,
+      used: 11,
+      remaining: 0,
+      overCap: true,
+    };
     expect(body.results).toEqual([
       {
         productSlug: 'nope',
@@ -157,12 +201,26 @@ describe('POST /api/entitlements/check', () => {
   it('refuses an empty, a too large and a malformed list', async () => {
     const { key } = await entitledOrganization();
     const check = (body: unknown) => call('POST', '/api/entitlements/check', key.secret, body);
-    expect(await check({ productSlugs: [] })).toMatchObject({ status: 400, body: { code: 'invalid_request' } });
-    expect(await check({ productSlugs: Array.from({ length: 51 }, () => 'a') })).toMatchObject({ status: 413, body: { code: 'batch_too_large' } });
-    expect(await check({ productSlugs: ['a\u0000'] })).toMatchObject({ status: 400, body: { errors: [{ pointer: '/productSlugs/0' }] } });
-    expect(await check({ productSlugs: ['a'], more: 1 })).toMatchObject({ status: 400, body: { errors: [{ pointer: '/more' }] } });
+    expect(await check({ productSlugs: [] })).toMatchObject({
+      status: 400,
+      body: { code: 'invalid_request' },
+    });
+    expect(await check({ productSlugs: Array.from({ length: 51 }, () => 'a') })).toMatchObject({
+      status: 413,
+      body: { code: 'batch_too_large' },
+    });
+    expect(await check({ productSlugs: ['a\u0000'] })).toMatchObject({
+      status: 400,
+      body: { errors: [{ pointer: '/productSlugs/0' }] },
+    });
+    expect(await check({ productSlugs: ['a'], more: 1 })).toMatchObject({
+      status: 400,
+      body: { errors: [{ pointer: '/more' }] },
+    });
     expect(await check('{"productSlugs":')).toMatchObject({ status: 400, body: { code: 'invalid_json' } });
-    expect((await check({ productSlugs: Array.from({ length: 50 }, (_, i) => `p${i}`) })).body.results).toHaveLength(50);
+    expect(
+      (await check({ productSlugs: Array.from({ length: 50 }, (_, i) => `p${i}`) })).body.results,
+    ).toHaveLength(50);
   });
 });
 
@@ -172,7 +230,11 @@ describe('every route of the face', () => {
     ['GET', '/api/entitlements'],
     ['GET', '/api/entitlements/some'],
     ['POST', '/api/entitlements/check', { productSlugs: ['some'] }],
-    ['POST', '/api/usage/events', { events: [{ productSlug: 'some', metric: 'calls', idempotencyKey: 'a' }] }],
+    [
+      'POST',
+      '/api/usage/events',
+      { events: [{ productSlug: 'some', metric: 'calls', idempotencyKey: 'a' }] },
+    ],
   ];
 
   it.each(routes)('%s %s refuses each kind of bad credential', async (method, path, body) => {
@@ -194,7 +256,8 @@ describe('every route of the face', () => {
     const good = await secretOf({});
     expect(await refusal(good, { cookie: 'a=b; gauge_session=x' })).toBe('400 session_cookie_not_allowed');
     expect(await refusal(good, {}, `?api_key=${good}`)).toBe('400 key_in_query_string');
-    if (path !== '/api/key') expect(await refusal(await secretOf({ scopes: ['trading:read'] }))).toBe('403 insufficient_scope');
+    if (path !== '/api/key')
+      expect(await refusal(await secretOf({ scopes: ['trading:read'] }))).toBe('403 insufficient_scope');
   });
 
   it('GET /api/key tells a key about itself and never its secret', async () => {
@@ -203,7 +266,14 @@ describe('every route of the face', () => {
     const { status, body, text } = await call('GET', '/api/key', key.secret);
     expect(status).toBe(200);
     expect(body).toMatchObject({
-      apiKey: { id: key.id, name: 'runtime', prefix: key.secret.slice(0, 12), scopes: ['usage:write'], state: 'active', livemode: true },
+      apiKey: {
+        id: key.id,
+        name: 'runtime',
+        prefix: key.secret.slice(0, 12),
+        scopes: ['usage:write'],
+        state: 'active',
+        livemode: true,
+      },
       organization: { id: organization.id, slug: organization.slug, name: organization.name },
     });
     expect(text).not.toContain(key.secret);
