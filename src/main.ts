@@ -1,7 +1,7 @@
 import { pino } from 'pino';
 import { ConfigError, readConfig, type Config } from './config.js';
 import { DirectoryInUseError } from './db/directory-lock.js';
-import { createLogger } from './log.js';
+import { createAccessLog, createLogger } from './log.js';
 import { startService } from './service.js';
 
 /** Reads the configuration or ends with every problem of it on standard error. */
@@ -30,7 +30,7 @@ process.on('uncaughtException', (error) => {
   exit(1);
 });
 
-const service = await startService(config, log).catch((error: unknown) => {
+const service = await startService(config, { log, accessLog: createAccessLog(config.logLevel, destination) }).catch((error: unknown) => {
   const { code, message } = error as NodeJS.ErrnoException;
   const isExpected = error instanceof DirectoryInUseError || code === 'EADDRINUSE' || code === 'EACCES';
   if (isExpected) process.stderr.write(`Gauge could not start: ${message}\n`);
