@@ -21,7 +21,10 @@ from inserted group by 1, 2, 3, 4, 5 order by 1, 2, 3, 4, 5
 on conflict (org_id, period, livemode, product_id, metric)
 do update set quantity = t.quantity + excluded.quantity, events = t.events + excluded.events`;
 
-const organizations = Array.from({ length: 16 }, (_, i) => `00000000-0000-7000-8000-${String(i).padStart(12, '0')}`);
+const organizations = Array.from(
+  { length: 16 },
+  (_, i) => `00000000-0000-7000-8000-${String(i).padStart(12, '0')}`,
+);
 const prefix = Date.now().toString(36);
 const endsAt = performance.now() + seconds * 1000;
 let next = 0;
@@ -32,7 +35,14 @@ async function insertBatches(worker: number): Promise<void> {
     const keys = Array.from({ length: batchSize }, () => `${prefix}-${String(next++).padStart(20, '0')}`);
     const time = new Date().toISOString();
     const org = organizations[turn % 16];
-    const values = [org, org, org, textArray(keys), textArray(keys.map(() => '1')), textArray(keys.map(() => time))];
+    const values = [
+      org,
+      org,
+      org,
+      textArray(keys),
+      textArray(keys.map(() => '1')),
+      textArray(keys.map(() => time)),
+    ];
     await pool.query({ name: 'direct', text, values });
     events += batchSize;
   }

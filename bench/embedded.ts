@@ -25,8 +25,18 @@ export const embeddedMeasure: Measure = {
       let isLoaded = true;
       const plan = { port: product.port, seconds, placeholder: PLACEHOLDER };
       const loads = Promise.all([
-        load({ ...plan, connections: 32, requests: tenants.map((t) => usageRequest(t, 1)), keyPrefix: `${Date.now().toString(36)}-a-` }),
-        load({ ...plan, connections: 8, requests: tenants.map((t) => usageRequest(t, 500)), keyPrefix: `${Date.now().toString(36)}-b-` }),
+        load({
+          ...plan,
+          connections: 32,
+          requests: tenants.map((t) => usageRequest(t, 1)),
+          keyPrefix: `${Date.now().toString(36)}-a-`,
+        }),
+        load({
+          ...plan,
+          connections: 8,
+          requests: tenants.map((t) => usageRequest(t, 500)),
+          keyPrefix: `${Date.now().toString(36)}-b-`,
+        }),
       ]).finally(() => (isLoaded = false));
       while (isLoaded) {
         const startedAt = performance.now();
@@ -37,7 +47,10 @@ export const embeddedMeasure: Measure = {
       }
       const [small, large] = await loads;
       const rate = Math.round(small.perSecond + large.perSecond * 500);
-      return { value: slowest.ms, note: `${slowest.probes} probes while ${rate.toLocaleString('en')} events/s went in` };
+      return {
+        value: slowest.ms,
+        note: `${slowest.probes} probes while ${rate.toLocaleString('en')} events/s went in`,
+      };
     } finally {
       await product.stop();
       rmSync(dataDir, { recursive: true, force: true });
@@ -46,6 +59,7 @@ export const embeddedMeasure: Measure = {
 };
 
 export const machine = (): string => {
-  const model = /model name\s*:\s*(.+)/.exec(readFileSync('/proc/cpuinfo', 'utf8'))?.[1] ?? 'unknown processor';
+  const model =
+    /model name\s*:\s*(.+)/.exec(readFileSync('/proc/cpuinfo', 'utf8'))?.[1] ?? 'unknown processor';
   return model.trim();
 };

@@ -36,7 +36,9 @@ let nextKey = 0;
 function toTemplate(request: string, placeholder: string | undefined): Template {
   const bytes = Buffer.from(request, 'latin1');
   const places: number[] = [];
-  if (placeholder) for (let at = bytes.indexOf(placeholder); at >= 0; at = bytes.indexOf(placeholder, at + 1)) places.push(at);
+  if (placeholder)
+    for (let at = bytes.indexOf(placeholder); at >= 0; at = bytes.indexOf(placeholder, at + 1))
+      places.push(at);
   return { bytes, places };
 }
 
@@ -50,7 +52,8 @@ function run(plan: LoadPlan): Promise<LoadResult> {
   const gapMs = plan.rate ? (plan.connections / plan.rate) * 1000 : 0;
 
   function fill(template: Template): Buffer {
-    for (const at of template.places) template.bytes.write(prefix + String(nextKey++).padStart(width - prefix.length, '0'), at, 'latin1');
+    for (const at of template.places)
+      template.bytes.write(prefix + String(nextKey++).padStart(width - prefix.length, '0'), at, 'latin1');
     return template.bytes;
   }
 
@@ -78,7 +81,9 @@ function run(plan: LoadPlan): Promise<LoadResult> {
         if (waitMs > 1) setTimeout(send, waitMs);
         else send();
       };
-      socket.on('connect', () => (gapMs === 0 ? send() : setTimeout(send, Math.max(0, dueAt - performance.now()))));
+      socket.on('connect', () =>
+        gapMs === 0 ? send() : setTimeout(send, Math.max(0, dueAt - performance.now())),
+      );
       socket.on('error', reject);
       socket.on('close', () => resolve());
       socket.on('data', (chunk) => {
@@ -100,7 +105,8 @@ function run(plan: LoadPlan): Promise<LoadResult> {
   return Promise.all(Array.from({ length: plan.connections }, (_, i) => drive(i))).then(() => {
     const seconds = (performance.now() - startedAt) / 1000;
     latencies.sort((a, b) => a - b);
-    const at = (share: number) => latencies[Math.min(latencies.length - 1, Math.floor(latencies.length * share))] ?? 0;
+    const at = (share: number) =>
+      latencies[Math.min(latencies.length - 1, Math.floor(latencies.length * share))] ?? 0;
     return {
       requests: latencies.length,
       perSecond: latencies.length / seconds,

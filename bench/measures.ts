@@ -2,7 +2,15 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import type { LoadResult } from './load.js';
-import { checkRequest, getRequest, load, PLACEHOLDER, usageRequest, type Product, type Tenant } from './world.js';
+import {
+  checkRequest,
+  getRequest,
+  load,
+  PLACEHOLDER,
+  usageRequest,
+  type Product,
+  type Tenant,
+} from './world.js';
 
 export interface World {
   seconds: number;
@@ -41,7 +49,12 @@ interface LoadOptions {
   rate?: number;
 }
 
-async function measureLoad(port: number, seconds: number, requests: string[], options: LoadOptions): Promise<LoadResult> {
+async function measureLoad(
+  port: number,
+  seconds: number,
+  requests: string[],
+  options: LoadOptions,
+): Promise<LoadResult> {
   const keyPrefix = `${Date.now().toString(36)}-${runs++}-`;
   const result = await load({ port, seconds, requests, placeholder: PLACEHOLDER, keyPrefix, ...options });
   const strange = Object.keys(result.statuses).filter((status) => !status.startsWith('2'));
@@ -52,21 +65,39 @@ async function measureLoad(port: number, seconds: number, requests: string[], op
 /** Events a second through the product. */
 async function events({ product, tenants }: Side, seconds: number, size: number): Promise<number> {
   const requests = tenants.map((tenant) => usageRequest(tenant, size));
-  const { perSecond } = await measureLoad(product.port, seconds, requests, { connections: size === 1 ? 64 : 8 });
+  const { perSecond } = await measureLoad(product.port, seconds, requests, {
+    connections: size === 1 ? 64 : 8,
+  });
   return perSecond * size;
 }
 
 async function direct({ directUrl, seconds }: World, size: number): Promise<number> {
-  const { stdout } = await runFile(process.execPath, ['--import', 'tsx', 'bench/baseline-direct.ts', directUrl, String(size), String(seconds)]);
+  const { stdout } = await runFile(process.execPath, [
+    '--import',
+    'tsx',
+    'bench/baseline-direct.ts',
+    directUrl,
+    String(size),
+    String(seconds),
+  ]);
   return (JSON.parse(stdout) as { perSecond: number }).perSecond;
 }
 
 function ratio(value: number, baseline: number, unit: string): Sample {
-  return { value: value / baseline, note: `${Math.round(value).toLocaleString('en')} ÷ ${Math.round(baseline).toLocaleString('en')} ${unit}` };
+  return {
+    value: value / baseline,
+    note: `${Math.round(value).toLocaleString('en')} ÷ ${Math.round(baseline).toLocaleString('en')} ${unit}`,
+  };
 }
 
-const atLeast = (target: number) => ({ target: `≥ ${target.toFixed(2)}`, isGood: (value: number) => value >= target });
-const atMost = (target: number, unit: string) => ({ target: `≤ ${target} ${unit}`, isGood: (value: number) => value <= target });
+const atLeast = (target: number) => ({
+  target: `≥ ${target.toFixed(2)}`,
+  isGood: (value: number) => value >= target,
+});
+const atMost = (target: number, unit: string) => ({
+  target: `≤ ${target} ${unit}`,
+  isGood: (value: number) => value <= target,
+});
 
 function batchMeasure(size: number, target: number): Measure {
   return {
@@ -114,9 +145,13 @@ export const measures: Measure[] = [
     name: 'check of 50 slugs, no cache trusted ÷ Express hello',
     ...atLeast(1),
     async run(world) {
-      const baseline = await measureLoad(world.express.port, world.seconds, [getRequest('/hello')], { connections: 64 });
+      const baseline = await measureLoad(world.express.port, world.seconds, [getRequest('/hello')], {
+        connections: 64,
+      });
       const requests = world.tenants.map((tenant) => checkRequest(tenant, 50));
-      const { perSecond } = await measureLoad(world.product.port, world.seconds, requests, { connections: 64 });
+      const { perSecond } = await measureLoad(world.product.port, world.seconds, requests, {
+        connections: 64,
+      });
       return ratio(perSecond, baseline.perSecond, 'requests/s');
     },
   },
@@ -137,8 +172,14 @@ export const measures: Measure[] = [
     async run(world) {
       const peak = await events(world, world.seconds, 1);
       const requests = world.tenants.map((tenant) => usageRequest(tenant, 1));
-      const { p50Ms, p99Ms } = await measureLoad(world.product.port, world.seconds, requests, { connections: 64, rate: peak / 2 });
-      return { value: p99Ms, note: `at ${Math.round(peak / 2).toLocaleString('en')} requests/s; p50 ${p50Ms.toFixed(1)} ms` };
+      const { p50Ms, p99Ms } = await measureLoad(world.product.port, world.seconds, requests, {
+        connections: 64,
+        rate: peak / 2,
+      });
+      return {
+        value: p99Ms,
+        note: `at ${Math.round(peak / 2).toLocaleString('en')} requests/s; p50 ${p50Ms.toFixed(1)} ms`,
+      };
     },
   },
   {

@@ -49,9 +49,18 @@ const side = await startSide('product', 0);
 const directUrl = await createDatabase('direct');
 await (await openDatabase({ databaseUrl: directUrl, dataDir: '' }, silent)).close();
 const express = await startBaseline('bench/baseline-express.ts');
-const world: World = { seconds: Number(options.seconds), tenants: side.tenants, product: side.product, express, directUrl };
+const world: World = {
+  seconds: Number(options.seconds),
+  tenants: side.tenants,
+  product: side.product,
+  express,
+  directUrl,
+};
 if (chosen.some(({ key }) => key === 'grown')) {
-  world.grown = { full: await startSide('grown_full', Number(options.rows)), empty: await startSide('grown_empty', 0) };
+  world.grown = {
+    full: await startSide('grown_full', Number(options.rows)),
+    empty: await startSide('grown_empty', 0),
+  };
 }
 
 const samples = new Map<string, Sample[]>(chosen.map(({ key }) => [key, []]));
@@ -62,17 +71,22 @@ try {
     for (const measure of chosen) {
       const sample = await measure.run(world);
       samples.get(measure.key)!.push(sample);
-      console.log(`round ${round}  ${measure.key.padEnd(10)} ${sample.value.toFixed(2).padStart(8)}  ${sample.note}`);
+      console.log(
+        `round ${round}  ${measure.key.padEnd(10)} ${sample.value.toFixed(2).padStart(8)}  ${sample.note}`,
+      );
     }
   }
 } finally {
-  for (const product of [side.product, world.grown?.full.product, world.grown?.empty.product]) await product?.stop();
+  for (const product of [side.product, world.grown?.full.product, world.grown?.empty.product])
+    await product?.stop();
   await express.stop();
   await admin.end();
   await server.remove();
 }
 
-console.log(`\n${machine()}, ${availableParallelism()} cores, Node ${process.version}, ${options.rounds} rounds of ${options.seconds} s\n`);
+console.log(
+  `\n${machine()}, ${availableParallelism()} cores, Node ${process.version}, ${options.rounds} rounds of ${options.seconds} s\n`,
+);
 console.log('| work | target | median | lowest – highest | the last round |\n|---|---|---|---|---|');
 for (const measure of chosen) {
   const found = samples.get(measure.key)!;
@@ -80,5 +94,7 @@ for (const measure of chosen) {
   const median = values[values.length >> 1]!;
   const range = `${values[0]!.toFixed(2)} – ${values.at(-1)!.toFixed(2)}`;
   const sign = measure.isGood(median) ? '' : ' ✗';
-  console.log(`| ${measure.name} | ${measure.target} | **${median.toFixed(2)}**${sign} | ${range} | ${found.at(-1)!.note} |`);
+  console.log(
+    `| ${measure.name} | ${measure.target} | **${median.toFixed(2)}**${sign} | ${range} | ${found.at(-1)!.note} |`,
+  );
 }

@@ -45,7 +45,8 @@ export async function startProduct(env: Record<string, string>, nodeFlags: strin
   for (let i = 0; ; i++) {
     const ready = await fetch(`http://127.0.0.1:${port}/readyz`).catch(() => undefined);
     if (ready?.ok) break;
-    if (i > 200 || child.exitCode !== null) throw new Error(`The product did not start:\n${readFileSync(join(folder, 'log'), 'utf8')}`);
+    if (i > 200 || child.exitCode !== null)
+      throw new Error(`The product did not start:\n${readFileSync(join(folder, 'log'), 'utf8')}`);
     await setTimeout(100);
   }
   return {
@@ -53,7 +54,8 @@ export async function startProduct(env: Record<string, string>, nodeFlags: strin
     pid: child.pid!,
     memoryMb() {
       const status = readFileSync(`/proc/${child.pid}/status`, 'utf8');
-      const megabytes = (name: string) => Math.round(Number(new RegExp(`${name}:\\s+(\\d+)`).exec(status)?.[1]) / 1024);
+      const megabytes = (name: string) =>
+        Math.round(Number(new RegExp(`${name}:\\s+(\\d+)`).exec(status)?.[1]) / 1024);
       return { now: megabytes('VmRSS'), peak: megabytes('VmHWM') };
     },
     async stop() {
@@ -64,9 +66,13 @@ export async function startProduct(env: Record<string, string>, nodeFlags: strin
 }
 
 /** Starts a TypeScript file that prints its address as JSON on its first line. */
-export async function startBaseline(file: string): Promise<{ port: number; pid: number; stop(): Promise<void> }> {
+export async function startBaseline(
+  file: string,
+): Promise<{ port: number; pid: number; stop(): Promise<void> }> {
   const child = spawn(process.execPath, ['--import', 'tsx', file], { stdio: ['ignore', 'pipe', 'inherit'] });
-  const line = await new Promise<string>((resolve) => child.stdout.once('data', (data: Buffer) => resolve(data.toString())));
+  const line = await new Promise<string>((resolve) =>
+    child.stdout.once('data', (data: Buffer) => resolve(data.toString())),
+  );
   return { port: (JSON.parse(line) as { port: number }).port, pid: child.pid!, stop: () => stopChild(child) };
 }
 
@@ -80,13 +86,18 @@ async function stopChild(child: ChildProcess): Promise<void> {
 /** Organizations with 50 products each, entitled to all of them, and a key. */
 export async function createTenants(db: Database, count: number): Promise<Tenant[]> {
   const products = [];
-  for (let i = 0; i < 50; i++) products.push(await createProduct(db, { unitCap: i % 2 ? '1000000000' : null }));
+  for (let i = 0; i < 50; i++)
+    products.push(await createProduct(db, { unitCap: i % 2 ? '1000000000' : null }));
   const tenants: Tenant[] = [];
   for (let i = 0; i < count; i++) {
     const organization = await createOrganization(db);
     for (const product of products) await grant(db, organization.id, product.id);
     const key = await createKey(db, organization.id);
-    tenants.push({ orgId: organization.id, secret: key.secret, slugs: products.map((product) => product.slug) });
+    tenants.push({
+      orgId: organization.id,
+      secret: key.secret,
+      slugs: products.map((product) => product.slug),
+    });
   }
   return tenants;
 }
@@ -114,7 +125,9 @@ export function getRequest(path: string): string {
 
 /** Runs the load generator in its own process. */
 export async function load(plan: LoadPlan): Promise<LoadResult> {
-  const child = spawn(process.execPath, ['--import', 'tsx', 'bench/load.ts'], { stdio: ['pipe', 'pipe', 'inherit'] });
+  const child = spawn(process.execPath, ['--import', 'tsx', 'bench/load.ts'], {
+    stdio: ['pipe', 'pipe', 'inherit'],
+  });
   let output = '';
   child.stdout.on('data', (data: Buffer) => (output += data.toString()));
   child.stdin.end(JSON.stringify(plan));
