@@ -5,6 +5,7 @@ import type { Context } from './context.js';
 import { notFound, problemHandler } from './http/problem.js';
 import { requestContext } from './http/request-context.js';
 import { healthRoutes } from './health/routes.js';
+import { operatorRoutes } from './operator/routes.js';
 
 /** The sitemap of the service: its faces in reading order. */
 export function createApp(context: Context, services: ApiServices): Express {
@@ -16,6 +17,7 @@ export function createApp(context: Context, services: ApiServices): Express {
   app.use(requestContext(context));
   app.use(healthRoutes(context));
   app.use('/api', helmet(), apiRoutes(context, services));
+  app.use('/operator', helmet(), operatorRoutes(context));
   app.use(notFound);
   app.use(problemHandler);
   return app;
