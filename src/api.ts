@@ -1,7 +1,10 @@
 import { Router } from 'express';
+import { ownKeyRoutes } from './api-keys/own-key.js';
 import { createKeyUse, type KeyUse } from './api-keys/key-use.js';
 import { createKeyReader, type KeyReader } from './auth/key-reader.js';
 import type { Context } from './context.js';
+import { createEntitlementReader, type EntitlementReader } from './entitlements/reader.js';
+import { entitlementRoutes } from './entitlements/routes.js';
 import { createIngestion, type Ingestion } from './usage/ingestion.js';
 import { usageRoutes } from './usage/routes.js';
 
@@ -10,6 +13,7 @@ export interface ApiServices {
   ingestion: Ingestion;
   keys: KeyReader;
   keyUse: KeyUse;
+  entitlements: EntitlementReader;
 }
 
 export function createApiServices(context: Context): ApiServices {
@@ -17,6 +21,7 @@ export function createApiServices(context: Context): ApiServices {
     ingestion: createIngestion(context),
     keys: createKeyReader(context),
     keyUse: createKeyUse(context),
+    entitlements: createEntitlementReader(context),
   };
 }
 
@@ -24,5 +29,7 @@ export function createApiServices(context: Context): ApiServices {
 export function apiRoutes(context: Context, services: ApiServices): Router {
   const router = Router();
   router.use(usageRoutes({ context, ...services }));
+  router.use(entitlementRoutes(services));
+  router.use(ownKeyRoutes(context, services));
   return router;
 }
