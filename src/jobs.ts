@@ -24,7 +24,7 @@ export function startJobs(jobs: Job[], log: Logger): () => Promise<void> {
     return cron.schedule(schedule, once, { name, noOverlap: true });
   });
   return async () => {
-    await Promise.all(tasks.map((task) => task.destroy()));
+    for (const task of tasks) await task.destroy();
     await Promise.all(running);
   };
 }

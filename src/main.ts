@@ -1,6 +1,7 @@
 import { pino } from 'pino';
 import { ConfigError, readConfig, type Config } from './config.js';
 import { DirectoryInUseError } from './db/directory-lock.js';
+import { describeDemo, embeddedNotice } from './demo/describe.js';
 import { createAccessLog, createLogger } from './log.js';
 import { startService } from './service.js';
 
@@ -41,6 +42,8 @@ const service = await startService(config, {
   return exit(1);
 });
 
+if (service.demo) process.stdout.write(describeDemo(service.demo, service.url));
+else if (service.context.db.kind === 'embedded') process.stdout.write(embeddedNotice);
 log.info({ url: service.url, database: service.context.db.kind }, 'Gauge is ready');
 
 let isStopping = false;

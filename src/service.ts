@@ -9,6 +9,9 @@ import type { Context } from './context.js';
 import { isDatabaseUnavailable } from './db/client.js';
 import { migrateDatabase, type Opened } from './db/migrate.js';
 import { connectDatabase } from './db/open.js';
+import type { DemoData } from './demo/demo.js';
+import { readDemo } from './demo/file.js';
+import { seedDemo } from './demo/seed.js';
 import { memoryLimitStores } from './http/limit-store.js';
 import { createHttpServer } from './http/server.js';
 import { startJobs } from './jobs.js';
@@ -19,6 +22,8 @@ export interface Service {
   context: Context;
   /** Where it listens, with the port that was really taken. */
   url: string;
+  /** What there is to try; undefined in production and on a database with other data. */
+  demo: DemoData | undefined;
   /** Finishes what was accepted, refuses the rest, and closes everything that `startService` opened. */
   stop(): Promise<void>;
 }
@@ -47,9 +52,11 @@ export async function startService(
   };
   const services = createApiServices(context);
   const server = createHttpServer(createApp(context, services));
+  let demo: DemoData | undefined;
   try {
     await listen(server, config);
     await migrateWhenReachable(db, log);
+    if (!config.production) demo = (await seedDemo(context)) ?? (await readDemo(context));
   } catch (error) {
     server.close();
     await Promise.allSettled([limitStores.close(), db.close()]);
@@ -69,6 +76,7 @@ export async function startService(
   return {
     context,
     url: `http://${host}:${port}`,
+    demo,
     async stop() {
       lifecycle.state = 'draining';
       await stopJobs();
