@@ -6,8 +6,7 @@ import { healthRoutes } from './health/routes.js';
 import { requireReady } from './http/availability.js';
 import { notFound, problemHandler } from './http/problem.js';
 import { requestContext } from './http/request-context.js';
-app.use(ready);
-app.use('/operator', jsonHeaders, operatorRoutes(context));
+import { operatorRoutes } from './operator/routes.js';
 
 /** For answers that are read by programs: nothing in them may ever be shown as a page, so the rest would be ballast. */
 const jsonHeaders = helmet({
@@ -36,6 +35,7 @@ export function createApp(context: Context, services: ApiServices): Express {
   app.use('/api', ready, jsonHeaders, apiRoutes(context, services));
   app.use(healthRoutes(context));
   app.use(ready);
+  app.use('/operator', jsonHeaders, operatorRoutes(context));
   app.use(notFound);
   app.use(problemHandler);
   return app;

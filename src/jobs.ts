@@ -5,7 +5,7 @@ export interface Job {
   name: string;
   /** A cron expression with seconds. */
   schedule: string;
-  run(): Promise<unknown>;
+  run: () => Promise<unknown>;
 }
 
 /** Runs the jobs on their schedules, each at most once at a time. Resolves the returned function when the last has ended. */

@@ -19,7 +19,7 @@ export interface Database {
   /** How many hot statements may usefully run at once. */
   readonly parallel: number;
   /** Runs one hot statement; it commits before this resolves. */
-  run(statement: Statement, values: unknown[]): Promise<TextRow[]>;
+  run: (statement: Statement, values: unknown[]) => Promise<TextRow[]>;
   /** Runs hot statements in one transaction that is rolled back: what they would answer, with nothing recorded. */
   rehearse<T>(work: (run: Database['run']) => Promise<T>): Promise<T>;
   /** Resolves when the database answers. */
