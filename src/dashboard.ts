@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { Router } from 'express';
+import { apiKeyRoutes } from './api-keys/routes.js';
 import { refuseCrossSite } from './auth/cross-site.js';
 import { signInPages } from './auth/pages.js';
 import { createSessionReader, requireSession } from './auth/session.js';
@@ -23,7 +24,7 @@ export function dashboardRoutes(context: Context, options: DashboardOptions = {}
   const router = Router();
   router.use(paths, pageHeaders(), sessionCookie(keys), refuseCrossSite);
   router.use(signInPages(context, readSession, { ...defaultSignInLimits, ...options.signInLimits }));
-  router.use('/dashboard', requireSession(readSession), organizationRoutes(context));
+  router.use('/dashboard', requireSession(readSession), organizationRoutes(context), apiKeyRoutes(context));
   router.use(paths, notFound, pageErrorHandler);
   return router;
 }
