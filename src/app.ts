@@ -1,7 +1,10 @@
+import { fileURLToPath } from 'node:url';
+import ejs from 'ejs';
 import express, { type Express } from 'express';
 import helmet from 'helmet';
 import { apiRoutes, type ApiServices } from './api.js';
 import type { Context } from './context.js';
+import { dashboardRoutes, type DashboardOptions } from './dashboard.js';
 import { healthRoutes } from './health/routes.js';
 import { requireReady } from './http/availability.js';
 import { notFound, problemHandler } from './http/problem.js';
@@ -24,17 +27,21 @@ const jsonHeaders = helmet({
 });
 
 /** The sitemap of the service: its faces in reading order. The API goes first, because it is called the most. */
-export function createApp(context: Context, services: ApiServices): Express {
+export function createApp(context: Context, services: ApiServices, options: DashboardOptions = {}): Express {
   const app = express();
   const ready = requireReady(context.lifecycle);
   app.disable('x-powered-by');
   app.set('etag', false);
   app.set('query parser', 'simple');
   app.set('trust proxy', context.config.trustProxy);
+  app.engine('ejs', ejs.renderFile);
+  app.set('view engine', 'ejs');
+  app.set('views', fileURLToPath(new URL('../views', import.meta.url)));
   app.use(requestContext(context));
   app.use('/api', ready, jsonHeaders, apiRoutes(context, services));
   app.use(healthRoutes(context));
   app.use(ready);
+  app.use(dashboardRoutes(context, options));
   app.use('/operator', jsonHeaders, operatorRoutes(context));
   app.use(notFound);
   app.use(problemHandler);

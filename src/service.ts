@@ -1,8 +1,9 @@
 import type { Server } from 'node:http';
 import { setTimeout } from 'node:timers/promises';
 import type { Logger } from 'pino';
-import { createApiServices } from './api.js';
+import { createApiServices, type ApiServices } from './api.js';
 import { createApp } from './app.js';
+import { deleteExpiredSessions } from './auth/queries.js';
 import { systemClock } from './clock.js';
 import type { Config } from './config.js';
 import type { Context } from './context.js';
@@ -14,7 +15,7 @@ import { readDemo } from './demo/file.js';
 import { seedDemo } from './demo/seed.js';
 import { memoryLimitStores } from './http/limit-store.js';
 import { createHttpServer } from './http/server.js';
-import { startJobs } from './jobs.js';
+import { startJobs, type Job } from './jobs.js';
 import { createLifecycle } from './lifecycle.js';
 import { createMetrics } from './metrics.js';
 
@@ -63,10 +64,7 @@ export async function startService(
     throw error;
   }
   lifecycle.state = 'ready';
-  const stopJobs = startJobs(
-    [{ name: 'write-key-use', schedule: '*/30 * * * * *', run: () => services.keyUse.flush() }],
-    log,
-  );
+  const stopJobs = startJobs(jobs(context, services), log);
   const { address, port, family } = server.address() as { address: string; port: number; family: string };
   const host = ['0.0.0.0', '::'].includes(address)
     ? 'localhost'
@@ -87,6 +85,15 @@ export async function startService(
     },
   };
 }
+
+const jobs = ({ db, clock }: Context, { keyUse }: ApiServices): Job[] => [
+  { name: 'write-key-use', schedule: '*/30 * * * * *', run: () => keyUse.flush() },
+  {
+    name: 'delete-expired-sessions',
+    schedule: '0 17 * * * *',
+    run: () => deleteExpiredSessions(db, new Date(clock.now())),
+  },
+];
 
 function listen(server: Server, { port, host }: Config): Promise<void> {
   return new Promise((resolve, reject) => {
