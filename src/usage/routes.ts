@@ -1,4 +1,4 @@
-import { Router, type Request } from 'express';
+import { Router, type Request, type RequestHandler } from 'express';
 import type { KeyUse } from '../api-keys/key-use.js';
 import { readHashedSecret } from '../auth/bearer-key.js';
 import type { KeyReader } from '../auth/key-reader.js';
@@ -21,16 +21,19 @@ export function usageRoutes({
   ingestion,
   keys,
   keyUse,
+  limit,
 }: {
   context: Context;
   ingestion: Ingestion;
   keys: KeyReader;
   keyUse: KeyUse;
+  /** What stands before the route: see `apiRoutes`. */
+  limit: RequestHandler[];
 }): Router {
   const { clock, metrics } = context;
   const router = Router();
 
-  router.post('/usage/events', async (req, res) => {
+  router.post('/usage/events', ...limit, async (req, res) => {
     const hashedSecret = readHashedSecret(req);
     const receivedAtMs = clock.now();
     // A stranger's body is not read before its key is known; the statement decides about every key again.
