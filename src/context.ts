@@ -12,6 +12,8 @@ export interface Context {
   db: Database;
   clock: Clock;
   log: Logger;
+  /** One line per request. */
+  accessLog: Logger;
   metrics: Metrics;
   lifecycle: Lifecycle;
   /** Where rate limits are counted: this process, or Redis for several instances. */

@@ -13,7 +13,7 @@ const migrationsFolder = fileURLToPath(new URL('../../migrations', import.meta.u
 /** Any constant of our own; all instances ask for the same lock. */
 const MIGRATION_LOCK = 4_283_641_097;
 
-type Opened = ReturnType<typeof openPostgres> | Awaited<ReturnType<typeof openEmbedded>>;
+export type Opened = ReturnType<typeof openPostgres> | Awaited<ReturnType<typeof openEmbedded>>;
 
 /** Brings the schema up to date. Instances that start together wait for each other; only the first one finds work. */
 export async function migrateDatabase(db: Opened): Promise<void> {

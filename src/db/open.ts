@@ -1,16 +1,22 @@
 import type { Logger } from 'pino';
 import type { Config } from '../config.js';
-import type { Database } from './client.js';
 import { openEmbedded } from './embedded.js';
-import { migrateDatabase } from './migrate.js';
+import { migrateDatabase, type Opened } from './migrate.js';
 import { openPostgres } from './postgres.js';
 
-/** Opens the configured database and brings its schema up to date. */
-export async function openDatabase(
-  config: Pick<Config, 'databaseUrl' | 'dataDir'>,
+type DatabaseConfig = Pick<Config, 'databaseUrl' | 'dataDir'>;
+
+/** The configured database. A Postgres that is away at the moment is no error yet: its pool connects on first use. */
+export async function connectDatabase(
+  { databaseUrl, dataDir }: DatabaseConfig,
   log: Logger,
-): Promise<Database> {
-  const db = config.databaseUrl ? openPostgres(config.databaseUrl, log) : await openEmbedded(config.dataDir);
+): Promise<Opened> {
+  return databaseUrl ? openPostgres(databaseUrl, log) : openEmbedded(dataDir);
+}
+
+/** The configured database with its schema up to date. */
+export async function openDatabase(config: DatabaseConfig, log: Logger): Promise<Opened> {
+  const db = await connectDatabase(config, log);
   try {
     await migrateDatabase(db);
   } catch (error) {

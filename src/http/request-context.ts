@@ -1,5 +1,5 @@
-import type { RequestHandler, Request } from 'express';
-import { v7 as uuid } from 'uuid';
+import { randomUUID } from 'node:crypto';
+import type { Request, RequestHandler } from 'express';
 import type { Context } from '../context.js';
 import type { AppError } from '../errors.js';
 
@@ -9,11 +9,11 @@ const acceptableId = /^[\w.:-]{1,64}$/;
  * Gives each request its id (the caller's `X-Request-Id` where it is harmless) and reports it when it has ended: one
  * log line, one observation. Only the path is logged: a query string may hold what should not be kept.
  */
-export function requestContext({ log, metrics }: Context): RequestHandler {
+export function requestContext({ log, accessLog, metrics }: Context): RequestHandler {
   return (req, res, next) => {
     const startedAt = performance.now();
     const given = req.headers['x-request-id'];
-    const requestId = typeof given === 'string' && acceptableId.test(given) ? given : uuid();
+    const requestId = typeof given === 'string' && acceptableId.test(given) ? given : randomUUID();
     res.setHeader('X-Request-Id', requestId);
     res.once('close', () => {
       const seconds = (performance.now() - startedAt) / 1000;
@@ -33,7 +33,7 @@ export function requestContext({ log, metrics }: Context): RequestHandler {
       };
       if (status >= 500 && error?.code !== 'unavailable')
         log.error({ ...line, err: error?.cause }, 'request failed');
-      else log.info(line, 'request');
+      else accessLog.info(line, 'request');
     });
     next();
   };

@@ -1,6 +1,7 @@
 import { Router, type Request, type RequestHandler } from 'express';
 import type { KeyUse } from '../api-keys/key-use.js';
 import { readHashedSecret } from '../auth/bearer-key.js';
+import { keyFirst } from '../auth/key-first.js';
 import type { KeyReader } from '../auth/key-reader.js';
 import type { Context } from '../context.js';
 import { AppError } from '../errors.js';
@@ -21,19 +22,19 @@ export function usageRoutes({
   ingestion,
   keys,
   keyUse,
-  limit,
+  callLimit,
 }: {
   context: Context;
   ingestion: Ingestion;
   keys: KeyReader;
   keyUse: KeyUse;
-  /** What stands before the route: see `apiRoutes`. */
-  limit: RequestHandler[];
+  /** Stands before the route: see `apiRoutes`. */
+  callLimit: RequestHandler;
 }): Router {
   const { clock, metrics } = context;
   const router = Router();
 
-  router.post('/usage/events', ...limit, async (req, res) => {
+  router.post('/usage/events', callLimit, async (req, res) => {
     const hashedSecret = readHashedSecret(req);
     const receivedAtMs = clock.now();
     // A stranger's body is not read before its key is known; the statement decides about every key again.
@@ -41,7 +42,10 @@ export function usageRoutes({
     const isDryRun = readDryRun(req);
     const isLenient = prefersLenient(req);
     const body = await readJsonBody(req, res, MAX_BODY_BYTES);
-    const events = await parseEvents(body, () => keys.authenticate(hashedSecret, 'usage:write'));
+    const events = await keyFirst(
+      () => keys.authenticate(hashedSecret, 'usage:write'),
+      () => parseUsageBatch(body),
+    );
     const batch = toBatch({ ...events, hashedSecret, isLenient, receivedAtMs, bytes: body.text.length });
     const outcome = await (isDryRun ? ingestion.rehearse(batch) : ingestion.record(batch));
     const answer = toUsageAnswer(batch, outcome);
@@ -52,16 +56,6 @@ export function usageRoutes({
   });
 
   return router;
-}
-
-/** A body that does not fit is answered only after the key: who has no key learns nothing else. */
-async function parseEvents(body: JsonBody, authenticate: () => Promise<unknown>) {
-  try {
-    return parseUsageBatch(body);
-  } catch (error) {
-    await authenticate();
-    throw error;
-  }
 }
 
 function parseUsageBatch({ value, text }: JsonBody): {

@@ -8,7 +8,9 @@ let database: TestDatabase;
 let service: TestService;
 beforeAll(async () => {
   database = await createTestDatabase();
-  service = await startTestService(database.db, { env: { LIMIT_USAGE_PER_MINUTE: '5' } });
+  service = await startTestService(database.db, {
+    env: { LIMIT_USAGE_PER_MINUTE: '5', LIMIT_ENTITLEMENTS_PER_MINUTE: '3' },
+  });
 });
 afterAll(async () => {
   await service.stop();
@@ -90,6 +92,25 @@ describe('the limit of each API key', () => {
     const statuses = [];
     for (let i = 0; i < 6; i++) statuses.push((await reader.send()).status);
     expect(statuses).toEqual([403, 403, 403, 403, 403, 429]);
+  });
+
+  it('counts the entitlement routes together, and apart from usage', async () => {
+    const { secret, send } = await createSender();
+    expect((await send()).headers.get('ratelimit')).toContain('r=4');
+    const read = (path: string, init: RequestInit = {}) =>
+      fetch(`${service.url}/api/entitlements${path}`, {
+        headers: { authorization: `Bearer ${secret}` },
+        ...init,
+      });
+    const answers = [
+      await read(''),
+      await read('/unknown'),
+      await read('/check', { method: 'POST' }),
+      await read(''),
+    ];
+    expect(answers.map(({ status }) => status)).toEqual([200, 404, 415, 429]);
+    expect(answers[0]!.headers.get('ratelimit-policy')).toContain('"entitlements"; q=3; w=60');
+    expect((await send()).headers.get('ratelimit')).toContain('r=3');
   });
 
   it('counts nothing against a key for calls that do not carry it', async () => {

@@ -48,18 +48,16 @@ export async function grant(
   productId: string,
   values: { kind?: 'live' | 'read_only'; startsAt?: Date; endsAt?: Date | null } = {},
 ) {
-  await db.orm
-    .insert(entitlements)
-    .values({
-      orgId,
-      productId,
-      kind: 'live',
-      startsAt: past,
-      endsAt: null,
-      ...values,
-      createdAt: past,
-      updatedAt: past,
-    });
+  await db.orm.insert(entitlements).values({
+    orgId,
+    productId,
+    kind: 'live',
+    startsAt: past,
+    endsAt: null,
+    ...values,
+    createdAt: past,
+    updatedAt: past,
+  });
 }
 
 export interface TestKey {

@@ -56,6 +56,7 @@ export async function startTestService(db: Database, options: TestServiceOptions
     db,
     clock,
     log: pino({ level: 'silent' }),
+    accessLog: pino({ level: 'silent' }),
     metrics: createMetrics(),
     lifecycle,
     limitStores: memoryLimitStores(),

@@ -1,0 +1,29 @@
+/**
+ * Exact arithmetic on the non-negative decimals that Postgres writes (`12`, `0.25`). A double would round what the
+ * database has counted exactly.
+ */
+export function compareDecimals(a: string, b: string): number {
+  const [x, y] = align(a, b);
+  return x < y ? -1 : x > y ? 1 : 0;
+}
+
+/** a − b, or `0` where that would be negative. */
+export function subtractDecimals(a: string, b: string): string {
+  const [x, y, scale] = align(a, b);
+  if (x <= y) return '0';
+  const digits = String(x - y).padStart(scale + 1, '0');
+  const whole = digits.slice(0, digits.length - scale);
+  const fraction = digits.slice(digits.length - scale).replace(/0+$/, '');
+  return fraction === '' ? whole : `${whole}.${fraction}`;
+}
+
+function align(a: string, b: string): [bigint, bigint, number] {
+  const [wholeA = '0', fractionA = ''] = a.split('.');
+  const [wholeB = '0', fractionB = ''] = b.split('.');
+  const scale = Math.max(fractionA.length, fractionB.length);
+  return [
+    BigInt(wholeA + fractionA.padEnd(scale, '0')),
+    BigInt(wholeB + fractionB.padEnd(scale, '0')),
+    scale,
+  ];
+}

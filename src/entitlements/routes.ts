@@ -1,0 +1,90 @@
+import { Router, type Request, type RequestHandler } from 'express';
+import type { KeyUse } from '../api-keys/key-use.js';
+import { readHashedSecret } from '../auth/bearer-key.js';
+import { keyFirst } from '../auth/key-first.js';
+import type { KeyReader } from '../auth/key-reader.js';
+import { AppError } from '../errors.js';
+import { readJsonBody } from '../http/json-body.js';
+import { sendJson, toJson } from '../http/json.js';
+import { parseInput } from '../http/validate.js';
+import type { EntitlementReader } from './reader.js';
+import { entitlementCheckSchema, entitlementPageSchema, MAX_SLUGS } from './schema.js';
+import { checkResultsJson, toEntitlementView } from './view.js';
+
+const MAX_BODY_BYTES = 256 * 1024;
+
+export interface EntitlementServices {
+  entitlements: EntitlementReader;
+  keys: KeyReader;
+  keyUse: KeyUse;
+  /** Stands before each route: see `apiRoutes`. */
+  callLimit: RequestHandler;
+}
+
+export function entitlementRoutes({ entitlements, keys, keyUse, callLimit }: EntitlementServices): Router {
+  const router = Router();
+
+  router.get('/entitlements', callLimit, async (req, res) => {
+    const hashedSecret = readHashedSecret(req);
+    const { limit, cursor } = await parsePage(req, () =>
+      keys.authenticate(hashedSecret, 'entitlements:read'),
+    );
+    const found = await entitlements.list(hashedSecret, { after: cursor, size: limit + 1 });
+    keyUse.touch(hashedSecret);
+    const page = found.slice(0, limit);
+    const nextCursor = found.length > limit ? page.at(-1)!.productSlug : null;
+    sendJson(res, 200, toJson({ entitlements: page.map(toEntitlementView), nextCursor }));
+  });
+
+  router.get<{ productSlug: string }>('/entitlements/:productSlug', callLimit, async (req, res) => {
+    const hashedSecret = readHashedSecret(req);
+    const { productSlug } = req.params;
+    const [entitlement] = await entitlements.find(hashedSecret, [productSlug]);
+    keyUse.touch(hashedSecret);
+    if (!entitlement)
+      throw new AppError(
+        'entitlement_not_found',
+        `No entitlement for the product ${productSlug} is in effect.`,
+      );
+    sendJson(res, 200, toJson(toEntitlementView(entitlement)));
+  });
+
+  router.post('/entitlements/check', callLimit, async (req, res) => {
+    const hashedSecret = readHashedSecret(req);
+    if (!keyUse.hasSeen(hashedSecret)) await keys.authenticate(hashedSecret, 'entitlements:read');
+    const slugs = await readSlugs(req, res, () => keys.authenticate(hashedSecret, 'entitlements:read'));
+    const found = await entitlements.find(hashedSecret, slugs);
+    keyUse.touch(hashedSecret);
+    sendJson(res, 200, checkResultsJson(slugs, found));
+  });
+
+  return router;
+}
+
+function parsePage(
+  req: Request,
+  authenticate: () => Promise<unknown>,
+): Promise<{ limit: number; cursor: string }> {
+  return keyFirst(authenticate, () => {
+    const { limit, cursor } = parseInput(entitlementPageSchema, req.query);
+    return { limit: Number(limit ?? 100), cursor: cursor ?? '' };
+  });
+}
+
+async function readSlugs(
+  req: Request,
+  res: Parameters<typeof readJsonBody>[1],
+  authenticate: () => Promise<unknown>,
+): Promise<string[]> {
+  const { value } = await readJsonBody(req, res, MAX_BODY_BYTES);
+  return keyFirst(authenticate, () => {
+    const sent = (value as { productSlugs?: unknown } | null)?.productSlugs;
+    if (Array.isArray(sent) && sent.length > MAX_SLUGS) {
+      throw new AppError(
+        'batch_too_large',
+        `A check takes at most ${MAX_SLUGS} slugs; this one has ${sent.length}.`,
+      );
+    }
+    return parseInput(entitlementCheckSchema, value).productSlugs;
+  });
+}

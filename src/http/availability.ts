@@ -1,0 +1,18 @@
+import type { RequestHandler } from 'express';
+import { AppError } from '../errors.js';
+import type { Lifecycle } from '../lifecycle.js';
+
+/** Lets requests in while the service is ready. What was let in is finished, whatever happens next. */
+export function requireReady(lifecycle: Lifecycle): RequestHandler {
+  return (_req, res, next) => {
+    if (lifecycle.state === 'ready') {
+      next();
+      return;
+    }
+    // The connection ends with this answer, so that the next request finds another instance.
+    res.setHeader('Connection', 'close');
+    const detail =
+      lifecycle.state === 'starting' ? 'The service is starting.' : 'This instance is shutting down.';
+    next(new AppError('unavailable', detail, { retryAfterSeconds: 1 }));
+  };
+}

@@ -1,0 +1,60 @@
+import { pino } from 'pino';
+import { ConfigError, readConfig, type Config } from './config.js';
+import { DirectoryInUseError } from './db/directory-lock.js';
+import { createAccessLog, createLogger } from './log.js';
+import { startService } from './service.js';
+
+/** Reads the configuration or ends with every problem of it on standard error. */
+function configure(): Config {
+  try {
+    return readConfig(process.env);
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    process.stderr.write(`${error.message}\n`);
+    return process.exit(1);
+  }
+}
+
+const config = configure();
+// Buffered briefly: a write per line would cost more than the request it reports.
+const destination = pino.destination({ dest: 1, sync: false, minLength: 4096, periodicFlush: 500 });
+const log = createLogger(config.logLevel, destination);
+
+function exit(code: number): never {
+  destination.flushSync();
+  process.exit(code);
+}
+
+process.on('uncaughtException', (error) => {
+  log.fatal({ err: error }, 'uncaught exception');
+  exit(1);
+});
+
+const service = await startService(config, { log, accessLog: createAccessLog(config.logLevel, destination) }).catch((error: unknown) => {
+  const { code, message } = error as NodeJS.ErrnoException;
+  const isExpected = error instanceof DirectoryInUseError || code === 'EADDRINUSE' || code === 'EACCES';
+  if (isExpected) process.stderr.write(`Gauge could not start: ${message}\n`);
+  else log.fatal({ err: error }, 'Gauge could not start');
+  return exit(1);
+});
+
+log.info({ url: service.url, database: service.context.db.kind }, 'Gauge is ready');
+
+let isStopping = false;
+for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+  process.on(signal, () => {
+    if (isStopping) exit(1);
+    isStopping = true;
+    log.info({ signal }, 'shutting down: finishing what was accepted');
+    service.stop().then(
+      () => {
+        log.info('stopped');
+        exit(0);
+      },
+      (error: unknown) => {
+        log.fatal({ err: error }, 'the shutdown failed');
+        exit(1);
+      },
+    );
+  });
+}

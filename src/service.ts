@@ -1,0 +1,121 @@
+import type { Server } from 'node:http';
+import { setTimeout } from 'node:timers/promises';
+import type { Logger } from 'pino';
+import { createApiServices } from './api.js';
+import { createApp } from './app.js';
+import { systemClock } from './clock.js';
+import type { Config } from './config.js';
+import type { Context } from './context.js';
+import { isDatabaseUnavailable } from './db/client.js';
+import { migrateDatabase, type Opened } from './db/migrate.js';
+import { connectDatabase } from './db/open.js';
+import { memoryLimitStores, redisLimitStores } from './http/limit-store.js';
+import { createHttpServer } from './http/server.js';
+import { startJobs } from './jobs.js';
+import { createLifecycle } from './lifecycle.js';
+import { createMetrics } from './metrics.js';
+
+export interface Service {
+  context: Context;
+  /** Where it listens, with the port that was really taken. */
+  url: string;
+  /** Finishes what was accepted, refuses the rest, and closes everything that `startService` opened. */
+  stop(): Promise<void>;
+}
+
+/** What was accepted gets this long to finish; an orchestrator kills after 30 s. */
+const DRAIN_MS = 25_000;
+
+/** Database, context, app, server, jobs: resolves when the service is ready. It answers 503 from the moment it listens. */
+export async function startService(
+  config: Config,
+  { log, accessLog }: Pick<Context, 'log' | 'accessLog'>,
+): Promise<Service> {
+  const db = await connectDatabase(config, log);
+  const metrics = createMetrics();
+  const lifecycle = createLifecycle();
+  const limitStores = config.redisUrl
+    ? redisLimitStores({ url: config.redisUrl, log, metrics })
+    : memoryLimitStores();
+  const context: Context = {
+    config,
+    db,
+    clock: systemClock,
+    log,
+    accessLog,
+    metrics,
+    lifecycle,
+    limitStores,
+  };
+  const services = createApiServices(context);
+  const server = createHttpServer(createApp(context, services));
+  try {
+    await listen(server, config);
+    await migrateWhenReachable(db, log);
+  } catch (error) {
+    server.close();
+    await Promise.allSettled([limitStores.close(), db.close()]);
+    throw error;
+  }
+  lifecycle.state = 'ready';
+  const stopJobs = startJobs(
+    [{ name: 'write-key-use', schedule: '*/30 * * * * *', run: () => services.keyUse.flush() }],
+    log,
+  );
+  const { address, port, family } = server.address() as { address: string; port: number; family: string };
+  const host = ['0.0.0.0', '::'].includes(address)
+    ? 'localhost'
+    : family === 'IPv6'
+      ? `[${address}]`
+      : address;
+  return {
+    context,
+    url: `http://${host}:${port}`,
+    async stop() {
+      lifecycle.state = 'draining';
+      await stopJobs();
+      await closeServer(server);
+      await services.ingestion.drain();
+      await services.keyUse.flush();
+      await Promise.all([limitStores.close(), db.close()]);
+    },
+  };
+}
+
+function listen(server: Server, { port, host }: Config): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(port, host, () => {
+      server.off('error', reject);
+      resolve();
+    });
+  });
+}
+
+/** A database that starts beside the service may need a while; a database that refuses is an error. */
+async function migrateWhenReachable(db: Opened, log: Logger): Promise<void> {
+  for (let pauseMs = 250; ; pauseMs = Math.min(pauseMs * 2, 5_000)) {
+    try {
+      await migrateDatabase(db);
+      return;
+    } catch (error) {
+      if (!isDatabaseUnavailable(error)) throw error;
+      log.warn({ err: error }, 'the database cannot be reached yet; trying again');
+      await setTimeout(pauseMs);
+    }
+  }
+}
+
+async function closeServer(server: Server): Promise<void> {
+  const closed = new Promise<void>((resolve) => {
+    server.close(() => resolve());
+  });
+  server.closeIdleConnections();
+  const deadline = new AbortController();
+  await Promise.race([
+    closed,
+    setTimeout(DRAIN_MS, undefined, { signal: deadline.signal }).catch(() => undefined),
+  ]);
+  deadline.abort();
+  server.closeAllConnections();
+}
