@@ -39,7 +39,7 @@ export function entitlementRoutes({ entitlements, keys, keyUse, callLimit }: Ent
   router.get<{ productSlug: string }>('/entitlements/:productSlug', callLimit, async (req, res) => {
     const hashedSecret = readHashedSecret(req);
     const { productSlug } = req.params;
-    const [entitlement] = await entitlements.find(hashedSecret, [productSlug]);
+    const entitlement = await entitlements.find(hashedSecret, productSlug);
     keyUse.touch(hashedSecret);
     if (!entitlement)
       throw new AppError(
@@ -53,7 +53,7 @@ export function entitlementRoutes({ entitlements, keys, keyUse, callLimit }: Ent
     const hashedSecret = readHashedSecret(req);
     if (!keyUse.hasSeen(hashedSecret)) await keys.authenticate(hashedSecret, 'entitlements:read');
     const slugs = await readSlugs(req, res, () => keys.authenticate(hashedSecret, 'entitlements:read'));
-    const found = await entitlements.find(hashedSecret, slugs);
+    const found = await entitlements.check(hashedSecret, slugs);
     keyUse.touch(hashedSecret);
     sendJson(res, 200, checkResultsJson(slugs, found));
   });
