@@ -119,13 +119,13 @@ function productionProblems(env: Record<string, string | undefined>): string[] {
 }
 
 /** Express takes these words for the private ranges. */
-const networkNames = ['loopback', 'linklocal', 'uniquelocal'];
+const networkNames = new Set(['loopback', 'linklocal', 'uniquelocal']);
 
 function isTrustProxy(value: string): boolean {
   if (/^(true|false|\d{1,2})$/.test(value)) return true;
   return value.split(',').every((part) => {
     const [address = '', bits = '1', ...rest] = part.trim().split('/');
-    if (networkNames.includes(part.trim())) return true;
+    if (networkNames.has(part.trim())) return true;
     const maxBits = { 0: 0, 4: 32, 6: 128 }[isIP(address)] ?? 0;
     return rest.length === 0 && /^[1-9]\d{0,2}$/.test(bits) && Number(bits) <= maxBits;
   });
