@@ -1,9 +1,11 @@
+import { readFileSync } from 'node:fs';
+import { parseEnv } from 'node:util';
 import express from 'express';
 import { describe, expect, it } from 'vitest';
 import { ConfigError, readConfig } from '../src/config.js';
 
 /** The problems that a configuration is refused with, one per line. */
-function problemsOf(env: Record<string, string>): string[] {
+function problemsOf(env: Record<string, string | undefined>): string[] {
   try {
     readConfig(env);
   } catch (error) {
@@ -167,5 +169,31 @@ describe('the configuration', () => {
     expect(problemsOf({ PORT: value, REDIS_URL: value, LOG_LEVEL: value, TRUST_PROXY: value })).toHaveLength(
       4,
     );
+  });
+});
+
+describe('.env.example', () => {
+  const read = (path: string) => readFileSync(new URL(`../${path}`, import.meta.url), 'utf8');
+  const known = [...read('src/config.ts').matchAll(/^ {2}([A-Z][A-Z_]+): /gm)].map(([, name]) => name!);
+  const example = read('.env.example');
+
+  it('describes every variable, and none that does not exist', () => {
+    const described = [...example.matchAll(/^(?:# )?([A-Z][A-Z_]+)=/gm)].map(([, name]) => name!);
+    expect(known.length).toBeGreaterThan(10);
+    expect(described.toSorted()).toEqual([...known, 'POSTGRES_PASSWORD'].toSorted());
+  });
+
+  it('copied as it is, it changes nothing; with every line in force, it is a configuration', () => {
+    const copied = parseEnv(example);
+    expect(readConfig({ ...copied })).toEqual(readConfig({}));
+    const inForce = parseEnv(example.replaceAll(/^# (?=[A-Z][A-Z_]+=)/gm, ''));
+    const secrets = { SESSION_KEYS: sessionKey, OPERATOR_TOKEN: 'x'.repeat(32) };
+    expect(problemsOf({ ...inForce, ...secrets })).toEqual([]);
+  });
+
+  it('docker compose passes every variable on, or sets it itself', () => {
+    const app = /\n {2}app:\n([\s\S]+?)\n {2}postgres:\n/.exec(read('docker-compose.yml'))![1]!;
+    const passed = [...app.matchAll(/^ {6}([A-Z][A-Z_]+): /gm)].map(([, name]) => name!);
+    expect(passed.toSorted()).toEqual(known.filter((name) => name !== 'DATA_DIR').toSorted());
   });
 });
