@@ -13,7 +13,7 @@ import { connectDatabase } from './db/open.js';
 import type { DemoData } from './demo/demo.js';
 import { readDemo } from './demo/file.js';
 import { seedDemo } from './demo/seed.js';
-import { memoryLimitStores } from './http/limit-store.js';
+import { memoryLimitStores, redisLimitStores } from './http/limit-store.js';
 import { createHttpServer } from './http/server.js';
 import { startJobs, type Job } from './jobs.js';
 import { createLifecycle } from './lifecycle.js';
@@ -40,7 +40,9 @@ export async function startService(
   const db = await connectDatabase(config, log);
   const metrics = createMetrics();
   const lifecycle = createLifecycle();
-  const limitStores = memoryLimitStores();
+  const limitStores = config.redisUrl
+    ? redisLimitStores({ url: config.redisUrl, log, metrics })
+    : memoryLimitStores();
   const context: Context = {
     config,
     db,

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { verifyPassword } from '../../src/auth/password.js';
+import { eq } from 'drizzle-orm';
 import { apiKeys, organizations, users } from '../../src/db/schema.js';
 import { describeDemo } from '../../src/demo/describe.js';
 import { readDemo } from '../../src/demo/file.js';
