@@ -31,8 +31,7 @@ export function requestContext({ log, accessLog, metrics }: Context): RequestHan
         ip: req.ip,
         code: error?.code,
       };
-      if (status >= 500 && error?.code !== 'unavailable')
-        log.error({ ...line, err: error?.cause }, 'request failed');
+      if (status === 500) log.error({ ...line, err: error?.cause }, 'request failed');
       else accessLog.info(line, 'request');
     });
     next();
