@@ -1,0 +1,71 @@
+import { closeSync, fsyncSync, openSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import { SendError, type Refusal } from './record.js';
+
+/** The file of what was refused. It comes into being with the first refusal. */
+export interface RejectedFile {
+  readonly path: string;
+  /** Length of what belongs to this run and the ones it continues, in bytes. */
+  readonly bytes: number;
+  append(refusals: Refusal[]): void;
+  /** Makes sure that a power cut leaves what was appended. */
+  sync(): void;
+  close(): void;
+}
+
+/**
+ * @param settledBytes what an interrupted run had settled: the rest of the file is dropped, as its records come again
+ * @throws SendError when the file cannot be written
+ */
+export function openRejectedFile(path: string, settledBytes: number): RejectedFile {
+  let file: number | undefined;
+  let isDirty = false;
+  let bytes = settledBytes;
+  const stats = statSync(path, { throwIfNoEntry: false });
+  // A device or a pipe is written to; only a file of ours is cut or removed.
+  if (stats?.isFile()) {
+    bytes = Math.min(bytes, stats.size);
+    if (bytes > 0) truncateSync(path, bytes);
+    else rmSync(path);
+  } else bytes = 0;
+  return {
+    path,
+    get bytes() {
+      return bytes;
+    },
+    append(refusals) {
+      if (refusals.length === 0) return;
+      const text = refusals.map((refusal) => `${toLine(refusal)}\n`).join('');
+      try {
+        file ??= openSync(path, 'a');
+        writeFileSync(file, text);
+      } catch (error) {
+        throw new SendError(`${path} cannot be written: ${(error as Error).message}`, { cause: error });
+      }
+      bytes += Buffer.byteLength(text);
+      isDirty = true;
+    },
+    sync() {
+      if (file === undefined || !isDirty) return;
+      isDirty = false;
+      try {
+        fsyncSync(file);
+      } catch {
+        // Devices and pipes cannot be synced.
+      }
+    },
+    close() {
+      if (file !== undefined) closeSync(file);
+    },
+  };
+}
+
+function toLine({ record, code, detail, event }: Refusal): string {
+  const { number, pointer, keys, value } = record;
+  const place = pointer === undefined ? { line: number } : { record: number, pointer, keys };
+  const entry = { ...place, code, detail, event: event ?? null };
+  try {
+    return JSON.stringify({ ...entry, original: value });
+  } catch {
+    return JSON.stringify({ ...entry, original: null });
+  }
+}
