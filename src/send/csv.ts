@@ -33,7 +33,7 @@ function createAssembler(delimiter: string) {
     const waiting = lines.toReversed();
     let single: Row[] = [];
     const flush = () => {
-      records.push(...readRows(single));
+      for (const record of readRows(single)) records.push(record);
       single = [];
     };
     for (let line = waiting.pop(); line !== undefined; line = waiting.pop()) {
@@ -56,7 +56,7 @@ function createAssembler(delimiter: string) {
         if (record) records.push(record);
       } else {
         records.push({ ...record, value: row[0]!.text });
-        waiting.push(...row.slice(1).toReversed());
+        for (const rest of row.slice(1).toReversed()) waiting.push(rest);
       }
     }
     flush();
@@ -69,7 +69,8 @@ function createAssembler(delimiter: string) {
       const [first, ...rest] = open;
       open = [];
       openLength = 0;
-      records.push(refused([first!], unclosed), ...take(rest));
+      records.push(refused([first!], unclosed));
+      for (const record of take(rest)) records.push(record);
     }
     return records;
   }

@@ -55,23 +55,20 @@ export async function* readLines(input: Input): AsyncGenerator<Line[]> {
 function addLines(lines: Line[], bytes: Buffer, before: number): number {
   let number = before;
   if (isUtf8(bytes)) {
-    for (const text of bytes.toString('utf8').split('\n'))
-      lines.push(
-        text.length > MAX_LINE_BYTES ? tooLong(++number, Buffer.from(text)) : { number: ++number, text },
-      );
+    for (const text of bytes.toString('utf8').split('\n')) {
+      number++;
+      lines.push(text.length > MAX_LINE_BYTES ? tooLong(number, Buffer.from(text)) : { number, text });
+    }
     return number;
   }
-  for (let from = 0; from <= bytes.length;) {
-    const to = bytes.indexOf(NEWLINE, from);
+  for (let from = 0, to = 0; to >= 0; from = to + 1) {
+    number++;
+    to = bytes.indexOf(NEWLINE, from);
     const line = bytes.subarray(from, to < 0 ? bytes.length : to);
     const text = line.toString('utf8');
-    lines.push({
-      number: ++number,
-      text,
-      ...(isUtf8(line) ? {} : { problem: 'The line is not valid UTF-8.' }),
-    });
-    if (to < 0) break;
-    from = to + 1;
+    if (line.length > MAX_LINE_BYTES) lines.push(tooLong(number, line));
+    else
+      lines.push(isUtf8(line) ? { number, text } : { number, text, problem: 'The line is not valid UTF-8.' });
   }
   return number;
 }

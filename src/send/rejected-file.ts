@@ -13,14 +13,18 @@ export interface RejectedFile {
 }
 
 /**
+ * @param inputPath the file that is being read, which must not be this one
  * @param settledBytes what an interrupted run had settled: the rest of the file is dropped, as its records come again
  * @throws SendError when the file cannot be written
  */
-export function openRejectedFile(path: string, settledBytes: number): RejectedFile {
+export function openRejectedFile(path: string, inputPath: string, settledBytes: number): RejectedFile {
   let file: number | undefined;
   let isDirty = false;
   let bytes = settledBytes;
   const stats = statSync(path, { throwIfNoEntry: false });
+  const inputStats = statSync(inputPath, { throwIfNoEntry: false });
+  if (stats && inputStats && stats.ino === inputStats.ino && stats.dev === inputStats.dev)
+    throw new SendError('--rejected is the input itself.');
   // A device or a pipe is written to; only a file of ours is cut or removed.
   if (stats?.isFile()) {
     bytes = Math.min(bytes, stats.size);

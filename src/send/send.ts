@@ -37,7 +37,7 @@ export async function sendFile(options: SendOptions, surroundings: SendSurroundi
   const input = openInput(options.file, surroundings.stdin);
   const progressFile = progressFileFor(options, input);
   const { tally: resumed, rejectedBytes, note } = findStart(options, progressFile);
-  const rejected = openRejectedFile(options.rejectedPath, rejectedBytes);
+  const rejected = openRejectedFile(options.rejectedPath, options.file, rejectedBytes);
   const ledger = createLedger({
     tally: { ...resumed },
     window: options.concurrency * 16,
