@@ -1,7 +1,10 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
-import { afterAll, afterEach, beforeEach, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { createFolder, send, startSend } from './run-send.js';
+
+// Some tests start processes, which is slow on a machine that is busy.
+vi.setConfig({ testTimeout: 60_000 });
 
 interface SentEvent {
   productSlug: string;

@@ -4,11 +4,14 @@ import { setTimeout } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { sql } from 'drizzle-orm';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { createKey, createOrganization, createProduct, grant } from '../support/fixtures.js';
 import { startTestService, type TestService } from '../support/service.js';
 import { createFolder, send, startSend } from './run-send.js';
+
+// Some tests start processes, which is slow on a machine that is busy.
+vi.setConfig({ testTimeout: 60_000 });
 
 let database: TestDatabase;
 let service: TestService;
