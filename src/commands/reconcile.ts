@@ -76,4 +76,6 @@ function explain(error: unknown): unknown {
   return error;
 }
 
+// Nobody reads on, as with `| head`: the exit status still counts.
+for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined);
 process.exitCode = await main();

@@ -1,5 +1,5 @@
-import { MultiBar, type SingleBar } from 'cli-progress';
-import { duration, rate, whole } from './numbers.js';
+import { MultiBar } from 'cli-progress';
+import { count, duration, rate } from './numbers.js';
 
 export interface Progress {
   records: number;
@@ -30,10 +30,10 @@ export function createDisplay(out: Screen, read: () => Progress, done: number): 
 }
 
 function createBar(out: Screen, read: () => Progress, done: number): Display {
-  const startedAt = performance.now();
+  const describe = createDescription(read, done);
   const bars = new MultiBar({
     stream: out as NodeJS.WriteStream,
-    format: '{bar} {share} · {records} records · {rate}/s · {left}',
+    format: '{bar} {share} · {records} · {rate}/s · {left}',
     barsize: 24,
     barCompleteChar: '█',
     barIncompleteChar: '░',
@@ -42,13 +42,11 @@ function createBar(out: Screen, read: () => Progress, done: number): Display {
     gracefulExit: false,
     fps: 8,
   });
-  const { size } = read();
-  const bar: SingleBar = bars.create(size ?? 1, 0, texts(read(), startedAt, done));
-  const update = () => {
-    const progress = read();
-    bar.update(size === undefined ? 0 : Math.min(progress.position, size), texts(progress, startedAt, done));
-  };
-  const timer = setInterval(update, 125);
+  const bar = bars.create(1, 0, describe());
+  const timer = setInterval(() => {
+    const texts = describe();
+    bar.update(texts.part, texts);
+  }, 125);
   return {
     note: (text) => {
       bars.log(`${text}\n`);
@@ -62,23 +60,30 @@ function createBar(out: Screen, read: () => Progress, done: number): Display {
 }
 
 function createLines(out: Screen, read: () => Progress, done: number): Display {
-  const startedAt = performance.now();
+  const describe = createDescription(read, done);
   const timer = setInterval(() => {
-    const { share, records, rate, left } = texts(read(), startedAt, done);
-    out.write(`${share} · ${records} records · ${rate}/s · ${left}\n`);
+    const { share, records, rate, left } = describe();
+    out.write(`${share} · ${records} · ${rate}/s · ${left}\n`);
   }, LINE_EVERY_MS);
   return { note: (text) => void out.write(`${text}\n`), stop: () => clearInterval(timer) };
 }
 
-/** @param done records that an earlier run had dealt with: they say nothing about this run's rate */
-function texts({ records, position, size }: Progress, startedAt: number, done: number) {
-  const seconds = (performance.now() - startedAt) / 1000;
-  const part = size === undefined || size === 0 ? 0 : Math.min(position / size, 1);
-  const isKnown = part > 0 && records > done;
-  return {
-    share: size === undefined ? '–' : `${Math.floor(part * 100)}%`,
-    records: whole(records),
-    rate: rate(records - done, seconds),
-    left: isKnown ? `about ${duration((seconds * (1 - part)) / part)} left` : 'time left unknown',
+/** @param done records that an earlier run had dealt with: they and their bytes say nothing about this run's rate */
+function createDescription(read: () => Progress, done: number) {
+  const startedAt = performance.now();
+  let skipped = done === 0 ? 0 : undefined;
+  return () => {
+    const { records, position, size } = read();
+    const seconds = (performance.now() - startedAt) / 1000;
+    const part = size === undefined || size === 0 ? 0 : Math.min(position / size, 1);
+    if (part > 0) skipped ??= part;
+    const own = part - (skipped ?? part);
+    return {
+      part,
+      share: size === undefined ? '–' : `${Math.floor(part * 100)}%`,
+      records: count(records, 'record'),
+      rate: rate(records - done, seconds),
+      left: own > 0 ? `about ${duration((seconds * (1 - part)) / own)} left` : 'time left unknown',
+    };
   };
 }

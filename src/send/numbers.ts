@@ -1,6 +1,10 @@
 /** `6108` as `6,108`. */
 export const whole = (value: number): string => Math.round(value).toLocaleString('en');
 
+/** `1 record`, `6,108 records`. */
+export const count = (value: number, noun: string): string =>
+  `${whole(value)} ${noun}${value === 1 ? '' : 's'}`;
+
 export const rate = (count: number, seconds: number): string => whole(seconds > 0 ? count / seconds : 0);
 
 /** `4.2 s`, `3 min 20 s`, `2 h 5 min`. */

@@ -21,16 +21,23 @@ export function openRejectedFile(path: string, inputPath: string, settledBytes: 
   let file: number | undefined;
   let isDirty = false;
   let bytes = settledBytes;
+
+  function orExplain(work: () => void): void {
+    try {
+      work();
+    } catch (error) {
+      throw new SendError(`${path} cannot be written: ${(error as Error).message}`, { cause: error });
+    }
+  }
+
   const stats = statSync(path, { throwIfNoEntry: false });
   const inputStats = statSync(inputPath, { throwIfNoEntry: false });
   if (stats && inputStats && stats.ino === inputStats.ino && stats.dev === inputStats.dev)
     throw new SendError('--rejected is the input itself.');
   // A device or a pipe is written to; only a file of ours is cut or removed.
-  if (stats?.isFile()) {
-    bytes = Math.min(bytes, stats.size);
-    if (bytes > 0) truncateSync(path, bytes);
-    else rmSync(path);
-  } else bytes = 0;
+  bytes = stats?.isFile() ? Math.min(bytes, stats.size) : 0;
+  if (stats?.isFile()) orExplain(() => (bytes > 0 ? truncateSync(path, bytes) : rmSync(path)));
+
   return {
     path,
     get bytes() {
@@ -39,12 +46,10 @@ export function openRejectedFile(path: string, inputPath: string, settledBytes: 
     append(refusals) {
       if (refusals.length === 0) return;
       const text = refusals.map((refusal) => `${toLine(refusal)}\n`).join('');
-      try {
+      orExplain(() => {
         file ??= openSync(path, 'a');
         writeFileSync(file, text);
-      } catch (error) {
-        throw new SendError(`${path} cannot be written: ${(error as Error).message}`, { cause: error });
-      }
+      });
       bytes += Buffer.byteLength(text);
       isDirty = true;
     },

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Input } from './input.js';
 import { emptyTally, type Tally } from './ledger.js';
+import { count } from './numbers.js';
 import type { SendOptions } from './options.js';
 import { openProgressFile, type Progress, type ProgressFile } from './progress-file.js';
 
@@ -32,7 +33,7 @@ export function findStart(
     return { ...start, note };
   }
   const { tally, rejectedBytes } = progress;
-  const note = `Continuing after the first ${tally.records.toLocaleString('en')} records.`;
+  const note = `Continuing after the first ${count(tally.records, 'record')}.`;
   return { tally, rejectedBytes, note };
 }
 

@@ -25,6 +25,8 @@ export interface SendSurroundings {
   backoffMs?: number;
 }
 
+const TELL_AGAIN_MS = 5_000;
+
 /**
  * Sends a whole file. A run that ends early, interrupted or with a failure that only a person can cure, returns as
  * well, with what was settled until then.
@@ -111,6 +113,7 @@ function openPost(
   signal: AbortSignal,
   display: Display,
 ): Post {
+  let told = { reason: '', at: 0 };
   return createPost({
     client: createGaugeClient({ baseUrl: options.url, apiKey: options.apiKey }),
     gate: createGate(),
@@ -118,8 +121,13 @@ function openPost(
     maxAttempts: options.maxAttempts,
     backoffMs,
     signal,
-    onRetry: (reason, waitMs) =>
-      display.note(printable(`Trying again in ${duration(waitMs / 1000)}: ${reason}`)),
+    onRetry(reason, waitMs) {
+      // Every sender meets the same trouble; a person reads of it once, and again while it lasts.
+      const now = performance.now();
+      if (reason === told.reason && now - told.at < TELL_AGAIN_MS) return;
+      told = { reason, at: now };
+      display.note(printable(`Trying again in ${duration(waitMs / 1000)}: ${reason}`));
+    },
   });
 }
 

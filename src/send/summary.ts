@@ -1,6 +1,6 @@
 import type { CapWarning } from './deliver.js';
 import type { Tally, Warnings } from './ledger.js';
-import { duration, printable, rate, whole } from './numbers.js';
+import { count, duration, printable, rate, whole } from './numbers.js';
 
 /** How a run ended; `--json` prints it. */
 export interface Summary {
@@ -77,7 +77,7 @@ export function summaryText(summary: Summary): string {
   const width = Math.max(...[accepted, deduped, rejected].map((n) => whole(n).length));
   const line = (label: string, n: number) => `  ${label.padEnd(10)}${whole(n).padStart(width)}`;
   const lines = [
-    `${summary.dryRun ? 'Rehearsed' : 'Sent'} ${whole(records - resumedAfter)} records to ${url} in ${duration(seconds)} (${rate(records - resumedAfter, seconds)} a second).`,
+    `${summary.dryRun ? 'Rehearsed' : 'Sent'} ${count(records - resumedAfter, 'record')} to ${url} in ${duration(seconds)} (${rate(records - resumedAfter, seconds)} a second).`,
     ...(resumedAfter > 0
       ? [`An earlier run had dealt with the first ${whole(resumedAfter)}; the counts include them.`]
       : []),
