@@ -4,7 +4,7 @@ import type { paths } from './api.js';
 export type GaugeClient = Client<paths>;
 
 type RecordUsage = paths['/api/usage/events']['post'];
-export type UsageBatch = NonNullable<RecordUsage['requestBody']>['content']['application/json'];
+type UsageBatch = NonNullable<RecordUsage['requestBody']>['content']['application/json'];
 export type UsageEvent = UsageBatch['events'][number];
 export type UsageAnswer = RecordUsage['responses'][202]['content']['application/json'];
 

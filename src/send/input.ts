@@ -62,7 +62,7 @@ export function openInput(file: string, stdin: Readable): Input {
   };
 }
 
-export const nameOf = (file: string): string => (file === '-' ? 'standard input' : file);
+const nameOf = (file: string): string => (file === '-' ? 'standard input' : file);
 
 function statFile(file: string) {
   try {

@@ -7,7 +7,7 @@ import { SendError, type OutgoingEvent } from './record.js';
 export type Answer =
   { kind: 'recorded'; answer: UsageAnswer } | { kind: 'refused'; status: number; problem: ProblemBody };
 
-export interface ProblemBody {
+interface ProblemBody {
   code: string;
   detail: string;
   errors?: { index?: number; pointer?: string; code: string; detail: string }[];

@@ -28,7 +28,7 @@ export interface Summary {
   recordsPerSecond: number;
 }
 
-export function toWarningList({ overCap, mismatches, firstMismatch }: Warnings): Summary['warnings'] {
+function toWarningList({ overCap, mismatches, firstMismatch }: Warnings): Summary['warnings'] {
   return [
     ...[...overCap.values()].map(({ productSlug, metric, unitCap, used, period }) => ({
       code: 'unit_cap_exceeded' as const,

@@ -26,7 +26,7 @@ export interface RepairReport {
 }
 
 /** Rows shown and kept per table; `count` of a row says how many there are. */
-export const MAX_ROWS = 1000;
+const MAX_ROWS = 1000;
 const AUDITED_ROWS = 20;
 
 export const hasDrift = ({ totals, hours }: DriftReport): boolean => totals.length + hours.length > 0;
