@@ -53,8 +53,9 @@ const connectionCodes = new Set([
  */
 export function isDatabaseUnavailable(error: unknown): boolean {
   const state = sqlState(error);
-  // 08 connection, 53 resources, 57P0x shutdown and start-up, 25006 a read-only standby after a fail-over.
-  if (state) return /^(08|53|57P0|25006)/.test(state);
+  // 08 connection, 53 resources, 57P0x shutdown and start-up, 57014 and 55P03 too long a wait for it (a repair or a
+  // migration that holds a lock), 25006 a read-only standby after a fail-over.
+  if (state) return /^(08|53|57P0|57014|55P03|25006)/.test(state);
   for (let e = error; e instanceof Error; e = e.cause) {
     const code = (e as { code?: unknown }).code;
     if (typeof code === 'string' && connectionCodes.has(code)) return true;
