@@ -1,14 +1,14 @@
 import { Router, type RequestHandler } from 'express';
-import { ownKeyRoutes } from './api-keys/own-key.js';
+import { addOwnKeyRoute } from './api-keys/own-key.js';
 import { createKeyUse, type KeyUse } from './api-keys/key-use.js';
 import { readHashedSecret } from './auth/bearer-key.js';
 import { createKeyReader, type KeyReader } from './auth/key-reader.js';
 import type { Context } from './context.js';
 import { createEntitlementReader, type EntitlementReader } from './entitlements/reader.js';
-import { entitlementRoutes } from './entitlements/routes.js';
+import { addEntitlementRoutes } from './entitlements/routes.js';
 import { perKeyLimit, unknownKeyGuard } from './http/rate-limit.js';
 import { createIngestion, type Ingestion } from './usage/ingestion.js';
-import { usageRoutes } from './usage/routes.js';
+import { addUsageRoutes } from './usage/routes.js';
 
 /** What the usage and entitlements API keeps running between requests. */
 export interface ApiServices {
@@ -27,9 +27,13 @@ export function createApiServices(context: Context): ApiServices {
   };
 }
 
-/** `/api`: called by runtimes with an Organization's API key. */
-export function apiRoutes(context: Context, services: ApiServices): Router {
+/**
+ * `/api`: called by runtimes with an Organization's API key. One router for the whole face: each further one that a
+ * call passes through costs as much as checking its key.
+ */
+export function apiRoutes(context: Context, services: ApiServices, before: RequestHandler[]): Router {
   const router = Router();
+  router.use(...before);
   const { limits } = context.config;
   const guard = unknownKeyGuard(context, {
     keyOf: readHashedSecret,
@@ -40,10 +44,11 @@ export function apiRoutes(context: Context, services: ApiServices): Router {
     const limit = perKeyLimit(context, { name, perMinute, keyOf: readHashedSecret });
     return (req, res, next) => guard(req, res, () => limit(req, res, next));
   };
-  router.use(usageRoutes({ context, ...services, callLimit: perKey('usage', limits.usagePerMinute) }));
-  router.use(
-    entitlementRoutes({ ...services, callLimit: perKey('entitlements', limits.entitlementsPerMinute) }),
-  );
-  router.use(ownKeyRoutes(context, { ...services, guard }));
+  addUsageRoutes(router, { context, ...services, callLimit: perKey('usage', limits.usagePerMinute) });
+  addEntitlementRoutes(router, {
+    ...services,
+    callLimit: perKey('entitlements', limits.entitlementsPerMinute),
+  });
+  addOwnKeyRoute(router, context, { ...services, guard });
   return router;
 }

@@ -7,6 +7,7 @@ import type { Context } from './context.js';
 import { dashboardRoutes, type DashboardOptions } from './dashboard.js';
 import { healthRoutes } from './health/routes.js';
 import { requireReady } from './http/availability.js';
+import { rememberClientAddress } from './http/client-address.js';
 import { notFound, problemHandler } from './http/problem.js';
 import { requestContext } from './http/request-context.js';
 import { operatorRoutes } from './operator/routes.js';
@@ -37,8 +38,9 @@ export function createApp(context: Context, services: ApiServices, options: Dash
   app.engine('ejs', ejs.renderFile);
   app.set('view engine', 'ejs');
   app.set('views', fileURLToPath(new URL('../views', import.meta.url)));
+  rememberClientAddress(app);
   app.use(requestContext(context));
-  app.use('/api', ready, jsonHeaders, apiRoutes(context, services));
+  app.use('/api', apiRoutes(context, services, [ready, jsonHeaders]));
   app.use(healthRoutes(context));
   app.use(ready);
   app.use(dashboardRoutes(context, options));

@@ -1,5 +1,5 @@
 import { eq } from 'drizzle-orm';
-import { Router, type RequestHandler } from 'express';
+import type { RequestHandler, Router } from 'express';
 import { readHashedSecret } from '../auth/bearer-key.js';
 import type { KeyReader } from '../auth/key-reader.js';
 import type { Context } from '../context.js';
@@ -9,11 +9,11 @@ import { toApiKeyJson } from './key-json.js';
 import type { KeyUse } from './key-use.js';
 
 /** `GET /api/key`: any valid key asks about itself and its Organization. */
-export function ownKeyRoutes(
+export function addOwnKeyRoute(
+  router: Router,
   { db, clock }: Context,
   { keys, keyUse, guard }: { keys: KeyReader; keyUse: KeyUse; guard: RequestHandler },
-): Router {
-  const router = Router();
+): void {
   router.get('/key', guard, async (req, res) => {
     const hashedSecret = readHashedSecret(req);
     const { orgId, keyId } = await keys.authenticate(hashedSecret, null);
@@ -23,5 +23,4 @@ export function ownKeyRoutes(
     keyUse.touch(hashedSecret);
     res.json({ apiKey: toApiKeyJson(key, clock.now()), organization });
   });
-  return router;
 }

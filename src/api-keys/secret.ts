@@ -1,4 +1,4 @@
-import { createHash, randomBytes } from 'node:crypto';
+import { hash, randomBytes } from 'node:crypto';
 
 const alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const shape = /^org_(live|test)_[0-9A-Za-z]{32}$/;
@@ -16,4 +16,4 @@ export function generateSecret(livemode: boolean): string {
 export const isSecretShaped = (value: string): boolean => shape.test(value);
 
 /** SHA-256, hex: enough for a random secret of this length, and the same in every lookup. */
-export const hashSecret = (secret: string): string => createHash('sha256').update(secret).digest('hex');
+export const hashSecret = (secret: string): string => hash('sha256', secret, 'hex');

@@ -1,4 +1,4 @@
-import { Router, type Request, type RequestHandler } from 'express';
+import type { Request, RequestHandler, Router } from 'express';
 import type { KeyUse } from '../api-keys/key-use.js';
 import { readHashedSecret } from '../auth/bearer-key.js';
 import { keyFirst } from '../auth/key-first.js';
@@ -21,9 +21,10 @@ export interface EntitlementServices {
   callLimit: RequestHandler;
 }
 
-export function entitlementRoutes({ entitlements, keys, keyUse, callLimit }: EntitlementServices): Router {
-  const router = Router();
-
+export function addEntitlementRoutes(
+  router: Router,
+  { entitlements, keys, keyUse, callLimit }: EntitlementServices,
+): void {
   router.get('/entitlements', callLimit, async (req, res) => {
     const hashedSecret = readHashedSecret(req);
     const { limit, cursor } = await parsePage(req, () =>
@@ -57,8 +58,6 @@ export function entitlementRoutes({ entitlements, keys, keyUse, callLimit }: Ent
     keyUse.touch(hashedSecret);
     sendJson(res, 200, checkResultsJson(slugs, found));
   });
-
-  return router;
 }
 
 function parsePage(

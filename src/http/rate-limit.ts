@@ -28,26 +28,38 @@ export function perKeyLimit(
   { limitStores, log }: Pick<Context, 'limitStores' | 'log'>,
   { name, perMinute, keyOf }: PerKeyLimitOptions,
 ): RequestHandler {
-  return rateLimit({
-    identifier: name,
+  const limit = rateLimit({
     windowMs: WINDOW_MS,
     limit: perMinute,
     keyGenerator: keyOf,
     store: limitStores.create(name),
-    standardHeaders: 'draft-8',
+    // Written below: the library would hash the key anew for each answer, to name a partition that nobody reads.
+    standardHeaders: false,
     legacyHeaders: false,
     passOnStoreError: true,
     logger: {
       warn: (error, message) => log.warn({ err: error }, message ?? 'rate limit'),
       error: (error, message) => log.error({ err: error }, message ?? 'rate limit'),
     },
-    handler(req, _res, next) {
-      const { resetTime } = (req as AugmentedRequest).rateLimit!;
-      const seconds = secondsUntil(resetTime?.getTime() ?? Date.now() + WINDOW_MS, Date.now());
+    handler(req, res, next) {
+      const { seconds } = describeCount(req, res, name, perMinute);
       const detail = `This API key may make ${perMinute} ${name} calls a minute. Try again in ${seconds} s.`;
       next(new AppError('rate_limited', detail, { retryAfterSeconds: seconds }));
     },
   });
+  return (req, res, next) =>
+    limit(req, res, (error?: unknown) => {
+      if (error === undefined) describeCount(req, res, name, perMinute);
+      next(error);
+    });
+}
+
+/** Says what is left (draft-ietf-httpapi-ratelimit-headers-08). A call that could not be counted says nothing. */
+function describeCount(req: Request, res: Response, name: string, perMinute: number): { seconds: number } {
+  const { remaining = 0, resetTime } = (req as Partial<AugmentedRequest>).rateLimit ?? {};
+  const seconds = secondsUntil(resetTime?.getTime() ?? Date.now() + WINDOW_MS, Date.now());
+  if (resetTime) setHeaders(res, { name, quota: perMinute, remaining, seconds });
+  return { seconds };
 }
 
 export interface UnknownKeyGuardOptions {
@@ -80,7 +92,8 @@ export function unknownKeyGuard(
       } catch (error) {
         if (statusByCode[toAppError(error).code] === 401) {
           const { count, resetsAt } = failures.add(address);
-          setHeaders(res, MAX_FAILURES - count, secondsUntil(resetsAt, clock.now()));
+          const remaining = MAX_FAILURES - count;
+          setHeaders(res, { ...badKeys, remaining, seconds: secondsUntil(resetsAt, clock.now()) });
         }
         throw error;
       }
@@ -90,14 +103,24 @@ export function unknownKeyGuard(
 }
 
 function tooManyFailures(res: Response, seconds: number): AppError {
-  setHeaders(res, 0, seconds);
+  setHeaders(res, { ...badKeys, remaining: 0, seconds });
   const detail = `Too many calls from your address had an API key that does not exist or is no longer good. Try again in ${seconds} s.`;
   return new AppError('rate_limited', detail, { retryAfterSeconds: seconds });
 }
 
-function setHeaders(res: Response, remaining: number, seconds: number): void {
-  res.setHeader('RateLimit', `"bad-keys"; r=${Math.max(0, remaining)}; t=${seconds}`);
-  res.setHeader('RateLimit-Policy', `"bad-keys"; q=${MAX_FAILURES}; w=${WINDOW_SECONDS}`);
+const badKeys = { name: 'bad-keys', quota: MAX_FAILURES };
+
+interface LimitState {
+  name: string;
+  quota: number;
+  remaining: number;
+  /** Until the window ends. */
+  seconds: number;
+}
+
+function setHeaders(res: Response, { name, quota, remaining, seconds }: LimitState): void {
+  res.setHeader('RateLimit', `"${name}"; r=${Math.max(0, remaining)}; t=${seconds}`);
+  res.setHeader('RateLimit-Policy', `"${name}"; q=${quota}; w=${WINDOW_SECONDS}`);
 }
 
 interface Failures {

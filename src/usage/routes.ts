@@ -1,4 +1,4 @@
-import { Router, type Request, type RequestHandler } from 'express';
+import type { Request, RequestHandler, Router } from 'express';
 import type { KeyUse } from '../api-keys/key-use.js';
 import { readHashedSecret } from '../auth/bearer-key.js';
 import { keyFirst } from '../auth/key-first.js';
@@ -17,23 +17,19 @@ import { MAX_EVENTS, usageBatchSchema, type UsageEvent } from './schema.js';
 /** 500 events with the longest texts, escaped. */
 const MAX_BODY_BYTES = 4 * 1024 * 1024;
 
-export function usageRoutes({
-  context,
-  ingestion,
-  keys,
-  keyUse,
-  callLimit,
-}: {
+export interface UsageServices {
   context: Context;
   ingestion: Ingestion;
   keys: KeyReader;
   keyUse: KeyUse;
   /** Stands before the route: see `apiRoutes`. */
   callLimit: RequestHandler;
-}): Router {
-  const { clock, metrics } = context;
-  const router = Router();
+}
 
+export function addUsageRoutes(
+  router: Router,
+  { context: { clock, metrics }, ingestion, keys, keyUse, callLimit }: UsageServices,
+): void {
   router.post('/usage/events', callLimit, async (req, res) => {
     const hashedSecret = readHashedSecret(req);
     const receivedAtMs = clock.now();
@@ -42,11 +38,13 @@ export function usageRoutes({
     const isDryRun = readDryRun(req);
     const isLenient = prefersLenient(req);
     const body = await readJsonBody(req, res, MAX_BODY_BYTES);
-    const events = await keyFirst(
+    const parsed = await keyFirst(
       () => keys.authenticate(hashedSecret, 'usage:write'),
       () => parseUsageBatch(body),
     );
-    const batch = toBatch({ ...events, hashedSecret, isLenient, receivedAtMs, bytes: body.text.length });
+    const { events, exactQuantities } = parsed;
+    const bytes = body.text.length;
+    const batch = toBatch({ events, exactQuantities, hashedSecret, isLenient, receivedAtMs, bytes });
     const outcome = await (isDryRun ? ingestion.rehearse(batch) : ingestion.record(batch));
     const answer = toUsageAnswer(batch, outcome);
     keyUse.touch(hashedSecret);
@@ -54,8 +52,6 @@ export function usageRoutes({
     if (isLenient) res.setHeader('Preference-Applied', 'handling=lenient');
     sendJson(res, 202, usageAnswerJson(answer));
   });
-
-  return router;
 }
 
 function parseUsageBatch({ value, text }: JsonBody): {
