@@ -6,6 +6,7 @@ import { requireReady } from './http/availability.js';
 import { notFound, problemHandler } from './http/problem.js';
 import { requestContext } from './http/request-context.js';
 import { healthRoutes } from './health/routes.js';
+import { documentationRoutes } from './openapi/routes.js';
 
 /** For answers that are read by programs: nothing in them may ever be shown as a page. */
 const jsonHeaders = helmet({
@@ -24,6 +25,7 @@ export function createApp(context: Context, services: ApiServices): Express {
   app.set('trust proxy', context.config.trustProxy);
   app.use(requestContext(context));
   app.use(healthRoutes(context));
+  app.use(documentationRoutes());
   app.use(requireReady(context.lifecycle));
   app.use('/api', jsonHeaders, apiRoutes(context, services));
   app.use(notFound);
