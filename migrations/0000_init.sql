@@ -153,6 +153,5 @@ ALTER TABLE "audit_log" ADD CONSTRAINT "audit_log_org_id_organizations_id_fk" FO
 CREATE INDEX "memberships_user" ON "memberships" USING btree ("user_id");--> statement-breakpoint
 CREATE INDEX "sessions_user" ON "sessions" USING btree ("user_id");--> statement-breakpoint
 CREATE INDEX "sessions_expiry" ON "sessions" USING btree ("expires_at");--> statement-breakpoint
-CREATE INDEX "entitlements_product" ON "entitlements" USING btree ("product_id");--> statement-breakpoint
 CREATE INDEX "api_keys_created" ON "api_keys" USING btree ("org_id","created_at");--> statement-breakpoint
 CREATE INDEX "usage_events_time" ON "usage_events" USING btree ("org_id","product_id","occurred_at");

@@ -30,7 +30,10 @@ process.on('uncaughtException', (error) => {
   exit(1);
 });
 
-const service = await startService(config, { log, accessLog: createAccessLog(config.logLevel, destination) }).catch((error: unknown) => {
+const service = await startService(config, {
+  log,
+  accessLog: createAccessLog(config.logLevel, destination),
+}).catch((error: unknown) => {
   const { code, message } = error as NodeJS.ErrnoException;
   const isExpected = error instanceof DirectoryInUseError || code === 'EADDRINUSE' || code === 'EACCES';
   if (isExpected) process.stderr.write(`Gauge could not start: ${message}\n`);

@@ -27,12 +27,24 @@ export interface Service {
 const DRAIN_MS = 25_000;
 
 /** Database, context, app, server, jobs: resolves when the service is ready. It answers 503 from the moment it listens. */
-export async function startService(config: Config, { log, accessLog }: Pick<Context, 'log' | 'accessLog'>): Promise<Service> {
+export async function startService(
+  config: Config,
+  { log, accessLog }: Pick<Context, 'log' | 'accessLog'>,
+): Promise<Service> {
   const db = await connectDatabase(config, log);
   const metrics = createMetrics();
   const lifecycle = createLifecycle();
   const limitStores = memoryLimitStores();
-  const context: Context = { config, db, clock: systemClock, log, accessLog, metrics, lifecycle, limitStores };
+  const context: Context = {
+    config,
+    db,
+    clock: systemClock,
+    log,
+    accessLog,
+    metrics,
+    lifecycle,
+    limitStores,
+  };
   const services = createApiServices(context);
   const server = createHttpServer(createApp(context, services));
   try {

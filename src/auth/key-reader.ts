@@ -35,7 +35,7 @@ select w.ord::text,
   end,
   k.org_id::text, k.id::text, k.livemode::text, array_to_string(k.scopes, ' ')
 from unnest($1::text[]) with ordinality as w (hashed_secret, ord)
-left join api_keys k on k.hashed_secret = w.hashed_secret`,
+left join lateral (select * from api_keys where hashed_secret = w.hashed_secret limit 1) k on true`,
 };
 
 interface KeyState {

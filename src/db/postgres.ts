@@ -4,6 +4,12 @@ import type { Logger } from 'pino';
 import type { Database, TextRow } from './client.js';
 import * as schema from './schema.js';
 
+/**
+ * Hot statements get one plan that goes by index, from the first call on and whatever the statistics say: planning
+ * takes longer than running, and a plan made for nearly empty tables is ruinous once they have grown.
+ */
+const PLAN_SETTINGS = 'set plan_cache_mode = force_generic_plan; set enable_seqscan = off; set jit = off';
+
 /** Hot statements in flight at once; four reach the ceiling of one Postgres (see bench/README.md). */
 const PARALLEL = 4;
 const asText = { getTypeParser: () => (value: string) => value };
@@ -24,7 +30,11 @@ export function openPostgres(url: string, log: Logger): Database & { pool: pg.Po
     idle_in_transaction_session_timeout: 15_000,
   };
   const pool = new pg.Pool({ ...options, max: 10 });
-  const hot = new pg.Pool({ ...options, max: PARALLEL * 2 + 1 });
+  const hot = new pg.Pool({
+    ...options,
+    max: PARALLEL * 3,
+    onConnect: (client) => client.query(PLAN_SETTINGS).then(() => undefined),
+  });
   for (const p of [pool, hot])
     p.on('error', (error) => log.warn({ err: error }, 'a database connection was lost'));
 

@@ -2,21 +2,24 @@ import { keyError } from '../auth/key-problem.js';
 import type { Clock } from '../clock.js';
 import { createCoalescer } from '../coalesce.js';
 import { intArray, textArray } from '../db/array-literal.js';
-import type { Database, TextRow } from '../db/client.js';
+import type { Database, Statement, TextRow } from '../db/client.js';
 import type { AppError } from '../errors.js';
 import { monthOf } from '../usage/batch.js';
-import { findEntitlements, listEntitlements } from './statements.js';
+import { checkEntitlements, findEntitlements, listEntitlements } from './statements.js';
 import type { EntitlementKind } from './table.js';
 
-/** An entitlement in effect, with the balance of the current month in the mode of the asking key. */
-export interface CurrentEntitlement {
-  productSlug: string;
-  productName: string;
+/** An entitlement in effect: its kind, and the balance of the current month in the mode of the asking key. */
+export interface Balance {
   kind: EntitlementKind;
-  usageMetric: string;
   /** Exact decimals; null is unlimited. */
   unitCap: string | null;
   used: string;
+}
+
+export interface CurrentEntitlement extends Balance {
+  productSlug: string;
+  productName: string;
+  usageMetric: string;
   startsAtMs: number;
   endsAtMs: number | null;
   /** First day of the month that `used` belongs to. */
@@ -26,7 +29,9 @@ export interface CurrentEntitlement {
 /** Reads keys and entitlements together, always from the database. Reads that wait go together in the next query. */
 export interface EntitlementReader {
   /** Per slug the entitlement in effect, or undefined. @throws AppError for a key that is not good */
-  find(hashedSecret: string, slugs: string[]): Promise<(CurrentEntitlement | undefined)[]>;
+  check(hashedSecret: string, slugs: string[]): Promise<(Balance | undefined)[]>;
+  /** The entitlement in effect for a product, or undefined. @throws AppError for a key that is not good */
+  find(hashedSecret: string, slug: string): Promise<CurrentEntitlement | undefined>;
   /** A page ordered by slug, starting after `after`. @throws AppError for a key that is not good */
   list(hashedSecret: string, page: { after: string; size: number }): Promise<CurrentEntitlement[]>;
 }
@@ -44,15 +49,22 @@ interface ListRequest {
 
 export function createEntitlementReader({ db, clock }: { db: Database; clock: Clock }): EntitlementReader {
   const shared = { parallel: 2, queueLimit: { weight: 200_000, bytes: Infinity } };
-
-  const finder = createCoalescer<FindRequest, (CurrentEntitlement | undefined)[]>({
-    ...shared,
-    flush: (requests) => findAll(db, requests, clock.now()),
+  const weighSlugs = {
     fullWeight: 1_600,
     maxWeight: 6_400,
-    weigh: (request) => request.slugs.length,
-  });
+    weigh: (request: FindRequest) => request.slugs.length,
+  };
 
+  const checker = createCoalescer<FindRequest, (Balance | undefined)[]>({
+    ...shared,
+    ...weighSlugs,
+    flush: (requests) => findAll(db, checkEntitlements, requests, clock.now(), toBalance),
+  });
+  const finder = createCoalescer<FindRequest, (CurrentEntitlement | undefined)[]>({
+    ...shared,
+    ...weighSlugs,
+    flush: (requests) => findAll(db, findEntitlements, requests, clock.now(), toEntitlement),
+  });
   const lister = createCoalescer<ListRequest, CurrentEntitlement[]>({
     ...shared,
     flush: (requests) => listAll(db, requests, clock.now()),
@@ -61,48 +73,68 @@ export function createEntitlementReader({ db, clock }: { db: Database; clock: Cl
   });
 
   return {
-    find: (hashedSecret, slugs) => finder.submit({ hashedSecret, slugs }),
+    check: (hashedSecret, slugs) => checker.submit({ hashedSecret, slugs }),
+    find: async (hashedSecret, slug) => (await finder.submit({ hashedSecret, slugs: [slug] }))[0],
     list: (hashedSecret, page) => lister.submit({ hashedSecret, ...page }),
   };
 }
 
-async function findAll(db: Database, requests: FindRequest[], nowMs: number) {
-  const keys = new Map<string, number>();
-  const pairs = new Map<string, number>();
-  const pairKeys: number[] = [];
-  const pairSlugs: string[] = [];
+async function findAll<T>(
+  db: Database,
+  statement: Statement,
+  requests: FindRequest[],
+  nowMs: number,
+  read: (row: TextRow, period: string) => T,
+): Promise<(AppError | (T | undefined)[])[]> {
+  const keys = new Map<string, KeyPairs>();
+  const pairs = { keys: [] as number[], slugs: [] as string[] };
   const wanted = requests.map(({ hashedSecret, slugs }) => {
-    const key = numberOf(keys, hashedSecret);
-    return slugs.map((slug) => {
-      const before = pairs.size;
-      const pair = numberOf(pairs, `${key} ${slug}`);
-      if (pairs.size > before) {
-        pairKeys.push(key);
-        pairSlugs.push(slug);
-      }
-      return pair;
-    });
+    let key = keys.get(hashedSecret);
+    if (!key) keys.set(hashedSecret, (key = { number: keys.size + 1, pairs: new Map() }));
+    return slugs.map((slug) => numberOfPair(key, slug, pairs));
   });
   const period = monthOf(nowMs);
   const values = [
     textArray([...keys.keys()]),
-    intArray(pairKeys),
-    textArray(pairSlugs),
+    intArray(pairs.keys),
+    textArray(pairs.slugs),
     new Date(nowMs).toISOString(),
     period,
   ];
   const problems: (AppError | undefined)[] = [];
-  const found: CurrentEntitlement[] = [];
-  for (const row of await db.run(findEntitlements, values)) {
-    if (row[0] != null) problems[Number(row[0])] = keyError(row[1] ?? null, 'entitlements:read');
-    else found[Number(row[2])] = toEntitlement(row, period);
+  const found: T[] = [];
+  for (const row of await db.run(statement, values)) {
+    const pair = Number(row[0]);
+    if (row[1] === null) found[pair] = read(row, period);
+    else problems[pairs.keys[pair - 1]!] = keyError(row[1] ?? null, 'entitlements:read');
   }
   return requests.map(
-    ({ hashedSecret }, r) => problems[keys.get(hashedSecret)!] ?? wanted[r]!.map((pair) => found[pair]),
+    ({ hashedSecret }, r) =>
+      problems[keys.get(hashedSecret)!.number] ?? wanted[r]!.map((pair) => found[pair]),
   );
 }
 
-async function listAll(db: Database, requests: ListRequest[], nowMs: number) {
+/** The distinct slugs that one key asks about, with their numbers in the flush. */
+interface KeyPairs {
+  number: number;
+  pairs: Map<string, number>;
+}
+
+function numberOfPair(key: KeyPairs, slug: string, pairs: { keys: number[]; slugs: string[] }): number {
+  let pair = key.pairs.get(slug);
+  if (pair === undefined) {
+    pairs.keys.push(key.number);
+    pair = pairs.slugs.push(slug);
+    key.pairs.set(slug, pair);
+  }
+  return pair;
+}
+
+async function listAll(
+  db: Database,
+  requests: ListRequest[],
+  nowMs: number,
+): Promise<(AppError | CurrentEntitlement[])[]> {
   const period = monthOf(nowMs);
   const rows = await db.run(listEntitlements, [
     textArray(requests.map((request) => request.hashedSecret)),
@@ -111,34 +143,28 @@ async function listAll(db: Database, requests: ListRequest[], nowMs: number) {
     new Date(nowMs).toISOString(),
     period,
   ]);
-  const answers: (AppError | CurrentEntitlement[])[] = requests.map(() => []);
+  const problems: (AppError | undefined)[] = [];
+  const found: CurrentEntitlement[][] = requests.map(() => []);
   for (const row of rows) {
-    const call = Number(row[0] ?? row[2]) - 1;
-    if (row[0] != null) {
-      const error = keyError(row[1] ?? null, 'entitlements:read');
-      if (error) answers[call] = error;
-    } else (answers[call] as CurrentEntitlement[]).push(toEntitlement(row, period));
+    const call = Number(row[0]) - 1;
+    problems[call] = keyError(row[1] ?? null, 'entitlements:read');
+    if (row[2] != null) found[call]!.push(toEntitlement(row, period));
   }
-  return answers;
+  return requests.map((_request, call) => problems[call] ?? found[call]!);
 }
 
-/** Numbers distinct names from 1 in order of first use. */
-function numberOf(numbers: Map<string, number>, name: string): number {
-  let number = numbers.get(name);
-  if (number === undefined) numbers.set(name, (number = numbers.size + 1));
-  return number;
+function toBalance(row: TextRow): Balance {
+  return { kind: row[2] as EntitlementKind, unitCap: row[3] ?? null, used: row[4] ?? '0' };
 }
 
 function toEntitlement(row: TextRow, period: string): CurrentEntitlement {
   return {
-    productSlug: row[3]!,
-    productName: row[4]!,
-    kind: row[5] as EntitlementKind,
-    usageMetric: row[6]!,
-    unitCap: row[7] ?? null,
-    used: row[8]!,
-    startsAtMs: Number(row[9]),
-    endsAtMs: row[10] == null ? null : Number(row[10]),
+    ...toBalance(row),
+    productSlug: row[5]!,
+    productName: row[6]!,
+    usageMetric: row[7]!,
+    startsAtMs: Number(row[8]),
+    endsAtMs: row[9] == null ? null : Number(row[9]),
     period,
   };
 }

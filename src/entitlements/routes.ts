@@ -37,7 +37,7 @@ export function entitlementRoutes({ entitlements, keys, keyUse }: EntitlementSer
   router.get('/entitlements/:productSlug', async (req, res) => {
     const hashedSecret = readHashedSecret(req);
     const { productSlug } = req.params;
-    const [entitlement] = await entitlements.find(hashedSecret, [productSlug]);
+    const entitlement = await entitlements.find(hashedSecret, productSlug);
     keyUse.touch(hashedSecret);
     if (!entitlement)
       throw new AppError(
@@ -51,7 +51,7 @@ export function entitlementRoutes({ entitlements, keys, keyUse }: EntitlementSer
     const hashedSecret = readHashedSecret(req);
     if (!keyUse.hasSeen(hashedSecret)) await keys.authenticate(hashedSecret, 'entitlements:read');
     const slugs = await readSlugs(req, res, () => keys.authenticate(hashedSecret, 'entitlements:read'));
-    const found = await entitlements.find(hashedSecret, slugs);
+    const found = await entitlements.check(hashedSecret, slugs);
     keyUse.touch(hashedSecret);
     sendJson(res, 200, checkResultsJson(slugs, found));
   });

@@ -1,16 +1,11 @@
 import type { Statement } from '../db/client.js';
 
 /**
- * Keys and what they may use, in one snapshot: the key, its entitlement, the product and the balance are read
- * together, so that nothing that was committed before the call is missed and no cache has to be asked.
- *
- * Every key of the flush answers with one row; an entitlement in effect adds one. A pair without a row has none.
- *
- * $1 hashed secret, per key · $2 key number (from 1), $3 product slug, per pair · $4 now · $5 first day of the month
+ * Each look-up is a lateral sub-select of one row: its whole key is given, so the plan is its primary key whatever the
+ * planner believes about the size of the tables. A plain join tempted it to go by product or by month, over every
+ * Organization's rows.
  */
-export const findEntitlements: Statement = {
-  name: 'entitlements_find',
-  text: `
+const find = (columns: string) => `
 with key as materialized (
   select w.ord, k.org_id, k.livemode,
     case
@@ -20,20 +15,39 @@ with key as materialized (
       when not ('entitlements:read' = any (k.scopes)) then 'insufficient_scope'
     end as problem
   from unnest($1::text[]) with ordinality as w (hashed_secret, ord)
-  left join api_keys k on k.hashed_secret = w.hashed_secret
+  left join lateral (select * from api_keys where hashed_secret = w.hashed_secret limit 1) k on true
 )
-select k.ord::text, k.problem, null, null, null, null, null, null, null, null, null from key k
-union all
-select null, null, w.ord::text, pr.slug, pr.name, e.kind, pr.usage_metric, trim_scale(pr.unit_cap)::text, trim_scale(coalesce(t.quantity, 0))::text,
-  (extract(epoch from e.starts_at) * 1000)::bigint::text, (extract(epoch from e.ends_at) * 1000)::bigint::text
+select w.ord::text, k.problem, e.kind, trim_scale(pr.unit_cap)::text, trim_scale(t.quantity)::text${columns}
 from unnest($2::int[], $3::text[]) with ordinality as w (key, slug, ord)
-join key k on k.ord = w.key and k.problem is null
-join products pr on pr.slug = w.slug
-join entitlements e on e.org_id = k.org_id and e.product_id = pr.id
-  and e.starts_at <= $4::timestamptz and (e.ends_at is null or e.ends_at > $4::timestamptz)
-left join usage_totals t on t.org_id = k.org_id and t.period = $5::date and t.livemode = k.livemode
-  and t.product_id = pr.id and t.metric = pr.usage_metric`,
-};
+join key k on k.ord = w.key
+left join lateral (select * from products where slug = w.slug limit 1) pr on true
+left join lateral (
+  select * from entitlements
+  where org_id = k.org_id and product_id = pr.id
+    and starts_at <= $4::timestamptz and (ends_at is null or ends_at > $4::timestamptz)
+  limit 1
+) e on true
+left join lateral (
+  select quantity from usage_totals
+  where org_id = k.org_id and period = $5::date and livemode = k.livemode and product_id = e.product_id and metric = pr.usage_metric
+  limit 1
+) t on true
+where k.problem is not null or e.kind is not null`;
+
+const details = `, pr.slug, pr.name, pr.usage_metric,
+  (extract(epoch from e.starts_at) * 1000)::bigint::text, (extract(epoch from e.ends_at) * 1000)::bigint::text`;
+
+/**
+ * Keys and what they may use, in one snapshot: the key, its entitlement, the product and the balance are read
+ * together, so that nothing that was committed before the call is missed and no cache has to be asked.
+ * A pair without a row has no entitlement in effect.
+ *
+ * $1 hashed secret, per key · $2 key number (from 1), $3 product slug, per pair · $4 now · $5 first day of the month
+ */
+export const checkEntitlements: Statement = { name: 'entitlements_check', text: find('') };
+
+/** The same with what a whole entitlement shows. */
+export const findEntitlements: Statement = { name: 'entitlements_find', text: find(details) };
 
 /**
  * One page of the entitlements in effect for each waiting call, ordered by product slug.
@@ -52,23 +66,23 @@ with key as materialized (
       when not ('entitlements:read' = any (k.scopes)) then 'insufficient_scope'
     end as problem
   from unnest($1::text[], $2::text[], $3::int[]) with ordinality as w (hashed_secret, after, size, ord)
-  left join api_keys k on k.hashed_secret = w.hashed_secret
+  left join lateral (select * from api_keys where hashed_secret = w.hashed_secret limit 1) k on true
 )
-select k.ord::text, k.problem, null, null, null, null, null, null, null, null, null from key k
-union all
-select null, null, k.ord::text, l.slug, l.name, l.kind, l.usage_metric, trim_scale(l.unit_cap)::text, trim_scale(coalesce(l.quantity, 0))::text,
+select k.ord::text, k.problem, l.kind, trim_scale(l.unit_cap)::text, trim_scale(l.quantity)::text, l.slug, l.name, l.usage_metric,
   (extract(epoch from l.starts_at) * 1000)::bigint::text, (extract(epoch from l.ends_at) * 1000)::bigint::text
 from key k
-cross join lateral (
+left join lateral (
   select pr.slug, pr.name, pr.usage_metric, pr.unit_cap, e.kind, e.starts_at, e.ends_at, t.quantity
   from entitlements e
   join products pr on pr.id = e.product_id
-  left join usage_totals t on t.org_id = e.org_id and t.period = $5::date and t.livemode = k.livemode
-    and t.product_id = e.product_id and t.metric = pr.usage_metric
+  left join lateral (
+    select quantity from usage_totals
+    where org_id = e.org_id and period = $5::date and livemode = k.livemode and product_id = e.product_id and metric = pr.usage_metric
+    limit 1
+  ) t on true
   where e.org_id = k.org_id and e.starts_at <= $4::timestamptz and (e.ends_at is null or e.ends_at > $4::timestamptz)
     and pr.slug collate "C" > k.after collate "C"
   order by pr.slug collate "C"
   limit k.size
-) l
-where k.problem is null`,
+) l on true`,
 };

@@ -1,5 +1,5 @@
 import { sql } from 'drizzle-orm';
-import { check, index, numeric, pgTable, primaryKey, text, timestamp, uuid } from 'drizzle-orm/pg-core';
+import { check, numeric, pgTable, primaryKey, text, timestamp, uuid } from 'drizzle-orm/pg-core';
 import { organizations } from '../organizations/table.js';
 
 const time = (name: string) => timestamp(name, { withTimezone: true, mode: 'date', precision: 6 });
@@ -40,7 +40,6 @@ export const entitlements = pgTable(
   },
   (t) => [
     primaryKey({ columns: [t.orgId, t.productId] }),
-    index('entitlements_product').on(t.productId),
     check('entitlements_kind', sql`${t.kind} in ('live', 'read_only')`),
     check('entitlements_range', sql`${t.endsAt} > ${t.startsAt}`),
   ],

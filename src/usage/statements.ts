@@ -8,6 +8,9 @@ import type { Statement } from '../db/client.js';
  * snapshot as the insert: what was revoked or withdrawn before a request arrived binds that request, with no cache
  * to ask. A strict request with several pairs has a group of its own; one bad pair leaves out the whole group.
  *
+ * Each of those look-ups is a lateral sub-select of one row: its whole key is given, so the plan is an index whatever
+ * the planner believes about the size of the tables.
+ *
  * Rows go in ordered by key and the sums by their primary key, totals before hours. Every flush on every instance
  * takes its locks in that one order, so two flushes wait for each other at most and never deadlock.
  *
@@ -35,10 +38,14 @@ with pair as materialized (
       when pr.usage_metric <> p.metric then 'unknown_metric'
     end as problem
   from unnest($1::text[], $2::text[], $3::text[], $4::int[]) with ordinality as p (hashed_secret, slug, metric, grp, ord)
-  left join api_keys k on k.hashed_secret = p.hashed_secret
-  left join products pr on pr.slug = p.slug
-  left join entitlements e on e.org_id = k.org_id and e.product_id = pr.id
-    and e.starts_at <= $9::timestamptz and (e.ends_at is null or e.ends_at > $9::timestamptz)
+  left join lateral (select * from api_keys where hashed_secret = p.hashed_secret limit 1) k on true
+  left join lateral (select * from products where slug = p.slug limit 1) pr on true
+  left join lateral (
+    select kind from entitlements
+    where org_id = k.org_id and product_id = pr.id
+      and starts_at <= $9::timestamptz and (ends_at is null or ends_at > $9::timestamptz)
+    limit 1
+  ) e on true
 ), good as (
   select * from pair
   where problem is null and (grp = 0 or grp not in (select grp from pair where problem is not null))
@@ -103,7 +110,9 @@ export const findMismatches: Statement = {
 select d.ord::text
 from unnest($1::uuid[], $2::text[], $3::uuid[], $4::text[], $5::numeric[], $6::bool[], $7::timestamptz[]) with ordinality
   as d (org_id, idempotency_key, product_id, metric, quantity, livemode, occurred_at, ord)
-join usage_events u on u.org_id = d.org_id and u.idempotency_key = d.idempotency_key
+cross join lateral (
+  select * from usage_events where org_id = d.org_id and idempotency_key = d.idempotency_key limit 1
+) u
 where u.product_id <> d.product_id or u.metric <> d.metric or u.quantity <> d.quantity or u.livemode <> d.livemode
   or u.occurred_at <> d.occurred_at`,
 };
@@ -115,8 +124,11 @@ export const findOverCap: Statement = {
 select d.ord::text, trim_scale(p.unit_cap)::text, trim_scale(t.quantity)::text
 from unnest($1::uuid[], $2::uuid[], $3::text[], $4::bool[], $5::date[]) with ordinality
   as d (org_id, product_id, metric, livemode, period, ord)
-join products p on p.id = d.product_id
-join usage_totals t on t.org_id = d.org_id and t.period = d.period and t.livemode = d.livemode
-  and t.product_id = d.product_id and t.metric = d.metric
+cross join lateral (select unit_cap from products where id = d.product_id limit 1) p
+cross join lateral (
+  select quantity from usage_totals
+  where org_id = d.org_id and period = d.period and livemode = d.livemode and product_id = d.product_id and metric = d.metric
+  limit 1
+) t
 where t.quantity > p.unit_cap`,
 };

@@ -1,0 +1,14 @@
+/** The baseline for small requests: Express as its documentation starts it, with `express.json()` and nothing else. */
+import express from 'express';
+
+const app = express();
+app.use(express.json({ limit: '4mb' }));
+app.post('/events', (_req, res) => {
+  res.status(202).json({ accepted: 1, deduped: 0, warnings: [] });
+});
+app.get('/hello', (_req, res) => {
+  res.json({ hello: 'world' });
+});
+const server = app.listen(0, '127.0.0.1', () => {
+  process.stdout.write(`${JSON.stringify(server.address())}\n`);
+});

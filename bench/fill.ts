@@ -1,0 +1,31 @@
+import pg from 'pg';
+
+/** Fills `usage_events` with `rows` events of one Organization's products under time-ordered keys, and its totals. */
+export async function fillEvents(url: string, rows: number): Promise<void> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  await client.query('set synchronous_commit = off');
+  const step = 500_000;
+  for (let from = 0; from < rows; from += step) {
+    await client.query(
+      `insert into usage_events (org_id, idempotency_key, product_id, metric, quantity, livemode, api_key_id, occurred_at, received_at)
+       select k.org_id, '0' || lpad(i::text, 31, '0'), p.id, 'calls', 1, true, k.id, t, t
+       from generate_series($1::bigint, $2::bigint) i
+       join (select org_id, id, row_number() over (order by org_id) - 1 as n from api_keys) k on k.n = i % 16
+       cross join (select id from products order by slug limit 1) p
+       cross join lateral (select now() - interval '6 days' + i * interval '50 milliseconds' as t) at`,
+      [from, Math.min(from + step, rows) - 1],
+    );
+  }
+  for (const statement of [
+    `insert into usage_totals select org_id, date_trunc('month', occurred_at at time zone 'UTC')::date, livemode, product_id, metric, sum(quantity), count(*)
+     from usage_events group by 1, 2, 3, 4, 5`,
+    `insert into usage_hours select org_id, product_id, livemode, date_bin('1 hour', occurred_at, timestamptz '2000-01-01 00:00:00+00'), metric, api_key_id, sum(quantity), count(*)
+     from usage_events group by 1, 2, 3, 4, 5, 6`,
+    'vacuum analyze',
+    'checkpoint',
+  ]) {
+    await client.query(statement);
+  }
+  await client.end();
+}

@@ -1,0 +1,131 @@
+/**
+ * A load generator in a process of its own: raw sockets, prepared bytes, so that it takes as little as possible of the
+ * machine it shares with what it measures. Reads one `LoadPlan` as JSON on standard input, prints one `LoadResult`.
+ */
+import { connect, type Socket } from 'node:net';
+
+export interface LoadPlan {
+  port: number;
+  connections: number;
+  seconds: number;
+  /** Requests per second over all connections, on a fixed schedule; without it each connection sends as fast as it is answered. */
+  rate?: number;
+  /** Whole requests, header included; connection i sends request i modulo their number. */
+  requests: string[];
+  /** Each occurrence of this in a request is overwritten with a fresh key of the same length. */
+  placeholder?: string;
+  keyPrefix?: string;
+}
+
+export interface LoadResult {
+  requests: number;
+  perSecond: number;
+  statuses: Record<string, number>;
+  p50Ms: number;
+  p99Ms: number;
+  maxMs: number;
+}
+
+interface Template {
+  bytes: Buffer;
+  places: number[];
+}
+
+let nextKey = 0;
+
+function toTemplate(request: string, placeholder: string | undefined): Template {
+  const bytes = Buffer.from(request, 'latin1');
+  const places: number[] = [];
+  if (placeholder)
+    for (let at = bytes.indexOf(placeholder); at >= 0; at = bytes.indexOf(placeholder, at + 1))
+      places.push(at);
+  return { bytes, places };
+}
+
+function run(plan: LoadPlan): Promise<LoadResult> {
+  const latencies: number[] = [];
+  const statuses: Record<string, number> = {};
+  const startedAt = performance.now();
+  const endsAt = startedAt + plan.seconds * 1000;
+  const width = plan.placeholder?.length ?? 0;
+  const prefix = plan.keyPrefix ?? '';
+  const gapMs = plan.rate ? (plan.connections / plan.rate) * 1000 : 0;
+
+  function fill(template: Template): Buffer {
+    for (const at of template.places)
+      template.bytes.write(prefix + String(nextKey++).padStart(width - prefix.length, '0'), at, 'latin1');
+    return template.bytes;
+  }
+
+  function drive(index: number): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const template = toTemplate(plan.requests[index % plan.requests.length]!, plan.placeholder);
+      const socket: Socket = connect(plan.port, '127.0.0.1');
+      let dueAt = startedAt + (gapMs * index) / plan.connections;
+      let buffered = Buffer.alloc(0);
+      socket.setNoDelay(true);
+
+      const send = () => {
+        if (performance.now() >= endsAt) {
+          socket.destroy();
+          resolve();
+          return;
+        }
+        if (gapMs === 0) dueAt = performance.now();
+        socket.write(fill(template));
+      };
+      const next = () => {
+        if (gapMs === 0) return send();
+        dueAt += gapMs;
+        const waitMs = dueAt - performance.now();
+        if (waitMs > 1) setTimeout(send, waitMs);
+        else send();
+      };
+      socket.on('connect', () =>
+        gapMs === 0 ? send() : setTimeout(send, Math.max(0, dueAt - performance.now())),
+      );
+      socket.on('error', reject);
+      socket.on('close', () => resolve());
+      socket.on('data', (chunk) => {
+        buffered = buffered.length === 0 ? chunk : Buffer.concat([buffered, chunk]);
+        const headerEnd = buffered.indexOf('\r\n\r\n');
+        if (headerEnd < 0) return;
+        const header = buffered.toString('latin1', 0, headerEnd);
+        const length = Number(/content-length: (\d+)/i.exec(header)?.[1] ?? 0);
+        if (buffered.length < headerEnd + 4 + length) return;
+        buffered = Buffer.alloc(0);
+        const status = header.slice(9, 12);
+        statuses[status] = (statuses[status] ?? 0) + 1;
+        latencies.push(performance.now() - dueAt);
+        next();
+      });
+    });
+  }
+
+  return Promise.all(Array.from({ length: plan.connections }, (_, i) => drive(i))).then(() => {
+    const seconds = (performance.now() - startedAt) / 1000;
+    latencies.sort((a, b) => a - b);
+    const at = (share: number) =>
+      latencies[Math.min(latencies.length - 1, Math.floor(latencies.length * share))] ?? 0;
+    return {
+      requests: latencies.length,
+      perSecond: latencies.length / seconds,
+      statuses,
+      p50Ms: at(0.5),
+      p99Ms: at(0.99),
+      maxMs: latencies.at(-1) ?? 0,
+    };
+  });
+}
+
+const chunks: Buffer[] = [];
+process.stdin.on('data', (chunk: Buffer) => chunks.push(chunk));
+process.stdin.on('end', () => {
+  run(JSON.parse(Buffer.concat(chunks).toString()) as LoadPlan).then(
+    (result) => process.stdout.write(JSON.stringify(result)),
+    (error: unknown) => {
+      process.stderr.write(String(error));
+      process.exitCode = 1;
+    },
+  );
+});

@@ -1,0 +1,137 @@
+/** What the benchmarks run against: a private Postgres, the product as shipped, and data for it. */
+import { spawn, type ChildProcess } from 'node:child_process';
+import { mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
+import type { Database } from '../src/db/client.js';
+import { createKey, createOrganization, createProduct, grant } from '../test/support/fixtures.js';
+import { freePort } from '../test/support/postgres-server.js';
+import type { LoadPlan, LoadResult } from './load.js';
+
+export interface Tenant {
+  orgId: string;
+  secret: string;
+  slugs: string[];
+}
+
+export interface Product {
+  port: number;
+  pid: number;
+  /** Resident memory in MB: now, and the most it ever was. */
+  memoryMb(): { now: number; peak: number };
+  stop(): Promise<void>;
+}
+
+/** Starts the built product as `npm start` does, in production mode, with only the numeric limits raised. */
+export async function startProduct(env: Record<string, string>, nodeFlags: string[] = []): Promise<Product> {
+  const folder = mkdtempSync(join(tmpdir(), 'gauge-bench-'));
+  const port = await freePort();
+  const out = openSync(join(folder, 'log'), 'w');
+  const child = spawn(process.execPath, [...nodeFlags, 'dist/main.js'], {
+    env: {
+      PATH: process.env.PATH,
+      NODE_ENV: 'production',
+      HOST: '127.0.0.1',
+      PORT: String(port),
+      DATA_DIR: join(folder, 'data'),
+      SESSION_KEYS: 'a-session-key-for-the-benchmarks',
+      LIMIT_USAGE_PER_MINUTE: '1000000000',
+      LIMIT_ENTITLEMENTS_PER_MINUTE: '1000000000',
+      ...env,
+    },
+    stdio: ['ignore', out, out],
+  });
+  for (let i = 0; ; i++) {
+    const ready = await fetch(`http://127.0.0.1:${port}/readyz`).catch(() => undefined);
+    if (ready?.ok) break;
+    if (i > 200 || child.exitCode !== null)
+      throw new Error(`The product did not start:\n${readFileSync(join(folder, 'log'), 'utf8')}`);
+    await setTimeout(100);
+  }
+  return {
+    port,
+    pid: child.pid!,
+    memoryMb() {
+      const status = readFileSync(`/proc/${child.pid}/status`, 'utf8');
+      const megabytes = (name: string) =>
+        Math.round(Number(new RegExp(`${name}:\\s+(\\d+)`).exec(status)?.[1]) / 1024);
+      return { now: megabytes('VmRSS'), peak: megabytes('VmHWM') };
+    },
+    async stop() {
+      await stopChild(child);
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Starts a TypeScript file that prints its address as JSON on its first line. */
+export async function startBaseline(
+  file: string,
+): Promise<{ port: number; pid: number; stop(): Promise<void> }> {
+  const child = spawn(process.execPath, ['--import', 'tsx', file], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const line = await new Promise<string>((resolve) =>
+    child.stdout.once('data', (data: Buffer) => resolve(data.toString())),
+  );
+  return { port: (JSON.parse(line) as { port: number }).port, pid: child.pid!, stop: () => stopChild(child) };
+}
+
+async function stopChild(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null) return;
+  const ended = new Promise((resolve) => child.once('exit', resolve));
+  child.kill('SIGTERM');
+  await ended;
+}
+
+/** Organizations with 50 products each, entitled to all of them, and a key. */
+export async function createTenants(db: Database, count: number): Promise<Tenant[]> {
+  const products = [];
+  for (let i = 0; i < 50; i++)
+    products.push(await createProduct(db, { unitCap: i % 2 ? '1000000000' : null }));
+  const tenants: Tenant[] = [];
+  for (let i = 0; i < count; i++) {
+    const organization = await createOrganization(db);
+    for (const product of products) await grant(db, organization.id, product.id);
+    const key = await createKey(db, organization.id);
+    tenants.push({
+      orgId: organization.id,
+      secret: key.secret,
+      slugs: products.map((product) => product.slug),
+    });
+  }
+  return tenants;
+}
+
+export const PLACEHOLDER = '@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@';
+
+function post(path: string, body: string, secret?: string): string {
+  const authorization = secret ? `Authorization: Bearer ${secret}\r\n` : '';
+  return `POST ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\n${authorization}Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
+}
+
+/** One request of `size` events for the first product of a tenant. */
+export function usageRequest({ secret, slugs }: Tenant, size: number, path = '/api/usage/events'): string {
+  const event = `{"productSlug":"${slugs[0]}","metric":"calls","quantity":1,"idempotencyKey":"${PLACEHOLDER}"}`;
+  return post(path, `{"events":[${Array.from({ length: size }, () => event).join(',')}]}`, secret);
+}
+
+export function checkRequest({ secret, slugs }: Tenant, size: number): string {
+  return post('/api/entitlements/check', JSON.stringify({ productSlugs: slugs.slice(0, size) }), secret);
+}
+
+export function getRequest(path: string): string {
+  return `GET ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n`;
+}
+
+/** Runs the load generator in its own process. */
+export async function load(plan: LoadPlan): Promise<LoadResult> {
+  const child = spawn(process.execPath, ['--import', 'tsx', 'bench/load.ts'], {
+    stdio: ['pipe', 'pipe', 'inherit'],
+  });
+  let output = '';
+  child.stdout.on('data', (data: Buffer) => (output += data.toString()));
+  child.stdin.end(JSON.stringify(plan));
+  const code = await new Promise((resolve) => child.once('exit', resolve));
+  if (code !== 0) throw new Error(`The load generator ended with ${String(code)}.`);
+  return JSON.parse(output) as LoadResult;
+}
