@@ -2,32 +2,40 @@ import express, { type Express } from 'express';
 import helmet from 'helmet';
 import { apiRoutes, type ApiServices } from './api.js';
 import type { Context } from './context.js';
+import { healthRoutes } from './health/routes.js';
 import { requireReady } from './http/availability.js';
 import { notFound, problemHandler } from './http/problem.js';
 import { requestContext } from './http/request-context.js';
-import { healthRoutes } from './health/routes.js';
-import { documentationRoutes } from './openapi/routes.js';
+app.use(ready);
+app.use('/operator', jsonHeaders, operatorRoutes(context));
 
-/** For answers that are read by programs: nothing in them may ever be shown as a page. */
+/** For answers that are read by programs: nothing in them may ever be shown as a page, so the rest would be ballast. */
 const jsonHeaders = helmet({
   contentSecurityPolicy: {
     useDefaults: false,
     directives: { defaultSrc: ["'none'"], frameAncestors: ["'none'"] },
   },
+  crossOriginOpenerPolicy: false,
+  originAgentCluster: false,
+  xDnsPrefetchControl: false,
+  xDownloadOptions: false,
+  xFrameOptions: false,
+  xPermittedCrossDomainPolicies: false,
+  xXssProtection: false,
 });
 
-/** The sitemap of the service: its faces in reading order. */
+/** The sitemap of the service: its faces in reading order. The API goes first, because it is called the most. */
 export function createApp(context: Context, services: ApiServices): Express {
   const app = express();
+  const ready = requireReady(context.lifecycle);
   app.disable('x-powered-by');
   app.set('etag', false);
   app.set('query parser', 'simple');
   app.set('trust proxy', context.config.trustProxy);
   app.use(requestContext(context));
+  app.use('/api', ready, jsonHeaders, apiRoutes(context, services));
   app.use(healthRoutes(context));
-  app.use(documentationRoutes());
-  app.use(requireReady(context.lifecycle));
-  app.use('/api', jsonHeaders, apiRoutes(context, services));
+  app.use(ready);
   app.use(notFound);
   app.use(problemHandler);
   return app;

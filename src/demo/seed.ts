@@ -1,0 +1,131 @@
+import { randomInt } from 'node:crypto';
+import { sql } from 'drizzle-orm';
+import { v7 as uuid } from 'uuid';
+import { generateSecret, hashSecret } from '../api-keys/secret.js';
+import { apiKeys } from '../api-keys/table.js';
+import { recordAudit } from '../audit/audit.js';
+import type { Context } from '../context.js';
+import type { Orm } from '../db/client.js';
+import { retryOnConflict, type Source } from '../operator/change.js';
+import { putGrant } from '../operator/entitlements/entitlements.js';
+import { putMember } from '../operator/members/members.js';
+import { putOrganization } from '../operator/organizations/organizations.js';
+import { putProduct } from '../operator/products/products.js';
+import { choosePassword, putUser, type PasswordChoice } from '../operator/users/users.js';
+import { organizations } from '../organizations/table.js';
+import { demoOrganizations, demoPeople, demoProducts } from './data.js';
+import type { DemoData } from './demo.js';
+import { writeDemo } from './file.js';
+
+/** Any constant of our own; all instances ask for the same lock. */
+const DEMO_LOCK = 4_283_641_098;
+
+type SeedContext = Pick<Context, 'config' | 'db' | 'clock'>;
+
+/**
+ * Fills a database that has no Organization with something to try, once, however many instances start together.
+ * What was made can also be read later, with `readDemo`. Never in production.
+ * @returns undefined if there was nothing to do
+ */
+export async function seedDemo({ config, db, clock }: SeedContext): Promise<DemoData | undefined> {
+  if (config.production || !(await isEmpty(db.orm))) return undefined;
+  return retryOnConflict(async () => {
+    const password = randomPassword();
+    const choices = await choosePasswords(db.orm, password);
+    return db.orm.transaction(async (tx) => {
+      await tx.execute(sql`select pg_advisory_xact_lock(${DEMO_LOCK})`);
+      if (!(await isEmpty(tx))) return undefined;
+      const source: Source = {
+        actor: 'system',
+        at: new Date(clock.now()),
+        ip: undefined,
+        requestId: undefined,
+      };
+      const keys = await makeDemo(tx, choices, source);
+      const demo = describe(db.kind, password, keys);
+      // Before the commit: after a crash in between, the next start seeds again and writes it anew.
+      await writeDemo(config.dataDir, demo);
+      return demo;
+    });
+  });
+}
+
+async function isEmpty(orm: Orm): Promise<boolean> {
+  return (await orm.select({ id: organizations.id }).from(organizations).limit(1)).length === 0;
+}
+
+/** Hashing takes long, so it happens before the lock is held. */
+async function choosePasswords(orm: Orm, password: string): Promise<Map<string, PasswordChoice>> {
+  const choices = new Map<string, PasswordChoice>();
+  for (const { email } of demoPeople) choices.set(email, await choosePassword(orm, email, password));
+  return choices;
+}
+
+/** The same steps as calls of the operator API, and the two keys of the first Organization. */
+async function makeDemo(
+  tx: Orm,
+  choices: ReadonlyMap<string, PasswordChoice>,
+  source: Source,
+): Promise<DemoData['keys']> {
+  const orgIds = new Map<string, string>();
+  for (const { slug, name } of demoOrganizations) {
+    const { resource } = await putOrganization(tx, slug, { name }, source);
+    orgIds.set(slug, resource.id);
+  }
+  const userIds = new Map<string, string>();
+  for (const { email, name, roles } of demoPeople) {
+    const { resource } = await putUser(tx, email, { name, ...choices.get(email)! }, source);
+    userIds.set(email, resource.id);
+    for (const [slug, role] of Object.entries(roles)) await putMember(tx, slug, email, { role }, source);
+  }
+  for (const { slug, grants, ...product } of demoProducts) {
+    await putProduct(tx, slug, product, source);
+    for (const [orgSlug, kind] of Object.entries(grants)) {
+      await putGrant(tx, orgSlug, slug, { kind, startsAt: undefined, endsAt: null }, source);
+    }
+  }
+  const orgId = orgIds.get(demoOrganizations[0].slug)!;
+  const createdBy = userIds.get(demoPeople[0]!.email)!;
+  return {
+    live: await makeKey(tx, { orgId, createdBy, name: 'production runtime', livemode: true }, source),
+    test: await makeKey(tx, { orgId, createdBy, name: 'staging runtime', livemode: false }, source),
+  };
+}
+
+async function makeKey(
+  tx: Orm,
+  key: { orgId: string; createdBy: string; name: string; livemode: boolean },
+  source: Source,
+): Promise<string> {
+  const { orgId, name, livemode } = key;
+  const id = uuid();
+  const secret = generateSecret(livemode);
+  const prefix = secret.slice(0, 12);
+  const scopes = ['usage:write', 'entitlements:read'];
+  await tx
+    .insert(apiKeys)
+    .values({ ...key, id, prefix, hashedSecret: hashSecret(secret), scopes, createdAt: source.at });
+  const details = { name, prefix, scopes, livemode };
+  await recordAudit(tx, orgId, { ...source, action: 'api_key.created', target: id, details });
+  return secret;
+}
+
+function describe(database: DemoData['database'], password: string, keys: DemoData['keys']): DemoData {
+  const first = demoOrganizations[0].slug;
+  const logins = demoPeople.flatMap(({ email, name, roles }) =>
+    demoOrganizations.flatMap((organization) => {
+      const role = roles[organization.slug];
+      return role ? [{ email, name, organization: organization.name, role, password }] : [];
+    }),
+  );
+  const products = demoProducts.flatMap(({ slug, usageMetric, unitCap, grants }) => {
+    const kind = grants[first];
+    return kind ? [{ slug, usageMetric, unitCap, kind }] : [];
+  });
+  return { database, logins, keys, products };
+}
+
+const alphabet = 'abcdefghijkmnpqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ23456789';
+
+/** 16 characters that are not taken for one another, about 92 bits. */
+const randomPassword = () => Array.from({ length: 16 }, () => alphabet[randomInt(alphabet.length)]).join('');

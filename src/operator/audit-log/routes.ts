@@ -1,0 +1,40 @@
+import { Router } from 'express';
+import { z } from 'zod';
+import type { Context } from '../../context.js';
+import { readSlug } from '../http.js';
+import { getOrganization } from '../organizations/organizations.js';
+import { readRange, sendPage } from '../page.js';
+import { listAuditLog, listOperatorLog, type AuditRow } from './queries.js';
+
+const idSchema = z.uuid();
+
+/** What was changed, by whom and from where, newest first. */
+export function auditLogRoutes({ db }: Context): Router {
+  const router = Router();
+
+  router.get('/audit-log', async (req, res) => {
+    const range = readRange(req, idSchema);
+    const rows = await listOperatorLog(db.orm, range);
+    sendPage(res, 'auditLog', { rows, limit: range.limit, keyOf: (row) => row.id, present: auditJson });
+  });
+
+  router.get('/organizations/:slug/audit-log', async (req, res) => {
+    const range = readRange(req, idSchema);
+    const { id } = await getOrganization(db.orm, readSlug(req));
+    const rows = await listAuditLog(db.orm, id, range);
+    sendPage(res, 'auditLog', { rows, limit: range.limit, keyOf: (row) => row.id, present: auditJson });
+  });
+
+  return router;
+}
+
+const auditJson = ({ id, at, action, actor, target, details, ip, requestId }: AuditRow) => ({
+  id,
+  at,
+  action,
+  actor,
+  target,
+  details,
+  ip,
+  requestId,
+});

@@ -1,0 +1,53 @@
+import { Router } from 'express';
+import type { Context } from '../../context.js';
+import { readJsonBody } from '../../http/json-body.js';
+import { sendJson, toJson } from '../../http/json.js';
+import { parseInput } from '../../http/validate.js';
+import { inTransaction } from '../change.js';
+import { MAX_BODY_BYTES, readEmail, readSlug, sendDeleted, sendPut, sourceOf } from '../http.js';
+import { getOrganization } from '../organizations/organizations.js';
+import { readRange, sendPage } from '../page.js';
+import { emailSchema, memberSchema } from '../schema.js';
+import { getMember, putMember, removeMember } from './members.js';
+import { listMembers, type Member } from './queries.js';
+
+export function memberRoutes({ db, clock }: Context): Router {
+  const router = Router();
+
+  router.get('/organizations/:slug/members', async (req, res) => {
+    const range = readRange(req, emailSchema);
+    const { id } = await getOrganization(db.orm, readSlug(req));
+    const rows = await listMembers(db.orm, id, range);
+    sendPage(res, 'members', { rows, limit: range.limit, keyOf: (row) => row.email, present: memberJson });
+  });
+
+  router.get('/organizations/:slug/members/:email', async (req, res) => {
+    sendJson(res, 200, toJson(memberJson(await getMember(db.orm, readSlug(req), readEmail(req)))));
+  });
+
+  router.put('/organizations/:slug/members/:email', async (req, res) => {
+    const slug = readSlug(req);
+    const email = readEmail(req);
+    const { value } = await readJsonBody(req, res, MAX_BODY_BYTES);
+    const input = parseInput(memberSchema, value);
+    const source = sourceOf(req, res, clock);
+    sendPut(res, await inTransaction(db.orm, (tx) => putMember(tx, slug, email, input, source)), memberJson);
+  });
+
+  router.delete('/organizations/:slug/members/:email', async (req, res) => {
+    const slug = readSlug(req);
+    const email = readEmail(req);
+    await inTransaction(db.orm, (tx) => removeMember(tx, slug, email, sourceOf(req, res, clock)));
+    sendDeleted(res);
+  });
+
+  return router;
+}
+
+const memberJson = ({ userId, email, name, role, createdAt }: Member) => ({
+  userId,
+  email,
+  name,
+  role,
+  createdAt,
+});

@@ -1,0 +1,50 @@
+import { v7 as uuid } from 'uuid';
+import { recordAudit } from '../../audit/audit.js';
+import type { Orm } from '../../db/client.js';
+import { AppError } from '../../errors.js';
+import { findDifference, type Put, type Source } from '../change.js';
+import {
+  findOrganization,
+  insertOrganization,
+  lockOrganization,
+  renameOrganization,
+  type Organization,
+} from './queries.js';
+
+/** Makes the Organization so. */
+export async function putOrganization(
+  tx: Orm,
+  slug: string,
+  { name }: { name: string },
+  source: Source,
+): Promise<Put<Organization>> {
+  const current = await lockOrganization(tx, slug);
+  if (!current) {
+    const organization = { id: uuid(), slug, name, createdAt: source.at };
+    await insertOrganization(tx, organization);
+    const entry = { ...source, action: 'organization.created', target: slug, details: { after: { name } } };
+    await recordAudit(tx, organization.id, entry);
+    return { isNew: true, resource: organization };
+  }
+  const difference = findDifference({ name: current.name }, { name });
+  if (!difference) return { isNew: false, resource: current };
+  await renameOrganization(tx, current.id, name);
+  const entry = { ...source, action: 'organization.updated', target: slug, details: { ...difference } };
+  await recordAudit(tx, current.id, entry);
+  return { isNew: false, resource: { ...current, name } };
+}
+
+/** @throws AppError not_found */
+export async function getOrganization(orm: Orm, slug: string): Promise<Organization> {
+  return known(await findOrganization(orm, slug), slug);
+}
+
+/** The same, held until the transaction ends. */
+export async function getLockedOrganization(tx: Orm, slug: string): Promise<Organization> {
+  return known(await lockOrganization(tx, slug), slug);
+}
+
+function known(organization: Organization | undefined, slug: string): Organization {
+  if (!organization) throw new AppError('not_found', `There is no Organization "${slug}".`);
+  return organization;
+}

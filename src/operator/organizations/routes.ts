@@ -1,0 +1,43 @@
+import { Router } from 'express';
+import type { Context } from '../../context.js';
+import { readJsonBody } from '../../http/json-body.js';
+import { sendJson, toJson } from '../../http/json.js';
+import { parseInput } from '../../http/validate.js';
+import { inTransaction } from '../change.js';
+import { MAX_BODY_BYTES, readSlug, sendPut, sourceOf } from '../http.js';
+import { readRange, sendPage } from '../page.js';
+import { organizationSchema, slugSchema } from '../schema.js';
+import { getOrganization, putOrganization } from './organizations.js';
+import { listOrganizations, type Organization } from './queries.js';
+
+/** Organizations are not deleted: their usage and their audit log are records. */
+export function organizationRoutes({ db, clock }: Context): Router {
+  const router = Router();
+
+  router.get('/organizations', async (req, res) => {
+    const range = readRange(req, slugSchema);
+    const rows = await listOrganizations(db.orm, range);
+    const parts = { rows, limit: range.limit, keyOf: (row: Organization) => row.slug };
+    sendPage(res, 'organizations', { ...parts, present: organizationJson });
+  });
+
+  router.get('/organizations/:slug', async (req, res) => {
+    sendJson(res, 200, toJson(organizationJson(await getOrganization(db.orm, readSlug(req)))));
+  });
+
+  router.put('/organizations/:slug', async (req, res) => {
+    const slug = readSlug(req);
+    const { value } = await readJsonBody(req, res, MAX_BODY_BYTES);
+    const input = parseInput(organizationSchema, value);
+    const source = sourceOf(req, res, clock);
+    sendPut(
+      res,
+      await inTransaction(db.orm, (tx) => putOrganization(tx, slug, input, source)),
+      organizationJson,
+    );
+  });
+
+  return router;
+}
+
+const organizationJson = ({ id, slug, name, createdAt }: Organization) => ({ id, slug, name, createdAt });

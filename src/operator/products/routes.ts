@@ -1,0 +1,48 @@
+import { Router } from 'express';
+import type { Context } from '../../context.js';
+import { readJsonBody } from '../../http/json-body.js';
+import { exact, sendJson, toJson } from '../../http/json.js';
+import { parseInput } from '../../http/validate.js';
+import { inTransaction } from '../change.js';
+import { MAX_BODY_BYTES, readSlug, sendPut, sourceOf } from '../http.js';
+import { readRange, sendPage } from '../page.js';
+import { productSchema, slugSchema } from '../schema.js';
+import { getProduct, putProduct } from './products.js';
+import { listProducts, type Product } from './queries.js';
+import { toUnitCap } from './unit-cap.js';
+
+/** Products are not deleted: usage was recorded under them. */
+export function productRoutes({ db, clock }: Context): Router {
+  const router = Router();
+
+  router.get('/products', async (req, res) => {
+    const range = readRange(req, slugSchema);
+    const rows = await listProducts(db.orm, range);
+    sendPage(res, 'products', { rows, limit: range.limit, keyOf: (row) => row.slug, present: productJson });
+  });
+
+  router.get('/products/:slug', async (req, res) => {
+    sendJson(res, 200, toJson(productJson(await getProduct(db.orm, readSlug(req)))));
+  });
+
+  router.put('/products/:slug', async (req, res) => {
+    const slug = readSlug(req);
+    const body = await readJsonBody(req, res, MAX_BODY_BYTES);
+    const { name, usageMetric, unitCap } = parseInput(productSchema, body.value);
+    const input = { name, usageMetric, unitCap: toUnitCap(unitCap, body.text) };
+    const put = await inTransaction(db.orm, (tx) => putProduct(tx, slug, input, sourceOf(req, res, clock)));
+    sendPut(res, put, productJson);
+  });
+
+  return router;
+}
+
+const productJson = ({ id, slug, name, usageMetric, unitCap, createdAt, updatedAt }: Product) => ({
+  id,
+  slug,
+  name,
+  usageMetric,
+  unitCap: exact(unitCap),
+  createdAt,
+  updatedAt,
+});

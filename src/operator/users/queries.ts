@@ -1,0 +1,62 @@
+import { asc, eq, gt } from 'drizzle-orm';
+import { apiKeys } from '../../api-keys/table.js';
+import { sessions } from '../../auth/table.js';
+import type { Orm } from '../../db/client.js';
+import { memberships, users } from '../../organizations/table.js';
+import type { Range } from '../page.js';
+
+export type User = typeof users.$inferSelect;
+
+export async function findUser(orm: Orm, email: string): Promise<User | undefined> {
+  const [user] = await orm.select().from(users).where(eq(users.email, email));
+  return user;
+}
+
+/** Finds the user and keeps others from changing it until the transaction ends. */
+export async function lockUser(tx: Orm, email: string): Promise<User | undefined> {
+  const [user] = await tx.select().from(users).where(eq(users.email, email)).for('no key update');
+  return user;
+}
+
+export async function listUsers(orm: Orm, { after, limit }: Range): Promise<User[]> {
+  return orm
+    .select()
+    .from(users)
+    .where(after === undefined ? undefined : gt(users.email, after))
+    .orderBy(asc(users.email))
+    .limit(limit + 1);
+}
+
+export async function insertUser(tx: Orm, user: User): Promise<void> {
+  await tx.insert(users).values(user);
+}
+
+export async function updateUser(tx: Orm, { id, name, passwordHash }: User): Promise<void> {
+  await tx.update(users).set({ name, passwordHash }).where(eq(users.id, id));
+}
+
+/** Takes the user's sessions along; keys and memberships must be gone from it before. True if it was there. */
+export async function deleteUserRow(tx: Orm, userId: string): Promise<boolean> {
+  return (await tx.delete(users).where(eq(users.id, userId)).returning({ id: users.id })).length > 0;
+}
+
+export async function deleteSessions(tx: Orm, userId: string): Promise<number> {
+  const gone = await tx
+    .delete(sessions)
+    .where(eq(sessions.userId, userId))
+    .returning({ of: sessions.userId });
+  return gone.length;
+}
+
+/** Ends every membership of the user and says what they were. */
+export async function deleteMembershipsOf(tx: Orm, userId: string) {
+  return tx
+    .delete(memberships)
+    .where(eq(memberships.userId, userId))
+    .returning({ orgId: memberships.orgId, role: memberships.role });
+}
+
+/** The keys that the user made stay as they are; they only lose the name of their maker. */
+export async function forgetKeyCreator(tx: Orm, userId: string): Promise<void> {
+  await tx.update(apiKeys).set({ createdBy: null }).where(eq(apiKeys.createdBy, userId));
+}

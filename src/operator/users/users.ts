@@ -1,0 +1,100 @@
+import { v7 as uuid } from 'uuid';
+import { recordAudit, recordOperatorAudit } from '../../audit/audit.js';
+import { hashPassword, verifyPassword } from '../../auth/password.js';
+import type { Orm } from '../../db/client.js';
+import { AppError } from '../../errors.js';
+import { ConcurrentChangeError, findDifference, type Put, type Source } from '../change.js';
+import {
+  deleteMembershipsOf,
+  deleteSessions,
+  deleteUserRow,
+  findUser,
+  forgetKeyCreator,
+  insertUser,
+  lockUser,
+  updateUser,
+  type User,
+} from './queries.js';
+
+/** The hash to store for a password, and the one that it was decided against. */
+export interface PasswordChoice {
+  seenHash: string | undefined;
+  passwordHash: string;
+}
+
+/**
+ * Keeps the stored hash of a password that has not changed. Hashing takes long, so this happens before the transaction,
+ * which then checks that the stored hash is still the one seen here.
+ */
+export async function choosePassword(orm: Orm, email: string, password: string): Promise<PasswordChoice> {
+  const seenHash = (await findUser(orm, email))?.passwordHash;
+  const isSame = seenHash !== undefined && (await verifyPassword(seenHash, password));
+  return { seenHash, passwordHash: isSame ? seenHash : await hashPassword(password) };
+}
+
+export interface UserInput extends PasswordChoice {
+  name: string;
+}
+
+/**
+ * Makes the user so. A changed password ends every session of the user.
+ * @throws ConcurrentChangeError if the password changed since it was chosen
+ */
+export async function putUser(tx: Orm, email: string, input: UserInput, source: Source): Promise<Put<User>> {
+  const { name, seenHash, passwordHash } = input;
+  const current = await lockUser(tx, email);
+  if (current?.passwordHash !== seenHash) throw new ConcurrentChangeError();
+  if (!current) {
+    const user = { id: uuid(), email, name, passwordHash, createdAt: source.at };
+    await insertUser(tx, user);
+    const entry = { ...source, action: 'user.created', target: email, details: { after: { name } } };
+    await recordOperatorAudit(tx, entry);
+    return { isNew: true, resource: user };
+  }
+  const difference = findDifference({ name: current.name }, { name });
+  const passwordChanged = passwordHash !== current.passwordHash;
+  if (!difference && !passwordChanged) return { isNew: false, resource: current };
+  const user = { ...current, name, passwordHash };
+  await updateUser(tx, user);
+  const details = {
+    ...difference,
+    ...(passwordChanged ? { passwordChanged, sessionsEnded: await deleteSessions(tx, user.id) } : {}),
+  };
+  await recordOperatorAudit(tx, { ...source, action: 'user.changed', target: email, details });
+  return { isNew: false, resource: user };
+}
+
+/**
+ * Removes a user with their memberships and sessions. Keys belong to Organizations: the ones they made keep working.
+ * The user's own row comes last, as for whoever rotates a key: two transactions never wait for each other in a circle.
+ */
+export async function removeUser(tx: Orm, email: string, source: Source): Promise<void> {
+  const user = await getUser(tx, email);
+  const memberships = await deleteMembershipsOf(tx, user.id);
+  await forgetKeyCreator(tx, user.id);
+  if (!(await deleteUserRow(tx, user.id))) throw unknownUser(email);
+  for (const { orgId, role } of memberships) {
+    const details = { before: { role }, userRemoved: true };
+    await recordAudit(tx, orgId, { ...source, action: 'member.removed', target: email, details });
+  }
+  const details = { before: { name: user.name } };
+  await recordOperatorAudit(tx, { ...source, action: 'user.removed', target: email, details });
+}
+
+/** Signs the user out everywhere. */
+export async function endSessions(tx: Orm, email: string, source: Source): Promise<void> {
+  const user = await getUser(tx, email);
+  const sessionsEnded = await deleteSessions(tx, user.id);
+  if (sessionsEnded === 0) throw new AppError('not_found', `The user "${email}" has no session.`);
+  const entry = { ...source, action: 'user.signed_out', target: email, details: { sessionsEnded } };
+  await recordOperatorAudit(tx, entry);
+}
+
+/** @throws AppError not_found */
+export async function getUser(orm: Orm, email: string): Promise<User> {
+  const user = await findUser(orm, email);
+  if (!user) throw unknownUser(email);
+  return user;
+}
+
+const unknownUser = (email: string) => new AppError('not_found', `There is no user "${email}".`);

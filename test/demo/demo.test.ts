@@ -1,0 +1,217 @@
+import { execFile } from 'node:child_process';
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { eq } from 'drizzle-orm';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { verifyPassword } from '../../src/auth/password.js';
+import { apiKeys, organizations, users } from '../../src/db/schema.js';
+import { describeDemo } from '../../src/demo/describe.js';
+import { readDemo } from '../../src/demo/file.js';
+import { seedDemo } from '../../src/demo/seed.js';
+import type { DemoData } from '../../src/demo/demo.js';
+import { createOrganization } from '../support/fixtures.js';
+import { createTestDatabase, isEmbedded, type TestDatabase } from '../support/database.js';
+import { startTestService, type TestService } from '../support/service.js';
+import { operatorClient } from '../operator/client.js';
+
+const run = promisify(execFile);
+
+let database: TestDatabase;
+let service: TestService;
+let folder: string;
+beforeEach(async () => {
+  database = await createTestDatabase();
+  folder = mkdtempSync(join(tmpdir(), 'gauge-demo-'));
+  service = await startTestService(database.db, { env: { DATA_DIR: join(folder, 'data') } });
+});
+afterEach(async () => {
+  await service.stop();
+  await database.remove();
+  rmSync(folder, { recursive: true, force: true });
+});
+const call = operatorClient(() => service);
+
+const file = () => join(folder, 'data', 'demo.json');
+
+async function seed(): Promise<DemoData> {
+  const demo = await seedDemo(service.context);
+  expect(demo).toBeDefined();
+  return demo!;
+}
+
+describe('the demo data', () => {
+  it('has every role, a person in two Organizations and every kind of product', async () => {
+    const demo = await seed();
+    expect(new Set(demo.logins.map((login) => login.role))).toEqual(
+      new Set(['owner', 'admin', 'member', 'billing']),
+    );
+    expect(new Set(demo.logins.map((login) => login.organization)).size).toBe(2);
+    const people = new Set(demo.logins.map((login) => login.email));
+    expect(people.size).toBe(demo.logins.length - 1);
+    expect(demo.products.some((p) => p.kind === 'live' && p.unitCap !== null)).toBe(true);
+    expect(demo.products.some((p) => p.kind === 'live' && p.unitCap === null)).toBe(true);
+    expect(demo.products.some((p) => p.kind === 'read_only')).toBe(true);
+    expect(demo.database).toBe(isEmbedded ? 'embedded' : 'postgres');
+  });
+
+  it('is what the operator API shows, and its passwords open the accounts', async () => {
+    const demo = await seed();
+    const { body } = await call('GET', '/organizations');
+    const seen = [];
+    for (const { slug, name } of body.organizations) {
+      const { members } = (await call('GET', `/organizations/${slug}/members`)).body;
+      for (const member of members) seen.push(`${member.email} ${name} ${member.role}`);
+    }
+    const said = demo.logins.map((login) => `${login.email} ${login.organization} ${login.role}`);
+    expect(seen).toHaveLength(said.length);
+    expect(new Set(seen)).toEqual(new Set(said));
+    for (const { email, password } of demo.logins) {
+      const [user] = await database.db.orm.select().from(users).where(eq(users.email, email));
+      expect(await verifyPassword(user?.passwordHash, password)).toBe(true);
+    }
+  });
+
+  it('can be declared again through the operator API without a change', async () => {
+    const demo = await seed();
+    const { body } = await call('GET', '/organizations');
+    for (const { slug, name } of body.organizations) {
+      expect((await call('PUT', `/organizations/${slug}`, { name })).status).toBe(200);
+      const { entitlements } = (await call('GET', `/organizations/${slug}/entitlements`)).body;
+      for (const { productSlug, kind } of entitlements) {
+        const path = `/organizations/${slug}/entitlements/${productSlug}`;
+        expect((await call('PUT', path, { kind })).status).toBe(200);
+      }
+    }
+    for (const { email, name, password } of demo.logins)
+      expect((await call('PUT', `/users/${email}`, { name, password })).status).toBe(200);
+    const actions = [];
+    for (const path of ['', ...body.organizations.map((o: any) => `/organizations/${o.slug}`)]) {
+      const { auditLog } = (await call('GET', `${path}/audit-log`)).body;
+      actions.push(...auditLog.map((row: any) => row.action));
+      expect(auditLog.every((row: any) => row.actor === 'system')).toBe(true);
+    }
+    expect(actions.filter((action) => !/\.(created|added|granted)$/.test(action))).toEqual([]);
+    expect(actions.filter((action) => action === 'api_key.created')).toHaveLength(2);
+  });
+
+  it('has a live and a test key, made by the owner and stored as hashes', async () => {
+    const demo = await seed();
+    expect(demo.keys.live).toMatch(/^org_live_[0-9A-Za-z]{32}$/);
+    expect(demo.keys.test).toMatch(/^org_test_[0-9A-Za-z]{32}$/);
+    const rows = await database.db.orm
+      .select({ email: users.email, key: apiKeys })
+      .from(apiKeys)
+      .innerJoin(users, eq(users.id, apiKeys.createdBy));
+    expect(rows).toHaveLength(2);
+    expect(new Set(rows.map((row) => row.key.livemode))).toEqual(new Set([false, true]));
+    const owner = demo.logins.find((login) => login.role === 'owner');
+    for (const { email } of rows) expect(email).toBe(owner?.email);
+    expect(JSON.stringify(rows)).not.toContain(demo.keys.live);
+  });
+
+  it('is made once, also by two that start together', async () => {
+    const results = await Promise.all([seedDemo(service.context), seedDemo(service.context)]);
+    expect(results.filter((demo) => demo !== undefined)).toHaveLength(1);
+    expect(await seedDemo(service.context)).toBeUndefined();
+    expect(await database.db.orm.$count(organizations)).toBe(2);
+    expect(await readDemo(service.context)).toEqual(results.find((demo) => demo !== undefined));
+  });
+
+  it('is not made where there is an Organization, nor in production', async () => {
+    const config = { ...service.context.config, production: true };
+    expect(await seedDemo({ ...service.context, config })).toBeUndefined();
+    expect(await database.db.orm.$count(organizations)).toBe(0);
+    await createOrganization(database.db);
+    expect(await seedDemo(service.context)).toBeUndefined();
+    expect(await database.db.orm.$count(users)).toBe(0);
+    expect(existsSync(file())).toBe(false);
+  });
+});
+
+describe('what the demo remembers', () => {
+  it('is a file for its owner alone, read again at later starts', async () => {
+    expect(await readDemo(service.context)).toBeUndefined();
+    const demo = await seed();
+    expect(statSync(file()).mode & 0o777).toBe(0o600);
+    expect(statSync(join(folder, 'data')).mode & 0o777).toBe(0o700);
+    expect(await readDemo(service.context)).toEqual(demo);
+  });
+
+  it('is not shown for another database, a key that no longer works, or in production', async () => {
+    const demo = await seed();
+    const config = { ...service.context.config, production: true };
+    expect(await readDemo({ ...service.context, config })).toBeUndefined();
+    const now = new Date(service.clock.now());
+    const cases = [
+      { revokedAt: now },
+      { revokedAt: null, expiresAt: now },
+      { expiresAt: null, hashedSecret: 'another' },
+    ];
+    for (const values of cases) {
+      await database.db.orm.update(apiKeys).set(values).where(eq(apiKeys.livemode, true));
+      expect(await readDemo(service.context)).toBeUndefined();
+    }
+    expect(demo.keys.live).toEqual(expect.any(String));
+  });
+
+  it('is nothing where the file is damaged', async () => {
+    await seed();
+    const whole = readFileSync(file(), 'utf8');
+    for (const damaged of ['', '{', '{}', 'null', whole.slice(0, -10)]) {
+      writeFileSync(file(), damaged);
+      expect(await readDemo(service.context)).toBeUndefined();
+    }
+  });
+});
+
+describe('the greeting of the demo', () => {
+  const lines = (text: string) => text.split('\n').map((line) => line.trim());
+
+  it('shows the address, every login and the keys', async () => {
+    const demo = await seed();
+    const text = describeDemo(demo, service.url);
+    expect(text).toContain(`${service.url}/login`);
+    for (const { email, password, role, organization } of demo.logins) {
+      const row = lines(text).find((line) => line.startsWith(email) && line.endsWith(organization));
+      expect(row?.split(/ {2,}/)).toEqual([email, password, role, organization]);
+    }
+    expect(text).toContain(demo.keys.live);
+    expect(text).toContain(demo.keys.test);
+    const tableRows = text.split('\n').filter((line) => / (owner|admin|member|billing) /.test(line));
+    const column = (line: string) => line.search(/ (owner|admin|member|billing) /);
+    expect(new Set(tableRows.map(column)).size).toBe(1);
+  });
+
+  it('says what the embedded database is not, and only there', async () => {
+    const demo = await seed();
+    const embedded = describeDemo({ ...demo, database: 'embedded' }, service.url);
+    expect(embedded).toMatch(/for trying, and for one process/);
+    expect(embedded.replaceAll('\n', ' ')).toMatch(
+      /does not fsync.*survives a killed process, not a power cut/,
+    );
+    expect(describeDemo({ ...demo, database: 'postgres' }, service.url)).not.toContain('fsync');
+  });
+
+  it('has curl lines that work when pasted, the first one twice', async () => {
+    const text = describeDemo(await seed(), service.url);
+    const [send = '', read = '', ...more] = lines(text).filter((line) => line.startsWith('curl '));
+    expect(more).toEqual([]);
+    const paste = async (line: string) => {
+      const { stdout } = await run('sh', ['-c', `${line} -w '\\n%{http_code}'`]);
+      const [body = '', status] = stdout.split('\n');
+      return { status, body: JSON.parse(body) };
+    };
+    expect(await paste(send)).toMatchObject({ status: '202', body: { accepted: 1, deduped: 0 } });
+    expect(await paste(send)).toMatchObject({
+      status: '202',
+      body: { accepted: 0, deduped: 1, warnings: [] },
+    });
+    const answer = await paste(read);
+    expect(answer.status).toBe('200');
+    expect(answer.body.entitlements).toContainEqual(
+      expect.objectContaining({ productSlug: 'forecast-api', kind: 'live', unitCap: 10_000, used: 1 }),
+    );
+  });
+});
