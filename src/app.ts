@@ -1,13 +1,16 @@
+import { fileURLToPath } from 'node:url';
+import ejs from 'ejs';
 import express, { type Express } from 'express';
 import helmet from 'helmet';
 import { apiRoutes, type ApiServices } from './api.js';
 import type { Context } from './context.js';
+import { dashboardRoutes, type DashboardOptions } from './dashboard.js';
 import { healthRoutes } from './health/routes.js';
 import { requireReady } from './http/availability.js';
 import { notFound, problemHandler } from './http/problem.js';
 import { requestContext } from './http/request-context.js';
-app.use(ready);
-app.use('/operator', jsonHeaders, operatorRoutes(context));
+import { documentationRoutes } from './openapi/routes.js';
+import { operatorRoutes } from './operator/routes.js';
 
 /** For answers that are read by programs: nothing in them may ever be shown as a page, so the rest would be ballast. */
 const jsonHeaders = helmet({
@@ -25,17 +28,23 @@ const jsonHeaders = helmet({
 });
 
 /** The sitemap of the service: its faces in reading order. The API goes first, because it is called the most. */
-export function createApp(context: Context, services: ApiServices): Express {
+export function createApp(context: Context, services: ApiServices, options: DashboardOptions = {}): Express {
   const app = express();
   const ready = requireReady(context.lifecycle);
   app.disable('x-powered-by');
   app.set('etag', false);
   app.set('query parser', 'simple');
   app.set('trust proxy', context.config.trustProxy);
+  app.engine('ejs', ejs.renderFile);
+  app.set('view engine', 'ejs');
+  app.set('views', fileURLToPath(new URL('../views', import.meta.url)));
   app.use(requestContext(context));
   app.use('/api', ready, jsonHeaders, apiRoutes(context, services));
   app.use(healthRoutes(context));
+  app.use(documentationRoutes());
   app.use(ready);
+  app.use(dashboardRoutes(context, options));
+  app.use('/operator', jsonHeaders, operatorRoutes(context));
   app.use(notFound);
   app.use(problemHandler);
   return app;

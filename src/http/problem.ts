@@ -65,11 +65,16 @@ export function sendProblem(res: Response, error: AppError): void {
   const problem = toProblem(error, String(res.getHeader('X-Request-Id') ?? ''));
   res.statusCode = problem.status;
   res.setHeader('Content-Type', 'application/problem+json; charset=utf-8');
+  setProblemHeaders(res, error);
+  res.end(JSON.stringify(problem));
+}
+
+/** What an error says in headers, whether its body is a problem or a page. */
+export function setProblemHeaders(res: Response, error: AppError): void {
   res.setHeader('Cache-Control', 'no-store');
   if (bearerCodes.has(error.code)) res.setHeader('WWW-Authenticate', 'Bearer');
   if (error.retryAfterSeconds !== undefined)
     res.setHeader('Retry-After', String(Math.max(1, Math.ceil(error.retryAfterSeconds))));
-  res.end(JSON.stringify(problem));
 }
 
 /** Turns whatever was thrown into the failure that the caller is told about. */

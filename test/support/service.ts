@@ -5,6 +5,7 @@ import { createApp } from '../../src/app.js';
 import { readConfig } from '../../src/config.js';
 import type { Clock } from '../../src/clock.js';
 import type { Context } from '../../src/context.js';
+import type { DashboardOptions } from '../../src/dashboard.js';
 import { createHttpServer } from '../../src/http/server.js';
 import { memoryLimitStores } from '../../src/http/limit-store.js';
 import { createLifecycle } from '../../src/lifecycle.js';
@@ -36,6 +37,7 @@ export interface TestService {
 export interface TestServiceOptions {
   env?: Record<string, string>;
   context?: Partial<Context>;
+  app?: DashboardOptions;
 }
 
 /** The whole app over a test database, with its own clock and the limits raised out of the way. */
@@ -63,7 +65,7 @@ export async function startTestService(db: Database, options: TestServiceOptions
     ...options.context,
   };
   const services = createApiServices(context);
-  const server = createHttpServer(createApp(context, services));
+  const server = createHttpServer(createApp(context, services, options.app));
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as { port: number };
   return {

@@ -1,0 +1,164 @@
+import { v7 as uuid } from 'uuid';
+import { recordAudit } from '../audit/audit.js';
+import type { Scope } from '../auth/key-reader.js';
+import type { Context } from '../context.js';
+import type { Orm } from '../db/client.js';
+import { AppError } from '../errors.js';
+import { ChangesExhausted, readChangeBudget, type ChangeBudget } from './change-limit.js';
+import { stateOf } from './key-json.js';
+import { findKey, insertKey, lockKeyChanges, updateKey, type KeyRow } from './queries.js';
+import { generateSecret, hashSecret } from './secret.js';
+
+export type KeyDeps = Pick<Context, 'db' | 'clock' | 'config'>;
+
+/** Who changes the keys of which Organization, and from where. */
+export interface KeyActor {
+  orgId: string;
+  /** A person; null is the system itself, whose keys the hourly limit neither counts nor stops. */
+  userId: string | null;
+  ip?: string | undefined;
+  requestId?: string | undefined;
+}
+
+export interface NewKey {
+  key: KeyRow;
+  /** The only time it is seen. */
+  secret: string;
+  budget: ChangeBudget;
+}
+
+/**
+ * Makes a key. Key and audit row commit together.
+ * @throws AppError invalid_request (an expiry that is not in the future), rate_limited
+ */
+export async function createApiKey(
+  { db, clock, config }: KeyDeps,
+  actor: KeyActor,
+  input: {
+    name: string;
+    livemode: boolean;
+    scopes?: Scope[] | undefined;
+    expiresAt?: Date | null | undefined;
+  },
+): Promise<NewKey> {
+  const now = new Date(clock.now());
+  const { name, livemode, scopes = ['usage:write'], expiresAt = null } = input;
+  if (expiresAt !== null && expiresAt <= now) throw notInFuture();
+  return db.orm.transaction(async (tx) => {
+    await lockKeyChanges(tx, actor.orgId);
+    return addKey(tx, actor, {
+      now,
+      limit: config.limits.keyChangesPerHour,
+      values: { name, livemode, scopes, expiresAt, rotatedFromId: null },
+      audit: { action: 'api_key.created', details: { expiresAt } },
+    });
+  });
+}
+
+/**
+ * Replaces a key: a new one like it, and the old one stays valid for the grace period, or until its own expiry.
+ * @throws AppError not_found, key_not_active, key_already_rotated, rate_limited
+ */
+export async function rotateApiKey(
+  { db, clock, config }: KeyDeps,
+  actor: KeyActor,
+  id: string,
+  graceMinutes: number,
+): Promise<NewKey & { previous: KeyRow }> {
+  const now = new Date(clock.now());
+  const graceEnd = new Date(now.getTime() + graceMinutes * 60_000);
+  return db.orm.transaction(async (tx) => {
+    await lockKeyChanges(tx, actor.orgId);
+    const old = await requireKey(tx, actor.orgId, id);
+    refuseUnlessActive(old, now);
+    const { name, livemode, scopes, expiresAt } = old;
+    const added = await addKey(tx, actor, {
+      now,
+      limit: config.limits.keyChangesPerHour,
+      values: { name, livemode, scopes, expiresAt, rotatedFromId: id },
+      audit: { action: 'api_key.rotated', details: { expiresAt, graceMinutes, previousId: id } },
+    });
+    if (expiresAt === null || graceEnd < expiresAt)
+      await updateKey(tx, actor.orgId, id, { expiresAt: graceEnd });
+    return { ...added, previous: await requireKey(tx, actor.orgId, id) };
+  });
+}
+
+/**
+ * Revokes a key from now on, whatever its state. A key that is revoked already stays as it is.
+ * @throws AppError not_found
+ */
+export async function revokeApiKey({ db, clock }: KeyDeps, actor: KeyActor, id: string): Promise<KeyRow> {
+  const now = new Date(clock.now());
+  return db.orm.transaction(async (tx) => {
+    await lockKeyChanges(tx, actor.orgId);
+    const key = await requireKey(tx, actor.orgId, id);
+    if (key.revokedAt !== null) return key;
+    await updateKey(tx, actor.orgId, id, { revokedAt: now });
+    const { name, prefix, scopes, livemode } = key;
+    const details = { name, prefix, scopes, livemode, state: stateOf(key, now.getTime()) };
+    await audit(tx, actor, { at: now, action: 'api_key.revoked', target: id, details });
+    return { ...key, revokedAt: now };
+  });
+}
+
+/** @throws AppError not_found: another Organization's key does not exist here */
+export async function requireKey(orm: Orm, orgId: string, id: string): Promise<KeyRow> {
+  const key = await findKey(orm, orgId, id);
+  if (!key) throw new AppError('not_found', 'There is no such API key.');
+  return key;
+}
+
+interface Addition {
+  now: Date;
+  limit: number;
+  values: Pick<KeyRow, 'name' | 'livemode' | 'scopes' | 'expiresAt' | 'rotatedFromId'>;
+  audit: { action: string; details: Record<string, unknown> };
+}
+
+/** Adds a key and its audit row, if the budget has room. The caller holds the Organization's lock. */
+async function addKey(
+  tx: Orm,
+  actor: KeyActor,
+  { now, limit, values, audit: entry }: Addition,
+): Promise<NewKey> {
+  const { orgId, userId } = actor;
+  if (userId !== null) {
+    const budget = await readChangeBudget(tx, orgId, now.getTime(), limit);
+    if (budget.remaining <= 0) throw new ChangesExhausted(budget);
+  }
+  const id = uuid();
+  const secret = generateSecret(values.livemode);
+  const shown = { ...values, id, prefix: secret.slice(0, 12), createdAt: now, createdBy: userId };
+  await insertKey(tx, { ...shown, orgId, hashedSecret: hashSecret(secret) });
+  const { name, livemode, scopes } = values;
+  const details = { name, prefix: shown.prefix, scopes, livemode, ...entry.details };
+  await audit(tx, actor, { at: now, action: entry.action, target: id, details });
+  return {
+    key: { ...shown, lastUsedAt: null, revokedAt: null, successorId: null },
+    secret,
+    budget: await readChangeBudget(tx, orgId, now.getTime(), limit),
+  };
+}
+
+function refuseUnlessActive(key: KeyRow, now: Date): void {
+  const state = stateOf(key, now.getTime());
+  if (state === 'grace')
+    throw new AppError('key_already_rotated', 'This API key has been rotated; rotate its successor.');
+  if (state !== 'active') throw new AppError('key_not_active', `This API key is ${state}; create a new one.`);
+}
+
+function audit(
+  tx: Orm,
+  { orgId, userId, ip, requestId }: KeyActor,
+  entry: { at: Date; action: string; target: string; details: Record<string, unknown> },
+): Promise<void> {
+  return recordAudit(tx, orgId, { ...entry, actor: userId ?? 'system', ip, requestId });
+}
+
+function notInFuture(): AppError {
+  const detail = 'must lie in the future';
+  return new AppError('invalid_request', `/expiresAt ${detail}`, {
+    errors: [{ pointer: '/expiresAt', code: 'invalid_request', detail }],
+  });
+}

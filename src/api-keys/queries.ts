@@ -1,0 +1,90 @@
+import { and, count, desc, eq, gt, isNotNull, min, sql } from 'drizzle-orm';
+import { alias } from 'drizzle-orm/pg-core';
+import type { Orm } from '../db/client.js';
+import { organizations } from '../organizations/table.js';
+import { apiKeys } from './table.js';
+
+const successor = alias(apiKeys, 'successor');
+
+/** What may be told of a key: everything but the hash, and whether it has been rotated. */
+const metadata = {
+  id: apiKeys.id,
+  name: apiKeys.name,
+  prefix: apiKeys.prefix,
+  scopes: apiKeys.scopes,
+  livemode: apiKeys.livemode,
+  lastUsedAt: apiKeys.lastUsedAt,
+  expiresAt: apiKeys.expiresAt,
+  revokedAt: apiKeys.revokedAt,
+  createdAt: apiKeys.createdAt,
+  createdBy: apiKeys.createdBy,
+  rotatedFromId: apiKeys.rotatedFromId,
+  successorId: successor.id,
+};
+
+const selectKeys = (orm: Orm) =>
+  orm
+    .select(metadata)
+    .from(apiKeys)
+    .leftJoin(successor, and(eq(successor.orgId, apiKeys.orgId), eq(successor.rotatedFromId, apiKeys.id)));
+
+export type KeyRow = NonNullable<Awaited<ReturnType<typeof findKey>>>;
+
+export async function findKey(orm: Orm, orgId: string, id: string) {
+  const [row] = await selectKeys(orm).where(and(eq(apiKeys.orgId, orgId), eq(apiKeys.id, id)));
+  return row;
+}
+
+/** Newest first. `afterId` is the last key of the page before; keys are never deleted, so it is still there. */
+export function listKeys(orm: Orm, orgId: string, { limit, afterId }: { limit: number; afterId?: string }) {
+  const isOlder = sql`(${apiKeys.createdAt}, ${apiKeys.id}) <
+    (select created_at, id from api_keys where org_id = ${orgId} and id = ${afterId})`;
+  return selectKeys(orm)
+    .where(and(eq(apiKeys.orgId, orgId), afterId === undefined ? undefined : isOlder))
+    .orderBy(desc(apiKeys.createdAt), desc(apiKeys.id))
+    .limit(limit);
+}
+
+/**
+ * Makes an Organization's key changes wait for each other until the transaction ends: what is read after this stays
+ * true until it is written. `no key update`, because rows that merely point at the Organization need not wait.
+ */
+export async function lockKeyChanges(tx: Orm, orgId: string): Promise<void> {
+  await tx
+    .select({ id: organizations.id })
+    .from(organizations)
+    .where(eq(organizations.id, orgId))
+    .for('no key update');
+}
+
+export async function insertKey(tx: Orm, row: typeof apiKeys.$inferInsert): Promise<void> {
+  await tx.insert(apiKeys).values(row);
+}
+
+export async function updateKey(
+  tx: Orm,
+  orgId: string,
+  id: string,
+  values: { expiresAt?: Date; revokedAt?: Date },
+): Promise<void> {
+  await tx
+    .update(apiKeys)
+    .set(values)
+    .where(and(eq(apiKeys.orgId, orgId), eq(apiKeys.id, id)));
+}
+
+/**
+ * The newest changes after `since`, `atMost` of them: how many, and when the oldest was. Each create and each rotation
+ * makes exactly one row, so the rows are the count. What the system made itself is nobody's change.
+ */
+export async function countKeyChanges(orm: Orm, orgId: string, since: Date, atMost: number) {
+  const newest = orm
+    .select({ createdAt: apiKeys.createdAt })
+    .from(apiKeys)
+    .where(and(eq(apiKeys.orgId, orgId), gt(apiKeys.createdAt, since), isNotNull(apiKeys.createdBy)))
+    .orderBy(desc(apiKeys.createdAt))
+    .limit(atMost)
+    .as('newest');
+  const [row] = await orm.select({ changes: count(), oldestAt: min(newest.createdAt) }).from(newest);
+  return row!;
+}

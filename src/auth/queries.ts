@@ -1,0 +1,114 @@
+import { and, asc, eq, gt, lte, or, sql } from 'drizzle-orm';
+import type { Orm } from '../db/client.js';
+import { memberships, organizations, users } from '../organizations/table.js';
+import { SESSION_IDLE_MS, SESSION_MS } from './session-lifetime.js';
+import { sessions } from './table.js';
+
+const idleSince = (now: Date) => new Date(now.getTime() - SESSION_IDLE_MS);
+
+/**
+ * A living session with its person and the Organization they look at, as all of them are now: what an operator takes
+ * away is gone on the next request. Whoever left their current Organization sees the one they have belonged to longest.
+ */
+export async function findSession(orm: Orm, hashedToken: string, now: Date) {
+  const membership = orm
+    .select({
+      orgId: organizations.id,
+      orgSlug: organizations.slug,
+      orgName: organizations.name,
+      role: memberships.role,
+    })
+    .from(memberships)
+    .innerJoin(organizations, eq(organizations.id, memberships.orgId))
+    .where(eq(memberships.userId, sessions.userId))
+    .orderBy(
+      sql`(${memberships.orgId} is not distinct from ${sessions.currentOrgId}) desc`,
+      asc(memberships.createdAt),
+      asc(memberships.orgId),
+    )
+    .limit(1)
+    .as('membership');
+  const [row] = await orm
+    .select({
+      userId: users.id,
+      email: users.email,
+      userName: users.name,
+      lastSeenAt: sessions.lastSeenAt,
+      currentOrgId: sessions.currentOrgId,
+      orgId: membership.orgId,
+      orgSlug: membership.orgSlug,
+      orgName: membership.orgName,
+      role: membership.role,
+    })
+    .from(sessions)
+    .innerJoin(users, eq(users.id, sessions.userId))
+    .leftJoinLateral(membership, sql`true`)
+    .where(
+      and(
+        eq(sessions.hashedToken, hashedToken),
+        gt(sessions.expiresAt, now),
+        gt(sessions.lastSeenAt, idleSince(now)),
+      ),
+    );
+  return row;
+}
+
+export async function updateSession(
+  orm: Orm,
+  hashedToken: string,
+  values: { lastSeenAt?: Date; currentOrgId?: string },
+): Promise<void> {
+  await orm.update(sessions).set(values).where(eq(sessions.hashedToken, hashedToken));
+}
+
+export async function deleteSession(orm: Orm, hashedToken: string): Promise<void> {
+  await orm.delete(sessions).where(eq(sessions.hashedToken, hashedToken));
+}
+
+/** Deletes the rows of sessions that have ended by themselves; they open nothing any more. */
+export async function deleteExpiredSessions({ orm }: { orm: Orm }, now: Date): Promise<void> {
+  await orm
+    .delete(sessions)
+    .where(or(lte(sessions.expiresAt, now), lte(sessions.lastSeenAt, idleSince(now))));
+}
+
+export async function findUserByEmail(
+  orm: Orm,
+  email: string,
+): Promise<{ id: string; passwordHash: string } | undefined> {
+  const [user] = await orm
+    .select({ id: users.id, passwordHash: users.passwordHash })
+    .from(users)
+    .where(eq(users.email, email));
+  return user;
+}
+
+/**
+ * Holds a person's row while their session is made. A password change waits for it and then ends the new session too;
+ * one that came first leaves nothing to hold.
+ */
+export async function holdUser(
+  tx: Orm,
+  { id, passwordHash }: { id: string; passwordHash: string },
+): Promise<boolean> {
+  const rows = await tx
+    .select({ id: users.id })
+    .from(users)
+    .where(and(eq(users.id, id), eq(users.passwordHash, passwordHash)))
+    .for('share');
+  return rows.length > 0;
+}
+
+export async function insertSession(
+  tx: Orm,
+  session: { hashedToken: string; userId: string; now: Date; ip: string; userAgent: string },
+): Promise<void> {
+  const { now, ...row } = session;
+  await tx.insert(sessions).values({
+    ...row,
+    currentOrgId: null,
+    createdAt: now,
+    lastSeenAt: now,
+    expiresAt: new Date(now.getTime() + SESSION_MS),
+  });
+}

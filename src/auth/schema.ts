@@ -1,0 +1,11 @@
+import { z } from 'zod';
+import { text } from '../http/validate.js';
+
+/** The sign-in form. `next` is where the person was going; it is judged apart, so that a bad one only loses the way. */
+export const signInSchema = z.strictObject({
+  email: text(320),
+  password: text(1024),
+  next: z.string().optional(),
+});
+
+export type SignIn = z.infer<typeof signInSchema>;

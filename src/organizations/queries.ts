@@ -1,0 +1,40 @@
+import { and, asc, eq } from 'drizzle-orm';
+import { updateSession } from '../auth/queries.js';
+import type { Orm } from '../db/client.js';
+import { memberships, organizations } from './table.js';
+
+/** The Organizations a person belongs to, by name, with their role in each. */
+export function listOrganizationsOf(orm: Orm, userId: string) {
+  return orm
+    .select({
+      id: organizations.id,
+      slug: organizations.slug,
+      name: organizations.name,
+      role: memberships.role,
+    })
+    .from(memberships)
+    .innerJoin(organizations, eq(organizations.id, memberships.orgId))
+    .where(eq(memberships.userId, userId))
+    .orderBy(asc(organizations.name), asc(organizations.slug));
+}
+
+/**
+ * Makes a session look at another Organization, if the session's person belongs to it. That is only where they look:
+ * each request reads the membership again, so nothing is gained by leaving between the two statements.
+ * @returns the Organization, or undefined if there is none of that name for this person
+ */
+export async function chooseOrganization(orm: Orm, sessionId: string, userId: string, slug: string) {
+  const [organization] = await orm
+    .select({
+      id: organizations.id,
+      slug: organizations.slug,
+      name: organizations.name,
+      role: memberships.role,
+    })
+    .from(memberships)
+    .innerJoin(organizations, eq(organizations.id, memberships.orgId))
+    .where(and(eq(memberships.userId, userId), eq(organizations.slug, slug)));
+  if (!organization) return undefined;
+  await updateSession(orm, sessionId, { currentOrgId: organization.id });
+  return organization;
+}

@@ -1,0 +1,52 @@
+import { Router } from 'express';
+import { HOME } from '../auth/pages.js';
+import { sessionOf, type SessionPrincipal } from '../auth/session.js';
+import type { Database } from '../db/client.js';
+import { AppError } from '../errors.js';
+import { isForm, readForm } from '../http/form-body.js';
+import { readJsonBody } from '../http/json-body.js';
+import { parseInput } from '../http/validate.js';
+import { chooseOrganization, listOrganizationsOf } from './queries.js';
+import { chooseOrganizationSchema } from './schema.js';
+
+const MAX_BODY_BYTES = 16 * 1024;
+
+/** Who is signed in, and which of their Organizations they look at. */
+export function organizationRoutes({ db }: { db: Database }): Router {
+  const router = Router();
+
+  router.get('/session', async (_req, res) => {
+    const session = sessionOf(res);
+    res.json(toSessionJson(session, await listOrganizationsOf(db.orm, session.userId)));
+  });
+
+  router.post('/organization', async (req, res) => {
+    const session = sessionOf(res);
+    const body = isForm(req)
+      ? await readForm(req, res)
+      : (await readJsonBody(req, res, MAX_BODY_BYTES)).value;
+    const { organization: slug } = parseInput(chooseOrganizationSchema, body);
+    const chosen = await chooseOrganization(db.orm, session.sessionId, session.userId, slug);
+    if (!chosen) throw new AppError('not_found', 'You belong to no such Organization.');
+    if (isForm(req)) {
+      res.redirect(303, HOME);
+      return;
+    }
+    const { id: orgId, slug: orgSlug, name: orgName, role } = chosen;
+    const now = { ...session, orgId, orgSlug, orgName, role };
+    res.json(toSessionJson(now, await listOrganizationsOf(db.orm, session.userId)));
+  });
+
+  return router;
+}
+
+type Membership = Awaited<ReturnType<typeof listOrganizationsOf>>[number];
+
+function toSessionJson(session: SessionPrincipal, organizations: Membership[]) {
+  return {
+    user: { id: session.userId, email: session.email, name: session.userName },
+    organization: { id: session.orgId, slug: session.orgSlug, name: session.orgName },
+    role: session.role,
+    organizations,
+  };
+}

@@ -1,0 +1,119 @@
+import { v7 as uuid } from 'uuid';
+import { hashPassword } from '../../src/auth/password.js';
+import type { Database } from '../../src/db/client.js';
+import { memberships, users } from '../../src/db/schema.js';
+import type { Role } from '../../src/organizations/table.js';
+import { createOrganization } from './fixtures.js';
+
+export const PASSWORD = 'correct horse battery staple';
+
+let counter = 0;
+/** Hashed once: it is the same for everybody, and slow on purpose. */
+let hashed: Promise<string> | undefined;
+
+export interface TestUser {
+  id: string;
+  email: string;
+  name: string;
+}
+
+export async function createUser(db: Database, values: Partial<TestUser> = {}): Promise<TestUser> {
+  hashed ??= hashPassword(PASSWORD);
+  const email = `person-${process.pid}-${++counter}@example.com`;
+  const user = { id: uuid(), email, name: `Person ${counter}`, ...values };
+  const createdAt = new Date('2020-01-01T00:00:00Z');
+  await db.orm.insert(users).values({ ...user, passwordHash: await hashed, createdAt });
+  return user;
+}
+
+export async function addMember(
+  db: Database,
+  orgId: string,
+  userId: string,
+  role: Role,
+  createdAt = new Date('2020-01-01T00:00:00Z'),
+): Promise<void> {
+  await db.orm.insert(memberships).values({ orgId, userId, role, createdAt });
+}
+
+export interface Answer {
+  status: number;
+  /** The parsed body if it is JSON. */
+  body: any;
+  text: string;
+  headers: Headers;
+}
+
+export interface BrowserRequest {
+  json?: unknown;
+  form?: Record<string, string>;
+  headers?: Record<string, string>;
+}
+
+/** Keeps cookies as a browser does and follows no redirects. */
+export class Browser {
+  readonly url: string;
+  cookies = new Map<string, string>();
+
+  constructor(url: string) {
+    this.url = url;
+  }
+
+  /** A second browser into which somebody has copied this one's cookies. */
+  copy(url = this.url): Browser {
+    const copy = new Browser(url);
+    copy.cookies = new Map(this.cookies);
+    return copy;
+  }
+
+  async send(method: string, path: string, { json, form, headers }: BrowserRequest = {}): Promise<Answer> {
+    const cookie = [...this.cookies].map(([name, value]) => `${name}=${value}`).join('; ');
+    const body =
+      json !== undefined ? JSON.stringify(json) : form !== undefined ? new URLSearchParams(form) : null;
+    const response = await fetch(this.url + path, {
+      method,
+      redirect: 'manual',
+      body,
+      headers: {
+        ...(cookie ? { cookie } : {}),
+        ...(json === undefined ? {} : { 'content-type': 'application/json' }),
+        ...headers,
+      },
+    });
+    for (const line of response.headers.getSetCookie()) this.keep(line);
+    const text = await response.text();
+    const isJson = /json/.test(response.headers.get('content-type') ?? '');
+    return {
+      status: response.status,
+      body: isJson ? JSON.parse(text) : undefined,
+      text,
+      headers: response.headers,
+    };
+  }
+
+  get(path: string, headers: Record<string, string> = {}): Promise<Answer> {
+    return this.send('GET', path, { headers });
+  }
+
+  signIn(email: string, password = PASSWORD): Promise<Answer> {
+    return this.send('POST', '/login', { form: { email, password } });
+  }
+
+  private keep(line: string): void {
+    const [, name, value] = /^([^=]+)=([^;]*)/.exec(line)!;
+    const expires = /; expires=([^;]+)/i.exec(line)?.[1];
+    if (expires !== undefined && Date.parse(expires) <= Date.now()) this.cookies.delete(name!);
+    else this.cookies.set(name!, value!);
+  }
+}
+
+/** A person with a role in an Organization of their own, signed in. */
+export async function signedIn(db: Database, url: string, role: Role = 'owner') {
+  const organization = await createOrganization(db);
+  const user = await createUser(db);
+  await addMember(db, organization.id, user.id, role);
+  const browser = new Browser(url);
+  const answer = await browser.signIn(user.email);
+  if (answer.status !== 303) throw new Error(`sign-in failed: ${answer.status} ${answer.text}`);
+  return { organization, user, browser };
+}
