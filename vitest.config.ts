@@ -3,16 +3,18 @@ import { findPostgresBinaries } from './test/support/postgres-server.js';
 
 /**
  * The same tests run on the embedded database, which everybody has, and on a real Postgres where one is installed
- * (or named by TEST_POSTGRES_BIN). TEST_DATABASE=embedded or postgres runs one of them.
+ * (or named by TEST_POSTGRES_BIN). TEST_DATABASE=embedded or postgres runs one of them; with REQUIRE_POSTGRES=1 a
+ * missing Postgres is a failure. TEST_REPORT names a file for the results as JSON.
  */
-const only = process.env.TEST_DATABASE;
+const { TEST_DATABASE: only, TEST_REPORT: report, REQUIRE_POSTGRES } = process.env;
 const databases = (['embedded', 'postgres'] as const).filter((name) =>
-  only ? name === only : name === 'embedded' || findPostgresBinaries(),
+  only ? name === only : name === 'embedded' || REQUIRE_POSTGRES === '1' || findPostgresBinaries(),
 );
 
 export default defineConfig({
   test: {
     maxWorkers: 2,
+    reporters: report ? ['default', ['json', { outputFile: report }]] : ['default'],
     projects: databases.map((name) => ({
       test: {
         name,

@@ -1,10 +1,12 @@
-import { Router } from 'express';
+import { Router, type RequestHandler } from 'express';
 import { ownKeyRoutes } from './api-keys/own-key.js';
 import { createKeyUse, type KeyUse } from './api-keys/key-use.js';
+import { readHashedSecret } from './auth/bearer-key.js';
 import { createKeyReader, type KeyReader } from './auth/key-reader.js';
 import type { Context } from './context.js';
 import { createEntitlementReader, type EntitlementReader } from './entitlements/reader.js';
 import { entitlementRoutes } from './entitlements/routes.js';
+import { perKeyLimit, unknownKeyGuard } from './http/rate-limit.js';
 import { createIngestion, type Ingestion } from './usage/ingestion.js';
 import { usageRoutes } from './usage/routes.js';
 
@@ -28,8 +30,20 @@ export function createApiServices(context: Context): ApiServices {
 /** `/api`: called by runtimes with an Organization's API key. */
 export function apiRoutes(context: Context, services: ApiServices): Router {
   const router = Router();
-  router.use(usageRoutes({ context, ...services }));
-  router.use(entitlementRoutes(services));
-  router.use(ownKeyRoutes(context, services));
+  const { limits } = context.config;
+  const guard = unknownKeyGuard(context, {
+    keyOf: readHashedSecret,
+    hasSeen: (hashedSecret) => services.keyUse.hasSeen(hashedSecret),
+    authenticate: (hashedSecret) => services.keys.authenticate(hashedSecret, null),
+  });
+  const perKey = (name: string, perMinute: number): RequestHandler => {
+    const limit = perKeyLimit(context, { name, perMinute, keyOf: readHashedSecret });
+    return (req, res, next) => guard(req, res, () => limit(req, res, next));
+  };
+  router.use(usageRoutes({ context, ...services, callLimit: perKey('usage', limits.usagePerMinute) }));
+  router.use(
+    entitlementRoutes({ ...services, callLimit: perKey('entitlements', limits.entitlementsPerMinute) }),
+  );
+  router.use(ownKeyRoutes(context, { ...services, guard }));
   return router;
 }

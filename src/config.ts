@@ -1,3 +1,4 @@
+import { isIP } from 'node:net';
 import { z } from 'zod';
 
 const whole = (fallback: number, max = 1_000_000_000) =>
@@ -34,7 +35,13 @@ const environment = z.object({
     .pipe(z.array(z.string().min(1, 'must not contain an empty key')).min(1))
     .optional(),
   OPERATOR_TOKEN: z.string().min(32, 'must have 32 characters or more').optional(),
-  TRUST_PROXY: z.string().optional(),
+  TRUST_PROXY: z
+    .string()
+    .refine(
+      isTrustProxy,
+      'must be a number of proxies, true, false, or addresses and networks separated by commas',
+    )
+    .optional(),
   LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']).default('info'),
   LIMIT_USAGE_PER_MINUTE: whole(600),
   LIMIT_ENTITLEMENTS_PER_MINUTE: whole(1200),
@@ -109,6 +116,19 @@ function productionProblems(env: Record<string, string | undefined>): string[] {
   return keys.some((key) => key.trim().length < 16)
     ? ['SESSION_KEYS: each key must have 16 characters or more in production']
     : [];
+}
+
+/** Express takes these words for the private ranges. */
+const networkNames = new Set(['loopback', 'linklocal', 'uniquelocal']);
+
+function isTrustProxy(value: string): boolean {
+  if (/^(true|false|\d{1,2})$/.test(value)) return true;
+  return value.split(',').every((part) => {
+    const [address = '', bits = '1', ...rest] = part.trim().split('/');
+    if (networkNames.has(part.trim())) return true;
+    const maxBits = { 0: 0, 4: 32, 6: 128 }[isIP(address)] ?? 0;
+    return rest.length === 0 && /^[1-9]\d{0,2}$/.test(bits) && Number(bits) <= maxBits;
+  });
 }
 
 function parseTrustProxy(value: string | undefined): number | string | boolean {

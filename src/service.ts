@@ -9,7 +9,7 @@ import type { Context } from './context.js';
 import { isDatabaseUnavailable } from './db/client.js';
 import { migrateDatabase, type Opened } from './db/migrate.js';
 import { connectDatabase } from './db/open.js';
-import { memoryLimitStores } from './http/limit-store.js';
+import { memoryLimitStores, redisLimitStores } from './http/limit-store.js';
 import { createHttpServer } from './http/server.js';
 import { startJobs } from './jobs.js';
 import { createLifecycle } from './lifecycle.js';
@@ -34,7 +34,9 @@ export async function startService(
   const db = await connectDatabase(config, log);
   const metrics = createMetrics();
   const lifecycle = createLifecycle();
-  const limitStores = memoryLimitStores();
+  const limitStores = config.redisUrl
+    ? redisLimitStores({ url: config.redisUrl, log, metrics })
+    : memoryLimitStores();
   const context: Context = {
     config,
     db,

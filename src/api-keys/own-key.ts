@@ -1,5 +1,5 @@
 import { and, eq, sql } from 'drizzle-orm';
-import { Router } from 'express';
+import { Router, type RequestHandler } from 'express';
 import { readHashedSecret } from '../auth/bearer-key.js';
 import type { KeyReader } from '../auth/key-reader.js';
 import type { Context } from '../context.js';
@@ -11,10 +11,10 @@ import { toApiKeyView } from './view.js';
 /** `GET /api/key`: any valid key asks about itself and its Organization. */
 export function ownKeyRoutes(
   { db, clock }: Context,
-  { keys, keyUse }: { keys: KeyReader; keyUse: KeyUse },
+  { keys, keyUse, guard }: { keys: KeyReader; keyUse: KeyUse; guard: RequestHandler },
 ): Router {
   const router = Router();
-  router.get('/key', async (req, res) => {
+  router.get('/key', guard, async (req, res) => {
     const hashedSecret = readHashedSecret(req);
     const { orgId, keyId } = await keys.authenticate(hashedSecret, null);
     const successor = sql<boolean>`exists (select 1 from api_keys s where s.org_id = ${apiKeys.orgId} and s.rotated_from_id = ${apiKeys.id})`;

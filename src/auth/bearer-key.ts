@@ -8,11 +8,18 @@ export const sessionCookieNames = ['gauge_session', '__Host-gauge_session'] as c
 const sessionCookie = /(^|;\s*)(__Host-)?gauge_session=/;
 const secretInQuery = /org_(live|test)_|[?&](api[-_]?key|key|token|access_token|secret)=/i;
 
+const hashedSecret = Symbol('hashed secret');
+
 /**
- * The hashed secret that a call presents. Says nothing yet about whether such a key exists.
+ * The hashed secret that a call presents. Says nothing yet about whether such a key exists. It is computed once per
+ * request: the limits need it before the route does.
  * @throws AppError session_cookie_not_allowed, key_in_query_string, missing_key, invalid_key
  */
-export function readHashedSecret(req: Request): string {
+export function readHashedSecret(req: Request & { [hashedSecret]?: string }): string {
+  return (req[hashedSecret] ??= hashSecret(readSecret(req)));
+}
+
+function readSecret(req: Request): string {
   const { authorization, cookie } = req.headers;
   if (cookie !== undefined && sessionCookie.test(cookie)) {
     throw new AppError(
@@ -31,7 +38,7 @@ export function readHashedSecret(req: Request): string {
   }
   const secret = /^bearer +(\S+)$/i.exec(authorization)?.[1];
   if (secret === undefined || !isSecretShaped(secret)) throw invalidKey();
-  return hashSecret(secret);
+  return secret;
 }
 
 export function invalidKey(): AppError {

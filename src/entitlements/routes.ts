@@ -1,4 +1,4 @@
-import { Router, type Request } from 'express';
+import { Router, type Request, type RequestHandler } from 'express';
 import type { KeyUse } from '../api-keys/key-use.js';
 import { readHashedSecret } from '../auth/bearer-key.js';
 import { keyFirst } from '../auth/key-first.js';
@@ -17,12 +17,14 @@ export interface EntitlementServices {
   entitlements: EntitlementReader;
   keys: KeyReader;
   keyUse: KeyUse;
+  /** Stands before each route: see `apiRoutes`. */
+  callLimit: RequestHandler;
 }
 
-export function entitlementRoutes({ entitlements, keys, keyUse }: EntitlementServices): Router {
+export function entitlementRoutes({ entitlements, keys, keyUse, callLimit }: EntitlementServices): Router {
   const router = Router();
 
-  router.get('/entitlements', async (req, res) => {
+  router.get('/entitlements', callLimit, async (req, res) => {
     const hashedSecret = readHashedSecret(req);
     const { limit, cursor } = await parsePage(req, () =>
       keys.authenticate(hashedSecret, 'entitlements:read'),
@@ -34,7 +36,7 @@ export function entitlementRoutes({ entitlements, keys, keyUse }: EntitlementSer
     sendJson(res, 200, toJson({ entitlements: page.map(toEntitlementView), nextCursor }));
   });
 
-  router.get('/entitlements/:productSlug', async (req, res) => {
+  router.get<{ productSlug: string }>('/entitlements/:productSlug', callLimit, async (req, res) => {
     const hashedSecret = readHashedSecret(req);
     const { productSlug } = req.params;
     const entitlement = await entitlements.find(hashedSecret, productSlug);
@@ -47,7 +49,7 @@ export function entitlementRoutes({ entitlements, keys, keyUse }: EntitlementSer
     sendJson(res, 200, toJson(toEntitlementView(entitlement)));
   });
 
-  router.post('/entitlements/check', async (req, res) => {
+  router.post('/entitlements/check', callLimit, async (req, res) => {
     const hashedSecret = readHashedSecret(req);
     if (!keyUse.hasSeen(hashedSecret)) await keys.authenticate(hashedSecret, 'entitlements:read');
     const slugs = await readSlugs(req, res, () => keys.authenticate(hashedSecret, 'entitlements:read'));

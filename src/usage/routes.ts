@@ -1,4 +1,4 @@
-import { Router, type Request } from 'express';
+import { Router, type Request, type RequestHandler } from 'express';
 import type { KeyUse } from '../api-keys/key-use.js';
 import { readHashedSecret } from '../auth/bearer-key.js';
 import { keyFirst } from '../auth/key-first.js';
@@ -22,16 +22,19 @@ export function usageRoutes({
   ingestion,
   keys,
   keyUse,
+  callLimit,
 }: {
   context: Context;
   ingestion: Ingestion;
   keys: KeyReader;
   keyUse: KeyUse;
+  /** Stands before the route: see `apiRoutes`. */
+  callLimit: RequestHandler;
 }): Router {
   const { clock, metrics } = context;
   const router = Router();
 
-  router.post('/usage/events', async (req, res) => {
+  router.post('/usage/events', callLimit, async (req, res) => {
     const hashedSecret = readHashedSecret(req);
     const receivedAtMs = clock.now();
     // A stranger's body is not read before its key is known; the statement decides about every key again.

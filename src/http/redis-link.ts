@@ -1,0 +1,132 @@
+import type { createClient } from 'redis';
+
+/** No call waits longer than this for Redis. */
+const ANSWER_WITHIN_MS = 100;
+const PROBE_EVERY_MS = 1_000;
+/** A connection on which nothing moved for so long is given up and made again: its peer may have vanished. */
+const SILENT_FOR_MS = 5_000;
+const MAX_QUEUED_COMMANDS = 10_000;
+
+export interface RedisLinkOptions {
+  url: string;
+  /** A command that proves that Redis can do what it is needed for; it is repeated every second. */
+  probe: string[];
+  /** What must be done again before Redis is used after an absence: it may have come back empty. */
+  prepare: () => Promise<unknown>;
+  /** Called once per change, and once when the first state is known. `cause` says why Redis is not used. */
+  onChange: (isUp: boolean, cause?: unknown) => void;
+}
+
+/** A Redis that may be away or stalled at any moment, without its users noticing more than that it is not up. */
+export interface RedisLink {
+  /** False while Redis is away, stalled or not yet connected: whoever can do without it must not try. */
+  readonly isUp: boolean;
+  /** Sends one command, without a limit in time; for use inside `run` and `prepare`. */
+  send(command: string[]): Promise<Reply>;
+  /**
+   * Runs work that sends commands. It is given up after 100 ms; a late answer is ignored.
+   * @throws whatever went wrong; Redis then counts as down until a probe succeeds
+   */
+  run<T>(work: () => Promise<T>): Promise<T>;
+  close(): void;
+}
+
+type Client = ReturnType<typeof createClient>;
+type Reply = string | number | boolean | (string | number | boolean)[];
+
+/** Connects in the background and goes on trying for ever; never fails and never blocks. */
+export function openRedisLink({ url, probe, prepare, onChange }: RedisLinkOptions): RedisLink {
+  let client: Client | undefined;
+  let state: 'unknown' | 'up' | 'down' = 'unknown';
+  let isClosed = false;
+  let isProbing = false;
+  let unanswered: Promise<unknown> | undefined;
+
+  function send(command: string[]): Promise<Reply> {
+    if (!client?.isReady) return Promise.reject(new Error('Redis is not connected.'));
+    return client.sendCommand<Reply>(command);
+  }
+
+  function takeDown(cause: unknown): void {
+    if (state === 'down' || isClosed) return;
+    state = 'down';
+    onChange(false, cause);
+  }
+
+  async function check(): Promise<void> {
+    // Without a connection there is nothing to ask; losing one has been reported.
+    if (isProbing || isClosed || !client?.isReady) return;
+    isProbing = true;
+    try {
+      // A stalled Redis is asked once: the answer that it still owes tells as well that it is back.
+      unanswered ??= send(probe).finally(() => (unanswered = undefined));
+      await inTime(unanswered);
+      if (state !== 'up') {
+        await inTime(prepare());
+        if (isClosed) return;
+        state = 'up';
+        onChange(true);
+      }
+    } catch (error) {
+      takeDown(error);
+    } finally {
+      isProbing = false;
+    }
+  }
+
+  async function connect(): Promise<void> {
+    // The client takes a third of a second and 20 MB to load: only where Redis is used, and while others work.
+    const { createClient } = await import('redis');
+    if (isClosed) return;
+    client = createClient({
+      url,
+      disableOfflineQueue: true,
+      commandsQueueMaxLength: MAX_QUEUED_COMMANDS,
+      // The time limit is set here, around whole operations; the client's own costs a signal per command.
+      commandOptions: { timeout: 0 },
+      socket: {
+        connectTimeout: SILENT_FOR_MS,
+        socketTimeout: SILENT_FOR_MS,
+        reconnectStrategy: (retries) => Math.min(50 * 2 ** Math.min(retries, 5), 1_000) + Math.random() * 100,
+      },
+    });
+    client.unref();
+    client.on('error', takeDown);
+    client.on('ready', () => void check());
+    // A connection that was being made when the link was closed comes up only now.
+    client.on('connect', () => isClosed && client?.destroy());
+    await client.connect();
+  }
+
+  connect().catch(takeDown);
+  const timer = setInterval(() => void check(), PROBE_EVERY_MS).unref();
+  return {
+    get isUp() {
+      return state === 'up';
+    },
+    send,
+    async run(work) {
+      try {
+        return await inTime(work());
+      } catch (error) {
+        takeDown(error);
+        throw error;
+      }
+    },
+    close() {
+      isClosed = true;
+      state = 'down';
+      clearInterval(timer);
+      client?.destroy();
+    },
+  };
+}
+
+/** Passes on what happens first. The turn after the time is up lets an answer through that had arrived while this process was busy. */
+function inTime<T>(work: Promise<T>): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const giveUp = () => reject(new Error(`Redis did not answer within ${ANSWER_WITHIN_MS} ms.`));
+    const timer = setTimeout(() => setImmediate(giveUp), ANSWER_WITHIN_MS);
+    work.then(resolve, reject).finally(() => clearTimeout(timer));
+  });
+}

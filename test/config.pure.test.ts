@@ -1,0 +1,199 @@
+import { readFileSync } from 'node:fs';
+import { parseEnv } from 'node:util';
+import express from 'express';
+import { describe, expect, it } from 'vitest';
+import { ConfigError, readConfig } from '../src/config.js';
+
+/** The problems that a configuration is refused with, one per line. */
+function problemsOf(env: Record<string, string | undefined>): string[] {
+  try {
+    readConfig(env);
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    return error.message.split('\n').slice(1);
+  }
+  return [];
+}
+
+const sessionKey = 'a-key-of-sixteen-or-more';
+
+describe('the configuration', () => {
+  it('needs nothing at all to try the service, which then listens on this machine only', () => {
+    expect(readConfig({})).toEqual({
+      production: false,
+      port: 3000,
+      host: '127.0.0.1',
+      databaseUrl: undefined,
+      dataDir: './data',
+      redisUrl: undefined,
+      sessionKeys: undefined,
+      operatorToken: undefined,
+      trustProxy: false,
+      logLevel: 'info',
+      limits: { usagePerMinute: 600, entitlementsPerMinute: 1200, keyChangesPerHour: 10 },
+    });
+  });
+
+  it('takes every variable', () => {
+    const config = readConfig({
+      NODE_ENV: 'production',
+      PORT: '8080',
+      HOST: '::1',
+      DATABASE_URL: 'postgresql://gauge:secret@db:5432/gauge?sslmode=require',
+      DATA_DIR: '/var/lib/gauge',
+      REDIS_URL: 'rediss://:secret@redis:6380/1',
+      SESSION_KEYS: `newest-${sessionKey}, older-${sessionKey}`,
+      OPERATOR_TOKEN: 'x'.repeat(32),
+      TRUST_PROXY: '2',
+      LOG_LEVEL: 'warn',
+      LIMIT_USAGE_PER_MINUTE: '1',
+      LIMIT_ENTITLEMENTS_PER_MINUTE: '2',
+      LIMIT_KEY_CHANGES_PER_HOUR: '3',
+    });
+    expect(config).toEqual({
+      production: true,
+      port: 8080,
+      host: '::1',
+      databaseUrl: 'postgresql://gauge:secret@db:5432/gauge?sslmode=require',
+      dataDir: '/var/lib/gauge',
+      redisUrl: 'rediss://:secret@redis:6380/1',
+      sessionKeys: [`newest-${sessionKey}`, `older-${sessionKey}`],
+      operatorToken: 'x'.repeat(32),
+      trustProxy: 2,
+      logLevel: 'warn',
+      limits: { usagePerMinute: 1, entitlementsPerMinute: 2, keyChangesPerHour: 3 },
+    });
+  });
+
+  it('lists every problem at once, by the name of its variable', () => {
+    const problems = problemsOf({
+      NODE_ENV: 'prod',
+      PORT: 'http',
+      DATABASE_URL: 'mysql://db/gauge',
+      REDIS_URL: 'redis',
+      SESSION_KEYS: 'one,,two',
+      OPERATOR_TOKEN: 'x'.repeat(31),
+      TRUST_PROXY: 'yes',
+      LOG_LEVEL: 'loud',
+      LIMIT_USAGE_PER_MINUTE: '0',
+      LIMIT_ENTITLEMENTS_PER_MINUTE: '1.5',
+      LIMIT_KEY_CHANGES_PER_HOUR: '-1',
+    });
+    expect(problems.map((line) => line.replace(/^ {2}- (\w+): .+$/, '$1'))).toEqual([
+      'NODE_ENV',
+      'PORT',
+      'DATABASE_URL',
+      'REDIS_URL',
+      'SESSION_KEYS',
+      'OPERATOR_TOKEN',
+      'TRUST_PROXY',
+      'LOG_LEVEL',
+      'LIMIT_USAGE_PER_MINUTE',
+      'LIMIT_ENTITLEMENTS_PER_MINUTE',
+      'LIMIT_KEY_CHANGES_PER_HOUR',
+    ]);
+    expect(problems).toContain('  - OPERATOR_TOKEN: must have 32 characters or more');
+    expect(problems).toContain('  - REDIS_URL: must be a URL like redis://host:6379');
+  });
+
+  it('counts an empty variable as unset', () => {
+    const names = ['PORT', 'HOST', 'DATABASE_URL', 'DATA_DIR', 'REDIS_URL', 'SESSION_KEYS', 'OPERATOR_TOKEN'];
+    const more = ['TRUST_PROXY', 'LOG_LEVEL', 'LIMIT_USAGE_PER_MINUTE', 'NODE_ENV'];
+    const empty = Object.fromEntries([...names, ...more].map((name, i) => [name, i % 2 === 0 ? '' : ' ']));
+    expect(readConfig(empty)).toEqual(readConfig({}));
+  });
+
+  it.each(['', ' ', undefined])('production has no fallback for session keys (SESSION_KEYS=%j)', (value) => {
+    const env = { NODE_ENV: 'production', ...(value === undefined ? {} : { SESSION_KEYS: value }) };
+    expect(problemsOf(env)).toEqual([
+      '  - SESSION_KEYS: is required in production (make one with: openssl rand -hex 32)',
+    ]);
+  });
+
+  it('production takes no short session key, not even as an older one', () => {
+    const problem = '  - SESSION_KEYS: each key must have 16 characters or more in production';
+    expect(problemsOf({ NODE_ENV: 'production', SESSION_KEYS: `${sessionKey},short` })).toEqual([problem]);
+    expect(problemsOf({ SESSION_KEYS: 'short' })).toEqual([]);
+  });
+
+  it('reports what production lacks together with the other problems', () => {
+    const problems = problemsOf({ NODE_ENV: 'production', PORT: '70000' });
+    expect(problems).toHaveLength(2);
+    expect(problems[0]).toBe('  - PORT: must be at most 65535');
+    expect(problems[1]).toContain('SESSION_KEYS: is required');
+  });
+
+  it.each(['http', '-1', '65536', '80.5', '0x50', '1e3', ' 80', '99999999999'])('refuses PORT=%j', (PORT) => {
+    expect(problemsOf({ PORT })).toHaveLength(1);
+  });
+
+  it.each([
+    { DATABASE_URL: 'not a url' },
+    { DATABASE_URL: 'http://db:5432/gauge' },
+    { DATABASE_URL: 'db:5432' },
+    { REDIS_URL: 'localhost:6379' },
+    { REDIS_URL: 'http://redis:6379' },
+  ])('refuses %j and does not repeat it, as it may hold a password', (env) => {
+    const [problem, ...others] = problemsOf(env);
+    expect(others).toEqual([]);
+    expect(problem).toMatch(/^ {2}- (DATABASE_URL|REDIS_URL): must be a URL like (postgres|redis):/);
+    expect(problem).not.toContain(Object.values(env)[0]);
+  });
+
+  it.each([
+    ['true', 1],
+    ['false', false],
+    ['0', 0],
+    ['2', 2],
+    ['loopback, 10.0.0.0/8, fd00::/8, 192.0.2.1', 'loopback, 10.0.0.0/8, fd00::/8, 192.0.2.1'],
+  ])('reads TRUST_PROXY=%s so that Express takes it', (value, expected) => {
+    const { trustProxy } = readConfig({ TRUST_PROXY: value });
+    expect(trustProxy).toBe(expected);
+    expect(() => express().set('trust proxy', trustProxy)).not.toThrow();
+  });
+
+  it.each([
+    'yes',
+    '0.0.0.0/0',
+    '10.0.0.0/33',
+    '10.0.0',
+    'loopback,',
+    '::1/129',
+    '10.0.0.0/8/8',
+    'proxy.example',
+  ])('refuses TRUST_PROXY=%s', (TRUST_PROXY) => {
+    expect(problemsOf({ TRUST_PROXY })).toHaveLength(1);
+  });
+
+  it.each(['__proto__', '<script>', '☃'])('a hostile value (%s) is a problem, not a crash', (value) => {
+    expect(problemsOf({ PORT: value, REDIS_URL: value, LOG_LEVEL: value, TRUST_PROXY: value })).toHaveLength(
+      4,
+    );
+  });
+});
+
+describe('.env.example', () => {
+  const read = (path: string) => readFileSync(new URL(`../${path}`, import.meta.url), 'utf8');
+  const known = [...read('src/config.ts').matchAll(/^ {2}([A-Z][A-Z_]+): /gm)].map(([, name]) => name!);
+  const example = read('.env.example');
+
+  it('describes every variable, and none that does not exist', () => {
+    const described = [...example.matchAll(/^(?:# )?([A-Z][A-Z_]+)=/gm)].map(([, name]) => name!);
+    expect(known.length).toBeGreaterThan(10);
+    expect(described.toSorted()).toEqual([...known, 'POSTGRES_PASSWORD'].toSorted());
+  });
+
+  it('copied as it is, it changes nothing; with every line in force, it is a configuration', () => {
+    const copied = parseEnv(example);
+    expect(readConfig({ ...copied })).toEqual(readConfig({}));
+    const inForce = parseEnv(example.replaceAll(/^# (?=[A-Z][A-Z_]+=)/gm, ''));
+    const secrets = { SESSION_KEYS: sessionKey, OPERATOR_TOKEN: 'x'.repeat(32) };
+    expect(problemsOf({ ...inForce, ...secrets })).toEqual([]);
+  });
+
+  it('docker compose passes every variable on, or sets it itself', () => {
+    const app = /\n {2}app:\n([\s\S]+?)\n {2}postgres:\n/.exec(read('docker-compose.yml'))![1]!;
+    const passed = [...app.matchAll(/^ {6}([A-Z][A-Z_]+): /gm)].map(([, name]) => name!);
+    expect(passed.toSorted()).toEqual(known.filter((name) => name !== 'DATA_DIR').toSorted());
+  });
+});

@@ -1,0 +1,276 @@
+import { Writable } from 'node:stream';
+import { setTimeout } from 'node:timers/promises';
+import { pino } from 'pino';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { redisLimitStores } from '../../src/http/limit-store.js';
+import { createMetrics } from '../../src/metrics.js';
+import { createKey, createOrganization, createProduct, grant } from '../support/fixtures.js';
+import { createTestDatabase, type TestDatabase } from '../support/database.js';
+import { createRedisServer, findRedisBinary, type RedisServer } from '../support/redis-server.js';
+import { startTestService, type TestService } from '../support/service.js';
+
+const canRun = findRedisBinary() !== undefined || process.env.REQUIRE_REDIS === '1';
+const title = canRun ? 'limits counted in Redis' : 'limits counted in Redis (skipped: no redis-server found)';
+
+interface Instance {
+  service: TestService;
+  logLines: string[];
+  isShared: () => Promise<boolean>;
+  failures: () => Promise<number>;
+  close(): Promise<void>;
+}
+
+/** One more instance of the app over the same database and the same Redis. */
+async function startInstance(database: TestDatabase, redis: RedisServer): Promise<Instance> {
+  const logLines: string[] = [];
+  const sink = new Writable({
+    write(chunk: Buffer, _encoding, done) {
+      const { msg } = JSON.parse(chunk.toString()) as { msg: string };
+      if (/rate limits/.test(msg)) logLines.push(msg);
+      done();
+    },
+  });
+  const log = pino(sink);
+  const metrics = createMetrics();
+  const limitStores = redisLimitStores({ url: redis.url, log, metrics });
+  const service = await startTestService(database.db, {
+    env: { LIMIT_USAGE_PER_MINUTE: '5' },
+    context: { log, metrics, limitStores },
+  });
+  const valueOf = async (metric: { get(): Promise<{ values: { value: number }[] }> }) =>
+    (await metric.get()).values[0]!.value;
+  return {
+    service,
+    logLines,
+    isShared: async () => (await valueOf(metrics.limitStoreIsShared)) === 1,
+    failures: () => valueOf(metrics.limitStoreFailures),
+    async close() {
+      await service.stop();
+      await limitStores.close();
+    },
+  };
+}
+
+const inRedis = 'rate limits are counted in Redis';
+const inProcess = 'Redis fails or is too slow: rate limits are counted in this process';
+
+async function until(condition: () => Promise<boolean>, withinMs = 10_000): Promise<void> {
+  const giveUpAt = Date.now() + withinMs;
+  while (!(await condition())) {
+    if (Date.now() > giveUpAt) throw new Error(`It did not come about within ${withinMs} ms.`);
+    await setTimeout(20);
+  }
+}
+
+describe.skipIf(!canRun)(title, () => {
+  let database: TestDatabase;
+  let redis: RedisServer;
+  let instances: Instance[] = [];
+
+  beforeAll(async () => {
+    database = await createTestDatabase();
+    redis = await createRedisServer();
+  });
+  beforeEach(() => redis.start());
+  afterEach(async () => {
+    for (const instance of instances) await instance.close();
+    instances = [];
+    await redis.kill();
+  });
+  afterAll(() => database.remove());
+
+  async function start(): Promise<Instance> {
+    const instance = await startInstance(database, redis);
+    instances.push(instance);
+    return instance;
+  }
+
+  async function startShared(): Promise<Instance> {
+    const instance = await start();
+    await until(instance.isShared);
+    return instance;
+  }
+
+  async function createSender() {
+    const organization = await createOrganization(database.db);
+    const product = await createProduct(database.db);
+    await grant(database.db, organization.id, product.id);
+    const key = await createKey(database.db, organization.id);
+    const body = JSON.stringify({
+      events: [{ productSlug: product.slug, metric: 'calls', idempotencyKey: 'a' }],
+    });
+    return async ({ service }: Instance) => {
+      const startedAt = performance.now();
+      const response = await fetch(`${service.url}/api/usage/events`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${key.secret}`, 'content-type': 'application/json' },
+        body,
+      });
+      await response.arrayBuffer();
+      return { status: response.status, headers: response.headers, ms: performance.now() - startedAt };
+    };
+  }
+
+  /** Sends until everything is warm, and gives back how long the slowest of some calls takes here without trouble. */
+  async function measureUsual(instance: Instance): Promise<number> {
+    const send = await createSender();
+    await send(instance);
+    const times = [];
+    for (let i = 0; i < 3; i++) times.push((await send(instance)).ms);
+    return Math.max(...times);
+  }
+
+  it('two instances share one limit', async () => {
+    const [a, b] = [await startShared(), await startShared()];
+    const send = await createSender();
+    const answers = [];
+    for (let i = 0; i < 6; i++) answers.push(await send(i % 2 === 0 ? a : b));
+    expect(answers.map(({ status }) => status)).toEqual([202, 202, 202, 202, 202, 429]);
+    expect(answers.map(({ headers }) => headers.get('ratelimit')?.split(';')[1])).toEqual(
+      [4, 3, 2, 1, 0, 0].map((left) => ` r=${left}`),
+    );
+    expect(answers[5]!.headers.get('retry-after')).toMatch(/^[1-9]\d?$/);
+    expect((await send(a)).status).toBe(429);
+    expect(await a.failures()).toBe(0);
+    expect(a.logLines).toEqual([inRedis]);
+    expect(await redis.command('KEYS gauge:limit:usage:*')).not.toBe('*0');
+  });
+
+  it('a stalled Redis refuses nothing and delays only the calls that find it out', async () => {
+    const instance = await startShared();
+    const usualMs = await measureUsual(instance);
+    const senders = await Promise.all(Array.from({ length: 8 }, createSender));
+    redis.stall();
+    const first = await Promise.all(senders.map((send) => send(instance)));
+    const later = [];
+    for (const send of senders) later.push(await send(instance));
+    redis.resume();
+
+    expect(first.map(({ status }) => status)).toEqual(first.map(() => 202));
+    expect(later.map(({ status }) => status)).toEqual(later.map(() => 202));
+    // Eight at once take turns on two cores; the wait for Redis is not multiplied.
+    expect(Math.max(...first.map(({ ms }) => ms))).toBeLessThan(150 + 8 * usualMs);
+    expect(Math.min(...later.map(({ ms }) => ms))).toBeLessThan(80);
+    expect(await instance.failures()).toBe(16);
+    await until(instance.isShared);
+    expect(instance.logLines).toEqual([inRedis, inProcess, inRedis]);
+  });
+
+  it('one operation waits at most 100 ms for a stalled Redis, and the next ones not at all', async () => {
+    const metrics = createMetrics();
+    const stores = redisLimitStores({ url: redis.url, log: pino({ level: 'silent' }), metrics });
+    const store = stores.create('stalled');
+    await store.init?.({ windowMs: 60_000 } as never);
+    await until(async () => (await metrics.limitStoreIsShared.get()).values[0]!.value === 1);
+    expect((await store.increment('k')).totalHits).toBe(1);
+    expect((await store.increment('k')).totalHits).toBe(2);
+    redis.stall();
+    const timed = async () => {
+      const startedAt = performance.now();
+      const { totalHits } = await store.increment('k');
+      return { totalHits, ms: performance.now() - startedAt };
+    };
+    const waited = await timed();
+    expect(waited.totalHits).toBe(1);
+    expect(waited.ms).toBeGreaterThan(90);
+    expect(waited.ms).toBeLessThan(200);
+    const next = await timed();
+    expect(next.totalHits).toBe(2);
+    expect(next.ms).toBeLessThan(50);
+
+    const startedAt = performance.now();
+    await stores.close();
+    expect(performance.now() - startedAt).toBeLessThan(1000);
+    redis.resume();
+    // What the stalled commands answer after all finds nobody and disturbs nobody.
+    await setTimeout(200);
+    expect((await store.increment('k')).totalHits).toBe(1);
+  });
+
+  it('a long stall ends in a new connection and in shared limits', async () => {
+    const instance = await startShared();
+    const send = await createSender();
+    redis.stall();
+    await send(instance);
+    // Longer than a silent connection is kept.
+    await setTimeout(7_000);
+    expect((await send(instance)).status).toBe(202);
+    expect(await instance.isShared()).toBe(false);
+    redis.resume();
+    await until(instance.isShared);
+    expect((await send(instance)).status).toBe(202);
+    expect(instance.logLines).toEqual([inRedis, inProcess, inRedis]);
+  });
+
+  it('a killed Redis refuses nothing; back and empty, it is shared again', async () => {
+    const [a, b] = [await startShared(), await startShared()];
+    const send = await createSender();
+    await send(a);
+    await redis.kill();
+    const answers = [];
+    for (let i = 0; i < 5; i++) answers.push(await send(a));
+    expect(answers.map(({ status }) => status)).toEqual([202, 202, 202, 202, 202]);
+    expect((await send(a)).status).toBe(429);
+    await until(async () => !(await a.isShared()));
+    expect(await a.failures()).toBe(6);
+
+    // It has lost the counts and the scripts.
+    await redis.start();
+    await until(a.isShared);
+    await until(b.isShared);
+    const statuses = [];
+    for (let i = 0; i < 6; i++) statuses.push((await send(i % 2 === 0 ? a : b)).status);
+    expect(statuses).toEqual([202, 202, 202, 202, 202, 429]);
+    expect(a.logLines).toEqual([inRedis, inProcess, inRedis]);
+  });
+
+  it('a connection that drops in the middle of a command costs the call nothing', async () => {
+    const instance = await startShared();
+    const usualMs = await measureUsual(instance);
+    const send = await createSender();
+    redis.stall();
+    const call = send(instance);
+    await setTimeout(20);
+    await redis.kill();
+    const { status, ms } = await call;
+    expect(status).toBe(202);
+    expect(ms).toBeLessThan(150 + usualMs);
+    expect(instance.logLines).toEqual([inRedis, inProcess]);
+  });
+
+  it('scripts that were flushed are loaded again without a call noticing', async () => {
+    const instance = await startShared();
+    const send = await createSender();
+    await send(instance);
+    expect(await redis.command('SCRIPT FLUSH')).toBe('+OK');
+    expect((await send(instance)).headers.get('ratelimit')).toContain('r=3');
+    expect(await instance.failures()).toBe(0);
+  });
+
+  it('a server that starts before Redis serves at once, and shares its limits when Redis comes', async () => {
+    await redis.kill();
+    const instance = await start();
+    const send = await createSender();
+    expect((await send(instance)).status).toBe(202);
+    await until(async () => instance.logLines.length > 0);
+    expect(instance.logLines).toEqual([inProcess]);
+    expect(await instance.isShared()).toBe(false);
+    await redis.start();
+    await until(instance.isShared);
+    expect((await send(instance)).headers.get('ratelimit')).toContain('r=4');
+    expect(await redis.command('KEYS gauge:limit:usage:*')).not.toBe('*0');
+    expect(instance.logLines).toEqual([inProcess, inRedis]);
+  });
+
+  it('a Redis that answers but refuses writes is not used, and the log says so once', async () => {
+    const instance = await startShared();
+    const send = await createSender();
+    await redis.command('CONFIG SET min-replicas-to-write 1');
+    expect((await send(instance)).status).toBe(202);
+    await setTimeout(2_500);
+    expect((await send(instance)).status).toBe(202);
+    expect(instance.logLines).toEqual([inRedis, inProcess]);
+    await redis.command('CONFIG SET min-replicas-to-write 0');
+    await until(instance.isShared);
+  });
+});
