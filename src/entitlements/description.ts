@@ -4,6 +4,8 @@ import { repeated } from '../openapi/description.js';
 import {
   apiKeyProblemExamples,
   apiKeyProblems,
+  bodyProblemExamples,
+  bodyProblems,
   problemExample,
   serviceProblemExamples,
   serviceProblems,
@@ -14,6 +16,7 @@ import {
   entitlementListSchema,
   entitlementPageSchema,
   entitlementSchema,
+  MAX_BODY_BYTES,
   MAX_SLUGS,
 } from './schema.js';
 
@@ -23,6 +26,7 @@ const common = {
   tag: 'Entitlements',
   security: 'apiKey',
   scope,
+  isLimited: true,
 } as const;
 
 const period = { start: '2026-01-01T00:00:00Z', end: '2026-02-01T00:00:00Z' };
@@ -161,12 +165,10 @@ answer (200), not an error. The body has at most 256 KiB.
     200: { description: 'The results.', content: { 'application/json': entitlementCheckAnswerSchema } },
   },
   errors: [
-    'invalid_json',
     'invalid_request',
+    ...bodyProblems,
     ...apiKeyProblems(scope),
     'batch_too_large',
-    'body_too_large',
-    'unsupported_media_type',
     ...serviceProblems,
   ],
   examples: [
@@ -212,11 +214,6 @@ answer (200), not an error. The body has at most 256 KiB.
         },
       },
     },
-    problemExample('invalid_json', {
-      summary: 'No body',
-      detail: 'The body is not valid JSON: Unexpected end of JSON input',
-      request: { credential: 'readerKey', rawBody: '' },
-    }),
     problemExample('invalid_request', {
       summary: 'An empty list',
       detail: '/productSlugs must hold at least one slug',
@@ -231,16 +228,7 @@ answer (200), not an error. The body has at most 256 KiB.
         body: { productSlugs: repeated(MAX_SLUGS + 1, () => 'api-calls') },
       },
     }),
-    problemExample('body_too_large', {
-      summary: 'More than 256 KiB',
-      detail: 'The body is larger than 262,144 bytes.',
-      request: { credential: 'readerKey', body, paddedToBytes: 262_145 },
-    }),
-    problemExample('unsupported_media_type', {
-      summary: 'A body that is not declared as JSON',
-      detail: 'Send the body as UTF-8 JSON with `Content-Type: application/json`.',
-      request: { credential: 'readerKey', headers: { 'content-type': 'text/plain' }, body },
-    }),
+    ...bodyProblemExamples({ credential: 'readerKey', body }, MAX_BODY_BYTES),
     ...apiKeyProblemExamples({ body }, scope),
     ...serviceProblemExamples({ credential: 'readerKey', body }),
   ],

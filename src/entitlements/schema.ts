@@ -3,6 +3,8 @@ import { exactField, periodSchema, timeField } from '../http/fields.js';
 import { text } from '../http/validate.js';
 import { entitlementKinds } from './table.js';
 
+export const MAX_BODY_BYTES = 256 * 1024;
+
 export const MAX_SLUGS = 50;
 
 export const entitlementCheckSchema = z

@@ -19,10 +19,12 @@ export interface RouteDescription {
   security: 'apiKey' | 'session' | 'operator' | 'none';
   /** The scope that an API key needs; null where any valid key will do. */
   scope?: Scope | null;
+  /** Answers of any status may say what is left of a limit. */
+  isLimited?: boolean;
   params?: z.ZodObject;
   query?: z.ZodObject;
   headers?: z.ZodObject;
-  body?: { schema: z.ZodType; mediaType?: string; description?: string };
+  body?: { schema: z.ZodType; mediaType?: string; isOptional?: boolean };
   /** The successful answers, and those others that are no problem documents, by status. */
   responses: Record<number, ResponseDescription>;
   /** Every code that a caller may meet here. */
@@ -80,6 +82,19 @@ export class Generated {
 }
 
 export const generated = (shown: string) => new Generated(shown);
+
+/** In an example answer: an object of which only a part is shown. */
+export class Excerpt {
+  readonly shown: Record<string, unknown>;
+  constructor(shown: Record<string, unknown>) {
+    this.shown = shown;
+  }
+  toJSON(): Record<string, unknown> {
+    return this.shown;
+  }
+}
+
+export const excerpt = (shown: Record<string, unknown>) => new Excerpt(shown);
 
 /** In an example request: a list too long to be shown; the document shows its first item. */
 export class Repeated {

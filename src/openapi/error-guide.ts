@@ -24,10 +24,11 @@ export const errorGuide: Record<ErrorCode, { meaning: string; remedy: string }> 
   },
   missing_key: {
     meaning: 'The request has no `Authorization` header.',
-    remedy: 'Send `Authorization: Bearer ` and the key.',
+    remedy:
+      'Send `Authorization: Bearer` and the API key; on the routes of the operator, the operator token.',
   },
   invalid_key: {
-    meaning: 'The `Authorization` header holds no key that exists.',
+    meaning: 'The `Authorization` header holds no key that exists, or not the operator token.',
     remedy:
       'Check that the whole secret was copied. A lost secret cannot be shown again: rotate the key or create another.',
   },
@@ -41,7 +42,7 @@ export const errorGuide: Record<ErrorCode, { meaning: string; remedy: string }> 
   },
   not_signed_in: {
     meaning:
-      'There is no session, or it has ended: by signing out, by its age, or because the password or the membership changed.',
+      'There is no session, or it has ended: by signing out, by its age, or because the password or the membership changed. From the sign-in itself: the address or the password is wrong.',
     remedy: 'Sign in.',
   },
   insufficient_scope: {
@@ -50,12 +51,13 @@ export const errorGuide: Record<ErrorCode, { meaning: string; remedy: string }> 
   },
   forbidden_role: {
     meaning:
-      'The signed-in person may not do this in this Organization: changing keys takes an owner or an admin.',
+      'The signed-in person may not do this in this Organization (changing keys takes an owner or an admin), or belongs to none.',
     remedy: 'Ask an owner or an admin of the Organization.',
   },
   cross_site_request: {
-    meaning: 'A browser sent this change from another site, or did not say from where.',
-    remedy: "Send it from the service's own pages. A program sends the service's address as `Origin`.",
+    meaning: 'A browser sent this change from another site.',
+    remedy:
+      "Send it from the service's own pages, or from a program that sends neither `Sec-Fetch-Site` nor `Origin`.",
   },
   entitlement_required: {
     meaning: 'The Organization has no live entitlement for the product, or there is no such product.',
@@ -92,9 +94,9 @@ export const errorGuide: Record<ErrorCode, { meaning: string; remedy: string }> 
   },
   unsupported_media_type: {
     meaning:
-      'The body is not declared as UTF-8 JSON, or is compressed in a way that the service does not read.',
+      'The body is not declared as what the route reads, or is compressed in a way that the service does not read.',
     remedy:
-      'Send `Content-Type: application/json`, plain or with `Content-Encoding: gzip`, `deflate` or `br`.',
+      'Send `Content-Type: application/json` in UTF-8, plain or with `Content-Encoding: gzip`, `deflate` or `br`. The sign-in reads a form.',
   },
   unknown_metric: {
     meaning: 'The product counts another metric than the event names.',

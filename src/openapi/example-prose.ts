@@ -14,7 +14,7 @@ export function describeExample(route: RouteDescription, example: Example): stri
   return [
     `\`${requestLine(route, request)}\` with ${credentials[request.credential]}${headerList(request)}.`,
     circumstance ? `Meanwhile ${circumstances[circumstance]}.` : '',
-    before.length > 0
+    before.length > 0 && circumstance !== 'limit_used_up'
       ? `Before it: ${before.map((earlier) => describeEarlier(route, earlier, request)).join('; ')}.`
       : '',
     bodyNote(route, example),
@@ -43,25 +43,35 @@ function bodyNote(route: RouteDescription, example: Example): string {
   const { rawBody, paddedToBytes, body } = example.request;
   if (rawBody !== undefined) return rawBody === '' ? 'The body is empty.' : `The body: \`${rawBody}\`.`;
   if (body === undefined) return route.body ? 'There is no body.' : '';
-  const same = route.examples.find((other) => JSON.stringify(other.request.body) === JSON.stringify(body))!;
+  const json = JSON.stringify(body);
+  const shown = route.examples.find(
+    (other) => isShown(route, other) && JSON.stringify(other.request.body) === json,
+  );
+  if (!shown) return `The body: \`${json}\`.`;
   const padding = paddedToBytes
     ? `, followed by spaces up to ${paddedToBytes.toLocaleString('en')} bytes`
     : '';
-  return `The body is that of the request example \`${same.name}\`${padding}.`;
+  return `The body is that of the request example \`${shown.name}\`${padding}.`;
 }
 
 /** The distinct bodies that the examples send, each under the name of its first example. */
 export function requestBodyExamples(
-  examples: Example[],
+  route: RouteDescription,
 ): Record<string, { summary: string; value: unknown }> {
   const distinct = new Map<string, Example>();
-  for (const example of examples) {
-    const { body } = example.request;
-    if (body === undefined) continue;
-    const json = JSON.stringify(body);
-    if (!distinct.has(json)) distinct.set(json, example);
+  for (const example of route.examples) {
+    const json = JSON.stringify(example.request.body);
+    if (isShown(route, example) && !distinct.has(json)) distinct.set(json, example);
   }
   return Object.fromEntries(
     [...distinct].map(([json, { name, summary }]) => [name, { summary, value: JSON.parse(json) as unknown }]),
   );
 }
+
+/** Bodies that do not fit the schema are told with the answer they get, not offered for imitation. */
+function isShown({ body }: RouteDescription, { request }: Example): boolean {
+  return request.body !== undefined && body?.schema.safeParse(asShown(request.body)).success === true;
+}
+
+/** Plain JSON of an example: what is generated, or too long, in its shown form. */
+export const asShown = (value: unknown): unknown => JSON.parse(JSON.stringify(value)) as unknown;

@@ -63,6 +63,12 @@ export const exampleWorld = {
       name: 'Max Member',
       role: 'member',
     },
+    newcomer: {
+      id: '019b8d9a-6400-7000-8000-000000000023',
+      email: 'nora@acme.example',
+      name: 'Nora Newcomer',
+      role: null,
+    },
   },
   /** The password of every person in the examples. */
   password: 'correct horse battery staple',
@@ -116,6 +122,27 @@ export const exampleWorld = {
       revokedAt: '2026-01-21T08:30:00.000Z',
     },
   },
+  /** One entry of the operator's log and one of Acme's. */
+  audit: {
+    operator: {
+      id: '019b8d9a-6400-7000-8000-000000000051',
+      action: 'product.created',
+      target: 'api-calls',
+      details: { after: { name: 'API calls', usageMetric: 'calls', unitCap: '1000' } },
+    },
+    organization: {
+      id: '019b8d9a-6400-7000-8000-000000000052',
+      action: 'organization.created',
+      target: 'acme',
+      details: { after: { name: 'Acme' } },
+    },
+    source: {
+      at: '2026-01-05T09:00:00.000Z',
+      actor: 'operator',
+      ip: '192.0.2.7',
+      requestId: '5f0c8a52-6d2e-4f37-9b0a-2c9e6a4d1b83',
+    },
+  },
   unknownSecret: exampleSecret('live', 'Unknown'),
   /** A key of the other Organization. */
   otherKeyId: '019b8d9a-6400-7000-8000-000000000041',
@@ -134,6 +161,7 @@ export const credentials = {
   unknownKey: 'a key that does not exist',
   ownerSession: "an owner's session",
   memberSession: "a member's session",
+  newcomerSession: 'the session of a person without Organization',
   operator: 'the operator token',
   wrongOperator: 'a wrong operator token',
 } as const;

@@ -4,7 +4,7 @@ import type { ErrorCode } from '../errors.js';
 import { statusByCode } from '../http/problem.js';
 import type { RouteDescription } from './description.js';
 import { errorGuide } from './error-guide.js';
-import { describeExample, requestBodyExamples } from './example-prose.js';
+import { asShown, describeExample, requestBodyExamples } from './example-prose.js';
 import type { ResponseHeader } from './headers.js';
 import { problemSchema } from './problem-schema.js';
 
@@ -39,11 +39,10 @@ function scopeNote({ security, scope }: RouteDescription): string {
 }
 
 function requestBody(route: RouteDescription, body: NonNullable<RouteDescription['body']>) {
-  const { schema, mediaType = 'application/json', description } = body;
+  const { schema, mediaType = 'application/json', isOptional = false } = body;
   return {
-    ...(description === undefined ? {} : { description }),
-    required: true,
-    content: { [mediaType]: { schema, examples: requestBodyExamples(route.examples) } },
+    required: !isOptional,
+    content: { [mediaType]: { schema, examples: requestBodyExamples(route) } },
   };
 }
 
@@ -96,13 +95,15 @@ export function schemaOf(
 export function headersOf(route: RouteDescription, status: number): ResponseHeader[] {
   const isProblem = codesOf(route, status).length > 0;
   const own = route.responses[status]?.headers ?? [];
-  return ['X-Request-Id', ...own, ...(isProblem ? problemHeaders(route, status) : [])];
+  // Strangers to the operator's face are counted, too.
+  const isCounted = route.isLimited || status === 429 || (status === 401 && route.security === 'operator');
+  const limit: ResponseHeader[] = isCounted ? ['RateLimit', 'RateLimit-Policy'] : [];
+  return ['X-Request-Id', ...limit, ...own, ...(isProblem ? problemHeaders(route, status) : [])];
 }
 
 function problemHeaders({ security }: RouteDescription, status: number): ResponseHeader[] {
-  if (status === 401 && security !== 'session') return ['WWW-Authenticate'];
-  if (status === 429) return ['Retry-After', 'RateLimit', 'RateLimit-Policy'];
-  return status === 503 ? ['Retry-After'] : [];
+  if (status === 401 && ['apiKey', 'operator'].includes(security)) return ['WWW-Authenticate'];
+  return status === 429 || status === 503 ? ['Retry-After'] : [];
 }
 
 function responseExamples(route: RouteDescription, status: number, mediaType: string) {
@@ -121,11 +122,8 @@ function responseExamples(route: RouteDescription, status: number, mediaType: st
   );
 }
 
-/** A problem is an object, a page is text, and the text of a JSON answer is its beginning. */
+/** A problem is an object, a page is text. */
 const isOf = (body: unknown, mediaType: string): boolean =>
   mediaType === 'text/html'
     ? typeof body === 'string'
     : mediaType !== problemType || typeof body === 'object';
-
-/** Plain JSON of an example: what is generated, or too long, in its shown form. */
-const asShown = (value: unknown): unknown => JSON.parse(JSON.stringify(value)) as unknown;

@@ -1,14 +1,22 @@
 import { z } from 'zod';
 import type { Example, RouteDescription } from '../openapi/description.js';
-import { generated, repeated } from '../openapi/description.js';
+import { repeated } from '../openapi/description.js';
 import {
   apiKeyProblemExamples,
   apiKeyProblems,
+  bodyProblemExamples,
+  bodyProblems,
   problemExample,
   serviceProblemExamples,
   serviceProblems,
 } from '../openapi/problem-examples.js';
-import { MAX_EVENTS, usageAnswerSchema, usageBatchSchema, type UsageEvent } from './schema.js';
+import {
+  MAX_BODY_BYTES,
+  MAX_EVENTS,
+  usageAnswerSchema,
+  usageBatchSchema,
+  type UsageEvent,
+} from './schema.js';
 
 const january = { start: '2026-01-01T00:00:00Z', end: '2026-02-01T00:00:00Z' };
 
@@ -126,11 +134,6 @@ const brokenRule = (
   });
 
 const problems: Example[] = [
-  problemExample('invalid_json', {
-    summary: 'A body that is not JSON',
-    detail: generated("The body is not valid JSON: Expected property name or '}' in JSON at position 1"),
-    request: { credential: 'liveKey', rawBody: '{events: []}' },
-  }),
   problemExample('invalid_request', {
     summary: 'Every offending place is listed',
     detail: '/events/0/metric is required (and 2 more, see errors)',
@@ -184,16 +187,6 @@ const problems: Example[] = [
     detail: `A batch holds at most ${MAX_EVENTS} events; this one has ${MAX_EVENTS + 1}.`,
     request: { credential: 'liveKey', body: { events: repeated(MAX_EVENTS + 1, (i) => call(`req-${i}`)) } },
   }),
-  problemExample('body_too_large', {
-    summary: 'More than 4 MiB',
-    detail: 'The body is larger than 4,194,304 bytes.',
-    request: { credential: 'liveKey', body: good, paddedToBytes: 4_194_305 },
-  }),
-  problemExample('unsupported_media_type', {
-    summary: 'A body that is not declared as JSON',
-    detail: 'Send the body as UTF-8 JSON with `Content-Type: application/json`.',
-    request: { credential: 'liveKey', headers: { 'content-type': 'text/plain' }, body: good },
-  }),
 ];
 
 const description = `
@@ -229,6 +222,7 @@ export const usageDescriptions: RouteDescription[] = [
     summary: 'Send usage events',
     description,
     security: 'apiKey',
+    isLimited: true,
     scope: 'usage:write',
     query: z.strictObject({
       dryRun: z
@@ -250,21 +244,20 @@ export const usageDescriptions: RouteDescription[] = [
       },
     },
     errors: [
-      'invalid_json',
       'invalid_request',
+      ...bodyProblems,
       ...apiKeyProblems('usage:write'),
       'entitlement_required',
       'entitlement_read_only',
       'unknown_metric',
       'timestamp_out_of_range',
       'batch_too_large',
-      'body_too_large',
-      'unsupported_media_type',
       ...serviceProblems,
     ],
     examples: [
       ...successes,
       ...problems,
+      ...bodyProblemExamples({ credential: 'liveKey', body: good }, MAX_BODY_BYTES),
       ...apiKeyProblemExamples({ body: good }, 'usage:write'),
       ...serviceProblemExamples({ credential: 'liveKey', body: good }),
     ],

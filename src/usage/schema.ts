@@ -3,6 +3,8 @@ import { exactField, periodSchema } from '../http/fields.js';
 import { text } from '../http/validate.js';
 
 export const MAX_EVENTS = 500;
+/** 500 events with the longest texts, escaped. */
+export const MAX_BODY_BYTES = 4 * 1024 * 1024;
 
 /** One usage event as it is sent. Plain types, no transforms: this runs for each of up to 500 events. */
 export const usageEventSchema = z

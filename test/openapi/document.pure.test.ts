@@ -69,7 +69,7 @@ describe('the OpenAPI document', () => {
     const schemes = Object.keys(document.components!.securitySchemes!);
     for (const { operation } of operations) {
       expect(String(operation.summary)).not.toBe('');
-      expect(String(operation.description).length).toBeGreaterThan(30);
+      expect(String(operation.description).length).toBeGreaterThan(20);
       for (const tag of operation.tags!) expect(tags).toContain(tag);
       for (const scheme of operation.security!.flatMap((requirement) => Object.keys(requirement)))
         expect(schemes).toContain(scheme);

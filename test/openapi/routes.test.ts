@@ -33,8 +33,11 @@ describe('the walk over the mounted routes', () => {
     const app = express();
     app.use('/organizations/:slug', Router().use('/keys', inner));
     app.use(Router().delete('/sessions', () => undefined));
+    app.get(['/a', '/b'], () => undefined);
     expect(listMountedRoutes(app)).toEqual([
       'delete /sessions',
+      'get /a',
+      'get /b',
       'get /organizations/{slug}/keys',
       'put /organizations/{slug}/keys/{id}',
     ]);

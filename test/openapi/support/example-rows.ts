@@ -49,7 +49,7 @@ export async function resetExampleWorld(db: Database): Promise<void> {
       .values([organization, otherOrganization].map((o) => ({ ...o, createdAt })));
     for (const { role, ...user } of Object.values(exampleWorld.users)) {
       await tx.insert(users).values({ ...user, passwordHash: hash, createdAt });
-      await tx.insert(memberships).values({ orgId, userId: user.id, role, createdAt });
+      if (role !== null) await tx.insert(memberships).values({ orgId, userId: user.id, role, createdAt });
     }
     for (const { entitlement, used, ...product } of Object.values(exampleWorld.products)) {
       await tx.insert(products).values({ ...product, ...both });
@@ -94,6 +94,21 @@ export async function resetExampleWorld(db: Database): Promise<void> {
         createdBy: exampleWorld.users.owner.id,
       });
     }
+    const { audit, users: people } = exampleWorld;
+    const source = { ...audit.source, at: new Date(audit.source.at) };
+    await tx.insert(operatorLog).values({ ...audit.operator, ...source });
+    await tx.insert(auditLog).values({ ...audit.organization, ...source, orgId });
+    // The member is signed in on some other device.
+    const seen = new Date(exampleWorld.now);
+    await tx.insert(sessions).values({
+      hashedToken: hashSecret('elsewhere'),
+      userId: people.member.id,
+      createdAt: seen,
+      lastSeenAt: seen,
+      expiresAt: new Date(seen.getTime() + 86_400_000),
+      ip: '192.0.2.8',
+      userAgent: 'elsewhere',
+    });
     const otherKey = { id: exampleWorld.otherKeyId, orgId: otherOrganization.id, name: 'theirs' };
     await tx.insert(apiKeys).values({ ...keyRow('org_live_Theirs'), ...otherKey, scopes: ['usage:write'] });
   });

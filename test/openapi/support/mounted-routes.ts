@@ -15,24 +15,30 @@ export function listMountedRoutes(app: Express): string[] {
 function walk(stack: Layer[], prefix: string): string[] {
   return stack.flatMap((layer) => {
     if (layer.route) {
-      const { path, methods } = layer.route;
-      const address = toDescribedPath(prefix, path);
-      return Object.keys(methods).map((method) => `${method} ${address}`);
+      const methods = Object.keys(layer.route.methods);
+      const addresses = joinPaths(prefix, layer.route.path).map(toDescribedPath);
+      return addresses.flatMap((address) => methods.map((method) => `${method} ${address}`));
     }
-    if (layer.handle.stack) return walk(layer.handle.stack, joinPaths(prefix, layer.rawPath));
-    // Middleware: answers nothing by itself but errors.
-    return [];
+    const { stack: nested } = layer.handle;
+    // Middleware answers nothing by itself but errors, whether it is a function or a router without routes.
+    if (!nested || !hasRoutes(nested)) return [];
+    return joinPaths(prefix, layer.rawPath).flatMap((mount) => walk(nested, mount));
   });
 }
 
-function toDescribedPath(prefix: string, path: unknown): string {
-  const address = joinPaths(prefix, path).replace(/:(\w+)/g, '{$1}');
+const hasRoutes = (stack: Layer[]): boolean =>
+  stack.some(({ route, handle }) => route !== undefined || hasRoutes(handle.stack ?? []));
+
+function toDescribedPath(path: string): string {
+  const address = path.replace(/:(\w+)/g, '{$1}');
   if (!/^(\/[\w.-]+|\/\{\w+\})+$|^\/$/.test(address))
     throw new Error(`OpenAPI cannot describe the path ${address}.`);
   return address;
 }
 
-function joinPaths(prefix: string, path: unknown): string {
-  if (typeof path !== 'string') throw new Error(`A path under "${prefix}" is no plain text: ${String(path)}`);
-  return path === '/' ? prefix || '/' : `${prefix === '/' ? '' : prefix}${path}`;
+function joinPaths(prefix: string, path: unknown): string[] {
+  return [path].flat(Infinity).map((part) => {
+    if (typeof part !== 'string') throw new Error(`A path under "${prefix}" is no text: ${String(part)}`);
+    return part === '/' ? prefix || '/' : `${prefix === '/' ? '' : prefix}${part}`;
+  });
 }

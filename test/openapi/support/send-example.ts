@@ -81,8 +81,19 @@ function exchange(url: URL, method: string, headers: Record<string, string>, bod
 
 const bearer = (secret: string) => ({ authorization: `Bearer ${secret}` });
 
-/** @param signInUrl a service on the same database, where people sign in */
-export function presentCredential(signInUrl: string): PresentCredential {
+/**
+ * @param signInUrl a service on the same database, where people sign in
+ * @param jar the sessions that are open already
+ */
+export function presentCredential(
+  signInUrl: string,
+  jar: Map<Credential, Record<string, string>>,
+): PresentCredential {
+  async function signInAs(person: Credential, email: string) {
+    const cookie = jar.get(person) ?? (await signIn(signInUrl, email));
+    jar.set(person, cookie);
+    return cookie;
+  }
   return async (credential) => {
     switch (credential) {
       case 'none':
@@ -94,9 +105,11 @@ export function presentCredential(signInUrl: string): PresentCredential {
       case 'wrongOperator':
         return bearer('not-the-operator-token-0123456789abcdef');
       case 'ownerSession':
-        return signIn(signInUrl, exampleWorld.users.owner.email);
+        return signInAs(credential, exampleWorld.users.owner.email);
+      case 'newcomerSession':
+        return signInAs(credential, exampleWorld.users.newcomer.email);
       case 'memberSession':
-        return signIn(signInUrl, exampleWorld.users.member.email);
+        return signInAs(credential, exampleWorld.users.member.email);
       default:
         return bearer(exampleWorld.keys[credential].secret);
     }
