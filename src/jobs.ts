@@ -5,7 +5,7 @@ export interface Job {
   name: string;
   /** A cron expression with seconds. */
   schedule: string;
-  run(): Promise<unknown>;
+  run: () => Promise<unknown>;
 }
 
 /** Runs the jobs on their schedules, each at most once at a time. Resolves the returned function when the last has ended. */
@@ -24,7 +24,7 @@ export function startJobs(jobs: Job[], log: Logger): () => Promise<void> {
     return cron.schedule(schedule, once, { name, noOverlap: true });
   });
   return async () => {
-    await Promise.all(tasks.map((task) => task.destroy()));
+    for (const task of tasks) await task.destroy();
     await Promise.all(running);
   };
 }

@@ -1,6 +1,7 @@
 import { pino } from 'pino';
 import { ConfigError, readConfig, type Config } from './config.js';
 import { DirectoryInUseError } from './db/directory-lock.js';
+import { describeDemo, embeddedNotice } from './demo/describe.js';
 import { createAccessLog, createLogger } from './log.js';
 import { startService } from './service.js';
 
@@ -41,7 +42,20 @@ const service = await startService(config, {
   return exit(1);
 });
 
+if (service.demo) process.stdout.write(describeDemo(service.demo, service.url));
+else if (service.context.db.kind === 'embedded') process.stdout.write(embeddedNotice);
 log.info({ url: service.url, database: service.context.db.kind }, 'Gauge is ready');
+
+async function stop(): Promise<void> {
+  try {
+    await service.stop();
+    log.info('stopped');
+    exit(0);
+  } catch (error) {
+    log.fatal({ err: error }, 'the shutdown failed');
+    exit(1);
+  }
+}
 
 let isStopping = false;
 for (const signal of ['SIGTERM', 'SIGINT'] as const) {
@@ -49,15 +63,6 @@ for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     if (isStopping) exit(1);
     isStopping = true;
     log.info({ signal }, 'shutting down: finishing what was accepted');
-    service.stop().then(
-      () => {
-        log.info('stopped');
-        exit(0);
-      },
-      (error: unknown) => {
-        log.fatal({ err: error }, 'the shutdown failed');
-        exit(1);
-      },
-    );
+    void stop();
   });
 }

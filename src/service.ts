@@ -1,17 +1,21 @@
 import type { Server } from 'node:http';
 import { setTimeout } from 'node:timers/promises';
 import type { Logger } from 'pino';
-import { createApiServices } from './api.js';
+import { createApiServices, type ApiServices } from './api.js';
 import { createApp } from './app.js';
+import { deleteExpiredSessions } from './auth/queries.js';
 import { systemClock } from './clock.js';
 import type { Config } from './config.js';
 import type { Context } from './context.js';
 import { isDatabaseUnavailable } from './db/client.js';
 import { migrateDatabase, type Opened } from './db/migrate.js';
 import { connectDatabase } from './db/open.js';
+import type { DemoData } from './demo/demo.js';
+import { readDemo } from './demo/file.js';
+import { seedDemo } from './demo/seed.js';
 import { memoryLimitStores, redisLimitStores } from './http/limit-store.js';
 import { createHttpServer } from './http/server.js';
-import { startJobs } from './jobs.js';
+import { startJobs, type Job } from './jobs.js';
 import { createLifecycle } from './lifecycle.js';
 import { createMetrics } from './metrics.js';
 
@@ -19,6 +23,8 @@ export interface Service {
   context: Context;
   /** Where it listens, with the port that was really taken. */
   url: string;
+  /** What there is to try; undefined in production and on a database with other data. */
+  demo: DemoData | undefined;
   /** Finishes what was accepted, refuses the rest, and closes everything that `startService` opened. */
   stop(): Promise<void>;
 }
@@ -49,19 +55,18 @@ export async function startService(
   };
   const services = createApiServices(context);
   const server = createHttpServer(createApp(context, services));
+  let demo: DemoData | undefined;
   try {
     await listen(server, config);
     await migrateWhenReachable(db, log);
+    if (!config.production) demo = (await seedDemo(context)) ?? (await readDemo(context));
   } catch (error) {
     server.close();
     await Promise.allSettled([limitStores.close(), db.close()]);
     throw error;
   }
   lifecycle.state = 'ready';
-  const stopJobs = startJobs(
-    [{ name: 'write-key-use', schedule: '*/30 * * * * *', run: () => services.keyUse.flush() }],
-    log,
-  );
+  const stopJobs = startJobs(jobs(context, services), log);
   const { address, port, family } = server.address() as { address: string; port: number; family: string };
   const host = ['0.0.0.0', '::'].includes(address)
     ? 'localhost'
@@ -71,6 +76,7 @@ export async function startService(
   return {
     context,
     url: `http://${host}:${port}`,
+    demo,
     async stop() {
       lifecycle.state = 'draining';
       await stopJobs();
@@ -81,6 +87,15 @@ export async function startService(
     },
   };
 }
+
+const jobs = ({ db, clock }: Context, { keyUse }: ApiServices): Job[] => [
+  { name: 'write-key-use', schedule: '*/30 * * * * *', run: () => keyUse.flush() },
+  {
+    name: 'delete-expired-sessions',
+    schedule: '0 17 * * * *',
+    run: () => deleteExpiredSessions(db, new Date(clock.now())),
+  },
+];
 
 function listen(server: Server, { port, host }: Config): Promise<void> {
   return new Promise((resolve, reject) => {

@@ -55,6 +55,24 @@ export async function createApiKey(
   });
 }
 
+/** Makes a key on behalf of the service itself, in the caller's transaction. It counts for no limit. */
+export function addSystemKey(
+  tx: Orm,
+  orgId: string,
+  { name, livemode, scopes, now }: { name: string; livemode: boolean; scopes: string[]; now: Date },
+): Promise<NewKey> {
+  return addKey(
+    tx,
+    { orgId, userId: null },
+    {
+      now,
+      limit: 0,
+      values: { name, livemode, scopes, expiresAt: null, rotatedFromId: null },
+      audit: { action: 'api_key.created', details: { expiresAt: null } },
+    },
+  );
+}
+
 /**
  * Replaces a key: a new one like it, and the old one stays valid for the grace period, or until its own expiry.
  * @throws AppError not_found, key_not_active, key_already_rotated, rate_limited

@@ -1,12 +1,12 @@
-import { and, eq, sql } from 'drizzle-orm';
+import { eq } from 'drizzle-orm';
 import { Router, type RequestHandler } from 'express';
 import { readHashedSecret } from '../auth/bearer-key.js';
 import type { KeyReader } from '../auth/key-reader.js';
 import type { Context } from '../context.js';
 import { organizations } from '../organizations/table.js';
+import { requireKey } from './api-keys.js';
+import { toApiKeyJson } from './key-json.js';
 import type { KeyUse } from './key-use.js';
-import { apiKeys } from './table.js';
-import { toApiKeyView } from './view.js';
 
 /** `GET /api/key`: any valid key asks about itself and its Organization. */
 export function ownKeyRoutes(
@@ -17,21 +17,11 @@ export function ownKeyRoutes(
   router.get('/key', guard, async (req, res) => {
     const hashedSecret = readHashedSecret(req);
     const { orgId, keyId } = await keys.authenticate(hashedSecret, null);
-    const successor = sql<boolean>`exists (select 1 from api_keys s where s.org_id = ${apiKeys.orgId} and s.rotated_from_id = ${apiKeys.id})`;
-    const [row] = await db.orm
-      .select({
-        key: apiKeys,
-        hasSuccessor: successor,
-        organization: { id: organizations.id, slug: organizations.slug, name: organizations.name },
-      })
-      .from(apiKeys)
-      .innerJoin(organizations, eq(organizations.id, apiKeys.orgId))
-      .where(and(eq(apiKeys.orgId, orgId), eq(apiKeys.id, keyId)));
+    const key = await requireKey(db.orm, orgId, keyId);
+    const { id, slug, name } = organizations;
+    const [organization] = await db.orm.select({ id, slug, name }).from(organizations).where(eq(id, orgId));
     keyUse.touch(hashedSecret);
-    res.json({
-      apiKey: toApiKeyView(row!.key, row!.hasSuccessor, clock.now()),
-      organization: row!.organization,
-    });
+    res.json({ apiKey: toApiKeyJson(key, clock.now()), organization });
   });
   return router;
 }

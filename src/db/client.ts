@@ -19,7 +19,7 @@ export interface Database {
   /** How many hot statements may usefully run at once. */
   readonly parallel: number;
   /** Runs one hot statement; it commits before this resolves. */
-  run(statement: Statement, values: unknown[]): Promise<TextRow[]>;
+  run: (statement: Statement, values: unknown[]) => Promise<TextRow[]>;
   /** Runs hot statements in one transaction that is rolled back: what they would answer, with nothing recorded. */
   rehearse<T>(work: (run: Database['run']) => Promise<T>): Promise<T>;
   /** Resolves when the database answers. */
@@ -53,8 +53,9 @@ const connectionCodes = new Set([
  */
 export function isDatabaseUnavailable(error: unknown): boolean {
   const state = sqlState(error);
-  // 08 connection, 53 resources, 57P0x shutdown and start-up, 25006 a read-only standby after a fail-over.
-  if (state) return /^(08|53|57P0|25006)/.test(state);
+  // 08 connection, 53 resources, 57P0x shutdown and start-up, 57014 and 55P03 too long a wait for it (a repair or a
+  // migration that holds a lock), 25006 a read-only standby after a fail-over.
+  if (state) return /^(08|53|57P0|57014|55P03|25006)/.test(state);
   for (let e = error; e instanceof Error; e = e.cause) {
     const code = (e as { code?: unknown }).code;
     if (typeof code === 'string' && connectionCodes.has(code)) return true;

@@ -38,9 +38,9 @@ export async function migrateDatabase(db: Opened): Promise<void> {
 }
 
 /** True when the last migration this version knows has been applied. */
-export async function isMigrated(db: Database): Promise<boolean> {
+export async function isMigrated(db: Pick<Database, 'orm'>): Promise<boolean> {
   const known = readMigrationFiles({ migrationsFolder });
   const result = await db.orm.execute(sql`select count(*)::int as applied from drizzle.__drizzle_migrations`);
-  const { rows } = result as unknown as { rows: { applied: number }[] };
-  return (rows[0]?.applied ?? 0) >= known.length;
+  const { rows } = result as { rows?: { applied: number }[] };
+  return (rows?.[0]?.applied ?? 0) >= known.length;
 }

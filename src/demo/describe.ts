@@ -25,12 +25,13 @@ export function describeDemo(demo: DemoData, baseUrl: string): string {
     `Send the first event (again: it is counted once):\n\n  ${sendLine(baseUrl, keys.live, { events: [event] })}`,
     `See what is left:\n\n  ${readLine(baseUrl, keys.live)}`,
   ];
-  if (database === 'embedded') sections.push(embeddedNotice);
+  if (database === 'embedded') sections.push(embeddedNotice.trimEnd());
   return `\n${sections.join('\n\n')}\n`;
 }
 
-const embeddedNotice = `The embedded database is for trying, and for one process. It does not fsync: what was accepted survives a
-killed process, not a power cut. Set DATABASE_URL to run on Postgres.`;
+export const embeddedNotice = `The embedded database is for trying, and for one process. It does not fsync: what was accepted survives a
+killed process, not a power cut. Set DATABASE_URL to run on Postgres.
+`;
 
 /** Shows errors but no progress, and ends the answer's line. */
 const curl = `curl -sS -w '\\n'`;

@@ -59,7 +59,7 @@ function readPlain(req: Request): Promise<Buffer> {
 async function readEncoded(req: Request, res: Response, maxBytes: number): Promise<Buffer> {
   const parse = express.raw({ type: () => true, limit: maxBytes });
   await new Promise<void>((resolve, reject) => {
-    parse(req, res, (error?: unknown) => (error ? reject(error as Error) : resolve()));
+    parse(req, res, (error?: unknown) => (error ? reject(error) : resolve()));
   }).catch((error: unknown) => {
     throw (error as { type?: string }).type === 'entity.too.large' ? tooLarge(maxBytes) : error;
   });

@@ -31,16 +31,22 @@ export function requestContext({ log, accessLog, metrics }: Context): RequestHan
         ip: req.ip,
         code: error?.code,
       };
-      if (status >= 500 && error?.code !== 'unavailable')
-        log.error({ ...line, err: error?.cause }, 'request failed');
+      if (status === 500) log.error({ ...line, err: error?.cause }, 'request failed');
       else accessLog.info(line, 'request');
     });
     next();
   };
 }
 
-/** The route as it was mounted; everything unknown is one value, so that a scanner cannot fill the metrics. */
+const face = /^\/(?:api|dashboard|operator)(?=\/|$|\?)/;
+
+/**
+ * The route as it was mounted; everything unknown is one value, so that a scanner cannot fill the metrics. A request
+ * that failed has left its router and lost the place where that was mounted, so the face is read from the address.
+ */
 function routeOf(req: Request): string {
-  const route = req.route as { path?: unknown } | undefined;
-  return typeof route?.path === 'string' ? req.baseUrl + route.path : 'unmatched';
+  const path: unknown = (req.route as { path?: unknown } | undefined)?.path;
+  if (typeof path !== 'string') return 'unmatched';
+  const mount = req.baseUrl || (face.exec(req.originalUrl)?.[0] ?? '');
+  return path.startsWith(mount) && mount !== '' ? path : mount + path;
 }

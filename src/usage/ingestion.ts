@@ -94,7 +94,7 @@ export function createIngestion({
 
 /** The database is away, or two transactions were in each other's way: the same statement may pass in a moment. */
 function mayPass(error: unknown): boolean {
-  return isDatabaseUnavailable(error) || ['40001', '40P01', '55P03'].includes(sqlState(error) ?? '');
+  return isDatabaseUnavailable(error) || ['40001', '40P01'].includes(sqlState(error) ?? '');
 }
 
 /** Class 22 is data that the database cannot hold; anything else is ours. */

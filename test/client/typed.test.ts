@@ -1,6 +1,6 @@
-import createClient from 'openapi-fetch';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { components, paths } from '../../src/client/api.js';
+import type { components } from '../../src/client/api.js';
+import { createGaugeClient } from '../../src/client/client.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { createKey, createOrganization, createProduct, grant } from '../support/fixtures.js';
 import { startTestService, type TestService } from '../support/service.js';
@@ -21,8 +21,7 @@ async function entitled() {
   const product = await createProduct(database.db);
   await grant(database.db, organization.id, product.id);
   const { secret } = await createKey(database.db, organization.id);
-  const headers = { authorization: `Bearer ${secret}` };
-  return { product, client: createClient<paths>({ baseUrl: service.url, headers }) };
+  return { product, client: createGaugeClient({ baseUrl: service.url, apiKey: secret }) };
 }
 
 // `npm run types` checks the lines that must not compile.

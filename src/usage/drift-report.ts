@@ -1,0 +1,94 @@
+import { exact, toJson } from '../http/json.js';
+import type { DriftRow } from './drift.js';
+import type { DriftReport, RepairReport } from './reconcile.js';
+
+const SHOWN_ROWS = 100;
+
+/** What differs, as tables for a person. */
+export function driftText({ totals, hours }: DriftReport): string {
+  if (totals.length + hours.length === 0)
+    return 'No drift: every total and every hour is the sum of its events.';
+  return [
+    ...section('Totals that are not the sum of their events', totals, 'period', 'total'),
+    ...section('Hours that are not the sum of their events', hours, 'hour', 'hour total'),
+  ].join('\n');
+}
+
+function section(title: string, rows: DriftRow[], period: string, recorded: string): string[] {
+  if (rows.length === 0) return [];
+  const { count } = rows[0]!;
+  const hasKeys = rows.some(({ apiKeyId }) => apiKeyId !== null);
+  const head = [
+    'organization',
+    'product',
+    period,
+    'mode',
+    'metric',
+    ...(hasKeys ? ['key'] : []),
+    recorded,
+    'sum of events',
+    'difference',
+    'counted',
+    'events',
+  ];
+  const lines = rows
+    .slice(0, SHOWN_ROWS)
+    .map((row) => [
+      row.organization,
+      row.product,
+      row.period,
+      row.livemode ? 'live' : 'test',
+      row.metric,
+      ...(hasKeys ? [row.apiKey ?? ''] : []),
+      row.recordedQuantity ?? 'missing',
+      row.actualQuantity ?? 'none',
+      row.difference,
+      row.recordedEvents ?? 'missing',
+      row.actualEvents ?? 'none',
+    ]);
+  const more = count - lines.length;
+  return [
+    `${title}: ${count}`,
+    ...align([head, ...lines], hasKeys ? 6 : 5),
+    ...(more > 0 ? [`… and ${more} more`] : []),
+    '',
+  ];
+}
+
+/** @param texts how many columns from the left hold text; the others are numbers and stand at the right */
+function align(rows: string[][], texts: number): string[] {
+  const widths = rows[0]!.map((_, column) => Math.max(...rows.map((row) => row[column]!.length)));
+  return rows.map((row) =>
+    row
+      .map((cell, column) => (column < texts ? cell.padEnd(widths[column]!) : cell.padStart(widths[column]!)))
+      .join('  ')
+      .trimEnd(),
+  );
+}
+
+export function repairText({ organizations, totals, hours }: RepairReport): string {
+  const plural = (n: number, one: string) => `${n} ${one}${n === 1 ? '' : 's'}`;
+  return `Set ${plural(totals, 'total')} and ${plural(hours, 'hour')} of ${plural(organizations, 'Organization')} to the sums of their events.`;
+}
+
+/** The same for programs: quantities are numbers with all their digits. */
+export function driftJson(report: DriftReport, repaired: RepairReport | undefined): string {
+  return toJson({
+    drift: (report.totals[0]?.count ?? 0) + (report.hours[0]?.count ?? 0),
+    totals: report.totals.map(({ period, ...row }) => ({ period, ...toRow(row) })),
+    hours: report.hours.map(({ period, ...row }) => ({ hour: period, apiKey: row.apiKey, ...toRow(row) })),
+    ...(repaired ? { repaired } : {}),
+  });
+}
+
+const toRow = (row: Omit<DriftRow, 'period'>) => ({
+  organization: row.organization,
+  product: row.product,
+  livemode: row.livemode,
+  metric: row.metric,
+  recorded: exact(row.recordedQuantity),
+  sumOfEvents: exact(row.actualQuantity),
+  difference: exact(row.difference),
+  recordedEvents: exact(row.recordedEvents),
+  events: exact(row.actualEvents),
+});

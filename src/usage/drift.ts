@@ -1,0 +1,181 @@
+import { sql, type SQL } from 'drizzle-orm';
+import type { Orm } from '../db/client.js';
+
+/**
+ * A row of sums that is not what its events say. Decimals and counts are text, exact. `recorded` is what the row
+ * holds, null where the row is missing; `actual` is what the events add up to, null where there are none.
+ */
+export interface DriftRow {
+  orgId: string;
+  /** Slugs; an id where the row it stands for is gone. */
+  organization: string;
+  product: string;
+  /** The month's first day, or the hour in UTC. */
+  period: string;
+  livemode: boolean;
+  metric: string;
+  /** The API key's id and prefix; null for totals. */
+  apiKeyId: string | null;
+  apiKey: string | null;
+  recordedQuantity: string | null;
+  actualQuantity: string | null;
+  difference: string;
+  recordedEvents: string | null;
+  actualEvents: string | null;
+  /** How many rows drift altogether, of which this is one. */
+  count: number;
+}
+
+export type SumTable = 'totals' | 'hours';
+
+/** One month of one product of one Organization: the unit that is summed again under a lock. */
+export interface Place {
+  orgId: string;
+  productId: string;
+  period: string;
+}
+
+interface SumShape {
+  table: SQL;
+  /** Columns of the primary key; the two lists are in the same order. */
+  keys: SQL;
+  /** What the key is computed from, on an event `e`. */
+  keysOfEvent: SQL;
+  /** The month's first day of a row `t`. */
+  monthOfRow: SQL;
+}
+
+const shapes: Record<SumTable, SumShape> = {
+  totals: {
+    table: sql`usage_totals`,
+    keys: sql`org_id, product_id, livemode, metric, period`,
+    keysOfEvent: sql`e.org_id, e.product_id, e.livemode, e.metric, date_trunc('month', e.occurred_at at time zone 'UTC')::date`,
+    monthOfRow: sql`t.period`,
+  },
+  hours: {
+    table: sql`usage_hours`,
+    keys: sql`org_id, product_id, livemode, metric, hour, api_key_id`,
+    keysOfEvent: sql`e.org_id, e.product_id, e.livemode, e.metric, date_bin('1 hour', e.occurred_at, timestamptz '2000-01-01 00:00:00+00'), e.api_key_id`,
+    monthOfRow: sql`date_trunc('month', t.hour at time zone 'UTC')::date`,
+  },
+};
+
+/** Which rows are looked at: all, one Organization's, or those of some places. */
+export type Scope = { orgId?: string | undefined } | { places: Place[] };
+
+/**
+ * The common table expressions up to `drift`: the sums of the events beside the rows that should hold them, where the
+ * two differ. The keys are the same for events and rows, so one full join finds wrong, missing and surplus rows.
+ */
+function driftOf(name: SumTable, scope: Scope): SQL {
+  const { table, keys, keysOfEvent, monthOfRow } = shapes[name];
+  return sql`${placesOf(scope)} actual (${keys}, quantity, events) as (
+    select ${keysOfEvent}, sum(e.quantity), count(*) from ${eventsIn(scope)} group by ${keysOfEvent}
+  ), recorded as (
+    select t.* from ${table} t where ${rowsIn(scope, monthOfRow)}
+  ), drift as (
+    select ${keys}, r.quantity as recorded_quantity, r.events as recorded_events, a.quantity as actual_quantity, a.events as actual_events
+    from actual a full join recorded r using (${keys})
+    where r.quantity is distinct from a.quantity or r.events is distinct from a.events
+  )`;
+}
+
+const text = (values: string[]): string => `{${values.join(',')}}`;
+
+function placesOf(scope: Scope): SQL {
+  if (!('places' in scope)) return sql``;
+  const { places } = scope;
+  return sql`place as materialized (select * from unnest(${text(places.map((p) => p.orgId))}::uuid[], ${text(places.map((p) => p.productId))}::uuid[],
+    ${text(places.map((p) => p.period))}::date[]) as p (org_id, product_id, period)),`;
+}
+
+function eventsIn(scope: Scope): SQL {
+  // The bounds are spelt out, so that the index on Organization, product and time serves.
+  if ('places' in scope)
+    return sql`place p join usage_events e on e.org_id = p.org_id and e.product_id = p.product_id
+      and e.occurred_at >= p.period::timestamp at time zone 'UTC' and e.occurred_at < (p.period + interval '1 month') at time zone 'UTC'`;
+  return scope.orgId === undefined
+    ? sql`usage_events e`
+    : sql`usage_events e where e.org_id = ${scope.orgId}::uuid`;
+}
+
+function rowsIn(scope: Scope, month: SQL): SQL {
+  if ('places' in scope)
+    return sql`(t.org_id, t.product_id, ${month}) in (select org_id, product_id, period from place)`;
+  return scope.orgId === undefined ? sql`true` : sql`t.org_id = ${scope.orgId}::uuid`;
+}
+
+/** The first `limit` rows that drift. */
+export async function findDrift(tx: Orm, table: SumTable, scope: Scope, limit: number): Promise<DriftRow[]> {
+  const period =
+    table === 'totals'
+      ? sql`d.period::text`
+      : sql`to_char(d.hour at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')`;
+  const key = table === 'totals' ? sql`null::uuid` : sql`d.api_key_id`;
+  return rowsOf<DriftRow>(
+    await tx.execute(sql`with ${driftOf(table, scope)}
+      select d.org_id::text as "orgId", coalesce(o.slug, d.org_id::text) as organization, coalesce(p.slug, d.product_id::text) as product,
+        ${period} as period, d.livemode, d.metric, ${key}::text as "apiKeyId", coalesce(k.prefix, ${key}::text) as "apiKey",
+        trim_scale(recorded_quantity)::text as "recordedQuantity", trim_scale(actual_quantity)::text as "actualQuantity",
+        trim_scale(coalesce(recorded_quantity, 0) - coalesce(actual_quantity, 0))::text as difference,
+        recorded_events::text as "recordedEvents", actual_events::text as "actualEvents", (count(*) over ())::int as count
+      from drift d
+      left join organizations o on o.id = d.org_id
+      left join products p on p.id = d.product_id
+      left join api_keys k on k.org_id = d.org_id and k.id = ${key}
+      order by 2, 3, 4, 5, 6, 7
+      limit ${limit}`),
+  );
+}
+
+/** Where totals or hours drift. */
+export async function findDriftingPlaces(tx: Orm, table: SumTable, scope: Scope): Promise<Place[]> {
+  const month = table === 'totals' ? sql`period` : sql`date_trunc('month', hour at time zone 'UTC')::date`;
+  return rowsOf<Place>(
+    await tx.execute(sql`with ${driftOf(table, scope)}
+      select distinct org_id::text as "orgId", product_id::text as "productId", ${month}::text as period from drift`),
+  );
+}
+
+/** What was set right in an Organization. */
+export interface Repair {
+  orgId: string;
+  rows: number;
+  /** The first of them, with the old and the new quantity and number of events; null for no row. */
+  changes: Record<string, unknown>[];
+}
+
+/** Sets the rows of the places to the sums of their events: missing rows go in, surplus rows go out. */
+export async function repairDrift(
+  tx: Orm,
+  table: SumTable,
+  places: Place[],
+  maxChanges: number,
+): Promise<Repair[]> {
+  const { table: sums, keys } = shapes[table];
+  const period =
+    table === 'totals'
+      ? sql`'period', d.period`
+      : sql`'hour', d.hour at time zone 'UTC', 'apiKeyId', d.api_key_id`;
+  return rowsOf<Repair>(
+    await tx.execute(sql`with ${driftOf(table, { places })}, removed as (
+      delete from ${sums} where (${keys}) in (select ${keys} from drift where actual_events is null)
+    ), stored as (
+      insert into ${sums} (${keys}, quantity, events)
+      select ${keys}, actual_quantity, actual_events from drift where actual_events is not null
+      on conflict (${keys}) do update set quantity = excluded.quantity, events = excluded.events
+    ), numbered as (
+      select drift.*, row_number() over (partition by org_id order by ${keys}) as number from drift
+    )
+    select d.org_id::text as "orgId", count(*)::int as rows, json_agg(json_build_object(
+        'product', coalesce(p.slug, d.product_id::text), ${period}, 'livemode', d.livemode, 'metric', d.metric,
+        'old', case when recorded_events is not null then json_build_object('quantity', recorded_quantity::text, 'events', recorded_events) end,
+        'new', case when actual_events is not null then json_build_object('quantity', actual_quantity::text, 'events', actual_events) end
+      ) order by number) filter (where number <= ${maxChanges}) as changes
+    from numbered d left join products p on p.id = d.product_id
+    group by 1 order by 1`),
+  );
+}
+
+/** Both drivers answer with `rows`; the ORM's common type does not say so. */
+const rowsOf = <T>(result: unknown): T[] => (result as { rows: T[] }).rows;

@@ -1,0 +1,128 @@
+import { eq, sql } from 'drizzle-orm';
+import { recordAudit, recordOperatorAudit } from '../audit/audit.js';
+import type { Clock } from '../clock.js';
+import type { Orm } from '../db/client.js';
+import { organizations } from '../db/schema.js';
+import {
+  findDrift,
+  findDriftingPlaces,
+  repairDrift,
+  type DriftRow,
+  type Place,
+  type Repair,
+  type Scope,
+} from './drift.js';
+
+export interface DriftReport {
+  totals: DriftRow[];
+  hours: DriftRow[];
+}
+
+export interface RepairReport {
+  /** Organizations whose rows were set right, and how many rows. */
+  organizations: number;
+  totals: number;
+  hours: number;
+}
+
+/** Rows shown and kept per table; `count` of a row says how many there are. */
+const MAX_ROWS = 1000;
+const AUDITED_ROWS = 20;
+
+export const hasDrift = ({ totals, hours }: DriftReport): boolean => totals.length + hours.length > 0;
+
+/** The id of an Organization, or undefined. */
+export async function findOrganizationId(orm: Orm, slug: string): Promise<string | undefined> {
+  const [row] = await orm
+    .select({ id: organizations.id })
+    .from(organizations)
+    .where(eq(organizations.slug, slug));
+  return row?.id;
+}
+
+/**
+ * Compares the sums with the events, both in one snapshot: an ingestion that commits meanwhile is seen whole or not
+ * at all, and never looks like drift.
+ */
+export async function compare(orm: Orm, scope: Scope): Promise<DriftReport> {
+  return orm.transaction(
+    async (tx) => ({
+      totals: await findDrift(tx, 'totals', scope, MAX_ROWS),
+      hours: await findDrift(tx, 'hours', scope, MAX_ROWS),
+    }),
+    { isolationLevel: 'repeatable read', accessMode: 'read only' },
+  );
+}
+
+/**
+ * Sets totals and hours to the sums of their events, in one transaction with its audit rows.
+ *
+ * What drifts is looked for before the lock, because that reads every event; under the lock only the months concerned
+ * are summed again. The lock lets readers through and keeps ingestion out: it takes the tables in the order in which
+ * the ingestion statement does (events, totals, hours), so the two can wait for each other but never deadlock, and no
+ * event can be committed between the sum and the row that it is written to. An ingestion that waits goes on with rows
+ * that are right and adds to them.
+ *
+ * @throws Error when rows still differ afterwards, with nothing changed; and when the lock is not to be had in time
+ */
+export async function repair(orm: Orm, clock: Clock, scope: Scope): Promise<RepairReport> {
+  const places = await findPlaces(orm, scope);
+  if (places.length === 0) return { organizations: 0, totals: 0, hours: 0 };
+  return orm.transaction(
+    async (tx) => {
+      // Whoever waits for this lock keeps every later ingestion waiting behind it.
+      await tx.execute(sql`set local lock_timeout = '5s'`);
+      await tx.execute(sql`lock table usage_events, usage_totals, usage_hours in share row exclusive mode`);
+      const totals = await repairDrift(tx, 'totals', places, AUDITED_ROWS);
+      const hours = await repairDrift(tx, 'hours', places, AUDITED_ROWS);
+      const orgIds = new Set([...totals, ...hours].map(({ orgId }) => orgId));
+      for (const orgId of orgIds) {
+        const detailsOf = (repairs: Repair[]) => {
+          const { rows = 0, changes = [] } = repairs.find((repair) => repair.orgId === orgId) ?? {};
+          return { rows, changes };
+        };
+        await audit(tx, clock, orgId, { totals: detailsOf(totals), hours: detailsOf(hours) });
+      }
+      for (const table of ['totals', 'hours'] as const) {
+        const left = await findDrift(tx, table, { places }, 1);
+        if (left.length > 0)
+          throw new Error(`The ${table} still differ from the events; nothing was changed.`);
+      }
+      return { organizations: orgIds.size, totals: rowsIn(totals), hours: rowsIn(hours) };
+    },
+    // Each statement must see what was committed until the lock was granted.
+    { isolationLevel: 'read committed' },
+  );
+}
+
+const rowsIn = (repairs: Repair[]): number => repairs.reduce((sum, { rows }) => sum + rows, 0);
+
+async function audit(tx: Orm, clock: Clock, orgId: string, details: Record<string, unknown>): Promise<void> {
+  const entry = {
+    at: new Date(clock.now()),
+    action: 'usage.totals_repaired',
+    actor: 'system',
+    target: orgId,
+    details,
+  };
+  const [organization] = await tx
+    .select({ slug: organizations.slug })
+    .from(organizations)
+    .where(eq(organizations.id, orgId));
+  // Sums have no foreign keys: rows of an Organization that is gone belong into the log of the service.
+  if (organization) await recordAudit(tx, orgId, { ...entry, target: organization.slug });
+  else await recordOperatorAudit(tx, entry);
+}
+
+async function findPlaces(orm: Orm, scope: Scope): Promise<Place[]> {
+  return orm.transaction(
+    async (tx) => {
+      const found = [
+        ...(await findDriftingPlaces(tx, 'totals', scope)),
+        ...(await findDriftingPlaces(tx, 'hours', scope)),
+      ];
+      return [...new Map(found.map((place) => [Object.values(place).join(' '), place])).values()];
+    },
+    { isolationLevel: 'repeatable read', accessMode: 'read only' },
+  );
+}

@@ -1,0 +1,129 @@
+import { spawn } from 'node:child_process';
+import { cpSync, existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { sql } from 'drizzle-orm';
+import { pino } from 'pino';
+import { afterAll, beforeAll, expect, inject, it, vi } from 'vitest';
+import type { Database } from '../../src/db/client.js';
+import { openDatabase } from '../../src/db/open.js';
+import { createTestDatabase, isEmbedded, type TestDatabase } from '../support/database.js';
+import { createKey, createOrganization, createProduct } from '../support/fixtures.js';
+
+// Each test starts processes, which is slow on a machine that is busy.
+vi.setConfig({ testTimeout: 60_000 });
+
+const command = fileURLToPath(new URL('../../src/commands/reconcile.ts', import.meta.url));
+const folder = mkdtempSync(join(tmpdir(), 'gauge-reconcile-'));
+const dataDir = join(folder, 'data');
+let postgres: TestDatabase | undefined;
+let env: Record<string, string>;
+
+beforeAll(async () => {
+  if (isEmbedded) cpSync(inject('embeddedTemplate'), dataDir, { recursive: true });
+  else postgres = await createTestDatabase();
+  env = postgres ? { DATABASE_URL: postgres.url! } : { DATA_DIR: dataDir };
+});
+afterAll(async () => {
+  await postgres?.remove();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+/** The embedded database has room for one process: it is open only while this runs. */
+async function withDatabase<T>(work: (db: Database) => Promise<T>): Promise<T> {
+  if (postgres) return work(postgres.db);
+  const db = await openDatabase({ databaseUrl: undefined, dataDir }, pino({ level: 'silent' }));
+  try {
+    return await work(db);
+  } finally {
+    await db.close();
+  }
+}
+
+async function run(args: string[], more: Record<string, string> = {}) {
+  const child = spawn(process.execPath, ['--import', 'tsx', command, ...args], {
+    env: { PATH: process.env.PATH, ...env, ...more },
+  });
+  let stdout = '';
+  let stderr = '';
+  child.stdout.on('data', (chunk: Buffer) => (stdout += chunk.toString()));
+  child.stderr.on('data', (chunk: Buffer) => (stderr += chunk.toString()));
+  const code = await new Promise((resolve) => child.on('close', resolve));
+  return { code, stdout, stderr };
+}
+
+it('--help explains the flags and the exit status, and a wrong flag is an error', async () => {
+  const [help, wrong] = await Promise.all([run(['--help']), run(['--repair'])]);
+  expect(help).toMatchObject({ code: 0, stderr: '' });
+  for (const word of ['--fix', '--org', '--json', 'DATABASE_URL', 'Exit status'])
+    expect(help.stdout).toContain(word);
+  expect(wrong).toMatchObject({ code: 2, stderr: expect.stringMatching(/unknown option '--repair'/) });
+});
+
+it('reports drift, repairs it with --fix, and has nothing to say afterwards', async () => {
+  const slug = await withDatabase(async (db) => {
+    const organization = await createOrganization(db);
+    const product = await createProduct(db, { slug: 'drifting' });
+    const key = await createKey(db, organization.id);
+    await db.orm.execute(sql`insert into usage_events
+      (org_id, product_id, api_key_id, occurred_at, received_at, livemode, idempotency_key, metric, quantity)
+      values (${organization.id}, ${product.id}, ${key.id}, '2026-03-05T12:34:56Z', now(), true, 'a', 'calls', 1.5)`);
+    await db.orm
+      .execute(sql`insert into usage_totals (org_id, period, livemode, product_id, metric, quantity, events)
+      values (${organization.id}, '2026-03-01', true, ${product.id}, 'calls', 4, 1)`);
+    return organization.slug;
+  });
+
+  const drift = await run(['--org', slug]);
+  expect(drift).toMatchObject({ code: 1, stderr: '' });
+  const [title, head, row] = drift.stdout.split('\n');
+  expect(title).toBe('Totals that are not the sum of their events: 1');
+  expect(head!.split(/ {2,}/).join('|')).toBe(
+    'organization|product|period|mode|metric|total|sum of events|difference|counted|events',
+  );
+  expect(row!.split(/ {2,}/).join('|')).toBe(`${slug}|drifting|2026-03-01|live|calls|4|1.5|2.5|1|1`);
+  expect(row).toHaveLength(head!.length);
+  expect(drift.stdout).toMatch(/hour total.*2026-03-05T12:00:00Z .*missing/s);
+
+  const fixed = await run(['--fix']);
+  expect(fixed).toMatchObject({ code: 0, stderr: '' });
+  expect(fixed.stdout).toMatch(/Totals that are not.*Set 1 total and 1 hour of 1 Organization .*No drift/s);
+  const left = await run(['--json']);
+  expect(left).toMatchObject({ code: 0, stderr: '' });
+  expect(JSON.parse(left.stdout)).toEqual({ drift: 0, totals: [], hours: [] });
+});
+
+it('says what is wrong with an unknown Organization and with a configuration that is none', async () => {
+  expect(await run(['--org', 'nobody'])).toMatchObject({
+    code: 2,
+    stderr: expect.stringMatching(/no Organization "nobody"/),
+  });
+  expect(await run([], { DATABASE_URL: 'mysql://x' })).toMatchObject({
+    code: 2,
+    stderr: expect.stringMatching(/DATABASE_URL/),
+  });
+});
+
+it('refuses a database without the schema, and makes none', async () => {
+  const missing = join(folder, 'missing');
+  const other: Record<string, string> = isEmbedded
+    ? { DATA_DIR: missing }
+    : { DATABASE_URL: inject('postgresUrl') };
+  const refused = await run([], other);
+  expect(refused.code).toBe(2);
+  expect(refused.stderr).toMatch(isEmbedded ? /There is no database in/ : /does not have the schema/);
+  expect(existsSync(missing)).toBe(false);
+});
+
+it.runIf(isEmbedded)('says who uses the embedded database', async () => {
+  await withDatabase(async () => {
+    const refused = await run([]);
+    expect(refused).toMatchObject({ code: 2, stderr: expect.stringMatching(/is in use by process \d+/) });
+  });
+});
+
+it.runIf(!isEmbedded)('says that the database cannot be reached', async () => {
+  const refused = await run([], { DATABASE_URL: 'postgres://gauge@127.0.0.1:1/gauge' });
+  expect(refused).toMatchObject({ code: 2, stderr: expect.stringMatching(/cannot be reached/) });
+});
