@@ -16,7 +16,8 @@ in the service's log. \`errors\` names every offending place of the body. [All c
 status and \`code\` is meant for programs; \`title\` and \`detail\` are for people.
 
 **Repeating.** A 429 or 503 says in \`Retry-After\` how many seconds to wait. After a 5xx or a lost connection it is unknown whether a
-change was made. Usage events may always be sent again: their idempotency keys count them once. Every \`PUT\` and \`DELETE\` may be repeated.
+change was made. Usage events may always be sent again: their idempotency keys count them once. Every \`PUT\` and \`DELETE\` may be
+repeated and leaves the same state; a \`DELETE\` that finds nothing left may answer 404.
 
 **Time** is RFC 3339 in UTC with \`Z\`; a time that you send must carry an offset, and any offset will do. Months and days begin in UTC.
 **Numbers** of units are exact decimals, sent as JSON numbers with all their digits. **Ids** are UUIDv7. **Text** is Unicode
