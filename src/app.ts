@@ -10,6 +10,7 @@ import { requireReady } from './http/availability.js';
 import { rememberClientAddress } from './http/client-address.js';
 import { notFound, problemHandler } from './http/problem.js';
 import { requestContext } from './http/request-context.js';
+import { documentationRoutes } from './openapi/routes.js';
 import { operatorRoutes } from './operator/routes.js';
 
 /** For answers that are read by programs: nothing in them may ever be shown as a page, so the rest would be ballast. */
@@ -42,6 +43,7 @@ export function createApp(context: Context, services: ApiServices, options: Dash
   app.use(requestContext(context));
   app.use('/api', apiRoutes(context, services, [ready, jsonHeaders]));
   app.use(healthRoutes(context));
+  app.use(documentationRoutes());
   app.use(ready);
   app.use(dashboardRoutes(context, options));
   app.use('/operator', jsonHeaders, operatorRoutes(context));

@@ -16,9 +16,8 @@ import { ChangesExhausted, readChangeBudget, setBudgetHeaders } from './change-l
 import { decodeCursor, encodeCursor } from './cursor.js';
 import { toApiKeyJson } from './key-json.js';
 import { listKeys } from './queries.js';
-import { createApiKeySchema, listApiKeysSchema, rotateApiKeySchema } from './schema.js';
+import { createApiKeySchema, listApiKeysSchema, MAX_BODY_BYTES, rotateApiKeySchema } from './schema.js';
 
-const MAX_BODY_BYTES = 16 * 1024;
 const PAGE_SIZE = 100;
 const DEFAULT_GRACE_MINUTES = 60;
 

@@ -1,34 +1,108 @@
 import { z } from 'zod';
 import { scopes } from '../auth/key-reader.js';
+import { idField, timeField } from '../http/fields.js';
 import { text } from '../http/validate.js';
 
-export const createApiKeySchema = z.strictObject({
-  /** Named after the runtime that holds the key, not after a person. */
-  name: text(100).refine((name) => name === '' || name.trim() !== '', 'must not be blank'),
-  livemode: z.boolean(),
-  scopes: z
-    .array(z.enum(scopes))
-    .min(1, 'must name at least one scope')
-    .refine((list) => new Set(list).size === list.length, 'must not name a scope twice')
-    .optional(),
-  expiresAt: z.iso
-    .datetime({ offset: true, error: 'must be an RFC 3339 time with an offset, like 2030-01-31T12:00:00Z' })
-    .nullable()
-    .optional(),
-});
+export const MAX_BODY_BYTES = 16 * 1024;
 
-export const rotateApiKeySchema = z.strictObject({
-  /** How long the old key stays valid: at most a week. */
-  graceMinutes: z.int().min(0).max(10_080).optional(),
-});
+export const createApiKeySchema = z
+  .strictObject({
+    name: text(100)
+      .refine((name) => name.trim() !== '', 'must not be blank')
+      .describe('Named after the runtime that holds the key, not after a person.'),
+    livemode: z.boolean().describe('True for a live key, false for a test key.'),
+    scopes: z
+      .array(z.enum(scopes))
+      .min(1, 'must name at least one scope')
+      .refine((list) => new Set(list).size === list.length, 'must not name a scope twice')
+      .optional()
+      .describe('What the key may do, for as long as it exists; `["usage:write"]` if left out. None twice.'),
+    expiresAt: z.iso
+      .datetime({ offset: true, error: 'must be an RFC 3339 time with an offset, like 2030-01-31T12:00:00Z' })
+      .nullable()
+      .optional()
+      .describe('In the future, RFC 3339 with an offset; `null` or left out: without end.'),
+  })
+  .meta({ id: 'ApiKeyInput' });
+
+export const rotateApiKeySchema = z
+  .strictObject({
+    graceMinutes: z
+      .int()
+      .min(0)
+      .max(10_080)
+      .optional()
+      .describe('How long the old key stays valid, in minutes: 0 to 10080 (a week), 60 if left out.'),
+  })
+  .meta({ id: 'Rotation' });
 
 export const listApiKeysSchema = z.object({
   limit: z
     .string()
     .regex(/^([1-9]\d?|[1-4]\d\d|500)$/, 'must be a whole number from 1 to 500')
-    .optional(),
+    .optional()
+    .describe('How many at most, 1 to 500; 100 if left out.'),
   cursor: z
     .string()
     .regex(/^[\w-]{22}$/, 'must be a nextCursor of an earlier answer')
-    .optional(),
+    .optional()
+    .describe('The `nextCursor` of the page before.'),
 });
+
+/** A key as people and clients see it: never its secret, nor the hash of it. */
+export const apiKeySchema = z
+  .object({
+    id: idField('Names the key within its Organization.'),
+    name: z.string().describe('Chosen by whoever made it, after the runtime that holds it.'),
+    prefix: z.string().length(12).describe('The first 12 characters of the secret.'),
+    scopes: z.array(z.enum(scopes)).min(1),
+    livemode: z.boolean().describe('True for a live key, false for a test key.'),
+    state: z
+      .enum(['active', 'grace', 'expired', 'revoked'])
+      .describe('`active` and `grace` keys work. `grace`: rotated, and valid until `expiresAt`.'),
+    lastUsedAt: timeField('The last use, up to a minute late; `null` if it was never used.').nullable(),
+    expiresAt: timeField('Stops working then; `null` is without end.').nullable(),
+    revokedAt: timeField('`null` if it was not revoked.').nullable(),
+    createdAt: timeField('When it was made.'),
+    createdBy: idField(
+      'The User who made it; `null` if that was no person, or the person is gone.',
+    ).nullable(),
+    rotatedFromId: idField('The key that this one replaces; `null` if none.').nullable(),
+  })
+  .meta({ id: 'ApiKey', description: 'An API key without its secret.' });
+
+export const ownKeySchema = z
+  .object({
+    apiKey: apiKeySchema,
+    organization: z.object({ id: idField('Of the Organization.'), slug: z.string(), name: z.string() }),
+  })
+  .meta({ id: 'OwnApiKey' });
+
+const secretField = z
+  .string()
+  .regex(/^org_(live|test)_[0-9A-Za-z]{32}$/)
+  .describe('The secret of the new key. It is in no other answer: keep it now.');
+
+export const apiKeyListSchema = z
+  .object({
+    apiKeys: z.array(apiKeySchema).describe('Newest first.'),
+    nextCursor: z
+      .string()
+      .nullable()
+      .describe('Send it as `cursor` for the next page; `null` on the last one.'),
+  })
+  .meta({ id: 'ApiKeyList' });
+
+export const apiKeyAnswerSchema = z.object({ apiKey: apiKeySchema }).meta({ id: 'ApiKeyAnswer' });
+
+export const newApiKeySchema = z
+  .object({ apiKey: apiKeySchema, secret: secretField })
+  .meta({ id: 'NewApiKey' });
+
+export const rotatedApiKeySchema = z
+  .object({
+    apiKey: apiKeySchema,
+    secret: secretField,
+    previous: apiKeySchema,
+  })
+  .meta({ id: 'RotatedApiKey', description: '`previous` is the old key, now in its grace period.' });

@@ -2,10 +2,15 @@ import { z } from 'zod';
 import { text } from '../http/validate.js';
 
 /** The sign-in form. `next` is where the person was going; it is judged apart, so that a bad one only loses the way. */
-export const signInSchema = z.strictObject({
-  email: text(320),
-  password: text(1024),
-  next: z.string().optional(),
-});
+export const signInSchema = z
+  .strictObject({
+    email: text(320).describe('Upper and lower case are the same.'),
+    password: text(1024),
+    next: z
+      .string()
+      .optional()
+      .describe('Where to go on: a path of this service; `/dashboard/api-keys` if left out.'),
+  })
+  .meta({ id: 'SignIn' });
 
 export type SignIn = z.infer<typeof signInSchema>;

@@ -8,10 +8,8 @@ import { readJsonBody } from '../http/json-body.js';
 import { sendJson, toJson } from '../http/json.js';
 import { parseInput } from '../http/validate.js';
 import type { EntitlementReader } from './reader.js';
-import { entitlementCheckSchema, entitlementPageSchema, MAX_SLUGS } from './schema.js';
+import { entitlementCheckSchema, entitlementPageSchema, MAX_BODY_BYTES, MAX_SLUGS } from './schema.js';
 import { checkResultsJson, toEntitlementView } from './view.js';
-
-const MAX_BODY_BYTES = 256 * 1024;
 
 export interface EntitlementServices {
   entitlements: EntitlementReader;

@@ -46,19 +46,24 @@ export interface Problem {
 
 const bearerCodes = new Set<ErrorCode>(['missing_key', 'invalid_key', 'key_expired', 'key_revoked']);
 
-/** Answers with the problem that `error` stands for. Nothing of an unexpected error leaves the process. */
-export function sendProblem(res: Response, error: AppError): void {
+/** The problem that `error` stands for. `type` is the address of the code's explanation. */
+export function toProblem(error: AppError, requestId: string): Problem {
   const status = statusByCode[error.code];
-  const problem: Problem = {
-    type: `/docs#${error.code}`,
+  return {
+    type: `/docs/errors#${error.code}`,
     title: STATUS_CODES[status] ?? 'Error',
     status,
     code: error.code,
     detail: error.message,
-    requestId: String(res.getHeader('X-Request-Id') ?? ''),
+    requestId,
     ...(error.errors ? { errors: error.errors } : {}),
   };
-  res.statusCode = status;
+}
+
+/** Answers with the problem that `error` stands for. Nothing of an unexpected error leaves the process. */
+export function sendProblem(res: Response, error: AppError): void {
+  const problem = toProblem(error, String(res.getHeader('X-Request-Id') ?? ''));
+  res.statusCode = problem.status;
   res.setHeader('Content-Type', 'application/problem+json; charset=utf-8');
   setProblemHeaders(res, error);
   res.end(JSON.stringify(problem));

@@ -2,13 +2,13 @@ import { z } from 'zod';
 import { AppError, type ErrorPlace } from '../errors.js';
 
 /** Unicode text without control characters and without halves of surrogate pairs, which no encoding can store. */
-export const text = (maxLength: number) =>
-  z
+export const text = (maxLength: number) => {
+  const pattern = `^[^\\p{Cc}\\p{Cs}]{1,${maxLength}}$`;
+  return z
     .string()
-    .regex(
-      new RegExp(`^[^\\p{Cc}\\p{Cs}]{1,${maxLength}}$`, 'u'),
-      `must be 1 to ${maxLength} characters without control characters`,
-    );
+    .regex(new RegExp(pattern, 'u'), `must be 1 to ${maxLength} characters without control characters`)
+    .meta({ minLength: 1, maxLength, pattern });
+};
 
 /**
  * Parses outside input.

@@ -14,22 +14,48 @@ export const slugSchema = z
 /** Trimmed and lower-cased before it is checked. */
 export const emailSchema = z.email('must be an e-mail address').max(254, 'must have at most 254 characters');
 
-export const productSchema = z.strictObject({
-  name: text(200),
-  usageMetric: text(255),
-  unitCap: z.number().min(0, 'must be null or a finite number of at least 0').nullable().optional(),
-});
+export const productSchema = z
+  .strictObject({
+    name: text(200).describe('For people.'),
+    usageMetric: text(255).describe('The `metric` that usage events of the product must name.'),
+    unitCap: z
+      .number()
+      .min(0, 'must be null or a finite number of at least 0')
+      .nullable()
+      .optional()
+      .describe(
+        'Units per Organization and calendar month in UTC, an exact decimal of up to 100 digits; `null` or left out: unlimited.',
+      ),
+  })
+  .meta({ id: 'ProductInput' });
 
-export const organizationSchema = z.strictObject({ name: text(200) });
+export const organizationSchema = z
+  .strictObject({ name: text(200).describe('For people.') })
+  .meta({ id: 'OrganizationInput' });
 
-export const userSchema = z.strictObject({
-  name: text(200),
-  password: z
-    .string()
-    .regex(/^[^\p{Cc}\p{Cs}]{12,256}$/u, 'must be 12 to 256 characters without control characters'),
-});
+const passwordPattern = '^[^\\p{Cc}\\p{Cs}]{12,256}$';
 
-export const memberSchema = z.strictObject({ role: z.enum(roles) });
+export const userSchema = z
+  .strictObject({
+    name: text(200).describe('For people.'),
+    password: z
+      .string()
+      .regex(new RegExp(passwordPattern, 'u'), 'must be 12 to 256 characters without control characters')
+      .meta({
+        pattern: passwordPattern,
+        minLength: 12,
+        maxLength: 256,
+        description:
+          'Only its argon2id hash is kept. One that differs from the present one ends every session of the User.',
+      }),
+  })
+  .meta({ id: 'UserInput' });
+
+export const memberSchema = z
+  .strictObject({
+    role: z.enum(roles).describe('`owner` and `admin` change keys; `member` and `billing` read.'),
+  })
+  .meta({ id: 'MemberInput' });
 
 /** Years beyond these cannot be written as RFC 3339 in UTC, or cannot be meant. */
 const earliest = Date.parse('1970-01-01T00:00:00Z');
@@ -42,17 +68,33 @@ const time = z.iso
     return ms >= earliest && ms <= latest;
   }, 'must lie in the years 1970 to 9999');
 
-export const entitlementSchema = z.strictObject({
-  kind: z.enum(entitlementKinds),
-  startsAt: time.optional(),
-  endsAt: time.nullable().optional(),
-});
+export const entitlementSchema = z
+  .strictObject({
+    kind: z.enum(entitlementKinds).describe('`live` allows use, `read_only` does not.'),
+    startsAt: time
+      .optional()
+      .describe(
+        'In effect from then, inclusive, in the years 1970 to 9999. Left out: from now, or for an entitlement that exists, as it was.',
+      ),
+    endsAt: time
+      .nullable()
+      .optional()
+      .describe('In effect until then, exclusive; later than the start. `null` or left out: without end.'),
+  })
+  .meta({ id: 'GrantInput' });
 
 /** The query of every list. */
 export const pageSchema = z.object({
-  limit: z.coerce.number('must be a whole number').int('must be a whole number').min(1).max(500).default(100),
+  limit: z.coerce
+    .number('must be a whole number')
+    .int('must be a whole number')
+    .min(1)
+    .max(500)
+    .default(100)
+    .describe('How many at most, 1 to 500.'),
   cursor: z
     .string()
     .regex(/^[\w-]{1,400}$/, 'is not one that a list gave out')
-    .optional(),
+    .optional()
+    .describe('The `nextCursor` of the page before.'),
 });

@@ -7,9 +7,7 @@ import { isForm, readForm } from '../http/form-body.js';
 import { readJsonBody } from '../http/json-body.js';
 import { parseInput } from '../http/validate.js';
 import { chooseOrganization, listOrganizationsOf } from './queries.js';
-import { chooseOrganizationSchema } from './schema.js';
-
-const MAX_BODY_BYTES = 16 * 1024;
+import { chooseOrganizationSchema, MAX_BODY_BYTES } from './schema.js';
 
 /** Who is signed in, and which of their Organizations they look at. */
 export function organizationRoutes({ db }: { db: Database }): Router {

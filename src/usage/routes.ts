@@ -12,10 +12,7 @@ import { toUsageAnswer, type UsageAnswer } from './answer.js';
 import { toBatch } from './batch.js';
 import { findExactQuantities } from './exact-quantity.js';
 import type { Ingestion } from './ingestion.js';
-import { MAX_EVENTS, usageBatchSchema, type UsageEvent } from './schema.js';
-
-/** 500 events with the longest texts, escaped. */
-const MAX_BODY_BYTES = 4 * 1024 * 1024;
+import { MAX_BODY_BYTES, MAX_EVENTS, usageBatchSchema, type UsageEvent } from './schema.js';
 
 export interface UsageServices {
   context: Context;

@@ -1,21 +1,95 @@
 import { z } from 'zod';
+import { exactField, periodSchema } from '../http/fields.js';
 import { text } from '../http/validate.js';
 
 export const MAX_EVENTS = 500;
+/** 500 events with the longest texts, escaped. */
+export const MAX_BODY_BYTES = 4 * 1024 * 1024;
 
 /** One usage event as it is sent. Plain types, no transforms: this runs for each of up to 500 events. */
-export const usageEventSchema = z.strictObject({
-  productSlug: text(255),
-  metric: text(255),
-  quantity: z.number().min(0, 'must be a finite number of at least 0').optional(),
-  occurredAt: z.iso
-    .datetime({ offset: true, error: 'must be an RFC 3339 time with an offset, like 2026-01-31T12:00:00Z' })
-    .optional(),
-  idempotencyKey: text(255),
-});
+export const usageEventSchema = z
+  .strictObject({
+    productSlug: text(255).describe('A product for which the Organization has a live entitlement.'),
+    metric: text(255).describe("Must equal the product's `usageMetric`."),
+    quantity: z
+      .number()
+      .min(0, 'must be a finite number of at least 0')
+      .optional()
+      .describe(
+        'How many units; 1 if left out. Counted as the decimal that was written, up to 100 digits: 0.1 and 0.2 add up to 0.3.',
+      ),
+    occurredAt: z.iso
+      .datetime({ offset: true, error: 'must be an RFC 3339 time with an offset, like 2026-01-31T12:00:00Z' })
+      .optional()
+      .describe(
+        'When the usage happened, RFC 3339 with an offset (`Z` or `+02:00`); the time of receipt if left out. From 7 days before to 5 minutes after the receipt, both included. Kept to the microsecond. Its calendar month in UTC is the one it counts in.',
+      ),
+    idempotencyKey: text(255).describe(
+      'Names the event within the Organization, for ever and over all its keys, live and test. A key that was used before is counted as `deduped` and changes nothing.',
+    ),
+  })
+  .meta({ id: 'UsageEvent' });
 
 export type UsageEvent = z.infer<typeof usageEventSchema>;
 
-export const usageBatchSchema = z.strictObject({
-  events: z.array(usageEventSchema).min(1, 'must hold at least one event').max(MAX_EVENTS),
-});
+export const usageBatchSchema = z
+  .strictObject({
+    events: z.array(usageEventSchema).min(1, 'must hold at least one event').max(MAX_EVENTS),
+  })
+  .meta({ id: 'UsageBatch' });
+
+const warningSchema = z.discriminatedUnion('code', [
+  z
+    .object({
+      code: z.literal('unit_cap_exceeded'),
+      productSlug: z.string(),
+      metric: z.string(),
+      unitCap: exactField('Units per calendar month.'),
+      used: exactField('Units of the month so far, this batch included.'),
+      period: periodSchema,
+    })
+    .meta({
+      id: 'UnitCapExceeded',
+      description:
+        'The month is above its cap. The events were recorded all the same. One warning for each product and month.',
+    }),
+  z.object({ code: z.literal('duplicate_mismatch'), index: z.int().min(0) }).meta({
+    id: 'DuplicateMismatch',
+    description:
+      'The idempotency key at `index` was used before for another event: what differs was not recorded. It counts as `deduped`.',
+  }),
+]);
+
+export const usageAnswerSchema = z
+  .object({
+    accepted: z.int().min(0).describe('Events recorded now.'),
+    deduped: z
+      .int()
+      .min(0)
+      .describe('Events whose idempotency key was recorded before, or came earlier in this batch.'),
+    warnings: z.array(warningSchema).describe('Nothing that stopped an event. New codes may be added.'),
+    rejected: z
+      .array(
+        z
+          .object({
+            index: z.int().min(0).describe('The place in `events`, from 0.'),
+            code: z.enum([
+              'entitlement_required',
+              'entitlement_read_only',
+              'unknown_metric',
+              'timestamp_out_of_range',
+            ]),
+            detail: z.string(),
+          })
+          .meta({
+            id: 'RejectedEvent',
+            description: 'An event that was not recorded, with the first rule that it breaks.',
+          }),
+      )
+      .optional()
+      .describe('Only with `Prefer: handling=lenient`.'),
+  })
+  .meta({
+    id: 'UsageAnswer',
+    description: '`accepted`, `deduped` and `rejected` add up to the events of the batch.',
+  });

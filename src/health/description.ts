@@ -1,0 +1,95 @@
+import { z } from 'zod';
+import type { RouteDescription } from '../openapi/description.js';
+
+const healthSchema = z.object({ status: z.literal('ok') }).meta({ id: 'Health' });
+
+const readinessSchema = z
+  .object({
+    status: z.enum(['ready', 'starting', 'draining', 'database_unreachable', 'not_migrated']),
+  })
+  .meta({ id: 'Readiness' });
+
+export const healthDescriptions: RouteDescription[] = [
+  {
+    method: 'get',
+    path: '/healthz',
+    operationId: 'getHealth',
+    tag: 'Service',
+    summary: 'Is the process alive?',
+    description:
+      'Answers as long as the process does, whatever the database is doing. For a restart decision.',
+    security: 'none',
+    responses: { 200: { description: 'Alive.', content: { 'application/json': healthSchema } } },
+    errors: [],
+    examples: [
+      {
+        name: 'alive',
+        summary: 'Alive',
+        request: { credential: 'none' },
+        response: { status: 200, body: { status: 'ok' } },
+      },
+    ],
+  },
+  {
+    method: 'get',
+    path: '/readyz',
+    operationId: 'getReadiness',
+    tag: 'Service',
+    summary: 'May traffic come?',
+    description:
+      'Asks the database, too. For a load balancer: 503 while the service starts, while it drains before it ends, and while the database cannot be reached or lacks a migration.',
+    security: 'none',
+    responses: {
+      200: { description: 'Ready.', content: { 'application/json': readinessSchema } },
+      503: { description: 'Send traffic elsewhere.', content: { 'application/json': readinessSchema } },
+    },
+    errors: [],
+    examples: [
+      {
+        name: 'ready',
+        summary: 'Ready',
+        request: { credential: 'none' },
+        response: { status: 200, body: { status: 'ready' } },
+      },
+      {
+        name: 'databaseUnreachable',
+        summary: 'The database cannot be reached',
+        circumstance: 'database_unreachable',
+        request: { credential: 'none' },
+        response: { status: 503, body: { status: 'database_unreachable' } },
+      },
+      {
+        name: 'draining',
+        summary: 'The service is about to end',
+        circumstance: 'draining',
+        request: { credential: 'none' },
+        response: { status: 503, body: { status: 'draining' } },
+      },
+    ],
+  },
+  {
+    method: 'get',
+    path: '/metrics',
+    operationId: 'getMetrics',
+    tag: 'Service',
+    summary: 'Metrics for Prometheus',
+    description:
+      'Request durations by route and status, usage events by outcome, sizes and durations of the ingestion statements, the state of the limit store, and the measures of the process. Names of Organizations, products or keys never appear.',
+    security: 'none',
+    responses: {
+      200: { description: 'Prometheus text format, version 0.0.4.', content: { 'text/plain': null } },
+    },
+    errors: [],
+    examples: [
+      {
+        name: 'metrics',
+        summary: 'One line of many',
+        request: { credential: 'none' },
+        response: {
+          status: 200,
+          body: '# HELP gauge_usage_events_total Usage events by outcome: accepted, deduped, rejected.',
+        },
+      },
+    ],
+  },
+];

@@ -1,0 +1,25 @@
+import { z } from 'zod';
+
+/** Fields that answers share. They describe what goes out, so that the document and the tests hold every answer to it. */
+
+export const idField = (description: string) => z.uuid().meta({ description });
+
+export const timeField = (description: string) =>
+  z.iso.datetime().meta({ description: `${description} RFC 3339 in UTC, ending in \`Z\`.` });
+
+/** A count of units. Postgres adds it up as a decimal, and all its digits are sent. */
+export const exactField = (description: string) =>
+  z
+    .number()
+    .min(0)
+    .meta({
+      description: `${description} An exact decimal with all its digits: read it with a decimal parser where more than 15 digits matter.`,
+    });
+
+/** A calendar month (UTC). */
+export const periodSchema = z
+  .object({
+    start: timeField('Inclusive.'),
+    end: timeField('Exclusive.'),
+  })
+  .meta({ id: 'Period', description: 'A calendar month in UTC.' });

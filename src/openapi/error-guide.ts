@@ -1,0 +1,124 @@
+import type { ErrorCode } from '../errors.js';
+
+/** What each code means and what its caller can do: the text of `/docs/errors`. */
+export const errorGuide: Record<ErrorCode, { meaning: string; remedy: string }> = {
+  invalid_json: {
+    meaning: 'The body is not JSON, or not UTF-8.',
+    remedy: 'Correct the body. The same request will fail again.',
+  },
+  invalid_request: {
+    meaning:
+      'The body, a header or a parameter does not fit the schema of the route, or has a field that it does not know.',
+    remedy:
+      '`errors` lists every offending place of a body as a JSON pointer. Correct them all; the same request will fail again.',
+  },
+  session_cookie_not_allowed: {
+    meaning: 'A route for API keys was called with a session cookie.',
+    remedy:
+      'Call it from a program that sends the key alone; in a browser, without credentials (`credentials: "omit"`).',
+  },
+  key_in_query_string: {
+    meaning: 'The address seems to carry a key. Addresses end up in logs and histories.',
+    remedy:
+      'Send the key in the `Authorization` header. Rotate it if it was a real one: it may have been logged on the way.',
+  },
+  missing_key: {
+    meaning: 'The request has no `Authorization` header.',
+    remedy:
+      'Send `Authorization: Bearer` and the API key; on the routes of the operator, the operator token.',
+  },
+  invalid_key: {
+    meaning: 'The `Authorization` header holds no key that exists, or not the operator token.',
+    remedy:
+      'Check that the whole secret was copied. A lost secret cannot be shown again: rotate the key or create another.',
+  },
+  key_expired: {
+    meaning: 'The key has reached its expiry, or the grace period after its rotation has passed.',
+    remedy: "Use the key's successor, or create a new key.",
+  },
+  key_revoked: {
+    meaning: 'The key has been revoked. That cannot be undone.',
+    remedy: 'Create a new key.',
+  },
+  not_signed_in: {
+    meaning:
+      'There is no session, or it has ended: by signing out, by its age, or because the password or the membership changed. From the sign-in itself: the address or the password is wrong.',
+    remedy: 'Sign in.',
+  },
+  insufficient_scope: {
+    meaning: 'The key is good, but it does not have the scope of this route.',
+    remedy: 'Use a key with the scope that the route names. The scopes of a key never change.',
+  },
+  forbidden_role: {
+    meaning:
+      'The signed-in person may not do this in this Organization (changing keys takes an owner or an admin), or belongs to none.',
+    remedy: 'Ask an owner or an admin of the Organization.',
+  },
+  cross_site_request: {
+    meaning: 'A browser sent this change from another site.',
+    remedy:
+      "Send it from the service's own pages, or from a program that sends neither `Sec-Fetch-Site` nor `Origin`.",
+  },
+  entitlement_required: {
+    meaning: 'The Organization has no live entitlement for the product, or there is no such product.',
+    remedy:
+      'Check the slug, and whether the entitlement has begun and has not ended. With `Prefer: handling=lenient` the other events of the batch are recorded.',
+  },
+  entitlement_read_only: {
+    meaning: 'The entitlement lets the Organization read, not use.',
+    remedy: 'Ask whoever runs the service for a live entitlement.',
+  },
+  not_found: {
+    meaning: 'There is nothing at this address, or nothing that the caller may know of.',
+    remedy: 'Check the address and the id.',
+  },
+  entitlement_not_found: {
+    meaning: 'No entitlement of the Organization for this product is in effect.',
+    remedy: 'Check the slug, and whether the entitlement has begun and has not ended.',
+  },
+  key_not_active: {
+    meaning: 'A revoked or expired key cannot be rotated.',
+    remedy: 'Create a new key.',
+  },
+  key_already_rotated: {
+    meaning: 'The key has a successor already and is in its grace period.',
+    remedy: 'Use or rotate the successor.',
+  },
+  body_too_large: {
+    meaning: 'The body has more bytes than the route accepts.',
+    remedy: 'Send smaller batches.',
+  },
+  batch_too_large: {
+    meaning: 'The list has more items than the route accepts.',
+    remedy: 'Split it into several requests.',
+  },
+  unsupported_media_type: {
+    meaning:
+      'The body is not declared as what the route reads, or is compressed in a way that the service does not read.',
+    remedy:
+      'Send `Content-Type: application/json` in UTF-8, plain or with `Content-Encoding: gzip`, `deflate` or `br`. The sign-in reads a form.',
+  },
+  unknown_metric: {
+    meaning: 'The product counts another metric than the event names.',
+    remedy: 'Send the `usageMetric` of the product, as `GET /api/entitlements` shows it.',
+  },
+  timestamp_out_of_range: {
+    meaning: '`occurredAt` lies more than 7 days before or 5 minutes after the receipt of the request.',
+    remedy: 'Send events within 7 days, and set the clock. Leave `occurredAt` out for the time of receipt.',
+  },
+  rate_limited: {
+    meaning: 'There were too many requests in the window of the limit.',
+    remedy: 'Wait for the seconds of `Retry-After`, then repeat the request as it was.',
+  },
+  unavailable: {
+    meaning:
+      'The service is overloaded or stopping, or cannot reach its database. Whether a change was made is unknown.',
+    remedy:
+      'Wait for the seconds of `Retry-After`, then repeat the request as it was: usage events are counted once by their idempotency keys.',
+  },
+  internal: {
+    meaning: 'A defect of the service.',
+    remedy:
+      'Report the `requestId`. Repeating usage events is safe: they are counted once by their idempotency keys.',
+  },
+};

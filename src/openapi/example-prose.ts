@@ -1,0 +1,77 @@
+import type { Circumstance, Example, ExampleRequest, RouteDescription } from './description.js';
+import { credentials } from './example-world.js';
+
+const circumstances: Record<Circumstance, string> = {
+  limit_used_up: 'the limit is used up',
+  database_unreachable: 'the database cannot be reached',
+  defect: 'the service meets a defect of its own',
+  draining: 'the service is about to end',
+};
+
+/** What was sent in an example, for the reader of its answer. */
+export function describeExample(route: RouteDescription, example: Example): string {
+  const { request, before = [], circumstance } = example;
+  return [
+    `\`${requestLine(route, request)}\` with ${credentials[request.credential]}${headerList(request)}.`,
+    circumstance ? `Meanwhile ${circumstances[circumstance]}.` : '',
+    before.length > 0 && circumstance !== 'limit_used_up'
+      ? `Before it: ${before.map((earlier) => describeEarlier(route, earlier, request)).join('; ')}.`
+      : '',
+    bodyNote(route, example),
+  ]
+    .filter((part) => part !== '')
+    .join(' ');
+}
+
+function requestLine({ method, path }: RouteDescription, { params = {}, query }: ExampleRequest): string {
+  const filled = path.replace(/\{(\w+)\}/g, (_match, name: string) => encodeURIComponent(params[name] ?? ''));
+  return `${method.toUpperCase()} ${filled}${query ? `?${new URLSearchParams(query).toString()}` : ''}`;
+}
+
+function headerList({ headers = {} }: ExampleRequest): string {
+  const list = Object.entries(headers).map(([name, value]) => `\`${name}: ${value}\``);
+  return list.length === 0 ? '' : ` and ${list.join(', ')}`;
+}
+
+function describeEarlier(route: RouteDescription, earlier: ExampleRequest, request: ExampleRequest): string {
+  if (JSON.stringify(earlier) === JSON.stringify(request)) return 'the same request';
+  const body = earlier.body === undefined ? '' : ` and the body \`${JSON.stringify(earlier.body)}\``;
+  return `\`${requestLine(route, earlier)}\` with ${credentials[earlier.credential]}${headerList(earlier)}${body}`;
+}
+
+function bodyNote(route: RouteDescription, example: Example): string {
+  const { rawBody, paddedToBytes, body } = example.request;
+  if (rawBody !== undefined) return rawBody === '' ? 'The body is empty.' : `The body: \`${rawBody}\`.`;
+  if (body === undefined) return route.body ? 'There is no body.' : '';
+  const json = JSON.stringify(body);
+  const shown = route.examples.find(
+    (other) => isShown(route, other) && JSON.stringify(other.request.body) === json,
+  );
+  if (!shown) return `The body: \`${json}\`.`;
+  const padding = paddedToBytes
+    ? `, followed by spaces up to ${paddedToBytes.toLocaleString('en')} bytes`
+    : '';
+  return `The body is that of the request example \`${shown.name}\`${padding}.`;
+}
+
+/** The distinct bodies that the examples send, each under the name of its first example. */
+export function requestBodyExamples(
+  route: RouteDescription,
+): Record<string, { summary: string; value: unknown }> {
+  const distinct = new Map<string, Example>();
+  for (const example of route.examples) {
+    const json = JSON.stringify(example.request.body);
+    if (isShown(route, example) && !distinct.has(json)) distinct.set(json, example);
+  }
+  return Object.fromEntries(
+    [...distinct].map(([json, { name, summary }]) => [name, { summary, value: JSON.parse(json) as unknown }]),
+  );
+}
+
+/** Bodies that do not fit the schema are told with the answer they get, not offered for imitation. */
+function isShown({ body }: RouteDescription, { request }: Example): boolean {
+  return request.body !== undefined && body?.schema.safeParse(asShown(request.body)).success === true;
+}
+
+/** Plain JSON of an example: what is generated, or too long, in its shown form. */
+export const asShown = (value: unknown): unknown => JSON.parse(JSON.stringify(value)) as unknown;

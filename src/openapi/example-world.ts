@@ -1,0 +1,169 @@
+/** A secret of the right shape that no service will ever issue. */
+const exampleSecret = (mode: 'live' | 'test', word: string) => `org_${mode}_${word.padEnd(32, '0')}`;
+
+/**
+ * The small world in which all examples take place. The descriptions name its parts; the test that sends every
+ * documented example builds it row by row.
+ */
+export const exampleWorld = {
+  /** The clock stands still. */
+  now: '2026-01-31T12:00:00.000Z',
+  createdAt: '2026-01-05T09:00:00.000Z',
+  organization: { id: '019b8d9a-6400-7000-8000-000000000001', slug: 'acme', name: 'Acme' },
+  otherOrganization: { id: '019b8d9a-6400-7000-8000-000000000002', slug: 'globex', name: 'Globex' },
+  products: {
+    apiCalls: {
+      id: '019b8d9a-6400-7000-8000-000000000011',
+      slug: 'api-calls',
+      name: 'API calls',
+      usageMetric: 'calls',
+      unitCap: '1000',
+      entitlement: 'live',
+      /** Counted in live mode in the month of `now`. */
+      used: '400',
+    },
+    storage: {
+      id: '019b8d9a-6400-7000-8000-000000000012',
+      slug: 'storage',
+      name: 'Storage',
+      usageMetric: 'bytes',
+      unitCap: null,
+      entitlement: 'live',
+      used: null,
+    },
+    archive: {
+      id: '019b8d9a-6400-7000-8000-000000000013',
+      slug: 'archive',
+      name: 'Archive',
+      usageMetric: 'documents',
+      unitCap: null,
+      entitlement: 'read_only',
+      used: null,
+    },
+    reports: {
+      id: '019b8d9a-6400-7000-8000-000000000014',
+      slug: 'reports',
+      name: 'Reports',
+      usageMetric: 'pages',
+      unitCap: null,
+      entitlement: null,
+      used: null,
+    },
+  },
+  users: {
+    owner: {
+      id: '019b8d9a-6400-7000-8000-000000000021',
+      email: 'olivia@acme.example',
+      name: 'Olivia Owner',
+      role: 'owner',
+    },
+    member: {
+      id: '019b8d9a-6400-7000-8000-000000000022',
+      email: 'max@acme.example',
+      name: 'Max Member',
+      role: 'member',
+    },
+    newcomer: {
+      id: '019b8d9a-6400-7000-8000-000000000023',
+      email: 'nora@acme.example',
+      name: 'Nora Newcomer',
+      role: null,
+    },
+  },
+  /** The password of every person in the examples. */
+  password: 'correct horse battery staple',
+  keys: {
+    liveKey: {
+      id: '019b8d9a-6400-7000-8000-000000000031',
+      name: 'production runtime',
+      secret: exampleSecret('live', 'Production'),
+      scopes: ['usage:write', 'entitlements:read'],
+      expiresAt: null,
+      revokedAt: null,
+    },
+    testKey: {
+      id: '019b8d9a-6400-7000-8000-000000000032',
+      name: 'staging runtime',
+      secret: exampleSecret('test', 'Staging'),
+      scopes: ['usage:write', 'entitlements:read'],
+      expiresAt: null,
+      revokedAt: null,
+    },
+    usageKey: {
+      id: '019b8d9a-6400-7000-8000-000000000033',
+      name: 'meter',
+      secret: exampleSecret('live', 'Meter'),
+      scopes: ['usage:write'],
+      expiresAt: null,
+      revokedAt: null,
+    },
+    readerKey: {
+      id: '019b8d9a-6400-7000-8000-000000000034',
+      name: 'licence checker',
+      secret: exampleSecret('live', 'Licence'),
+      scopes: ['entitlements:read'],
+      expiresAt: null,
+      revokedAt: null,
+    },
+    expiredKey: {
+      id: '019b8d9a-6400-7000-8000-000000000035',
+      name: 'trial runtime',
+      secret: exampleSecret('live', 'Trial'),
+      scopes: ['usage:write', 'entitlements:read'],
+      expiresAt: '2026-01-20T00:00:00.000Z',
+      revokedAt: null,
+    },
+    revokedKey: {
+      id: '019b8d9a-6400-7000-8000-000000000036',
+      name: 'lost laptop',
+      secret: exampleSecret('live', 'Lost'),
+      scopes: ['usage:write', 'entitlements:read'],
+      expiresAt: null,
+      revokedAt: '2026-01-21T08:30:00.000Z',
+    },
+  },
+  /** One entry of the operator's log and one of Acme's. */
+  audit: {
+    operator: {
+      id: '019b8d9a-6400-7000-8000-000000000051',
+      action: 'product.created',
+      target: 'api-calls',
+      details: { after: { name: 'API calls', usageMetric: 'calls', unitCap: '1000' } },
+    },
+    organization: {
+      id: '019b8d9a-6400-7000-8000-000000000052',
+      action: 'organization.created',
+      target: 'acme',
+      details: { after: { name: 'Acme' } },
+    },
+    source: {
+      at: '2026-01-05T09:00:00.000Z',
+      actor: 'operator',
+      ip: '192.0.2.7',
+      requestId: '5f0c8a52-6d2e-4f37-9b0a-2c9e6a4d1b83',
+    },
+  },
+  unknownSecret: exampleSecret('live', 'Unknown'),
+  /** A key of the other Organization. */
+  otherKeyId: '019b8d9a-6400-7000-8000-000000000041',
+  unknownId: '019b8d9a-6400-7000-8000-0000000000ff',
+} as const;
+
+/** Who sends an example, as the document says it. */
+export const credentials = {
+  none: 'no credential',
+  liveKey: 'an active live key with `usage:write` and `entitlements:read`',
+  testKey: 'an active test key with `usage:write` and `entitlements:read`',
+  usageKey: 'a live key with `usage:write` only',
+  readerKey: 'a live key with `entitlements:read` only',
+  expiredKey: 'an expired key',
+  revokedKey: 'a revoked key',
+  unknownKey: 'a key that does not exist',
+  ownerSession: "an owner's session",
+  memberSession: "a member's session",
+  newcomerSession: 'the session of a person without Organization',
+  operator: 'the operator token',
+  wrongOperator: 'a wrong operator token',
+} as const;
+
+export type Credential = keyof typeof credentials;

@@ -1,0 +1,49 @@
+/** The headers that answers carry, as components of the document. */
+export const responseHeaders = {
+  'X-Request-Id': {
+    required: true,
+    description:
+      "Names this request in the service's log. The caller's own `X-Request-Id` is taken over if it has 1 to 64 letters, digits or `_ . : -`; otherwise the service makes one.",
+    schema: { type: 'string', minLength: 1, maxLength: 64 },
+  },
+  RateLimit: {
+    description:
+      'What is left of the limit, and the seconds until it is whole again (IETF draft, version 8): `"name"; r=599; t=60`.',
+    schema: { type: 'string' },
+  },
+  'RateLimit-Policy': {
+    description:
+      'The limit itself: `"name"; q=600; w=60` allows 600 requests in a window of 60 seconds. `pk` marks whom it is counted for.',
+    schema: { type: 'string' },
+  },
+  'Retry-After': {
+    required: true,
+    description: 'Seconds to wait before the same request may succeed.',
+    schema: { type: 'integer', minimum: 1 },
+  },
+  'WWW-Authenticate': {
+    required: true,
+    description: 'How to authenticate: `Bearer`.',
+    schema: { type: 'string' },
+  },
+  'Preference-Applied': {
+    description: '`handling=lenient` where the request preferred it.',
+    schema: { type: 'string' },
+  },
+  Location: {
+    required: true,
+    description: 'Where to go on.',
+    schema: { type: 'string', format: 'uri-reference' },
+  },
+  'Set-Cookie': {
+    description: 'The session cookie: opaque, `HttpOnly`, `SameSite=Lax`, over https also `Secure`.',
+    schema: { type: 'string' },
+  },
+  ETag: {
+    required: true,
+    description: 'Names this version of the answer. Send it back as `If-None-Match`.',
+    schema: { type: 'string' },
+  },
+} as const;
+
+export type ResponseHeader = keyof typeof responseHeaders;

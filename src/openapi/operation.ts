@@ -1,0 +1,129 @@
+import type { RouteConfig } from '@asteasolutions/zod-to-openapi';
+import { z } from 'zod';
+import type { ErrorCode } from '../errors.js';
+import { statusByCode } from '../http/problem.js';
+import type { RouteDescription } from './description.js';
+import { errorGuide } from './error-guide.js';
+import { asShown, describeExample, requestBodyExamples } from './example-prose.js';
+import type { ResponseHeader } from './headers.js';
+import { problemSchema } from './problem-schema.js';
+
+type ResponseConfig = RouteConfig['responses'][string];
+
+const problemType = 'application/problem+json';
+
+/** A route's description as an OpenAPI operation. */
+export function toOperation(route: RouteDescription): RouteConfig {
+  const { method, path, operationId, tag, summary, params, query, headers, body } = route;
+  return {
+    method,
+    path,
+    operationId,
+    tags: [tag],
+    summary,
+    description: [route.description, scopeNote(route)].filter((part) => part !== '').join('\n\n'),
+    security: route.security === 'none' ? [] : [{ [route.security]: route.scope ? [route.scope] : [] }],
+    request: {
+      ...(params ? { params } : {}),
+      ...(query ? { query } : {}),
+      ...(headers ? { headers } : {}),
+      ...(body ? { body: requestBody(route, body) } : {}),
+    },
+    responses: Object.fromEntries(statusesOf(route).map((status) => [status, toResponse(route, status)])),
+  };
+}
+
+function scopeNote({ security, scope }: RouteDescription): string {
+  if (security !== 'apiKey') return '';
+  return scope ? `Takes a key with the scope \`${scope}\`.` : 'Takes any valid key, whatever its scopes.';
+}
+
+function requestBody(route: RouteDescription, body: NonNullable<RouteDescription['body']>) {
+  const { schema, mediaType = 'application/json', isOptional = false } = body;
+  return {
+    required: !isOptional,
+    content: { [mediaType]: { schema, examples: requestBodyExamples(route) } },
+  };
+}
+
+/** Every status that the route may answer with, in ascending order. */
+export function statusesOf({ responses, errors }: RouteDescription): number[] {
+  const statuses = [...Object.keys(responses).map(Number), ...errors.map((code) => statusByCode[code])];
+  return [...new Set(statuses)].sort((a, b) => a - b);
+}
+
+/** One response for everything of a status: a success, a form to be filled in again, all the codes of a problem. */
+function toResponse(route: RouteDescription, status: number): ResponseConfig {
+  const own = route.responses[status];
+  const codes = codesOf(route, status).map((code) => `\`${code}\`: ${errorGuide[code].meaning}`);
+  const mediaTypes = [...Object.keys(own?.content ?? {}), ...(codes.length > 0 ? [problemType] : [])];
+  return {
+    description: [...(own ? [own.description] : []), ...codes].join('\n\n'),
+    headers: Object.fromEntries(
+      headersOf(route, status).map((name) => [name, { $ref: `#/components/headers/${name}` }]),
+    ),
+    ...(mediaTypes.length === 0 ? {} : { content: contentOf(route, status, mediaTypes) }),
+  };
+}
+
+function contentOf(route: RouteDescription, status: number, mediaTypes: string[]) {
+  return Object.fromEntries(
+    mediaTypes.map((mediaType) => {
+      const schema = schemaOf(route, status, mediaType) ?? { type: 'string' as const };
+      return [mediaType, { schema, examples: responseExamples(route, status, mediaType) }];
+    }),
+  );
+}
+
+const codesOf = (route: RouteDescription, status: number): ErrorCode[] =>
+  route.errors.filter((code) => statusByCode[code] === status);
+
+/** What a body of this status and media type looks like: a schema, null for plain text, undefined if there is no such. */
+export function schemaOf(
+  route: RouteDescription,
+  status: number,
+  mediaType: string,
+): z.ZodType | null | undefined {
+  const own = route.responses[status]?.content?.[mediaType];
+  if (own !== undefined) return own;
+  const codes = codesOf(route, status);
+  if (codes.length === 0 || mediaType !== problemType) return undefined;
+  return z.intersection(problemSchema, z.object({ code: z.enum(codes) }));
+}
+
+/** The headers that an answer of this status may carry. */
+export function headersOf(route: RouteDescription, status: number): ResponseHeader[] {
+  const isProblem = codesOf(route, status).length > 0;
+  const own = route.responses[status]?.headers ?? [];
+  // Strangers to the operator's face are counted, too.
+  const isCounted = route.isLimited || status === 429 || (status === 401 && route.security === 'operator');
+  const limit: ResponseHeader[] = isCounted ? ['RateLimit', 'RateLimit-Policy'] : [];
+  return ['X-Request-Id', ...limit, ...own, ...(isProblem ? problemHeaders(route, status) : [])];
+}
+
+function problemHeaders({ security }: RouteDescription, status: number): ResponseHeader[] {
+  if (status === 401 && ['apiKey', 'operator'].includes(security)) return ['WWW-Authenticate'];
+  return status === 429 || status === 503 ? ['Retry-After'] : [];
+}
+
+function responseExamples(route: RouteDescription, status: number, mediaType: string) {
+  const examples = route.examples.filter(
+    ({ response }) => response.status === status && isOf(response.body, mediaType),
+  );
+  return Object.fromEntries(
+    examples.map((example) => [
+      example.name,
+      {
+        summary: example.summary,
+        description: describeExample(route, example),
+        value: asShown(example.response.body),
+      },
+    ]),
+  );
+}
+
+/** A problem is an object, a page is text. */
+const isOf = (body: unknown, mediaType: string): boolean =>
+  mediaType === 'text/html'
+    ? typeof body === 'string'
+    : mediaType !== problemType || typeof body === 'object';

@@ -1,0 +1,31 @@
+import { apiKeyDescriptions } from '../api-keys/description.js';
+import { signInDescriptions } from '../auth/description.js';
+import { entitlementDescriptions } from '../entitlements/description.js';
+import { healthDescriptions } from '../health/description.js';
+import { auditLogDescriptions } from '../operator/audit-log/description.js';
+import { grantDescriptions } from '../operator/entitlements/description.js';
+import { memberDescriptions } from '../operator/members/description.js';
+import { organizationDescriptions } from '../operator/organizations/description.js';
+import { productDescriptions } from '../operator/products/description.js';
+import { userDescriptions } from '../operator/users/description.js';
+import { sessionDescriptions } from '../organizations/description.js';
+import { usageDescriptions } from '../usage/description.js';
+import type { RouteDescription } from './description.js';
+import { documentationDescriptions } from './own-description.js';
+
+/** Every route of the service, in reading order. A test compares this list with what is mounted. */
+export const routeDescriptions: RouteDescription[] = [
+  ...usageDescriptions,
+  ...entitlementDescriptions,
+  ...apiKeyDescriptions,
+  ...signInDescriptions,
+  ...sessionDescriptions,
+  ...productDescriptions,
+  ...organizationDescriptions,
+  ...userDescriptions,
+  ...memberDescriptions,
+  ...grantDescriptions,
+  ...auditLogDescriptions,
+  ...healthDescriptions,
+  ...documentationDescriptions,
+];

@@ -1,0 +1,47 @@
+import type { RouteDescription } from '../../openapi/description.js';
+import { exampleWorld } from '../../openapi/example-world.js';
+import { auditEntrySchema } from '../answer-schema.js';
+import { describeOperatorRoute, listParts, notFoundExample } from '../description-parts.js';
+
+const { operator, organization, source } = exampleWorld.audit;
+
+export const auditLogDescriptions: RouteDescription[] = [
+  describeOperatorRoute({
+    method: 'get',
+    path: '/operator/audit-log',
+    operationId: 'listOperatorLog',
+    summary: "List the operator's changes",
+    description:
+      'Changes that belong to no Organization (products and Users), newest first: what, by whom, from where. Each was written in the transaction of its change.',
+    ...listParts('auditLog', auditEntrySchema, 'Newest first.'),
+    good: {},
+    examples: [
+      {
+        name: 'log',
+        summary: 'One entry',
+        request: { credential: 'operator' },
+        response: { status: 200, body: { auditLog: [{ ...operator, ...source }], nextCursor: null } },
+      },
+    ],
+  }),
+  describeOperatorRoute({
+    method: 'get',
+    path: '/operator/organizations/{slug}/audit-log',
+    operationId: 'listAuditLog',
+    summary: 'List the changes inside an Organization',
+    description:
+      'Changes of the Organization, its members, entitlements and keys, newest first: what, by whom, from where. Each was written in the transaction of its change.',
+    ...listParts('auditLog', auditEntrySchema, 'Newest first.'),
+    errors: ['not_found'],
+    good: { params: { slug: 'acme' } },
+    examples: [
+      {
+        name: 'log',
+        summary: 'One entry',
+        request: { credential: 'operator', params: { slug: 'acme' } },
+        response: { status: 200, body: { auditLog: [{ ...organization, ...source }], nextCursor: null } },
+      },
+      notFoundExample('There is no Organization "initech".', { params: { slug: 'initech' } }),
+    ],
+  }),
+];

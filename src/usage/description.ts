@@ -1,0 +1,265 @@
+import { z } from 'zod';
+import type { Example, RouteDescription } from '../openapi/description.js';
+import { repeated } from '../openapi/description.js';
+import {
+  apiKeyProblemExamples,
+  apiKeyProblems,
+  bodyProblemExamples,
+  bodyProblems,
+  problemExample,
+  serviceProblemExamples,
+  serviceProblems,
+} from '../openapi/problem-examples.js';
+import {
+  MAX_BODY_BYTES,
+  MAX_EVENTS,
+  usageAnswerSchema,
+  usageBatchSchema,
+  type UsageEvent,
+} from './schema.js';
+
+const january = { start: '2026-01-01T00:00:00Z', end: '2026-02-01T00:00:00Z' };
+
+const call = (idempotencyKey: string, more: Partial<UsageEvent> = {}): UsageEvent => ({
+  productSlug: 'api-calls',
+  metric: 'calls',
+  idempotencyKey,
+  ...more,
+});
+const good = { events: [call('req-7f3a', { quantity: 3, occurredAt: '2026-01-31T11:59:58.250Z' })] };
+const mixed = {
+  events: [call('req-7f3a'), call('req-7f3b', { productSlug: 'archive', metric: 'documents' })],
+};
+
+const successes: Example[] = [
+  {
+    name: 'accepted',
+    summary: 'Two events, recorded',
+    request: {
+      credential: 'liveKey',
+      body: {
+        events: [
+          ...good.events,
+          {
+            productSlug: 'storage',
+            metric: 'bytes',
+            quantity: 1048576.5,
+            idempotencyKey: 'disk-2026-01-31T12',
+          },
+        ],
+      },
+    },
+    response: { status: 202, body: { accepted: 2, deduped: 0, warnings: [] } },
+  },
+  {
+    name: 'repeated',
+    summary: 'The same batch once more: counted once',
+    before: [{ credential: 'liveKey', body: good }],
+    request: { credential: 'liveKey', body: good },
+    response: { status: 202, body: { accepted: 0, deduped: 1, warnings: [] } },
+  },
+  {
+    name: 'duplicateMismatch',
+    summary: 'An idempotency key that was used for another event',
+    before: [{ credential: 'liveKey', body: good }],
+    request: { credential: 'liveKey', body: { events: [call('req-7f3a', { quantity: 30 })] } },
+    response: {
+      status: 202,
+      body: { accepted: 0, deduped: 1, warnings: [{ code: 'duplicate_mismatch', index: 0 }] },
+    },
+  },
+  {
+    name: 'unitCapExceeded',
+    summary: 'Above the cap: recorded, with a warning',
+    request: { credential: 'liveKey', body: { events: [call('req-9c01', { quantity: 600.5 })] } },
+    response: {
+      status: 202,
+      body: {
+        accepted: 1,
+        deduped: 0,
+        warnings: [
+          {
+            code: 'unit_cap_exceeded',
+            productSlug: 'api-calls',
+            metric: 'calls',
+            unitCap: 1000,
+            used: 1000.5,
+            period: january,
+          },
+        ],
+      },
+    },
+  },
+  {
+    name: 'lenient',
+    summary: 'Lenient: the good event is recorded, the other reported',
+    request: { credential: 'liveKey', headers: { prefer: 'handling=lenient' }, body: mixed },
+    response: {
+      status: 202,
+      headers: { 'preference-applied': 'handling=lenient' },
+      body: {
+        accepted: 1,
+        deduped: 0,
+        warnings: [],
+        rejected: [
+          {
+            index: 1,
+            code: 'entitlement_read_only',
+            detail: 'The entitlement for the product archive is read-only.',
+          },
+        ],
+      },
+    },
+  },
+  {
+    name: 'dryRun',
+    summary: 'A dry run: the same answer, nothing recorded',
+    request: { credential: 'testKey', query: { dryRun: 'true' }, body: good },
+    response: { status: 202, body: { accepted: 1, deduped: 0, warnings: [] } },
+  },
+];
+
+const brokenRule = (
+  code: 'entitlement_required' | 'entitlement_read_only' | 'unknown_metric' | 'timestamp_out_of_range',
+  summary: string,
+  event: UsageEvent,
+  field: keyof UsageEvent,
+  detail: string,
+): Example =>
+  problemExample(code, {
+    summary,
+    detail: `Nothing was recorded. Event 0: ${detail}`,
+    errors: [{ index: 0, code, detail, pointer: `/events/0/${field}` }],
+    request: { credential: 'liveKey', body: { events: [event] } },
+  });
+
+const problems: Example[] = [
+  problemExample('invalid_request', {
+    summary: 'Every offending place is listed',
+    detail: '/events/0/metric is required (and 2 more, see errors)',
+    errors: [
+      { index: 0, pointer: '/events/0/metric', code: 'invalid_request', detail: 'is required' },
+      {
+        index: 0,
+        pointer: '/events/0/quantity',
+        code: 'invalid_request',
+        detail: 'must be a finite number of at least 0',
+      },
+      { index: 0, pointer: '/events/0/color', code: 'invalid_request', detail: 'is not a known field' },
+    ],
+    request: {
+      credential: 'liveKey',
+      body: {
+        events: [{ productSlug: 'api-calls', quantity: -1, idempotencyKey: 'req-7f3a', color: 'red' }],
+      },
+    },
+  }),
+  brokenRule(
+    'entitlement_required',
+    'No live entitlement for the product',
+    call('req-7f3a', { productSlug: 'reports', metric: 'pages' }),
+    'productSlug',
+    'There is no live entitlement for the product reports.',
+  ),
+  brokenRule(
+    'entitlement_read_only',
+    'The entitlement is read-only',
+    call('req-7f3a', { productSlug: 'archive', metric: 'documents' }),
+    'productSlug',
+    'The entitlement for the product archive is read-only.',
+  ),
+  brokenRule(
+    'unknown_metric',
+    'The product counts another metric',
+    call('req-7f3a', { metric: 'bytes' }),
+    'metric',
+    'The product api-calls counts calls, not bytes.',
+  ),
+  brokenRule(
+    'timestamp_out_of_range',
+    'More than 7 days ago',
+    call('req-7f3a', { occurredAt: '2026-01-24T11:59:59Z' }),
+    'occurredAt',
+    'occurredAt must lie between 7 days before and 5 minutes after the receipt.',
+  ),
+  problemExample('batch_too_large', {
+    summary: '501 events (one is shown)',
+    detail: `A batch holds at most ${MAX_EVENTS} events; this one has ${MAX_EVENTS + 1}.`,
+    request: { credential: 'liveKey', body: { events: repeated(MAX_EVENTS + 1, (i) => call(`req-${i}`)) } },
+  }),
+];
+
+const description = `
+Records a batch of 1 to ${MAX_EVENTS} usage events for the Organization of the key, of at most 4 MiB. The body is UTF-8 JSON, plain or
+compressed (\`Content-Encoding: gzip\`, \`deflate\` or \`br\`; the bound holds after inflating).
+
+**202 means durable.** The answer comes after the commit. The totals already include the batch, here and in every later answer of
+the entitlement routes. Without an answer, or after a 5xx, it is unknown whether the batch was recorded: send it again as it was.
+
+**Counted once.** \`idempotencyKey\` names an event within the Organization, for ever. A repeat, in a later batch, in the same one or in two requests at
+the same moment, is counted as \`deduped\` and changes nothing. If its product, metric, quantity, mode or (where given) time differs
+from what was recorded first, the warning \`duplicate_mismatch\` says so.
+
+**All or nothing.** If any event breaks a rule, nothing is recorded. The status is that of the first broken rule in this order:
+\`entitlement_required\` (403), \`entitlement_read_only\` (403), \`unknown_metric\` (422), \`timestamp_out_of_range\` (422); \`errors\` lists
+every one. With \`Prefer: handling=lenient\` (RFC 7240) the good events are recorded, the answer is 202, and \`rejected\` lists the others. A
+body that does not fit the schema is 400 either way.
+
+**Exact.** Quantities are decimals, added up without rounding. Live and test keys are counted apart.
+
+**Caps.** A product may have a cap of units per calendar month in UTC, the month of \`occurredAt\`. Usage above it is
+recorded all the same, and the answer carries the warning \`unit_cap_exceeded\` with the total of the month.
+
+With \`?dryRun=true\` the answer is the same and nothing is recorded.
+`.trim();
+
+export const usageDescriptions: RouteDescription[] = [
+  {
+    method: 'post',
+    path: '/api/usage/events',
+    operationId: 'recordUsageEvents',
+    tag: 'Usage',
+    summary: 'Send usage events',
+    description,
+    security: 'apiKey',
+    isLimited: true,
+    scope: 'usage:write',
+    query: z.strictObject({
+      dryRun: z
+        .enum(['true', 'false'])
+        .optional()
+        .meta({ description: '`true`: answer as usual, record nothing. Default `false`.' }),
+    }),
+    headers: z.object({
+      Prefer: z.string().optional().meta({
+        description: '`handling=lenient` records the good events of a batch. Other preferences are ignored.',
+      }),
+    }),
+    body: { schema: usageBatchSchema },
+    responses: {
+      202: {
+        description: 'Recorded, durably; or what a dry run found.',
+        content: { 'application/json': usageAnswerSchema },
+        headers: ['Preference-Applied'],
+      },
+    },
+    errors: [
+      'invalid_request',
+      ...bodyProblems,
+      ...apiKeyProblems('usage:write'),
+      'entitlement_required',
+      'entitlement_read_only',
+      'unknown_metric',
+      'timestamp_out_of_range',
+      'batch_too_large',
+      ...serviceProblems,
+    ],
+    examples: [
+      ...successes,
+      ...problems,
+      ...bodyProblemExamples({ credential: 'liveKey', body: good }, MAX_BODY_BYTES),
+      ...apiKeyProblemExamples({ body: good }, 'usage:write'),
+      ...serviceProblemExamples({ credential: 'liveKey', body: good }),
+    ],
+  },
+];

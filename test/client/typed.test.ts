@@ -1,0 +1,72 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { components } from '../../src/client/api.js';
+import { createGaugeClient } from '../../src/client/client.js';
+import { createTestDatabase, type TestDatabase } from '../support/database.js';
+import { createKey, createOrganization, createProduct, grant } from '../support/fixtures.js';
+import { startTestService, type TestService } from '../support/service.js';
+
+let database: TestDatabase;
+let service: TestService;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  service = await startTestService(database.db);
+});
+afterAll(async () => {
+  await service.stop();
+  await database.remove();
+});
+
+async function entitled() {
+  const organization = await createOrganization(database.db);
+  const product = await createProduct(database.db);
+  await grant(database.db, organization.id, product.id);
+  const { secret } = await createKey(database.db, organization.id);
+  return { product, client: createGaugeClient({ baseUrl: service.url, apiKey: secret }) };
+}
+
+// `npm run types` checks the lines that must not compile.
+describe('a client with the generated types', () => {
+  it('sends events and reads the answer by its status', async () => {
+    const { client, product } = await entitled();
+    const event = { productSlug: product.slug, metric: 'calls', idempotencyKey: 'a' };
+    const { data, error } = await client.POST('/api/usage/events', { body: { events: [event] } });
+    expect([data?.accepted, data?.deduped, error]).toEqual([1, 0, undefined]);
+    // @ts-expect-error there is no such field in an answer
+    expect(data?.recorded).toBeUndefined();
+  });
+
+  it('does not compile with a field that the route does not know, and the service refuses it', async () => {
+    const { client, product } = await entitled();
+    const event = {
+      productSlug: product.slug,
+      metric: 'calls',
+      idempotencyKey: 'a',
+      // @ts-expect-error the field is called quantity
+      amount: 1,
+    } satisfies components['schemas']['UsageEvent'];
+    const { error } = await client.POST('/api/usage/events', { body: { events: [event] } });
+    expect(error?.errors).toMatchObject([{ pointer: '/events/0/amount' }]);
+  });
+
+  it('does not compile with a field of the wrong type, without a required one, or for an unknown route', async () => {
+    const { client, product } = await entitled();
+    const event = { productSlug: product.slug, metric: 'calls', idempotencyKey: 'a' };
+    const wrong = { ...event, quantity: '1' };
+    // @ts-expect-error a quantity is a number
+    const { error } = await client.POST('/api/usage/events', { body: { events: [wrong] } });
+    expect(error?.code).toBe('invalid_request');
+    // @ts-expect-error a required field is missing
+    await client.POST('/api/usage/events', { body: { events: [{ productSlug: product.slug }] } });
+    // @ts-expect-error there is no such route
+    await client.GET('/api/usage/totals');
+  });
+
+  it('knows which codes an error may carry', async () => {
+    const { client } = await entitled();
+    const params = { path: { productSlug: 'unknown' } };
+    const { error, response } = await client.GET('/api/entitlements/{productSlug}', { params });
+    expect([response.status, error?.code]).toEqual([404, 'entitlement_not_found']);
+    // @ts-expect-error that code cannot come from this route
+    expect(error?.code === 'unknown_metric').toBe(false);
+  });
+});

@@ -1,0 +1,93 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import type { Circumstance, Example, RouteDescription } from '../../src/openapi/description.js';
+import { exampleWorld, type Credential } from '../../src/openapi/example-world.js';
+import { routeDescriptions } from '../../src/openapi/route-descriptions.js';
+import { createTestDatabase, type TestDatabase } from '../support/database.js';
+import { startTestService, type TestService, type TestServiceOptions } from '../support/service.js';
+import { differences, expectDocumentedHeaders, expectDocumentedSchema } from './support/documented.js';
+import { resetExampleWorld } from './support/example-rows.js';
+import { connectionRefused, failingDatabase } from './support/failing-database.js';
+import { presentCredential, sendExample } from './support/send-example.js';
+
+let database: TestDatabase;
+const running = new Map<Circumstance | 'healthy', TestService>();
+const jar = new Map<Credential, Record<string, string>>();
+let isWorldFresh = false;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+});
+afterEach(async () => {
+  // What was counted in it is part of the circumstance.
+  await running.get('limit_used_up')?.stop();
+  running.delete('limit_used_up');
+});
+afterAll(async () => {
+  await database.remove();
+});
+
+describe.each(routeDescriptions)('$method $path answers as documented', (route) => {
+  // Failures are counted by address, and all examples come from the same.
+  afterAll(async () => {
+    for (const service of running.values()) await service.stop();
+    running.clear();
+  });
+
+  it.each(route.examples)('$name: $summary', async (example) => {
+    if (!isWorldFresh) await resetWorld();
+    isWorldFresh = !mayChangeTheWorld(route, example);
+    const { url } = await serviceIn(example.circumstance ?? 'healthy');
+    // People sign in where all is well, whatever the circumstance.
+    const credentials = presentCredential((await serviceIn('healthy')).url, jar);
+    for (const earlier of example.before ?? []) await sendExample(url, route, earlier, credentials);
+    const answer = await sendExample(url, route, example.request, credentials);
+
+    const { status, body, headers } = example.response;
+    expect(answer.status, answer.text).toBe(status);
+    if (typeof body === 'string') expect(answer.text).toContain(body);
+    else if (body !== undefined) expect(differences(JSON.parse(answer.text), body)).toEqual([]);
+    else if (headers?.location === undefined) expect(answer.text).toBe('');
+    expect(answer.headers).toMatchObject(headers ?? {});
+    expectDocumentedHeaders(route, answer);
+    expectDocumentedSchema(route, answer);
+  });
+});
+
+async function resetWorld(): Promise<void> {
+  await resetExampleWorld(database.db);
+  jar.clear();
+}
+
+function mayChangeTheWorld({ method }: RouteDescription, { response, before }: Example): boolean {
+  return method !== 'get' && (response.status < 400 || before !== undefined);
+}
+
+async function serviceIn(circumstance: Circumstance | 'healthy'): Promise<TestService> {
+  const known = running.get(circumstance);
+  if (known) return known;
+  const started = await startTestService(database.db, settingsOf(circumstance));
+  started.clock.set(exampleWorld.now);
+  if (circumstance === 'draining') started.context.lifecycle.state = 'draining';
+  running.set(circumstance, started);
+  return started;
+}
+
+function settingsOf(circumstance: Circumstance | 'healthy'): TestServiceOptions {
+  switch (circumstance) {
+    case 'limit_used_up':
+      return {
+        env: {
+          LIMIT_USAGE_PER_MINUTE: '1',
+          LIMIT_ENTITLEMENTS_PER_MINUTE: '1',
+          LIMIT_KEY_CHANGES_PER_HOUR: '1',
+        },
+        app: { signInLimits: { perAccount: 1 } },
+      };
+    case 'database_unreachable':
+      return { context: { db: failingDatabase(database.db, connectionRefused()) } };
+    case 'defect':
+      return { context: { db: failingDatabase(database.db, new TypeError('a defect')) } };
+    default:
+      return {};
+  }
+}

@@ -1,0 +1,50 @@
+import express, { Router } from 'express';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createApiServices } from '../../src/api.js';
+import { createApp } from '../../src/app.js';
+import { routeDescriptions } from '../../src/openapi/route-descriptions.js';
+import { createTestDatabase, type TestDatabase } from '../support/database.js';
+import { startTestService, type TestService } from '../support/service.js';
+import { listMountedRoutes } from './support/mounted-routes.js';
+
+let database: TestDatabase;
+let service: TestService;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  service = await startTestService(database.db);
+});
+afterAll(async () => {
+  await service.stop();
+  await database.remove();
+});
+
+describe('the document and the app', () => {
+  it('describes every route that is mounted, and mounts every route that is described', () => {
+    const mounted = listMountedRoutes(createApp(service.context, createApiServices(service.context)));
+    const described = routeDescriptions.map(({ method, path }) => `${method} ${path}`).sort();
+    expect(mounted).toEqual(described);
+  });
+});
+
+describe('the walk over the mounted routes', () => {
+  it('finds routes at any depth, with the parameters of every mount', () => {
+    const inner = Router().put('/:id', () => undefined);
+    inner.get('/', () => undefined);
+    const app = express();
+    app.use('/organizations/:slug', Router().use('/keys', inner));
+    app.use(Router().delete('/sessions', () => undefined));
+    app.get(['/a', '/b'], () => undefined);
+    expect(listMountedRoutes(app)).toEqual([
+      'delete /sessions',
+      'get /a',
+      'get /b',
+      'get /organizations/{slug}/keys',
+      'put /organizations/{slug}/keys/{id}',
+    ]);
+  });
+
+  it('refuses a path that OpenAPI cannot describe', () => {
+    const app = express().get('/files/*rest', () => undefined);
+    expect(() => listMountedRoutes(app)).toThrow('cannot describe the path /files/*rest');
+  });
+});

@@ -1,0 +1,16 @@
+import type { Database, Orm } from '../../../src/db/client.js';
+
+/** A database that answers everything with an error. */
+export function failingDatabase(db: Database, error: Error): Database {
+  const fail = () => Promise.reject(error);
+  // Whatever chain of calls the builder is asked for, awaiting it fails.
+  const chain: object = new Proxy(() => undefined, {
+    get: (_target, name) =>
+      name === 'then' ? (_resolve: unknown, reject: (e: Error) => void) => reject(error) : chain,
+    apply: () => chain,
+  });
+  return { ...db, orm: chain as Orm, run: fail, rehearse: fail, ping: fail, close: () => Promise.resolve() };
+}
+
+export const connectionRefused = () =>
+  Object.assign(new Error('connect ECONNREFUSED 127.0.0.1:5432'), { code: 'ECONNREFUSED' });

@@ -1,0 +1,129 @@
+import { request } from 'node:http';
+import {
+  Generated,
+  Repeated,
+  type ExampleRequest,
+  type RouteDescription,
+} from '../../../src/openapi/description.js';
+import { exampleWorld, type Credential } from '../../../src/openapi/example-world.js';
+
+export interface Answer {
+  status: number;
+  headers: Record<string, string | string[] | undefined>;
+  text: string;
+}
+
+/** The headers that present a credential. */
+type PresentCredential = (credential: Credential) => Promise<Record<string, string>>;
+
+/** Sends an example request as it is documented. */
+export async function sendExample(
+  baseUrl: string,
+  { method, path, body: described }: RouteDescription,
+  example: ExampleRequest,
+  present: PresentCredential,
+): Promise<Answer> {
+  const filled = path.replace(/\{(\w+)\}/g, (_match, name: string) => {
+    const value = example.params?.[name];
+    if (value === undefined) throw new Error(`The example gives no ${name}.`);
+    return encodeURIComponent(value);
+  });
+  const mediaType = described?.mediaType ?? 'application/json';
+  const body = bodyOf(example, mediaType);
+  const headers = {
+    ...(body === undefined
+      ? {}
+      : { 'content-type': mediaType, 'content-length': String(Buffer.byteLength(body)) }),
+    ...(await present(example.credential)),
+    ...example.headers,
+  };
+  const query = example.query ? `?${new URLSearchParams(example.query).toString()}` : '';
+  return exchange(new URL(`${filled}${query}`, baseUrl), method.toUpperCase(), headers, body);
+}
+
+function bodyOf({ body, rawBody, paddedToBytes = 0 }: ExampleRequest, mediaType: string): string | undefined {
+  if (rawBody !== undefined) return rawBody;
+  if (body === undefined) return undefined;
+  const value = inFull(body);
+  const text = mediaType.includes('json')
+    ? JSON.stringify(value)
+    : new URLSearchParams(value as Record<string, string>).toString();
+  return text.padEnd(paddedToBytes, ' ');
+}
+
+/** The value that is really sent: lists that the document shortens, in full. */
+function inFull(value: unknown): unknown {
+  if (value instanceof Repeated) return value.items.map(inFull);
+  if (value instanceof Generated) return value.shown;
+  if (Array.isArray(value)) return value.map(inFull);
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, inFull(inner)]));
+}
+
+function exchange(url: URL, method: string, headers: Record<string, string>, body?: string): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    const outgoing = request(url, { method, headers, agent: false }, (incoming) => {
+      const chunks: Buffer[] = [];
+      incoming.on('data', (chunk: Buffer) => chunks.push(chunk));
+      incoming.on('error', reject);
+      incoming.on('end', () =>
+        resolve({
+          status: incoming.statusCode!,
+          headers: incoming.headers,
+          text: Buffer.concat(chunks).toString('utf8'),
+        }),
+      );
+    });
+    outgoing.on('error', reject);
+    outgoing.end(body);
+  });
+}
+
+const bearer = (secret: string) => ({ authorization: `Bearer ${secret}` });
+
+/**
+ * @param signInUrl a service on the same database, where people sign in
+ * @param jar the sessions that are open already
+ */
+export function presentCredential(
+  signInUrl: string,
+  jar: Map<Credential, Record<string, string>>,
+): PresentCredential {
+  async function signInAs(person: Credential, email: string) {
+    const cookie = jar.get(person) ?? (await signIn(signInUrl, email));
+    jar.set(person, cookie);
+    return cookie;
+  }
+  return async (credential) => {
+    switch (credential) {
+      case 'none':
+        return {};
+      case 'unknownKey':
+        return bearer(exampleWorld.unknownSecret);
+      case 'operator':
+        return bearer('operator-token-of-the-tests-0123456789');
+      case 'wrongOperator':
+        return bearer('not-the-operator-token-0123456789abcdef');
+      case 'ownerSession':
+        return signInAs(credential, exampleWorld.users.owner.email);
+      case 'newcomerSession':
+        return signInAs(credential, exampleWorld.users.newcomer.email);
+      case 'memberSession':
+        return signInAs(credential, exampleWorld.users.member.email);
+      default:
+        return bearer(exampleWorld.keys[credential].secret);
+    }
+  };
+}
+
+async function signIn(url: string, email: string): Promise<Record<string, string>> {
+  const body = new URLSearchParams({ email, password: exampleWorld.password });
+  const response = await fetch(`${url}/login`, { method: 'POST', body, redirect: 'manual' });
+  if (response.status !== 303) throw new Error(`Signing in answered ${response.status}.`);
+  return {
+    cookie: response.headers
+      .getSetCookie()
+      .map((cookie) => cookie.split(';', 1)[0])
+      .join('; '),
+  };
+}
