@@ -50,13 +50,15 @@ export function toBatch(input: BatchInput): Batch {
     bytes: input.bytes,
   };
   const known = new Map<string, number>();
+  let pair = -1;
   for (const [i, event] of events.entries()) {
-    // A line feed cannot occur in either part: control characters were refused.
-    const name = `${event.productSlug}\n${event.metric}`;
-    let pair = known.get(name);
-    if (pair === undefined) {
-      pair = batch.pairs.push({ slug: event.productSlug, metric: event.metric }) - 1;
-      known.set(name, pair);
+    // Mostly the same product as the event before.
+    if (
+      pair < 0 ||
+      event.productSlug !== batch.pairs[pair]!.slug ||
+      event.metric !== batch.pairs[pair]!.metric
+    ) {
+      pair = numberOfPair(batch, known, event);
     }
     batch.pairOf.push(pair);
     batch.keys.push(event.idempotencyKey);
@@ -66,6 +68,17 @@ export function toBatch(input: BatchInput): Batch {
       batch.outOfRange.add(i);
   }
   return batch;
+}
+
+function numberOfPair(batch: Batch, known: Map<string, number>, { productSlug, metric }: UsageEvent): number {
+  // A line feed cannot occur in either part: control characters were refused.
+  const name = `${productSlug}\n${metric}`;
+  let pair = known.get(name);
+  if (pair === undefined) {
+    pair = batch.pairs.push({ slug: productSlug, metric }) - 1;
+    known.set(name, pair);
+  }
+  return pair;
 }
 
 /** [-7 days, +5 minutes] around the receipt, both ends included. */
