@@ -68,13 +68,13 @@ function parsePage(
   });
 }
 
-async function readSlugs(
+function readSlugs(
   req: Request,
   res: Parameters<typeof readJsonBody>[1],
   authenticate: () => Promise<unknown>,
 ): Promise<string[]> {
-  const { value } = await readJsonBody(req, res, MAX_BODY_BYTES);
-  return keyFirst(authenticate, () => {
+  return keyFirst(authenticate, async () => {
+    const { value } = await readJsonBody(req, res, MAX_BODY_BYTES);
     const sent = (value as { productSlugs?: unknown } | null)?.productSlugs;
     if (Array.isArray(sent) && sent.length > MAX_SLUGS) {
       throw new AppError(

@@ -30,18 +30,19 @@ export function addUsageRoutes(
   router.post('/usage/events', callLimit, async (req, res) => {
     const hashedSecret = readHashedSecret(req);
     const receivedAtMs = clock.now();
+    const isLenient = prefersLenient(req);
     // A stranger's body is not read before its key is known; the statement decides about every key again.
     if (!keyUse.hasSeen(hashedSecret)) await keys.authenticate(hashedSecret, 'usage:write');
-    const isDryRun = readDryRun(req);
-    const isLenient = prefersLenient(req);
-    const body = await readJsonBody(req, res, MAX_BODY_BYTES);
-    const parsed = await keyFirst(
+    const batch = await keyFirst(
       () => keys.authenticate(hashedSecret, 'usage:write'),
-      () => parseUsageBatch(body),
+      async () => {
+        const body = await readJsonBody(req, res, MAX_BODY_BYTES);
+        const { events, exactQuantities } = parseUsageBatch(body);
+        const bytes = body.text.length;
+        return toBatch({ events, exactQuantities, hashedSecret, isLenient, receivedAtMs, bytes });
+      },
     );
-    const { events, exactQuantities } = parsed;
-    const bytes = body.text.length;
-    const batch = toBatch({ events, exactQuantities, hashedSecret, isLenient, receivedAtMs, bytes });
+    const isDryRun = readDryRun(req);
     const outcome = await (isDryRun ? ingestion.rehearse(batch) : ingestion.record(batch));
     const answer = toUsageAnswer(batch, outcome);
     keyUse.touch(hashedSecret);
