@@ -98,6 +98,17 @@ function toStorableTime(time: string): string {
   return `${new Date(cut).toISOString().slice(0, 19)}${fraction}Z`;
 }
 
+/** The totals that a batch has to do with, as `<place in pairs> <month>`. */
+export function totalsOf(batch: Batch): Set<string> {
+  const totals = new Set<string>();
+  for (const [i, pair] of batch.pairOf.entries()) {
+    if (batch.outOfRange.has(i)) continue;
+    const time = batch.times[i];
+    totals.add(`${pair} ${monthOf(time === undefined ? batch.receivedAtMs : Date.parse(time))}`);
+  }
+  return totals;
+}
+
 /** First day of the calendar month (UTC) of a time, as `YYYY-MM-01`. */
 export function monthOf(timeMs: number): string {
   return `${new Date(timeMs).toISOString().slice(0, 7)}-01`;
