@@ -125,12 +125,14 @@ async function closeServer(server: Server): Promise<void> {
   const closed = new Promise<void>((resolve) => {
     server.close(() => resolve());
   });
-  server.closeIdleConnections();
+  // A connection whose last answer is out stays open for its client's next request: it ends as soon as it is idle.
+  const sweep = setInterval(() => server.closeIdleConnections(), 50);
   const deadline = new AbortController();
   await Promise.race([
     closed,
     setTimeout(DRAIN_MS, undefined, { signal: deadline.signal }).catch(() => undefined),
   ]);
   deadline.abort();
+  clearInterval(sweep);
   server.closeAllConnections();
 }

@@ -48,14 +48,15 @@ const connectionCodes = new Set([
 ]);
 
 /**
- * True when the database could not be reached, went away or is restarting: nothing is wrong with the request, and a
- * repeat may succeed. Whether the statement was committed is then unknown.
+ * True when the database could not be reached, went away, is restarting or did not get to it (a time-out, a deadlock):
+ * nothing is wrong with the request, and a repeat may succeed. Whether the statement was committed is then unknown.
  */
 export function isDatabaseUnavailable(error: unknown): boolean {
   const state = sqlState(error);
   // 08 connection, 53 resources, 57P0x shutdown and start-up, 57014 and 55P03 too long a wait for it (a repair or a
-  // migration that holds a lock), 25006 a read-only standby after a fail-over.
-  if (state) return /^(08|53|57P0|57014|55P03|25006)/.test(state);
+  // migration that holds a lock), 40001 and 40P01 another transaction in the way, 25006 a read-only standby after a
+  // fail-over.
+  if (state) return /^(08|53|57P0|57014|55P03|40001|40P01|25006)/.test(state);
   for (let e = error; e instanceof Error; e = e.cause) {
     const code = (e as { code?: unknown }).code;
     if (typeof code === 'string' && connectionCodes.has(code)) return true;

@@ -1,54 +1,77 @@
-import { closeSync, openSync, readFileSync, rmSync, writeSync } from 'node:fs';
+import { closeSync, openSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 
 /** The directory is in use by another process. */
 export class DirectoryInUseError extends Error {}
 
+/** How long the first of several that start at the same moment waits for the others to step back. */
+const STEP_BACK_MS = 2_000;
+
 /**
- * Claims a directory for this process with a lock file and returns the function that gives it back. A second opener
- * would corrupt the embedded database without a word, so it is refused. A lock left by a killed process is taken over.
+ * Claims a directory for this process and returns the function that gives it back. A second opener would corrupt the
+ * embedded database without a word, so it is refused. The claim of a killed process does not count.
+ *
+ * Each process writes a claim file that bears its own name and only then looks for others. Of two that start together
+ * the later one sees the earlier one's claim, so never both go on, however they are interrupted; and since nobody
+ * removes the file of a running process, no taking over of a stale claim can hit a fresh one. Should both see each
+ * other, one order that all agree on decides who steps back.
  */
 export async function lockDirectory(directory: string): Promise<() => void> {
-  const file = join(directory, 'gauge.lock');
-  const own = `${process.pid} ${startTime(process.pid) ?? ''}`;
-  for (let attempt = 0; ; attempt++) {
-    try {
-      const handle = openSync(file, 'wx', 0o600);
-      writeSync(handle, own);
-      closeSync(handle);
-      // Two processes that take over the same stale lock may remove each other's file: the later one keeps it.
-      if (attempt > 0) await setTimeout(100);
-      if (readFileSync(file, 'utf8') === own) return () => rmSync(file, { force: true });
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'EEXIST' || attempt === 5) throw error;
-      const holder = readHolder(file);
-      if (holder !== undefined && isRunning(holder)) {
-        throw new DirectoryInUseError(
-          `The embedded database in ${directory} is in use by process ${holder.pid}. Stop that process first, or set DATA_DIR to another directory, or use Postgres with DATABASE_URL.`,
-        );
-      }
-      rmSync(file, { force: true });
+  const own: Claim = { pid: process.pid, startedAt: startTime(process.pid) ?? '' };
+  const file = join(directory, fileName(own));
+  try {
+    closeSync(openSync(file, 'wx', 0o600));
+  } catch (error) {
+    throw (error as NodeJS.ErrnoException).code === 'EEXIST' ? inUse(directory, own) : error;
+  }
+  const unlock = () => rmSync(file, { force: true });
+  try {
+    for (const giveUpAt = Date.now() + STEP_BACK_MS; ; await setTimeout(20)) {
+      const other = readClaims(directory).find((claim) => fileName(claim) !== fileName(own));
+      if (other === undefined) return unlock;
+      if (isBefore(other, own) || Date.now() > giveUpAt) throw inUse(directory, other);
     }
+  } catch (error) {
+    unlock();
+    throw error;
   }
 }
 
-interface Holder {
+interface Claim {
   pid: number;
+  /** `<clock ticks since boot>-<boot>`; empty where the system does not say. */
   startedAt: string;
 }
 
-function readHolder(file: string): Holder | undefined {
-  try {
-    const [pid = '', startedAt = ''] = readFileSync(file, 'utf8').split(' ');
-    return { pid: Number(pid), startedAt };
-  } catch {
-    return undefined;
-  }
+const claimName = /^gauge-(\d+)-(.*)\.lock$/;
+const fileName = ({ pid, startedAt }: Claim) => `gauge-${pid}-${startedAt}.lock`;
+
+/** The claims of running processes; those of others are removed. */
+function readClaims(directory: string): Claim[] {
+  return readdirSync(directory).flatMap((name) => {
+    const [, pid, startedAt] = claimName.exec(name) ?? [];
+    if (pid === undefined || startedAt === undefined) return [];
+    const claim = { pid: Number(pid), startedAt };
+    if (isRunning(claim)) return [claim];
+    rmSync(join(directory, name), { force: true });
+    return [];
+  });
 }
 
-function isRunning({ pid, startedAt }: Holder): boolean {
-  if (!Number.isInteger(pid) || pid <= 0) return false;
+function isBefore(a: Claim, b: Claim): boolean {
+  const [aTicks, bTicks] = [Number.parseInt(a.startedAt), Number.parseInt(b.startedAt)];
+  return aTicks === bTicks || Number.isNaN(aTicks + bTicks) ? a.pid < b.pid : aTicks < bTicks;
+}
+
+function inUse(directory: string, { pid }: Claim): DirectoryInUseError {
+  return new DirectoryInUseError(
+    `The embedded database in ${directory} is in use by process ${pid}. Stop that process first, or set DATA_DIR to another directory, or use Postgres with DATABASE_URL.`,
+  );
+}
+
+function isRunning({ pid, startedAt }: Claim): boolean {
+  if (pid <= 0) return false;
   try {
     process.kill(pid, 0);
   } catch (error) {
@@ -59,11 +82,13 @@ function isRunning({ pid, startedAt }: Holder): boolean {
   return current === undefined || startedAt === '' || current === startedAt;
 }
 
-/** Start time of a process in clock ticks since boot, where the system says (Linux). */
+/** When a process started, where the system says (Linux); `ended` for one that is only waiting to be forgotten. */
 function startTime(pid: number): string | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
-    return stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19];
+    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+    const boot = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').slice(0, 8);
+    return fields[0] === 'Z' ? 'ended' : `${fields[19]}-${boot}`;
   } catch {
     return undefined;
   }

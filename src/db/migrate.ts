@@ -23,6 +23,8 @@ export async function migrateDatabase(db: Opened): Promise<void> {
       connectionString: db.pool.options.connectionString,
       application_name: 'gauge-migrate',
     });
+    // A connection that is lost while it waits fails the query, too; without a listener it would end the process.
+    client.on('error', () => undefined);
     await client.connect();
     try {
       await client.query('select pg_advisory_lock($1)', [MIGRATION_LOCK]);

@@ -63,7 +63,7 @@ export function toBatch(input: BatchInput): Batch {
     batch.pairOf.push(pair);
     batch.keys.push(event.idempotencyKey);
     batch.quantities.push(exactQuantities.get(i) ?? String(event.quantity ?? 1));
-    batch.times.push(event.occurredAt === undefined ? undefined : toMicroseconds(event.occurredAt));
+    batch.times.push(event.occurredAt === undefined ? undefined : toStorableTime(event.occurredAt));
     if (event.occurredAt !== undefined && !isInWindow(event.occurredAt, receivedAtMs))
       batch.outOfRange.add(i);
   }
@@ -87,9 +87,26 @@ function isInWindow(time: string, receivedAtMs: number): boolean {
   return ms >= receivedAtMs - MAX_PAST_MS && ms <= receivedAtMs + MAX_FUTURE_MS;
 }
 
-/** Postgres keeps microseconds and would round a finer time, perhaps into the next month: cut it instead. */
-function toMicroseconds(time: string): string {
-  return time.length > 27 ? time.replace(/(\.\d{6})\d+/, '$1') : time;
+/**
+ * Postgres keeps microseconds and would round a finer time, perhaps into the next month: cut it instead. It also
+ * refuses offsets of 16 hours and more, which RFC 3339 allows: such a time goes to UTC here.
+ */
+function toStorableTime(time: string): string {
+  const cut = time.length > 27 ? time.replace(/(\.\d{6})\d+/, '$1') : time;
+  if (cut.endsWith('Z') || !/[+-](1[6-9]|2\d):\d\d$/.test(cut)) return cut;
+  const fraction = /\.\d+/.exec(cut)?.[0] ?? '';
+  return `${new Date(cut).toISOString().slice(0, 19)}${fraction}Z`;
+}
+
+/** The totals that a batch has to do with, as `<place in pairs> <month>`. */
+export function totalsOf(batch: Batch): Set<string> {
+  const totals = new Set<string>();
+  for (const [i, pair] of batch.pairOf.entries()) {
+    if (batch.outOfRange.has(i)) continue;
+    const time = batch.times[i];
+    totals.add(`${pair} ${monthOf(time === undefined ? batch.receivedAtMs : Date.parse(time))}`);
+  }
+  return totals;
 }
 
 /** First day of the calendar month (UTC) of a time, as `YYYY-MM-01`. */

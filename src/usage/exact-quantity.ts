@@ -20,7 +20,8 @@ export function findExactQuantities(text: string): Map<number, string> {
     if (typeof quantity !== 'string') continue;
     const digits = quantity.replace(/[eE].*$/, '').length;
     if (digits > MAX_DIGITS) throw new RangeError(`/events/${i}/quantity has more than ${MAX_DIGITS} digits`);
-    if (digits >= 16) exact.set(i, quantity);
+    // What a double cannot tell from zero is zero, as it is for a literal of few digits.
+    if (digits >= 16 && Number(quantity) !== 0) exact.set(i, quantity);
   }
   return exact;
 }

@@ -1,6 +1,6 @@
 import type { Database, TextRow } from '../db/client.js';
 import { intArray, numericArray, textArray } from '../db/array-literal.js';
-import type { Batch } from './batch.js';
+import { totalsOf, type Batch } from './batch.js';
 import * as statements from './statements.js';
 
 /** What the statement found about one distinct (key, product, metric). */
@@ -73,13 +73,13 @@ export async function recordBatches(
   const verdicts: (PairVerdict | undefined)[] = [];
   const overCap = new Map<number, OverCap[]>();
   for (const row of rows) readPairRow(row, plan.pairs, verdicts, overCap);
-  const outcomes = batches.map((_batch, b): BatchOutcome => {
+  const outcomes = batches.map((batch, b): BatchOutcome => {
     const numbers = plan.pairNumbers[b]!;
     return {
       verdicts: numbers.map((n) => verdicts[n]),
       repeats: [],
       mismatches: [],
-      overCap: numbers.flatMap((n) => overCap.get(n) ?? []),
+      overCap: overCap.size === 0 ? [] : findOwnOverCap(batch, numbers, overCap),
     };
   });
   const insertedKeys = counts?.[1];
@@ -165,6 +165,15 @@ function readPairRow(
     list.push({ slug, metric, unitCap: unitCap!, used, period: period! });
     overCap.set(number, list);
   }
+}
+
+/** A pair may be shared by batches of different months: each hears only of the totals that it has to do with. */
+function findOwnOverCap(batch: Batch, numbers: number[], overCap: Map<number, OverCap[]>): OverCap[] {
+  if (!numbers.some((n) => overCap.has(n))) return [];
+  const own = totalsOf(batch);
+  return numbers.flatMap((n, pair) =>
+    (overCap.get(n) ?? []).filter(({ period }) => own.has(`${pair} ${period}`)),
+  );
 }
 
 /** The first event of each inserted key, in the order of the flush, is the one that was recorded; the others repeat it. */

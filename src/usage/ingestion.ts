@@ -31,6 +31,8 @@ export function createIngestion({
   clock: Clock;
   metrics: Metrics;
 }): Ingestion {
+  /** When the database was first found to be away; undefined once it has answered. */
+  let awaySince: number | undefined;
   // The embedded database blocks the event loop for the time of a statement: shorter ones keep the process answering.
   const maxWeight = db.kind === 'embedded' ? 250 : 1_000;
   const coalescer = createCoalescer<Batch, BatchOutcome>({
@@ -48,8 +50,8 @@ export function createIngestion({
     try {
       return await recordWithRetry(batches);
     } catch (error) {
-      if (isDatabaseUnavailable(error) || sqlState(error) === undefined) throw error;
-      if (batches.length === 1) return [refusedByDatabase(error)];
+      // Returned, not thrown: the other half of a split flush may have been committed and keeps its answers.
+      if (isDatabaseUnavailable(error) || batches.length === 1) return batches.map(() => toRefusal(error));
       const middle = batches.length >> 1;
       return [
         ...(await recordOrSplit(batches.slice(0, middle))),
@@ -58,14 +60,22 @@ export function createIngestion({
     }
   }
 
-  /** A repeat after a lost connection is safe: what had been committed after all is not counted again. */
+  /**
+   * A repeat after a lost connection is safe: what had been committed after all is not counted again. The flushes share
+   * the time they wait for the database, or a queue of requests would wait as many times as it has flushes.
+   */
   async function recordWithRetry(batches: Batch[]): Promise<BatchOutcome[]> {
-    const giveUpAt = performance.now() + RETRY_FOR_MS;
+    const startedAt = performance.now();
     for (let pauseMs = 20; ; pauseMs *= 2) {
       try {
-        return await recordOnce(batches);
+        const outcomes = await recordOnce(batches);
+        awaySince = undefined;
+        return outcomes;
       } catch (error) {
-        if (!mayPass(error) || performance.now() + pauseMs > giveUpAt) throw error;
+        if (!isDatabaseUnavailable(error)) throw error;
+        awaySince ??= performance.now();
+        const giveUpAt = Math.min(startedAt, awaySince) + RETRY_FOR_MS;
+        if (performance.now() + pauseMs > giveUpAt) throw error;
         await setTimeout(pauseMs);
       }
     }
@@ -82,8 +92,12 @@ export function createIngestion({
   return {
     record: (batch) => coalescer.submit(batch),
     rehearse: async (batch) => {
-      const [outcome] = await db.rehearse((run) => recordBatches(run, [batch], clock.now()));
-      return outcome!;
+      try {
+        const [outcome] = await db.rehearse((run) => recordBatches(run, [batch], clock.now()));
+        return outcome!;
+      } catch (error) {
+        throw toRefusal(error);
+      }
     },
     get waitingEvents() {
       return coalescer.waiting;
@@ -92,13 +106,8 @@ export function createIngestion({
   };
 }
 
-/** The database is away, or two transactions were in each other's way: the same statement may pass in a moment. */
-function mayPass(error: unknown): boolean {
-  return isDatabaseUnavailable(error) || ['40001', '40P01'].includes(sqlState(error) ?? '');
-}
-
 /** Class 22 is data that the database cannot hold; anything else is ours. */
-function refusedByDatabase(error: unknown): Error {
+function toRefusal(error: unknown): Error {
   if (!sqlState(error)?.startsWith('22')) return error as Error;
   return new AppError('invalid_request', 'A value in this batch is outside what can be stored.', {
     cause: error,

@@ -11,8 +11,9 @@ import type { Statement } from '../db/client.js';
  * Each of those look-ups is a lateral sub-select of one row: its whole key is given, so the plan is an index whatever
  * the planner believes about the size of the tables.
  *
- * Rows go in ordered by key and the sums by their primary key, totals before hours. Every flush on every instance
- * takes its locks in that one order, so two flushes wait for each other at most and never deadlock.
+ * Rows go in ordered by key, of equal keys the first sent first, and the sums by their primary key, totals before
+ * hours. Every flush on every instance takes its locks in that one order, so two flushes wait for each other at most
+ * and never deadlock.
  *
  * `inserted` holds what was really new. The sums are raised once per row from it, never from what was sent, so a
  * repeat adds nothing, whichever of two racing statements wins.
@@ -53,9 +54,10 @@ with pair as materialized (
   insert into usage_events
     (org_id, idempotency_key, product_id, metric, quantity, livemode, api_key_id, occurred_at, received_at)
   select g.org_id, ev.idempotency_key, g.product_id, g.metric, ev.quantity, g.livemode, g.api_key_id, ev.occurred_at, $9::timestamptz
-  from unnest($5::int[], $6::text[], $7::numeric[], $8::timestamptz[]) as ev (pair, idempotency_key, quantity, occurred_at)
+  from unnest($5::int[], $6::text[], $7::numeric[], $8::timestamptz[]) with ordinality
+    as ev (pair, idempotency_key, quantity, occurred_at, ord)
   join good g on g.ord = ev.pair
-  order by g.org_id, ev.idempotency_key collate "C"
+  order by g.org_id, ev.idempotency_key collate "C", ev.ord
   on conflict (org_id, idempotency_key) do nothing
   returning org_id, idempotency_key, product_id, metric, quantity, livemode, api_key_id, occurred_at
 ), hourly as materialized (

@@ -1,0 +1,189 @@
+import { cpSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
+import { pino } from 'pino';
+import type { Config } from '../../src/config.js';
+import type { Database } from '../../src/db/client.js';
+import { openDatabase } from '../../src/db/open.js';
+import { createPostgresServer, freePort, type PostgresServer } from '../support/postgres-server.js';
+import { createRandom, type Random } from './random.js';
+import { noCounts, runSender, type SenderCounts } from './sender.js';
+import { startServerProcess, type ServerProcess } from './server-process.js';
+import { verify, type Verdict } from './verify.js';
+import { createWorkload } from './workload.js';
+
+export interface CrashOptions {
+  database: 'postgres' | 'embedded';
+  /** SIGKILLs of the server. */
+  kills: number;
+  /** Immediate shutdowns of Postgres while the server stays up. */
+  postgresCrashes: number;
+  /** SIGTERMs of the server in between. */
+  terminations: number;
+  senders: number;
+  seed: number;
+  /** Between two crashes the server answers a random number of requests, or is up for this long. */
+  maxUpMs: number;
+  /** A data directory to start the embedded database from; left out: an empty one, which takes a while to make. */
+  template?: string;
+  onProgress?(line: string): void;
+}
+
+export interface CrashReport extends Verdict {
+  counts: SenderCounts;
+  /** Kills that hit at least one request in flight. */
+  killsInFlight: number;
+}
+
+type Crash = 'kill' | 'postgres' | 'terminate';
+
+/**
+ * Senders with retries against a server that is killed at random moments, and a database that is. Afterwards every
+ * acknowledged event has to be there exactly once, every sum has to be the sum of its events, and nothing else.
+ */
+export async function runCrashTest(options: CrashOptions): Promise<CrashReport> {
+  const postgres = options.database === 'postgres' ? await createPostgresServer() : undefined;
+  const folder = mkdtempSync(join(tmpdir(), 'gauge-crash-'));
+  try {
+    if (options.template !== undefined) cpSync(options.template, folder, { recursive: true });
+    return await runIn({ databaseUrl: postgres?.url('postgres'), dataDir: folder }, postgres, options);
+  } finally {
+    await postgres?.remove();
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+async function runIn(
+  where: Pick<Config, 'databaseUrl' | 'dataDir'>,
+  postgres: PostgresServer | undefined,
+  options: CrashOptions,
+): Promise<CrashReport> {
+  const workload = await withDatabase(where, (db) => createWorkload(db, options.seed));
+  const port = await freePort();
+  const env: Record<string, string> = {
+    PORT: String(port),
+    LIMIT_USAGE_PER_MINUTE: '1000000000',
+    ...(where.databaseUrl === undefined ? { DATA_DIR: where.dataDir } : { DATABASE_URL: where.databaseUrl }),
+  };
+  const random = createRandom(options.seed);
+  const counts = noCounts();
+  const violations: string[] = [];
+  const violation = (what: string) => void violations.push(what);
+  let isStopping = false;
+  let killsInFlight = 0;
+
+  const senders = Array.from({ length: options.senders }, (_, i) =>
+    runSender({
+      workload,
+      port,
+      seed: options.seed + i + 1,
+      counts,
+      isStopping: () => isStopping,
+      violation,
+    }),
+  );
+  let server = startServerProcess(env);
+  try {
+    for (const [i, crash] of planCrashes(options, random).entries()) {
+      // Now and then the crash hits the start of the server.
+      if (crash !== 'kill' || random.chance(0.9)) await server.ready;
+      await letRun(random, options.maxUpMs, counts);
+      if (crash === 'kill') {
+        if (counts.inFlight > 0) killsInFlight++;
+        await server.end('SIGKILL');
+        server = startServerProcess(env);
+      } else if (crash === 'terminate') {
+        await terminate(server, violation);
+        server = startServerProcess(env);
+      } else {
+        await crashPostgres(postgres!, random.between(0, 1_500));
+        await expectRecovery(server, port, counts, violation);
+      }
+      options.onProgress?.(progress(i + 1, options, counts));
+    }
+    await server.ready;
+    isStopping = true;
+    await Promise.all(senders);
+    await terminate(server, violation);
+  } finally {
+    isStopping = true;
+    if (server.isRunning) await server.end('SIGKILL');
+    await Promise.all(senders);
+  }
+  const verdict = await withDatabase(where, (db) => verify(db, workload));
+  return { ...verdict, violations: [...violations, ...verdict.violations], counts, killsInFlight };
+}
+
+function planCrashes(
+  { kills, postgresCrashes, terminations }: CrashOptions,
+  random: { shuffle<T>(v: T[]): T[] },
+) {
+  const of = (crash: Crash, count: number) => Array.from({ length: count }, () => crash);
+  return random.shuffle([
+    ...of('kill', kills),
+    ...of('postgres', postgresCrashes),
+    ...of('terminate', terminations),
+  ]);
+}
+
+/** Some requests, then a moment: counted in answers, so that a slow machine is hit in mid-work as well. */
+async function letRun(random: Random, maxUpMs: number, counts: SenderCounts): Promise<void> {
+  const until = counts.answered + random.between(0, 60);
+  const giveUpAt = Date.now() + maxUpMs;
+  while (counts.answered < until && Date.now() < giveUpAt) await setTimeout(2);
+  await setTimeout(random.between(0, 30));
+}
+
+async function terminate(server: ServerProcess, violation: (what: string) => void): Promise<void> {
+  const code = await server.end('SIGTERM');
+  if (code !== 0) violation(`the server ended with ${code} on SIGTERM:\n${server.output()}`);
+}
+
+async function crashPostgres(postgres: PostgresServer, awayMs: number): Promise<void> {
+  await postgres.stop('immediate');
+  await setTimeout(awayMs);
+  await postgres.start();
+}
+
+/** The same process has to go on recording once Postgres is back. */
+async function expectRecovery(
+  server: ServerProcess,
+  port: number,
+  counts: SenderCounts,
+  violation: (what: string) => void,
+): Promise<void> {
+  const before = counts.acknowledged;
+  const giveUpAt = Date.now() + 15_000;
+  while (Date.now() < giveUpAt && server.isRunning) {
+    const answer = await fetch(`http://127.0.0.1:${port}/readyz`).catch(() => undefined);
+    if (answer?.status === 200 && counts.acknowledged > before) return;
+    await setTimeout(20);
+  }
+  violation(
+    server.isRunning
+      ? 'the server did not recover within 15 s of a restart of Postgres'
+      : `the server ended when Postgres went away:\n${server.output()}`,
+  );
+}
+
+async function withDatabase<T>(
+  where: Pick<Config, 'databaseUrl' | 'dataDir'>,
+  work: (db: Database) => Promise<T>,
+): Promise<T> {
+  const db = await openDatabase(where, pino({ level: 'silent' }));
+  try {
+    return await work(db);
+  } finally {
+    await db.close();
+  }
+}
+
+function progress(
+  done: number,
+  { kills, postgresCrashes, terminations }: CrashOptions,
+  c: SenderCounts,
+): string {
+  const of = kills + postgresCrashes + terminations;
+  return `crash ${done}/${of} · requests ${c.requests} · acknowledged ${c.acknowledged} · cut off ${c.cutOff} · 503 ${c.unavailable}`;
+}

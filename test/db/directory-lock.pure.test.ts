@@ -1,0 +1,86 @@
+import { spawn, type ChildProcess } from 'node:child_process';
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { DirectoryInUseError, lockDirectory } from '../../src/db/directory-lock.js';
+
+const script = fileURLToPath(new URL('lock-directory.ts', import.meta.url));
+let directory: string;
+let children: ChildProcess[] = [];
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), 'gauge-lock-'));
+});
+afterEach(async () => {
+  await Promise.all(children.map(kill));
+  children = [];
+  rmSync(directory, { recursive: true });
+});
+
+function kill(child: ChildProcess): Promise<unknown> {
+  if (child.exitCode !== null || child.signalCode !== null) return Promise.resolve();
+  const ended = new Promise((resolve) => child.once('exit', resolve));
+  child.kill('SIGKILL');
+  return ended;
+}
+
+/** Another process that claims the directory; resolves with what it says. */
+function claimElsewhere(startAtMs = 0): { child: ChildProcess; said: Promise<string> } {
+  const child = spawn(process.execPath, ['--import', 'tsx', script, directory, String(startAtMs)], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  children.push(child);
+  const said = new Promise<string>((resolve) =>
+    child.stdout.once('data', (chunk: Buffer) => resolve(chunk.toString().trim())),
+  );
+  return { child, said };
+}
+
+it('refuses a second opener with a message that says what to do', async () => {
+  const first = claimElsewhere();
+  expect(await first.said).toBe('locked');
+  const refusal = lockDirectory(directory);
+  await expect(refusal).rejects.toThrow(DirectoryInUseError);
+  await expect(refusal).rejects.toThrow(
+    `The embedded database in ${directory} is in use by process ${first.child.pid}. Stop that process first`,
+  );
+  expect(await claimElsewhere().said).toMatch(/^refused .* in use by process/);
+});
+
+it('refuses a second opener in the same process, and lets it in afterwards', async () => {
+  const unlock = await lockDirectory(directory);
+  await expect(lockDirectory(directory)).rejects.toThrow(DirectoryInUseError);
+  unlock();
+  (await lockDirectory(directory))();
+  expect(readdirSync(directory)).toEqual([]);
+});
+
+it('takes over the claim of a killed process', async () => {
+  const first = claimElsewhere();
+  expect(await first.said).toBe('locked');
+  await kill(first.child);
+  const unlock = await lockDirectory(directory);
+  expect(readdirSync(directory)).toHaveLength(1);
+  unlock();
+});
+
+it('does not take a claim for alive because its process id is in use again', async () => {
+  writeFileSync(join(directory, `gauge-${process.ppid}-1-00000000.lock`), '');
+  (await lockDirectory(directory))();
+  expect(readdirSync(directory)).toEqual([]);
+});
+
+it('of many processes that race for a stale claim exactly one wins', { timeout: 60_000 }, async () => {
+  for (let round = 0; round < 3; round++) {
+    const stale = claimElsewhere();
+    expect(await stale.said).toBe('locked');
+    await kill(stale.child);
+    const startAtMs = Date.now() + 1_500;
+    const racers = Array.from({ length: 4 }, () => claimElsewhere(startAtMs));
+    const said = await Promise.all(racers.map((racer) => racer.said));
+    expect(said.filter((answer) => answer === 'locked')).toHaveLength(1);
+    expect(said.filter((answer) => answer.startsWith('refused'))).toHaveLength(3);
+    await Promise.all(racers.map(({ child }) => kill(child)));
+  }
+});

@@ -1,0 +1,12 @@
+import { lockDirectory } from '../../src/db/directory-lock.js';
+
+/** `node --import tsx lock-directory.ts DIRECTORY [START_AT_MS]`: claims it, says how that went, and stays until it is killed. */
+const [directory = '', startAtMs = '0'] = process.argv.slice(2);
+await new Promise((resolve) => setTimeout(resolve, Math.max(0, Number(startAtMs) - Date.now())));
+try {
+  await lockDirectory(directory);
+  process.stdout.write('locked\n');
+} catch (error) {
+  process.stdout.write(`refused ${(error as Error).name} ${(error as Error).message}\n`);
+}
+setInterval(() => undefined, 60_000);

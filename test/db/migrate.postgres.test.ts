@@ -1,0 +1,53 @@
+import pg from 'pg';
+import { pino } from 'pino';
+import { afterAll, beforeAll, expect, inject, it } from 'vitest';
+import { isDatabaseUnavailable } from '../../src/db/client.js';
+import { isMigrated, migrateDatabase } from '../../src/db/migrate.js';
+import { openPostgres } from '../../src/db/postgres.js';
+
+const name = `migrate_${process.pid}`;
+const log = pino({ level: 'silent' });
+const url = inject('postgresUrl').replace(/\/postgres$/, `/${name}`);
+const admin = new pg.Client({ connectionString: inject('postgresUrl') });
+beforeAll(async () => {
+  await admin.connect();
+  await admin.query(`create database ${name}`);
+});
+afterAll(async () => {
+  await admin.query(`drop database ${name} with (force)`);
+  await admin.end();
+});
+
+it('migrations run once, however many instances start together', async () => {
+  const instances = Array.from({ length: 4 }, () => openPostgres(url, log));
+  await Promise.all(instances.map((db) => migrateDatabase(db)));
+  const [first] = instances;
+  const { rows } = await first!.pool.query<{ hash: string }>('select hash from drizzle.__drizzle_migrations');
+  expect(rows.length).toBeGreaterThan(0);
+  expect(new Set(rows.map(({ hash }) => hash)).size).toBe(rows.length);
+  expect(await isMigrated(first!)).toBe(true);
+  // A later start finds nothing to do.
+  await migrateDatabase(first!);
+  const again = await first!.pool.query('select hash from drizzle.__drizzle_migrations');
+  expect(again.rows).toEqual(rows);
+  await Promise.all(instances.map((db) => db.close()));
+});
+
+it('a start whose connection is lost while it waits for its turn fails, and does not end the process', async () => {
+  const holder = new pg.Client({ connectionString: url });
+  await holder.connect();
+  const db = openPostgres(url, log);
+  await holder.query('begin');
+  await holder.query('lock table drizzle.__drizzle_migrations in access exclusive mode');
+  const outcome = migrateDatabase(db).catch((error: unknown) => error);
+  for (let ended = 0; ended === 0;) {
+    const { rowCount } = await admin.query(
+      `select pg_terminate_backend(pid) from pg_stat_activity where datname = $1 and application_name = 'gauge-migrate' and wait_event_type = 'Lock'`,
+      [name],
+    );
+    ended = rowCount ?? 0;
+  }
+  expect(await outcome).toSatisfy(isDatabaseUnavailable);
+  await holder.end();
+  await db.close();
+});

@@ -1,0 +1,121 @@
+import { sql } from 'drizzle-orm';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { textArray } from '../../src/db/array-literal.js';
+import type { Statement, TextRow } from '../../src/db/client.js';
+import { createTestDatabase, isEmbedded, type TestDatabase } from '../support/database.js';
+import { makeFaulty } from '../support/faulty-database.js';
+import { startTestService } from '../support/service.js';
+import { createTenant, sendUsage, usageEvent } from '../support/usage.js';
+
+/** Statements of requests read these by index: their cost must not grow with what other Organizations have. */
+const bigTables = ['usage_events', 'usage_totals', 'usage_hours', 'api_keys', 'entitlements'];
+const ROWS = 4_000;
+
+let database: TestDatabase;
+let tenant: Awaited<ReturnType<typeof createTenant>>;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  tenant = await createTenant(database.db);
+  await fillWithOthers();
+});
+afterAll(() => database.remove());
+
+/** Other Organizations' rows, with statistics, so that the planner has something to choose between. */
+async function fillWithOthers() {
+  const { orm } = database.db;
+  const n = sql.raw(`generate_series(1, ${ROWS}) as n`);
+  const id = sql.raw(`md5(n::text)::uuid`);
+  await orm.execute(sql`insert into organizations select ${id}, 'other-' || n, 'Other', now() from ${n}`);
+  await orm.execute(sql`insert into api_keys (org_id, id, name, prefix, hashed_secret, scopes, livemode, created_at)
+    select ${id}, ${id}, 'key', 'org_live_000', md5(n::text), '{usage:write}', true, now() from ${n}`);
+  await orm.execute(sql`insert into entitlements
+    select ${id}, ${tenant.product.id}::uuid, 'live', now(), null, now(), now() from ${n}`);
+  await orm.execute(sql`insert into usage_events
+    select ${id}, ${tenant.product.id}::uuid, ${id}, now(), now(), true, 'key ' || n, 'calls', 1 from ${n}`);
+  await orm.execute(sql`insert into usage_totals
+    select ${id}, '2031-01-01', true, ${tenant.product.id}::uuid, 'calls', 1, 1 from ${n}`);
+  await orm.execute(sql`insert into usage_hours
+    select ${id}, ${tenant.product.id}::uuid, true, '2031-01-01', 'calls', ${id}, 1, 1 from ${n}`);
+  await orm.execute(sql`analyze`);
+}
+
+let explained = 0;
+
+/**
+ * The plan that requests get: on a connection of the hot pool with its settings, and on Postgres of the prepared
+ * statement itself.
+ */
+async function explain(statement: Statement, values: unknown[]): Promise<string> {
+  const rows = await database.db.rehearse(async (run): Promise<TextRow[]> => {
+    if (isEmbedded) return run({ name: 'explain', text: `explain ${statement.text}` }, values);
+    await run(statement, values);
+    const literals = values.map(toLiteral).join(', ');
+    return run(
+      { name: `explain_${explained++}`, text: `explain execute ${statement.name} (${literals})` },
+      [],
+    );
+  });
+  return rows.map(([line]) => line).join('\n');
+}
+
+/** A parameter as it stands in SQL; the driver makes arrays of what is not text already. */
+function toLiteral(value: unknown): string {
+  const text = Array.isArray(value) ? textArray(value as string[]) : String(value);
+  return `'${text.replaceAll("'", "''")}'`;
+}
+
+/** Every hot statement that requests run, with the parameters of a small and of a full flush. */
+async function recordStatements(count: number): Promise<[Statement, unknown[]][]> {
+  const faulty = makeFaulty(database.db);
+  const recorded = new Map<string, [Statement, unknown[]]>();
+  faulty.before = (statement, values) => void recorded.set(statement.name, [statement, values]);
+  const service = await startTestService(faulty.db);
+  const { key, product } = tenant;
+  const events = Array.from({ length: count }, (_, i) => usageEvent(product.slug, `${count} ${i}`));
+  const headers = { authorization: `Bearer ${key.secret}`, 'content-type': 'application/json' };
+  const body = JSON.stringify({
+    productSlugs: Array.from({ length: Math.min(count, 50) }, () => product.slug),
+  });
+  const statuses = [
+    (await sendUsage(service.url, key.secret, events)).status,
+    (await sendUsage(service.url, key.secret, events)).status,
+    (await fetch(`${service.url}/api/entitlements`, { headers })).status,
+    (await fetch(`${service.url}/api/entitlements/${product.slug}`, { headers })).status,
+    (await fetch(`${service.url}/api/entitlements/check`, { method: 'POST', headers, body })).status,
+    (await fetch(`${service.url}/api/key`, { headers })).status,
+  ];
+  expect(statuses).toEqual([202, 202, 200, 200, 200, 200]);
+  await service.services.keyUse.flush();
+  await service.stop();
+  return [...recorded.values()];
+}
+
+it.each([1, 500])('statements for %i events read the big tables by index alone', async (count) => {
+  const statements = await recordStatements(count);
+  expect(statements.map(([{ name }]) => name)).toEqual(
+    expect.arrayContaining(['api_keys_read', 'usage_ingest', 'usage_find_mismatches', 'usage_find_over_cap']),
+  );
+  for (const [statement, values] of statements) {
+    const plan = await explain(statement, values);
+    expect(plan, statement.name).toMatch(/Index (Only )?Scan|Conflict Arbiter Indexes/);
+    for (const table of bigTables)
+      expect(plan, statement.name).not.toMatch(new RegExp(`Seq Scan on ${table}\\b`));
+    expect(indexScansWithoutCondition(plan), statement.name).toEqual([]);
+  }
+});
+
+/** An index that is walked from end to end is no better than the table. */
+function indexScansWithoutCondition(plan: string): string[] {
+  const lines = plan.split('\n');
+  return lines.filter(
+    (line, i) =>
+      /Index (Only )?Scan/.test(line) &&
+      bigTables.some((table) => new RegExp(` on ${table}\\b`).test(line)) &&
+      !/Index Cond|Order By/.test(lines[i + 1] ?? ''),
+  );
+}
+
+it('the check sees a sequential scan', async () => {
+  const statement = { name: 'test_scan', text: 'select metric from usage_events where metric = $1' };
+  expect(await explain(statement, ['calls'])).toMatch(/Seq Scan on usage_events/);
+});

@@ -1,0 +1,52 @@
+import type { Database, Statement, TextRow } from '../../src/db/client.js';
+
+export interface FaultyDatabase {
+  db: Database;
+  /** Hot statements of this name wait from now on, until `release`. */
+  hold(name: string): void;
+  release(): void;
+  /** How many statements wait. */
+  readonly held: number;
+  /** Before each hot statement; what it throws is what the database answers. */
+  before: (statement: Statement, values: unknown[]) => void;
+  /** After each hot statement, when it has been committed. */
+  after: (statement: Statement, values: unknown[]) => void;
+}
+
+/** The real database behind a door that a test can hold shut or break. */
+export function makeFaulty(real: Database): FaultyDatabase {
+  let heldName: string | undefined;
+  let waiting: (() => void)[] = [];
+  const through =
+    (run: Database['run']) =>
+    async (statement: Statement, values: unknown[]): Promise<TextRow[]> => {
+      if (statement.name === heldName) await new Promise<void>((resolve) => waiting.push(resolve));
+      faulty.before(statement, values);
+      const rows = await run(statement, values);
+      faulty.after(statement, values);
+      return rows;
+    };
+  const faulty: FaultyDatabase = {
+    db: {
+      ...real,
+      run: through((statement, values) => real.run(statement, values)),
+      rehearse: (work) => real.rehearse((run) => work(through(run))),
+    },
+    hold: (name) => void (heldName = name),
+    release() {
+      heldName = undefined;
+      for (const resolve of waiting) resolve();
+      waiting = [];
+    },
+    get held() {
+      return waiting.length;
+    },
+    before: () => undefined,
+    after: () => undefined,
+  };
+  return faulty;
+}
+
+/** An error as the driver reports it. */
+export const databaseError = (code: string, message = `injected ${code}`) =>
+  Object.assign(new Error(message), { code });

@@ -1,0 +1,91 @@
+import type { Database } from '../../src/db/client.js';
+import { createKey, createOrganization, createProduct, grant } from './fixtures.js';
+
+export interface UsageReply {
+  status: number;
+  // oxlint-disable-next-line typescript/no-explicit-any -- an answer is looked at from many sides
+  body: any;
+  headers: Headers;
+}
+
+export interface SendOptions {
+  lenient?: boolean;
+  dryRun?: boolean;
+}
+
+/** Sends a batch over HTTP. */
+export async function sendUsage(
+  url: string,
+  secret: string,
+  events: unknown[],
+  { lenient, dryRun }: SendOptions = {},
+): Promise<UsageReply> {
+  const response = await fetch(`${url}/api/usage/events${dryRun ? '?dryRun=true' : ''}`, {
+    method: 'POST',
+    headers: {
+      authorization: `Bearer ${secret}`,
+      'content-type': 'application/json',
+      ...(lenient ? { prefer: 'handling=lenient' } : {}),
+    },
+    body: JSON.stringify({ events }),
+  });
+  return { status: response.status, body: await response.json(), headers: response.headers };
+}
+
+export const usageEvent = (productSlug: string, idempotencyKey: string, more: object = {}) => ({
+  productSlug,
+  metric: 'calls',
+  idempotencyKey,
+  ...more,
+});
+
+/** An Organization that may use a product of its own, and a key. */
+export async function createTenant(db: Database, unitCap: string | null = null) {
+  const organization = await createOrganization(db);
+  const product = await createProduct(db, { unitCap });
+  await grant(db, organization.id, product.id);
+  const key = await createKey(db, organization.id);
+  return { organization, product, key };
+}
+
+/** What is recorded for an Organization, and all its sums: `drift` is empty unless they differ from their events. */
+export async function readUsage(db: Database, orgId: string) {
+  const events = await db.run(
+    {
+      name: 'test_usage_events',
+      text: `select idempotency_key, trim_scale(quantity)::text, product_id::text, livemode::text, occurred_at::text
+from usage_events where org_id = $1 order by idempotency_key`,
+    },
+    [orgId],
+  );
+  const drift = await db.run(
+    {
+      name: 'test_usage_drift',
+      text: `
+with event as (select *, date_trunc('month', occurred_at at time zone 'UTC')::date as period, date_trunc('hour', occurred_at at time zone 'UTC') as hour_utc
+  from usage_events where org_id = $1)
+(select period::text, livemode::text, product_id::text, metric, sum(quantity), count(*) from event group by 1, 2, 3, 4
+ except all select period::text, livemode::text, product_id::text, metric, quantity, events from usage_totals where org_id = $1)
+union all
+(select period::text, livemode::text, product_id::text, metric, quantity, events from usage_totals where org_id = $1
+ except all select period::text, livemode::text, product_id::text, metric, sum(quantity), count(*) from event group by 1, 2, 3, 4)
+union all
+(select concat(hour_utc, api_key_id), livemode::text, product_id::text, metric, sum(quantity), count(*) from event group by 1, 2, 3, 4
+ except all select concat(hour at time zone 'UTC', api_key_id), livemode::text, product_id::text, metric, quantity, events from usage_hours where org_id = $1)
+union all
+(select concat(hour at time zone 'UTC', api_key_id), livemode::text, product_id::text, metric, quantity, events from usage_hours where org_id = $1
+ except all select concat(hour_utc, api_key_id), livemode::text, product_id::text, metric, sum(quantity), count(*) from event group by 1, 2, 3, 4)`,
+    },
+    [orgId],
+  );
+  return { events, keys: events.map(([key]) => key!), drift };
+}
+
+/** Waits until something is so. */
+export async function until(isSo: () => boolean, forMs = 10_000): Promise<void> {
+  const giveUpAt = Date.now() + forMs;
+  while (!isSo()) {
+    if (Date.now() > giveUpAt) throw new Error(`not so within ${forMs} ms: ${isSo.toString()}`);
+    await new Promise((resolve) => setTimeout(resolve, 2));
+  }
+}

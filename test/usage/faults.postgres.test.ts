@@ -1,0 +1,140 @@
+import pg from 'pg';
+import { pino } from 'pino';
+import { setTimeout } from 'node:timers/promises';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { openDatabase } from '../../src/db/open.js';
+import type { Database } from '../../src/db/client.js';
+import { createPostgresServer, type PostgresServer } from '../support/postgres-server.js';
+import { startTestService, type TestService } from '../support/service.js';
+import { createTenant, readUsage, sendUsage, usageEvent as one, type UsageReply } from '../support/usage.js';
+
+/** A Postgres of this file's own, as it is shipped, that can be crashed. */
+let server: PostgresServer;
+let db: Database;
+let service: TestService;
+beforeAll(async () => {
+  server = await createPostgresServer();
+  db = await openDatabase({ databaseUrl: server.url('postgres'), dataDir: '' }, pino({ level: 'silent' }));
+  service = await startTestService(db);
+});
+afterAll(async () => {
+  await service.stop();
+  await db.close();
+  await server.remove();
+});
+
+const send = (secret: string, events: unknown[]) => sendUsage(service.url, secret, events);
+
+async function connect(): Promise<pg.Client> {
+  const client = new pg.Client({ connectionString: server.url('postgres') });
+  client.on('error', () => undefined);
+  await client.connect();
+  return client;
+}
+
+/** Ends the connections whose flush waits for a lock; resolves when there was one. */
+async function terminateWaitingFlushes(): Promise<void> {
+  const killer = await connect();
+  for (let ended = 0; ended === 0; await setTimeout(10)) {
+    const { rowCount } = await killer.query(
+      `select pg_terminate_backend(pid) from pg_stat_activity
+       where application_name = 'gauge' and wait_event_type = 'Lock' and query like '%with pair as%'`,
+    );
+    ended = rowCount ?? 0;
+  }
+  await killer.end();
+}
+
+describe('a flush whose connection is killed in the middle', () => {
+  it('is done again on another one and counted once', async () => {
+    const { organization, product, key } = await createTenant(db);
+    await send(key.secret, [one(product.slug, 'first')]);
+    const holder = await connect();
+    await holder.query('begin');
+    await holder.query('select from usage_totals where org_id = $1 for update', [organization.id]);
+    const answer = send(key.secret, [one(product.slug, 'a'), one(product.slug, 'b')]);
+    await terminateWaitingFlushes();
+    await holder.query('rollback');
+    await holder.end();
+    expect(await answer).toMatchObject({ status: 202, body: { accepted: 2, deduped: 0 } });
+    expect(await readUsage(db, organization.id)).toMatchObject({ keys: ['a', 'b', 'first'], drift: [] });
+  });
+});
+
+describe('Postgres', () => {
+  it('may crash and come back shortly: requests wait for it', { timeout: 60_000 }, async () => {
+    const { organization, product, key } = await createTenant(db);
+    await send(key.secret, [one(product.slug, 'first')]);
+    await server.stop('immediate');
+    const starting = server.start();
+    const answers: UsageReply[] = [];
+    // A server that recovers for longer than a request waits answers some of them with 503; a client comes again.
+    for (let attempt = 0; attempt < 20 && answers.at(-1)?.status !== 202; attempt++) {
+      answers.push(await send(key.secret, [one(product.slug, 'a', { quantity: 2 })]));
+    }
+    await starting;
+    expect(answers.at(-1)).toMatchObject({ status: 202 });
+    expect(answers.slice(0, -1).map(({ status }) => status)).toEqual(answers.slice(1).map(() => 503));
+    expect(await readUsage(db, organization.id)).toMatchObject({ keys: ['a', 'first'], drift: [] });
+  });
+
+  it(
+    'may stay away: each request gets a 503 in time, and afterwards all goes on by itself',
+    { timeout: 60_000 },
+    async () => {
+      const { organization, product, key } = await createTenant(db);
+      const acknowledged = new Set<string>();
+      const sent = new Set<string>();
+      const slowest = { ms: 0 };
+      let isOver = false;
+      const answers: UsageReply[] = [];
+      const senders = Array.from({ length: 8 }, async (_, s) => {
+        for (let i = 0; !isOver; i++) {
+          const keys = [`${s} ${i}`, `${s} ${Math.max(0, i - 1)}`, `shared ${i}`];
+          for (const name of keys) sent.add(name);
+          const startedAt = performance.now();
+          const answer = await send(
+            key.secret,
+            keys.map((name) => one(product.slug, name)),
+          );
+          slowest.ms = Math.max(slowest.ms, performance.now() - startedAt);
+          answers.push(answer);
+          if (answer.status === 202) for (const name of keys) acknowledged.add(name);
+          await setTimeout(5);
+        }
+      });
+      while (acknowledged.size < 100) await setTimeout(5);
+      await server.stop('immediate');
+      const unavailable = () => answers.filter(({ status }) => status === 503).length;
+      while (unavailable() < 50) await setTimeout(5);
+      await server.start();
+      const before = acknowledged.size;
+      while (acknowledged.size < before + 100) await setTimeout(5);
+      isOver = true;
+      await Promise.all(senders);
+      expect(slowest.ms).toBeLessThan(4_000);
+      for (const { status, body, headers } of answers.filter((answer) => answer.status !== 202)) {
+        expect([status, body.code, headers.get('retry-after')]).toEqual([503, 'unavailable', '1']);
+      }
+      const { keys, drift } = await readUsage(db, organization.id);
+      expect([...acknowledged].filter((name) => !keys.includes(name))).toEqual([]);
+      expect(keys.filter((name) => !sent.has(name))).toEqual([]);
+      expect(drift).toEqual([]);
+    },
+  );
+
+  it(
+    'answers a first call of an unknown key with 503 while it is away, not with 401',
+    { timeout: 60_000 },
+    async () => {
+      const { product, key } = await createTenant(db);
+      await server.stop('immediate');
+      expect(await send(key.secret, [one(product.slug, 'a')])).toMatchObject({
+        status: 503,
+        body: { code: 'unavailable' },
+      });
+      await server.start();
+      expect((await send(key.secret, [one(product.slug, 'a')])).status).toBe(202);
+    },
+  );
+});
