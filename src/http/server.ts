@@ -1,4 +1,5 @@
 import http, { IncomingMessage, ServerResponse, type Server } from 'node:http';
+import type { Socket } from 'node:net';
 import type { Express } from 'express';
 
 /**
@@ -7,13 +8,16 @@ import type { Express } from 'express';
  * the rate on a minimal route (bench/README.md).
  */
 export function createHttpServer(app: Express): Server {
-  function Request(this: IncomingMessage, ...args: unknown[]) {
-    Reflect.apply(IncomingMessage as unknown as (...a: unknown[]) => void, this, args);
+  function Request(this: IncomingMessage, socket: Socket) {
+    callAsFunction(IncomingMessage, this, socket);
   }
+  function Response(this: ServerResponse, request: IncomingMessage, options: unknown) {
+    callAsFunction(ServerResponse, this, request, options);
+  }
+  // The engine sizes new objects by the fields that a constructor and those it inherits from assign.
+  Object.setPrototypeOf(Request, IncomingMessage);
+  Object.setPrototypeOf(Response, ServerResponse);
   Request.prototype = app.request;
-  function Response(this: ServerResponse, ...args: unknown[]) {
-    Reflect.apply(ServerResponse as unknown as (...a: unknown[]) => void, this, args);
-  }
   Response.prototype = app.response;
   const server = http.createServer(
     {
@@ -30,4 +34,11 @@ export function createHttpServer(app: Express): Server {
   );
   server.maxRequestsPerSocket = 0;
   return server;
+}
+
+type Callable = { call(self: object, ...args: unknown[]): void };
+
+/** Node's message classes are functions that can be called on an object of ours. */
+function callAsFunction(constructor: unknown, self: object, ...args: unknown[]): void {
+  (constructor as Callable).call(self, ...args);
 }
