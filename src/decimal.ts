@@ -9,6 +9,7 @@ export function compareDecimals(a: string, b: string): number {
 
 /** a − b, or `0` where that would be negative. */
 export function subtractDecimals(a: string, b: string): string {
+  if (isSmallWhole(a) && isSmallWhole(b)) return String(Math.max(0, Number(a) - Number(b)));
   const [x, y, scale] = align(a, b);
   if (x <= y) return '0';
   const digits = String(x - y).padStart(scale + 1, '0');
@@ -16,6 +17,9 @@ export function subtractDecimals(a: string, b: string): string {
   const fraction = digits.slice(digits.length - scale).replace(/0+$/, '');
   return fraction === '' ? whole : `${whole}.${fraction}`;
 }
+
+/** Whole numbers that a double holds exactly, which is nearly all of them. */
+const isSmallWhole = (digits: string): boolean => digits.length <= 15 && !digits.includes('.');
 
 function align(a: string, b: string): [bigint, bigint, number] {
   const [wholeA = '0', fractionA = ''] = a.split('.');

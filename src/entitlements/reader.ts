@@ -86,9 +86,10 @@ async function findAll<T>(
   nowMs: number,
   read: (row: TextRow, period: string) => T,
 ): Promise<(AppError | (T | undefined)[])[]> {
+  const { distinct, places } = findDistinct(requests);
   const keys = new Map<string, KeyPairs>();
   const pairs = { keys: [] as number[], slugs: [] as string[] };
-  const wanted = requests.map(({ hashedSecret, slugs }) => {
+  const wanted = distinct.map(({ hashedSecret, slugs }) => {
     let key = keys.get(hashedSecret);
     if (!key) keys.set(hashedSecret, (key = { number: keys.size + 1, pairs: new Map() }));
     return slugs.map((slug) => numberOfPair(key, slug, pairs));
@@ -108,10 +109,28 @@ async function findAll<T>(
     if (row[1] === null) found[pair] = read(row, period);
     else problems[pairs.keys[pair - 1]!] = keyError(row[1] ?? null, 'entitlements:read');
   }
-  return requests.map(
-    ({ hashedSecret }, r) =>
-      problems[keys.get(hashedSecret)!.number] ?? wanted[r]!.map((pair) => found[pair]),
+  const answers = distinct.map(
+    ({ hashedSecret }, d) =>
+      problems[keys.get(hashedSecret)!.number] ?? wanted[d]!.map((pair) => found[pair]),
   );
+  return places.map((place) => answers[place]!);
+}
+
+/** A key that asks the same several times in one flush (the very same list: see `parseCheck`) is answered once. */
+function findDistinct(requests: FindRequest[]): { distinct: FindRequest[]; places: number[] } {
+  const bySlugs = new Map<string[], Map<string, number>>();
+  const distinct: FindRequest[] = [];
+  const places = requests.map((request) => {
+    let byKey = bySlugs.get(request.slugs);
+    if (!byKey) bySlugs.set(request.slugs, (byKey = new Map()));
+    let place = byKey.get(request.hashedSecret);
+    if (place === undefined) {
+      place = distinct.push(request) - 1;
+      byKey.set(request.hashedSecret, place);
+    }
+    return place;
+  });
+  return { distinct, places };
 }
 
 /** The distinct slugs that one key asks about, with their numbers in the flush. */

@@ -4,11 +4,12 @@ import { readHashedSecret } from '../auth/bearer-key.js';
 import { keyFirst } from '../auth/key-first.js';
 import type { KeyReader } from '../auth/key-reader.js';
 import { AppError } from '../errors.js';
-import { readJsonBody } from '../http/json-body.js';
+import { readJsonText } from '../http/json-body.js';
 import { sendJson, toJson } from '../http/json.js';
 import { parseInput } from '../http/validate.js';
+import { parseCheck } from './parse-check.js';
 import type { EntitlementReader } from './reader.js';
-import { entitlementCheckSchema, entitlementPageSchema, MAX_BODY_BYTES, MAX_SLUGS } from './schema.js';
+import { entitlementPageSchema, MAX_BODY_BYTES } from './schema.js';
 import { checkResultsJson, toEntitlementView } from './view.js';
 
 export interface EntitlementServices {
@@ -70,18 +71,8 @@ function parsePage(
 
 function readSlugs(
   req: Request,
-  res: Parameters<typeof readJsonBody>[1],
+  res: Parameters<typeof readJsonText>[1],
   authenticate: () => Promise<unknown>,
 ): Promise<string[]> {
-  return keyFirst(authenticate, async () => {
-    const { value } = await readJsonBody(req, res, MAX_BODY_BYTES);
-    const sent = (value as { productSlugs?: unknown } | null)?.productSlugs;
-    if (Array.isArray(sent) && sent.length > MAX_SLUGS) {
-      throw new AppError(
-        'batch_too_large',
-        `A check takes at most ${MAX_SLUGS} slugs; this one has ${sent.length}.`,
-      );
-    }
-    return parseInput(entitlementCheckSchema, value).productSlugs;
-  });
+  return keyFirst(authenticate, async () => parseCheck(await readJsonText(req, res, MAX_BODY_BYTES)));
 }

@@ -11,11 +11,30 @@ export interface JsonBody {
 const jsonType = /^application\/json\s*(;\s*charset\s*=\s*"?utf-8"?\s*)?$/i;
 
 /**
- * Reads a UTF-8 JSON body of at most `maxBytes`, after inflating. Plain bodies of a stated length are read here, which
- * is a good part cheaper than the general parser; everything else goes through Express's.
+ * Reads a UTF-8 JSON body of at most `maxBytes`, after inflating.
  * @throws AppError unsupported_media_type, body_too_large, invalid_json
  */
 export async function readJsonBody(req: Request, res: Response, maxBytes: number): Promise<JsonBody> {
+  const text = await readJsonText(req, res, maxBytes);
+  return { value: parseJson(text), text };
+}
+
+/** @throws AppError invalid_json */
+export function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch (cause) {
+    const { message } = cause as Error;
+    throw new AppError('invalid_json', `The body is not valid JSON: ${message.slice(0, 200)}`, { cause });
+  }
+}
+
+/**
+ * The text of a JSON body, not parsed yet. Plain bodies of a stated length are read here, which is a good part cheaper
+ * than the general parser; everything else goes through Express's.
+ * @throws AppError unsupported_media_type, body_too_large, invalid_json (not UTF-8)
+ */
+export async function readJsonText(req: Request, res: Response, maxBytes: number): Promise<string> {
   const type = req.headers['content-type'];
   if (type === undefined || (type !== 'application/json' && !jsonType.test(type))) {
     throw new AppError(
@@ -32,27 +51,18 @@ export async function readJsonBody(req: Request, res: Response, maxBytes: number
   const isPlain = req.headers['content-encoding'] === undefined && length >= 0;
   const bytes = isPlain ? await readPlain(req) : await readEncoded(req, res, maxBytes);
   if (!isUtf8(bytes)) throw new AppError('invalid_json', 'The body is not valid UTF-8.');
-  const text = bytes.toString('utf8');
-  try {
-    return { value: JSON.parse(text) as unknown, text };
-  } catch (cause) {
-    throw new AppError(
-      'invalid_json',
-      `The body is not valid JSON: ${(cause as Error).message.slice(0, 200)}`,
-      { cause },
-    );
-  }
+  return bytes.toString('utf8');
 }
 
 function readPlain(req: Request): Promise<Buffer> {
   return new Promise((resolve, reject) => {
+    // Whoever hung up while the key was looked up will send nothing more, not even an event.
+    if (req.destroyed && !req.complete) throw hungUp();
     const chunks: Buffer[] = [];
     req.on('data', (chunk: Buffer) => chunks.push(chunk));
     req.on('end', () => resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)));
     req.on('error', reject);
-    req.on('aborted', () =>
-      reject(new AppError('invalid_request', 'The connection ended before the body was complete.')),
-    );
+    req.on('aborted', () => reject(hungUp()));
   });
 }
 
@@ -64,6 +74,10 @@ async function readEncoded(req: Request, res: Response, maxBytes: number): Promi
     throw (error as { type?: string }).type === 'entity.too.large' ? tooLarge(maxBytes) : error;
   });
   return Buffer.isBuffer(req.body) ? req.body : Buffer.alloc(0);
+}
+
+function hungUp(): AppError {
+  return new AppError('invalid_request', 'The connection ended before the body was complete.');
 }
 
 function tooLarge(maxBytes: number): AppError {
