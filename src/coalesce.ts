@@ -9,6 +9,11 @@ export interface CoalesceOptions<Request, Answer> {
   fullWeight: number;
   /** A flush takes no more than this, except for a single request that is larger. */
   maxWeight: number;
+  /**
+   * For flushes that cost much however little they carry: go on taking requests in, as long as each turn of the event
+   * loop brings one, until `weight` waits or `ms` have passed. A lone request loses one turn, not `ms`.
+   */
+  gather?: { weight: number; ms: number };
   /** What a request weighs; 1 if left out. */
   weigh?(request: Request): number;
   /** What a request occupies in memory while it waits, in bytes; 0 if left out. */
@@ -46,6 +51,9 @@ export function createCoalescer<Request, Answer>(
   let queuedBytes = 0;
   let inFlight = 0;
   let isScheduled = false;
+  /** Since when the next flush gathers, and what had come by the last turn. */
+  let gatheringSince = 0;
+  let seenWeight = 0;
   let idle: (() => void)[] = [];
 
   function takeNext(): Waiter<Request, Answer>[] {
@@ -74,8 +82,26 @@ export function createCoalescer<Request, Answer>(
       for (const waiter of waiters) waiter.reject(error);
     } finally {
       inFlight--;
-      pump();
+      if (options.gather) schedule();
+      else pump();
     }
+  }
+
+  function schedule(): void {
+    if (isScheduled) return;
+    isScheduled = true;
+    gatheringSince = performance.now();
+    seenWeight = 0;
+    setImmediate(options.gather ? gather : pump);
+  }
+
+  function gather(): void {
+    const { weight, ms } = options.gather!;
+    const isGrowing = queuedWeight > seenWeight && queuedWeight < weight;
+    if (isGrowing && performance.now() - gatheringSince < ms) {
+      seenWeight = queuedWeight;
+      setImmediate(gather);
+    } else pump();
   }
 
   function pump(): void {
@@ -106,10 +132,7 @@ export function createCoalescer<Request, Answer>(
         queue.push({ request, weight, bytes, resolve, reject });
         queuedWeight += weight;
         queuedBytes += bytes;
-        if (!isScheduled) {
-          isScheduled = true;
-          setImmediate(pump);
-        }
+        schedule();
       });
     },
     drain() {

@@ -31,6 +31,8 @@ export interface Service {
 
 /** What was accepted gets this long to finish; an orchestrator kills after 30 s. */
 const DRAIN_MS = 25_000;
+/** How long new requests are still answered, with 503, once the shutdown has begun. */
+const REFUSE_MS = 500;
 
 /** Database, context, app, server, jobs: resolves when the service is ready. It answers 503 from the moment it listens. */
 export async function startService(
@@ -80,6 +82,8 @@ export async function startService(
     async stop() {
       lifecycle.state = 'draining';
       await stopJobs();
+      // Connections that are on their way get their 503 and find another instance, instead of a closed port.
+      await setTimeout(REFUSE_MS);
       await closeServer(server);
       await services.ingestion.drain();
       await services.keyUse.flush();

@@ -57,6 +57,44 @@ const options = (
 
 const item = (id: number, weight = 1, bytes = 0): Item => ({ id, weight, bytes });
 
+describe('a coalescer that gathers', () => {
+  it('takes in what each turn of the event loop brings, and sends a lone request at once', async () => {
+    const gate = createGate();
+    const coalescer = createCoalescer(options(gate, { gather: { weight: 10, ms: 1000 } }));
+    void coalescer.submit(item(1));
+    for (let id = 2; id <= 4; id++) {
+      await nextTurn();
+      void coalescer.submit(item(id));
+    }
+    await vi.waitFor(() => expect(gate.flushes).toHaveLength(1));
+    expect(gate.flushes[0]!.items.map(({ id }) => id)).toEqual([1, 2, 3, 4]);
+    gate.flushes[0]!.release();
+    const startedAt = performance.now();
+    void coalescer.submit(item(5));
+    await vi.waitFor(() => expect(gate.flushes).toHaveLength(2), { interval: 1 });
+    expect(performance.now() - startedAt).toBeLessThan(500);
+    gate.flushes[1]!.release();
+    await coalescer.drain();
+  });
+
+  it('stops at its weight and at its time', async () => {
+    const gate = createGate();
+    const coalescer = createCoalescer(options(gate, { gather: { weight: 3, ms: 1000 }, maxWeight: 100 }));
+    for (let id = 1; id <= 3; id++) void coalescer.submit(item(id));
+    await vi.waitFor(() => expect(gate.flushes).toHaveLength(1));
+    gate.flushes[0]!.release();
+    await coalescer.drain();
+    const timed = createCoalescer(options(gate, { gather: { weight: 1e9, ms: 20 } }));
+    const startedAt = performance.now();
+    while (gate.flushes.length === 1 && performance.now() - startedAt < 5_000) {
+      void timed.submit(item(0));
+      await nextTurn();
+    }
+    expect(gate.flushes).toHaveLength(2);
+    gate.flushes[1]!.release();
+  });
+});
+
 describe('a coalescer', () => {
   it('sends a lone request at once and gathers those that come meanwhile', async () => {
     const gate = createGate();

@@ -16,11 +16,15 @@ with key as materialized (
     end as problem
   from unnest($1::text[]) with ordinality as w (hashed_secret, ord)
   left join lateral (select * from api_keys where hashed_secret = w.hashed_secret limit 1) k on true
+), product as materialized (
+  select w.ord, pr.*
+  from unnest($2::text[]) with ordinality as w (slug, ord)
+  left join lateral (select id, slug, name, usage_metric, unit_cap from products where slug = w.slug limit 1) pr on true
 )
 select w.ord::text, k.problem, e.kind, trim_scale(pr.unit_cap)::text, trim_scale(t.quantity)::text${columns}
-from unnest($2::int[], $3::text[]) with ordinality as w (key, slug, ord)
+from unnest($3::int[], $6::int[]) with ordinality as w (key, product, ord)
 join key k on k.ord = w.key
-left join lateral (select * from products where slug = w.slug limit 1) pr on true
+join product pr on pr.ord = w.product
 left join lateral (
   select * from entitlements
   where org_id = k.org_id and product_id = pr.id
@@ -42,7 +46,8 @@ const details = `, pr.slug, pr.name, pr.usage_metric,
  * together, so that nothing that was committed before the call is missed and no cache has to be asked.
  * A pair without a row has no entitlement in effect.
  *
- * $1 hashed secret, per key · $2 key number (from 1), $3 product slug, per pair · $4 now · $5 first day of the month
+ * $1 hashed secret, per key · $2 product slug, per product · $3 key, $6 product, per pair, numbered from 1 · $4 now ·
+ * $5 first day of the month
  */
 export const checkEntitlements: Statement = { name: 'entitlements_check', text: find('') };
 

@@ -19,6 +19,7 @@ export interface Ingestion {
 /** How long a flush goes on trying while the database restarts, before its requests get 503. */
 const RETRY_FOR_MS = 2_000;
 const MAX_QUEUED_EVENTS = 50_000;
+const MAX_QUEUED_REHEARSALS = 200;
 const MAX_QUEUED_BYTES = 32 * 1024 * 1024;
 
 /** The ingestion engine of one process: batches that wait while a flush is in flight go together in the next one. */
@@ -89,16 +90,24 @@ export function createIngestion({
     return outcomes;
   }
 
+  // One at a time: until it is rolled back a rehearsal holds the rows that real events wait for.
+  const rehearsals = createCoalescer<Batch, BatchOutcome>({
+    flush: async ([batch]) => [await rehearse(batch!).catch(toRefusal)],
+    parallel: 1,
+    fullWeight: 1,
+    maxWeight: 1,
+    queueLimit: { weight: MAX_QUEUED_REHEARSALS, bytes: MAX_QUEUED_BYTES },
+    measure: (batch) => batch.bytes,
+  });
+
+  async function rehearse(batch: Batch): Promise<BatchOutcome> {
+    const [outcome] = await db.rehearse((run) => recordBatches(run, [batch], clock.now()));
+    return outcome!;
+  }
+
   return {
     record: (batch) => coalescer.submit(batch),
-    rehearse: async (batch) => {
-      try {
-        const [outcome] = await db.rehearse((run) => recordBatches(run, [batch], clock.now()));
-        return outcome!;
-      } catch (error) {
-        throw toRefusal(error);
-      }
-    },
+    rehearse: (batch) => rehearsals.submit(batch),
     get waitingEvents() {
       return coalescer.waiting;
     },
