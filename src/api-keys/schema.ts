@@ -8,7 +8,7 @@ export const MAX_BODY_BYTES = 16 * 1024;
 export const createApiKeySchema = z
   .strictObject({
     name: text(100)
-      .refine((name) => name.trim() !== '', 'must not be blank')
+      .refine((name) => !/^\s+$/.test(name), 'must not be blank')
       .describe('Named after the runtime that holds the key, not after a person.'),
     livemode: z.boolean().describe('True for a live key, false for a test key.'),
     scopes: z
