@@ -8,7 +8,10 @@ export interface LoadPlan {
   port: number;
   connections: number;
   seconds: number;
-  /** Requests per second over all connections, on a fixed schedule; without it each connection sends as fast as it is answered. */
+  /**
+   * Requests per second over all connections, on a fixed schedule; without it each connection sends as fast as it is
+   * answered. Latencies then count from the second second on: before, they are those of a generator that warms up.
+   */
   rate?: number;
   /** Whole requests, header included; connection i sends request i modulo their number. */
   requests: string[];
@@ -49,6 +52,8 @@ function run(plan: LoadPlan): Promise<LoadResult> {
   const endsAt = startedAt + plan.seconds * 1000;
   const width = plan.placeholder?.length ?? 0;
   const prefix = plan.keyPrefix ?? '';
+  const countsFrom = plan.rate ? startedAt + 1000 : startedAt;
+  let requests = 0;
   const gapMs = plan.rate ? (plan.connections / plan.rate) * 1000 : 0;
 
   function fill(template: Template): Buffer {
@@ -96,7 +101,8 @@ function run(plan: LoadPlan): Promise<LoadResult> {
         buffered = Buffer.alloc(0);
         const status = header.slice(9, 12);
         statuses[status] = (statuses[status] ?? 0) + 1;
-        latencies.push(performance.now() - dueAt);
+        if (dueAt >= countsFrom) latencies.push(performance.now() - dueAt);
+        requests++;
         next();
       });
     });
@@ -108,8 +114,8 @@ function run(plan: LoadPlan): Promise<LoadResult> {
     const at = (share: number) =>
       latencies[Math.min(latencies.length - 1, Math.floor(latencies.length * share))] ?? 0;
     return {
-      requests: latencies.length,
-      perSecond: latencies.length / seconds,
+      requests,
+      perSecond: requests / seconds,
       statuses,
       p50Ms: at(0.5),
       p99Ms: at(0.99),
