@@ -6,6 +6,8 @@ import { createKeyReader, type KeyReader } from './auth/key-reader.js';
 import type { Context } from './context.js';
 import { createEntitlementReader, type EntitlementReader } from './entitlements/reader.js';
 import { addEntitlementRoutes } from './entitlements/routes.js';
+import { requireReady } from './http/availability.js';
+import { jsonHeaders } from './http/json-headers.js';
 import { perKeyLimit, unknownKeyGuard } from './http/rate-limit.js';
 import { createIngestion, type Ingestion } from './usage/ingestion.js';
 import { addUsageRoutes } from './usage/routes.js';
@@ -28,12 +30,18 @@ export function createApiServices(context: Context): ApiServices {
 }
 
 /**
- * `/api`: called by runtimes with an Organization's API key. One router for the whole face: each further one that a
- * call passes through costs as much as checking its key.
+ * `/api`: called by runtimes with an Organization's API key. One router and few layers for the whole face: each further
+ * one that a call passes through costs as much as checking its key.
  */
-export function apiRoutes(context: Context, services: ApiServices, before: RequestHandler[]): Router {
+export function apiRoutes(context: Context, services: ApiServices): Router {
   const router = Router();
-  router.use(...before);
+  const ready = requireReady(context.lifecycle);
+  router.use((req, res, next) =>
+    ready(req, res, (error?: unknown) => {
+      if (error) next(error);
+      else void jsonHeaders(req, res, next);
+    }),
+  );
   const { limits } = context.config;
   const guard = unknownKeyGuard(context, {
     keyOf: readHashedSecret,

@@ -1,34 +1,17 @@
 import { fileURLToPath } from 'node:url';
 import ejs from 'ejs';
 import express, { type Express } from 'express';
-import helmet from 'helmet';
 import { apiRoutes, type ApiServices } from './api.js';
 import type { Context } from './context.js';
 import { dashboardRoutes, type DashboardOptions } from './dashboard.js';
 import { healthRoutes } from './health/routes.js';
 import { requireReady } from './http/availability.js';
+import { jsonHeaders } from './http/json-headers.js';
 import { rememberClientAddress } from './http/client-address.js';
 import { notFound, problemHandler } from './http/problem.js';
 import { requestContext } from './http/request-context.js';
 import { documentationRoutes } from './openapi/routes.js';
 import { operatorRoutes } from './operator/routes.js';
-
-/** For answers that are read by programs: nothing in them may ever be shown as a page, so the rest would be ballast. */
-const jsonHeaders = helmet({
-  contentSecurityPolicy: {
-    useDefaults: false,
-    directives: { defaultSrc: ["'none'"], frameAncestors: ["'none'"] },
-  },
-  crossOriginOpenerPolicy: false,
-  crossOriginResourcePolicy: false,
-  originAgentCluster: false,
-  referrerPolicy: false,
-  xDnsPrefetchControl: false,
-  xDownloadOptions: false,
-  xFrameOptions: false,
-  xPermittedCrossDomainPolicies: false,
-  xXssProtection: false,
-});
 
 /** The sitemap of the service: its faces in reading order. The API goes first, because it is called the most. */
 export function createApp(context: Context, services: ApiServices, options: DashboardOptions = {}): Express {
@@ -43,7 +26,7 @@ export function createApp(context: Context, services: ApiServices, options: Dash
   app.set('views', fileURLToPath(new URL('../views', import.meta.url)));
   rememberClientAddress(app);
   app.use(requestContext(context));
-  app.use('/api', apiRoutes(context, services, [ready, jsonHeaders]));
+  app.use('/api', apiRoutes(context, services));
   app.use(healthRoutes(context));
   app.use(documentationRoutes());
   app.use(ready);

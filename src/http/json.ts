@@ -26,10 +26,9 @@ export function toJson(value: unknown): string {
     : json.replace(/"\\u0001(\d+)\\u0001"/g, (_match, i: string) => numbers[Number(i)]!);
 }
 
-/** Answers with JSON of a known length. */
+/** Answers with JSON; Node adds its length. */
 export function sendJson(res: Response, status: number, json: string): void {
   res.statusCode = status;
   res.setHeader('Content-Type', 'application/json; charset=utf-8');
-  res.setHeader('Content-Length', Buffer.byteLength(json));
   res.end(json);
 }
