@@ -10,9 +10,23 @@ export interface LimitStores {
   close(): Promise<void>;
 }
 
+/**
+ * The library's store hands out its live counter, and the caller reads it a moment later: of calls that are counted in
+ * the same moment, each would see the count of the last, and all of them be refused. This one hands out the count as
+ * it was for that call.
+ */
+class ProcessStore extends MemoryStore {
+  override increment(key: string): Promise<ClientRateLimitInfo> {
+    // It counts before it returns; only its answer is deferred.
+    const counted = super.increment(key);
+    const { totalHits, resetTime } = this.current.get(key)!;
+    return counted.then(() => ({ totalHits, resetTime }));
+  }
+}
+
 /** Counts in this process: exact for one instance. */
 export function memoryLimitStores(): LimitStores {
-  return { create: () => new MemoryStore(), close: () => Promise.resolve() };
+  return { create: () => new ProcessStore(), close: () => Promise.resolve() };
 }
 
 /**
@@ -57,7 +71,7 @@ export function redisLimitStores({
 /** One limit, counted in Redis while that is up and in this process otherwise. */
 class FallbackStore implements Store {
   readonly prefix: string;
-  private readonly memory = new MemoryStore();
+  private readonly memory = new ProcessStore();
   private readonly redis: RedisStore;
   private readonly link: RedisLink;
   private readonly metrics: Metrics;
