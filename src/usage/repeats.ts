@@ -1,0 +1,91 @@
+import { numericArray, textArray } from '../db/array-literal.js';
+import type { Database } from '../db/client.js';
+import type { Batch } from './batch.js';
+import type { BatchOutcome, OverCap, PairVerdict } from './flush.js';
+import type { FlushPlan } from './flush-plan.js';
+import * as statements from './statements.js';
+
+/** The first event of each inserted key, in the order of the flush, is the one that was recorded; the others repeat it. */
+export function findRepeats(
+  plan: FlushPlan,
+  batches: Batch[],
+  outcomes: BatchOutcome[],
+  verdicts: (PairVerdict | undefined)[],
+  insertedKeys: string,
+): number[] {
+  const inserted = new Set(
+    (JSON.parse(insertedKeys) as [string, string][]).map(([orgId, key]) => `${orgId}${key}`),
+  );
+  const isRefused = batches.map(
+    (batch, b) => !batch.isLenient && outcomes[b]!.verdicts.some((verdict) => verdict?.problem != null),
+  );
+  const repeats: number[] = [];
+  for (let e = 0; e < plan.keys.length; e++) {
+    const { batch, event } = plan.sources[e]!;
+    const verdict = verdicts[plan.eventPairs[e]! - 1];
+    if (isRefused[batch] || !verdict || verdict.problem !== null) continue;
+    if (inserted.delete(`${verdict.orgId}${plan.keys[e]!}`)) continue;
+    outcomes[batch]!.repeats.push(event);
+    repeats.push(e);
+  }
+  return repeats;
+}
+
+/** Compares repeats with what was recorded first, and gives them the same word about the cap as a new event would get. */
+export async function examineRepeats(
+  run: Database['run'],
+  plan: FlushPlan,
+  batches: Batch[],
+  outcomes: BatchOutcome[],
+  verdicts: (PairVerdict | undefined)[],
+  repeats: number[],
+): Promise<void> {
+  const pairAt = (e: number) => plan.eventPairs[e]! - 1;
+  const verdictAt = (e: number) => verdicts[pairAt(e)]!;
+  const totals = new Map<string, { pair: number; period: string; batches: Set<number> }>();
+  for (const e of repeats) {
+    const period = `${new Date(plan.times[e]!).toISOString().slice(0, 7)}-01`;
+    const name = `${pairAt(e)} ${period}`;
+    const total = totals.get(name) ?? { pair: pairAt(e), period, batches: new Set<number>() };
+    total.batches.add(plan.sources[e]!.batch);
+    totals.set(name, total);
+  }
+  const asked = [...totals.values()];
+  const [mismatches, overCap] = await Promise.all([
+    run(statements.findMismatches, [
+      textArray(repeats.map((e) => verdictAt(e).orgId!)),
+      textArray(repeats.map((e) => plan.keys[e]!)),
+      textArray(repeats.map((e) => verdictAt(e).productId!)),
+      textArray(repeats.map((e) => plan.pairs[pairAt(e)]!.metric)),
+      numericArray(repeats.map((e) => plan.quantities[e]!)),
+      textArray(repeats.map((e) => String(verdictAt(e).isLive))),
+      textArray(repeats.map((e) => batches[plan.sources[e]!.batch]!.times[plan.sources[e]!.event] ?? null)),
+    ]),
+    run(statements.findOverCap, [
+      textArray(asked.map(({ pair }) => verdicts[pair]!.orgId!)),
+      textArray(asked.map(({ pair }) => verdicts[pair]!.productId!)),
+      textArray(asked.map(({ pair }) => plan.pairs[pair]!.metric)),
+      textArray(asked.map(({ pair }) => String(verdicts[pair]!.isLive))),
+      textArray(asked.map(({ period }) => period)),
+    ]),
+  ]);
+  for (const [ord] of mismatches) {
+    const { batch, event } = plan.sources[repeats[Number(ord) - 1]!]!;
+    outcomes[batch]!.mismatches.push(event);
+  }
+  for (const [ord, unitCap, used] of overCap) {
+    const { pair, period, batches: among } = asked[Number(ord) - 1]!;
+    const { slug, metric } = plan.pairs[pair]!;
+    for (const b of among)
+      addOverCap(outcomes[b]!.overCap, { slug, metric, period, unitCap: unitCap!, used: used! });
+  }
+}
+
+/** Where the batch raised the same total itself, this later reading includes what it raised. */
+function addOverCap(list: OverCap[], found: OverCap): void {
+  const known = list.find(
+    (o) => o.slug === found.slug && o.metric === found.metric && o.period === found.period,
+  );
+  if (known) known.used = found.used;
+  else list.push(found);
+}
