@@ -69,7 +69,10 @@ describe('the limit of each API key', () => {
   it('lets exactly the limit through when all calls come at once', async () => {
     const { send } = await createSender();
     const statuses = await Promise.all(Array.from({ length: 12 }, async () => (await send()).status));
-    expect(statuses.toSorted()).toEqual([...Array<number>(5).fill(202), ...Array<number>(7).fill(429)]);
+    expect(statuses.toSorted((a, b) => a - b)).toEqual([
+      ...Array<number>(5).fill(202),
+      ...Array<number>(7).fill(429),
+    ]);
   });
 
   it('counts each key of an Organization for itself', async () => {
