@@ -3,13 +3,16 @@ import { Router } from 'express';
 import { apiKeyRoutes } from './api-keys/routes.js';
 import { refuseCrossSite } from './auth/cross-site.js';
 import { signInPages } from './auth/pages.js';
-import { createSessionReader, requireSession } from './auth/session.js';
+import { createSessionReader, requireOrganization, requirePerson } from './auth/session.js';
 import { sessionCookie } from './auth/session-cookie.js';
 import { defaultSignInLimits, type SignInLimits } from './auth/sign-in-limits.js';
 import type { Context } from './context.js';
-import { pageErrorHandler, pageHeaders } from './http/page.js';
+import { pageHeaders } from './http/page-headers.js';
 import { notFound } from './http/problem.js';
 import { organizationRoutes } from './organizations/routes.js';
+import { pageErrorHandler } from './pages/error-page.js';
+import { pageAssets } from './pages/layout.js';
+import { pageRouter } from './pages/page-router.js';
 
 export interface DashboardOptions {
   signInLimits?: Partial<SignInLimits>;
@@ -21,10 +24,18 @@ export function dashboardRoutes(context: Context, options: DashboardOptions = {}
   // Without configured keys, which only production insists on, sessions last as long as the process.
   const keys = context.config.sessionKeys ?? [randomBytes(32).toString('hex')];
   const readSession = createSessionReader(context);
+  const limits = { ...defaultSignInLimits, ...options.signInLimits };
   const router = Router();
+  router.use(pageRouter().get('/dashboard/assets/:version/:file', pageAssets.serve));
   router.use(paths, pageHeaders(), sessionCookie(keys), refuseCrossSite);
-  router.use(signInPages(context, readSession, { ...defaultSignInLimits, ...options.signInLimits }));
-  router.use('/dashboard', requireSession(readSession), organizationRoutes(context), apiKeyRoutes(context));
-  router.use(paths, notFound, pageErrorHandler);
+  router.use(signInPages(context, readSession, limits));
+  router.use(
+    '/dashboard',
+    requirePerson(readSession),
+    requireOrganization,
+    organizationRoutes(context),
+    apiKeyRoutes(context),
+  );
+  router.use(paths, notFound, pageErrorHandler(context));
   return router;
 }

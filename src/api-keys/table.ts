@@ -1,5 +1,6 @@
 import { sql } from 'drizzle-orm';
 import {
+  bigint,
   boolean,
   check,
   index,
@@ -43,6 +44,42 @@ export const apiKeys = pgTable(
     unique('api_keys_rotated_from').on(t.orgId, t.rotatedFromId),
     // Serves the list (newest first) and the count of the last hour's changes.
     index('api_keys_created').on(t.orgId, t.createdAt),
+    // Serves the keys that are about to expire.
+    index('api_keys_expiry')
+      .on(t.orgId, t.expiresAt)
+      .where(sql`${t.expiresAt} is not null and ${t.revokedAt} is null`),
     check('api_keys_scopes', sql`cardinality(${t.scopes}) > 0`),
   ],
+);
+
+/**
+ * Calls by key and minute, kept as long as a grace period can last: how the traffic of a rotated key dies away.
+ * Gathered in memory and written from time to time, so a crash loses the calls (not the events) of half a minute.
+ */
+export const apiKeyCalls = pgTable(
+  'api_key_calls',
+  {
+    orgId: uuid('org_id').notNull(),
+    apiKeyId: uuid('api_key_id').notNull(),
+    minute: time('minute').notNull(),
+    calls: bigint({ mode: 'number' }).notNull(),
+  },
+  (t) => [
+    primaryKey({ columns: [t.orgId, t.apiKeyId, t.minute] }),
+    // Serves the deletion of old rows.
+    index('api_key_calls_minute').on(t.minute),
+  ],
+);
+
+/** What a key used of what it may do, since it exists. */
+export const apiKeyScopeUse = pgTable(
+  'api_key_scope_use',
+  {
+    orgId: uuid('org_id').notNull(),
+    apiKeyId: uuid('api_key_id').notNull(),
+    scope: text().notNull(),
+    calls: bigint({ mode: 'number' }).notNull(),
+    lastUsedAt: time('last_used_at').notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.orgId, t.apiKeyId, t.scope] })],
 );

@@ -1,4 +1,16 @@
-import { jsonb, pgTable, primaryKey, text, timestamp, uuid } from 'drizzle-orm/pg-core';
+import { sql } from 'drizzle-orm';
+import {
+  bigint,
+  check,
+  index,
+  jsonb,
+  pgTable,
+  primaryKey,
+  text,
+  timestamp,
+  unique,
+  uuid,
+} from 'drizzle-orm/pg-core';
 import { organizations } from '../organizations/table.js';
 
 const columns = {
@@ -15,7 +27,10 @@ const columns = {
   requestId: text('request_id'),
 };
 
-/** Changes inside an Organization. Ids are UUIDv7, so the primary key is also the order in time. */
+/**
+ * Changes inside an Organization. Ids are UUIDv7, so the primary key is also the order in time. Rows are numbered and
+ * each holds the hash of itself and of the one before it; rows from before there were hashes have neither.
+ */
 export const auditLog = pgTable(
   'audit_log',
   {
@@ -23,9 +38,28 @@ export const auditLog = pgTable(
       .notNull()
       .references(() => organizations.id),
     ...columns,
+    /** 1, 2, 3 … within the Organization. */
+    seq: bigint({ mode: 'number' }),
+    /** SHA-256, hex. */
+    hash: text(),
   },
-  (t) => [primaryKey({ columns: [t.orgId, t.id] })],
+  (t) => [
+    primaryKey({ columns: [t.orgId, t.id] }),
+    unique('audit_log_seq').on(t.orgId, t.seq),
+    index('audit_log_action').on(t.orgId, t.action, t.id),
+    index('audit_log_actor').on(t.orgId, t.actor, t.id),
+    check('audit_log_chained', sql`(${t.seq} is null) = (${t.hash} is null)`),
+  ],
 );
+
+/** The end of each Organization's chain. Its row is the lock under which the next entry is added. */
+export const auditChains = pgTable('audit_chains', {
+  orgId: uuid('org_id')
+    .primaryKey()
+    .references(() => organizations.id),
+  seq: bigint({ mode: 'number' }).notNull(),
+  hash: text().notNull(),
+});
 
 /** Changes that belong to no Organization: products and users, made by the operator. */
 export const operatorLog = pgTable('operator_log', { ...columns, id: uuid().primaryKey() });

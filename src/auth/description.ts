@@ -31,7 +31,7 @@ const form: RouteDescription = {
       name: 'form',
       summary: 'The form',
       request: { credential: 'none' },
-      response: { status: 200, body: '<form method="post" action="/login">' },
+      response: { status: 200, body: '<form method="post" action="/login"' },
     },
     {
       name: 'signedIn',
@@ -88,7 +88,7 @@ With \`Accept: application/json\` a failure is a problem document, otherwise the
       name: 'signedIn',
       summary: 'The right password',
       request: right,
-      response: { status: 303, headers: { location: '/dashboard/api-keys' } },
+      response: { status: 303, headers: { location: '/dashboard' } },
     },
     {
       name: 'formAgain',

@@ -5,6 +5,7 @@ import { prefersJson } from '../http/accepts.js';
 import { readForm } from '../http/form-body.js';
 import { setProblemHeaders, statusByCode, toAppError } from '../http/problem.js';
 import { parseInput } from '../http/validate.js';
+import { renderPage } from '../pages/layout.js';
 import { toLocalPath } from './local-path.js';
 import { deleteSession } from './queries.js';
 import { signInSchema } from './schema.js';
@@ -14,7 +15,7 @@ import { credentialsOf, limitSignIns, type SignInLimits } from './sign-in-limits
 import { signIn } from './sign-in.js';
 
 /** Where a person goes who was not going anywhere. */
-export const HOME = '/dashboard/api-keys';
+export const HOME = '/dashboard';
 
 /** `/login` and `/logout`: forms that work without a script. */
 export function signInPages(
@@ -24,13 +25,15 @@ export function signInPages(
 ): Router {
   const { perAddress, perAccount, slowDown } = limitSignIns(limitStores, limits);
   const router = Router();
+  const renderForm: RenderForm = (req, res, view) =>
+    renderPage({ db, clock }, req, res, { view: 'login', title: 'Sign in', frame: 'card' }, view);
 
   router.get('/login', async (req, res) => {
     const next = toLocalPath(req.query.next, HOME);
     const session = await readSession(req);
     // Without an Organization there is nowhere to go, only to come back as somebody else.
     if (session && session.orgId !== null) res.redirect(303, next);
-    else renderForm(res, { email: '', next, problem: undefined });
+    else await renderForm(req, res, { email: '', next, problem: undefined });
   });
 
   router.post('/login', perAddress, readCredentials, perAccount, slowDown, async (req, res) => {
@@ -45,7 +48,7 @@ export function signInPages(
     sendToken(req, token);
     res.redirect(303, toLocalPath(credentials.next, HOME));
   });
-  router.use('/login', answerWithForm);
+  router.use('/login', answerWithForm(renderForm));
 
   router.post('/logout', async (req, res) => {
     const token = readToken(req);
@@ -65,17 +68,19 @@ const readCredentials: RequestHandler = async (req, res, next) => {
 /** What a person can put right in the form itself. */
 const formCodes = new Set<ErrorCode>(['invalid_request', 'not_signed_in', 'rate_limited']);
 
-const answerWithForm: ErrorRequestHandler = (thrown, req, res, next) => {
-  const error = toAppError(thrown);
-  if (!formCodes.has(error.code) || prefersJson(req) || res.headersSent) {
-    next(thrown);
-    return;
-  }
-  res.locals.error = error;
-  setProblemHeaders(res, error);
-  res.status(statusByCode[error.code]);
-  renderForm(res, { ...readTyped(req), problem: error.message });
-};
+function answerWithForm(renderForm: RenderForm): ErrorRequestHandler {
+  return async (thrown, req, res, next) => {
+    const error = toAppError(thrown);
+    if (!formCodes.has(error.code) || prefersJson(req) || res.headersSent) {
+      next(thrown);
+      return;
+    }
+    res.locals.error = error;
+    setProblemHeaders(res, error);
+    res.status(statusByCode[error.code]);
+    await renderForm(req, res, { ...readTyped(req), problem: error.message });
+  };
+}
 
 /** What the person typed, as far as it is worth typing again. */
 function readTyped(req: Request): { email: string; next: string } {
@@ -83,6 +88,8 @@ function readTyped(req: Request): { email: string; next: string } {
   return { email: typeof email === 'string' ? email.slice(0, 320) : '', next: toLocalPath(next, HOME) };
 }
 
-function renderForm(res: Response, view: { email: string; next: string; problem: string | undefined }): void {
-  res.render('login', { title: 'Sign in', nonce: res.locals.nonce as string, ...view });
-}
+type RenderForm = (
+  req: Request,
+  res: Response,
+  view: { email: string; next: string; problem: string | undefined },
+) => Promise<void>;

@@ -9,13 +9,17 @@ import { findSession, updateSession } from './queries.js';
 import { hashToken, readToken, sendToken } from './session-cookie.js';
 import { SESSION_SEEN_MS } from './session-lifetime.js';
 
-/** Who looks at the dashboard, and at which of their Organizations, as of this request. */
-export interface SessionPrincipal {
+/** Who is signed in. */
+export interface SessionPerson {
   /** The hash of the session's token. */
   sessionId: string;
   userId: string;
   email: string;
   userName: string;
+}
+
+/** Who looks at the dashboard, and at which of their Organizations, as of this request. */
+export interface SessionPrincipal extends SessionPerson {
   orgId: string;
   orgSlug: string;
   orgName: string;
@@ -23,8 +27,7 @@ export interface SessionPrincipal {
 }
 
 /** Signed in, but no longer (or not yet) a member of any Organization. */
-interface Homeless {
-  sessionId: string;
+interface Homeless extends SessionPerson {
   orgId: null;
 }
 
@@ -62,16 +65,16 @@ export function createSessionReader({ db, clock }: { db: Database; clock: Clock 
     if (isSeen) sendToken(req, token);
     // The membership is one row, whole or absent; the types of an outer join cannot say so.
     if (orgId === null || orgSlug === null || orgName === null || role === null)
-      return { sessionId, orgId: null };
+      return { sessionId, ...person, orgId: null };
     return { sessionId, ...person, orgId, orgSlug, orgName, role };
   };
 }
 
 /**
- * Lets signed-in members through and sends a browser that is not signed in to do so.
- * @throws AppError not_signed_in, forbidden_role
+ * Lets everybody who is signed in through, and sends a browser that is not to do so.
+ * @throws AppError not_signed_in
  */
-export function requireSession(readSession: ReadSession): RequestHandler {
+export function requirePerson(readSession: ReadSession): RequestHandler {
   return async (req, res, next) => {
     const session = await readSession(req);
     if (session === undefined) {
@@ -79,16 +82,25 @@ export function requireSession(readSession: ReadSession): RequestHandler {
       res.redirect(303, `/login?next=${encodeURIComponent(req.originalUrl)}`);
       return;
     }
-    if (session.orgId === null) {
-      throw new AppError(
-        'forbidden_role',
-        'You do not belong to an Organization. Ask an owner or admin of yours to add you.',
-      );
-    }
-    res.locals.session = session;
+    res.locals.person = session;
+    if (session.orgId !== null) res.locals.session = session;
     next();
   };
 }
+
+/**
+ * Lets members of an Organization through. Goes after `requirePerson`.
+ * @throws AppError forbidden_role
+ */
+export const requireOrganization: RequestHandler = (_req, res, next) => {
+  if (res.locals.session === undefined) {
+    throw new AppError(
+      'forbidden_role',
+      'You do not belong to an Organization. Ask an owner or admin of yours to add you.',
+    );
+  }
+  next();
+};
 
 /** @throws AppError forbidden_role */
 export function requireRole(...allowed: readonly Role[]): RequestHandler {
@@ -104,9 +116,16 @@ export function requireRole(...allowed: readonly Role[]): RequestHandler {
   };
 }
 
-/** The person behind a request that `requireSession` has let through. */
+/** The person behind a request that `requirePerson` has let through. */
+export function personOf(res: Response): SessionPerson {
+  const person = res.locals.person as SessionPerson | undefined;
+  if (!person) throw new Error('this route is not behind requirePerson');
+  return person;
+}
+
+/** The member behind a request that `requireOrganization` has let through. */
 export function sessionOf(res: Response): SessionPrincipal {
   const session = res.locals.session as SessionPrincipal | undefined;
-  if (!session) throw new Error('this route is not behind requireSession');
+  if (!session) throw new Error('this route is not behind requireOrganization');
   return session;
 }

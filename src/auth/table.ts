@@ -1,4 +1,5 @@
-import { index, pgTable, text, timestamp, uuid } from 'drizzle-orm/pg-core';
+import { sql } from 'drizzle-orm';
+import { bigint, index, integer, pgTable, primaryKey, text, timestamp, uuid } from 'drizzle-orm/pg-core';
 import { organizations, users } from '../organizations/table.js';
 
 const time = (name: string) => timestamp(name, { withTimezone: true, mode: 'date', precision: 6 });
@@ -11,6 +12,10 @@ export const sessions = pgTable(
   'sessions',
   {
     hashedToken: text('hashed_token').primaryKey(),
+    /** Names the session where its person ends it; opens nothing. */
+    id: uuid()
+      .notNull()
+      .default(sql`gen_random_uuid()`),
     userId: uuid('user_id')
       .notNull()
       .references(() => users.id, { onDelete: 'cascade' }),
@@ -23,4 +28,51 @@ export const sessions = pgTable(
     userAgent: text('user_agent').notNull(),
   },
   (t) => [index('sessions_user').on(t.userId), index('sessions_expiry').on(t.expiresAt)],
+);
+
+/**
+ * A browser whose password was right and whose second factor is still due. Kept apart from the sessions, so that no
+ * query for a session can ever find one that is only half open.
+ */
+export const signInChallenges = pgTable(
+  'sign_in_challenges',
+  {
+    hashedToken: text('hashed_token').primaryKey(),
+    userId: uuid('user_id')
+      .notNull()
+      .references(() => users.id, { onDelete: 'cascade' }),
+    createdAt: time('created_at').notNull(),
+    expiresAt: time('expires_at').notNull(),
+    /** Codes that were tried. */
+    attempts: integer().notNull(),
+  },
+  (t) => [index('sign_in_challenges_user').on(t.userId), index('sign_in_challenges_expiry').on(t.expiresAt)],
+);
+
+/** A person's authenticator app (TOTP, RFC 6238). */
+export const secondFactors = pgTable('second_factors', {
+  userId: uuid('user_id')
+    .primaryKey()
+    .references(() => users.id, { onDelete: 'cascade' }),
+  /** Base32, as the app holds it. */
+  secret: text().notNull(),
+  /** When its first code was right. Until then it protects nothing. */
+  confirmedAt: time('confirmed_at'),
+  /** The time step of the newest code that was accepted: it and older ones are refused. */
+  lastStep: bigint('last_step', { mode: 'number' }),
+  createdAt: time('created_at').notNull(),
+});
+
+/** One-time codes for whoever lost their authenticator. */
+export const recoveryCodes = pgTable(
+  'recovery_codes',
+  {
+    userId: uuid('user_id')
+      .notNull()
+      .references(() => users.id, { onDelete: 'cascade' }),
+    /** SHA-256 of the code, hex. */
+    hashedCode: text('hashed_code').notNull(),
+    usedAt: time('used_at'),
+  },
+  (t) => [primaryKey({ columns: [t.userId, t.hashedCode] })],
 );

@@ -1,14 +1,17 @@
 import { createHash } from 'node:crypto';
 import { STATUS_CODES } from 'node:http';
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { gunzip, gzip } from 'node:zlib';
+import { gzip } from 'node:zlib';
 import ejs from 'ejs';
-import { Router, type Request, type Response } from 'express';
+import { Router, type Response } from 'express';
 import helmet from 'helmet';
-import { AppError, type ErrorCode } from '../errors.js';
+import type { ErrorCode } from '../errors.js';
+import { createAssets, sendCompressed } from '../http/assets.js';
 import { statusByCode } from '../http/problem.js';
-import { loadAssets } from './assets.js';
+import { once } from '../once.js';
 import { errorGuide } from './error-guide.js';
 
 const documentationPaths = ['/openapi.json', '/docs'];
@@ -16,7 +19,7 @@ const documentationPaths = ['/openapi.json', '/docs'];
 /** `/openapi.json` and `/docs`. Everything is made at the first request for it and kept. */
 export function documentationRoutes(): Router {
   const document = once(makeDocument);
-  const assets = once(loadAssets);
+  const assets = createAssets('/docs/assets', listAssets);
   const pages = { page: once(() => render('page')), errors: once(() => render('errors')) };
   const router = Router();
   router.use(documentationPaths, securityHeaders);
@@ -32,22 +35,26 @@ export function documentationRoutes(): Router {
   router.get('/docs', async (_req, res) => sendPage(res, await pages.page()));
   router.get('/docs/errors', async (_req, res) => sendPage(res, await pages.errors()));
 
-  router.get('/docs/assets/:version/:file', async (req, res) => {
-    const { version, files } = await assets();
-    const asset = files.get(req.params.file);
-    if (!asset) throw new AppError('not_found', 'There is nothing at this address.');
-    // While versions change over, a page of the one may ask an instance of the other: it gets what there is, not to keep.
-    const isExact = req.params.version === version;
-    res.setHeader('Cache-Control', isExact ? 'public, max-age=31536000, immutable' : 'no-store');
-    await sendCompressed(req, res, asset.type, asset.gzipped);
-  });
+  router.get('/docs/assets/:version/:file', assets.serve);
 
   async function render(view: 'page' | 'errors'): Promise<string> {
     const file = fileURLToPath(new URL(`../../views/docs/${view}.ejs`, import.meta.url));
-    return ejs.renderFile(file, { assets: `/docs/assets/${(await assets()).version}`, errors: errorList() });
+    return ejs.renderFile(file, { assets: await assets.base(), errors: errorList() });
   }
 
   return router;
+}
+
+/** The files of the API reference. The package is found, never imported: that would load the whole bundle. */
+function listAssets(): string[] {
+  const swagger = join(createRequire(import.meta.url).resolve('swagger-ui-dist/package.json'), '..');
+  const own = fileURLToPath(new URL('../../views/docs', import.meta.url));
+  return [
+    join(swagger, 'swagger-ui.css'),
+    join(swagger, 'swagger-ui-bundle.js'),
+    join(own, 'docs.css'),
+    join(own, 'docs.js'),
+  ];
 }
 
 /** Nothing but the service's own files, and no inline script or style. */
@@ -91,26 +98,4 @@ function errorList() {
 function sendPage(res: Response, html: string): void {
   res.setHeader('Cache-Control', 'no-cache');
   res.type('html').send(html);
-}
-
-async function sendCompressed(req: Request, res: Response, type: string, gzipped: Buffer): Promise<void> {
-  res.setHeader('Content-Type', type);
-  res.setHeader('Vary', 'Accept-Encoding');
-  const isGzip = req.acceptsEncodings('gzip', 'identity') === 'gzip';
-  const bytes = isGzip ? gzipped : await promisify(gunzip)(gzipped);
-  if (isGzip) res.setHeader('Content-Encoding', 'gzip');
-  res.setHeader('Content-Length', bytes.length);
-  res.end(bytes);
-}
-
-/** Calls `make` at the first use. A failure is not kept. */
-function once<T>(make: () => Promise<T>): () => Promise<T> {
-  let made: Promise<T> | undefined;
-  return () => {
-    made ??= make().catch((error: unknown) => {
-      made = undefined;
-      throw error;
-    });
-    return made;
-  };
 }

@@ -70,7 +70,7 @@ const choose: RouteDescription = {
         headers: { 'content-type': 'application/x-www-form-urlencoded' },
         rawBody: 'organization=acme',
       },
-      response: { status: 303, headers: { location: '/dashboard/api-keys' } },
+      response: { status: 303, headers: { location: '/dashboard' } },
     },
     problemExample('invalid_request', {
       summary: 'No slug',

@@ -3,8 +3,8 @@ import { updateSession } from '../auth/queries.js';
 import type { Orm } from '../db/client.js';
 import { memberships, organizations } from './table.js';
 
-/** The Organizations a person belongs to, by name, with their role in each. */
-export function listOrganizationsOf(orm: Orm, userId: string) {
+/** The Organizations a person belongs to, by name, with their role in each; `limit` of them at most. */
+export function listOrganizationsOf(orm: Orm, userId: string, limit: number) {
   return orm
     .select({
       id: organizations.id,
@@ -15,7 +15,8 @@ export function listOrganizationsOf(orm: Orm, userId: string) {
     .from(memberships)
     .innerJoin(organizations, eq(organizations.id, memberships.orgId))
     .where(eq(memberships.userId, userId))
-    .orderBy(asc(organizations.name), asc(organizations.slug));
+    .orderBy(asc(organizations.name), asc(organizations.slug))
+    .limit(limit);
 }
 
 /**

@@ -9,13 +9,16 @@ import { parseInput } from '../http/validate.js';
 import { chooseOrganization, listOrganizationsOf } from './queries.js';
 import { chooseOrganizationSchema, MAX_BODY_BYTES } from './schema.js';
 
+/** As many Organizations of a person as the answers name. */
+const MAX_ORGANIZATIONS = 1_000;
+
 /** Who is signed in, and which of their Organizations they look at. */
 export function organizationRoutes({ db }: { db: Database }): Router {
   const router = Router();
 
   router.get('/session', async (_req, res) => {
     const session = sessionOf(res);
-    res.json(toSessionJson(session, await listOrganizationsOf(db.orm, session.userId)));
+    res.json(toSessionJson(session, await listOrganizationsOf(db.orm, session.userId, MAX_ORGANIZATIONS)));
   });
 
   router.post('/organization', async (req, res) => {
@@ -32,7 +35,7 @@ export function organizationRoutes({ db }: { db: Database }): Router {
     }
     const { id: orgId, slug: orgSlug, name: orgName, role } = chosen;
     const now = { ...session, orgId, orgSlug, orgName, role };
-    res.json(toSessionJson(now, await listOrganizationsOf(db.orm, session.userId)));
+    res.json(toSessionJson(now, await listOrganizationsOf(db.orm, session.userId, MAX_ORGANIZATIONS)));
   });
 
   return router;

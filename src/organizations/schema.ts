@@ -24,6 +24,6 @@ export const sessionSchema = z
     role: roleField,
     organizations: z
       .array(z.object({ ...organization, role: roleField }))
-      .describe('All that the person belongs to, by name.'),
+      .describe('All that the person belongs to, by name, 1,000 at most.'),
   })
   .meta({ id: 'Session', description: 'Who is signed in, and where they look.' });

@@ -1,5 +1,5 @@
 import { sql } from 'drizzle-orm';
-import { check, index, pgTable, primaryKey, text, timestamp, uuid } from 'drizzle-orm/pg-core';
+import { check, index, pgTable, primaryKey, text, timestamp, unique, uuid } from 'drizzle-orm/pg-core';
 
 const time = (name: string) => timestamp(name, { withTimezone: true, mode: 'date', precision: 6 });
 
@@ -38,5 +38,35 @@ export const memberships = pgTable(
     primaryKey({ columns: [t.orgId, t.userId] }),
     index('memberships_user').on(t.userId),
     check('memberships_role', sql`${t.role} in ('owner', 'admin', 'member', 'billing')`),
+  ],
+);
+
+/** A link that makes whoever opens it a member, once. */
+export const invitations = pgTable(
+  'invitations',
+  {
+    orgId: uuid('org_id')
+      .notNull()
+      .references(() => organizations.id),
+    id: uuid().notNull(),
+    /** SHA-256 of the link's secret, hex. */
+    hashedToken: text('hashed_token').notNull(),
+    /** Whom it is for; a new account gets this address. Trimmed and lower-cased. */
+    email: text().notNull(),
+    role: text({ enum: roles }).notNull(),
+    createdBy: uuid('created_by').references(() => users.id, { onDelete: 'set null' }),
+    createdAt: time('created_at').notNull(),
+    expiresAt: time('expires_at').notNull(),
+    acceptedAt: time('accepted_at'),
+    acceptedBy: uuid('accepted_by').references(() => users.id, { onDelete: 'set null' }),
+    revokedAt: time('revoked_at'),
+  },
+  (t) => [
+    primaryKey({ columns: [t.orgId, t.id] }),
+    unique('invitations_hashed_token').on(t.orgId, t.hashedToken),
+    index('invitations_created').on(t.orgId, t.createdAt),
+    index('invitations_created_by').on(t.createdBy),
+    index('invitations_accepted_by').on(t.acceptedBy),
+    check('invitations_role', sql`${t.role} in ('owner', 'admin', 'member', 'billing')`),
   ],
 );

@@ -97,7 +97,7 @@ describe('a change', () => {
   it('by another site is answered with a page where a page was asked for', async () => {
     const answer = await change({ 'sec-fetch-site': 'cross-site', accept: 'text/html' });
     expect(answer.status).toBe(403);
-    expect(answer.text).toContain('403 Forbidden');
+    expect(answer.text).toContain('This came from another site');
   });
 });
 

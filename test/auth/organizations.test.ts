@@ -70,7 +70,7 @@ describe('POST /dashboard/organization', () => {
       form: { organization: second.slug },
     });
     expect(answer.status).toBe(303);
-    expect(answer.headers.get('location')).toBe('/dashboard/api-keys');
+    expect(answer.headers.get('location')).toBe('/dashboard');
     expect((await browser.get('/dashboard/session')).body.organization.id).toBe(second.id);
   });
 

@@ -45,7 +45,7 @@ describe('a request without a session', () => {
     expect(page.headers.get('location')).toBe('/login?next=%2Fdashboard%2Fapi-keys%3Flimit%3D5');
     const post = await stranger.send('POST', '/dashboard/organization', { headers: html });
     expect(post.status).toBe(401);
-    expect(post.text).toContain('401 Unauthorized');
+    expect(post.text).toContain('Sign in first');
   });
 
   it('learns nothing about which addresses there are', async () => {
@@ -279,7 +279,7 @@ describe('an address that is none', () => {
     const page = await browser.get('/dashboard/nothing', { ...html, 'x-request-id': 'find-me' });
     expect(page.status).toBe(404);
     expect(page.headers.get('content-type')).toContain('text/html');
-    expect(page.text).toContain('404 Not Found');
+    expect(page.text).toContain('There is nothing here');
     expect(page.text).toContain('find-me');
     expect(page.headers.get('content-security-policy')).toContain("default-src 'none'");
     expect((await browser.get('/dashboard/%E0%A4%A', html)).status).toBe(404);

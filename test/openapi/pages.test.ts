@@ -90,7 +90,7 @@ describe('/docs', () => {
     expect(html).not.toMatch(/<style|\sstyle=|\son\w+=/);
     expect(html).not.toMatch(/(src|href)="(https?:)?\/\//);
     expect(html).toContain('<title>Gauge API reference</title>');
-    expect(html).toContain('<a href="/dashboard/api-keys">');
+    expect(html).toContain('<a href="/dashboard">');
   });
 
   it('serves its files under a name that changes with them, to be kept for ever', async () => {

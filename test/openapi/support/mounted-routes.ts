@@ -1,4 +1,5 @@
 import type { Express } from 'express';
+import { isPageRouter } from '../../../src/pages/page-router.js';
 
 /** What Express keeps of a mounted handler. Its types do not describe it. */
 interface Layer {
@@ -7,22 +8,40 @@ interface Layer {
   route?: { path: unknown; methods: Record<string, boolean> };
 }
 
-/** Every route of the app as `get /dashboard/api-keys/{id}`, by walking its routers to the ground. */
-export function listMountedRoutes(app: Express): string[] {
-  return walk((app.router as unknown as { stack: Layer[] }).stack, '').sort();
+interface MountedRoute {
+  /** As `get /dashboard/api-keys/{id}`. */
+  address: string;
+  isPage: boolean;
 }
 
-function walk(stack: Layer[], prefix: string): string[] {
+/** Every route of the app's API, by walking its routers to the ground. */
+export const listMountedRoutes = (app: Express): string[] => listRoutes(app, false);
+
+/** Every page, and every form of a page. They are no part of the API. */
+export const listPageRoutes = (app: Express): string[] => listRoutes(app, true);
+
+function listRoutes(app: Express, isPage: boolean): string[] {
+  const routes = walk((app.router as unknown as { stack: Layer[] }).stack, '', false);
+  return routes
+    .filter((route) => route.isPage === isPage)
+    .map(({ address }) => address)
+    .sort();
+}
+
+function walk(stack: Layer[], prefix: string, isPage: boolean): MountedRoute[] {
   return stack.flatMap((layer) => {
     if (layer.route) {
       const methods = Object.keys(layer.route.methods);
       const addresses = joinPaths(prefix, layer.route.path).map(toDescribedPath);
-      return addresses.flatMap((address) => methods.map((method) => `${method} ${address}`));
+      return addresses.flatMap((address) =>
+        methods.map((method) => ({ address: `${method} ${address}`, isPage })),
+      );
     }
     const { stack: nested } = layer.handle;
     // Middleware answers nothing by itself but errors, whether it is a function or a router without routes.
     if (!nested || !hasRoutes(nested)) return [];
-    return joinPaths(prefix, layer.rawPath).flatMap((mount) => walk(nested, mount));
+    const isPageInside = isPage || isPageRouter(layer.handle);
+    return joinPaths(prefix, layer.rawPath).flatMap((mount) => walk(nested, mount, isPageInside));
   });
 }
 

@@ -1,0 +1,77 @@
+import { createHash } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import { promisify } from 'node:util';
+import { gunzip, gzip } from 'node:zlib';
+import type { Request, RequestHandler, Response } from 'express';
+import { AppError } from '../errors.js';
+import { once } from '../once.js';
+
+interface Asset {
+  type: string;
+  gzipped: Buffer;
+}
+
+interface LoadedAssets {
+  version: string;
+  files: ReadonlyMap<string, Asset>;
+}
+
+export interface Assets {
+  /** Where the files are, with a hash of all of them in it, so that they may be cached for ever. */
+  base(): Promise<string>;
+  /** Answers `…/:version/:file`. */
+  serve: RequestHandler<{ version: string; file: string }>;
+}
+
+const types: Record<string, string> = {
+  css: 'text/css; charset=utf-8',
+  js: 'text/javascript; charset=utf-8',
+  svg: 'image/svg+xml',
+};
+
+/** Files that pages load, under `mount`. They are read and compressed at the first use and kept. */
+export function createAssets(mount: string, listFiles: () => string[] | Promise<string[]>): Assets {
+  const load = once(async () => loadAssets(await listFiles()));
+  return {
+    base: async () => `${mount}/${(await load()).version}`,
+    async serve(req, res) {
+      const { version, files } = await load();
+      const asset = files.get(req.params.file);
+      if (!asset) throw new AppError('not_found', 'There is nothing at this address.');
+      // While versions change over, a page of the one may ask an instance of the other: it gets what there is, not to keep.
+      const isExact = req.params.version === version;
+      res.setHeader('Cache-Control', isExact ? 'public, max-age=31536000, immutable' : 'no-store');
+      await sendCompressed(req, res, asset.type, asset.gzipped);
+    },
+  };
+}
+
+/** Answers with bytes that were compressed beforehand. */
+export async function sendCompressed(
+  req: Request<object>,
+  res: Response,
+  type: string,
+  gzipped: Buffer,
+): Promise<void> {
+  res.setHeader('Content-Type', type);
+  res.setHeader('Vary', 'Accept-Encoding');
+  const isGzip = req.acceptsEncodings('gzip', 'identity') === 'gzip';
+  const bytes = isGzip ? gzipped : await promisify(gunzip)(gzipped);
+  if (isGzip) res.setHeader('Content-Encoding', 'gzip');
+  res.setHeader('Content-Length', bytes.length);
+  res.end(bytes);
+}
+
+async function loadAssets(sources: string[]): Promise<LoadedAssets> {
+  const hash = createHash('sha256');
+  const files = new Map<string, Asset>();
+  for (const source of sources) {
+    const bytes = await readFile(source);
+    hash.update(bytes);
+    const name = source.slice(source.lastIndexOf('/') + 1);
+    const type = types[name.slice(name.lastIndexOf('.') + 1)];
+    if (type === undefined) throw new Error(`${source}: no media type is known for this file`);
+    files.set(name, { type, gzipped: await promisify(gzip)(bytes, { level: 9 }) });
+  }
+  return { version: hash.digest('hex').slice(0, 16), files };
+}

@@ -1,0 +1,98 @@
+import type { Request, RequestHandler, Response } from 'express';
+import { AppError, type ErrorCode } from '../errors.js';
+import { readForm } from '../http/form-body.js';
+import { setProblemHeaders, statusByCode, toAppError } from '../http/problem.js';
+
+/** The fields of a posted form. Where a name repeats (check boxes), its values are a list. */
+export type FormFields = Record<string, string | string[]>;
+
+/** What a form shows: what was typed, and what is wrong with it. */
+export interface FormState {
+  values: FormFields;
+  /** By field name: what is wrong with it, as a sentence. */
+  errors: Record<string, string>;
+  /** What is wrong with the whole, where no field is to blame. */
+  problem: string | undefined;
+}
+
+/** A form that nobody has filled in yet. */
+export const newForm = (values: FormFields = {}): FormState => ({ values, errors: {}, problem: undefined });
+
+/** What a person can put right in the form itself. Everything else is an error page. */
+const formCodes = new Set<ErrorCode>([
+  'invalid_request',
+  'not_found',
+  'not_signed_in',
+  'rate_limited',
+  'key_not_active',
+  'key_already_rotated',
+]);
+
+/** True for what a browser posts from a form. A request without a body is none: it may be a call of the API. */
+export const isPostedForm = (req: Request): boolean =>
+  req.is('application/x-www-form-urlencoded') === 'application/x-www-form-urlencoded';
+
+interface FormRoute {
+  /** Does what the form asks for and answers, in most cases by sending the browser on with 303. */
+  act: (req: Request, res: Response, fields: FormFields) => Promise<void>;
+  /** Shows the form again. The status is set. */
+  show: (req: Request, res: Response, form: FormState) => Promise<void>;
+}
+
+/** A form's route: `act`, or the form again with what was typed and what is wrong with it. */
+export function formRoute({ act, show }: FormRoute): RequestHandler {
+  return async (req, res) => {
+    const fields = toFields(await readForm(req, res));
+    try {
+      await act(req, res, fields);
+    } catch (thrown) {
+      const error = toAppError(thrown);
+      if (res.headersSent || !formCodes.has(error.code)) throw thrown;
+      res.locals.error = error;
+      setProblemHeaders(res, error);
+      res.status(statusByCode[error.code]);
+      await show(req, res, toFormState(fields, error));
+    }
+  };
+}
+
+/** Refuses a form for one of its fields. `detail` goes on where the field's name ends: `must not be blank`. */
+export function fieldError(name: string, detail: string): AppError {
+  return new AppError('invalid_request', `/${name} ${detail}`, {
+    errors: [{ pointer: `/${name}`, code: 'invalid_request', detail }],
+  });
+}
+
+/** One value of a field, or undefined if the field was left out or left empty. */
+export function textField(fields: FormFields, name: string): string | undefined {
+  const value = fields[name];
+  const text = Array.isArray(value) ? value[0] : value;
+  return text === undefined || text === '' ? undefined : text;
+}
+
+/** All values of a field with check boxes. */
+export const listField = (fields: FormFields, name: string): string[] => [fields[name] ?? []].flat();
+
+function toFields(body: unknown): FormFields {
+  // The parser of forms makes nothing but texts and lists of texts.
+  return { ...(body as FormFields) };
+}
+
+/** Never shown again, whatever was typed. */
+const secretFields = /password|code|secret/i;
+
+function toFormState(fields: FormFields, error: AppError): FormState {
+  const values = Object.fromEntries(Object.entries(fields).filter(([name]) => !secretFields.test(name)));
+  const errors: Record<string, string> = {};
+  for (const { pointer, detail } of error.errors ?? []) {
+    const name = pointer.split('/')[1] ?? '';
+    errors[name] ??= toSentence(detail);
+  }
+  const isExplained = Object.keys(errors).some((name) => name !== '');
+  return { values, errors, problem: isExplained ? undefined : error.message };
+}
+
+const toSentence = (detail: string): string => {
+  const text = detail.charAt(0).toUpperCase() + detail.slice(1);
+  return /[.!?]$/.test(text) ? text : `${text}.`;
+};
