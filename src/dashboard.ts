@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { Router } from 'express';
+import { accountPages } from './account/pages.js';
 import { apiKeyRoutes } from './api-keys/routes.js';
 import { refuseCrossSite } from './auth/cross-site.js';
 import { signInPages } from './auth/pages.js';
@@ -32,6 +33,7 @@ export function dashboardRoutes(context: Context, options: DashboardOptions = {}
   router.use(
     '/dashboard',
     requirePerson(readSession),
+    accountPages(context, limits),
     requireOrganization,
     organizationRoutes(context),
     apiKeyRoutes(context),
