@@ -164,6 +164,20 @@ describe('setting up', () => {
     expect(await logOf(database, user.email)).toHaveLength(1);
   });
 
+  it('at the same moment as a sign-in leaves no session that had no code', async () => {
+    for (let i = 0; i < 5; i++) {
+      const { browser, user, code } = await settingUp();
+      const others = [new Browser(service.url), new Browser(service.url)];
+      const [answer] = await Promise.all([
+        post(browser, `${FACTOR}/setup`, { code: code() }),
+        ...others.map((other) => other.signIn(user.email)),
+      ]);
+      expect(answer.status).toBe(200);
+      for (const other of others) expect(await isSignedIn(other)).toBe(false);
+      expect(await isSignedIn(browser)).toBe(true);
+    }
+  });
+
   it('is not possible while it is on', async () => {
     const { browser, user, app } = await secured();
     const answer = await post(browser, FACTOR, { currentPassword: PASSWORD });
