@@ -13,6 +13,7 @@ import type { JoinLimits } from './members/join-limits.js';
 import { joinPages } from './members/join-pages.js';
 import { membersPages } from './members/pages.js';
 import { organizationRoutes } from './organizations/routes.js';
+import { overviewPages } from './overview/pages.js';
 import { pageErrorHandler } from './pages/error-page.js';
 import { pageAssets } from './pages/layout.js';
 import { pageRouter } from './pages/page-router.js';
@@ -41,6 +42,7 @@ export function dashboardRoutes(context: Context, options: DashboardOptions = {}
     organizationRoutes(context),
     apiKeyRoutes(context),
     membersPages(context),
+    overviewPages(context),
   );
   router.use(paths, notFound, pageErrorHandler(context));
   return router;
