@@ -3,6 +3,7 @@ import { hashPassword } from '../../../src/auth/password.js';
 import type { Database } from '../../../src/db/client.js';
 import {
   apiKeys,
+  auditChains,
   auditLog,
   entitlements,
   memberships,
@@ -25,6 +26,7 @@ const childrenFirst = [
   usageTotals,
   usageHours,
   auditLog,
+  auditChains,
   operatorLog,
   sessions,
   apiKeys,
