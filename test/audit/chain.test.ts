@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { recordAudit } from '../../src/audit/audit.js';
 import { canonicalJson, genesisHash, hashRow } from '../../src/audit/chain.js';
 import { seedDemo } from '../../src/demo/seed.js';
+import { exampleWorld } from '../../src/openapi/example-world.js';
 import { auditChains, auditLog, organizations } from '../../src/db/schema.js';
 import { addMember, createUser, signedIn } from '../support/accounts.js';
 import { createTestDatabase, isEmbedded, type TestDatabase } from '../support/database.js';
@@ -78,7 +79,7 @@ describe('every change is chained', () => {
     expect((await call('DELETE', `/users/${email}`)).status).toBe(204);
     const { rows } = (await database.db.orm.execute(
       sql`select id from organizations where slug in (${sql.join(slugs, sql`, `)})`,
-    )) as unknown as { rows: { id: string }[] };
+    )) as { rows: { id: string }[] };
     expect(rows).toHaveLength(3);
     for (const { id } of rows) await expectChain(id, 8);
   });
@@ -213,6 +214,13 @@ describe('what is hashed is what is stored', () => {
     const a = { b: 1, a: { d: [1, { z: null, y: 'ü' }], c: true }, '😀': 0, ﬁ: 1e21, '': -0 };
     expect(canonicalJson(a)).toBe('{"":0,"a":{"c":true,"d":[1,{"y":"ü","z":null}]},"b":1,"😀":0,"ﬁ":1e+21}');
     expect(canonicalJson(JSON.parse('{"__proto__":{"b":1,"a":2}}'))).toBe('{"__proto__":{"a":2,"b":1}}');
+  });
+
+  it('as the reference shows it', () => {
+    const { audit, organization } = exampleWorld;
+    const { hash, ...entry } = audit.organization;
+    const row = { orgId: organization.id, ...entry, ...audit.source };
+    expect(hashRow(genesisHash(organization.id), row)).toBe(hash);
   });
 
   it('beginning with a hash of the Organization’s own', async () => {
