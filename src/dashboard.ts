@@ -11,6 +11,7 @@ import type { Context } from './context.js';
 import { pageHeaders } from './http/page-headers.js';
 import { notFound } from './http/problem.js';
 import { organizationRoutes } from './organizations/routes.js';
+import { overviewPages } from './overview/pages.js';
 import { pageErrorHandler } from './pages/error-page.js';
 import { pageAssets } from './pages/layout.js';
 import { pageRouter } from './pages/page-router.js';
@@ -37,6 +38,7 @@ export function dashboardRoutes(context: Context, options: DashboardOptions = {}
     organizationRoutes(context),
     apiKeyRoutes(context),
     auditPages(context),
+    overviewPages(context),
   );
   router.use(paths, notFound, pageErrorHandler(context));
   return router;
