@@ -1,5 +1,8 @@
 import { asc, eq, sql } from 'drizzle-orm';
+import { v7 as uuid } from 'uuid';
 import { recordAudit, type AuditEntry } from '../../src/audit/audit.js';
+import { genesisHash, hashRow } from '../../src/audit/chain.js';
+import { lockChain, moveChainEnd } from '../../src/audit/queries.js';
 import { verifyChains, type ChainReport, type NotedHead } from '../../src/audit/verify.js';
 import type { Database } from '../../src/db/client.js';
 import { auditLog } from '../../src/db/schema.js';
@@ -17,6 +20,36 @@ export async function writeRows(
     const entry = { at, action: 'test.written', actor: 'system', target: `target ${i}`, ...values };
     await db.orm.transaction((tx) => recordAudit(tx, orgId, entry));
   }
+}
+
+/** The same in one statement, for logs that are long. */
+export async function writeRowsAtOnce(
+  db: Database,
+  orgId: string,
+  count: number,
+  values: { action?: string; target?: string } = {},
+): Promise<void> {
+  await db.orm.transaction(async (tx) => {
+    const end = await lockChain(tx, orgId, genesisHash(orgId));
+    let { seq, hash } = end;
+    const rows = Array.from({ length: count }, (_, i) => {
+      seq++;
+      const fields = { action: 'test.written', actor: 'system', target: `target ${i + 1}`, ...values };
+      const row = {
+        orgId,
+        seq,
+        id: uuid({ msecs: at.getTime(), seq }),
+        ...fields,
+        details: {},
+        ip: null,
+        requestId: null,
+      };
+      hash = hashRow(hash, { ...row, at: at.toISOString() });
+      return { ...row, at, hash };
+    });
+    await tx.insert(auditLog).values(rows);
+    await moveChainEnd(tx, { orgId, seq, hash });
+  });
 }
 
 export const readLog = (db: Database, orgId: string) =>
