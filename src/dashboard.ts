@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { Router } from 'express';
 import { accountPages } from './account/pages.js';
 import { apiKeyRoutes } from './api-keys/routes.js';
+import { auditPages } from './audit/pages.js';
 import { refuseCrossSite } from './auth/cross-site.js';
 import { signInPages } from './auth/pages.js';
 import { createSessionReader, requireOrganization, requirePerson } from './auth/session.js';
@@ -43,6 +44,7 @@ export function dashboardRoutes(context: Context, options: DashboardOptions = {}
     requireOrganization,
     organizationRoutes(context),
     apiKeyRoutes(context),
+    auditPages(context),
     membersPages(context),
     overviewPages(context),
   );
