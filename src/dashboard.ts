@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { Router } from 'express';
+import { apiKeyPages } from './api-keys/pages.js';
 import { apiKeyRoutes } from './api-keys/routes.js';
 import { refuseCrossSite } from './auth/cross-site.js';
 import { signInPages } from './auth/pages.js';
@@ -35,6 +36,7 @@ export function dashboardRoutes(context: Context, options: DashboardOptions = {}
     requirePerson(readSession),
     requireOrganization,
     organizationRoutes(context),
+    apiKeyPages(context),
     apiKeyRoutes(context),
     overviewPages(context),
   );
