@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { Router } from 'express';
+import { accountPages } from './account/pages.js';
 import { apiKeyPages } from './api-keys/pages.js';
 import { apiKeyRoutes } from './api-keys/routes.js';
 import { refuseCrossSite } from './auth/cross-site.js';
@@ -10,6 +11,9 @@ import { defaultSignInLimits, type SignInLimits } from './auth/sign-in-limits.js
 import type { Context } from './context.js';
 import { pageHeaders } from './http/page-headers.js';
 import { notFound } from './http/problem.js';
+import type { JoinLimits } from './members/join-limits.js';
+import { joinPages } from './members/join-pages.js';
+import { membersPages } from './members/pages.js';
 import { organizationRoutes } from './organizations/routes.js';
 import { overviewPages } from './overview/pages.js';
 import { pageErrorHandler } from './pages/error-page.js';
@@ -18,6 +22,7 @@ import { pageRouter } from './pages/page-router.js';
 
 export interface DashboardOptions {
   signInLimits?: Partial<SignInLimits>;
+  joinLimits?: Partial<JoinLimits>;
 }
 
 /** `/login`, `/logout` and `/dashboard`: what people use, with a session cookie. */
@@ -31,13 +36,16 @@ export function dashboardRoutes(context: Context, options: DashboardOptions = {}
   router.use(pageRouter().get('/dashboard/assets/:version/:file', pageAssets.serve));
   router.use(paths, pageHeaders(), sessionCookie(keys), refuseCrossSite);
   router.use(signInPages(context, readSession, limits));
+  router.use(joinPages(context, readSession, options.joinLimits));
   router.use(
     '/dashboard',
     requirePerson(readSession),
+    accountPages(context, limits),
     requireOrganization,
     organizationRoutes(context),
     apiKeyPages(context),
     apiKeyRoutes(context),
+    membersPages(context),
     overviewPages(context),
   );
   router.use(paths, notFound, pageErrorHandler(context));
