@@ -3,6 +3,7 @@ import { Router } from 'express';
 import { accountPages } from './account/pages.js';
 import { apiKeyPages } from './api-keys/pages.js';
 import { apiKeyRoutes } from './api-keys/routes.js';
+import { auditPages } from './audit/pages.js';
 import { refuseCrossSite } from './auth/cross-site.js';
 import { signInPages } from './auth/pages.js';
 import { createSessionReader, requireOrganization, requirePerson } from './auth/session.js';
@@ -45,6 +46,7 @@ export function dashboardRoutes(context: Context, options: DashboardOptions = {}
     organizationRoutes(context),
     apiKeyPages(context),
     apiKeyRoutes(context),
+    auditPages(context),
     membersPages(context),
     overviewPages(context),
   );
