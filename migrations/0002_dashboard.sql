@@ -56,6 +56,11 @@ CREATE TABLE "api_key_scope_use" (
 	CONSTRAINT "api_key_scope_use_org_id_api_key_id_scope_pk" PRIMARY KEY("org_id","api_key_id","scope")
 );
 --> statement-breakpoint
+CREATE TABLE "api_key_use_receipts" (
+	"id" uuid PRIMARY KEY NOT NULL,
+	"at" timestamp (6) with time zone NOT NULL
+);
+--> statement-breakpoint
 CREATE TABLE "audit_chains" (
 	"org_id" uuid PRIMARY KEY NOT NULL,
 	"seq" bigint NOT NULL,

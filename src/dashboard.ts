@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { Router } from 'express';
 import { accountPages } from './account/pages.js';
+import { apiKeyPages } from './api-keys/pages.js';
 import { apiKeyRoutes } from './api-keys/routes.js';
 import { auditPages } from './audit/pages.js';
 import { refuseCrossSite } from './auth/cross-site.js';
@@ -43,6 +44,7 @@ export function dashboardRoutes(context: Context, options: DashboardOptions = {}
     accountPages(context, limits),
     requireOrganization,
     organizationRoutes(context),
+    apiKeyPages(context),
     apiKeyRoutes(context),
     auditPages(context),
     membersPages(context),
