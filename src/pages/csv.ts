@@ -1,0 +1,88 @@
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import type { Request, Response } from 'express';
+import type { Logger } from 'pino';
+import { toAppError } from '../http/problem.js';
+import { ExactNumber } from '../http/json.js';
+
+export type CsvCell = string | number | Date | null | ExactNumber;
+
+/** What spreadsheets take for the start of a formula. */
+const formula = /^[=+\-@\t\r\n]/;
+const special = /[",\r\n]/;
+
+/**
+ * One record of RFC 4180, with its line break. A text that a spreadsheet would run as a formula gets an apostrophe in
+ * front; numbers are ours and stay numbers, times are RFC 3339 in UTC, null is an empty cell.
+ */
+export const csvRow = (cells: readonly CsvCell[]): string => `${cells.map(toCell).join(',')}\r\n`;
+
+function toCell(cell: CsvCell): string {
+  if (cell === null) return '';
+  if (typeof cell === 'number') return String(cell);
+  if (cell instanceof ExactNumber) return cell.digits;
+  if (cell instanceof Date) return cell.toISOString();
+  const text = formula.test(cell) ? `'${cell}` : cell;
+  return special.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}
+
+export interface CsvFile {
+  /** Of letters, digits, `.`, `_` and `-`; everything else becomes `-`. */
+  filename: string;
+  columns: readonly string[];
+  /** The records in pieces: each piece is written at once, the next is asked for when the client has taken it. */
+  pieces: AsyncIterable<readonly (readonly CsvCell[])[]>;
+}
+
+/**
+ * Answers with a CSV file. The first piece is read before anything is sent, so that what fails there is an ordinary error. What fails
+ * later breaks the connection: the client sees that the file is not whole. A client that hangs up ends the reading.
+ */
+export async function sendCsv(
+  log: Logger,
+  req: Request,
+  res: Response,
+  { filename, columns, pieces }: CsvFile,
+): Promise<void> {
+  const iterator = pieces[Symbol.asyncIterator]();
+  const first = await iterator.next();
+  res.setHeader('Content-Type', 'text/csv; charset=utf-8; header=present');
+  res.setHeader(
+    'Content-Disposition',
+    `attachment; filename="${filename.replaceAll(/[^A-Za-z0-9._-]+/g, '-')}"`,
+  );
+  if (req.method === 'HEAD') {
+    await iterator.return?.();
+    res.end();
+    return;
+  }
+  try {
+    await pipeline(
+      Readable.from(toText(columns, first, iterator), { objectMode: true, highWaterMark: 1 }),
+      res,
+    );
+  } catch (thrown) {
+    res.destroy();
+    if (isHangUp(thrown)) return;
+    res.locals.error = toAppError(thrown);
+    log.error({ err: thrown, requestId: res.getHeader('X-Request-Id') }, 'a CSV file broke off');
+  }
+}
+
+async function* toText(
+  columns: readonly string[],
+  first: IteratorResult<readonly (readonly CsvCell[])[]>,
+  iterator: AsyncIterator<readonly (readonly CsvCell[])[]>,
+): AsyncGenerator<string> {
+  try {
+    yield csvRow(columns);
+    for (let step = first; !step.done; step = await iterator.next()) {
+      if (step.value.length > 0) yield step.value.map(csvRow).join('');
+    }
+  } finally {
+    await iterator.return?.();
+  }
+}
+
+const isHangUp = (thrown: unknown): boolean =>
+  ['ERR_STREAM_PREMATURE_CLOSE', 'ECONNRESET', 'EPIPE'].includes((thrown as { code?: string }).code ?? '');
