@@ -13,6 +13,7 @@ import { organizationRoutes } from './organizations/routes.js';
 import { pageErrorHandler } from './pages/error-page.js';
 import { pageAssets } from './pages/layout.js';
 import { pageRouter } from './pages/page-router.js';
+import { usagePages } from './usage/pages.js';
 
 export interface DashboardOptions {
   signInLimits?: Partial<SignInLimits>;
@@ -35,6 +36,7 @@ export function dashboardRoutes(context: Context, options: DashboardOptions = {}
     requireOrganization,
     organizationRoutes(context),
     apiKeyRoutes(context),
+    usagePages(context),
   );
   router.use(paths, notFound, pageErrorHandler(context));
   return router;
