@@ -7,6 +7,7 @@ import { createSessionReader, requireOrganization, requirePerson } from './auth/
 import { sessionCookie } from './auth/session-cookie.js';
 import { defaultSignInLimits, type SignInLimits } from './auth/sign-in-limits.js';
 import type { Context } from './context.js';
+import { entitlementPages } from './entitlements/pages.js';
 import { pageHeaders } from './http/page-headers.js';
 import { notFound } from './http/problem.js';
 import { organizationRoutes } from './organizations/routes.js';
@@ -37,6 +38,7 @@ export function dashboardRoutes(context: Context, options: DashboardOptions = {}
     organizationRoutes(context),
     apiKeyRoutes(context),
     usagePages(context),
+    entitlementPages(context),
   );
   router.use(paths, notFound, pageErrorHandler(context));
   return router;
