@@ -27,6 +27,7 @@ CREATE TABLE "second_factors" (
 	"secret" text NOT NULL,
 	"confirmed_at" timestamp (6) with time zone,
 	"last_step" bigint,
+	"setup_session" text NOT NULL,
 	"created_at" timestamp (6) with time zone NOT NULL
 );
 --> statement-breakpoint

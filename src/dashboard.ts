@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { Router } from 'express';
+import { accountPages } from './account/pages.js';
 import { apiKeyRoutes } from './api-keys/routes.js';
 import { refuseCrossSite } from './auth/cross-site.js';
 import { signInPages } from './auth/pages.js';
@@ -10,7 +11,11 @@ import type { Context } from './context.js';
 import { entitlementPages } from './entitlements/pages.js';
 import { pageHeaders } from './http/page-headers.js';
 import { notFound } from './http/problem.js';
+import type { JoinLimits } from './members/join-limits.js';
+import { joinPages } from './members/join-pages.js';
+import { membersPages } from './members/pages.js';
 import { organizationRoutes } from './organizations/routes.js';
+import { overviewPages } from './overview/pages.js';
 import { pageErrorHandler } from './pages/error-page.js';
 import { pageAssets } from './pages/layout.js';
 import { pageRouter } from './pages/page-router.js';
@@ -18,6 +23,7 @@ import { usagePages } from './usage/pages.js';
 
 export interface DashboardOptions {
   signInLimits?: Partial<SignInLimits>;
+  joinLimits?: Partial<JoinLimits>;
 }
 
 /** `/login`, `/logout` and `/dashboard`: what people use, with a session cookie. */
@@ -31,14 +37,18 @@ export function dashboardRoutes(context: Context, options: DashboardOptions = {}
   router.use(pageRouter().get('/dashboard/assets/:version/:file', pageAssets.serve));
   router.use(paths, pageHeaders(), sessionCookie(keys), refuseCrossSite);
   router.use(signInPages(context, readSession, limits));
+  router.use(joinPages(context, readSession, options.joinLimits));
   router.use(
     '/dashboard',
     requirePerson(readSession),
+    accountPages(context, limits),
     requireOrganization,
     organizationRoutes(context),
     apiKeyRoutes(context),
     usagePages(context),
     entitlementPages(context),
+    membersPages(context),
+    overviewPages(context),
   );
   router.use(paths, notFound, pageErrorHandler(context));
   return router;

@@ -13,6 +13,7 @@ import { connectDatabase } from './db/open.js';
 import type { DemoData } from './demo/demo.js';
 import { readDemo } from './demo/file.js';
 import { seedDemo } from './demo/seed.js';
+import { seedDemoUsage } from './demo/usage.js';
 import { memoryLimitStores, redisLimitStores } from './http/limit-store.js';
 import { createHttpServer } from './http/server.js';
 import { startJobs, type Job } from './jobs.js';
@@ -61,7 +62,7 @@ export async function startService(
   try {
     await listen(server, config);
     await migrateWhenReachable(db, log);
-    if (!config.production) demo = (await seedDemo(context)) ?? (await readDemo(context));
+    if (!config.production) demo = await makeOrReadDemo(context);
   } catch (error) {
     server.close();
     await Promise.allSettled([limitStores.close(), db.close()]);
@@ -90,6 +91,14 @@ export async function startService(
       await Promise.all([limitStores.close(), db.close()]);
     },
   };
+}
+
+/** The demo's data, made now or by an earlier start. */
+async function makeOrReadDemo(context: Context): Promise<DemoData | undefined> {
+  const demo = await seedDemo(context);
+  if (!demo) return readDemo(context);
+  await seedDemoUsage(context, demo);
+  return demo;
 }
 
 const jobs = ({ db, clock }: Context, { keyUse }: ApiServices): Job[] => [

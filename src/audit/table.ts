@@ -61,5 +61,5 @@ export const auditChains = pgTable('audit_chains', {
   hash: text().notNull(),
 });
 
-/** Changes that belong to no Organization: products and users, made by the operator. */
+/** Changes that belong to no Organization: of products and users, by the operator, and of people's own accounts. */
 export const operatorLog = pgTable('operator_log', { ...columns, id: uuid().primaryKey() });

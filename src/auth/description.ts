@@ -44,6 +44,7 @@ const form: RouteDescription = {
 };
 
 const rightBody = { email, password: exampleWorld.password };
+const securedBody = { email: exampleWorld.users.secured.email, password: exampleWorld.password };
 const wrongBody = { email, password: 'not the password' };
 /** Programs get a problem, browsers the form again. */
 const asJson = { accept: 'application/json' };
@@ -63,15 +64,26 @@ from the sign-in, and 7 days without a request.
 
 After 3 failures of an account the answers slow down; after 10 of an account or 50 from an address within 15 minutes sign-ins are refused with 429. Successes do not count.
 
+Whoever has turned on a second factor gets no session yet: browsers are sent on to \`/login/code\`, and with \`Accept: application/json\` the answer is a 401 that says so. The cookie
+of either is good for 10 minutes and 5 codes: post the form field \`code\` with it to \`/login/code\`, a code of the authenticator app or a recovery code, each of which is accepted once.
+The answer is then as from here, and wrong codes count as failures of the account.
+
 With \`Accept: application/json\` a failure is a problem document, otherwise the form with a message.
 `.trim(),
   security: 'none',
   isLimited: true,
   body: { schema: signInSchema, mediaType: formType },
   responses: {
-    303: { description: 'Signed in. The cookie holds the session.', headers: ['Location', 'Set-Cookie'] },
+    303: {
+      description: 'Signed in: the cookie holds the session. Or on the way to the second factor.',
+      headers: ['Location', 'Set-Cookie'],
+    },
     400: { description: 'The form again, with what does not fit.', content: { 'text/html': null } },
-    401: { description: 'The form again.', content: { 'text/html': null } },
+    401: {
+      description: 'The form again. With a cookie: the second factor is due.',
+      content: { 'text/html': null },
+      headers: ['Set-Cookie'],
+    },
     429: { description: 'The form again.', content: { 'text/html': null } },
   },
   errors: [
@@ -100,6 +112,19 @@ With \`Accept: application/json\` a failure is a problem document, otherwise the
       summary: 'A wrong password, or an unknown address',
       detail: wrongDetail,
       request: wrong,
+    }),
+    {
+      name: 'codeDue',
+      summary: 'The right password of somebody with a second factor, from a browser',
+      request: { credential: 'none', body: securedBody },
+      response: { status: 303, headers: { location: '/login/code?next=%2Fdashboard' } },
+    },
+    problemExample('not_signed_in', {
+      name: 'codeDueAsProblem',
+      summary: 'The right password of somebody with a second factor, from a program',
+      detail:
+        'The password is right, and the second factor is due: within 10 minutes, post its code as the form field `code` to /login/code with the cookie of this answer.',
+      request: { ...right, body: securedBody },
     }),
     problemExample('invalid_request', {
       summary: 'No password',
@@ -140,7 +165,7 @@ const signOut: RouteDescription = {
   tag: 'Signing in',
   summary: 'Sign out',
   description:
-    'Ends the session at once, wherever its cookie may have been copied to. Without a session, nothing happens; the answer is the same.',
+    'Ends the session at once, wherever its cookie may have been copied to, or a sign-in that waits for its second factor. Without a session, nothing happens; the answer is the same.',
   security: 'session',
   responses: { 303: { description: 'Signed out.', headers: ['Location', 'Set-Cookie'] } },
   errors: ['cross_site_request', ...serviceProblems],
@@ -149,7 +174,7 @@ const signOut: RouteDescription = {
       name: 'signedOut',
       summary: 'Signed out',
       request: { credential: 'ownerSession' },
-      response: { status: 303, headers: { location: '/login' } },
+      response: { status: 303, headers: { location: '/login?done=signed-out' } },
     },
     problemExample('cross_site_request', {
       summary: 'Sent from another site',

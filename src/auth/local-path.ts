@@ -1,3 +1,6 @@
+/** Where a person goes who was not going anywhere. */
+export const HOME = '/dashboard';
+
 /** Stands in for this service, so that the URL parser shows where a browser would end up. */
 const here = 'http://here.invalid';
 

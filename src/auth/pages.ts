@@ -5,17 +5,29 @@ import { prefersJson } from '../http/accepts.js';
 import { readForm } from '../http/form-body.js';
 import { setProblemHeaders, statusByCode, toAppError } from '../http/problem.js';
 import { parseInput } from '../http/validate.js';
+import { toAddress } from '../pages/address.js';
 import { renderPage } from '../pages/layout.js';
-import { toLocalPath } from './local-path.js';
-import { deleteSession } from './queries.js';
-import { signInSchema } from './schema.js';
+import { codePages } from './code-pages.js';
+import { HOME, toLocalPath } from './local-path.js';
+import { signInSchema, type SignIn } from './schema.js';
 import type { ReadSession } from './session.js';
-import { clearToken, hashToken, readToken, sendToken } from './session-cookie.js';
-import { credentialsOf, limitSignIns, type SignInLimits } from './sign-in-limits.js';
-import { signIn } from './sign-in.js';
+import { clearToken, readToken, sendToken } from './session-cookie.js';
+import { limitSignIns, markGuess, setSignInEmail, type SignInLimits } from './sign-in-limits.js';
+import { endToken, signIn } from './sign-in.js';
 
-/** Where a person goes who was not going anywhere. */
-export const HOME = '/dashboard';
+export { HOME };
+
+/** What has led to the form, by the word in `?done=`. */
+const notices = {
+  'signed-out': 'You are signed out.',
+  'signed-out-everywhere': 'You are signed out, here and everywhere else.',
+};
+
+/** Why somebody has to begin again, by the word in `?again=`. */
+const reasons: Record<string, string> = {
+  expired: 'That sign-in has expired or was ended. Please begin again.',
+  exhausted: 'Too many codes were wrong. Please begin again with your password.',
+};
 
 /** `/login` and `/logout`: forms that work without a script. */
 export function signInPages(
@@ -23,47 +35,67 @@ export function signInPages(
   readSession: ReadSession,
   limits: SignInLimits,
 ): Router {
-  const { perAddress, perAccount, slowDown } = limitSignIns(limitStores, limits);
+  const limiters = limitSignIns(limitStores, limits);
+  const { perAddress, perAccount, slowDown } = limiters;
   const router = Router();
   const renderForm: RenderForm = (req, res, view) =>
-    renderPage({ db, clock }, req, res, { view: 'login', title: 'Sign in', frame: 'card' }, view);
+    renderPage({ db, clock }, req, res, { view: 'login', title: 'Sign in', frame: 'card', notices }, view);
 
   router.get('/login', async (req, res) => {
     const next = toLocalPath(req.query.next, HOME);
     const session = await readSession(req);
-    // Without an Organization there is nowhere to go, only to come back as somebody else.
-    if (session && session.orgId !== null) res.redirect(303, next);
-    else await renderForm(req, res, { email: '', next, problem: undefined });
+    // Without an Organization the dashboard is no place to go on to, but there is coming back as somebody else.
+    if (session && (session.orgId !== null || next !== HOME)) {
+      res.redirect(303, next);
+      return;
+    }
+    res.locals.person = session;
+    await renderForm(req, res, { email: '', next, problem: undefined, reason: reasonOf(req) });
   });
 
   router.post('/login', perAddress, readCredentials, perAccount, slowDown, async (req, res) => {
-    const credentials = credentialsOf(res);
-    const token = await signIn({ db, clock }, credentials, {
+    const credentials = res.locals.credentials as SignIn;
+    const next = toLocalPath(credentials.next, HOME);
+    const signedIn = await signIn({ db, clock }, credentials, {
       formerToken: readToken(req),
       ip: req.ip ?? '',
       userAgent: req.get('user-agent') ?? '',
     });
-    if (token === undefined)
-      throw new AppError('not_signed_in', 'The e-mail address or the password is wrong.');
-    sendToken(req, token);
-    res.redirect(303, toLocalPath(credentials.next, HOME));
+    if (!signedIn) throw new AppError('not_signed_in', 'The e-mail address or the password is wrong.');
+    sendToken(req, signedIn.token);
+    markGuess(res, true);
+    if (!signedIn.isCodeDue) res.redirect(303, next);
+    else if (prefersJson(req)) throw codeIsDue();
+    else res.redirect(303, toAddress('/login/code', { next }));
   });
+  router.use(codePages({ db, clock }, readSession, limiters));
   router.use('/login', answerWithForm(renderForm));
 
   router.post('/logout', async (req, res) => {
     const token = readToken(req);
-    if (token !== undefined) await deleteSession(db.orm, hashToken(token));
+    if (token !== undefined) await endToken(db.orm, token);
     clearToken(req);
-    res.redirect(303, '/login');
+    res.redirect(303, toAddress('/login', { done: 'signed-out' }));
   });
 
   return router;
 }
 
+const codeIsDue = () =>
+  new AppError(
+    'not_signed_in',
+    'The password is right, and the second factor is due: within 10 minutes, post its code as the form field `code` to /login/code with the cookie of this answer.',
+  );
+
 const readCredentials: RequestHandler = async (req, res, next) => {
-  res.locals.credentials = parseInput(signInSchema, await readForm(req, res));
+  const credentials = parseInput(signInSchema, await readForm(req, res));
+  res.locals.credentials = credentials;
+  setSignInEmail(res, credentials.email);
   next();
 };
+
+const reasonOf = ({ query }: Request): string | undefined =>
+  typeof query.again === 'string' && Object.hasOwn(reasons, query.again) ? reasons[query.again] : undefined;
 
 /** What a person can put right in the form itself. */
 const formCodes = new Set<ErrorCode>(['invalid_request', 'not_signed_in', 'rate_limited']);
@@ -78,7 +110,7 @@ function answerWithForm(renderForm: RenderForm): ErrorRequestHandler {
     res.locals.error = error;
     setProblemHeaders(res, error);
     res.status(statusByCode[error.code]);
-    await renderForm(req, res, { ...readTyped(req), problem: error.message });
+    await renderForm(req, res, { ...readTyped(req), problem: error.message, reason: undefined });
   };
 }
 
@@ -91,5 +123,5 @@ function readTyped(req: Request): { email: string; next: string } {
 type RenderForm = (
   req: Request,
   res: Response,
-  view: { email: string; next: string; problem: string | undefined },
+  view: { email: string; next: string; problem: string | undefined; reason: string | undefined },
 ) => Promise<void>;

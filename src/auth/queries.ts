@@ -1,10 +1,14 @@
 import { and, asc, eq, gt, lte, or, sql } from 'drizzle-orm';
 import type { Orm } from '../db/client.js';
 import { memberships, organizations, users } from '../organizations/table.js';
+import { SETUP_MS } from './second-factor/limits.js';
+import { deleteExpiredChallenges } from './second-factor/challenge-queries.js';
+import { deleteAbandonedSetups } from './second-factor/queries.js';
 import { SESSION_IDLE_MS, SESSION_MS } from './session-lifetime.js';
 import { sessions } from './table.js';
 
-const idleSince = (now: Date) => new Date(now.getTime() - SESSION_IDLE_MS);
+/** Whoever was seen last before then is signed out. */
+export const idleSince = (now: Date) => new Date(now.getTime() - SESSION_IDLE_MS);
 
 /**
  * A living session with its person and the Organization they look at, as all of them are now: what an operator takes
@@ -65,11 +69,13 @@ export async function deleteSession(orm: Orm, hashedToken: string): Promise<void
   await orm.delete(sessions).where(eq(sessions.hashedToken, hashedToken));
 }
 
-/** Deletes the rows of sessions that have ended by themselves; they open nothing any more. */
+/** Deletes what has ended by itself and opens nothing any more: sessions, challenges, secrets never confirmed. */
 export async function deleteExpiredSessions({ orm }: { orm: Orm }, now: Date): Promise<void> {
   await orm
     .delete(sessions)
     .where(or(lte(sessions.expiresAt, now), lte(sessions.lastSeenAt, idleSince(now))));
+  await deleteExpiredChallenges(orm, now);
+  await deleteAbandonedSetups(orm, new Date(now.getTime() - SETUP_MS));
 }
 
 export async function findUserByEmail(

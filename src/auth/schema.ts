@@ -11,3 +11,10 @@ export const signInSchema = z
   .meta({ id: 'SignIn' });
 
 export type SignIn = z.infer<typeof signInSchema>;
+
+/** The form for the second factor: a code of the app or a recovery code, as it was typed. */
+export const codeSchema = z.strictObject({
+  code: text(100),
+  next: z.string().optional(),
+  with: z.string().optional(),
+});

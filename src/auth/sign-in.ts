@@ -1,37 +1,50 @@
 import type { Clock } from '../clock.js';
-import type { Database } from '../db/client.js';
+import type { Database, Orm } from '../db/client.js';
 import { verifyPassword } from './password.js';
-import { deleteSession, findUserByEmail, holdUser, insertSession } from './queries.js';
+import { deleteSession, findUserByEmail, holdUser } from './queries.js';
+import { deleteChallenge, insertChallenge } from './second-factor/challenge-queries.js';
+import { findSecondFactor } from './second-factor/queries.js';
 import { generateToken, hashToken } from './session-cookie.js';
+import { startSession, type NewBrowser } from './start-session.js';
 
 /** An address as it is stored and compared. */
 export const normalizeEmail = (email: string): string => email.trim().toLowerCase();
 
+export interface SignedIn {
+  /** For the cookie. Of a session, or of a challenge while the second factor is due. */
+  token: string;
+  isCodeDue: boolean;
+}
+
 /**
- * Starts a session. The token is always a new one, and the session that the browser had before ends: nobody can
- * prepare a session for somebody else.
- * @returns the token, or undefined for an unknown address or a wrong password, after the same time
+ * Starts a session, or a challenge for whoever has a second factor. The token is always a new one, and what the browser
+ * had before ends: nobody can prepare a session for somebody else.
+ * @returns undefined for an unknown address or a wrong password, after the same time
  */
 export async function signIn(
   { db, clock }: { db: Database; clock: Clock },
   credentials: { email: string; password: string },
-  browser: { formerToken: string | undefined; ip: string; userAgent: string },
-): Promise<string | undefined> {
+  { formerToken, ...browser }: NewBrowser & { formerToken: string | undefined },
+): Promise<SignedIn | undefined> {
   const user = await findUserByEmail(db.orm, normalizeEmail(credentials.email));
   const isRight = await verifyPassword(user?.passwordHash, credentials.password);
   if (!user || !isRight) return undefined;
-  const token = generateToken();
-  const isStarted = await db.orm.transaction(async (tx) => {
-    if (!(await holdUser(tx, user))) return false;
-    if (browser.formerToken !== undefined) await deleteSession(tx, hashToken(browser.formerToken));
-    await insertSession(tx, {
-      hashedToken: hashToken(token),
-      userId: user.id,
-      now: new Date(clock.now()),
-      ip: browser.ip,
-      userAgent: browser.userAgent.slice(0, 255),
-    });
-    return true;
+  const now = new Date(clock.now());
+  return db.orm.transaction(async (tx) => {
+    if (!(await holdUser(tx, user))) return undefined;
+    if (formerToken !== undefined) await endToken(tx, formerToken);
+    // Read while the person is held: whoever turns it on meanwhile waits, and then ends the session made here.
+    if (!(await findSecondFactor(tx, user.id)))
+      return { token: await startSession(tx, user.id, browser, now), isCodeDue: false };
+    const token = generateToken();
+    await insertChallenge(tx, { hashedToken: hashToken(token), userId: user.id, now });
+    return { token, isCodeDue: true };
   });
-  return isStarted ? token : undefined;
+}
+
+/** Ends whatever the token of a cookie stands for. */
+export async function endToken(orm: Orm, token: string): Promise<void> {
+  const hashedToken = hashToken(token);
+  await deleteSession(orm, hashedToken);
+  await deleteChallenge(orm, hashedToken);
 }

@@ -60,6 +60,8 @@ export const secondFactors = pgTable('second_factors', {
   confirmedAt: time('confirmed_at'),
   /** The time step of the newest code that was accepted: it and older ones are refused. */
   lastStep: bigint('last_step', { mode: 'number' }),
+  /** The hashed token of the session that asked for the secret. Until the confirmation it alone is shown it. */
+  setupSession: text('setup_session').notNull(),
   createdAt: time('created_at').notNull(),
 });
 

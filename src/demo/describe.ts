@@ -1,3 +1,4 @@
+import { readEntitlementsLine, sendEventLine } from '../usage/curl-line.js';
 import type { DemoData } from './demo.js';
 
 /** The text that greets whoever started the demo. Its `curl` lines work as they are. */
@@ -22,8 +23,8 @@ export function describeDemo(demo: DemoData, baseUrl: string): string {
     `Gauge is running at ${baseUrl} with demo data.`,
     `Sign in at ${baseUrl}/login as one of:\n\n${loginTable}`,
     `API keys of ${logins[0]?.organization ?? 'the first Organization'}, and what they may report:\n\n  live  ${keys.live}\n  test  ${keys.test}\n\n${productTable}`,
-    `Send the first event (again: it is counted once):\n\n  ${sendLine(baseUrl, keys.live, { events: [event] })}`,
-    `See what is left:\n\n  ${readLine(baseUrl, keys.live)}`,
+    `Send the first event (again: it is counted once):\n\n  ${sendEventLine(baseUrl, keys.live, event)}`,
+    `See what is left:\n\n  ${readEntitlementsLine(baseUrl, keys.live)}`,
   ];
   if (database === 'embedded') sections.push(embeddedNotice.trimEnd());
   return `\n${sections.join('\n\n')}\n`;
@@ -32,23 +33,6 @@ export function describeDemo(demo: DemoData, baseUrl: string): string {
 export const embeddedNotice = `The embedded database is for trying, and for one process. It does not fsync: what was accepted survives a
 killed process, not a power cut. Set DATABASE_URL to run on Postgres.
 `;
-
-/** Shows errors but no progress, and ends the answer's line. */
-const curl = `curl -sS -w '\\n'`;
-
-const readLine = (baseUrl: string, key: string) =>
-  `${curl} ${baseUrl}/api/entitlements -H ${quote(`Authorization: Bearer ${key}`)}`;
-
-const sendLine = (baseUrl: string, key: string, body: object) =>
-  [
-    `${curl} ${baseUrl}/api/usage/events`,
-    `-H ${quote(`Authorization: Bearer ${key}`)}`,
-    `-H ${quote('Content-Type: application/json')}`,
-    `-d ${quote(JSON.stringify(body))}`,
-  ].join(' ');
-
-/** One word for a shell. */
-const quote = (value: string) => `'${value.replaceAll("'", `'\\''`)}'`;
 
 function table(rows: string[][]): string {
   const widths = rows[0]!.map((_, column) => Math.max(...rows.map((row) => row[column]!.length)));

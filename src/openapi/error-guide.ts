@@ -42,7 +42,7 @@ export const errorGuide: Record<ErrorCode, { meaning: string; remedy: string }> 
   },
   not_signed_in: {
     meaning:
-      'There is no session, or it has ended: by signing out, by its age, or because the password or the membership changed. From the sign-in itself: the address or the password is wrong.',
+      'There is no session, or it has ended: by signing out, by its age, or because the password or the membership changed. From the sign-in itself: the address or the password is wrong, or the second factor is due.',
     remedy: 'Sign in.',
   },
   insufficient_scope: {

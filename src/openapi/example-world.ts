@@ -69,6 +69,13 @@ export const exampleWorld = {
       name: 'Nora Newcomer',
       role: null,
     },
+    /** Has a second factor. */
+    secured: {
+      id: '019b8d9a-6400-7000-8000-000000000024',
+      email: 'sam@acme.example',
+      name: 'Sam Secured',
+      role: null,
+    },
   },
   /** The password of every person in the examples. */
   password: 'correct horse battery staple',

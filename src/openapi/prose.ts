@@ -46,7 +46,7 @@ when it is made.
 
 \`state\` follows from the timestamps: \`active\`; \`grace\`, after a rotation until its \`expiresAt\`; \`expired\`; \`revoked\`. Owners and admins change
 keys; every change writes an audit row in the same transaction.`,
-  'Signing in': `People sign in with e-mail and password and get a session that the service can end at any time: it is over as soon as the person signs out, the password
+  'Signing in': `People sign in with e-mail and password, and with a code where they have turned on a second factor, and get a session that the service can end at any time: it is over as soon as the person signs out, the password
 changes or the membership ends. Every change from a browser must come from the service's own pages (\`Sec-Fetch-Site\`, else \`Origin\`).`,
   Operator: `Declares products, Organizations, people, memberships and entitlements. A \`PUT\` states how a thing shall be, creates or changes it, and may be
 repeated; what is already so changes nothing and writes no audit row. Where the service has no \`OPERATOR_TOKEN\`, this face does not exist: every address is 404.`,

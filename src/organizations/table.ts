@@ -1,5 +1,15 @@
 import { sql } from 'drizzle-orm';
-import { check, index, pgTable, primaryKey, text, timestamp, unique, uuid } from 'drizzle-orm/pg-core';
+import {
+  check,
+  index,
+  pgTable,
+  primaryKey,
+  text,
+  timestamp,
+  unique,
+  uniqueIndex,
+  uuid,
+} from 'drizzle-orm/pg-core';
 
 const time = (name: string) => timestamp(name, { withTimezone: true, mode: 'date', precision: 6 });
 
@@ -64,7 +74,10 @@ export const invitations = pgTable(
   (t) => [
     primaryKey({ columns: [t.orgId, t.id] }),
     unique('invitations_hashed_token').on(t.orgId, t.hashedToken),
-    index('invitations_created').on(t.orgId, t.createdAt),
+    // One link for an address: a new one closes the one before. Serves the list of open ones as well.
+    uniqueIndex('invitations_unclosed')
+      .on(t.orgId, t.email)
+      .where(sql`${t.acceptedAt} is null and ${t.revokedAt} is null`),
     index('invitations_created_by').on(t.createdBy),
     index('invitations_accepted_by').on(t.acceptedBy),
     check('invitations_role', sql`${t.role} in ('owner', 'admin', 'member', 'billing')`),

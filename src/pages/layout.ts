@@ -8,6 +8,7 @@ import type { Database } from '../db/client.js';
 import { createAssets } from '../http/assets.js';
 import { listOrganizationsOf } from '../organizations/queries.js';
 import type { Role } from '../organizations/table.js';
+import { toAddress } from './address.js';
 import * as format from './format.js';
 
 export type PageDeps = { db: Database; clock: Clock };
@@ -36,6 +37,9 @@ export interface Page {
 
 /** The Organizations that the chooser in the header offers at most. */
 const MAX_CHOICES = 100;
+
+/** What templates write addresses, numbers and times with. */
+const ui = { ...format, toAddress };
 
 const folder = fileURLToPath(new URL('../../views/assets', import.meta.url));
 
@@ -67,7 +71,7 @@ export async function renderPage(
     template: page.view,
     nonce: res.locals.nonce as string,
     assets: await pageAssets.base(),
-    ui: format,
+    ui,
     now: new Date(clock.now()),
     me,
     person,

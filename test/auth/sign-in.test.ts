@@ -227,7 +227,8 @@ describe('POST /logout', () => {
     const copied = browser.copy();
     const answer = await browser.send('POST', '/logout');
     expect(answer.status).toBe(303);
-    expect(answer.headers.get('location')).toBe('/login');
+    expect(answer.headers.get('location')).toBe('/login?done=signed-out');
+    expect((await browser.get('/login?done=signed-out', html)).text).toContain('You are signed out.');
     expect(browser.cookies.size).toBe(0);
     expect(await copied.get('/dashboard/session')).toMatchObject({
       status: 401,

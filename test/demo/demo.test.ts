@@ -10,10 +10,12 @@ import { apiKeys, organizations, users } from '../../src/db/schema.js';
 import { describeDemo } from '../../src/demo/describe.js';
 import { readDemo } from '../../src/demo/file.js';
 import { seedDemo } from '../../src/demo/seed.js';
+import { seedDemoUsage } from '../../src/demo/usage.js';
 import type { DemoData } from '../../src/demo/demo.js';
 import { createOrganization } from '../support/fixtures.js';
 import { createTestDatabase, isEmbedded, type TestDatabase } from '../support/database.js';
 import { startTestService, type TestService } from '../support/service.js';
+import { readUsage } from '../support/usage.js';
 import { operatorClient } from '../operator/client.js';
 
 const run = promisify(execFile);
@@ -122,6 +124,24 @@ describe('the demo data', () => {
     expect(await seedDemo(service.context)).toBeUndefined();
     expect(await database.db.orm.$count(users)).toBe(0);
     expect(existsSync(file())).toBe(false);
+  });
+});
+
+describe('the usage of the demo', () => {
+  it('is a week of both products, live and test, recorded as events are', async () => {
+    const demo = await seed();
+    await seedDemoUsage(service.context, demo);
+    const [organization] = await database.db.orm
+      .select()
+      .from(organizations)
+      .where(eq(organizations.slug, 'northwind-labs'));
+    const { events, drift } = await readUsage(database.db, organization!.id);
+    expect(drift).toEqual([]);
+    expect(events.length).toBeGreaterThan(300);
+    expect(new Set(events.map(([, , productId, livemode]) => `${productId} ${livemode}`)).size).toBe(4);
+    const times = events.map((row) => Date.parse(row[4]!));
+    expect(Math.max(...times)).toBeLessThanOrEqual(service.clock.now());
+    expect(Math.min(...times)).toBeLessThan(service.clock.now() - 6 * 24 * 60 * 60 * 1000);
   });
 });
 

@@ -37,6 +37,7 @@ const routes = [
   'PUT /users/a@example.com',
   'DELETE /users/a@example.com',
   'DELETE /users/a@example.com/sessions',
+  'DELETE /users/a@example.com/second-factor',
   'GET /organizations/a/members',
   'GET /organizations/a/members/a@example.com',
   'PUT /organizations/a/members/a@example.com',

@@ -1,10 +1,19 @@
 import { eq } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { v7 as uuid } from 'uuid';
-import { apiKeys, sessions, users } from '../../src/db/schema.js';
+import {
+  apiKeys,
+  recoveryCodes,
+  secondFactors,
+  sessions,
+  signInChallenges,
+  users,
+} from '../../src/db/schema.js';
 import { verifyPassword } from '../../src/auth/password.js';
+import { Browser } from '../support/accounts.js';
 import { createKey } from '../support/fixtures.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
+import { giveSecondFactor } from '../support/second-factor.js';
 import { startTestService, type TestService } from '../support/service.js';
 import { hostileNames, operatorClient, unique, uniqueEmail } from './client.js';
 
@@ -263,5 +272,70 @@ describe('DELETE /operator/users/:email/sessions', () => {
       { action: 'user.created' },
     ]);
     expect((await call('DELETE', `/users/${uniqueEmail()}/sessions`)).status).toBe(404);
+  });
+});
+
+describe('DELETE /operator/users/:email/second-factor', () => {
+  /** A user with a second factor, a session, and a browser that waits for the code. */
+  async function secured() {
+    const email = uniqueEmail();
+    const { body: user } = await call('PUT', `/users/${email}`, input);
+    const app = await giveSecondFactor(database.db, user.id, service.clock);
+    await signIn(user.id);
+    const browser = new Browser(service.url);
+    await browser.signIn(email, input.password);
+    return { email, user, app, browser };
+  }
+  const countOf = async (userId: string) => [
+    await database.db.orm.$count(secondFactors, eq(secondFactors.userId, userId)),
+    await database.db.orm.$count(recoveryCodes, eq(recoveryCodes.userId, userId)),
+    await database.db.orm.$count(signInChallenges, eq(signInChallenges.userId, userId)),
+    await countSessions(userId),
+  ];
+
+  it('lets whoever lost app and codes in with the password alone, and ends every session', async () => {
+    const { email, user } = await secured();
+    expect(await countOf(user.id)).toEqual([1, 10, 1, 1]);
+    const answer = await call('DELETE', `/users/${email}/second-factor`);
+    expect([answer.status, answer.text]).toEqual([204, '']);
+    expect(await countOf(user.id)).toEqual([0, 0, 0, 0]);
+    const login = await new Browser(service.url).signIn(email, input.password);
+    expect(login.headers.get('location')).toBe('/dashboard');
+    expect(await audit(email)).toMatchObject([
+      { action: 'user.second_factor_removed', actor: 'operator', details: { sessionsEnded: 1 } },
+      { action: 'user.created' },
+    ]);
+  });
+
+  it('is 404 where there is none, the second time as well, and writes nothing', async () => {
+    const { email } = await secured();
+    await call('DELETE', `/users/${email}/second-factor`);
+    const again = await call('DELETE', `/users/${email}/second-factor`);
+    expect(again).toMatchObject({ status: 404, body: { code: 'not_found' } });
+    expect(again.body.detail).toContain('has no second factor');
+    expect(await audit(email)).toHaveLength(2);
+    expect((await call('DELETE', `/users/${uniqueEmail()}/second-factor`)).status).toBe(404);
+    expect((await call('DELETE', '/users/%00@example.com/second-factor')).status).toBe(400);
+  });
+
+  it('twice at once removes it once', async () => {
+    const { email } = await secured();
+    const answers = await Promise.all(
+      Array.from({ length: 3 }, () => call('DELETE', `/users/${email}/second-factor`)),
+    );
+    expect(answers.map(({ status }) => status).sort((a, b) => a - b)).toEqual([204, 404, 404]);
+    expect(await audit(email)).toHaveLength(2);
+  });
+
+  it.each([
+    ['a new password', 'PUT', '', { ...input, password: 'another long password' }],
+    ['signing out everywhere', 'DELETE', '/sessions', undefined],
+    ['removing the user', 'DELETE', '', undefined],
+  ])('%s ends sign-ins that wait for a code, too', async (_name, method, path, body) => {
+    const { email, app, browser } = await secured();
+    expect((await call(method, `/users/${email}${path}`, body)).status).toBeLessThan(300);
+    const late = await browser.send('POST', '/login/code', { form: { code: app.code() } });
+    expect(late.headers.get('location')).toMatch(/again=expired/);
+    expect((await browser.get('/dashboard/session')).status).toBe(401);
   });
 });

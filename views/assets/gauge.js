@@ -2,6 +2,7 @@
 import { copyButtons } from './copy.js';
 import { liveParts } from './live.js';
 import { menus } from './menus.js';
+import { printButtons } from './print.js';
 import { localTimes } from './times.js';
 import { hoverCharts } from './chart.js';
 
@@ -9,6 +10,7 @@ import { hoverCharts } from './chart.js';
 function enhance(root) {
   localTimes(root);
   copyButtons(root);
+  printButtons(root);
   hoverCharts(root);
 }
 

@@ -5,7 +5,13 @@ import type { Role } from '../../organizations/table.js';
 import { ConcurrentChangeError, type Put, type Source } from '../change.js';
 import { getLockedOrganization, getOrganization } from '../organizations/organizations.js';
 import { getUser } from '../users/users.js';
-import { deleteMembership, findMember, insertMembership, updateRole, type Member } from './queries.js';
+import {
+  deleteMembership,
+  findMember,
+  insertMembership,
+  updateRole,
+  type Member,
+} from '../../members/queries.js';
 
 /** Makes the user a member of the Organization in that role. */
 export async function putMember(

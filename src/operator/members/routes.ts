@@ -9,7 +9,7 @@ import { getOrganization } from '../organizations/organizations.js';
 import { readRange, sendPage } from '../page.js';
 import { emailSchema, memberSchema } from '../schema.js';
 import { getMember, putMember, removeMember } from './members.js';
-import { listMembers, type Member } from './queries.js';
+import { listMembers, type Member } from '../../members/queries.js';
 
 export function memberRoutes({ db, clock }: Context): Router {
   const router = Router();

@@ -17,6 +17,7 @@ import { userSchema } from '../schema.js';
 
 const { role: _role, ...owner } = exampleWorld.users.owner;
 const { role: _memberRole, ...member } = exampleWorld.users.member;
+const { secured } = exampleWorld.users;
 const olivia = { ...owner, createdAt };
 const max = { ...member, createdAt };
 const params = { email: owner.email };
@@ -142,6 +143,32 @@ export const userDescriptions: RouteDescription[] = [
         response: { status: 204 },
       },
       notFoundExample(strangerDetail, stranger),
+    ],
+  }),
+  describeOperatorRoute({
+    method: 'delete',
+    path: '/operator/users/{email}/second-factor',
+    operationId: 'deleteUserSecondFactor',
+    summary: "Remove a User's second factor",
+    description:
+      'For whoever lost both their authenticator app and their recovery codes: be sure that it is they who ask. The password alone opens the account from then on, and every session of the User ends with the next request. 404 where there is no second factor.',
+    responses: { 204: { description: 'There is no second factor.' } },
+    errors: ['not_found'],
+    good: { params: { email: secured.email } },
+    examples: [
+      {
+        name: 'removed',
+        summary: 'Removed',
+        request: { credential: 'operator', params: { email: secured.email } },
+        response: { status: 204 },
+      },
+      notFoundExample(strangerDetail, stranger),
+      problemExample('not_found', {
+        name: 'noSecondFactor',
+        summary: 'A User without a second factor',
+        detail: `The user "${owner.email}" has no second factor.`,
+        request: { credential: 'operator', params },
+      }),
     ],
   }),
 ];

@@ -1,5 +1,6 @@
 import { asc, eq, gt } from 'drizzle-orm';
 import { apiKeys } from '../../api-keys/table.js';
+import { deleteChallengesOf } from '../../auth/second-factor/challenge-queries.js';
 import { sessions } from '../../auth/table.js';
 import type { Orm } from '../../db/client.js';
 import { memberships, users } from '../../organizations/table.js';
@@ -40,7 +41,9 @@ export async function deleteUserRow(tx: Orm, userId: string): Promise<boolean> {
   return (await tx.delete(users).where(eq(users.id, userId)).returning({ id: users.id })).length > 0;
 }
 
+/** Ends the user's sessions, and sign-ins that wait for a code; says how many sessions there were. */
 export async function deleteSessions(tx: Orm, userId: string): Promise<number> {
+  await deleteChallengesOf(tx, userId);
   const gone = await tx
     .delete(sessions)
     .where(eq(sessions.userId, userId))

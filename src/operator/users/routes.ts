@@ -8,7 +8,7 @@ import { MAX_BODY_BYTES, readEmail, sendDeleted, sendPut, sourceOf } from '../ht
 import { readRange, sendPage } from '../page.js';
 import { emailSchema, userSchema } from '../schema.js';
 import { listUsers, type User } from './queries.js';
-import { choosePassword, endSessions, getUser, putUser, removeUser } from './users.js';
+import { choosePassword, endSessions, getUser, putUser, removeSecondFactor, removeUser } from './users.js';
 
 export function userRoutes({ db, clock }: Context): Router {
   const router = Router();
@@ -44,6 +44,12 @@ export function userRoutes({ db, clock }: Context): Router {
   router.delete('/users/:email/sessions', async (req, res) => {
     const email = readEmail(req);
     await inTransaction(db.orm, (tx) => endSessions(tx, email, sourceOf(req, res, clock)));
+    sendDeleted(res);
+  });
+
+  router.delete('/users/:email/second-factor', async (req, res) => {
+    const email = readEmail(req);
+    await inTransaction(db.orm, (tx) => removeSecondFactor(tx, email, sourceOf(req, res, clock)));
     sendDeleted(res);
   });
 

@@ -1,6 +1,7 @@
 import { v7 as uuid } from 'uuid';
 import { recordAudit, recordOperatorAudit } from '../../audit/audit.js';
 import { hashPassword, verifyPassword } from '../../auth/password.js';
+import { deleteSecondFactor } from '../../auth/second-factor/queries.js';
 import type { Orm } from '../../db/client.js';
 import { AppError } from '../../errors.js';
 import { ConcurrentChangeError, findDifference, type Put, type Source } from '../change.js';
@@ -87,6 +88,20 @@ export async function endSessions(tx: Orm, email: string, source: Source): Promi
   const sessionsEnded = await deleteSessions(tx, user.id);
   if (sessionsEnded === 0) throw new AppError('not_found', `The user "${email}" has no session.`);
   const entry = { ...source, action: 'user.signed_out', target: email, details: { sessionsEnded } };
+  await recordOperatorAudit(tx, entry);
+}
+
+/**
+ * Lets a user who lost their app and their recovery codes in with the password alone. Whoever is signed in as them now
+ * is signed out: it may be somebody else.
+ */
+export async function removeSecondFactor(tx: Orm, email: string, source: Source): Promise<void> {
+  const user = await lockUser(tx, email);
+  if (!user) throw unknownUser(email);
+  if (!(await deleteSecondFactor(tx, user.id)))
+    throw new AppError('not_found', `The user "${email}" has no second factor.`);
+  const details = { sessionsEnded: await deleteSessions(tx, user.id) };
+  const entry = { ...source, action: 'user.second_factor_removed', target: email, details };
   await recordOperatorAudit(tx, entry);
 }
 

@@ -9,6 +9,7 @@ import {
   operatorLog,
   organizations,
   products,
+  secondFactors,
   sessions,
   usageEvents,
   usageHours,
@@ -51,6 +52,13 @@ export async function resetExampleWorld(db: Database): Promise<void> {
       await tx.insert(users).values({ ...user, passwordHash: hash, createdAt });
       if (role !== null) await tx.insert(memberships).values({ orgId, userId: user.id, role, createdAt });
     }
+    await tx.insert(secondFactors).values({
+      userId: exampleWorld.users.secured.id,
+      secret: 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567',
+      setupSession: '',
+      createdAt,
+      confirmedAt: createdAt,
+    });
     for (const { entitlement, used, ...product } of Object.values(exampleWorld.products)) {
       await tx.insert(products).values({ ...product, ...both });
       if (entitlement !== null) {

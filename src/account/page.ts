@@ -1,0 +1,68 @@
+import type { Request, RequestHandler, Response } from 'express';
+import { personOf } from '../auth/session.js';
+import { markGuess, passLimits } from '../auth/sign-in-limits.js';
+import type { Context } from '../context.js';
+import { renderPage } from '../pages/layout.js';
+import { WrongGuess, type Author } from './account.js';
+
+/** What the pages of an account receive. */
+export interface AccountDeps extends Pick<Context, 'db' | 'clock'> {
+  /** What a request passes before a password or a code is looked at. */
+  limits: RequestHandler[];
+}
+
+export const ACCOUNT = '/dashboard/account';
+
+const tabs = [
+  { id: 'profile', href: ACCOUNT, label: 'Profile' },
+  { id: 'password', href: `${ACCOUNT}/password`, label: 'Password' },
+  { id: 'second-factor', href: `${ACCOUNT}/second-factor`, label: 'Second factor' },
+  { id: 'sessions', href: `${ACCOUNT}/sessions`, label: 'Sessions' },
+] as const;
+
+interface AccountPage {
+  /** The template, below `views/account`. */
+  view: string;
+  tab: (typeof tabs)[number]['id'];
+  title: string;
+  notices?: Record<string, string>;
+}
+
+/** Answers with one of the account's pages. */
+export function renderAccount(
+  deps: AccountDeps,
+  req: Request,
+  res: Response,
+  { view, tab, ...page }: AccountPage,
+  data: object,
+): Promise<void> {
+  return renderPage(
+    deps,
+    req,
+    res,
+    { ...page, view: `account/${view}` },
+    { ...data, tabs: tabs.map(({ id, href, label }) => ({ href, label, isCurrent: id === tab })) },
+  );
+}
+
+export function authorOf({ clock }: AccountDeps, req: Request, res: Response): Author {
+  const { userId, email, sessionId } = personOf(res);
+  const requestId = String(res.getHeader('X-Request-Id') ?? '');
+  return { userId, email, sessionId, at: new Date(clock.now()), ip: req.ip, requestId };
+}
+
+/** Does what looks at a password or a code: within the limits, and wrong ones are counted. */
+export async function limitGuesses<T>(
+  { limits }: AccountDeps,
+  req: Request,
+  res: Response,
+  work: () => Promise<T>,
+): Promise<T> {
+  await passLimits(req, res, limits);
+  try {
+    return await work();
+  } catch (error) {
+    if (error instanceof WrongGuess) markGuess(res, false);
+    throw error;
+  }
+}

@@ -1,0 +1,20 @@
+import type { Router } from 'express';
+import { limitConfirmations, type SignInLimits } from '../auth/sign-in-limits.js';
+import type { Context } from '../context.js';
+import { pageRouter } from '../pages/page-router.js';
+import type { AccountDeps } from './page.js';
+import { passwordPages } from './password-pages.js';
+import { profilePages } from './profile-pages.js';
+import { secondFactorPages } from './second-factor-pages.js';
+import { sessionPages } from './session-pages.js';
+
+/** `/dashboard/account`: what belongs to a person, whether or not they belong to an Organization. */
+export function accountPages({ db, clock, limitStores }: Context, signInLimits: SignInLimits): Router {
+  const deps: AccountDeps = { db, clock, limits: limitConfirmations(limitStores, signInLimits) };
+  const router = pageRouter();
+  router.use(profilePages(deps));
+  router.use(passwordPages(deps));
+  router.use(secondFactorPages(deps));
+  router.use(sessionPages(deps));
+  return router;
+}

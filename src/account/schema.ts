@@ -1,0 +1,32 @@
+import { z } from 'zod';
+import { text } from '../http/validate.js';
+import type { FormFields } from '../pages/form.js';
+
+export const MIN_PASSWORD = 12;
+export const MAX_PASSWORD = 1024;
+
+const password = text(MAX_PASSWORD);
+
+export const nameSchema = z.strictObject({ name: text(100) });
+
+export const passwordSchema = z.strictObject({
+  currentPassword: password,
+  newPassword: z
+    .string()
+    .regex(
+      new RegExp(`^[^\\p{Cc}\\p{Cs}]{${MIN_PASSWORD},${MAX_PASSWORD}}$`, 'u'),
+      `must have at least ${MIN_PASSWORD} characters and at most ${MAX_PASSWORD.toLocaleString('en')}, without control characters`,
+    ),
+  newPasswordAgain: z.string(),
+});
+
+export const confirmSchema = z.strictObject({ currentPassword: password });
+
+export const setupSchema = z.strictObject({ code: text(100) });
+
+/** Where the second factor is on, whoever changes it has to have it. */
+export const confirmBothSchema = z.strictObject({ currentPassword: password, code: text(100) });
+
+/** A form's fields without those that were left empty, which are missing and not wrong. */
+export const filledIn = (fields: FormFields): FormFields =>
+  Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== ''));

@@ -1,0 +1,117 @@
+import {
+  confirmSetup,
+  countRecoveryCodes,
+  deleteSecondFactor,
+  findSecondFactor,
+  findSetup,
+  putSetup,
+  replaceRecoveryCodes,
+} from '../auth/second-factor/queries.js';
+import { cleanCode } from '../auth/second-factor/accept-code.js';
+import { generateRecoveryCodes, hashRecoveryCode } from '../auth/second-factor/recovery-codes.js';
+import { findStep, generateSecret, isCodeShaped } from '../auth/second-factor/totp.js';
+import type { Database, Orm } from '../db/client.js';
+import { AppError } from '../errors.js';
+import { fieldError } from '../pages/form.js';
+import { audit, changeAccount, endOtherSessions, requireCode, type Author } from './account.js';
+import type { Person } from './queries.js';
+
+export interface SecondFactorState {
+  /** When it was turned on; undefined while it is off. */
+  since: Date | undefined;
+  recoveryCodesLeft: number;
+}
+
+export async function readSecondFactor(orm: Orm, userId: string): Promise<SecondFactorState> {
+  const factor = await findSecondFactor(orm, userId);
+  if (!factor) return { since: undefined, recoveryCodesLeft: 0 };
+  return { since: factor.confirmedAt ?? undefined, recoveryCodesLeft: await countRecoveryCodes(orm, userId) };
+}
+
+/** Makes a secret for this session to show. It protects nothing until a code of it has been right. */
+export function beginSetup(db: Database, { sessionId, at }: Author, person: Person): Promise<void> {
+  return changeAccount(db, person.id, person, async (tx) => {
+    const setup = { userId: person.id, sessionId, secret: generateSecret(), now: at };
+    if (!(await putSetup(tx, setup))) throw isOn();
+  });
+}
+
+/**
+ * Turns the second factor on with the first code of its app. The code counts as used.
+ * @returns the recovery codes, which are never shown again, and the new token of this session; all others end
+ */
+export function finishSetup(db: Database, author: Author, typed: string) {
+  const { userId, at } = author;
+  return changeAccount(db, userId, undefined, async (tx) => {
+    const secret = await findSetup(tx, author);
+    if (secret === undefined)
+      throw new AppError('not_found', 'This set-up has ended, or the second factor is on already.');
+    const code = cleanCode(typed);
+    const step = isCodeShaped(code) ? findStep(secret, code, at.getTime()) : undefined;
+    if (step === undefined)
+      throw fieldError(
+        'code',
+        'is not the one that the app should show now. Enter its newest code, and check that the clock of that device is right',
+      );
+    if (!(await confirmSetup(tx, { userId, secret, step, now: at }))) throw isOn();
+    const recoveryCodes = await makeRecoveryCodes(tx, userId);
+    const { token, sessionsEnded } = await endOtherSessions(tx, author);
+    await audit(tx, author, 'user.second_factor_turned_on', { sessionsEnded });
+    return { recoveryCodes, token };
+  });
+}
+
+/** Takes the place of all recovery codes there were, used or not. */
+export function renewRecoveryCodes(
+  db: Database,
+  author: Author,
+  person: Person,
+  code: string,
+): Promise<string[]> {
+  return changeAccount(db, person.id, person, async (tx) => {
+    await requireOn(tx, person.id);
+    await requireCode(tx, author, code);
+    const recoveryCodes = await makeRecoveryCodes(tx, person.id);
+    await audit(tx, author, 'user.recovery_codes_made');
+    return recoveryCodes;
+  });
+}
+
+/** @returns the new token of this session; all others end */
+export function turnOff(db: Database, author: Author, person: Person, code: string): Promise<string> {
+  return changeAccount(db, person.id, person, async (tx) => {
+    await requireOn(tx, person.id);
+    await requireCode(tx, author, code);
+    await deleteSecondFactor(tx, person.id);
+    const { token, sessionsEnded } = await endOtherSessions(tx, author);
+    await audit(tx, author, 'user.second_factor_turned_off', { sessionsEnded });
+    return token;
+  });
+}
+
+async function requireOn(tx: Orm, userId: string): Promise<void> {
+  if (!(await findSecondFactor(tx, userId)))
+    throw new AppError('not_found', 'The second factor is off already.');
+}
+
+async function makeRecoveryCodes(tx: Orm, userId: string): Promise<string[]> {
+  const codes = generateRecoveryCodes();
+  const hashed = codes.map((code) => hashRecoveryCode(code)!);
+  await replaceRecoveryCodes(tx, userId, hashed);
+  return codes;
+}
+
+const isOn = () =>
+  new AppError('not_found', 'The second factor is on already. Turn it off to set up another.');
+
+/** What apps read from the QR code (Google Authenticator's key URI format). */
+export function toKeyUri(email: string, secret: string): string {
+  const query = new URLSearchParams({
+    secret,
+    issuer: 'Gauge',
+    algorithm: 'SHA1',
+    digits: '6',
+    period: '30',
+  });
+  return `otpauth://totp/Gauge:${encodeURIComponent(email)}?${query.toString()}`;
+}

@@ -1,0 +1,96 @@
+import type { Request, RequestHandler, Response, Router } from 'express';
+import type { Context } from '../context.js';
+import { AppError } from '../errors.js';
+import { prefersJson } from '../http/accepts.js';
+import { readForm } from '../http/form-body.js';
+import { formRoute, newForm, textField, type FormFields, type FormState } from '../pages/form.js';
+import { parseInput } from '../http/validate.js';
+import { toAddress } from '../pages/address.js';
+import { renderPage } from '../pages/layout.js';
+import { pageRouter } from '../pages/page-router.js';
+import { HOME, toLocalPath } from './local-path.js';
+import { codeSchema } from './schema.js';
+import { answerChallenge, type Challenge } from './second-factor/challenge.js';
+import { findChallenge } from './second-factor/challenge-queries.js';
+import type { ReadSession } from './session.js';
+import { hashToken, readToken, sendToken } from './session-cookie.js';
+import { markGuess, passLimits, setSignInEmail, type SignInLimiters } from './sign-in-limits.js';
+
+/** `/login/code`: the second step of a sign-in, for whoever has a second factor. */
+export function codePages(
+  { db, clock }: Pick<Context, 'db' | 'clock'>,
+  readSession: ReadSession,
+  { perAddress, perAccount, slowDown }: SignInLimiters,
+): Router {
+  const router = pageRouter();
+
+  const requireChallenge: RequestHandler = async (req, res, next) => {
+    const token = readToken(req);
+    const now = new Date(clock.now());
+    const challenge = token === undefined ? undefined : await findChallenge(db.orm, hashToken(token), now);
+    if (challenge) {
+      res.locals.challenge = challenge;
+      setSignInEmail(res, challenge.email);
+      next();
+    } else if (await readSession(req)) res.redirect(303, toLocalPath(req.query.next, HOME));
+    else beginAgain(req, res, token === undefined ? undefined : 'expired');
+  };
+
+  const show = (req: Request, res: Response, form: FormState) => {
+    const { email } = res.locals.challenge as Challenge;
+    const next = toLocalPath(req.query.next ?? form.values.next, HOME);
+    const wantsRecoveryCode = (req.query.with ?? form.values.with) === 'recovery-code';
+    const page = { view: 'login-code', title: 'Second factor', frame: 'card' } as const;
+    return renderPage({ db, clock }, req, res, page, {
+      form,
+      email,
+      next,
+      wantsRecoveryCode,
+      otherWay: toAddress('/login/code', { next, ...(wantsRecoveryCode ? {} : { with: 'recovery-code' }) }),
+      startAgain: toAddress('/login', { next }),
+    });
+  };
+
+  const act = async (req: Request, res: Response, fields: FormFields) => {
+    await passLimits(req, res, [perAddress]);
+    const { code } = parseInput(codeSchema, { ...fields, code: textField(fields, 'code') });
+    await passLimits(req, res, [perAccount, slowDown]);
+    const answer = await answerChallenge({ db, clock }, res.locals.challenge as Challenge, code, {
+      ip: req.ip ?? '',
+      userAgent: req.get('user-agent') ?? '',
+    });
+    const next = toLocalPath(fields.next, HOME);
+    if (answer.outcome === 'signed_in') {
+      sendToken(req, answer.token);
+      res.redirect(303, next);
+      return;
+    }
+    const isWrong = answer.outcome === 'wrong';
+    markGuess(res, !isWrong);
+    if (isWrong && answer.triesLeft > 0) throw wrongCode(answer.triesLeft);
+    beginAgain(req, res, isWrong ? 'exhausted' : 'expired', next);
+  };
+  const form = formRoute({ act, show });
+
+  router.get('/login/code', requireChallenge, (req, res) => show(req, res, newForm()));
+  router.post('/login/code', requireChallenge, async (req, res, next) => {
+    if (prefersJson(req)) await act(req, res, (await readForm(req, res)) as FormFields);
+    else await form(req, res, next);
+  });
+  return router;
+}
+
+const wrongCode = (triesLeft: number) =>
+  new AppError(
+    'not_signed_in',
+    `This code is not right, or was used before. ${triesLeft === 1 ? 'One try is' : `${triesLeft} tries are`} left. The app’s newest code works if the clock of your device is right.`,
+  );
+
+function beginAgain(req: Request, res: Response, again: 'expired' | 'exhausted' | undefined, next?: string) {
+  if (prefersJson(req))
+    throw new AppError(
+      'not_signed_in',
+      'No sign-in waits for a code here. Begin with the password, at /login.',
+    );
+  res.redirect(303, toAddress('/login', { again, next: next ?? toLocalPath(req.query.next, HOME) }));
+}

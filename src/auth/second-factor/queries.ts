@@ -1,0 +1,132 @@
+import { and, count, eq, isNotNull, isNull, lt, lte, or } from 'drizzle-orm';
+import type { Orm } from '../../db/client.js';
+import { recoveryCodes, secondFactors } from '../table.js';
+
+/** The secret of a person whose second factor is on. */
+export async function findSecondFactor(orm: Orm, userId: string) {
+  const [factor] = await orm
+    .select({ secret: secondFactors.secret, confirmedAt: secondFactors.confirmedAt })
+    .from(secondFactors)
+    .where(and(eq(secondFactors.userId, userId), isNotNull(secondFactors.confirmedAt)));
+  return factor;
+}
+
+/** A secret that is waiting for its first code, for the session that asked for it alone. */
+export async function findSetup(
+  orm: Orm,
+  { userId, sessionId }: { userId: string; sessionId: string },
+): Promise<string | undefined> {
+  const [factor] = await orm
+    .select({ secret: secondFactors.secret })
+    .from(secondFactors)
+    .where(
+      and(
+        eq(secondFactors.userId, userId),
+        eq(secondFactors.setupSession, sessionId),
+        isNull(secondFactors.confirmedAt),
+      ),
+    );
+  return factor?.secret;
+}
+
+/** Puts a new secret in the place of one that was never confirmed. False if the second factor is on. */
+export async function putSetup(
+  tx: Orm,
+  { userId, sessionId, secret, now }: { userId: string; sessionId: string; secret: string; now: Date },
+): Promise<boolean> {
+  const values = { secret, setupSession: sessionId, createdAt: now };
+  const rows = await tx
+    .insert(secondFactors)
+    .values({ userId, ...values, confirmedAt: null, lastStep: null })
+    .onConflictDoUpdate({
+      target: secondFactors.userId,
+      set: values,
+      setWhere: isNull(secondFactors.confirmedAt),
+    })
+    .returning({ userId: secondFactors.userId });
+  return rows.length > 0;
+}
+
+/** Turns on the secret that the code belonged to. False if another has taken its place, or it is on already. */
+export async function confirmSetup(
+  tx: Orm,
+  { userId, secret, step, now }: { userId: string; secret: string; step: number; now: Date },
+): Promise<boolean> {
+  const rows = await tx
+    .update(secondFactors)
+    .set({ confirmedAt: now, lastStep: step })
+    .where(
+      and(
+        eq(secondFactors.userId, userId),
+        eq(secondFactors.secret, secret),
+        isNull(secondFactors.confirmedAt),
+      ),
+    )
+    .returning({ userId: secondFactors.userId });
+  return rows.length > 0;
+}
+
+/** Uses up a time step and all before it. One statement: of two uses of a code at once, one gets true. */
+export async function raiseLastStep(tx: Orm, userId: string, step: number): Promise<boolean> {
+  const rows = await tx
+    .update(secondFactors)
+    .set({ lastStep: step })
+    .where(
+      and(
+        eq(secondFactors.userId, userId),
+        isNotNull(secondFactors.confirmedAt),
+        or(isNull(secondFactors.lastStep), lt(secondFactors.lastStep, step)),
+      ),
+    )
+    .returning({ userId: secondFactors.userId });
+  return rows.length > 0;
+}
+
+/** Uses up a recovery code. One statement: of two uses at once, one gets true. */
+export async function spendRecoveryCode(
+  tx: Orm,
+  { userId, hashedCode, now }: { userId: string; hashedCode: string; now: Date },
+): Promise<boolean> {
+  const rows = await tx
+    .update(recoveryCodes)
+    .set({ usedAt: now })
+    .where(
+      and(
+        eq(recoveryCodes.userId, userId),
+        eq(recoveryCodes.hashedCode, hashedCode),
+        isNull(recoveryCodes.usedAt),
+      ),
+    )
+    .returning({ userId: recoveryCodes.userId });
+  return rows.length > 0;
+}
+
+export async function replaceRecoveryCodes(tx: Orm, userId: string, hashedCodes: string[]): Promise<void> {
+  await tx.delete(recoveryCodes).where(eq(recoveryCodes.userId, userId));
+  await tx.insert(recoveryCodes).values(hashedCodes.map((hashedCode) => ({ userId, hashedCode })));
+}
+
+export async function countRecoveryCodes(orm: Orm, userId: string): Promise<number> {
+  const [row] = await orm
+    .select({ left: count() })
+    .from(recoveryCodes)
+    .where(and(eq(recoveryCodes.userId, userId), isNull(recoveryCodes.usedAt)));
+  return row?.left ?? 0;
+}
+
+/** Removes a second factor that is on, with its recovery codes. False if there was none. */
+export async function deleteSecondFactor(tx: Orm, userId: string): Promise<boolean> {
+  const rows = await tx
+    .delete(secondFactors)
+    .where(and(eq(secondFactors.userId, userId), isNotNull(secondFactors.confirmedAt)))
+    .returning({ userId: secondFactors.userId });
+  if (rows.length > 0) await tx.delete(recoveryCodes).where(eq(recoveryCodes.userId, userId));
+  return rows.length > 0;
+}
+
+/** Deletes secrets that were asked for before `before` and never confirmed. */
+export async function deleteAbandonedSetups(orm: Orm, before: Date): Promise<void> {
+  await orm
+    .delete(secondFactors)
+    .where(and(isNull(secondFactors.confirmedAt), lte(secondFactors.createdAt, before)));
+}

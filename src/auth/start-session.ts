@@ -1,0 +1,23 @@
+import type { Orm } from '../db/client.js';
+import { insertSession } from './queries.js';
+import { generateToken, hashToken } from './session-cookie.js';
+
+/** What a session remembers of the browser that it was started in. */
+export interface NewBrowser {
+  ip: string;
+  userAgent: string;
+}
+
+/** Starts a session and returns its token, always a new one. */
+export async function startSession(tx: Orm, userId: string, browser: NewBrowser, now: Date): Promise<string> {
+  const token = generateToken();
+  const { ip, userAgent } = browser;
+  await insertSession(tx, {
+    hashedToken: hashToken(token),
+    userId,
+    now,
+    ip,
+    userAgent: userAgent.slice(0, 255),
+  });
+  return token;
+}

@@ -1,0 +1,68 @@
+import { hashSecret } from '../api-keys/secret.js';
+import type { Context } from '../context.js';
+import { toBatch } from '../usage/batch.js';
+import { recordBatches } from '../usage/flush.js';
+import type { UsageEvent } from '../usage/schema.js';
+import type { DemoData } from './demo.js';
+
+const HOUR_MS = 60 * 60 * 1000;
+/** As far back as an event may lie, less the hour that has begun. */
+const HOURS = 7 * 24 - 1;
+const BATCH = 250;
+
+/**
+ * Sends what the demo's runtimes used in the last seven days, by the same statement as everything else: more by day
+ * than by night, and one product near its cap.
+ */
+export async function seedDemoUsage(
+  { db, clock }: Pick<Context, 'db' | 'clock'>,
+  demo: DemoData,
+): Promise<void> {
+  const now = clock.now();
+  for (const [secret, share] of [
+    [demo.keys.live, 1],
+    [demo.keys.test, 0.05],
+  ] as const) {
+    const events = makeEvents(demo, now, share);
+    for (let i = 0; i < events.length; i += BATCH) {
+      const batch = toBatch({
+        events: events.slice(i, i + BATCH),
+        exactQuantities: new Map(),
+        hashedSecret: hashSecret(secret),
+        isLenient: false,
+        receivedAtMs: now,
+        bytes: 0,
+      });
+      await recordBatches(db.run, [batch], now);
+    }
+  }
+}
+
+function makeEvents({ products }: DemoData, now: number, share: number): UsageEvent[] {
+  const thisHour = Math.floor(now / HOUR_MS) * HOUR_MS;
+  const used = products.filter(({ kind }) => kind === 'live');
+  const events: UsageEvent[] = [];
+  for (let ago = HOURS; ago >= 0; ago--) {
+    const hour = thisHour - ago * HOUR_MS;
+    for (const [p, { slug, usageMetric, unitCap }] of used.entries()) {
+      // Without a cap there is more of it; with one, seven days of it come close.
+      const perHour = unitCap === null ? 2_400 : (Number(unitCap) * 0.84) / HOURS;
+      const quantity = Math.round(perHour * share * dayShape(hour) * (1 + 0.35 * wobble(ago * 7 + p)));
+      if (quantity === 0) continue;
+      events.push({
+        productSlug: slug,
+        metric: usageMetric,
+        quantity,
+        occurredAt: new Date(Math.min(hour + (ago % 59) * 60_000, now)).toISOString(),
+        idempotencyKey: `demo-${slug}-${hour / HOUR_MS}-${share}`,
+      });
+    }
+  }
+  return events;
+}
+
+/** Around 1: most at 15:00 UTC, least at 3:00. */
+const dayShape = (ms: number): number => 1 + 0.6 * Math.sin(((((ms / HOUR_MS) % 24) - 9) / 24) * 2 * Math.PI);
+
+/** −1 to 1, the same for the same number: every demo of the same hour is alike. */
+const wobble = (n: number): number => Math.sin(n * 12.9898) * Math.cos(n * 4.1414);

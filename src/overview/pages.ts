@@ -1,0 +1,40 @@
+import type { Router } from 'express';
+import { sessionOf } from '../auth/session.js';
+import type { Context } from '../context.js';
+import { renderPage } from '../pages/layout.js';
+import { pageRouter } from '../pages/page-router.js';
+import { sendEventLine } from '../usage/curl-line.js';
+import { readOverview } from './overview.js';
+
+/** `/dashboard`: how the Organization stands, and for a new one what to do first. */
+export function overviewPages(context: Context): Router {
+  const router = pageRouter();
+
+  router.get('/', async (req, res) => {
+    const session = sessionOf(res);
+    const livemode = req.query.mode !== 'test';
+    const overview = await readOverview(context, session, livemode);
+    const baseUrl = `${req.protocol}://${req.host}`;
+    const example = overview.steps?.example;
+    const page = {
+      view: 'overview/overview',
+      title: 'Overview',
+      section: 'overview',
+      notices: { joined: 'Welcome: you are a member of this Organization now.' },
+    };
+    await renderPage(context, req, res, page, {
+      ...overview,
+      livemode,
+      sendLine:
+        example &&
+        sendEventLine(baseUrl, 'YOUR_API_KEY', {
+          productSlug: example.productSlug,
+          metric: example.usageMetric,
+          quantity: 1,
+          idempotencyKey: 'first-event',
+        }),
+    });
+  });
+
+  return router;
+}

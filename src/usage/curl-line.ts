@@ -1,0 +1,26 @@
+/** Shows errors but no progress, and ends the answer's line. */
+const curl = `curl -sS -w '\\n'`;
+
+export interface ExampleEvent {
+  productSlug: string;
+  metric: string;
+  quantity: number;
+  idempotencyKey: string;
+}
+
+/** A line for a shell that sends an event. */
+export const sendEventLine = (baseUrl: string, key: string, event: ExampleEvent): string =>
+  [
+    `${curl} ${quote(`${baseUrl}/api/usage/events`)}`,
+    `-H ${quote(`Authorization: Bearer ${key}`)}`,
+    `-H ${quote('Content-Type: application/json')}`,
+    `-d ${quote(JSON.stringify({ events: [event] }))}`,
+  ].join(' ');
+
+/** A line for a shell that reads the entitlements. */
+export const readEntitlementsLine = (baseUrl: string, key: string): string =>
+  `${curl} ${quote(`${baseUrl}/api/entitlements`)} -H ${quote(`Authorization: Bearer ${key}`)}`;
+
+/** One word for a shell. What needs no quotes gets none. */
+const quote = (value: string): string =>
+  /^[\w./:@%+=,-]+$/.test(value) ? value : `'${value.replaceAll("'", `'\\''`)}'`;

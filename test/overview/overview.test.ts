@@ -1,0 +1,174 @@
+import { eq } from 'drizzle-orm';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { v7 as uuid } from 'uuid';
+import { apiKeys } from '../../src/db/schema.js';
+import { addMember, Browser, createUser, signedIn } from '../support/accounts.js';
+import { createTestDatabase, type TestDatabase } from '../support/database.js';
+import { createKey, createProduct, grant } from '../support/fixtures.js';
+import { startTestService, type TestService } from '../support/service.js';
+import { sendUsage, usageEvent } from '../support/usage.js';
+
+const html = { accept: 'text/html' };
+const DAY_MS = 24 * 60 * 60 * 1000;
+
+let database: TestDatabase;
+let service: TestService;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  service = await startTestService(database.db);
+  // Not near the beginning of a month, where yesterday would belong to another one.
+  service.clock.set('2031-03-15T12:00:00Z');
+});
+afterAll(async () => {
+  await service.stop();
+  await database.remove();
+});
+
+/** What a reader sees, without tags and with single spaces. */
+const textOf = (page: string) =>
+  page
+    .replace(/<(script|style)[\s\S]*?<\/\1>/g, '')
+    .replace(/<[^>]+>/g, ' ')
+    .replace(/\s+/g, ' ');
+
+async function openOverview(browser: Browser, query = '') {
+  const answer = await browser.get(`/dashboard${query}`, html);
+  expect(answer.status).toBe(200);
+  return { ...answer, seen: textOf(answer.text) };
+}
+
+describe('the overview of a new Organization', () => {
+  it('says first that a product is needed, then a key, then an event, and goes on by itself when it arrives', async () => {
+    const { db } = database;
+    const { browser, organization } = await signedIn(db, service.url);
+    const empty = await openOverview(browser);
+    expect(empty.seen).toContain('No product is open to this Organization yet');
+    expect(empty.text).toMatch(/id="standing"[^>]* data-live="2"/);
+
+    const product = await createProduct(db);
+    await grant(db, organization.id, product.id);
+    const entitled = await openOverview(browser);
+    expect(entitled.text).toContain('href="/dashboard/api-keys/new"');
+    expect(entitled.seen).toContain(`"productSlug":"${product.slug}"`.replaceAll('"', '&#34;'));
+
+    const key = await createKey(db, organization.id);
+    expect((await openOverview(browser)).seen).toContain('Waiting for the first event');
+
+    const sent = await sendUsage(service.url, key.secret, [usageEvent(product.slug, 'first')]);
+    expect(sent.status).toBe(202);
+    const arrived = await openOverview(browser);
+    expect(arrived.seen).toContain('The first events have arrived and are counted.');
+    expect(arrived.seen).not.toContain('Waiting for the first event');
+    // The same part of the page, so that the one that waits is replaced.
+    expect(arrived.text).toMatch(/id="standing"/);
+  });
+
+  it('sends who may not make keys to who may', async () => {
+    for (const role of ['member', 'billing'] as const) {
+      const { browser } = await signedIn(database.db, service.url, role);
+      const page = await openOverview(browser);
+      expect(page.text).not.toContain('/dashboard/api-keys/new');
+      expect(page.seen).toContain('Ask an owner or admin');
+    }
+  });
+});
+
+describe('the overview', () => {
+  it('shows today, yesterday and the month exactly, live and test apart', async () => {
+    const { db } = database;
+    const { browser, organization } = await signedIn(db, service.url, 'billing');
+    const product = await createProduct(db);
+    await grant(db, organization.id, product.id);
+    const live = await createKey(db, organization.id);
+    const test = await createKey(db, organization.id, { livemode: false });
+    const at = (time: string) => ({ occurredAt: time });
+    await sendUsage(service.url, live.secret, [
+      usageEvent(product.slug, 'a', { quantity: 1234567.25, ...at('2031-03-15T00:00:00Z') }),
+      usageEvent(product.slug, 'b', { quantity: 40, ...at('2031-03-14T23:59:59.999999Z') }),
+      usageEvent(product.slug, 'c', { quantity: 500, ...at('2031-03-13T12:00:00Z') }),
+    ]);
+    await sendUsage(service.url, test.secret, [usageEvent(product.slug, 'd', { quantity: 7 })]);
+    const numbers = (seen: string) =>
+      new RegExp(`Product ${product.slug} calls ([\\d,.]+) ([\\d,.]+) ([\\d,.]+)`).exec(seen)?.slice(1);
+    expect(numbers((await openOverview(browser)).seen)).toEqual(['1,234,567.25', '40', '1,235,107.25']);
+    expect(numbers((await openOverview(browser, '?mode=test')).seen)).toEqual(['7', '0', '7']);
+  });
+
+  it('names what is near its cap and what is above it', async () => {
+    const { db } = database;
+    const { browser, organization } = await signedIn(db, service.url);
+    const key = await createKey(db, organization.id);
+    const use = async (unitCap: string, quantity: number) => {
+      const product = await createProduct(db, { unitCap });
+      await grant(db, organization.id, product.id);
+      const sent = await sendUsage(service.url, key.secret, [usageEvent(product.slug, uuid(), { quantity })]);
+      expect(sent.status).toBe(202);
+      return product.slug;
+    };
+    const [far, near, above] = [await use('100', 79), await use('100', 80.5), await use('0', 3)];
+    const { seen } = await openOverview(browser);
+    const warned = /Near the cap(.*?)Days and months/.exec(seen)![1]!;
+    expect(warned).toContain(`Product ${near} has 19.5 of 100 calls left this month.`);
+    expect(warned).toContain(`Product ${above} is 3 calls above its cap of 0 this month.`);
+    expect(warned).not.toContain(far);
+  });
+
+  it('names the keys that end within two weeks, rotated ones with their cut-over', async () => {
+    const { db } = database;
+    const { browser, organization } = await signedIn(db, service.url);
+    const product = await createProduct(db);
+    await grant(db, organization.id, product.id);
+    const inDays = (days: number) => new Date(service.clock.now() + days * DAY_MS);
+    const soon = await createKey(db, organization.id, { name: 'ends soon', expiresAt: inDays(13) });
+    await createKey(db, organization.id, { name: 'ends later', expiresAt: inDays(15) });
+    await createKey(db, organization.id, { name: 'has ended', expiresAt: inDays(-1) });
+    await createKey(db, organization.id, {
+      name: 'was revoked',
+      expiresAt: inDays(1),
+      revokedAt: inDays(-1),
+    });
+    const next = await createKey(db, organization.id, { name: 'the next' });
+    await db.orm.update(apiKeys).set({ rotatedFromId: soon.id }).where(eq(apiKeys.id, next.id));
+    await sendUsage(service.url, next.secret, [usageEvent(product.slug, 'one')]);
+    const { text, seen } = await openOverview(browser);
+    const keys = /Keys that end soon(.*?)API reference/.exec(seen)![1]!;
+    expect(keys).toContain('ends soon rotated ends in 13 days');
+    expect(text).toContain(`href="/dashboard/api-keys/${next.id}/cut-over"`);
+    for (const other of ['ends later', 'has ended', 'was revoked']) expect(keys).not.toContain(other);
+  });
+
+  it('shows nothing of another Organization', async () => {
+    const { db } = database;
+    const { organization } = await signedIn(db, service.url);
+    const product = await createProduct(db);
+    await grant(db, organization.id, product.id);
+    const key = await createKey(db, organization.id, {
+      name: 'foreign key',
+      expiresAt: new Date(service.clock.now() + DAY_MS),
+    });
+    await sendUsage(service.url, key.secret, [usageEvent(product.slug, 'x')]);
+    const { browser } = await signedIn(db, service.url);
+    const { seen } = await openOverview(browser);
+    expect(seen).not.toContain(product.slug);
+    expect(seen).not.toContain('foreign key');
+    expect(seen).not.toContain(organization.name);
+  });
+
+  it('shows hostile names as text', async () => {
+    const { db } = database;
+    const { organization } = await signedIn(db, service.url);
+    const user = await createUser(db, { name: '<script>alert(1)</script>' });
+    await addMember(db, organization.id, user.id, 'owner');
+    const browser = new Browser(service.url);
+    await browser.signIn(user.email);
+    const { text } = await openOverview(browser);
+    expect(text).not.toContain('<script>alert');
+    expect(text).toContain('&lt;script&gt;alert(1)&lt;/script&gt;');
+  });
+
+  it('sends a stranger to sign in and back', async () => {
+    const answer = await new Browser(service.url).get('/dashboard?mode=test', html);
+    expect(answer.status).toBe(303);
+    expect(answer.headers.get('location')).toBe('/login?next=%2Fdashboard%3Fmode%3Dtest');
+  });
+});
