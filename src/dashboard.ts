@@ -10,6 +10,7 @@ import { createSessionReader, requireOrganization, requirePerson } from './auth/
 import { sessionCookie } from './auth/session-cookie.js';
 import { defaultSignInLimits, type SignInLimits } from './auth/sign-in-limits.js';
 import type { Context } from './context.js';
+import { entitlementPages } from './entitlements/pages.js';
 import { pageHeaders } from './http/page-headers.js';
 import { notFound } from './http/problem.js';
 import type { JoinLimits } from './members/join-limits.js';
@@ -20,6 +21,7 @@ import { overviewPages } from './overview/pages.js';
 import { pageErrorHandler } from './pages/error-page.js';
 import { pageAssets } from './pages/layout.js';
 import { pageRouter } from './pages/page-router.js';
+import { usagePages } from './usage/pages.js';
 
 export interface DashboardOptions {
   signInLimits?: Partial<SignInLimits>;
@@ -47,6 +49,8 @@ export function dashboardRoutes(context: Context, options: DashboardOptions = {}
     apiKeyPages(context),
     apiKeyRoutes(context),
     auditPages(context),
+    usagePages(context),
+    entitlementPages(context),
     membersPages(context),
     overviewPages(context),
   );

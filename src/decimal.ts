@@ -11,8 +11,17 @@ export function compareDecimals(a: string, b: string): number {
 export function subtractDecimals(a: string, b: string): string {
   if (isSmallWhole(a) && isSmallWhole(b)) return String(Math.max(0, Number(a) - Number(b)));
   const [x, y, scale] = align(a, b);
-  if (x <= y) return '0';
-  const digits = String(x - y).padStart(scale + 1, '0');
+  return x <= y ? '0' : toDecimal(x - y, scale);
+}
+
+export function addDecimals(a: string, b: string): string {
+  if (isSmallWhole(a) && isSmallWhole(b)) return String(Number(a) + Number(b));
+  const [x, y, scale] = align(a, b);
+  return toDecimal(x + y, scale);
+}
+
+function toDecimal(units: bigint, scale: number): string {
+  const digits = String(units).padStart(scale + 1, '0');
   const whole = digits.slice(0, digits.length - scale);
   const fraction = digits.slice(digits.length - scale).replace(/0+$/, '');
   return fraction === '' ? whole : `${whole}.${fraction}`;

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { compareDecimals, subtractDecimals } from '../src/decimal.js';
+import { addDecimals, compareDecimals, subtractDecimals } from '../src/decimal.js';
 
 describe('decimals', () => {
   it.each([
@@ -15,7 +15,7 @@ describe('decimals', () => {
     expect(subtractDecimals(a, b)).toBe(expected);
   });
 
-  it('are compared and subtracted exactly, as scaled integers are', () => {
+  it('are compared, added and subtracted exactly, as scaled integers are', () => {
     const decimal = fc.tuple(fc.bigInt({ min: 0n, max: 10n ** 30n }), fc.integer({ min: 0, max: 20 }));
     const write = ([digits, scale]: [bigint, number]) => {
       const padded = String(digits).padStart(scale + 1, '0');
@@ -26,6 +26,8 @@ describe('decimals', () => {
       fc.property(decimal, decimal, (a, b) => {
         const difference = at20(a) - at20(b);
         expect(compareDecimals(write(a), write(b))).toBe(difference === 0n ? 0 : difference > 0n ? 1 : -1);
+        const [sum = '', rest = ''] = addDecimals(write(a), write(b)).split('.');
+        expect(BigInt(sum + rest.padEnd(20, '0'))).toBe(at20(a) + at20(b));
         const [whole = '', fraction = ''] = subtractDecimals(write(a), write(b)).split('.');
         expect(BigInt(whole + fraction.padEnd(20, '0'))).toBe(difference > 0n ? difference : 0n);
       }),

@@ -81,7 +81,8 @@ function toFields(body: unknown): FormFields {
 /** Never shown again, whatever was typed. */
 const secretFields = /password|code|secret/i;
 
-function toFormState(fields: FormFields, error: AppError): FormState {
+/** A form as it was sent, with what the error says of its fields. */
+export function toFormState(fields: FormFields, error: AppError): FormState {
   const values = Object.fromEntries(Object.entries(fields).filter(([name]) => !secretFields.test(name)));
   const errors: Record<string, string> = {};
   for (const { pointer, detail } of error.errors ?? []) {

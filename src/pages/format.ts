@@ -12,6 +12,13 @@ const compact = new Intl.NumberFormat('en', { notation: 'compact', maximumFracti
 /** A number where there is room for a few characters only: `1.2M`. */
 export const formatCompact = (value: number): string => compact.format(value);
 
+/** `42.5 %`, rounded down: 100 is not said too early. */
+export function formatShare(part: string, whole: string): string {
+  const share = (Number(part) / Number(whole)) * 100;
+  if (!Number.isFinite(share)) return '–';
+  return `${formatDecimal((Math.floor(share * 10 + 1e-9) / 10).toFixed(1))} %`;
+}
+
 /** `1 key`, `2 keys`. */
 export function formatCount(count: number, noun: string, plural = `${noun}s`): string {
   return `${formatDecimal(count)} ${count === 1 ? noun : plural}`;

@@ -90,9 +90,10 @@ function placesOf(scope: Scope): SQL {
 }
 
 function eventsIn(scope: Scope): SQL {
-  // The bounds are spelt out, so that the index on Organization, product and time serves.
+  // The bounds and both modes are spelt out, so that the index on Organization, product, mode and time serves.
   if ('places' in scope)
     return sql`place p join usage_events e on e.org_id = p.org_id and e.product_id = p.product_id
+      and e.livemode = any ('{f,t}'::bool[])
       and e.occurred_at >= p.period::timestamp at time zone 'UTC' and e.occurred_at < (p.period + interval '1 month') at time zone 'UTC'`;
   return scope.orgId === undefined
     ? sql`usage_events e`

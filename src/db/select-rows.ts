@@ -1,0 +1,13 @@
+import { sql, type SQL } from 'drizzle-orm';
+import type { Orm } from './client.js';
+
+/** The rows of a statement that is written as SQL. */
+export async function selectRows<T>(orm: Orm, query: SQL): Promise<T[]> {
+  // Both drivers answer with `rows`; the ORM's common type does not say so.
+  const result: unknown = await orm.execute(query);
+  return (result as { rows: T[] }).rows;
+}
+
+/** A time as RFC 3339 in UTC with microseconds, which a Date would drop. */
+export const timeText = (column: SQL): SQL =>
+  sql`to_char(${column} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`;

@@ -1,0 +1,113 @@
+/** What a bar chart is drawn from. Doubles serve here: they only say where a pixel is; the exact numbers are in the table. */
+
+export interface Bar {
+  /** Below the bar, where there is room for it. */
+  axis: string;
+  /** In full: `21 Nov 2026: 1,234 requests`. */
+  label: string;
+  value: number;
+  /** Computed, not counted: drawn lighter. */
+  isProjected?: boolean;
+}
+
+export interface ChartLine {
+  value: number;
+  label: string;
+}
+
+/** Positions along the x axis are in percent, so that the drawing takes any width while its letters keep their size. */
+export interface Chart {
+  summary: string;
+  height: number;
+  bars: {
+    x: string;
+    width: string;
+    y: string;
+    height: string;
+    hitX: string;
+    hitWidth: string;
+    label: string;
+    isProjected: boolean;
+  }[];
+  ticks: { y: string; label: string }[];
+  axis: { x: string; label: string; isMinor: boolean }[];
+  /** `isLow`: there is no room for its label below it. */
+  line: { y: string; label: string; isLow: boolean } | undefined;
+}
+
+export const CHART_HEIGHT = 200;
+/** A bar that stands for anything at all can be seen. */
+const LEAST_HEIGHT = 2;
+
+export function toChart(summary: string, bars: Bar[], line?: ChartLine): Chart {
+  const values = [...bars.map((bar) => bar.value), line?.value ?? 0].map(finite);
+  const ticks = niceTicks(Math.max(...values), values.every(Number.isInteger));
+  const top = ticks.at(-1)!;
+  const toY = (value: number) => CHART_HEIGHT * (1 - finite(value) / top);
+  const step = 100 / bars.length;
+  return {
+    summary,
+    height: CHART_HEIGHT,
+    bars: bars.map(({ value, label, isProjected = false }, i) => {
+      const height = value === 0 ? 0 : Math.max(LEAST_HEIGHT, CHART_HEIGHT - toY(value));
+      return {
+        x: percent(step * (i + 0.1)),
+        width: percent(step * 0.8),
+        y: (CHART_HEIGHT - height).toFixed(1),
+        height: height.toFixed(1),
+        hitX: percent(step * i),
+        hitWidth: percent(step),
+        label,
+        isProjected,
+      };
+    }),
+    ticks: ticks.map((value) => ({ y: toY(value).toFixed(1), label: formatTick(value) })),
+    axis: pickLabels(bars.map((bar) => bar.axis)).map(({ index, ...rest }) => ({
+      x: percent(step * (index + 0.5)),
+      ...rest,
+    })),
+    line: line && {
+      y: toY(line.value).toFixed(1),
+      label: line.label,
+      isLow: toY(line.value) > CHART_HEIGHT - 20,
+    },
+  };
+}
+
+const percent = (value: number): string => `${Number(value.toFixed(3))}%`;
+
+/** A sum of many digits may be beyond what a double holds. */
+const finite = (value: number): number => Math.min(value, 1e300);
+
+/** A double that is meant to be round may fall short of it by this. */
+const almost = 1 - 1e-9;
+
+/** From 0 in equal, round steps to at least `max`: six of them at the most. Whole numbers get whole steps. */
+export function niceTicks(max: number, isWhole = false): number[] {
+  if (!(max > 0)) return [0, 1];
+  const rough = max / 4;
+  const power = 10 ** Math.floor(Math.log10(rough));
+  const steps = [1, 2, 2.5, 5, 10].map((factor) => Number((factor * power).toPrecision(12)));
+  const step = steps.find((step) => step >= rough * almost && (!isWhole || Number.isInteger(step)))!;
+  const count = Math.ceil((max / step) * almost);
+  // Multiplied, not added up: 0.1 and 0.2 would not make 0.3.
+  return Array.from({ length: count + 1 }, (_, i) => Number((i * step).toPrecision(12)));
+}
+
+const compact = new Intl.NumberFormat('en', { notation: 'compact', maximumSignificantDigits: 4 });
+
+/** A tick in a few characters, from `0.000005` to `1e+42`. */
+export function formatTick(value: number): string {
+  if (value !== 0 && (value >= 1e15 || value < 1e-4)) return value.toExponential().replace('e+', 'e');
+  return compact.format(value);
+}
+
+const MAX_LABELS = 8;
+
+/** At most eight of the labels; every second of those is for wide screens only. */
+function pickLabels(labels: string[]): { index: number; label: string; isMinor: boolean }[] {
+  const every = Math.ceil(labels.length / MAX_LABELS);
+  return labels.flatMap((label, index) =>
+    index % every === 0 ? [{ index, label, isMinor: (index / every) % 2 === 1 }] : [],
+  );
+}

@@ -1,0 +1,172 @@
+import { sql, type SQL } from 'drizzle-orm';
+import type { Orm } from '../db/client.js';
+import { selectRows, timeText } from '../db/select-rows.js';
+import type { EntitlementKind } from '../entitlements/table.js';
+
+/**
+ * What the usage pages read. Each statement goes by index over one Organization's rows; the plan test explains each
+ * of them. They run on the pool of the pages, so that a slow page cannot keep the ingestion waiting. Decimals come as
+ * text with all their digits, times as RFC 3339 with microseconds.
+ */
+
+export interface UsageProduct {
+  id: string;
+  slug: string;
+  name: string;
+  usageMetric: string;
+  /** Null is unlimited. */
+  unitCap: string | null;
+  /** Null where the entitlement is gone and only its usage is left. */
+  kind: EntitlementKind | null;
+  isUsedNow: boolean;
+}
+
+const productColumns = sql`p.id::text, p.slug, p.name, p.usage_metric as "usageMetric", trim_scale(p.unit_cap)::text as "unitCap", e.kind`;
+
+/** `period` is the first day of a month. */
+export interface MonthScope {
+  orgId: string;
+  period: string;
+  livemode: boolean;
+}
+
+/** Products that the Organization may use, will be or was able to use, or has used, by slug. */
+export const selectProducts = ({ orgId, period, livemode }: MonthScope, limit: number): SQL => sql`
+  select ${productColumns}, coalesce(o.is_used_now, false) as "isUsedNow"
+  from (
+    select product_id, bool_or(is_used_now) as is_used_now from (
+      select product_id, false as is_used_now from entitlements where org_id = ${orgId}::uuid
+      union all
+      select product_id, period = ${period}::date and livemode = ${livemode} from usage_totals where org_id = ${orgId}::uuid
+    ) known group by product_id
+  ) o
+  cross join lateral (select * from products where id = o.product_id limit 1) p
+  left join lateral (select kind from entitlements where org_id = ${orgId}::uuid and product_id = o.product_id limit 1) e on true
+  order by p.slug collate "C"
+  limit ${limit}`;
+
+export const listProducts = (orm: Orm, scope: MonthScope, limit: number): Promise<UsageProduct[]> =>
+  selectRows(orm, selectProducts(scope, limit));
+
+/** A product by its slug, if it is one that `selectProducts` would list. */
+export const selectProduct = (orgId: string, slug: string): SQL => sql`
+  select ${productColumns}, false as "isUsedNow"
+  from (select * from products where slug = ${slug} limit 1) p
+  left join lateral (select kind from entitlements where org_id = ${orgId}::uuid and product_id = p.id limit 1) e on true
+  where e.kind is not null
+    or (select hour from usage_hours where org_id = ${orgId}::uuid and product_id = p.id order by livemode, hour limit 1) is not null`;
+
+export const findProduct = async (orm: Orm, orgId: string, slug: string): Promise<UsageProduct | undefined> =>
+  (await selectRows<UsageProduct>(orm, selectProduct(orgId, slug)))[0];
+
+export interface UsageScope {
+  orgId: string;
+  productId: string;
+  livemode: boolean;
+}
+
+/** A sum of a metric: of a step of time, or of an API key. The other one is null. */
+export interface UsageSum {
+  metric: string;
+  start: string | null;
+  apiKeyId: string | null;
+  keyName: string | null;
+  keyPrefix: string | null;
+  quantity: string;
+  events: string;
+  /** Of the API key that was asked for, or of all: null where the key has nothing here. */
+  keyQuantity: string | null;
+  keyEvents: string | null;
+  /** How many sums of this kind there are; of those of API keys only the largest are here. */
+  count: number;
+}
+
+export interface SumRange {
+  from: Date;
+  to: Date;
+  stepMs: number;
+  apiKeyId: string | undefined;
+  maxKeys: number;
+}
+
+/**
+ * The sums of a range by step and by API key, in one pass over its hours: what leaves the database is a row for each
+ * step and for each of the largest keys, however many keys there are.
+ */
+export function selectSums({ orgId, productId, livemode }: UsageScope, range: SumRange): SQL {
+  const key = range.apiKeyId;
+  // Without a key these are the same sums, and the database computes equal ones once.
+  const ofKey = key === undefined ? sql`` : sql`filter (where api_key_id = ${key}::uuid)`;
+  const kind = sql`grouping(start, api_key_id)`;
+  return sql`
+  select s.metric, ${timeText(sql`s.start`)} as start, s.api_key_id::text as "apiKeyId", k.name as "keyName", k.prefix as "keyPrefix",
+    trim_scale(s.quantity)::text as quantity, s.events::text, trim_scale(s.key_quantity)::text as "keyQuantity", s.key_events::text as "keyEvents",
+    s.count::int
+  from (
+    select metric, start, api_key_id, ${kind} as kind, sum(quantity) as quantity, sum(events) as events,
+      sum(quantity) ${ofKey} as key_quantity, sum(events) ${ofKey} as key_events,
+      row_number() over (partition by metric, ${kind} order by sum(quantity) desc, sum(events) desc, api_key_id) as place,
+      count(*) over (partition by metric, ${kind}) as count
+    from (
+      select metric, api_key_id, quantity, events,
+        date_bin(make_interval(secs => ${range.stepMs / 1000}), hour, timestamptz '2000-01-01 00:00:00+00') as start
+      from usage_hours
+      where org_id = ${orgId}::uuid and product_id = ${productId}::uuid and livemode = ${livemode}
+        and hour >= ${range.from.toISOString()}::timestamptz and hour < ${range.to.toISOString()}::timestamptz
+    ) h
+    group by grouping sets ((metric, start), (metric, api_key_id))
+  ) s
+  left join lateral (
+    select name, prefix from api_keys where org_id = ${orgId}::uuid and id = s.api_key_id limit 1
+  ) k on true
+  where s.api_key_id is null or s.place <= ${range.maxKeys}
+  order by s.metric, s.kind, s.start, s.place`;
+}
+
+export const readSums = (orm: Orm, scope: UsageScope, range: SumRange): Promise<UsageSum[]> =>
+  selectRows(orm, selectSums(scope, range));
+
+export interface PaceRow {
+  quantity: string | null;
+  /** The first hour with usage since `from`. */
+  firstHour: string | null;
+  /** Whether there was usage before `from`. */
+  isOlder: boolean;
+}
+
+/** What was used of a metric between two hours, for a projection. */
+export const selectPace = (
+  { orgId, productId, livemode }: UsageScope,
+  metric: string,
+  { from, to }: { from: Date; to: Date },
+): SQL => sql`
+  select trim_scale(sum(quantity))::text as quantity, ${timeText(sql`min(hour)`)} as "firstHour",
+    (select hour from usage_hours
+      where org_id = ${orgId}::uuid and product_id = ${productId}::uuid and livemode = ${livemode} and hour < ${from.toISOString()}::timestamptz and metric = ${metric}
+      order by hour desc limit 1) is not null as "isOlder"
+  from usage_hours
+  where org_id = ${orgId}::uuid and product_id = ${productId}::uuid and livemode = ${livemode}
+    and hour >= ${from.toISOString()}::timestamptz and hour < ${to.toISOString()}::timestamptz and metric = ${metric}`;
+
+export const readPace = async (
+  orm: Orm,
+  scope: UsageScope,
+  metric: string,
+  range: { from: Date; to: Date },
+): Promise<PaceRow> => (await selectRows<PaceRow>(orm, selectPace(scope, metric, range)))[0]!;
+
+const latestHour = (orgId: string, productId: string, livemode: boolean): SQL => sql`(
+    select ${timeText(sql`hour`)} from usage_hours
+    where org_id = ${orgId}::uuid and product_id = ${productId}::uuid and livemode = ${livemode}
+    order by hour desc limit 1)`;
+
+/** When a product was last used, in each mode. */
+export const selectLatest = (orgId: string, productId: string): SQL => sql`
+  select ${latestHour(orgId, productId, true)} as live, ${latestHour(orgId, productId, false)} as test`;
+
+export const findLatest = async (
+  orm: Orm,
+  orgId: string,
+  productId: string,
+): Promise<{ live: string | null; test: string | null }> =>
+  (await selectRows<{ live: string | null; test: string | null }>(orm, selectLatest(orgId, productId)))[0]!;

@@ -1,0 +1,103 @@
+import { fieldError } from '../pages/form.js';
+import { formatDay, formatMonth } from '../pages/format.js';
+import { parseInput } from '../http/validate.js';
+import { rangeSchemas, type RangeKind } from './page-schema.js';
+
+export const HOUR_MS = 3_600_000;
+export const DAY_MS = 24 * HOUR_MS;
+const MAX_DAYS = 366;
+
+/** What a usage page shows, in UTC: from `from` (inclusive) until `to` (exclusive), in steps of an hour or a day. */
+export interface Period {
+  range: RangeKind;
+  from: Date;
+  to: Date;
+  stepMs: number;
+}
+
+export type PeriodQuery = Record<string, string>;
+
+const utcDay = (date: string): Date => new Date(`${date}T00:00:00Z`);
+const addMonths = (at: Date, count: number): Date =>
+  new Date(Date.UTC(at.getUTCFullYear(), at.getUTCMonth() + count, 1));
+/** `2026-01-31`. */
+export const toDateText = (at: Date): string => at.toISOString().slice(0, 10);
+const toMonthText = (at: Date): string => at.toISOString().slice(0, 7);
+
+export function dayPeriod(at: Date): Period {
+  const from = utcDay(toDateText(at));
+  return { range: 'day', from, to: new Date(from.getTime() + DAY_MS), stepMs: HOUR_MS };
+}
+
+export const monthPeriod = (at: Date): Period => ({
+  range: 'month',
+  from: addMonths(at, 0),
+  to: addMonths(at, 1),
+  stepMs: DAY_MS,
+});
+
+/**
+ * Reads the part of a query that says when: the current day or month where it says nothing.
+ * @throws AppError invalid_request that names the field
+ */
+export function parsePeriod(range: RangeKind, query: unknown, now: Date): Period {
+  if (range === 'day') {
+    const { date } = parseInput(rangeSchemas.day, query);
+    return dayPeriod(date === undefined ? now : utcDay(date));
+  }
+  if (range === 'month') {
+    const { month } = parseInput(rangeSchemas.month, query);
+    return monthPeriod(month === undefined ? now : utcDay(`${month}-01`));
+  }
+  const { from, to } = parseInput(rangeSchemas.custom, query);
+  if (to < from) throw fieldError('to', 'must not be before the first day');
+  const end = new Date(utcDay(to).getTime() + DAY_MS);
+  const days = (end.getTime() - utcDay(from).getTime()) / DAY_MS;
+  if (days > MAX_DAYS) throw fieldError('to', `must be at most ${MAX_DAYS} days, and these are ${days}`);
+  return { range, from: utcDay(from), to: end, stepMs: DAY_MS };
+}
+
+/** The starts of the period's hours or days. Days of UTC all have 24 hours. */
+export function stepsOf({ from, to, stepMs }: Period): Date[] {
+  const count = (to.getTime() - from.getTime()) / stepMs;
+  return Array.from({ length: count }, (_, i) => new Date(from.getTime() + i * stepMs));
+}
+
+export const includes = ({ from, to }: Period, at: Date): boolean => from <= at && at < to;
+
+/** The query that leads to a period. */
+export function toPeriodQuery({ range, from, to }: Period): PeriodQuery {
+  if (range === 'day') return { range, date: toDateText(from) };
+  if (range === 'month') return { range, month: toMonthText(from) };
+  return { range, from: toDateText(from), to: toDateText(lastDay(to)) };
+}
+
+/** The same length of time before (-1) or after (1) a period; undefined beyond the years that a page takes. */
+export function neighbour(period: Period, direction: -1 | 1): Period | undefined {
+  const lengthMs = period.to.getTime() - period.from.getTime();
+  const shift = (at: Date) => new Date(at.getTime() + direction * lengthMs);
+  const moved =
+    period.range === 'month'
+      ? monthPeriod(addMonths(period.from, direction))
+      : { ...period, from: shift(period.from), to: shift(period.to) };
+  const years = [moved.from, lastDay(moved.to)].map((at) => at.getUTCFullYear());
+  return years.every((year) => year >= 2000 && year <= 2099) ? moved : undefined;
+}
+
+/** The same period as another range: the month of a day, the last day of a month, their days as a custom range. */
+export function asRange(period: Period, range: RangeKind, now: Date): Period {
+  if (range === period.range) return period;
+  const last = includes(period, now) ? now : lastDay(period.to);
+  if (range === 'month') return monthPeriod(last);
+  if (range === 'custom') return { ...period, range, stepMs: DAY_MS };
+  return dayPeriod(last);
+}
+
+const lastDay = (to: Date): Date => new Date(to.getTime() - DAY_MS);
+
+/** `November 2026`, `21 Nov 2026`, `1 Oct 2026 – 15 Nov 2026`. */
+export function formatPeriod({ range, from, to }: Period): string {
+  if (range === 'month') return formatMonth(from);
+  const last = lastDay(to);
+  return range === 'day' || from >= last ? formatDay(from) : `${formatDay(from)} – ${formatDay(last)}`;
+}

@@ -1,0 +1,170 @@
+import { toAddress } from '../pages/address.js';
+import { formatDay, formatDecimal, formatShare } from '../pages/format.js';
+import { toChart, formatTick, type Bar, type Chart } from './chart.js';
+import {
+  dayPeriod,
+  formatPeriod,
+  includes,
+  monthPeriod,
+  stepsOf,
+  toPeriodQuery,
+  type Period,
+} from './period.js';
+import { projectAt } from './projection.js';
+import type { Balance, UsageReport, UsageRow } from './report.js';
+
+export const USAGE_PATH = '/dashboard/usage';
+export const EVENTS_PATH = '/dashboard/usage/events';
+
+/** Numbers of more characters do not fit beside each other on a phone. */
+const LONG = 11;
+
+/** A report as its page shows it: texts, links and drawings. */
+export function toReportView(report: UsageReport, now: Date) {
+  const { product, mode, period, metric, metrics, key, rows, total, keys, keyCount, balance, latest } =
+    report;
+  const link = (change: { period?: Period; key?: string; metric?: string } = {}, path = USAGE_PATH) =>
+    toAddress(path, {
+      product: product.slug,
+      mode,
+      ...toPeriodQuery(change.period ?? period),
+      key: change.key ?? key?.id,
+      // What the product counts goes without saying.
+      metric: change.metric ?? (metric === product.usageMetric ? undefined : metric),
+    });
+  const isDay = period.range === 'day';
+  return {
+    product,
+    mode,
+    isEmpty: total.events === '0',
+    isCurrent: includes(period, now),
+    periodName: formatPeriod(period),
+    stepName: isDay ? 'Hour' : 'Day',
+    metric,
+    metrics: metrics.map((other) => ({
+      ...other,
+      href: link({ metric: other.metric }),
+      isCurrent: other.metric === metric,
+      isFormer: other.metric !== product.usageMetric,
+    })),
+    key: key && {
+      ...key,
+      isOtherMode: key.livemode !== (mode === 'live'),
+      allHref: link({ key: '' }),
+    },
+    total,
+    hasLongNumbers: rows.some(({ soFar }) => soFar.length > LONG),
+    hasSoFar: period.range === 'month',
+    rows: rows.map((row) => ({
+      ...row,
+      name: isDay || period.range === 'custom' ? stepName(row.start, isDay) : shortDay.format(row.start),
+      href: isDay
+        ? eventsLink(report, row.start, new Date(row.start.getTime() + period.stepMs))
+        : link({ period: dayPeriod(row.start) }),
+    })),
+    keys: keys.map((other) => ({
+      ...other,
+      href: link({ key: other.id }),
+      isCurrent: other.id === key?.id,
+      share: formatShare(other.quantity, metrics.find((m) => m.metric === metric)?.quantity ?? '0'),
+    })),
+    keyCount,
+    isUncapped: product.unitCap === null && metric === product.usageMetric,
+    chart: chartOf(report),
+    balance: balance && toBalanceView(balance, report, now),
+    latest: latest && {
+      here: latest[mode],
+      hereHref: latest[mode] && link({ period: monthPeriod(latest[mode]) }),
+      hasOther: latest[mode === 'live' ? 'test' : 'live'] !== null,
+    },
+    csvHref: link({}, `${USAGE_PATH}.csv`),
+    eventsHref: eventsLink(report, period.from, period.to),
+  };
+}
+
+function eventsLink({ product, mode }: UsageReport, from: Date, to: Date): string {
+  const minute = (at: Date) => at.toISOString().slice(0, 16);
+  return toAddress(EVENTS_PATH, { product: product.slug, mode, from: minute(from), to: minute(to) });
+}
+
+const stepName = (start: Date, isHour: boolean): string =>
+  isHour ? start.toISOString().slice(11, 16) : formatDay(start);
+
+const shortDay = new Intl.DateTimeFormat('en-GB', { timeZone: 'UTC', day: 'numeric', month: 'short' });
+
+function axisName(start: Date, { range }: Period): string {
+  if (range === 'day') return start.toISOString().slice(11, 16);
+  return range === 'month' ? String(start.getUTCDate()) : shortDay.format(start);
+}
+
+/** The rows, and nothing where time lies ahead. */
+function chartOf({ period, metric, rows, total }: UsageReport): Chart {
+  const byStart = new Map(rows.map((row) => [row.start.getTime(), row]));
+  const isDay = period.range === 'day';
+  const bars = stepsOf(period).map((start): Bar => {
+    const quantity = byStart.get(start.getTime())?.quantity ?? '0';
+    return {
+      axis: axisName(start, period),
+      label: `${stepName(start, isDay)}: ${formatDecimal(quantity)} ${metric}`,
+      value: Number(quantity),
+    };
+  });
+  const what = `${metric} by ${isDay ? 'hour' : 'day'}, ${formatPeriod(period)}`;
+  return toChart(
+    `${what}: ${formatDecimal(total.quantity)} in total. The numbers are in the table below.`,
+    bars,
+  );
+}
+
+function toBalanceView(balance: Balance, report: UsageReport, now: Date) {
+  const { unitCap, used, projection } = balance;
+  const cap = Number(unitCap);
+  return {
+    ...balance,
+    percent: formatShare(used, unitCap),
+    share: cap > 0 ? Number(used) / cap : balance.isOver ? 1 : 0,
+    chart: balanceChart(balance, report, now),
+    projection: projection && {
+      ...projection,
+      totalText: formatEstimate(projection.total),
+      perDayText: formatEstimate(projection.perDay),
+      daysText:
+        projection.paceDays === 7
+          ? 'the last 7 days'
+          : `the ${Math.floor(projection.paceDays)} days since the first usage`,
+      percent: cap > 0 ? `${formatEstimate((projection.total / cap) * 100)} %` : undefined,
+      isOver: projection.total > cap,
+    },
+  };
+}
+
+/** The month growing towards its cap; the days that are left as they would be at the present pace. */
+function balanceChart(
+  { unitCap, projection }: Balance,
+  { period, metric, rows }: UsageReport,
+  now: Date,
+): Chart {
+  const byStart = new Map(rows.map((row) => [row.start.getTime(), row]));
+  const used = Number(rows.at(-1)?.soFar ?? '0');
+  const bars = stepsOf(period).map((start): Bar => {
+    const day = formatDay(start);
+    const row: UsageRow | undefined = byStart.get(start.getTime());
+    const axis = axisName(start, period);
+    if (row) {
+      const label = `By the end of ${day}: ${formatDecimal(row.soFar)} ${metric}`;
+      return { axis, label, value: Number(row.soFar) };
+    }
+    if (!projection) return { axis, label: `${day}: not yet`, value: 0 };
+    const value = projectAt(used, projection, now.getTime(), start.getTime() + period.stepMs);
+    const label = `By the end of ${day}, projected: about ${formatEstimate(value)} ${metric}`;
+    return { axis, label, value, isProjected: true };
+  });
+  const summary = `${metric} of ${formatPeriod(period)} adding up, against the cap of ${formatDecimal(unitCap)}. The numbers are in the table below.`;
+  return toChart(summary, bars, { value: Number(unitCap), label: `Cap ${formatTick(Number(unitCap))}` });
+}
+
+const estimate = new Intl.NumberFormat('en', { maximumSignificantDigits: 3 });
+
+/** An estimate has no more than three digits to speak of. */
+const formatEstimate = (value: number): string =>
+  value >= 1e15 ? formatTick(value) : estimate.format(value);

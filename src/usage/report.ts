@@ -1,0 +1,179 @@
+import { findKey } from '../api-keys/queries.js';
+import type { Clock } from '../clock.js';
+import type { Orm } from '../db/client.js';
+import { addDecimals, compareDecimals, subtractDecimals } from '../decimal.js';
+import { parseInput } from '../http/validate.js';
+import { requireOnce } from '../pages/query-form.js';
+import { findLatest, readSums, type UsageProduct, type UsageSum } from './page-queries.js';
+import { usageQuerySchema, type Mode } from './page-schema.js';
+import { includes, parsePeriod, stepsOf, type Period } from './period.js';
+import { notThere } from './product-choice.js';
+import { projectMonth, type Projection } from './projection.js';
+
+export interface ReportDeps {
+  orm: Orm;
+  clock: Clock;
+}
+
+export interface UsageRequest {
+  product: string | undefined;
+  mode: Mode;
+  period: Period;
+  key: string | undefined;
+  metric: string | undefined;
+}
+
+/** @throws AppError invalid_request that names the field */
+export function parseUsageRequest(query: object, now: Date): UsageRequest {
+  requireOnce(query);
+  const { product, mode = 'live', range = 'month', key, metric } = parseInput(usageQuerySchema, query);
+  return { product, mode, period: parsePeriod(range, query, now), key, metric };
+}
+
+export interface UsageKey {
+  id: string;
+  name: string | null;
+  prefix: string | null;
+}
+
+export interface UsageRow {
+  start: Date;
+  /** Exact decimals. */
+  quantity: string;
+  events: string;
+  /** With all rows before it. */
+  soFar: string;
+}
+
+/** A month against its cap. */
+export interface Balance {
+  unitCap: string;
+  used: string;
+  remaining: string;
+  /** Units above the cap. */
+  excess: string;
+  isOver: boolean;
+  projection: Projection | undefined;
+}
+
+export interface UsageReport extends Omit<UsageRequest, 'product' | 'key' | 'metric'> {
+  product: UsageProduct;
+  metric: string;
+  /** Every metric that the product counts or has counted in the period, with its total over all API keys. */
+  metrics: { metric: string; quantity: string }[];
+  /** Only this API key's usage is in the rows. It may belong to the other mode, and then there is none. */
+  key: (UsageKey & { livemode: boolean }) | undefined;
+  rows: UsageRow[];
+  total: { quantity: string; events: string };
+  /** The largest API keys, whatever is filtered. */
+  keys: (UsageKey & { quantity: string; events: string })[];
+  keyCount: number;
+  /** Undefined unless a whole month of the whole Organization stands against a cap. */
+  balance: Balance | undefined;
+  /** The last hours with usage by mode, where the period has none. */
+  latest: { live: Date | null; test: Date | null } | undefined;
+}
+
+const MAX_KEYS = 50;
+
+/** @throws AppError not_found for an API key that is not one of the Organization's */
+export async function readReport(
+  deps: ReportDeps,
+  orgId: string,
+  product: UsageProduct,
+  { mode, period, key: keyId, metric: wanted }: UsageRequest,
+): Promise<UsageReport> {
+  const { orm, clock } = deps;
+  const key = keyId === undefined ? undefined : await findKey(orm, orgId, keyId);
+  if (keyId !== undefined && !key) notThere('key', 'is not an API key of your Organization');
+  const scope = { orgId, productId: product.id, livemode: mode === 'live' };
+  const { from, to, stepMs } = period;
+  const sums = await readSums(orm, scope, { from, to, stepMs, apiKeyId: keyId, maxKeys: MAX_KEYS });
+  const metrics = metricsOf(sums, product, wanted);
+  const metric = wanted ?? chooseMetric(sums, product);
+  const own = sums.filter((sum) => sum.metric === metric);
+  const steps = own.filter((sum) => sum.start !== null);
+  const keys = own.filter((sum) => sum.apiKeyId !== null);
+  const latest = own.length === 0 ? await findLatest(orm, orgId, product.id) : undefined;
+  const report = {
+    product,
+    mode,
+    period,
+    metric,
+    metrics,
+    key,
+    rows: toRows(steps, period, new Date(clock.now())),
+    total: { quantity: addUp(steps, 'keyQuantity'), events: addUp(steps, 'keyEvents') },
+    keys: keys.map((sum) => ({
+      id: sum.apiKeyId!,
+      name: sum.keyName,
+      prefix: sum.keyPrefix,
+      quantity: sum.quantity,
+      events: sum.events,
+    })),
+    keyCount: keys[0]?.count ?? 0,
+    latest: latest && { live: toDate(latest.live), test: toDate(latest.test) },
+  };
+  const isCapped = period.range === 'month' && key === undefined && metric === product.usageMetric;
+  const balance =
+    isCapped && product.unitCap !== null
+      ? toBalance(report.total.quantity, product.unitCap, await project())
+      : undefined;
+  return { ...report, balance };
+
+  async function project(): Promise<Projection | undefined> {
+    if (!includes(period, new Date(clock.now()))) return undefined;
+    const used = Number(report.total.quantity);
+    return projectMonth(deps, scope, { metric, month: period, used, unitCap: Number(product.unitCap) });
+  }
+}
+
+const toDate = (time: string | null): Date | null => (time === null ? null : new Date(time));
+
+/** Decimals are added exactly, so it does not matter that it is done here. */
+const addUp = (sums: UsageSum[], of: 'quantity' | 'keyQuantity' | 'keyEvents'): string =>
+  sums.reduce((total, sum) => addDecimals(total, sum[of] ?? '0'), '0');
+
+function metricsOf(sums: UsageSum[], { usageMetric }: UsageProduct, wanted: string | undefined) {
+  const metrics = new Set([
+    usageMetric,
+    ...(wanted === undefined ? [] : [wanted]),
+    ...sums.map((sum) => sum.metric),
+  ]);
+  return [...metrics].map((metric) => {
+    const steps = sums.filter((sum) => sum.metric === metric && sum.start !== null);
+    return { metric, quantity: addUp(steps, 'quantity') };
+  });
+}
+
+/** What the product counts now, unless the period has only what it counted then. */
+function chooseMetric(sums: UsageSum[], { usageMetric }: UsageProduct): string {
+  const isCounted = sums.length === 0 || sums.some((sum) => sum.metric === usageMetric);
+  return isCounted ? usageMetric : sums[0]!.metric;
+}
+
+/** A row for each hour or day, without those that lie ahead. */
+function toRows(sums: UsageSum[], period: Period, now: Date): UsageRow[] {
+  const byStart = new Map(sums.map((sum) => [Date.parse(sum.start!), sum]));
+  const last = Math.max(now.getTime(), ...byStart.keys());
+  let soFar = '0';
+  return stepsOf(period)
+    .filter((start) => start.getTime() <= last || period.from > now)
+    .map((start) => {
+      const sum = byStart.get(start.getTime());
+      const quantity = sum?.keyQuantity ?? '0';
+      soFar = addDecimals(soFar, quantity);
+      return { start, quantity, events: sum?.keyEvents ?? '0', soFar };
+    });
+}
+
+function toBalance(used: string, unitCap: string, projection: Projection | undefined): Balance {
+  return {
+    unitCap,
+    used,
+    remaining: subtractDecimals(unitCap, used),
+    excess: subtractDecimals(used, unitCap),
+    isOver: compareDecimals(used, unitCap) > 0,
+    projection,
+  };
+}

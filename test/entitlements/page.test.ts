@@ -1,0 +1,144 @@
+import { eq } from 'drizzle-orm';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { products } from '../../src/db/schema.js';
+import { roles } from '../../src/organizations/table.js';
+import { Browser, signedIn } from '../support/accounts.js';
+import { createTestDatabase, type TestDatabase } from '../support/database.js';
+import { createKey, createProduct, grant } from '../support/fixtures.js';
+import { startTestService, type TestService } from '../support/service.js';
+import { sendUsage, usageEvent } from '../support/usage.js';
+
+const PATH = '/dashboard/entitlements';
+const html = { accept: 'text/html' };
+
+let database: TestDatabase;
+let service: TestService;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  service = await startTestService(database.db);
+  service.clock.set('2031-03-15T12:00:00Z');
+});
+afterAll(async () => {
+  await service.stop();
+  await database.remove();
+});
+
+async function arrive(role: (typeof roles)[number] = 'owner') {
+  const { organization, browser } = await signedIn(database.db, service.url, role);
+  const open = (query = '') => browser.get(PATH + query, html);
+  return { db: database.db, orgId: organization.id, browser, open };
+}
+
+const textOf = (page: string) => page.replace(/<[^>]*>/g, ' ').replace(/\s+/g, ' ');
+/** The row of a product, as text. */
+const rowOf = (page: string, slug: string) =>
+  textOf(page.split('<tr role="row">').find((row) => row.includes(`<code>${slug}</code>`)) ?? '');
+
+it('shows the numbers that the API answers with, live and test apart', async () => {
+  const { db, orgId, open } = await arrive();
+  const product = await createProduct(db, { unitCap: '1000.5' });
+  await grant(db, orgId, product.id);
+  const key = await createKey(db, orgId);
+  const test = await createKey(db, orgId, { livemode: false });
+  await sendUsage(service.url, key.secret, [usageEvent(product.slug, 'a', { quantity: 333.3 })]);
+  await sendUsage(service.url, test.secret, [usageEvent(product.slug, 'b', { quantity: 1000.75 })]);
+  const answer = await fetch(`${service.url}/api/entitlements/${product.slug}`, {
+    headers: { authorization: `Bearer ${key.secret}` },
+  });
+  expect(await answer.json()).toMatchObject({ used: 333.3, remaining: 667.2, unitCap: 1000.5 });
+  const row = rowOf((await open()).text, product.slug);
+  expect(row).toContain('333.3 of 1,000.5 calls');
+  expect(row).toContain('667.2 remaining · 33.3 %');
+  expect(row).toContain('Test, counted apart: 1,000.75, over the cap by 0.25');
+  expect(row).toContain('still recorded, with a warning');
+  await sendUsage(service.url, key.secret, [usageEvent(product.slug, 'c', { quantity: 1000 })]);
+  expect(rowOf((await open()).text, product.slug)).toContain('Over the cap by 332.8');
+});
+
+it('tells apart what is live, read only, not yet and no longer in effect, capped and not', async () => {
+  const { db, orgId, open } = await arrive();
+  const make = async (values: Parameters<typeof grant>[3], unitCap: string | null = null) => {
+    const product = await createProduct(db, { unitCap });
+    await grant(db, orgId, product.id, values);
+    return product.slug;
+  };
+  const live = await make({});
+  const readOnly = await make({ kind: 'read_only' }, '0');
+  const upcoming = await make({ startsAt: new Date('2031-03-15T12:00:00.001Z') });
+  const ended = await make({ endsAt: new Date('2031-03-15T12:00:00Z') });
+  const ending = await make({ endsAt: new Date('2031-03-16T00:00:00Z') });
+  const page = (await open()).text;
+  expect(rowOf(page, live)).toMatch(
+    /Live Usage is accepted.*No cap.*Since 1 Jan 2020, 00:00 UTC Without end/,
+  );
+  expect(rowOf(page, readOnly)).toMatch(
+    /Read only Events are refused with 403 entitlement_read_only.*0 of 0/,
+  );
+  expect(rowOf(page, upcoming)).toMatch(/Not yet .*Starts 15 Mar 2031, 12:00 UTC/);
+  expect(rowOf(page, ended)).toMatch(/Ended .*Ended 15 Mar 2031, 12:00 UTC/);
+  expect(rowOf(page, ending)).toMatch(/Live .*Until 16 Mar 2031, 00:00 UTC/);
+  expect(page).toContain(`href="/dashboard/usage?product=${live}"`);
+});
+
+it('goes through many entitlements by slug, page by page', async () => {
+  const { db, orgId, browser, open } = await arrive();
+  const slugs: string[] = [];
+  for (let i = 0; i < 103; i++) {
+    const product = await createProduct(db, { slug: `many-${String(i * 7919).padStart(7, '0')}` });
+    await grant(db, orgId, product.id);
+    slugs.push(product.slug);
+  }
+  const seen: string[] = [];
+  let page = await open();
+  for (;;) {
+    seen.push(...[...page.text.matchAll(/<code>(many-\d+)<\/code>/g)].map(([, slug]) => slug!));
+    const next = /rel="next" href="([^"]*)"/.exec(page.text)?.[1];
+    if (next === undefined) break;
+    page = await browser.get(next, html);
+  }
+  expect(seen).toEqual(slugs);
+});
+
+it("shows nothing of another Organization's entitlements, and who grants one's own", async () => {
+  const stranger = await arrive();
+  const product = await createProduct(stranger.db);
+  await grant(stranger.db, stranger.orgId, product.id);
+  const { open } = await arrive();
+  const page = await open();
+  expect(page.status).toBe(200);
+  expect(page.text).not.toContain(product.slug);
+  expect(textOf(page.text)).toContain('No entitlement yet');
+});
+
+it('shows hostile names as text', async () => {
+  const { db, orgId, open } = await arrive();
+  const product = await createProduct(db);
+  const name = `<script>alert(1)</script>‮${'x'.repeat(150)} 🚀`;
+  await db.orm.update(products).set({ name, usageMetric: name }).where(eq(products.id, product.id));
+  await grant(db, orgId, product.id);
+  const page = await open();
+  expect(page.text).not.toContain('<script>alert');
+  expect(page.text).toContain('&lt;script&gt;alert(1)&lt;/script&gt;');
+});
+
+it.each(['?cursor=%00', '?cursor=a&cursor=b', `?cursor=${'x'.repeat(300)}`])(
+  '%s is refused with a way back',
+  async (query) => {
+    const { open } = await arrive();
+    const page = await open(query);
+    expect(page.status).toBe(400);
+    expect(page.text).toContain(`href="${PATH}"`);
+    expect(textOf(page.text)).toMatch(/The page: Must be/);
+  },
+);
+
+it.each(roles)('is open to the role %s', async (role) => {
+  const { open } = await arrive(role);
+  expect((await open()).status).toBe(200);
+});
+
+it('asks who has no session to sign in', async () => {
+  expect((await new Browser(service.url).get(PATH, html)).headers.get('location')).toBe(
+    '/login?next=%2Fdashboard%2Fentitlements',
+  );
+});

@@ -1,0 +1,56 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { formatTick, niceTicks, toChart } from '../../src/usage/chart.js';
+
+describe('ticks', () => {
+  it.each([
+    [0, [0, 1]],
+    [3, [0, 1, 2, 3]],
+    [10, [0, 2.5, 5, 7.5, 10]],
+    [97, [0, 25, 50, 75, 100]],
+    [1_000_001, [0, 500_000, 1_000_000, 1_500_000]],
+    [0.0003, [0, 0.0001, 0.0002, 0.0003]],
+  ])('for %d are round', (max, expected) => {
+    expect(niceTicks(max)).toEqual(expected);
+  });
+
+  it.each([
+    [1, [0, 1]],
+    [3, [0, 1, 2, 3]],
+    [10, [0, 5, 10]],
+    [101, [0, 50, 100, 150]],
+  ])('for whole numbers up to %d are whole', (max, expected) => {
+    expect(niceTicks(max, true)).toEqual(expected);
+  });
+
+  it('reach from zero to the largest value, in two to six steps', () => {
+    fc.assert(
+      fc.property(fc.double({ min: 1e-9, max: 1e300, noNaN: true }), (max) => {
+        const ticks = niceTicks(max);
+        expect(ticks[0]).toBe(0);
+        expect(ticks.at(-1)!).toBeGreaterThanOrEqual(max * (1 - 1e-6));
+        expect(ticks.length).toBeGreaterThanOrEqual(3);
+        expect(ticks.length).toBeLessThanOrEqual(7);
+        for (const tick of ticks) expect(formatTick(tick).length).toBeLessThanOrEqual(10);
+      }),
+    );
+  });
+});
+
+it('every bar lies inside the drawing, and what is not zero can be seen', () => {
+  const value = fc.oneof(fc.constant(0), fc.double({ min: 1e-12, noNaN: true }));
+  fc.assert(
+    fc.property(fc.array(value, { minLength: 1, maxLength: 366 }), (values) => {
+      const bars = values.map((value, i) => ({ axis: String(i), label: String(value), value }));
+      const chart = toChart('', bars, { value: 5, label: 'cap' });
+      for (const [i, bar] of chart.bars.entries()) {
+        const [y, height] = [Number(bar.y), Number(bar.height)];
+        expect(y).toBeGreaterThanOrEqual(-0.1);
+        expect(y + height).toBeCloseTo(chart.height, 0);
+        expect(height > 1).toBe(values[i]! > 0);
+        expect(parseFloat(bar.x) + parseFloat(bar.width)).toBeLessThanOrEqual(100);
+      }
+      expect(chart.axis.length).toBeLessThanOrEqual(8);
+    }),
+  );
+});

@@ -1,0 +1,319 @@
+import { get, type IncomingMessage } from 'node:http';
+import { setTimeout } from 'node:timers/promises';
+import { parse } from 'csv-parse/sync';
+import { eq } from 'drizzle-orm';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Database, Orm } from '../../src/db/client.js';
+import { apiKeys, products } from '../../src/db/schema.js';
+import { roles } from '../../src/organizations/table.js';
+import { Browser, signedIn } from '../support/accounts.js';
+import { createTestDatabase, type TestDatabase } from '../support/database.js';
+import { createKey, createProduct, grant } from '../support/fixtures.js';
+import { startTestService, type TestService } from '../support/service.js';
+import { fillUsage } from '../support/usage-events.js';
+import { sendUsage, until, usageEvent } from '../support/usage.js';
+
+const NOW = '2031-03-15T12:00:00Z';
+const PATH = '/dashboard/usage/events';
+const html = { accept: 'text/html' };
+
+let database: TestDatabase;
+let service: TestService;
+/** How often events were read for a file, and what happens then. */
+const reads = { count: 0, before: () => undefined as void };
+beforeAll(async () => {
+  database = await createTestDatabase();
+  service = await startTestService(watched(database.db));
+  service.clock.set(NOW);
+});
+afterAll(async () => {
+  await service.stop();
+  await database.remove();
+});
+
+/** The real database; reads of events are counted and can be made to fail. */
+function watched(db: Database): Database {
+  const execute = (query: Parameters<Orm['execute']>[0]) => {
+    const { sql } = (
+      db.orm as unknown as { dialect: { sqlToQuery(q: unknown): { sql: string } } }
+    ).dialect.sqlToQuery(query);
+    if (/from usage_events/.test(sql)) {
+      reads.count++;
+      reads.before();
+    }
+    return db.orm.execute(query);
+  };
+  const orm = new Proxy(db.orm, {
+    get: (target, name) => (name === 'execute' ? execute : (Reflect.get(target, name) as unknown)),
+  });
+  return { ...db, orm };
+}
+
+async function arrive(role: (typeof roles)[number] = 'owner') {
+  const { db } = database;
+  const { organization, browser } = await signedIn(db, service.url, role);
+  const product = await createProduct(db);
+  await grant(db, organization.id, product.id);
+  const key = await createKey(db, organization.id, { name: 'the runtime' });
+  const open = (query: Record<string, string> = {}) =>
+    browser.get(`${PATH}?${new URLSearchParams(query).toString()}`, html);
+  const fill = (
+    count: number,
+    more: { prefix?: string; from?: string; everyMs?: number; livemode?: boolean } = {},
+  ) =>
+    fillUsage(db, {
+      orgId: organization.id,
+      productId: product.id,
+      apiKeyId: key.id,
+      count,
+      prefix: 'event ',
+      from: '2031-03-01T00:00:00Z',
+      everyMs: 1,
+      ...more,
+    });
+  return { db, orgId: organization.id, browser, product, key, open, fill };
+}
+
+const textOf = (page: string) => page.replace(/<[^>]*>/g, ' ').replace(/\s+/g, ' ');
+const keysOn = (page: string) =>
+  [...page.matchAll(/<code><bdi>([^<]*)<\/bdi><\/code><\/a><\/th>/g)].map(([, key]) => key);
+
+describe('an event', () => {
+  it('is found by exactly its idempotency key, with all that was recorded', async () => {
+    const { product, key, open } = await arrive();
+    const event = { quantity: 0.1, occurredAt: '2031-03-14T23:59:59.123456Z' };
+    await sendUsage(service.url, key.secret, [usageEvent(product.slug, 'Order 1,"é"', event)]);
+    const page = await open({ idempotencyKey: 'Order 1,"é"' });
+    expect(page.status).toBe(200);
+    const text = textOf(page.text);
+    for (const part of [
+      'Found',
+      '0.1 calls',
+      product.name,
+      'the runtime',
+      '2031-03-14T23:59:59.123456Z',
+      NOW.slice(0, -1),
+    ])
+      expect(text).toContain(part);
+    expect(text).toContain('2031-03-15T12:00:00.000000Z');
+    for (const other of ['order 1,"é"', 'Order 1,"é" ', 'Order 1', '%'])
+      expect(textOf((await open({ idempotencyKey: other })).text)).toContain('Not found');
+    expect(textOf((await open({ idempotencyKey: 'Order 1,"é" ' })).text)).toContain(
+      'begins or ends with a space',
+    );
+  });
+
+  it('of another Organization is not found, nor is it told that there is one', async () => {
+    const stranger = await arrive();
+    await sendUsage(service.url, stranger.key.secret, [usageEvent(stranger.product.slug, 'theirs')]);
+    const { open, browser } = await arrive();
+    const page = await open({ idempotencyKey: 'theirs' });
+    expect(textOf(page.text)).toContain('Not found');
+    expect(page.text).not.toContain(stranger.product.name);
+    expect((await open({ product: stranger.product.slug })).status).toBe(404);
+    expect((await browser.get(`${PATH}.csv?product=${stranger.product.slug}`)).status).toBe(404);
+  });
+
+  it('with a hostile idempotency key is shown as text', async () => {
+    const { product, key, open } = await arrive();
+    const hostile = `<script>alert(1)</script>"'&‮🚀`;
+    await sendUsage(service.url, key.secret, [usageEvent(product.slug, hostile)]);
+    for (const page of [await open({ idempotencyKey: hostile }), await open()]) {
+      expect(page.text).not.toContain('<script>alert');
+      expect(page.text).toContain('&lt;script&gt;alert(1)&lt;/script&gt;&#34;&#39;&amp;');
+    }
+    expect((await open({ idempotencyKey: '<img src=x>' })).text).not.toContain('<img');
+  });
+});
+
+describe('the list', () => {
+  it('goes through all events newest first, live and test apart, page by page', async () => {
+    const { open, fill, browser } = await arrive();
+    // Ten events each at the same time: the idempotency key orders them.
+    for (let i = 0; i < 12; i++)
+      await fill(10, { prefix: `${'abcdefghijkl'[i]!}-`, everyMs: 0, from: `2031-03-01T00:00:0${i % 4}Z` });
+    await fill(1, { prefix: 'test-', livemode: false });
+    const seen: string[] = [];
+    let page = await open();
+    for (;;) {
+      seen.push(...(keysOn(page.text) as string[]));
+      const next = /rel="next" href="([^"]*)"/.exec(page.text)?.[1];
+      if (next === undefined) break;
+      page = await browser.get(next.replaceAll('&amp;', '&'), html);
+      expect(page.status).toBe(200);
+    }
+    expect(seen).toHaveLength(120);
+    expect(new Set(seen).size).toBe(120);
+    const second = (key: string) => 'abcdefghijkl'.indexOf(key[0]!) % 4;
+    expect(seen).toEqual(seen.toSorted((a, b) => second(b) - second(a) || (a < b ? 1 : -1)));
+    expect(keysOn((await open({ mode: 'test' })).text)).toEqual(['test-00000000']);
+  });
+
+  it('holds what lies in a range of time, the end not included', async () => {
+    const { open, fill } = await arrive();
+    await fill(5, { everyMs: 60_000 });
+    const inRange = await open({ from: '2031-03-01T00:01', to: '2031-03-01T00:03' });
+    expect(keysOn(inRange.text)).toEqual(['event 00000002', 'event 00000001']);
+    const none = await open({ from: '2031-03-02T00:00' });
+    expect(textOf(none.text)).toContain('No live events of this product at these times.');
+  });
+
+  it('tells how to send the first event, and a new Organization who grants products', async () => {
+    const { open } = await arrive();
+    expect(textOf((await open()).text)).toContain('No live events yet');
+    const { browser } = await signedIn(database.db, service.url);
+    expect(textOf((await browser.get(PATH, html)).text)).toContain('No product yet');
+  });
+
+  it.each([
+    [{ mode: 'x' }, 'Must be live or test.'],
+    [{ from: '2031-02-30T00:00' }, 'Must be a time in UTC'],
+    [{ to: 'yesterday' }, 'Must be a time in UTC'],
+    [{ from: '2031-03-02T00:00', to: '2031-03-02T00:00' }, 'Must be later than the time it starts from.'],
+    [{ idempotencyKey: 'a\u0000' }, 'Must be 1 to 255 characters without control characters.'],
+    [{ idempotencyKey: 'x'.repeat(300) }, 'Must be 1 to 255 characters'],
+    [{ cursor: 'AAAA' }, 'Is not one that this list gave out.'],
+    [
+      { cursor: Buffer.from('2031-02-30T00:00:00.000000Z x').toString('base64url') },
+      'Is not one that this list gave out.',
+    ],
+    [{ product: "' or 1=1" }, 'Must be 1 to 64 of a-z'],
+  ])('%j is refused beside the field', async (query, message) => {
+    const { open } = await arrive();
+    const page = await open(query);
+    expect(page.status).toBe(400);
+    expect(textOf(page.text)).toContain(message);
+    expect(page.text).not.toContain('newest first');
+  });
+
+  it.each(roles)('is open to the role %s', async (role) => {
+    const { open, browser } = await arrive(role);
+    expect((await open()).status).toBe(200);
+    expect((await browser.get(`${PATH}.csv`)).status).toBe(200);
+  });
+
+  it('asks who has no session to sign in', async () => {
+    const stranger = new Browser(service.url);
+    expect((await stranger.get(PATH, html)).status).toBe(303);
+    expect((await stranger.get(`${PATH}.csv`)).status).toBe(401);
+  });
+});
+
+describe('the CSV file', () => {
+  it('of 20,000 events is whole and in order, compressed or not', async () => {
+    const { browser, fill, product } = await arrive();
+    // Three at the same time, across the seams between the batches.
+    for (let i = 0; i < 2; i++) await fill(10_000, { prefix: `${i}-`, everyMs: i === 0 ? 1 : 7 });
+    for (const headers of [{}, { 'accept-encoding': 'identity' }]) {
+      reads.count = 0;
+      const answer = await browser.get(`${PATH}.csv?from=2031-02-01T00:00`, headers);
+      expect(answer.status).toBe(200);
+      expect(answer.headers.get('content-disposition')).toBe(
+        `attachment; filename="events-${product.slug}-live-20310201T0000Z-to-20310315T1205Z.csv"`,
+      );
+      const rows = parse<{ occurred_at: string; idempotency_key: string }>(answer.text, { columns: true });
+      expect(rows).toHaveLength(20_000);
+      const order = rows.map((row) => `${row.occurred_at} ${row.idempotency_key}`);
+      expect(order).toEqual(order.toSorted());
+      expect(new Set(order).size).toBe(20_000);
+      expect(reads.count).toBe(11);
+    }
+  });
+
+  it('holds each event exactly, and no formulas', async () => {
+    const { db, browser, key, product } = await arrive();
+    await db.orm.update(products).set({ usageMetric: '@metric' }).where(eq(products.id, product.id));
+    await db.orm.update(apiKeys).set({ name: '=name,"x"' }).where(eq(apiKeys.id, key.id));
+    const [{ prefix } = { prefix: '' }] = await db.orm.select().from(apiKeys).where(eq(apiKeys.id, key.id));
+    const sent = ['=cmd|calc', '+1', '-1', '@x', 'plain, with "quotes"'];
+    await sendUsage(
+      service.url,
+      key.secret,
+      sent.map((id, i) => ({
+        ...usageEvent(product.slug, id, { metric: '@metric', quantity: 0.1 }),
+        occurredAt: `2031-03-14T00:00:00.00000${i}Z`,
+      })),
+    );
+    const rows = parse<Record<string, string>>((await browser.get(`${PATH}.csv`)).text, { columns: true });
+    expect(rows.map((row) => row.idempotency_key)).toEqual(["'=cmd|calc", "'+1", "'-1", "'@x", sent[4]]);
+    expect(rows[1]).toEqual({
+      idempotency_key: "'+1",
+      occurred_at: '2031-03-14T00:00:00.000001Z',
+      received_at: '2031-03-15T12:00:00.000000Z',
+      quantity: '0.1',
+      metric: "'@metric",
+      product: product.slug,
+      mode: 'live',
+      api_key_id: key.id,
+      api_key_name: `'=name,"x"`,
+      api_key_prefix: prefix,
+    });
+  });
+
+  it('without events has its header', async () => {
+    const { browser } = await arrive();
+    const answer = await browser.get(`${PATH}.csv?mode=test`);
+    expect(answer.text).toMatch(/^idempotency_key,[a-z_,]+\r\n$/);
+  });
+
+  it('is read no faster than the client takes it, and no further once the client has hung up', async () => {
+    const { browser, fill } = await arrive();
+    // About 24 MB, more than the buffers between server and client hold.
+    await fill(20_000, { prefix: '🚀'.repeat(240) });
+    reads.count = 0;
+    const response = await download(browser);
+    await until(() => reads.count > 1);
+    let before = 0;
+    while (before !== reads.count) {
+      before = reads.count;
+      await setTimeout(400);
+    }
+    expect(reads.count).toBeLessThan(9);
+    response.destroy();
+    await setTimeout(300);
+    expect(reads.count).toBeLessThanOrEqual(before + 1);
+    expect((await browser.get(PATH, html)).status).toBe(200);
+  });
+
+  it('breaks off where the database fails: the client sees that it is not whole', async () => {
+    const { browser, fill } = await arrive();
+    await fill(10_000);
+    let left = 3;
+    reads.before = () => {
+      if (left-- === 0) throw Object.assign(new Error('injected'), { code: '57P01' });
+    };
+    try {
+      const response = await download(browser);
+      let text = '';
+      const ended = new Promise<string>((resolve) => {
+        response.on('end', () => resolve('whole'));
+        response.on('error', (error) => resolve((error as { code?: string }).code ?? 'broken'));
+      });
+      response.setEncoding('utf8').on('data', (chunk: string) => (text += chunk));
+      expect(await ended).toBe('ECONNRESET');
+      expect(text.split('\r\n').length).toBeLessThan(6_100);
+      // A failure before the first byte is an ordinary answer.
+      left = 0;
+      expect((await browser.get(`${PATH}.csv`)).status).toBe(503);
+    } finally {
+      reads.before = () => undefined;
+    }
+    expect((await browser.get(`${PATH}.csv`)).status).toBe(200);
+  });
+
+  it('is not read at all for who asks for its headers only', async () => {
+    const { browser, fill } = await arrive();
+    await fill(5_000);
+    reads.count = 0;
+    expect((await browser.send('HEAD', `${PATH}.csv`)).headers.get('content-type')).toContain('text/csv');
+    expect(reads.count).toBe(1);
+  });
+});
+
+/** Starts to load the file of all events; nothing is read of it yet. */
+function download(browser: Browser): Promise<IncomingMessage> {
+  const cookie = [...browser.cookies].map(([name, value]) => `${name}=${value}`).join('; ');
+  return new Promise((resolve, reject) => {
+    get(`${browser.url}${PATH}.csv`, { headers: { cookie } }, resolve).on('error', reject);
+  });
+}

@@ -1,0 +1,142 @@
+import { sql, type SQL } from 'drizzle-orm';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { selectRows } from '../../src/db/select-rows.js';
+import { selectGrants } from '../../src/entitlements/page-queries.js';
+import { selectEvent, selectEvents } from '../../src/usage/event-queries.js';
+import {
+  selectLatest,
+  selectPace,
+  selectProduct,
+  selectProducts,
+  selectSums,
+} from '../../src/usage/page-queries.js';
+import { createTestDatabase, type TestDatabase } from '../support/database.js';
+import { createTenant } from '../support/usage.js';
+import { fillUsage } from '../support/usage-events.js';
+
+/** Statements of pages read these by index: their cost must not grow with what other Organizations have. */
+const bigTables = new Set([
+  'usage_events',
+  'usage_totals',
+  'usage_hours',
+  'api_keys',
+  'entitlements',
+  'products',
+]);
+const OTHERS = 20_000;
+
+let database: TestDatabase;
+let tenant: Awaited<ReturnType<typeof createTenant>>;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  tenant = await createTenant(database.db);
+  const { orm } = database.db;
+  const n = sql.raw(`generate_series(1, ${OTHERS}) as n`);
+  const id = sql.raw(`md5(n::text)::uuid`);
+  const productId = sql`${tenant.product.id}::uuid`;
+  await orm.execute(sql`insert into organizations select ${id}, 'other-' || n, 'Other', now() from ${n}`);
+  await orm.execute(
+    sql`insert into products select ${id}, 'other-' || n, 'Other', 'calls', null, now(), now() from ${n}`,
+  );
+  await orm.execute(sql`insert into api_keys (org_id, id, name, prefix, hashed_secret, scopes, livemode, created_at)
+    select ${id}, ${id}, 'key', 'org_live_000', md5(n::text), '{usage:write}', true, now() from ${n}`);
+  await orm.execute(
+    sql`insert into entitlements select ${id}, ${productId}, 'live', now(), null, now(), now() from ${n}`,
+  );
+  await orm.execute(sql`insert into usage_events
+    select ${id}, ${productId}, ${id}, timestamptz '2031-03-02', now(), true, 'key ' || n, 'calls', 1 from ${n}`);
+  await orm.execute(
+    sql`insert into usage_totals select ${id}, '2031-03-01', true, ${productId}, 'calls', 1, 1 from ${n}`,
+  );
+  await orm.execute(
+    sql`insert into usage_hours select ${id}, ${productId}, true, '2031-03-02', 'calls', ${id}, 1, 1 from ${n}`,
+  );
+  const { organization, product, key } = tenant;
+  const own = {
+    orgId: organization.id,
+    productId: product.id,
+    apiKeyId: key.id,
+    from: '2031-03-01T00:00:00Z',
+  };
+  await fillUsage(database.db, { ...own, count: 20_000, prefix: 'live ', everyMs: 100_000 });
+  await fillUsage(database.db, { ...own, count: 3, prefix: 'test ', everyMs: 1, livemode: false });
+  await orm.execute(sql`analyze`);
+});
+afterAll(() => database.remove());
+
+/** The statements of the pages, with what they are asked for. */
+function statements(): Record<string, SQL> {
+  const orgId = tenant.organization.id;
+  const scope = { orgId, productId: tenant.product.id, livemode: true };
+  const range = { from: new Date('2031-03-01T00:00:00Z'), to: new Date('2031-03-08T00:00:00Z') };
+  const bounds = { from: '2031-03-05T00:00:00Z', to: '2031-03-20T00:00:00Z' };
+  const after = { occurredAt: '2031-03-10T00:00:00.000000Z', idempotencyKey: 'live 00000007' };
+  const newest = { order: 'newest first', limit: 51 } as const;
+  return {
+    products: selectProducts({ orgId, period: '2031-03-01', livemode: true }, 101),
+    product: selectProduct(orgId, tenant.product.slug),
+    sums: selectSums(scope, { ...range, stepMs: 86_400_000, apiKeyId: undefined, maxKeys: 50 }),
+    pace: selectPace(scope, 'calls', range),
+    latest: selectLatest(orgId, tenant.product.id),
+    event: selectEvent(orgId, 'live 00000001'),
+    'newest events': selectEvents(scope, { ...newest, from: undefined, to: undefined, after: undefined }),
+    'events of a time': selectEvents(scope, { ...newest, ...bounds, after }),
+    'test events': selectEvents(
+      { ...scope, livemode: false },
+      { ...newest, from: undefined, to: undefined, after: undefined },
+    ),
+    // Fewer than the export takes: the table is smaller, too, and the whole of it would be cheap.
+    'export of events': selectEvents(scope, {
+      order: 'oldest first',
+      limit: 200,
+      ...bounds,
+      after,
+    }),
+    entitlements: selectGrants(orgId, '2031-03-01', { after: undefined, limit: 51 }),
+  };
+}
+
+interface PlanNode {
+  'Node Type': string;
+  'Relation Name'?: string;
+  'Actual Rows': number;
+  'Actual Loops': number;
+  'Rows Removed by Filter'?: number;
+  Plans?: PlanNode[];
+}
+
+/** Each scan of a table in a plan that was carried out. */
+function scansOf(node: PlanNode): PlanNode[] {
+  const below = (node.Plans ?? []).flatMap(scansOf);
+  return node['Relation Name'] === undefined ? below : [node, ...below];
+}
+
+it.each([
+  'products',
+  'product',
+  'sums',
+  'pace',
+  'latest',
+  'event',
+  'newest events',
+  'events of a time',
+  'test events',
+  'export of events',
+  'entitlements',
+])('the statement for %s reads by index what belongs to it and no more', async (name) => {
+  const [row] = await selectRows<{ 'QUERY PLAN': [{ Plan: PlanNode }] }>(
+    database.db.orm,
+    sql`explain (analyze, format json) ${statements()[name]!}`,
+  );
+  const scans = scansOf(row!['QUERY PLAN'][0].Plan);
+  expect(scans.length).toBeGreaterThan(0);
+  for (const scan of scans) {
+    if (bigTables.has(scan['Relation Name']!))
+      expect(scan['Node Type'], name).toMatch(/^(Index|Bitmap Heap)/);
+    // What an index finds and a filter drops is read in vain: no more than a page of it.
+    const dropped = (scan['Rows Removed by Filter'] ?? 0) * scan['Actual Loops'];
+    expect(dropped, JSON.stringify(scan)).toBeLessThanOrEqual(60);
+  }
+  const read = scans.map((scan) => scan['Actual Rows'] * scan['Actual Loops']);
+  expect(Math.max(...read)).toBeLessThan(300);
+});

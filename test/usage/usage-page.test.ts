@@ -1,0 +1,306 @@
+import { parse } from 'csv-parse/sync';
+import { eq } from 'drizzle-orm';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { products, usageTotals } from '../../src/db/schema.js';
+import { roles } from '../../src/organizations/table.js';
+import { Browser, signedIn } from '../support/accounts.js';
+import { createTestDatabase, type TestDatabase } from '../support/database.js';
+import { createKey, createProduct, grant } from '../support/fixtures.js';
+import { startTestService, type TestService } from '../support/service.js';
+import { fillUsage } from '../support/usage-events.js';
+import { sendUsage, usageEvent } from '../support/usage.js';
+
+const NOW = '2031-03-15T12:00:00Z';
+const html = { accept: 'text/html' };
+
+let database: TestDatabase;
+let service: TestService;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  service = await startTestService(database.db);
+  service.clock.set(NOW);
+});
+afterAll(async () => {
+  await service.stop();
+  await database.remove();
+});
+
+/** A person whose Organization has a product and a live key. */
+async function arrive(unitCap: string | null = null, role: (typeof roles)[number] = 'owner') {
+  const { db } = database;
+  const { organization, browser } = await signedIn(db, service.url, role);
+  const product = await createProduct(db, { unitCap });
+  await grant(db, organization.id, product.id);
+  const key = await createKey(db, organization.id, { name: 'the runtime' });
+  const open = (query = '') => browser.get(`/dashboard/usage${query}`, html);
+  const csv = async (query = '') => {
+    const answer = await browser.get(`/dashboard/usage.csv${query}`);
+    expect(answer.status, answer.text).toBe(200);
+    return parse<Record<string, string>>(answer.text, { columns: true });
+  };
+  return { db, orgId: organization.id, browser, product, key, open, csv };
+}
+
+const textOf = (page: string) =>
+  page
+    .replace(/<[^>]*>/g, ' ')
+    .replace(/\s+/g, ' ')
+    .trim();
+
+describe('the numbers', () => {
+  it('are those of the totals, digit by digit', async () => {
+    const { db, orgId, product, key, open, csv } = await arrive();
+    await sendUsage(service.url, key.secret, [
+      usageEvent(product.slug, 'a', { quantity: 0.1 }),
+      usageEvent(product.slug, 'b', { quantity: 0.2, occurredAt: '2031-03-10T00:00:00Z' }),
+      usageEvent(product.slug, 'c', {
+        quantity: 9007199254740991,
+        occurredAt: '2031-03-10T23:59:59.999999Z',
+      }),
+      usageEvent(product.slug, 'd', { quantity: 1e-20, occurredAt: '2031-03-11T00:00:00Z' }),
+    ]);
+    const [total] = await db.orm.select().from(usageTotals).where(eq(usageTotals.orgId, orgId));
+    expect(total!.quantity).toBe('9007199254740991.30000000000000000001');
+    const rows = await csv();
+    expect(rows).toHaveLength(15);
+    expect(rows.filter((row) => row.quantity !== '0')).toMatchObject([
+      {
+        day_utc: '2031-03-10',
+        quantity: '9007199254740991.2',
+        events: '2',
+        month_so_far: '9007199254740991.2',
+      },
+      { day_utc: '2031-03-11', quantity: '0.00000000000000000001' },
+      { day_utc: '2031-03-15', quantity: '0.1', month_so_far: total!.quantity },
+    ]);
+    const page = textOf((await open()).text);
+    expect(page).toContain('9,007,199,254,740,991.30000000000000000001');
+    expect(page).toContain('0.00000000000000000001');
+  });
+
+  it('belong to the day, the hour and the month of UTC', async () => {
+    const { orgId, db, product, key, csv } = await arrive();
+    const event = { orgId, productId: product.id, apiKeyId: key.id, count: 1, everyMs: 1 };
+    await fillUsage(db, { ...event, prefix: 'a', from: '2031-02-28T23:59:59.999999Z' });
+    await fillUsage(db, { ...event, prefix: 'b', from: '2031-03-01T00:00:00Z' });
+    await fillUsage(db, { ...event, prefix: 'c', from: '2031-03-01T23:59:59.999999Z' });
+    const used = (rows: Record<string, string>[]) =>
+      rows.filter((row) => row.events !== '0').map((row) => [Object.values(row)[0], row.events]);
+    expect(used(await csv('?range=month&month=2031-02'))).toEqual([['2031-02-28', '1']]);
+    expect(used(await csv('?range=month&month=2031-03'))).toEqual([['2031-03-01', '2']]);
+    expect(used(await csv('?range=day&date=2031-03-01'))).toEqual([
+      ['2031-03-01T00:00:00.000Z', '1'],
+      ['2031-03-01T23:00:00.000Z', '1'],
+    ]);
+    expect(used(await csv('?range=custom&from=2031-02-28&to=2031-03-01'))).toEqual([
+      ['2031-02-28', '1'],
+      ['2031-03-01', '2'],
+    ]);
+    expect(await csv('?range=day&date=2031-02-28')).toHaveLength(24);
+    expect(await csv('?range=month&month=2031-02')).toHaveLength(28);
+  });
+
+  it('of live and test, of each API key and of each metric stand apart', async () => {
+    const { db, orgId, product, key, open, csv } = await arrive('10');
+    const other = await createKey(db, orgId, { name: 'the other' });
+    const test = await createKey(db, orgId, { name: 'the tester', livemode: false });
+    const send = (secret: string, id: string, quantity: number, metric = 'calls') =>
+      sendUsage(service.url, secret, [usageEvent(product.slug, id, { quantity, metric })]);
+    await send(key.secret, 'a', 1);
+    await send(other.secret, 'b', 4);
+    await send(test.secret, 'c', 99);
+    await db.orm.update(products).set({ usageMetric: 'tokens' }).where(eq(products.id, product.id));
+    await send(key.secret, 'd', 1000, 'tokens');
+    const total = (rows: Record<string, string>[]) => rows.at(-1)!.month_so_far;
+    expect(total(await csv())).toBe('1000');
+    expect(total(await csv('?metric=calls'))).toBe('5');
+    expect(total(await csv(`?metric=calls&key=${other.id}`))).toBe('4');
+    expect(total(await csv('?mode=test'))).toBe('99');
+    const page = await open('?metric=calls');
+    expect(textOf(page.text)).toMatch(/tokens: 1,000 .*calls: 5 \(counted formerly\)/);
+    // What is not counted any more has no cap.
+    expect(textOf(page.text)).not.toContain('Remaining');
+    expect(page.text).toContain(`key=${other.id}`);
+    const filtered = textOf((await open(`?metric=calls&key=${other.id}`)).text);
+    expect(filtered).toContain('Only usage through the API key the other');
+    expect(filtered).toMatch(/the other org_live_\w+… 4 80.0 % 1/);
+    expect(textOf((await open(`?key=${test.id}`)).text)).toContain('it has no live usage');
+  });
+});
+
+describe('a month against its cap', () => {
+  it('says what is used, what is left, and where the pace of seven days leads', async () => {
+    const { db, orgId, product, key, open } = await arrive('1000');
+    // 24 a day up to now, over the last days of February, too.
+    const event = { orgId, productId: product.id, apiKeyId: key.id, prefix: 'e', everyMs: 3_600_000 };
+    await fillUsage(db, { ...event, count: 24 * 22 + 12, from: '2031-02-21T00:00:00Z' });
+    const page = textOf((await open()).text);
+    // 14.5 days are over, 16.5 are left.
+    expect(page).toContain('Used 348 calls');
+    expect(page).toContain('Remaining 652 of 1,000');
+    expect(page).toContain('34.8 %');
+    expect(page).toContain('≈ 744 74.4 % of the cap');
+    expect(page).toContain('adds 24 calls a day, the mean of the last 7 days');
+    expect(page).not.toContain('Over the cap');
+    await db.orm.update(products).set({ unitCap: '400' }).where(eq(products.id, product.id));
+    expect(textOf((await open()).text)).toContain(
+      'At the present pace the cap is reached around 17 Mar 2031',
+    );
+    const former = textOf((await open('?range=month&month=2031-02')).text);
+    expect(former).toContain('Used 192 calls');
+    expect(former).not.toContain('≈');
+  });
+
+  it('has no pace before a day of usage, and one of fewer days after it', async () => {
+    const { db, orgId, product, key, open } = await arrive('1000');
+    const event = { orgId, productId: product.id, apiKeyId: key.id, everyMs: 3_600_000 };
+    await fillUsage(db, { ...event, count: 12, prefix: 'a', from: '2031-03-15T00:00:00Z' });
+    expect(textOf((await open()).text)).toContain('There is no projection yet');
+    await fillUsage(db, { ...event, count: 36, prefix: 'b', from: '2031-03-13T12:00:00Z' });
+    expect(textOf((await open()).text)).toContain(
+      'adds 24 calls a day, the mean of the 2 days since the first usage',
+    );
+  });
+
+  it('says plainly that it is over, by how much, and that events are still recorded', async () => {
+    const { product, key, open } = await arrive('0.3');
+    await sendUsage(service.url, key.secret, [
+      usageEvent(product.slug, 'a', { quantity: 0.30000000000000004 }),
+    ]);
+    const page = textOf((await open()).text);
+    expect(page).toContain('Over the cap by 0.00000000000000004 calls .');
+    expect(page).toContain('events above the cap are still recorded');
+    expect(page).toContain('Remaining 0 of 0.3');
+  });
+});
+
+describe('the page', () => {
+  it.each(roles)('is open to the role %s', async (role) => {
+    const { open, csv } = await arrive(null, role);
+    expect((await open()).status).toBe(200);
+    expect(await csv()).toHaveLength(15);
+  });
+
+  it('asks who has no session to sign in', async () => {
+    const stranger = new Browser(service.url);
+    expect((await stranger.get('/dashboard/usage?range=day', html)).headers.get('location')).toBe(
+      '/login?next=%2Fdashboard%2Fusage%3Frange%3Dday',
+    );
+    expect((await stranger.get('/dashboard/usage.csv')).status).toBe(401);
+  });
+
+  it('tells a new Organization who grants products, and one without events how to send the first', async () => {
+    const { browser } = await signedIn(database.db, service.url);
+    const empty = await browser.get('/dashboard/usage', html);
+    expect(empty.status).toBe(200);
+    expect(textOf(empty.text)).toContain('No product yet');
+    expect((await browser.get('/dashboard/usage.csv', html)).status).toBe(404);
+    const { open, product } = await arrive();
+    const first = await open();
+    expect(textOf(first.text)).toContain('No live events yet');
+    expect(first.text).toContain('href="/dashboard/api-keys"');
+    expect(first.text).toContain(product.slug);
+  });
+
+  it('begins with the product that is used this month, and finds one whose entitlement is gone', async () => {
+    const { db, orgId, product, key, open } = await arrive();
+    const another = await createProduct(db, { slug: `zz-${product.slug}` });
+    await fillUsage(db, {
+      orgId,
+      productId: another.id,
+      apiKeyId: key.id,
+      count: 3,
+      prefix: 'a',
+      from: '2031-03-02T00:00:00Z',
+      everyMs: 1,
+    });
+    expect((await open()).text).toMatch(new RegExp(`<option value="${another.slug}" selected>`));
+    expect(textOf((await open(`?product=${another.slug}`)).text)).toContain('Used 3 calls');
+  });
+
+  it('leads to the latest usage from a period without any', async () => {
+    const { product, key, open } = await arrive();
+    await sendUsage(service.url, key.secret, [usageEvent(product.slug, 'a')]);
+    const page = await open('?range=month&month=2031-01');
+    expect(textOf(page.text)).toContain('The latest usage was on 15 Mar 2031');
+    expect(page.text).toContain('month=2031-03');
+  });
+
+  it.each([
+    ['?range=week', 'Must be day, month or custom.'],
+    ['?mode=both', 'Must be live or test.'],
+    ['?range=day&date=2031-02-30', 'Must be a date like 2026-01-31'],
+    ['?range=day&date=%00', 'Must be a date'],
+    ['?range=month&month=March', 'Must be a month like 2026-01'],
+    ['?range=custom&from=2031-01-01', 'Is required.'],
+    ['?range=custom&from=2031-01-02&to=2031-01-01', 'Must not be before the first day.'],
+    ['?range=custom&from=2029-01-01&to=2031-01-01', 'at most 366 days, and these are 731'],
+    ['?key=1', 'Must be an API key'],
+    ['?product=%3Cscript%3E', 'Must be 1 to 64 of a-z'],
+    ['?product=a&product=b', 'Must be given once.'],
+    [`?metric=${'x'.repeat(300)}`, 'Must be 1 to 255 characters'],
+  ])('%s is refused beside the field, with nothing else in its place', async (query, message) => {
+    const { open, browser } = await arrive('10');
+    const page = await open(query);
+    expect(page.status).toBe(400);
+    expect(textOf(page.text).replaceAll('&#39;', "'")).toContain(message);
+    expect(page.text).not.toContain('<svg class="plot"');
+    expect(page.text).not.toContain('<script>alert');
+    expect((await browser.get(`/dashboard/usage.csv${query}`)).status).toBe(400);
+  });
+
+  it("does not know another Organization's product or API key", async () => {
+    const { open, browser } = await arrive();
+    const stranger = await arrive();
+    await sendUsage(service.url, stranger.key.secret, [usageEvent(stranger.product.slug, 'a')]);
+    for (const query of [`?product=${stranger.product.slug}`, `?key=${stranger.key.id}`]) {
+      const page = await open(query);
+      expect(page.status).toBe(404);
+      expect(page.text).toContain('of your Organization.');
+      expect(page.text).not.toContain('the runtime');
+      expect((await browser.get(`/dashboard/usage.csv${query}`)).status).toBe(404);
+    }
+  });
+
+  it('shows hostile names as text, in the CSV without formulas', async () => {
+    const { db, orgId, product, key, open } = await arrive();
+    const name = `=cmd|'<script>alert(1)</script>"&‮ 🚀`;
+    await db.orm.update(products).set({ name, usageMetric: name }).where(eq(products.id, product.id));
+    const hostile = await createKey(db, orgId, { name });
+    await fillUsage(db, {
+      orgId,
+      productId: product.id,
+      apiKeyId: hostile.id,
+      metric: name,
+      count: 1,
+      prefix: 'a',
+      from: '2031-03-02T00:00:00Z',
+      everyMs: 1,
+    });
+    expect(key).toBeDefined();
+    const page = await open();
+    expect(page.text).not.toContain('<script>alert');
+    expect(page.text).toContain('=cmd|&#39;&lt;script&gt;alert(1)&lt;/script&gt;&#34;&amp;');
+    const csv = await open('.csv');
+    expect(csv.headers.get('content-type')).toContain('text/csv');
+    expect(csv.headers.get('content-disposition')).toBe(
+      `attachment; filename="usage-${product.slug}-live-2031-03.csv"`,
+    );
+    expect(parse<{ metric: string }>(csv.text, { columns: true })[0]!.metric).toBe(`'${name}`);
+  });
+
+  it('lists the fifty largest of many API keys and sums up all of them', async () => {
+    const { db, orgId, product, open } = await arrive();
+    const event = { orgId, productId: product.id, count: 1, from: '2031-03-02T00:00:00Z', everyMs: 1 };
+    for (let i = 1; i <= 53; i++) {
+      const { id } = await createKey(db, orgId, { name: `key number ${i}.` });
+      await fillUsage(db, { ...event, apiKeyId: id, prefix: `${i}-`, quantity: String(i) });
+    }
+    const page = textOf((await open()).text);
+    expect(page).toContain('The 50 with the most usage, of 53.');
+    expect(page).toContain('Used 1,431 calls');
+    expect(page).toContain('key number 4.');
+    expect(page).not.toContain('key number 3.');
+    expect(page.indexOf('key number 53.')).toBeLessThan(page.indexOf('key number 52.'));
+  });
+});
