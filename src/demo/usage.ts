@@ -47,7 +47,8 @@ function makeEvents({ products }: DemoData, now: number, share: number): UsageEv
     for (const [p, { slug, usageMetric, unitCap }] of used.entries()) {
       // Without a cap there is more of it; with one, seven days of it come close.
       const perHour = unitCap === null ? 2_400 : (Number(unitCap) * 0.84) / HOURS;
-      const quantity = Math.round(perHour * share * dayShape(hour) * (1 + 0.35 * wobble(ago * 7 + p)));
+      const shape = dayShape(hour) * weekShape(hour) * (1 + 0.35 * wobble(ago * 7 + p));
+      const quantity = Math.round(perHour * share * shape);
       if (quantity === 0) continue;
       events.push({
         productSlug: slug,
@@ -63,6 +64,9 @@ function makeEvents({ products }: DemoData, now: number, share: number): UsageEv
 
 /** Around 1: most at 15:00 UTC, least at 3:00. */
 const dayShape = (ms: number): number => 1 + 0.6 * Math.sin(((((ms / HOUR_MS) % 24) - 9) / 24) * 2 * Math.PI);
+
+/** Around 1: less at the weekend. */
+const weekShape = (ms: number): number => ([0, 6].includes(new Date(ms).getUTCDay()) ? 0.65 : 1.14);
 
 /** −1 to 1, the same for the same number: every demo of the same hour is alike. */
 const wobble = (n: number): number => Math.sin(n * 12.9898) * Math.cos(n * 4.1414);
