@@ -56,6 +56,11 @@ CREATE TABLE "api_key_scope_use" (
 	CONSTRAINT "api_key_scope_use_org_id_api_key_id_scope_pk" PRIMARY KEY("org_id","api_key_id","scope")
 );
 --> statement-breakpoint
+CREATE TABLE "api_key_use_receipts" (
+	"id" uuid PRIMARY KEY NOT NULL,
+	"at" timestamp (6) with time zone NOT NULL
+);
+--> statement-breakpoint
 CREATE TABLE "audit_chains" (
 	"org_id" uuid PRIMARY KEY NOT NULL,
 	"seq" bigint NOT NULL,
@@ -72,7 +77,7 @@ ALTER TABLE "recovery_codes" ADD CONSTRAINT "recovery_codes_user_id_users_id_fk"
 ALTER TABLE "second_factors" ADD CONSTRAINT "second_factors_user_id_users_id_fk" FOREIGN KEY ("user_id") REFERENCES "public"."users"("id") ON DELETE cascade ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "sign_in_challenges" ADD CONSTRAINT "sign_in_challenges_user_id_users_id_fk" FOREIGN KEY ("user_id") REFERENCES "public"."users"("id") ON DELETE cascade ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "audit_chains" ADD CONSTRAINT "audit_chains_org_id_organizations_id_fk" FOREIGN KEY ("org_id") REFERENCES "public"."organizations"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
-CREATE INDEX "invitations_created" ON "invitations" USING btree ("org_id","created_at");--> statement-breakpoint
+CREATE UNIQUE INDEX "invitations_unclosed" ON "invitations" USING btree ("org_id","email") WHERE "invitations"."accepted_at" is null and "invitations"."revoked_at" is null;--> statement-breakpoint
 CREATE INDEX "invitations_created_by" ON "invitations" USING btree ("created_by");--> statement-breakpoint
 CREATE INDEX "invitations_accepted_by" ON "invitations" USING btree ("accepted_by");--> statement-breakpoint
 CREATE INDEX "sign_in_challenges_user" ON "sign_in_challenges" USING btree ("user_id");--> statement-breakpoint

@@ -1,7 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { Router } from 'express';
 import { accountPages } from './account/pages.js';
+import { apiKeyPages } from './api-keys/pages.js';
 import { apiKeyRoutes } from './api-keys/routes.js';
+import { auditPages } from './audit/pages.js';
 import { refuseCrossSite } from './auth/cross-site.js';
 import { signInPages } from './auth/pages.js';
 import { createSessionReader, requireOrganization, requirePerson } from './auth/session.js';
@@ -44,7 +46,9 @@ export function dashboardRoutes(context: Context, options: DashboardOptions = {}
     accountPages(context, limits),
     requireOrganization,
     organizationRoutes(context),
+    apiKeyPages(context),
     apiKeyRoutes(context),
+    auditPages(context),
     usagePages(context),
     entitlementPages(context),
     membersPages(context),

@@ -2,6 +2,7 @@ import type { Server } from 'node:http';
 import { setTimeout } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { createApiServices, type ApiServices } from './api.js';
+import { deleteOldKeyCalls } from './api-keys/key-use-retention.js';
 import { createApp } from './app.js';
 import { deleteExpiredSessions } from './auth/queries.js';
 import { systemClock } from './clock.js';
@@ -103,6 +104,7 @@ async function makeOrReadDemo(context: Context): Promise<DemoData | undefined> {
 
 const jobs = ({ db, clock }: Context, { keyUse }: ApiServices): Job[] => [
   { name: 'write-key-use', schedule: '*/30 * * * * *', run: () => keyUse.flush() },
+  { name: 'delete-old-key-calls', schedule: '0 23 * * * *', run: () => deleteOldKeyCalls(db, clock) },
   {
     name: 'delete-expired-sessions',
     schedule: '0 17 * * * *',

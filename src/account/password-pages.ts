@@ -1,4 +1,5 @@
 import type { Request, Response, Router } from 'express';
+import { MAX_PASSWORD, MIN_PASSWORD, passwordProblem } from '../auth/password-rules.js';
 import { personOf } from '../auth/session.js';
 import { sendToken } from '../auth/session-cookie.js';
 import { parseInput } from '../http/validate.js';
@@ -7,8 +8,7 @@ import { fieldError, formRoute, newForm, type FormState } from '../pages/form.js
 import { pageRouter } from '../pages/page-router.js';
 import { changePassword, checkPassword } from './account.js';
 import { ACCOUNT, authorOf, limitGuesses, renderAccount, type AccountDeps } from './page.js';
-import { findWeakness } from './password-rules.js';
-import { filledIn, MAX_PASSWORD, MIN_PASSWORD, passwordSchema } from './schema.js';
+import { filledIn, passwordSchema } from './schema.js';
 
 const notices = { changed: 'Your password is changed. All your other sessions have ended.' };
 
@@ -32,10 +32,10 @@ export function passwordPages(deps: AccountDeps): Router {
           passwordSchema,
           filledIn(fields),
         );
+        const problem = passwordProblem(newPassword, email);
+        if (problem !== undefined) throw fieldError('newPassword', problem);
         if (newPassword !== newPasswordAgain)
           throw fieldError('newPasswordAgain', 'is not the same as the new password');
-        const weakness = findWeakness(newPassword, email);
-        if (weakness !== undefined) throw fieldError('newPassword', weakness);
         const person = await limitGuesses(deps, req, res, () =>
           checkPassword(db.orm, userId, currentPassword),
         );

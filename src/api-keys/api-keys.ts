@@ -5,6 +5,7 @@ import type { Context } from '../context.js';
 import type { Orm } from '../db/client.js';
 import { AppError } from '../errors.js';
 import { ChangesExhausted, readChangeBudget, type ChangeBudget } from './change-limit.js';
+import { isFreshId } from './fresh-id.js';
 import { stateOf } from './key-json.js';
 import { findKey, insertKey, lockKeyChanges, updateKey, type KeyRow } from './queries.js';
 import { generateSecret, hashSecret } from './secret.js';
@@ -27,14 +28,26 @@ export interface NewKey {
   budget: ChangeBudget;
 }
 
+/** The id of a new key is taken: whoever sent it has sent it before. Changes nothing. */
+export class KeyExists extends AppError {
+  readonly keyId: string;
+  constructor(keyId: string) {
+    super('invalid_request', 'This API key has been made already.');
+    this.keyId = keyId;
+  }
+}
+
 /**
- * Makes a key. Key and audit row commit together.
- * @throws AppError invalid_request (an expiry that is not in the future), rate_limited
+ * Makes a key. Key and audit row commit together. With an id the same call twice makes one key.
+ * @throws AppError invalid_request (an expiry that is not in the future, an id that is not fresh), rate_limited
+ * @throws KeyExists
  */
 export async function createApiKey(
   { db, clock, config }: KeyDeps,
   actor: KeyActor,
   input: {
+    /** A UUIDv7 made for this key a short while ago. */
+    id?: string | undefined;
     name: string;
     livemode: boolean;
     scopes?: Scope[] | undefined;
@@ -42,13 +55,16 @@ export async function createApiKey(
   },
 ): Promise<NewKey> {
   const now = new Date(clock.now());
-  const { name, livemode, scopes = ['usage:write'], expiresAt = null } = input;
-  if (expiresAt !== null && expiresAt <= now) throw notInFuture();
+  const { id, name, livemode, scopes = ['usage:write'], expiresAt = null } = input;
+  if (id !== undefined && !isFreshId(id, now.getTime())) throw invalid('/id', 'is not fresh');
+  if (expiresAt !== null && expiresAt <= now) throw invalid('/expiresAt', 'must lie in the future');
   return db.orm.transaction(async (tx) => {
     await lockKeyChanges(tx, actor.orgId);
+    if (id !== undefined && (await findKey(tx, actor.orgId, id))) throw new KeyExists(id);
     return addKey(tx, actor, {
       now,
       limit: config.limits.keyChangesPerHour,
+      id,
       values: { name, livemode, scopes, expiresAt, rotatedFromId: null },
       audit: { action: 'api_key.created', details: { expiresAt } },
     });
@@ -130,6 +146,8 @@ export async function requireKey(orm: Orm, orgId: string, id: string): Promise<K
 interface Addition {
   now: Date;
   limit: number;
+  /** A new one if left out. */
+  id?: string | undefined;
   values: Pick<KeyRow, 'name' | 'livemode' | 'scopes' | 'expiresAt' | 'rotatedFromId'>;
   audit: { action: string; details: Record<string, unknown> };
 }
@@ -138,14 +156,13 @@ interface Addition {
 async function addKey(
   tx: Orm,
   actor: KeyActor,
-  { now, limit, values, audit: entry }: Addition,
+  { now, limit, id = uuid(), values, audit: entry }: Addition,
 ): Promise<NewKey> {
   const { orgId, userId } = actor;
   if (userId !== null) {
     const budget = await readChangeBudget(tx, orgId, now.getTime(), limit);
     if (budget.remaining <= 0) throw new ChangesExhausted(budget);
   }
-  const id = uuid();
   const secret = generateSecret(values.livemode);
   const shown = { ...values, id, prefix: secret.slice(0, 12), createdAt: now, createdBy: userId };
   await insertKey(tx, { ...shown, orgId, hashedSecret: hashSecret(secret) });
@@ -174,9 +191,8 @@ function audit(
   return recordAudit(tx, orgId, { ...entry, actor: userId ?? 'system', ip, requestId });
 }
 
-function notInFuture(): AppError {
-  const detail = 'must lie in the future';
-  return new AppError('invalid_request', `/expiresAt ${detail}`, {
-    errors: [{ pointer: '/expiresAt', code: 'invalid_request', detail }],
+function invalid(pointer: string, detail: string): AppError {
+  return new AppError('invalid_request', `${pointer} ${detail}`, {
+    errors: [{ pointer, code: 'invalid_request', detail }],
   });
 }

@@ -1,18 +1,14 @@
 import type { Logger } from 'pino';
+import { v7 as uuid } from 'uuid';
+import type { Scope } from '../auth/key-reader.js';
 import type { Clock } from '../clock.js';
-import type { Database, Statement } from '../db/client.js';
+import type { Database } from '../db/client.js';
+import { recordUse, toUseValues, type GatheredUse } from './key-use-statement.js';
 
-const recordUse: Statement = {
-  name: 'api_keys_record_use',
-  text: `
-update api_keys k set last_used_at = u.at
-from (select hashed_secret, at from unnest($1::text[], $2::timestamptz[]) as u (hashed_secret, at) order by hashed_secret) u
-where k.hashed_secret = u.hashed_secret and (k.last_used_at is null or k.last_used_at < u.at)`,
-};
-
-/** Remembers when keys were last used and writes it from time to time: no write per request, at most a minute behind. */
+/** Remembers the calls of keys and writes them from time to time: no write per request, at most a minute behind. */
 export interface KeyUse {
-  touch(hashedSecret: string): void;
+  /** Counts a call that the key was good for. `scope` is what the call needed, or null if any good key would have done. */
+  touch(hashedSecret: string, scope: Scope | null): void;
   /** True if the key was good the last time it was seen here. A hint for the order of the work, never a decision. */
   hasSeen(hashedSecret: string): boolean;
   /** Writes what has gathered. A failure keeps it for the next time. */
@@ -20,30 +16,103 @@ export interface KeyUse {
 }
 
 const MAX_SEEN = 50_000;
+const MINUTE_MS = 60_000;
+/** Keys and minutes that may wait to be written, about 20 MB. Only a database that refuses writes for long gets there. */
+const MAX_CELLS = 100_000;
+/** Keys in one statement: on the embedded database nothing else happens while it runs. */
+const KEYS_PER_WRITE = 500;
 
-export function createKeyUse({ db, clock, log }: { db: Database; clock: Clock; log: Logger }): KeyUse {
-  let pending = new Map<string, number>();
+interface Write {
+  id: string;
+  uses: [hashedSecret: string, GatheredUse][];
+}
+
+export function createKeyUse(
+  { db, clock, log }: { db: Database; clock: Clock; log: Logger },
+  { maxCells = MAX_CELLS } = {},
+): KeyUse {
+  let pending = new Map<string, GatheredUse>();
+  let cells = 0;
+  let uncounted = 0;
+  /** Taken out of `pending` as they are. Each is repeated unchanged until the database has confirmed it. */
+  let writes: Write[] = [];
+  let work = Promise.resolve();
   const seen = new Set<string>();
+
+  function openKey(hashedSecret: string, minuteMs: number): GatheredUse | undefined {
+    if (cells >= maxCells) return undefined;
+    cells++;
+    const use: GatheredUse = { atMs: 0, minutes: [{ minuteMs, calls: 0 }], scopes: new Map() };
+    pending.set(hashedSecret, use);
+    return use;
+  }
+
+  /** With no room left a key's calls go on counting in its last minute: the sum stays right. */
+  function openMinute(use: GatheredUse, minuteMs: number): { calls: number } {
+    const last = use.minutes.at(-1)!;
+    if (last.minuteMs === minuteMs || cells >= maxCells) return last;
+    cells++;
+    const cell = { minuteMs, calls: 0 };
+    use.minutes.push(cell);
+    return cell;
+  }
+
+  function count(hashedSecret: string, scope: Scope | null): void {
+    const now = clock.now();
+    const minuteMs = now - (now % MINUTE_MS);
+    const use = pending.get(hashedSecret) ?? openKey(hashedSecret, minuteMs);
+    if (use === undefined) {
+      uncounted++;
+      return;
+    }
+    use.atMs = now;
+    openMinute(use, minuteMs).calls++;
+    if (scope === null) return;
+    const cell = use.scopes.get(scope);
+    if (cell === undefined) use.scopes.set(scope, { calls: 1, atMs: now });
+    else {
+      cell.calls++;
+      cell.atMs = now;
+    }
+  }
+
+  function takePending(): Write[] {
+    const uses = [...pending];
+    pending = new Map();
+    cells = 0;
+    const taken: Write[] = [];
+    for (let i = 0; i < uses.length; i += KEYS_PER_WRITE)
+      taken.push({ id: uuid(), uses: uses.slice(i, i + KEYS_PER_WRITE) });
+    return taken;
+  }
+
+  async function settle(): Promise<void> {
+    while (writes.length > 0) {
+      const { id, uses } = writes[0]!;
+      await db.run(recordUse, toUseValues(id, clock.now(), uses));
+      writes.shift();
+    }
+  }
+
+  async function write(): Promise<void> {
+    try {
+      await settle();
+      writes = takePending();
+      await settle();
+    } catch (error) {
+      log.warn({ err: error }, 'the use of API keys could not be written; it is kept');
+    }
+    if (uncounted > 0) log.error({ calls: uncounted }, 'calls of API keys were not counted: too many wait');
+    uncounted = 0;
+  }
+
   return {
-    touch(hashedSecret) {
-      pending.set(hashedSecret, clock.now());
+    touch(hashedSecret, scope) {
+      count(hashedSecret, scope);
       if (seen.size >= MAX_SEEN) seen.clear();
       seen.add(hashedSecret);
     },
     hasSeen: (hashedSecret) => seen.has(hashedSecret),
-    async flush() {
-      if (pending.size === 0) return;
-      const writing = pending;
-      pending = new Map();
-      try {
-        await db.run(recordUse, [
-          [...writing.keys()],
-          [...writing.values()].map((ms) => new Date(ms).toISOString()),
-        ]);
-      } catch (error) {
-        for (const [key, at] of writing) pending.set(key, Math.max(at, pending.get(key) ?? 0));
-        log.warn({ err: error }, 'the last use of API keys could not be written; it is kept');
-      }
-    },
+    flush: () => (work = work.then(write)),
   };
 }

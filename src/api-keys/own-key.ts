@@ -20,7 +20,7 @@ export function addOwnKeyRoute(
     const key = await requireKey(db.orm, orgId, keyId);
     const { id, slug, name } = organizations;
     const [organization] = await db.orm.select({ id, slug, name }).from(organizations).where(eq(id, orgId));
-    keyUse.touch(hashedSecret);
+    keyUse.touch(hashedSecret, null);
     res.json({ apiKey: toApiKeyJson(key, clock.now()), organization });
   });
 }

@@ -1,13 +1,13 @@
-import { and, count, desc, eq, gt, isNotNull, min, sql } from 'drizzle-orm';
+import { and, count, desc, eq, gt, isNotNull, min, sql, type SQL } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/pg-core';
 import type { Orm } from '../db/client.js';
 import { organizations } from '../organizations/table.js';
 import { apiKeys } from './table.js';
 
-const successor = alias(apiKeys, 'successor');
+export const keySuccessor = alias(apiKeys, 'successor');
 
 /** What may be told of a key: everything but the hash, and whether it has been rotated. */
-const metadata = {
+export const keyMetadata = {
   id: apiKeys.id,
   name: apiKeys.name,
   prefix: apiKeys.prefix,
@@ -19,14 +19,17 @@ const metadata = {
   createdAt: apiKeys.createdAt,
   createdBy: apiKeys.createdBy,
   rotatedFromId: apiKeys.rotatedFromId,
-  successorId: successor.id,
+  successorId: keySuccessor.id,
 };
 
 const selectKeys = (orm: Orm) =>
   orm
-    .select(metadata)
+    .select(keyMetadata)
     .from(apiKeys)
-    .leftJoin(successor, and(eq(successor.orgId, apiKeys.orgId), eq(successor.rotatedFromId, apiKeys.id)));
+    .leftJoin(
+      keySuccessor,
+      and(eq(keySuccessor.orgId, apiKeys.orgId), eq(keySuccessor.rotatedFromId, apiKeys.id)),
+    );
 
 export type KeyRow = NonNullable<Awaited<ReturnType<typeof findKey>>>;
 
@@ -37,13 +40,15 @@ export async function findKey(orm: Orm, orgId: string, id: string) {
 
 /** Newest first. `afterId` is the last key of the page before; keys are never deleted, so it is still there. */
 export function listKeys(orm: Orm, orgId: string, { limit, afterId }: { limit: number; afterId?: string }) {
-  const isOlder = sql`(${apiKeys.createdAt}, ${apiKeys.id}) <
-    (select created_at, id from api_keys where org_id = ${orgId} and id = ${afterId})`;
   return selectKeys(orm)
-    .where(and(eq(apiKeys.orgId, orgId), afterId === undefined ? undefined : isOlder))
+    .where(and(eq(apiKeys.orgId, orgId), afterId === undefined ? undefined : isOlderThan(orgId, afterId)))
     .orderBy(desc(apiKeys.createdAt), desc(apiKeys.id))
     .limit(limit);
 }
+
+/** True for the keys that a list, newest first, shows after that one. */
+export const isOlderThan = (orgId: string, id: string): SQL =>
+  sql`(${apiKeys.createdAt}, ${apiKeys.id}) < (select created_at, id from api_keys where org_id = ${orgId} and id = ${id})`;
 
 /**
  * Makes an Organization's key changes wait for each other until the transaction ends: what is read after this stays

@@ -1,6 +1,5 @@
 import { Router, type Request, type Response } from 'express';
 import { requireRole, sessionOf } from '../auth/session.js';
-import { AppError } from '../errors.js';
 import { readJsonBody } from '../http/json-body.js';
 import { parseInput } from '../http/validate.js';
 import {
@@ -8,7 +7,6 @@ import {
   requireKey,
   revokeApiKey,
   rotateApiKey,
-  type KeyActor,
   type KeyDeps,
   type NewKey,
 } from './api-keys.js';
@@ -16,6 +14,7 @@ import { ChangesExhausted, readChangeBudget, setBudgetHeaders } from './change-l
 import { decodeCursor, encodeCursor } from './cursor.js';
 import { toApiKeyJson } from './key-json.js';
 import { listKeys } from './queries.js';
+import { actorOf, readId } from './request.js';
 import { createApiKeySchema, listApiKeysSchema, MAX_BODY_BYTES, rotateApiKeySchema } from './schema.js';
 
 const PAGE_SIZE = 100;
@@ -92,18 +91,6 @@ async function withBudget<T extends NewKey>(res: Response, change: () => Promise
     if (error instanceof ChangesExhausted) setBudgetHeaders(res, error.budget);
     throw error;
   }
-}
-
-function actorOf(req: Request, res: Response): KeyActor {
-  const { orgId, userId } = sessionOf(res);
-  return { orgId, userId, ip: req.ip, requestId: String(res.getHeader('X-Request-Id') ?? '') };
-}
-
-/** An id that cannot be one is as unknown as any other. */
-function readId(req: Request): string {
-  const { id } = req.params;
-  if (typeof id === 'string' && /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/i.test(id)) return id.toLowerCase();
-  throw new AppError('not_found', 'There is no such API key.');
 }
 
 const hasBody = (req: Request): boolean =>

@@ -83,3 +83,9 @@ export const apiKeyScopeUse = pgTable(
   },
   (t) => [primaryKey({ columns: [t.orgId, t.apiKeyId, t.scope] })],
 );
+
+/** One row per write of the two tables above: a repeat of it is known by its id. Kept for a day. */
+export const apiKeyUseReceipts = pgTable('api_key_use_receipts', {
+  id: uuid().primaryKey(),
+  at: time('at').notNull(),
+});

@@ -1,6 +1,8 @@
 import { v7 as uuid } from 'uuid';
 import type { Orm } from '../db/client.js';
-import { auditLog, operatorLog } from './table.js';
+import { asStored, genesisHash, hashRow } from './chain.js';
+import { insertAuditRow, lockChain, moveChainEnd } from './queries.js';
+import { operatorLog } from './table.js';
 
 export interface AuditEntry {
   at: Date;
@@ -14,16 +16,29 @@ export interface AuditEntry {
   requestId?: string | undefined;
 }
 
-/** Writes the audit row of a change inside an Organization. `tx` is the change's own transaction: both happen or neither. */
+/**
+ * Writes the audit row of a change inside an Organization. `tx` is the change's own transaction: both happen or neither.
+ *
+ * The row is added to the Organization's chain, whose lock is held until the transaction ends. So that changes never
+ * wait for each other in a circle, this comes after every other lock of the transaction, and whoever writes for
+ * several Organizations does so in the order of their ids.
+ */
 export async function recordAudit(tx: Orm, orgId: string, entry: AuditEntry): Promise<void> {
-  await tx.insert(auditLog).values({ orgId, ...toRow(entry) });
+  const end = await lockChain(tx, orgId, genesisHash(orgId));
+  const seq = end.seq + 1;
+  const { at, ...rest } = toRow(entry);
+  // Rows of the same millisecond are in the order of the chain, whichever instance wrote them.
+  const row = { orgId, seq, ...rest, id: uuid({ msecs: at.getTime(), seq }) };
+  const hash = hashRow(end.hash, { ...row, at: at.toISOString() });
+  await insertAuditRow(tx, { ...row, at, hash });
+  await moveChainEnd(tx, { orgId, seq, hash });
 }
 
-/** The same for a change that belongs to no Organization. */
+/** Writes the audit row of a change that belongs to no Organization. */
 export async function recordOperatorAudit(tx: Orm, entry: AuditEntry): Promise<void> {
-  await tx.insert(operatorLog).values(toRow(entry));
+  await tx.insert(operatorLog).values({ ...toRow(entry), id: uuid() });
 }
 
 function toRow({ details, ip, requestId, ...rest }: AuditEntry) {
-  return { id: uuid(), ...rest, details: details ?? {}, ip: ip ?? null, requestId: requestId ?? null };
+  return { ...rest, details: asStored(details ?? {}), ip: ip ?? null, requestId: requestId ?? null };
 }

@@ -28,8 +28,9 @@ const columns = {
 };
 
 /**
- * Changes inside an Organization. Ids are UUIDv7, so the primary key is also the order in time. Rows are numbered and
- * each holds the hash of itself and of the one before it; rows from before there were hashes have neither.
+ * Changes inside an Organization. Ids are UUIDv7 made from `at` and `seq`, so the primary key is also the order in time.
+ * Rows are numbered and each holds the hash of itself and of the one before it; rows from before there were hashes have
+ * neither.
  */
 export const auditLog = pgTable(
   'audit_log',

@@ -24,13 +24,17 @@ export function addEntitlementRoutes(
   router: Router,
   { entitlements, keys, keyUse, callLimit }: EntitlementServices,
 ): void {
+  /** For input that cannot be read: the call counts if its key was good for it. */
+  const judge = async (hashedSecret: string) => {
+    await keys.authenticate(hashedSecret, 'entitlements:read');
+    keyUse.touch(hashedSecret, 'entitlements:read');
+  };
+
   router.get('/entitlements', callLimit, async (req, res) => {
     const hashedSecret = readHashedSecret(req);
-    const { limit, cursor } = await parsePage(req, () =>
-      keys.authenticate(hashedSecret, 'entitlements:read'),
-    );
+    const { limit, cursor } = await parsePage(req, () => judge(hashedSecret));
     const found = await entitlements.list(hashedSecret, { after: cursor, size: limit + 1 });
-    keyUse.touch(hashedSecret);
+    keyUse.touch(hashedSecret, 'entitlements:read');
     const page = found.slice(0, limit);
     const nextCursor = found.length > limit ? page.at(-1)!.productSlug : null;
     sendJson(res, 200, toJson({ entitlements: page.map(toEntitlementView), nextCursor }));
@@ -40,7 +44,7 @@ export function addEntitlementRoutes(
     const hashedSecret = readHashedSecret(req);
     const { productSlug } = req.params;
     const entitlement = await entitlements.find(hashedSecret, productSlug);
-    keyUse.touch(hashedSecret);
+    keyUse.touch(hashedSecret, 'entitlements:read');
     if (!entitlement)
       throw new AppError(
         'entitlement_not_found',
@@ -52,9 +56,9 @@ export function addEntitlementRoutes(
   router.post('/entitlements/check', callLimit, async (req, res) => {
     const hashedSecret = readHashedSecret(req);
     if (!keyUse.hasSeen(hashedSecret)) await keys.authenticate(hashedSecret, 'entitlements:read');
-    const slugs = await readSlugs(req, res, () => keys.authenticate(hashedSecret, 'entitlements:read'));
+    const slugs = await readSlugs(req, res, () => judge(hashedSecret));
     const found = await entitlements.check(hashedSecret, slugs);
-    keyUse.touch(hashedSecret);
+    keyUse.touch(hashedSecret, 'entitlements:read');
     sendJson(res, 200, checkResultsJson(slugs, found));
   });
 }

@@ -76,7 +76,7 @@ export function joinPages(
       async act(req, res, fields) {
         const { invitation: token, name, password } = parseInput(accountSchema, fields);
         const { email } = await getInvitation(db.orm, token, undefined, now());
-        const problem = passwordProblem(password, { email });
+        const problem = passwordProblem(password, email);
         if (problem !== undefined) throw fieldError('password', problem);
         // Hashing takes long, so it happens before anything is locked, and not for an address that needs none.
         if (await findUserByEmail(db.orm, email)) throw hasAccount();

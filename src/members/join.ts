@@ -1,8 +1,9 @@
 import { v7 as uuid } from 'uuid';
 import { recordAudit, recordOperatorAudit } from '../audit/audit.js';
-import { deleteSession, findUserByEmail, insertSession, updateSession } from '../auth/queries.js';
+import { deleteSession, findUserByEmail, updateSession } from '../auth/queries.js';
 import type { SessionPerson } from '../auth/session.js';
-import { generateToken, hashToken } from '../auth/session-cookie.js';
+import { hashToken } from '../auth/session-cookie.js';
+import { startSession } from '../auth/start-session.js';
 import type { Orm } from '../db/client.js';
 import { AppError } from '../errors.js';
 import type { Source } from '../operator/change.js';
@@ -99,7 +100,11 @@ export async function joinWithNewAccount(
   const details = { after: { name }, invitedTo: organization.slug };
   await recordOperatorAudit(tx, { ...ownSource, action: 'user.created', target: email, details });
   await addJoined(tx, invitation, { userId: user.id, email }, ownSource, true);
-  return startSession(tx, user.id, organization.id, browser, source.at);
+  // As for every sign-in, the session that the browser had before ends.
+  if (browser.formerToken !== undefined) await deleteSession(tx, hashToken(browser.formerToken));
+  const session = await startSession(tx, user.id, browser, source.at);
+  await updateSession(tx, hashToken(session), { currentOrgId: organization.id });
+  return session;
 }
 
 async function addJoined(
@@ -114,22 +119,6 @@ async function addJoined(
   await insertMembership(tx, orgId, { userId, role, createdAt: source.at });
   const details = { invitationId: id, invited: invitation.email, after: { role }, isNewAccount };
   await recordAudit(tx, orgId, { ...source, action: 'member.joined', target: email, details });
-}
-
-/** As for every sign-in, the session that the browser had before ends. */
-async function startSession(
-  tx: Orm,
-  userId: string,
-  orgId: string,
-  { formerToken, ip, userAgent }: NewAccount['browser'],
-  now: Date,
-): Promise<string> {
-  const token = generateToken();
-  const hashedToken = hashToken(token);
-  if (formerToken !== undefined) await deleteSession(tx, hashToken(formerToken));
-  await insertSession(tx, { hashedToken, userId, now, ip, userAgent: userAgent.slice(0, 255) });
-  await updateSession(tx, hashedToken, { currentOrgId: orgId });
-  return token;
 }
 
 export const hasAccount = () =>

@@ -142,6 +142,8 @@ export const exampleWorld = {
       action: 'organization.created',
       target: 'acme',
       details: { after: { name: 'Acme' } },
+      seq: 1,
+      hash: '4e4a415c5292ab299f29048c5896d14fb41bbe362360b7d1cb807ee1fe8cb05f',
     },
     source: {
       at: '2026-01-05T09:00:00.000Z',

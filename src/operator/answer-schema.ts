@@ -65,3 +65,20 @@ export const auditEntrySchema = z
     requestId: z.string().nullable().describe('The `X-Request-Id` of the request.'),
   })
   .meta({ id: 'AuditEntry' });
+
+export const chainedAuditEntrySchema = auditEntrySchema
+  .extend({
+    seq: z
+      .int()
+      .min(1)
+      .nullable()
+      .describe("1, 2, 3 … within the Organization's log; `null` for entries from before they were chained."),
+    hash: z
+      .string()
+      .regex(/^[\da-f]{64}$/)
+      .nullable()
+      .describe(
+        'SHA-256 of the entry and of the hash before it. Kept elsewhere, it proves the log up to here.',
+      ),
+  })
+  .meta({ id: 'ChainedAuditEntry' });

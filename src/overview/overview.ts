@@ -1,10 +1,15 @@
+import { readActors } from '../audit/people.js';
+import { listAuditRows } from '../audit/queries.js';
+import { toEntryView, type EntryView } from '../audit/view.js';
 import type { Context } from '../context.js';
+import type { Orm } from '../db/client.js';
 import { compareDecimals, subtractDecimals } from '../decimal.js';
 import type { Role } from '../organizations/table.js';
 import { listExpiringKeys, listStandings, readProgress, type Standing } from './queries.js';
 
 const SHOWN_PRODUCTS = 12;
 const SHOWN_KEYS = 5;
+const SHOWN_CHANGES = 5;
 const SOON_MS = 14 * 24 * 60 * 60 * 1000;
 /** From this share of its cap on a product is near it. */
 const NEAR = 0.8;
@@ -35,6 +40,8 @@ export interface Overview {
   /** Used at least to 80 %, or above. */
   nearCap: ProductView[];
   expiringKeys: Awaited<ReturnType<typeof listExpiringKeys>>;
+  /** The newest entries of the audit log; undefined for who may not read it. */
+  changes: EntryView[] | undefined;
   mayChangeKeys: boolean;
 }
 
@@ -48,6 +55,7 @@ export async function readOverview(
   const standings = await listStandings(db.orm, orgId, { now, livemode, limit: SHOWN_PRODUCTS + 1 });
   const { hasKey, events } = await readProgress(db.orm, orgId);
   const products = standings.slice(0, SHOWN_PRODUCTS).map(toProductView);
+  const isManager = role === 'owner' || role === 'admin';
   const example = standings.find(({ kind }) => kind === 'live');
   return {
     steps: events > 0 ? undefined : { hasEntitlement: example !== undefined, hasKey, example },
@@ -56,8 +64,19 @@ export async function readOverview(
     hasMoreProducts: standings.length > SHOWN_PRODUCTS,
     nearCap: products.filter(({ cap }) => cap?.isNear),
     expiringKeys: await listExpiringKeys(db.orm, orgId, { now, until, limit: SHOWN_KEYS }),
-    mayChangeKeys: role === 'owner' || role === 'admin',
+    changes: isManager ? await readChanges(db.orm, orgId) : undefined,
+    mayChangeKeys: isManager,
   };
+}
+
+async function readChanges(orm: Orm, orgId: string): Promise<EntryView[]> {
+  const rows = await listAuditRows(orm, orgId, {}, { limit: SHOWN_CHANGES });
+  const actorOf = await readActors(
+    orm,
+    orgId,
+    rows.map(({ actor }) => actor),
+  );
+  return rows.map((row) => toEntryView(row, actorOf(row.actor)));
 }
 
 function toProductView(standing: Standing): ProductView {

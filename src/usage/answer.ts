@@ -36,15 +36,19 @@ const ruleOrder: ErrorCode[] = [
   'timestamp_out_of_range',
 ];
 
-/**
- * What the sender is told.
- * @throws AppError for a key that is not good, and for a strict batch with a broken rule: `errors` lists every one
- */
-export function toUsageAnswer(batch: Batch, outcome: BatchOutcome): UsageAnswer {
+/** @throws AppError for a key that is not good */
+export function refuseBadKey(outcome: BatchOutcome): void {
   for (const verdict of outcome.verdicts) {
     const error = keyError(verdict?.problem ?? null, 'usage:write');
     if (error) throw error;
   }
+}
+
+/**
+ * What the sender is told, whose key is good.
+ * @throws AppError for a strict batch with a broken rule: `errors` lists every one
+ */
+export function toUsageAnswer(batch: Batch, outcome: BatchOutcome): UsageAnswer {
   const broken = findBrokenRules(batch, outcome);
   if (!batch.isLenient && broken.length > 0) throw brokenRulesError(broken);
   const rejected = firstPerEvent(broken);

@@ -19,7 +19,11 @@ export const sendEventLine = (baseUrl: string, key: string, event: ExampleEvent)
 
 /** A line for a shell that reads the entitlements. */
 export const readEntitlementsLine = (baseUrl: string, key: string): string =>
-  `${curl} ${quote(`${baseUrl}/api/entitlements`)} -H ${quote(`Authorization: Bearer ${key}`)}`;
+  readLine(`${baseUrl}/api/entitlements`, key);
+
+/** A line for a shell that reads what an API key may read. */
+export const readLine = (url: string, key: string): string =>
+  `${curl} ${quote(url)} -H ${quote(`Authorization: Bearer ${key}`)}`;
 
 /** One word for a shell. What needs no quotes gets none. */
 const quote = (value: string): string =>

@@ -75,7 +75,8 @@ export async function repair(orm: Orm, clock: Clock, scope: Scope): Promise<Repa
       await tx.execute(sql`lock table usage_events, usage_totals, usage_hours in share row exclusive mode`);
       const totals = await repairDrift(tx, 'totals', places, AUDITED_ROWS);
       const hours = await repairDrift(tx, 'hours', places, AUDITED_ROWS);
-      const orgIds = new Set([...totals, ...hours].map(({ orgId }) => orgId));
+      // Sorted: whoever locks the audit chains of several Organizations does so in this order.
+      const orgIds = new Set([...totals, ...hours].map(({ orgId }) => orgId).sort());
       for (const orgId of orgIds) {
         const detailsOf = (repairs: Repair[]) => {
           const { rows = 0, changes = [] } = repairs.find((repair) => repair.orgId === orgId) ?? {};

@@ -8,7 +8,7 @@ import { AppError } from '../errors.js';
 import { readJsonBody, type JsonBody } from '../http/json-body.js';
 import { exact, sendJson, toJson } from '../http/json.js';
 import { parseInput } from '../http/validate.js';
-import { toUsageAnswer, type UsageAnswer } from './answer.js';
+import { refuseBadKey, toUsageAnswer, type UsageAnswer } from './answer.js';
 import { toBatch } from './batch.js';
 import { findExactQuantities } from './exact-quantity.js';
 import type { Ingestion } from './ingestion.js';
@@ -34,7 +34,10 @@ export function addUsageRoutes(
     // A stranger's body is not read before its key is known; the statement decides about every key again.
     if (!keyUse.hasSeen(hashedSecret)) await keys.authenticate(hashedSecret, 'usage:write');
     const batch = await keyFirst(
-      () => keys.authenticate(hashedSecret, 'usage:write'),
+      async () => {
+        await keys.authenticate(hashedSecret, 'usage:write');
+        keyUse.touch(hashedSecret, 'usage:write');
+      },
       async () => {
         const body = await readJsonBody(req, res, MAX_BODY_BYTES);
         const { events, exactQuantities } = parseUsageBatch(body);
@@ -44,8 +47,9 @@ export function addUsageRoutes(
     );
     const isDryRun = readDryRun(req);
     const outcome = await (isDryRun ? ingestion.rehearse(batch) : ingestion.record(batch));
+    refuseBadKey(outcome);
+    keyUse.touch(hashedSecret, 'usage:write');
     const answer = toUsageAnswer(batch, outcome);
-    keyUse.touch(hashedSecret);
     if (!isDryRun) count(metrics, answer);
     if (isLenient) res.setHeader('Preference-Applied', 'handling=lenient');
     sendJson(res, 202, usageAnswerJson(answer));

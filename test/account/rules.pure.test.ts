@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { describeAddress, describeBrowser } from '../../src/account/browser-name.js';
-import { findWeakness } from '../../src/account/password-rules.js';
+import { passwordProblem } from '../../src/auth/password-rules.js';
 import { toQrCode } from '../../src/account/qr-code.js';
 import { toKeyUri } from '../../src/account/second-factor.js';
 
@@ -16,13 +16,13 @@ describe('a new password', () => {
     ['letters in order', 'abcdefghijklm'],
     ['letters backwards', 'zyxwvutsrqpo'],
   ])('that is %s is weak', (_name, password) => {
-    expect(findWeakness(password, 'ada@example.com')).toEqual(expect.any(String));
+    expect(passwordProblem(password, 'ada@example.com')).toEqual(expect.any(String));
   });
 
   it.each(['correct horse battery staple', 'k8#Vz!q2Lm0p', 'Wörter ohne Sinn', '😀🎉🚀🌍🍕🎲🎻🧭🪁🧊🦊🐙'])(
     'like %s is none of these',
     (password) => {
-      expect(findWeakness(password, 'ada@example.com')).toBeUndefined();
+      expect(passwordProblem(password, 'ada@example.com')).toBeUndefined();
     },
   );
 });

@@ -177,7 +177,7 @@ describe('listing', () => {
       ids.unshift(key.id);
       if (i % 3 === 0) service.clock.advance(10);
     }
-    const first = await browser.get(`${PATH}?limit=3`, { accept: 'text/html' });
+    const first = await browser.get(`${PATH}?limit=3`);
     expect(first.status).toBe(200);
     expect(Object.keys(first.body)).toEqual(['apiKeys', 'nextCursor']);
     // A key made meanwhile does not shift the pages.

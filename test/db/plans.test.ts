@@ -8,7 +8,15 @@ import { startTestService } from '../support/service.js';
 import { createTenant, sendUsage, usageEvent } from '../support/usage.js';
 
 /** Statements of requests read these by index: their cost must not grow with what other Organizations have. */
-const bigTables = ['usage_events', 'usage_totals', 'usage_hours', 'api_keys', 'entitlements'];
+const bigTables = [
+  'usage_events',
+  'usage_totals',
+  'usage_hours',
+  'api_keys',
+  'api_key_calls',
+  'api_key_scope_use',
+  'entitlements',
+];
 const ROWS = 4_000;
 
 let database: TestDatabase;
@@ -36,6 +44,10 @@ async function fillWithOthers() {
     select ${id}, '2031-01-01', true, ${tenant.product.id}::uuid, 'calls', 1, 1 from ${n}`);
   await orm.execute(sql`insert into usage_hours
     select ${id}, ${tenant.product.id}::uuid, true, '2031-01-01', 'calls', ${id}, 1, 1 from ${n}`);
+  await orm.execute(sql`insert into api_key_calls select ${id}, ${id}, '2031-01-01', 1 from ${n}`);
+  await orm.execute(
+    sql`insert into api_key_scope_use select ${id}, ${id}, 'usage:write', 1, now() from ${n}`,
+  );
   await orm.execute(sql`analyze`);
 }
 
@@ -93,7 +105,13 @@ async function recordStatements(count: number): Promise<[Statement, unknown[]][]
 it.each([1, 500])('statements for %i events read the big tables by index alone', async (count) => {
   const statements = await recordStatements(count);
   expect(statements.map(([{ name }]) => name)).toEqual(
-    expect.arrayContaining(['api_keys_read', 'usage_ingest', 'usage_find_mismatches', 'usage_find_over_cap']),
+    expect.arrayContaining([
+      'api_keys_read',
+      'api_keys_record_use',
+      'usage_ingest',
+      'usage_find_mismatches',
+      'usage_find_over_cap',
+    ]),
   );
   for (const [statement, values] of statements) {
     const plan = await explain(statement, values);

@@ -137,6 +137,26 @@ describe('the overview', () => {
     for (const other of ['ends later', 'has ended', 'was revoked']) expect(keys).not.toContain(other);
   });
 
+  it('tells owners and admins what was changed last, and nobody else', async () => {
+    const { db } = database;
+    const { browser, organization, user } = await signedIn(db, service.url);
+    const product = await createProduct(db);
+    await grant(db, organization.id, product.id);
+    const made = await browser.send('POST', '/dashboard/api-keys', {
+      json: { name: 'a key of <b>mine</b>', livemode: true },
+    });
+    await sendUsage(service.url, made.body.secret, [usageEvent(product.slug, 'one')]);
+    const { seen, text } = await openOverview(browser);
+    expect(seen).toMatch(/Latest changes.*a key of &lt;b&gt;mine/);
+    expect(seen).toContain(`by ${user.name} , just now`);
+    expect(text).not.toContain('<b>mine');
+    const member = await createUser(db);
+    await addMember(db, organization.id, member.id, 'member');
+    const other = new Browser(service.url);
+    await other.signIn(member.email);
+    expect((await openOverview(other)).seen).not.toContain('Latest changes');
+  });
+
   it('shows nothing of another Organization', async () => {
     const { db } = database;
     const { organization } = await signedIn(db, service.url);

@@ -46,7 +46,8 @@ export interface Answer {
 
 export interface BrowserRequest {
   json?: unknown;
-  form?: Record<string, string>;
+  /** As pairs where a name repeats. */
+  form?: Record<string, string> | [name: string, value: string][];
   headers?: Record<string, string>;
 }
 

@@ -66,7 +66,7 @@ describe('neighbours in a flush', () => {
     const revoked = await createKey(database.db, organization.id, { revokedAt: new Date('2020-01-01') });
     const scopeless = await createKey(database.db, organization.id, { scopes: ['entitlements:read'] });
     // Known keys are judged by the statement alone.
-    for (const { secret } of [revoked, scopeless]) service.services.keyUse.touch(hashSecret(secret));
+    for (const { secret } of [revoked, scopeless]) service.services.keyUse.touch(hashSecret(secret), null);
     const answers = await inOneFlush(
       [
         () => send(key.secret, [one(product.slug, 'a')]),

@@ -2,6 +2,7 @@
 import { copyButtons } from './copy.js';
 import { liveParts } from './live.js';
 import { menus } from './menus.js';
+import { sendOnce } from './once.js';
 import { printButtons } from './print.js';
 import { localTimes } from './times.js';
 import { hoverCharts } from './chart.js';
@@ -16,4 +17,5 @@ function enhance(root) {
 
 enhance(document);
 menus();
+sendOnce();
 liveParts(enhance);

@@ -1,6 +1,6 @@
 import type { RouteDescription } from '../../openapi/description.js';
 import { exampleWorld } from '../../openapi/example-world.js';
-import { auditEntrySchema } from '../answer-schema.js';
+import { auditEntrySchema, chainedAuditEntrySchema } from '../answer-schema.js';
 import { describeOperatorRoute, listParts, notFoundExample } from '../description-parts.js';
 
 const { operator, organization, source } = exampleWorld.audit;
@@ -30,8 +30,8 @@ export const auditLogDescriptions: RouteDescription[] = [
     operationId: 'listAuditLog',
     summary: 'List the changes inside an Organization',
     description:
-      'Changes of the Organization, its members, entitlements and keys, newest first: what, by whom, from where. Each was written in the transaction of its change.',
-    ...listParts('auditLog', auditEntrySchema, 'Newest first.'),
+      'Changes of the Organization, its members, entitlements and keys, newest first: what, by whom, from where. Each was written in the transaction of its change, and is chained to the one before: `npm run audit:verify` finds what was changed since.',
+    ...listParts('auditLog', chainedAuditEntrySchema, 'Newest first.'),
     errors: ['not_found'],
     good: { params: { slug: 'acme' } },
     examples: [

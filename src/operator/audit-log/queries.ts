@@ -3,7 +3,8 @@ import { auditLog, operatorLog } from '../../audit/table.js';
 import type { Orm } from '../../db/client.js';
 import type { Range } from '../page.js';
 
-export type AuditRow = typeof operatorLog.$inferSelect;
+export type OperatorRow = typeof operatorLog.$inferSelect;
+export type AuditRow = typeof auditLog.$inferSelect;
 
 /** Newest first: ids are in the order of time. */
 export async function listAuditLog(orm: Orm, orgId: string, { after, limit }: Range): Promise<AuditRow[]> {
@@ -16,7 +17,7 @@ export async function listAuditLog(orm: Orm, orgId: string, { after, limit }: Ra
 }
 
 /** The same of what belongs to no Organization. */
-export async function listOperatorLog(orm: Orm, { after, limit }: Range): Promise<AuditRow[]> {
+export async function listOperatorLog(orm: Orm, { after, limit }: Range): Promise<OperatorRow[]> {
   return orm
     .select()
     .from(operatorLog)

@@ -4,7 +4,7 @@ import type { Context } from '../../context.js';
 import { readSlug } from '../http.js';
 import { getOrganization } from '../organizations/organizations.js';
 import { readRange, sendPage } from '../page.js';
-import { listAuditLog, listOperatorLog, type AuditRow } from './queries.js';
+import { listAuditLog, listOperatorLog, type AuditRow, type OperatorRow } from './queries.js';
 
 const idSchema = z.uuid();
 
@@ -22,13 +22,13 @@ export function auditLogRoutes({ db }: Context): Router {
     const range = readRange(req, idSchema);
     const { id } = await getOrganization(db.orm, readSlug(req));
     const rows = await listAuditLog(db.orm, id, range);
-    sendPage(res, 'auditLog', { rows, limit: range.limit, keyOf: (row) => row.id, present: auditJson });
+    sendPage(res, 'auditLog', { rows, limit: range.limit, keyOf: (row) => row.id, present: chainedJson });
   });
 
   return router;
 }
 
-const auditJson = ({ id, at, action, actor, target, details, ip, requestId }: AuditRow) => ({
+const auditJson = ({ id, at, action, actor, target, details, ip, requestId }: OperatorRow) => ({
   id,
   at,
   action,
@@ -38,3 +38,5 @@ const auditJson = ({ id, at, action, actor, target, details, ip, requestId }: Au
   ip,
   requestId,
 });
+
+const chainedJson = (row: AuditRow) => ({ ...auditJson(row), seq: row.seq, hash: row.hash });

@@ -74,7 +74,7 @@ export async function removeUser(tx: Orm, email: string, source: Source): Promis
   const memberships = await deleteMembershipsOf(tx, user.id);
   await forgetKeyCreator(tx, user.id);
   if (!(await deleteUserRow(tx, user.id))) throw unknownUser(email);
-  for (const { orgId, role } of memberships) {
+  for (const { orgId, role } of memberships.sort(byOrganization)) {
     const details = { before: { role }, userRemoved: true };
     await recordAudit(tx, orgId, { ...source, action: 'member.removed', target: email, details });
   }
@@ -111,5 +111,8 @@ export async function getUser(orm: Orm, email: string): Promise<User> {
   if (!user) throw unknownUser(email);
   return user;
 }
+
+/** The order in which the chains of several Organizations are locked. */
+const byOrganization = (a: { orgId: string }, b: { orgId: string }) => (a.orgId < b.orgId ? -1 : 1);
 
 const unknownUser = (email: string) => new AppError('not_found', `There is no user "${email}".`);

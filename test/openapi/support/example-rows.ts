@@ -3,6 +3,7 @@ import { hashPassword } from '../../../src/auth/password.js';
 import type { Database } from '../../../src/db/client.js';
 import {
   apiKeys,
+  auditChains,
   auditLog,
   entitlements,
   memberships,
@@ -26,6 +27,7 @@ const childrenFirst = [
   usageTotals,
   usageHours,
   auditLog,
+  auditChains,
   operatorLog,
   sessions,
   apiKeys,
@@ -106,6 +108,8 @@ export async function resetExampleWorld(db: Database): Promise<void> {
     const source = { ...audit.source, at: new Date(audit.source.at) };
     await tx.insert(operatorLog).values({ ...audit.operator, ...source });
     await tx.insert(auditLog).values({ ...audit.organization, ...source, orgId });
+    const { seq, hash: end } = audit.organization;
+    await tx.insert(auditChains).values({ orgId, seq, hash: end });
     // The member is signed in on some other device.
     const seen = new Date(exampleWorld.now);
     await tx.insert(sessions).values({

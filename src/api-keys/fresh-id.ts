@@ -1,0 +1,16 @@
+import { v7 as uuid } from 'uuid';
+
+const version7 = /^[\da-f]{8}-[\da-f]{4}-7[\da-f]{3}-[89ab][\da-f]{3}-[\da-f]{12}$/;
+const MAX_AGE_MS = 24 * 3_600_000;
+/** Instances whose clocks differ take each other's ids. */
+const MAX_AHEAD_MS = 5 * 60_000;
+
+/** An id for a form to carry: what the form makes gets it, so that sending the form twice makes one thing. */
+export const newFormId = (nowMs: number): string => uuid({ msecs: nowMs });
+
+/** True for a UUIDv7 of the last day. Ids stay in the order in which things were made, and nobody chooses theirs. */
+export function isFreshId(id: string, nowMs: number): boolean {
+  if (!version7.test(id)) return false;
+  const madeAtMs = Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16);
+  return madeAtMs >= nowMs - MAX_AGE_MS && madeAtMs <= nowMs + MAX_AHEAD_MS;
+}

@@ -1,0 +1,120 @@
+import { AppError, type ErrorPlace } from '../errors.js';
+import { parseInput } from '../http/validate.js';
+import { fieldError, listField, textField, type FormFields } from '../pages/form.js';
+import type { KeyDetails } from './page-queries.js';
+import { createApiKeySchema, rotateApiKeySchema } from './schema.js';
+
+const DAY_MS = 86_400_000;
+const GRACE_DAY_MINUTES = 24 * 60;
+
+export const expiryChoices = [
+  { value: 'never', label: 'Never' },
+  { value: '30', label: 'In 30 days' },
+  { value: '90', label: 'In 90 days' },
+  { value: '365', label: 'In 365 days' },
+  { value: 'at', label: 'At a date and time, in UTC' },
+];
+
+export const graceChoices = [
+  { value: '60', label: '1 hour', note: 'Enough to deploy the new key.' },
+  {
+    value: '0',
+    label: 'None: end the old key at once',
+    note: 'For a key that has leaked. Calls with it fail until the new one is in place.',
+  },
+  { value: String(GRACE_DAY_MINUTES), label: '1 day', note: 'For runtimes that are deployed now and then.' },
+  { value: String(7 * GRACE_DAY_MINUTES), label: '7 days', note: 'The longest there is.' },
+  { value: 'custom', label: 'Minutes of your own', note: undefined },
+];
+
+/** A form for a new key: empty, or filled in like a key that there is. */
+export function keyFormValues(id: string, like?: KeyDetails): FormFields {
+  if (!like)
+    return { id, name: '', livemode: 'true', scopes: ['usage:write'], expiry: 'never', expiresAt: '' };
+  const { name, livemode, scopes } = like;
+  return { id, name, livemode: String(livemode), scopes, expiry: 'never', expiresAt: '' };
+}
+
+/**
+ * What a form for a new key asks for.
+ * @throws AppError invalid_request, with everything that is wrong
+ */
+export function readKeyForm(fields: FormFields, nowMs: number) {
+  const errors: ErrorPlace[] = [];
+  const input = collect(errors, () =>
+    parseInput(createApiKeySchema, {
+      name: textField(fields, 'name') ?? '',
+      livemode: toBoolean(textField(fields, 'livemode')),
+      scopes: listField(fields, 'scopes'),
+    }),
+  );
+  const expiresAt = collect(errors, () => readExpiry(fields, nowMs));
+  if (input === undefined || expiresAt === undefined)
+    throw new AppError('invalid_request', 'The form has mistakes.', { errors });
+  // An id that is missing is as little fresh as a made-up one.
+  const { name, livemode, scopes } = input;
+  return { id: textField(fields, 'id') ?? '', name, livemode, scopes, expiresAt };
+}
+
+function collect<T>(errors: ErrorPlace[], read: () => T): T | undefined {
+  try {
+    return read();
+  } catch (error) {
+    if (!(error instanceof AppError) || !error.errors) throw error;
+    errors.push(...error.errors);
+    return undefined;
+  }
+}
+
+const toBoolean = (value: string | undefined) =>
+  value === 'true' ? true : value === 'false' ? false : undefined;
+
+function readExpiry(fields: FormFields, nowMs: number): Date | null {
+  const choice = textField(fields, 'expiry') ?? 'never';
+  const typed = textField(fields, 'expiresAt');
+  if (!expiryChoices.some(({ value }) => value === choice))
+    throw fieldError('expiry', 'must be one of the choices');
+  if (choice !== 'at') {
+    // Somebody who types a date means it; a key that never ends would be a bad surprise.
+    if (typed !== undefined)
+      throw fieldError(
+        'expiresAt',
+        'a date is given, but another choice is made: choose the date, or clear it',
+      );
+    return choice === 'never' ? null : new Date(nowMs + Number(choice) * DAY_MS);
+  }
+  const at = toUtcTime(typed ?? '');
+  if (at === undefined) throw fieldError('expiresAt', 'must be a date and time, like 2030-01-31 12:00');
+  if (at.getTime() <= nowMs) throw fieldError('expiresAt', 'must lie in the future');
+  return at;
+}
+
+/** `2030-01-31T12:00`, as browsers send it and people type it. A day that no month has is none. */
+function toUtcTime(typed: string): Date | undefined {
+  const [, day, time] = /^\s*(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d)(?::\d\d(?:\.\d+)?)?\s*$/.exec(typed) ?? [];
+  if (day === undefined || time === undefined) return undefined;
+  const at = new Date(`${day}T${time}:00Z`);
+  return !Number.isNaN(at.getTime()) && at.toISOString().startsWith(`${day}T${time}`) ? at : undefined;
+}
+
+/**
+ * The grace that a form for a rotation asks for, in minutes.
+ * @throws AppError invalid_request
+ */
+export function readGrace(fields: FormFields): number {
+  const choice = textField(fields, 'grace') ?? '';
+  const typed = textField(fields, 'graceMinutes')?.trim();
+  if (!graceChoices.some(({ value }) => value === choice))
+    throw fieldError('grace', 'must be one of the choices');
+  if (choice !== 'custom') {
+    if (typed !== undefined)
+      throw fieldError(
+        'graceMinutes',
+        'minutes are given, but another choice is made: choose them, or clear them',
+      );
+    return Number(choice);
+  }
+  if (typed === undefined || !/^\d{1,5}$/.test(typed) || Number(typed) > 7 * GRACE_DAY_MINUTES)
+    throw fieldError('graceMinutes', 'must be a whole number of minutes from 0 to 10080 (7 days)');
+  return parseInput(rotateApiKeySchema, { graceMinutes: Number(typed) }).graceMinutes!;
+}

@@ -1,0 +1,137 @@
+import { genesisHash, hashRow, type ChainedRow } from './chain.js';
+import { explainSuspects, nearby, type Run, type Suspect } from './chain-suspects.js';
+import { isOrAre, problemAt, problemOf, rows, type ChainProblem, type RowName } from './chain-problem.js';
+
+export type StoredRow = ChainedRow & { hash: string };
+
+/** Where a chain is said to end. */
+export interface Head {
+  seq: number;
+  hash: string;
+}
+
+/** Rows and suspects that are held at once; however broken a chain is, the walk needs no more memory than this. */
+const MAX_PROBLEMS = 100;
+const MAX_SUSPECTS = 20;
+const WINDOW = 5;
+
+/**
+ * Goes along one Organization's chain, row by row in the order of their numbers, and finds what is not as it was
+ * written. A row is right when its hash is that of its content and of the hash of the row before it.
+ */
+export class ChainWalk {
+  /** The row that was added last. */
+  head: Head;
+  /** All that were found; `finish` tells the first of them. */
+  problemCount = 0;
+  private readonly problems: ChainProblem[] = [];
+  private readonly suspects: Suspect[] = [];
+  private readonly runs: Run[] = [];
+  /** The rows and the hashes behind the walk, newest first. */
+  private recent: RowName[] = [];
+  private recentHashes: string[];
+  private shift = 0;
+  private readonly end: Head | undefined;
+  private readonly expected: Head | undefined;
+
+  /** @param end what `audit_chains` says @param expected an earlier head, kept elsewhere */
+  constructor(orgId: string, end: Head | undefined, expected: Head | undefined) {
+    this.head = { seq: 0, hash: genesisHash(orgId) };
+    this.recentHashes = [this.head.hash];
+    this.end = end;
+    this.expected = expected;
+  }
+
+  add(row: StoredRow): void {
+    if (row.seq < 1) {
+      this.report(problemOf('inserted', row, 'No row is numbered so low: it was put in.'));
+      return;
+    }
+    if (this.end && row.seq > this.end.seq)
+      this.report(problemOf('inserted', row, `The chain is recorded to end at row ${this.end.seq}.`));
+    if (row.seq > this.head.seq + 1) this.addAfterGap(row);
+    else if (hashRow(this.head.hash, row) === row.hash) this.shift = 0;
+    else this.addMismatch(row);
+    if (row.seq === this.expected?.seq && row.hash !== this.expected.hash)
+      this.report(
+        problemOf(
+          'rewritten',
+          row,
+          'Its hash is not the one that was noted: the rows up to it were rewritten.',
+        ),
+      );
+    this.head = { seq: row.seq, hash: row.hash };
+    this.recent = [{ seq: row.seq, id: row.id, action: row.action }, ...this.recent].slice(0, WINDOW);
+    this.recentHashes = [row.hash, ...this.recentHashes].slice(0, WINDOW + 1);
+  }
+
+  /** Adds a row that is no part of the chain, though it came after its beginning. */
+  addUnchained(row: RowName): void {
+    this.report(problemOf('inserted', row, 'It has no number, though the chain had begun: it was put in.'));
+  }
+
+  /** Compares the rows from before the chain: they are counted, nothing else is known of them. */
+  countUnchained(count: number, noted: number): void {
+    if (count === noted) return;
+    const detail = `${noted} rows from before the chain were noted, and there are ${count}.`;
+    this.report({ kind: 'rewritten', seq: null, id: null, action: null, detail });
+  }
+
+  /** The problems in the order of their rows, 100 at most. */
+  finish(): ChainProblem[] {
+    for (const problem of explainSuspects(this.suspects, this.runs)) this.report(problem);
+    this.checkEnd();
+    const { seq } = this.head;
+    if (this.expected && seq < this.expected.seq)
+      this.report(
+        problemAt('rewritten', this.expected.seq, `This row was noted, and the chain ends at row ${seq}.`),
+      );
+    return this.problems.sort((a, b) => (a.seq ?? Infinity) - (b.seq ?? Infinity));
+  }
+
+  /** Without the hash of the row before it a row proves nothing of itself, but the next one leans on it. */
+  private addAfterGap({ seq }: StoredRow): void {
+    const first = this.head.seq + 1;
+    const what = rows(first, seq - 1);
+    this.report(problemAt('removed', first, `${what} ${isOrAre(first, seq - 1)} missing before row ${seq}.`));
+    this.shift = 0;
+  }
+
+  private addMismatch(row: StoredRow): void {
+    const { hash, seq } = this.head;
+    const shift = [this.shift, ...nearby].find(
+      (by) => by !== 0 && hashRow(hash, { ...row, seq: row.seq - by }) === row.hash,
+    );
+    if (shift !== undefined && shift === this.shift) {
+      this.runs.at(-1)!.last = row.seq;
+    } else if (shift !== undefined && this.runs.length < MAX_SUSPECTS) {
+      this.runs.push({ row, last: row.seq, shift });
+      this.shift = shift;
+    } else if (this.suspects.length < MAX_SUSPECTS) {
+      this.suspects.push({ row, behind: this.recent, hashesBehind: this.recentHashes });
+      this.shift = 0;
+    } else this.report(problemOf('changed', row, `It does not match its hash and that of row ${seq}.`));
+  }
+
+  private checkEnd(): void {
+    const { head, end } = this;
+    if (!end) {
+      if (head.seq > 0)
+        this.report(problemAt('end', head.seq, 'The record of where the chain ends is missing.'));
+    } else if (end.seq > head.seq) {
+      const [first, last] = [head.seq + 1, end.seq];
+      this.report(
+        problemAt('removed', first, `${rows(first, last)} ${isOrAre(first, last)} missing at the end.`),
+      );
+    } else if (end.seq === head.seq && end.hash !== head.hash) {
+      const detail = 'The recorded end has another hash: this row was rewritten, or the record was.';
+      const [last] = this.recent;
+      this.report(last ? problemOf('end', last, detail) : problemAt('end', head.seq, detail));
+    }
+  }
+
+  private report(problem: ChainProblem): void {
+    this.problemCount++;
+    if (this.problems.length < MAX_PROBLEMS) this.problems.push(problem);
+  }
+}

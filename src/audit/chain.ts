@@ -1,0 +1,35 @@
+import { createHash } from 'node:crypto';
+import type { auditLog } from './table.js';
+
+/** A row of the log that has its place in the chain. */
+export type ChainedRow = Omit<typeof auditLog.$inferSelect, 'seq' | 'hash' | 'at'> & {
+  seq: number;
+  /** RFC 3339 in UTC, with milliseconds. */
+  at: string;
+};
+
+/** What the first row follows: no row of another Organization, and no other kind of chain, begins like this. */
+export const genesisHash = (orgId: string): string => sha256(`gauge audit chain 1\n${orgId}`);
+
+/** The hash of a row that comes after the one with `previousHash`: of everything that is stored of it. */
+export function hashRow(previousHash: string, row: ChainedRow): string {
+  const { orgId, seq, id, at, action, actor, target, details, ip, requestId } = row;
+  const fields = { orgId, seq, id, at, action, actor, target, details, ip, requestId };
+  return sha256(`${previousHash}\n${canonicalJson(fields)}`);
+}
+
+/** JSON that is the same for the same value (RFC 8785): keys sorted by their UTF-16 code units, no spaces. */
+export function canonicalJson(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`;
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value);
+  const fields = value as Record<string, unknown>;
+  const members = Object.keys(fields)
+    .sort()
+    .map((key) => `${JSON.stringify(key)}:${canonicalJson(fields[key])}`);
+  return `{${members.join(',')}}`;
+}
+
+/** The value as it comes back from a column of JSON: times are text, and what is undefined is not there. */
+export const asStored = <T>(value: T): T => JSON.parse(JSON.stringify(value)) as T;
+
+const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');

@@ -1,0 +1,47 @@
+import type { Orm } from '../db/client.js';
+import { findPeople } from './queries.js';
+
+/** Who did something. */
+export interface Actor {
+  /** As it is stored: a User's id, `operator` or `system`. */
+  id: string;
+  /** What to call them. */
+  name: string;
+  email: string | null;
+  /** A word about who they are, where the name does not say it. */
+  note: string | null;
+}
+
+const UUID = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/;
+
+/**
+ * Who stands behind the actors of a log; one query for all. Only actors that were read from the Organization's own log may be
+ * asked for: whoever knows the id of a User elsewhere must learn nothing by it.
+ */
+export async function readActors(
+  orm: Orm,
+  orgId: string,
+  actors: Iterable<string>,
+): Promise<(actor: string) => Actor> {
+  const ids = [...new Set(actors)].filter((actor) => UUID.test(actor));
+  const people = ids.length === 0 ? [] : await findPeople(orm, orgId, ids);
+  const byId = new Map(people.map((person) => [person.id, person]));
+  return (id) => {
+    const person = byId.get(id);
+    if (person)
+      return {
+        id,
+        name: person.name,
+        email: person.email,
+        note: person.role === null ? 'former member' : null,
+      };
+    if (id === 'operator') return { id, name: 'The operator', email: null, note: 'runs this service' };
+    if (id === 'system') return { id, name: 'The service', email: null, note: 'by itself' };
+    return {
+      id,
+      name: 'A former member',
+      email: null,
+      note: UUID.test(id) ? `account removed, id ${id}` : id,
+    };
+  };
+}

@@ -1,0 +1,88 @@
+import { and, desc, eq, gte, inArray, lt, sql } from 'drizzle-orm';
+import type { Orm } from '../db/client.js';
+import { memberships, users } from '../organizations/table.js';
+import type { AuditFilter } from './filter.js';
+import { auditChains, auditLog } from './table.js';
+
+export type ChainEnd = typeof auditChains.$inferSelect;
+
+/** The end of an Organization's chain, held until the transaction ends. One statement, so that two cannot both begin it. */
+export async function lockChain(tx: Orm, orgId: string, genesis: string): Promise<ChainEnd> {
+  const [end] = await tx
+    .insert(auditChains)
+    .values({ orgId, seq: 0, hash: genesis })
+    .onConflictDoUpdate({ target: auditChains.orgId, set: { seq: sql`${auditChains.seq}` } })
+    .returning();
+  return end!;
+}
+
+export async function moveChainEnd(tx: Orm, { orgId, seq, hash }: ChainEnd): Promise<void> {
+  await tx.update(auditChains).set({ seq, hash }).where(eq(auditChains.orgId, orgId));
+}
+
+export async function insertAuditRow(tx: Orm, row: typeof auditLog.$inferInsert): Promise<void> {
+  await tx.insert(auditLog).values(row);
+}
+
+export type AuditRow = typeof auditLog.$inferSelect;
+
+/** Rows of a filter, newest first, beyond the one with the id `before`. Ids are in the order of time and hold it. */
+export function listAuditRows(
+  orm: Orm,
+  orgId: string,
+  { action, actor, from, to }: AuditFilter,
+  { before, limit }: { before?: string | undefined; limit: number },
+): Promise<AuditRow[]> {
+  return orm
+    .select()
+    .from(auditLog)
+    .where(
+      and(
+        eq(auditLog.orgId, orgId),
+        action === undefined ? undefined : eq(auditLog.action, action),
+        actor === undefined ? undefined : eq(auditLog.actor, actor),
+        from === undefined ? undefined : gte(auditLog.id, firstIdOf(Date.parse(from))),
+        to === undefined ? undefined : lt(auditLog.id, firstIdOf(Date.parse(to) + DAY_MS)),
+        before === undefined ? undefined : lt(auditLog.id, before),
+      ),
+    )
+    .orderBy(desc(auditLog.id))
+    .limit(limit);
+}
+
+const DAY_MS = 86_400_000;
+
+/** No UUIDv7 of that millisecond or later is smaller. */
+const firstIdOf = (ms: number): string =>
+  Math.max(ms, 0)
+    .toString(16)
+    .padStart(12, '0')
+    .padEnd(32, '0')
+    .replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-');
+
+/** The actions or actors that occur in a log, `limit` at most: one step along the index for each, however long the log is. */
+export async function listDistinct(
+  orm: Orm,
+  orgId: string,
+  column: 'action' | 'actor',
+  limit: number,
+): Promise<string[]> {
+  const name = sql.identifier(column);
+  const result = await orm.execute(sql`with recursive found (value) as (
+      (select ${name} from audit_log where org_id = ${orgId} order by ${name} limit 1)
+      union all
+      select (select ${name} from audit_log where org_id = ${orgId} and ${name} > found.value order by ${name} limit 1)
+      from found where found.value is not null
+    )
+    select value from found where value is not null limit ${limit}`);
+  return (result as { rows: { value: string }[] }).rows.map(({ value }) => value);
+}
+
+/** What is known of people who did something in the Organization; `role` is null for who has left it. */
+export function findPeople(orm: Orm, orgId: string, userIds: string[]) {
+  return orm
+    .select({ id: users.id, name: users.name, email: users.email, role: memberships.role })
+    .from(users)
+    .leftJoin(memberships, and(eq(memberships.orgId, orgId), eq(memberships.userId, users.id)))
+    .where(inArray(users.id, userIds));
+}

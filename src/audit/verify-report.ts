@@ -1,0 +1,100 @@
+import { readFile } from 'node:fs/promises';
+import { z } from 'zod';
+import { count, printable } from '../send/numbers.js';
+import type { ChainProblem } from './chain-problem.js';
+import type { ChainReport, NotedHead } from './verify.js';
+
+/** Writes the reports one by one, as they are made. */
+export interface ReportWriter {
+  add(report: ChainReport): void;
+  /** True when every chain was intact. */
+  end(): boolean;
+}
+
+type Write = (line: string) => void;
+
+/** For a person: one line per chain, and below it what is wrong. */
+export function textWriter(write: Write): ReportWriter {
+  let chains = 0;
+  let entries = 0;
+  let broken = 0;
+  return {
+    add(report) {
+      const { organization, orgId, seq, hash, unchained, problems, problemCount } = report;
+      if (seq === 0 && problemCount === 0 && unchained === 0) return;
+      chains++;
+      entries += seq;
+      if (problemCount > 0) broken++;
+      const state = problemCount > 0 ? 'BROKEN' : 'intact';
+      const before = unchained > 0 ? `  (${count(unchained, 'row')} from before the chain)` : '';
+      write(`${state}  ${organization}  ${orgId}  ${seq}  ${hash}${before}`);
+      for (const problem of problems) write(`        ${problemText(problem)}`);
+      const more = problemCount - problems.length;
+      if (more > 0) write(`        … and ${more} more`);
+    },
+    end() {
+      if (chains === 0) write('The audit log is empty.');
+      else if (broken === 0) write(`Intact: ${count(chains, 'chain')}, ${count(entries, 'row')}.`);
+      else write(`Broken: ${broken} of ${count(chains, 'chain')}.`);
+      return broken === 0;
+    },
+  };
+}
+
+/** For programs, and to be kept for `--expect`. One Organization a line. */
+export function jsonWriter(write: Write): ReportWriter {
+  let isIntact = true;
+  // A line is written once it is known whether a comma follows.
+  let line = '{"organizations":[';
+  let comma = '';
+  return {
+    add(report) {
+      if (report.problemCount > 0) isIntact = false;
+      write(line + comma);
+      line = JSON.stringify(report);
+      comma = ',';
+    },
+    end() {
+      write(line);
+      write(`],"intact":${isIntact}}`);
+      return isIntact;
+    },
+  };
+}
+
+function problemText({ kind, seq, id, action, detail }: ChainProblem): string {
+  const row = seq === null ? 'row without a number' : `row ${seq}`;
+  const name = id === null ? '' : ` (${action ?? ''}, ${id})`;
+  return printable(`${kind}: ${id === null && seq === null ? '' : `${row}${name}: `}${detail}`);
+}
+
+/** The file given to `--expect` cannot be read. */
+export class NotedHeadsError extends Error {}
+
+const notedSchema = z.object({
+  organizations: z.array(
+    z.object({
+      organization: z.string(),
+      orgId: z.uuid(),
+      seq: z.int().min(0),
+      hash: z.string().regex(/^[\da-f]{64}$/),
+      unchained: z.int().min(0),
+    }),
+  ),
+});
+
+/**
+ * Reads what an earlier run printed with `--json`.
+ * @throws NotedHeadsError
+ */
+export async function readNotedHeads(file: string): Promise<NotedHead[]> {
+  try {
+    return notedSchema.parse(JSON.parse(await readFile(file, 'utf8'))).organizations;
+  } catch (error) {
+    const reason =
+      error instanceof z.ZodError || error instanceof SyntaxError
+        ? 'it is not what this command prints with --json'
+        : (error as Error).message;
+    throw new NotedHeadsError(`${file} cannot be used: ${reason}.`, { cause: error });
+  }
+}

@@ -1,0 +1,194 @@
+import { and, asc, count, eq, gt, isNotNull, isNull, lt, sql } from 'drizzle-orm';
+import type { Orm } from '../db/client.js';
+import { organizations } from '../organizations/table.js';
+import type { ChainProblem } from './chain-problem.js';
+import { ChainWalk, type Head, type StoredRow } from './chain-walk.js';
+import { auditChains, auditLog } from './table.js';
+
+/** What was found of one Organization's chain. */
+export interface ChainReport {
+  organization: string;
+  orgId: string;
+  /** The last row: what a later verification can be held against. `seq` is 0 for a chain without rows. */
+  seq: number;
+  hash: string;
+  /** Rows from before the chain, which nothing protects. */
+  unchained: number;
+  problemCount: number;
+  /** The first of them. */
+  problems: ChainProblem[];
+}
+
+/** A chain as it was at some time before. */
+export interface NotedHead extends Head {
+  organization: string;
+  orgId: string;
+  unchained: number;
+}
+
+export interface VerifyOptions {
+  /** One Organization only. */
+  orgId?: string | undefined;
+  noted?: NotedHead[] | undefined;
+  /** Told how many rows have been read, and of how many. */
+  onProgress?: (done: number, total: number) => void;
+  batchSize?: number;
+}
+
+const BATCH = 1_000;
+
+/**
+ * Verifies the chains of all Organizations, or of one, in the order of their slugs, and hands over each report as it is made.
+ * Everything is read in one snapshot and in batches: changes may go on meanwhile, and memory does not grow with the log.
+ */
+export async function verifyChains(
+  orm: Orm,
+  onReport: (report: ChainReport) => void,
+  { orgId, noted = [], onProgress = () => undefined, batchSize = BATCH }: VerifyOptions = {},
+): Promise<void> {
+  const notedById = new Map(noted.map((head) => [head.orgId, head]));
+  await orm.transaction(
+    async (tx) => {
+      const total = await countRows(tx, orgId);
+      let done = 0;
+      const onRows = (rows: number) => onProgress((done += rows), total);
+      for await (const organization of readOrganizations(tx, orgId, batchSize)) {
+        const head = notedById.get(organization.id);
+        notedById.delete(organization.id);
+        onReport(await verifyChain(tx, organization, head, { batchSize, onRows }));
+      }
+      for (const head of notedById.values())
+        if (orgId === undefined || head.orgId === orgId) onReport(missingOrganization(head));
+    },
+    { isolationLevel: 'repeatable read', accessMode: 'read only' },
+  );
+}
+
+type Organization = Awaited<ReturnType<typeof listOrganizations>>[number];
+
+async function verifyChain(
+  tx: Orm,
+  { id: orgId, slug, end }: Organization,
+  noted: NotedHead | undefined,
+  { batchSize, onRows }: { batchSize: number; onRows: (rows: number) => void },
+): Promise<ChainReport> {
+  const walk = new ChainWalk(orgId, end ?? undefined, noted && noted.seq > 0 ? noted : undefined);
+  for (let after: number | undefined; ;) {
+    const rows = await readRows(tx, orgId, after, batchSize);
+    for (const row of rows) walk.add(row);
+    onRows(rows.length);
+    if (rows.length < batchSize) break;
+    after = rows.at(-1)!.seq;
+  }
+  const unchained = await readUnchained(tx, orgId);
+  for (const row of unchained.late) walk.addUnchained(row);
+  if (noted && noted.seq > 0) walk.countUnchained(unchained.before, noted.unchained);
+  const problems = walk.finish();
+  const { problemCount, head } = walk;
+  return { organization: slug, orgId, ...head, unchained: unchained.before, problemCount, problems };
+}
+
+function missingOrganization({ organization, orgId, seq, hash, unchained }: NotedHead): ChainReport {
+  const detail = 'The Organization was noted and is gone, with its log.';
+  const problem: ChainProblem = { kind: 'rewritten', seq, id: null, action: null, detail };
+  return { organization, orgId, seq, hash, unchained, problemCount: 1, problems: [problem] };
+}
+
+async function* readOrganizations(tx: Orm, orgId: string | undefined, batchSize: number) {
+  for (let after: string | undefined; ;) {
+    const batch = await listOrganizations(tx, orgId, after, batchSize);
+    yield* batch;
+    if (batch.length < batchSize) return;
+    after = batch.at(-1)!.slug;
+  }
+}
+
+function listOrganizations(tx: Orm, orgId: string | undefined, after: string | undefined, limit: number) {
+  return tx
+    .select({
+      id: organizations.id,
+      slug: organizations.slug,
+      end: { seq: auditChains.seq, hash: auditChains.hash },
+    })
+    .from(organizations)
+    .leftJoin(auditChains, eq(auditChains.orgId, organizations.id))
+    .where(
+      and(
+        orgId === undefined ? undefined : eq(organizations.id, orgId),
+        after === undefined ? undefined : gt(organizations.slug, after),
+      ),
+    )
+    .orderBy(asc(organizations.slug))
+    .limit(limit);
+}
+
+/** Rows by their numbers. A time is read with all its digits: the driver would cut off what somebody put behind the ms. */
+async function readRows(
+  tx: Orm,
+  orgId: string,
+  after: number | undefined,
+  limit: number,
+): Promise<StoredRow[]> {
+  const columns = {
+    orgId: auditLog.orgId,
+    id: auditLog.id,
+    action: auditLog.action,
+    actor: auditLog.actor,
+    target: auditLog.target,
+    details: auditLog.details,
+    ip: auditLog.ip,
+    requestId: auditLog.requestId,
+    hash: auditLog.hash,
+  };
+  const time = sql<string | null>`to_char(${auditLog.at} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US')`;
+  const rows = await tx
+    .select({ ...columns, seq: auditLog.seq, time })
+    .from(auditLog)
+    .where(
+      and(
+        eq(auditLog.orgId, orgId),
+        isNotNull(auditLog.seq),
+        after === undefined ? undefined : gt(auditLog.seq, after),
+      ),
+    )
+    .orderBy(asc(auditLog.seq))
+    .limit(limit);
+  return rows.map(({ time, seq, hash, ...row }) => ({
+    ...row,
+    seq: seq!,
+    hash: hash ?? '',
+    at: `${(time ?? 'infinity').replace(/(\.\d{3})000$/, '$1')}Z`,
+  }));
+}
+
+/** How many rows came before the chain, and the first of those that have no number though they came after. */
+async function readUnchained(tx: Orm, orgId: string) {
+  const ofOrganization = eq(auditLog.orgId, orgId);
+  const [first] = await tx
+    .select({ id: auditLog.id })
+    .from(auditLog)
+    .where(and(ofOrganization, isNotNull(auditLog.seq)))
+    .orderBy(asc(auditLog.seq))
+    .limit(1);
+  const unchained = and(ofOrganization, isNull(auditLog.seq));
+  const [before] = await tx
+    .select({ count: count() })
+    .from(auditLog)
+    .where(and(unchained, first && lt(auditLog.id, first.id)));
+  if (!first) return { before: before!.count, late: [] };
+  const late = await tx
+    .select({ seq: auditLog.seq, id: auditLog.id, action: auditLog.action })
+    .from(auditLog)
+    .where(and(unchained, gt(auditLog.id, first.id)))
+    .orderBy(asc(auditLog.id))
+    .limit(BATCH);
+  return { before: before!.count, late };
+}
+
+async function countRows(tx: Orm, orgId: string | undefined): Promise<number> {
+  const [row] = await tx
+    .select({ rows: sql<string>`coalesce(sum(${auditChains.seq}), 0)` })
+    .from(auditChains)
+    .where(orgId === undefined ? undefined : eq(auditChains.orgId, orgId));
+  return Number(row!.rows);
+}

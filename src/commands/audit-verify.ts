@@ -1,0 +1,123 @@
+import { SingleBar } from 'cli-progress';
+import { Command, CommanderError } from 'commander';
+import { jsonWriter, NotedHeadsError, readNotedHeads, textWriter } from '../audit/verify-report.js';
+import { verifyChains } from '../audit/verify.js';
+import { ConfigError, readConfig } from '../config.js';
+import { isDatabaseUnavailable } from '../db/client.js';
+import { DirectoryInUseError } from '../db/directory-lock.js';
+import { NotMigratedError, openForMaintenance, type MaintenanceDatabase } from '../db/maintenance.js';
+import { findOrganizationId } from '../usage/reconcile.js';
+
+const help = `
+Each row of an Organization's audit log holds a number and the SHA-256 of itself and of the row before it. This goes
+along every chain and names each row that was changed, removed, put in or moved, and an end that was cut off. It prints
+the head of each chain: Organization, id, number and hash of the last row. It may run while the service does: all is read in
+one snapshot. The embedded database has room for one process, so stop the service first there.
+
+What it proves: the rows are the ones that were written, as long as whoever changed them did not compute all later
+hashes anew. Nothing in the database can exclude that: who may write to all of it can make another history that fits
+together, or shorten it. So keep the heads where the database's administrators cannot write, and compare:
+
+  npm run --silent audit:verify -- --json > heads-2026-01-31.json
+  npm run audit:verify -- --expect heads-2026-01-31.json
+
+Then every row up to the noted heads is proven to be the one of that day. It does not prove that a row tells the truth when it was
+written, that nothing is missing after the last head that was kept, or anything of rows from before there were
+chains: those are only counted. The operator's own log of products and Users is not chained.
+
+Environment: DATABASE_URL, or DATA_DIR for the embedded database, as for the service.
+
+Exit status: 0 every chain is intact, 1 one is broken, 2 they could not be checked.`;
+
+interface Flags {
+  org?: string;
+  json?: boolean;
+  expect?: string;
+}
+
+/** A check of so few rows is over before a bar is seen. */
+const BAR_FROM_ROWS = 20_000;
+
+async function verify(db: MaintenanceDatabase, { org, json, expect }: Flags): Promise<number> {
+  const orgId = org === undefined ? undefined : await findOrganizationId(db.orm, org);
+  if (org !== undefined && orgId === undefined) {
+    console.error(`audit:verify: there is no Organization ${JSON.stringify(org)}.`);
+    return 2;
+  }
+  const noted = expect === undefined ? undefined : await readNotedHeads(expect);
+  const bar = createBar();
+  const writer = (json ? jsonWriter : textWriter)((line) => {
+    bar.clear();
+    console.log(line);
+  });
+  try {
+    const onProgress = (done: number, total: number) => bar.show(done, total);
+    await verifyChains(db.orm, (report) => writer.add(report), { orgId, noted, onProgress });
+  } finally {
+    bar.stop();
+  }
+  return writer.end() ? 0 : 1;
+}
+
+function createBar() {
+  const bar = new SingleBar({
+    stream: process.stderr,
+    format: '{bar} {percentage}% · {value} of {total} rows',
+    barsize: 24,
+    clearOnComplete: true,
+    gracefulExit: false,
+  });
+  let isShown = false;
+  return {
+    show(done: number, total: number) {
+      if (!process.stderr.isTTY || total < BAR_FROM_ROWS) return;
+      if (!isShown) bar.start(total, 0);
+      isShown = true;
+      bar.update(Math.min(done, total));
+    },
+    /** Makes room for a line where both go to the same terminal; the next update draws the bar again. */
+    clear() {
+      if (isShown) process.stderr.write('\r\u001B[K');
+    },
+    stop() {
+      if (isShown) bar.stop();
+    },
+  };
+}
+
+async function main(): Promise<number> {
+  const command = new Command('audit:verify')
+    .description('Verifies that the audit log is as it was written.')
+    .option('--org <slug>', 'look at one Organization only')
+    .option('--expect <file>', 'compare with the heads that an earlier run printed with --json')
+    .option('--json', 'print the result as JSON, to be kept for --expect')
+    .addHelpText('after', help)
+    .exitOverride();
+  let db: MaintenanceDatabase | undefined;
+  try {
+    command.parse();
+    db = await openForMaintenance(readConfig(process.env));
+    return await verify(db, command.opts<Flags>());
+  } catch (error) {
+    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
+    console.error(explain(error));
+    return 2;
+  } finally {
+    await db?.close();
+  }
+}
+
+/** What a person can act on, in a sentence; anything else is a bug and shows itself whole. */
+function explain(error: unknown): unknown {
+  const isExpected = [ConfigError, NotMigratedError, DirectoryInUseError, NotedHeadsError].some(
+    (kind) => error instanceof kind,
+  );
+  if (isExpected) return `audit:verify: ${(error as Error).message}`;
+  if (isDatabaseUnavailable(error))
+    return `audit:verify: the database cannot be reached: ${(error as Error).message}`;
+  return error;
+}
+
+// Nobody reads on, as with `| head`: the exit status still counts.
+for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined);
+process.exitCode = await main();

@@ -1,0 +1,482 @@
+import { execFile } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { eq } from 'drizzle-orm';
+import { v4, v7 } from 'uuid';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { apiKeys, auditLog } from '../../src/db/schema.js';
+import { type Browser, signedIn } from '../support/accounts.js';
+import { createTestDatabase, type TestDatabase } from '../support/database.js';
+import { createKey, createProduct, grant } from '../support/fixtures.js';
+import { startTestService, type TestService } from '../support/service.js';
+import { readUsage, sendUsage, usageEvent } from '../support/usage.js';
+import { copiedOf, fieldOf, formsOf, getPage, linksOf, postForm, textOf } from './html.js';
+
+let database: TestDatabase;
+let service: TestService;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  service = await startTestService(database.db);
+});
+afterAll(async () => {
+  await service.stop();
+  await database.remove();
+});
+
+const run = promisify(execFile);
+const PATH = '/dashboard/api-keys';
+const MINUTE = 60_000;
+const keysOf = (orgId: string) => database.db.orm.select().from(apiKeys).where(eq(apiKeys.orgId, orgId));
+const auditOf = (orgId: string) => database.db.orm.select().from(auditLog).where(eq(auditLog.orgId, orgId));
+const newId = () => v7({ msecs: service.clock.now() });
+
+type Pairs = [string, string][];
+/** A form as it is filled in by default, with some fields changed. */
+const keyForm = (values: Record<string, string | string[]> = {}): Pairs =>
+  Object.entries({
+    id: newId(),
+    name: 'edge proxy',
+    livemode: 'true',
+    scopes: ['usage:write'],
+    expiry: 'never',
+    expiresAt: '',
+    ...values,
+  }).flatMap(([name, value]) => [value].flat().map((each): [string, string] => [name, each]));
+const create = (browser: Browser, values = {}) => postForm(browser, PATH, keyForm(values));
+
+describe('the form for a new key', () => {
+  it('offers every choice with what it means, and makes the key it was sent for', async () => {
+    const { browser, organization, user } = await signedIn(database.db, service.url);
+    const page = await getPage(browser, `${PATH}/new`);
+    expect(page.status).toBe(200);
+    for (const scope of ['usage:write', 'entitlements:read', 'trading:read', 'trading:write'])
+      expect(textOf(page)).toContain(scope);
+    expect(fieldOf(page, 'scopes')).toEqual(['usage:write']);
+    const [id] = fieldOf(page, 'id');
+    const answer = await create(browser, {
+      id: id!,
+      name: 'from a form',
+      scopes: ['usage:write', 'trading:read'],
+    });
+    expect(answer.status).toBe(201);
+    expect(answer.headers.get('cache-control')).toBe('no-store, no-transform');
+    expect(answer.headers.get('content-encoding')).toBeNull();
+    const secret = copiedOf(answer, 'secret');
+    expect(secret).toMatch(/^org_live_[0-9A-Za-z]{32}$/);
+    expect(textOf(answer)).toContain('it cannot be shown again');
+    expect(await keysOf(organization.id)).toMatchObject([
+      {
+        id,
+        name: 'from a form',
+        scopes: ['usage:write', 'trading:read'],
+        createdBy: user.id,
+        expiresAt: null,
+      },
+    ]);
+    expect(await auditOf(organization.id)).toMatchObject([{ action: 'api_key.created', target: id }]);
+    for (const path of [PATH, `${PATH}/${id}`])
+      expect((await getPage(browser, path)).text).not.toContain(secret);
+  });
+
+  it('sent twice makes one key, and says that its secret was shown', async () => {
+    const { browser, organization } = await signedIn(database.db, service.url);
+    const form = keyForm();
+    const answers = await Promise.all([1, 2, 3].map(() => postForm(browser, PATH, form)));
+    expect(answers.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([201, 303, 303]);
+    expect(await keysOf(organization.id)).toHaveLength(1);
+    expect(await auditOf(organization.id)).toHaveLength(1);
+    const address = answers.find(({ status }) => status === 303)!.headers.get('location')!;
+    expect(address).toBe(`${PATH}/${form[0]![1]}?done=exists`);
+    expect(textOf(await getPage(browser, address))).toContain('made this key already');
+  });
+
+  it('takes the key id of another Organization as any other', async () => {
+    const { browser, organization } = await signedIn(database.db, service.url);
+    const other = await signedIn(database.db, service.url);
+    const id = newId();
+    expect((await create(other.browser, { id })).status).toBe(201);
+    expect((await create(browser, { id })).status).toBe(201);
+    expect(await keysOf(organization.id)).toHaveLength(1);
+  });
+
+  it.each([
+    ['no id', () => ''],
+    ['junk', () => 'junk'],
+    ['another version', () => v4()],
+    ['one of yesterday', () => v7({ msecs: service.clock.now() - 24 * 60 * MINUTE - 1000 })],
+    ['one of tomorrow', () => v7({ msecs: service.clock.now() + 10 * MINUTE })],
+    ['a path', () => '../../../x'],
+  ])('with %s is renewed and keeps what was typed', async (_name, makeId) => {
+    const { browser, organization } = await signedIn(database.db, service.url);
+    const answer = await create(browser, { id: makeId(), name: 'kept name' });
+    expect(answer.status).toBe(400);
+    expect(textOf(answer)).toContain('has been renewed');
+    expect(fieldOf(answer, 'name')).toEqual(['kept name']);
+    expect(await keysOf(organization.id)).toEqual([]);
+    expect((await create(browser, { id: fieldOf(answer, 'id')[0]! })).status).toBe(201);
+  });
+
+  it.each([
+    ['name', { name: '' }, 'Must be 1 to 100 characters'],
+    ['name', { name: '   ' }, 'Must not be blank'],
+    ['name', { name: 'a\0b' }, 'Must be 1 to 100 characters'],
+    ['name', { name: 'x'.repeat(300) }, 'Must be 1 to 100 characters'],
+    ['livemode', { livemode: 'yes' }, 'Choose live or test'],
+    ['scopes', { scopes: [] }, 'Must name at least one scope'],
+    ['scopes', { scopes: ['admin'] }, ''],
+    ['scopes', { scopes: ['usage:write', 'usage:write'] }, 'Must not name a scope twice'],
+    ['expiry', { expiry: '31' }, 'Must be one of the choices'],
+    ['expiresAt', { expiry: 'at' }, 'Must be a date and time'],
+    ['expiresAt', { expiry: 'at', expiresAt: '2031-02-30T10:00' }, 'Must be a date and time'],
+    ['expiresAt', { expiry: 'at', expiresAt: '2020-01-01T10:00' }, 'Must lie in the future'],
+    ['expiresAt', { expiry: 'never', expiresAt: '2031-01-01T10:00' }, 'another choice is made'],
+  ])('says what is wrong with %s beside it: %j', async (field, values, words) => {
+    const { browser, organization } = await signedIn(database.db, service.url);
+    const form = { id: newId(), name: 'kept', ...values };
+    const answer = await create(browser, form);
+    expect(answer.status).toBe(400);
+    expect(answer.text).toMatch(new RegExp(`id="(field-)?${field}-error"`));
+    expect(textOf(answer)).toContain(words);
+    expect(fieldOf(answer, 'id')).toEqual([form.id]);
+    expect(fieldOf(answer, 'name')).toEqual([form.name]);
+    expect(await keysOf(organization.id)).toEqual([]);
+  });
+
+  it('says everything that is wrong at once', async () => {
+    const { browser } = await signedIn(database.db, service.url);
+    const answer = await create(browser, { name: '', scopes: [], expiry: 'at' });
+    expect(textOf(answer)).toContain('3 fields need another look');
+  });
+
+  it.each([
+    ['30', '', 30],
+    ['90', '', 90],
+    ['365', '', 365],
+  ])('ends the key after %s days', async (expiry, expiresAt, days) => {
+    const { browser, organization } = await signedIn(database.db, service.url);
+    expect((await create(browser, { expiry, expiresAt })).status).toBe(201);
+    const [key] = await keysOf(organization.id);
+    expect(key!.expiresAt!.getTime()).toBe(service.clock.now() + days * 24 * 60 * MINUTE);
+  });
+
+  it('ends the key at a date and time in UTC', async () => {
+    const { browser, organization } = await signedIn(database.db, service.url);
+    for (const expiresAt of ['2131-05-06T07:08', '2131-05-06 07:08'])
+      expect((await create(browser, { expiry: 'at', expiresAt })).status).toBe(201);
+    for (const key of await keysOf(organization.id))
+      expect(key.expiresAt!.toISOString()).toBe('2131-05-06T07:08:00.000Z');
+  });
+
+  it('at the limit keeps what was typed and says when to come back', async () => {
+    const { browser, organization } = await signedIn(database.db, service.url);
+    for (let i = 0; i < 10; i++) await create(browser);
+    const answer = await create(browser, { name: 'one too many', scopes: ['trading:read'] });
+    expect(answer.status).toBe(429);
+    expect(answer.headers.get('retry-after')).toBe('3600');
+    expect(fieldOf(answer, 'name')).toEqual(['one too many']);
+    expect(fieldOf(answer, 'scopes')).toEqual(['trading:read']);
+    expect(textOf(answer)).toContain('at most 10 API keys an hour');
+    expect(textOf(answer)).toContain('0 of 10 key changes left this hour; one more becomes free in 1 hour.');
+    expect(await keysOf(organization.id)).toHaveLength(10);
+  });
+
+  it('can begin like a key that there is, of this Organization alone', async () => {
+    const { browser, organization } = await signedIn(database.db, service.url);
+    const values = { name: 'model', livemode: false, scopes: ['trading:read'] };
+    const { id } = await createKey(database.db, organization.id, values);
+    const page = await getPage(browser, `${PATH}/new?like=${id}`);
+    expect([fieldOf(page, 'name'), fieldOf(page, 'livemode'), fieldOf(page, 'scopes')]).toEqual([
+      ['model'],
+      ['false'],
+      ['trading:read'],
+    ]);
+    const other = await signedIn(database.db, service.url);
+    for (const like of [id, 'x', "' or 1=1"])
+      expect(
+        fieldOf(await getPage(other.browser, `${PATH}/new?like=${encodeURIComponent(like)}`), 'name'),
+      ).toEqual(['']);
+  });
+
+  it('is no way around the JSON: other bodies are answered as before', async () => {
+    const { browser } = await signedIn(database.db, service.url);
+    expect((await browser.send('POST', PATH, { form: { name: 'x' } })).status).toBe(415);
+    expect(
+      (await browser.send('POST', PATH, { json: { name: 'x', livemode: true, id: newId() } })).body,
+    ).toMatchObject({
+      code: 'invalid_request',
+      errors: [{ pointer: '/id' }],
+    });
+    expect((await browser.get(`${PATH}/new`)).body).toMatchObject({ code: 'not_found' });
+  });
+});
+
+describe('what is shown with a new secret', () => {
+  async function entitled() {
+    const signed = await signedIn(database.db, service.url);
+    const product = await createProduct(database.db, {
+      slug: `p-${newId()}`,
+      usageMetric: `it's $HOME "calls" \`x\` \\`,
+    });
+    await grant(database.db, signed.organization.id, product.id);
+    return { ...signed, product };
+  }
+  const shell = async (command: string) => JSON.parse((await run('bash', ['-c', command])).stdout);
+
+  it('is a curl line that sends a first event, once', async () => {
+    const { browser, organization } = await entitled();
+    const line = copiedOf(await create(browser), 'snippet-curl');
+    expect(await shell(line)).toMatchObject({ accepted: 1, deduped: 0, warnings: [] });
+    expect(await shell(line)).toMatchObject({ accepted: 0, deduped: 1, warnings: [] });
+    // The first event of the next key is not taken for that of this one.
+    expect(await shell(copiedOf(await create(browser), 'snippet-curl'))).toMatchObject({ accepted: 1 });
+    expect((await readUsage(database.db, organization.id)).keys).toHaveLength(2);
+  });
+
+  it('is a TypeScript program that does the same', async () => {
+    const { browser, organization } = await entitled();
+    const folder = mkdtempSync(join(tmpdir(), 'gauge-snippet-'));
+    try {
+      const file = join(folder, 'first-event.ts');
+      writeFileSync(file, copiedOf(await create(browser), 'snippet-typescript'));
+      const tsx = join(import.meta.dirname, '../../node_modules/.bin/tsx');
+      expect((await run(tsx, [file], { cwd: folder })).stdout).toContain('accepted: 1');
+      expect((await readUsage(database.db, organization.id)).keys).toHaveLength(1);
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  });
+
+  it('names a product that the Organization may use now', async () => {
+    const { browser, organization } = await signedIn(database.db, service.url);
+    const past = new Date(service.clock.now() - MINUTE);
+    for (const [slug, values] of [
+      [`a-${newId()}`, { kind: 'read_only' }],
+      [`b-${newId()}`, { endsAt: past }],
+      [`c-${newId()}`, { startsAt: new Date(service.clock.now() + MINUTE) }],
+    ] as const)
+      await grant(database.db, organization.id, (await createProduct(database.db, { slug })).id, values);
+    const without = await create(browser);
+    expect(textOf(without)).toContain('not entitled to a product at the moment');
+    expect(await shell(copiedOf(without, 'snippet-curl'))).toMatchObject({ apiKey: { name: 'edge proxy' } });
+    const slug = `z-${newId()}`;
+    await grant(database.db, organization.id, (await createProduct(database.db, { slug })).id);
+    expect(copiedOf(await create(browser), 'snippet-curl')).toContain(slug);
+  });
+
+  it('fits the scopes of the key', async () => {
+    const { browser, product } = await entitled();
+    const reader = copiedOf(await create(browser, { scopes: ['entitlements:read'] }), 'snippet-curl');
+    expect(await shell(reader)).toMatchObject({ entitlements: [{ productSlug: product.slug }] });
+    const trader = copiedOf(await create(browser, { scopes: ['trading:read'] }), 'snippet-curl');
+    expect(await shell(trader)).toMatchObject({ apiKey: { scopes: ['trading:read'] } });
+  });
+
+  it('calls the service by the address that the browser uses', async () => {
+    const proxied = await startTestService(database.db, { env: { TRUST_PROXY: '1' } });
+    const { browser } = await signedIn(database.db, proxied.url);
+    const answer = await browser.send('POST', PATH, {
+      form: keyForm(),
+      headers: { accept: 'text/html', 'x-forwarded-host': 'gauge.example' },
+    });
+    expect(copiedOf(answer, 'snippet-curl')).toContain(' http://gauge.example/api/');
+    await proxied.stop();
+  });
+});
+
+describe('rotating with the form', () => {
+  const rotate = (browser: Browser, id: string, form: Record<string, string> = { grace: '60' }) =>
+    postForm(browser, `${PATH}/${id}/rotate`, form);
+  const one = async (values = {}) => {
+    const signed = await signedIn(database.db, service.url);
+    return {
+      ...signed,
+      key: await createKey(database.db, signed.organization.id, { name: 'worker', ...values }),
+    };
+  };
+
+  it('shows the new secret once and leads to the cut-over', async () => {
+    const { browser, organization, key } = await one();
+    const page = await getPage(browser, `${PATH}/${key.id}/rotate`);
+    expect(formsOf(page)).toEqual([`${PATH}/${key.id}/rotate`]);
+    expect(fieldOf(page, 'grace')).toEqual(['60']);
+    const answer = await rotate(browser, key.id);
+    expect(answer.status).toBe(201);
+    expect(answer.headers.get('cache-control')).toBe('no-store, no-transform');
+    const next = (await keysOf(organization.id)).find(({ rotatedFromId }) => rotatedFromId === key.id)!;
+    expect(copiedOf(answer, 'secret').slice(0, 12)).toBe(next.prefix);
+    expect(linksOf(answer)).toContain(`${PATH}/${next.id}/cut-over`);
+  });
+
+  it.each([
+    [{ grace: '0' }, 0],
+    [{ grace: '60', graceMinutes: '' }, 60],
+    [{ grace: '1440' }, 1440],
+    [{ grace: '10080' }, 10_080],
+    [{ grace: 'custom', graceMinutes: '0' }, 0],
+    [{ grace: 'custom', graceMinutes: ' 17 ' }, 17],
+  ])('ends the old key as chosen: %j', async (form, minutes) => {
+    const { browser, organization, key } = await one();
+    expect((await rotate(browser, key.id, form)).status).toBe(201);
+    const old = (await keysOf(organization.id)).find(({ id }) => id === key.id)!;
+    expect(old.expiresAt!.getTime()).toBe(service.clock.now() + minutes * MINUTE);
+  });
+
+  it.each([
+    [{}, 'grace'],
+    [{ grace: '61' }, 'grace'],
+    [{ grace: 'custom' }, 'graceMinutes'],
+    [{ grace: 'custom', graceMinutes: '10081' }, 'graceMinutes'],
+    [{ grace: 'custom', graceMinutes: '-1' }, 'graceMinutes'],
+    [{ grace: 'custom', graceMinutes: '1.5' }, 'graceMinutes'],
+    [{ grace: 'custom', graceMinutes: '<script>' }, 'graceMinutes'],
+    [{ grace: '60', graceMinutes: '5' }, 'graceMinutes'],
+  ])('keeps what was typed when it is wrong: %j', async (form: Record<string, string>, field) => {
+    const { browser, organization, key } = await one();
+    const answer = await rotate(browser, key.id, form);
+    expect(answer.status).toBe(400);
+    expect(answer.text).toContain(`id="${field}-error"`);
+    expect(fieldOf(answer, 'graceMinutes')).toEqual([form.graceMinutes ?? '']);
+    expect(await keysOf(organization.id)).toHaveLength(1);
+  });
+
+  it('sent twice rotates once, and shows the way to the successor', async () => {
+    const { browser, organization, key } = await one();
+    const answers = [await rotate(browser, key.id), await rotate(browser, key.id)];
+    expect(answers.map(({ status }) => status)).toEqual([201, 409]);
+    expect(await keysOf(organization.id)).toHaveLength(2);
+    const next = (await keysOf(organization.id)).find(({ rotatedFromId }) => rotatedFromId === key.id)!;
+    for (const page of [answers[1]!, await getPage(browser, `${PATH}/${key.id}/rotate`)]) {
+      expect(textOf(page)).toContain('has been rotated already');
+      expect(linksOf(page)).toEqual([`${PATH}/${next.id}/cut-over`, `${PATH}/${next.id}/rotate`]);
+      expect(formsOf(page)).toEqual([]);
+    }
+  });
+
+  it('of a key that has ended offers a new one like it', async () => {
+    const { browser, key } = await one({ revokedAt: new Date(service.clock.now()) });
+    for (const page of [await getPage(browser, `${PATH}/${key.id}/rotate`), await rotate(browser, key.id)]) {
+      expect(textOf(page)).toContain('This key is revoked');
+      expect(linksOf(page)).toContain(`${PATH}/new?like=${key.id}`);
+    }
+    expect((await rotate(browser, key.id)).status).toBe(409);
+  });
+
+  it('says at the limit when to come back, and keeps the choice', async () => {
+    const { browser, organization, key } = await one();
+    for (let i = 0; i < 10; i++) await create(browser);
+    const answer = await rotate(browser, key.id, { grace: '1440' });
+    expect(answer.status).toBe(429);
+    expect(fieldOf(answer, 'grace')).toEqual(['1440']);
+    expect(await keysOf(organization.id)).toHaveLength(11);
+  });
+
+  it('warns that a new key would end as soon as the old one', async () => {
+    const { browser, key } = await one({ expiresAt: new Date(service.clock.now() + 5 * 24 * 60 * MINUTE) });
+    const page = await getPage(browser, `${PATH}/${key.id}/rotate`);
+    expect(textOf(page)).toContain('ends soon, and so will the new one');
+    expect(linksOf(page)).toContain(`${PATH}/new?like=${key.id}`);
+  });
+});
+
+describe('revoking with the form', () => {
+  it('names the key, ends it for its next call, and changes nothing the second time', async () => {
+    const { browser, organization } = await signedIn(database.db, service.url);
+    const product = await createProduct(database.db);
+    await grant(database.db, organization.id, product.id);
+    const { id, secret } = await createKey(database.db, organization.id, { name: 'worker' });
+    expect((await sendUsage(service.url, secret, [usageEvent(product.slug, newId())])).status).toBe(202);
+    await service.services.keyUse.flush();
+    const page = await getPage(browser, `${PATH}/${id}/revoke`);
+    expect(textOf(page)).toContain('Revoke worker?');
+    expect(textOf(page)).toContain(`${secret.slice(0, 12)}…`);
+    expect(textOf(page)).toContain('It is in use: 1 call in the last 15 minutes.');
+    expect(formsOf(page)).toEqual([`${PATH}/${id}/revoke`]);
+    for (let i = 0; i < 2; i++) {
+      const answer = await postForm(browser, `${PATH}/${id}/revoke`, {});
+      expect(answer.status).toBe(303);
+      expect(answer.headers.get('location')).toBe(`${PATH}/${id}?done=revoked`);
+    }
+    expect((await sendUsage(service.url, secret, [usageEvent(product.slug, newId())])).body.code).toBe(
+      'key_revoked',
+    );
+    expect(await auditOf(organization.id)).toMatchObject([{ action: 'api_key.revoked', target: id }]);
+    expect(textOf(await getPage(browser, `${PATH}/${id}?done=revoked`))).toContain('The key is revoked.');
+    const again = await getPage(browser, `${PATH}/${id}/revoke`);
+    expect(textOf(again)).toContain('This key was revoked just now');
+    expect(formsOf(again)).toEqual([]);
+  });
+
+  it('says that nobody calls where that is so', async () => {
+    const { browser, organization } = await signedIn(database.db, service.url);
+    const { id } = await createKey(database.db, organization.id);
+    expect(textOf(await getPage(browser, `${PATH}/${id}/revoke`))).toContain('Nobody has called with it');
+  });
+});
+
+describe('who may', () => {
+  it.each(['member', 'billing'] as const)(
+    '%s sees the pages, is offered no change and is refused each',
+    async (role) => {
+      const { browser, organization } = await signedIn(database.db, service.url, role);
+      const { id } = await createKey(database.db, organization.id, {
+        expiresAt: new Date(service.clock.now() + MINUTE),
+      });
+      for (const path of [PATH, `${PATH}/${id}`]) {
+        const page = await getPage(browser, path);
+        expect(page.status).toBe(200);
+        expect(linksOf(page).filter((href) => /new|rotate|revoke/.test(href))).toEqual([]);
+        expect(formsOf(page).filter((action) => action !== PATH)).toEqual([]);
+      }
+      const refusals = [
+        await getPage(browser, `${PATH}/new`),
+        await getPage(browser, `${PATH}/${id}/rotate`),
+        await getPage(browser, `${PATH}/${id}/revoke`),
+        await create(browser),
+        await postForm(browser, `${PATH}/${id}/rotate`, { grace: '0' }),
+        await postForm(browser, `${PATH}/${id}/revoke`, {}),
+      ];
+      for (const refusal of refusals) {
+        expect(refusal.status).toBe(403);
+        expect(refusal.headers.get('content-type')).toContain('text/html');
+      }
+      expect(await keysOf(organization.id)).toMatchObject([{ id, revokedAt: null }]);
+      expect(await auditOf(organization.id)).toEqual([]);
+    },
+  );
+
+  it('nobody of another Organization: there the key does not exist', async () => {
+    const { browser } = await signedIn(database.db, service.url);
+    const other = await signedIn(database.db, service.url);
+    const { id } = await createKey(database.db, other.organization.id);
+    for (const each of [id, newId(), 'x', '%00', '__proto__'])
+      for (const answer of [
+        await getPage(browser, `${PATH}/${each}`),
+        await getPage(browser, `${PATH}/${each}/rotate`),
+        await getPage(browser, `${PATH}/${each}/revoke`),
+        await getPage(browser, `${PATH}/${each}/cut-over`),
+        await postForm(browser, `${PATH}/${each}/rotate`, { grace: '0' }),
+        await postForm(browser, `${PATH}/${each}/revoke`, {}),
+      ]) {
+        expect(answer.status).toBe(404);
+        expect(answer.headers.get('content-type')).toContain('text/html');
+      }
+    expect(await keysOf(other.organization.id)).toMatchObject([{ revokedAt: null, expiresAt: null }]);
+  });
+
+  it('nobody without a session', async () => {
+    const { browser, organization } = await signedIn(database.db, service.url);
+    const { id } = await createKey(database.db, organization.id);
+    const stranger = browser.copy();
+    stranger.cookies.clear();
+    for (const path of [PATH, `${PATH}/new`, `${PATH}/${id}`, `${PATH}/${id}/cut-over`]) {
+      const answer = await getPage(stranger, path);
+      expect(answer.status).toBe(303);
+      expect(answer.headers.get('location')).toBe(`/login?next=${encodeURIComponent(path)}`);
+    }
+    expect((await create(stranger)).status).toBe(401);
+    expect((await postForm(stranger, `${PATH}/${id}/revoke`, {})).status).toBe(401);
+    expect(await keysOf(organization.id)).toHaveLength(1);
+  });
+});

@@ -1,0 +1,46 @@
+import type { Answer, Browser } from '../support/accounts.js';
+
+/** What tests read in a page: its text, its links, its fields. Not its markup. */
+
+const entities: Record<string, string> = { amp: '&', lt: '<', gt: '>', quot: '"', '#34': '"', '#39': "'" };
+const decode = (text: string) =>
+  text.replace(/&(\w+|#\d+);/g, (whole, name: string) => entities[name] ?? whole);
+
+const mainOf = (html: string) => /<main[^>]*>(.*)<\/main>/s.exec(html)?.[1] ?? html;
+
+/** The words of a page's main part, in one line. */
+export const textOf = ({ text }: Answer): string =>
+  decode(mainOf(text).replace(/<[^>]+>/g, ' '))
+    .replace(/\s+/g, ' ')
+    .replace(/ ([.,:;?])/g, '$1');
+
+export const linksOf = ({ text }: Answer): string[] =>
+  [...mainOf(text).matchAll(/<a [^>]*href="([^"]*)"/g)].map(([, href]) => decode(href!));
+
+export const formsOf = ({ text }: Answer): string[] =>
+  [...mainOf(text).matchAll(/<form [^>]*action="([^"]*)"/g)].map(([, action]) => decode(action!));
+
+/** The text of the element with an id, as it is copied. */
+export const copiedOf = ({ text }: Answer, id: string): string =>
+  decode(new RegExp(`<code id="${id}">(.*?)</code>`, 's').exec(text)?.[1] ?? '');
+
+/** The value of a text field, or the values of the chosen boxes. */
+export function fieldOf({ text }: Answer, name: string): string[] {
+  const inputs = [...text.matchAll(/<input [^>]*>/g)].map(([tag]) => tag);
+  return inputs
+    .filter((tag) => tag.includes(`name="${name}"`))
+    .filter((tag) => !/type="(radio|checkbox)"/.test(tag) || / checked/.test(tag))
+    .map((tag) => decode(/ value="([^"]*)"/.exec(tag)?.[1] ?? ''));
+}
+
+const html = { accept: 'text/html,application/xhtml+xml,*/*;q=0.8' };
+
+/** As a browser asks for a page. */
+export const getPage = (browser: Browser, path: string): Promise<Answer> => browser.get(path, html);
+
+/** As a browser posts a form. */
+export const postForm = (
+  browser: Browser,
+  path: string,
+  form: Record<string, string> | [string, string][],
+): Promise<Answer> => browser.send('POST', path, { form, headers: html });

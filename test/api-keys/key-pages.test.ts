@@ -1,0 +1,183 @@
+import { eq } from 'drizzle-orm';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { apiKeyCalls, apiKeys } from '../../src/db/schema.js';
+import { addMember, signedIn } from '../support/accounts.js';
+import { createTestDatabase, type TestDatabase } from '../support/database.js';
+import { createKey, createProduct, grant } from '../support/fixtures.js';
+import { startTestService, type TestService } from '../support/service.js';
+import { sendUsage, usageEvent } from '../support/usage.js';
+import { formsOf, getPage, linksOf, postForm, textOf } from './html.js';
+
+let database: TestDatabase;
+let service: TestService;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  service = await startTestService(database.db);
+});
+afterAll(async () => {
+  await service.stop();
+  await database.remove();
+});
+
+const PATH = '/dashboard/api-keys';
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
+
+/** A key and its successor, and somebody who calls. */
+async function rotated(role: 'owner' | 'member' = 'owner', graceMinutes = 60) {
+  const signed = await signedIn(database.db, service.url);
+  const { browser, organization } = signed;
+  const product = await createProduct(database.db);
+  await grant(database.db, organization.id, product.id);
+  const old = await createKey(database.db, organization.id, { name: 'worker' });
+  const { apiKey, secret } = (
+    await browser.send('POST', `${PATH}/${old.id}/rotate`, { json: { graceMinutes } })
+  ).body;
+  const next = { id: apiKey.id as string, secret: secret as string };
+  let sent = 0;
+  const call = async (secret: string, times: number) => {
+    for (let i = 0; i < times; i++)
+      await sendUsage(service.url, secret, [usageEvent(product.slug, `${sent++}`)]);
+    await service.services.keyUse.flush();
+  };
+  const member = role === 'owner' ? signed : await signedIn(database.db, service.url, role);
+  return { browser: member.browser, organization, old, next, call };
+}
+
+describe('the page of a key', () => {
+  it('is a page for a browser and stays JSON for everybody else', async () => {
+    const { browser, organization } = await signedIn(database.db, service.url);
+    const { id } = await createKey(database.db, organization.id, { name: 'worker' });
+    expect((await getPage(browser, `${PATH}/${id}`)).headers.get('content-type')).toContain('text/html');
+    expect((await browser.get(`${PATH}/${id}`)).body).toMatchObject({
+      apiKey: { id, name: 'worker', state: 'active' },
+    });
+  });
+
+  it('shows calls by scope, calls of the last day, and where its usage is', async () => {
+    const { browser, next, call } = await rotated();
+    await call(next.secret, 3);
+    service.clock.advance(2 * HOUR);
+    await call(next.secret, 2);
+    const page = await getPage(browser, `${PATH}/${next.id}`);
+    const text = textOf(page);
+    expect(text).toContain('Calls 5 calls');
+    expect(text).toMatch(/usage:write Send usage events\. [^.]*\. 5 just now/);
+    expect(text).toMatch(/how much is left\. 0 Never/);
+    expect(linksOf(page)).toContain(`/dashboard/usage?key=${next.id}`);
+    expect(textOf(await getPage(browser, `${PATH}/${next.id}?range=week`))).toContain('Calls 5 calls');
+    service.clock.advance(25 * HOUR);
+    expect(textOf(await getPage(browser, `${PATH}/${next.id}`))).toContain('No calls in this time.');
+    expect(textOf(await getPage(browser, `${PATH}/${next.id}?range=week`))).toContain('Calls 5 calls');
+  });
+
+  it('shows what came before and after, and offers what can be done', async () => {
+    const { browser, organization, old, next } = await rotated();
+    const page = await getPage(browser, `${PATH}/${old.id}`);
+    expect(textOf(page)).toContain('In grace');
+    expect(linksOf(page)).toEqual(
+      expect.arrayContaining([
+        `${PATH}/${next.id}`,
+        `${PATH}/${next.id}/cut-over`,
+        `${PATH}/${old.id}/revoke`,
+      ]),
+    );
+    expect(linksOf(page)).not.toContain(`${PATH}/${old.id}/rotate`);
+    expect(linksOf(await getPage(browser, `${PATH}/${next.id}`))).toEqual(
+      expect.arrayContaining([`${PATH}/${old.id}`, `${PATH}/${next.id}/rotate`, `${PATH}/${next.id}/revoke`]),
+    );
+    const revoked = await createKey(database.db, organization.id, {
+      revokedAt: new Date(service.clock.now()),
+    });
+    const links = linksOf(await getPage(browser, `${PATH}/${revoked.id}`));
+    expect(links).toContain(`${PATH}/new?like=${revoked.id}`);
+    expect(links.filter((href) => /rotate|revoke/.test(href))).toEqual([]);
+  });
+});
+
+describe('the cut-over', () => {
+  it('follows both keys until it is finished', async () => {
+    const { browser, old, next, call } = await rotated();
+    await call(old.secret, 4);
+    service.clock.advance(20 * MINUTE);
+    await call(old.secret, 1);
+    await call(next.secret, 1_200 / 100);
+    const path = `${PATH}/${next.id}/cut-over`;
+    const page = await getPage(browser, path);
+    const text = textOf(page);
+    expect(text).toContain('Time left of the grace 40 minutes');
+    expect(text).toContain('Calls with the old key 5 last just now');
+    expect(text).toContain('Calls with the new key 12 last just now');
+    expect(text).toContain('Each bar is 1 minute; the highest is 12 calls.');
+    expect(page.text.match(/data-live="15"/g)!.length).toBeGreaterThan(2);
+    expect(linksOf(page)).toContain(`${PATH}/${old.id}/revoke`);
+
+    const question = await getPage(browser, `${PATH}/${old.id}/revoke`);
+    expect(textOf(question)).toContain('It is in use: 1 call in the last 15 minutes.');
+    expect(linksOf(question)).toContain(path);
+    const answer = await postForm(browser, formsOf(question)[0]!, {});
+    expect(answer.headers.get('location')).toBe(`${path}?done=finished`);
+    const done = await getPage(browser, `${path}?done=finished`);
+    expect(textOf(done)).toContain('The old key is revoked.');
+    expect(textOf(done)).toContain('Done: the old key has been revoked, just now. Only the new key works.');
+    expect(done.text).not.toContain('data-live');
+    expect(linksOf(done)).not.toContain(`${PATH}/${old.id}/revoke`);
+    expect((await sendUsage(service.url, old.secret, [])).status).not.toBe(202);
+  });
+
+  it('is done when the grace has passed', async () => {
+    const { browser, next } = await rotated();
+    service.clock.advance(HOUR);
+    const page = await getPage(browser, `${PATH}/${next.id}/cut-over`);
+    expect(textOf(page)).toContain('Done: the old key has expired, just now.');
+    expect(page.text).not.toContain('data-live');
+  });
+
+  it('is found from the old key, and not where no key was replaced', async () => {
+    const { browser, organization, old, next } = await rotated();
+    const answer = await getPage(browser, `${PATH}/${old.id}/cut-over`);
+    expect(answer.headers.get('location')).toBe(`${PATH}/${next.id}/cut-over`);
+    const single = await createKey(database.db, organization.id);
+    const none = await getPage(browser, `${PATH}/${single.id}/cut-over`);
+    expect(none.status).toBe(404);
+    expect(textOf(none)).toContain('replaced no other');
+  });
+
+  it('is drawn in few bars however long it takes, and sums every call', async () => {
+    const { browser, organization, old, next } = await rotated('owner', 10_080);
+    const start = service.clock.now() - (service.clock.now() % MINUTE);
+    const minutes = Array.from({ length: 7 * 24 * 4 - 4 }, (_, i) => new Date(start + i * 15 * MINUTE));
+    await database.db.orm
+      .insert(apiKeyCalls)
+      .values(minutes.map((minute) => ({ orgId: organization.id, apiKeyId: old.id, minute, calls: 3 })));
+    service.clock.advance(7 * 24 * HOUR - HOUR / 2);
+    const page = await getPage(browser, `${PATH}/${next.id}/cut-over`);
+    expect(textOf(page)).toContain('Old key 2,004 calls');
+    expect(textOf(page)).toContain('Each bar is 3 hours');
+    expect(page.text.match(/class="bar"/g)!.length).toBeLessThanOrEqual(2 * 60);
+  });
+
+  it('says that its calls are gone when they are no longer kept', async () => {
+    const { browser, old, next } = await rotated();
+    await database.db.orm
+      .update(apiKeys)
+      .set({ createdAt: new Date(service.clock.now() - 9 * 24 * HOUR) })
+      .where(eq(apiKeys.id, next.id));
+    const page = await getPage(browser, `${PATH}/${next.id}/cut-over`);
+    expect(textOf(page)).toContain('those of this cut-over are gone');
+    expect(linksOf(page)).toContain(`${PATH}/${old.id}`);
+  });
+
+  it('is seen by a member, without the means to end it, and by nobody else', async () => {
+    const { organization, next } = await rotated();
+    const stranger = await signedIn(database.db, service.url, 'member');
+    expect((await getPage(stranger.browser, `${PATH}/${next.id}/cut-over`)).status).toBe(404);
+    await addMember(database.db, organization.id, stranger.user.id, 'member');
+    await stranger.browser.send('POST', '/dashboard/organization', {
+      form: { organization: organization.slug },
+    });
+    const page = await getPage(stranger.browser, `${PATH}/${next.id}/cut-over`);
+    expect(page.status).toBe(200);
+    expect(linksOf(page).filter((href) => /revoke|rotate/.test(href))).toEqual([]);
+  });
+});

@@ -1,0 +1,278 @@
+import { and, asc, eq } from 'drizzle-orm';
+import { pino } from 'pino';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { deleteOldKeyCalls } from '../../src/api-keys/key-use-retention.js';
+import { createKeyUse } from '../../src/api-keys/key-use.js';
+import { hashSecret } from '../../src/api-keys/secret.js';
+import { apiKeyCalls, apiKeys, apiKeyScopeUse } from '../../src/db/schema.js';
+import { createTestDatabase, type TestDatabase } from '../support/database.js';
+import { databaseError, makeFaulty } from '../support/faulty-database.js';
+import { createKey, createOrganization } from '../support/fixtures.js';
+import { startTestService, TestClock, type TestService } from '../support/service.js';
+import { createTenant, sendUsage, usageEvent } from '../support/usage.js';
+
+let database: TestDatabase;
+let service: TestService;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  service = await startTestService(database.db);
+});
+afterAll(async () => {
+  await service.stop();
+  await database.remove();
+});
+
+const MINUTE = 60_000;
+const log = pino({ level: 'silent' });
+
+/** What is written about a key. */
+async function usedOf({ orgId, id }: { orgId: string; id: string }) {
+  const { orm } = database.db;
+  const [key] = await orm.select().from(apiKeys).where(eq(apiKeys.id, id));
+  const calls = await orm
+    .select()
+    .from(apiKeyCalls)
+    .where(and(eq(apiKeyCalls.orgId, orgId), eq(apiKeyCalls.apiKeyId, id)))
+    .orderBy(asc(apiKeyCalls.minute));
+  const scopes = await orm
+    .select()
+    .from(apiKeyScopeUse)
+    .where(and(eq(apiKeyScopeUse.orgId, orgId), eq(apiKeyScopeUse.apiKeyId, id)))
+    .orderBy(asc(apiKeyScopeUse.scope));
+  return {
+    lastUsedAt: key!.lastUsedAt?.getTime() ?? null,
+    minutes: calls.map((row) => [row.minute.getTime(), row.calls]),
+    scopes: scopes.map((row) => [row.scope, row.calls, row.lastUsedAt.getTime()]),
+  };
+}
+
+const newKey = async () => createKey(database.db, (await createOrganization(database.db)).id);
+const floor = (ms: number) => ms - (ms % MINUTE);
+
+function newUse(db = database.db, options = {}) {
+  const clock = new TestClock();
+  clock.set('2031-05-05T10:00:30Z');
+  return { clock, use: createKeyUse({ db, clock, log }, options) };
+}
+
+describe('the calls of a key', () => {
+  it('are added up by minute and by scope, and several instances add up', async () => {
+    const key = await newKey();
+    const hashed = hashSecret(key.secret);
+    const [one, two] = [newUse(), newUse()];
+    const start = one.clock.now();
+    for (const { use, clock } of [one, two]) {
+      use.touch(hashed, 'usage:write');
+      use.touch(hashed, null);
+      clock.advance(40_000);
+      use.touch(hashed, 'usage:write');
+      use.touch(hashed, 'entitlements:read');
+    }
+    await Promise.all([one.use.flush(), two.use.flush()]);
+    await one.use.flush();
+    expect(await usedOf(key)).toEqual({
+      lastUsedAt: start + 40_000,
+      minutes: [
+        [floor(start), 4],
+        [floor(start) + MINUTE, 4],
+      ],
+      scopes: [
+        ['entitlements:read', 2, start + 40_000],
+        ['usage:write', 4, start + 40_000],
+      ],
+    });
+  });
+
+  it('count whenever the key was good for the call, whatever became of it', async () => {
+    const { organization, product, key } = await createTenant(database.db);
+    const url = service.url;
+    const headers = { authorization: `Bearer ${key.secret}` };
+    const post = (path: string, body: string) =>
+      fetch(url + path, {
+        method: 'POST',
+        headers: { ...headers, 'content-type': 'application/json' },
+        body,
+      }).then(async (response) => [response.status, await response.text()] as const);
+    expect((await sendUsage(url, key.secret, [usageEvent(product.slug, 'a')])).status).toBe(202);
+    expect((await sendUsage(url, key.secret, [usageEvent(product.slug, 'b')], { dryRun: true })).status).toBe(
+      202,
+    );
+    expect((await sendUsage(url, key.secret, [usageEvent('unknown', 'c')])).status).toBe(403);
+    expect((await post('/api/usage/events', 'no JSON'))[0]).toBe(400);
+    expect((await fetch(`${url}/api/entitlements`, { headers })).status).toBe(200);
+    expect((await fetch(`${url}/api/entitlements?limit=x`, { headers })).status).toBe(400);
+    expect((await fetch(`${url}/api/entitlements/unknown`, { headers })).status).toBe(404);
+    expect((await post('/api/entitlements/check', '{"productSlugs":["x"]}'))[0]).toBe(200);
+    expect((await post('/api/entitlements/check', '{}'))[0]).toBe(400);
+    expect((await fetch(`${url}/api/key`, { headers })).status).toBe(200);
+    await service.services.keyUse.flush();
+    const now = service.clock.now();
+    expect(await usedOf({ orgId: organization.id, id: key.id })).toEqual({
+      lastUsedAt: now,
+      minutes: [[floor(now), 10]],
+      scopes: [
+        ['entitlements:read', 5, now],
+        ['usage:write', 4, now],
+      ],
+    });
+  });
+
+  it('do not count where the key was not good for the call', async () => {
+    const { organization, product } = await createTenant(database.db);
+    const revoked = await createKey(database.db, organization.id, { revokedAt: new Date('2021-01-01') });
+    const narrow = await createKey(database.db, organization.id, { scopes: ['trading:read'] });
+    for (const { secret } of [revoked, narrow]) {
+      const headers = { authorization: `Bearer ${secret}` };
+      expect([401, 403]).toContain(
+        (await sendUsage(service.url, secret, [usageEvent(product.slug, 'a')])).status,
+      );
+      expect([401, 403]).toContain((await fetch(`${service.url}/api/entitlements`, { headers })).status);
+    }
+    await service.services.keyUse.flush();
+    for (const key of [revoked, narrow])
+      expect(await usedOf(key)).toEqual({ lastUsedAt: null, minutes: [], scopes: [] });
+  });
+
+  it('of a key that does not exist are written nowhere and stop nothing', async () => {
+    const key = await newKey();
+    const { use } = newUse();
+    use.touch(hashSecret('org_live_unknown'), 'usage:write');
+    use.touch(hashSecret(key.secret), 'usage:write');
+    await use.flush();
+    expect((await usedOf(key)).minutes).toMatchObject([[expect.any(Number), 1]]);
+  });
+
+  it('do not set the last use back', async () => {
+    const key = await newKey();
+    const { use, clock } = newUse();
+    const hashed = hashSecret(key.secret);
+    use.touch(hashed, 'usage:write');
+    const latest = clock.now();
+    await use.flush();
+    clock.advance(-5 * MINUTE);
+    use.touch(hashed, 'usage:write');
+    await use.flush();
+    expect(await usedOf(key)).toMatchObject({ lastUsedAt: latest, scopes: [['usage:write', 2, latest]] });
+  });
+
+  it('count under one minute each, even when the clock goes back in between', async () => {
+    const key = await newKey();
+    const { use, clock } = newUse();
+    const hashed = hashSecret(key.secret);
+    const start = floor(clock.now());
+    for (const step of [0, MINUTE, -MINUTE]) {
+      clock.advance(step);
+      use.touch(hashed, null);
+    }
+    await use.flush();
+    expect((await usedOf(key)).minutes).toEqual([
+      [start, 2],
+      [start + MINUTE, 1],
+    ]);
+  });
+});
+
+describe('a write that fails', () => {
+  const record = 'api_keys_record_use';
+
+  it('keeps everything exactly once, with what comes meanwhile', async () => {
+    const key = await newKey();
+    const hashed = hashSecret(key.secret);
+    const faulty = makeFaulty(database.db);
+    const { use, clock } = newUse(faulty.db);
+    const start = clock.now();
+    let failures = 0;
+    faulty.before = ({ name }) => {
+      if (name === record && failures++ < 3) throw databaseError('57P01');
+    };
+    for (let i = 0; i < 4; i++) {
+      use.touch(hashed, 'usage:write');
+      await use.flush();
+    }
+    expect(failures).toBeGreaterThan(3);
+    expect(await usedOf(key)).toEqual({
+      lastUsedAt: start,
+      minutes: [[floor(start), 4]],
+      scopes: [['usage:write', 4, start]],
+    });
+  });
+
+  it('after its commit is not counted again by its repeat', async () => {
+    const key = await newKey();
+    const hashed = hashSecret(key.secret);
+    const faulty = makeFaulty(database.db);
+    const { use, clock } = newUse(faulty.db);
+    let failures = 0;
+    faulty.after = ({ name }) => {
+      if (name === record && failures++ < 2) throw databaseError('08006', 'connection terminated');
+    };
+    for (let i = 0; i < 4; i++) {
+      use.touch(hashed, 'usage:write');
+      await use.flush();
+    }
+    expect(await usedOf(key)).toMatchObject({
+      minutes: [[floor(clock.now()), 4]],
+      scopes: [['usage:write', 4, clock.now()]],
+    });
+  });
+
+  it('leaves no room without end: minutes go together, the sum stays', async () => {
+    const key = await newKey();
+    const other = await newKey();
+    const faulty = makeFaulty(database.db);
+    const { use, clock } = newUse(faulty.db, { maxCells: 5 });
+    faulty.before = () => {
+      throw databaseError('57014');
+    };
+    for (let i = 0; i < 20; i++) {
+      use.touch(hashSecret(key.secret), 'usage:write');
+      clock.advance(MINUTE);
+    }
+    use.touch(hashSecret(other.secret), 'usage:write');
+    await use.flush();
+    faulty.before = () => undefined;
+    await use.flush();
+    const { minutes } = await usedOf(key);
+    expect(minutes).toHaveLength(5);
+    expect(minutes.reduce((sum, [, calls]) => sum + calls!, 0)).toBe(20);
+    expect((await usedOf(other)).minutes).toEqual([]);
+  });
+
+  it('of more keys than one statement takes is repeated from where it broke off', async () => {
+    const organization = await createOrganization(database.db);
+    const keys = [];
+    for (let i = 0; i < 3; i++) keys.push(await createKey(database.db, organization.id));
+    const faulty = makeFaulty(database.db);
+    const { use } = newUse(faulty.db);
+    for (const [i, key] of keys.entries()) {
+      use.touch(hashSecret(key.secret), null);
+      for (let n = 0; n < 499; n++) use.touch(hashSecret(`unknown ${i} ${n}`), null);
+    }
+    let runs = 0;
+    faulty.before = () => {
+      if (++runs === 2) throw databaseError('57P01');
+    };
+    await use.flush();
+    await use.flush();
+    expect(runs).toBe(4);
+    for (const key of keys) expect((await usedOf(key)).minutes).toMatchObject([[expect.any(Number), 1]]);
+  });
+});
+
+it('calls older than eight days are deleted, and no others', async () => {
+  const key = await newKey();
+  const clock = new TestClock();
+  const { orm } = database.db;
+  const minute = (ago: number) => new Date(floor(clock.now() - ago));
+  const days = (count: number) => count * 24 * 60 * MINUTE;
+  const rows = [days(9), days(8) + 2 * MINUTE, days(8) - 2 * MINUTE, 0].map((ago) => ({
+    orgId: key.orgId,
+    apiKeyId: key.id,
+    minute: minute(ago),
+    calls: 1,
+  }));
+  await orm.insert(apiKeyCalls).values(rows);
+  await deleteOldKeyCalls({ orm }, clock);
+  await deleteOldKeyCalls({ orm }, clock);
+  expect((await usedOf(key)).minutes).toEqual(rows.slice(2).map((row) => [row.minute.getTime(), 1]));
+});

@@ -1,0 +1,93 @@
+import { asc, eq, sql } from 'drizzle-orm';
+import { v7 as uuid } from 'uuid';
+import { recordAudit, type AuditEntry } from '../../src/audit/audit.js';
+import { genesisHash, hashRow } from '../../src/audit/chain.js';
+import { lockChain, moveChainEnd } from '../../src/audit/queries.js';
+import { verifyChains, type ChainReport, type NotedHead } from '../../src/audit/verify.js';
+import type { Database } from '../../src/db/client.js';
+import { auditLog } from '../../src/db/schema.js';
+
+export const at = new Date('2031-03-04T05:06:07.089Z');
+
+/** Writes rows as changes do, each in a transaction of its own, numbered in their target. */
+export async function writeRows(
+  db: Database,
+  orgId: string,
+  count: number,
+  values: Partial<AuditEntry> = {},
+): Promise<void> {
+  for (let i = 1; i <= count; i++) {
+    const entry = { at, action: 'test.written', actor: 'system', target: `target ${i}`, ...values };
+    await db.orm.transaction((tx) => recordAudit(tx, orgId, entry));
+  }
+}
+
+/** The same in one statement, for logs that are long. */
+export async function writeRowsAtOnce(
+  db: Database,
+  orgId: string,
+  count: number,
+  values: { action?: string; target?: string } = {},
+): Promise<void> {
+  await db.orm.transaction(async (tx) => {
+    const end = await lockChain(tx, orgId, genesisHash(orgId));
+    let { seq, hash } = end;
+    const rows = Array.from({ length: count }, (_, i) => {
+      seq++;
+      const fields = { action: 'test.written', actor: 'system', target: `target ${i + 1}`, ...values };
+      const row = {
+        orgId,
+        seq,
+        id: uuid({ msecs: at.getTime(), seq }),
+        ...fields,
+        details: {},
+        ip: null,
+        requestId: null,
+      };
+      hash = hashRow(hash, { ...row, at: at.toISOString() });
+      return { ...row, at, hash };
+    });
+    await tx.insert(auditLog).values(rows);
+    await moveChainEnd(tx, { orgId, seq, hash });
+  });
+}
+
+export const readLog = (db: Database, orgId: string) =>
+  db.orm.select().from(auditLog).where(eq(auditLog.orgId, orgId)).orderBy(asc(auditLog.seq));
+
+/** The report of one Organization's chain. */
+export async function verify(
+  db: Database,
+  orgId: string,
+  options: { noted?: NotedHead[]; batchSize?: number } = {},
+): Promise<ChainReport> {
+  const reports: ChainReport[] = [];
+  await verifyChains(db.orm, (report) => void reports.push(report), { orgId, ...options });
+  return reports[0]!;
+}
+
+/** What is wrong, as `kind seq id`. */
+export const findProblems = async (
+  db: Database,
+  orgId: string,
+  options: Parameters<typeof verify>[2] = {},
+): Promise<string[]> =>
+  (await verify(db, orgId, options)).problems.map(({ kind, seq, id }) => `${kind} ${seq} ${id ?? '-'}`);
+
+/** Gives a row another number; numbers are unique, so it goes by way of one that nobody has. */
+export async function swapRows(db: Database, orgId: string, a: number, b: number): Promise<void> {
+  const renumber = (from: number, to: number) =>
+    db.orm
+      .update(auditLog)
+      .set({ seq: to })
+      .where(sql`org_id = ${orgId} and seq = ${from}`);
+  await renumber(a, -1);
+  await renumber(b, a);
+  await renumber(-1, b);
+}
+
+/** Numbers all rows from `from` on anew, `by` places further. */
+export async function shiftRows(db: Database, orgId: string, from: number, by: number): Promise<void> {
+  await db.orm.execute(sql`update audit_log set seq = -seq where org_id = ${orgId} and seq >= ${from}`);
+  await db.orm.execute(sql`update audit_log set seq = -seq + ${by} where org_id = ${orgId} and seq < 0`);
+}

@@ -1,0 +1,284 @@
+import { sql } from 'drizzle-orm';
+import { v7 as uuid } from 'uuid';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { genesisHash, hashRow } from '../../src/audit/chain.js';
+import { auditChains, auditLog } from '../../src/db/schema.js';
+import { createTestDatabase, type TestDatabase } from '../support/database.js';
+import { createOrganization } from '../support/fixtures.js';
+import { at, findProblems, readLog, shiftRows, swapRows, verify, writeRows } from './support.js';
+
+let database: TestDatabase;
+beforeAll(async () => {
+  database = await createTestDatabase();
+});
+afterAll(() => database.remove());
+
+const ROWS = 12;
+let orgId: string;
+let rows: Awaited<ReturnType<typeof readLog>>;
+beforeEach(async () => {
+  orgId = (await createOrganization(database.db)).id;
+  const details = { before: { role: 'member' }, list: [1, 2] };
+  await writeRows(database.db, orgId, ROWS, { details, ip: '192.0.2.1', requestId: 'request' });
+  rows = await readLog(database.db, orgId);
+});
+
+const id = (seq: number) => rows[seq - 1]!.id;
+const problems = (options = {}) => findProblems(database.db, orgId, options);
+const execute = (statement: ReturnType<typeof sql>) => database.db.orm.execute(statement);
+const insert = (values: Partial<typeof auditLog.$inferInsert>) =>
+  database.db.orm.insert(auditLog).values({ ...rows[0]!, id: uuid(), ...values });
+
+/** Rewrites the rows from `from` on so that they fit together, as somebody with all rights can. */
+async function rewrite(change: (row: (typeof rows)[number]) => void, from = 1): Promise<void> {
+  let hash = from === 1 ? genesisHash(orgId) : rows[from - 2]!.hash!;
+  for (const row of (await readLog(database.db, orgId)).slice(from - 1)) {
+    change(row);
+    hash = hashRow(hash, { ...row, seq: row.seq!, at: row.at.toISOString() });
+    await database.db.orm
+      .update(auditLog)
+      .set({ ...row, hash })
+      .where(sql`org_id = ${orgId} and id = ${row.id}`);
+  }
+  await database.db.orm
+    .update(auditChains)
+    .set({ hash })
+    .where(sql`org_id = ${orgId}`);
+}
+
+it('an intact chain has nothing wrong, however it is read', async () => {
+  for (const batchSize of [1, 5, 12, 13, 1000])
+    expect(await verify(database.db, orgId, { batchSize })).toMatchObject({
+      seq: ROWS,
+      hash: rows.at(-1)!.hash,
+      problemCount: 0,
+      problems: [],
+    });
+});
+
+describe('a changed row is named', () => {
+  it.each([
+    ['at', sql`at = at + interval '1 millisecond'`],
+    ['at, by less than is shown', sql`at = at + interval '1 microsecond'`],
+    ['at, to no time at all', sql`at = 'infinity'`],
+    ['action', sql`action = 'test.read'`],
+    ['actor', sql`actor = 'operator'`],
+    ['target', sql`target = target || ' '`],
+    ['a detail', sql`details = jsonb_set(details, '{before,role}', '"owner"')`],
+    ['a detail that is new', sql`details = details || '{"more": null}'`],
+    ['the order in a list of details', sql`details = jsonb_set(details, '{list}', '[2, 1]')`],
+    ['ip', sql`ip = '192.0.2.2'`],
+    ['ip, to none', sql`ip = null`],
+    ['requestId', sql`request_id = 'other'`],
+    ['hash', sql`hash = repeat('0', 64)`],
+  ])('%s', async (_name, change) => {
+    await execute(sql`update audit_log set ${change} where org_id = ${orgId} and seq = 5`);
+    expect(await problems()).toEqual([`changed 5 ${id(5)}`]);
+  });
+
+  it('id', async () => {
+    const other = uuid();
+    await execute(sql`update audit_log set id = ${other} where org_id = ${orgId} and seq = 5`);
+    expect(await problems()).toEqual([`changed 5 ${other}`]);
+  });
+
+  it('with the action and what is wrong', async () => {
+    await execute(sql`update audit_log set actor = 'x' where org_id = ${orgId} and seq = 5`);
+    expect((await verify(database.db, orgId)).problems).toEqual([
+      {
+        kind: 'changed',
+        seq: 5,
+        id: id(5),
+        action: 'test.written',
+        detail:
+          'It does not match its hash: it was changed, or row 4 (test.written) before it was, together with its hash.',
+      },
+    ]);
+  });
+
+  it('the first and the last one, and several', async () => {
+    await execute(sql`update audit_log set actor = 'x' where org_id = ${orgId} and seq in (1, 7, 8, 12)`);
+    expect(await problems({ batchSize: 5 })).toEqual([1, 7, 8, 12].map((seq) => `changed ${seq} ${id(seq)}`));
+  });
+
+  it('together with its hash: the next one does not follow', async () => {
+    const row = { ...rows[4]!, actor: 'x' };
+    const hash = hashRow(rows[3]!.hash!, { ...row, seq: 5, at: row.at.toISOString() });
+    await execute(sql`update audit_log set actor = 'x', hash = ${hash} where org_id = ${orgId} and seq = 5`);
+    const { problems } = await verify(database.db, orgId);
+    expect(problems).toHaveLength(1);
+    expect(problems[0]).toMatchObject({
+      kind: 'changed',
+      seq: 6,
+      detail: expect.stringContaining('or row 5'),
+    });
+  });
+
+  it('together with its hash, at the end: the recorded end tells', async () => {
+    await execute(sql`update audit_log set actor = 'x' where org_id = ${orgId} and seq = 12`);
+    const row = (await readLog(database.db, orgId)).at(-1)!;
+    const hash = hashRow(rows[10]!.hash!, { ...row, seq: 12, at: row.at.toISOString() });
+    await execute(sql`update audit_log set hash = ${hash} where org_id = ${orgId} and seq = 12`);
+    expect(await problems()).toEqual([`end 12 ${id(12)}`]);
+  });
+
+  it('a row of another Organization in its place', async () => {
+    const other = await createOrganization(database.db);
+    await writeRows(database.db, other.id, ROWS);
+    await execute(sql`delete from audit_log where org_id = ${orgId} and seq = 5`);
+    await execute(sql`update audit_log set org_id = ${orgId} where org_id = ${other.id} and seq = 5`);
+    expect(await problems()).toEqual([expect.stringMatching(/^changed 5 /), `changed 6 ${id(6)}`]);
+  });
+});
+
+describe('a removed row is missed', () => {
+  it('inside', async () => {
+    await execute(sql`delete from audit_log where org_id = ${orgId} and seq in (5, 6, 9)`);
+    const { problems } = await verify(database.db, orgId);
+    expect(problems.map(({ kind, seq, detail }) => [kind, seq, detail])).toEqual([
+      ['removed', 5, 'rows 5 to 6 are missing before row 7.'],
+      ['removed', 9, 'row 9 is missing before row 10.'],
+    ]);
+  });
+
+  it('at the beginning', async () => {
+    await execute(sql`delete from audit_log where org_id = ${orgId} and seq = 1`);
+    expect(await problems()).toEqual(['removed 1 -']);
+  });
+
+  it('at the end, and all of them', async () => {
+    await execute(sql`delete from audit_log where org_id = ${orgId} and seq = 12`);
+    expect(await problems()).toEqual(['removed 12 -']);
+    await execute(sql`delete from audit_log where org_id = ${orgId}`);
+    expect(await problems()).toEqual(['removed 1 -']);
+  });
+
+  it('though the ones behind it were numbered anew', async () => {
+    await execute(sql`delete from audit_log where org_id = ${orgId} and seq = 5`);
+    await shiftRows(database.db, orgId, 6, -1);
+    expect(await problems()).toEqual([`removed 5 ${id(6)}`, `moved 6 ${id(7)}`, 'removed 12 -']);
+  });
+});
+
+describe('a row that was put in is named', () => {
+  it('beyond the end, even with the right hash', async () => {
+    const row = { ...rows[0]!, id: uuid(), seq: 13 };
+    const hash = hashRow(rows[11]!.hash!, { ...row, at: row.at.toISOString() });
+    await insert({ ...row, hash });
+    expect(await problems()).toEqual([`inserted 13 ${row.id}`]);
+  });
+
+  it.each(['a hash of its own', 'the right hash'])(
+    'between others that were moved, with %s',
+    async (kind) => {
+      await shiftRows(database.db, orgId, 5, 1);
+      const row = { ...rows[0]!, id: uuid(), seq: 5 };
+      const right = hashRow(rows[3]!.hash!, { ...row, at: row.at.toISOString() });
+      await insert({ ...row, hash: kind === 'the right hash' ? right : 'f'.repeat(64) });
+      expect(await problems()).toEqual([
+        `inserted 5 ${row.id}`,
+        `moved 6 ${id(5)}`,
+        `moved 7 ${id(6)}`,
+        `inserted 13 ${id(12)}`,
+      ]);
+    },
+  );
+
+  it('without a number, with an impossible one', async () => {
+    const [late, low] = [uuid({ msecs: at.getTime() + 5 }), uuid()];
+    await insert({ id: late, seq: null, hash: null });
+    await insert({ id: low, seq: 0 });
+    expect(await problems()).toEqual([`inserted 0 ${low}`, `inserted null ${late}`]);
+  });
+});
+
+describe('moved rows are named with the place they were written at', () => {
+  it.each([
+    [3, 4],
+    [3, 9],
+    [1, 12],
+  ])('%i and %i', async (a, b) => {
+    await swapRows(database.db, orgId, a, b);
+    const { problems } = await verify(database.db, orgId);
+    expect(problems.map(({ kind, seq, id, detail }) => [kind, seq, id, detail])).toEqual([
+      ['moved', a, id(b), `It was written as row ${b}.`],
+      ['moved', b, id(a), `It was written as row ${a}.`],
+      ...(b === 12 ? [['end', 12, id(1), expect.stringContaining('recorded end')]] : []),
+    ]);
+  });
+});
+
+describe('the recorded end', () => {
+  it.each([
+    ['another hash', sql`update audit_chains set hash = repeat('0', 64)`, ['end 12']],
+    ['a lower number', sql`update audit_chains set seq = 11`, ['inserted 12']],
+    ['a higher number', sql`update audit_chains set seq = 14`, ['removed 13']],
+    ['none', sql`delete from audit_chains`, ['end 12']],
+  ])('with %s is found', async (_name, change, expected) => {
+    await execute(sql`${change} where org_id = ${orgId}`);
+    expect((await problems()).map((problem) => problem.split(' ').slice(0, 2).join(' '))).toEqual(expected);
+  });
+});
+
+describe('a head that was kept', () => {
+  it('is still there after more changes', async () => {
+    const noted = [await verify(database.db, orgId)];
+    await writeRows(database.db, orgId, 3);
+    expect(await problems({ noted })).toEqual([]);
+  });
+
+  it('finds a history that was rewritten whole and fits together', async () => {
+    const noted = [await verify(database.db, orgId)];
+    await rewrite((row) => void (row.seq === 5 && (row.actor = 'somebody else')));
+    await writeRows(database.db, orgId, 3);
+    expect(await problems()).toEqual([]);
+    expect(await problems({ noted })).toEqual([`rewritten 12 ${id(12)}`]);
+  });
+
+  it('finds an end that was cut off with its record', async () => {
+    const noted = [await verify(database.db, orgId)];
+    await execute(sql`delete from audit_log where org_id = ${orgId} and seq > 10`);
+    await execute(sql`update audit_chains set seq = 10, hash = ${rows[9]!.hash} where org_id = ${orgId}`);
+    expect(await problems()).toEqual([]);
+    expect(await problems({ noted })).toEqual(['rewritten 12 -']);
+  });
+
+  it('finds a chain that was undone', async () => {
+    const noted = [await verify(database.db, orgId)];
+    await execute(sql`update audit_log set seq = null, hash = null where org_id = ${orgId}`);
+    await execute(sql`delete from audit_chains where org_id = ${orgId}`);
+    expect(await problems()).toEqual([]);
+    expect(await problems({ noted })).toEqual(['rewritten 12 -', 'rewritten null -']);
+  });
+
+  it('finds an Organization that is gone', async () => {
+    const gone = { ...(await verify(database.db, orgId)), orgId: uuid(), organization: 'gone' };
+    const reports: string[] = [];
+    const { verifyChains } = await import('../../src/audit/verify.js');
+    await verifyChains(
+      database.db.orm,
+      ({ organization, problemCount }) => void (problemCount > 0 && reports.push(organization)),
+      { noted: [gone] },
+    );
+    expect(reports).toContain('gone');
+  });
+
+  it('knows how many rows there were before the chain', async () => {
+    const before = uuid({ msecs: 1_000 });
+    await insert({ id: before, seq: null, hash: null });
+    const noted = [await verify(database.db, orgId)];
+    expect(noted[0]).toMatchObject({ unchained: 1, problemCount: 0 });
+    await execute(sql`delete from audit_log where org_id = ${orgId} and id = ${before}`);
+    expect(await problems()).toEqual([]);
+    expect(await problems({ noted })).toEqual(['rewritten null -']);
+  });
+});
+
+it('thousands of broken rows are counted, and the first of them told', async () => {
+  await execute(sql`insert into audit_log (org_id, id, at, action, actor, target, details, seq, hash)
+    select ${orgId}, md5(n::text)::uuid, now(), 'x.y', 'system', 'x', '{}', n, repeat('a', 64) from generate_series(13, 3012) as n`);
+  const report = await verify(database.db, orgId);
+  expect(report.problemCount).toBeGreaterThan(5_000);
+  expect(report.problems).toHaveLength(100);
+  expect(report.problems[0]).toMatchObject({ seq: 13 });
+});
