@@ -39,6 +39,7 @@ function listPages(): [name: string, path: string][] {
   const events = `/dashboard/usage/events?product=${SLUG}`;
   return [
     ['overview', '/dashboard'],
+    ['API keys', '/dashboard/api-keys'],
     ['usage, this month', usage],
     ['usage, a day by hours', `${usage}&range=day&date=${day(1)}`],
     ['usage, 366 days', `${usage}&range=custom&from=${day(365)}&to=${day(0)}`],
