@@ -67,6 +67,7 @@ CREATE TABLE "audit_chains" (
 	"hash" text NOT NULL
 );
 --> statement-breakpoint
+DROP INDEX "usage_events_time";--> statement-breakpoint
 ALTER TABLE "sessions" ADD COLUMN "id" uuid DEFAULT gen_random_uuid() NOT NULL;--> statement-breakpoint
 ALTER TABLE "audit_log" ADD COLUMN "seq" bigint;--> statement-breakpoint
 ALTER TABLE "audit_log" ADD COLUMN "hash" text;--> statement-breakpoint
@@ -86,5 +87,6 @@ CREATE INDEX "api_key_calls_minute" ON "api_key_calls" USING btree ("minute");--
 CREATE INDEX "api_keys_expiry" ON "api_keys" USING btree ("org_id","expires_at") WHERE "api_keys"."expires_at" is not null and "api_keys"."revoked_at" is null;--> statement-breakpoint
 CREATE INDEX "audit_log_action" ON "audit_log" USING btree ("org_id","action","id");--> statement-breakpoint
 CREATE INDEX "audit_log_actor" ON "audit_log" USING btree ("org_id","actor","id");--> statement-breakpoint
+CREATE INDEX "usage_events_time" ON "usage_events" USING btree ("org_id","product_id","livemode","occurred_at");--> statement-breakpoint
 ALTER TABLE "audit_log" ADD CONSTRAINT "audit_log_seq" UNIQUE("org_id","seq");--> statement-breakpoint
 ALTER TABLE "audit_log" ADD CONSTRAINT "audit_log_chained" CHECK (("audit_log"."seq" is null) = ("audit_log"."hash" is null));
