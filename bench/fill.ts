@@ -1,7 +1,18 @@
 import pg from 'pg';
 
-/** Fills `usage_events` with `rows` events of one Organization's products under time-ordered keys, and its totals. */
-export async function fillEvents(url: string, rows: number): Promise<void> {
+interface Fill {
+  /** The API keys that the events come from, in turn: all there are, up to so many. */
+  keys?: number;
+  /** The time over which the events are spread, up to now. */
+  days?: number;
+}
+
+/** Fills `usage_events` with `rows` events of the API keys' Organizations under time-ordered keys, and the sums. */
+export async function fillEvents(
+  url: string,
+  rows: number,
+  { keys = 16, days = 6 }: Fill = {},
+): Promise<void> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();
   await client.query('set synchronous_commit = off');
@@ -11,10 +22,10 @@ export async function fillEvents(url: string, rows: number): Promise<void> {
       `insert into usage_events (org_id, idempotency_key, product_id, metric, quantity, livemode, api_key_id, occurred_at, received_at)
        select k.org_id, '0' || lpad(i::text, 31, '0'), p.id, 'calls', 1, true, k.id, t, t
        from generate_series($1::bigint, $2::bigint) i
-       join (select org_id, id, row_number() over (order by org_id) - 1 as n from api_keys) k on k.n = i % 16
+       join (select org_id, id, row_number() over (order by org_id, id) - 1 as n from api_keys where livemode) k on k.n = i % $3::int
        cross join (select id from products order by slug limit 1) p
-       cross join lateral (select now() - interval '6 days' + i * interval '50 milliseconds' as t) at`,
-      [from, Math.min(from + step, rows) - 1],
+       cross join lateral (select now() - make_interval(secs => (1 - i / $4::float8) * $5::float8 * 86400) as t) at`,
+      [from, Math.min(from + step, rows) - 1, keys, rows, days],
     );
   }
   for (const statement of [
