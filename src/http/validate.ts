@@ -15,7 +15,8 @@ export const text = (maxLength: number) => {
  * @throws AppError invalid_request whose `errors` name every offending place
  */
 export function parseInput<T extends z.ZodType>(schema: T, input: unknown): z.output<T> {
-  const parsed = schema.safeParse(input);
+  // With the input, which tells what is missing from what is of another type.
+  const parsed = schema.safeParse(input, { reportInput: true });
   if (parsed.success) return parsed.data;
   const errors = parsed.error.issues.flatMap(toPlaces);
   const first = errors[0]!;

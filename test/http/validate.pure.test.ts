@@ -1,0 +1,36 @@
+import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { AppError } from '../../src/errors.js';
+import { parseInput, text } from '../../src/http/validate.js';
+
+const schema = z.strictObject({ name: text(5), sizes: z.array(z.number()).optional() });
+
+function errorsOf(input: unknown) {
+  try {
+    parseInput(schema, input);
+  } catch (error) {
+    if (error instanceof AppError) return error.errors?.map(({ pointer, detail }) => `${pointer} ${detail}`);
+    throw error;
+  }
+  return [];
+}
+
+describe('input that does not fit', () => {
+  it('is told apart: what is missing, and what is of another type', () => {
+    expect(errorsOf({})).toEqual(['/name is required']);
+    for (const name of [5, null, ['a', 'b'], {}]) {
+      const [error] = errorsOf({ name })!;
+      expect(error).toMatch(/^\/name .*expected string/);
+    }
+    expect(errorsOf(undefined)).toEqual([' is required']);
+    expect(errorsOf('text')![0]).toMatch(/expected object/);
+  });
+
+  it('is named with every place, also what is not known', () => {
+    expect(errorsOf({ name: 'too long', sizes: [1, 'two'], 'a/b~c': 1 })).toEqual([
+      '/name must be 1 to 5 characters without control characters',
+      expect.stringMatching(/^\/sizes\/1 .*expected number/),
+      '/a~1b~0c is not a known field',
+    ]);
+  });
+});
