@@ -1,11 +1,9 @@
 import { SingleBar } from 'cli-progress';
-import { Command, CommanderError } from 'commander';
+import { Command } from 'commander';
 import { jsonWriter, NotedHeadsError, readNotedHeads, textWriter } from '../audit/verify-report.js';
 import { verifyChains } from '../audit/verify.js';
-import { ConfigError, readConfig } from '../config.js';
-import { isDatabaseUnavailable } from '../db/client.js';
-import { DirectoryInUseError } from '../db/directory-lock.js';
-import { NotMigratedError, openForMaintenance, type MaintenanceDatabase } from '../db/maintenance.js';
+import { runMaintenance } from '../db/maintenance-command.js';
+import type { MaintenanceDatabase } from '../db/maintenance.js';
 import { findOrganizationId } from '../usage/reconcile.js';
 
 const help = `
@@ -85,39 +83,13 @@ function createBar() {
   };
 }
 
-async function main(): Promise<number> {
-  const command = new Command('audit:verify')
+await runMaintenance<Flags>({
+  command: new Command('audit:verify')
     .description('Verifies that the audit log is as it was written.')
     .option('--org <slug>', 'look at one Organization only')
     .option('--expect <file>', 'compare with the heads that an earlier run printed with --json')
     .option('--json', 'print the result as JSON, to be kept for --expect')
-    .addHelpText('after', help)
-    .exitOverride();
-  let db: MaintenanceDatabase | undefined;
-  try {
-    command.parse();
-    db = await openForMaintenance(readConfig(process.env));
-    return await verify(db, command.opts<Flags>());
-  } catch (error) {
-    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
-    console.error(explain(error));
-    return 2;
-  } finally {
-    await db?.close();
-  }
-}
-
-/** What a person can act on, in a sentence; anything else is a bug and shows itself whole. */
-function explain(error: unknown): unknown {
-  const isExpected = [ConfigError, NotMigratedError, DirectoryInUseError, NotedHeadsError].some(
-    (kind) => error instanceof kind,
-  );
-  if (isExpected) return `audit:verify: ${(error as Error).message}`;
-  if (isDatabaseUnavailable(error))
-    return `audit:verify: the database cannot be reached: ${(error as Error).message}`;
-  return error;
-}
-
-// Nobody reads on, as with `| head`: the exit status still counts.
-for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined);
-process.exitCode = await main();
+    .addHelpText('after', help),
+  work: verify,
+  explain: (error) => (error instanceof NotedHeadsError ? error.message : undefined),
+});

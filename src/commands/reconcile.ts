@@ -1,9 +1,8 @@
-import { Command, CommanderError } from 'commander';
+import { Command } from 'commander';
 import { systemClock } from '../clock.js';
-import { ConfigError, readConfig } from '../config.js';
-import { isDatabaseUnavailable, sqlState } from '../db/client.js';
-import { DirectoryInUseError } from '../db/directory-lock.js';
-import { NotMigratedError, openForMaintenance, type MaintenanceDatabase } from '../db/maintenance.js';
+import { sqlState } from '../db/client.js';
+import { runMaintenance } from '../db/maintenance-command.js';
+import type { MaintenanceDatabase } from '../db/maintenance.js';
 import { driftJson, driftText, repairText } from '../usage/drift-report.js';
 import { compare, findOrganizationId, hasDrift, repair } from '../usage/reconcile.js';
 
@@ -41,41 +40,16 @@ async function reconcile(db: MaintenanceDatabase, { org, fix, json }: Flags): Pr
   return hasDrift(left) ? 1 : 0;
 }
 
-async function main(): Promise<number> {
-  const command = new Command('reconcile')
+await runMaintenance<Flags>({
+  command: new Command('reconcile')
     .description('Compares the totals with the events that they are made of.')
     .option('--org <slug>', 'look at one Organization only')
     .option('--fix', 'set what drifts to the sums of the events')
     .option('--json', 'print the result as JSON')
-    .addHelpText('after', help)
-    .exitOverride();
-  let db: MaintenanceDatabase | undefined;
-  try {
-    command.parse();
-    db = await openForMaintenance(readConfig(process.env));
-    return await reconcile(db, command.opts<Flags>());
-  } catch (error) {
-    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
-    console.error(explain(error));
-    return 2;
-  } finally {
-    await db?.close();
-  }
-}
-
-/** What a person can act on, in a sentence; anything else is a bug and shows itself whole. */
-function explain(error: unknown): unknown {
-  const isExpected = [ConfigError, NotMigratedError, DirectoryInUseError].some(
-    (kind) => error instanceof kind,
-  );
-  if (isExpected) return `reconcile: ${(error as Error).message}`;
-  if (sqlState(error) === '55P03')
-    return 'reconcile: the tables are held by another transaction; nothing was changed. Try again later.';
-  if (isDatabaseUnavailable(error))
-    return `reconcile: the database cannot be reached: ${(error as Error).message}`;
-  return error;
-}
-
-// Nobody reads on, as with `| head`: the exit status still counts.
-for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined);
-process.exitCode = await main();
+    .addHelpText('after', help),
+  work: reconcile,
+  explain: (error) =>
+    sqlState(error) === '55P03'
+      ? 'the tables are held by another transaction; nothing was changed. Try again later.'
+      : undefined,
+});
