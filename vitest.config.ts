@@ -1,34 +1,55 @@
 import { defineConfig } from 'vitest/config';
+import { findChromium } from './test/support/chromium.js';
 import { findPostgresBinaries } from './test/support/postgres-server.js';
 
 /**
  * The same tests run on the embedded database, which everybody has, and on a real Postgres where one is installed
  * (or named by TEST_POSTGRES_BIN). TEST_DATABASE=embedded or postgres runs one of them; with REQUIRE_POSTGRES=1 a
  * missing Postgres is a failure. TEST_REPORT names a file for the results as JSON.
+ *
+ * What a person sees is tested in Chromium, on the embedded database, where Chromium is installed (or named by
+ * TEST_CHROMIUM); with REQUIRE_BROWSER=1 a missing one is a failure.
  */
-const { TEST_DATABASE: only, TEST_REPORT: report, REQUIRE_POSTGRES } = process.env;
+const { TEST_DATABASE: only, TEST_REPORT: report, REQUIRE_POSTGRES, REQUIRE_BROWSER } = process.env;
 const databases = (['embedded', 'postgres'] as const).filter((name) =>
   only ? name === only : name === 'embedded' || REQUIRE_POSTGRES === '1' || findPostgresBinaries(),
 );
+const hasBrowser = REQUIRE_BROWSER === '1' || findChromium() !== undefined;
+const browserTests = 'test/browser/**/*.test.ts';
+const browserProject = {
+  test: {
+    name: 'browser',
+    include: [browserTests],
+    globalSetup: ['test/support/setup-embedded.ts'],
+    env: { TEST_DATABASE: 'embedded', NODE_ENV: 'test' },
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
+  },
+};
 
 export default defineConfig({
   test: {
     maxWorkers: 2,
     reporters: report ? ['default', ['json', { outputFile: report }]] : ['default'],
-    projects: databases.map((name) => ({
-      test: {
-        name,
-        include: ['test/**/*.test.ts'],
-        exclude:
-          name === 'embedded'
-            ? ['test/**/*.postgres.test.ts']
-            : ['test/**/*.embedded.test.ts', 'test/**/*.pure.test.ts'],
-        globalSetup: [`test/support/setup-${name}.ts`],
-        env: { TEST_DATABASE: name, NODE_ENV: 'test' },
-        testTimeout: 20_000,
-        hookTimeout: 60_000,
-      },
-    })),
+    projects: [
+      ...databases.map((name) => ({
+        test: {
+          name: name,
+          include: ['test/**/*.test.ts'],
+          exclude: [
+            browserTests,
+            ...(name === 'embedded'
+              ? ['test/**/*.postgres.test.ts']
+              : ['test/**/*.embedded.test.ts', 'test/**/*.pure.test.ts']),
+          ],
+          globalSetup: [`test/support/setup-${name}.ts`],
+          env: { TEST_DATABASE: name, NODE_ENV: 'test' },
+          testTimeout: 20_000,
+          hookTimeout: 60_000,
+        },
+      })),
+      ...(hasBrowser ? [browserProject] : []),
+    ],
     coverage: { include: ['src/**/*.ts'], exclude: ['src/client/api.d.ts'] },
   },
 });

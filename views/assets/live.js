@@ -25,7 +25,8 @@ export function liveParts(enhance) {
   };
 
   const replaceParts = async () => {
-    const response = await fetch(location.href, { headers: { accept: 'text/html' }, redirect: 'error' });
+    const response = await fetch(location.href, { headers: { accept: 'text/html' }, redirect: 'manual' });
+    if (isGone(response)) return location.reload();
     if (!response.ok) throw new Error(`status ${response.status}`);
     const fresh = new DOMParser().parseFromString(await response.text(), 'text/html');
     for (const part of parts()) {
@@ -40,3 +41,6 @@ export function liveParts(enhance) {
 
   schedule();
 }
+
+/** The session has ended, or the page is no longer open to this person: what it shows must not stay, it says why itself. */
+const isGone = ({ type, status }) => type === 'opaqueredirect' || status === 403 || status === 404;

@@ -1,0 +1,144 @@
+import { execFile } from 'node:child_process';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { describe, expect, it } from 'vitest';
+import { signedIn } from '../support/accounts.js';
+import { browserWorld } from '../support/browser.js';
+import { createKey, createProduct, grant } from '../support/fixtures.js';
+import { follow, readMain } from './steps.js';
+
+const world = browserWorld();
+const run = promisify(execFile);
+
+/** An owner whose Organization may use a product, and has done nothing yet. */
+async function newcomer() {
+  const { browser, organization } = await signedIn(world.db, world.service.url);
+  const product = await createProduct(world.db, { unitCap: '1000' });
+  await grant(world.db, organization.id, product.id);
+  return { browser, organization, product };
+}
+
+const callWith = async (secret: string) =>
+  (await fetch(`${world.service.url}/api/key`, { headers: { authorization: `Bearer ${secret}` } })).status;
+
+describe.each([{ javaScript: true }, { javaScript: false }])(
+  'with scripts: $javaScript',
+  ({ javaScript }) => {
+    it('the line beside a new key, pasted into a shell, sends the first event, and the pages show it', async () => {
+      const { browser, product } = await newcomer();
+      const overview = await world.visit({ javaScript, as: browser });
+      await overview.goto('/dashboard');
+      expect(await readMain(overview)).toContain('Waiting for the first event');
+
+      const page = await world.visit({ javaScript, as: browser });
+      await page.goto('/dashboard');
+      await page.getByRole('link', { name: 'Create an API key' }).click();
+      await page.getByLabel('Name').fill('billing worker, Frankfurt');
+      await page.getByRole('button', { name: 'Make the key' }).click();
+      const secret = await page.locator('#secret').innerText();
+      expect(secret).toMatch(/^org_live_[0-9A-Za-z]{32}$/);
+      const line = await page.locator('#snippet-curl').innerText();
+      const { stdout, stderr } = await run('bash', ['--norc', '-c', line], {
+        env: { PATH: process.env.PATH },
+      });
+      expect([JSON.parse(stdout), stderr]).toEqual([{ accepted: 1, deduped: 0, warnings: [] }, '']);
+
+      // Where scripts run, the overview notices by itself.
+      if (!javaScript) await overview.reload();
+      await overview.getByText('The first events have arrived and are counted.').waitFor();
+
+      await page.getByRole('link', { name: 'Stored: go on to the key' }).click();
+      expect(await page.content()).not.toContain(secret);
+      await follow(page, 'Usage');
+      const usage = await readMain(page);
+      expect(usage).toContain(product.name);
+      expect(usage).toMatch(/Used 1 calls Remaining 999 of 1,000/);
+      const key = /"idempotencyKey":\s*"([^"]+)"/.exec(line)![1]!;
+      await page.getByRole('link', { name: 'Look up events' }).click();
+      await page.getByLabel('Idempotency key').fill(key);
+      await page.getByRole('button', { name: 'Look up' }).click();
+      expect(await readMain(page)).toMatch(/Found: recorded once Live .*billing worker, Frankfurt/);
+    });
+
+    it('a rotated key works beside the new one until the cut-over is finished', async () => {
+      const { browser, organization } = await newcomer();
+      const old = await createKey(world.db, organization.id, { name: 'nightly <b>import</b>' });
+      const page = await world.visit({ javaScript, as: browser });
+      await page.goto('/dashboard/api-keys');
+      await page.getByRole('link', { name: 'nightly <b>import</b>' }).first().click();
+      await page.getByRole('link', { name: 'Rotate', exact: true }).click();
+      await page.getByRole('radio', { name: /^1 day/ }).check();
+      await page.getByRole('button', { name: 'Rotate the key' }).click();
+      const secret = await page.locator('#secret').innerText();
+      expect([await callWith(old.secret), await callWith(old.secret), await callWith(secret)]).toEqual([
+        200, 200, 200,
+      ]);
+      await world.service.services.keyUse.flush();
+
+      await page.getByRole('link', { name: 'Stored: watch the cut-over' }).click();
+      expect(await readMain(page)).toMatch(
+        /Time left of the grace (1 day|23 hours) .*Calls with the old key 2 .*Calls with the new key 1 /,
+      );
+      await page.getByRole('link', { name: /^Finish now/ }).click();
+      expect(await readMain(page)).toMatch(/Revoke nightly <b>import<\/b>\? .*It is in use: 2 calls/);
+      await page.getByRole('button', { name: 'Revoke the key' }).click();
+      expect(await readMain(page)).toContain('Done: the old key has been revoked');
+      expect([await callWith(old.secret), await callWith(secret)]).toEqual([401, 200]);
+    });
+
+    it('a form with mistakes keeps what was typed and says what is wrong beside each field', async () => {
+      const { browser } = await newcomer();
+      const page = await world.visit({ javaScript, as: browser });
+      await page.goto('/dashboard/api-keys/new');
+      await page.getByLabel('Name').fill('keeps its name');
+      await page.getByRole('radio', { name: /^Test/ }).check();
+      await page.getByRole('checkbox', { name: /^usage:write/ }).uncheck();
+      await page.getByRole('radio', { name: /^At a date/ }).check();
+      await page.getByLabel('Date and time, in UTC', { exact: true }).fill('2020-01-31T12:00');
+      await page.getByRole('button', { name: 'Make the key' }).click();
+      expect(await page.getByRole('alert').innerText()).toContain('2 fields need');
+      expect(await page.getByLabel('Name').inputValue()).toBe('keeps its name');
+      expect(await page.getByRole('radio', { name: /^Test/ }).isChecked()).toBe(true);
+      expect(await page.locator('#scopes-error').innerText()).not.toBe('');
+      expect(await page.locator('#expiresAt-error').innerText()).toContain('future');
+      await page.getByRole('checkbox', { name: /^entitlements:read/ }).check();
+      await page.getByRole('radio', { name: 'Never' }).check();
+      await page.getByLabel('Date and time, in UTC', { exact: true }).fill('');
+      await page.getByRole('button', { name: 'Make the key' }).click();
+      expect(await page.locator('#secret').innerText()).toMatch(/^org_test_/);
+    });
+  },
+);
+
+it('the TypeScript beside a new key runs as it is', async () => {
+  const { browser } = await newcomer();
+  const page = await world.visit({ as: browser });
+  await page.goto('/dashboard/api-keys/new');
+  await page.getByLabel('Name').fill('a worker');
+  await page.getByRole('button', { name: 'Make the key' }).click();
+  const folder = await mkdtemp(join(tmpdir(), 'gauge-snippet-'));
+  try {
+    const file = join(folder, 'snippet.ts');
+    await writeFile(file, await page.locator('#snippet-typescript').innerText());
+    const { stdout } = await run(process.execPath, ['--import', import.meta.resolve('tsx'), file]);
+    expect(stdout).toMatch(/accepted: 1/);
+  } finally {
+    await rm(folder, { recursive: true });
+  }
+});
+
+it('the copy button copies the secret, and says so', async () => {
+  const { browser } = await newcomer();
+  const page = await world.visit({ as: browser });
+  await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
+  await page.goto('/dashboard/api-keys/new');
+  await page.getByLabel('Name').fill('a worker');
+  await page.getByRole('button', { name: 'Make the key' }).click();
+  await page.locator('button[data-copy="secret"]').click();
+  await page.getByRole('button', { name: 'Copied' }).waitFor();
+  expect(await page.evaluate('navigator.clipboard.readText()')).toBe(
+    await page.locator('#secret').innerText(),
+  );
+});

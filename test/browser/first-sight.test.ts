@@ -1,0 +1,105 @@
+import type { Page } from 'playwright-core';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { PASSWORD, signedIn, type Browser } from '../support/accounts.js';
+import { browserWorld } from '../support/browser.js';
+import { createProduct, grant } from '../support/fixtures.js';
+import { hostileNames, ordinaryNames, populate, type Populated } from '../support/populated.js';
+import { countInjected, findAllBarriers, pages, toPath } from './barriers.js';
+import { codeOfApp, signIn } from './steps.js';
+
+const world = browserWorld({ app: { signInLimits: { perAddress: 10_000 } } });
+
+async function open(as: Browser, path: string): Promise<Page> {
+  const page = await world.visit({ as });
+  await page.goto(path);
+  return page;
+}
+
+describe('a new Organization', () => {
+  let another: Populated;
+  beforeAll(async () => {
+    another = await populate(world.service, ordinaryNames);
+  });
+
+  it.each(pages.filter((address) => !address.includes('{')))(
+    '%s has nothing to show, and says so to everybody',
+    async (address) => {
+      const { browser } = await signedIn(world.db, world.service.url);
+      // What another Organization's address names does not exist for this one.
+      const [path] = (await toPath(address, another)).split('?');
+      const page = await open(browser, path!);
+      expect(await findAllBarriers(page)).toEqual([]);
+    },
+  );
+});
+
+it.each(['', '?next=/dashboard/usage'])('the sign-in can be used by everybody: /login%s', async (query) => {
+  const page = await world.visit();
+  await page.goto(`/login${query}`);
+  expect(await findAllBarriers(page)).toEqual([]);
+  await page.getByLabel('E-mail address').fill('nobody@example.com');
+  await page.getByLabel('Password').fill('wrong');
+  await page.getByRole('button', { name: 'Sign in' }).click();
+  await page.getByRole('alert').waitFor();
+  expect(await findAllBarriers(page)).toEqual([]);
+});
+
+describe('pages that only a form leads to', () => {
+  const name = hostileNames.keys[1]!;
+
+  it('the secret of a new key', async () => {
+    const { browser, organization } = await signedIn(world.db, world.service.url);
+    const product = await createProduct(world.db);
+    await grant(world.db, organization.id, product.id);
+    const page = await open(browser, '/dashboard/api-keys/new');
+    await page.evaluate(`for (const form of document.forms) form.noValidate = true`);
+    await page.getByRole('button', { name: 'Make the key' }).click();
+    await page.getByRole('alert').waitFor();
+    expect(await findAllBarriers(page)).toEqual([]);
+    await page.getByLabel('Name').fill(name);
+    await page.getByRole('button', { name: 'Make the key' }).click();
+    await page.locator('#secret').waitFor();
+    expect(await countInjected(page)).toBe(0);
+    expect(await findAllBarriers(page)).toEqual([]);
+  });
+
+  it('the link of an invitation, and where it leads a guest', async () => {
+    const { browser } = await signedIn(world.db, world.service.url);
+    const page = await open(browser, '/dashboard/members/invite');
+    await page.getByLabel('E-mail address').fill(`${'guest'.repeat(12)}@${'example.'.repeat(20)}com`);
+    await page.getByRole('radio', { name: /^member/ }).check();
+    await page.getByRole('button', { name: 'Make the invitation' }).click();
+    const link = await page.locator('#invitation-link').innerText();
+    expect(await findAllBarriers(page)).toEqual([]);
+    const guest = await world.visit();
+    await guest.goto(link);
+    expect(await countInjected(guest)).toBe(0);
+    expect(await findAllBarriers(guest)).toEqual([]);
+    await guest.goto(`${link}x`);
+    expect(await findAllBarriers(guest)).toEqual([]);
+  });
+
+  it('the set-up of the second factor, its recovery codes, and the question for a code', async () => {
+    const { browser, user } = await signedIn(world.db, world.service.url);
+    const page = await open(browser, '/dashboard/account/second-factor');
+    await page.getByLabel('Your password').fill(PASSWORD);
+    await page.getByRole('button', { name: 'Set up' }).click();
+    await page.getByText('Type it in instead').click();
+    expect(await findAllBarriers(page)).toEqual([]);
+    const secret = await page.locator('#secret').innerText();
+    await page.getByLabel('Enter the code').fill(codeOfApp(secret, world.service.clock.now()));
+    await page.getByRole('button', { name: 'Turn it on' }).click();
+    await page.locator('#recovery-codes').waitFor();
+    expect(await findAllBarriers(page)).toEqual([]);
+    for (const path of ['', '/recovery-codes', '/off']) {
+      await page.goto(`/dashboard/account/second-factor${path}`);
+      expect(await findAllBarriers(page)).toEqual([]);
+    }
+    const another = await world.visit();
+    await signIn(another, user.email);
+    await another.getByLabel('Code', { exact: true }).waitFor();
+    expect(await findAllBarriers(another)).toEqual([]);
+    await another.getByRole('link', { name: 'Use a recovery code instead' }).click();
+    expect(await findAllBarriers(another)).toEqual([]);
+  });
+});

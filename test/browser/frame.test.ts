@@ -1,0 +1,73 @@
+import { describe, expect, it } from 'vitest';
+import { addMember, PASSWORD, signedIn } from '../support/accounts.js';
+import { browserWorld, PHONE } from '../support/browser.js';
+import { createOrganization } from '../support/fixtures.js';
+
+const world = browserWorld();
+
+async function person() {
+  const { user, organization, browser } = await signedIn(world.db, world.service.url);
+  return { user, organization, browser };
+}
+
+describe.each([{ javaScript: true }, { javaScript: false }])(
+  'with scripts: $javaScript',
+  ({ javaScript }) => {
+    it('signing in goes on to where the person was heading', async () => {
+      const { user } = await person();
+      const page = await world.visit({ javaScript });
+      await page.goto('/dashboard/nowhere?from=elsewhere');
+      expect(new URL(page.url()).pathname).toBe('/login');
+      await page.getByLabel('E-mail address').fill(user.email);
+      await page.getByLabel('Password').fill(PASSWORD);
+      await page.getByRole('button', { name: 'Sign in' }).click();
+      await page.waitForURL('**/dashboard/nowhere?from=elsewhere');
+    });
+
+    it('a wrong password says so and keeps the e-mail address, not the password', async () => {
+      const { user } = await person();
+      const page = await world.visit({ javaScript });
+      await page.goto('/login');
+      await page.getByLabel('E-mail address').fill(user.email);
+      await page.getByLabel('Password').fill('wrong');
+      await page.getByRole('button', { name: 'Sign in' }).click();
+      expect(await page.getByRole('alert').textContent()).toContain(
+        'e-mail address or the password is wrong',
+      );
+      expect(await page.getByLabel('E-mail address').inputValue()).toBe(user.email);
+      expect(await page.getByLabel('Password').inputValue()).toBe('');
+      await page.getByLabel('Password').fill(PASSWORD);
+      await page.getByRole('button', { name: 'Sign in' }).click();
+      await page.waitForURL('**/dashboard');
+    });
+
+    it('an address without a page is an error page in the same look, which names the request', async () => {
+      const { browser } = await person();
+      const page = await world.visit({ javaScript, as: browser, viewport: PHONE });
+      const response = await page.goto('/dashboard/no-such-page');
+      expect(response!.status()).toBe(404);
+      expect(await page.getByRole('heading', { level: 1 }).textContent()).toBe('There is nothing here');
+      expect(await page.getByRole('main').textContent()).toContain(response!.headers()['x-request-id']!);
+      expect(await page.getByRole('navigation', { name: 'Dashboard' }).count()).toBe(1);
+    });
+
+    it('the chooser changes the Organization, and signing out ends the session', async () => {
+      const { browser, user, organization } = await person();
+      const second = await createOrganization(world.db, { name: '<b>Second</b> & Söhne' });
+      await addMember(world.db, second.id, user.id, 'billing', new Date('2021-01-01T00:00:00Z'));
+      const page = await world.visit({ javaScript, as: browser });
+      await page.goto('/dashboard/no-such-page');
+      const chooser = page.locator('summary').filter({ hasText: organization.name });
+      await chooser.click();
+      await page.getByRole('button', { name: second.name }).click();
+      await page.waitForURL('**/dashboard');
+      await page.goto('/dashboard/no-such-page');
+      await page.locator('summary').filter({ hasText: second.name }).waitFor();
+      await page.locator('summary').filter({ hasText: user.name }).click();
+      await page.getByRole('button', { name: 'Sign out' }).click();
+      await page.waitForURL('**/login*');
+      await page.goto('/dashboard/no-such-page');
+      expect(new URL(page.url()).pathname).toBe('/login');
+    });
+  },
+);

@@ -1,0 +1,68 @@
+import type { Response } from 'playwright-core';
+import { beforeAll, expect, it } from 'vitest';
+import { browserWorld } from '../support/browser.js';
+import { hostileNames, populate, type Populated } from '../support/populated.js';
+import { countInjected, findAllBarriers, pages, toPath } from './barriers.js';
+import { readMain } from './steps.js';
+
+const world = browserWorld();
+
+let hostile: Populated;
+beforeAll(async () => {
+  hostile = await populate(world.service, hostileNames);
+});
+
+/** Pages that are reached through what they show: filters, second pages, what a form left behind. */
+const more: [name: string, path: (of: Populated) => string][] = [
+  ['the overview of test usage', () => '/dashboard?mode=test'],
+  ['the usage of a day', ({ productSlugs }) => `/dashboard/usage?product=${productSlugs[0]}&range=day`],
+  ['usage that nobody can have meant', () => '/dashboard/usage?range=custom&from=2026-02-28&to=2026-02-01'],
+  [
+    'one event',
+    ({ eventKeys }) =>
+      `/dashboard/usage/events?${new URLSearchParams({ idempotencyKey: eventKeys[0]! }).toString()}`,
+  ],
+  ['an event that is not there', () => `/dashboard/usage/events?idempotencyKey=${'<b>'.repeat(80)}`],
+  ['a revoked key', ({ revokedKeyId }) => `/dashboard/api-keys/${revokedKeyId}`],
+  ['a key in its grace', ({ rotated }) => `/dashboard/api-keys/${rotated.oldKeyId}`],
+  ['keys that are looked for in vain', () => `/dashboard/api-keys?q=${'<i>'.repeat(30)}`],
+  ['members who are looked for in vain', () => `/dashboard/members?search=${'<i>'.repeat(30)}`],
+  ['oneself among the members', ({ people }) => `/dashboard/members/${people.owner.id}`],
+  ['an error page', () => '/dashboard/no-such-page'],
+];
+
+/** Names that a page is there to show. */
+const shown: Record<string, string[]> = {
+  'get /dashboard': hostileNames.products,
+  'get /dashboard/api-keys': hostileNames.keys,
+  'get /dashboard/audit-log': hostileNames.keys,
+  'get /dashboard/entitlements': hostileNames.products,
+  'get /dashboard/members': hostileNames.people,
+  'get /dashboard/usage': [hostileNames.metric],
+};
+
+const singleSpaced = (text: string) => text.replace(/\s+/g, ' ');
+
+it.each([
+  ...pages.map((address) => [address, (of: Populated) => toPath(address, of), 200] as const),
+  ...more.map(([name, toAddress]) => [name, toAddress, undefined] as const),
+])('%s: text stays text, and nothing is in anybody’s way', async (name, toAddress, status) => {
+  const page = await world.visit({ as: hostile.people.owner.browser });
+  const response: Response | null = await page.goto(await toAddress(hostile));
+  if (status) expect(response!.status()).toBe(status);
+  expect(await countInjected(page)).toBe(0);
+  const text = await readMain(page);
+  for (const each of shown[name] ?? []) expect(text).toContain(singleSpaced(each));
+  expect(await findAllBarriers(page)).toEqual([]);
+  // And with everything unfolded that can be.
+  if ((await page.locator('main details:not([open])').count()) === 0) return;
+  await page.evaluate(`for (const part of document.querySelectorAll('main details')) part.open = true`);
+  expect(await findAllBarriers(page)).toEqual([]);
+});
+
+it('the menus of the header can be used by everybody', async () => {
+  const page = await world.visit({ as: hostile.people.owner.browser });
+  await page.goto('/dashboard');
+  await page.evaluate(`for (const menu of document.querySelectorAll('header details')) menu.open = true`);
+  expect(await findAllBarriers(page)).toEqual([]);
+});

@@ -1,0 +1,66 @@
+import { expect, it } from 'vitest';
+import { signedIn } from '../support/accounts.js';
+import { browserWorld } from '../support/browser.js';
+import { follow, readMain, signIn } from './steps.js';
+
+const world = browserWorld();
+
+it.each([{ javaScript: true }, { javaScript: false }])(
+  'somebody is invited, joins with a new account, becomes admin, and is removed on the next click (scripts: $javaScript)',
+  async ({ javaScript }) => {
+    const { browser, organization } = await signedIn(world.db, world.service.url);
+    const owner = await world.visit({ javaScript, as: browser });
+    await owner.goto('/dashboard/members');
+    await owner.getByRole('link', { name: 'Invite a member' }).first().click();
+    const email = `noor-${javaScript}@example.com`;
+    await owner.getByLabel('E-mail address').fill(email);
+    await owner.getByRole('radio', { name: /^member/ }).check();
+    await owner.getByRole('button', { name: 'Make the invitation' }).click();
+    const link = await owner.locator('#invitation-link').innerText();
+    await follow(owner, 'Members');
+    expect(await readMain(owner)).toContain(email);
+
+    const name = 'Noor “<b>bold</b>” نور';
+    const password = 'quite another long phrase';
+    const guest = await world.visit({ javaScript });
+    await guest.goto(link);
+    expect(await readMain(guest)).toContain(organization.name);
+    await guest.getByLabel('Your name').fill(name);
+    await guest.getByLabel('Password').fill('short');
+    // The browser itself would not send it.
+    await guest.evaluate(`for (const form of document.forms) form.noValidate = true`);
+    await guest.getByRole('button', { name: 'Make the account and join' }).click();
+    await guest
+      .getByText(/at least 12|12 to/i)
+      .first()
+      .waitFor();
+    expect(await guest.getByLabel('Your name').inputValue()).toBe(name);
+    await guest.getByLabel('Password').fill(password);
+    await guest.getByRole('button', { name: 'Make the account and join' }).click();
+    await guest.waitForURL('**/dashboard?done=joined');
+    expect(await readMain(guest)).toContain('Welcome');
+    const navigation = guest.getByRole('navigation', { name: 'Dashboard' });
+    expect(await navigation.getByRole('link', { name: 'Audit log' }).count()).toBe(0);
+
+    // The link has done its work.
+    const another = await world.visit({ javaScript });
+    expect((await another.goto(link))!.status()).toBe(404);
+
+    await follow(owner, 'Members');
+    await owner.getByRole('link', { name: `Manage ${name}` }).click();
+    await owner.getByRole('radio', { name: /^admin/ }).check();
+    await owner.getByRole('button', { name: 'Change the role' }).click();
+    await owner.getByRole('status').getByText('The role is admin now').waitFor();
+    await follow(guest, 'Members');
+    expect(await navigation.getByRole('link', { name: 'Audit log' }).count()).toBe(1);
+
+    await owner.getByRole('link', { name: 'Remove…' }).click();
+    await owner.getByRole('button', { name: `Remove ${name}` }).click();
+    await owner.getByRole('status').getByText('was removed').waitFor();
+    expect(await readMain(owner)).not.toContain(email);
+    await follow(guest, 'Members');
+    expect(await readMain(guest)).toContain('You do not belong to an Organization');
+    await signIn(guest, email, password);
+    expect(await readMain(guest)).toContain('You do not belong to an Organization');
+  },
+);

@@ -1,0 +1,174 @@
+import { mkdir, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { pino } from 'pino';
+import type { Browser, Page } from 'playwright-core';
+import { readConfig } from '../../src/config.js';
+import { startService, type Service } from '../../src/service.js';
+import { launchChromium } from '../support/chromium.js';
+
+/**
+ * `npm run screenshots`: pictures of all pages into docs/screenshots, of a service that is started for it with the demo data.
+ * Names say what is seen, on what and in which scheme: `overview-dark.png`, `overview-phone-light.png`.
+ */
+const folder = fileURLToPath(new URL('../../docs/screenshots', import.meta.url));
+const schemes = ['light', 'dark'] as const;
+const desk = { width: 1280, height: 800 };
+const devices = [
+  { suffix: '', viewport: desk },
+  { suffix: '-phone', viewport: { width: 390, height: 844 } },
+];
+
+const dataDir = await mkdtemp(join(tmpdir(), 'gauge-screenshots-'));
+const log = pino({ level: 'error' });
+const service = await startService(
+  readConfig({ NODE_ENV: 'test', HOST: '127.0.0.1', PORT: '0', DATA_DIR: dataDir }),
+  {
+    log,
+    accessLog: pino({ level: 'silent' }),
+  },
+);
+const chromium = await launchChromium();
+try {
+  await mkdir(folder, { recursive: true });
+  const owner = await signIn(chromium, service);
+  const pages = await prepare(owner, service);
+  for (const [name, show] of Object.entries(pages)) await picture(owner, name, show);
+  await owner.context().clearCookies();
+  await picture(owner, 'sign-in', '/login');
+} finally {
+  await chromium.close();
+  await service.stop();
+  await rm(dataDir, { recursive: true, force: true });
+}
+
+/** The page at an address, or the one that is reached by doing something, as it is left. */
+type Show = string | ((page: Page) => Promise<void>);
+
+async function picture(page: Page, name: string, show: Show): Promise<void> {
+  await page.setViewportSize(desk);
+  if (typeof show === 'string') await page.goto(show);
+  else await show(page);
+  for (const { suffix, viewport } of devices) {
+    for (const colorScheme of schemes) {
+      await page.setViewportSize(viewport);
+      await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
+      await page.screenshot({ path: join(folder, `${name}${suffix}-${colorScheme}.png`) });
+    }
+  }
+  console.log(name);
+}
+
+async function signIn(chromium: Browser, { demo, url }: Service): Promise<Page> {
+  const { email, password } = demo!.logins.find(({ role }) => role === 'owner')!;
+  const context = await chromium.newContext({ baseURL: url, locale: 'en-GB', timezoneId: 'Europe/Berlin' });
+  const page = await context.newPage();
+  await page.goto('/login');
+  await page.getByLabel('E-mail address').fill(email);
+  await page.getByLabel('Password').fill(password);
+  await page.getByRole('button', { name: 'Sign in' }).click();
+  await page.waitForURL('**/dashboard');
+  return page;
+}
+
+/** Brings the demo to where there is something to see on every page, and says where. */
+async function prepare(page: Page, { context: { db }, demo }: Service): Promise<Record<string, Show>> {
+  const keyHref = async (name: string) => {
+    await page.goto('/dashboard/api-keys');
+    return (await page.getByRole('link', { name, exact: true }).first().getAttribute('href'))!;
+  };
+  const makeKey = async (name: string, choose?: () => Promise<void>) => {
+    await page.goto('/dashboard/api-keys/new');
+    await page.getByLabel('Name').fill(name);
+    await choose?.();
+    await page.getByRole('button', { name: 'Make the key' }).click();
+    await page.locator('#secret').waitFor();
+  };
+  await makeKey('map renderer', () => page.getByRole('checkbox', { name: /^entitlements:read/ }).check());
+  await makeKey('importer', () => page.getByRole('radio', { name: 'In 30 days' }).check());
+  const importer = await keyHref('importer');
+  await page.goto(`${importer}/revoke`);
+  await page.getByRole('button', { name: 'Revoke the key' }).click();
+
+  const production = await keyHref('production runtime');
+  await page.goto(`${production}/rotate`);
+  await page.getByRole('button', { name: 'Rotate the key' }).click();
+  await page.getByRole('link', { name: /watch the cut-over/ }).click();
+  const cutOver = new URL(page.url()).pathname;
+  await moveOver(db, production.split('/').at(-1)!, cutOver.split('/').at(-2)!);
+
+  await page.goto('/dashboard/members/invite');
+  await page.getByLabel('E-mail address').fill('farid@northwind.example');
+  await page.getByRole('radio', { name: /^billing/ }).check();
+  await page.getByRole('button', { name: 'Make the invitation' }).click();
+
+  const staging = await keyHref('staging runtime');
+  const password = demo!.logins[0]!.password;
+  return {
+    overview: '/dashboard',
+    'api-keys': '/dashboard/api-keys',
+    'api-key': staging,
+    'api-key-new': '/dashboard/api-keys/new',
+    'api-key-secret': () => makeKey('billing worker, Frankfurt'),
+    'api-key-rotate': `${staging}/rotate`,
+    'api-key-revoke': `${production}/revoke`,
+    'cut-over': cutOver,
+    usage: '/dashboard/usage',
+    'usage-chart': async (page) => {
+      await page.goto('/dashboard/usage');
+      await page.evaluate(`document.querySelector('.tiles').scrollIntoView()`);
+    },
+    'usage-day': '/dashboard/usage?range=day',
+    events: '/dashboard/usage/events',
+    entitlements: '/dashboard/entitlements',
+    members: '/dashboard/members',
+    'member-invite': '/dashboard/members/invite',
+    'audit-log': '/dashboard/audit-log',
+    account: '/dashboard/account',
+    sessions: '/dashboard/account/sessions',
+    'second-factor': async (page) => {
+      await page.goto('/dashboard/account/second-factor');
+      await page.getByLabel('Your password').fill(password);
+      await page.getByRole('button', { name: 'Set up' }).click();
+      await page.getByRole('img', { name: /QR code/ }).waitFor();
+    },
+    'not-found': '/dashboard/nowhere',
+  };
+}
+
+/** Puts a rotation 40 minutes into the past, since when the calls have moved from the old key to the new one. */
+async function moveOver(db: Service['context']['db'], oldId: string, newId: string): Promise<void> {
+  const minutes = 40;
+  const ago = `now() - interval '${minutes} minutes'`;
+  await db.run(
+    {
+      name: 'screenshots_new',
+      text: `update api_keys set created_at = ${ago}, last_used_at = now() where id = $1`,
+    },
+    [newId],
+  );
+  await db.run(
+    {
+      name: 'screenshots_old',
+      text: `update api_keys set expires_at = ${ago} + interval '1 hour', last_used_at = now() - interval '6 minutes' where id = $1`,
+    },
+    [oldId],
+  );
+  // The keys of the demo were not made just now.
+  await db.run(
+    {
+      name: 'screenshots_demo',
+      text: `update api_keys set created_at = created_at - interval '20 days' where created_by is null`,
+    },
+    [],
+  );
+  const text = `
+insert into api_key_calls (org_id, api_key_id, minute, calls)
+select k.org_id, k.id, date_trunc('minute', now()) - make_interval(mins => ${minutes} - m),
+  case when k.id = $1 then greatest(0, 210 - m * 6 - m * m / 40) else least(230, m * 6) end + (m * 37) % 11
+from api_keys k, generate_series(0, ${minutes}) m
+where (k.id = $1 and m < 34) or (k.id = $2 and m > 3)
+on conflict do nothing`;
+  await db.run({ name: 'screenshots_calls', text }, [oldId, newId]);
+}

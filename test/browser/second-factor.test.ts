@@ -1,0 +1,79 @@
+import type { Page } from 'playwright-core';
+import { expect, it } from 'vitest';
+import { PASSWORD, signedIn } from '../support/accounts.js';
+import { browserWorld } from '../support/browser.js';
+import { codeOfApp, readMain, signIn, signOut } from './steps.js';
+
+const world = browserWorld();
+
+/** The app's next code: the one before may have been used. */
+function nextCode(secret: string): string {
+  world.service.clock.advance(30_000);
+  return codeOfApp(secret, world.service.clock.now());
+}
+
+async function enterCode(page: Page, code: string): Promise<void> {
+  await page.getByLabel(/^(Recovery code|Code)$/).fill(code);
+  await page.getByRole('button', { name: 'Sign in' }).click();
+}
+
+it.each([{ javaScript: true }, { javaScript: false }])(
+  'goes on, is asked for when signing in, gives way to a recovery code, and goes off (scripts: $javaScript)',
+  async ({ javaScript }) => {
+    const { user, browser } = await signedIn(world.db, world.service.url);
+    const page = await world.visit({ javaScript, as: browser });
+    await page.goto('/dashboard/account/second-factor');
+    await page.getByLabel('Your password').fill(PASSWORD);
+    await page.getByRole('button', { name: 'Set up' }).click();
+    await page.getByRole('img', { name: /QR code/ }).waitFor();
+    await page.getByText('Type it in instead').click();
+    const secret = await page.locator('#secret').innerText();
+
+    // A mistake keeps the set-up.
+    await page.getByLabel('Enter the code').fill('000000');
+    await page.getByRole('button', { name: 'Turn it on' }).click();
+    await page.getByText('Type it in instead').click();
+    expect(await page.locator('#secret').innerText()).toBe(secret);
+    await page.getByLabel('Enter the code').fill(nextCode(secret));
+    await page.getByRole('button', { name: 'Turn it on' }).click();
+    const recoveryCodes = (await page.locator('#recovery-codes').innerText()).trim().split(/\s+/);
+    expect(recoveryCodes).toHaveLength(10);
+    await page.getByRole('link', { name: 'I have kept them' }).click();
+    expect(await readMain(page)).toMatch(/Authenticator app On .* 10 codes left/);
+
+    await signOut(page);
+    await signIn(page, user.email);
+    await page.waitForURL('**/login/code*');
+    const code = nextCode(secret);
+    await enterCode(page, code);
+    await page.waitForURL('**/dashboard');
+
+    // The code that was used is worth nothing; a recovery code opens the account, once.
+    await signOut(page);
+    await signIn(page, user.email);
+    await enterCode(page, code);
+    await page.getByText(/not right, or was used before/).waitFor();
+    for (const isNew of [true, false]) {
+      await page.getByRole('link', { name: 'Use a recovery code instead' }).click();
+      await enterCode(page, recoveryCodes[0]!);
+      if (!isNew) break;
+      await page.waitForURL('**/dashboard');
+      await signOut(page);
+      await signIn(page, user.email);
+    }
+    await page.getByText(/not right, or was used before/).waitFor();
+    await enterCode(page, recoveryCodes[1]!);
+    await page.waitForURL('**/dashboard');
+
+    await page.goto('/dashboard/account/second-factor');
+    expect(await readMain(page)).toContain('8 codes left');
+    await page.getByRole('link', { name: 'Turn it off' }).click();
+    await page.getByLabel('Your password').fill(PASSWORD);
+    await page.getByLabel('Code', { exact: true }).fill(nextCode(secret));
+    await page.getByRole('button', { name: 'Turn it off' }).click();
+    expect(await readMain(page)).toMatch(/Authenticator app Off/);
+    await signOut(page);
+    await signIn(page, user.email);
+    await page.waitForURL('**/dashboard');
+  },
+);

@@ -1,0 +1,41 @@
+import { createHmac } from 'node:crypto';
+import type { Page } from 'playwright-core';
+import { PASSWORD } from '../support/accounts.js';
+
+/** What people do on many ways, as they do it: by what they read on the page. */
+
+export async function signIn(page: Page, email: string, password = PASSWORD): Promise<void> {
+  await page.goto('/login');
+  await page.getByLabel('E-mail address').fill(email);
+  await page.getByLabel('Password').fill(password);
+  await page.getByRole('button', { name: 'Sign in' }).click();
+}
+
+export async function signOut(page: Page): Promise<void> {
+  await page.locator('summary').filter({ hasText: 'Signed in as' }).click();
+  await page.getByRole('button', { name: 'Sign out', exact: true }).click();
+  await page.waitForURL('**/login*');
+}
+
+/** Goes where an entry of the dashboard's navigation leads. */
+export async function follow(page: Page, entry: string): Promise<void> {
+  await page.getByRole('navigation', { name: 'Dashboard' }).getByRole('link', { name: entry }).click();
+}
+
+/** All that the page says outside of its frame. */
+export const readMain = async (page: Page): Promise<string> =>
+  (await page.getByRole('main').innerText()).replace(/\s+/g, ' ');
+
+/** What an authenticator app shows at a moment (RFC 6238) for a secret in base32, spaces or not. */
+export function codeOfApp(secret: string, ms: number): string {
+  const letters = Array.from(secret.replace(/\s/g, ''));
+  const bits = letters.map((letter) =>
+    'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567'.indexOf(letter).toString(2).padStart(5, '0'),
+  );
+  const key = Buffer.from((bits.join('').match(/.{8}/g) ?? []).map((byte) => Number.parseInt(byte, 2)));
+  const step = Buffer.alloc(8);
+  step.writeBigUInt64BE(BigInt(Math.floor(ms / 30_000)));
+  const mac = createHmac('sha1', key).update(step).digest();
+  const code = mac.readUInt32BE(mac.at(-1)! & 15) & 0x7fffffff;
+  return String(code % 1_000_000).padStart(6, '0');
+}

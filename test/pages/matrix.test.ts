@@ -1,0 +1,131 @@
+import { createHash } from 'node:crypto';
+import { gzipSync } from 'node:zlib';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createApp } from '../../src/app.js';
+import { listPageRoutes } from '../openapi/support/mounted-routes.js';
+import { Browser, type Answer } from '../support/accounts.js';
+import { createTestDatabase, type TestDatabase } from '../support/database.js';
+import { ordinaryNames, populate, type Names, type Populated } from '../support/populated.js';
+import { startTestService, type TestService } from '../support/service.js';
+import { actors, matrix, type Actor, type Row } from './matrix.js';
+
+/** Part of every text that belongs to the other Organization. */
+const MARKER = 'Foreign-Fjord';
+const foreignNames: Names = {
+  organization: `${MARKER} organization`,
+  people: [1, 2, 3, 4].map((n) => `${MARKER} person ${n}`),
+  products: [1, 2, 3].map((n) => `${MARKER} product ${n}`),
+  metric: `${MARKER} metric`,
+  keys: [1, 2, 3, 4, 5].map((n) => `${MARKER} key ${n}`),
+  events: [1, 2, 3].map((n) => `${MARKER} event ${n}`),
+};
+
+let database: TestDatabase;
+let service: TestService;
+let own: Populated;
+let foreign: Populated;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  service = await startTestService(database.db, {
+    env: { LIMIT_KEY_CHANGES_PER_HOUR: '1000' },
+    app: { signInLimits: { perAddress: 10_000 } },
+  });
+  own = await populate(service, ordinaryNames);
+  foreign = await populate(service, foreignNames);
+}, 120_000);
+afterAll(async () => {
+  await service.stop();
+  await database.remove();
+});
+
+const html = { accept: 'text/html,application/xhtml+xml,*/*;q=0.8' };
+
+/** A request of the table, made ready and not sent yet, by somebody who belongs to `own`. */
+async function prepare(
+  address: string,
+  row: Row,
+  actor: Actor,
+  of: Populated,
+): Promise<() => Promise<Answer>> {
+  const [method, route] = address.split(' ') as [string, string];
+  const path = (await row.path?.(of, actor)) ?? route;
+  const form = (await row.form?.(of)) ?? {};
+  const person = actor === 'nobody' ? undefined : own.people[actor];
+  const browser = person?.browser ?? new Browser(service.url);
+  return async () => {
+    const answer =
+      method === 'get'
+        ? await browser.get(path, html)
+        : await browser.send('POST', path, { form, headers: html });
+    if (row.endsSession && person) {
+      browser.cookies.clear();
+      expect((await browser.signIn(person.email)).status).toBe(303);
+    }
+    return answer;
+  };
+}
+
+it('names every page and every form, and nothing else', () => {
+  const app = createApp(service.context, service.services);
+  // Parts of the API that are forms as well.
+  const others = ['get /login', 'post /login', 'post /logout', 'post /dashboard/organization'];
+  expect(Object.keys(matrix).sort()).toEqual([...new Set([...listPageRoutes(app), ...others])].sort());
+});
+
+describe.each(Object.entries(matrix))('%s', (address, row) => {
+  it.each(actors.map((actor, index) => ({ actor, status: row.own[index]! })))(
+    'answers $actor with $status',
+    async ({ actor, status }) => {
+      const send = await prepare(address, row, actor, own);
+      const answer = await send();
+      expect([answer.status, answer.status >= 500 ? answer.text : '']).toEqual([status, '']);
+      expect(answer.text).not.toContain(MARKER);
+      if (status >= 400) expect(answer.text).toContain('<!doctype html>');
+    },
+  );
+
+  if (!row.foreign) return;
+  it.each(actors.map((actor, index) => ({ actor, status: row.foreign?.[index] })))(
+    'answers $actor with $status for what is another Organization’s, and changes nothing there',
+    async ({ actor, status }) => {
+      const send = await prepare(address, row, actor, foreign);
+      const before = await fingerprint(foreign.id);
+      const answer = await send();
+      expect(answer.status).toBe(status);
+      expect(answer.text).not.toContain(MARKER);
+      expect(await fingerprint(foreign.id)).toBe(before);
+    },
+  );
+});
+
+/** Changes when anything of an Organization does but what its own people only look at. */
+async function fingerprint(orgId: string): Promise<string> {
+  const rows: unknown[] = [];
+  for (const table of ['api_keys', 'memberships', 'invitations', 'audit_log', 'entitlements']) {
+    const text = `select t::text from ${table} t where org_id = $1 order by 1`;
+    rows.push(await database.db.run({ name: `fingerprint_${table}`, text }, [orgId]));
+  }
+  return createHash('sha256').update(JSON.stringify(rows)).digest('hex');
+}
+
+/** What a browser loads once, with the first page it sees. */
+async function loadParts(page: string): Promise<string[]> {
+  const asset = async (path: string) => (await fetch(service.url + path)).text();
+  const paths = [...page.matchAll(/(?:src|href)="(\/dashboard\/assets\/[^"]+)"/g)].map((match) => match[1]!);
+  const parts = await Promise.all(paths.map(asset));
+  const folder = paths[0]!.slice(0, paths[0]!.lastIndexOf('/'));
+  const imported = parts.flatMap((part) =>
+    [...part.matchAll(/from '\.\/([^']+)'/g)].map((match) => match[1]!),
+  );
+  return [...parts, ...(await Promise.all(imported.map((name) => asset(`${folder}/${name}`))))];
+}
+
+it('no page weighs more than 60 KB compressed, with its styles and scripts', async () => {
+  for (const [address, row] of Object.entries(matrix)) {
+    if (!address.startsWith('get /dashboard') || row.own[4] !== 200) continue;
+    const { text, headers } = await (await prepare(address, row, 'owner', own))();
+    if (!headers.get('content-type')?.includes('html')) continue;
+    const bytes = [text, ...(await loadParts(text))].map((part) => gzipSync(part).length);
+    expect([address, bytes.reduce((sum, part) => sum + part, 0) <= 60_000]).toEqual([address, true]);
+  }
+});

@@ -1,0 +1,257 @@
+import { v7 as uuid } from 'uuid';
+import { Browser, PASSWORD } from '../support/accounts.js';
+import type { Populated } from '../support/populated.js';
+
+/** Who asks. The statuses of the table are in this order. */
+export const actors = ['nobody', 'member', 'billing', 'admin', 'owner'] as const;
+export type Actor = (typeof actors)[number];
+
+export type Statuses = readonly [
+  nobody: number,
+  member: number,
+  billing: number,
+  admin: number,
+  owner: number,
+];
+
+export interface Row {
+  /** The address for something of an Organization; the route itself where it names nothing. */
+  path?: (of: Populated, actor: Actor) => string | Promise<string>;
+  /** What is posted. Undefined: an empty form. */
+  form?: (of: Populated) => Record<string, string> | Promise<Record<string, string>>;
+  /** What each role gets with ids of its own Organization. */
+  own: Statuses;
+  /** And with ids of another one. Undefined where neither address nor form names anything. */
+  foreign?: Statuses;
+  /** Carried out, it ends the session it came with. */
+  endsSession?: true;
+}
+
+/** A page for everybody who is signed in; a browser that is not is sent to do so. */
+const page: Statuses = [303, 200, 200, 200, 200];
+/** A page for who may change things. */
+const managersPage: Statuses = [303, 403, 403, 200, 200];
+/** A form of theirs that leads to another page. */
+const managersForm: Statuses = [401, 403, 403, 303, 303];
+/** One that is answered with a page at once, because it shows a secret. */
+const managersSecret: Statuses = [401, 403, 403, 201, 201];
+/** A form of everybody's own account. */
+const personsForm: Statuses = [401, 303, 303, 303, 303];
+const personsMistake: Statuses = [401, 400, 400, 400, 400];
+/** What does not exist for anybody here. */
+const noPage: Statuses = [303, 404, 404, 404, 404];
+const noManagersPage: Statuses = [303, 403, 403, 404, 404];
+const noManagersForm: Statuses = [401, 403, 403, 404, 404];
+
+const usages = {
+  'get /dashboard': { own: page },
+  'get /dashboard/usage': {
+    path: ({ productSlugs, keyIds }) => `/dashboard/usage?product=${productSlugs[0]}&key=${keyIds[0]}`,
+    own: page,
+    foreign: noPage,
+  },
+  'get /dashboard/usage.csv': {
+    path: ({ productSlugs }) => `/dashboard/usage.csv?product=${productSlugs[0]}`,
+    own: page,
+    foreign: noPage,
+  },
+  'get /dashboard/usage/events': {
+    path: ({ productSlugs }) => `/dashboard/usage/events?product=${productSlugs[0]}`,
+    own: page,
+    foreign: noPage,
+  },
+  'get /dashboard/usage/events.csv': {
+    path: ({ productSlugs }) => `/dashboard/usage/events.csv?product=${productSlugs[0]}`,
+    own: page,
+    foreign: noPage,
+  },
+  'get /dashboard/entitlements': { own: page },
+  'get /dashboard/audit-log': {
+    path: ({ people }) => `/dashboard/audit-log?actor=${people.owner.id}`,
+    own: managersPage,
+    // A filter that nothing matches.
+    foreign: managersPage,
+  },
+  'get /dashboard/audit-log.csv': {
+    path: ({ people }) => `/dashboard/audit-log.csv?actor=${people.owner.id}`,
+    own: managersPage,
+    foreign: managersPage,
+  },
+} satisfies Record<string, Row>;
+
+const keys = {
+  'get /dashboard/api-keys': { own: page },
+  'get /dashboard/api-keys/new': {
+    path: ({ keyIds }) => `/dashboard/api-keys/new?like=${keyIds[0]}`,
+    own: managersPage,
+    // An empty form.
+    foreign: managersPage,
+  },
+  'post /dashboard/api-keys': {
+    form: () => ({ id: uuid(), name: 'made by a form', livemode: 'false', scopes: 'usage:write' }),
+    own: managersSecret,
+  },
+  'get /dashboard/api-keys/{id}': {
+    path: ({ keyIds }) => `/dashboard/api-keys/${keyIds[0]}`,
+    own: page,
+    foreign: noPage,
+  },
+  'get /dashboard/api-keys/{id}/cut-over': {
+    path: ({ rotated }) => `/dashboard/api-keys/${rotated.newKeyId}/cut-over`,
+    own: page,
+    foreign: noPage,
+  },
+  'get /dashboard/api-keys/{id}/rotate': {
+    path: ({ keyIds }) => `/dashboard/api-keys/${keyIds[0]}/rotate`,
+    own: managersPage,
+    foreign: noManagersPage,
+  },
+  'post /dashboard/api-keys/{id}/rotate': {
+    path: async (of) => `/dashboard/api-keys/${(await of.newKey()).id}/rotate`,
+    form: () => ({ grace: '60' }),
+    own: managersSecret,
+    foreign: noManagersForm,
+  },
+  'get /dashboard/api-keys/{id}/revoke': {
+    path: ({ keyIds }) => `/dashboard/api-keys/${keyIds[0]}/revoke`,
+    own: managersPage,
+    foreign: noManagersPage,
+  },
+  'post /dashboard/api-keys/{id}/revoke': {
+    path: async (of) => `/dashboard/api-keys/${(await of.newKey()).id}/revoke`,
+    own: managersForm,
+    foreign: noManagersForm,
+  },
+} satisfies Record<string, Row>;
+
+const members = {
+  'get /dashboard/members': { own: page },
+  'get /dashboard/members/invite': { own: managersPage },
+  'post /dashboard/members/invite': {
+    form: () => ({ id: uuid(), email: `guest-${uuid()}@example.com`, role: 'member', days: '7' }),
+    own: managersSecret,
+  },
+  'post /dashboard/members/invitations/{id}/revoke': {
+    path: async (of) => `/dashboard/members/invitations/${(await of.newInvitation()).id}/revoke`,
+    own: managersForm,
+    foreign: noManagersForm,
+  },
+  'get /dashboard/members/{userId}': {
+    path: ({ people }) => `/dashboard/members/${people.member.id}`,
+    own: page,
+    foreign: noPage,
+  },
+  'post /dashboard/members/{userId}/role': {
+    path: async (of) => `/dashboard/members/${(await of.newMember()).id}/role`,
+    form: () => ({ role: 'billing' }),
+    own: managersForm,
+    foreign: noManagersForm,
+  },
+  'get /dashboard/members/{userId}/remove': {
+    path: async (of) => `/dashboard/members/${(await of.newMember()).id}/remove`,
+    own: managersPage,
+    foreign: noPage,
+  },
+  'post /dashboard/members/{userId}/remove': {
+    path: async (of) => `/dashboard/members/${(await of.newMember()).id}/remove`,
+    own: managersForm,
+    foreign: [401, 404, 404, 404, 404],
+  },
+  // The secret of the link is what lets people in: whoever has it may know whose it is, member or not.
+  'get /dashboard/join': {
+    path: async (of) => `/dashboard/join?invitation=${(await of.newInvitation()).token}`,
+    own: [200, 200, 200, 200, 200],
+  },
+  'post /dashboard/join': {
+    form: async (of) => ({ invitation: (await of.newInvitation()).token }),
+    own: [303, 303, 303, 303, 303],
+  },
+  'post /dashboard/join/account': {
+    form: async (of) => ({
+      invitation: (await of.newInvitation()).token,
+      name: 'A guest',
+      password: 'a long phrase of their own',
+    }),
+    own: [303, 303, 303, 303, 303],
+    endsSession: true,
+  },
+  'post /dashboard/join/sign-out': { own: [303, 303, 303, 303, 303], endsSession: true },
+  'get /dashboard/left': { own: page },
+} satisfies Record<string, Row>;
+
+/** What is a person's own has nothing to do with their Organization: the ids of others are other people's. */
+const account = {
+  'get /login': { own: [200, 303, 303, 303, 303] },
+  'post /login': { form: wrongPassword, own: [401, 401, 401, 401, 401] },
+  // Without a password that was right before, there is nothing to enter a code for.
+  'get /login/code': { own: [303, 303, 303, 303, 303] },
+  'post /login/code': { own: [303, 303, 303, 303, 303] },
+  'post /logout': { own: [303, 303, 303, 303, 303], endsSession: true },
+  'post /dashboard/organization': {
+    form: ({ slug }) => ({ organization: slug }),
+    own: [401, 303, 303, 303, 303],
+    foreign: [401, 404, 404, 404, 404],
+  },
+  'get /dashboard/account': { own: page },
+  'post /dashboard/account': { form: () => ({ name: 'Another Name' }), own: personsForm },
+  'get /dashboard/account/password': { own: page },
+  'post /dashboard/account/password': {
+    form: () => ({ currentPassword: PASSWORD, newPassword: 'one long phrase', newPasswordAgain: 'another' }),
+    own: personsMistake,
+  },
+  'get /dashboard/account/second-factor': { own: page },
+  // Without a set-up that has been begun there is nothing to go on with, and without the factor nothing to turn off.
+  'get /dashboard/account/second-factor/setup': { own: [303, 303, 303, 303, 303] },
+  'post /dashboard/account/second-factor/setup': { own: personsForm },
+  'get /dashboard/account/second-factor/recovery-codes': { own: [303, 303, 303, 303, 303] },
+  'post /dashboard/account/second-factor/recovery-codes': { own: personsForm },
+  'get /dashboard/account/second-factor/off': { own: [303, 303, 303, 303, 303] },
+  'post /dashboard/account/second-factor/off': { own: personsForm },
+  'post /dashboard/account/second-factor': {
+    form: () => ({ currentPassword: PASSWORD }),
+    own: personsForm,
+  },
+  'get /dashboard/account/sessions': { own: page },
+  'post /dashboard/account/sessions/{id}/end': {
+    path: async ({ people }, actor) => {
+      const { email, browser } = people[actor === 'nobody' ? 'owner' : actor];
+      return `/dashboard/account/sessions/${await openSession(browser.url, email)}/end`;
+    },
+    own: personsForm,
+    foreign: [401, 404, 404, 404, 404],
+  },
+  'post /dashboard/account/sign-out-everywhere': { own: personsForm, endsSession: true },
+} satisfies Record<string, Row>;
+
+/**
+ * Every page and every form of the dashboard: who may open or send it. `303` is a form that was carried out, or the way to
+ * the sign-in. What is missing here fails the test.
+ */
+export const matrix: Record<string, Row> = {
+  'get /dashboard/assets/{version}/{file}': {
+    path: () => '/dashboard/assets/any/gauge.css',
+    own: [200, 200, 200, 200, 200],
+  },
+  ...usages,
+  ...keys,
+  ...members,
+  ...account,
+};
+
+let counter = 0;
+/** Another account each time: failed sign-ins of one are slowed down. */
+function wrongPassword() {
+  return { email: `nobody-${++counter}@example.com`, password: 'wrong' };
+}
+
+/** The id of one more session of a person. */
+async function openSession(url: string, email: string): Promise<string> {
+  const browser = new Browser(url);
+  await browser.signIn(email);
+  const { text } = await browser.get('/dashboard/account/sessions', { accept: 'text/html' });
+  // The session that looks at the page is the one whose button does not say `End`.
+  const form = text
+    .split('<form')
+    .find((part) => /<button[^>]*>Sign out<\/button>/.test(part) && part.includes('/end"'));
+  return /sessions\/([\da-f-]{36})\/end/.exec(form ?? '')![1]!;
+}

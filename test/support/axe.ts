@@ -1,0 +1,21 @@
+import axe, { type AxeResults } from 'axe-core';
+import type { Page } from 'playwright-core';
+
+const everything = {
+  runOnly: { type: 'tag', values: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'] },
+  // Part of WCAG 2.2 AA, but off unless it is asked for.
+  rules: { 'target-size': { enabled: true } },
+  resultTypes: ['violations'],
+};
+
+const colours = { runOnly: { type: 'rule', values: ['color-contrast'] }, resultTypes: ['violations'] };
+
+/** What breaks WCAG 2.2 AA on the page as it is now, or in its colours alone: one line for each rule and place. */
+export async function findBarriers(page: Page, only?: 'colours'): Promise<string[]> {
+  if (!(await page.evaluate<boolean>('"axe" in window'))) await page.evaluate(axe.source);
+  const options = only ? colours : everything;
+  const { violations } = await page.evaluate<AxeResults>(`axe.run(document, ${JSON.stringify(options)})`);
+  return violations.flatMap(({ id, nodes }) =>
+    nodes.map(({ target, failureSummary }) => `${id} at ${target.join(' ')}: ${failureSummary ?? ''}`),
+  );
+}

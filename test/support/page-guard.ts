@@ -1,0 +1,69 @@
+import type { BrowserContext, ConsoleMessage, Page } from 'playwright-core';
+
+export interface PageGuard {
+  /** Everything wrong so far with any page of the context, as sentences. */
+  complaints(): Promise<string[]>;
+}
+
+/** Runs in every document before its own scripts. The console reports a violation too, but not which directive it was. */
+const reportViolations = `document.addEventListener('securitypolicyviolation', (event) =>
+  console.error('CSP: ' + event.effectiveDirective + ' blocks ' + (event.blockedURI || event.sample)));`;
+
+const measureOverflow = `(() => {
+  const { scrollWidth, clientWidth } = document.documentElement;
+  return scrollWidth > clientWidth ? scrollWidth + ' px of content in ' + clientWidth + ' px' : '';
+})()`;
+
+/**
+ * Watches all pages of a browser context for what no page may do, whatever it is a test of: log an error or a warning, throw,
+ * break the content security policy, open a dialog, ask another host, get an answer of 500 or more, or scroll sideways.
+ */
+export async function guardPages(context: BrowserContext, origin: string): Promise<PageGuard> {
+  const complaints: string[] = [];
+  const logged: { message: ConsoleMessage; text: string }[] = [];
+  /** Documents that were answered. Chromium logs an error for one with a status of 400 or more, which may be what it has to be. */
+  const documents = new Set<string>();
+  const measured: Promise<void>[] = [];
+
+  const measure = async (page: Page) => {
+    // Nothing to measure where the page is already gone to the next one.
+    const overflow = await page.evaluate<string>(measureOverflow).catch(() => '');
+    if (overflow) complaints.push(`${page.url()} scrolls sideways: ${overflow}`);
+  };
+
+  await context.addInitScript(reportViolations);
+  context.on('console', (message) => {
+    if (message.type() === 'error' || message.type() === 'warning')
+      logged.push({ message, text: `${message.page()?.url() ?? ''} logs: ${message.text()}` });
+  });
+  context.on('weberror', (webError) =>
+    complaints.push(`${webError.page()?.url() ?? ''} throws: ${String(webError.error().stack)}`),
+  );
+  context.on('dialog', (dialog) => {
+    complaints.push(`${dialog.page()?.url() ?? ''} opens a dialog: ${dialog.message()}`);
+    void dialog.dismiss();
+  });
+  context.on('request', (request) => {
+    const { protocol, origin: asked } = new URL(request.url());
+    if (protocol !== 'data:' && protocol !== 'blob:' && asked !== origin)
+      complaints.push(`a page asks another host: ${request.url()}`);
+  });
+  context.on('response', (response) => {
+    if (response.request().isNavigationRequest()) documents.add(response.url());
+    if (response.status() >= 500) complaints.push(`${response.url()} answers ${response.status()}`);
+  });
+  context.on('page', (page) => page.on('load', () => measured.push(measure(page))));
+
+  return {
+    async complaints() {
+      await Promise.all(measured);
+      await Promise.all(context.pages().map(measure));
+      const isExpected = ({ message }: (typeof logged)[number]) =>
+        /^Failed to load resource: .* status of 4\d\d/.test(message.text()) &&
+        documents.has(message.location().url);
+      return [
+        ...new Set([...complaints, ...logged.filter((line) => !isExpected(line)).map(({ text }) => text)]),
+      ];
+    },
+  };
+}

@@ -1,0 +1,174 @@
+import { v7 as uuid } from 'uuid';
+import type { Role } from '../../src/organizations/table.js';
+import { operatorClient } from '../operator/client.js';
+import { Browser, PASSWORD } from './accounts.js';
+import type { TestService } from './service.js';
+import { sendUsage } from './usage.js';
+
+/** What people and products are called. There are as many of each as there are names, four people at least. */
+export interface Names {
+  organization: string;
+  people: string[];
+  products: string[];
+  metric: string;
+  keys: string[];
+  events: string[];
+}
+
+export const ordinaryNames: Names = {
+  organization: 'Northwind Labs',
+  people: ['Ada Lindqvist', 'Ben Okafor', 'Chloé Martin', 'Dev Raman'],
+  products: ['Forecast API', 'Map tiles', 'Climate archive'],
+  metric: 'requests',
+  keys: ['production runtime', 'staging runtime', 'nightly import', 'old importer', 'billing export'],
+  events: ['order-1', 'order-2', 'order-3'],
+};
+
+/** Every kind of text that has ever broken a page. Each is short enough for any field. */
+export const hostileTexts = [
+  '<script>alert(1)</script>',
+  '"><img src=x onerror=alert(2)><b class="hostile">',
+  'W'.repeat(100),
+  'مؤسسة \u202eالاختبار',
+  '👩‍👩‍👧‍👦 🏳️‍🌈 e\u0301\u0302\u0303',
+  `O'Brien "&amp;" \`\${7*7}\` <%= 7 * 7 %>`,
+  `=HYPERLINK("http://example.com","x")`,
+];
+
+export const hostileNames: Names = {
+  organization: `${'x'.repeat(150)}<script>alert(3)</script>${'y'.repeat(25)}`,
+  people: hostileTexts,
+  products: [...hostileTexts, 'P'.repeat(200)],
+  metric: '<i>calls</i>'.repeat(20),
+  keys: hostileTexts,
+  events: [...hostileTexts, 'e'.repeat(255)],
+};
+
+export interface Populated {
+  id: string;
+  slug: string;
+  name: string;
+  people: Record<Role, { id: string; email: string; browser: Browser }>;
+  /** Newest last: usable, unless said otherwise. */
+  keyIds: string[];
+  rotated: { oldKeyId: string; newKeyId: string };
+  revokedKeyId: string;
+  productSlugs: string[];
+  eventKeys: string[];
+  /** Makes one more of its kind, for a test to use up. */
+  newKey(): Promise<{ id: string; secret: string }>;
+  newMember(): Promise<{ id: string; email: string }>;
+  newInvitation(): Promise<{ id: string; token: string }>;
+}
+
+const roles = ['owner', 'admin', 'member', 'billing'] as const;
+const DAY_MS = 86_400_000;
+
+/**
+ * An Organization in the middle of its life, made as its people would make it: members of every role, signed in; products
+ * below, near and above their caps, one of them read-only; usage of the past days, live and test; keys in every state.
+ */
+export async function populate(service: TestService, names: Names): Promise<Populated> {
+  const operator = operatorClient(() => service);
+  const slug = `org-${uuid()}`;
+  await put(operator, `/organizations/${slug}`, { name: names.organization });
+
+  const people = {} as Populated['people'];
+  for (const [index, name] of names.people.entries()) {
+    const role = roles[index];
+    const person = await hire(name, role ?? 'member');
+    if (!role) continue;
+    const browser = new Browser(service.url);
+    const { status } = await browser.signIn(person.email);
+    if (status !== 303) throw new Error(`sign-in failed: ${status}`);
+    people[role] = { ...person, browser };
+  }
+
+  const productSlugs: string[] = [];
+  const caps = [null, 1_000_000.5, 100, 10];
+  for (const [index, name] of names.products.entries()) {
+    const productSlug = `product-${uuid()}`;
+    const product = { name, usageMetric: names.metric, unitCap: caps[index % caps.length] };
+    await put(operator, `/products/${productSlug}`, product);
+    await put(operator, `/organizations/${slug}/entitlements/${productSlug}`, { kind: 'live' });
+    productSlugs.push(productSlug);
+  }
+
+  const owner = people.owner.browser;
+  const keys: { id: string; secret: string }[] = [];
+  for (const [index, name] of names.keys.entries()) {
+    const expiresAt = index % 3 === 1 ? new Date(service.clock.now() + 5 * DAY_MS).toISOString() : null;
+    const scopes = index % 2 === 0 ? ['usage:write'] : ['usage:write', 'entitlements:read'];
+    keys.push(await createKey(owner, { name, livemode: index % 2 === 0, scopes, expiresAt }));
+  }
+
+  const eventKeys: string[] = [];
+  for (const [day, name] of names.events.entries()) {
+    const occurredAt = new Date(service.clock.now() - (day % 7) * DAY_MS * 0.9).toISOString();
+    for (const { secret } of keys.slice(0, 2)) {
+      const events = productSlugs.map((productSlug, index) => {
+        const idempotencyKey = `${name}${index}${keys.findIndex((key) => key.secret === secret)}`.slice(-255);
+        eventKeys.push(idempotencyKey);
+        return { productSlug, metric: names.metric, quantity: 4 * day + 1.25, occurredAt, idempotencyKey };
+      });
+      const { status, body } = await sendUsage(service.url, secret, events);
+      if (status !== 202) throw new Error(`usage was refused: ${JSON.stringify(body)}`);
+    }
+  }
+  // Used before, and now open for reading only.
+  await put(operator, `/organizations/${slug}/entitlements/${productSlugs.at(-1)!}`, { kind: 'read_only' });
+
+  const [, , third, fourth] = keys;
+  const rotation = await owner.send('POST', `/dashboard/api-keys/${third!.id}/rotate`, { json: {} });
+  await owner.send('DELETE', `/dashboard/api-keys/${fourth!.id}`);
+  await service.services.keyUse.flush();
+  return {
+    id: (await owner.get('/dashboard/session')).body.organization.id,
+    slug,
+    name: names.organization,
+    people,
+    keyIds: keys.filter((key) => key !== third && key !== fourth).map(({ id }) => id),
+    rotated: { oldKeyId: third!.id, newKeyId: rotation.body.apiKey.id },
+    revokedKeyId: fourth!.id,
+    productSlugs,
+    eventKeys,
+    newKey: () => createKey(owner, { name: names.keys[0], livemode: true }),
+    newMember: () => hire(names.people[0]!, 'member'),
+    newInvitation: () => createInvitation(owner),
+  };
+
+  async function hire(name: string, role: Role): Promise<{ id: string; email: string }> {
+    const email = `person-${uuid()}@example.com`;
+    const { id } = await put(operator, `/users/${email}`, { name, password: PASSWORD });
+    await put(operator, `/organizations/${slug}/members/${email}`, { role });
+    return { id, email };
+  }
+}
+
+async function createKey(owner: Browser, json: object): Promise<{ id: string; secret: string }> {
+  const { status, body, text } = await owner.send('POST', '/dashboard/api-keys', { json });
+  if (status !== 201) throw new Error(`no key was created: ${text}`);
+  return { id: body.apiKey.id, secret: body.secret };
+}
+
+async function createInvitation(owner: Browser): Promise<{ id: string; token: string }> {
+  const id = uuid();
+  const form = { id, email: `guest-${id}@example.com`, role: 'member', days: '7' };
+  const headers = { accept: 'text/html' };
+  const { text } = await owner.send('POST', '/dashboard/members/invite', { form, headers });
+  const token = /\?invitation=([\w-]+)/.exec(text)?.[1];
+  if (token === undefined) throw new Error(`nobody was invited: ${text}`);
+  return { id, token };
+}
+
+/** The resource as it is now. */
+async function put(
+  operator: ReturnType<typeof operatorClient>,
+  path: string,
+  value: object,
+  // oxlint-disable-next-line typescript/no-explicit-any -- what it is depends on the path
+): Promise<any> {
+  const { status, text, body } = await operator('PUT', path, value);
+  if (status >= 300) throw new Error(`PUT ${path}: ${status} ${text}`);
+  return body;
+}
