@@ -8,13 +8,13 @@ import { findPostgresBinaries } from './test/support/postgres-server.js';
  * missing Postgres is a failure. TEST_REPORT names a file for the results as JSON.
  *
  * What a person sees is tested in Chromium, on the embedded database, where Chromium is installed (or named by
- * TEST_CHROMIUM); with REQUIRE_BROWSER=1 a missing one is a failure.
+ * TEST_CHROMIUM) and TEST_DATABASE asks for nothing else; with REQUIRE_BROWSER=1 a missing one is a failure.
  */
 const { TEST_DATABASE: only, TEST_REPORT: report, REQUIRE_POSTGRES, REQUIRE_BROWSER } = process.env;
 const databases = (['embedded', 'postgres'] as const).filter((name) =>
   only ? name === only : name === 'embedded' || REQUIRE_POSTGRES === '1' || findPostgresBinaries(),
 );
-const hasBrowser = REQUIRE_BROWSER === '1' || findChromium() !== undefined;
+const hasBrowser = REQUIRE_BROWSER === '1' || (!only && findChromium() !== undefined);
 const browserTests = 'test/browser/**/*.test.ts';
 const browserProject = {
   test: {
@@ -34,7 +34,7 @@ export default defineConfig({
     projects: [
       ...databases.map((name) => ({
         test: {
-          name: name,
+          name,
           include: ['test/**/*.test.ts'],
           exclude: [
             browserTests,
