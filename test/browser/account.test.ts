@@ -24,6 +24,8 @@ describe.each([{ javaScript: true }, { javaScript: false }])(
       const elsewhere = await world.visit({ javaScript });
       await signIn(elsewhere, user.email);
       await elsewhere.waitForURL('**/dashboard');
+      // A page that does not notice by itself.
+      await elsewhere.goto('/dashboard/account');
 
       await page.goto('/dashboard/account/password');
       const change = async (again: string) => {
@@ -40,7 +42,7 @@ describe.each([{ javaScript: true }, { javaScript: false }])(
       await change('four unrelated words here');
       await page.getByRole('status').getByText('password is changed').waitFor();
 
-      await elsewhere.goto('/dashboard');
+      await elsewhere.reload();
       await elsewhere.waitForURL('**/login*');
       await signIn(elsewhere, user.email, 'four unrelated words here');
       await elsewhere.waitForURL('**/dashboard');
@@ -52,6 +54,8 @@ describe.each([{ javaScript: true }, { javaScript: false }])(
       const elsewhere = await world.visit({ javaScript });
       await signIn(elsewhere, user.email);
       await elsewhere.waitForURL('**/dashboard');
+      // A page that does not notice by itself.
+      await elsewhere.goto('/dashboard/account');
       await page.goto('/dashboard/account/sessions');
       expect(await readMain(page)).toContain('2 sessions');
       await page.getByRole('button', { name: /^End/ }).click();
