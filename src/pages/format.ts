@@ -16,7 +16,7 @@ export const formatCompact = (value: number): string => compact.format(value);
 export function formatShare(part: string, whole: string): string {
   const share = (Number(part) / Number(whole)) * 100;
   if (!Number.isFinite(share)) return '–';
-  return `${formatDecimal((Math.floor(share * 10 + 1e-9) / 10).toFixed(1))} %`;
+  return `${formatDecimal((Math.floor(share * 10 + 1e-9) / 10).toFixed(1))}\u00a0%`;
 }
 
 /** `1 key`, `2 keys`. */
