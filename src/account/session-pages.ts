@@ -2,6 +2,7 @@ import type { Request, Response, Router } from 'express';
 import { personOf } from '../auth/session.js';
 import { clearToken } from '../auth/session-cookie.js';
 import { AppError } from '../errors.js';
+import { readPathId } from '../http/path-id.js';
 import { toAddress } from '../pages/address.js';
 import { formRoute, newForm, type FormState } from '../pages/form.js';
 import { pageRouter } from '../pages/page-router.js';
@@ -44,7 +45,7 @@ export function sessionPages(deps: AccountDeps): Router {
     formRoute({
       async act(req, res) {
         const { userId, sessionId } = personOf(res);
-        const ended = await deleteSessionById(db.orm, userId, readId(req));
+        const ended = await deleteSessionById(db.orm, userId, readPathId(req, 'id', 'session'));
         if (ended === undefined) throw noSuchSession();
         if (ended !== sessionId) {
           res.redirect(303, toAddress(BASE, { done: 'ended' }));
@@ -69,13 +70,6 @@ export function sessionPages(deps: AccountDeps): Router {
     }),
   );
   return router;
-}
-
-/** An id that cannot be one is as unknown as any other. */
-function readId(req: Request): string {
-  const { id } = req.params;
-  if (typeof id === 'string' && /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/i.test(id)) return id;
-  throw noSuchSession();
 }
 
 const noSuchSession = () => new AppError('not_found', 'There is no such session. It may have ended already.');

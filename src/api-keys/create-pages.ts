@@ -1,6 +1,7 @@
 import type { Request, Response, Router } from 'express';
 import { requireRole, sessionOf } from '../auth/session.js';
 import { prefersHtml } from '../http/accepts.js';
+import { isUuid } from '../http/path-id.js';
 import { formRoute, isPostedForm, newForm, type FormFields, type FormState } from '../pages/form.js';
 import { renderPage } from '../pages/layout.js';
 import { createApiKey, KeyExists, type KeyDeps } from './api-keys.js';
@@ -20,8 +21,7 @@ export function addCreatePages(router: Router, deps: KeyDeps): void {
   router.get('/api-keys/new', onlyPages, mayChange, async (req, res) => {
     const { orgId } = sessionOf(res);
     const { like } = req.query;
-    const model =
-      typeof like === 'string' && isId(like) ? await findKeyDetails(deps.db.orm, orgId, like) : undefined;
+    const model = isUuid(like) ? await findKeyDetails(deps.db.orm, orgId, like) : undefined;
     await showForm(req, res, newForm(keyFormValues(newFormId(deps.clock.now()), model)));
   });
 
@@ -73,5 +73,3 @@ export function onlyForms(req: Request, _res: Response, next: (word?: 'route') =
   if (isPostedForm(req) && prefersHtml(req)) next();
   else next('route');
 }
-
-const isId = (value: string): boolean => /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/.test(value);

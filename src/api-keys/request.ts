@@ -1,6 +1,6 @@
 import type { Request, Response } from 'express';
 import { sessionOf } from '../auth/session.js';
-import { AppError } from '../errors.js';
+import { readPathId } from '../http/path-id.js';
 import type { KeyActor } from './api-keys.js';
 
 /** Who asks for a change, and from where. */
@@ -9,14 +9,5 @@ export function actorOf(req: Request, res: Response): KeyActor {
   return { orgId, userId, ip: req.ip, requestId: String(res.getHeader('X-Request-Id') ?? '') };
 }
 
-const uuidShape = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/i;
-
-/**
- * The id in the address. One that cannot be an id is as unknown as any other.
- * @throws AppError not_found
- */
-export function readId(req: Request): string {
-  const { id } = req.params;
-  if (typeof id === 'string' && uuidShape.test(id)) return id.toLowerCase();
-  throw new AppError('not_found', 'There is no such API key.');
-}
+/** @throws AppError not_found */
+export const readId = (req: Request): string => readPathId(req, 'id', 'API key');

@@ -1,4 +1,5 @@
 import type { Orm } from '../db/client.js';
+import { isUuid } from '../http/path-id.js';
 import { findPeople } from './queries.js';
 
 /** Who did something. */
@@ -12,8 +13,6 @@ export interface Actor {
   note: string | null;
 }
 
-const UUID = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/;
-
 /**
  * Who stands behind the actors of a log; one query for all. Only actors that were read from the Organization's own log may be
  * asked for: whoever knows the id of a User elsewhere must learn nothing by it.
@@ -23,7 +22,7 @@ export async function readActors(
   orgId: string,
   actors: Iterable<string>,
 ): Promise<(actor: string) => Actor> {
-  const ids = [...new Set(actors)].filter((actor) => UUID.test(actor));
+  const ids = [...new Set(actors)].filter((actor) => isUuid(actor));
   const people = ids.length === 0 ? [] : await findPeople(orm, orgId, ids);
   const byId = new Map(people.map((person) => [person.id, person]));
   return (id) => {
@@ -41,7 +40,7 @@ export async function readActors(
       id,
       name: 'A former member',
       email: null,
-      note: UUID.test(id) ? `account removed, id ${id}` : id,
+      note: isUuid(id) ? `account removed, id ${id}` : id,
     };
   };
 }

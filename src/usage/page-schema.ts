@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { isUuid } from '../http/path-id.js';
 import { slugSchema } from '../operator/schema.js';
 import { text } from '../http/validate.js';
 
@@ -28,10 +29,7 @@ export const productQuery = { product: slugSchema.optional(), mode: mode.optiona
 export const usageQuerySchema = z.object({
   ...productQuery,
   range: z.enum(ranges, 'must be day, month or custom').optional(),
-  key: z
-    .string()
-    .regex(/^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/, "must be an API key's id")
-    .optional(),
+  key: z.string().refine(isUuid, "must be an API key's id").optional(),
   metric: text(255).optional(),
 });
 
