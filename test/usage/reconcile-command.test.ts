@@ -1,57 +1,15 @@
-import { spawn } from 'node:child_process';
-import { cpSync, existsSync, mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { sql } from 'drizzle-orm';
-import { pino } from 'pino';
-import { afterAll, beforeAll, expect, inject, it, vi } from 'vitest';
-import type { Database } from '../../src/db/client.js';
-import { openDatabase } from '../../src/db/open.js';
-import { createTestDatabase, isEmbedded, type TestDatabase } from '../support/database.js';
+import { expect, inject, it, vi } from 'vitest';
+import { isEmbedded } from '../support/database.js';
 import { createKey, createOrganization, createProduct } from '../support/fixtures.js';
+import { maintenanceCommand } from '../support/maintenance-command.js';
 
 // Each test starts processes, which is slow on a machine that is busy.
 vi.setConfig({ testTimeout: 60_000 });
 
-const command = fileURLToPath(new URL('../../src/commands/reconcile.ts', import.meta.url));
-const folder = mkdtempSync(join(tmpdir(), 'gauge-reconcile-'));
-const dataDir = join(folder, 'data');
-let postgres: TestDatabase | undefined;
-let env: Record<string, string>;
-
-beforeAll(async () => {
-  if (isEmbedded) cpSync(inject('embeddedTemplate'), dataDir, { recursive: true });
-  else postgres = await createTestDatabase();
-  env = postgres ? { DATABASE_URL: postgres.url! } : { DATA_DIR: dataDir };
-});
-afterAll(async () => {
-  await postgres?.remove();
-  rmSync(folder, { recursive: true, force: true });
-});
-
-/** The embedded database has room for one process: it is open only while this runs. */
-async function withDatabase<T>(work: (db: Database) => Promise<T>): Promise<T> {
-  if (postgres) return work(postgres.db);
-  const db = await openDatabase({ databaseUrl: undefined, dataDir }, pino({ level: 'silent' }));
-  try {
-    return await work(db);
-  } finally {
-    await db.close();
-  }
-}
-
-async function run(args: string[], more: Record<string, string> = {}) {
-  const child = spawn(process.execPath, ['--import', 'tsx', command, ...args], {
-    env: { PATH: process.env.PATH, ...env, ...more },
-  });
-  let stdout = '';
-  let stderr = '';
-  child.stdout.on('data', (chunk: Buffer) => (stdout += chunk.toString()));
-  child.stderr.on('data', (chunk: Buffer) => (stderr += chunk.toString()));
-  const code = await new Promise((resolve) => child.on('close', resolve));
-  return { code, stdout, stderr };
-}
+const { folder, run, withDatabase } = maintenanceCommand('reconcile');
 
 it('--help explains the flags and the exit status, and a wrong flag is an error', async () => {
   const [help, wrong] = await Promise.all([run(['--help']), run(['--repair'])]);

@@ -1,0 +1,55 @@
+import { spawn } from 'node:child_process';
+import { cpSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { pino } from 'pino';
+import { afterAll, beforeAll, inject } from 'vitest';
+import type { Database } from '../../src/db/client.js';
+import { openDatabase } from '../../src/db/open.js';
+import { createTestDatabase, isEmbedded, type TestDatabase } from './database.js';
+
+/** A command of `src/commands` as a process of its own, on a database for the test file. */
+export function maintenanceCommand(name: string) {
+  const command = fileURLToPath(new URL(`../../src/commands/${name}.ts`, import.meta.url));
+  /** For files of the test; it is removed with the database. */
+  const folder = mkdtempSync(join(tmpdir(), `gauge-${name}-`));
+  const dataDir = join(folder, 'data');
+  let postgres: TestDatabase | undefined;
+  let env: Record<string, string>;
+
+  beforeAll(async () => {
+    if (isEmbedded) cpSync(inject('embeddedTemplate'), dataDir, { recursive: true });
+    else postgres = await createTestDatabase();
+    env = postgres ? { DATABASE_URL: postgres.url! } : { DATA_DIR: dataDir };
+  });
+  afterAll(async () => {
+    await postgres?.remove();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  /** The embedded database has room for one process: it is open only while this runs. */
+  async function withDatabase<T>(work: (db: Database) => Promise<T>): Promise<T> {
+    if (postgres) return work(postgres.db);
+    const db = await openDatabase({ databaseUrl: undefined, dataDir }, pino({ level: 'silent' }));
+    try {
+      return await work(db);
+    } finally {
+      await db.close();
+    }
+  }
+
+  async function run(args: string[], more: Record<string, string> = {}) {
+    const child = spawn(process.execPath, ['--import', 'tsx', command, ...args], {
+      env: { PATH: process.env.PATH, ...env, ...more },
+    });
+    let stdout = '';
+    let stderr = '';
+    child.stdout.on('data', (chunk: Buffer) => (stdout += chunk.toString()));
+    child.stderr.on('data', (chunk: Buffer) => (stderr += chunk.toString()));
+    const code = await new Promise((resolve) => child.on('close', resolve));
+    return { code, stdout, stderr };
+  }
+
+  return { folder, run, withDatabase };
+}
