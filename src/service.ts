@@ -63,7 +63,7 @@ export async function startService(
   try {
     await listen(server, config);
     await migrateWhenReachable(db, log);
-    if (!config.production) demo = await makeOrReadDemo(context);
+    if (!config.production) demo = await makeOrReadDemo(context, services);
   } catch (error) {
     server.close();
     await Promise.allSettled([limitStores.close(), db.close()]);
@@ -95,10 +95,10 @@ export async function startService(
 }
 
 /** The demo's data, made now or by an earlier start. */
-async function makeOrReadDemo(context: Context): Promise<DemoData | undefined> {
+async function makeOrReadDemo(context: Context, { keyUse }: ApiServices): Promise<DemoData | undefined> {
   const demo = await seedDemo(context);
   if (!demo) return readDemo(context);
-  await seedDemoUsage(context, demo);
+  await seedDemoUsage(context, keyUse, demo);
   return demo;
 }
 

@@ -130,7 +130,12 @@ describe('the demo data', () => {
 describe('the usage of the demo', () => {
   it('is a week of both products, live and test, recorded as events are', async () => {
     const demo = await seed();
-    await seedDemoUsage(service.context, demo);
+    await seedDemoUsage(service.context, service.services.keyUse, demo);
+    const used = await database.db.orm.select().from(apiKeys);
+    expect(used.map(({ lastUsedAt }) => lastUsedAt?.getTime())).toEqual([
+      service.clock.now(),
+      service.clock.now(),
+    ]);
     const [organization] = await database.db.orm
       .select()
       .from(organizations)
