@@ -1,0 +1,123 @@
+import { DOLLAR, parseDollars, type Micros } from '../money.js';
+import { parseBracket } from '../settlement/brackets.js';
+import { climateDayOf, type ClimateDay } from '../settlement/climate-day.js';
+import { findStationOfSeries, rulesNameStation } from '../settlement/stations.js';
+import { toLevels, type OrderBook } from './book.js';
+import type { KalshiMarket } from './kalshi-schema.js';
+import type { Market } from './market.js';
+
+/** The venue says something that cannot be right about one market: it is left out, and the log says why. */
+export class UnusableMarketError extends Error {
+  constructor(ticker: string, reason: string) {
+    super(`${ticker}: ${reason}`);
+    this.name = 'UnusableMarketError';
+  }
+}
+
+/**
+ * The venue's market in our terms.
+ * @throws UnusableMarketError where station, day or bracket are not certain
+ */
+export function toMarket(wire: KalshiMarket): Market {
+  const refuse = (reason: string) => new UnusableMarketError(wire.ticker, reason);
+  const { seriesTicker, date } = readEventTicker(wire.event_ticker) ?? {};
+  if (seriesTicker === undefined || date === undefined)
+    throw refuse(`the event ${wire.event_ticker} names no series and day`);
+  const station = findStationOfSeries(seriesTicker);
+  if (!station) throw refuse(`the station of the series ${seriesTicker} is not known`);
+  if (wire.market_type !== 'binary') throw refuse(`it is ${wire.market_type}, not binary`);
+  if (!rulesNameStation(station, wire.rules_primary))
+    throw refuse(`its rules are not about ${station.name}: ${wire.rules_primary.slice(0, 200)}`);
+  const bracket = parseBracket({
+    ticker: wire.ticker,
+    strikeType: wire.strike_type ?? undefined,
+    floorStrike: wire.floor_strike ?? undefined,
+    capStrike: wire.cap_strike ?? undefined,
+    label: wire.yes_sub_title,
+  });
+  if (!bracket)
+    throw refuse(`its strikes, its label “${wire.yes_sub_title}” and its ticker do not agree on a bracket`);
+  const closeTime = new Date(wire.close_time);
+  const day = climateDayOf(station, date);
+  if (!closesWith(day, closeTime))
+    throw refuse(`it closes at ${wire.close_time}, which is not the end of ${date} at ${station.id}`);
+  return {
+    ticker: wire.ticker,
+    eventTicker: wire.event_ticker,
+    seriesTicker,
+    station,
+    date,
+    bracket,
+    status: wire.status,
+    yesBid: readPrice(wire.yes_bid_dollars),
+    yesAsk: readPrice(wire.yes_ask_dollars),
+    noBid: readPrice(wire.no_bid_dollars),
+    noAsk: readPrice(wire.no_ask_dollars),
+    lastPrice: readPrice(wire.last_price_dollars),
+    volume: readCount(wire.volume_fp),
+    volume24h: readCount(wire.volume_24h_fp),
+    openInterest: readCount(wire.open_interest_fp),
+    openTime: new Date(wire.open_time),
+    closeTime,
+    priceRanges: wire.price_ranges.map(({ start, end, step }) => ({
+      start: parseDollars(start),
+      end: parseDollars(end),
+      step: parseDollars(step),
+    })),
+    settlementValue: readSettlement(wire),
+    settledTemperature: readTemperature(wire.expiration_value),
+  };
+}
+
+/** Bids of both sides, as the venue lists them. */
+export function toOrderBook(wire: { yes: [string, string][]; no: [string, string][] }): OrderBook {
+  const read = (levels: [string, string][]) =>
+    toLevels(
+      levels.map(([price, contracts]) => ({ price: parseDollars(price), contracts: readCount(contracts) })),
+    );
+  return { yes: read(wire.yes), no: read(wire.no) };
+}
+
+const months = ['JAN', 'FEB', 'MAR', 'APR', 'MAY', 'JUN', 'JUL', 'AUG', 'SEP', 'OCT', 'NOV', 'DEC'];
+
+/** `KXHIGHNY-25JAN16` is the series KXHIGHNY and the day 2025-01-16. */
+function readEventTicker(ticker: string): { seriesTicker: string; date: string } | undefined {
+  const [, seriesTicker, year, name, day] = /^([A-Z]+)-(\d\d)([A-Z]{3})(\d\d)$/.exec(ticker) ?? [];
+  const month = months.indexOf(name ?? '') + 1;
+  if (seriesTicker === undefined || month === 0) return undefined;
+  const date = `20${year}-${String(month).padStart(2, '0')}-${day}`;
+  // The 31st of a month that has 30 days is no day.
+  return new Date(`${date}T00:00:00Z`).toISOString().startsWith(date) ? { seriesTicker, date } : undefined;
+}
+
+const MAX_EARLY_MS = 6 * 60 * 60 * 1000;
+
+/**
+ * Markets close with their climate day. Until March 2026 it was a minute before midnight by the clock, in 2024 by New
+ * York's clock everywhere, so up to hours before the day's end. A market that closes at another time is about another day.
+ */
+function closesWith(day: ClimateDay, closeTime: Date): boolean {
+  const early = day.end.getTime() - closeTime.getTime();
+  return early >= 0 && early <= MAX_EARLY_MS;
+}
+
+/** The venue writes 0.00 where nobody bids and 1.00 where nobody asks. */
+const readPrice = (text: string): Micros | null => toPrice(parseDollars(text));
+
+const toPrice = (price: Micros): Micros | null => (price > 0n && price < DOLLAR ? price : null);
+
+/** Whole contracts: parts of one are not traded here. */
+const readCount = (text: string): number => Number(text.split('.')[0]);
+
+function readSettlement({ status, result, settlement_value_dollars: value }: KalshiMarket): Micros | null {
+  if (!['determined', 'disputed', 'amended', 'finalized'].includes(status)) return null;
+  if (value != null) return parseDollars(value);
+  if (result === 'yes') return DOLLAR;
+  return result === 'no' ? 0n : null;
+}
+
+/** Mostly a number; sometimes a sentence that begins with one. */
+function readTemperature(text: string): number | null {
+  const [, digits] = /^(-?\d+)(?:\.0+)?(?!\.?\d)/.exec(text) ?? [];
+  return digits === undefined ? null : Number(digits);
+}

@@ -1,0 +1,62 @@
+import { z } from 'zod';
+import { marketStatuses } from './market.js';
+
+/**
+ * What is read of the venue's answers (OpenAPI 3.13 to 3.31). Fields that are not read may come and go; one of these that
+ * is missing, renamed or of another type fails the whole answer, because its numbers can then not be trusted.
+ */
+const dollars = z.string().regex(/^-?\d{1,12}(\.\d{1,6})?$/);
+const count = z.string().regex(/^\d{1,12}(\.\d{1,2})?$/);
+const time = z.iso.datetime({ offset: true });
+
+const priceRange = z.object({ start: dollars, end: dollars, step: dollars });
+
+export const kalshiMarketSchema = z.object({
+  ticker: z.string().min(1),
+  event_ticker: z.string().min(1),
+  market_type: z.enum(['binary', 'scalar']),
+  yes_sub_title: z.string(),
+  open_time: time,
+  close_time: time,
+  status: z.enum(marketStatuses),
+  yes_bid_dollars: dollars,
+  yes_ask_dollars: dollars,
+  no_bid_dollars: dollars,
+  no_ask_dollars: dollars,
+  last_price_dollars: dollars,
+  volume_fp: count,
+  volume_24h_fp: count,
+  open_interest_fp: count,
+  result: z.enum(['yes', 'no', 'scalar', '']),
+  settlement_value_dollars: dollars.nullish(),
+  expiration_value: z.string(),
+  // Winners of some months have lost these three; the label and the ticker say the same.
+  strike_type: z.string().nullish(),
+  floor_strike: z.number().nullish(),
+  cap_strike: z.number().nullish(),
+  rules_primary: z.string(),
+  price_ranges: z.array(priceRange).min(1),
+});
+export type KalshiMarket = z.infer<typeof kalshiMarketSchema>;
+
+export const kalshiMarketsPageSchema = z.object({ markets: z.array(kalshiMarketSchema), cursor: z.string() });
+
+/** `[price, contracts]`, bids only. */
+const level = z.tuple([dollars, count]);
+
+export const kalshiOrderBooksSchema = z.object({
+  orderbooks: z.array(
+    z.object({
+      ticker: z.string().min(1),
+      orderbook_fp: z.object({
+        yes_dollars: z.array(level).nullable(),
+        no_dollars: z.array(level).nullable(),
+      }),
+    }),
+  ),
+});
+
+export const kalshiExchangeStatusSchema = z.object({
+  exchange_active: z.boolean(),
+  trading_active: z.boolean(),
+});
