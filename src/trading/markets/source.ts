@@ -1,0 +1,24 @@
+import type { FeeRule } from '../sizing/fees.js';
+import type { OrderBook } from './book.js';
+import type { Market } from './market.js';
+
+/** What a venue said at one time. */
+export interface MarketData {
+  /** When the answer was complete. */
+  fetchedAt: Date;
+  /** Trading goes on at all. */
+  isTrading: boolean;
+  /** Ordered by station, day and bracket. */
+  markets: readonly Market[];
+  /** By market; a market without bids has an empty one. */
+  books: ReadonlyMap<string, OrderBook>;
+  /** By series. */
+  feeRules: ReadonlyMap<string, FeeRule>;
+}
+
+/** Where markets come from. */
+export interface MarketSource {
+  readonly name: string;
+  /** Asks for everything anew. Whatever cannot be trusted rejects; the caller keeps what it had. */
+  read(signal: AbortSignal): Promise<MarketData>;
+}
