@@ -60,3 +60,11 @@ export const kalshiExchangeStatusSchema = z.object({
   exchange_active: z.boolean(),
   trading_active: z.boolean(),
 });
+
+export const kalshiSeriesSchema = z.object({
+  series: z.object({
+    ticker: z.string(),
+    fee_type: z.enum(['quadratic', 'quadratic_with_maker_fees', 'flat']),
+    fee_multiplier: z.number().min(0).max(100),
+  }),
+});

@@ -1,0 +1,142 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { z } from 'zod';
+
+/** The venue answered with something else than its documentation says: nothing of it may be believed. */
+export class UnexpectedAnswerError extends Error {
+  constructor(path: string, what: string) {
+    super(`${path}: ${what}`);
+    this.name = 'UnexpectedAnswerError';
+  }
+}
+
+/** The venue could not be reached, was too busy or failed. */
+export class VenueUnavailableError extends Error {
+  constructor(path: string, what: string, options?: ErrorOptions) {
+    super(`${path}: ${what}`, options);
+    this.name = 'VenueUnavailableError';
+  }
+}
+
+export interface KalshiClientOptions {
+  /** With `/trade-api/v2`, without a slash at the end. */
+  baseUrl: string;
+  /** Reads a second at most; the venue's smallest plan allows 20. */
+  readsPerSecond?: number;
+  /** For one attempt, body included. */
+  timeoutMs?: number;
+  attempts?: number;
+  /** Of the first pause before a repeat; it doubles. */
+  backoffMs?: number;
+}
+
+export type Query = [name: string, value: string | number][];
+
+export interface KalshiClient {
+  /**
+   * Reads an address until it answers as `schema` says. Busy and failing answers are asked for again, after the pause
+   * that the venue names or a growing, jittered one; an unexpected one is not, it would not change.
+   * @throws UnexpectedAnswerError, VenueUnavailableError
+   */
+  get<T extends z.ZodType>(path: string, query: Query, schema: T, signal: AbortSignal): Promise<z.output<T>>;
+}
+
+const MAX_BYTES = 8 * 1024 * 1024;
+const MAX_PAUSE_MS = 5_000;
+
+export function createKalshiClient(options: KalshiClientOptions): KalshiClient {
+  const { baseUrl, readsPerSecond = 15, timeoutMs = 5_000, attempts = 3, backoffMs = 250 } = options;
+  const takeTurn = createPace(1000 / readsPerSecond);
+
+  async function attempt(path: string, url: string, signal: AbortSignal): Promise<unknown> {
+    const limited = AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]);
+    const response = await fetch(url, {
+      signal: limited,
+      redirect: 'error',
+      headers: { accept: 'application/json' },
+    });
+    if (response.status === 429 || response.status >= 500) {
+      await response.body?.cancel();
+      throw new BusyError(`status ${response.status}`, readRetryAfter(response.headers.get('retry-after')));
+    }
+    const body = await readLimited(response, path);
+    if (!response.ok)
+      throw new UnexpectedAnswerError(path, `status ${response.status}: ${body.slice(0, 200)}`);
+    try {
+      return JSON.parse(body) as unknown;
+    } catch {
+      throw new UnexpectedAnswerError(
+        path,
+        `no JSON but ${response.headers.get('content-type')}: ${body.slice(0, 100)}`,
+      );
+    }
+  }
+
+  return {
+    async get(path, query, schema, signal) {
+      const search = new URLSearchParams(
+        query.map(([name, value]): [string, string] => [name, String(value)]),
+      ).toString();
+      const url = `${baseUrl}${path}${search === '' ? '' : `?${search}`}`;
+      for (let tried = 1; ; tried++) {
+        await takeTurn(signal);
+        try {
+          return expectShape(path, schema, await attempt(path, url, signal));
+        } catch (error) {
+          signal.throwIfAborted();
+          if (error instanceof UnexpectedAnswerError) throw error;
+          if (tried >= attempts)
+            throw new VenueUnavailableError(path, (error as Error).message, { cause: error });
+          const grown = backoffMs * 2 ** (tried - 1);
+          const asked = error instanceof BusyError ? (error.retryAfterMs ?? 0) : 0;
+          await sleep(Math.min(MAX_PAUSE_MS, Math.max(asked, grown * (0.5 + Math.random()))), undefined, {
+            signal,
+          });
+        }
+      }
+    },
+  };
+}
+
+class BusyError extends Error {
+  readonly retryAfterMs: number | undefined;
+  constructor(message: string, retryAfterMs: number | undefined) {
+    super(message);
+    this.retryAfterMs = retryAfterMs;
+  }
+}
+
+/** Lets one caller through every `everyMs`, in the order they came. */
+function createPace(everyMs: number): (signal: AbortSignal) => Promise<void> {
+  let next = 0;
+  return async (signal) => {
+    const now = performance.now();
+    const turn = Math.max(now, next);
+    next = turn + everyMs;
+    if (turn > now) await sleep(turn - now, undefined, { signal });
+  };
+}
+
+function expectShape<T extends z.ZodType>(path: string, schema: T, value: unknown): z.output<T> {
+  const parsed = schema.safeParse(value);
+  if (parsed.success) return parsed.data;
+  const { path: place, message } = parsed.error.issues[0]!;
+  throw new UnexpectedAnswerError(path, `${place.map(String).join('.') || 'the body'}: ${message}`);
+}
+
+/** Seconds, or a date. */
+function readRetryAfter(header: string | null): number | undefined {
+  if (header === null) return undefined;
+  const ms = /^\d+$/.test(header) ? Number(header) * 1000 : Date.parse(header) - Date.now();
+  return Number.isNaN(ms) ? undefined : Math.max(0, ms);
+}
+
+async function readLimited(response: Response, path: string): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for await (const chunk of response.body ?? []) {
+    size += (chunk as Uint8Array).length;
+    if (size > MAX_BYTES) throw new UnexpectedAnswerError(path, `more than ${MAX_BYTES} bytes`);
+    chunks.push(chunk as Uint8Array);
+  }
+  return Buffer.concat(chunks).toString('utf8');
+}

@@ -1,0 +1,130 @@
+import type { Logger } from 'pino';
+import type { Clock } from '../../clock.js';
+import type { FeeRule } from '../sizing/fees.js';
+import { emptyBook, type OrderBook } from './book.js';
+import { UnexpectedAnswerError, type KalshiClient } from './kalshi-client.js';
+import { toMarket, toOrderBook, UnusableMarketError } from './kalshi-market.js';
+import {
+  kalshiExchangeStatusSchema,
+  kalshiMarketsPageSchema,
+  kalshiOrderBooksSchema,
+  kalshiSeriesSchema,
+  type KalshiMarket,
+} from './kalshi-schema.js';
+import type { Market } from './market.js';
+import type { MarketSource } from './source.js';
+
+const PAGE_SIZE = 1000;
+const MAX_PAGES = 20;
+const BOOKS_PER_CALL = 100;
+/** Markets stay in view for as long after their close as the venue may take to settle them. */
+const LOOK_BACK_MS = 3 * 24 * 60 * 60 * 1000;
+const FEES_FRESH_MS = 60 * 60 * 1000;
+
+export interface KalshiSourceOptions {
+  client: KalshiClient;
+  series: readonly string[];
+  clock: Clock;
+  log: Logger;
+}
+
+/** The venue itself: markets page by page, all books in bulk, fees of each series once an hour. */
+export function createKalshiSource({ client, series, clock, log }: KalshiSourceOptions): MarketSource {
+  const fees = new Map<string, { rule: FeeRule; readAt: number }>();
+
+  async function readSeries(seriesTicker: string, signal: AbortSignal): Promise<Market[]> {
+    const minClose = Math.floor((clock.now() - LOOK_BACK_MS) / 1000);
+    const found: KalshiMarket[] = [];
+    let cursor = '';
+    for (let page = 0; page === 0 || cursor !== ''; page++) {
+      if (page === MAX_PAGES)
+        throw new UnexpectedAnswerError('/markets', `more than ${MAX_PAGES} pages of ${seriesTicker}`);
+      const answer = await client.get(
+        '/markets',
+        [
+          ['series_ticker', seriesTicker],
+          ['min_close_ts', minClose],
+          ['limit', PAGE_SIZE],
+          ...(cursor === '' ? [] : [['cursor', cursor] as [string, string]]),
+        ],
+        kalshiMarketsPageSchema,
+        signal,
+      );
+      found.push(...answer.markets);
+      cursor = answer.cursor;
+    }
+    return found.flatMap(usable);
+  }
+
+  /** A market that contradicts itself is left out; the others are as good as before. */
+  function usable(wire: KalshiMarket): Market[] {
+    try {
+      return [toMarket(wire)];
+    } catch (error) {
+      if (!(error instanceof UnusableMarketError)) throw error;
+      log.warn({ err: error }, 'a market of the venue is left out');
+      return [];
+    }
+  }
+
+  async function readBooks(tickers: string[], signal: AbortSignal): Promise<Map<string, OrderBook>> {
+    const books = new Map<string, OrderBook>();
+    for (let i = 0; i < tickers.length; i += BOOKS_PER_CALL) {
+      const asked = tickers.slice(i, i + BOOKS_PER_CALL);
+      const { orderbooks } = await client.get(
+        '/markets/orderbooks',
+        asked.map((ticker) => ['tickers', ticker]),
+        kalshiOrderBooksSchema,
+        signal,
+      );
+      for (const { ticker, orderbook_fp: book } of orderbooks)
+        books.set(ticker, toOrderBook({ yes: book.yes_dollars ?? [], no: book.no_dollars ?? [] }));
+      const missing = asked.find((ticker) => !books.has(ticker));
+      if (missing !== undefined)
+        throw new UnexpectedAnswerError('/markets/orderbooks', `no book of ${missing}`);
+    }
+    return books;
+  }
+
+  async function readFees(signal: AbortSignal): Promise<Map<string, FeeRule>> {
+    const now = clock.now();
+    for (const ticker of series) {
+      const known = fees.get(ticker);
+      if (known && now - known.readAt < FEES_FRESH_MS) continue;
+      const path = `/series/${encodeURIComponent(ticker)}`;
+      const { series: found } = await client.get(path, [], kalshiSeriesSchema, signal);
+      if (found.ticker !== ticker) throw new UnexpectedAnswerError(path, `it is about ${found.ticker}`);
+      const multiplier = BigInt(Math.round(found.fee_multiplier * 1_000_000));
+      fees.set(ticker, { rule: { type: found.fee_type, multiplier }, readAt: now });
+    }
+    return new Map([...fees].map(([ticker, { rule }]) => [ticker, rule]));
+  }
+
+  return {
+    name: 'kalshi',
+    async read(signal) {
+      const status = await client.get('/exchange/status', [], kalshiExchangeStatusSchema, signal);
+      const feeRules = await readFees(signal);
+      const markets: Market[] = [];
+      for (const ticker of series) markets.push(...(await readSeries(ticker, signal)));
+      const active = markets.filter((market) => market.status === 'active').map(({ ticker }) => ticker);
+      const read = await readBooks(active, signal);
+      return {
+        fetchedAt: new Date(clock.now()),
+        isTrading: status.exchange_active && status.trading_active,
+        markets: markets.sort(inOrder),
+        books: new Map(markets.map(({ ticker }) => [ticker, read.get(ticker) ?? emptyBook])),
+        feeRules,
+      };
+    },
+  };
+}
+
+/** By station, day and what is paid for. */
+function inOrder(a: Market, b: Market): number {
+  const key = ({ station, date }: Market) => `${station.id} ${date}`;
+  const order = key(a).localeCompare(key(b), 'en');
+  return order !== 0 ? order : lowestOf(a) - lowestOf(b);
+}
+
+const lowestOf = ({ bracket }: Market): number => (bracket.kind === 'less' ? -Infinity : bracket.floor);

@@ -1,0 +1,138 @@
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+
+type Json = Record<string, unknown>;
+
+/** Answers instead of the venue's own; true if it did. */
+type Fault = (req: IncomingMessage, res: ServerResponse, path: string) => boolean;
+
+export interface FakeVenue {
+  url: string;
+  /** As the venue sends them, in the order it lists them. */
+  markets: Json[];
+  /** By market: bids as `[price, contracts]`. */
+  books: Map<string, { yes_dollars: [string, string][] | null; no_dollars: [string, string][] | null }>;
+  status: { exchange_active: boolean; trading_active: boolean };
+  pageSize: number;
+  /** Every request, `/path?query`. */
+  requests: string[];
+  fault: Fault | undefined;
+  stop(): Promise<void>;
+}
+
+/** A venue of our own that speaks the documented protocol (OpenAPI 3.13), with faults at will. */
+export async function startFakeVenue(): Promise<FakeVenue> {
+  const server = createServer((req, res) => {
+    const url = new URL(req.url!, 'http://venue');
+    venue.requests.push(req.url!);
+    const path = url.pathname.replace('/trade-api/v2', '');
+    if (venue.fault?.(req, res, path)) return;
+    const answer = answerTo(venue, path, url.searchParams);
+    res.writeHead(answer === undefined ? 404 : 200, { 'content-type': 'application/json' });
+    res.end(JSON.stringify(answer ?? { code: 'not_found', message: 'not found', service: 'fake' }));
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as { port: number };
+  const venue: FakeVenue = {
+    url: `http://127.0.0.1:${port}/trade-api/v2`,
+    markets: [],
+    books: new Map(),
+    status: { exchange_active: true, trading_active: true },
+    pageSize: 1000,
+    requests: [],
+    fault: undefined,
+    stop: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+  return venue;
+}
+
+function answerTo(venue: FakeVenue, path: string, query: URLSearchParams): Json | undefined {
+  if (path === '/exchange/status') return venue.status;
+  if (path === '/markets') return listMarkets(venue, query);
+  if (path === '/markets/orderbooks') {
+    const tickers = query.getAll('tickers');
+    const empty = { yes_dollars: [], no_dollars: [] };
+    return {
+      orderbooks: tickers.map((ticker) => ({ ticker, orderbook_fp: venue.books.get(ticker) ?? empty })),
+    };
+  }
+  const series = /^\/series\/([A-Z]+)$/.exec(path)?.[1];
+  if (series === undefined) return undefined;
+  return {
+    series: { ticker: series, frequency: 'daily', title: '', fee_type: 'quadratic', fee_multiplier: 1 },
+  };
+}
+
+function listMarkets(venue: FakeVenue, query: URLSearchParams): Json {
+  const series = query.get('series_ticker');
+  const minClose = Number(query.get('min_close_ts') ?? 0) * 1000;
+  const found = venue.markets.filter(
+    ({ event_ticker: event, close_time: close }) =>
+      String(event).split('-')[0] === series && Date.parse(String(close)) >= minClose,
+  );
+  const size = Math.min(Number(query.get('limit') ?? 100), venue.pageSize);
+  const start = Number(query.get('cursor') ?? 0);
+  const end = start + size;
+  return { markets: found.slice(start, end), cursor: end < found.length ? String(end) : '' };
+}
+
+/** A market as the venue sends it; the numbers are invented. */
+export function wireMarket(
+  eventTicker: string,
+  strike: { floor?: number; cap?: number },
+  more: Json = {},
+): Json {
+  const { floor, cap } = strike;
+  const type = floor === undefined ? 'less' : cap === undefined ? 'greater' : 'between';
+  const suffix = type === 'between' ? `B${(floor! + cap!) / 2}` : `T${floor ?? cap}`;
+  const label = {
+    less: `${cap! - 1}° or below`,
+    greater: `${floor! + 1}° or above`,
+    between: `${floor}° to ${cap}°`,
+  };
+  return {
+    ticker: `${eventTicker}-${suffix}`,
+    event_ticker: eventTicker,
+    market_type: 'binary',
+    title: '',
+    subtitle: label[type],
+    yes_sub_title: label[type],
+    no_sub_title: label[type],
+    created_time: '2026-07-03T13:00:00Z',
+    updated_time: '2026-07-04T13:00:00Z',
+    open_time: '2026-07-03T14:00:00Z',
+    close_time: '2026-07-05T05:00:00Z',
+    latest_expiration_time: '2026-07-12T14:00:00Z',
+    settlement_timer_seconds: 3600,
+    status: 'active',
+    yes_bid_dollars: '0.4200',
+    yes_ask_dollars: '0.4500',
+    no_bid_dollars: '0.5500',
+    no_ask_dollars: '0.5800',
+    yes_bid_size_fp: '10.00',
+    yes_ask_size_fp: '5.00',
+    last_price_dollars: '0.4400',
+    previous_yes_bid_dollars: '0.4100',
+    previous_yes_ask_dollars: '0.4400',
+    previous_price_dollars: '0.4300',
+    volume_fp: '120.00',
+    volume_24h_fp: '20.00',
+    open_interest_fp: '99.00',
+    notional_value_dollars: '1.0000',
+    result: '',
+    can_close_early: true,
+    expiration_value: '',
+    rules_primary:
+      'If the highest temperature recorded in Central Park, New York for July 4, 2026 as reported by the National Weather Service’s Climatological Report (Daily), …',
+    rules_secondary: '',
+    price_level_structure: 'linear_cent',
+    price_ranges: [{ start: '0.0000', end: '1.0000', step: '0.0100' }],
+    strike_type: type,
+    ...(floor === undefined ? {} : { floor_strike: floor }),
+    ...(cap === undefined ? {} : { cap_strike: cap }),
+    ...more,
+  };
+}
