@@ -1,7 +1,5 @@
 import { spawn, type ChildProcess } from 'node:child_process';
-import { fileURLToPath } from 'node:url';
-
-const script = fileURLToPath(new URL('../support/serve.ts', import.meta.url));
+import { ownScript } from '../support/own-build.js';
 
 export interface ServerProcess {
   /** Resolves once it listens; rejects if it ends before. */
@@ -15,7 +13,7 @@ export interface ServerProcess {
 
 /** Starts the service as a process of its own. */
 export function startServerProcess(env: Record<string, string>): ServerProcess {
-  const child = spawn(process.execPath, ['--import', 'tsx', script], {
+  const child = spawn(process.execPath, ownScript('test/support/serve'), {
     env: { PATH: process.env.PATH, NODE_ENV: 'test', LOG_LEVEL: 'error', ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });

@@ -3,11 +3,9 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
-import { fileURLToPath } from 'node:url';
 import { runSendCommand } from '../../src/send/command.js';
+import { ownScript } from '../support/own-build.js';
 import type { Summary } from '../../src/send/summary.js';
-
-const command = fileURLToPath(new URL('../../src/commands/send.ts', import.meta.url));
 
 export interface SendRun {
   child: ChildProcess;
@@ -20,7 +18,7 @@ export function startSend(
   env: { GAUGE_URL?: string; GAUGE_API_KEY?: string },
   input?: Buffer | string,
 ): SendRun {
-  const child = spawn(process.execPath, ['--import', 'tsx', command, ...args], {
+  const child = spawn(process.execPath, [...ownScript('src/commands/send'), ...args], {
     env: { PATH: process.env.PATH, ...env },
   });
   let stdout = '';

@@ -2,16 +2,15 @@ import { spawn } from 'node:child_process';
 import { cpSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { pino } from 'pino';
 import { afterAll, beforeAll, inject } from 'vitest';
 import type { Database } from '../../src/db/client.js';
 import { openDatabase } from '../../src/db/open.js';
+import { ownScript } from './own-build.js';
 import { createTestDatabase, isEmbedded, type TestDatabase } from './database.js';
 
 /** A command of `src/commands` as a process of its own, on a database for the test file. */
 export function maintenanceCommand(name: string) {
-  const command = fileURLToPath(new URL(`../../src/commands/${name}.ts`, import.meta.url));
   /** For files of the test; it is removed with the database. */
   const folder = mkdtempSync(join(tmpdir(), `gauge-${name}-`));
   const dataDir = join(folder, 'data');
@@ -40,7 +39,7 @@ export function maintenanceCommand(name: string) {
   }
 
   async function run(args: string[], more: Record<string, string> = {}) {
-    const child = spawn(process.execPath, ['--import', 'tsx', command, ...args], {
+    const child = spawn(process.execPath, [...ownScript(`src/commands/${name}`), ...args], {
       env: { PATH: process.env.PATH, ...env, ...more },
     });
     let stdout = '';

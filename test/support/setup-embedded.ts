@@ -3,12 +3,17 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pino } from 'pino';
 import type { TestProject } from 'vitest/node';
+import { provideOwnBuild } from './own-build.js';
 import { openDatabase } from '../../src/db/open.js';
 
 export default async function setup(project: TestProject) {
+  const removeBuild = await provideOwnBuild();
   const folder = mkdtempSync(join(tmpdir(), 'gauge-embedded-'));
   const db = await openDatabase({ databaseUrl: undefined, dataDir: folder }, pino({ level: 'silent' }));
   await db.close();
   project.provide('embeddedTemplate', folder);
-  return () => rmSync(folder, { recursive: true, force: true });
+  return () => {
+    removeBuild();
+    rmSync(folder, { recursive: true, force: true });
+  };
 }

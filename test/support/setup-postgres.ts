@@ -1,6 +1,7 @@
 import { pino } from 'pino';
 import type { TestProject } from 'vitest/node';
 import { openDatabase } from '../../src/db/open.js';
+import { provideOwnBuild } from './own-build.js';
 import { createPostgresServer } from './postgres-server.js';
 
 declare module 'vitest' {
@@ -13,6 +14,7 @@ declare module 'vitest' {
 }
 
 export default async function setup(project: TestProject) {
+  const removeBuild = await provideOwnBuild();
   // What a test file does not promise about crashes needs no fsync.
   const server = await createPostgresServer({ fsync: 'off', max_connections: '200' });
   const admin = openDatabaseAdmin(server.url('postgres'));
@@ -23,7 +25,10 @@ export default async function setup(project: TestProject) {
   );
   await db.close();
   project.provide('postgresUrl', server.url('postgres'));
-  return () => server.remove();
+  return () => {
+    removeBuild();
+    return server.remove();
+  };
 }
 
 function openDatabaseAdmin(url: string) {
