@@ -5,3 +5,8 @@ export * from '../entitlements/table.js';
 export * from '../api-keys/table.js';
 export * from '../usage/table.js';
 export * from '../audit/table.js';
+export * from '../trading/orders/table.js';
+export * from '../trading/portfolio/table.js';
+export * from '../trading/risk/table.js';
+export * from '../trading/forecast/table.js';
+export * from '../trading/live/table.js';
