@@ -1,5 +1,7 @@
 import { isIP } from 'node:net';
 import { z } from 'zod';
+import { parseDollars, type Micros } from './trading/money.js';
+import { findStationOfSeries, stations } from './trading/settlement/stations.js';
 
 const whole = (fallback: number, max = 1_000_000_000) =>
   z
@@ -35,6 +37,15 @@ const environment = z.object({
     .pipe(z.array(z.string().min(1, 'must not contain an empty key')).min(1))
     .optional(),
   OPERATOR_TOKEN: z.string().min(32, 'must have 32 characters or more').optional(),
+  CORS_ORIGINS: z
+    .string()
+    .transform((value) => value.split(',').map((origin) => origin.trim()))
+    .pipe(
+      z.array(
+        z.string().refine(isOrigin, 'must be origins like https://app.example.com, separated by commas'),
+      ),
+    )
+    .optional(),
   TRUST_PROXY: z
     .string()
     .refine(
@@ -43,9 +54,43 @@ const environment = z.object({
     )
     .optional(),
   LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']).default('info'),
+  MARKET_SOURCE: z.enum(['simulated', 'kalshi']).default('simulated'),
+  KALSHI_BASE_URL: url(/^https?:$/, 'https://external-api.kalshi.com/trade-api/v2').default(
+    'https://external-api.kalshi.com/trade-api/v2',
+  ),
+  KALSHI_KEY_ID: z.string().optional(),
+  KALSHI_PRIVATE_KEY_FILE: z.string().optional(),
+  KALSHI_SERIES: z
+    .string()
+    .transform((value) => value.split(',').map((ticker) => ticker.trim()))
+    .pipe(
+      z.array(
+        z.string().refine((ticker) => findStationOfSeries(ticker) !== undefined, {
+          error: (issue) => `has the series ${String(issue.input)}, whose station is not known`,
+        }),
+      ),
+    )
+    .optional(),
+  FORECAST_SOURCE: z.enum(['simulated', 'openmeteo']).optional(),
+  OPEN_METEO_BASE_URL: url(/^https?:$/, 'https://ensemble-api.open-meteo.com').default(
+    'https://ensemble-api.open-meteo.com',
+  ),
+  NWS_BASE_URL: url(/^https?:$/, 'https://api.weather.gov').default('https://api.weather.gov'),
+  PAPER_CASH: z
+    .string()
+    .regex(/^\d{1,9}(\.\d{1,2})?$/, 'must be an amount in dollars like 1000.00')
+    .default('1000.00'),
+  LIVE_TRADING: z.enum(['off', 'on']).default('off'),
+  LIVE_TRADING_ORG: z.string().optional(),
+  REFRESH_SECONDS: whole(30).refine(
+    (seconds) => 60 % seconds === 0,
+    'must divide a minute evenly, like 10, 15 or 30',
+  ),
   LIMIT_USAGE_PER_MINUTE: whole(600),
   LIMIT_ENTITLEMENTS_PER_MINUTE: whole(1200),
+  LIMIT_TRADING_PER_MINUTE: whole(600),
   LIMIT_KEY_CHANGES_PER_HOUR: whole(10),
+  LIMIT_READS_PER_MINUTE: whole(600),
 });
 
 export interface Config {
@@ -61,7 +106,37 @@ export interface Config {
   /** Express's `trust proxy`: a number of hops, addresses, or false. */
   trustProxy: number | string | boolean;
   logLevel: string;
-  limits: { usagePerMinute: number; entitlementsPerMinute: number; keyChangesPerHour: number };
+  /** Origins whose pages may read the trading API from a browser. */
+  corsOrigins: string[];
+  trading: TradingConfig;
+  limits: {
+    usagePerMinute: number;
+    entitlementsPerMinute: number;
+    /** Calls with one key about its portfolio and its orders. */
+    tradingPerMinute: number;
+    /** Of each address, over all reads of market data. */
+    readsPerMinute: number;
+    keyChangesPerHour: number;
+  };
+}
+
+export interface TradingConfig {
+  marketSource: 'simulated' | 'kalshi';
+  kalshi: {
+    baseUrl: string;
+    /** Both or none: without them everything is read that the venue shows to anybody. */
+    keyId: string | undefined;
+    privateKeyFile: string | undefined;
+    series: string[];
+  };
+  forecastSource: 'simulated' | 'openmeteo';
+  openMeteoBaseUrl: string;
+  nwsBaseUrl: string;
+  /** What a paper account begins with. */
+  paperCash: Micros;
+  /** Slug of the only Organization that may trade live; undefined: nobody may. */
+  liveOrg: string | undefined;
+  refreshSeconds: number;
 }
 
 /** The environment does not describe a service that may run; the message lists every problem. */
@@ -87,6 +162,7 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     : parsed.error.issues.map((issue) => `${issue.path[0] as string}: ${issue.message}`);
   const production = given.NODE_ENV === 'production';
   if (production) problems.push(...productionProblems(given));
+  problems.push(...tradingProblems(given));
   if (!parsed.success || problems.length > 0) throw new ConfigError(problems);
   const e = parsed.data;
   return {
@@ -101,10 +177,29 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     operatorToken: e.OPERATOR_TOKEN,
     trustProxy: parseTrustProxy(e.TRUST_PROXY),
     logLevel: e.LOG_LEVEL,
+    corsOrigins: e.CORS_ORIGINS ?? [],
+    trading: {
+      marketSource: e.MARKET_SOURCE,
+      kalshi: {
+        baseUrl: e.KALSHI_BASE_URL.replace(/\/+$/, ''),
+        keyId: e.KALSHI_KEY_ID,
+        privateKeyFile: e.KALSHI_PRIVATE_KEY_FILE,
+        series: e.KALSHI_SERIES ?? stations.map(({ series }) => series.ticker),
+      },
+      // A forecast of an invented world says nothing about real markets, and the other way round.
+      forecastSource: e.FORECAST_SOURCE ?? (e.MARKET_SOURCE === 'kalshi' ? 'openmeteo' : 'simulated'),
+      openMeteoBaseUrl: e.OPEN_METEO_BASE_URL.replace(/\/+$/, ''),
+      nwsBaseUrl: e.NWS_BASE_URL.replace(/\/+$/, ''),
+      paperCash: parseDollars(e.PAPER_CASH),
+      liveOrg: e.LIVE_TRADING === 'on' ? e.LIVE_TRADING_ORG : undefined,
+      refreshSeconds: e.REFRESH_SECONDS,
+    },
     limits: {
       usagePerMinute: e.LIMIT_USAGE_PER_MINUTE,
       entitlementsPerMinute: e.LIMIT_ENTITLEMENTS_PER_MINUTE,
+      tradingPerMinute: e.LIMIT_TRADING_PER_MINUTE,
       keyChangesPerHour: e.LIMIT_KEY_CHANGES_PER_HOUR,
+      readsPerMinute: e.LIMIT_READS_PER_MINUTE,
     },
   };
 }
@@ -116,6 +211,29 @@ function productionProblems(env: Record<string, string | undefined>): string[] {
   return keys.some((key) => key.trim().length < 16)
     ? ['SESSION_KEYS: each key must have 16 characters or more in production']
     : [];
+}
+
+function tradingProblems(env: Record<string, string | undefined>): string[] {
+  const problems: string[] = [];
+  const isKalshi = env.MARKET_SOURCE === 'kalshi';
+  if ((env.KALSHI_KEY_ID === undefined) !== (env.KALSHI_PRIVATE_KEY_FILE === undefined))
+    problems.push('KALSHI_KEY_ID, KALSHI_PRIVATE_KEY_FILE: are needed both, or neither of them');
+  if (isKalshi === (env.FORECAST_SOURCE === 'simulated') && env.FORECAST_SOURCE !== undefined)
+    problems.push(
+      `FORECAST_SOURCE: must be ${isKalshi ? 'openmeteo' : 'simulated'} while MARKET_SOURCE is ${env.MARKET_SOURCE ?? 'simulated'}: an invented world's weather says nothing about the real one's markets`,
+    );
+  if (env.LIVE_TRADING !== 'on') return problems;
+  if (!isKalshi) problems.push('LIVE_TRADING: needs MARKET_SOURCE=kalshi');
+  if (env.LIVE_TRADING_ORG === undefined)
+    problems.push('LIVE_TRADING_ORG: is required for live trading: the slug of the Organization that may');
+  if (env.KALSHI_KEY_ID === undefined)
+    problems.push('KALSHI_KEY_ID: is required for live trading, with KALSHI_PRIVATE_KEY_FILE');
+  return problems;
+}
+
+/** A scheme and a host, nothing else, as browsers send it. */
+function isOrigin(value: string): boolean {
+  return URL.canParse(value) && /^https?:$/.test(new URL(value).protocol) && new URL(value).origin === value;
 }
 
 /** Express takes these words for the private ranges. */

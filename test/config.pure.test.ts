@@ -30,7 +30,29 @@ describe('the configuration', () => {
       operatorToken: undefined,
       trustProxy: false,
       logLevel: 'info',
-      limits: { usagePerMinute: 600, entitlementsPerMinute: 1200, keyChangesPerHour: 10 },
+      corsOrigins: [],
+      trading: {
+        marketSource: 'simulated',
+        kalshi: {
+          baseUrl: 'https://external-api.kalshi.com/trade-api/v2',
+          keyId: undefined,
+          privateKeyFile: undefined,
+          series: ['KXHIGHNY', 'KXHIGHCHI', 'KXHIGHMIA', 'KXHIGHAUS', 'KXHIGHDEN', 'KXHIGHLAX', 'KXHIGHPHIL'],
+        },
+        forecastSource: 'simulated',
+        openMeteoBaseUrl: 'https://ensemble-api.open-meteo.com',
+        nwsBaseUrl: 'https://api.weather.gov',
+        paperCash: 1_000_000_000n,
+        liveOrg: undefined,
+        refreshSeconds: 30,
+      },
+      limits: {
+        usagePerMinute: 600,
+        entitlementsPerMinute: 1200,
+        keyChangesPerHour: 10,
+        readsPerMinute: 600,
+        tradingPerMinute: 600,
+      },
     });
   });
 
@@ -46,9 +68,24 @@ describe('the configuration', () => {
       OPERATOR_TOKEN: 'x'.repeat(32),
       TRUST_PROXY: '2',
       LOG_LEVEL: 'warn',
+      CORS_ORIGINS: 'https://app.example.com, http://localhost:5173',
+      MARKET_SOURCE: 'kalshi',
+      KALSHI_BASE_URL: 'https://external-api.demo.kalshi.co/trade-api/v2/',
+      KALSHI_KEY_ID: 'key-id',
+      KALSHI_PRIVATE_KEY_FILE: '/secrets/kalshi.pem',
+      KALSHI_SERIES: 'KXHIGHNY, KXHIGHMIA',
+      FORECAST_SOURCE: 'openmeteo',
+      OPEN_METEO_BASE_URL: 'https://weather.example.com/',
+      NWS_BASE_URL: 'https://nws.example.com',
+      PAPER_CASH: '250.5',
+      LIVE_TRADING: 'on',
+      LIVE_TRADING_ORG: 'acme',
+      REFRESH_SECONDS: '15',
       LIMIT_USAGE_PER_MINUTE: '1',
       LIMIT_ENTITLEMENTS_PER_MINUTE: '2',
       LIMIT_KEY_CHANGES_PER_HOUR: '3',
+      LIMIT_READS_PER_MINUTE: '4',
+      LIMIT_TRADING_PER_MINUTE: '5',
     });
     expect(config).toEqual({
       production: true,
@@ -61,7 +98,29 @@ describe('the configuration', () => {
       operatorToken: 'x'.repeat(32),
       trustProxy: 2,
       logLevel: 'warn',
-      limits: { usagePerMinute: 1, entitlementsPerMinute: 2, keyChangesPerHour: 3 },
+      corsOrigins: ['https://app.example.com', 'http://localhost:5173'],
+      trading: {
+        marketSource: 'kalshi',
+        kalshi: {
+          baseUrl: 'https://external-api.demo.kalshi.co/trade-api/v2',
+          keyId: 'key-id',
+          privateKeyFile: '/secrets/kalshi.pem',
+          series: ['KXHIGHNY', 'KXHIGHMIA'],
+        },
+        forecastSource: 'openmeteo',
+        openMeteoBaseUrl: 'https://weather.example.com',
+        nwsBaseUrl: 'https://nws.example.com',
+        paperCash: 250_500_000n,
+        liveOrg: 'acme',
+        refreshSeconds: 15,
+      },
+      limits: {
+        usagePerMinute: 1,
+        entitlementsPerMinute: 2,
+        keyChangesPerHour: 3,
+        readsPerMinute: 4,
+        tradingPerMinute: 5,
+      },
     });
   });
 
@@ -94,6 +153,44 @@ describe('the configuration', () => {
     ]);
     expect(problems).toContain('  - OPERATOR_TOKEN: must have 32 characters or more');
     expect(problems).toContain('  - REDIS_URL: must be a URL like redis://host:6379');
+  });
+
+  it.each([
+    [{ MARKET_SOURCE: 'polymarket' }, 'MARKET_SOURCE'],
+    [{ KALSHI_SERIES: 'KXHIGHNY,KXHIGHTULSA' }, 'KALSHI_SERIES'],
+    [{ KALSHI_KEY_ID: 'id' }, 'KALSHI_KEY_ID, KALSHI_PRIVATE_KEY_FILE'],
+    [{ CORS_ORIGINS: '*' }, 'CORS_ORIGINS'],
+    [{ CORS_ORIGINS: 'https://app.example.com/' }, 'CORS_ORIGINS'],
+    [{ CORS_ORIGINS: 'null' }, 'CORS_ORIGINS'],
+    [{ PAPER_CASH: '-5' }, 'PAPER_CASH'],
+    [{ PAPER_CASH: '10.005' }, 'PAPER_CASH'],
+    [{ REFRESH_SECONDS: '45' }, 'REFRESH_SECONDS'],
+    [{ REFRESH_SECONDS: '120' }, 'REFRESH_SECONDS'],
+    [{ MARKET_SOURCE: 'kalshi', FORECAST_SOURCE: 'simulated' }, 'FORECAST_SOURCE'],
+    [{ FORECAST_SOURCE: 'openmeteo' }, 'FORECAST_SOURCE'],
+  ])('refuses %j', (env, name) => {
+    const problems = problemsOf(env);
+    expect(problems.map((line) => line.slice(4).split(': ')[0])).toEqual([name]);
+  });
+
+  it('a forecast of the invented world never meets real markets, whatever is left out', () => {
+    expect(readConfig({ MARKET_SOURCE: 'kalshi' }).trading.forecastSource).toBe('openmeteo');
+    expect(readConfig({}).trading.forecastSource).toBe('simulated');
+  });
+
+  it('live trading takes real markets, an Organization, a key of the venue and the switch', () => {
+    const env = {
+      MARKET_SOURCE: 'kalshi',
+      KALSHI_KEY_ID: 'id',
+      KALSHI_PRIVATE_KEY_FILE: '/key.pem',
+      LIVE_TRADING: 'on',
+      LIVE_TRADING_ORG: 'acme',
+    };
+    expect(readConfig(env).trading.liveOrg).toBe('acme');
+    expect(readConfig({ ...env, LIVE_TRADING: 'off' }).trading.liveOrg).toBeUndefined();
+    expect(problemsOf({ LIVE_TRADING: 'on' })).toHaveLength(3);
+    for (const name of ['MARKET_SOURCE', 'KALSHI_KEY_ID', 'KALSHI_PRIVATE_KEY_FILE', 'LIVE_TRADING_ORG'])
+      expect(problemsOf({ ...env, [name]: '' }).join(' ')).toContain(name);
   });
 
   it('counts an empty variable as unset', () => {
