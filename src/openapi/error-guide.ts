@@ -68,6 +68,11 @@ export const errorGuide: Record<ErrorCode, { meaning: string; remedy: string }> 
     meaning: 'The entitlement lets the Organization read, not use.',
     remedy: 'Ask whoever runs the service for a live entitlement.',
   },
+  live_trading_disabled: {
+    meaning:
+      'A live order needs a live key, the live switch of the server, and the Organization named in its configuration. One of them is missing.',
+    remedy: 'Trade with `"mode": "paper"`, or ask whoever runs the service.',
+  },
   not_found: {
     meaning: 'There is nothing at this address, or nothing that the caller may know of.',
     remedy: 'Check the address and the id.',
@@ -76,6 +81,14 @@ export const errorGuide: Record<ErrorCode, { meaning: string; remedy: string }> 
     meaning: 'No entitlement of the Organization for this product is in effect.',
     remedy: 'Check the slug, and whether the entitlement has begun and has not ended.',
   },
+  unknown_station: {
+    meaning: 'There is no such station.',
+    remedy: '`GET /stations` lists them; ids are like `KNYC`.',
+  },
+  unknown_market: {
+    meaning: 'There is no such market, or it is no longer listed.',
+    remedy: '`GET /markets` lists them.',
+  },
   key_not_active: {
     meaning: 'A revoked or expired key cannot be rotated.',
     remedy: 'Create a new key.',
@@ -83,6 +96,15 @@ export const errorGuide: Record<ErrorCode, { meaning: string; remedy: string }> 
   key_already_rotated: {
     meaning: 'The key has a successor already and is in its grace period.',
     remedy: 'Use or rotate the successor.',
+  },
+  idempotency_conflict: {
+    meaning: 'This `Idempotency-Key` was used before for another order.',
+    remedy: 'Use a new key for a new order, and the same key only to repeat the same one.',
+  },
+  market_closed: {
+    meaning:
+      'The market does not take orders: it is closed or not open yet, or the venue has paused trading.',
+    remedy: '`status` and `closeTime` of the market say until when it can be traded.',
   },
   body_too_large: {
     meaning: 'The body has more bytes than the route accepts.',
@@ -106,6 +128,24 @@ export const errorGuide: Record<ErrorCode, { meaning: string; remedy: string }> 
     meaning: '`occurredAt` lies more than 7 days before or 5 minutes after the receipt of the request.',
     remedy: 'Send events within 7 days, and set the clock. Leave `occurredAt` out for the time of receipt.',
   },
+  insufficient_funds: {
+    meaning: 'The account does not hold what the order may cost at its limit price, fee included.',
+    remedy: 'Order less, or sell something. `GET /portfolio` says what there is.',
+  },
+  insufficient_position: {
+    meaning: 'The account does not hold the contracts that are to be sold.',
+    remedy: 'Sell at most what is held. To be against an outcome, buy the other side.',
+  },
+  risk_limit: {
+    meaning:
+      'A risk limit, the kill switch or a check of the data stands against the order. `detail` begins with its name and says its value and what was asked. The names: `halt`, `reduce_only`, `data_age`, `clock_skew`, `data_source`, `exchange_paused`, `not_held`, `max_order_contracts`, `price_collar`, `max_open_orders`, `max_order_cost`, `max_position_contracts`, `max_event_loss`, `max_daily_loss`, and `unknown_state` where something cannot be computed.',
+    remedy:
+      'Order within the limit. Limits are set by whoever runs the service; the kill switch also by owners and admins.',
+  },
+  price_moved: {
+    meaning: 'Nothing stands in the order book at the limit price or better.',
+    remedy: 'Read the book again and decide on its present price.',
+  },
   rate_limited: {
     meaning: 'There were too many requests in the window of the limit.',
     remedy: 'Wait for the seconds of `Retry-After`, then repeat the request as it was.',
@@ -115,6 +155,14 @@ export const errorGuide: Record<ErrorCode, { meaning: string; remedy: string }> 
       'The service is overloaded or stopping, or cannot reach its database. Whether a change was made is unknown.',
     remedy:
       'Wait for the seconds of `Retry-After`, then repeat the request as it was: usage events are counted once by their idempotency keys.',
+  },
+  market_data_unavailable: {
+    meaning: 'No market data could be loaded since the service was started.',
+    remedy: 'Try again. `/readyz` and `sources` say how things stand.',
+  },
+  market_data_stale: {
+    meaning: 'The market data is too old to trade on.',
+    remedy: 'Reads go on with the last good data. Try again when `stale` is false.',
   },
   internal: {
     meaning: 'A defect of the service.',
