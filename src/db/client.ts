@@ -18,8 +18,15 @@ export interface Database {
   readonly orm: Orm;
   /** How many hot statements may usefully run at once. */
   readonly parallel: number;
+  /** How many of `transaction` run at once; more wait for a connection. */
+  readonly parallelTransactions: number;
   /** Runs one hot statement; it commits before this resolves. */
   run: (statement: Statement, values: unknown[]) => Promise<TextRow[]>;
+  /**
+   * One transaction of few hot statements, of which each is prepared once per connection. What `work` throws rolls it
+   * back. `tx` begins no transaction of its own.
+   */
+  transaction<T>(work: (tx: Orm) => Promise<T>): Promise<T>;
   /** Runs hot statements in one transaction that is rolled back: what they would answer, with nothing recorded. */
   rehearse<T>(work: (run: Database['run']) => Promise<T>): Promise<T>;
   /** Resolves when the database answers. */

@@ -3,7 +3,7 @@ import { drizzle } from 'drizzle-orm/pglite';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { Database, TextRow } from './client.js';
+import type { Database, Orm, TextRow } from './client.js';
 import { lockDirectory } from './directory-lock.js';
 import * as schema from './schema.js';
 
@@ -32,11 +32,14 @@ function embeddedDatabase(pglite: PGlite, unlock: () => void) {
     await nextTurn();
     return result.rows;
   };
+  const orm = drizzle(pglite, { schema });
   return {
     kind: 'embedded' as const,
-    orm: drizzle(pglite, { schema }),
+    orm,
     parallel: 1,
+    parallelTransactions: 1,
     run: runOn(pglite),
+    transaction: <T>(work: (tx: Orm) => Promise<T>) => orm.transaction(work),
     async rehearse<T>(work: (run: Database['run']) => Promise<T>): Promise<T> {
       return pglite.transaction(async (tx) => {
         const result = await work(runOn(tx));

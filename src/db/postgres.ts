@@ -1,7 +1,8 @@
+import { createHash } from 'node:crypto';
 import { drizzle } from 'drizzle-orm/node-postgres';
 import pg from 'pg';
 import type { Logger } from 'pino';
-import type { Database, TextRow } from './client.js';
+import type { Database, Orm, TextRow } from './client.js';
 import * as schema from './schema.js';
 
 /**
@@ -14,8 +15,12 @@ const PLAN_SETTINGS = 'set plan_cache_mode = force_generic_plan; set enable_seqs
 const PARALLEL = 4;
 const asText = { getTypeParser: () => (value: string) => value };
 
+/** Hot transactions at once; each keeps its connection from its first statement to its commit. */
+const PARALLEL_TRANSACTIONS = 5;
+
 /**
- * Opens Postgres. Two pools, so that a slow page can never keep the ingestion from its connections.
+ * Opens Postgres. Three pools, so that neither a slow page nor a row that many wait for can ever keep the ingestion from
+ * its connections.
  * Every time-out is finite: a database that vanished without closing its sockets is noticed.
  */
 export function openPostgres(url: string, log: Logger): Database & { pool: pg.Pool } {
@@ -35,8 +40,15 @@ export function openPostgres(url: string, log: Logger): Database & { pool: pg.Po
     max: PARALLEL * 3,
     onConnect: (client) => client.query(PLAN_SETTINGS).then(() => undefined),
   });
-  for (const p of [pool, hot])
+  const transactions = new pg.Pool({
+    ...options,
+    max: PARALLEL_TRANSACTIONS,
+    onConnect: (client) => client.query(PLAN_SETTINGS).then(() => undefined),
+  });
+  for (const p of [pool, hot, transactions])
     p.on('error', (error) => log.warn({ err: error }, 'a database connection was lost'));
+
+  const prepareEach = createPreparer();
 
   const runOn =
     (client: pg.Pool | pg.PoolClient) =>
@@ -57,7 +69,24 @@ export function openPostgres(url: string, log: Logger): Database & { pool: pg.Po
     pool,
     orm: drizzle(pool, { schema }),
     parallel: PARALLEL,
+    parallelTransactions: PARALLEL_TRANSACTIONS,
     run: runOn(hot),
+    async transaction(work) {
+      const client = await transactions.connect();
+      let failure: Error | undefined;
+      try {
+        await client.query('begin');
+        const result = await work(prepareEach(client));
+        await client.query('commit');
+        return result;
+      } catch (error) {
+        // A connection that cannot even roll back is not used again.
+        await client.query('rollback').catch((broken: Error) => (failure = broken));
+        throw error;
+      } finally {
+        client.release(failure);
+      }
+    },
     async rehearse(work) {
       const client = await hot.connect();
       let failure: Error | undefined;
@@ -78,7 +107,38 @@ export function openPostgres(url: string, log: Logger): Database & { pool: pg.Po
       await pool.query('select 1');
     },
     async close() {
-      await Promise.all([pool.end(), hot.end()]);
+      await Promise.all([pool.end(), hot.end(), transactions.end()]);
     },
+  };
+}
+
+/** Statements that are prepared, of all texts that come; each stays so for as long as its connection lives. */
+const MAX_PREPARED = 100;
+
+/**
+ * Makes the ORM over a connection that names each statement by its text: planning takes longer than running, so what comes
+ * again is planned once.
+ */
+function createPreparer(): (client: pg.PoolClient) => Orm {
+  const names = new Map<string, string>();
+  function nameOf(text: string): { name?: string } {
+    let name = names.get(text);
+    if (name === undefined && names.size < MAX_PREPARED) {
+      name = createHash('sha256').update(text).digest('base64url').slice(0, 32);
+      names.set(text, name);
+    }
+    return name === undefined ? {} : { name };
+  }
+  // Made once per connection: reading the whole schema anew took a tenth of a transaction's time.
+  const known = new WeakMap<pg.PoolClient, Orm>();
+  return (client) => {
+    let orm = known.get(client);
+    if (!orm) {
+      const query = (config: pg.QueryConfig, values: unknown[]) =>
+        client.query({ ...config, ...nameOf(config.text) }, values);
+      orm = drizzle({ query } as unknown as pg.PoolClient, { schema });
+      known.set(client, orm);
+    }
+    return orm;
   };
 }

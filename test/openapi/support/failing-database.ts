@@ -9,7 +9,15 @@ export function failingDatabase(db: Database, error: Error): Database {
       name === 'then' ? (_resolve: unknown, reject: (e: Error) => void) => reject(error) : chain,
     apply: () => chain,
   });
-  return { ...db, orm: chain as Orm, run: fail, rehearse: fail, ping: fail, close: () => Promise.resolve() };
+  return {
+    ...db,
+    orm: chain as Orm,
+    run: fail,
+    transaction: fail,
+    rehearse: fail,
+    ping: fail,
+    close: () => Promise.resolve(),
+  };
 }
 
 export const connectionRefused = () =>
