@@ -1,14 +1,17 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { answerMember, newExchange, type FakeExchange } from './fake-exchange.js';
 
 type Json = Record<string, unknown>;
 
 /** Answers instead of the venue's own; true if it did. */
-type Fault = (req: IncomingMessage, res: ServerResponse, path: string) => boolean;
+type Fault = (req: IncomingMessage, res: ServerResponse, path: string) => boolean | Promise<boolean>;
 
 export interface FakeVenue {
   url: string;
   /** As the venue sends them, in the order it lists them. */
   markets: Json[];
+  /** Settled before the venue's cutoff: `/markets` does not know them any more. */
+  historical: Json[];
   /** By market: bids as `[price, contracts]`. */
   books: Map<string, { yes_dollars: [string, string][] | null; no_dollars: [string, string][] | null }>;
   status: { exchange_active: boolean; trading_active: boolean };
@@ -16,30 +19,46 @@ export interface FakeVenue {
   /** Every request, `/path?query`. */
   requests: string[];
   fault: Fault | undefined;
+  /** Comes between what was carried out and its answer. */
+  answerFault: Fault | undefined;
+  /** The account of the member who asks. */
+  exchange: FakeExchange;
   stop(): Promise<void>;
 }
 
 /** A venue of our own that speaks the documented protocol (OpenAPI 3.13), with faults at will. */
 export async function startFakeVenue(): Promise<FakeVenue> {
-  const server = createServer((req, res) => {
+  async function handle(req: IncomingMessage, res: ServerResponse): Promise<void> {
     const url = new URL(req.url!, 'http://venue');
     venue.requests.push(req.url!);
     const path = url.pathname.replace('/trade-api/v2', '');
-    if (venue.fault?.(req, res, path)) return;
-    const answer = answerTo(venue, path, url.searchParams);
-    res.writeHead(answer === undefined ? 404 : 200, { 'content-type': 'application/json' });
-    res.end(JSON.stringify(answer ?? { code: 'not_found', message: 'not found', service: 'fake' }));
-  });
+    const body = req.method === 'POST' ? await readJson(req) : undefined;
+    if (await venue.fault?.(req, res, path)) return;
+    if (path === '/markets/orderbooks' && req.headers['kalshi-access-key'] === undefined) {
+      res.writeHead(401, { 'content-type': 'application/json' });
+      res.end(JSON.stringify({ code: 'unauthorized', message: 'unauthorized', service: 'fake' }));
+      return;
+    }
+    const ofMember = answerMember(venue.exchange, venue.books, req, path, url.searchParams, body);
+    const found = ofMember ?? { status: 200, body: answerTo(venue, path, url.searchParams) };
+    if (await venue.answerFault?.(req, res, path)) return;
+    res.writeHead(found.body === undefined ? 404 : found.status, { 'content-type': 'application/json' });
+    res.end(JSON.stringify(found.body ?? { code: 'not_found', message: 'not found', service: 'fake' }));
+  }
+  const server = createServer((req, res) => void handle(req, res));
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as { port: number };
   const venue: FakeVenue = {
     url: `http://127.0.0.1:${port}/trade-api/v2`,
     markets: [],
+    historical: [],
     books: new Map(),
     status: { exchange_active: true, trading_active: true },
     pageSize: 1000,
     requests: [],
     fault: undefined,
+    answerFault: undefined,
+    exchange: newExchange(),
     stop: () =>
       new Promise((resolve) => {
         server.close(() => resolve());
@@ -49,9 +68,22 @@ export async function startFakeVenue(): Promise<FakeVenue> {
   return venue;
 }
 
+async function readJson(req: IncomingMessage): Promise<Json> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of req) chunks.push(chunk as Buffer);
+  return JSON.parse(Buffer.concat(chunks).toString('utf8')) as Json;
+}
+
 function answerTo(venue: FakeVenue, path: string, query: URLSearchParams): Json | undefined {
   if (path === '/exchange/status') return venue.status;
-  if (path === '/markets') return listMarkets(venue, query);
+  const names = query.get('tickers')?.split(',');
+  if (path === '/markets') return names ? findMarkets(venue.markets, names) : listMarkets(venue, query);
+  if (path === '/historical/markets') return findMarkets(venue.historical, names ?? []);
+  const ofBook = /^\/markets\/([^/]+)\/orderbook$/.exec(path)?.[1];
+  if (ofBook !== undefined) {
+    const book = venue.books.get(decodeURIComponent(ofBook));
+    return { orderbook_fp: book ?? { yes_dollars: [], no_dollars: [] } };
+  }
   if (path === '/markets/orderbooks') {
     const tickers = query.getAll('tickers');
     const empty = { yes_dollars: [], no_dollars: [] };
@@ -65,6 +97,11 @@ function answerTo(venue: FakeVenue, path: string, query: URLSearchParams): Json 
     series: { ticker: series, frequency: 'daily', title: '', fee_type: 'quadratic', fee_multiplier: 1 },
   };
 }
+
+const findMarkets = (markets: Json[], names: string[]): Json => ({
+  markets: markets.filter(({ ticker }) => names.includes(String(ticker))),
+  cursor: '',
+});
 
 function listMarkets(venue: FakeVenue, query: URLSearchParams): Json {
   const series = query.get('series_ticker');

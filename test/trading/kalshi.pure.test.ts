@@ -33,6 +33,13 @@ function source(options: Partial<KalshiClientOptions> = {}) {
   return createKalshiSource({ client, series: ['KXHIGHNY'], clock, log });
 }
 
+/** What the fake venue takes for a proof of who asks. */
+const signed = {
+  headers: (method: string, path: string) => ({
+    'kalshi-access-key': 'key',
+    'x-signed': `${method} ${path}`,
+  }),
+};
 const read = (options?: Partial<KalshiClientOptions>, signal = new AbortController().signal) =>
   source(options).read(signal);
 const asked = (path: string) => venue.requests.filter((request) => request.includes(path));
@@ -67,14 +74,21 @@ describe('the venue’s markets', () => {
     expect(data.isTrading).toBe(true);
     expect(data.feeRules.get('KXHIGHNY')).toEqual({ type: 'quadratic', multiplier: 1_000_000n });
     expect(asked('/markets?')).toHaveLength(3);
-    expect(asked('/markets/orderbooks')).toHaveLength(1);
+    expect(asked('/orderbook')).toHaveLength(6);
   });
 
-  it('are asked for with all books in calls of a hundred', async () => {
+  it('have no book where they are not active, and nobody asks for one', async () => {
+    for (const market of venue.markets.slice(1)) market.status = 'closed';
+    const data = await read();
+    expect(asked('/orderbook')).toEqual([`/trade-api/v2/markets/${EVENT}-T91/orderbook`]);
+    expect([...data.books.keys()]).toHaveLength(6);
+  });
+
+  it('are asked for with all books in calls of a hundred by whoever has a key', async () => {
     venue.markets = Array.from({ length: 150 }, (_, i) =>
       wireMarket(EVENT, { floor: 84, cap: 85 }, { ticker: `${EVENT}-${i}-B84.5` }),
     );
-    const data = await read();
+    const data = await read(signed);
     expect(data.books.size).toBe(150);
     expect(asked('/markets/orderbooks').map((request) => request.split('tickers=').length - 1)).toEqual([
       100, 50,
@@ -86,6 +100,21 @@ describe('the venue’s markets', () => {
     const data = await read();
     expect(data.markets).toHaveLength(5);
     expect(warnings.join()).toContain('KXHIGHNY-26JUL04-T91: its rules are not about Central Park');
+  });
+
+  it('share the report of their event once they are settled', async () => {
+    for (const market of venue.markets) Object.assign(market, { status: 'finalized', result: 'no' });
+    Object.assign(venue.markets[0]!, { result: 'yes', expiration_value: '93.00' });
+    expect((await read()).markets.map(({ settledTemperature }) => settledTemperature)).toEqual(
+      Array(6).fill(93),
+    );
+    // Two that contradict each other: each keeps its own.
+    Object.assign(venue.markets[1]!, { expiration_value: '92.00' });
+    expect((await read()).markets.map(({ settledTemperature }) => settledTemperature)).toEqual([
+      92,
+      ...Array(4).fill(null),
+      93,
+    ]);
   });
 
   it('say when nobody may trade', async () => {
@@ -194,7 +223,7 @@ describe('an answer that is not what the documentation says', () => {
     '(%s) is refused at once and not asked for again',
     async (_what, path, body, status, type = 'application/json') => {
       answering(path, body, status, type);
-      await expect(read()).rejects.toThrow(UnexpectedAnswerError);
+      await expect(read(signed)).rejects.toThrow(UnexpectedAnswerError);
       expect(asked(path === '/markets' ? '/markets?' : path)).toHaveLength(1);
     },
   );
@@ -210,6 +239,17 @@ describe('an answer that is not what the documentation says', () => {
     await expect(read()).rejects.toThrow(new RegExp(`markets\\.3\\.${field}`));
   });
 
+  it('(one book of many) spoils them all, and the others are not waited for', async () => {
+    venue.fault = (_req, res, at) => {
+      if (!at.endsWith('-B84.5/orderbook')) return at.endsWith('/orderbook');
+      res.writeHead(200, { 'content-type': 'application/json' }).end('{"orderbook":{"yes":[[42,10]]}}');
+      return true;
+    };
+    const startedAt = performance.now();
+    await expect(read()).rejects.toThrow(UnexpectedAnswerError);
+    expect(performance.now() - startedAt).toBeLessThan(2_000);
+  });
+
   it('(pages without end) is refused', async () => {
     venue.fault = (_req, res, path) => {
       if (path !== '/markets') return false;
@@ -218,6 +258,85 @@ describe('an answer that is not what the documentation says', () => {
     };
     await expect(read()).rejects.toThrow('more than 20 pages');
   });
+});
+
+describe('markets that are asked for by name', () => {
+  const find = (tickers: string[]) => source().find(tickers, new AbortController().signal);
+  const settled = { status: 'finalized', result: 'no', settlement_value_dollars: '0.0000' };
+  const [warm, cold] = [`${EVENT}-T91`, `${EVENT}-T84`];
+
+  it('are found where they are and where they have moved to; unknown ones are left out', async () => {
+    const moved = wireMarket(
+      'KXHIGHNY-26JUN01',
+      { floor: 80 },
+      { close_time: '2026-06-02T05:00:00Z', ...settled },
+    );
+    venue.historical = [moved];
+    const found = await find([warm, 'KXHIGHNY-26JUN01-T80', 'KXHIGHNY-26JUN02-T80', 'no, name']);
+    expect(found.map(({ ticker, settlementValue }) => [ticker, settlementValue])).toEqual([
+      [warm, null],
+      ['KXHIGHNY-26JUN01-T80', 0n],
+    ]);
+    expect(asked('/historical/markets')).toHaveLength(1);
+  });
+
+  it('are asked for a hundred at a time, and elsewhere only where they are missing', async () => {
+    await find([warm, cold]);
+    expect(asked('/historical')).toEqual([]);
+    expect(await find([])).toEqual([]);
+    const unknown = Array.from({ length: 150 }, (_, i) => `KXHIGHNY-26JUN02-T${i}`);
+    expect(await find(unknown)).toEqual([]);
+    expect(venue.requests).toHaveLength(1 + 2 + 2);
+  });
+
+  it('are void, or worth what the venue says, and not both', async () => {
+    Object.assign(venue.markets[0]!, { status: 'finalized', result: 'void' });
+    Object.assign(venue.markets[1]!, {
+      status: 'finalized',
+      result: 'scalar',
+      settlement_value_dollars: '0.3700',
+    });
+    const [called, partial] = await find([warm, cold]);
+    expect(called).toMatchObject({ isVoid: true, settlementValue: null });
+    expect(partial!.settlementValue).toBe(37n * CENT);
+    expect(partial!.isVoid).toBeUndefined();
+  });
+
+  it.each([
+    { result: 'yes', settlement_value_dollars: '0.0000' },
+    { result: 'no', settlement_value_dollars: '1.0000' },
+    { result: 'scalar', settlement_value_dollars: '1.0100' },
+    { result: 'scalar', settlement_value_dollars: '-0.0100' },
+  ])('are left out where the result contradicts the payout: %j', async (change) => {
+    Object.assign(venue.markets[0]!, { status: 'finalized', ...change });
+    expect(await find([warm])).toEqual([]);
+    expect(warnings.join()).toContain(`${warm}: it is ${change.result} and pays`);
+  });
+
+  it.each([
+    ['a market that was not asked for', { ticker: cold }],
+    ['a field that is renamed', { expiration_value: undefined }],
+  ])('are not believed with %s', async (_what, change) => {
+    venue.fault = (_req, res, path) => {
+      if (path !== '/markets') return false;
+      const body = { markets: [{ ...venue.markets[0], ...change }], cursor: '' };
+      res.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(body));
+      return true;
+    };
+    await expect(find([warm])).rejects.toThrow(UnexpectedAnswerError);
+  });
+});
+
+it('each attempt is signed anew, for its method and its whole path without the query', async () => {
+  const seen: unknown[] = [];
+  venue.fault = (req, res) => {
+    seen.push(req.headers['x-signed']);
+    if (seen.length > 1) return false;
+    res.writeHead(503).end();
+    return true;
+  };
+  await source(signed).find([`${EVENT}-T91`], new AbortController().signal);
+  expect(seen).toEqual(['GET /trade-api/v2/markets', 'GET /trade-api/v2/markets']);
 });
 
 it('reads keep their pace, however many are asked for at once', async () => {

@@ -60,13 +60,14 @@ describe('the simulated markets', () => {
     }
   });
 
-  it('settle: closed with their day, determined in the morning, finalized an hour later, one winner by the report', async () => {
+  it('settle: closed with their day, reported and determined in the morning, finalized an hour later, one winner by the report', async () => {
     const station = findStation('KNYC')!;
     const weather = simulateWeather('seed');
     const states: string[] = [];
     for (const time of [
       '2026-11-22T04:59:59Z',
       '2026-11-22T05:00:00Z',
+      '2026-11-22T12:00:00Z',
       '2026-11-22T13:00:00Z',
       '2026-11-22T14:00:00Z',
     ]) {
@@ -77,9 +78,35 @@ describe('the simulated markets', () => {
       const isKnown = ['determined', 'finalized'].includes(day[0]!.status);
       expect(paid).toHaveLength(isKnown ? 1 : 0);
       for (const { settledTemperature } of day)
-        expect(settledTemperature).toBe(isKnown ? weather.report(station, '2026-11-21') : null);
+        expect(settledTemperature).toBe(
+          time >= '2026-11-22T12' ? weather.report(station, '2026-11-21') : null,
+        );
     }
-    expect(states).toEqual(['active', 'closed', 'determined', 'finalized']);
+    expect(states).toEqual(['active', 'closed', 'closed', 'determined', 'finalized']);
+  });
+
+  it('are found by name as they were, however long ago, and not before they open', async () => {
+    const { markets } = await readAt('2026-07-05T18:00:00Z');
+    const source = (time: string) =>
+      createSimulatedSource({
+        clock: { now: () => Date.parse(time) },
+        seed: 'seed',
+        weather: simulateWeather('seed'),
+      });
+    const found = await source('2026-07-05T18:00:00Z').find(
+      markets.map(({ ticker }) => ticker),
+      signal,
+    );
+    expect(found).toHaveLength(markets.length);
+    expect(found).toEqual(expect.arrayContaining([...markets]));
+
+    const tickers = markets.filter(({ date }) => date === '2026-07-04').map(({ ticker }) => ticker);
+    const later = await source('2026-09-01T00:00:00Z').find(tickers, signal);
+    expect(later.every(({ status }) => status === 'finalized')).toBe(true);
+    expect(later.filter(({ settlementValue }) => settlementValue === DOLLAR)).toHaveLength(7);
+    expect(await source('2026-06-01T00:00:00Z').find(tickers, signal)).toEqual([]);
+    const unknown = ['', 'X', 'KXHIGHTOKYO-26JUL04-T80', 'KXHIGHNY-26JUL99-T80', 'KXHIGHNY-26JUL04-T999'];
+    expect(await source('2026-09-01T00:00:00Z').find(unknown, signal)).toEqual([]);
   });
 
   it('know more as the day goes on', async () => {

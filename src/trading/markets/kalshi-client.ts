@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { z } from 'zod';
+import { clockSkewOf } from './clock-skew.js';
 
 /** The venue answered with something else than its documentation says: nothing of it may be believed. */
 export class UnexpectedAnswerError extends Error {
@@ -27,11 +28,17 @@ export interface KalshiClientOptions {
   attempts?: number;
   /** Of the first pause before a repeat; it doubles. */
   backoffMs?: number;
+  /** Made anew for each attempt: what proves who asks. `path` is the whole one, without the query. */
+  headers?: ((method: 'GET', path: string) => Record<string, string>) | undefined;
 }
 
 export type Query = [name: string, value: string | number][];
 
 export interface KalshiClient {
+  /** True if the venue is told who asks: some addresses answer nobody else. */
+  readonly isSigned: boolean;
+  /** How far the venue's clock was from ours with the last answer that told the time. */
+  readonly clockSkewMs: number | undefined;
   /**
    * Reads an address until it answers as `schema` says. Busy and failing answers are asked for again, after the pause
    * that the venue names or a growing, jittered one; an unexpected one is not, it would not change.
@@ -46,14 +53,17 @@ const MAX_PAUSE_MS = 5_000;
 export function createKalshiClient(options: KalshiClientOptions): KalshiClient {
   const { baseUrl, readsPerSecond = 15, timeoutMs = 5_000, attempts = 3, backoffMs = 250 } = options;
   const takeTurn = createPace(1000 / readsPerSecond);
+  let clockSkewMs: number | undefined;
 
   async function attempt(path: string, url: string, signal: AbortSignal): Promise<unknown> {
     const limited = AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]);
+    const askedAt = Date.now();
     const response = await fetch(url, {
       signal: limited,
       redirect: 'error',
-      headers: { accept: 'application/json' },
+      headers: { accept: 'application/json', ...options.headers?.('GET', new URL(url).pathname) },
     });
+    clockSkewMs = clockSkewOf(response.headers, askedAt, Date.now()) ?? clockSkewMs;
     if (response.status === 429 || response.status >= 500) {
       await response.body?.cancel();
       throw new BusyError(`status ${response.status}`, readRetryAfter(response.headers.get('retry-after')));
@@ -72,6 +82,10 @@ export function createKalshiClient(options: KalshiClientOptions): KalshiClient {
   }
 
   return {
+    isSigned: options.headers !== undefined,
+    get clockSkewMs() {
+      return clockSkewMs;
+    },
     async get(path, query, schema, signal) {
       const search = new URLSearchParams(
         query.map(([name, value]): [string, string] => [name, String(value)]),
@@ -106,7 +120,7 @@ class BusyError extends Error {
 }
 
 /** Lets one caller through every `everyMs`, in the order they came. */
-function createPace(everyMs: number): (signal: AbortSignal) => Promise<void> {
+export function createPace(everyMs: number): (signal: AbortSignal) => Promise<void> {
   let next = 0;
   return async (signal) => {
     const now = performance.now();
@@ -124,13 +138,13 @@ function expectShape<T extends z.ZodType>(path: string, schema: T, value: unknow
 }
 
 /** Seconds, or a date. */
-function readRetryAfter(header: string | null): number | undefined {
+export function readRetryAfter(header: string | null): number | undefined {
   if (header === null) return undefined;
   const ms = /^\d+$/.test(header) ? Number(header) * 1000 : Date.parse(header) - Date.now();
   return Number.isNaN(ms) ? undefined : Math.max(0, ms);
 }
 
-async function readLimited(response: Response, path: string): Promise<string> {
+export async function readLimited(response: Response, path: string): Promise<string> {
   const chunks: Uint8Array[] = [];
   let size = 0;
   for await (const chunk of response.body ?? []) {

@@ -3,6 +3,7 @@ import { parseBracket } from '../settlement/brackets.js';
 import { climateDayOf, type ClimateDay } from '../settlement/climate-day.js';
 import { findStationOfSeries, rulesNameStation } from '../settlement/stations.js';
 import { toLevels, type OrderBook } from './book.js';
+import { readEventTicker } from './event-ticker.js';
 import type { KalshiMarket } from './kalshi-schema.js';
 import type { Market } from './market.js';
 
@@ -41,6 +42,10 @@ export function toMarket(wire: KalshiMarket): Market {
   const day = climateDayOf(station, date);
   if (!closesWith(day, closeTime))
     throw refuse(`it closes at ${wire.close_time}, which is not the end of ${date} at ${station.id}`);
+  const isVoid = wire.result === 'void';
+  const settlementValue = isVoid ? null : readSettlement(wire);
+  if (settlementValue !== null && !isPayable(settlementValue, wire.result))
+    throw refuse(`it is ${wire.result || 'undecided'} and pays ${wire.settlement_value_dollars}`);
   return {
     ticker: wire.ticker,
     eventTicker: wire.event_ticker,
@@ -64,7 +69,8 @@ export function toMarket(wire: KalshiMarket): Market {
       end: parseDollars(end),
       step: parseDollars(step),
     })),
-    settlementValue: readSettlement(wire),
+    settlementValue,
+    ...(isVoid ? { isVoid } : {}),
     settledTemperature: readTemperature(wire.expiration_value),
   };
 }
@@ -76,18 +82,6 @@ export function toOrderBook(wire: { yes: [string, string][]; no: [string, string
       levels.map(([price, contracts]) => ({ price: parseDollars(price), contracts: readCount(contracts) })),
     );
   return { yes: read(wire.yes), no: read(wire.no) };
-}
-
-const months = ['JAN', 'FEB', 'MAR', 'APR', 'MAY', 'JUN', 'JUL', 'AUG', 'SEP', 'OCT', 'NOV', 'DEC'];
-
-/** `KXHIGHNY-25JAN16` is the series KXHIGHNY and the day 2025-01-16. */
-function readEventTicker(ticker: string): { seriesTicker: string; date: string } | undefined {
-  const [, seriesTicker, year, name, day] = /^([A-Z]+)-(\d\d)([A-Z]{3})(\d\d)$/.exec(ticker) ?? [];
-  const month = months.indexOf(name ?? '') + 1;
-  if (seriesTicker === undefined || month === 0) return undefined;
-  const date = `20${year}-${String(month).padStart(2, '0')}-${day}`;
-  // The 31st of a month that has 30 days is no day.
-  return new Date(`${date}T00:00:00Z`).toISOString().startsWith(date) ? { seriesTicker, date } : undefined;
 }
 
 const MAX_EARLY_MS = 6 * 60 * 60 * 1000;
@@ -114,6 +108,12 @@ function readSettlement({ status, result, settlement_value_dollars: value }: Kal
   if (value != null) return parseDollars(value);
   if (result === 'yes') return DOLLAR;
   return result === 'no' ? 0n : null;
+}
+
+/** A contract pays between nothing and a dollar, and exactly one of both where a side has won. */
+function isPayable(value: Micros, result: KalshiMarket['result']): boolean {
+  if (result === 'yes') return value === DOLLAR;
+  return result === 'no' ? value === 0n : value >= 0n && value <= DOLLAR;
 }
 
 /** Mostly a number; sometimes a sentence that begins with one. */

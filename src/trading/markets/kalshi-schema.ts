@@ -27,7 +27,8 @@ export const kalshiMarketSchema = z.object({
   volume_fp: count,
   volume_24h_fp: count,
   open_interest_fp: count,
-  result: z.enum(['yes', 'no', 'scalar', '']),
+  // `void` is documented of settlements only; here it could mean nothing else.
+  result: z.enum(['yes', 'no', 'scalar', 'void', '']),
   settlement_value_dollars: dollars.nullish(),
   expiration_value: z.string(),
   // Winners of some months have lost these three; the label and the ticker say the same.
@@ -44,16 +45,16 @@ export const kalshiMarketsPageSchema = z.object({ markets: z.array(kalshiMarketS
 /** `[price, contracts]`, bids only. */
 const level = z.tuple([dollars, count]);
 
+const orderBook = z.object({
+  yes_dollars: z.array(level).nullable(),
+  no_dollars: z.array(level).nullable(),
+});
+export type KalshiOrderBook = z.infer<typeof orderBook>;
+
+export const kalshiOrderBookSchema = z.object({ orderbook_fp: orderBook });
+
 export const kalshiOrderBooksSchema = z.object({
-  orderbooks: z.array(
-    z.object({
-      ticker: z.string().min(1),
-      orderbook_fp: z.object({
-        yes_dollars: z.array(level).nullable(),
-        no_dollars: z.array(level).nullable(),
-      }),
-    }),
-  ),
+  orderbooks: z.array(z.object({ ticker: z.string().min(1), orderbook_fp: orderBook })),
 });
 
 export const kalshiExchangeStatusSchema = z.object({

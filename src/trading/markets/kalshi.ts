@@ -1,13 +1,14 @@
 import type { Logger } from 'pino';
 import type { Clock } from '../../clock.js';
 import type { FeeRule } from '../sizing/fees.js';
-import { emptyBook, type OrderBook } from './book.js';
+import { emptyBook } from './book.js';
 import { UnexpectedAnswerError, type KalshiClient } from './kalshi-client.js';
-import { toMarket, toOrderBook, UnusableMarketError } from './kalshi-market.js';
+import { readKalshiBooks } from './kalshi-books.js';
+import { findKalshiMarkets } from './kalshi-find.js';
+import { toMarket, UnusableMarketError } from './kalshi-market.js';
 import {
   kalshiExchangeStatusSchema,
   kalshiMarketsPageSchema,
-  kalshiOrderBooksSchema,
   kalshiSeriesSchema,
   type KalshiMarket,
 } from './kalshi-schema.js';
@@ -16,7 +17,6 @@ import type { MarketSource } from './source.js';
 
 const PAGE_SIZE = 1000;
 const MAX_PAGES = 20;
-const BOOKS_PER_CALL = 100;
 /** Markets stay in view for as long after their close as the venue may take to settle them. */
 const LOOK_BACK_MS = 3 * 24 * 60 * 60 * 1000;
 const FEES_FRESH_MS = 60 * 60 * 1000;
@@ -28,7 +28,7 @@ export interface KalshiSourceOptions {
   log: Logger;
 }
 
-/** The venue itself: markets page by page, all books in bulk, fees of each series once an hour. */
+/** The venue itself: markets page by page, the books of those that are traded, fees of each series once an hour. */
 export function createKalshiSource({ client, series, clock, log }: KalshiSourceOptions): MarketSource {
   const fees = new Map<string, { rule: FeeRule; readAt: number }>();
 
@@ -67,25 +67,6 @@ export function createKalshiSource({ client, series, clock, log }: KalshiSourceO
     }
   }
 
-  async function readBooks(tickers: string[], signal: AbortSignal): Promise<Map<string, OrderBook>> {
-    const books = new Map<string, OrderBook>();
-    for (let i = 0; i < tickers.length; i += BOOKS_PER_CALL) {
-      const asked = tickers.slice(i, i + BOOKS_PER_CALL);
-      const { orderbooks } = await client.get(
-        '/markets/orderbooks',
-        asked.map((ticker) => ['tickers', ticker]),
-        kalshiOrderBooksSchema,
-        signal,
-      );
-      for (const { ticker, orderbook_fp: book } of orderbooks)
-        books.set(ticker, toOrderBook({ yes: book.yes_dollars ?? [], no: book.no_dollars ?? [] }));
-      const missing = asked.find((ticker) => !books.has(ticker));
-      if (missing !== undefined)
-        throw new UnexpectedAnswerError('/markets/orderbooks', `no book of ${missing}`);
-    }
-    return books;
-  }
-
   async function readFees(signal: AbortSignal): Promise<Map<string, FeeRule>> {
     const now = clock.now();
     for (const ticker of series) {
@@ -108,16 +89,31 @@ export function createKalshiSource({ client, series, clock, log }: KalshiSourceO
       const markets: Market[] = [];
       for (const ticker of series) markets.push(...(await readSeries(ticker, signal)));
       const active = markets.filter((market) => market.status === 'active').map(({ ticker }) => ticker);
-      const read = await readBooks(active, signal);
+      const read = await readKalshiBooks(client, active, signal);
       return {
         fetchedAt: new Date(clock.now()),
         isTrading: status.exchange_active && status.trading_active,
-        markets: markets.sort(inOrder),
+        markets: shareTemperatures(markets).sort(inOrder),
+        ...(client.clockSkewMs === undefined ? {} : { clockSkewMs: client.clockSkewMs }),
         books: new Map(markets.map(({ ticker }) => [ticker, read.get(ticker) ?? emptyBook])),
         feeRules,
       };
     },
+    find: async (tickers, signal) => (await findKalshiMarkets(client, tickers, signal)).flatMap(usable),
   };
+}
+
+/** The venue writes the report's temperature at the winner and not always at the others, which it settled just as well. */
+function shareTemperatures(markets: Market[]): Market[] {
+  const byEvent = new Map<string, Set<number>>();
+  for (const { eventTicker, settledTemperature: known } of markets)
+    if (known !== null) byEvent.set(eventTicker, (byEvent.get(eventTicker) ?? new Set()).add(known));
+  return markets.map((market) => {
+    const known = byEvent.get(market.eventTicker);
+    if (market.settledTemperature !== null || market.settlementValue === null || known?.size !== 1)
+      return market;
+    return { ...market, settledTemperature: [...known][0]! };
+  });
 }
 
 /** By station, day and what is paid for. */

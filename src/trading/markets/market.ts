@@ -47,6 +47,8 @@ export interface Market {
   priceRanges: readonly PriceRange[];
   /** What YES pays; null until the venue has said so. */
   settlementValue: Micros | null;
+  /** True for a market that the venue has called off: its contracts give back what they cost. Absent for all others. */
+  isVoid?: true;
   /** The reported temperature in whole degrees; null until it is known. */
   settledTemperature: number | null;
 }

@@ -1,13 +1,15 @@
 import type { Clock } from '../../clock.js';
+import { probabilityOf } from '../forecast/distribution.js';
 import { CENT, DOLLAR, type Micros } from '../money.js';
 import { bracketPays, type Bracket } from '../settlement/brackets.js';
 import { climateDayAt, climateDayOf, type ClimateDay } from '../settlement/climate-day.js';
-import { stations, type Station } from '../settlement/stations.js';
+import { findStationOfSeries, stations, type Station } from '../settlement/stations.js';
 import type { FeeRule } from '../sizing/fees.js';
-import { believe, probabilityOf } from '../simulation/crowd.js';
+import { believe } from '../simulation/crowd.js';
 import { gaussian, uniform } from '../simulation/random.js';
 import type { SimulatedWeather } from '../simulation/weather.js';
 import { asksOf, toLevels, type Level, type OrderBook } from './book.js';
+import { readEventTicker, writeEventTicker } from './event-ticker.js';
 import type { Market, MarketStatus } from './market.js';
 import type { MarketSource } from './source.js';
 
@@ -15,7 +17,8 @@ const HOUR_MS = 60 * 60 * 1000;
 const DAY_MS = 24 * HOUR_MS;
 /** Markets open a day ahead, so that there are always two days to trade. */
 const OPENS_BEFORE_MS = DAY_MS;
-/** The report comes in the morning, and an hour later it stands. */
+/** The report comes in the morning; an hour later the markets follow it, and another hour later that stands. */
+const REPORTED_AFTER_MS = 7 * HOUR_MS;
 const DETERMINED_AFTER_MS = 8 * HOUR_MS;
 const FINAL_AFTER_MS = 9 * HOUR_MS;
 /** Books change this often. */
@@ -51,12 +54,28 @@ export function createSimulatedSource({
         feeRules: new Map(stations.map(({ series }) => [series.ticker, fee])),
       };
     },
+    find: async (tickers) => {
+      const at = new Date(clock.now());
+      const wanted = new Set(tickers);
+      const events = new Set(tickers.map((ticker) => ticker.slice(0, ticker.search(/-[TB]-?[\d.]+$/))));
+      return [...events]
+        .flatMap((eventTicker) => listEvent({ seed, weather, at }, eventTicker))
+        .filter(({ ticker, openTime }) => wanted.has(ticker) && openTime <= at);
+    },
   };
 }
 
 /** The day that is settling or was settled last, the current one and the next one. */
 function daysToShow(station: Station, at: Date): ClimateDay[] {
   return [-1, 0, 1].map((days) => climateDayAt(station, new Date(at.getTime() + days * DAY_MS)));
+}
+
+/** The markets of any day, also of one long ago; none for what is no event. */
+function listEvent(world: Pick<Scene, 'seed' | 'weather' | 'at'>, eventTicker: string): Market[] {
+  const { seriesTicker = '', date = '' } = readEventTicker(eventTicker) ?? {};
+  const station = findStationOfSeries(seriesTicker);
+  if (station?.series.ticker !== seriesTicker) return [];
+  return listMarkets({ ...world, station, day: climateDayOf(station, date) }, new Map());
 }
 
 interface Scene {
@@ -73,7 +92,8 @@ function listMarkets(scene: Scene, books: Map<string, OrderBook>): Market[] {
   const belief = believe(seed, weather, station, day.date, at);
   const report = weather.report(station, day.date);
   const isKnown = status === 'determined' || status === 'finalized';
-  const eventTicker = toEventTicker(station, day.date);
+  const isReported = at.getTime() - day.end.getTime() >= REPORTED_AFTER_MS;
+  const eventTicker = writeEventTicker(station.series.ticker, day.date);
   return makeLadder(scene).map((bracket) => {
     const ticker = `${eventTicker}-${bracketSuffix(bracket)}`;
     const book =
@@ -100,7 +120,7 @@ function listMarkets(scene: Scene, books: Map<string, OrderBook>): Market[] {
       closeTime: day.end,
       priceRanges: linearCents,
       settlementValue: isKnown ? (bracketPays(bracket, report) ? DOLLAR : 0n) : null,
-      settledTemperature: isKnown ? report : null,
+      settledTemperature: isReported ? report : null,
     };
   });
 }
@@ -130,13 +150,6 @@ function makeLadder({ seed, weather, station, day }: Scene): Bracket[] {
 function bracketSuffix(bracket: Bracket): string {
   if (bracket.kind === 'between') return `B${(bracket.floor + bracket.cap) / 2}`;
   return `T${bracket.kind === 'less' ? bracket.cap : bracket.floor}`;
-}
-
-const months = ['JAN', 'FEB', 'MAR', 'APR', 'MAY', 'JUN', 'JUL', 'AUG', 'SEP', 'OCT', 'NOV', 'DEC'];
-
-function toEventTicker({ series }: Station, date: string): string {
-  const [year = '', month, day] = date.split('-');
-  return `${series.ticker}-${year.slice(2)}${months[Number(month) - 1]}${day}`;
 }
 
 /** Bids below and asks above what the crowd believes, thinner and dearer the further away. */

@@ -8,6 +8,8 @@ export interface MarketData {
   fetchedAt: Date;
   /** Trading goes on at all. */
   isTrading: boolean;
+  /** How far the venue's clock is from ours, without the way of the message; left out if it does not tell the time. */
+  clockSkewMs?: number;
   /** Ordered by station, day and bracket. */
   markets: readonly Market[];
   /** By market; a market without bids has an empty one. */
@@ -21,4 +23,9 @@ export interface MarketSource {
   readonly name: string;
   /** Asks for everything anew. Whatever cannot be trusted rejects; the caller keeps what it had. */
   read(signal: AbortSignal): Promise<MarketData>;
+  /**
+   * Asks for some markets by name, also for those that `read` no longer brings. One that the venue does not know, or says
+   * things about that cannot be right, is left out. Rejects as `read` does.
+   */
+  find(tickers: readonly string[], signal: AbortSignal): Promise<Market[]>;
 }
