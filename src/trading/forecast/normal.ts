@@ -55,11 +55,16 @@ function middle(y: number): number {
   return scaled(y, (above + c[7]) / (below + d[7]));
 }
 
-/** The continued fraction of Mills' ratio, from the inside out (Abramowitz & Stegun 26.2.14). */
-function far(y: number): number {
+const far = (y: number): number => scaled(y, INV_SQRT_2PI * millsRatio(y));
+
+/**
+ * (1 − Φ(y)) / φ(y) for y of 5 or more: the continued fraction from the inside out (Abramowitz & Stegun 26.2.14).
+ * It says how tails compare where they are too small for a number.
+ */
+export function millsRatio(y: number): number {
   let fraction = y;
   for (let i = 60; i >= 1; i--) fraction = y + i / fraction;
-  return scaled(y, INV_SQRT_2PI / fraction);
+  return 1 / fraction;
 }
 
 /** exp(−y²/2) in two factors, so that the square's rounding is not blown up. */

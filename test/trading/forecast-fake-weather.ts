@@ -1,0 +1,129 @@
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { stations } from '../../src/trading/settlement/stations.js';
+
+type Json = Record<string, unknown>;
+
+/** Answers instead of the services' own; true if it did. */
+type Fault = (req: IncomingMessage, res: ServerResponse, path: string) => boolean;
+
+export interface Report {
+  /** RFC 3339 with an offset, as the NWS writes it. */
+  timestamp: string;
+  rawMessage: string | null;
+  valueC: number | null;
+  qualityControl?: string;
+}
+
+export interface FakeWeather {
+  url: string;
+  /** °F by station, member and hour since the first one asked for. */
+  temperature: (stationId: string, member: number, timeMs: number) => number | null;
+  /** Seconds; undefined: the service does not tell. */
+  lastRun: number | undefined;
+  reports: Map<string, Report[]>;
+  /** The answers are about 00:00Z of this day. */
+  today: string;
+  /** Changes what Open-Meteo answers. */
+  spoil: ((locations: Json[]) => unknown) | undefined;
+  fault: Fault | undefined;
+  /** `/path?query`, with the User-Agent. */
+  requests: { path: string; agent: string | undefined }[];
+  stop(): Promise<void>;
+}
+
+const HOUR_MS = 3_600_000;
+
+/** Open-Meteo's ensemble API and the NWS observations in one server, in their documented formats, with faults at will. */
+export async function startFakeWeather(): Promise<FakeWeather> {
+  const server = createServer((req, res) => {
+    const url = new URL(req.url!, 'http://weather');
+    fake.requests.push({ path: decodeURIComponent(req.url!), agent: req.headers['user-agent'] });
+    if (fake.fault?.(req, res, url.pathname)) return;
+    const answer = answerTo(fake, url);
+    res.writeHead(answer === undefined ? 404 : 200, { 'content-type': 'application/json' });
+    res.end(JSON.stringify(answer ?? { reason: 'not found', error: true }));
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as { port: number };
+  const fake: FakeWeather = {
+    url: `http://127.0.0.1:${port}`,
+    temperature: () => 60,
+    lastRun: undefined,
+    reports: new Map(),
+    today: '2026-07-04',
+    spoil: undefined,
+    fault: undefined,
+    requests: [],
+    stop: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+  return fake;
+}
+
+function answerTo(fake: FakeWeather, { pathname, searchParams }: URL): unknown {
+  if (pathname === '/v1/ensemble') {
+    const locations = ensembles(fake, searchParams);
+    return fake.spoil ? fake.spoil(locations) : locations;
+  }
+  if (pathname === '/data/ncep_gefs025/static/meta.json')
+    return fake.lastRun === undefined
+      ? undefined
+      : { last_run_initialisation_time: fake.lastRun, last_run_availability_time: fake.lastRun + 18_000 };
+  const stationId = /^\/stations\/([A-Z]{4})\/observations$/.exec(pathname)?.[1];
+  return stationId === undefined ? undefined : observations(fake, stationId, searchParams.get('start'));
+}
+
+function ensembles(fake: FakeWeather, query: URLSearchParams): Json[] {
+  const [latitudes, longitudes] = ['latitude', 'longitude'].map((name) => query.get(name)!.split(','));
+  const first = Date.parse(`${fake.today}T00:00:00Z`) - Number(query.get('past_days')) * 24 * HOUR_MS;
+  const hours = (Number(query.get('past_days')) + Number(query.get('forecast_days'))) * 24;
+  const times = Array.from({ length: hours }, (_, hour) => first + hour * HOUR_MS);
+  return latitudes!.map((latitude, i) => {
+    const station = stations.find((s) => s.latitude === Number(latitude))!;
+    const members = Array.from({ length: 31 }, (_, member) => [
+      member === 0 ? 'temperature_2m' : `temperature_2m_member${String(member).padStart(2, '0')}`,
+      times.map((ms) => fake.temperature(station.id, member, ms)),
+    ]);
+    return {
+      // The nearest point of the grid.
+      latitude: Math.round(Number(latitude) * 4) / 4,
+      longitude: Math.round(Number(longitudes![i]) * 4) / 4,
+      generationtime_ms: 1.5,
+      utc_offset_seconds: 0,
+      timezone: 'GMT',
+      timezone_abbreviation: 'GMT',
+      elevation: 10,
+      ...(i === 0 ? {} : { location_id: i }),
+      hourly_units: {
+        time: 'unixtime',
+        temperature_2m: query.get('temperature_unit') === 'fahrenheit' ? '°F' : '°C',
+      },
+      hourly: { time: times.map((ms) => ms / 1000), ...(Object.fromEntries(members) as Json) },
+    };
+  });
+}
+
+function observations({ reports, url }: FakeWeather, stationId: string, start: string | null): Json {
+  const found = (reports.get(stationId) ?? []).filter(
+    ({ timestamp }) => start === null || Date.parse(timestamp) >= Date.parse(start),
+  );
+  return {
+    '@context': ['https://geojson.org/geojson-ld/geojson-context.jsonld'],
+    type: 'FeatureCollection',
+    features: found.map(({ timestamp, rawMessage, valueC, qualityControl = 'V' }) => ({
+      id: `${url}/stations/${stationId}/observations/${timestamp}`,
+      type: 'Feature',
+      geometry: { type: 'Point', coordinates: [-73.97, 40.78] },
+      properties: {
+        station: `${url}/stations/${stationId}`,
+        timestamp,
+        rawMessage: rawMessage ?? '',
+        textDescription: 'Clear',
+        temperature: { unitCode: 'wmoUnit:degC', value: valueC, qualityControl },
+      },
+    })),
+  };
+}

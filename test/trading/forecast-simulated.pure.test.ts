@@ -1,0 +1,115 @@
+import { describe, expect, it } from 'vitest';
+import { rawEnsemble } from '../../src/trading/forecast/raw-ensemble.js';
+import { createSimulatedWeatherSource } from '../../src/trading/forecast/simulated.js';
+import { groupEvents } from '../../src/trading/markets/event.js';
+import { createSimulatedSource } from '../../src/trading/markets/simulated.js';
+import { climateDayOf } from '../../src/trading/settlement/climate-day.js';
+import { findStation, stations } from '../../src/trading/settlement/stations.js';
+import { makeSignals } from '../../src/trading/signals/signals.js';
+import { simulateWeather } from '../../src/trading/simulation/weather.js';
+import { DOLLAR } from '../../src/trading/money.js';
+
+const seed = 'seed';
+const weather = simulateWeather(seed);
+const signal = new AbortController().signal;
+const DAY_MS = 86_400_000;
+
+function readAt(time: number | string) {
+  const clock = { now: () => (typeof time === 'string' ? Date.parse(time) : time) };
+  return createSimulatedWeatherSource({ clock, seed, weather }).read(signal);
+}
+
+describe('the simulated forecasts', () => {
+  it('follow from the seed and the clock alone, whatever was asked before', async () => {
+    let now = Date.parse('2026-07-04T20:00:00Z');
+    const source = createSimulatedWeatherSource({ clock: { now: () => now }, seed, weather });
+    const first = await source.read(signal);
+    now += DAY_MS;
+    await source.read(signal);
+    now -= DAY_MS;
+    expect(await source.read(signal)).toEqual(first);
+    expect(await readAt(now)).toEqual(first);
+  });
+
+  it('know nothing that is not there yet', async () => {
+    for (let hour = 0; hour < 24; hour++) {
+      const at = new Date(Date.parse('2026-07-04T00:30:00Z') + hour * 3_600_000);
+      const { ensembles, observed } = await readAt(at.getTime());
+      for (const { modelRunAt, fetchedAt } of ensembles) {
+        expect(fetchedAt <= at).toBe(true);
+        expect(at.getTime() - modelRunAt.getTime()).toBeGreaterThanOrEqual(4 * 3_600_000);
+      }
+      for (const { observedAt, date, stationId, maximumF } of observed) {
+        expect(observedAt <= at).toBe(true);
+        expect(maximumF).toBeLessThanOrEqual(weather.maximum(findStation(stationId)!, date));
+      }
+    }
+  });
+
+  it('are biased by station and surer than they may be', async () => {
+    const errors = new Map<string, number[]>();
+    const spreads: number[] = [];
+    for (let day = 0; day < 200; day++) {
+      const { ensembles } = await readAt(Date.parse('2026-01-01T18:00:00Z') + day * DAY_MS);
+      for (const station of stations) {
+        // Tomorrow's.
+        const { membersF, date } = ensembles.filter(({ stationId }) => stationId === station.id)[2]!;
+        const mean = membersF.reduce((sum, x) => sum + x, 0) / membersF.length;
+        const error = mean - weather.maximum(station, date);
+        errors.set(station.id, [...(errors.get(station.id) ?? []), error]);
+        spreads.push(
+          Math.sqrt(membersF.reduce((sum, x) => sum + (x - mean) ** 2, 0) / (membersF.length - 1)),
+        );
+      }
+    }
+    const mean = (values: number[]) => values.reduce((sum, x) => sum + x, 0) / values.length;
+    // Means of 200 errors whose standard deviation is above 2: known to about 0.25.
+    expect(mean(errors.get('KLAX')!)).toBeCloseTo(3.5, 0);
+    expect(mean(errors.get('KMIA')!)).toBeCloseTo(-2.1, 0);
+    const chicago = errors.get('KMDW')!;
+    const deviation = Math.sqrt(mean(chicago.map((error) => (error - mean(chicago)) ** 2)));
+    expect(mean(spreads)).toBeLessThan(0.8 * deviation);
+  });
+
+  it('end as what the report says', async () => {
+    const date = '2026-07-04';
+    const { markets } = await createSimulatedSource({
+      clock: { now: () => Date.parse('2026-07-05T09:00:00Z') },
+      seed,
+      weather,
+    }).read(signal);
+    const at = new Date('2026-07-05T09:00:00Z');
+    const forecasts = rawEnsemble({
+      source: 's',
+      weather: await readAt(at.getTime()),
+      events: groupEvents(markets),
+      at,
+    });
+    for (const station of stations) {
+      const day = forecasts.get(station.id)!.days.find((day) => day.date === date)!;
+      expect(climateDayOf(station, date).end <= at).toBe(true);
+      expect(day.quantiles[3]!.temperatureF).toBe(weather.report(station, date));
+      expect([...day.probabilities.values()].toSorted((a, b) => a - b)).toEqual([0, 0, 0, 0, 0, 1]);
+    }
+  });
+
+  it('give every open market of the demo a forecast and a signal or a reason', async () => {
+    const at = new Date('2026-11-21T18:00:00Z');
+    const clock = { now: () => at.getTime() };
+    const data = await createSimulatedSource({ clock, seed, weather }).read(signal);
+    const events = groupEvents(data.markets);
+    const forecasts = rawEnsemble({ source: 's', weather: await readAt(at.getTime()), events, at });
+    const report = makeSignals({ data, events, forecasts, bankroll: 1_000n * DOLLAR, at });
+    expect(report.events).toHaveLength(14);
+    const reasons = new Set<string>();
+    for (const { signals, suppressed } of report.events) {
+      expect(signals.length + suppressed.length).toBe(12);
+      for (const { reason } of suppressed) reasons.add(reason.replace(/[+−][\d.]+/, 'N'));
+    }
+    expect(
+      [...reasons].every((reason) =>
+        /^(edge N after fee|nobody asks|better signals|its stake|the whole fee)/.test(reason),
+      ),
+    ).toBe(true);
+  });
+});
