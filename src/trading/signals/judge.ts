@@ -1,0 +1,60 @@
+import type { DayForecast } from '../forecast/forecast.js';
+import { isCrossed } from '../markets/book.js';
+import type { MarketEvent } from '../markets/event.js';
+import type { Market } from '../markets/market.js';
+import type { MarketData } from '../markets/source.js';
+import { isWholeLadder } from '../settlement/brackets.js';
+import { climateDayOf } from '../settlement/climate-day.js';
+import { MAX_TRADING_AGE_MS } from '../snapshot.js';
+import { MAX_FORECAST_AGE_MS, MAX_OBSERVATION_AGE_MS, MAX_RUN_AGE_MS } from './limits.js';
+
+interface Present {
+  data: MarketData;
+  at: Date;
+}
+
+/** Why nothing may be said about a whole event; undefined if something may. */
+export function judgeDay(
+  { station, date, markets }: MarketEvent,
+  day: DayForecast | undefined,
+  { data, at }: Present,
+): string | undefined {
+  const age = at.getTime() - data.fetchedAt.getTime();
+  if (age > MAX_TRADING_AGE_MS) return `the prices are ${Math.round(age / 1000)} s old`;
+  if (!data.isTrading) return 'the exchange is not trading';
+  const { start, end } = climateDayOf(station, date);
+  if (at >= end) return 'the day is over';
+  if (!isWholeLadder(markets.map(({ bracket }) => bracket)))
+    return 'the brackets of the event do not cover every degree once';
+  if (day === undefined || day.fetchedAt > at || day.modelRunAt > at) return 'no forecast';
+  const total = markets.reduce((sum, { ticker }) => sum + (day.probabilities.get(ticker) ?? Number.NaN), 0);
+  if (!(Math.abs(total - 1) < 1e-9))
+    return 'the forecast has no probability for every bracket, with a sum of one';
+  return judgeAge(day, start, at);
+}
+
+function judgeAge({ modelRunAt, fetchedAt, observed }: DayForecast, start: Date, at: Date) {
+  const hoursSince = (time: Date) => `${((at.getTime() - time.getTime()) / 3_600_000).toFixed(1)} h`;
+  const isOlder = (time: Date, ms: number) => at.getTime() - time.getTime() > ms;
+  if (isOlder(modelRunAt, MAX_RUN_AGE_MS)) return `the forecast's run is ${hoursSince(modelRunAt)} old`;
+  if (isOlder(fetchedAt, MAX_FORECAST_AGE_MS)) return `the forecast was fetched ${hoursSince(fetchedAt)} ago`;
+  if (!isOlder(start, MAX_OBSERVATION_AGE_MS)) return undefined;
+  if (observed === null)
+    return `the day began ${hoursSince(start)} ago and the station's reports are not known`;
+  return isOlder(observed.observedAt, MAX_OBSERVATION_AGE_MS)
+    ? `the station's last known report is ${hoursSince(observed.observedAt)} old`
+    : undefined;
+}
+
+/** Why nothing may be said about a market; undefined if something may. */
+export function judgeMarket(
+  { ticker, seriesTicker, status, closeTime }: Market,
+  { data, at }: Present,
+): string | undefined {
+  if (status !== 'active' || at >= closeTime) return 'the market is not open';
+  const feeRule = data.feeRules.get(seriesTicker);
+  if (feeRule === undefined || feeRule.type === 'flat') return 'its fee is not known';
+  const book = data.books.get(ticker);
+  if (book === undefined) return 'its order book is not known';
+  return isCrossed(book) ? 'its order book is crossed' : undefined;
+}

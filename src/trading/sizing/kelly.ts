@@ -1,0 +1,68 @@
+import type { Level } from '../markets/book.js';
+import { DOLLAR, type Micros } from '../money.js';
+import { takerFee, type FeeRule } from './fees.js';
+
+/**
+ * The share of a bankroll that makes it grow fastest, for a contract that costs `cost` dollars, pays one with this
+ * probability and is worth nothing otherwise. 0 where it is not worth its cost.
+ * J. L. Kelly, A New Interpretation of Information Rate, Bell System Technical Journal 35 (1956).
+ */
+export function kellyFraction(probability: number, cost: number): number {
+  if (!(probability > cost) || !(cost < 1)) return 0;
+  return (Math.min(1, probability) - cost) / (1 - cost);
+}
+
+/** What one more contract costs at a price, fee included, in dollars: the fee's formula before it is rounded. */
+export function allInCost({ multiplier }: FeeRule, price: Micros): number {
+  const dollars = Number(price) / Number(DOLLAR);
+  return dollars + 0.07 * (Number(multiplier) / 1_000_000) * dollars * (1 - dollars);
+}
+
+/** A share of an amount, rounded down to the millionth. */
+export const shareOf = (amount: Micros, share: number): Micros =>
+  (amount * BigInt(Math.floor(share * 1e9))) / 1_000_000_000n;
+
+export interface StakeRule {
+  bankroll: Micros;
+  /** Of the Kelly fraction. */
+  kellyShare: number;
+  /** The most that may be spent. */
+  maxStake: Micros;
+}
+
+export interface Walked {
+  contracts: number;
+  /** Of the dearest contract. */
+  limitPrice: Micros;
+  /** What all of them may cost, at that price. */
+  budget: Micros;
+}
+
+/**
+ * How many contracts to buy, level by level from the cheapest: at each price as many as keep the whole stake within the
+ * used share of what Kelly gives for that price. So the last contract, too, is worth what it costs. What the order's
+ * fee is rounded by is not in it: the caller quotes the exact cost and holds it against the budget.
+ */
+export function walkLevels(
+  asks: readonly Level[],
+  probability: number,
+  feeRule: FeeRule,
+  { bankroll, kellyShare, maxStake }: StakeRule,
+): Walked | undefined {
+  let contracts = 0;
+  let spent = 0n;
+  let last: Pick<Walked, 'limitPrice' | 'budget'> | undefined;
+  for (const { price, contracts: depth } of asks) {
+    const wanted = shareOf(bankroll, kellyShare * kellyFraction(probability, allInCost(feeRule, price)));
+    const budget = wanted < maxStake ? wanted : maxStake;
+    const unit = price + takerFee(feeRule, { price, contracts: 1 });
+    const affordable = budget <= spent ? 0 : Number((budget - spent) / unit);
+    const taken = Math.min(depth, affordable);
+    if (taken === 0) break;
+    contracts += taken;
+    spent += unit * BigInt(taken);
+    last = { limitPrice: price, budget };
+    if (taken < depth) break;
+  }
+  return last && { contracts, ...last };
+}
