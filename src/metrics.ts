@@ -2,10 +2,13 @@ import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom
 
 export type Metrics = ReturnType<typeof createMetrics>;
 
-/** Prometheus metrics of one app. Labels take few values: routes as mounted, never addresses or names from outside. */
-export function createMetrics() {
+/**
+ * Prometheus metrics of one app. Labels take few values: routes as mounted, never addresses or names from outside.
+ * @param ofProcess left out: with those of the process, which are watched until it ends
+ */
+export function createMetrics({ ofProcess = true } = {}) {
   const registry = new Registry();
-  collectDefaultMetrics({ register: registry });
+  if (ofProcess) collectDefaultMetrics({ register: registry });
   const registers = [registry];
   return {
     registry,
@@ -42,6 +45,40 @@ export function createMetrics() {
     limitStoreIsShared: new Gauge({
       name: 'gauge_limit_store_is_shared',
       help: '1 while rate limits are counted in Redis, 0 while they are counted in this process.',
+      registers,
+    }),
+    refreshes: new Counter({
+      name: 'gauge_refreshes_total',
+      help: 'Answers of the sources of market data by part (markets, forecasts) and outcome: ok, failing, unexpected.',
+      labelNames: ['part', 'outcome'],
+      registers,
+    }),
+    refreshSeconds: new Histogram({
+      name: 'gauge_refresh_duration_seconds',
+      help: 'Time that a source took to answer or to fail, by part.',
+      labelNames: ['part'],
+      buckets: [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25],
+      registers,
+    }),
+    snapshotTime: new Gauge({
+      name: 'gauge_snapshot_timestamp_seconds',
+      help: 'When the markets of the present snapshot were fetched: time() less this is their age. 0 while there are none.',
+      registers,
+    }),
+    orders: new Counter({
+      name: 'gauge_orders_total',
+      help: 'Orders by mode and outcome: the status of those that were taken (or repeat), the error code of those that were refused.',
+      labelNames: ['mode', 'outcome'],
+      registers,
+    }),
+    streamReaders: new Gauge({
+      name: 'gauge_stream_readers',
+      help: 'Open streams of market data.',
+      registers,
+    }),
+    streamsDropped: new Counter({
+      name: 'gauge_streams_dropped_total',
+      help: 'Streams that were ended because their readers were too slow.',
       registers,
     }),
   };

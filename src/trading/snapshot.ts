@@ -1,0 +1,81 @@
+import type { StationForecast } from './forecast/forecast.js';
+import type { MarketEvent } from './markets/event.js';
+import type { Market } from './markets/market.js';
+import type { MarketData } from './markets/source.js';
+import type { SignalReport } from './signals/signal.js';
+
+/** How long data count as current. */
+export const TIME_TO_LIVE_MS = 30_000;
+/** Nobody trades on data older than this. */
+export const MAX_TRADING_AGE_MS = 2 * TIME_TO_LIVE_MS;
+
+/** How things stand with one source as of the last refresh. */
+export interface SourceState {
+  part: 'markets' | 'forecasts';
+  name: string;
+  /** `unexpected`: it answered with something that cannot be trusted; trading is closed until it does again. */
+  state: 'ok' | 'failing' | 'unexpected' | 'waiting';
+  /** Of its last good answer. */
+  fetchedAt: Date | null;
+  failingSince: Date | null;
+  /** What was wrong the last time. */
+  problem: string | null;
+}
+
+/** Markets, forecasts and signals that belong together. Never changed: each refresh puts a new one in its place. */
+export interface Snapshot {
+  /** 1, 2, 3 … within this process. */
+  sequence: number;
+  /** When the markets were fetched: what everything else is measured from. */
+  asOf: Date;
+  marketSource: string;
+  data: MarketData;
+  markets: ReadonlyMap<string, Market>;
+  events: readonly MarketEvent[];
+  /** By station. */
+  forecasts: ReadonlyMap<string, StationForecast>;
+  signals: SignalReport;
+  sources: readonly SourceState[];
+}
+
+export interface SnapshotStore {
+  /** Undefined until the first refresh has succeeded. */
+  readonly current: Snapshot | undefined;
+  /** Of every source, also before there is a snapshot. */
+  readonly sources: readonly SourceState[];
+  replace(snapshot: Snapshot): void;
+  setSources(sources: readonly SourceState[]): void;
+  /** Calls back after each replacement, until the returned function is called. */
+  subscribe(listener: (snapshot: Snapshot, before: Snapshot | undefined) => void): () => void;
+}
+
+export function createSnapshotStore(): SnapshotStore {
+  let current: Snapshot | undefined;
+  let sources: readonly SourceState[] = [];
+  const listeners = new Set<(snapshot: Snapshot, before: Snapshot | undefined) => void>();
+  return {
+    get current() {
+      return current;
+    },
+    get sources() {
+      return sources;
+    },
+    replace(snapshot) {
+      const before = current;
+      current = snapshot;
+      ({ sources } = snapshot);
+      for (const listener of listeners) listener(snapshot, before);
+    },
+    setSources(states) {
+      sources = states;
+    },
+    subscribe(listener) {
+      listeners.add(listener);
+      return () => void listeners.delete(listener);
+    },
+  };
+}
+
+/** How old the markets of a snapshot are. */
+export const ageOf = ({ asOf }: Pick<Snapshot, 'asOf'>, nowMs: number): number =>
+  Math.max(0, nowMs - asOf.getTime());
