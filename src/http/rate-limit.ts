@@ -79,7 +79,7 @@ export function unknownKeyGuard(
   { clock }: Pick<Context, 'clock'>,
   { keyOf, hasSeen, authenticate }: UnknownKeyGuardOptions,
 ): RequestHandler {
-  const failures = failureCounter(clock);
+  const failures = countByAddress(clock);
   return async (req, res, next) => {
     const key = keyOf(req);
     if (!hasSeen(key)) {
@@ -110,7 +110,7 @@ function tooManyFailures(res: Response, seconds: number): AppError {
 
 const badKeys = { name: 'bad-keys', quota: MAX_FAILURES };
 
-interface LimitState {
+export interface LimitState {
   name: string;
   quota: number;
   remaining: number;
@@ -118,37 +118,38 @@ interface LimitState {
   seconds: number;
 }
 
-function setHeaders(res: Response, { name, quota, remaining, seconds }: LimitState): void {
+export function setHeaders(res: Response, { name, quota, remaining, seconds }: LimitState): void {
   res.setHeader('RateLimit', `"${name}"; r=${Math.max(0, remaining)}; t=${seconds}`);
   res.setHeader('RateLimit-Policy', `"${name}"; q=${quota}; w=${WINDOW_SECONDS}`);
 }
 
-interface Failures {
+interface Counted {
   count: number;
   resetsAt: number;
 }
 
-function failureCounter(clock: Clock) {
-  const byAddress = new Map<string, Failures>();
-  function get(address: string): Failures {
+/** Counts per address in windows of a minute, each from its first count on. */
+export function countByAddress(clock: Clock) {
+  const byAddress = new Map<string, Counted>();
+  function get(address: string): Counted {
     const found = byAddress.get(address);
     return found && found.resetsAt > clock.now() ? found : { count: 0, resetsAt: clock.now() + WINDOW_MS };
   }
   return {
     get,
-    add(address: string): Failures {
+    add(address: string): Counted {
       const { count, resetsAt } = get(address);
-      const failures = { count: count + 1, resetsAt };
+      const counted = { count: count + 1, resetsAt };
       if (count === 0) {
         // Entries stand in the order in which their windows began, so the first is the oldest.
         byAddress.delete(address);
         if (byAddress.size >= MAX_ADDRESSES) byAddress.delete(byAddress.keys().next().value!);
       }
-      byAddress.set(address, failures);
-      return failures;
+      byAddress.set(address, counted);
+      return counted;
     },
   };
 }
 
-const secondsUntil = (thenMs: number, nowMs: number): number =>
+export const secondsUntil = (thenMs: number, nowMs: number): number =>
   Math.max(1, Math.ceil((thenMs - nowMs) / 1000));

@@ -1,0 +1,60 @@
+import { createHash } from 'node:crypto';
+import type { Request, Response } from 'express';
+import { chooseEncoding, encodeBeginning, type Completion, type Encoding } from './encodings.js';
+
+/** A JSON object without its last fields, which are told with each answer. */
+export interface CachedAnswer {
+  /** Names the beginning: the same in every process that has the same. */
+  version: string;
+  /** The whole object, encoded. */
+  bytes(encoding: Encoding, end: string): Buffer;
+}
+
+/**
+ * The beginning is encoded when it is first asked for in an encoding, and completed when it is first asked for with
+ * an end: as long as the end stays the same (a second, if it counts seconds), an answer is bytes that lie ready.
+ * @param beginning up to where the end begins
+ */
+export function createCachedAnswer(beginning: string): CachedAnswer {
+  const bytes = Buffer.from(beginning);
+  const encoded = new Map<Encoding, { complete: Completion; end: string; whole: Buffer }>();
+  return {
+    version: createHash('sha256').update(bytes).digest('base64url').slice(0, 22),
+    bytes(encoding, end) {
+      const known = encoded.get(encoding);
+      if (known?.end === end) return known.whole;
+      const complete = known?.complete ?? encodeBeginning[encoding](bytes);
+      const whole = complete(Buffer.from(end));
+      encoded.set(encoding, { complete, end, whole });
+      return whole;
+    },
+  };
+}
+
+export interface Sent {
+  answer: CachedAnswer;
+  end: string;
+  /** Added to the version: what the end says that a client with an older copy must learn. */
+  tag?: string;
+}
+
+/**
+ * Answers with cached JSON, or with 304 to who has it. No cache on the way may keep it, because its end would age
+ * there unseen; clients that keep their own copy get their 304 by its `ETag`.
+ */
+export function sendCachedAnswer(req: Request<object>, res: Response, { answer, end, tag = '' }: Sent): void {
+  res.setHeader('ETag', `W/"${answer.version}${tag}"`);
+  res.setHeader('Cache-Control', 'no-store');
+  res.setHeader('Vary', 'Accept-Encoding, Origin');
+  if (req.headers['if-none-match'] !== undefined && req.fresh) {
+    res.statusCode = 304;
+    res.end();
+    return;
+  }
+  const encoding = chooseEncoding(req.headers['accept-encoding']?.toString());
+  const bytes = answer.bytes(encoding, end);
+  res.setHeader('Content-Type', 'application/json; charset=utf-8');
+  if (encoding !== 'identity') res.setHeader('Content-Encoding', encoding);
+  res.setHeader('Content-Length', bytes.length);
+  res.end(bytes);
+}

@@ -1,0 +1,89 @@
+import { brotliCompressSync, constants, crc32, deflateRawSync } from 'node:zlib';
+
+/** How an answer may be encoded, the smallest first. */
+export const encodings = ['br', 'gzip', 'identity'] as const;
+export type Encoding = (typeof encodings)[number];
+
+/** Below the smallest weight that can be written: plain is acceptable unless it is refused, and anything named is better. */
+const UNNAMED = 0.0001;
+
+/** The encoding that the client would rather have by its `Accept-Encoding` (RFC 9110, 12.5.3); of equal ones the smallest. */
+export function chooseEncoding(header: string | undefined): Encoding {
+  if (header === undefined || header === '') return 'identity';
+  const weights = new Map(header.split(',').map(readWeight));
+  const others = weights.get('*');
+  const weightOf = (encoding: Encoding): number =>
+    weights.get(encoding) ?? others ?? (encoding === 'identity' ? UNNAMED : 0);
+  let best: Encoding = 'identity';
+  let highest = 0;
+  for (const encoding of encodings) {
+    const weight = weightOf(encoding);
+    if (weight > highest) [best, highest] = [encoding, weight];
+  }
+  return best;
+}
+
+/** `gzip;q=0.5` as a name and a weight. A weight that is none counts as a refusal. */
+function readWeight(part: string): [string, number] {
+  const [name = '', ...parameters] = part.split(';');
+  const q = parameters.map((parameter) => parameter.trim().toLowerCase()).find((p) => p.startsWith('q='));
+  const weight = q === undefined ? 1 : Number(q.slice(2));
+  return [name.trim().toLowerCase(), weight >= 0 && weight <= 1 ? weight : 0];
+}
+
+/** Encoded bytes that lack their end: gives the whole for any end. At most `MAX_END_BYTES` long. */
+export type Completion = (end: Buffer) => Buffer;
+
+export const MAX_END_BYTES = 0xffff;
+
+/**
+ * Encodes the beginning of a text once, so that it can be completed with different ends at the cost of a copy.
+ *
+ * Both formats are sequences of blocks that may start at any byte after a flush, and both have blocks that hold their
+ * bytes as they are: the end goes into one of those.
+ */
+export const encodeBeginning: Record<Encoding, (beginning: Buffer) => Completion> = {
+  identity: (beginning) => (end) => Buffer.concat([beginning, end]),
+  gzip: beginGzip,
+  br: beginBrotli,
+};
+
+/** No name, no time, no hint about the compression, an unknown system (RFC 1952, 2.3). */
+const gzipHeader = Buffer.from([0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff]);
+
+function beginGzip(beginning: Buffer): Completion {
+  const flushed = deflateRawSync(beginning, { finishFlush: constants.Z_SYNC_FLUSH });
+  const sum = crc32(beginning);
+  return (end) => {
+    // The last block, stored: its length and the complement of that (RFC 1951, 3.2.4).
+    const block = Buffer.alloc(5);
+    block.writeUInt8(1, 0);
+    block.writeUInt16LE(end.length, 1);
+    block.writeUInt16LE(end.length ^ 0xffff, 3);
+    const trailer = Buffer.alloc(8);
+    trailer.writeUInt32LE(crc32(end, sum), 0);
+    trailer.writeUInt32LE((beginning.length + end.length) >>> 0, 4);
+    return Buffer.concat([gzipHeader, flushed, block, end, trailer]);
+  };
+}
+
+/** An empty last meta-block. */
+const brotliEnd = Buffer.from([0b11]);
+
+function beginBrotli(beginning: Buffer): Completion {
+  const flushed = brotliCompressSync(beginning, {
+    finishFlush: constants.BROTLI_OPERATION_FLUSH,
+    params: {
+      [constants.BROTLI_PARAM_QUALITY]: 5,
+      [constants.BROTLI_PARAM_MODE]: constants.BROTLI_MODE_TEXT,
+      [constants.BROTLI_PARAM_SIZE_HINT]: beginning.length,
+    },
+  });
+  return (end) => {
+    if (end.length === 0) return Buffer.concat([flushed, brotliEnd]);
+    // Not the last meta-block, four digits of length, the length less one, uncompressed (RFC 7932, 9.2).
+    const header = Buffer.alloc(3);
+    header.writeUIntLE(((end.length - 1) << 3) | (1 << 19), 0, 3);
+    return Buffer.concat([flushed, header, end, brotliEnd]);
+  };
+}

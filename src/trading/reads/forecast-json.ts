@@ -1,0 +1,51 @@
+import type { DayForecast, StationForecast } from '../forecast/forecast.js';
+import type { Market } from '../markets/market.js';
+import { bracketLabel } from '../settlement/brackets.js';
+
+/**
+ * A station's forecast as `/forecast/:station` shows it.
+ * @returns the beginning of a JSON object, up to its last field
+ */
+export function writeForecast(forecast: StationForecast, markets: ReadonlyMap<string, Market>): string {
+  const { station, source, days } = forecast;
+  const json = JSON.stringify({
+    station: station.id,
+    city: station.city,
+    name: station.name,
+    measure: station.series.measure,
+    unit: station.series.unit,
+    source,
+    days: days.map((day) => toDayJson(day, source, markets)),
+  });
+  return json.slice(0, -1);
+}
+
+const toDayJson = (day: DayForecast, source: string, markets: ReadonlyMap<string, Market>) => ({
+  date: day.date,
+  eventTicker: day.eventTicker,
+  meanF: day.meanF,
+  standardDeviationF: day.deviationF,
+  quantiles: day.quantiles.map(({ probability, temperatureF }) => ({ probability, temperatureF })),
+  brackets: [...day.probabilities].map(([ticker, probability]) => ({
+    ticker,
+    label: labelOf(markets.get(ticker)),
+    probability,
+  })),
+  observedMaximum: day.observed && {
+    temperatureF: day.observed.maximumF,
+    observedAt: day.observed.observedAt.toISOString(),
+    fetchedAt: day.observed.fetchedAt.toISOString(),
+  },
+  source,
+  method: day.method,
+  isCalibrated: day.isCalibrated,
+  modelRunAt: day.modelRunAt.toISOString(),
+  fetchedAt: day.fetchedAt.toISOString(),
+  membersF: day.membersF,
+});
+
+const labelOf = (market: Market | undefined): string | null => (market ? bracketLabel(market.bracket) : null);
+
+/** The oldest of the runs that the forecast was made from: what its age counts from. */
+export const oldestRun = ({ days }: StationForecast): number =>
+  Math.min(...days.map(({ fetchedAt }) => fetchedAt.getTime()));

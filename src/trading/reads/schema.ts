@@ -1,0 +1,244 @@
+import { z } from 'zod';
+import { timeField } from '../../http/fields.js';
+import { text } from '../../http/validate.js';
+import { marketStatuses } from '../markets/market.js';
+import { stations } from '../settlement/stations.js';
+
+const stationParameter = text(64)
+  .optional()
+  .describe('Only this station: its id, like `KNYC`, in upper or lower case.');
+
+export const marketsQuerySchema = z.strictObject({
+  station: stationParameter,
+  status: z
+    .enum(marketStatuses, `must be one of ${marketStatuses.join(', ')}`)
+    .optional()
+    .describe('Only markets of this status. If left out: all but `finalized`.'),
+});
+
+export const signalsQuerySchema = z.strictObject({
+  bankroll: z
+    .string()
+    .regex(/^(?=.*[1-9])\d{1,9}(\.\d{1,2})?$/, 'must be an amount in dollars above 0, like 2500.00')
+    .optional()
+    .describe(
+      'Dollars that the sizes are reckoned from, above 0 and below 1,000,000,000. If left out: what a paper account begins with.',
+    ),
+});
+
+export const noQuerySchema = z.strictObject({});
+
+export const streamQuerySchema = z.strictObject({ station: stationParameter });
+
+const dollars = (meaning: string) =>
+  z
+    .string()
+    .regex(/^-?\d+\.\d{4,6}$/)
+    .describe(meaning);
+const price = (meaning: string) =>
+  dollars(`${meaning}, in dollars; \`null\` where there is none.`).nullable();
+const count = (meaning: string) => z.int().min(0).describe(meaning);
+const probability = (meaning: string) => z.number().min(0).max(1).describe(meaning);
+const temperature = (meaning: string) => z.number().describe(`${meaning}, °F.`);
+
+const dateField = z
+  .string()
+  .regex(/^\d{4}-\d{2}-\d{2}$/)
+  .describe('The climate day: midnight to midnight in local standard time.');
+const stationField = z.enum(stations.map(({ id }) => id)).describe('The id of the station.');
+const measureField = z.literal('daily_maximum_temperature');
+const unitField = z.literal('fahrenheit');
+
+const sourceSchema = z
+  .object({
+    part: z.enum(['markets', 'forecasts']),
+    name: z.string(),
+    state: z
+      .enum(['ok', 'failing', 'unexpected', 'waiting'])
+      .describe(
+        '`failing`: it could not be reached or was too slow. `unexpected`: its answer cannot be trusted, and trading is closed. `waiting`: it has not answered yet. Its last good part is kept meanwhile.',
+      ),
+    fetchedAt: timeField('Of its last good answer; `null` if there was none.').nullable(),
+    failingSince: timeField('`null` while it answers.').nullable(),
+  })
+  .meta({ id: 'MarketDataSource' });
+
+/** The fields that all answers from the snapshot end with. */
+const freshness = {
+  asOf: timeField('When the markets were fetched.'),
+  sources: z.array(sourceSchema).describe('How things stood with each source at the last refresh.'),
+  ageSeconds: count('Whole seconds since `asOf`.'),
+  stale: z.boolean().describe('True if the markets are older than 30 seconds.'),
+};
+
+export const marketSchema = z
+  .object({
+    ticker: z.string(),
+    eventTicker: z.string().describe('The day at the station: of its markets exactly one pays.'),
+    seriesTicker: z.string(),
+    station: stationField,
+    city: z.string(),
+    measure: measureField,
+    date: dateField,
+    bracket: z
+      .object({
+        kind: z
+          .enum(['less', 'between', 'greater'])
+          .describe('`between` includes both ends; `less` is below `cap`, `greater` above `floor`.'),
+        floor: z.int().nullable(),
+        cap: z.int().nullable(),
+        unit: unitField,
+        label: z.string(),
+      })
+      .describe('What YES pays for, in whole degrees.'),
+    status: z.enum(marketStatuses).describe('As the venue has it. It pays once it is `finalized`.'),
+    yesBid: price('The best bid for YES'),
+    yesAsk: price('What YES can be bought for'),
+    noBid: price('The best bid for NO'),
+    noAsk: price('What NO can be bought for'),
+    yesBidSize: count('Contracts at `yesBid`, and so at `noAsk`; 0 where nobody bids.'),
+    yesAskSize: count('Contracts at `yesAsk`, and so at `noBid`; 0 where nobody asks.'),
+    lastPrice: price('Of YES in the last trade'),
+    volume: count('Contracts traded so far.'),
+    volume24h: count('Contracts traded in 24 hours.'),
+    openInterest: count('Contracts that are held.'),
+    openTime: timeField('When it opens.'),
+    closeTime: timeField('When it closes.'),
+    tickSize: dollars('The step of prices where it stands now.'),
+    url: z.string().describe('Where a person can look at it; a path is one of this service.'),
+  })
+  .meta({ id: 'Market' });
+
+export const marketListSchema = z
+  .object({
+    markets: z.array(marketSchema).describe('Ordered by station, day and bracket.'),
+    ...freshness,
+  })
+  .meta({ id: 'MarketList' });
+
+const signalSchema = z
+  .object({
+    market: marketSchema,
+    side: z.enum(['yes', 'no']),
+    price: dollars('The best ask of the side.'),
+    depth: count('Contracts that stand at `price`.'),
+    probability: probability('That the side pays, by the forecast.'),
+    breakEven: z.number().describe('From which probability on the purchase is worth its price and fee.'),
+    edge: z.number().describe('`probability` less `breakEven`.'),
+    fullKelly: z.number().describe('The Kelly share of the bankroll, fee included.'),
+    fractionalKelly: z.number().describe('What is used of it.'),
+    contracts: count('What to buy: whole contracts that stand in the book.'),
+    limitPrice: dollars('The dearest level that is needed.'),
+    averagePrice: dollars('Over all contracts, without the fee.'),
+    fee: dollars("The venue's fee for all contracts."),
+    stake: dollars('Prices and fee of all contracts. It is also the most that can be lost.'),
+    expectedValue: dollars('What the purchase is worth by the forecast, less `stake`.'),
+    reasons: z.array(z.string()),
+    expiresAt: timeField('When it should no longer be acted on.'),
+  })
+  .meta({ id: 'Signal' });
+
+const eventSignalsSchema = z
+  .object({
+    eventTicker: z.string(),
+    station: stationField,
+    city: z.string().nullable(),
+    date: dateField,
+    signals: count('How many of the signals are of this event.'),
+    suppressed: z
+      .array(z.object({ ticker: z.string(), side: z.enum(['yes', 'no']), reason: z.string() }))
+      .describe('The sides that have no signal, and why.'),
+  })
+  .meta({ id: 'EventSignals' });
+
+export const signalListSchema = z
+  .object({
+    bankroll: dollars('What the sizes are reckoned from.'),
+    method: z.string().describe('How the probabilities were made, see the forecasts.'),
+    isCalibrated: z
+      .boolean()
+      .describe(
+        'Whether the probabilities are corrected by how earlier ones came out. Size with care where they are not.',
+      ),
+    kellyShare: z.number().describe('The share of the Kelly fraction that is used.'),
+    marketCap: z.number().describe('The most that is staked on a market, as a share of the bankroll.'),
+    eventCap: z.number().describe('The most that is staked on an event, as a share of the bankroll.'),
+    sizing: z.string().describe('How sizes are found: `single_market` sizes each market for itself.'),
+    signals: z.array(signalSchema),
+    events: z.array(eventSignalsSchema),
+    ...freshness,
+  })
+  .meta({ id: 'SignalList' });
+
+const dayForecastSchema = z
+  .object({
+    date: dateField,
+    eventTicker: z.string().nullable(),
+    meanF: temperature("Of the day's maximum, before what was observed is taken into account"),
+    standardDeviationF: temperature('Likewise'),
+    quantiles: z
+      .array(z.object({ probability: probability('Of a maximum at or below.'), temperatureF: z.number() }))
+      .describe('Of the maximum given what was observed, °F.'),
+    brackets: z
+      .array(
+        z.object({
+          ticker: z.string(),
+          label: z.string().nullable(),
+          probability: probability('That YES pays.'),
+        }),
+      )
+      .describe('From cold to warm. The probabilities of an event sum to one.'),
+    observedMaximum: z
+      .object({
+        temperatureF: temperature('The highest that the station has reported within the day so far'),
+        observedAt: timeField("Of the station's latest report."),
+        fetchedAt: timeField('When that was fetched.'),
+      })
+      .nullable(),
+    source: z.string(),
+    method: z.string().describe("`raw_ensemble`: the members' own mean and spread, corrected by nothing."),
+    isCalibrated: z.boolean(),
+    modelRunAt: timeField('When the weather model was started: nothing later is in it.'),
+    fetchedAt: timeField('When its run was fetched.'),
+    membersF: z.array(z.number()).describe("The day's maximum of each member, °F."),
+  })
+  .meta({ id: 'DayForecast' });
+
+export const forecastSchema = z
+  .object({
+    station: stationField,
+    city: z.string(),
+    name: z.string(),
+    measure: measureField,
+    unit: unitField,
+    source: z.string().describe('Where ensembles and observations come from.'),
+    days: z.array(dayForecastSchema).describe('In the order of days.'),
+    ...freshness,
+    forecastAgeSeconds: count('Whole seconds since the oldest `fetchedAt` of the days.'),
+  })
+  .meta({ id: 'Forecast' });
+
+const stationSchema = z
+  .object({
+    id: stationField,
+    city: z.string(),
+    name: z.string(),
+    latitude: z.number(),
+    longitude: z.number(),
+    standardOffsetHours: z.number().describe('Of local standard time from UTC, all year.'),
+    series: z.string().describe('The ticker of the series that settles here.'),
+    measure: measureField,
+    unit: unitField,
+    report: z.string().describe('The report that decides.'),
+    settlesOn: z.string().describe('The rule in words.'),
+    evidence: z
+      .object({
+        matched: count('Days on which the report is in the winning bracket.'),
+        compared: count('Of these.'),
+      })
+      .nullable()
+      .describe('How well the rule was checked on settled markets; `null`: by the text of the rules only.'),
+  })
+  .meta({ id: 'Station' });
+
+export const stationListSchema = z.object({ stations: z.array(stationSchema) }).meta({ id: 'StationList' });
