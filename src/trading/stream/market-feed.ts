@@ -1,0 +1,129 @@
+import { emptyBook } from '../markets/book.js';
+import type { Market } from '../markets/market.js';
+import { toQuoteJson, priceOrNull } from '../reads/market-json.js';
+import { toSourceJson } from '../reads/snapshot-reads.js';
+import type { Snapshot } from '../snapshot.js';
+
+/** A market in the feed, with the last refresh that changed it. */
+interface Entry {
+  stationId: string;
+  json: string;
+  changedAt: number;
+}
+
+interface Removal {
+  stationId: string;
+  removedAt: number;
+}
+
+/** Longer than venues list a market after its close, in refreshes; who was away for longer gets everything. */
+const KEPT_REMOVALS = 5_000;
+
+/** Events of one refresh that are kept. */
+const MAX_EVENTS = 64;
+
+/** What readers of a stream are told: everything, or what has changed since the refresh that they saw last. */
+export interface MarketFeed {
+  /** Number of the last refresh; 0 before the first one. */
+  readonly sequence: number;
+  take(snapshot: Snapshot): void;
+  /** An event as it travels. Made once per refresh for all readers who want the same. */
+  snapshotEvent(stationId: string | undefined): Buffer;
+  /** @returns undefined if that is too long ago, or has not been yet */
+  changesEvent(since: number, stationId: string | undefined): Buffer | undefined;
+}
+
+/** @param instance names this process: numbers of refreshes mean nothing to another one */
+export function createMarketFeed(instance: string): MarketFeed {
+  let entries = new Map<string, Entry>();
+  const removals = new Map<string, Removal>();
+  const events = new Map<string, Buffer>();
+  let oldestRemoval = 0;
+  let sequence = 0;
+  let head = '';
+
+  function makeOnce(key: string, make: () => Buffer): Buffer {
+    let event = events.get(key);
+    if (event) return event;
+    event = make();
+    // Readers say themselves what they saw last: whoever makes that up must not fill the memory.
+    if (events.size < MAX_EVENTS) events.set(key, event);
+    return event;
+  }
+
+  function toEvent(name: string, markets: string[], more: string): Buffer {
+    const data = `{${head},"markets":[${markets.join(',')}]${more}}`;
+    return Buffer.from(`event: ${name}\nid: ${instance}-${sequence}\ndata: ${data}\n\n`);
+  }
+
+  return {
+    get sequence() {
+      return sequence;
+    },
+
+    take(snapshot) {
+      sequence = snapshot.sequence;
+      events.clear();
+      head = writeHead(snapshot);
+      const { data, forecasts } = snapshot;
+      const probabilities = new Map(
+        [...forecasts.values()].flatMap(({ days }) => days.flatMap((day) => [...day.probabilities])),
+      );
+      const before = entries;
+      entries = new Map();
+      for (const market of data.markets) {
+        const json = writeMarket(market, snapshot, probabilities.get(market.ticker) ?? null);
+        const known = before.get(market.ticker);
+        const isSame = known?.json === json;
+        const changedAt = isSame ? known.changedAt : sequence;
+        entries.set(market.ticker, { stationId: market.station.id, json, changedAt });
+        removals.delete(market.ticker);
+      }
+      for (const [ticker, { stationId }] of before)
+        if (!entries.has(ticker)) removals.set(ticker, { stationId, removedAt: sequence });
+      for (const [ticker, { removedAt }] of removals) {
+        if (removedAt > sequence - KEPT_REMOVALS) break;
+        removals.delete(ticker);
+        oldestRemoval = removedAt;
+      }
+    },
+
+    snapshotEvent: (stationId) =>
+      makeOnce(`all ${stationId ?? ''}`, () => {
+        const markets = [...entries.values()].filter(isOf(stationId));
+        return toEvent(
+          'snapshot',
+          markets.map(({ json }) => json),
+          '',
+        );
+      }),
+
+    changesEvent(since, stationId) {
+      if (since > sequence || since < oldestRemoval) return undefined;
+      return makeOnce(`${since} ${stationId ?? ''}`, () => {
+        const changed = [...entries.values()].filter(isOf(stationId)).filter((e) => e.changedAt > since);
+        const removed = [...removals].filter(([, r]) => isOf(stationId)(r) && r.removedAt > since);
+        const tickers = JSON.stringify(removed.map(([ticker]) => ticker));
+        return toEvent(
+          'changes',
+          changed.map(({ json }) => json),
+          `,"removed":${tickers}`,
+        );
+      });
+    },
+  };
+}
+
+const isOf =
+  (wanted: string | undefined) =>
+  ({ stationId }: { stationId: string }): boolean =>
+    wanted === undefined || stationId === wanted;
+
+function writeMarket(market: Market, { data }: Snapshot, probability: number | null): string {
+  const { ticker, status, lastPrice } = market;
+  const quote = toQuoteJson(market, data.books.get(ticker) ?? emptyBook);
+  return JSON.stringify({ ticker, status, ...quote, lastPrice: priceOrNull(lastPrice), probability });
+}
+
+const writeHead = ({ asOf, sources }: Snapshot): string =>
+  `"asOf":"${asOf.toISOString()}","sources":${JSON.stringify(sources.map(toSourceJson))}`;
