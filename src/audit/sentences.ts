@@ -39,6 +39,8 @@ const pages: Record<string, string> = {
   entitlement: '/dashboard/entitlements',
   member: '/dashboard/members',
   invitation: '/dashboard/members',
+  trading_limits: '/dashboard/portfolio/risk',
+  trading_switch: '/dashboard/portfolio/risk',
   usage: '/dashboard/usage',
 };
 
@@ -57,6 +59,9 @@ const titles: Record<string, string> = {
   'member.removed': 'Member removed',
   'organization.created': 'Organization created',
   'organization.updated': 'Organization renamed',
+  'trading_limits.declared': 'Risk limits declared',
+  'trading_limits.withdrawn': 'Risk limits withdrawn',
+  'trading_switch.changed': 'Trading switch changed',
   'usage.totals_repaired': 'Usage totals repaired',
 };
 
@@ -84,6 +89,18 @@ const sentences: Record<string, (entry: Told) => Part[]> = {
     say`Created the Organization ${{ name: textOf(entry.details.after, 'name') }}`,
   'organization.updated': (entry) =>
     say`Renamed the Organization from ${{ name: textOf(entry.details.before, 'name') }} to ${{ name: textOf(entry.details.after, 'name') }}`,
+  'trading_limits.declared': (entry) => say`Declared the ${limits(entry)}`,
+  'trading_limits.withdrawn': (entry) => say`Withdrew the ${limits(entry)}: the defaults bind`,
+  'trading_switch.changed': (entry) => {
+    const { after } = entry.details;
+    const own = entry.target === 'own' ? "Organization's own" : "operator's";
+    const state = to(textOf(after, 'state'));
+    const reason = textOf(after, 'reason');
+    const change = state === '' ? 'Changed the reason of' : 'Set';
+    if (reason === '')
+      return say`${change} the ${own} ${{ name: 'trading switch', href: linkTo(entry) }}${state}`;
+    return say`${change} the ${own} ${{ name: 'trading switch', href: linkTo(entry) }}${state}: ${{ name: reason }}`;
+  },
   'usage.totals_repaired': ({ details }) => {
     const totals = formatCount(countOf(details.totals), 'total');
     return say`Set ${totals} and ${formatCount(countOf(details.hours), 'hour')} of usage to the sums of their events`;
@@ -120,6 +137,11 @@ const kind = ({ details }: Told): string => {
   const kind = textOf(details.after, 'kind');
   return kind === '' ? '' : `${toWords(kind).toLowerCase()} `;
 };
+
+const limits = (entry: Told) => ({ name: 'risk limits', href: linkTo(entry) });
+
+/** ` to reduce only`. */
+const to = (state: string): string => (state === '' ? '' : ` to ${toWords(state).toLowerCase()}`);
 
 const as = (fields: unknown): string => {
   const role = textOf(fields, 'role');

@@ -1,0 +1,95 @@
+import type { Orm } from '../../db/client.js';
+import { recordAudit, recordOperatorAudit } from '../../audit/audit.js';
+import { AppError } from '../../errors.js';
+import { findDifference, type Source } from '../../operator/change.js';
+import { switchOwners } from './facts.js';
+import { findServiceSwitch, findSwitches, saveServiceSwitch, saveSwitch } from './switch-queries.js';
+import type { SwitchState } from './table.js';
+
+/** One of the three switches, as it stands. */
+export interface SwitchPart {
+  state: SwitchState;
+  reason: string | null;
+  /** Null for one that nobody has touched. */
+  changedAt: Date | null;
+}
+
+/** What binds the orders of an Organization, and why. */
+export interface TradingSwitch {
+  /** The strictest of the three. */
+  state: SwitchState;
+  service: SwitchPart;
+  operator: SwitchPart;
+  /** `by`: who of the Organization has set it; null if nobody has, or their account is gone. */
+  own: SwitchPart & { by: { id: string; name: string } | null };
+}
+
+export interface SwitchInput {
+  state: SwitchState;
+  reason: string | null;
+}
+
+const strictness: Record<SwitchState, number> = { open: 0, reduce_only: 1, halt: 2 };
+
+const untouched: SwitchPart = { state: 'open', reason: null, changedAt: null };
+
+/** The switches that bind an Organization, as of this moment. */
+export async function readSwitch(orm: Orm, orgId: string): Promise<TradingSwitch> {
+  const found = await findSwitches(orm, orgId);
+  const parts = {
+    service: found.service ?? untouched,
+    operator: found.operator ?? untouched,
+    own: found.own ?? { ...untouched, by: null },
+  };
+  const state = switchOwners
+    .map((owner) => parts[owner].state)
+    .reduce((a, b) => (strictness[b] > strictness[a] ? b : a));
+  return { state, ...parts };
+}
+
+/**
+ * Sets one of an Organization's two switches; it binds on the next order, on every instance. The Organization's row is
+ * locked by the caller, so that two who do this come one after the other.
+ * @throws AppError invalid_request if it is closed without a reason
+ */
+export async function setSwitch(
+  tx: Orm,
+  orgId: string,
+  owner: 'operator' | 'own',
+  input: SwitchInput,
+  source: Source,
+): Promise<void> {
+  requireReason(input);
+  const current = (await readSwitch(tx, orgId))[owner];
+  const difference = findDifference(toFields(current), toFields(input));
+  if (!difference) return;
+  const by = owner === 'own' ? source.actor : null;
+  await saveSwitch(tx, orgId, owner, { ...input, changedAt: source.at, by });
+  const details = { ...difference };
+  await recordAudit(tx, orgId, { ...source, action: 'trading_switch.changed', target: owner, details });
+}
+
+/** Sets the switch of the whole service; it binds on the next order of every Organization, on every instance. */
+export async function setServiceSwitch(tx: Orm, input: SwitchInput, source: Source): Promise<SwitchPart> {
+  requireReason(input);
+  const current = (await findServiceSwitch(tx, { isLocked: true })) ?? untouched;
+  const difference = findDifference(toFields(current), toFields(input));
+  if (!difference) return current;
+  const part = { ...input, changedAt: source.at };
+  await saveServiceSwitch(tx, part);
+  const details = { ...difference };
+  await recordOperatorAudit(tx, { ...source, action: 'trading_switch.changed', target: 'service', details });
+  return part;
+}
+
+export const readServiceSwitch = async (orm: Orm): Promise<SwitchPart> =>
+  (await findServiceSwitch(orm)) ?? untouched;
+
+const toFields = ({ state, reason }: SwitchInput) => ({ state, reason });
+
+function requireReason({ state, reason }: SwitchInput): void {
+  if (state === 'open' || reason !== null) return;
+  const detail = 'is required, unless the state is open';
+  const place = { pointer: '/reason', code: 'invalid_request' as const, detail };
+  throw new AppError('invalid_request', `/reason ${detail}`, { errors: [place] });
+}
