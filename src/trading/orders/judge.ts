@@ -1,0 +1,119 @@
+import { AppError, type ErrorPlace } from '../../errors.js';
+import { asksOf, bidsOf, emptyBook, isCrossed, type OrderBook } from '../markets/book.js';
+import { isOnTick, type Market } from '../markets/market.js';
+import { DOLLAR, formatDollars, type Micros } from '../money.js';
+import { matchOrder } from '../portfolio/match.js';
+import type { FeeRule } from '../sizing/fees.js';
+import { ageOf, MAX_TRADING_AGE_MS, type Snapshot, type SnapshotStore } from '../snapshot.js';
+import type { OrderInput } from './order.js';
+
+export const MAX_CONTRACTS = 100_000;
+
+/** What an order is judged and matched on: what was known of its market at one moment. */
+export interface MarketView {
+  snapshot: Snapshot;
+  market: Market;
+  book: OrderBook;
+  feeRule: FeeRule;
+}
+
+type AskedOrder = Pick<OrderInput, 'ticker' | 'side' | 'action' | 'contracts' | 'limitPrice'>;
+
+/**
+ * The market of an order, if it can be traded now on data that can be trusted.
+ * @throws AppError market_data_unavailable, market_data_stale, unknown_market, market_closed, invalid_request
+ */
+export function viewMarket(
+  snapshots: SnapshotStore,
+  { ticker, contracts, limitPrice }: AskedOrder,
+  nowMs: number,
+): MarketView {
+  const snapshot = requireFresh(snapshots, nowMs);
+  const market = snapshot.markets.get(ticker);
+  if (!market) throw new AppError('unknown_market', `There is no market ${ticker}.`);
+  const feeRule = snapshot.data.feeRules.get(market.seriesTicker);
+  assertOpen(snapshot, market, nowMs);
+  if (!feeRule || feeRule.type === 'flat')
+    throw closed(market, `what the venue charges in the series ${market.seriesTicker} is not known`);
+  assertPrice(market, limitPrice);
+  if (!Number.isInteger(contracts) || contracts < 1 || contracts > MAX_CONTRACTS)
+    throw invalid('/contracts', `must be a whole number from 1 to ${MAX_CONTRACTS.toLocaleString('en')}`);
+  return { snapshot, market, book: snapshot.data.books.get(ticker) ?? emptyBook, feeRule };
+}
+
+function requireFresh({ current, sources }: SnapshotStore, nowMs: number): Snapshot {
+  if (!current)
+    throw new AppError('market_data_unavailable', 'No market data has been loaded yet.', {
+      retryAfterSeconds: 5,
+    });
+  const ageMs = ageOf(current, nowMs);
+  if (ageMs > MAX_TRADING_AGE_MS)
+    throw stale(
+      `The market data is ${Math.floor(ageMs / 1000)} s old; orders are taken on data of at most ${MAX_TRADING_AGE_MS / 1000} s.`,
+    );
+  if (sources.some(({ part, state }) => part === 'markets' && state === 'unexpected'))
+    throw stale(
+      'The venue answered with something unexpected. Trading is closed until it can be read again.',
+    );
+  return current;
+}
+
+const stale = (detail: string): AppError =>
+  new AppError('market_data_stale', detail, { retryAfterSeconds: 15 });
+
+function assertOpen({ data }: Snapshot, market: Market, nowMs: number): void {
+  const { status, openTime, closeTime } = market;
+  if (!data.isTrading) throw closed(market, 'the venue has paused trading');
+  if (status !== 'active') throw closed(market, `its status is ${status}`);
+  if (nowMs < openTime.getTime()) throw closed(market, `it opens at ${openTime.toISOString()}`);
+  if (nowMs >= closeTime.getTime()) throw closed(market, `it closed at ${closeTime.toISOString()}`);
+}
+
+const closed = ({ ticker }: Market, why: string): AppError =>
+  new AppError('market_closed', `${ticker} takes no orders: ${why}.`);
+
+function assertPrice({ priceRanges }: Market, limitPrice: Micros): void {
+  if (limitPrice > 0n && limitPrice < DOLLAR && isOnTick(priceRanges, limitPrice)) return;
+  const steps = priceRanges.map(
+    ({ start, end, step }) =>
+      `a multiple of $${formatDollars(step)} from $${formatDollars(start)} to $${formatDollars(end)}`,
+  );
+  throw invalid('/limitPrice', `must be above $0 and below $1, and ${steps.join(', or ')}`);
+}
+
+function invalid(pointer: string, detail: string): AppError {
+  const places: ErrorPlace[] = [{ pointer, code: 'invalid_request', detail }];
+  return new AppError('invalid_request', `${pointer} ${detail}`, { errors: places });
+}
+
+/**
+ * Lets an order pass that can be filled at least in part.
+ * @param whole the book as the venue shows it
+ * @param book what is left of it
+ * @throws AppError price_moved
+ */
+export function assertReachable(whole: OrderBook, book: OrderBook, order: AskedOrder): void {
+  if (isCrossed(whole))
+    throw new AppError(
+      'price_moved',
+      `The order book of ${order.ticker} is crossed: somebody bids what another asks. It is about to change.`,
+    );
+  const { side, action, limitPrice } = order;
+  const levelsOf = action === 'buy' ? asksOf : bidsOf;
+  const name = `${side.toUpperCase()} of ${order.ticker}`;
+  const [best] = levelsOf(book, side);
+  if (!best) {
+    const isTaken = levelsOf(whole, side).length > 0;
+    const nobody = action === 'buy' ? `Nobody sells ${name}` : `Nobody buys ${name}`;
+    const why = isTaken
+      ? ': your own orders have taken all that stood in the present book'
+      : ' at the moment';
+    throw new AppError('price_moved', `${nobody}${why}.`);
+  }
+  if (matchOrder(book, { ...order, timeInForce: 'immediate_or_cancel' }).filledContracts > 0) return;
+  const offer = action === 'buy' ? 'is offered at' : 'can be sold at';
+  throw new AppError(
+    'price_moved',
+    `${name} ${offer} $${formatDollars(best.price)} at best (${best.contracts} contracts); the limit is $${formatDollars(limitPrice)}.`,
+  );
+}

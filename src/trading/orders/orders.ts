@@ -1,0 +1,131 @@
+import { eq } from 'drizzle-orm';
+import type { Context } from '../../context.js';
+import { sqlState } from '../../db/client.js';
+import { AppError, type ErrorCode } from '../../errors.js';
+import { organizations } from '../../organizations/table.js';
+import type { SnapshotStore } from '../snapshot.js';
+import { viewMarket } from './judge.js';
+import type { LiveExecutor, OrderInput, Orders, PlacedOrder, Trade, VenueOutcome } from './order.js';
+import { findTrade, listFills, listOrders } from './queries.js';
+import { recordOutcome } from './record-outcome.js';
+import { toTrade } from './trade.js';
+import { findRepeat, judgeAndWrite } from './transaction.js';
+import { createTurns } from './turns.js';
+
+const MAX_WAITING = 5_000;
+const MAX_WAIT_MS = 10_000;
+
+const UNIQUE_VIOLATION = '23505';
+
+/** What only an order is refused for whose idempotency key was found to be new. */
+const refusalsOfNewOrders = new Set<ErrorCode>([
+  'idempotency_conflict',
+  'insufficient_position',
+  'price_moved',
+  'risk_limit',
+  'insufficient_funds',
+]);
+
+/**
+ * True where an order could not be made now that may have been made before: that one is told again. Paper and live orders
+ * wait for different locks and share the keys: of two with the same key the database refuses the later one.
+ */
+const mayBeRepeat = (error: unknown): boolean =>
+  error instanceof AppError ? !refusalsOfNewOrders.has(error.code) : sqlState(error) === UNIQUE_VIOLATION;
+
+export interface OrdersDeps {
+  snapshots: SnapshotStore;
+  /** Undefined where there is nothing to trade live with. */
+  live: LiveExecutor | undefined;
+}
+
+export function createOrders(context: Context, { snapshots, live }: OrdersDeps): Orders {
+  const { db, clock, config, log, metrics } = context;
+  const turns = createTurns({
+    clock,
+    parallel: db.parallelTransactions,
+    maxWaiting: MAX_WAITING,
+    maxWaitMs: MAX_WAIT_MS,
+  });
+  const deps = { snapshots, clock, paperCash: config.trading.paperCash };
+
+  async function place(input: OrderInput): Promise<PlacedOrder> {
+    const placed = await judge(input).catch(async (error: unknown) => {
+      const repeat = mayBeRepeat(error) ? await findRepeat(db.orm, input) : undefined;
+      if (repeat) return repeat;
+      throw error;
+    });
+    const isSent = input.mode === 'paper' || placed.isRepeat;
+    return isSent ? placed : { trade: await send(placed.trade), isRepeat: false };
+  }
+
+  async function placeAndCount(input: OrderInput): Promise<PlacedOrder> {
+    const { mode } = input;
+    try {
+      const placed = await place(input);
+      metrics.orders.inc({ mode, outcome: placed.isRepeat ? 'repeat' : placed.trade.status });
+      return placed;
+    } catch (error) {
+      metrics.orders.inc({ mode, outcome: error instanceof AppError ? error.code : 'failed' });
+      throw error;
+    }
+  }
+
+  async function judge(input: OrderInput): Promise<PlacedOrder> {
+    if (input.mode === 'live') await assertLive(input.orgId);
+    // Before the queue: what cannot be traded needs no turn.
+    viewMarket(snapshots, input, clock.now());
+    return turns.take(`${input.mode} ${input.orgId}`, () =>
+      db.transaction((tx) => judgeAndWrite(tx, input, deps)),
+    );
+  }
+
+  /** @throws AppError live_trading_disabled, unavailable */
+  async function assertLive(orgId: string): Promise<void> {
+    const { liveOrg } = config.trading;
+    if (!live || liveOrg === undefined)
+      throw new AppError('live_trading_disabled', 'Live trading is switched off on this server.');
+    const { id, slug } = organizations;
+    const [organization] = await db.orm.select({ slug }).from(organizations).where(eq(id, orgId));
+    if (organization?.slug !== liveOrg)
+      throw new AppError('live_trading_disabled', 'This Organization may not trade live on this server.');
+    live.assertOpen();
+  }
+
+  /** The last step of a live order. It is taken once: what became of an order that was sent is looked up, never asked for again. */
+  async function send(trade: Trade): Promise<Trade> {
+    let outcome: VenueOutcome;
+    try {
+      const feeRule = snapshots.current!.data.feeRules.get(trade.seriesTicker)!;
+      outcome = await live!.send({ ...trade, feeRule });
+    } catch (error) {
+      log.error({ err: error, orderId: trade.id }, 'a live order was sent and its outcome is not known');
+      outcome = {
+        kind: 'unknown',
+        reason: 'What became of the order is not known. It is being looked up at the venue.',
+      };
+    }
+    return recordOutcome(db.orm, trade.orgId, trade.id, outcome, new Date(clock.now()));
+  }
+
+  return {
+    place: placeAndCount,
+    async list({ limit, ...filter }) {
+      const found = await listOrders(db.orm, { ...filter, limit: limit + 1 });
+      const page = found.slice(0, limit);
+      const ids = page.map(({ id }) => id);
+      const fills = ids.length === 0 ? [] : await listFills(db.orm, filter.orgId, ids);
+      const trades = page.map((order) =>
+        toTrade(
+          order,
+          fills.filter(({ orderId }) => orderId === order.id),
+        ),
+      );
+      return { trades, nextCursor: found.length > limit ? ids.at(-1)! : null };
+    },
+    async find(orgId, id) {
+      const found = await findTrade(db.orm, orgId, { id });
+      return found && toTrade(found.order, found.fills);
+    },
+  };
+}

@@ -1,0 +1,257 @@
+import { and, desc, eq, inArray, sql, type SQL } from 'drizzle-orm';
+import { intArray, textArray } from '../../db/array-literal.js';
+import type { Orm } from '../../db/client.js';
+import { selectRows } from '../../db/select-rows.js';
+import type { Side } from '../markets/book.js';
+import type { Micros } from '../money.js';
+import type { Position } from '../portfolio/ledger.js';
+import type { Postings } from '../portfolio/positions.js';
+import type { OrderInput } from './order.js';
+import type { Taken } from './paper-book.js';
+import { tradingFills, tradingOrders, tradeModes, type TradeMode } from './table.js';
+
+export type OrderRow = typeof tradingOrders.$inferSelect;
+export type FillRow = typeof tradingFills.$inferSelect;
+
+/** What an order is judged on, as it stands under the account's lock. */
+export interface AccountState {
+  /** The order that was placed with the same idempotency key. */
+  existing: { id: string; requestHash: string } | undefined;
+  position: Position | undefined;
+  /** Cash that pending orders may still take. */
+  reserved: Micros;
+  /** Contracts of each side that pending orders may still sell, or close by buying the other side. */
+  committed: Record<Side, number>;
+  taken: Taken;
+}
+
+interface StateRow {
+  id: string | null;
+  requestHash: string | null;
+  side: Side | null;
+  contracts: number;
+  cost: string;
+  realised: string;
+  fees: string;
+  reserved: string;
+  committedYes: number;
+  committedNo: number;
+  taken: Taken | null;
+}
+
+/**
+ * One statement, planned once. The look-ups ask for an order that only the index of their whole key has: on tables that are
+ * still nearly empty the planner likes any index that begins with the Organization as much, and would keep to it.
+ * @param bookHash of the book whose taken contracts are asked for
+ */
+export async function readState(
+  tx: Orm,
+  { orgId, mode, ticker, idempotencyKey }: Pick<OrderInput, 'orgId' | 'mode' | 'ticker' | 'idempotencyKey'>,
+  bookHash: string,
+): Promise<AccountState> {
+  const [row] = await selectRows<StateRow>(
+    tx,
+    sql`
+    select o.id, o.request_hash as "requestHash", p.side, p.contracts, p.cost::text as cost, p.realised::text as realised,
+      p.fees::text as fees, pending.reserved::text as reserved, pending.yes::int as "committedYes", pending.no::int as "committedNo", b.taken
+    from (
+      select coalesce(sum(reserved), 0) as reserved,
+        coalesce(sum(contracts) filter (where ticker = ${ticker} and (side = 'yes') = (action = 'sell')), 0) as yes,
+        coalesce(sum(contracts) filter (where ticker = ${ticker} and (side = 'no') = (action = 'sell')), 0) as no
+      from trading_orders where org_id = ${orgId} and mode = ${mode} and status = 'pending'
+    ) pending
+    left join lateral (
+      select id, request_hash from trading_orders
+      where org_id = ${orgId} and idempotency_key between ${idempotencyKey} and ${idempotencyKey} order by idempotency_key limit 1
+    ) o on true
+    left join lateral (
+      select side, contracts, cost, realised, fees from trading_positions
+      where org_id = ${orgId} and mode = ${mode} and ticker between ${ticker} and ${ticker} order by ticker limit 1
+    ) p on true
+    left join paper_books b on b.org_id = ${orgId} and b.ticker = ${ticker} and b.book_hash = ${bookHash}`,
+  );
+  const { id, requestHash, side, contracts, committedYes, committedNo, taken } = row!;
+  return {
+    existing: id === null ? undefined : { id, requestHash: requestHash! },
+    position: side === null ? undefined : { side, contracts, ...toPositionMoney(row!) },
+    reserved: BigInt(row!.reserved),
+    committed: { yes: committedYes, no: committedNo },
+    taken: taken ?? [],
+  };
+}
+
+const toPositionMoney = ({ cost, realised, fees }: Pick<StateRow, 'cost' | 'realised' | 'fees'>) => ({
+  cost: BigInt(cost),
+  realised: BigInt(realised),
+  fees: BigInt(fees),
+});
+
+export async function readPosition(
+  tx: Orm,
+  { orgId, mode, ticker }: { orgId: string; mode: TradeMode; ticker: string },
+): Promise<Position | undefined> {
+  const [row] = await selectRows<Pick<StateRow, 'contracts' | 'cost' | 'realised' | 'fees'> & { side: Side }>(
+    tx,
+    sql`select side, contracts, cost::text as cost, realised::text as realised, fees::text as fees
+    from trading_positions where org_id = ${orgId} and mode = ${mode} and ticker = ${ticker}`,
+  );
+  return row && { side: row.side, contracts: row.contracts, ...toPositionMoney(row) };
+}
+
+/** A fill with its postings and the id of its row in the ledger. */
+export interface WrittenFill {
+  n: number;
+  price: Micros;
+  contracts: number;
+  fee: Micros;
+  filledAt: Date;
+  venueFillId: string | null;
+  ledgerId: string;
+  postings: Postings;
+}
+
+export interface Execution {
+  order: OrderRow;
+  /** True for an order that is not there yet. */
+  isNew: boolean;
+  /** Those that are not there yet. */
+  fills: WrittenFill[];
+  position: Position | undefined;
+  cashChange: Micros;
+  at: Date;
+  /** What paper orders have taken from the market's book, this one included; undefined for live orders. */
+  book?: { hash: string; taken: Taken; forgetBefore: Date };
+}
+
+/** An order and everything that follows from it, in one statement: to be called under the account's lock. */
+export async function writeExecution(tx: Orm, execution: Execution): Promise<void> {
+  const { order, isNew, fills, position, cashChange, at, book } = execution;
+  const { orgId, mode, ticker, id } = order;
+  const time = at.toISOString();
+  const parts: SQL[] = [isNew ? insertOrder(order) : updateOrder(order)];
+  if (fills.length > 0) {
+    parts.push(...insertFills(order, fills));
+    const { side, contracts, cost, realised, fees } = position!;
+    parts.push(sql`
+    held as (
+      insert into trading_positions as p (org_id, mode, ticker, event_ticker, side, contracts, cost, realised, fees, opened_at, updated_at)
+      values (${orgId}, ${mode}, ${ticker}, ${order.eventTicker}, ${side}, ${contracts}, ${String(cost)}::bigint, ${String(realised)}::bigint, ${String(fees)}::bigint,
+        ${time}::timestamptz, ${time}::timestamptz)
+      on conflict (org_id, mode, ticker) do update set side = excluded.side, contracts = excluded.contracts, cost = excluded.cost,
+        realised = excluded.realised, fees = excluded.fees, updated_at = excluded.updated_at,
+        opened_at = case when p.contracts = 0 then excluded.opened_at else p.opened_at end
+    )`);
+    if (book)
+      parts.push(
+        sql`
+    taken as (
+      insert into paper_books (org_id, ticker, book_hash, taken, updated_at)
+      values (${orgId}, ${ticker}, ${book.hash}, ${JSON.stringify(book.taken)}::jsonb, ${time}::timestamptz)
+      on conflict (org_id, ticker, book_hash) do update set taken = excluded.taken, updated_at = excluded.updated_at
+    )`,
+        sql`
+    forgotten as (
+      delete from paper_books where org_id = ${orgId} and ticker = ${ticker} and book_hash <> ${book.hash}
+        and updated_at < ${book.forgetBefore.toISOString()}::timestamptz
+    )`,
+      );
+    parts.push(
+      sql`
+    spent as (update trading_accounts set cash = cash + ${String(cashChange)}::bigint where org_id = ${orgId} and mode = ${mode})`,
+    );
+  }
+  await tx.execute(sql`with ${sql.join(parts, sql`, `)} select ${id}::text`);
+}
+
+const insertOrder = (o: OrderRow): SQL => sql`
+    written as (
+      insert into trading_orders (org_id, id, mode, idempotency_key, request_hash, client_order_id, venue_order_id, ticker, event_ticker, series_ticker, label,
+        side, action, contracts, limit_price, time_in_force, status, reason, filled_contracts, exact, booked, fees, reserved, fee_rule, book_fetched_at,
+        api_key_id, user_id, created_at, sent_at, finished_at)
+      values (${o.orgId}, ${o.id}, ${o.mode}, ${o.idempotencyKey}, ${o.requestHash}, ${o.clientOrderId}, ${o.venueOrderId}, ${o.ticker}, ${o.eventTicker}, ${o.seriesTicker}, ${o.label},
+        ${o.side}, ${o.action}, ${o.contracts}, ${String(o.limitPrice)}::bigint, ${o.timeInForce}, ${o.status}, ${o.reason}, ${o.filledContracts},
+        ${String(o.exact)}::bigint, ${String(o.booked)}::bigint, ${String(o.fees)}::bigint, ${String(o.reserved)}::bigint, ${JSON.stringify(o.feeRule)}::jsonb,
+        ${o.bookFetchedAt.toISOString()}::timestamptz, ${o.apiKeyId}, ${o.userId}, ${o.createdAt.toISOString()}::timestamptz,
+        ${o.sentAt?.toISOString() ?? null}::timestamptz, ${o.finishedAt?.toISOString() ?? null}::timestamptz)
+    )`;
+
+/** What may change of an order once it was written. */
+const updateOrder = (o: OrderRow): SQL => sql`
+    written as (
+      update trading_orders set venue_order_id = ${o.venueOrderId}, status = ${o.status}, reason = ${o.reason}, filled_contracts = ${o.filledContracts},
+        exact = ${String(o.exact)}::bigint, booked = ${String(o.booked)}::bigint, fees = ${String(o.fees)}::bigint, reserved = ${String(o.reserved)}::bigint,
+        finished_at = ${o.finishedAt?.toISOString() ?? null}::timestamptz
+      where org_id = ${o.orgId} and id = ${o.id}
+    )`;
+
+function insertFills({ orgId, id, mode, ticker }: OrderRow, fills: readonly WrittenFill[]): SQL[] {
+  const list = (valueOf: (fill: WrittenFill) => string | number | bigint) =>
+    `{${fills.map(valueOf).join(',')}}`;
+  const n = intArray(fills.map((fill) => fill.n));
+  const times = list(({ filledAt }) => filledAt.toISOString());
+  return [
+    sql`
+    filled as (
+      insert into trading_fills (org_id, order_id, n, price, contracts, fee, balance_change, filled_at, venue_fill_id)
+      select ${orgId}::uuid, ${id}::uuid, f.* from unnest(${n}::int[], ${list(({ price }) => price)}::bigint[], ${list(({ contracts }) => contracts)}::int[],
+        ${list(({ fee }) => fee)}::bigint[], ${list(({ postings }) => postings.cash)}::bigint[], ${times}::timestamptz[],
+        ${textArray(fills.map(({ venueFillId }) => venueFillId))}::text[]) f
+    )`,
+    sql`
+    posted as (
+      insert into ledger_entries (org_id, mode, kind, ticker, order_id, fill_n, id, at, cash, positions, fees, realised, capital)
+      select ${orgId}::uuid, ${mode}, 'fill', ${ticker}, ${id}::uuid, e.* from unnest(${n}::int[], ${list(({ ledgerId }) => ledgerId)}::uuid[], ${times}::timestamptz[],
+        ${list(({ postings }) => postings.cash)}::bigint[], ${list(({ postings }) => postings.positions)}::bigint[], ${list(({ postings }) => postings.fees)}::bigint[],
+        ${list(({ postings }) => postings.realised)}::bigint[], ${list(({ postings }) => postings.capital)}::bigint[]) e
+    )`,
+  ];
+}
+
+/** One order, with its fills. */
+export async function findTrade(orm: Orm, orgId: string, by: { id: string } | { idempotencyKey: string }) {
+  const isIt = 'id' in by ? eq(tradingOrders.id, by.id) : eq(tradingOrders.idempotencyKey, by.idempotencyKey);
+  const [order] = await orm
+    .select()
+    .from(tradingOrders)
+    .where(and(eq(tradingOrders.orgId, orgId), isIt));
+  if (!order) return undefined;
+  return { order, fills: await listFills(orm, orgId, [order.id]) };
+}
+
+/** In the order of orders and fills. */
+export function listFills(orm: Orm, orgId: string, orderIds: string[]): Promise<FillRow[]> {
+  return orm
+    .select()
+    .from(tradingFills)
+    .where(and(eq(tradingFills.orgId, orgId), inArray(tradingFills.orderId, orderIds)))
+    .orderBy(tradingFills.orderId, tradingFills.n);
+}
+
+/** Newest first; `cursor` is the last order of the page before. */
+export function listOrders(
+  orm: Orm,
+  { orgId, mode, ticker, cursor, limit }: ListFilter,
+): Promise<OrderRow[]> {
+  const modes = mode ? [mode] : tradeModes;
+  // A page of each mode, then of both: so each index is read from its end, and never further than a page.
+  const page = (of: TradeMode) => sql`(
+    select id from trading_orders where org_id = ${orgId} and mode = ${of}
+      ${ticker === undefined ? sql`` : sql`and ticker = ${ticker}`}
+      ${cursor === undefined ? sql`` : sql`and id < ${cursor}`}
+    order by id desc limit ${limit})`;
+  const ids = sql`${sql.join(modes.map(page), sql` union all `)}`;
+  return orm
+    .select()
+    .from(tradingOrders)
+    .where(and(eq(tradingOrders.orgId, orgId), sql`${tradingOrders.id} in (${ids})`))
+    .orderBy(desc(tradingOrders.id))
+    .limit(limit);
+}
+
+export interface ListFilter {
+  orgId: string;
+  mode?: TradeMode | undefined;
+  ticker?: string | undefined;
+  cursor?: string | undefined;
+  limit: number;
+}

@@ -1,0 +1,107 @@
+import type { Orm } from '../../db/client.js';
+import { newId } from '../ids.js';
+import { lockAccount } from '../portfolio/accounts.js';
+import { applyVenueFill, bookFills } from '../portfolio/ledger.js';
+import type { Trade, VenueFill, VenueOutcome } from './order.js';
+import {
+  findTrade,
+  readPosition,
+  writeExecution,
+  type FillRow,
+  type OrderRow,
+  type WrittenFill,
+} from './queries.js';
+import { toTrade } from './trade.js';
+
+/**
+ * Books what is known about a live order, once however often it is told: a fill by the venue's id of it, and an order
+ * that is final never becomes pending or rejected again. A fill that the venue tells of later is still booked.
+ * @throws RangeError if the order does not exist or the venue says it filled more than was ordered; nothing is written then
+ */
+export function recordOutcome(
+  orm: Orm,
+  orgId: string,
+  orderId: string,
+  outcome: VenueOutcome,
+  at: Date,
+): Promise<Trade> {
+  return orm.transaction(async (tx) => {
+    await lockAccount(tx, { orgId, mode: 'live' });
+    const found = await findTrade(tx, orgId, { id: orderId });
+    if (!found || found.order.mode !== 'live') throw new RangeError(`There is no live order ${orderId}.`);
+    const { order, fills } = found;
+    const next = judge(order, fills, outcome, at);
+    if (!next) return toTrade(order, fills);
+    const position = await readPosition(tx, order);
+    const booked = bookFills(
+      position,
+      next.fills.map((fill) => ({ ...fill, side: order.side, action: order.action })),
+      applyVenueFill,
+    );
+    const written = next.fills.map((fill, i): WrittenFill => ({
+      ...fill,
+      n: fills.length + i + 1,
+      ledgerId: newId(at.getTime()),
+      postings: booked.postings[i]!,
+    }));
+    await writeExecution(tx, {
+      order: next.order,
+      isNew: false,
+      fills: written,
+      position: booked.position,
+      cashChange: booked.cashChange,
+      at,
+    });
+    const added = written.map((fill) => ({ ...fill, balanceChange: fill.postings.cash }));
+    return toTrade(next.order, [...fills, ...added]);
+  });
+}
+
+/** The order with what an outcome changes of it and the fills that are new; undefined if it changes nothing. */
+function judge(
+  order: OrderRow,
+  known: readonly FillRow[],
+  outcome: VenueOutcome,
+  at: Date,
+): { order: OrderRow; fills: VenueFill[] } | undefined {
+  const isFinal = order.status !== 'pending';
+  if (outcome.kind === 'done') {
+    const seen = new Set(known.map(({ venueFillId }) => venueFillId));
+    const fills = outcome.fills.filter(({ venueFillId }) => !seen.has(venueFillId) && seen.add(venueFillId));
+    if (isFinal && fills.length === 0) return undefined;
+    return { order: addFills(order, outcome, fills, at), fills };
+  }
+  if (isFinal) return undefined;
+  if (outcome.kind === 'unknown') return { order: { ...order, reason: outcome.reason }, fills: [] };
+  const { reason } = outcome;
+  return { order: { ...order, status: 'rejected', reason, reserved: 0n, finishedAt: at }, fills: [] };
+}
+
+function addFills(
+  order: OrderRow,
+  { venueOrderId, reason }: Extract<VenueOutcome, { kind: 'done' }>,
+  fills: readonly VenueFill[],
+  at: Date,
+): OrderRow {
+  const filledContracts = fills.reduce((sum, fill) => sum + fill.contracts, order.filledContracts);
+  if (filledContracts > order.contracts)
+    throw new RangeError(
+      `The venue says that ${filledContracts} contracts of order ${order.id} were filled; it was for ${order.contracts}.`,
+    );
+  const sign = order.action === 'buy' ? -1n : 1n;
+  const gross = fills.reduce((sum, fill) => sum + sign * fill.price * BigInt(fill.contracts), 0n);
+  const fees = fills.reduce((sum, { fee }) => sum + fee, 0n);
+  return {
+    ...order,
+    venueOrderId: venueOrderId ?? order.venueOrderId,
+    status:
+      filledContracts === order.contracts ? 'filled' : filledContracts > 0 ? 'partially_filled' : 'cancelled',
+    reason,
+    filledContracts,
+    exact: order.exact + gross - fees,
+    booked: order.booked + gross - fees,
+    fees: order.fees + fees,
+    reserved: 0n,
+    finishedAt: order.finishedAt ?? at,
+  };
+}

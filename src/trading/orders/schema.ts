@@ -1,0 +1,132 @@
+import { z } from 'zod';
+import { idField, timeField } from '../../http/fields.js';
+import { MAX_CONTRACTS } from './judge.js';
+import { orderStatuses, tradeModes } from './table.js';
+
+export const MAX_BODY_BYTES = 4 * 1024;
+export const MAX_PAGE = 100;
+
+const sides = ['yes', 'no'] as const;
+const actions = ['buy', 'sell'] as const;
+const timesInForce = ['immediate_or_cancel', 'fill_or_kill'] as const;
+
+/** As venues write them; longer than any that exists. */
+const ticker = z
+  .string()
+  .regex(/^[A-Za-z0-9._-]{1,64}$/, 'must be a market’s ticker, like KXHIGHNY-26JAN31-B40.5');
+
+export const orderSchema = z
+  .strictObject({
+    ticker: ticker.describe('The market.'),
+    side: z.enum(sides).describe('The side that is bought or sold.'),
+    action: z.enum(actions),
+    contracts: z
+      .int()
+      .min(1)
+      .max(MAX_CONTRACTS)
+      .describe(
+        `Whole contracts, 1 to ${MAX_CONTRACTS.toLocaleString('en')}. Each pays a dollar if its side wins.`,
+      ),
+    limitPrice: z
+      .string()
+      .regex(/^\d(\.\d{1,6})?$/, 'must be a price in dollars as a decimal string, like "0.5600"')
+      .describe(
+        'The worst price of a contract of `side`, in dollars: a purchase pays no more, a sale brings no less. A multiple of the market’s `tickSize`.',
+      ),
+    mode: z.enum(tradeModes).optional().describe('`paper` if left out.'),
+    timeInForce: z
+      .enum(timesInForce)
+      .optional()
+      .describe(
+        '`immediate_or_cancel` (if left out): what the book holds is filled, the rest is cancelled. `fill_or_kill`: all or nothing.',
+      ),
+  })
+  .meta({ id: 'OrderInput' });
+
+export const orderHeaders = z.object({
+  'Idempotency-Key': z
+    .string()
+    .regex(/^[\x21-\x7e]{1,255}$/)
+    .describe(
+      '1 to 255 visible ASCII characters, chosen anew for each order and kept for its repeats: however often it is sent, the order is placed once.',
+    ),
+});
+
+export const listTradesSchema = z.object({
+  mode: z.enum(tradeModes).optional().describe('Both if left out.'),
+  ticker: ticker.optional().describe('Of one market only.'),
+  limit: z
+    .string()
+    .regex(/^([1-9]\d?|100)$/, `must be a whole number from 1 to ${MAX_PAGE}`)
+    .optional()
+    .describe(`How many at most, 1 to ${MAX_PAGE}; 50 if left out.`),
+  cursor: z
+    .uuid('must be a nextCursor of an earlier answer')
+    .optional()
+    .describe('The `nextCursor` of the page before.'),
+});
+
+const dollars = (description: string) =>
+  z
+    .string()
+    .regex(/^-?\d+\.\d{4,6}$/)
+    .meta({ description: `${description} Dollars, a decimal string.` });
+
+const tradeFillSchema = z
+  .object({
+    price: dollars('Of a contract.'),
+    contracts: z.int().min(1),
+    fee: dollars(
+      'With its rounding to a cent; negative where it gives back what earlier fills of the order were charged too much by rounding.',
+    ),
+    filledAt: timeField('When it was filled.'),
+  })
+  .meta({ id: 'TradeFill' });
+
+export const tradeSchema = z
+  .object({
+    id: idField('Of the trade.'),
+    mode: z.enum(tradeModes),
+    status: z
+      .enum(orderStatuses)
+      .describe(
+        '`pending`: sent to the venue, and its answer is not known yet; only live trades. The others are final. `partially_filled`: the rest was cancelled. `cancelled`: nothing was filled. `rejected`: the venue would not take it.',
+      ),
+    reason: z.string().nullable().describe('Why not all of it was filled; `null` if all was.'),
+    ticker: z.string(),
+    eventTicker: z.string(),
+    seriesTicker: z.string(),
+    station: z.string().nullable().describe('The id of the station that the series settles on.'),
+    side: z.enum(sides),
+    action: z.enum(actions),
+    contracts: z.int().min(1).describe('As ordered.'),
+    limitPrice: dollars('As ordered.'),
+    timeInForce: z.enum(timesInForce),
+    filledContracts: z.int().min(0),
+    averagePrice: dollars('Of what was filled, without fees; `null` if nothing was.').nullable(),
+    fees: dollars('Of all fills.'),
+    total: dollars(
+      'What the balance changed by, fees included: negative for a purchase. A purchase of the side that is not held closes pairs of YES and NO, and each pair pays a dollar at once, which is counted here.',
+    ),
+    fills: z.array(tradeFillSchema).describe('What was taken, level by level.'),
+    idempotencyKey: z.string(),
+    clientOrderId: z
+      .string()
+      .describe('What the venue knows the order by; follows from the idempotency key.'),
+    venueOrderId: z.string().nullable().describe('The venue’s id of a live order.'),
+    createdAt: timeField('When it was accepted.'),
+    finishedAt: timeField('When its outcome was known; `null` while it is pending.').nullable(),
+  })
+  .meta({ id: 'Trade', description: 'An order and what became of it.' });
+
+export const tradeAnswerSchema = z.object({ trade: tradeSchema }).meta({ id: 'TradeAnswer' });
+
+export const tradeListSchema = z
+  .object({
+    trades: z.array(tradeSchema).describe('Newest first.'),
+    nextCursor: z
+      .string()
+      .nullable()
+      .describe('Send it as `cursor` for the next page; `null` on the last one.'),
+  })
+  .meta({ id: 'TradeList' });

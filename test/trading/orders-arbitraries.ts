@@ -1,0 +1,25 @@
+import fc from 'fast-check';
+import { isCrossed, toLevels, type OrderBook } from '../../src/trading/markets/book.js';
+import { CENT } from '../../src/trading/money.js';
+import type { MarketableOrder } from '../../src/trading/portfolio/match.js';
+
+const levels = fc.array(fc.tuple(fc.integer({ min: 1, max: 99 }), fc.integer({ min: 1, max: 30 })), {
+  maxLength: 5,
+});
+
+/** Books that are not crossed, in whole cents. */
+export const books: fc.Arbitrary<OrderBook> = fc
+  .tuple(levels, levels)
+  .map(([yes, no]) => ({ yes: toCents(yes), no: toCents(no) }))
+  .filter((book) => !isCrossed(book));
+
+const toCents = (list: [number, number][]) =>
+  toLevels(list.map(([price, contracts]) => ({ price: BigInt(price) * CENT, contracts })));
+
+export const marketableOrders: fc.Arbitrary<MarketableOrder> = fc.record({
+  side: fc.constantFrom('yes', 'no'),
+  action: fc.constantFrom('buy', 'buy', 'sell'),
+  contracts: fc.integer({ min: 1, max: 40 }),
+  limitPrice: fc.integer({ min: 1, max: 99 }).map((cents) => BigInt(cents) * CENT),
+  timeInForce: fc.constantFrom('immediate_or_cancel', 'fill_or_kill'),
+});
