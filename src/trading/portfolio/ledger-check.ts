@@ -1,0 +1,170 @@
+import { sql, type SQL } from 'drizzle-orm';
+import type { Orm } from '../../db/client.js';
+import { selectRows } from '../../db/select-rows.js';
+
+/** Something that the ledger and what is kept beside it do not agree on. */
+export interface LedgerProblem {
+  /** The rule that is broken, in words. */
+  rule: string;
+  orgId: string;
+  organization: string;
+  mode: string;
+  /** The market or the order; empty for the account as a whole. */
+  about: string;
+  /** What is kept. Amounts in millionths of a dollar; null if the row is missing. */
+  recorded: string | null;
+  /** What the ledger, or the fills, make of it. */
+  actual: string | null;
+  /** How many places break the rule, this one included. */
+  count: number;
+}
+
+interface Rule {
+  name: string;
+  /**
+   * Rows `org_id, mode, about, recorded, actual` of everything that breaks the rule.
+   * @param rows a table, or its part that belongs to the Organizations that are looked at
+   */
+  broken: (rows: (table: string) => SQL) => SQL;
+}
+
+/** What of the positions is kept, as the ledger has it: a profit is negative there. */
+const positionRule = (column: string, account: string, sign: '' | '-'): Rule => ({
+  name: `${column} of a position is the sum of its postings`,
+  broken: (rows) => sql`
+    select coalesce(p.org_id, l.org_id) as org_id, coalesce(p.mode, l.mode) as mode,
+      coalesce(p.ticker, l.ticker) as about, p.${sql.raw(column)} as recorded, l.actual
+    from ${rows('trading_positions')} p
+    full join (
+      select org_id, mode, ticker, ${sql.raw(sign)}sum(${sql.raw(account)}) as actual from ${rows('ledger_entries')} e
+      where ticker is not null group by 1, 2, 3
+    ) l on l.org_id = p.org_id and l.mode = p.mode and l.ticker = p.ticker
+    where p.ticker is null or coalesce(l.actual, 0) <> p.${sql.raw(column)}`,
+});
+
+/** @param sum of the fills `f` of the order `o` */
+const orderRule = (column: string, sum: string): Rule => ({
+  name: `${column} of an order is the sum of its fills`,
+  broken: (rows) => sql`
+    select o.org_id, o.mode, o.id::text as about, o.${sql.raw(column)} as recorded,
+      coalesce(sum(${sql.raw(sum)}), 0) as actual
+    from ${rows('trading_orders')} o
+    left join ${rows('trading_fills')} f on f.org_id = o.org_id and f.order_id = o.id
+    group by o.org_id, o.mode, o.id, o.${sql.raw(column)}
+    having coalesce(sum(${sql.raw(sum)}), 0) <> o.${sql.raw(column)}`,
+});
+
+const rules: Rule[] = [
+  {
+    name: 'cash of an account is the sum of its postings',
+    broken: (rows) => sql`
+      select coalesce(a.org_id, l.org_id) as org_id, coalesce(a.mode, l.mode) as mode, '' as about,
+        a.cash as recorded, l.actual
+      from ${rows('trading_accounts')} a
+      full join (
+        select org_id, mode, sum(cash) as actual from ${rows('ledger_entries')} e group by 1, 2
+      ) l on l.org_id = a.org_id and l.mode = a.mode
+      where a.org_id is null or coalesce(l.actual, 0) <> a.cash`,
+  },
+  positionRule('cost', 'positions', ''),
+  positionRule('realised', 'realised', '-'),
+  positionRule('fees', 'fees', ''),
+  {
+    // YES counts up and NO down: a purchase of the other side takes away what it closes.
+    name: 'contracts of a position are what was filled less what was settled',
+    broken: (rows) => sql`
+      select coalesce(p.org_id, m.org_id) as org_id, coalesce(p.mode, m.mode) as mode,
+        coalesce(p.ticker, m.ticker) as about,
+        p.contracts * case p.side when 'yes' then 1 else -1 end as recorded, m.actual
+      from ${rows('trading_positions')} p
+      full join (
+        select org_id, mode, ticker, sum(contracts) as actual from (
+          select o.org_id, o.mode, o.ticker, f.contracts * case when (o.side = 'yes') = (o.action = 'buy') then 1 else -1 end
+          from ${rows('trading_orders')} o
+          join ${rows('trading_fills')} f on f.org_id = o.org_id and f.order_id = o.id
+          union all
+          select s.org_id, s.mode, s.ticker, s.contracts * case s.side when 'yes' then -1 else 1 end
+          from ${rows('trading_settlements')} s
+          join ${rows('ledger_entries')} e on e.org_id = s.org_id and e.mode = s.mode and e.ticker = s.ticker
+            and e.settlement_n = s.n and e.kind = 'settlement'
+        ) moves (org_id, mode, ticker, contracts) group by 1, 2, 3
+      ) m on m.org_id = p.org_id and m.mode = p.mode and m.ticker = p.ticker
+      where coalesce(p.contracts * case p.side when 'yes' then 1 else -1 end, 0) <> coalesce(m.actual, 0)`,
+  },
+  orderRule('filled_contracts', 'f.contracts'),
+  orderRule('fees', 'f.fee'),
+  orderRule('booked', "f.price * f.contracts * case o.action when 'buy' then -1 else 1 end - f.fee"),
+  {
+    name: 'a fill has one entry in the ledger, and the entry its amounts',
+    broken: (rows) => sql`
+      select coalesce(f.org_id, e.org_id) as org_id, coalesce(f.mode, e.mode) as mode,
+        coalesce(f.order_id, e.order_id) || ' ' || coalesce(f.n, e.fill_n) as about,
+        f.balance_change as recorded, e.cash as actual
+      from (
+        select f.*, o.mode, o.ticker
+        from ${rows('trading_fills')} f
+        left join ${rows('trading_orders')} o on o.org_id = f.org_id and o.id = f.order_id
+      ) f
+      full join (select * from ${rows('ledger_entries')} e where kind = 'fill') e
+        on e.org_id = f.org_id and e.order_id = f.order_id and e.fill_n = f.n
+      where f.n is null or e.fill_n is null or f.mode is distinct from e.mode or f.ticker is distinct from e.ticker
+        or e.fees <> f.fee or e.cash <> f.balance_change`,
+  },
+  {
+    name: 'what a settlement moved is in the ledger',
+    broken: (rows) => sql`
+      select coalesce(s.org_id, e.org_id) as org_id, coalesce(s.mode, e.mode) as mode,
+        coalesce(s.ticker, e.ticker) || ' ' || coalesce(s.n, e.settlement_n) as about,
+        s.cash_change as recorded, e.cash as actual
+      from ${rows('trading_settlements')} s
+      full join (select * from ${rows('ledger_entries')} e where kind in ('settlement', 'correction')) e
+        on e.org_id = s.org_id and e.mode = s.mode and e.ticker = s.ticker and e.settlement_n = s.n
+      where s.n is null or s.cash_change <> coalesce(e.cash, 0)`,
+  },
+  {
+    name: 'only an order on its way keeps cash back, and never more than its account has',
+    broken: (rows) => sql`
+      select org_id, mode, id::text as about, reserved as recorded, 0::bigint as actual
+      from ${rows('trading_orders')} o where status <> 'pending' and reserved <> 0
+      union all
+      select o.org_id, o.mode, '', sum(o.reserved), max(a.cash)
+      from ${rows('trading_orders')} o
+      left join ${rows('trading_accounts')} a on a.org_id = o.org_id and a.mode = o.mode
+      where o.status = 'pending' and o.mode = 'paper' group by o.org_id, o.mode
+      having sum(o.reserved) > coalesce(max(a.cash), 0)`,
+  },
+];
+
+/**
+ * Everything that is kept beside the ledger, compared with it, in one snapshot: a trade that is booked meanwhile is seen
+ * whole or not at all. Reads only. There is no repair: whoever sets money right must know which of both is wrong.
+ *
+ * @param maxRows of each rule; `count` says how many there are
+ */
+export function checkLedger(
+  orm: Orm,
+  { orgId }: { orgId?: string | undefined },
+  maxRows: number,
+): Promise<LedgerProblem[]> {
+  const rows = (table: string) =>
+    orgId === undefined
+      ? sql.raw(table)
+      : sql`(select * from ${sql.raw(table)} where org_id = ${orgId}::uuid)`;
+  return orm.transaction(
+    async (tx) => {
+      const problems: LedgerProblem[] = [];
+      for (const { name, broken } of rules) {
+        const found = await selectRows<Omit<LedgerProblem, 'rule'>>(
+          tx,
+          sql`select b.org_id as "orgId", coalesce(o.slug, b.org_id::text) as organization, b.mode, b.about,
+            b.recorded::text, b.actual::text, count(*) over ()::int as count
+          from (${broken(rows)}) b left join organizations o on o.id = b.org_id
+          order by organization, b.mode, b.about limit ${maxRows}`,
+        );
+        problems.push(...found.map((problem) => ({ rule: name, ...problem })));
+      }
+      return problems;
+    },
+    { isolationLevel: 'repeatable read', accessMode: 'read only' },
+  );
+}

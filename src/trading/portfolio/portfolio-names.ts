@@ -1,0 +1,54 @@
+import type { Market } from '../markets/market.js';
+import { bracketLabel, parseBracket, type Bracket } from '../settlement/brackets.js';
+import { findStationOfSeries, type Station } from '../settlement/stations.js';
+
+/** What a market is about, as far as its ticker tells it: old ones are no longer listed anywhere. */
+export interface MarketName {
+  ticker: string;
+  eventTicker: string;
+  /** Undefined for a series that is not known. */
+  station: Station | undefined;
+  /** The climate day, `YYYY-MM-DD`; null if the ticker does not say. */
+  date: string | null;
+  /** `84° to 85°`. */
+  label: string;
+}
+
+/**
+ * Names a market, from the market itself where it is listed.
+ * @param known its bracket in words, as an order wrote it down; without it the ticker has to do
+ */
+export function nameMarket(ticker: string, market: Market | undefined, known?: string | null): MarketName {
+  // Degrees may be below zero: `-B-3.5`.
+  const eventTicker = market?.eventTicker ?? ticker.replace(/-([TB]-?[\d.]+|[^-]*)$/, '');
+  const bracket = market?.bracket ?? bracketOf(ticker);
+  return {
+    ticker,
+    eventTicker,
+    station: market?.station ?? findStationOfSeries(eventTicker.split('-')[0] ?? ''),
+    date: market?.date ?? dateOfEvent(eventTicker),
+    label: bracket ? bracketLabel(bracket) : (known ?? ticker.split('-').at(-1) ?? ticker),
+  };
+}
+
+const months = ['JAN', 'FEB', 'MAR', 'APR', 'MAY', 'JUN', 'JUL', 'AUG', 'SEP', 'OCT', 'NOV', 'DEC'];
+
+/** `KXHIGHNY-26NOV21` is about 2026-11-21. */
+export function dateOfEvent(eventTicker: string): string | null {
+  const [, year, month = '', day] = /-(\d\d)([A-Z]{3})(\d\d)$/.exec(eventTicker) ?? [];
+  const index = months.indexOf(month);
+  return index === -1 ? null : `20${year}-${String(index + 1).padStart(2, '0')}-${day}`;
+}
+
+/** `-B84.5` is the middle of two degrees. `-T84` is either tail. */
+function bracketOf(ticker: string): Bracket | undefined {
+  const strike = Number(/-B(-?\d+(?:\.\d+)?)$/.exec(ticker)?.[1] ?? Number.NaN);
+  if (Number.isNaN(strike)) return undefined;
+  return parseBracket({
+    ticker,
+    label: '',
+    strikeType: 'between',
+    floorStrike: Math.floor(strike),
+    capStrike: Math.ceil(strike),
+  });
+}

@@ -1,0 +1,145 @@
+import { z } from 'zod';
+import { idField, timeField } from '../../http/fields.js';
+import { marketStatuses } from '../markets/market.js';
+import { reconciliationSchema } from '../live/schema.js';
+import { tradeModes } from '../orders/table.js';
+
+export const portfolioQuerySchema = z.strictObject({
+  mode: z
+    .enum(tradeModes, 'must be paper or live')
+    .optional()
+    .describe('`paper` if left out. The two are apart in everything.'),
+});
+
+const dollarsField = (description: string) =>
+  z
+    .string()
+    .regex(/^-?\d+\.\d{4,6}$/)
+    .describe(`${description} Dollars.`);
+
+const positionSchema = z
+  .object({
+    ticker: z.string(),
+    eventTicker: z.string(),
+    station: z.string().nullable().describe('The station that settles it, `KNYC`.'),
+    city: z.string().nullable(),
+    date: z.string().nullable().describe('The climate day at the station, `YYYY-MM-DD`.'),
+    label: z.string().describe('The bracket, in °F.'),
+    side: z.enum(['yes', 'no']),
+    contracts: z.int(),
+    averagePrice: dollarsField('What a contract was bought for on average, without fees.'),
+    cost: dollarsField('What the contracts were bought for, without fees.'),
+    liquidationValue: dollarsField(
+      'What they could be turned into now, after fees; `null` while there are no market data.',
+    ).nullable(),
+    liquidationFees: dollarsField('What the venue would keep of that sale.'),
+    valuation: z
+      .enum(['book', 'expected', 'closed', 'not_listed', 'unknown'])
+      .describe(
+        '`book`: sold into the bids that stand there now. `expected`: a result is named that is not final yet, or not booked yet, and it stands. `closed`: no orders and no result. `not_listed`: no longer shown by the venue. `unknown`: no market data.',
+      ),
+    unsellableContracts: z.int().describe('Contracts that nobody bids for now. They are valued at nothing.'),
+    unrealisedPnl: dollarsField('`liquidationValue` less `cost`.').nullable(),
+    realisedPnl: dollarsField('Over the whole life of the position, fees apart.'),
+    fees: dollarsField('Paid for it, over its whole life.'),
+    status: z
+      .enum(marketStatuses)
+      .nullable()
+      .describe("The market's state; `null` where the venue does not show it."),
+    settlement: z
+      .object({
+        state: z.string(),
+        value: dollarsField('What a YES contract pays.').nullable(),
+        temperature: z.int().nullable().describe('The reported temperature in whole °F.'),
+      })
+      .nullable()
+      .describe("The venue's last word about the market's end, if there is one."),
+    openedAt: timeField('When the first contract was bought.'),
+    updatedAt: timeField('When it changed last.'),
+  })
+  .meta({ id: 'Position' });
+
+const eventSchema = z
+  .object({
+    eventTicker: z.string(),
+    cost: dollarsField('What the positions of the event cost together.'),
+    worstCase: dollarsField('What they make in the worst outcome: payout less cost, fees apart.'),
+    bestCase: dollarsField('What they make in the best outcome.'),
+    outcomes: z
+      .array(
+        z.object({
+          ticker: z.string().nullable().describe('The bracket that wins; `null`: another one.'),
+          payout: dollarsField('What the positions pay then.'),
+          result: dollarsField('Payout less cost.'),
+        }),
+      )
+      .describe('Every way the day can end, from cold to warm.'),
+  })
+  .meta({
+    id: 'EventExposure',
+    description:
+      'The positions of one day at one station, of which exactly one bracket wins: they are netted.',
+  });
+
+const openOrderSchema = z
+  .object({
+    id: idField('As in `GET /trades`.'),
+    ticker: z.string(),
+    side: z.enum(['yes', 'no']),
+    action: z.enum(['buy', 'sell']),
+    contracts: z.int(),
+    limitPrice: dollarsField('The worst price to trade at.'),
+    reserved: dollarsField('Kept from the cash until its outcome is known.'),
+    createdAt: timeField('When it was placed.'),
+  })
+  .meta({ id: 'OpenOrder' });
+
+const portfolioSchema = z
+  .object({
+    mode: z.enum(tradeModes),
+    cash: dollarsField('Cash, with what is reserved.'),
+    reserved: dollarsField('Kept for orders whose outcome is not known yet.'),
+    available: dollarsField('`cash` less `reserved`: what may be spent.'),
+    equity: dollarsField('`cash` and `liquidationValue`; `null` while that is.').nullable(),
+    liquidationValue: dollarsField('The sum over the positions; `null` while one of them is.').nullable(),
+    cost: dollarsField('What the open positions were bought for, without fees.'),
+    realisedPnl: dollarsField('Since the account was opened, fees apart.'),
+    unrealisedPnl: dollarsField('`liquidationValue` less `cost`.').nullable(),
+    fees: dollarsField('Since the account was opened.'),
+    deposits: dollarsField('What was put in, less what was taken out.'),
+    positions: z.array(positionSchema).describe('Open ones, by station, day and bracket; 500 at most.'),
+    isCut: z
+      .boolean()
+      .describe('True if there are more positions than that: the others count as worth nothing.'),
+    events: z.array(eventSchema),
+    openOrders: z.array(openOrderSchema).describe('Oldest first, 100 at most. Paper orders are never open.'),
+    openOrderCount: z.int(),
+  })
+  .meta({ id: 'Portfolio' });
+
+const sourceSchema = z
+  .object({
+    part: z.enum(['markets', 'forecasts']),
+    name: z.string(),
+    state: z.enum(['ok', 'failing', 'unexpected', 'waiting']),
+    fetchedAt: timeField('Of its last good answer.').nullable(),
+    failingSince: timeField('`null` while it answers.').nullable(),
+  })
+  .meta({ id: 'PortfolioSource' });
+
+export const portfolioAnswerSchema = z
+  .object({
+    portfolio: portfolioSchema,
+    venue: reconciliationSchema
+      .nullish()
+      .describe(
+        'In live mode: how the account compares with the venue’s, and what others did with it. `null` if the Organization does not trade live here.',
+      ),
+    asOf: timeField(
+      'When the market data were fetched that it is valued with; `null` while there are none.',
+    ).nullable(),
+    ageSeconds: z.int().nullable(),
+    stale: z.boolean().describe('True if the market data are older than 30 seconds, or missing.'),
+    sources: z.array(sourceSchema),
+  })
+  .meta({ id: 'PortfolioAnswer' });

@@ -1,0 +1,192 @@
+import type { Clock } from '../../clock.js';
+import type { Database, Orm } from '../../db/client.js';
+import type { Micros } from '../money.js';
+import type { TradeMode } from '../orders/table.js';
+import type { Snapshot, SnapshotStore } from '../snapshot.js';
+import { openPaperAccount } from './accounts.js';
+import { nameMarket, type MarketName } from './portfolio-names.js';
+import {
+  findAccount,
+  listLastWords,
+  listOpenPositions,
+  listPendingOrders,
+  sumPositions,
+  sumReserved,
+  type LastWord,
+  type PendingRow,
+  type PositionRow,
+} from './queries.js';
+import { markPosition, sumKnown, type Mark, type Quotes } from './valuation.js';
+import { eventOutcomes, type EventOutcomes } from './valuation-events.js';
+
+export interface PortfolioDeps {
+  db: Database;
+  clock: Clock;
+  snapshots: SnapshotStore;
+  /** What a paper account begins with. */
+  paperCash: Micros;
+}
+
+/** Positions that are valued and shown at most: several times what a venue lists at once. */
+export const MAX_POSITIONS = 500;
+/** Orders on their way that are shown at most; what they reserve is the sum of all. */
+export const MAX_OPEN_ORDERS = 100;
+
+/** A position with what it is worth. */
+export interface ValuedPosition
+  extends Omit<PositionRow, 'label'>, Omit<MarketName, 'ticker' | 'eventTicker'> {
+  /** Of what is held, rounded down to a millionth. */
+  averagePrice: Micros;
+  mark: Mark;
+  /** Mark less cost; null while the mark is not known. */
+  unrealised: Micros | null;
+  /** The venue's last word about the market's end, if there is one. */
+  settlement: { state: string; value: Micros | null; temperature: number | null } | null;
+}
+
+/** What an Organization has in one mode. Amounts in millionths of a dollar; profits are positive. */
+export interface Portfolio {
+  mode: TradeMode;
+  /** Null for a live account that was never used. */
+  openedAt: Date | null;
+  cash: Micros;
+  /** What of the cash is kept for orders on their way. */
+  reserved: Micros;
+  /** What was put in, less what was taken out. */
+  deposits: Micros;
+  /** What the open positions were bought for. */
+  cost: Micros;
+  /** What they could be turned into now; null while there are no market data and something is held. */
+  liquidation: Micros | null;
+  equity: Micros | null;
+  realised: Micros;
+  unrealised: Micros | null;
+  fees: Micros;
+  /** Markets that were ever held. */
+  markets: number;
+  /** By event, from cold to warm. */
+  positions: ValuedPosition[];
+  /** True if there are more than `positions` shows: their value counts as nothing then. */
+  isCut: boolean;
+  events: EventOutcomes[];
+  openOrders: PendingRow[];
+  openOrderCount: number;
+}
+
+/** Opens a paper account with the first look. A live one is opened by what the venue says is in it. */
+export async function readPortfolio(
+  { db, clock, snapshots, paperCash }: PortfolioDeps,
+  orgId: string,
+  mode: TradeMode,
+): Promise<Portfolio> {
+  let booked = await readBooked(db.orm, orgId, mode);
+  if (!booked.account && mode === 'paper') {
+    await openPaperAccount(db.orm, { orgId, cash: paperCash, at: new Date(clock.now()) });
+    booked = await readBooked(db.orm, orgId, mode);
+  }
+  return valuePortfolio(mode, booked, snapshots.current);
+}
+
+export type Booked = Awaited<ReturnType<typeof readBooked>>;
+
+/** All of it as of one moment: cash that a fill has taken never stands beside a position that it has not made yet. */
+const readBooked = (orm: Orm, orgId: string, mode: TradeMode) =>
+  orm.transaction(
+    async (tx) => {
+      const account = await findAccount(tx, orgId, mode);
+      const sums = await sumPositions(tx, orgId, mode);
+      const positions = await listOpenPositions(tx, orgId, mode, MAX_POSITIONS + 1);
+      const pending = await sumReserved(tx, orgId, mode);
+      const openOrders = pending.count > 0 ? await listPendingOrders(tx, orgId, mode, MAX_OPEN_ORDERS) : [];
+      const tickers = positions.map(({ ticker }) => ticker);
+      const lastWords = await listLastWords(tx, orgId, mode, tickers);
+      return { account, sums, positions, pending, openOrders, lastWords };
+    },
+    { isolationLevel: 'repeatable read', accessMode: 'read only' },
+  );
+
+/** What is booked, valued with a snapshot of the markets. Pure. */
+export function valuePortfolio(mode: TradeMode, booked: Booked, snapshot: Snapshot | undefined): Portfolio {
+  const { account, sums, pending, openOrders } = booked;
+  const words = new Map(booked.lastWords.map((word) => [word.ticker, word]));
+  const positions = booked.positions
+    .slice(0, MAX_POSITIONS)
+    .map((row) => valuePosition(row, snapshot, words.get(row.ticker)))
+    .sort(inLadderOrder(snapshot));
+  const cash = account?.cash ?? 0n;
+  const liquidation = sumKnown(positions.map(({ mark }) => mark.value));
+  return {
+    mode,
+    openedAt: account?.openedAt ?? null,
+    cash,
+    reserved: pending.reserved,
+    // The ledger's five accounts sum to nothing, so what was put in is where all the rest came from.
+    deposits: cash + sums.cost + sums.fees - sums.realised,
+    cost: sums.cost,
+    liquidation,
+    equity: liquidation === null ? null : cash + liquidation,
+    realised: sums.realised,
+    unrealised: liquidation === null ? null : liquidation - sums.cost,
+    fees: sums.fees,
+    markets: sums.markets,
+    positions,
+    isCut: booked.positions.length > MAX_POSITIONS,
+    events: groupOutcomes(positions, snapshot),
+    openOrders,
+    openOrderCount: pending.count,
+  };
+}
+
+function valuePosition(
+  row: PositionRow,
+  snapshot: Snapshot | undefined,
+  word: LastWord | undefined,
+): ValuedPosition {
+  const market = snapshot?.markets.get(row.ticker);
+  const quotes: Quotes | undefined = snapshot && {
+    market,
+    book: snapshot.data.books.get(row.ticker),
+    feeRule: market && snapshot.data.feeRules.get(market.seriesTicker),
+    knownValue: word?.value ?? null,
+  };
+  const mark = markPosition(row, quotes);
+  const { station, date, label } = nameMarket(row.ticker, market, row.label);
+  return {
+    ...row,
+    station,
+    date,
+    label,
+    averagePrice: row.cost / BigInt(row.contracts),
+    mark,
+    unrealised: mark.value === null ? null : mark.value - row.cost,
+    settlement: settlementOf(market, word),
+  };
+}
+
+/** The snapshot is newer than what was recorded, and the record outlives the snapshot. */
+function settlementOf(
+  market: { status: string; settlementValue: Micros | null; settledTemperature: number | null } | undefined,
+  word: LastWord | undefined,
+): ValuedPosition['settlement'] {
+  if (market && market.settlementValue !== null)
+    return { state: market.status, value: market.settlementValue, temperature: market.settledTemperature };
+  return word ? { state: word.state, value: word.value, temperature: word.temperature } : null;
+}
+
+/** In the order of the snapshot, which goes by station, day and bracket; what is not listed comes last, by ticker. */
+function inLadderOrder(snapshot: Snapshot | undefined) {
+  const places = new Map([...(snapshot?.markets.keys() ?? [])].map((ticker, place) => [ticker, place]));
+  const placeOf = ({ ticker }: PositionRow) => places.get(ticker) ?? places.size;
+  return (a: PositionRow, b: PositionRow): number => placeOf(a) - placeOf(b);
+}
+
+function groupOutcomes(
+  positions: readonly ValuedPosition[],
+  snapshot: Snapshot | undefined,
+): EventOutcomes[] {
+  const listed = new Map(snapshot?.events.map((event) => [event.eventTicker, event]));
+  const byEvent = new Map<string, ValuedPosition[]>();
+  for (const position of positions)
+    byEvent.set(position.eventTicker, [...(byEvent.get(position.eventTicker) ?? []), position]);
+  return [...byEvent].map(([eventTicker, held]) => eventOutcomes(eventTicker, held, listed.get(eventTicker)));
+}

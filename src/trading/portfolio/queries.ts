@@ -1,0 +1,129 @@
+import { and, asc, desc, eq, gt, inArray, sql } from 'drizzle-orm';
+import type { Orm } from '../../db/client.js';
+import { tradingOrders, type TradeMode } from '../orders/table.js';
+import { tradingAccounts, tradingPositions, tradingSettlements } from './table.js';
+
+export async function findAccount(orm: Orm, orgId: string, mode: TradeMode) {
+  const [account] = await orm
+    .select({ cash: tradingAccounts.cash, openedAt: tradingAccounts.openedAt })
+    .from(tradingAccounts)
+    .where(and(eq(tradingAccounts.orgId, orgId), eq(tradingAccounts.mode, mode)));
+  return account;
+}
+
+/** Sums of bigints are numerics in Postgres, and come as text. */
+const total = (column: typeof tradingPositions.cost | typeof tradingOrders.reserved) =>
+  sql`coalesce(sum(${column}), 0)::text`.mapWith(BigInt);
+
+/** Over every market that was ever held: one row each, so it grows far slower than the ledger that it sums up. */
+export async function sumPositions(orm: Orm, orgId: string, mode: TradeMode) {
+  const [sums] = await orm
+    .select({
+      cost: total(tradingPositions.cost),
+      realised: sql`coalesce(sum(${tradingPositions.realised}), 0)::text`.mapWith(BigInt),
+      fees: sql`coalesce(sum(${tradingPositions.fees}), 0)::text`.mapWith(BigInt),
+      markets: sql`count(*)::int`.mapWith(Number),
+    })
+    .from(tradingPositions)
+    .where(and(eq(tradingPositions.orgId, orgId), eq(tradingPositions.mode, mode)));
+  return sums!;
+}
+
+/** Every position began with an order, which knows the market's bracket. */
+const labelOf = sql<string | null>`(
+  select o.label from ${tradingOrders} o
+  where o.org_id = ${tradingPositions.orgId} and o.mode = ${tradingPositions.mode} and o.ticker = ${tradingPositions.ticker}
+  limit 1
+)`;
+
+export type PositionRow = Awaited<ReturnType<typeof listOpenPositions>>[number];
+
+/** By ticker. */
+export function listOpenPositions(orm: Orm, orgId: string, mode: TradeMode, limit: number) {
+  return orm
+    .select({
+      ticker: tradingPositions.ticker,
+      eventTicker: tradingPositions.eventTicker,
+      label: labelOf,
+      side: tradingPositions.side,
+      contracts: tradingPositions.contracts,
+      cost: tradingPositions.cost,
+      realised: tradingPositions.realised,
+      fees: tradingPositions.fees,
+      openedAt: tradingPositions.openedAt,
+      updatedAt: tradingPositions.updatedAt,
+    })
+    .from(tradingPositions)
+    .where(
+      and(
+        eq(tradingPositions.orgId, orgId),
+        eq(tradingPositions.mode, mode),
+        gt(tradingPositions.contracts, 0),
+      ),
+    )
+    .orderBy(asc(tradingPositions.ticker))
+    .limit(limit);
+}
+
+const isPending = (orgId: string, mode: TradeMode) =>
+  and(
+    eq(tradingOrders.orgId, orgId),
+    eq(tradingOrders.mode, mode),
+    // Written out, because only so it is seen to be the condition of the index.
+    sql`${tradingOrders.status} = 'pending'`,
+  );
+
+export async function sumReserved(orm: Orm, orgId: string, mode: TradeMode) {
+  const [sums] = await orm
+    .select({ reserved: total(tradingOrders.reserved), count: sql`count(*)::int`.mapWith(Number) })
+    .from(tradingOrders)
+    .where(isPending(orgId, mode));
+  return sums!;
+}
+
+export type PendingRow = Awaited<ReturnType<typeof listPendingOrders>>[number];
+
+/** Oldest first: who waits the longest needs a look first. */
+export function listPendingOrders(orm: Orm, orgId: string, mode: TradeMode, limit: number) {
+  return orm
+    .select({
+      id: tradingOrders.id,
+      ticker: tradingOrders.ticker,
+      label: tradingOrders.label,
+      side: tradingOrders.side,
+      action: tradingOrders.action,
+      contracts: tradingOrders.contracts,
+      limitPrice: tradingOrders.limitPrice,
+      reserved: tradingOrders.reserved,
+      reason: tradingOrders.reason,
+      createdAt: tradingOrders.createdAt,
+    })
+    .from(tradingOrders)
+    .where(isPending(orgId, mode))
+    .orderBy(asc(tradingOrders.id))
+    .limit(limit);
+}
+
+export type LastWord = Awaited<ReturnType<typeof listLastWords>>[number];
+
+/** The last that was recorded of the venue's words about each of some markets. */
+export async function listLastWords(orm: Orm, orgId: string, mode: TradeMode, tickers: string[]) {
+  if (tickers.length === 0) return [];
+  return orm
+    .selectDistinctOn([tradingSettlements.ticker], {
+      ticker: tradingSettlements.ticker,
+      state: tradingSettlements.state,
+      value: tradingSettlements.value,
+      temperature: tradingSettlements.temperature,
+      at: tradingSettlements.at,
+    })
+    .from(tradingSettlements)
+    .where(
+      and(
+        eq(tradingSettlements.orgId, orgId),
+        eq(tradingSettlements.mode, mode),
+        inArray(tradingSettlements.ticker, tickers),
+      ),
+    )
+    .orderBy(asc(tradingSettlements.ticker), desc(tradingSettlements.n));
+}

@@ -1,0 +1,55 @@
+import type { FormState } from '../../pages/form.js';
+import { formatDollars } from '../money.js';
+import type { Snapshot } from '../snapshot.js';
+import { nameMarket } from './portfolio-names.js';
+import type { Sale, SaleQuote } from './portfolio-sale.js';
+import type { Holding } from './positions.js';
+import { formatMoney, formatPrice, sellAddress, toChange, toMarketView } from './view-text.js';
+
+interface SalePage {
+  position: Holding & { ticker: string };
+  form: FormState;
+  preview: { sale: Sale | undefined; quote: SaleQuote | undefined; blocked: string | undefined } | undefined;
+  snapshot: Snapshot | undefined;
+}
+
+/** The page before a sale: what is held, the form, and what it brings as things stand. */
+export function toSaleView({ position, form, preview, snapshot }: SalePage) {
+  const { ticker, side, contracts, cost } = position;
+  const proposed = preview?.sale && {
+    contracts: String(preview.sale.contracts),
+    limitPrice: formatDollars(preview.sale.limitPrice).replace(/0{1,2}$/, ''),
+  };
+  return {
+    action: sellAddress(ticker),
+    market: toMarketView(nameMarket(ticker, snapshot?.markets.get(ticker))),
+    side,
+    held: contracts,
+    cost: formatMoney(cost),
+    averagePrice: formatPrice(cost / BigInt(contracts)),
+    asOf: snapshot?.asOf ?? null,
+    form: { ...form, values: { ...proposed, ...form.values } },
+    blocked: preview?.blocked,
+    quote: preview?.quote && preview.sale && toQuoteView(preview.quote, preview.sale),
+  };
+}
+
+function toQuoteView(quote: SaleQuote, { contracts }: Sale) {
+  const { fills, filledContracts, averagePrice, fees, balanceChange, realised, left } = quote;
+  return {
+    filledContracts,
+    unfilled: contracts - filledContracts,
+    averagePrice: averagePrice === null ? null : formatPrice(averagePrice),
+    fees: formatMoney(fees),
+    proceeds: formatMoney(balanceChange),
+    realised: toChange(realised),
+    result: toChange(realised - fees),
+    left: left.contracts,
+    fills: fills.map((fill) => ({
+      price: formatPrice(fill.price),
+      contracts: fill.contracts,
+      fee: formatMoney(fill.fee),
+      proceeds: formatMoney(fill.balanceChange),
+    })),
+  };
+}
