@@ -10,11 +10,23 @@ export interface ExampleEvent {
 
 /** A line for a shell that sends an event. */
 export const sendEventLine = (baseUrl: string, key: string, event: ExampleEvent): string =>
+  postLine(`${baseUrl}/api/usage/events`, key, { events: [event] });
+
+/** A line for a shell that posts JSON with an API key. */
+export const postLine = (
+  url: string,
+  key: string,
+  body: object,
+  headers: Record<string, string> = {},
+): string =>
   [
-    `${curl} ${quote(`${baseUrl}/api/usage/events`)}`,
-    `-H ${quote(`Authorization: Bearer ${key}`)}`,
-    `-H ${quote('Content-Type: application/json')}`,
-    `-d ${quote(JSON.stringify({ events: [event] }))}`,
+    `${curl} ${quote(url)}`,
+    ...Object.entries({
+      Authorization: `Bearer ${key}`,
+      ...headers,
+      'Content-Type': 'application/json',
+    }).map(([name, value]) => `-H ${quote(`${name}: ${value}`)}`),
+    `-d ${quote(JSON.stringify(body))}`,
   ].join(' ');
 
 /** A line for a shell that reads the entitlements. */

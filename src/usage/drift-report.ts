@@ -56,7 +56,7 @@ function section(title: string, rows: DriftRow[], period: string, recorded: stri
 }
 
 /** @param texts how many columns from the left hold text; the others are numbers and stand at the right */
-function align(rows: string[][], texts: number): string[] {
+export function align(rows: string[][], texts: number): string[] {
   const widths = rows[0]!.map((_, column) => Math.max(...rows.map((row) => row[column]!.length)));
   return rows.map((row) =>
     row
@@ -71,13 +71,21 @@ export function repairText({ organizations, totals, hours }: RepairReport): stri
   return `Set ${plural(totals, 'total')} and ${plural(hours, 'hour')} of ${plural(organizations, 'Organization')} to the sums of their events.`;
 }
 
-/** The same for programs: quantities are numbers with all their digits. */
-export function driftJson(report: DriftReport, repaired: RepairReport | undefined): string {
+/**
+ * The same for programs: quantities are numbers with all their digits.
+ * @param more what else was looked at
+ */
+export function driftJson(
+  report: DriftReport,
+  repaired: RepairReport | undefined,
+  more: Record<string, unknown> = {},
+): string {
   return toJson({
     drift: (report.totals[0]?.count ?? 0) + (report.hours[0]?.count ?? 0),
     totals: report.totals.map(({ period, ...row }) => ({ period, ...toRow(row) })),
     hours: report.hours.map(({ period, ...row }) => ({ hour: period, apiKey: row.apiKey, ...toRow(row) })),
     ...(repaired ? { repaired } : {}),
+    ...more,
   });
 }
 

@@ -1,0 +1,189 @@
+import { and, asc, eq, inArray, sql, type SQL } from 'drizzle-orm';
+import { textArray } from '../../db/array-literal.js';
+import type { Orm } from '../../db/client.js';
+import { selectRows } from '../../db/select-rows.js';
+import type { TradeMode } from '../orders/table.js';
+import { ledgerEntries, tradingAccounts, tradingPositions, tradingSettlements } from '../portfolio/table.js';
+import type { Word } from './settle-word.js';
+
+/** An Organization's money in one mode. */
+export interface Account {
+  orgId: string;
+  mode: TradeMode;
+}
+
+/** The walk through accounts begins after this one. */
+export const beforeAll: Account = { orgId: '00000000-0000-0000-0000-000000000000', mode: 'live' };
+
+/** Markets that somebody holds, by ticker: the index is read once per market, however many hold it. */
+export const listHeldTickers = (orm: Orm, after: string, limit: number) =>
+  selectRows<{ ticker: string }>(
+    orm,
+    sql`with recursive held as (
+      (select ticker from trading_positions where contracts > 0 and ticker > ${after} order by ticker limit 1)
+      union all
+      select (
+        select p.ticker from trading_positions p where p.contracts > 0 and p.ticker > held.ticker order by p.ticker limit 1
+      )
+      from held where held.ticker is not null
+    )
+    select ticker from held where ticker is not null limit ${limit}`,
+  );
+
+/** Markets about whose end something was recorded since then, by ticker. */
+export const listRecentTickers = (orm: Orm, since: Date, after: string, limit: number) =>
+  selectRows<{ ticker: string }>(
+    orm,
+    sql`select distinct ticker from trading_settlements
+    where at >= ${since.toISOString()}::timestamptz and ticker > ${after}
+    order by ticker limit ${limit}`,
+  );
+
+/** The words as rows of `w`. */
+function wordRows(words: ReadonlyMap<string, Word>): SQL {
+  const said = [...words.values()];
+  const values = textArray(said.map(({ value }) => (value === null ? null : String(value))));
+  const temperatures = textArray(
+    said.map(({ temperature }) => (temperature === null ? null : String(temperature))),
+  );
+  return sql`unnest(
+    ${textArray([...words.keys()])}::text[], ${textArray(said.map(({ state }) => state))}::text[],
+    ${values}::bigint[], ${temperatures}::int[]
+  ) as w(ticker, state, value, temperature)`;
+}
+
+/** `isSameWord`, the other way round. */
+const isNews = (last: SQL): SQL => sql`(
+  ${last}.state <> w.state or ${last}.value is distinct from w.value
+  or (w.temperature is not null and ${last}.temperature is distinct from w.temperature)
+) and (w.state <> 'provisional' or ${last}.state = 'provisional')`;
+
+/** Accounts that hold something which is paid now, or of whose end they have not been told this. In the order of the walk. */
+export const listHolders = (orm: Orm, words: ReadonlyMap<string, Word>, after: Account, limit: number) =>
+  selectRows<Account>(
+    orm,
+    sql`select distinct p.org_id as "orgId", p.mode
+    from ${wordRows(words)}
+    join trading_positions p on p.ticker = w.ticker and p.contracts > 0
+    left join lateral (
+      select s.state, s.value, s.temperature from trading_settlements s
+      where s.org_id = p.org_id and s.mode = p.mode and s.ticker = p.ticker
+      order by s.n desc limit 1
+    ) last on true
+    where (p.org_id, p.mode) > (${after.orgId}::uuid, ${after.mode})
+      and (w.state in ('finalized', 'void') or last.state is null or (${isNews(sql`last`)}))
+    order by p.org_id, p.mode limit ${limit}`,
+  );
+
+/** Accounts to which something else was said about a market's end before. In the order of the walk. */
+export const listToldOtherwise = (
+  orm: Orm,
+  words: ReadonlyMap<string, Word>,
+  after: Account,
+  limit: number,
+) =>
+  selectRows<Account>(
+    orm,
+    sql`select distinct s.org_id as "orgId", s.mode
+    from ${wordRows(words)}
+    join trading_settlements s on s.ticker = w.ticker
+    where (s.org_id, s.mode) > (${after.orgId}::uuid, ${after.mode})
+      and ${isNews(sql`s`)}
+      and not exists (
+        select from trading_settlements later
+        where later.org_id = s.org_id and later.mode = s.mode and later.ticker = s.ticker and later.n > s.n
+      )
+    order by s.org_id, s.mode limit ${limit}`,
+  );
+
+export const readPositions = (tx: Orm, { orgId, mode }: Account, tickers: string[]) =>
+  tx
+    .select({
+      ticker: tradingPositions.ticker,
+      eventTicker: tradingPositions.eventTicker,
+      side: tradingPositions.side,
+      contracts: tradingPositions.contracts,
+      cost: tradingPositions.cost,
+    })
+    .from(tradingPositions)
+    .where(
+      and(
+        eq(tradingPositions.orgId, orgId),
+        eq(tradingPositions.mode, mode),
+        inArray(tradingPositions.ticker, tickers),
+      ),
+    );
+
+/** Everything that was recorded about the ends of some markets, oldest first. */
+export const readRecorded = (tx: Orm, { orgId, mode }: Account, tickers: string[]) =>
+  tx
+    .select({
+      ticker: tradingSettlements.ticker,
+      n: tradingSettlements.n,
+      state: tradingSettlements.state,
+      value: tradingSettlements.value,
+      temperature: tradingSettlements.temperature,
+      side: tradingSettlements.side,
+      contracts: tradingSettlements.contracts,
+      cost: tradingSettlements.cost,
+      isClosing: sql`coalesce(${ledgerEntries.kind} = 'settlement', false)`.mapWith(Boolean),
+    })
+    .from(tradingSettlements)
+    .leftJoin(
+      ledgerEntries,
+      and(
+        eq(ledgerEntries.orgId, tradingSettlements.orgId),
+        eq(ledgerEntries.mode, tradingSettlements.mode),
+        eq(ledgerEntries.ticker, tradingSettlements.ticker),
+        eq(ledgerEntries.settlementN, tradingSettlements.n),
+      ),
+    )
+    .where(
+      and(
+        eq(tradingSettlements.orgId, orgId),
+        eq(tradingSettlements.mode, mode),
+        inArray(tradingSettlements.ticker, tickers),
+      ),
+    )
+    .orderBy(asc(tradingSettlements.ticker), asc(tradingSettlements.n));
+
+/** Closes positions, or corrects what closed ones have earned: nothing is held of a market that was paid. */
+export async function closePositions(
+  tx: Orm,
+  { orgId, mode }: Account,
+  earned: ReadonlyMap<string, bigint>,
+  at: Date,
+): Promise<void> {
+  await tx.execute(sql`
+    update trading_positions p
+    set contracts = 0, cost = 0, realised = p.realised + e.realised, updated_at = ${at.toISOString()}::timestamptz
+    from unnest(
+      ${textArray([...earned.keys()])}::text[], ${textArray([...earned.values()].map(String))}::bigint[]
+    ) as e(ticker, realised)
+    where p.org_id = ${orgId}::uuid and p.mode = ${mode} and p.ticker = e.ticker`);
+}
+
+/** Moves cash, also below nothing: a payout that is taken back may have been spent. */
+export async function moveCash(tx: Orm, { orgId, mode }: Account, change: bigint): Promise<void> {
+  const cash = sql`${tradingAccounts.cash} + ${String(change)}::bigint`;
+  await tx
+    .update(tradingAccounts)
+    .set({ cash, overdrawn: sql`greatest(0, -(${cash}))` })
+    .where(and(eq(tradingAccounts.orgId, orgId), eq(tradingAccounts.mode, mode)));
+}
+
+const BOOKS_AT_ONCE = 5_000;
+
+/** Deletes what paper orders took of books that are long gone. */
+export async function deleteOldPaperBooks(orm: Orm, before: Date): Promise<void> {
+  for (;;) {
+    const deleted = await selectRows<{ org_id: string }>(
+      orm,
+      sql`delete from paper_books where (org_id, ticker, book_hash) in (
+        select org_id, ticker, book_hash from paper_books where updated_at < ${before.toISOString()}::timestamptz limit ${BOOKS_AT_ONCE}
+      )
+      returning org_id`,
+    );
+    if (deleted.length < BOOKS_AT_ONCE) return;
+  }
+}

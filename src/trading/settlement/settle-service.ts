@@ -1,0 +1,99 @@
+import type { Context } from '../../context.js';
+import type { MarketSource } from '../markets/source.js';
+import type { Micros } from '../money.js';
+import { recordHistory, thinOutHistory, tryToRecordPoint } from '../portfolio/history.js';
+import { ageOf, MAX_TRADING_AGE_MS, type Snapshot, type SnapshotStore } from '../snapshot.js';
+import { createLease } from './lease.js';
+import { deleteOldPaperBooks } from './queries.js';
+import { createSettling, type SettleReport } from './settle.js';
+
+/** What is done for all accounts by one instance at a time. None of it rejects because another instance does it. */
+export interface Settlement {
+  /** Books what the venue says about the ends of markets. Undefined if nothing was looked at. */
+  settle(): Promise<SettleReport | undefined>;
+  /** Writes down what each account is worth that holds something. */
+  recordHistory(): Promise<void>;
+  /** Removes what nobody looks at any more. */
+  cleanUp(): Promise<void>;
+  /** Ends what runs and gives the lease to whoever wants it. */
+  stop(): Promise<void>;
+}
+
+export interface SettlementDeps extends Pick<Context, 'db' | 'clock' | 'log'> {
+  markets: MarketSource;
+  snapshots: SnapshotStore;
+  paperCash: Micros;
+}
+
+/** Longer than the pause between two passes; another instance takes over after this time. */
+const LEASE_SECONDS = 90;
+const STOP_MS = 5_000;
+/** What paper orders took holds until the venue's next book, seconds later. */
+const PAPER_BOOKS_KEPT_MS = 24 * 60 * 60 * 1000;
+
+export function createSettlement(deps: SettlementDeps): Settlement {
+  const { db, clock, log, markets, snapshots } = deps;
+  const stopping = new AbortController();
+  const lease = createLease(db.orm, 'settlement', { lengthSeconds: LEASE_SECONDS });
+  const mayGoOn = async () => !stopping.signal.aborted && (await lease.hold());
+  const settling = createSettling({
+    orm: db.orm,
+    markets,
+    clock,
+    log,
+    // The money is booked: a curve without this point is no reason to book it again.
+    onMoved: (account) => tryToRecordPoint(deps, account),
+  });
+  const running = new Set<Promise<unknown>>();
+
+  /** Runs a piece of work to its end, or not at all. */
+  async function run<T>(work: () => Promise<T>): Promise<T | undefined> {
+    if (stopping.signal.aborted) return undefined;
+    const ending = work().catch((error: unknown) => {
+      if (!stopping.signal.aborted) throw error;
+      return undefined;
+    });
+    running.add(ending);
+    return ending.finally(() => running.delete(ending));
+  }
+
+  /** What the venue says now. Whoever does not hear it leaves the work to another instance, which may. */
+  async function hear(): Promise<Snapshot | undefined> {
+    const { current } = snapshots;
+    if (current && ageOf(current, clock.now()) <= MAX_TRADING_AGE_MS) return current;
+    await lease.release();
+    return undefined;
+  }
+
+  return {
+    settle: () =>
+      run(async () => {
+        const snapshot = await hear();
+        if (!snapshot || !(await mayGoOn())) return undefined;
+        const report = await settling.pass(snapshot, stopping.signal, mayGoOn);
+        if (report.words > 0) log.info(report, 'recorded what the venue says about settled markets');
+        return report;
+      }),
+    async recordHistory() {
+      await run(async () => {
+        if (await hear()) await recordHistory(deps, mayGoOn);
+      });
+    },
+    async cleanUp() {
+      await run(async () => {
+        await thinOutHistory(deps, mayGoOn);
+        if (await mayGoOn()) await deleteOldPaperBooks(db.orm, new Date(clock.now() - PAPER_BOOKS_KEPT_MS));
+      });
+    },
+    async stop() {
+      stopping.abort();
+      const ended = Promise.allSettled(running)
+        .then(() => lease.release())
+        .catch((error: unknown) => {
+          log.warn({ err: error }, 'the lease of the settlement ends by itself');
+        });
+      const late = new Promise<void>((resolve) => setTimeout(resolve, STOP_MS).unref());
+      await Promise.race([ended, late]);
+    },
+  };
+}
