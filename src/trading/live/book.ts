@@ -1,0 +1,127 @@
+import { recordAudit } from '../../audit/audit.js';
+import type { Orm } from '../../db/client.js';
+import type { Source } from '../../operator/change.js';
+import { AppError } from '../../errors.js';
+import { newId } from '../ids.js';
+import type { Micros } from '../money.js';
+import { keyOf } from './compare.js';
+import type { Look } from './look.js';
+import {
+  addCash,
+  insertAccount,
+  insertEntry,
+  insertLiveAccount,
+  lockCash,
+  readFingerprint,
+  updateLiveAccount,
+} from './queries.js';
+import type { LiveDifference } from './report.js';
+
+/** Differences in orders that stay accepted; the oldest are forgotten, a day after they can last be told. */
+const MAX_ACCEPTED = 500;
+
+/** Opens the account with what is at the venue: its cash is ours, its positions belong to others. */
+export function openLiveAccount(
+  orm: Orm,
+  { orgId, cash, foreignPositions, at }: OpenedAccount,
+): Promise<void> {
+  return orm.transaction(async (tx) => {
+    await insertAccount(tx, orgId, 0n, at);
+    const before = (await lockCash(tx, orgId))!;
+    await insertLiveAccount(tx, {
+      orgId,
+      foreignPositions,
+      accepted: [],
+      problem: null,
+      openedAt: at,
+      updatedAt: at,
+    });
+    const memo = 'what was at the venue when the account was opened';
+    if (cash !== before) await moveCash(tx, orgId, { kind: 'deposit', change: cash - before, memo, at });
+  });
+}
+
+interface OpenedAccount {
+  orgId: string;
+  cash: Micros;
+  /** In hundredths of contracts. */
+  foreignPositions: Record<string, number>;
+  at: Date;
+}
+
+/** The venue rounds each fill's money on its own: what is lost or found by that is a fee. */
+export function bookRounding(orm: Orm, orgId: string, look: Look, at: Date): Promise<void> {
+  return orm.transaction(async (tx) => {
+    await lockCash(tx, orgId);
+    await assertUnchanged(tx, orgId, look);
+    const memo = "rounding of the venue's";
+    await moveCash(tx, orgId, { kind: 'adjustment', change: look.cashDifference, memo, at, isFee: true });
+  });
+}
+
+/** Takes the venue's word for everything that differs, with an audit row. */
+export function acceptDifferences(
+  orm: Orm,
+  {
+    orgId,
+    slug,
+    accepted,
+    problem,
+  }: { orgId: string; slug: string; accepted: readonly string[]; problem: string | null },
+  look: Look,
+  source: Source,
+): Promise<void> {
+  return orm.transaction(async (tx) => {
+    await lockCash(tx, orgId);
+    await assertUnchanged(tx, orgId, look);
+    const kinds = new Set(look.differences.map(({ kind }) => kind));
+    if (kinds.has('cash')) {
+      const memo = "accepted: the venue's cash differed";
+      await moveCash(tx, orgId, { kind: 'adjustment', change: look.cashDifference, memo, at: source.at });
+    }
+    const ofOrders = look.differences.filter(({ kind }) => kind === 'order' || kind === 'fill');
+    await updateLiveAccount(tx, orgId, {
+      accepted: [...accepted, ...ofOrders.map(keyOf)].slice(-MAX_ACCEPTED),
+      ...(kinds.has('position') ? { foreignPositions: look.foreignPositions } : {}),
+      problem: null,
+      updatedAt: source.at,
+    });
+    const details = { accepted: look.differences.map(toDetail), ...(problem === null ? {} : { problem }) };
+    await recordAudit(tx, orgId, { ...source, action: 'live_account.accepted', target: slug, details });
+  });
+}
+
+const toDetail = ({ kind, subject, ours, venues }: LiveDifference) => ({ kind, subject, ours, venues });
+
+/** @throws AppError unavailable if something was ordered or booked since the look */
+async function assertUnchanged(tx: Orm, orgId: string, { fingerprint }: Look): Promise<void> {
+  if ((await readFingerprint(tx, orgId)) === fingerprint) return;
+  const detail = 'Something was booked while the accounts were compared.';
+  throw new AppError('unavailable', detail, { retryAfterSeconds: 1 });
+}
+
+/** One entry and the account's cash, which are always the same sum. */
+async function moveCash(tx: Orm, orgId: string, { kind, change, memo, at, isFee }: CashMove): Promise<void> {
+  await insertEntry(tx, {
+    orgId,
+    id: newId(at.getTime()),
+    mode: 'live',
+    kind,
+    at,
+    cash: change,
+    positions: 0n,
+    fees: isFee ? -change : 0n,
+    realised: 0n,
+    capital: isFee ? 0n : -change,
+    memo,
+  });
+  await addCash(tx, orgId, change);
+}
+
+interface CashMove {
+  kind: 'deposit' | 'adjustment';
+  change: Micros;
+  memo: string;
+  at: Date;
+  isFee?: boolean;
+}

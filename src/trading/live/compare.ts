@@ -1,0 +1,196 @@
+import { CENT, formatDollars, parseDollars, type Micros } from '../money.js';
+import type { ForeignPosition, LiveDifference, LiveReport } from './report.js';
+import type { VenueFillAnswer, VenueOrder, VenuePosition, VenueSettlement } from './venue-schema.js';
+import { formatHundredths, toHundredths } from './wire.js';
+
+/** An order of ours, as far as the venue can know of it. */
+export interface OurOrder {
+  clientOrderId: string;
+  venueOrderId: string | null;
+  status: string;
+  filledContracts: number;
+}
+
+/** What this service believes. */
+export interface Ours {
+  cash: Micros;
+  positions: readonly { ticker: string; side: 'yes' | 'no'; contracts: number }[];
+  /** By the name that the venue knows them by; at least all that the venue lists. */
+  orders: readonly OurOrder[];
+  /** Names of those that the venue must list: placed well within the time that its list covers. */
+  expected: ReadonlySet<string>;
+  /** Contracts of others, in hundredths, see `liveAccounts`. */
+  foreignPositions: Readonly<Record<string, number>>;
+  accepted: readonly string[];
+  /** Ends of markets that were booked a short while ago. */
+  settled: readonly { ticker: string; side: 'yes' | 'no'; contracts: number; cashChange: Micros }[];
+}
+
+/** What the venue says. */
+export interface Venues {
+  cash: Micros;
+  positions: readonly VenuePosition[];
+  orders: readonly VenueOrder[];
+  fills: readonly VenueFillAnswer[];
+  /** Of the markets that we hold and the venue does not. */
+  settlements: readonly VenueSettlement[];
+}
+
+export interface Comparison {
+  differences: LiveDifference[];
+  settling: string[];
+  foreign: LiveReport['foreign'];
+  /** The venue's cash without ours, settlements on their way taken into account. */
+  cashDifference: Micros;
+  /** Contracts of others, if the venue is right. */
+  foreignPositions: Record<string, number>;
+  /** Orders of ours of which the venue filled more than we have booked. */
+  late: string[];
+}
+
+const SHOWN = 100;
+
+export const keyOf = ({ subject, ours, venues }: LiveDifference): string => `${subject} ${ours} ${venues}`;
+
+/** Compares orders, fills, positions and cash. Pure: whoever calls it has made sure that nothing moved meanwhile. */
+export function compareWithVenue(ours: Ours, venues: Venues): Comparison {
+  const orders = compareOrders(ours, venues);
+  const positions = comparePositions(ours, venues);
+  const cashDifference = venues.cash - (ours.cash + positions.expectedCash);
+  const isSame = cashDifference > -CENT && cashDifference < CENT;
+  const cash: LiveDifference[] = isSame
+    ? []
+    : [
+        {
+          kind: 'cash',
+          subject: 'cash',
+          ours: formatDollars(ours.cash + positions.expectedCash),
+          venues: formatDollars(venues.cash),
+        },
+      ];
+  const accepted = new Set(ours.accepted);
+  return {
+    differences: [
+      ...orders.differences.filter((one) => !accepted.has(keyOf(one))),
+      ...positions.differences,
+      ...cash,
+    ],
+    settling: positions.settling,
+    cashDifference,
+    foreignPositions: positions.foreignPositions,
+    late: orders.late,
+    foreign: { ...orders.foreign, positions: positions.foreign },
+  };
+}
+
+function compareOrders({ orders, expected }: Ours, venues: Venues) {
+  const byName = new Map(orders.map((order) => [order.clientOrderId, order]));
+  const differences: LiveDifference[] = [];
+  const late: string[] = [];
+  const filledByOrder = new Map<string, number>();
+  for (const { order_id: id, count_fp: count } of venues.fills)
+    filledByOrder.set(id, (filledByOrder.get(id) ?? 0) + toHundredths(count));
+  const seen = new Set<string>();
+  const ourVenueIds = new Set<string>();
+  for (const wire of venues.orders) {
+    const order = byName.get(wire.client_order_id);
+    if (!order) continue;
+    seen.add(order.clientOrderId);
+    ourVenueIds.add(wire.order_id);
+    const filled = order.filledContracts * 100;
+    const theirs = Math.max(toHundredths(wire.fill_count_fp), filledByOrder.get(wire.order_id) ?? 0);
+    if (wire.status !== 'resting' && theirs === filled) continue;
+    if (theirs > filled) late.push(order.clientOrderId);
+    differences.push({
+      kind: wire.status === 'resting' ? 'order' : 'fill',
+      subject: wire.order_id,
+      ours: `${order.status}, ${formatHundredths(filled)} filled`,
+      venues: `${wire.status}, ${formatHundredths(theirs)} filled`,
+    });
+  }
+  for (const order of orders) {
+    if (order.venueOrderId) ourVenueIds.add(order.venueOrderId);
+    if (!expected.has(order.clientOrderId) || seen.has(order.clientOrderId) || !order.venueOrderId) continue;
+    differences.push({
+      kind: 'order',
+      subject: order.venueOrderId,
+      ours: `${order.status}, ${order.filledContracts}.00 filled`,
+      venues: 'not listed',
+    });
+  }
+  return { differences, late, foreign: listForeign(venues, byName, ourVenueIds) };
+}
+
+function listForeign(venues: Venues, byName: Map<string, OurOrder>, ourVenueIds: Set<string>) {
+  const newestFirst = <T extends { created_time?: string | null | undefined }>(rows: T[]) =>
+    rows.sort((a, b) => ((a.created_time ?? '') < (b.created_time ?? '') ? 1 : -1)).slice(0, SHOWN);
+  const dateOf = (time: string | null | undefined) => (time ? new Date(time) : null);
+  return {
+    orders: newestFirst(venues.orders.filter((wire) => !byName.has(wire.client_order_id))).map((wire) => ({
+      venueOrderId: wire.order_id,
+      clientOrderId: wire.client_order_id,
+      ticker: wire.ticker,
+      status: wire.status,
+      filled: wire.fill_count_fp,
+      initial: wire.initial_count_fp,
+      createdAt: dateOf(wire.created_time),
+    })),
+    fills: newestFirst(venues.fills.filter(({ order_id: id }) => !ourVenueIds.has(id))).map((wire) => ({
+      venueFillId: wire.fill_id,
+      venueOrderId: wire.order_id,
+      ticker: wire.ticker,
+      contracts: wire.count_fp,
+      yesPrice: parseDollars(wire.yes_price_dollars),
+      filledAt: dateOf(wire.created_time),
+    })),
+  };
+}
+
+const signed = ({ side, contracts }: { side: 'yes' | 'no'; contracts: number }): number =>
+  (side === 'yes' ? contracts : -contracts) * 100;
+
+/**
+ * Ours and those of others must be what the venue shows. A market that ended disappears from both, one after the other:
+ * that is no difference, and the money that is still to come or has come already is expected.
+ */
+function comparePositions(ours: Ours, venues: Venues) {
+  const held = new Map(ours.positions.map((position) => [position.ticker, signed(position)]));
+  const shown = new Map(venues.positions.map((one) => [one.ticker, toHundredths(one.position_fp)]));
+  const settledHere = new Map(ours.settled.map((one) => [one.ticker, one]));
+  const settledThere = new Map(venues.settlements.map((one) => [one.ticker, one]));
+  const differences: LiveDifference[] = [];
+  const settling: string[] = [];
+  const foreign: ForeignPosition[] = [];
+  const foreignPositions: Record<string, number> = {};
+  let expectedCash = 0n;
+  const tickers = new Set([...held.keys(), ...shown.keys(), ...Object.keys(ours.foreignPositions)]);
+  for (const ticker of [...tickers].sort()) {
+    const [mine, theirs] = [held.get(ticker) ?? 0, shown.get(ticker) ?? 0];
+    const others = ours.foreignPositions[ticker] ?? 0;
+    if (theirs - mine !== 0) foreignPositions[ticker] = theirs - mine;
+    if (others !== 0) foreign.push({ ticker, contracts: formatHundredths(others) });
+    // What others had is gone, in a market that is not ours: only the money tells, if any.
+    if (mine + others === theirs || (mine === 0 && theirs === 0)) continue;
+    const paidThere = settledThere.get(ticker);
+    if (mine !== 0 && theirs === 0 && paidThere) {
+      settling.push(ticker);
+      expectedCash += BigInt(paidThere.revenue) * CENT;
+      delete foreignPositions[ticker];
+      continue;
+    }
+    const paidHere = settledHere.get(ticker);
+    if (paidHere && mine === 0 && others + signed(paidHere) === theirs) {
+      settling.push(ticker);
+      expectedCash -= paidHere.cashChange;
+      delete foreignPositions[ticker];
+      continue;
+    }
+    differences.push({
+      kind: 'position',
+      subject: ticker,
+      ours: formatHundredths(mine + others),
+      venues: formatHundredths(theirs),
+    });
+  }
+  return { differences, settling, expectedCash, foreign: foreign.slice(0, SHOWN), foreignPositions };
+}

@@ -1,0 +1,190 @@
+import type { Context } from '../../context.js';
+import { AppError } from '../../errors.js';
+import type { Source } from '../../operator/change.js';
+import { UnexpectedAnswerError, VenueUnavailableError } from '../markets/kalshi-client.js';
+import type { LiveExecutor } from '../orders/order.js';
+import { createLease } from '../settlement/lease.js';
+import { acceptDifferences } from './book.js';
+import { lookAtBoth } from './look.js';
+import { findLiveAccount, findOrgId, updateLiveAccount } from './queries.js';
+import { reconcile, type ReconcileDeps } from './reconcile.js';
+import type { RecordOutcome } from './recover.js';
+import type { LiveDifference, LiveReport } from './report.js';
+import { sendOrder } from './send.js';
+import type { VenueKey } from './sign.js';
+import { createStanding } from './standing.js';
+import { createVenue } from './venue.js';
+
+/** Orders at the venue, and the watch over the account there. One Organization has it. */
+export interface LiveTrading extends LiveExecutor {
+  /** How things stand, as this instance saw it last. */
+  readonly report: LiveReport;
+  /** The same for who trades live; undefined for any other Organization. */
+  reportOf(orgId: string): LiveReport | undefined;
+  /** Recovers lost orders and compares everything. One at a time: a call while it runs waits for that one. Never rejects. */
+  reconcile(): Promise<void>;
+  /**
+   * Compares anew and takes the venue's word for what differs.
+   * @returns what was accepted; empty if both agreed
+   * @throws AppError unavailable while the accounts cannot be compared
+   */
+  accept(source: Source): Promise<{ accepted: LiveDifference[]; report: LiveReport }>;
+  stop(): Promise<void>;
+}
+
+/** Tests make these short. */
+export interface LiveTimings {
+  timeoutMs: number;
+  writesPerSecond: number;
+  readsPerSecond: number;
+  backoffMs: number;
+  fillPausesMs: readonly number[];
+  lookUpPausesMs: readonly number[];
+  confirmPausesMs: readonly number[];
+  secondLookMs: number;
+}
+
+/** As long as a reconciliation may take; the next begins after a minute. */
+const LEASE_SECONDS = 90;
+
+const timings: LiveTimings = {
+  timeoutMs: 5_000,
+  writesPerSecond: 5,
+  // Beside the market data's 15: together they stay below the 20 of the venue's smallest plan.
+  readsPerSecond: 4,
+  backoffMs: 250,
+  fillPausesMs: [200, 400, 800, 1600],
+  lookUpPausesMs: [300, 700, 1500],
+  confirmPausesMs: [2_000, 4_000],
+  secondLookMs: 2_000,
+};
+
+export interface LiveOptions {
+  record: RecordOutcome;
+  key: VenueKey | undefined;
+  timings?: Partial<LiveTimings> | undefined;
+}
+
+/** Undefined unless the configuration lets an Organization trade live. */
+export function createLiveTrading(
+  { config, db, clock, log }: Context,
+  { record, key, timings: given }: LiveOptions,
+): LiveTrading | undefined {
+  const { liveOrg: slug, kalshi } = config.trading;
+  if (slug === undefined || !key) return undefined;
+  const all = { ...timings, ...given };
+  const now = () => clock.now();
+  const stopping = new AbortController();
+  const lease = createLease(db.orm, `live-reconciliation ${slug}`, { lengthSeconds: LEASE_SECONDS });
+  const standing = createStanding(slug, now);
+  const sending = new Map<string, Promise<unknown>>();
+  const venue = createVenue({ ...all, baseUrl: kalshi.baseUrl, key, clock });
+  const sendingIds = { has: (id: string) => sending.has(id) } as ReadonlySet<string>;
+  const deps: ReconcileDeps = {
+    ...all,
+    db,
+    venue,
+    now,
+    log,
+    record,
+    standing,
+    lease,
+    sending: sendingIds,
+  };
+  let running: Promise<void> | undefined;
+  let unshared: string | undefined;
+  let owner: string | undefined;
+
+  /** What one instance has heard the venue say closes all of them, until it is accepted on one. */
+  async function shareProblem(orgId: string): Promise<void> {
+    if (unshared !== undefined) {
+      await updateLiveAccount(db.orm, orgId, { problem: unshared, updatedAt: new Date(now()) });
+      unshared = undefined;
+      return;
+    }
+    const account = await findLiveAccount(db.orm, orgId);
+    standing.setProblem(account?.problem ?? null);
+  }
+
+  async function once(): Promise<void> {
+    const before = standing.report.reason;
+    try {
+      const orgId = await findOrgId(db.orm, slug!);
+      owner = orgId;
+      if (orgId === undefined) standing.failed(`there is no Organization "${slug}"`, false);
+      else {
+        await shareProblem(orgId);
+        await reconcile(deps, orgId, stopping.signal);
+      }
+    } catch (error) {
+      if (stopping.signal.aborted) return;
+      const isUnexpected = error instanceof UnexpectedAnswerError;
+      const isOfVenue = isUnexpected || error instanceof VenueUnavailableError;
+      const what = isOfVenue ? error.message.slice(0, 300) : 'the comparison failed on our side';
+      standing.failed(`the venue's account cannot be read: ${what}`, isUnexpected);
+      log.warn({ err: error }, "the live account could not be compared with the venue's");
+    }
+    const { reason, differences } = standing.report;
+    if (reason !== before && reason !== null) log.error({ reason, differences }, 'live trading is closed');
+    if (reason !== before && reason === null) log.info('live trading is open');
+  }
+
+  return {
+    assertOpen: () => standing.assertOpen(),
+    get report() {
+      return standing.report;
+    },
+    reportOf: (orgId) => (orgId === owner ? standing.report : undefined),
+    async send(order) {
+      const close = (problem: string) => {
+        log.error({ problem }, 'live trading is closed: the venue said something that is not understood');
+        standing.setProblem(problem);
+        unshared = problem;
+        shareProblem(order.orgId).catch((error: unknown) =>
+          log.error({ err: error }, 'the other instances are told later that live trading is closed'),
+        );
+      };
+      const work = sendOrder({ ...deps, ...all, close }, order, stopping.signal);
+      sending.set(order.id, work);
+      try {
+        return await work;
+      } finally {
+        sending.delete(order.id);
+      }
+    },
+    reconcile: () => (running ??= once().finally(() => (running = undefined))),
+    async accept(source) {
+      const orgId = await findOrgId(db.orm, slug);
+      const account = orgId === undefined ? undefined : await findLiveAccount(db.orm, orgId);
+      if (orgId === undefined || !account)
+        throw new AppError('unavailable', `The live account is not open yet: ${standing.report.reason}.`);
+      const look = await lookAtBoth(deps, orgId, stopping.signal).catch((error: unknown) => {
+        const what = error instanceof Error ? error.message.slice(0, 300) : '';
+        throw new AppError('unavailable', `The venue's account cannot be read: ${what}`, { cause: error });
+      });
+      if (!look) {
+        const detail = 'The outcome of an order is not known yet: what differs cannot be told.';
+        throw new AppError('unavailable', detail, { retryAfterSeconds: 60 });
+      }
+      const { accepted, problem } = account;
+      const isClean = look.differences.length === 0 && problem === null && standing.problem === null;
+      if (!isClean)
+        await acceptDifferences(
+          db.orm,
+          { orgId, slug, accepted, problem: problem ?? standing.problem },
+          look,
+          source,
+        );
+      unshared = undefined;
+      standing.setProblem(null);
+      await this.reconcile();
+      return { accepted: look.differences, report: standing.report };
+    },
+    async stop() {
+      stopping.abort();
+      await Promise.allSettled([running, ...sending.values()]);
+      // A database that is gone ends the lease by itself.
+      await lease.release().catch(() => undefined);
+    },
+  };
+}

@@ -1,0 +1,174 @@
+import { and, asc, desc, eq, gt, gte, inArray, sql } from 'drizzle-orm';
+import { textArray } from '../../db/array-literal.js';
+import type { Orm } from '../../db/client.js';
+import { organizations } from '../../organizations/table.js';
+import type { Micros } from '../money.js';
+import { tradingOrders } from '../orders/table.js';
+import { ledgerEntries, tradingAccounts, tradingPositions, tradingSettlements } from '../portfolio/table.js';
+import { liveAccounts } from './table.js';
+
+const MODE = 'live';
+const isLive = (orgId: string) => and(eq(tradingAccounts.orgId, orgId), eq(tradingAccounts.mode, MODE));
+
+export type LiveAccountRow = typeof liveAccounts.$inferSelect;
+export type LiveOrderRow = typeof tradingOrders.$inferSelect;
+
+export async function findOrgId(orm: Orm, slug: string): Promise<string | undefined> {
+  const [row] = await orm
+    .select({ id: organizations.id })
+    .from(organizations)
+    .where(eq(organizations.slug, slug));
+  return row?.id;
+}
+
+export async function findLiveAccount(orm: Orm, orgId: string): Promise<LiveAccountRow | undefined> {
+  const [row] = await orm.select().from(liveAccounts).where(eq(liveAccounts.orgId, orgId));
+  return row;
+}
+
+export async function findCash(orm: Orm, orgId: string): Promise<Micros | undefined> {
+  const [row] = await orm.select({ cash: tradingAccounts.cash }).from(tradingAccounts).where(isLive(orgId));
+  return row?.cash;
+}
+
+/** Holds the account until the transaction ends: nothing is ordered or booked meanwhile. */
+export async function lockCash(tx: Orm, orgId: string): Promise<Micros | undefined> {
+  const [row] = await tx
+    .select({ cash: tradingAccounts.cash })
+    .from(tradingAccounts)
+    .where(isLive(orgId))
+    .for('update');
+  return row?.cash;
+}
+
+/** @returns false if it was there already */
+export async function insertAccount(tx: Orm, orgId: string, cash: Micros, at: Date): Promise<boolean> {
+  const rows = await tx
+    .insert(tradingAccounts)
+    .values({ orgId, mode: MODE, cash, openedAt: at })
+    .onConflictDoNothing()
+    .returning({ orgId: tradingAccounts.orgId });
+  return rows.length > 0;
+}
+
+export async function insertLiveAccount(tx: Orm, row: LiveAccountRow): Promise<void> {
+  await tx.insert(liveAccounts).values(row).onConflictDoNothing();
+}
+
+export async function updateLiveAccount(
+  tx: Orm,
+  orgId: string,
+  values: Partial<Omit<LiveAccountRow, 'orgId' | 'openedAt'>>,
+): Promise<void> {
+  await tx.update(liveAccounts).set(values).where(eq(liveAccounts.orgId, orgId));
+}
+
+export async function addCash(tx: Orm, orgId: string, change: Micros): Promise<void> {
+  await tx
+    .update(tradingAccounts)
+    .set({ cash: sql`${tradingAccounts.cash} + ${String(change)}::bigint` })
+    .where(isLive(orgId));
+}
+
+export async function insertEntry(tx: Orm, entry: typeof ledgerEntries.$inferInsert): Promise<void> {
+  await tx.insert(ledgerEntries).values(entry);
+}
+
+/** Oldest first. */
+export function listPendingOrders(orm: Orm, orgId: string, limit: number): Promise<LiveOrderRow[]> {
+  return orm
+    .select()
+    .from(tradingOrders)
+    .where(
+      and(eq(tradingOrders.orgId, orgId), eq(tradingOrders.mode, MODE), eq(tradingOrders.status, 'pending')),
+    )
+    .orderBy(asc(tradingOrders.id))
+    .limit(limit);
+}
+
+/** `fromId`: the lowest id of the time from which on orders are wanted. Newest first. */
+export function listOrdersSince(
+  orm: Orm,
+  orgId: string,
+  fromId: string,
+  limit: number,
+): Promise<LiveOrderRow[]> {
+  return orm
+    .select()
+    .from(tradingOrders)
+    .where(and(eq(tradingOrders.orgId, orgId), eq(tradingOrders.mode, MODE), gte(tradingOrders.id, fromId)))
+    .orderBy(desc(tradingOrders.id))
+    .limit(limit);
+}
+
+/** Orders that we know by the name that the venue has them under, however old they are. */
+export function listOrdersNamed(orm: Orm, orgId: string, names: string[]): Promise<LiveOrderRow[]> {
+  return orm
+    .select()
+    .from(tradingOrders)
+    .where(
+      and(
+        eq(tradingOrders.orgId, orgId),
+        sql`${tradingOrders.clientOrderId} = any(${textArray(names)}::text[])`,
+      ),
+    );
+}
+
+export function listOpenPositions(orm: Orm, orgId: string, limit: number) {
+  const { ticker, side, contracts } = tradingPositions;
+  return orm
+    .select({ ticker, side, contracts })
+    .from(tradingPositions)
+    .where(and(eq(tradingPositions.orgId, orgId), eq(tradingPositions.mode, MODE), gt(contracts, 0)))
+    .orderBy(asc(ticker))
+    .limit(limit);
+}
+
+/** Markets whose end was booked since, with the money that it moved. */
+export function listSettledSince(orm: Orm, orgId: string, since: Date, limit: number) {
+  const { ticker, side, contracts, cashChange } = tradingSettlements;
+  return orm
+    .select({ ticker, side, contracts, cashChange })
+    .from(tradingSettlements)
+    .where(
+      and(
+        eq(tradingSettlements.orgId, orgId),
+        eq(tradingSettlements.mode, MODE),
+        gte(tradingSettlements.at, since),
+        inArray(tradingSettlements.state, ['finalized', 'void']),
+      ),
+    )
+    .orderBy(asc(tradingSettlements.at))
+    .limit(limit);
+}
+
+/** Fills that were booked since the cash was last made to agree. */
+export async function countFillsSinceAdjustment(orm: Orm, orgId: string): Promise<number> {
+  const ofAccount = and(eq(ledgerEntries.orgId, orgId), eq(ledgerEntries.mode, MODE));
+  const last = orm
+    .select({ id: sql`max(${ledgerEntries.id}::text)::uuid` })
+    .from(ledgerEntries)
+    .where(and(ofAccount, inArray(ledgerEntries.kind, ['deposit', 'adjustment'])));
+  const [row] = await orm
+    .select({ count: sql<string>`count(*)` })
+    .from(ledgerEntries)
+    .where(and(ofAccount, eq(ledgerEntries.kind, 'fill'), sql`${ledgerEntries.id} > (${last})`));
+  return Number(row!.count);
+}
+
+/** What changes with everything that is ordered or booked: equal before and after means that nothing was. */
+export async function readFingerprint(orm: Orm, orgId: string): Promise<string> {
+  const [entry] = await orm
+    .select({ id: ledgerEntries.id })
+    .from(ledgerEntries)
+    .where(and(eq(ledgerEntries.orgId, orgId), eq(ledgerEntries.mode, MODE)))
+    .orderBy(desc(ledgerEntries.id))
+    .limit(1);
+  const [order] = await orm
+    .select({ id: tradingOrders.id })
+    .from(tradingOrders)
+    .where(and(eq(tradingOrders.orgId, orgId), eq(tradingOrders.mode, MODE)))
+    .orderBy(desc(tradingOrders.id))
+    .limit(1);
+  return `${entry?.id ?? ''} ${order?.id ?? ''}`;
+}

@@ -1,0 +1,60 @@
+import type { Micros } from '../money.js';
+
+/** Something on which the venue and this service do not agree. Texts, because it may be a count, money or a state. */
+export interface LiveDifference {
+  kind: 'order' | 'fill' | 'position' | 'cash';
+  /** The venue's id of the order, the market, or `cash`. */
+  subject: string;
+  ours: string;
+  venues: string;
+}
+
+/** An order at the venue that this service did not place. */
+export interface ForeignOrder {
+  venueOrderId: string;
+  clientOrderId: string;
+  ticker: string;
+  status: 'resting' | 'canceled' | 'executed';
+  filled: string;
+  initial: string;
+  createdAt: Date | null;
+}
+
+export interface ForeignFill {
+  venueFillId: string;
+  venueOrderId: string;
+  ticker: string;
+  contracts: string;
+  /** Of YES. */
+  yesPrice: Micros;
+  filledAt: Date | null;
+}
+
+/** Contracts at the venue beyond ours: positive for YES, negative for NO. */
+export interface ForeignPosition {
+  ticker: string;
+  contracts: string;
+}
+
+/** How things stand between this service and the venue's account. */
+export interface LiveReport {
+  /** Slug of the Organization that trades live. */
+  organization: string;
+  state: 'open' | 'closed';
+  /** Why trading is closed; null while it is open. */
+  reason: string | null;
+  /** Of the last complete comparison, and of the last one without a difference. */
+  comparedAt: Date | null;
+  agreedAt: Date | null;
+  differences: readonly LiveDifference[];
+  /** Orders whose outcome is not known yet. */
+  pendingOrders: number;
+  /** Markets that one of both has settled already, and the other has not yet. */
+  settling: readonly string[];
+  /** What others do with the same account: shown, never adopted. At most 100 of each, newest first. */
+  foreign: {
+    orders: readonly ForeignOrder[];
+    fills: readonly ForeignFill[];
+    positions: readonly ForeignPosition[];
+  };
+}

@@ -1,0 +1,99 @@
+import { constants, createPrivateKey, sign, type KeyObject } from 'node:crypto';
+import { readFileSync, statSync } from 'node:fs';
+import type { Logger } from 'pino';
+import { ConfigError, type TradingConfig } from '../../config.js';
+
+/** What the venue knows a caller by. */
+export interface VenueKey {
+  id: string;
+  privateKey: KeyObject;
+}
+
+/**
+ * The key that the configuration names, read once, at the start; undefined if it names none.
+ * @throws ConfigError that says what is wrong with the file
+ */
+export function readVenueKey(
+  { keyId, privateKeyFile }: Pick<TradingConfig['kalshi'], 'keyId' | 'privateKeyFile'>,
+  log: Logger,
+): VenueKey | undefined {
+  if (keyId === undefined || privateKeyFile === undefined) return undefined;
+  try {
+    const privateKey = readSigningKey(privateKeyFile);
+    if (isReadableByOthers(privateKeyFile))
+      log.warn({ file: privateKeyFile }, "other users of this machine may read the venue's private key");
+    return { id: keyId, privateKey };
+  } catch (error) {
+    if (!(error instanceof SigningKeyError)) throw error;
+    throw new ConfigError([`KALSHI_PRIVATE_KEY_FILE: ${error.message}`]);
+  }
+}
+
+/** The file does not hold a key that requests can be signed with. The message never holds any part of the file. */
+export class SigningKeyError extends Error {}
+
+const MAX_BYTES = 64 * 1024;
+
+/**
+ * Reads an RSA private key in PEM form.
+ * @throws SigningKeyError
+ */
+export function readSigningKey(path: string): KeyObject {
+  const pem = readPem(path);
+  if (/ENCRYPTED/.test(pem))
+    throw new SigningKeyError(
+      `${path} is encrypted: store it without a passphrase, readable by the service only`,
+    );
+  let key: KeyObject;
+  try {
+    key = createPrivateKey(pem);
+  } catch {
+    // OpenSSL's own words may quote what they could not read.
+    throw new SigningKeyError(`${path} is not a private key in PEM form`);
+  }
+  if (key.asymmetricKeyType !== 'rsa')
+    throw new SigningKeyError(`${path} is a key for ${key.asymmetricKeyType}; the venue's keys are for RSA`);
+  return key;
+}
+
+function readPem(path: string): string {
+  try {
+    const { size } = statSync(path);
+    if (size > MAX_BYTES) throw new SigningKeyError(`${path} is too large for a key`);
+    return readFileSync(path, 'utf8');
+  } catch (error) {
+    if (error instanceof SigningKeyError) throw error;
+    const { code } = error as NodeJS.ErrnoException;
+    const reasons: Record<string, string> = {
+      ENOENT: 'does not exist',
+      EACCES: 'may not be read by the service',
+      EISDIR: 'is a folder',
+    };
+    throw new SigningKeyError(`${path} ${reasons[code ?? ''] ?? `cannot be read (${code})`}`);
+  }
+}
+
+/** True if other users of the machine may read the file. */
+export function isReadableByOthers(path: string): boolean {
+  return process.platform !== 'win32' && (statSync(path).mode & 0o044) !== 0;
+}
+
+/**
+ * The headers that prove who asks: RSA-PSS with SHA-256, over time, method and path. The path includes the prefix of the
+ * API and excludes the query.
+ */
+export function signRequest(
+  { id, privateKey }: VenueKey,
+  { atMs, method, path }: { atMs: number; method: string; path: string },
+): Record<string, string> {
+  const signature = sign('sha256', Buffer.from(`${atMs}${method}${path}`), {
+    key: privateKey,
+    padding: constants.RSA_PKCS1_PSS_PADDING,
+    saltLength: constants.RSA_PSS_SALTLEN_DIGEST,
+  });
+  return {
+    'KALSHI-ACCESS-KEY': id,
+    'KALSHI-ACCESS-TIMESTAMP': String(atMs),
+    'KALSHI-ACCESS-SIGNATURE': signature.toString('base64'),
+  };
+}

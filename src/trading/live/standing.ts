@@ -1,0 +1,89 @@
+import { AppError } from '../../errors.js';
+import type { Look } from './look.js';
+import type { LiveReport } from './report.js';
+
+/** An agreement is believed for this long: three comparisons may fail. */
+const MAX_AGREEMENT_AGE_MS = 3 * 60 * 1000 + 30_000;
+/** When the next comparison comes. */
+const RETRY_SECONDS = 60;
+
+/** What this instance knows about the account, and whether orders may be sent. Closed until both sides were seen to agree. */
+export interface Standing {
+  /** @throws AppError unavailable, with the reason */
+  assertOpen(): void;
+  readonly report: LiveReport;
+  readonly problem: string | null;
+  /** Both sides were compared. */
+  compared(look: Look, at: Date): void;
+  /** They could not be compared. `isUnexpected`: the venue said something that is not understood. */
+  failed(reason: string, isUnexpected: boolean): void;
+  /** What the venue said and nobody understood; null once that is accepted. */
+  setProblem(problem: string | null): void;
+  setPending(orders: number): void;
+}
+
+const NOT_YET = "orders, fills, positions and cash have not been compared with the venue's yet";
+const SHOWN = 100;
+
+export function createStanding(organization: string, now: () => number): Standing {
+  let look: Look | undefined;
+  let comparedAt: Date | null = null;
+  let agreedAt: Date | null = null;
+  let failure: { reason: string; isUnexpected: boolean } | undefined;
+  let problem: string | null = null;
+  let pendingOrders = 0;
+
+  function findReason(): string | null {
+    if (problem !== null) return problem;
+    if (failure?.isUnexpected) return failure.reason;
+    const [first, ...more] = look?.differences ?? [];
+    if (first) {
+      const others = more.length === 0 ? '' : ` (and ${more.length} more)`;
+      return `${first.kind} ${first.subject}: ${first.ours} here, ${first.venues} at the venue${others}`;
+    }
+    if (agreedAt === null) return failure?.reason ?? NOT_YET;
+    if (now() - agreedAt.getTime() <= MAX_AGREEMENT_AGE_MS) return null;
+    return failure?.reason ?? 'orders whose outcome is not known have kept the accounts from being compared';
+  }
+
+  return {
+    assertOpen() {
+      const reason = findReason();
+      if (reason === null) return;
+      const detail = `Live trading is closed: ${reason}.`;
+      throw new AppError('unavailable', detail, { retryAfterSeconds: RETRY_SECONDS });
+    },
+    get report(): LiveReport {
+      const reason = findReason();
+      return {
+        organization,
+        state: reason === null ? 'open' : 'closed',
+        reason,
+        comparedAt,
+        agreedAt,
+        differences: (look?.differences ?? []).slice(0, SHOWN),
+        pendingOrders,
+        settling: (look?.settling ?? []).slice(0, SHOWN),
+        foreign: look?.foreign ?? { orders: [], fills: [], positions: [] },
+      };
+    },
+    get problem() {
+      return problem;
+    },
+    compared(next, at) {
+      look = next;
+      comparedAt = at;
+      failure = undefined;
+      if (next.differences.length === 0) agreedAt = at;
+    },
+    failed(reason, isUnexpected) {
+      failure = { reason, isUnexpected };
+    },
+    setProblem(next) {
+      problem = next;
+    },
+    setPending(orders) {
+      pendingOrders = orders;
+    },
+  };
+}

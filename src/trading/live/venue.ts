@@ -1,0 +1,183 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { z } from 'zod';
+import type { Clock } from '../../clock.js';
+import {
+  createKalshiClient,
+  createPace,
+  readLimited,
+  readRetryAfter,
+  UnexpectedAnswerError,
+  type Query,
+} from '../markets/kalshi-client.js';
+import { CENT, parseDollars, type Micros } from '../money.js';
+import { signRequest, type VenueKey } from './sign.js';
+import {
+  balanceSchema,
+  fillsPageSchema,
+  ordersPageSchema,
+  positionsPageSchema,
+  settlementsPageSchema,
+  type VenueFillAnswer,
+  type VenueOrder,
+  type VenuePosition,
+  type VenueSettlement,
+} from './venue-schema.js';
+import type { WireOrder } from './wire.js';
+
+/** What came back, whatever it says. */
+export interface VenueAnswer {
+  status: number;
+  body: string;
+  contentType: string | null;
+}
+
+export interface VenueOptions {
+  /** With `/trade-api/v2`, without a slash at the end. */
+  baseUrl: string;
+  key: VenueKey;
+  clock: Clock;
+  /** For one attempt, body included. */
+  timeoutMs: number;
+  /** The venue's smallest plan allows 10. */
+  writesPerSecond: number;
+  readsPerSecond: number;
+  /** Of the first pause before a read is repeated. */
+  backoffMs: number;
+}
+
+/** The account at the venue: every request signed. */
+export interface Venue {
+  /** Waits for this caller's turn to write; longer after the venue has said that it is too busy. */
+  takeTurn(signal: AbortSignal): Promise<void>;
+  /** Sends an order, once. Whatever goes wrong on the way rejects: the order may have been carried out. */
+  createOrder(order: WireOrder): Promise<VenueAnswer>;
+  /** Cancels what is left of an order. */
+  cancelOrder(order: { venueOrderId: string; ticker: string }): Promise<VenueAnswer>;
+  /** `since` is inclusive, in seconds. Orders from long ago are in the archive. */
+  listOrders(
+    filter: { ticker?: string; sinceSeconds?: number; isArchived?: boolean },
+    signal: AbortSignal,
+  ): Promise<VenueOrder[]>;
+  listFills(
+    filter: { ticker?: string; orderId?: string; sinceSeconds?: number; isArchived?: boolean },
+    signal: AbortSignal,
+  ): Promise<VenueFillAnswer[]>;
+  /** Markets in which something is held. */
+  listPositions(signal: AbortSignal): Promise<VenuePosition[]>;
+  listSettlements(ticker: string, signal: AbortSignal): Promise<VenueSettlement[]>;
+  readBalance(signal: AbortSignal): Promise<Micros>;
+}
+
+const PAGE_SIZE = 1000;
+const MAX_PAGES = 50;
+const MAX_PAUSE_MS = 5_000;
+
+export function createVenue(options: VenueOptions): Venue {
+  const { baseUrl, key, clock, timeoutMs } = options;
+  const prefix = new URL(baseUrl).pathname;
+  const headersOf = (method: string, path: string) => signRequest(key, { atMs: clock.now(), method, path });
+  const client = createKalshiClient({
+    baseUrl,
+    readsPerSecond: options.readsPerSecond,
+    timeoutMs,
+    backoffMs: options.backoffMs,
+    headers: headersOf,
+  });
+  const takePacedTurn = createPace(1000 / options.writesPerSecond);
+  let pausedUntil = 0;
+
+  async function write(method: 'POST' | 'DELETE', path: string, query: string, body?: object) {
+    const response = await fetch(`${baseUrl}${path}${query}`, {
+      method,
+      redirect: 'error',
+      signal: AbortSignal.timeout(timeoutMs),
+      headers: {
+        accept: 'application/json',
+        ...(body ? { 'content-type': 'application/json' } : {}),
+        ...headersOf(method, `${prefix}${path}`),
+      },
+      ...(body ? { body: JSON.stringify(body) } : {}),
+    });
+    if (response.status === 429) {
+      const asked = readRetryAfter(response.headers.get('retry-after')) ?? 1000;
+      pausedUntil = performance.now() + Math.min(asked, MAX_PAUSE_MS);
+    }
+    return {
+      status: response.status,
+      body: await readLimited(response, path),
+      contentType: response.headers.get('content-type'),
+    };
+  }
+
+  /** Pages to the end, of which there must be one. */
+  async function readAll<T extends z.ZodType<{ cursor?: string | null | undefined }>>(
+    path: string,
+    query: Query,
+    schema: T,
+    signal: AbortSignal,
+  ): Promise<z.output<T>[]> {
+    const pages: z.output<T>[] = [];
+    let cursor = '';
+    do {
+      if (pages.length === MAX_PAGES) throw new UnexpectedAnswerError(path, `more than ${MAX_PAGES} pages`);
+      const next: Query = cursor === '' ? [] : [['cursor', cursor]];
+      const page = await client.get(path, [...query, ['limit', PAGE_SIZE], ...next], schema, signal);
+      pages.push(page);
+      cursor = page.cursor ?? '';
+    } while (cursor !== '');
+    return pages;
+  }
+
+  return {
+    async takeTurn(signal) {
+      await takePacedTurn(signal);
+      const pause = pausedUntil - performance.now();
+      if (pause > 0) await sleep(pause, undefined, { signal });
+    },
+    createOrder: (order) => write('POST', '/portfolio/events/orders', '', order),
+    cancelOrder: ({ venueOrderId, ticker }) =>
+      write(
+        'DELETE',
+        `/portfolio/events/orders/${encodeURIComponent(venueOrderId)}`,
+        `?market_ticker=${encodeURIComponent(ticker)}`,
+      ),
+    async listOrders({ ticker, sinceSeconds, isArchived }, signal) {
+      const query = queryOf({ ticker, min_ts: isArchived ? undefined : sinceSeconds });
+      const path = isArchived ? '/historical/orders' : '/portfolio/orders';
+      return (await readAll(path, query, ordersPageSchema, signal)).flatMap(({ orders }) => orders);
+    },
+    async listFills({ ticker, orderId, sinceSeconds, isArchived }, signal) {
+      const query = isArchived
+        ? queryOf({ ticker })
+        : queryOf({ ticker, order_id: orderId, min_ts: sinceSeconds });
+      const path = isArchived ? '/historical/fills' : '/portfolio/fills';
+      const fills = (await readAll(path, query, fillsPageSchema, signal)).flatMap((page) => page.fills);
+      // A filter that the venue has not applied must not make other orders' fills ours.
+      const wanted = fills.filter((fill) => orderId === undefined || fill.order_id === orderId);
+      return [...new Map(wanted.map((fill) => [fill.fill_id, fill])).values()];
+    },
+    async listPositions(signal) {
+      const query: Query = [['count_filter', 'position']];
+      const pages = await readAll('/portfolio/positions', query, positionsPageSchema, signal);
+      return pages.flatMap((page) => page.market_positions);
+    },
+    async listSettlements(ticker, signal) {
+      const pages = await readAll(
+        '/portfolio/settlements',
+        [['ticker', ticker]],
+        settlementsPageSchema,
+        signal,
+      );
+      return pages.flatMap(({ settlements }) => settlements).filter((one) => one.ticker === ticker);
+    },
+    async readBalance(signal) {
+      const answer = await client.get('/portfolio/balance', [], balanceSchema, signal);
+      return answer.balance_dollars === undefined
+        ? BigInt(answer.balance) * CENT
+        : parseDollars(answer.balance_dollars);
+    },
+  };
+}
+
+const queryOf = (filter: Record<string, string | number | undefined>): Query =>
+  Object.entries(filter).filter((entry): entry is [string, string | number] => entry[1] !== undefined);
