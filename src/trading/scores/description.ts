@@ -1,0 +1,101 @@
+import { z } from 'zod';
+import { generated, type RouteDescription } from '../../openapi/description.js';
+import { exampleWorld } from '../../openapi/example-world.js';
+import { problemExample, serviceProblemExamples, serviceProblems } from '../../openapi/problem-examples.js';
+import { BACKFILL_DAYS, LEAD_HOURS } from './records.js';
+import { scoresQuerySchema, scoresSchema } from './schema.js';
+
+const request = { credential: 'none', query: { station: 'KNYC' } } as const;
+
+const nothing = {
+  n: 0,
+  waiting: 0,
+  withoutMarket: 0,
+  since: null,
+  model: null,
+  market: null,
+  difference: null,
+};
+const noLeads = LEAD_HOURS.map((leadHours) => ({ leadHours, ...nothing }));
+
+export const scoresDescriptions: RouteDescription[] = [
+  {
+    method: 'get',
+    path: '/scores',
+    operationId: 'getScores',
+    tag: 'Market data',
+    summary: 'How the forecast did against the market',
+    description: `
+${LEAD_HOURS.join(', ')} hours before the end of each climate day the forecast's probabilities are written down beside the market's own (the middle between bid and ask of
+each bracket, without fees, made to sum to one): at that moment or not at all, so that nothing in a record was known later. When the venue is done with the day, both
+are scored by the reported temperature, with the log score and the ranked probability score; for both, smaller is better.
+
+The means are over forecasts that model and market are both scored for, of the last 90 days, by station and lead. \`difference\` is model less market: where it is above zero the
+market knew more, and signals of that forecast lose money on average. While nothing has settled, \`n\` is 0 and the scores are \`null\`.
+
+With the simulated markets the last ${BACKFILL_DAYS} days are there soon after the first start: their world follows from its seed and the clock, so its past is asked and scored by the same code as its present.
+`.trim(),
+    security: 'none',
+    isLimited: true,
+    query: scoresQuerySchema,
+    headers: z.object({
+      'If-None-Match': z.string().optional().meta({ description: 'The `ETag` of the copy at hand.' }),
+    }),
+    responses: {
+      200: {
+        description: 'The scores.',
+        content: { 'application/json': scoresSchema },
+        headers: ['ETag'],
+      },
+      304: { description: 'Nothing has settled since.', headers: ['ETag'] },
+    },
+    errors: ['invalid_request', 'unknown_station', 'rate_limited', ...serviceProblems],
+    examples: [
+      {
+        name: 'nothingSettled',
+        summary: 'Nothing has settled yet',
+        request,
+        response: {
+          status: 200,
+          body: {
+            asOf: exampleWorld.now,
+            marketSource: 'simulated',
+            forecastSource: 'simulated',
+            method: 'raw_ensemble',
+            isCalibrated: false,
+            windowDays: 90,
+            overall: nothing,
+            leads: noLeads,
+            stations: [{ station: 'KNYC', city: 'New York', overall: nothing, leads: noLeads }],
+            records: [],
+          },
+        },
+      },
+      {
+        name: 'notModified',
+        summary: 'Nothing has settled since',
+        request: { ...request, headers: { 'if-none-match': '*' } },
+        response: { status: 304 },
+      },
+      problemExample('invalid_request', {
+        summary: 'A parameter that does not exist',
+        detail: '/lead is not a known field',
+        errors: [{ pointer: '/lead', code: 'invalid_request', detail: 'is not a known field' }],
+        request: { credential: 'none', query: { lead: '24' } },
+      }),
+      problemExample('unknown_station', {
+        summary: 'A station that no series settles on',
+        detail: 'There is no such station.',
+        request: { credential: 'none', query: { station: 'KJFK' } },
+      }),
+      problemExample('rate_limited', {
+        summary: 'More reads in a minute than an address may make',
+        circumstance: 'limit_used_up',
+        before: [request],
+        detail: generated('Your address may make 600 reads a minute. Try again in 42 s.'),
+        request,
+      }),
+      ...serviceProblemExamples(request),
+    ],
+  },
+];
