@@ -1,0 +1,47 @@
+import { ageOf, MAX_TRADING_AGE_MS, TIME_TO_LIVE_MS, type Snapshot, type SourceState } from '../snapshot.js';
+import { formatAge } from './price-text.js';
+
+/** How far the prices on a page can be trusted. */
+export interface Freshness {
+  /** `closed`: nobody trades on them. */
+  state: 'current' | 'stale' | 'closed';
+  asOf: Date;
+  ageText: string;
+  /** What to know about the sources, as sentences. */
+  notes: string[];
+  /** Why no order can be placed; null if one can. */
+  closedBecause: string | null;
+}
+
+export function toFreshness(snapshot: Snapshot, sources: readonly SourceState[], now: Date): Freshness {
+  const ageMs = ageOf(snapshot, now.getTime());
+  const isUnexpected = sources.some(({ part, state }) => part === 'markets' && state === 'unexpected');
+  const closedBecause = isUnexpected
+    ? 'The venue answers with something that cannot be trusted. Orders are open again as soon as it makes sense.'
+    : ageMs > MAX_TRADING_AGE_MS
+      ? `The prices are ${formatAge(ageMs)} old. Nobody should trade on them: orders are open again with the next prices.`
+      : !snapshot.data.isTrading
+        ? 'The exchange has paused trading. Orders are open again when it goes on.'
+        : null;
+  return {
+    state: closedBecause !== null ? 'closed' : ageMs > TIME_TO_LIVE_MS ? 'stale' : 'current',
+    asOf: snapshot.asOf,
+    ageText: formatAge(ageMs),
+    notes: sources.flatMap(noteOf),
+    closedBecause,
+  };
+}
+
+const nameOf = { markets: 'Prices', forecasts: 'Forecasts' };
+
+function noteOf({ part, name, state, failingSince }: SourceState): string[] {
+  const since = failingSince ? ` since ${failingSince.toISOString().slice(11, 16)} UTC` : '';
+  if (state === 'failing')
+    return [`${nameOf[part]}: the source “${name}” has not answered${since}. What it said last is shown.`];
+  if (state === 'unexpected')
+    return [
+      `${nameOf[part]}: the source “${name}” answers with something unexpected${since}. What it said last is shown.`,
+    ];
+  if (state === 'waiting') return [`${nameOf[part]}: the source “${name}” has not answered yet.`];
+  return [];
+}

@@ -1,0 +1,157 @@
+import type { DayForecast } from '../forecast/forecast.js';
+import { asksOf, bidsOf, emptyBook, type Level, type OrderBook, type Side } from '../markets/book.js';
+import type { MarketEvent } from '../markets/event.js';
+import type { Market } from '../markets/market.js';
+import { DOLLAR } from '../money.js';
+import type { Holding } from '../portfolio/positions.js';
+import { bracketLabel } from '../settlement/brackets.js';
+import { ticketAddress } from './addresses.js';
+import { formatCents, formatPoints, formatProbability } from './price-text.js';
+import { formatMoney } from '../portfolio/view-text.js';
+import { impliedProbabilities, isPassed } from './probabilities.js';
+
+interface Share {
+  /** Of the width of its bar: 0 to 100. */
+  width: string;
+  text: string;
+}
+
+interface Quoted {
+  bid: string | null;
+  bidSize: number;
+  ask: string | null;
+  askSize: number;
+  buyHref: string | null;
+}
+
+export interface BookLevel {
+  price: string;
+  contracts: number;
+  width: string;
+}
+
+export interface LadderRow {
+  ticker: string;
+  label: string;
+  href: string;
+  isOpen: boolean;
+  status: { text: string; tone: 'good' | 'warn' | 'bad' | 'info' | '' } | null;
+  isPassed: boolean;
+  isLikeliest: boolean;
+  forecast: Share | null;
+  market: Share | null;
+  /** What the forecast says more than the market, in points. */
+  gap: string | null;
+  yes: Quoted;
+  no: Quoted;
+  last: string | null;
+  volume: number;
+  openInterest: number;
+  held: { text: string; averageCost: string; sellHref: string | null } | null;
+  book: { yesAsks: BookLevel[]; yesBids: BookLevel[] };
+}
+
+interface LadderInput {
+  event: MarketEvent;
+  books: ReadonlyMap<string, OrderBook>;
+  day: DayForecast | undefined;
+  holdings: ReadonlyMap<string, Holding>;
+}
+
+/** An event's brackets from cold to warm, each with its prices and both opinions about it. */
+export function toLadder({ event, books, day, holdings }: LadderInput): LadderRow[] {
+  const implied = impliedProbabilities(event);
+  const highest = Math.max(0, ...(day?.probabilities.values() ?? []));
+  return event.markets.map((market): LadderRow => {
+    const { ticker, status } = market;
+    const book = books.get(ticker) ?? emptyBook;
+    const forecast = day?.probabilities.get(ticker) ?? null;
+    const isOpen = status === 'active';
+    const crowd = implied.get(ticker) ?? null;
+    return {
+      ticker,
+      label: bracketLabel(market.bracket),
+      href: ticketAddress(ticker),
+      isOpen,
+      status: statusOf(market),
+      isPassed: isOpen && isPassed(market.bracket, day?.observed ?? null),
+      isLikeliest: isOpen && forecast !== null && forecast > 0 && forecast === highest,
+      forecast: market.settlementValue === null ? shareOf(forecast) : null,
+      market: shareOf(crowd),
+      gap: isOpen && forecast !== null && crowd !== null ? formatPoints(forecast - crowd) : null,
+      yes: toQuoted(market, book, 'yes'),
+      no: toQuoted(market, book, 'no'),
+      last: market.lastPrice === null ? null : formatCents(market.lastPrice),
+      volume: market.volume,
+      openInterest: market.openInterest,
+      held: toHeld(market, holdings.get(ticker)),
+      book: toBookLevels(book),
+    };
+  });
+}
+
+const shareOf = (probability: number | null): Share | null =>
+  probability === null
+    ? null
+    : { width: (probability * 100).toFixed(1), text: formatProbability(probability) };
+
+/** What there is to say of a market that is not simply open. */
+function statusOf({ status, settlementValue }: Market): LadderRow['status'] {
+  if (status === 'active') return null;
+  if (settlementValue !== null && status !== 'disputed') {
+    const outcome =
+      settlementValue === DOLLAR
+        ? 'Won'
+        : settlementValue === 0n
+          ? 'Lost'
+          : `Pays ${formatCents(settlementValue)}`;
+    const isFinal = status === 'finalized';
+    return {
+      text: isFinal ? outcome : `${outcome}, not final`,
+      tone: settlementValue === DOLLAR ? 'good' : '',
+    };
+  }
+  const texts = {
+    initialized: 'Not open yet',
+    inactive: 'Paused',
+    closed: 'Closed',
+    determined: 'Determined',
+    disputed: 'Disputed',
+    amended: 'Amended',
+    finalized: 'Final',
+  };
+  return { text: texts[status], tone: status === 'disputed' || status === 'inactive' ? 'warn' : '' };
+}
+
+function toQuoted({ ticker, status }: Market, book: OrderBook, side: Side): Quoted {
+  const [bid, ask] = [bidsOf(book, side)[0], asksOf(book, side)[0]];
+  return {
+    bid: bid ? formatCents(bid.price) : null,
+    bidSize: bid?.contracts ?? 0,
+    ask: ask ? formatCents(ask.price) : null,
+    askSize: ask?.contracts ?? 0,
+    buyHref: ask && status === 'active' ? ticketAddress(ticker, { side, action: 'buy' }) : null,
+  };
+}
+
+function toHeld({ ticker, status }: Market, held: Holding | undefined): LadderRow['held'] {
+  if (!held) return null;
+  const { side, contracts, cost } = held;
+  return {
+    text: `You hold ${contracts} ${side.toUpperCase()}`,
+    averageCost: formatMoney(cost / BigInt(contracts)),
+    sellHref: status === 'active' ? ticketAddress(ticker, { side, action: 'sell', contracts }) : null,
+  };
+}
+
+/** Both sides of YES; the book of NO is the same one turned around. Dearest first, as a ladder is read. */
+export function toBookLevels(book: OrderBook): LadderRow['book'] {
+  const [asks, bids] = [asksOf(book, 'yes'), bidsOf(book, 'yes')];
+  const most = Math.max(1, ...[...asks, ...bids].map(({ contracts }) => contracts));
+  const toLevel = ({ price, contracts }: Level): BookLevel => ({
+    price: formatCents(price),
+    contracts,
+    width: ((100 * contracts) / most).toFixed(1),
+  });
+  return { yesAsks: asks.map(toLevel).toReversed(), yesBids: bids.map(toLevel) };
+}

@@ -1,0 +1,129 @@
+import type { DayForecast } from '../forecast/forecast.js';
+import type { MarketEvent } from '../markets/event.js';
+import { DOLLAR } from '../money.js';
+import type { Holding } from '../portfolio/positions.js';
+import { bracketLabel } from '../settlement/brackets.js';
+import { climateDayAt, climateDayOf } from '../settlement/climate-day.js';
+import type { Station } from '../settlement/stations.js';
+import type { Snapshot } from '../snapshot.js';
+import { marketsAddress } from './addresses.js';
+import { currentEvent, eventsOf, type Choice } from './choice.js';
+import { toDistribution } from './distribution.js';
+import { toLadder } from './ladder.js';
+import { degreesOf, expectedMaximum } from './probabilities.js';
+import { formatAge, formatDegrees } from './price-text.js';
+import { bestSignal, toSignalsView } from './signals-view.js';
+
+/** The day's forecast that belongs to an event. */
+export const forecastOf = ({ forecasts }: Snapshot, event: MarketEvent): DayForecast | undefined =>
+  forecasts.get(event.station.id)?.days.find(({ date }) => date === event.date);
+
+/** Every city that has markets, with the headline of its present day. */
+export function toOverview(snapshot: Snapshot, current: Station | undefined, now: Date) {
+  const stations = [...new Map(snapshot.events.map(({ station }) => [station.id, station])).values()];
+  return stations.map((station) => {
+    const event = currentEvent(eventsOf(snapshot.events, station), station, now);
+    const day = event && forecastOf(snapshot, event);
+    const expected = event && day ? expectedMaximum(degreesOf(day, event)) : null;
+    return {
+      city: station.city,
+      href: marketsAddress(station.id),
+      isCurrent: station.id === current?.id,
+      expected: expected === null ? null : formatDegrees(Math.round(expected)),
+      observed: day?.observed ? formatDegrees(day.observed.maximumF, 1) : null,
+      signal: event && bestSignal(snapshot.signals, event.eventTicker, now),
+    };
+  });
+}
+
+/** The days of the chosen city, as links. */
+export function toDays({ station, events, event: chosen }: Choice, now: Date) {
+  const today = climateDayAt(station, now).date;
+  return events.map(({ date }) => ({
+    label: dayLabel(date, today),
+    href: marketsAddress(station.id, date),
+    isCurrent: date === chosen?.date,
+  }));
+}
+
+const shortDay = new Intl.DateTimeFormat('en-GB', {
+  timeZone: 'UTC',
+  weekday: 'short',
+  day: 'numeric',
+  month: 'short',
+});
+/** `Sat, 21 Nov`: a climate day is a date of its own, in no zone. */
+export const formatClimateDay = (date: string): string => shortDay.format(new Date(`${date}T00:00:00Z`));
+
+const DAY_MS = 86_400_000;
+
+function dayLabel(date: string, today: string): string {
+  const days = Math.round((Date.parse(date) - Date.parse(today)) / DAY_MS);
+  const word = { [-1]: 'Yesterday, ', 0: 'Today, ', 1: 'Tomorrow, ' }[days] ?? '';
+  return `${word}${formatClimateDay(date)}`;
+}
+
+/** All that the page says about the chosen event. */
+export function toEventView(
+  snapshot: Snapshot,
+  event: MarketEvent,
+  holdings: ReadonlyMap<string, Holding>,
+  now: Date,
+) {
+  const day = forecastOf(snapshot, event);
+  const { station, date } = event;
+  const { start, end } = climateDayOf(station, date);
+  const isOpen = event.markets.some(({ status }) => status === 'active');
+  return {
+    city: station.city,
+    dayName: formatClimateDay(date),
+    station,
+    offset: `UTC−${-station.standardOffsetHours}`,
+    start,
+    end,
+    phase: now < start ? 'before' : now < end ? 'during' : 'after',
+    isOpen,
+    ladder: toLadder({ event, books: snapshot.data.books, day, holdings }),
+    forecast: day && toForecastView(day, event, snapshot.forecasts.get(station.id)!.source, now),
+    chart: day && isOpen ? toDistribution(day, event) : null,
+    settled: toSettled(event),
+    signals: toSignalsView(snapshot.signals, event, now),
+    evidence: station.series.evidence === 'rules text only' ? null : station.series.evidence,
+  };
+}
+
+function toForecastView(day: DayForecast, event: MarketEvent, source: string, now: Date) {
+  const expected = expectedMaximum(degreesOf(day, event));
+  return {
+    expected: expected === null ? null : formatDegrees(expected, 1),
+    mean: formatDegrees(day.meanF, 1),
+    deviation: formatDegrees(day.deviationF, 1),
+    members: day.membersF.length,
+    lowest: formatDegrees(Math.min(...day.membersF), 1),
+    highest: formatDegrees(Math.max(...day.membersF), 1),
+    source,
+    isCalibrated: day.isCalibrated,
+    modelRunAt: day.modelRunAt,
+    modelAge: formatAge(Math.max(0, now.getTime() - day.modelRunAt.getTime())),
+    observed: day.observed && {
+      maximum: formatDegrees(day.observed.maximumF, 1),
+      at: day.observed.observedAt,
+      age: formatAge(Math.max(0, now.getTime() - day.observed.observedAt.getTime())),
+    },
+  };
+}
+
+/** How a day came out, as far as the venue has said it. */
+function toSettled({ markets }: MarketEvent) {
+  const winner = markets.find(({ settlementValue }) => settlementValue === DOLLAR);
+  const temperature = markets.find(
+    ({ settledTemperature }) => settledTemperature !== null,
+  )?.settledTemperature;
+  if (!winner && temperature == null) return null;
+  return {
+    temperature: temperature == null ? null : formatDegrees(temperature),
+    winner: winner ? bracketLabel(winner.bracket) : null,
+    isFinal: markets.every(({ status }) => status === 'finalized'),
+    isDisputed: markets.some(({ status }) => status === 'disputed'),
+  };
+}

@@ -1,0 +1,14 @@
+import type { Page } from '../../pages/layout.js';
+import type { Orders } from '../orders/order.js';
+import type { SnapshotStore } from '../snapshot.js';
+
+/** What the pages about markets have in common. */
+
+export interface MarketsPagesDeps {
+  snapshots: SnapshotStore;
+  orders: Pick<Orders, 'place'>;
+}
+
+export const SECTION = 'markets';
+/** What stands in place of the markets until the first prices are there. */
+export const loadingPage: Page = { view: 'markets/loading', title: 'Markets', section: SECTION };

@@ -1,0 +1,54 @@
+import { and, eq, gt } from 'drizzle-orm';
+import type { Orm } from '../../db/client.js';
+import type { Micros } from '../money.js';
+import type { Holding } from '../portfolio/positions.js';
+import type { Taken } from '../orders/paper-book.js';
+import { paperBooks } from '../orders/table.js';
+import { tradingAccounts, tradingPositions } from '../portfolio/table.js';
+
+/** What the paper account has to spend; undefined before it was opened. */
+export async function findPaperCash(orm: Orm, orgId: string): Promise<Micros | undefined> {
+  const [account] = await orm
+    .select({ cash: tradingAccounts.cash })
+    .from(tradingAccounts)
+    .where(and(eq(tradingAccounts.orgId, orgId), eq(tradingAccounts.mode, 'paper')));
+  return account?.cash;
+}
+
+/** What the Organization's paper orders have taken from the book with this hash. */
+export async function findTaken(orm: Orm, orgId: string, ticker: string, hash: string): Promise<Taken> {
+  const [row] = await orm
+    .select({ taken: paperBooks.taken })
+    .from(paperBooks)
+    .where(and(eq(paperBooks.orgId, orgId), eq(paperBooks.ticker, ticker), eq(paperBooks.bookHash, hash)));
+  return row?.taken ?? [];
+}
+
+/** A ladder has six markets; nothing lists more of an event than this. */
+const MAX_HOLDINGS = 100;
+
+/** What the paper account holds of an event's markets, by ticker. */
+export async function listPaperHoldings(
+  orm: Orm,
+  orgId: string,
+  eventTicker: string,
+): Promise<ReadonlyMap<string, Holding>> {
+  const rows = await orm
+    .select({
+      ticker: tradingPositions.ticker,
+      side: tradingPositions.side,
+      contracts: tradingPositions.contracts,
+      cost: tradingPositions.cost,
+    })
+    .from(tradingPositions)
+    .where(
+      and(
+        eq(tradingPositions.orgId, orgId),
+        eq(tradingPositions.mode, 'paper'),
+        eq(tradingPositions.eventTicker, eventTicker),
+        gt(tradingPositions.contracts, 0),
+      ),
+    )
+    .limit(MAX_HOLDINGS);
+  return new Map(rows.map(({ ticker, ...holding }) => [ticker, holding]));
+}

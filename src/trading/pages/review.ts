@@ -1,0 +1,254 @@
+import { asksOf, bidsOf, type OrderBook } from '../markets/book.js';
+import type { Market } from '../markets/market.js';
+import { DOLLAR, type Micros } from '../money.js';
+import { quoteOrder, worstCost, type Quote } from '../orders/quote.js';
+import type { MarketableOrder } from '../portfolio/match.js';
+import { applyFill, type Holding } from '../portfolio/positions.js';
+import { bracketLabel } from '../settlement/brackets.js';
+import { chargeFill, newOrderAccount, type FeeRule } from '../sizing/fees.js';
+import { formatCents, formatChange, formatExactProbability, formatPoints } from './price-text.js';
+import { formatMoney } from '../portfolio/view-text.js';
+
+export interface ReviewInput {
+  market: Market;
+  /** What can be taken: without what the Organization's paper orders have taken already. */
+  book: OrderBook;
+  feeRule: FeeRule;
+  order: MarketableOrder;
+  held: Holding | undefined;
+  cash: Micros;
+  /** That YES pays, by the forecast; null where there is none. */
+  probability: number | null;
+}
+
+export interface Review {
+  headline: string;
+  /** What fills now, and what does not. */
+  outcome: { tone: 'good' | 'warn' | 'bad'; text: string };
+  /** Why the order would be refused, as far as that can be told before. */
+  warning: string | null;
+  facts: { label: string; value: string; note?: string; isSum?: true }[];
+  results: { label: string; value: string; tone: 'good' | 'bad' }[];
+  chance: {
+    breakEven: string;
+    breakEvenWidth: string;
+    forecast: string | null;
+    forecastWidth: string | null;
+    text: string;
+  } | null;
+  fills: { price: string; contracts: number; fee: string; change: string }[];
+}
+
+/** What an order would do at this moment, to the cent, and the worst that it can do. */
+export function reviewOrder(input: ReviewInput): Review {
+  const { order, market, book, feeRule } = input;
+  const quote = quoteOrder(book, feeRule, order);
+  const name = `${order.contracts} ${order.side.toUpperCase()}`;
+  const price = formatCents(order.limitPrice);
+  return {
+    headline: order.action === 'buy' ? `Buy ${name} at ${price} or less` : `Sell ${name} at ${price} or more`,
+    outcome: outcomeOf(order, quote, book),
+    warning: warningOf(input),
+    facts:
+      quote.filledContracts === 0
+        ? []
+        : order.action === 'buy'
+          ? costs(input, quote)
+          : proceeds(input, quote),
+    results: quote.filledContracts === 0 ? [] : resultsOf(order, quote, bracketLabel(market.bracket)),
+    chance: quote.filledContracts === 0 ? null : chanceOf(input, quote),
+    fills: quote.fills.map(({ price, contracts, fee, balanceChange }) => ({
+      price: formatCents(price),
+      contracts,
+      fee: formatMoney(fee),
+      change: formatChange(balanceChange),
+    })),
+  };
+}
+
+function outcomeOf(order: MarketableOrder, quote: Quote, book: OrderBook): Review['outcome'] {
+  const { contracts, action, side, timeInForce } = order;
+  const { filledContracts } = quote;
+  const name = side.toUpperCase();
+  if (filledContracts === contracts)
+    return { tone: 'good', text: contracts === 1 ? 'The contract fills now.' : `All ${contracts} fill now.` };
+  if (filledContracts > 0) {
+    return {
+      tone: 'warn',
+      text: `${filledContracts} of ${contracts} fill now. No more than that stands within your limit; the other ${contracts - filledContracts} are cancelled.`,
+    };
+  }
+  const [best] = action === 'buy' ? asksOf(book, side) : bidsOf(book, side);
+  if (!best)
+    return {
+      tone: 'bad',
+      text: `Nothing fills: nobody ${action === 'buy' ? 'sells' : 'buys'} ${name} at present.`,
+    };
+  const isBeyond = action === 'buy' ? best.price > order.limitPrice : best.price < order.limitPrice;
+  if (!isBeyond && timeInForce === 'fill_or_kill')
+    return {
+      tone: 'bad',
+      text: `Nothing fills: fewer than ${contracts} stand within your limit, and you ask for all or nothing.`,
+    };
+  return {
+    tone: 'bad',
+    text: `Nothing fills at your limit: the best ${action === 'buy' ? 'ask' : 'bid'} is ${formatCents(best.price)}.`,
+  };
+}
+
+function warningOf({ order, held, cash, feeRule }: ReviewInput): string | null {
+  const own = held?.side === order.side ? held.contracts : 0;
+  const name = order.side.toUpperCase();
+  if (order.action === 'sell')
+    return own >= order.contracts
+      ? null
+      : `You hold ${own === 0 ? 'no' : own} ${name} of this market, so you cannot sell ${order.contracts}.`;
+  // Pairs that a purchase closes pay for themselves.
+  if (held && held.side !== order.side) return null;
+  const worst = worstCost(feeRule, order);
+  if (worst <= cash) return null;
+  const most = affordable(feeRule, order, cash);
+  return `At its limit this order costs ${formatMoney(worst)}, and the account has ${formatMoney(cash)}. ${most === 0 ? 'It does not buy a single one.' : `That buys ${most} at the most.`}`;
+}
+
+/** How many contracts some cash buys at the limit price, fee included. */
+function affordable(feeRule: FeeRule, order: MarketableOrder, cash: Micros): number {
+  let [least, most] = [0, order.contracts];
+  while (least < most) {
+    const middle = Math.ceil((least + most) / 2);
+    if (worstCost(feeRule, { ...order, contracts: middle }) <= cash) least = middle;
+    else most = middle - 1;
+  }
+  return least;
+}
+
+function costs({ order, held, cash, feeRule }: ReviewInput, quote: Quote): Review['facts'] {
+  const total = -quote.balanceChange;
+  const { cashChange, realised, closed } = book(held, order, quote);
+  const worst = worstCost(feeRule, order);
+  return [
+    { label: 'Price', value: formatMoney(total - quote.fees), note: averageNote(quote) },
+    { label: 'Fee', value: formatMoney(quote.fees) },
+    { label: 'Cost', value: formatMoney(total), isSum: true },
+    ...(closed > 0
+      ? [
+          {
+            label: 'Pairs closed',
+            value: formatChange(BigInt(closed) * DOLLAR),
+            note: `${closed} YES and NO together pay a dollar each, at once`,
+          },
+          { label: 'Realised', value: formatChange(realised), note: 'fee apart' },
+        ]
+      : []),
+    ...(worst > total
+      ? [
+          {
+            label: 'Cost at the most',
+            value: formatMoney(worst),
+            note: `for all ${order.contracts}, if the book moves before the order arrives`,
+          },
+        ]
+      : []),
+    { label: 'Maximum payout', value: formatMoney(quote.maximumPayout) },
+    { label: 'Cash afterwards', value: formatMoney(cash + cashChange), note: `${formatMoney(cash)} now` },
+  ];
+}
+
+function proceeds({ order, held, cash, feeRule }: ReviewInput, quote: Quote): Review['facts'] {
+  const { cashChange, realised } = book(held, order, quote);
+  const all = chargeFill(feeRule, newOrderAccount, {
+    action: 'sell',
+    price: order.limitPrice,
+    contracts: quote.filledContracts,
+  });
+  const least = all.balanceChange;
+  return [
+    { label: 'Price', value: formatMoney(quote.balanceChange + quote.fees), note: averageNote(quote) },
+    { label: 'Fee', value: formatMoney(quote.fees) },
+    { label: 'You receive', value: formatMoney(quote.balanceChange), isSum: true },
+    ...(least < quote.balanceChange
+      ? [
+          {
+            label: 'At the least',
+            value: formatMoney(least),
+            note: 'if the book moves before the order arrives, for as many',
+          },
+        ]
+      : []),
+    { label: 'Realised', value: formatChange(realised), note: 'against the average cost, fee apart' },
+    { label: 'Cash afterwards', value: formatMoney(cash + cashChange), note: `${formatMoney(cash)} now` },
+  ];
+}
+
+const averageNote = ({ filledContracts, averagePrice }: Quote): string =>
+  `${filledContracts} × ${formatCents(averagePrice ?? 0n)}${filledContracts > 1 ? ' on average' : ''}`;
+
+/** What the fills do to cash and to what is held, posted as they would be. */
+function book(
+  held: Holding | undefined,
+  order: MarketableOrder,
+  { fills, balanceChange, filledContracts }: Quote,
+) {
+  const own = held?.side === order.side ? held.contracts : 0;
+  if (order.action === 'sell' && own < filledContracts)
+    return { cashChange: balanceChange, realised: 0n, closed: 0 };
+  const closed =
+    order.action === 'buy' && held && held.side !== order.side
+      ? Math.min(held.contracts, filledContracts)
+      : 0;
+  let [holding, cashChange, realised] = [held, 0n, 0n];
+  for (const { price, contracts, fee } of fills) {
+    const booking = applyFill(holding, { side: order.side, action: order.action, price, contracts, fee });
+    holding = booking.holding;
+    cashChange += booking.postings.cash;
+    realised -= booking.postings.realised;
+  }
+  return { cashChange, realised, closed };
+}
+
+/** What the order gains or loses in the end, compared with not trading at all. */
+function resultsOf(
+  { side, action }: MarketableOrder,
+  { balanceChange, maximumPayout }: Quote,
+  label: string,
+): Review['results'] {
+  const paid = action === 'buy' ? maximumPayout : -maximumPayout;
+  const ifSide = balanceChange + paid;
+  const [ifYes, ifNo] = side === 'yes' ? [ifSide, balanceChange] : [balanceChange, ifSide];
+  const toResult = (text: string, micros: Micros) => ({
+    label: text,
+    value: formatChange(micros),
+    tone: micros >= 0n ? ('good' as const) : ('bad' as const),
+  });
+  return [toResult(`If it is ${label}`, ifYes), toResult('If it is not', ifNo)];
+}
+
+function chanceOf(
+  { order, probability }: ReviewInput,
+  { balanceChange, maximumPayout }: Quote,
+): Review['chance'] {
+  const isBuy = order.action === 'buy';
+  const amount = isBuy ? -balanceChange : balanceChange;
+  const breakEven = Math.max(0, Number(amount) / Number(maximumPayout));
+  const own = probability === null ? null : order.side === 'yes' ? probability : 1 - probability;
+  const name = order.side.toUpperCase();
+  const width = (share: number) => Math.min(100, share * 100).toFixed(1);
+  const need = isBuy
+    ? `It is worth its cost if ${name} is more likely than ${formatExactProbability(breakEven)}.`
+    : `Selling beats holding if ${name} is less likely than ${formatExactProbability(breakEven)}.`;
+  const edge = own === null ? null : isBuy ? own - breakEven : breakEven - own;
+  // Doubles serve here: an expectation is no amount that anybody is charged.
+  const expected =
+    edge === null ? null : BigInt(Math.round((edge * Number(maximumPayout)) / 10_000)) * 10_000n;
+  const verdict =
+    own === null
+      ? 'There is no forecast to compare it with.'
+      : `The forecast says ${formatExactProbability(own)}: an edge of ${formatPoints(edge!)}, ${formatChange(expected!)} on average.`;
+  return {
+    breakEven: formatExactProbability(breakEven),
+    breakEvenWidth: width(breakEven),
+    forecast: own === null ? null : formatExactProbability(own),
+    forecastWidth: own === null ? null : width(own),
+    text: `${need} ${verdict}`,
+  };
+}

@@ -1,0 +1,82 @@
+import { z } from 'zod';
+import { parseInput } from '../../http/validate.js';
+import { fieldError, textField, type FormFields } from '../../pages/form.js';
+import { asksOf, bidsOf, type OrderBook, type Side } from '../markets/book.js';
+import { isOnTick, type Market } from '../markets/market.js';
+import { formatDollars, parseDollars, type Micros } from '../money.js';
+import type { Action } from '../orders/order.js';
+import type { MarketableOrder } from '../portfolio/match.js';
+import type { Holding } from '../portfolio/positions.js';
+import { trimZeros } from './addresses.js';
+
+const MAX_CONTRACTS = 100_000;
+const DEFAULT_CONTRACTS = 10;
+
+const schema = z.object({
+  side: z.enum(['yes', 'no'], 'must be YES or NO'),
+  action: z.enum(['buy', 'sell'], 'must be a purchase or a sale'),
+  contracts: z.string().regex(/^[1-9]\d{0,8}$/, 'must be a whole number, 1 or more'),
+  limitPrice: z
+    .string()
+    .regex(/^0?\.(?=\d*[1-9])\d{1,6}$/, 'must be dollars between 0 and 1, like 0.42 for 42 cents'),
+  timeInForce: z.enum(['immediate_or_cancel', 'fill_or_kill'], 'must be one of the two choices'),
+});
+
+/** What a ticket for a market is filled in with: what was asked for, and for the rest what suits most. */
+export function fillTicket(
+  given: FormFields,
+  book: OrderBook,
+  held: Holding | undefined,
+): Record<keyof z.infer<typeof schema>, string> {
+  const side = readWord(given, 'side', ['yes', 'no'], held && given.action === 'sell' ? held.side : 'yes');
+  const action = readWord(given, 'action', ['buy', 'sell'], 'buy');
+  const best = bestPrice(book, side as Side, action as Action);
+  const toSell = action === 'sell' && held?.side === side ? held.contracts : undefined;
+  return {
+    side,
+    action,
+    contracts: textField(given, 'contracts') ?? String(toSell ?? DEFAULT_CONTRACTS),
+    limitPrice: textField(given, 'limitPrice') ?? (best === undefined ? '' : trimZeros(formatDollars(best))),
+    timeInForce: textField(given, 'timeInForce') ?? 'immediate_or_cancel',
+  };
+}
+
+/** A word that decides what the page offers is one of those, whatever the address says. A posted form is checked. */
+const readWord = (given: FormFields, name: string, words: string[], fallback: string): string => {
+  const word = textField(given, name);
+  return word !== undefined && words.includes(word) ? word : fallback;
+};
+
+/** What the next contract costs, or brings; undefined where nobody offers any. */
+export const bestPrice = (book: OrderBook, side: Side, action: Action): Micros | undefined =>
+  (action === 'buy' ? asksOf(book, side) : bidsOf(book, side))[0]?.price;
+
+/**
+ * A filled-in ticket as an order.
+ * @throws AppError invalid_request, by field
+ */
+export function readTicket(
+  fields: FormFields,
+  { priceRanges }: Pick<Market, 'priceRanges'>,
+): MarketableOrder {
+  const { contracts, limitPrice, ...words } = parseInput(
+    schema,
+    Object.fromEntries(Object.keys(schema.shape).map((name) => [name, textField(fields, name)])),
+  );
+  if (Number(contracts) > MAX_CONTRACTS)
+    throw fieldError('contracts', `must be ${MAX_CONTRACTS} or fewer in one order`);
+  const price = parseDollars(limitPrice.replace(/^\./, '0.'));
+  if (!isOnTick(priceRanges, price)) {
+    const steps = priceRanges.map(({ step }) => trimZeros(formatDollars(step)));
+    throw fieldError('limitPrice', `must be a multiple of ${[...new Set(steps)].join(' or ')} dollars here`);
+  }
+  return { ...words, contracts: Number(contracts), limitPrice: price };
+}
+
+/** What the field of the price lets a browser check by itself. */
+export function priceLimits(ranges: Market['priceRanges']): { min: string; max: string; step: string } {
+  const least = (values: Micros[]) => values.reduce((a, b) => (b < a ? b : a));
+  const step = least(ranges.map((range) => range.step));
+  const text = (micros: Micros) => trimZeros(formatDollars(micros));
+  return { min: text(step), max: text(1_000_000n - step), step: text(step) };
+}

@@ -1,0 +1,183 @@
+import type { Request, Response, Router } from 'express';
+import { isFreshId, newFormId } from '../../api-keys/fresh-id.js';
+import { requireRole, sessionOf } from '../../auth/session.js';
+import type { Context } from '../../context.js';
+import { AppError } from '../../errors.js';
+import type { Role } from '../../organizations/table.js';
+import { fieldError, formRoute, textField, type FormFields, type FormState } from '../../pages/form.js';
+import { renderPage } from '../../pages/layout.js';
+import { readQuery, requireOnce, tryQuery } from '../../pages/query-form.js';
+import { emptyBook, type OrderBook } from '../markets/book.js';
+import type { Market } from '../markets/market.js';
+import type { Micros } from '../money.js';
+import { bookHash, withoutTaken } from '../orders/paper-book.js';
+import type { Holding } from '../portfolio/positions.js';
+import { readSwitch, type TradingSwitch } from '../risk/switches.js';
+import type { Snapshot } from '../snapshot.js';
+import { toFreshness } from './freshness.js';
+import { loadingPage, SECTION, type MarketsPagesDeps } from './page-kit.js';
+import { findPaperCash, findTaken, listPaperHoldings } from './queries.js';
+import { reviewOrder, type Review } from './review.js';
+import { fillTicket, readTicket } from './ticket-form.js';
+import { ticketCodes, toTicketView } from './ticket-view.js';
+
+/** Roles that place orders. */
+const orderingRoles = ['owner', 'admin'] as const satisfies Role[];
+
+/** What a ticket is made from. */
+interface Scene {
+  snapshot: Snapshot;
+  tradingSwitch: TradingSwitch;
+  market: Market;
+  book: OrderBook;
+  held: Holding | undefined;
+  cash: Micros | undefined;
+  probability: number | null;
+}
+
+/**
+ * The ticket for one market. Looking at it with an order in the address is the review: what the order would do at this
+ * moment. Placing sends what was reviewed, with an id that makes sending it twice one order.
+ */
+export function addTicketPages(router: Router, context: Context, deps: MarketsPagesDeps): void {
+  const { db, clock, config } = context;
+
+  router.get('/markets/:ticker', async (req, res) => {
+    const scene = await readScene(req, res);
+    if (!scene) return showLoading(req, res);
+    const query = readQuery(req);
+    const { form, result } = await tryQuery(res, query, async () => {
+      requireOnce(query);
+      return review(scene, fillTicket(query, scene.book, scene.held));
+    });
+    await show(req, res, scene, form, result ?? null);
+  });
+
+  router.post(
+    '/markets/:ticker',
+    requireRole(...orderingRoles),
+    formRoute({ act: place, show: showAgain, codes: ticketCodes }),
+  );
+
+  async function place(req: Request, res: Response, fields: FormFields): Promise<void> {
+    const { orgId, userId } = sessionOf(res);
+    const market = deps.snapshots.current && findMarket(deps.snapshots.current, req);
+    if (!market) throw new AppError('market_data_unavailable', 'No prices have been loaded yet.');
+    const order = readTicket(fields, market);
+    const id = textField(fields, 'id') ?? '';
+    if (!isFreshId(id, clock.now())) throw fieldError('id', 'is not the id of a recent form');
+    const { trade } = await deps.orders.place({
+      ...order,
+      orgId,
+      mode: 'paper',
+      placedBy: { apiKeyId: null, userId },
+      idempotencyKey: id,
+      ticker: market.ticker,
+    });
+    res.redirect(303, `/dashboard/portfolio/orders/${trade.id}?done=placed`);
+  }
+
+  async function showAgain(req: Request, res: Response, form: FormState): Promise<void> {
+    const scene = await readScene(req, res);
+    if (!scene) return showLoading(req, res);
+    const values = fillTicket(form.values, scene.book, scene.held);
+    await show(req, res, scene, renewed(form), tryReview(scene, values));
+  }
+
+  async function show(req: Request, res: Response, scene: Scene, form: FormState, reviewed: Review | null) {
+    const { snapshot, tradingSwitch, market, book, held, cash, probability } = scene;
+    const { role } = sessionOf(res);
+    const now = new Date(clock.now());
+    const page = { view: 'markets/ticket', title: 'Paper order', section: SECTION };
+    const values = { ...form.values, ...fillTicket(form.values, book, held), id: newFormId(clock.now()) };
+    const view = toTicketView({
+      market,
+      book,
+      held,
+      cash: cash ?? config.trading.paperCash,
+      isAccountOpen: cash !== undefined,
+      probability,
+      form: { ...form, values },
+      review: reviewed,
+      tradingSwitch,
+      freshness: toFreshness(snapshot, deps.snapshots.sources, now),
+      mayOrder: (orderingRoles as readonly Role[]).includes(role),
+      role,
+      error: res.locals.error as AppError | undefined,
+      now,
+    });
+    await renderPage(context, req, res, page, view);
+  }
+
+  async function readScene(req: Request, res: Response): Promise<Scene | undefined> {
+    const snapshot = deps.snapshots.current;
+    if (!snapshot) return undefined;
+    const market = findMarket(snapshot, req);
+    const { orgId } = sessionOf(res);
+    const whole = snapshot.data.books.get(market.ticker) ?? emptyBook;
+    const [tradingSwitch, cash, holdings, taken] = await Promise.all([
+      readSwitch(db.orm, orgId),
+      findPaperCash(db.orm, orgId),
+      listPaperHoldings(db.orm, orgId, market.eventTicker),
+      findTaken(db.orm, orgId, market.ticker, bookHash(whole)),
+    ]);
+    const day = snapshot.forecasts.get(market.station.id)?.days.find(({ date }) => date === market.date);
+    return {
+      snapshot,
+      tradingSwitch,
+      market,
+      book: withoutTaken(whole, taken),
+      held: holdings.get(market.ticker),
+      cash,
+      probability: day?.probabilities.get(market.ticker) ?? null,
+    };
+  }
+
+  function review(
+    { snapshot, market, book, held, cash, probability }: Scene,
+    values: FormFields,
+  ): Review | null {
+    const feeRule = snapshot.data.feeRules.get(market.seriesTicker);
+    // Without an offer there is no price to begin with, and without its fee no cost.
+    if (values.limitPrice === '' || !feeRule || feeRule.type === 'flat') return null;
+    const order = readTicket(values, market);
+    return reviewOrder({
+      market,
+      book,
+      feeRule,
+      order,
+      held,
+      cash: cash ?? config.trading.paperCash,
+      probability,
+    });
+  }
+
+  /** The review of a form that is shown because something was wrong, perhaps with the form itself. */
+  function tryReview(scene: Scene, values: FormFields): Review | null {
+    try {
+      return review(scene, values);
+    } catch (error) {
+      if (error instanceof AppError) return null;
+      throw error;
+    }
+  }
+
+  const showLoading = (req: Request, res: Response) =>
+    renderPage(context, req, res, loadingPage, { sources: deps.snapshots.sources });
+}
+
+/** @throws AppError not_found */
+function findMarket({ markets }: Snapshot, req: Request): Market {
+  const market = markets.get(String(req.params.ticker));
+  if (!market) throw new AppError('not_found', 'There is no such market, or it is no longer offered.');
+  return market;
+}
+
+/** A form that is too old for its id gets another one, and says so. */
+function renewed(form: FormState): FormState {
+  const { id, ...errors } = form.errors;
+  if (id === undefined) return form;
+  const problem =
+    'This form was open for too long and has been renewed. Nothing was ordered: look at the fresh quote and place it again.';
+  return { ...form, errors, problem };
+}

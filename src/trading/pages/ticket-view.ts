@@ -1,0 +1,161 @@
+import type { AppError, ErrorCode } from '../../errors.js';
+import type { FormState } from '../../pages/form.js';
+import { asksOf, bidsOf, type OrderBook, type Side } from '../markets/book.js';
+import type { Market } from '../markets/market.js';
+import type { Micros } from '../money.js';
+import type { Action } from '../orders/order.js';
+import type { Holding } from '../portfolio/positions.js';
+import { bracketLabel } from '../settlement/brackets.js';
+import { marketsAddress, streamAddress, ticketAddress } from './addresses.js';
+import type { TradingSwitch } from '../risk/switches.js';
+import type { Freshness } from './freshness.js';
+import { toBookLevels } from './ladder.js';
+import { formatClimateDay } from './market-view.js';
+import { formatCents, formatProbability } from './price-text.js';
+import { formatMoney } from '../portfolio/view-text.js';
+import type { Review } from './review.js';
+import { bestPrice, priceLimits } from './ticket-form.js';
+
+export interface TicketInput {
+  market: Market;
+  book: OrderBook;
+  held: Holding | undefined;
+  cash: Micros;
+  isAccountOpen: boolean;
+  probability: number | null;
+  form: FormState;
+  review: Review | null;
+  tradingSwitch: TradingSwitch;
+  freshness: Freshness;
+  mayOrder: boolean;
+  role: string;
+  error: AppError | undefined;
+  now: Date;
+}
+
+/** All that the ticket for one market says. */
+export function toTicketView(input: TicketInput) {
+  const { market, book, held, cash, form, probability } = input;
+  const { station, date, ticker } = market;
+  const side = form.values.side === 'no' ? 'no' : 'yes';
+  return {
+    ticker,
+    action: ticketAddress(ticker),
+    label: bracketLabel(market.bracket),
+    city: station.city,
+    dayName: formatClimateDay(date),
+    marketsHref: marketsAddress(station.id, date),
+    streamHref: streamAddress(station.id),
+    closeTime: market.closeTime,
+    tabs: toTabs(input),
+    sideName: side.toUpperCase(),
+    prices: (['yes', 'no'] as const).map((each) => toPrices(book, each)),
+    levels: toBookLevels(book),
+    probability:
+      probability === null ? null : formatProbability(side === 'yes' ? probability : 1 - probability),
+    cash: formatMoney(cash),
+    isAccountOpen: input.isAccountOpen,
+    held: held && {
+      text: `${held.contracts} ${held.side.toUpperCase()}`,
+      cost: formatMoney(held.cost),
+      average: formatMoney(held.cost / BigInt(held.contracts)),
+    },
+    form,
+    priceLimits: priceLimits(market.priceRanges),
+    review: input.review,
+    tradingSwitch: input.tradingSwitch,
+    freshness: input.freshness,
+    blocked: blockedBecause(input),
+    problem: input.error && problemOf(input.error),
+  };
+}
+
+const toPrices = (book: OrderBook, side: Side) => {
+  const [bid, ask] = [bidsOf(book, side)[0], asksOf(book, side)[0]];
+  const text = (level: typeof bid) =>
+    level ? { price: formatCents(level.price), size: level.contracts } : null;
+  return { name: side.toUpperCase(), bid: text(bid), ask: text(ask) };
+};
+
+/** What can be done with the market: both purchases, and the sale of what is held. */
+function toTabs({ market, book, held, form }: TicketInput) {
+  const { side: chosenSide, action: chosenAction } = form.values;
+  const typed = Number(form.values.contracts);
+  const tab = (action: Action, side: Side, contracts: number | undefined) => {
+    const price = bestPrice(book, side, action);
+    return {
+      label: `${action === 'buy' ? 'Buy' : 'Sell'} ${side.toUpperCase()}`,
+      price: price === undefined ? null : formatCents(price),
+      href: ticketAddress(market.ticker, { side, action, ...(contracts ? { contracts } : {}) }),
+      isCurrent: chosenSide === side && chosenAction === action,
+    };
+  };
+  const contracts = chosenAction === 'buy' && Number.isSafeInteger(typed) && typed > 0 ? typed : undefined;
+  const sales = held ? [held.side] : [];
+  if (chosenAction === 'sell' && !sales.includes(chosenSide as Side)) sales.push(chosenSide as Side);
+  return [
+    tab('buy', 'yes', contracts),
+    tab('buy', 'no', contracts),
+    ...sales.map((side) => tab('sell', side, undefined)),
+  ];
+}
+
+/** Why no order can be placed from this page; null if one can. */
+function blockedBecause({
+  mayOrder,
+  role,
+  freshness,
+  tradingSwitch,
+  market,
+  now,
+}: TicketInput): string | null {
+  if (market.status !== 'active' || now >= market.closeTime)
+    return 'This market is not open, so there is nothing to order here.';
+  if (freshness.closedBecause !== null) return freshness.closedBecause;
+  if (tradingSwitch.state === 'halt') return 'Trading is halted: no order passes before it is opened again.';
+  if (!mayOrder)
+    return `You are ${role} of this Organization. You can look at every quote; orders are placed by its owners and admins.`;
+  return null;
+}
+
+const problems: Partial<Record<ErrorCode, [title: string, advice: string]>> = {
+  price_moved: [
+    'The price has moved',
+    'The quote is fresh: look at it, adjust the limit if you still want the trade, and place it again.',
+  ],
+  risk_limit: [
+    'A limit stands against this order',
+    'Order less, or have whoever runs this service change the limit.',
+  ],
+  insufficient_funds: [
+    'The cash does not cover this order',
+    'Buy fewer contracts, lower the limit, or sell something first.',
+  ],
+  insufficient_position: ['You do not hold that many', 'Sell no more than you hold.'],
+  market_closed: ['This market takes no orders now', 'Look at the other markets of the day.'],
+  market_data_stale: [
+    'The prices are too old to trade on',
+    'Wait for the next ones: this page asks for them by itself.',
+  ],
+  market_data_unavailable: [
+    'There are no prices yet',
+    'Wait for the first ones: this page asks for them by itself.',
+  ],
+  idempotency_conflict: [
+    'This form was used for another order already',
+    'Nothing was ordered now. Look at the quote again and place it if you want it.',
+  ],
+  live_trading_disabled: ['Live trading is not open here', 'Orders of this page are paper orders.'],
+};
+
+/** What an order was refused for, in words; the details stand with it. */
+function problemOf({
+  code,
+  message,
+}: AppError): { title: string; detail: string; advice: string } | undefined {
+  const found = problems[code];
+  return found && { title: found[0], detail: message, advice: found[1] };
+}
+
+/** Errors of an order that its form shows, with a fresh quote. */
+export const ticketCodes: ReadonlySet<ErrorCode> = new Set(Object.keys(problems) as ErrorCode[]);

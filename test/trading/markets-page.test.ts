@@ -1,0 +1,374 @@
+import { v7 as uuid } from 'uuid';
+import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
+import { newFormId } from '../../src/api-keys/fresh-id.js';
+import { AppError, type ErrorCode } from '../../src/errors.js';
+import { sureDegree } from '../../src/trading/forecast/distribution.js';
+import type { Market } from '../../src/trading/markets/market.js';
+import { formatDollars } from '../../src/trading/money.js';
+import type { Orders } from '../../src/trading/orders/order.js';
+import { formatCents } from '../../src/trading/pages/price-text.js';
+import { tradingAccounts, tradingPositions } from '../../src/trading/portfolio/table.js';
+import { tradingSwitches } from '../../src/trading/risk/table.js';
+import { climateDayAt } from '../../src/trading/settlement/climate-day.js';
+import { stations } from '../../src/trading/settlement/stations.js';
+import { fieldOf, getPage, linksOf, postForm, textOf } from '../api-keys/html.js';
+import { Browser, signedIn } from '../support/accounts.js';
+import { createTestDatabase, type TestDatabase } from '../support/database.js';
+import { startTestService, type TestService } from '../support/service.js';
+
+const PATH = '/dashboard/markets';
+/** 18:00 UTC: midday at the stations, one day settling, one going on, one to come. */
+const NOON = '2026-07-15T18:00:00.000Z';
+
+let database: TestDatabase;
+let service: TestService;
+let owner: Awaited<ReturnType<typeof signedIn>>;
+let realOrders: Orders;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  service = await startTestService(database.db, { app: { signInLimits: { perAddress: 10_000 } } });
+  service.clock.set(NOON);
+  await service.trading.refresher.refresh();
+  realOrders = service.trading.orders;
+  owner = await signedIn(database.db, service.url);
+});
+afterEach(async () => {
+  service.trading.orders = realOrders;
+  service.clock.set(NOON);
+});
+afterAll(async () => {
+  await service.stop();
+  await database.remove();
+});
+
+const snapshot = () => service.trading.snapshots.current!;
+/** A market that is bought and sold, of New York today. */
+function openMarket(): Market {
+  const today = climateDayAt(stations[0]!, new Date(NOON)).date;
+  const isWanted = (market: Market) =>
+    market.station.id === 'KNYC' && market.date === today && market.yesAsk !== null && market.yesBid !== null;
+  return [...snapshot().markets.values()].find(isWanted)!;
+}
+const form = (market: Market, changes: Record<string, string> = {}) => ({
+  id: newFormId(service.clock.now()),
+  side: 'yes',
+  action: 'buy',
+  contracts: '2',
+  limitPrice: formatDollars(market.yesAsk!).replace(/0+$/, ''),
+  timeInForce: 'immediate_or_cancel',
+  ...changes,
+});
+
+it('the page shows the present day of the first city, and every city beside it', async () => {
+  const page = await getPage(owner.browser, PATH);
+  expect(page.status).toBe(200);
+  const text = textOf(page);
+  for (const { city } of stations) expect(text).toContain(city);
+  const event = snapshot().events.find(
+    ({ station, date }) => station.id === 'KNYC' && date === '2026-07-15',
+  )!;
+  expect(text).toContain('Today, Wed 15 Jul');
+  expect(event.markets).toHaveLength(6);
+  const links = linksOf(page);
+  for (const { ticker, yesAsk } of event.markets) {
+    expect(links).toContain(`${PATH}/${ticker}`);
+    if (yesAsk === null) continue;
+    expect(links).toContain(`${PATH}/${ticker}?side=yes&action=buy`);
+    expect(text).toContain(formatCents(yesAsk));
+  }
+  expect(text).toContain('Prices are 0 s old');
+  expect(text).toMatch(/Raw ensemble of 31 members.*not calibrated/);
+  expect(text).toContain('CLINYC');
+});
+
+it('the climate day is midnight to midnight in standard time, also in summer', async () => {
+  const page = await getPage(owner.browser, `${PATH}?station=KDEN&date=2026-07-15`);
+  // UTC−7 all year.
+  expect(page.text).toContain('datetime="2026-07-15T07:00:00.000Z"');
+  expect(page.text).toContain('datetime="2026-07-16T07:00:00.000Z"');
+  expect(textOf(page)).toContain('local standard time (UTC−7)');
+});
+
+it('a day that is over shows its temperature and its winner as far as the venue has said them', async () => {
+  const settled = snapshot().events.find(
+    ({ station, date }) => station.id === 'KNYC' && date === '2026-07-14',
+  )!;
+  const { settledTemperature } = settled.markets[0]!;
+  const page = await getPage(owner.browser, `${PATH}?station=KNYC&date=2026-07-14`);
+  const text = textOf(page);
+  expect(text).toContain(`${settledTemperature}°`);
+  expect(text).toContain('has won. The result is final');
+  expect(text.match(/\bWon\b/g)).toHaveLength(1);
+  expect(text.match(/\bLost\b/g)).toHaveLength(5);
+  expect(linksOf(page).filter((link) => link.includes('side='))).toEqual([]);
+});
+
+it('brackets that the day has left behind are marked as impossible', async () => {
+  // In the evening the maximum stands, so colder brackets cannot win any more.
+  const evening = await startTestService(database.db);
+  try {
+    evening.clock.set('2026-07-16T01:00:00Z');
+    await evening.trading.refresher.refresh();
+    const { forecasts, events } = evening.trading.snapshots.current!;
+    const { observed } = forecasts.get('KMIA')!.days.find(({ date }) => date === '2026-07-15')!;
+    const event = events.find(({ station, date }) => station.id === 'KMIA' && date === '2026-07-15')!;
+    const reached = sureDegree(observed!.maximumF);
+    const passed = event.markets.filter(
+      ({ bracket: { kind, cap } }) => cap !== null && (kind === 'less' ? cap - 1 : cap) < reached,
+    );
+    expect(passed.length).toBeGreaterThan(0);
+    const path = `${PATH}?station=KMIA&date=2026-07-15`;
+    const text = textOf(await getPage(owner.browser.copy(evening.url), path));
+    expect(text.match(/Already impossible/g)).toHaveLength(passed.length);
+  } finally {
+    await evening.stop();
+  }
+});
+
+it.each([
+  '?station=KXXX',
+  '?station=knyc',
+  '?station=%00',
+  '?station=KNYC&date=2026-02-30',
+  '?station=KNYC&date=tomorrow',
+  `?date=${'9'.repeat(300)}`,
+  `/${'X'.repeat(300)}`,
+  '/%3Cscript%3Ealert(1)%3C%2Fscript%3E',
+  '/%00',
+  '/KXHIGHNY-26JUL15',
+  '/__proto__',
+])('what does not exist is the page that says so: %s', async (address) => {
+  const page = await getPage(owner.browser, PATH + address);
+  expect(page.status).toBe(404);
+  expect(page.text).toContain('There is nothing here');
+  expect(page.text).not.toContain('<script>alert');
+});
+
+it('a day that is not listed any more says so, and offers those that are', async () => {
+  const page = await getPage(owner.browser, `${PATH}?station=KNYC&date=2026-07-01`);
+  expect(page.status).toBe(404);
+  expect(textOf(page)).toContain('No markets of Wed 1 Jul');
+  expect(linksOf(page)).toContain(`${PATH}?station=KNYC&date=2026-07-15`);
+});
+
+it('before the first prices the pages wait for them and say so', async () => {
+  const early = await startTestService(database.db);
+  early.clock.set(NOON);
+  try {
+    const browser = owner.browser.copy(early.url);
+    for (const path of [PATH, `${PATH}/${openMarket().ticker}`]) {
+      const page = await getPage(browser, path);
+      expect([page.status, textOf(page)]).toEqual([200, expect.stringContaining('Markets are loading')]);
+      expect(page.text).toMatch(/id="markets"[^>]* data-live="2"/);
+    }
+    const posted = await postForm(browser, `${PATH}/${openMarket().ticker}`, form(openMarket()));
+    expect(posted.status).toBe(503);
+  } finally {
+    await early.stop();
+  }
+});
+
+it('stale prices are said to be stale, and close the ticket when nobody should trade on them', async () => {
+  const ticket = `${PATH}/${openMarket().ticker}`;
+  service.clock.advance(31_000);
+  expect(textOf(await getPage(owner.browser, PATH))).toContain('These prices are 31 s old');
+  expect(textOf(await getPage(owner.browser, ticket))).toContain('Place paper order');
+  service.clock.advance(30_000);
+  expect(textOf(await getPage(owner.browser, PATH))).toContain('Closed to orders');
+  const closed = textOf(await getPage(owner.browser, ticket));
+  expect(closed).toContain('Nobody should trade on them');
+  expect(closed).not.toContain('Place paper order');
+});
+
+it('closed trading is said on both pages with its reason, and halted trading offers no order', async () => {
+  const { browser, organization } = await signedIn(database.db, service.url);
+  const ticket = `${PATH}/${openMarket().ticker}`;
+  const close = (ownState: 'reduce_only' | 'halt') => {
+    const values = { ownState, ownReason: '<i>storm</i>', updatedAt: new Date(NOON) };
+    return database.db.orm
+      .insert(tradingSwitches)
+      .values({ orgId: organization.id, ...values })
+      .onConflictDoUpdate({ target: tradingSwitches.orgId, set: values });
+  };
+  await close('reduce_only');
+  for (const path of [PATH, ticket]) {
+    const page = await getPage(browser, path);
+    expect(textOf(page)).toContain('Only orders pass that reduce what is held.');
+    expect(textOf(page)).toContain('<i>storm</i>');
+    expect(page.text).not.toContain('<i>storm');
+  }
+  expect(textOf(await getPage(browser, ticket))).toContain('Place paper order');
+  await close('halt');
+  expect(textOf(await getPage(browser, PATH))).toContain('Trading is halted');
+  expect(textOf(await getPage(browser, ticket))).not.toContain('Place paper order');
+  const refused = await postForm(browser, ticket, form(openMarket()));
+  expect([refused.status, textOf(refused)]).toEqual([
+    422,
+    expect.stringContaining('A limit stands against this order'),
+  ]);
+});
+
+it('the ticket begins with the best ask, and says what the order would cost before it is sent', async () => {
+  const market = openMarket();
+  const page = await getPage(owner.browser, `${PATH}/${market.ticker}?side=yes&action=buy&contracts=1`);
+  expect(fieldOf(page, 'limitPrice')[0]).toBe(formatDollars(market.yesAsk!).replace(/0{1,2}$/, ''));
+  const text = textOf(page);
+  expect(text).toContain(`Buy 1 YES at ${formatCents(market.yesAsk!)} or less`);
+  for (const word of ['Fee', 'Cost', 'Maximum payout $1.00', 'Break-even', 'Forecast', 'Cash $1,000.00'])
+    expect(text).toContain(word);
+});
+
+it.each([
+  { query: 'contracts=0', says: 'Must be a whole number, 1 or more.' },
+  { query: 'contracts=%00', says: 'Must be a whole number, 1 or more.' },
+  { query: 'limitPrice=0.555', says: 'Must be a multiple of 0.01 dollars here.' },
+  { query: 'limitPrice=%3Cb%3E', says: 'Must be dollars between 0 and 1' },
+  { query: 'contracts=1&contracts=2', says: 'Must be given once.' },
+])('a ticket asked for with $query says what is wrong beside the field', async ({ query, says }) => {
+  const page = await getPage(owner.browser, `${PATH}/${openMarket().ticker}?${query}`);
+  expect([page.status, textOf(page)]).toEqual([400, expect.stringContaining(says)]);
+  expect(page.text).not.toContain('<b>');
+});
+
+it.each(['member', 'billing'] as const)('%s sees every quote and cannot order', async (role) => {
+  const { browser } = await signedIn(database.db, service.url, role);
+  const market = openMarket();
+  const page = await getPage(browser, `${PATH}/${market.ticker}`);
+  expect(page.status).toBe(200);
+  expect(textOf(page)).toContain('Maximum payout');
+  expect(textOf(page)).toContain(`You are ${role} of this Organization.`);
+  expect(textOf(page)).not.toContain('Place paper order');
+  expect((await postForm(browser, `${PATH}/${market.ticker}`, form(market))).status).toBe(403);
+});
+
+it('who is not signed in is sent to do so', async () => {
+  const page = await getPage(new Browser(service.url), PATH);
+  expect(page.status).toBe(303);
+  expect((await postForm(new Browser(service.url), `${PATH}/${openMarket().ticker}`, {})).status).toBe(401);
+});
+
+it('cash and positions are those of one’s own Organization', async () => {
+  const { ticker, eventTicker } = openMarket();
+  const other = await signedIn(database.db, service.url);
+  const at = new Date(NOON);
+  const account = { orgId: other.organization.id, mode: 'paper' as const };
+  await database.db.orm.insert(tradingAccounts).values({ ...account, cash: 123_450_000n, openedAt: at });
+  await database.db.orm.insert(tradingPositions).values({
+    ...account,
+    ticker,
+    eventTicker,
+    side: 'yes',
+    contracts: 77,
+    cost: 30_800_000n,
+    realised: 0n,
+    fees: 0n,
+    openedAt: at,
+    updatedAt: at,
+  });
+  const pages = async (browser: Browser) =>
+    textOf(await getPage(browser, PATH)) + textOf(await getPage(browser, `${PATH}/${ticker}`));
+  const theirs = await pages(other.browser);
+  expect(theirs).toContain('You hold 77 YES at $0.40');
+  expect(theirs).toContain('$123.45');
+  const own = await pages(owner.browser);
+  expect(own).not.toContain('77 YES');
+  expect(own).not.toContain('$123.45');
+});
+
+it('a form sent twice places one order, and leads to it both times', async () => {
+  const market = openMarket();
+  const { browser, organization } = await signedIn(database.db, service.url);
+  const sent = form(market);
+  const path = `${PATH}/${market.ticker}`;
+  const [first, second] = await Promise.all([postForm(browser, path, sent), postForm(browser, path, sent)]);
+  const third = await postForm(browser, path, sent);
+  expect([first.status, second.status, third.status]).toEqual([303, 303, 303]);
+  const { trades } = await service.trading.orders.list({ orgId: organization.id, limit: 10 });
+  expect(trades).toHaveLength(1);
+  expect(trades[0]).toMatchObject({ ticker: market.ticker, mode: 'paper', contracts: 2, filledContracts: 2 });
+  for (const answer of [first, second, third])
+    expect(answer.headers.get('location')).toBe(`/dashboard/portfolio/orders/${trades[0]!.id}?done=placed`);
+});
+
+it('what was placed is what was quoted, to the cent', async () => {
+  const market = openMarket();
+  const { browser, organization } = await signedIn(database.db, service.url);
+  const path = `${PATH}/${market.ticker}`;
+  const page = await getPage(browser, `${path}?side=yes&action=buy&contracts=3`);
+  const [cost, after] = [/Cost \$([\d.]+)/, /Cash afterwards \$1,000\.00 now \$([\d.]+)/].map(
+    (pattern) => pattern.exec(textOf(page))![1],
+  );
+  const names = ['side', 'action', 'contracts', 'limitPrice'];
+  const placed = Object.fromEntries(names.map((name) => [name, fieldOf(page, name).at(-1)!]));
+  const answer = await postForm(browser, path, {
+    ...placed,
+    id: fieldOf(page, 'id')[0]!,
+    timeInForce: 'immediate_or_cancel',
+  });
+  expect(answer.status).toBe(303);
+  const { trades } = await service.trading.orders.list({ orgId: organization.id, limit: 1 });
+  expect(formatDollars(-trades[0]!.balanceChange)).toBe(`${cost}00`);
+  expect(textOf(await getPage(browser, path))).toContain(`Cash $${after}`);
+});
+
+it('an order beyond the cash is refused with words, keeps what was typed and quotes anew', async () => {
+  const market = openMarket();
+  const { browser, organization } = await signedIn(database.db, service.url);
+  const path = `${PATH}/${market.ticker}`;
+  const at = new Date(NOON);
+  await database.db.orm
+    .insert(tradingAccounts)
+    .values({ orgId: organization.id, mode: 'paper', cash: 10_000n, openedAt: at });
+  const sent = form(market, { contracts: '5' });
+  const page = await postForm(browser, path, sent);
+  expect(page.status).toBe(422);
+  expect(textOf(page)).toContain('The cash does not cover this order');
+  expect(fieldOf(page, 'contracts')[0]).toBe('5');
+  expect(fieldOf(page, 'id')[0]).not.toBe(sent.id);
+});
+
+it.each<{ code: ErrorCode; status: number; says: string }>([
+  { code: 'price_moved', status: 422, says: 'The price has moved' },
+  { code: 'risk_limit', status: 422, says: 'A limit stands against this order' },
+  { code: 'insufficient_funds', status: 422, says: 'The cash does not cover this order' },
+  { code: 'insufficient_position', status: 422, says: 'You do not hold that many' },
+  { code: 'market_closed', status: 409, says: 'This market takes no orders now' },
+  { code: 'idempotency_conflict', status: 409, says: 'This form was used for another order already' },
+  { code: 'market_data_stale', status: 503, says: 'The prices are too old to trade on' },
+])('$code is said in words, with the reason and a fresh quote', async ({ code, status, says }) => {
+  const market = openMarket();
+  const reason = `<i>${uuid()}</i>`;
+  service.trading.orders = { ...realOrders, place: () => Promise.reject(new AppError(code, reason)) };
+  const sent = form(market, { contracts: '4' });
+  const page = await postForm(owner.browser, `${PATH}/${market.ticker}`, sent);
+  expect(page.status).toBe(status);
+  expect(textOf(page)).toContain(says);
+  expect(textOf(page)).toContain(reason);
+  expect(page.text).not.toContain(reason);
+  expect(fieldOf(page, 'contracts')[0]).toBe('4');
+  expect(textOf(page)).toContain('Buy 4 YES');
+  expect(fieldOf(page, 'id')[0]).not.toBe(sent.id);
+});
+
+it.each([
+  { changes: { contracts: '1e9' }, says: 'Must be a whole number' },
+  { changes: { contracts: '' }, says: 'Is required' },
+  { changes: { limitPrice: '0.4\u0000' }, says: 'Must be dollars between 0 and 1' },
+  { changes: { side: 'both' }, says: 'This was not done' },
+])('a posted form with $changes orders nothing and keeps what was typed', async ({ changes, says }) => {
+  const market = openMarket();
+  service.trading.orders = { ...realOrders, place: () => Promise.reject(new Error('ordered')) };
+  const page = await postForm(owner.browser, `${PATH}/${market.ticker}`, form(market, changes));
+  expect([page.status, textOf(page)]).toEqual([400, expect.stringContaining(says)]);
+});
+
+it('a form that was open for more than a day orders nothing and is renewed', async () => {
+  const market = openMarket();
+  service.trading.orders = { ...realOrders, place: () => Promise.reject(new Error('ordered')) };
+  const old = newFormId(service.clock.now() - 25 * 3_600_000);
+  const page = await postForm(owner.browser, `${PATH}/${market.ticker}`, form(market, { id: old }));
+  expect([page.status, textOf(page)]).toEqual([
+    400,
+    expect.stringContaining('has been renewed. Nothing was ordered'),
+  ]);
+});
