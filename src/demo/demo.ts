@@ -16,7 +16,12 @@ export const demoSchema = z.strictObject({
     }),
   ),
   /** Keys of the first Organization. */
-  keys: z.strictObject({ live: z.string(), test: z.string() }),
+  keys: z.strictObject({
+    live: z.string(),
+    test: z.string(),
+    /** May read the portfolio and place orders; a test key, so on paper only. */
+    trading: z.string(),
+  }),
   /** What the first Organization is entitled to. */
   products: z
     .array(

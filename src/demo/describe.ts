@@ -1,8 +1,12 @@
-import { readEntitlementsLine, sendEventLine } from '../usage/curl-line.js';
+import type { ExampleOrder } from './example-order.js';
+import { postLine, readEntitlementsLine, readLine, sendEventLine } from '../usage/curl-line.js';
 import type { DemoData } from './demo.js';
 
-/** The text that greets whoever started the demo. Its `curl` lines work as they are. */
-export function describeDemo(demo: DemoData, baseUrl: string): string {
+/**
+ * The text that greets whoever started the demo. Its `curl` lines work as they are.
+ * @param order what can be bought at this moment; undefined if no market is there yet
+ */
+export function describeDemo(demo: DemoData, baseUrl: string, order?: ExampleOrder): string {
   const { logins, keys, products, database } = demo;
   const product = products.find(({ kind }) => kind === 'live') ?? products[0]!;
   const event = {
@@ -22,10 +26,18 @@ export function describeDemo(demo: DemoData, baseUrl: string): string {
   const sections = [
     `Gauge is running at ${baseUrl} with demo data.`,
     `Sign in at ${baseUrl}/login as one of:\n\n${loginTable}`,
-    `API keys of ${logins[0]?.organization ?? 'the first Organization'}, and what they may report:\n\n  live  ${keys.live}\n  test  ${keys.test}\n\n${productTable}`,
+    `API keys of ${logins[0]?.organization ?? 'the first Organization'}, and what they may report:\n\n  live   ${keys.live}\n  test   ${keys.test}\n  paper  ${keys.trading}   (portfolio and orders)\n\n${productTable}`,
     `Send the first event (again: it is counted once):\n\n  ${sendEventLine(baseUrl, keys.live, event)}`,
     `See what is left:\n\n  ${readEntitlementsLine(baseUrl, keys.live)}`,
   ];
+  if (order) {
+    const trade = postLine(`${baseUrl}/trade`, keys.trading, order, { 'Idempotency-Key': 'first-trade' });
+    const portfolio = readLine(`${baseUrl}/portfolio`, keys.trading);
+    sections.push(
+      `Look at the markets (${baseUrl}/markets; as pages ${baseUrl}/dashboard/markets) and place a paper order:\n\n  ${trade}`,
+      `See what it made of the portfolio:\n\n  ${portfolio}`,
+    );
+  }
   if (database === 'embedded') sections.push(embeddedNotice.trimEnd());
   return `\n${sections.join('\n\n')}\n`;
 }

@@ -58,7 +58,7 @@ async function choosePasswords(orm: Orm, password: string): Promise<Map<string, 
   return choices;
 }
 
-/** The same steps as calls of the operator API, and the two keys of the first Organization. */
+/** The same steps as calls of the operator API, and the keys of the first Organization. */
 async function makeDemo(
   tx: Orm,
   choices: ReadonlyMap<string, PasswordChoice>,
@@ -80,12 +80,15 @@ async function makeDemo(
     }
   }
   const orgId = orgIds.get(demoOrganizations[0].slug)!;
-  const makeKey = async (name: string, livemode: boolean) => {
+  const makeKey = async (name: string, livemode: boolean, scopes: string[]) =>
     // By the system, not by a person: it uses up none of the Organization's changes of the hour.
-    const input = { name, livemode, scopes: ['usage:write', 'entitlements:read'], now: source.at };
-    return (await addSystemKey(tx, orgId, input)).secret;
+    (await addSystemKey(tx, orgId, { name, livemode, scopes, now: source.at })).secret;
+  const runtime = ['usage:write', 'entitlements:read'];
+  return {
+    live: await makeKey('production runtime', true, runtime),
+    test: await makeKey('staging runtime', false, runtime),
+    trading: await makeKey('paper trader', false, ['trading:read', 'trading:write']),
   };
-  return { live: await makeKey('production runtime', true), test: await makeKey('staging runtime', false) };
 }
 
 function describe(database: DemoData['database'], password: string, keys: DemoData['keys']): DemoData {

@@ -3,13 +3,22 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync 
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { verifyPassword } from '../../src/auth/password.js';
-import { eq } from 'drizzle-orm';
-import { apiKeys, organizations, users } from '../../src/db/schema.js';
+import { eq, ne } from 'drizzle-orm';
+import {
+  apiKeys,
+  ledgerEntries,
+  organizations,
+  tradingAccounts,
+  tradingOrders,
+  users,
+} from '../../src/db/schema.js';
+import { findExampleOrder } from '../../src/demo/example-order.js';
 import { describeDemo } from '../../src/demo/describe.js';
 import { readDemo } from '../../src/demo/file.js';
 import { seedDemo } from '../../src/demo/seed.js';
+import { seedDemoTrading } from '../../src/demo/trading.js';
 import { seedDemoUsage } from '../../src/demo/usage.js';
 import type { DemoData } from '../../src/demo/demo.js';
 import { createOrganization } from '../support/fixtures.js';
@@ -23,16 +32,16 @@ const run = promisify(execFile);
 let database: TestDatabase;
 let service: TestService;
 let folder: string;
-beforeEach(async () => {
+async function setUp() {
   database = await createTestDatabase();
   folder = mkdtempSync(join(tmpdir(), 'gauge-demo-'));
   service = await startTestService(database.db, { env: { DATA_DIR: join(folder, 'data') } });
-});
-afterEach(async () => {
+}
+async function tearDown() {
   await service.stop();
   await database.remove();
   rmSync(folder, { recursive: true, force: true });
-});
+}
 const call = operatorClient(() => service);
 
 const file = () => join(folder, 'data', 'demo.json');
@@ -44,8 +53,14 @@ async function seed(): Promise<DemoData> {
 }
 
 describe('the demo data', () => {
+  let demo: DemoData;
+  beforeAll(async () => {
+    await setUp();
+    demo = await seed();
+  });
+  afterAll(tearDown);
+
   it('has every role, a person in two Organizations and every kind of product', async () => {
-    const demo = await seed();
     expect(new Set(demo.logins.map((login) => login.role))).toEqual(
       new Set(['owner', 'admin', 'member', 'billing']),
     );
@@ -59,7 +74,6 @@ describe('the demo data', () => {
   });
 
   it('is what the operator API shows, and its passwords open the accounts', async () => {
-    const demo = await seed();
     const { body } = await call('GET', '/organizations');
     const seen = [];
     for (const { slug, name } of body.organizations) {
@@ -76,7 +90,6 @@ describe('the demo data', () => {
   });
 
   it('can be declared again through the operator API without a change', async () => {
-    const demo = await seed();
     const { body } = await call('GET', '/organizations');
     for (const { slug, name } of body.organizations) {
       expect((await call('PUT', `/organizations/${slug}`, { name })).status).toBe(200);
@@ -95,18 +108,22 @@ describe('the demo data', () => {
       expect(auditLog.every((row: any) => row.actor === 'system')).toBe(true);
     }
     expect(actions.filter((action) => !/\.(created|added|granted)$/.test(action))).toEqual([]);
-    expect(actions.filter((action) => action === 'api_key.created')).toHaveLength(2);
+    expect(actions.filter((action) => action === 'api_key.created')).toHaveLength(3);
   });
 
   it('has a live and a test key, made by the system and stored as hashes', async () => {
-    const demo = await seed();
     expect(demo.keys.live).toMatch(/^org_live_[0-9A-Za-z]{32}$/);
     expect(demo.keys.test).toMatch(/^org_test_[0-9A-Za-z]{32}$/);
     const rows = await database.db.orm.select().from(apiKeys);
     expect(new Set(rows.map((row) => row.livemode))).toEqual(new Set([false, true]));
-    expect(rows.map((row) => row.createdBy)).toEqual([null, null]);
+    expect(rows.map((row) => row.createdBy)).toEqual([null, null, null]);
     expect(JSON.stringify(rows)).not.toContain(demo.keys.live);
   });
+});
+
+describe('making the demo data', () => {
+  beforeEach(setUp);
+  afterEach(tearDown);
 
   it('is made once, also by two that start together', async () => {
     const results = await Promise.all([seedDemo(service.context), seedDemo(service.context)]);
@@ -128,10 +145,13 @@ describe('the demo data', () => {
 });
 
 describe('the usage of the demo', () => {
+  beforeEach(setUp);
+  afterEach(tearDown);
+
   it('is a week of both products, live and test, recorded as events are', async () => {
     const demo = await seed();
     await seedDemoUsage(service.context, service.services.keyUse, demo);
-    const used = await database.db.orm.select().from(apiKeys);
+    const used = await database.db.orm.select().from(apiKeys).where(ne(apiKeys.name, 'paper trader'));
     expect(used.map(({ lastUsedAt }) => lastUsedAt?.getTime())).toEqual([
       service.clock.now(),
       service.clock.now(),
@@ -150,7 +170,38 @@ describe('the usage of the demo', () => {
   });
 });
 
+describe('the paper trades of the demo', () => {
+  beforeEach(setUp);
+  afterEach(tearDown);
+
+  it('are what the signals of the last days said, settled and booked to the cent', async () => {
+    const demo = await seed();
+    await seedDemoTrading(service.context, demo);
+    const orders = await database.db.orm.select().from(tradingOrders);
+    expect(orders.length).toBeGreaterThan(3);
+    const since = service.clock.now() - 6 * 24 * 60 * 60 * 1000;
+    for (const { createdAt, status } of orders) {
+      expect(createdAt.getTime()).toBeGreaterThan(since);
+      expect(createdAt.getTime()).toBeLessThan(service.clock.now());
+      expect(status).toMatch(/filled$/);
+    }
+    const entries = await database.db.orm.select().from(ledgerEntries);
+    expect(entries.map(({ kind }) => kind)).toEqual(
+      expect.arrayContaining(['deposit', 'fill', 'settlement']),
+    );
+    const [account] = await database.db.orm.select().from(tradingAccounts);
+    expect(account!.cash).toBe(entries.reduce((sum, { cash }) => sum + cash, 0n));
+    expect(account!.cash % 10_000n).toBe(0n);
+    // Again, as after a start that was interrupted: the same orders.
+    await seedDemoTrading(service.context, demo);
+    expect(await database.db.orm.$count(tradingOrders)).toBe(orders.length);
+  });
+});
+
 describe('what the demo remembers', () => {
+  beforeEach(setUp);
+  afterEach(tearDown);
+
   it('is a file for its owner alone, read again at later starts', async () => {
     expect(await readDemo(service.context)).toBeUndefined();
     const demo = await seed();
@@ -187,10 +238,17 @@ describe('what the demo remembers', () => {
 });
 
 describe('the greeting of the demo', () => {
+  let demo: DemoData;
+  beforeAll(async () => {
+    await setUp();
+    demo = await seed();
+    await service.trading.refresher.refresh();
+  });
+  afterAll(tearDown);
+
   const lines = (text: string) => text.split('\n').map((line) => line.trim());
 
   it('shows the address, every login and the keys', async () => {
-    const demo = await seed();
     const text = describeDemo(demo, service.url);
     expect(text).toContain(`${service.url}/login`);
     for (const { email, password, role, organization } of demo.logins) {
@@ -199,13 +257,13 @@ describe('the greeting of the demo', () => {
     }
     expect(text).toContain(demo.keys.live);
     expect(text).toContain(demo.keys.test);
+    expect(text).toContain(demo.keys.trading);
     const tableRows = text.split('\n').filter((line) => / (owner|admin|member|billing) /.test(line));
     const column = (line: string) => line.search(/ (owner|admin|member|billing) /);
     expect(new Set(tableRows.map(column)).size).toBe(1);
   });
 
   it('says what the embedded database is not, and only there', async () => {
-    const demo = await seed();
     const embedded = describeDemo({ ...demo, database: 'embedded' }, service.url);
     expect(embedded).toMatch(/for trying, and for one process/);
     expect(embedded.replaceAll('\n', ' ')).toMatch(
@@ -215,8 +273,10 @@ describe('the greeting of the demo', () => {
   });
 
   it('has curl lines that work when pasted, the first one twice', async () => {
-    const text = describeDemo(await seed(), service.url);
-    const [send = '', read = '', ...more] = lines(text).filter((line) => line.startsWith('curl '));
+    const text = describeDemo(demo, service.url, findExampleOrder(service.trading.snapshots.current));
+    const [send = '', read = '', trade = '', portfolio = '', ...more] = lines(text).filter((line) =>
+      line.startsWith('curl '),
+    );
     expect(more).toEqual([]);
     const paste = async (line: string) => {
       const { stdout } = await run('sh', ['-c', `${line} -w '\\n%{http_code}'`]);
@@ -233,5 +293,14 @@ describe('the greeting of the demo', () => {
     expect(answer.body.entitlements).toContainEqual(
       expect.objectContaining({ productSlug: 'forecast-api', kind: 'live', unitCap: 10_000, used: 1 }),
     );
+    const placed = await paste(trade);
+    expect(placed).toMatchObject({
+      status: '201',
+      body: { trade: { status: 'filled', filledContracts: 5 } },
+    });
+    expect(await paste(trade)).toEqual({ ...placed, status: '200' });
+    expect((await paste(portfolio)).body.portfolio.positions).toEqual([
+      expect.objectContaining({ ticker: placed.body.trade.ticker, side: 'yes', contracts: 5 }),
+    ]);
   });
 });

@@ -1,0 +1,85 @@
+import { eq } from 'drizzle-orm';
+import { hashSecret } from '../api-keys/secret.js';
+import { apiKeys } from '../api-keys/table.js';
+import type { Context } from '../context.js';
+import { AppError } from '../errors.js';
+import { createMetrics } from '../metrics.js';
+import type { Orders } from '../trading/orders/order.js';
+import { CENT } from '../trading/money.js';
+import { createTradingServices } from '../trading/services.js';
+import type { Snapshot } from '../trading/snapshot.js';
+import type { DemoData } from './demo.js';
+
+const HOUR_MS = 60 * 60 * 1000;
+const DAYS = 5;
+/** As often as that the past is looked at: markets settle, values are noted. */
+const STEP_MS = 6 * HOUR_MS;
+/** The signals of an event that are followed at each step that orders are placed at. */
+const ORDERS_A_DAY = 3;
+/** Contracts of one order: small against the account, so that the limits of every day hold. */
+const MAX_CONTRACTS = 25;
+
+/**
+ * Trades on paper what the signals of the last days said, by the same code as everything else, at the times of the
+ * invented world in which they said it. What was made or lost by that is what the demo shows.
+ */
+export async function seedDemoTrading(context: Context, demo: DemoData): Promise<void> {
+  const { db, clock } = context;
+  const [key] = await db.orm
+    .select({ orgId: apiKeys.orgId, id: apiKeys.id })
+    .from(apiKeys)
+    .where(eq(apiKeys.hashedSecret, hashSecret(demo.keys.trading)));
+  if (!key || context.config.trading.marketSource !== 'simulated') return;
+  const nowMs = clock.now();
+  const past = { ms: 0, now: () => past.ms };
+  // What happens in the past is not news, and not counted.
+  const log = context.log.child({}, { level: 'warn' });
+  const metrics = createMetrics({ ofProcess: false });
+  const trading = createTradingServices({ ...context, clock: past, log, metrics });
+  try {
+    const first = Math.ceil((nowMs - DAYS * 24 * HOUR_MS) / STEP_MS) * STEP_MS;
+    for (past.ms = first; past.ms < nowMs - HOUR_MS; past.ms += STEP_MS) {
+      await trading.refresher.refresh();
+      await trading.settlement.settle();
+      // Once a day, and at last, so that something is open.
+      const isLast = past.ms + STEP_MS >= nowMs - HOUR_MS;
+      if (isLast || new Date(past.ms).getUTCHours() === 12)
+        await followSignals(trading.orders, trading.snapshots.current!, key);
+      await trading.settlement.recordHistory();
+    }
+  } finally {
+    await trading.stop();
+  }
+}
+
+async function followSignals(
+  orders: Orders,
+  { signals }: Snapshot,
+  key: { orgId: string; id: string },
+): Promise<void> {
+  const best = signals.events
+    .flatMap((event) => event.signals)
+    // Long shots are hardly ever bid for: what they are worth could not be seen.
+    .filter(({ price }) => price >= 15n * CENT && price <= 85n * CENT)
+    .toSorted((a, b) => b.edge - a.edge)
+    .slice(0, ORDERS_A_DAY);
+  for (const { market, side, contracts, limitPrice } of best) {
+    try {
+      await orders.place({
+        orgId: key.orgId,
+        mode: 'paper',
+        placedBy: { apiKeyId: key.id, userId: null },
+        idempotencyKey: `demo-${market.ticker}-${side}`,
+        ticker: market.ticker,
+        side,
+        action: 'buy',
+        contracts: Math.min(contracts, MAX_CONTRACTS),
+        limitPrice,
+        timeInForce: 'immediate_or_cancel',
+      });
+    } catch (error) {
+      // A limit that stands against it is what a limit is for.
+      if (!(error instanceof AppError)) throw error;
+    }
+  }
+}
