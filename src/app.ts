@@ -12,9 +12,16 @@ import { notFound, problemHandler } from './http/problem.js';
 import { requestContext } from './http/request-context.js';
 import { documentationRoutes } from './openapi/routes.js';
 import { operatorRoutes } from './operator/routes.js';
+import { tradingRoutes } from './trading.js';
+import type { TradingServices } from './trading/services.js';
 
 /** The sitemap of the service: its faces in reading order. The API goes first, because it is called the most. */
-export function createApp(context: Context, services: ApiServices, options: DashboardOptions = {}): Express {
+export function createApp(
+  context: Context,
+  services: ApiServices,
+  trading: TradingServices,
+  options: DashboardOptions = {},
+): Express {
   const app = express();
   const ready = requireReady(context.lifecycle);
   app.disable('x-powered-by');
@@ -27,11 +34,12 @@ export function createApp(context: Context, services: ApiServices, options: Dash
   rememberClientAddress(app);
   app.use(requestContext(context));
   app.use('/api', apiRoutes(context, services));
+  app.use(tradingRoutes(context, services, trading));
   app.use(healthRoutes(context));
   app.use(documentationRoutes());
   app.use(ready);
-  app.use(dashboardRoutes(context, options));
-  app.use('/operator', jsonHeaders, operatorRoutes(context));
+  app.use(dashboardRoutes(context, trading, options));
+  app.use('/operator', jsonHeaders, operatorRoutes(context, trading));
   app.use(notFound);
   app.use(problemHandler);
   return app;

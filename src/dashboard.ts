@@ -21,6 +21,10 @@ import { overviewPages } from './overview/pages.js';
 import { pageErrorHandler } from './pages/error-page.js';
 import { pageAssets } from './pages/layout.js';
 import { pageRouter } from './pages/page-router.js';
+import { marketsPages } from './trading/pages/pages.js';
+import { portfolioPages } from './trading/portfolio/pages.js';
+import { riskPages } from './trading/risk/pages.js';
+import type { TradingServices } from './trading/services.js';
 import { usagePages } from './usage/pages.js';
 
 export interface DashboardOptions {
@@ -29,7 +33,11 @@ export interface DashboardOptions {
 }
 
 /** `/login`, `/logout` and `/dashboard`: what people use, with a session cookie. */
-export function dashboardRoutes(context: Context, options: DashboardOptions = {}): Router {
+export function dashboardRoutes(
+  context: Context,
+  trading: TradingServices,
+  options: DashboardOptions = {},
+): Router {
   const paths = ['/login', '/logout', '/dashboard'];
   // Without configured keys, which only production insists on, sessions last as long as the process.
   const keys = context.config.sessionKeys ?? [randomBytes(32).toString('hex')];
@@ -51,6 +59,9 @@ export function dashboardRoutes(context: Context, options: DashboardOptions = {}
     auditPages(context),
     usagePages(context),
     entitlementPages(context),
+    marketsPages(context, trading),
+    portfolioPages(context, trading),
+    riskPages(context, trading),
     membersPages(context),
     overviewPages(context),
   );

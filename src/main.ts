@@ -2,6 +2,7 @@ import { pino } from 'pino';
 import { ConfigError, readConfig, type Config } from './config.js';
 import { DirectoryInUseError } from './db/directory-lock.js';
 import { describeDemo, embeddedNotice } from './demo/describe.js';
+import { findExampleOrder } from './demo/example-order.js';
 import { createAccessLog, createLogger } from './log.js';
 import { startService } from './service.js';
 
@@ -36,13 +37,20 @@ const service = await startService(config, {
   accessLog: createAccessLog(config.logLevel, destination),
 }).catch((error: unknown) => {
   const { code, message } = error as NodeJS.ErrnoException;
-  const isExpected = error instanceof DirectoryInUseError || code === 'EADDRINUSE' || code === 'EACCES';
+  const isExpected =
+    error instanceof ConfigError ||
+    error instanceof DirectoryInUseError ||
+    code === 'EADDRINUSE' ||
+    code === 'EACCES';
   if (isExpected) process.stderr.write(`Gauge could not start: ${message}\n`);
   else log.fatal({ err: error }, 'Gauge could not start');
   return exit(1);
 });
 
-if (service.demo) process.stdout.write(describeDemo(service.demo, service.url));
+if (service.demo)
+  process.stdout.write(
+    describeDemo(service.demo, service.url, findExampleOrder(service.trading.snapshots.current)),
+  );
 else if (service.context.db.kind === 'embedded') process.stdout.write(embeddedNotice);
 log.info({ url: service.url, database: service.context.db.kind }, 'Gauge is ready');
 

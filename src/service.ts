@@ -14,15 +14,19 @@ import { connectDatabase } from './db/open.js';
 import type { DemoData } from './demo/demo.js';
 import { readDemo } from './demo/file.js';
 import { seedDemo } from './demo/seed.js';
+import { seedDemoTrading } from './demo/trading.js';
 import { seedDemoUsage } from './demo/usage.js';
 import { memoryLimitStores, redisLimitStores } from './http/limit-store.js';
 import { createHttpServer } from './http/server.js';
 import { startJobs, type Job } from './jobs.js';
 import { createLifecycle } from './lifecycle.js';
 import { createMetrics } from './metrics.js';
+import { tradingJobs } from './trading/jobs.js';
+import { createTradingServices, type TradingServices } from './trading/services.js';
 
 export interface Service {
   context: Context;
+  trading: TradingServices;
   /** Where it listens, with the port that was really taken. */
   url: string;
   /** What there is to try; undefined in production and on a database with other data. */
@@ -58,19 +62,24 @@ export async function startService(
     limitStores,
   };
   const services = createApiServices(context);
-  const server = createHttpServer(createApp(context, services));
+  const trading = createTradingServices(context);
+  const server = createHttpServer(createApp(context, services, trading));
   let demo: DemoData | undefined;
   try {
     await listen(server, config);
+    // Markets are there about as soon as the database is, but nobody waits for them.
+    void trading.refresher.refresh();
     await migrateWhenReachable(db, log);
     if (!config.production) demo = await makeOrReadDemo(context, services);
   } catch (error) {
     server.close();
-    await Promise.allSettled([limitStores.close(), db.close()]);
+    await Promise.allSettled([trading.stop(), limitStores.close(), db.close()]);
     throw error;
   }
   lifecycle.state = 'ready';
-  const stopJobs = startJobs(jobs(context, services), log);
+  // Closed until orders, fills, positions and cash agree with the venue's.
+  void trading.live?.reconcile();
+  const stopJobs = startJobs([...jobs(context, services), ...tradingJobs(context, trading)], log);
   const { address, port, family } = server.address() as { address: string; port: number; family: string };
   const host = ['0.0.0.0', '::'].includes(address)
     ? 'localhost'
@@ -79,10 +88,13 @@ export async function startService(
       : address;
   return {
     context,
+    trading,
     url: `http://${host}:${port}`,
     demo,
     async stop() {
       lifecycle.state = 'draining';
+      // Streams have no end of their own: without this the server would wait for their readers.
+      await trading.stop();
       await stopJobs();
       // Connections that are on their way get their 503 and find another instance, instead of a closed port.
       await setTimeout(REFUSE_MS);
@@ -99,6 +111,7 @@ async function makeOrReadDemo(context: Context, { keyUse }: ApiServices): Promis
   const demo = await seedDemo(context);
   if (!demo) return readDemo(context);
   await seedDemoUsage(context, keyUse, demo);
+  await seedDemoTrading(context, demo);
   return demo;
 }
 

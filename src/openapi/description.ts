@@ -4,7 +4,8 @@ import type { ErrorCode } from '../errors.js';
 import type { Credential } from './example-world.js';
 import type { ResponseHeader } from './headers.js';
 
-export type Tag = 'Usage' | 'Entitlements' | 'API keys' | 'Signing in' | 'Operator' | 'Service';
+export type Tag =
+  'Usage' | 'Entitlements' | 'Market data' | 'Trading' | 'API keys' | 'Signing in' | 'Operator' | 'Service';
 
 /** One route as the document describes it, in the words and with the schemas that the route itself uses. */
 export interface RouteDescription {
@@ -55,7 +56,15 @@ export interface ExampleRequest {
 }
 
 /** The state of the service in which an example takes place; left out where all is well. */
-export type Circumstance = 'limit_used_up' | 'database_unreachable' | 'defect' | 'draining';
+export type Circumstance =
+  | 'limit_used_up'
+  | 'database_unreachable'
+  | 'defect'
+  | 'draining'
+  | 'no_market_data'
+  | 'old_market_data'
+  | 'small_account'
+  | 'trading_live';
 
 /** A request and the exact answer it gets in the example world. */
 export interface Example {
@@ -95,6 +104,19 @@ export class Excerpt {
 }
 
 export const excerpt = (shown: Record<string, unknown>) => new Excerpt(shown);
+
+/** In an example answer: a list of which only the beginning is shown. */
+export class Beginning {
+  readonly items: unknown[];
+  constructor(items: unknown[]) {
+    this.items = items;
+  }
+  toJSON(): unknown[] {
+    return this.items;
+  }
+}
+
+export const beginning = (items: unknown[]) => new Beginning(items);
 
 /** In an example request: a list too long to be shown; the document shows its first item. */
 export class Repeated {

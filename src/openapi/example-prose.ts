@@ -6,6 +6,10 @@ const circumstances: Record<Circumstance, string> = {
   database_unreachable: 'the database cannot be reached',
   defect: 'the service meets a defect of its own',
   draining: 'the service is about to end',
+  no_market_data: 'no market data could be loaded yet',
+  old_market_data: 'the last market data is 61 seconds old',
+  small_account: 'a paper account begins with one dollar',
+  trading_live: 'the Organization trades live, and ten dollars were taken out of its account at the venue',
 };
 
 /** What was sent in an example, for the reader of its answer. */

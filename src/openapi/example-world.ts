@@ -112,6 +112,14 @@ export const exampleWorld = {
       expiresAt: null,
       revokedAt: null,
     },
+    traderKey: {
+      id: '019b8d9a-6400-7000-8000-000000000030',
+      name: 'trading client',
+      secret: exampleSecret('live', 'Trader'),
+      scopes: ['trading:read', 'trading:write'],
+      expiresAt: null,
+      revokedAt: null,
+    },
     expiredKey: {
       id: '019b8d9a-6400-7000-8000-000000000035',
       name: 'trial runtime',
@@ -128,6 +136,14 @@ export const exampleWorld = {
       expiresAt: null,
       revokedAt: '2026-01-21T08:30:00.000Z',
     },
+  },
+  /** A paper order of the day before. */
+  trade: {
+    id: '019c0f10-9500-7000-8000-000000000061',
+    idempotencyKey: 'ny-jan31-morning',
+    clientOrderId: '6f1c2a4e-8d0b-5c37-9e21-4b7a1d5f0c93',
+    ticker: 'KXHIGHNY-26JAN31-B47.5',
+    createdAt: '2026-01-30T15:04:05.000Z',
   },
   /** One entry of the operator's log and one of Acme's. */
   audit: {
@@ -165,6 +181,7 @@ export const credentials = {
   testKey: 'an active test key with `usage:write` and `entitlements:read`',
   usageKey: 'a live key with `usage:write` only',
   readerKey: 'a live key with `entitlements:read` only',
+  traderKey: 'a live key with `trading:read` and `trading:write`',
   expiredKey: 'an expired key',
   revokedKey: 'a revoked key',
   unknownKey: 'a key that does not exist',

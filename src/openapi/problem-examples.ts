@@ -8,7 +8,7 @@ import {
   type ExampleRequest,
   type Generated,
 } from './description.js';
-import { exampleWorld } from './example-world.js';
+import { exampleWorld, type Credential } from './example-world.js';
 
 interface ProblemExample {
   summary: string;
@@ -139,15 +139,22 @@ export function apiKeyProblemExamples(
   ];
 }
 
+/** A key of the example world that has the scope, and the limit of the calls that need it. */
+const byScope: Record<Scope, { key: Credential; limit: string }> = {
+  'usage:write': { key: 'usageKey', limit: '600 usage' },
+  'entitlements:read': { key: 'readerKey', limit: '1200 entitlements' },
+  'trading:read': { key: 'traderKey', limit: '600 trading' },
+  'trading:write': { key: 'traderKey', limit: '600 trading' },
+};
+
 function scopeProblemExamples(request: Omit<ExampleRequest, 'credential'>, scope: Scope): Example[] {
-  const isUsage = scope === 'usage:write';
-  const good: ExampleRequest = { ...request, credential: isUsage ? 'usageKey' : 'readerKey' };
-  const limit = isUsage ? '600 usage' : '1200 entitlements';
+  const { key, limit } = byScope[scope];
+  const good: ExampleRequest = { ...request, credential: key };
   return [
     problemExample('insufficient_scope', {
       summary: 'A key without the scope',
       detail: `This API key does not have the scope ${scope}.`,
-      request: { ...request, credential: isUsage ? 'readerKey' : 'usageKey' },
+      request: { ...request, credential: key === 'usageKey' ? 'readerKey' : 'usageKey' },
     }),
     problemExample('rate_limited', {
       summary: 'More calls in a minute than the key may make',

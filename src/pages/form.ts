@@ -35,19 +35,22 @@ export const isPostedForm = (req: Request): boolean =>
 interface FormRoute {
   /** Does what the form asks for and answers, in most cases by sending the browser on with 303. */
   act: (req: Request, res: Response, fields: FormFields) => Promise<void>;
-  /** Shows the form again. The status is set. */
+  /** Shows the form again. The status is set, and the error is `res.locals.error`. */
   show: (req: Request, res: Response, form: FormState) => Promise<void>;
+  /** What else this form shows instead of an error page. */
+  codes?: ReadonlySet<ErrorCode>;
 }
 
 /** A form's route: `act`, or the form again with what was typed and what is wrong with it. */
-export function formRoute({ act, show }: FormRoute): RequestHandler {
+export function formRoute({ act, show, codes }: FormRoute): RequestHandler {
   return async (req, res) => {
     const fields = toFields(await readForm(req, res));
     try {
       await act(req, res, fields);
     } catch (thrown) {
       const error = toAppError(thrown);
-      if (res.headersSent || !formCodes.has(error.code)) throw thrown;
+      const isShown = formCodes.has(error.code) || codes?.has(error.code);
+      if (res.headersSent || !isShown) throw thrown;
       res.locals.error = error;
       setProblemHeaders(res, error);
       res.status(statusByCode[error.code]);

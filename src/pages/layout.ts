@@ -19,6 +19,8 @@ const sections: { id: string; href: string; label: string; roles?: readonly Role
   { id: 'api-keys', href: '/dashboard/api-keys', label: 'API keys' },
   { id: 'usage', href: '/dashboard/usage', label: 'Usage' },
   { id: 'entitlements', href: '/dashboard/entitlements', label: 'Entitlements' },
+  { id: 'markets', href: '/dashboard/markets', label: 'Markets' },
+  { id: 'portfolio', href: '/dashboard/portfolio', label: 'Portfolio' },
   { id: 'members', href: '/dashboard/members', label: 'Members' },
   { id: 'audit-log', href: '/dashboard/audit-log', label: 'Audit log', roles: ['owner', 'admin'] },
 ];

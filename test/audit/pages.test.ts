@@ -190,6 +190,13 @@ describe('an entry', () => {
       { totals: { rows: 1 }, hours: { rows: 2 } },
       'Set 1 total and 2 hours of usage',
     ],
+    ['trading_limits.declared', { after: { maxOpenOrders: '5' } }, 'Declared the risk limits'],
+    ['trading_limits.withdrawn', {}, 'Withdrew the risk limits : the defaults bind'],
+    [
+      'trading_switch.changed',
+      { after: { state: 'reduce_only', reason: 'bad fills' } },
+      "Set the operator's trading switch to reduce only: bad fills",
+    ],
     ['thing.never_seen', { any: [{}] }, 'Thing never seen : target'],
     ['api_key.created', { name: 5, livemode: null }, 'Created the API key target'],
     ['member.role_changed', {}, 'Changed the role of target'],

@@ -2,6 +2,8 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { Circumstance, Example, RouteDescription } from '../../src/openapi/description.js';
 import { exampleWorld, type Credential } from '../../src/openapi/example-world.js';
 import { routeDescriptions } from '../../src/openapi/route-descriptions.js';
+import { startFakeVenue } from '../trading/fake-venue.js';
+import { liveSettings, member, removeKeys } from '../trading/live-scene.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { startTestService, type TestService, type TestServiceOptions } from '../support/service.js';
 import { differences, expectDocumentedHeaders, expectDocumentedSchema } from './support/documented.js';
@@ -23,6 +25,7 @@ afterEach(async () => {
   running.delete('limit_used_up');
 });
 afterAll(async () => {
+  removeKeys();
   await database.remove();
 });
 
@@ -65,11 +68,35 @@ function mayChangeTheWorld({ method }: RouteDescription, { response, before }: E
 async function serviceIn(circumstance: Circumstance | 'healthy'): Promise<TestService> {
   const known = running.get(circumstance);
   if (known) return known;
-  const started = await startTestService(database.db, settingsOf(circumstance));
+  const started = await (circumstance === 'trading_live'
+    ? startLive()
+    : startTestService(database.db, settingsOf(circumstance)));
   started.clock.set(exampleWorld.now);
   if (circumstance === 'draining') started.context.lifecycle.state = 'draining';
+  if (circumstance !== 'no_market_data') await started.trading.refresher.refresh();
+  if (circumstance === 'old_market_data') started.clock.advance(61_000);
   running.set(circumstance, started);
   return started;
+}
+
+/** The example's Organization at a venue of our own, which disagrees about ten dollars. */
+async function startLive(): Promise<TestService> {
+  const venue = await startFakeVenue();
+  const { exchange } = venue;
+  const started = await startTestService(database.db, liveSettings(venue, 'acme'));
+  started.clock.set(exampleWorld.now);
+  exchange.member = member;
+  exchange.now = started.clock.now;
+  exchange.balanceCents = 100_000;
+  await started.trading.live!.reconcile();
+  exchange.balanceCents = 99_000;
+  return {
+    ...started,
+    async stop() {
+      await started.stop();
+      await venue.stop();
+    },
+  };
 }
 
 function settingsOf(circumstance: Circumstance | 'healthy'): TestServiceOptions {
@@ -78,11 +105,15 @@ function settingsOf(circumstance: Circumstance | 'healthy'): TestServiceOptions 
       return {
         env: {
           LIMIT_USAGE_PER_MINUTE: '1',
+          LIMIT_READS_PER_MINUTE: '1',
           LIMIT_ENTITLEMENTS_PER_MINUTE: '1',
+          LIMIT_TRADING_PER_MINUTE: '1',
           LIMIT_KEY_CHANGES_PER_HOUR: '1',
         },
         app: { signInLimits: { perAccount: 1 } },
       };
+    case 'small_account':
+      return { env: { PAPER_CASH: '1.00' } };
     case 'database_unreachable':
       return { context: { db: failingDatabase(database.db, connectionRefused()) } };
     case 'defect':

@@ -1,6 +1,5 @@
 import express, { Router } from 'express';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createApiServices } from '../../src/api.js';
 import { createApp } from '../../src/app.js';
 import { routeDescriptions } from '../../src/openapi/route-descriptions.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
@@ -20,7 +19,7 @@ afterAll(async () => {
 
 describe('the document and the app', () => {
   it('describes every route that is mounted, and mounts every route that is described', () => {
-    const mounted = listMountedRoutes(createApp(service.context, createApiServices(service.context)));
+    const mounted = listMountedRoutes(createApp(service.context, service.services, service.trading));
     const described = routeDescriptions.map(({ method, path }) => `${method} ${path}`).sort();
     expect(mounted).toEqual(described);
   });

@@ -79,6 +79,19 @@ const usages = {
   },
 } satisfies Record<string, Row>;
 
+const risk = {
+  'get /dashboard/portfolio/risk': { own: page },
+  'get /dashboard/portfolio/risk/switch': {
+    path: () => '/dashboard/portfolio/risk/switch?state=halt',
+    own: managersPage,
+  },
+  'post /dashboard/portfolio/risk/switch': {
+    // As it is: a closed one would refuse the orders of other rows.
+    form: () => ({ state: 'open' }),
+    own: managersForm,
+  },
+} satisfies Record<string, Row>;
+
 const keys = {
   'get /dashboard/api-keys': { own: page },
   'get /dashboard/api-keys/new': {
@@ -179,6 +192,50 @@ const members = {
   'get /dashboard/left': { own: page },
 } satisfies Record<string, Row>;
 
+const portfolio = {
+  'get /dashboard/portfolio': { own: page },
+  'get /dashboard/portfolio/orders': { own: page },
+  'get /dashboard/portfolio/orders/{id}': {
+    path: ({ position }) => `/dashboard/portfolio/orders/${position.orderId}`,
+    own: page,
+    foreign: noPage,
+  },
+  'get /dashboard/portfolio/settlements': { own: page },
+  'get /dashboard/portfolio/trades.csv': { own: page },
+  'get /dashboard/portfolio/positions/{ticker}/sell': {
+    path: ({ position }) => `/dashboard/portfolio/positions/${position.ticker}/sell`,
+    own: managersPage,
+    foreign: noManagersPage,
+  },
+  'post /dashboard/portfolio/positions/{ticker}/sell': {
+    path: ({ position }) => `/dashboard/portfolio/positions/${position.ticker}/sell`,
+    form: ({ position }) => ({ id: uuid(), contracts: '1', limitPrice: position.bid }),
+    own: managersForm,
+    foreign: noManagersForm,
+  },
+} satisfies Record<string, Row>;
+
+/** Markets are the same for every Organization. */
+const markets = {
+  'get /dashboard/markets': { path: () => '/dashboard/markets?station=KMIA', own: page },
+  'get /dashboard/markets/{ticker}': {
+    path: ({ market }) => `/dashboard/markets/${market.ticker}?side=yes&action=buy&contracts=3`,
+    own: page,
+  },
+  'post /dashboard/markets/{ticker}': {
+    path: ({ market }) => `/dashboard/markets/${market.ticker}`,
+    form: ({ market: { ask } }) => ({
+      id: uuid(),
+      side: 'yes',
+      action: 'buy',
+      contracts: '1',
+      limitPrice: ask.replace(/0+$/, ''),
+      timeInForce: 'immediate_or_cancel',
+    }),
+    own: managersForm,
+  },
+} satisfies Record<string, Row>;
+
 /** What is a person's own has nothing to do with their Organization: the ids of others are other people's. */
 const account = {
   'get /login': { own: [200, 303, 303, 303, 303] },
@@ -235,7 +292,11 @@ export const matrix: Record<string, Row> = {
   ...usages,
   ...keys,
   ...members,
+  ...portfolio,
+  ...markets,
   ...account,
+  // Last: it ends with trading closed, and an order is refused from then on.
+  ...risk,
 };
 
 let counter = 0;

@@ -1,5 +1,6 @@
 import { v7 as uuid } from 'uuid';
 import type { Role } from '../../src/organizations/table.js';
+import { formatDollars } from '../../src/trading/money.js';
 import { operatorClient } from '../operator/client.js';
 import { Browser, PASSWORD } from './accounts.js';
 import type { TestService } from './service.js';
@@ -55,6 +56,10 @@ export interface Populated {
   revokedKeyId: string;
   productSlugs: string[];
   eventKeys: string[];
+  /** What it holds of a market that no other Organization holds, what YES of it can be sold for, and the order that bought it. */
+  position: { ticker: string; bid: string; orderId: string };
+  /** One of the markets that can be bought, and what its YES costs in dollars. The same for every Organization. */
+  market: { ticker: string; ask: string };
   /** Makes one more of its kind, for a test to use up. */
   newKey(): Promise<{ id: string; secret: string }>;
   newMember(): Promise<{ id: string; email: string }>;
@@ -132,6 +137,8 @@ export async function populate(service: TestService, names: Names): Promise<Popu
     revokedKeyId: fourth!.id,
     productSlugs,
     eventKeys,
+    position: await buy(service, people.owner),
+    market: await findMarket(service),
     newKey: () => createKey(owner, { name: names.keys[0], livemode: true }),
     newMember: () => hire(names.people[0]!, 'member'),
     newInvitation: () => createInvitation(owner),
@@ -143,6 +150,40 @@ export async function populate(service: TestService, names: Names): Promise<Popu
     await put(operator, `/organizations/${slug}/members/${email}`, { role });
     return { id, email };
   }
+}
+
+let boughtMarkets = 0;
+
+/** Buys a few contracts on paper, each time of another market. */
+async function buy(
+  { trading, clock }: TestService,
+  { id: userId, browser }: { id: string; browser: Browser },
+): Promise<Populated['position']> {
+  await trading.refresher.refresh();
+  const markets = [...trading.snapshots.current!.markets.values()].filter(
+    ({ status, yesAsk, yesBid }) => status === 'active' && yesAsk !== null && yesBid !== null,
+  );
+  const { ticker, yesAsk, yesBid } = markets[boughtMarkets++ % markets.length]!;
+  const { trade } = await trading.orders.place({
+    orgId: (await browser.get('/dashboard/session')).body.organization.id,
+    mode: 'paper',
+    placedBy: { apiKeyId: null, userId },
+    idempotencyKey: uuid({ msecs: clock.now() }),
+    ticker,
+    side: 'yes',
+    action: 'buy',
+    contracts: 8,
+    limitPrice: yesAsk!,
+    timeInForce: 'immediate_or_cancel',
+  });
+  return { ticker, bid: formatDollars(yesBid!).replace(/0{1,2}$/, ''), orderId: trade.id };
+}
+
+async function findMarket({ trading }: TestService): Promise<Populated['market']> {
+  if (!trading.snapshots.current) await trading.refresher.refresh();
+  const markets = [...trading.snapshots.current!.markets.values()];
+  const { ticker, yesAsk } = markets.find(({ yesAsk }) => yesAsk !== null)!;
+  return { ticker, ask: formatDollars(yesAsk!) };
 }
 
 async function createKey(owner: Browser, json: object): Promise<{ id: string; secret: string }> {

@@ -6,6 +6,11 @@ import { readConfig } from '../../src/config.js';
 import type { Clock } from '../../src/clock.js';
 import type { Context } from '../../src/context.js';
 import type { DashboardOptions } from '../../src/dashboard.js';
+import {
+  createTradingServices,
+  type TradingOverrides,
+  type TradingServices,
+} from '../../src/trading/services.js';
 import { createHttpServer } from '../../src/http/server.js';
 import { memoryLimitStores } from '../../src/http/limit-store.js';
 import { createLifecycle } from '../../src/lifecycle.js';
@@ -27,6 +32,8 @@ export class TestClock implements Clock {
 export interface TestService {
   context: Context;
   services: ApiServices;
+  /** Its snapshot is empty until a test calls `trading.refresher.refresh()`: no job runs here. */
+  trading: TradingServices;
   clock: TestClock;
   /** The real server of the product, listening on a free port of this machine. */
   server: Server;
@@ -38,6 +45,7 @@ export interface TestServiceOptions {
   env?: Record<string, string>;
   context?: Partial<Context>;
   app?: DashboardOptions;
+  trading?: TradingOverrides;
 }
 
 /** The whole app over a test database, with its own clock and the limits raised out of the way. */
@@ -49,6 +57,8 @@ export async function startTestService(db: Database, options: TestServiceOptions
     SESSION_KEYS: 'session-key-of-the-tests',
     LIMIT_USAGE_PER_MINUTE: '1000000',
     LIMIT_ENTITLEMENTS_PER_MINUTE: '1000000',
+    LIMIT_READS_PER_MINUTE: '1000000',
+    LIMIT_TRADING_PER_MINUTE: '1000000',
     ...options.env,
   });
   const lifecycle = createLifecycle();
@@ -65,16 +75,19 @@ export async function startTestService(db: Database, options: TestServiceOptions
     ...options.context,
   };
   const services = createApiServices(context);
-  const server = createHttpServer(createApp(context, services, options.app));
+  const trading = createTradingServices(context, options.trading);
+  const server = createHttpServer(createApp(context, services, trading, options.app));
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as { port: number };
   return {
     context,
     services,
+    trading,
     clock,
     server,
     url: `http://127.0.0.1:${port}`,
     async stop() {
+      await trading.stop();
       await new Promise((resolve) => {
         server.close(resolve);
         server.closeAllConnections();

@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import { Excerpt, Generated, type RouteDescription } from '../../../src/openapi/description.js';
+import { Beginning, Excerpt, Generated, type RouteDescription } from '../../../src/openapi/description.js';
 import { responseHeaders, type ResponseHeader } from '../../../src/openapi/headers.js';
 import { headersOf, schemaOf } from '../../../src/openapi/operation.js';
 import type { Answer } from './send-example.js';
@@ -16,6 +16,10 @@ export function differences(actual: unknown, documented: unknown, place = 'body'
   if (documented instanceof Excerpt)
     return Object.entries(documented.shown).flatMap(([field, value]) =>
       differences((actual as Record<string, unknown>)[field], value, `${place}/${field}`),
+    );
+  if (documented instanceof Beginning)
+    return documented.items.flatMap((item, i) =>
+      differences((actual as unknown[])[i], item, `${place}/${i}`),
     );
   if (Array.isArray(documented)) {
     if (!Array.isArray(actual) || actual.length !== documented.length)

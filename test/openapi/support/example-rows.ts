@@ -1,17 +1,26 @@
 import { hashSecret } from '../../../src/api-keys/secret.js';
 import { hashPassword } from '../../../src/auth/password.js';
-import type { Database } from '../../../src/db/client.js';
+import type { Database, Orm } from '../../../src/db/client.js';
 import {
   apiKeys,
   auditChains,
   auditLog,
   entitlements,
+  ledgerEntries,
   memberships,
   operatorLog,
   organizations,
+  paperBooks,
   products,
+  riskLimits,
   secondFactors,
+  serviceSwitch,
   sessions,
+  tradingAccounts,
+  tradingFills,
+  tradingOrders,
+  tradingPositions,
+  tradingSwitches,
   usageEvents,
   usageHours,
   usageTotals,
@@ -23,9 +32,18 @@ const createdAt = new Date(exampleWorld.createdAt);
 const both = { createdAt, updatedAt: createdAt };
 const orgId = exampleWorld.organization.id;
 const childrenFirst = [
+  tradingFills,
+  tradingOrders,
+  tradingPositions,
+  paperBooks,
+  ledgerEntries,
+  tradingAccounts,
   usageEvents,
   usageTotals,
   usageHours,
+  riskLimits,
+  tradingSwitches,
+  serviceSwitch,
   auditLog,
   auditChains,
   operatorLog,
@@ -50,6 +68,10 @@ export async function resetExampleWorld(db: Database): Promise<void> {
     await tx
       .insert(organizations)
       .values([organization, otherOrganization].map((o) => ({ ...o, createdAt })));
+    // Declared once, so that there is something to withdraw.
+    await tx
+      .insert(riskLimits)
+      .values({ orgId: otherOrganization.id, maxOpenOrders: 5, updatedAt: createdAt });
     for (const { role, ...user } of Object.values(exampleWorld.users)) {
       await tx.insert(users).values({ ...user, passwordHash: hash, createdAt });
       if (role !== null) await tx.insert(memberships).values({ orgId, userId: user.id, role, createdAt });
@@ -104,6 +126,7 @@ export async function resetExampleWorld(db: Database): Promise<void> {
         createdBy: exampleWorld.users.owner.id,
       });
     }
+    await insertTrade(tx);
     const { audit, users: people } = exampleWorld;
     const source = { ...audit.source, at: new Date(audit.source.at) };
     await tx.insert(operatorLog).values({ ...audit.operator, ...source });
@@ -132,3 +155,46 @@ const keyRow = (secret: string) => ({
   livemode: secret.startsWith('org_live_'),
   createdAt,
 });
+
+/** An order of last morning, as somebody reads it later. */
+async function insertTrade(tx: Orm): Promise<void> {
+  const { id, idempotencyKey, clientOrderId, ticker, createdAt: time } = exampleWorld.trade;
+  const at = new Date(time);
+  await tx.insert(tradingOrders).values({
+    orgId,
+    id,
+    mode: 'paper',
+    idempotencyKey,
+    requestHash: '',
+    clientOrderId,
+    ticker,
+    eventTicker: 'KXHIGHNY-26JAN31',
+    seriesTicker: 'KXHIGHNY',
+    label: '40° to 41°',
+    side: 'yes',
+    action: 'buy',
+    contracts: 10,
+    limitPrice: 450_000n,
+    timeInForce: 'immediate_or_cancel',
+    status: 'filled',
+    filledContracts: 10,
+    exact: -4_673_300n,
+    booked: -4_680_000n,
+    fees: 180_000n,
+    feeRule: { type: 'quadratic', multiplier: '1000000' },
+    bookFetchedAt: at,
+    apiKeyId: exampleWorld.keys.traderKey.id,
+    createdAt: at,
+    finishedAt: at,
+  });
+  await tx.insert(tradingFills).values({
+    orgId,
+    orderId: id,
+    n: 1,
+    price: 450_000n,
+    contracts: 10,
+    fee: 180_000n,
+    balanceChange: -4_680_000n,
+    filledAt: at,
+  });
+}

@@ -64,15 +64,17 @@ function exchange(url: URL, method: string, headers: Record<string, string>, bod
   return new Promise((resolve, reject) => {
     const outgoing = request(url, { method, headers, agent: false }, (incoming) => {
       const chunks: Buffer[] = [];
-      incoming.on('data', (chunk: Buffer) => chunks.push(chunk));
+      const text = () => Buffer.concat(chunks).toString('utf8');
+      const finish = () => resolve({ status: incoming.statusCode!, headers: incoming.headers, text: text() });
+      const hasNoEnd = incoming.headers['content-type']?.startsWith('text/event-stream') === true;
+      incoming.on('data', (chunk: Buffer) => {
+        chunks.push(chunk);
+        if (!hasNoEnd || !/^data: .*\n\n/m.test(text())) return;
+        finish();
+        outgoing.destroy();
+      });
       incoming.on('error', reject);
-      incoming.on('end', () =>
-        resolve({
-          status: incoming.statusCode!,
-          headers: incoming.headers,
-          text: Buffer.concat(chunks).toString('utf8'),
-        }),
-      );
+      incoming.on('end', finish);
     });
     outgoing.on('error', reject);
     outgoing.end(body);

@@ -1,0 +1,26 @@
+import type { Context } from '../context.js';
+import type { Job } from '../jobs.js';
+import type { TradingServices } from './services.js';
+
+/** What the trading face does on schedules. */
+export const tradingJobs = (
+  { config }: Context,
+  { refresher, live, scores, settlement }: TradingServices,
+): Job[] => [
+  {
+    name: 'refresh-markets',
+    schedule: everySeconds(config.trading.refreshSeconds),
+    run: () => refresher.refresh(),
+  },
+  ...(live ? [{ name: 'reconcile-live', schedule: '20 * * * * *', run: () => live.reconcile() }] : []),
+  // A few seconds after a refresh of the default schedule.
+  { name: 'settle-markets', schedule: '8,38 * * * * *', run: () => settlement.settle() },
+  { name: 'record-portfolio-history', schedule: '15 */15 * * * *', run: () => settlement.recordHistory() },
+  { name: 'clean-up-trading', schedule: '0 41 * * * *', run: () => settlement.cleanUp() },
+  { name: 'record-forecasts', schedule: '10 * * * * *', run: () => scores.record() },
+  { name: 'score-forecasts', schedule: '40 */5 * * * *', run: () => scores.score() },
+  { name: 'backfill-forecasts', schedule: '5 * * * * *', run: () => scores.backfill() },
+];
+
+/** `seconds` divides a minute. */
+const everySeconds = (seconds: number): string => (seconds === 60 ? '0 * * * * *' : `*/${seconds} * * * * *`);
