@@ -122,6 +122,23 @@ async function prepare(page: Page, { context: { db }, demo }: Service): Promise<
     'usage-day': '/dashboard/usage?range=day',
     events: '/dashboard/usage/events',
     entitlements: '/dashboard/entitlements',
+    markets: '/dashboard/markets',
+    ticket: async (page) => {
+      await page.goto('/dashboard/markets');
+      await page.getByRole('link', { name: /^Buy/ }).nth(2).click();
+      await page.getByRole('heading', { level: 1 }).waitFor();
+    },
+    portfolio: '/dashboard/portfolio',
+    'portfolio-order': async (page) => {
+      await page.goto('/dashboard/portfolio');
+      await page
+        .getByRole('link', { name: /^Buy \d/ })
+        .first()
+        .click();
+      await page.getByRole('heading', { level: 1 }).waitFor();
+    },
+    settlements: '/dashboard/portfolio/settlements',
+    'risk-limits': '/dashboard/portfolio/risk',
     members: '/dashboard/members',
     'member-invite': '/dashboard/members/invite',
     'audit-log': '/dashboard/audit-log',

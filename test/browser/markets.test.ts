@@ -1,0 +1,115 @@
+import type { Page } from 'playwright-core';
+import { beforeAll, describe, expect, it } from 'vitest';
+import type { Market } from '../../src/trading/markets/market.js';
+import { CENT, formatDollars } from '../../src/trading/money.js';
+import { formatCents } from '../../src/trading/pages/price-text.js';
+import { signedIn } from '../support/accounts.js';
+import { browserWorld, PHONE } from '../support/browser.js';
+import { createKey } from '../support/fixtures.js';
+import { findAllBarriers } from './barriers.js';
+import { follow, readMain } from './steps.js';
+
+const world = browserWorld();
+beforeAll(() => world.service.trading.refresher.refresh());
+
+/** A market that costs neither next to nothing nor next to a dollar. */
+function findMarket(): Market {
+  const markets = [...world.service.trading.snapshots.current!.markets.values()];
+  return markets.find(({ yesAsk }) => yesAsk !== null && yesAsk > 5n * CENT && yesAsk < 90n * CENT)!;
+}
+
+const amountOf = async (page: Page, label: string) =>
+  (await page.locator('.bill > div').filter({ hasText: label }).first().locator('dd').innerText()).slice(1);
+
+describe.each([{ javaScript: true }, { javaScript: false }])(
+  'with scripts: $javaScript',
+  ({ javaScript }) => {
+    it('a paper trade made by hand is in the portfolio and in GET /portfolio, to the cent', async () => {
+      const { browser, organization } = await signedIn(world.db, world.service.url);
+      const { station, date, ticker } = findMarket();
+      const page = await world.visit({ javaScript, as: browser });
+      await page.goto('/dashboard');
+      await follow(page, 'Markets');
+      await page
+        .getByRole('navigation', { name: 'Cities' })
+        .getByRole('link', { name: station.city })
+        .click();
+      await page.locator(`a[href$="station=${station.id}&date=${date}"]`).click();
+      await page.locator(`a[href*="/${ticker}?side=yes"]`).first().click();
+      await page.getByLabel('Contracts').fill('3');
+      if (!javaScript) await page.getByRole('button', { name: 'Review' }).click();
+      await page.getByRole('heading', { name: /^Buy 3 YES/ }).waitFor();
+      const [cost, fee] = [await amountOf(page, 'Cost'), await amountOf(page, 'Fee')];
+      const after = await page
+        .locator('.bill > div')
+        .filter({ hasText: 'Cash afterwards' })
+        .locator('dd')
+        .innerText();
+      // Twice: the second click finds the form sent.
+      await page.getByRole('button', { name: 'Place paper order' }).dblclick();
+      await page.waitForURL('**/dashboard/portfolio/orders/*');
+      expect(await readMain(page)).toContain('Buy 3 YES');
+      await follow(page, 'Portfolio');
+      expect(await readMain(page)).toContain(after);
+
+      const { secret } = await createKey(world.db, organization.id, { scopes: ['trading:read'] });
+      const headers = { authorization: `Bearer ${secret}` };
+      const response = await fetch(`${world.service.url}/portfolio`, { headers });
+      const { portfolio } = (await response.json()) as { portfolio: Record<string, unknown> };
+      expect(portfolio.cash).toBe(`${after.slice(1).replace(',', '')}00`);
+      expect(portfolio.fees).toBe(`${fee}00`);
+      expect(1000 * 100 - Math.round(Number(cost) * 100)).toBe(Math.round(Number(portfolio.cash) * 100));
+      expect(portfolio.positions).toMatchObject([{ ticker, side: 'yes', contracts: 3 }]);
+    });
+  },
+);
+
+it('the quote follows what is typed, and nothing can be placed before it does', async () => {
+  const { browser } = await signedIn(world.db, world.service.url);
+  const { ticker } = findMarket();
+  const page = await world.visit({ as: browser });
+  await page.goto(`/dashboard/markets/${ticker}?side=yes&action=buy&contracts=1`);
+  const place = page.getByRole('button', { name: 'Place paper order' });
+  await page.getByLabel('Contracts').fill('');
+  expect(await place.isDisabled()).toBe(true);
+  await page.getByLabel('Contracts').fill('2');
+  await page.getByRole('heading', { name: /^Buy 2 YES/ }).waitFor();
+  await expect.poll(() => place.isEnabled()).toBe(true);
+  expect(await page.locator('[data-place] input[name=contracts]').inputValue()).toBe('2');
+  expect(page.url()).toContain('contracts=2');
+});
+
+it('new prices arrive by themselves and leave the focus and what is open alone', async () => {
+  const { browser } = await signedIn(world.db, world.service.url);
+  const { station, date, ticker } = findMarket();
+  const page = await world.visit({ as: browser });
+  const streamed = page.waitForRequest('**/stream?station=*');
+  await page.goto(`/dashboard/markets?station=${station.id}&date=${date}`);
+  await streamed;
+  await page.locator('#books > summary').click();
+  const buy = page.locator(`a[href*="/${ticker}?side=yes"]`).first();
+  await buy.focus();
+  const before = await page.locator('#markets').getAttribute('data-as-of');
+  // Another book every quarter of a minute.
+  world.service.clock.advance(15_000);
+  await world.service.trading.refresher.refresh();
+  await expect.poll(() => page.locator('#markets').getAttribute('data-as-of')).not.toBe(before);
+  const { yesAsk } = world.service.trading.snapshots.current!.markets.get(ticker)!;
+  await expect.poll(() => buy.innerText()).toContain(formatCents(yesAsk!));
+  expect(await page.evaluate<string>('document.activeElement.href')).toContain(
+    await buy.getAttribute('href'),
+  );
+  expect(await page.locator('#books').getAttribute('open')).not.toBe(null);
+});
+
+it('a refused order says why to everybody, on a desk and on a phone', async () => {
+  const { browser } = await signedIn(world.db, world.service.url);
+  const { ticker, yesAsk } = findMarket();
+  const page = await world.visit({ as: browser, viewport: PHONE });
+  await page.goto(
+    `/dashboard/markets/${ticker}?side=yes&action=buy&contracts=90000&limitPrice=${formatDollars(yesAsk!)}`,
+  );
+  await page.getByRole('button', { name: 'Place paper order' }).click();
+  await page.getByRole('alert').waitFor();
+  expect(await findAllBarriers(page)).toEqual([]);
+});

@@ -1,0 +1,34 @@
+import { expect, it } from 'vitest';
+import { browserWorld } from '../support/browser.js';
+import { ordinaryNames, populate } from '../support/populated.js';
+import { findAllBarriers } from './barriers.js';
+import { readMain } from './steps.js';
+
+const world = browserWorld();
+
+it.each([true, false])(
+  'a paper position is sold by hand, and brings what was quoted (scripts: %s)',
+  async (javaScript) => {
+    const { people } = await populate(world.service, ordinaryNames);
+    const page = await world.visit({ as: people.owner.browser, javaScript });
+    await page.goto('/dashboard/portfolio');
+    const cash = async () => Number(/Cash \$([\d.,]+)/.exec(await readMain(page))![1]!.replace(',', ''));
+    const before = await cash();
+    if (javaScript) expect(await findAllBarriers(page)).toEqual([]);
+    await page.getByRole('link', { name: /^Sell/ }).first().click();
+    if (javaScript) expect(await findAllBarriers(page)).toEqual([]);
+    await page.getByLabel('Contracts').fill('3');
+    await page.getByRole('button', { name: 'Quote again' }).click();
+    await page.waitForURL('**/sell?*');
+    const quoted = Number(/Proceeds \$([\d.]+)/.exec(await readMain(page))![1]);
+    await page.getByRole('button', { name: 'Sell', exact: true }).click();
+    await page.waitForURL('**/orders/*?done=sold');
+    if (javaScript) expect(await findAllBarriers(page)).toEqual([]);
+    await page.goto('/dashboard/portfolio');
+    expect(await cash()).toBeCloseTo(before + quoted, 6);
+    for (const path of ['orders', 'settlements']) {
+      await page.goto(`/dashboard/portfolio/${path}`);
+      if (javaScript) expect(await findAllBarriers(page)).toEqual([]);
+    }
+  },
+);
