@@ -15,6 +15,8 @@ export interface LoadPlan {
   rate?: number;
   /** Whole requests, header included; connection i sends request i modulo their number. */
   requests: string[];
+  /** Each connection sends all requests in turn, beginning with its own. */
+  rotates?: boolean;
   /** Each occurrence of this in a request is overwritten with a fresh key of the same length. */
   placeholder?: string;
   keyPrefix?: string;
@@ -56,6 +58,8 @@ function run(plan: LoadPlan): Promise<LoadResult> {
   let requests = 0;
   const gapMs = plan.rate ? (plan.connections / plan.rate) * 1000 : 0;
 
+  const templates = plan.requests.map((request) => toTemplate(request, plan.placeholder));
+
   function fill(template: Template): Buffer {
     for (const at of template.places)
       template.bytes.write(prefix + String(nextKey++).padStart(width - prefix.length, '0'), at, 'latin1');
@@ -64,7 +68,8 @@ function run(plan: LoadPlan): Promise<LoadResult> {
 
   function drive(index: number): Promise<void> {
     return new Promise((resolve, reject) => {
-      const template = toTemplate(plan.requests[index % plan.requests.length]!, plan.placeholder);
+      const own = plan.rotates ? templates : [templates[index % templates.length]!];
+      let turn = plan.rotates ? Math.floor((index / plan.connections) * own.length) : 0;
       const socket: Socket = connect(plan.port, '127.0.0.1');
       let dueAt = startedAt + (gapMs * index) / plan.connections;
       let buffered = Buffer.alloc(0);
@@ -77,7 +82,9 @@ function run(plan: LoadPlan): Promise<LoadResult> {
           return;
         }
         if (gapMs === 0) dueAt = performance.now();
-        socket.write(fill(template));
+        const bytes = fill(own[turn++ % own.length]!);
+        // What several connections send must not change before it is sent.
+        socket.write(plan.rotates ? Buffer.from(bytes) : bytes);
       };
       const next = () => {
         if (gapMs === 0) return send();

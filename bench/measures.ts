@@ -16,6 +16,7 @@ export interface World {
   seconds: number;
   tenants: Tenant[];
   product: Product;
+  productUrl: string;
   express: { port: number };
   directUrl: string;
   /** The product on a table of many events and on an empty one; undefined where the table was not asked for. */

@@ -10,7 +10,9 @@ import { openDatabase } from '../src/db/open.js';
 import { createPostgresServer } from '../test/support/postgres-server.js';
 import { embeddedMeasure, machine } from './embedded.js';
 import { fillEvents } from './fill.js';
+import { marketMeasures } from './market-reads.js';
 import { measures, type Sample, type World } from './measures.js';
+import { tradeMeasures } from './trades.js';
 import { createTenants, startBaseline, startProduct } from './world.js';
 
 const options = new Command('bench')
@@ -22,7 +24,7 @@ const options = new Command('bench')
   .opts<{ rounds: string; seconds: string; only?: string; rows: string }>();
 
 const wanted = options.only?.split(',');
-const chosen = [...measures, embeddedMeasure].filter(
+const chosen = [...measures, ...tradeMeasures, ...marketMeasures, embeddedMeasure].filter(
   ({ key }) => (wanted ? wanted.includes(key) : true) && (key !== 'grown' || Number(options.rows) > 0),
 );
 
@@ -53,6 +55,7 @@ const world: World = {
   seconds: Number(options.seconds),
   tenants: side.tenants,
   product: side.product,
+  productUrl: side.url,
   express,
   directUrl,
 };

@@ -18,6 +18,7 @@ export interface Tenant {
 export interface Product {
   port: number;
   pid: number;
+  databaseUrl: string;
   /** Resident memory in MB: now, and the most it ever was. */
   memoryMb(): { now: number; peak: number };
   stop(): Promise<void>;
@@ -38,6 +39,9 @@ export async function startProduct(env: Record<string, string>, nodeFlags: strin
       SESSION_KEYS: 'a-session-key-for-the-benchmarks',
       LIMIT_USAGE_PER_MINUTE: '1000000000',
       LIMIT_ENTITLEMENTS_PER_MINUTE: '1000000000',
+      LIMIT_READS_PER_MINUTE: '1000000000',
+      LIMIT_TRADING_PER_MINUTE: '1000000000',
+      PAPER_CASH: '100000000.00',
       ...env,
     },
     stdio: ['ignore', out, out],
@@ -52,6 +56,7 @@ export async function startProduct(env: Record<string, string>, nodeFlags: strin
   return {
     port,
     pid: child.pid!,
+    databaseUrl: env.DATABASE_URL ?? '',
     memoryMb() {
       const status = readFileSync(`/proc/${child.pid}/status`, 'utf8');
       const megabytes = (name: string) =>
@@ -68,8 +73,11 @@ export async function startProduct(env: Record<string, string>, nodeFlags: strin
 /** Starts a TypeScript file that prints its address as JSON on its first line. */
 export async function startBaseline(
   file: string,
+  ...args: string[]
 ): Promise<{ port: number; pid: number; stop(): Promise<void> }> {
-  const child = spawn(process.execPath, ['--import', 'tsx', file], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const child = spawn(process.execPath, ['--import', 'tsx', file, ...args], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
   const line = await new Promise<string>((resolve) =>
     child.stdout.once('data', (data: Buffer) => resolve(data.toString())),
   );
@@ -113,6 +121,12 @@ function post(path: string, body: string, secret?: string): string {
 export function usageRequest({ secret, slugs }: Tenant, size: number, path = '/api/usage/events'): string {
   const event = `{"productSlug":"${slugs[0]}","metric":"calls","quantity":1,"idempotencyKey":"${PLACEHOLDER}"}`;
   return post(path, `{"events":[${Array.from({ length: size }, () => event).join(',')}]}`, secret);
+}
+
+/** A paper order under an idempotency key of its own. */
+export function tradeRequest(secret: string, order: Record<string, unknown>): string {
+  const request = post('/trade', JSON.stringify(order), secret);
+  return request.replace('\r\n\r\n', `\r\nIdempotency-Key: ${PLACEHOLDER}\r\n\r\n`);
 }
 
 export function checkRequest({ secret, slugs }: Tenant, size: number): string {

@@ -1,0 +1,187 @@
+/** The measures of the shared reads of market data: how fast they are served, made anew, and streamed. */
+import { connect, type Socket } from 'node:net';
+import { monitorEventLoopDelay } from 'node:perf_hooks';
+import { setImmediate, setTimeout } from 'node:timers/promises';
+import { pino } from 'pino';
+import { systemClock } from '../src/clock.js';
+import { createMetrics } from '../src/metrics.js';
+import { rawEnsemble } from '../src/trading/forecast/raw-ensemble.js';
+import { createSimulatedWeatherSource } from '../src/trading/forecast/simulated.js';
+import { createSimulatedSource } from '../src/trading/markets/simulated.js';
+import { createSnapshotReads } from '../src/trading/reads/snapshot-reads.js';
+import { createRefresher } from '../src/trading/refresh.js';
+import { stations } from '../src/trading/settlement/stations.js';
+import { simulateWeather } from '../src/trading/simulation/weather.js';
+import { createSnapshotStore } from '../src/trading/snapshot.js';
+import type { Measure, World } from './measures.js';
+import { getRequest, load, startBaseline, startProduct } from './world.js';
+
+/** Of the simulated venue: two days of six brackets in seven cities. */
+const MARKETS = '/markets?status=active';
+const CONNECTIONS = 32;
+const READERS = 1_000;
+
+async function rate(port: number, path: string, seconds: number): Promise<number> {
+  const { perSecond, statuses } = await load({
+    port,
+    seconds,
+    connections: CONNECTIONS,
+    requests: [getRequest(path)],
+  });
+  if (Object.keys(statuses).some((status) => status !== '200'))
+    throw new Error(`Unexpected answers: ${JSON.stringify(statuses)}`);
+  return perSecond;
+}
+
+function readMeasure(key: string, name: string, baseline: '/bytes' | '/json', target: number): Measure {
+  return {
+    key,
+    name,
+    target: `≥ ${target.toFixed(2)}`,
+    isGood: (value) => value >= target,
+    async run({ product, seconds }: World) {
+      const other = await startBaseline(
+        'bench/baseline-markets.ts',
+        `http://127.0.0.1:${product.port}${MARKETS}`,
+      );
+      try {
+        // Compiled and warm, as the product is by now.
+        await rate(other.port, baseline, 1);
+        const theirs = await rate(other.port, baseline, seconds);
+        const ours = await rate(product.port, MARKETS, seconds);
+        const note = `${Math.round(ours).toLocaleString('en')} ÷ ${Math.round(theirs).toLocaleString('en')} requests/s`;
+        return { value: ours / theirs, note };
+      } finally {
+        await other.stop();
+      }
+    },
+  };
+}
+
+/** One process with its sources, as the service has it. */
+function makeRefresher() {
+  const clock = systemClock;
+  const weather = simulateWeather('gauge');
+  const store = createSnapshotStore();
+  const refresher = createRefresher({
+    markets: createSimulatedSource({ clock, seed: 'gauge', weather }),
+    // New forecasts with each refresh, which is the dearest case.
+    weather: { ...createSimulatedWeatherSource({ clock, seed: 'gauge', weather }), freshMs: 0 },
+    model: rawEnsemble,
+    store,
+    bankroll: 1_000_000_000n,
+    clock,
+    log: pino({ level: 'silent' }),
+    metrics: createMetrics(),
+  });
+  return { refresher, reads: createSnapshotReads({ store, clock }), store };
+}
+
+async function measureRefresh(seconds: number) {
+  const { refresher, reads, store } = makeRefresher();
+  const delay = monitorEventLoopDelay({ resolution: 1 });
+  await refresher.refresh();
+  let cpuMicros = 0;
+  let rounds = 0;
+  delay.enable();
+  for (const endsAt = performance.now() + seconds * 1000; performance.now() < endsAt; rounds++) {
+    const before = process.cpuUsage();
+    await refresher.refresh();
+    // Everything that readers may ask for at once, in every encoding.
+    for (const encoding of ['br', 'gzip', 'identity'] as const)
+      for (const { answer, end } of [
+        reads.markets({}),
+        reads.signals(undefined),
+        ...stations.map(({ id }) => reads.forecast(id)),
+      ]) {
+        answer.bytes(encoding, end);
+        // Each of them belongs to a request of its own.
+        await setImmediate();
+      }
+    const { user, system } = process.cpuUsage(before);
+    cpuMicros += user + system;
+    await setTimeout(20);
+  }
+  delay.disable();
+  return { cpuMs: cpuMicros / 1000 / rounds, pauseMs: delay.max / 1e6, markets: store.current!.markets.size };
+}
+
+/** What the machine alone does to a process: the longest pause of one that only waits. */
+async function measureIdle(seconds: number): Promise<number> {
+  const delay = monitorEventLoopDelay({ resolution: 1 });
+  delay.enable();
+  await setTimeout(seconds * 1000);
+  delay.disable();
+  return delay.max / 1e6;
+}
+
+/** Readers from many addresses of this machine, because each may open only a few. */
+function openReader(port: number, i: number, onEvent: () => void): Promise<Socket> {
+  return new Promise((resolve, reject) => {
+    const localAddress = `127.0.${1 + Math.floor(i / 250)}.${1 + (i % 250)}`;
+    const socket = connect({ port, host: '127.0.0.1', localAddress });
+    socket.on('error', reject);
+    socket.on('connect', () => socket.write(getRequest('/stream')));
+    socket.on('data', (chunk) => {
+      if (chunk.includes('event: ')) onEvent();
+      resolve(socket);
+    });
+  });
+}
+
+export const marketMeasures: Measure[] = [
+  readMeasure(
+    'markets-bytes',
+    '`/markets` of 84 markets ÷ the same bytes from a bare Express handler',
+    '/bytes',
+    0.9,
+  ),
+  readMeasure('markets-json', '`/markets` of 84 markets ÷ `res.json` of the same object', '/json', 3),
+  {
+    key: 'refresh-cpu',
+    name: 'processor time of a refresh, and of every shared answer in every encoding',
+    target: '≤ 100 ms',
+    isGood: (value) => value <= 100,
+    async run({ seconds }) {
+      const { cpuMs, markets } = await measureRefresh(seconds);
+      return { value: cpuMs, note: `${markets} markets, signals, ${stations.length} forecasts` };
+    },
+  },
+  {
+    key: 'refresh-pause',
+    name: 'longest pause of the event loop over such refreshes',
+    target: '≤ 50 ms',
+    isGood: (value) => value <= 50,
+    async run({ seconds }) {
+      const idleMs = await measureIdle(seconds);
+      const { pauseMs } = await measureRefresh(seconds);
+      return { value: pauseMs, note: `${idleMs.toFixed(0)} ms while this process did nothing` };
+    },
+  },
+  {
+    key: 'streams',
+    name: `memory of the server with ${READERS} readers of \`/stream\`, refreshed every second`,
+    target: '≤ 300 MB',
+    isGood: (value) => value <= 300,
+    async run({ seconds, product: { databaseUrl } }) {
+      const product = await startProduct({ DATABASE_URL: databaseUrl, REFRESH_SECONDS: '1' });
+      let events = 0;
+      const sockets: Socket[] = [];
+      try {
+        for (let i = 0; i < READERS; i += 100)
+          sockets.push(
+            ...(await Promise.all(
+              Array.from({ length: 100 }, (_, n) => openReader(product.port, i + n, () => events++)),
+            )),
+          );
+        events = 0;
+        await setTimeout(Math.max(3, seconds) * 1000);
+        const { now, peak } = product.memoryMb();
+        return { value: peak, note: `${now} MB resident, ${events.toLocaleString('en')} events received` };
+      } finally {
+        for (const socket of sockets) socket.destroy();
+        await product.stop();
+      }
+    },
+  },
+];

@@ -1,0 +1,79 @@
+/** `POST /trade` on paper: every order is one contract from a book of the simulated markets, and each is durable when it is answered. */
+import { pino } from 'pino';
+import type { Database } from '../src/db/client.js';
+import { openDatabase } from '../src/db/open.js';
+import { riskLimits } from '../src/db/schema.js';
+import { createKey, createOrganization } from '../test/support/fixtures.js';
+import type { Measure } from './measures.js';
+import { load, PLACEHOLDER, tradeRequest } from './world.js';
+
+const HUGE = 1_000_000_000_000n;
+/** Books change under way: an order whose book has just been emptied is refused. */
+const MOST_REFUSED = 0.01;
+let runs = 0;
+
+/** An Organization whose orders nothing limits but their cash, and its API key. */
+async function createTrader(db: Database): Promise<string> {
+  const { id: orgId } = await createOrganization(db, { slug: `trader-${Date.now()}-${++runs}` });
+  await db.orm.insert(riskLimits).values({
+    orgId,
+    maxOrderContracts: 1_000_000,
+    maxOrderCost: HUGE,
+    maxPositionContracts: 1_000_000,
+    maxEventLoss: HUGE,
+    maxDailyLoss: HUGE,
+    maxOpenOrders: 1_000,
+    priceCollar: 1_000_000n,
+    updatedAt: new Date(),
+  });
+  return (await createKey(db, orgId, { scopes: ['trading:write'] })).secret;
+}
+
+/** Markets with prices in the middle, where there is always something on both sides. */
+async function listTickers(port: number): Promise<string[]> {
+  const response = await fetch(`http://127.0.0.1:${port}/markets?status=active`);
+  const { markets } = (await response.json()) as { markets: { ticker: string; yesAsk: string | null }[] };
+  return markets
+    .filter(({ yesAsk }) => Number(yesAsk) > 0.1 && Number(yesAsk) < 0.9)
+    .map(({ ticker }) => ticker);
+}
+
+function tradeMeasure(accounts: number): Measure {
+  return {
+    key: `trade-${accounts}`,
+    name: `paper orders on ${accounts === 1 ? 'one account' : `${accounts} accounts`}, 32 senders: orders/s`,
+    target: 'measured',
+    isGood: () => true,
+    async run({ product, productUrl, seconds }) {
+      const db = await openDatabase({ databaseUrl: productUrl, dataDir: '' }, pino({ level: 'silent' }));
+      const secrets = await Promise.all(Array.from({ length: accounts }, () => createTrader(db)));
+      await db.close();
+      const tickers = await listTickers(product.port);
+      const requests = tickers.flatMap((ticker) =>
+        secrets.flatMap((secret) =>
+          ['yes', 'no'].map((side) =>
+            tradeRequest(secret, { ticker, side, action: 'buy', contracts: 1, limitPrice: '0.99' }),
+          ),
+        ),
+      );
+      const result = await load({
+        port: product.port,
+        seconds,
+        connections: 32,
+        requests,
+        rotates: true,
+        placeholder: PLACEHOLDER,
+        keyPrefix: `${Date.now().toString(36)}-${runs++}-`,
+      });
+      const placed = result.statuses['201'] ?? 0;
+      if (placed < result.requests * (1 - MOST_REFUSED))
+        throw new Error(`Unexpected answers: ${JSON.stringify(result.statuses)}`);
+      return {
+        value: result.perSecond,
+        note: `p50 ${result.p50Ms.toFixed(1)} ms, p99 ${result.p99Ms.toFixed(1)} ms; ${result.requests - placed} of ${result.requests} refused`,
+      };
+    },
+  };
+}
+
+export const tradeMeasures: Measure[] = [tradeMeasure(1), tradeMeasure(20)];
