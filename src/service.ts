@@ -76,6 +76,8 @@ export async function startService(
     await Promise.allSettled([trading.stop(), limitStores.close(), db.close()]);
     throw error;
   }
+  if (config.production && config.trading.marketSource === 'simulated')
+    log.warn('the markets are simulated: MARKET_SOURCE=kalshi reads the real ones');
   lifecycle.state = 'ready';
   // Closed until orders, fills, positions and cash agree with the venue's.
   void trading.live?.reconcile();

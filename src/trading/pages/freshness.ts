@@ -6,6 +6,8 @@ export interface Freshness {
   /** `closed`: nobody trades on them. */
   state: 'current' | 'stale' | 'closed';
   asOf: Date;
+  /** Weather and prices are invented. */
+  isSimulated: boolean;
   ageText: string;
   /** What to know about the sources, as sentences. */
   notes: string[];
@@ -26,6 +28,7 @@ export function toFreshness(snapshot: Snapshot, sources: readonly SourceState[],
   return {
     state: closedBecause !== null ? 'closed' : ageMs > TIME_TO_LIVE_MS ? 'stale' : 'current',
     asOf: snapshot.asOf,
+    isSimulated: snapshot.marketSource === 'simulated',
     ageText: formatAge(ageMs),
     notes: sources.flatMap(noteOf),
     closedBecause,
