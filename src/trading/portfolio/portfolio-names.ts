@@ -1,3 +1,4 @@
+import { readEventTicker } from '../markets/event-ticker.js';
 import type { Market } from '../markets/market.js';
 import { bracketLabel, parseBracket, type Bracket } from '../settlement/brackets.js';
 import { findStationOfSeries, type Station } from '../settlement/stations.js';
@@ -26,18 +27,9 @@ export function nameMarket(ticker: string, market: Market | undefined, known?: s
     ticker,
     eventTicker,
     station: market?.station ?? findStationOfSeries(eventTicker.split('-')[0] ?? ''),
-    date: market?.date ?? dateOfEvent(eventTicker),
+    date: market?.date ?? readEventTicker(eventTicker)?.date ?? null,
     label: bracket ? bracketLabel(bracket) : (known ?? ticker.split('-').at(-1) ?? ticker),
   };
-}
-
-const months = ['JAN', 'FEB', 'MAR', 'APR', 'MAY', 'JUN', 'JUL', 'AUG', 'SEP', 'OCT', 'NOV', 'DEC'];
-
-/** `KXHIGHNY-26NOV21` is about 2026-11-21. */
-export function dateOfEvent(eventTicker: string): string | null {
-  const [, year, month = '', day] = /-(\d\d)([A-Z]{3})(\d\d)$/.exec(eventTicker) ?? [];
-  const index = months.indexOf(month);
-  return index === -1 ? null : `20${year}-${String(index + 1).padStart(2, '0')}-${day}`;
 }
 
 /** `-B84.5` is the middle of two degrees. `-T84` is either tail. */

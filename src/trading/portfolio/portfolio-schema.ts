@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { idField, timeField } from '../../http/fields.js';
 import { marketStatuses } from '../markets/market.js';
 import { reconciliationSchema } from '../live/schema.js';
+import { sourceSchema } from '../reads/schema.js';
 import { tradeModes } from '../orders/table.js';
 
 export const portfolioQuerySchema = z.strictObject({
@@ -116,16 +117,6 @@ const portfolioSchema = z
     openOrderCount: z.int(),
   })
   .meta({ id: 'Portfolio' });
-
-const sourceSchema = z
-  .object({
-    part: z.enum(['markets', 'forecasts']),
-    name: z.string(),
-    state: z.enum(['ok', 'failing', 'unexpected', 'waiting']),
-    fetchedAt: timeField('Of its last good answer.').nullable(),
-    failingSince: timeField('`null` while it answers.').nullable(),
-  })
-  .meta({ id: 'PortfolioSource' });
 
 export const portfolioAnswerSchema = z
   .object({

@@ -49,7 +49,8 @@ const stationField = z.enum(stations.map(({ id }) => id)).describe('The id of th
 const measureField = z.literal('daily_maximum_temperature');
 const unitField = z.literal('fahrenheit');
 
-const sourceSchema = z
+/** How things stand with one source, wherever an answer says so. */
+export const sourceSchema = z
   .object({
     part: z.enum(['markets', 'forecasts']),
     name: z.string(),
