@@ -77,6 +77,9 @@ it('the page shows the present day of the first city, and every city beside it',
     expect(text).toContain(formatCents(yesAsk));
   }
   expect(text).toContain('Prices are 0 s old');
+  // Nobody is to take it for more than it is.
+  expect(text).toContain('Simulated');
+  expect(text).toContain('not calibrated and may be too sure of itself');
   expect(text).toMatch(/Raw ensemble of 31 members.*not calibrated/);
   expect(text).toContain('CLINYC');
 });
