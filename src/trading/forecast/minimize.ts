@@ -1,0 +1,101 @@
+/** A smooth function: returns its value at a point and writes its gradient there. */
+export type Objective = (point: Float64Array, gradient: Float64Array) => number;
+
+export interface Minimum {
+  point: Float64Array;
+  value: number;
+  gradient: Float64Array;
+  iterations: number;
+}
+
+const MAX_ITERATIONS = 200;
+const MAX_TRIALS = 50;
+/** Of the weak Wolfe conditions: of the promised descent this much at least, and the slope left this much at most. */
+const DESCENT = 1e-4;
+const SLOPE = 0.9;
+
+/**
+ * Finds a local minimum by BFGS with a bisecting line search for the weak Wolfe conditions: J. Nocedal, S. J. Wright,
+ * Numerical Optimization (2006), algorithm 6.1; A. S. Lewis, M. L. Overton, Nonsmooth Optimization via Quasi-Newton
+ * Methods, Math. Program. 141 (2013), algorithm 2.6. For a handful of variables of about the size 1.
+ * Ends where no component of the gradient exceeds the tolerance, or where the function cannot be lowered any more.
+ */
+export function minimize(objective: Objective, start: ArrayLike<number>, tolerance: number): Minimum {
+  const n = start.length;
+  let point: Float64Array = Float64Array.from(start);
+  let gradient: Float64Array = new Float64Array(n);
+  let value = objective(point, gradient);
+  const inverse = new Float64Array(n * n);
+  setDiagonal(inverse, n, 1);
+  let iterations = 0;
+  for (; iterations < MAX_ITERATIONS && largest(gradient) > tolerance; iterations++) {
+    const direction = descentFrom(inverse, gradient);
+    const found = searchLine(objective, { point, value, gradient }, direction);
+    if (!found) break;
+    const step = found.point.map((x, i) => x - point[i]!);
+    const change = found.gradient.map((x, i) => x - gradient[i]!);
+    const curvature = dot(step, change);
+    // The first step tells the scale (equation 6.20).
+    if (iterations === 0) setDiagonal(inverse, n, curvature / dot(change, change));
+    if (curvature > 0) update(inverse, step, change, curvature);
+    ({ point, value, gradient } = found);
+  }
+  return { point, value, gradient, iterations };
+}
+
+type Place = Pick<Minimum, 'point' | 'value' | 'gradient'>;
+
+/** A step along the direction that descends enough and far enough; undefined where rounding leaves none. */
+function searchLine(objective: Objective, from: Place, direction: Float64Array): Place | undefined {
+  const slope = dot(from.gradient, direction);
+  const point = new Float64Array(direction.length);
+  const gradient = new Float64Array(direction.length);
+  let low = 0;
+  let high = Infinity;
+  let length = 1;
+  for (let trial = 0; trial < MAX_TRIALS; trial++) {
+    for (let i = 0; i < point.length; i++) point[i] = from.point[i]! + length * direction[i]!;
+    const value = objective(point, gradient);
+    if (!(value <= from.value + DESCENT * length * slope)) high = length;
+    else if (dot(gradient, direction) < SLOPE * slope) low = length;
+    else return { point, value, gradient };
+    length = high < Infinity ? (low + high) / 2 : 2 * low;
+  }
+  return undefined;
+}
+
+/** −H g; along −g itself should H have lost its sign to rounding. */
+function descentFrom(inverse: Float64Array, gradient: Float64Array): Float64Array {
+  const direction = multiply(inverse, gradient).map((x) => -x);
+  return dot(direction, gradient) < 0 ? direction : gradient.map((x) => -x);
+}
+
+/** H ← (I − ρ s yᵀ) H (I − ρ y sᵀ) + ρ s sᵀ with ρ = 1/(yᵀs) (equation 6.17). */
+function update(inverse: Float64Array, step: Float64Array, change: Float64Array, curvature: number): void {
+  const n = step.length;
+  const turned = multiply(inverse, change);
+  const factor = (1 + dot(change, turned) / curvature) / curvature;
+  for (let i = 0; i < n; i++)
+    for (let j = 0; j < n; j++)
+      inverse[i * n + j]! +=
+        factor * step[i]! * step[j]! - (turned[i]! * step[j]! + step[i]! * turned[j]!) / curvature;
+}
+
+function multiply(matrix: Float64Array, vector: Float64Array): Float64Array {
+  const n = vector.length;
+  const product = new Float64Array(n);
+  for (let i = 0; i < n; i++) for (let j = 0; j < n; j++) product[i]! += matrix[i * n + j]! * vector[j]!;
+  return product;
+}
+
+function setDiagonal(matrix: Float64Array, n: number, value: number): void {
+  for (let i = 0; i < n; i++) matrix[i * n + i] = value;
+}
+
+const dot = (a: Float64Array, b: Float64Array): number => {
+  let sum = 0;
+  for (let i = 0; i < a.length; i++) sum += a[i]! * b[i]!;
+  return sum;
+};
+
+const largest = (vector: Float64Array): number => vector.reduce((most, x) => Math.max(most, Math.abs(x)), 0);
