@@ -1,0 +1,68 @@
+import { KnownHistory, type KnownRun } from '../../src/trading/forecast/archive/known-history.js';
+import { train, type Training } from '../../src/trading/forecast/archive/training.js';
+import { noFits } from '../../src/trading/forecast/fits.js';
+import type { SettledDay } from '../../src/trading/markets/source.js';
+import { climateDayOf } from '../../src/trading/settlement/climate-day.js';
+import { findStation } from '../../src/trading/settlement/stations.js';
+import { gaussian } from '../../src/trading/simulation/random.js';
+
+const HOUR_MS = 3_600_000;
+
+export const dateAfter = (first: string, days: number): string =>
+  new Date(Date.parse(first) + days * 24 * HOUR_MS).toISOString().slice(0, 10);
+
+/** What is planted in an invented past. */
+export interface Truth {
+  stationId: string;
+  /** °F: what the members are too warm by. */
+  biasF: number;
+  /** °F: deviation of the members' mean from the truth, and of the members from their mean. */
+  errorF: number;
+  spreadF: number;
+  members?: number;
+}
+
+export interface Past {
+  runs: KnownRun[];
+  reports: SettledDay[];
+}
+
+export const first = '2026-05-01';
+
+/** A run 24 hours before the end of each day, fetched five hours later; the report is known nine hours after the end. */
+export function makePast(truth: Truth, days: number, over: { from?: number; leadHours?: number } = {}): Past {
+  const { stationId, biasF, errorF, spreadF, members = 31 } = truth;
+  const { from = 0, leadHours = 24 } = over;
+  const past: Past = { runs: [], reports: [] };
+  for (let i = from; i < from + days; i++) {
+    const date = dateAfter(first, i);
+    const end = climateDayOf(findStation(stationId)!, date).end.getTime();
+    const maximumF = 75 + 8 * gaussian(stationId, date, 'weather');
+    // Days differ in how sure the members are, and those on which they are less sure go wrong by more.
+    const sureness = members === 1 ? 1 : 0.7 + 0.6 * Math.abs(gaussian(stationId, date, 'sureness'));
+    past.runs.push({
+      stationId,
+      date,
+      modelRunAt: new Date(end - leadHours * HOUR_MS),
+      fetchedAt: new Date(end - (leadHours - 5) * HOUR_MS),
+      members,
+      meanF: maximumF + biasF + errorF * sureness * gaussian(stationId, date, leadHours, 'error'),
+      varianceF: members === 1 ? 0 : (spreadF * sureness) ** 2,
+    });
+    past.reports.push({
+      stationId,
+      date,
+      temperatureF: Math.round(maximumF),
+      knownAt: new Date(end + 9 * HOUR_MS),
+    });
+  }
+  return past;
+}
+
+export const together = (...pasts: Past[]): Past => ({
+  runs: pasts.flatMap(({ runs }) => runs),
+  reports: pasts.flatMap(({ reports }) => reports),
+});
+
+export const learn = (past: Past, at: Date, previous = noFits): Training =>
+  train(KnownHistory.at(at, past), { previous, newId: () => 'a fit' });
