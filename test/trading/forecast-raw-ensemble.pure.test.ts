@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { DayEnsemble, ObservedMaximum, WeatherData } from '../../src/trading/forecast/forecast.js';
+import { noFits } from '../../src/trading/forecast/fits.js';
 import { rawEnsemble } from '../../src/trading/forecast/raw-ensemble.js';
 import { makeEvent } from './signals-world.js';
 
@@ -32,6 +33,7 @@ const run = (weather: Partial<WeatherData>, now = at) =>
     source: 'test',
     weather: { fetchedAt: now, ensembles: [ensemble()], observed: [], ...weather },
     events: [event],
+    fits: noFits,
     at: now,
   });
 const dayOf = (weather: Partial<WeatherData>, now = at) => run(weather, now).get('KNYC')?.days[0];

@@ -1,5 +1,6 @@
 import type { MarketEvent } from '../markets/event.js';
 import type { Station } from '../settlement/stations.js';
+import type { Fit, FitBook } from './fits.js';
 
 /** One run of an ensemble for one climate day. */
 export interface DayEnsemble {
@@ -41,18 +42,54 @@ export interface WeatherSource {
   readonly freshMs: number;
   /** Rejects with whatever cannot be trusted; the caller keeps what it had. */
   read(signal: AbortSignal): Promise<WeatherData>;
+  /** Left out where nobody can say any more what was forecast in the past. */
+  readonly history?: WeatherHistory;
 }
+
+/** Nobody can say any more what was forecast in the past. */
+export class NoHistoryError extends Error {
+  override readonly name = 'NoHistoryError';
+}
+
+/** What was forecast in the past. A forecast that was made of later data has no place here. */
+export interface WeatherHistory {
+  /**
+   * The runs that were made for some climate days, at most 31 of them.
+   * @param from the first day; @param to the last one
+   * @returns with `fetchedAt` as the time at which each run really came into our hands: for what is asked for afterwards that
+   * is now
+   * @throws NoHistoryError, or as `read` does
+   */
+  readRuns(range: { from: string; to: string }, signal: AbortSignal): Promise<DayEnsemble[]>;
+}
+
+/**
+ * How a distribution was made. `emos`: corrected by a fit of the station's own past. `emos_pooled`: by one of all stations
+ * together. `raw_ensemble`: the members' own mean and spread, not corrected by anything.
+ */
+export type ForecastMethod = 'emos' | 'emos_pooled' | 'raw_ensemble';
 
 /** What is expected of one climate day at one station. */
 export interface DayForecast {
   date: string;
   eventTicker: string | null;
-  /** How the distribution was made: `raw_ensemble` is the members' own mean and spread, not corrected by anything. */
-  method: 'raw_ensemble';
+  method: ForecastMethod;
+  /** Corrected by how earlier forecasts came out: true for every method but `raw_ensemble`. */
   isCalibrated: boolean;
+  /** Why it was not made in a better way, in words; null for the best one. */
+  fallback: string | null;
+  /** What it was corrected by; null for `raw_ensemble`. */
+  fit: Fit | null;
+  /** From the start of the weather model's run to the end of the day. */
+  leadHours: number;
   /** °F, of the day's maximum before what was observed is taken into account. */
   meanF: number;
   deviationF: number;
+  /** The members' own, before any correction. */
+  rawMeanF: number;
+  rawDeviationF: number;
+  /** The whole degree that the report is sure to reach, by what was observed; null while nothing is known of the day. */
+  atLeastF: number | null;
   /** °F, of the maximum given what was observed, before it is rounded. Once the day is over they are what was observed. */
   quantiles: readonly { probability: number; temperatureF: number }[];
   membersF: readonly number[];
@@ -76,5 +113,6 @@ export type ForecastModel = (input: {
   source: string;
   weather: WeatherData;
   events: readonly MarketEvent[];
+  fits: FitBook;
   at: Date;
 }) => ReadonlyMap<string, StationForecast>;

@@ -1,6 +1,8 @@
 import type { DayForecast, StationForecast } from '../forecast/forecast.js';
+import type { Fit } from '../forecast/fits.js';
 import type { Market } from '../markets/market.js';
 import { bracketLabel } from '../settlement/brackets.js';
+import type { Station } from '../settlement/stations.js';
 
 /**
  * A station's forecast as `/forecast/:station` shows it.
@@ -15,12 +17,18 @@ export function writeForecast(forecast: StationForecast, markets: ReadonlyMap<st
     measure: station.series.measure,
     unit: station.series.unit,
     source,
-    days: days.map((day) => toDayJson(day, source, markets)),
+    days: days.map((day) => toDayJson(day, { station, source, markets })),
   });
   return json.slice(0, -1);
 }
 
-const toDayJson = (day: DayForecast, source: string, markets: ReadonlyMap<string, Market>) => ({
+interface Setting {
+  station: Station;
+  source: string;
+  markets: ReadonlyMap<string, Market>;
+}
+
+const toDayJson = (day: DayForecast, { station, source, markets }: Setting) => ({
   date: day.date,
   eventTicker: day.eventTicker,
   meanF: day.meanF,
@@ -39,9 +47,29 @@ const toDayJson = (day: DayForecast, source: string, markets: ReadonlyMap<string
   source,
   method: day.method,
   isCalibrated: day.isCalibrated,
+  fallback: day.fallback,
+  rawMeanF: day.rawMeanF,
+  rawStandardDeviationF: day.rawDeviationF,
+  fit: day.fit && toFitJson(day.fit, station),
+  leadHours: day.leadHours,
   modelRunAt: day.modelRunAt.toISOString(),
   fetchedAt: day.fetchedAt.toISOString(),
   membersF: day.membersF,
+});
+
+const toFitJson = (fit: Fit, station: Station) => ({
+  id: fit.id,
+  station: fit.stationId,
+  leadHours: fit.leadHours,
+  coefficients: fit.coefficients,
+  stationBiasF: fit.stationBiasF?.[station.id] ?? 0,
+  n: fit.n,
+  firstDate: fit.firstDate,
+  lastDate: fit.lastDate,
+  trainingCrps: fit.trainingCrps,
+  rawCrps: fit.rawCrps,
+  knownThrough: fit.knownThrough.toISOString(),
+  trainedAt: fit.trainedAt.toISOString(),
 });
 
 const labelOf = (market: Market | undefined): string | null => (market ? bracketLabel(market.bracket) : null);

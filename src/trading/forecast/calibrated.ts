@@ -1,0 +1,83 @@
+import { asItIs, modelWith, type Corrected, type Ensemble } from './day-forecast.js';
+import { predictEmos } from './emos.js';
+import { findFit, fitLeadOf, MAX_LEAD_HOURS, type Fit, type FitBook } from './fits.js';
+
+const DAY_MS = 24 * 60 * 60 * 1000;
+/** The weather changes with the season, and weather models are changed: older fits are not used. */
+export const LONGEST_AGE_DAYS = 7;
+/**
+ * °F. Beyond what it has seen a fit corrects by as much as at the end of that; this far beyond it is not used: a
+ * correction learned in a cool month says nothing of a hot spell.
+ */
+const FAR_F = 10;
+/** °F. Whatever a fit says, nobody is surer than half a degree of a maximum to come, and less sure than 15 says nothing. */
+export const POSSIBLE_DEVIATION_F = { lowest: 0.5, highest: 15 };
+
+/**
+ * Corrected by how earlier forecasts came out: by the station's own fit, else by that of all stations together, else as
+ * the members are.
+ */
+export const calibratedModel = modelWith((ensemble, fits, at) => {
+  const hours = (ensemble.dayEnd.getTime() - ensemble.modelRunAt.getTime()) / 3_600_000;
+  if (hours > MAX_LEAD_HOURS)
+    return asItIs(
+      ensemble,
+      `nothing is learned of runs more than ${MAX_LEAD_HOURS} hours before a day's end`,
+    );
+  const own = correctBy(fits, ensemble.stationId, ensemble, at);
+  if (typeof own !== 'string') return { ...own, method: 'emos', fallback: null };
+  const pooled = correctBy(fits, null, ensemble, at);
+  if (typeof pooled !== 'string')
+    return { ...pooled, method: 'emos_pooled', fallback: `${own}; all stations together` };
+  const why = own === pooled ? own : `${own}; ${pooled}`;
+  return asItIs(ensemble, `${why}; not corrected`);
+});
+
+type Correction = Omit<Corrected, 'method' | 'fallback'>;
+
+/** @returns a text: why there is none */
+function correctBy(
+  fits: FitBook,
+  stationId: string | null,
+  ensemble: Ensemble,
+  at: Date,
+): Correction | string {
+  const leadHours = fitLeadOf(ensemble.modelRunAt, ensemble.dayEnd);
+  const fit = findFit(fits, stationId, leadHours, at);
+  if (!fit) return whyMissing(fits, stationId, leadHours, at);
+  if (at.getTime() - fit.trainedAt.getTime() > LONGEST_AGE_DAYS * DAY_MS)
+    return `${nameOf(stationId)} is of ${fit.trainedAt.toISOString().slice(0, 10)}, more than ${LONGEST_AGE_DAYS} days ago`;
+  return applyFit(fit, ensemble);
+}
+
+const nameOf = (stationId: string | null): string =>
+  stationId === null ? 'the fit of all stations' : "the station's fit";
+
+function whyMissing(
+  { madeAt, missing = [] }: FitBook,
+  stationId: string | null,
+  lead: number,
+  at: Date,
+): string {
+  if (madeAt === null || madeAt > at) return 'nothing has been learned yet';
+  const found = missing.find((each) => each.stationId === stationId && each.leadHours === lead);
+  return found?.reason ?? `${nameOf(stationId)} does not exist for this lead`;
+}
+
+function applyFit(fit: Fit, { stationId, meanF, varianceF }: Ensemble): Correction | string {
+  const unbiased = meanF - (fit.stationBiasF?.[stationId] ?? 0);
+  const within = clamp(unbiased, { lowest: fit.lowestMeanF, highest: fit.highestMeanF });
+  const beyond = unbiased - within;
+  if (Math.abs(beyond) > FAR_F)
+    return `the members' mean of ${unbiased.toFixed(1)} °F is far from what ${nameOf(fit.stationId)} has seen, ${fit.lowestMeanF.toFixed(1)} to ${fit.highestMeanF.toFixed(1)} °F`;
+  const { mean, deviation } = predictEmos(fit.coefficients, within, varianceF);
+  return {
+    isCalibrated: true,
+    fit,
+    meanF: mean + beyond,
+    deviationF: clamp(deviation, POSSIBLE_DEVIATION_F),
+  };
+}
+
+const clamp = (value: number, { lowest, highest }: { lowest: number; highest: number }): number =>
+  Math.max(lowest, Math.min(highest, value));

@@ -1,0 +1,137 @@
+import type { MarketEvent } from '../markets/event.js';
+import { climateDayOf } from '../settlement/climate-day.js';
+import { findStation } from '../settlement/stations.js';
+import { probabilityOf, quantileOf, sureDegree, type MaximumDistribution } from './distribution.js';
+import type { FitBook } from './fits.js';
+import type {
+  DayEnsemble,
+  DayForecast,
+  ForecastModel,
+  ObservedMaximum,
+  StationForecast,
+} from './forecast.js';
+import { keyOf, whatWasKnown } from './known-weather.js';
+import { momentsOf } from './moments.js';
+
+/**
+ * °F. Members that agree to a tenth are not that sure: the model's grid is not the station, and its hours are not the
+ * day's peak.
+ */
+const MIN_RAW_DEVIATION_F = 1;
+/** An observation this shortly before the day's end, or later, tells of the whole day. */
+const COVERS_DAY_MS = 90 * 60 * 1000;
+
+const quantileLevels = [0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95];
+
+/** A run of an ensemble as a correction sees it. */
+export interface Ensemble {
+  stationId: string;
+  modelRunAt: Date;
+  /** Of the climate day. */
+  dayEnd: Date;
+  meanF: number;
+  /** Sample variance of the members, °F². */
+  varianceF: number;
+}
+
+/** What an ensemble is taken to say. */
+export type Corrected = Pick<
+  DayForecast,
+  'method' | 'isCalibrated' | 'fallback' | 'fit' | 'meanF' | 'deviationF'
+>;
+
+/** How what an ensemble says is made of its mean and spread, by what had been learned at a time. */
+export type Correction = (ensemble: Ensemble, fits: FitBook, at: Date) => Corrected;
+
+/**
+ * A model: the newest run of each day, corrected, and not below what was observed. What was not known at the time `at` does
+ * not exist for it.
+ */
+export const modelWith =
+  (correct: Correction): ForecastModel =>
+  ({ source, weather, events, fits, at }) => {
+    const known = whatWasKnown(weather, at);
+    const eventOf = new Map(events.map((event) => [keyOf(event.station.id, event.date), event]));
+    const forecasts = new Map<string, StationForecast & { days: DayForecast[] }>();
+    for (const [key, ensemble] of known.ensembles) {
+      const station = findStation(ensemble.stationId);
+      if (!station) continue;
+      const { end } = climateDayOf(station, ensemble.date);
+      const { mean, variance } = momentsOf(ensemble.membersF);
+      const { stationId, modelRunAt } = ensemble;
+      const run = { stationId, modelRunAt, dayEnd: end, meanF: mean, varianceF: variance };
+      const day = forecastDay({
+        ensemble,
+        run,
+        corrected: correct(run, fits, at),
+        observed: known.observed.get(key),
+        event: eventOf.get(key),
+        at,
+      });
+      const found = forecasts.get(station.id);
+      if (found) found.days.push(day);
+      else forecasts.set(station.id, { station, source, days: [day] });
+    }
+    for (const { days } of forecasts.values()) days.sort((a, b) => (a.date < b.date ? -1 : 1));
+    return forecasts;
+  };
+
+/** The ensemble as it is: the members' own mean and spread. */
+export const asItIs = ({ meanF, varianceF }: Ensemble, fallback: string | null): Corrected => ({
+  method: 'raw_ensemble',
+  isCalibrated: false,
+  fallback,
+  fit: null,
+  meanF,
+  deviationF: rawDeviation(varianceF),
+});
+
+/** The deviation that members of this variance are taken to have as they are, °F. */
+export const rawDeviation = (varianceF: number): number =>
+  Math.max(MIN_RAW_DEVIATION_F, Math.sqrt(varianceF));
+
+interface Known {
+  ensemble: DayEnsemble;
+  run: Ensemble;
+  corrected: Corrected;
+  observed: ObservedMaximum | undefined;
+  event: MarketEvent | undefined;
+  at: Date;
+}
+
+function forecastDay({ ensemble, run, corrected, observed, event, at }: Known): DayForecast {
+  const { date, modelRunAt, fetchedAt, membersF } = ensemble;
+  const maximum = givenObservation(corrected, observed, at >= run.dayEnd ? run.dayEnd : undefined);
+  return {
+    date,
+    eventTicker: event?.eventTicker ?? null,
+    ...corrected,
+    leadHours: (run.dayEnd.getTime() - modelRunAt.getTime()) / 3_600_000,
+    rawMeanF: run.meanF,
+    rawDeviationF: rawDeviation(run.varianceF),
+    atLeastF: maximum.atLeast,
+    quantiles: quantileLevels.map((probability) => ({
+      probability,
+      temperatureF: quantileOf(maximum, probability),
+    })),
+    membersF,
+    modelRunAt,
+    fetchedAt,
+    observed: observed ?? null,
+    probabilities: new Map(
+      event?.markets.map(({ ticker, bracket }) => [ticker, probabilityOf(maximum, bracket)]),
+    ),
+  };
+}
+
+/** @param ended when the day was over; undefined while it is not */
+function givenObservation(
+  { meanF: mean, deviationF: deviation }: Corrected,
+  observed: ObservedMaximum | undefined,
+  ended: Date | undefined,
+): MaximumDistribution {
+  if (!observed) return { mean, deviation, atLeast: null };
+  const atLeast = sureDegree(observed.maximumF);
+  const isWhole = ended && observed.observedAt.getTime() >= ended.getTime() - COVERS_DAY_MS;
+  return isWhole ? { mean: atLeast, deviation: 0, atLeast } : { mean, deviation, atLeast };
+}
