@@ -71,15 +71,20 @@ const environment = z.object({
       ),
     )
     .optional(),
-  FORECAST_SOURCE: z.enum(['simulated', 'openmeteo']).optional(),
+  FORECAST_SOURCE: z.enum(['simulated', 'openmeteo', 'http']).optional(),
   OPEN_METEO_BASE_URL: url(/^https?:$/, 'https://ensemble-api.open-meteo.com').default(
     'https://ensemble-api.open-meteo.com',
   ),
+  OPEN_METEO_HISTORY_BASE_URL: url(/^https?:$/, 'https://previous-runs-api.open-meteo.com').default(
+    'https://previous-runs-api.open-meteo.com',
+  ),
+  MODEL_URL: url(/^https?:$/, 'http://127.0.0.1:8080/forecasts').optional(),
   NWS_BASE_URL: url(/^https?:$/, 'https://api.weather.gov').default('https://api.weather.gov'),
   PAPER_CASH: z
     .string()
     .regex(/^\d{1,9}(\.\d{1,2})?$/, 'must be an amount in dollars like 1000.00')
     .default('1000.00'),
+  TAPE_FILE: z.string().optional(),
   LIVE_TRADING: z.enum(['off', 'on']).default('off'),
   LIVE_TRADING_ORG: z.string().optional(),
   REFRESH_SECONDS: whole(30).refine(
@@ -129,11 +134,17 @@ export interface TradingConfig {
     privateKeyFile: string | undefined;
     series: string[];
   };
-  forecastSource: 'simulated' | 'openmeteo';
+  forecastSource: 'simulated' | 'openmeteo' | 'http';
   openMeteoBaseUrl: string;
+  /** Of the service's archive of earlier runs. */
+  openMeteoHistoryBaseUrl: string;
+  /** Where the operator's own model answers; always there if it is the forecast source. */
+  modelUrl: string | undefined;
   nwsBaseUrl: string;
   /** What a paper account begins with. */
   paperCash: Micros;
+  /** Each refresh's inputs are written here; undefined: nowhere. */
+  tapeFile: string | undefined;
   /** Slug of the only Organization that may trade live; undefined: nobody may. */
   liveOrg: string | undefined;
   refreshSeconds: number;
@@ -189,8 +200,11 @@ export function readConfig(env: Record<string, string | undefined>): Config {
       // A forecast of an invented world says nothing about real markets, and the other way round.
       forecastSource: e.FORECAST_SOURCE ?? (e.MARKET_SOURCE === 'kalshi' ? 'openmeteo' : 'simulated'),
       openMeteoBaseUrl: e.OPEN_METEO_BASE_URL.replace(/\/+$/, ''),
+      openMeteoHistoryBaseUrl: e.OPEN_METEO_HISTORY_BASE_URL.replace(/\/+$/, ''),
+      modelUrl: e.MODEL_URL,
       nwsBaseUrl: e.NWS_BASE_URL.replace(/\/+$/, ''),
       paperCash: parseDollars(e.PAPER_CASH),
+      tapeFile: e.TAPE_FILE,
       liveOrg: e.LIVE_TRADING === 'on' ? e.LIVE_TRADING_ORG : undefined,
       refreshSeconds: e.REFRESH_SECONDS,
     },
@@ -218,7 +232,10 @@ function tradingProblems(env: Record<string, string | undefined>): string[] {
   const isKalshi = env.MARKET_SOURCE === 'kalshi';
   if ((env.KALSHI_KEY_ID === undefined) !== (env.KALSHI_PRIVATE_KEY_FILE === undefined))
     problems.push('KALSHI_KEY_ID, KALSHI_PRIVATE_KEY_FILE: are needed both, or neither of them');
-  if (isKalshi === (env.FORECAST_SOURCE === 'simulated') && env.FORECAST_SOURCE !== undefined)
+  // A model of the operator's own knows which world it is about.
+  if (env.FORECAST_SOURCE === 'http' && env.MODEL_URL === undefined)
+    problems.push('MODEL_URL: is required while FORECAST_SOURCE is http: where the model answers');
+  if (env.FORECAST_SOURCE === (isKalshi ? 'simulated' : 'openmeteo'))
     problems.push(
       `FORECAST_SOURCE: must be ${isKalshi ? 'openmeteo' : 'simulated'} while MARKET_SOURCE is ${env.MARKET_SOURCE ?? 'simulated'}: an invented world's weather says nothing about the real one's markets`,
     );

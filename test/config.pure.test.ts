@@ -41,8 +41,11 @@ describe('the configuration', () => {
         },
         forecastSource: 'simulated',
         openMeteoBaseUrl: 'https://ensemble-api.open-meteo.com',
+        openMeteoHistoryBaseUrl: 'https://previous-runs-api.open-meteo.com',
+        modelUrl: undefined,
         nwsBaseUrl: 'https://api.weather.gov',
         paperCash: 1_000_000_000n,
+        tapeFile: undefined,
         liveOrg: undefined,
         refreshSeconds: 30,
       },
@@ -76,8 +79,11 @@ describe('the configuration', () => {
       KALSHI_SERIES: 'KXHIGHNY, KXHIGHMIA',
       FORECAST_SOURCE: 'openmeteo',
       OPEN_METEO_BASE_URL: 'https://weather.example.com/',
+      OPEN_METEO_HISTORY_BASE_URL: 'https://runs.example.com/',
+      MODEL_URL: 'https://model.example.com/highs?key=1',
       NWS_BASE_URL: 'https://nws.example.com',
       PAPER_CASH: '250.5',
+      TAPE_FILE: '/tapes/markets.tape.gz',
       LIVE_TRADING: 'on',
       LIVE_TRADING_ORG: 'acme',
       REFRESH_SECONDS: '15',
@@ -109,8 +115,11 @@ describe('the configuration', () => {
         },
         forecastSource: 'openmeteo',
         openMeteoBaseUrl: 'https://weather.example.com',
+        openMeteoHistoryBaseUrl: 'https://runs.example.com',
+        modelUrl: 'https://model.example.com/highs?key=1',
         nwsBaseUrl: 'https://nws.example.com',
         paperCash: 250_500_000n,
+        tapeFile: '/tapes/markets.tape.gz',
         liveOrg: 'acme',
         refreshSeconds: 15,
       },
@@ -168,6 +177,9 @@ describe('the configuration', () => {
     [{ REFRESH_SECONDS: '120' }, 'REFRESH_SECONDS'],
     [{ MARKET_SOURCE: 'kalshi', FORECAST_SOURCE: 'simulated' }, 'FORECAST_SOURCE'],
     [{ FORECAST_SOURCE: 'openmeteo' }, 'FORECAST_SOURCE'],
+    [{ FORECAST_SOURCE: 'http' }, 'MODEL_URL'],
+    [{ MARKET_SOURCE: 'kalshi', FORECAST_SOURCE: 'http', MODEL_URL: '' }, 'MODEL_URL'],
+    [{ FORECAST_SOURCE: 'http', MODEL_URL: 'ftp://model' }, 'MODEL_URL'],
   ])('refuses %j', (env, name) => {
     const problems = problemsOf(env);
     expect(problems.map((line) => line.slice(4).split(': ')[0])).toEqual([name]);
@@ -176,6 +188,15 @@ describe('the configuration', () => {
   it('a forecast of the invented world never meets real markets, whatever is left out', () => {
     expect(readConfig({ MARKET_SOURCE: 'kalshi' }).trading.forecastSource).toBe('openmeteo');
     expect(readConfig({}).trading.forecastSource).toBe('simulated');
+  });
+
+  it('a model of one’s own may be about either world', () => {
+    const env = { FORECAST_SOURCE: 'http', MODEL_URL: 'http://127.0.0.1:8080/' };
+    for (const MARKET_SOURCE of ['simulated', 'kalshi'])
+      expect(readConfig({ ...env, MARKET_SOURCE }).trading).toMatchObject({
+        forecastSource: 'http',
+        modelUrl: 'http://127.0.0.1:8080/',
+      });
   });
 
   it('live trading takes real markets, an Organization, a key of the venue and the switch', () => {

@@ -1,4 +1,6 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { writeEventTicker } from '../../src/trading/markets/event-ticker.js';
+import { addDays } from '../../src/trading/settlement/calendar.js';
 import { answerMember, newExchange, type FakeExchange } from './fake-exchange.js';
 
 type Json = Record<string, unknown>;
@@ -12,6 +14,8 @@ export interface FakeVenue {
   markets: Json[];
   /** Settled before the venue's cutoff: `/markets` does not know them any more. */
   historical: Json[];
+  /** `/historical/cutoff` says that markets settled before this have moved. */
+  cutoff: string;
   /** By market: bids as `[price, contracts]`. */
   books: Map<string, { yes_dollars: [string, string][] | null; no_dollars: [string, string][] | null }>;
   status: { exchange_active: boolean; trading_active: boolean };
@@ -52,6 +56,7 @@ export async function startFakeVenue(): Promise<FakeVenue> {
     url: `http://127.0.0.1:${port}/trade-api/v2`,
     markets: [],
     historical: [],
+    cutoff: '2026-01-01T00:00:00Z',
     books: new Map(),
     status: { exchange_active: true, trading_active: true },
     pageSize: 1000,
@@ -78,7 +83,17 @@ function answerTo(venue: FakeVenue, path: string, query: URLSearchParams): Json 
   if (path === '/exchange/status') return venue.status;
   const names = query.get('tickers')?.split(',');
   if (path === '/markets') return names ? findMarkets(venue.markets, names) : listMarkets(venue, query);
-  if (path === '/historical/markets') return findMarkets(venue.historical, names ?? []);
+  if (path === '/historical/cutoff')
+    return {
+      market_settled_ts: venue.cutoff,
+      trades_created_ts: venue.cutoff,
+      orders_updated_ts: venue.cutoff,
+    };
+  if (path === '/historical/markets') {
+    const event = query.get('event_ticker');
+    if (event === null) return findMarkets(venue.historical, names ?? []);
+    return { markets: venue.historical.filter(({ event_ticker: of }) => of === event), cursor: '' };
+  }
   const ofBook = /^\/markets\/([^/]+)\/orderbook$/.exec(path)?.[1];
   if (ofBook !== undefined) {
     const book = venue.books.get(decodeURIComponent(ofBook));
@@ -106,9 +121,15 @@ const findMarkets = (markets: Json[], names: string[]): Json => ({
 function listMarkets(venue: FakeVenue, query: URLSearchParams): Json {
   const series = query.get('series_ticker');
   const minClose = Number(query.get('min_close_ts') ?? 0) * 1000;
+  const maxClose = Number(query.get('max_close_ts') ?? Infinity) * 1000;
+  // Old events keep their names, and belong to the series by its new one.
   const found = venue.markets.filter(
     ({ event_ticker: event, close_time: close }) =>
-      String(event).split('-')[0] === series && Date.parse(String(close)) >= minClose,
+      String(event)
+        .split('-')[0]!
+        .replace(/^(?!KX)/, 'KX') === series &&
+      Date.parse(String(close)) > minClose &&
+      Date.parse(String(close)) < maxClose,
   );
   const size = Math.min(Number(query.get('limit') ?? 100), venue.pageSize);
   const start = Number(query.get('cursor') ?? 0);
@@ -172,4 +193,22 @@ export function wireMarket(
     ...(cap === undefined ? {} : { cap_strike: cap }),
     ...more,
   };
+}
+
+/** The markets of New York's day, settled at a temperature; a ladder of three. */
+export function settledLadder(date: string, temperatureF = 86): Json[] {
+  const name = writeEventTicker('KXHIGHNY', date);
+  const brackets = [
+    { cap: temperatureF },
+    { floor: temperatureF, cap: temperatureF + 1 },
+    { floor: temperatureF + 1 },
+  ];
+  return brackets.map((bracket, i) =>
+    wireMarket(name, bracket, {
+      close_time: `${addDays(date, 1)}T04:59:00Z`,
+      status: 'finalized',
+      result: i === 1 ? 'yes' : 'no',
+      expiration_value: i === 1 ? `${temperatureF}.00` : '',
+    }),
+  );
 }

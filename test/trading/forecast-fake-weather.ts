@@ -18,6 +18,8 @@ export interface FakeWeather {
   url: string;
   /** °F by station, member and hour since the first one asked for. */
   temperature: (stationId: string, member: number, timeMs: number) => number | null;
+  /** °F by station, hour, and the days before that hour that the forecast was made. */
+  previous: (stationId: string, timeMs: number, days: number) => number | null;
   /** Seconds; undefined: the service does not tell. */
   lastRun: number | undefined;
   reports: Map<string, Report[]>;
@@ -48,6 +50,7 @@ export async function startFakeWeather(): Promise<FakeWeather> {
   const fake: FakeWeather = {
     url: `http://127.0.0.1:${port}`,
     temperature: () => 60,
+    previous: () => 60,
     lastRun: undefined,
     reports: new Map(),
     today: '2026-07-04',
@@ -68,6 +71,10 @@ function answerTo(fake: FakeWeather, { pathname, searchParams }: URL): unknown {
     const locations = ensembles(fake, searchParams);
     return fake.spoil ? fake.spoil(locations) : locations;
   }
+  if (pathname === '/v1/forecast') {
+    const locations = previousRuns(fake, searchParams);
+    return fake.spoil ? fake.spoil(locations) : locations;
+  }
   if (pathname === '/data/ncep_gefs025/static/meta.json')
     return fake.lastRun === undefined
       ? undefined
@@ -77,16 +84,43 @@ function answerTo(fake: FakeWeather, { pathname, searchParams }: URL): unknown {
 }
 
 function ensembles(fake: FakeWeather, query: URLSearchParams): Json[] {
-  const [latitudes, longitudes] = ['latitude', 'longitude'].map((name) => query.get(name)!.split(','));
   const first = Date.parse(`${fake.today}T00:00:00Z`) - Number(query.get('past_days')) * 24 * HOUR_MS;
   const hours = (Number(query.get('past_days')) + Number(query.get('forecast_days'))) * 24;
   const times = Array.from({ length: hours }, (_, hour) => first + hour * HOUR_MS);
+  return places(query, times, (stationId) =>
+    Array.from({ length: 31 }, (_, member): [string, unknown] => [
+      member === 0 ? 'temperature_2m' : `temperature_2m_member${String(member).padStart(2, '0')}`,
+      times.map((ms) => fake.temperature(stationId, member, ms)),
+    ]),
+  );
+}
+
+function previousRuns(fake: FakeWeather, query: URLSearchParams): Json[] {
+  const [first, last] = ['start_date', 'end_date'].map((name) => Date.parse(query.get(name)!));
+  const hours = (last! - first!) / HOUR_MS + 24;
+  const times = Array.from({ length: hours }, (_, hour) => first! + hour * HOUR_MS);
+  return places(query, times, (stationId) =>
+    query
+      .get('hourly')!
+      .split(',')
+      .map((name): [string, unknown] => [
+        name,
+        times.map((ms) => fake.previous(stationId, ms, Number(name.at(-1)))),
+      ]),
+  );
+}
+
+/** The frame that all answers of Open-Meteo have. */
+function places(
+  query: URLSearchParams,
+  times: number[],
+  columnsOf: (stationId: string) => [string, unknown][],
+): Json[] {
+  const [latitudes, longitudes] = ['latitude', 'longitude'].map((name) => query.get(name)!.split(','));
+  const unit = query.get('temperature_unit') === 'fahrenheit' ? '°F' : '°C';
   return latitudes!.map((latitude, i) => {
     const station = stations.find((s) => s.latitude === Number(latitude))!;
-    const members = Array.from({ length: 31 }, (_, member) => [
-      member === 0 ? 'temperature_2m' : `temperature_2m_member${String(member).padStart(2, '0')}`,
-      times.map((ms) => fake.temperature(station.id, member, ms)),
-    ]);
+    const columns = Object.fromEntries<unknown>(columnsOf(station.id));
     return {
       // The nearest point of the grid.
       latitude: Math.round(Number(latitude) * 4) / 4,
@@ -99,9 +133,14 @@ function ensembles(fake: FakeWeather, query: URLSearchParams): Json[] {
       ...(i === 0 ? {} : { location_id: i }),
       hourly_units: {
         time: 'unixtime',
-        temperature_2m: query.get('temperature_unit') === 'fahrenheit' ? '°F' : '°C',
+        ...Object.fromEntries(
+          query
+            .get('hourly')!
+            .split(',')
+            .map((name) => [name, unit]),
+        ),
       },
-      hourly: { time: times.map((ms) => ms / 1000), ...(Object.fromEntries(members) as Json) },
+      hourly: { time: times.map((ms) => ms / 1000), ...columns },
     };
   });
 }

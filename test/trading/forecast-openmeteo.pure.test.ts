@@ -27,7 +27,13 @@ const MINUTE_MS = 60_000;
 const clock = { now: () => now };
 const signal = new AbortController().signal;
 const makeSource = () =>
-  createOpenMeteoSource({ baseUrl: fake.url, nwsBaseUrl: fake.url, clock, log: pino({ level: 'silent' }) });
+  createOpenMeteoSource({
+    baseUrl: fake.url,
+    historyBaseUrl: fake.url,
+    nwsBaseUrl: fake.url,
+    clock,
+    log: pino({ level: 'silent' }),
+  });
 const asked = (part: string) => fake.requests.filter(({ path }) => path.startsWith(part)).length;
 
 /** A report of Central Park as it comes: body in whole degrees, remarks in tenths. */

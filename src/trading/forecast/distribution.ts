@@ -43,10 +43,9 @@ function survival(z: number, f: number): number {
 export function probabilityOf(distribution: MaximumDistribution, bracket: Bracket): number {
   const { mean, deviation } = distribution;
   const { lowest, highest } = bracketRange(bracket);
-  const standard = (degrees: number) => (degrees - mean) / deviation;
   return probabilityBetween(
-    lowest === null ? -Infinity : standard(lowest - 0.5),
-    highest === null ? Infinity : standard(highest + 0.5),
+    lowest === null ? -Infinity : (lowest - 0.5 - mean) / deviation,
+    highest === null ? Infinity : (highest + 0.5 - mean) / deviation,
     floorOf(distribution),
   );
 }

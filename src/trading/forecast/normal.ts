@@ -117,8 +117,12 @@ export function normalQuantile(probability: number): number {
   return distance < 0 ? -value : value;
 }
 
-function ratio([above, below]: readonly [readonly number[], readonly number[]], x: number): number {
-  const polynomial = (coefficients: readonly number[]) =>
-    coefficients.reduceRight((sum, next) => sum * x + next, 0);
-  return polynomial(above) / polynomial(below);
+const ratio = ([above, below]: readonly [readonly number[], readonly number[]], x: number): number =>
+  polynomial(above, x) / polynomial(below, x);
+
+/** By Horner's rule, from the highest power. */
+function polynomial(coefficients: readonly number[], x: number): number {
+  let sum = 0;
+  for (let i = coefficients.length - 1; i >= 0; i--) sum = sum * x + coefficients[i]!;
+  return sum;
 }

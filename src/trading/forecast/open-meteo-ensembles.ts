@@ -2,8 +2,9 @@ import { z } from 'zod';
 import type { Clock } from '../../clock.js';
 import { UnexpectedAnswerError } from '../markets/kalshi-client.js';
 import { climateDayAt } from '../settlement/climate-day.js';
-import { stations, type Station } from '../settlement/stations.js';
+import type { Station } from '../settlement/stations.js';
 import type { DayEnsemble } from './forecast.js';
+import { dayMaximum, hourlyF, matchStations, placeFields, stationQuery } from './open-meteo-place.js';
 import { readJson } from './read-json.js';
 
 const HOUR_MS = 60 * 60 * 1000;
@@ -16,16 +17,11 @@ const MIN_SERIES = 20;
 const RUN_MS = 6 * HOUR_MS;
 /** No run of this model has ever been there sooner after its start. */
 const RUN_TAKES_MS = 3.5 * HOUR_MS;
-/** The grid's points are a quarter of a degree apart. */
-const NEAR_DEGREES = 0.5;
-const possibleF = z.number().min(-100).max(150);
 
 const locationSchema = z.looseObject({
-  latitude: z.number(),
-  longitude: z.number(),
-  utc_offset_seconds: z.literal(0),
+  ...placeFields,
   hourly_units: z.looseObject({ temperature_2m: z.literal('°F') }),
-  hourly: z.object({ time: z.array(z.int()) }).catchall(z.array(possibleF.nullable())),
+  hourly: z.object({ time: z.array(z.int()) }).catchall(hourlyF),
 });
 
 const metadataSchema = z.looseObject({
@@ -41,15 +37,10 @@ export async function readEnsembles(
   { baseUrl, clock }: { baseUrl: string; clock: Clock },
   signal: AbortSignal,
 ): Promise<DayEnsemble[]> {
-  const list = (pick: (station: Station) => number) => stations.map(pick).join(',');
   const query = new URLSearchParams({
-    latitude: list(({ latitude }) => latitude),
-    longitude: list(({ longitude }) => longitude),
+    ...stationQuery,
     hourly: 'temperature_2m',
     models: MODEL,
-    temperature_unit: 'fahrenheit',
-    timezone: 'GMT',
-    timeformat: 'unixtime',
     past_days: '2',
     forecast_days: '3',
   });
@@ -59,13 +50,12 @@ export async function readEnsembles(
     schema: z.array(locationSchema),
     signal,
   });
-  if (locations.length !== stations.length)
-    throw new UnexpectedAnswerError(url, `${locations.length} places instead of ${stations.length}`);
+  const matched = matchStations(url, locations);
   const fetchedAt = new Date(clock.now());
   // Asked last: if a new run arrives in between, the data are taken for newer than they are, never for older.
   const modelRunAt = await readRunTime(baseUrl, fetchedAt, signal);
-  return stations.flatMap((station, i) =>
-    toDays(url, station, locations[i]!, fetchedAt).map((day) => ({ ...day, modelRunAt, fetchedAt })),
+  return matched.flatMap(([station, location]) =>
+    toDays(url, station, location, fetchedAt).map((day) => ({ ...day, modelRunAt, fetchedAt })),
   );
 }
 
@@ -89,14 +79,9 @@ async function readRunTime(baseUrl: string, fetchedAt: Date, signal: AbortSignal
 function toDays(
   url: string,
   station: Station,
-  { latitude, longitude, hourly }: z.output<typeof locationSchema>,
+  { hourly }: z.output<typeof locationSchema>,
   at: Date,
 ): Pick<DayEnsemble, 'stationId' | 'date' | 'membersF'>[] {
-  if (
-    Math.abs(latitude - station.latitude) > NEAR_DEGREES ||
-    Math.abs(longitude - station.longitude) > NEAR_DEGREES
-  )
-    throw new UnexpectedAnswerError(url, `${latitude}, ${longitude} is not where ${station.id} is`);
   const { time, ...columns } = hourly as { time: number[] } & Record<string, (number | null)[]>;
   const members = Object.entries(columns)
     .filter(([name]) => /^temperature_2m(_member\d+)?$/.test(name))
@@ -105,25 +90,9 @@ function toDays(
     throw new UnexpectedAnswerError(url, `${members.length} members instead of 31`);
   if (members.some((values) => values.length !== time.length))
     throw new UnexpectedAnswerError(url, 'the members do not have a value for each hour');
-  const placeOf = new Map(time.map((seconds, i) => [seconds * 1000, i]));
   return [-1, 0, 1].flatMap((offset) => {
     const { date, start } = climateDayAt(station, new Date(at.getTime() + offset * DAY_MS));
-    const places = Array.from({ length: 24 }, (_, hour) => placeOf.get(start.getTime() + hour * HOUR_MS));
-    const membersF = members.map((values) => maximumAt(values, places));
+    const membersF = members.map((values) => dayMaximum(time, values, start));
     return membersF.includes(null) ? [] : [{ stationId: station.id, date, membersF: membersF as number[] }];
   });
-}
-
-/** Null if one of the hours is missing: the day's peak might have been in it. */
-function maximumAt(
-  values: readonly (number | null)[],
-  places: readonly (number | undefined)[],
-): number | null {
-  let highest = -Infinity;
-  for (const place of places) {
-    const value = place === undefined ? null : values[place]!;
-    if (value === null) return null;
-    highest = Math.max(highest, value);
-  }
-  return highest;
 }

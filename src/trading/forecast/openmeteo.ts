@@ -4,9 +4,13 @@ import { UnexpectedAnswerError } from '../markets/kalshi-client.js';
 import type { WeatherSource } from './forecast.js';
 import { createObservationReader } from './nws-observations.js';
 import { readEnsembles } from './open-meteo-ensembles.js';
+import { readPreviousRuns } from './open-meteo-history.js';
 import { createPoll } from './poll.js';
 
-/** The model runs four times a day: asking more often brings nothing new. 48 calls a day, far inside the free tier. */
+/**
+ * The model runs four times a day: asking more often brings nothing new. 48 questions a day count as about 1,100 of the
+ * 10,000 that are free.
+ */
 const ENSEMBLES_EVERY_MS = 30 * 60_000;
 /** Stations report once an hour, in between when the weather changes. */
 const OBSERVATIONS_EVERY_MS = 5 * 60_000;
@@ -14,7 +18,10 @@ const OBSERVATIONS_EVERY_MS = 5 * 60_000;
 const ENSEMBLES_LAST_MS = 3 * 60 * 60_000;
 
 export interface OpenMeteoOptions {
+  /** Of the ensembles. */
   baseUrl: string;
+  /** Of the archive of earlier runs. */
+  historyBaseUrl: string;
   nwsBaseUrl: string;
   clock: Clock;
   log: Logger;
@@ -24,7 +31,8 @@ export interface OpenMeteoOptions {
  * The real weather: ensembles from Open-Meteo, observations from the National Weather Service, each at its own pace.
  * Without observations the ensembles are as good as before, so a failing NWS takes nothing away.
  */
-export function createOpenMeteoSource({ baseUrl, nwsBaseUrl, clock, log }: OpenMeteoOptions): WeatherSource {
+export function createOpenMeteoSource(options: OpenMeteoOptions): WeatherSource {
+  const { baseUrl, historyBaseUrl, nwsBaseUrl, clock, log } = options;
   const pollEnsembles = createPoll(clock, ENSEMBLES_EVERY_MS, async (signal) => {
     const ensembles = await readEnsembles({ baseUrl, clock }, signal);
     return { ensembles, readAt: clock.now() };
@@ -58,6 +66,9 @@ export function createOpenMeteoSource({ baseUrl, nwsBaseUrl, clock, log }: OpenM
         ensembles: value.ensembles,
         observed: observed.value ?? [],
       };
+    },
+    history: {
+      readRuns: (range, signal) => readPreviousRuns({ baseUrl: historyBaseUrl, clock }, range, signal),
     },
   };
 }

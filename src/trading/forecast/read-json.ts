@@ -1,11 +1,24 @@
 import type { z } from 'zod';
-import { UnexpectedAnswerError } from '../markets/kalshi-client.js';
+import { readRetryAfter, UnexpectedAnswerError } from '../markets/kalshi-client.js';
 
 /** A weather service could not be reached, was too busy or failed: it may answer later. */
 export class WeatherUnavailableError extends Error {
-  constructor(url: string, what: string, options?: ErrorOptions) {
+  /** How long the service asks to be left alone, if it says so. */
+  readonly retryAfterMs: number | undefined;
+  constructor(url: string, what: string, options: ErrorOptions & { retryAfterMs?: number | undefined } = {}) {
     super(`${url}: ${what}`, options);
     this.name = 'WeatherUnavailableError';
+    this.retryAfterMs = options.retryAfterMs;
+  }
+}
+
+/** A weather service answered with a status that is no success, and will again. */
+export class UnexpectedStatusError extends UnexpectedAnswerError {
+  readonly status: number;
+  constructor(url: string, status: number, said: string) {
+    super(url, `status ${status}: ${said}`);
+    this.name = 'UnexpectedStatusError';
+    this.status = status;
   }
 }
 
@@ -13,12 +26,16 @@ export interface JsonRequest<T extends z.ZodType> {
   url: string;
   headers?: Record<string, string>;
   schema: T;
+  /** What no message may show, even if the answer says it back. */
+  secrets?: readonly string[];
   signal: AbortSignal;
   /** For all of it, the body included. */
   timeoutMs?: number;
 }
 
 const TIMEOUT_MS = 10_000;
+/** For a service that has had too many questions and does not say how long: the free ones count by the minute. */
+const BUSY_PAUSE_MS = 60_000;
 const MAX_BYTES = 8 * 1024 * 1024;
 
 /**
@@ -26,33 +43,50 @@ const MAX_BYTES = 8 * 1024 * 1024;
  * @throws UnexpectedAnswerError, WeatherUnavailableError
  */
 export async function readJson<T extends z.ZodType>(request: JsonRequest<T>): Promise<z.output<T>> {
-  const { schema, signal, timeoutMs = TIMEOUT_MS } = request;
+  const { schema, signal, secrets = [], timeoutMs = TIMEOUT_MS } = request;
   // Coordinates and start times say nothing to whoever reads the log.
   const url = request.url.split('?')[0]!;
-  const { status, body } = await load(
+  const { status, retryAfterMs, body } = await load(
     request,
     url,
     AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]),
   );
-  if (status === 429 || status >= 500) throw new WeatherUnavailableError(url, `status ${status}`);
-  if (status !== 200) throw new UnexpectedAnswerError(url, `status ${status}: ${body.slice(0, 200)}`);
+  const said = () => excerpt(hide(body, secrets));
+  // 501: it is not able to, and will not be later.
+  if (status === 429 || (status >= 500 && status !== 501))
+    throw new WeatherUnavailableError(url, `status ${status}: ${said()}`, {
+      retryAfterMs: retryAfterMs ?? (status === 429 ? BUSY_PAUSE_MS : undefined),
+    });
+  if (status !== 200) throw new UnexpectedStatusError(url, status, said());
   let value: unknown;
   try {
     value = JSON.parse(body);
   } catch {
-    throw new UnexpectedAnswerError(url, `no JSON: ${body.slice(0, 100)}`);
+    throw new UnexpectedAnswerError(url, `no JSON: ${said()}`);
   }
   const parsed = schema.safeParse(value);
   if (parsed.success) return parsed.data;
   const { path, message } = parsed.error.issues[0]!;
-  throw new UnexpectedAnswerError(url, `${path.map(String).join('.') || 'the body'}: ${message}`);
+  throw new UnexpectedAnswerError(url, `${placeOf(path)}: ${message}`);
 }
+
+/** `forecasts[3].membersF[2]` */
+export const placeOf = (path: readonly PropertyKey[]): string =>
+  path
+    .map((part) => (typeof part === 'number' ? `[${part}]` : `.${String(part)}`))
+    .join('')
+    .replace(/^\./, '') || 'the body';
+
+const hide = (body: string, secrets: readonly string[]): string =>
+  secrets.reduce((text, secret) => text.replaceAll(secret, '[hidden]'), body);
+
+const excerpt = (body: string): string => body.slice(0, 200).trim() || 'nothing';
 
 async function load(
   { url: address, headers }: Pick<JsonRequest<z.ZodType>, 'url' | 'headers'>,
   url: string,
   signal: AbortSignal,
-): Promise<{ status: number; body: string }> {
+): Promise<{ status: number; retryAfterMs: number | undefined; body: string }> {
   try {
     const response = await fetch(address, {
       signal,
@@ -66,7 +100,11 @@ async function load(
       if (size > MAX_BYTES) throw new UnexpectedAnswerError(url, `more than ${MAX_BYTES} bytes`);
       chunks.push(chunk as Uint8Array);
     }
-    return { status: response.status, body: Buffer.concat(chunks).toString('utf8') };
+    return {
+      status: response.status,
+      retryAfterMs: readRetryAfter(response.headers.get('retry-after')),
+      body: Buffer.concat(chunks).toString('utf8'),
+    };
   } catch (error) {
     if (error instanceof UnexpectedAnswerError) throw error;
     throw new WeatherUnavailableError(url, (error as Error).message, { cause: error });

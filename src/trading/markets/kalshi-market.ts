@@ -75,6 +75,19 @@ export function toMarket(wire: KalshiMarket): Market {
   };
 }
 
+/** The venue writes the report's temperature at the winner and not always at the others, which it settled just as well. */
+export function shareTemperatures(markets: readonly Market[]): Market[] {
+  const byEvent = new Map<string, Set<number>>();
+  for (const { eventTicker, settledTemperature: known } of markets)
+    if (known !== null) byEvent.set(eventTicker, (byEvent.get(eventTicker) ?? new Set()).add(known));
+  return markets.map((market) => {
+    const known = byEvent.get(market.eventTicker);
+    if (market.settledTemperature !== null || market.settlementValue === null || known?.size !== 1)
+      return market;
+    return { ...market, settledTemperature: [...known][0]! };
+  });
+}
+
 /** Bids of both sides, as the venue lists them. */
 export function toOrderBook(wire: { yes: [string, string][]; no: [string, string][] }): OrderBook {
   const read = (levels: [string, string][]) =>
@@ -84,7 +97,8 @@ export function toOrderBook(wire: { yes: [string, string][]; no: [string, string
   return { yes: read(wire.yes), no: read(wire.no) };
 }
 
-const MAX_EARLY_MS = 6 * 60 * 60 * 1000;
+/** How long before the end of its day a market may close. */
+export const MAX_EARLY_MS = 6 * 60 * 60 * 1000;
 
 /**
  * Markets close with their climate day. Until March 2026 it was a minute before midnight by the clock, in 2024 by New

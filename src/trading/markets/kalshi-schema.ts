@@ -69,3 +69,6 @@ export const kalshiSeriesSchema = z.object({
     fee_multiplier: z.number().min(0).max(100),
   }),
 });
+
+/** Markets that were settled before this have moved to `/historical/markets`. */
+export const kalshiCutoffSchema = z.object({ market_settled_ts: time });

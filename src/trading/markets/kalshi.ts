@@ -5,18 +5,13 @@ import { emptyBook } from './book.js';
 import { UnexpectedAnswerError, type KalshiClient } from './kalshi-client.js';
 import { readKalshiBooks } from './kalshi-books.js';
 import { findKalshiMarkets } from './kalshi-find.js';
-import { toMarket, UnusableMarketError } from './kalshi-market.js';
-import {
-  kalshiExchangeStatusSchema,
-  kalshiMarketsPageSchema,
-  kalshiSeriesSchema,
-  type KalshiMarket,
-} from './kalshi-schema.js';
+import { createKalshiHistory } from './kalshi-history.js';
+import { shareTemperatures, toMarket, UnusableMarketError } from './kalshi-market.js';
+import { readMarketPages } from './kalshi-pages.js';
+import { kalshiExchangeStatusSchema, kalshiSeriesSchema, type KalshiMarket } from './kalshi-schema.js';
 import type { Market } from './market.js';
 import type { MarketSource } from './source.js';
 
-const PAGE_SIZE = 1000;
-const MAX_PAGES = 20;
 /** Markets stay in view for as long after their close as the venue may take to settle them. */
 const LOOK_BACK_MS = 3 * 24 * 60 * 60 * 1000;
 const FEES_FRESH_MS = 60 * 60 * 1000;
@@ -34,25 +29,15 @@ export function createKalshiSource({ client, series, clock, log }: KalshiSourceO
 
   async function readSeries(seriesTicker: string, signal: AbortSignal): Promise<Market[]> {
     const minClose = Math.floor((clock.now() - LOOK_BACK_MS) / 1000);
-    const found: KalshiMarket[] = [];
-    let cursor = '';
-    for (let page = 0; page === 0 || cursor !== ''; page++) {
-      if (page === MAX_PAGES)
-        throw new UnexpectedAnswerError('/markets', `more than ${MAX_PAGES} pages of ${seriesTicker}`);
-      const answer = await client.get(
-        '/markets',
-        [
-          ['series_ticker', seriesTicker],
-          ['min_close_ts', minClose],
-          ['limit', PAGE_SIZE],
-          ...(cursor === '' ? [] : [['cursor', cursor] as [string, string]]),
-        ],
-        kalshiMarketsPageSchema,
-        signal,
-      );
-      found.push(...answer.markets);
-      cursor = answer.cursor;
-    }
+    const found = await readMarketPages(
+      client,
+      '/markets',
+      [
+        ['series_ticker', seriesTicker],
+        ['min_close_ts', minClose],
+      ],
+      signal,
+    );
     return found.flatMap(usable);
   }
 
@@ -100,20 +85,8 @@ export function createKalshiSource({ client, series, clock, log }: KalshiSourceO
       };
     },
     find: async (tickers, signal) => (await findKalshiMarkets(client, tickers, signal)).flatMap(usable),
+    history: createKalshiHistory({ client, series, clock, usable }),
   };
-}
-
-/** The venue writes the report's temperature at the winner and not always at the others, which it settled just as well. */
-function shareTemperatures(markets: Market[]): Market[] {
-  const byEvent = new Map<string, Set<number>>();
-  for (const { eventTicker, settledTemperature: known } of markets)
-    if (known !== null) byEvent.set(eventTicker, (byEvent.get(eventTicker) ?? new Set()).add(known));
-  return markets.map((market) => {
-    const known = byEvent.get(market.eventTicker);
-    if (market.settledTemperature !== null || market.settlementValue === null || known?.size !== 1)
-      return market;
-    return { ...market, settledTemperature: [...known][0]! };
-  });
 }
 
 /** By station, day and what is paid for. */

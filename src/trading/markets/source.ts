@@ -28,4 +28,22 @@ export interface MarketSource {
    * things about that cannot be right, is left out. Rejects as `read` does.
    */
   find(tickers: readonly string[], signal: AbortSignal): Promise<Market[]>;
+  /** How past days came out; left out where nobody can say any more. */
+  readonly history?: MarketHistory;
+}
+
+/** The reported temperature that the markets of a day were settled by. */
+export interface SettledDay {
+  stationId: string;
+  /** The climate day. */
+  date: string;
+  /** Whole degrees. */
+  temperatureF: number;
+  /** When it came into our hands: for what is asked for afterwards that is now. */
+  knownAt: Date;
+}
+
+export interface MarketHistory {
+  /** The days between two, both included and at most 31, that are finally settled. Rejects as `read` does. */
+  readSettledDays(range: { from: string; to: string }, signal: AbortSignal): Promise<SettledDay[]>;
 }
