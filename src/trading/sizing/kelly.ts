@@ -13,10 +13,12 @@ export function kellyFraction(probability: number, cost: number): number {
 }
 
 /** What one more contract costs at a price, fee included, in dollars: the fee's formula before it is rounded. */
-export function allInCost({ multiplier }: FeeRule, price: Micros): number {
-  const dollars = Number(price) / Number(DOLLAR);
+export function allInCost({ multiplier }: FeeRule, price: Micros | number): number {
+  const dollars = Number(price) / MICROS_PER_DOLLAR;
   return dollars + 0.07 * (Number(multiplier) / 1_000_000) * dollars * (1 - dollars);
 }
+
+const MICROS_PER_DOLLAR = Number(DOLLAR);
 
 /** A share of an amount, rounded down to the millionth. */
 export const shareOf = (amount: Micros, share: number): Micros =>

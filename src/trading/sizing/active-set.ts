@@ -1,0 +1,141 @@
+import { rowsAt, type ConcaveProblem } from './concave.js';
+import { solveLinear } from './linear.js';
+
+const MAX_STEPS = 200;
+/** In growth per unit of wealth: below it a multiplier has no sign. */
+const NO_WORTH = 1e-14;
+/** What a step would gain, in growth, where the bounds are looked at again, and where it is not worth going. */
+const LITTLE_GAIN = 1e-8;
+const NO_GAIN = 1e-22;
+/** What may be left of a limit that binds, as a share of wealth. */
+const NO_SLACK = 1e-13;
+/** Makes the system of legs that are worth the same solvable; where none are it only takes a step more. */
+const REGULAR = 1e-12;
+
+/** A point near the optimum. Legs that are not free are at a bound; limits that are tight have no slack. */
+export interface Guess {
+  x: Float64Array;
+  multipliers: Float64Array;
+  isFree: boolean[];
+  isTight: boolean[];
+}
+
+/**
+ * Improves a point that is nearly optimal until rounding is all that is left: Newton's method on the legs between their bounds and
+ * the limits that bind, which sets change by one wherever a step meets a bound or a multiplier has the wrong sign
+ * (J. Nocedal and S. Wright, Numerical Optimization, 2nd ed., ch. 16.5).
+ */
+export function climb(problem: ConcaveProblem, guess: Guess): Guess {
+  const { targets } = problem;
+  const { x, multipliers: y, isFree, isTight } = guess;
+  // Kept beside x: near zero their difference from `slack` has no digits left, and the derivatives are made of them.
+  const s = rowsAt(problem, x);
+  for (let steps = 0; steps < MAX_STEPS; steps++) {
+    for (let i = 0; i < s.length; i++) y[i] = targets[i]! > 0 ? targets[i]! / s[i]! : isTight[i] ? y[i]! : 0;
+    const free = indicesOf(isFree);
+    const tight = indicesOf(isTight);
+    const move = newtonStep(problem, s, y, free, tight);
+    tight.forEach((i, at) => (y[i] = move[free.length + at]!));
+    const { gain, leg, row } = goAlong(problem, { x, s, free, move, isTight });
+    if (leg !== undefined) isFree[leg] = false;
+    else if (row !== undefined) isTight[row] = true;
+    else if (gain < LITTLE_GAIN && !release(problem, guess))
+      if (gain < NO_GAIN && tight.every((i) => Math.abs(s[i]!) < NO_SLACK)) break;
+  }
+  for (let i = 0; i < s.length; i++) y[i] = targets[i]! > 0 ? targets[i]! / s[i]! : Math.max(0, y[i]!);
+  return guess;
+}
+
+const indicesOf = (flags: readonly boolean[]): number[] => flags.flatMap((is, i) => (is ? [i] : []));
+
+/** Changes of the free legs, then the multipliers of the tight limits. */
+function newtonStep(
+  { columns, targets }: ConcaveProblem,
+  s: Float64Array,
+  y: Float64Array,
+  free: number[],
+  tight: number[],
+) {
+  const rows = targets.length;
+  const size = free.length + tight.length;
+  const matrix = new Float64Array(size * size);
+  const right = new Float64Array(size);
+  free.forEach((l, a) => {
+    for (let i = 0; i < rows; i++) {
+      if (!(targets[i]! > 0)) continue;
+      right[a]! += columns[l * rows + i]! * y[i]!;
+      const curved = (columns[l * rows + i]! * y[i]!) / s[i]!;
+      for (let b = 0; b < free.length; b++) matrix[a * size + b]! += curved * columns[free[b]! * rows + i]!;
+    }
+    matrix[a * size + a]! += REGULAR;
+    tight.forEach((i, at) => {
+      matrix[a * size + free.length + at] = -columns[l * rows + i]!;
+      matrix[(free.length + at) * size + a] = -columns[l * rows + i]!;
+    });
+  });
+  tight.forEach((i, at) => {
+    const d = (free.length + at) * (size + 1);
+    matrix[d] = -REGULAR;
+    right[free.length + at] = s[i]! - REGULAR * y[i]!;
+  });
+  solveLinear(matrix, right);
+  return right;
+}
+
+interface Way {
+  x: Float64Array;
+  s: Float64Array;
+  free: readonly number[];
+  move: Float64Array;
+  isTight: readonly boolean[];
+}
+
+/** Goes as far as bounds and limits let it. Says what was met, and what the whole step is worth by the objective's curvature. */
+function goAlong(
+  { columns, targets, upper }: ConcaveProblem,
+  { x, s, free, move, isTight }: Way,
+): { gain: number; leg?: number; row?: number } {
+  const rows = targets.length;
+  let share = 1;
+  let gain = 0;
+  let met: { leg?: number; row?: number } = {};
+  const fall = new Float64Array(rows);
+  free.forEach((l, at) => {
+    const by = move[at]!;
+    for (let i = 0; i < rows; i++) fall[i]! -= columns[l * rows + i]! * by;
+    const most = by < 0 ? -x[l]! / by : by > 0 ? (upper[l]! - x[l]!) / by : Infinity;
+    if (most < share) [share, met] = [Math.max(0, most), { leg: l }];
+  });
+  for (let i = 0; i < rows; i++) {
+    if (targets[i]! > 0) gain += targets[i]! * (fall[i]! / s[i]!) ** 2;
+    if (isTight[i] || !(fall[i]! > 0)) continue;
+    // A logarithm never reaches zero; a limit does.
+    const most = ((targets[i]! > 0 ? 0.9 : 1) * Math.max(0, s[i]!)) / fall[i]!;
+    if (most < share) [share, met] = [most, targets[i]! > 0 ? {} : { row: i }];
+  }
+  for (let i = 0; i < rows; i++) s[i]! -= share * fall[i]!;
+  free.forEach((l, at) => {
+    const to = x[l]! + share * move[at]!;
+    x[l] = met.leg === l ? (move[at]! < 0 ? 0 : upper[l]!) : Math.min(upper[l]!, Math.max(0, to));
+  });
+  return { gain, ...met };
+}
+
+/** Lets go of what is held at its bound against its multiplier's sign, the most wrong one; false if none is. */
+function release({ columns, targets }: ConcaveProblem, { x, multipliers, isFree, isTight }: Guess): boolean {
+  const rows = targets.length;
+  let most = NO_WORTH;
+  let [leg, row] = [-1, -1];
+  for (let l = 0; l < x.length; l++) {
+    if (isFree[l]) continue;
+    let worth = 0;
+    for (let i = 0; i < rows; i++) worth += columns[l * rows + i]! * multipliers[i]!;
+    const wrong = x[l] === 0 ? worth : -worth;
+    if (wrong > most) [most, leg] = [wrong, l];
+  }
+  for (let i = 0; i < rows; i++)
+    if (isTight[i] && -multipliers[i]! > most) [most, leg, row] = [-multipliers[i]!, -1, i];
+  if (leg >= 0) isFree[leg] = true;
+  if (row >= 0) isTight[row] = false;
+  return leg >= 0 || row >= 0;
+}

@@ -1,0 +1,122 @@
+import type { OrderBook, Side } from '../markets/book.js';
+import type { Micros } from '../money.js';
+import type { Holding } from '../portfolio/positions.js';
+import type { FeeRule } from './fees.js';
+import type { Offer, Refusal } from './offers.js';
+import { reasonAgainst } from './refusals.js';
+import { toPurchase, worstCaseOf } from './sized.js';
+import { sizeStably } from './stable.js';
+import { exactGrowth } from './whole-contracts.js';
+
+/** One bracket of an event whose brackets exclude each other and of which one wins. */
+export interface MarketToSize {
+  ticker: string;
+  /** That YES pays. Over the event they sum to one. */
+  probability: number;
+  /** Undefined: nothing may be bought here (closed, no book, a crossed one); what is held counts all the same. */
+  book: OrderBook | undefined;
+  feeRule: FeeRule | undefined;
+  held: Holding | undefined;
+  /**
+   * Cash that has gone into this market less cash that has come out of it, fees included; negative where it has earned. Left out
+   * it is what the held contracts have cost by themselves.
+   */
+  spent?: Micros | undefined;
+}
+
+export interface EventToSize {
+  /** From cold to warm. */
+  markets: readonly MarketToSize[];
+  /** What Kelly shares are reckoned from: cash, and what is held elsewhere. Without what is held of this event. */
+  bankroll: Micros;
+  /** What may be spent at the most. */
+  cash: Micros;
+  /** Of the Kelly fraction, above 0 and at most 1. */
+  kellyShare: number;
+  /** The most that is staked on one market and on the whole event, with what is held already. */
+  marketRoom: Micros;
+  eventRoom: Micros;
+}
+
+/** What to buy of one side of a market, at its exact cost. */
+export interface SizedPurchase {
+  ticker: string;
+  side: Side;
+  /** The best ask and what stands there. */
+  price: Micros;
+  depth: number;
+  /** That the side pays. */
+  probability: number;
+  contracts: number;
+  /** Of the dearest level that is needed. */
+  limitPrice: Micros;
+  /** Of the contracts, how many close a pair with the other side that is held: the venue pays a dollar for each at once. */
+  closing: number;
+  averagePrice: Micros;
+  fee: Micros;
+  /** Prices and fee, to the cent as it will be charged. */
+  stake: Micros;
+  /** `stake` per contract, in dollars: from which probability on the purchase is worth it by itself. */
+  breakEven: number;
+  /** By the forecast, less `stake`. Negative for a purchase that pays where the others lose: see `isHedge`. */
+  expectedValue: Micros;
+  /** Shares of the bankroll that the optimum of the whole event puts here, in full and at `kellyShare`. */
+  fullKelly: number;
+  fractionalKelly: number;
+  /** Worth less than it costs by itself; it is bought for what it takes from the risk of the others. */
+  isHedge: boolean;
+  /** What kept it smaller than Kelly would have it. */
+  limitedBy: 'market' | 'event' | 'cash' | 'depth' | null;
+}
+
+export interface SizedEvent {
+  /** Ordered by market, from cold to warm, and YES before NO. */
+  purchases: readonly SizedPurchase[];
+  /** Sides that can be bought and are not, with the reason. */
+  refused: readonly { ticker: string; side: Side; reason: string }[];
+  stake: Micros;
+  /**
+   * Expected growth of the logarithm of wealth by what is bought now, exact costs included: of the wealth that `kellyShare`
+   * puts at stake. Never below 0.
+   */
+  growth: number;
+  /** The most that what is bought now loses in any outcome, those without probability included; 0 if it cannot lose. */
+  worstCase: Micros;
+  /** How far the continuous optimum may be from the true one, in growth; from the optimum's own conditions. */
+  gap: number;
+}
+
+/**
+ * What to buy of an event so that wealth grows fastest, all of its markets together.
+ *
+ * The Kelly share is put at stake as a fund of its own (see `Fund`), which takes the optimum of its wealth as it would without a
+ * share, what is held of the event included, and within cash, depth and the caps. That is rounded down to whole contracts, and
+ * what is not worth its exact cost to the whole is left out. Once all of it has been bought, asking again gives nothing more;
+ * only what closing pairs brings into an empty purse is not spent before it is there.
+ */
+export function sizeEvent(event: EventToSize): SizedEvent {
+  const { markets, kellyShare } = event;
+  const { offers, refused, fund, rooms, optimum, problem, contracts } = sizeStably(event);
+  if (problem !== undefined)
+    return { ...nothing, refused: [...refused, ...offers.map((offer) => refuse(offer, problem))] };
+  const purchases = offers.flatMap((offer, index) =>
+    contracts[index]! > 0 ? [toPurchase(offer, contracts[index]!, optimum, { index, kellyShare })] : [],
+  );
+  return {
+    purchases,
+    refused: [
+      ...refused,
+      ...offers.flatMap((offer, index) =>
+        contracts[index]! > 0 ? [] : [refuse(offer, reasonAgainst(offer, index, optimum, rooms))],
+      ),
+    ],
+    stake: purchases.reduce((sum, { stake }) => sum + stake, 0n),
+    growth: exactGrowth({ offers, fund, rooms }, contracts),
+    worstCase: worstCaseOf(offers, contracts, markets.length),
+    gap: optimum.gap,
+  };
+}
+
+const nothing = { purchases: [], stake: 0n, growth: 0, worstCase: 0n, gap: 0 };
+
+const refuse = ({ ticker, side }: Offer, reason: string): Refusal => ({ ticker, side, reason });

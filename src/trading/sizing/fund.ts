@@ -1,0 +1,65 @@
+import { ceilTo, CENT, DOLLAR, type Micros } from '../money.js';
+import type { Holding } from '../portfolio/positions.js';
+import type { EventToSize } from './event.js';
+import type { FeeRule } from './fees.js';
+import { allInCost, shareOf } from './kelly.js';
+
+/**
+ * The part of the bankroll that is put at stake, as a purse of its own: the Kelly share of everything, and what is held of the
+ * event was bought out of it. So what has been bought is not bought again: after a purchase the purse has its contracts instead
+ * of its cash, and the same optimum.
+ */
+export interface Fund {
+  /** What it was before anything was bought. */
+  whole: Micros;
+  /** What is left of it to spend. */
+  cash: Micros;
+  /** Of the outcomes: what is possible is not held for less likely than one in a million, so that no tail's last digits are bet on. */
+  probabilities: number[];
+  /** Dollars in each outcome if nothing more is bought. */
+  wealth: number[];
+  /** Cash that went into the event and has not come back, by market. */
+  spent: Micros[];
+  /** What was paid for what is held, by market and in all. */
+  paid: Micros[];
+  totalPaid: Micros;
+}
+
+export function toFund({ markets, bankroll, kellyShare }: EventToSize): Fund {
+  const paid = markets.map(({ held, feeRule }) => paidFor(held, feeRule));
+  const totalPaid = paid.reduce((sum, micros) => sum + micros, 0n);
+  // What has gone into the event and the bankroll are the same in sum before and after every trade.
+  const spent = markets.map((market, i) => market.spent ?? paid[i]!);
+  const totalSpent = spent.reduce((sum, micros) => sum + micros, 0n);
+  const whole = shareOf(bankroll + totalSpent, kellyShare);
+  const cash = whole - totalSpent;
+  const wealth = markets.map((_, outcome) => {
+    const pays = markets.reduce((sum, { held }, i) => {
+      const isPaid = held !== undefined && (i === outcome) === (held.side === 'yes');
+      return isPaid ? sum + BigInt(held.contracts) * DOLLAR : sum;
+    }, cash);
+    return Number(pays) / Number(DOLLAR);
+  });
+  const probabilities = prudent(markets.map(({ probability }) => probability));
+  return { whole, cash, probabilities, wealth, spent, paid, totalPaid };
+}
+
+const LEAST_PROBABILITY = 1e-6;
+
+function prudent(probabilities: readonly number[]): number[] {
+  const raised = probabilities.map((p) => (p > 0 ? Math.max(p, LEAST_PROBABILITY) : 0));
+  const total = raised.reduce((sum, p) => sum + p, 0);
+  return raised.map((p) => p / total);
+}
+
+/**
+ * What is held is known at its price without the fee. That of the average price is taken, which is at least what was charged for
+ * one order at several prices: the fee is concave in the price.
+ */
+export function paidFor(held: Holding | undefined, feeRule: FeeRule | undefined): Micros {
+  if (held === undefined || held.contracts === 0) return 0n;
+  if (feeRule === undefined || feeRule.type === 'flat') return held.cost;
+  const each = Number(held.cost) / held.contracts;
+  const fee = (allInCost(feeRule, each) - each / Number(DOLLAR)) * held.contracts;
+  return ceilTo(held.cost + BigInt(Math.ceil(fee * Number(DOLLAR))), CENT);
+}

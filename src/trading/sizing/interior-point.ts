@@ -1,0 +1,221 @@
+import type { Guess } from './active-set.js';
+import { optimalityGap, rowsAt, type ConcaveProblem } from './concave.js';
+import { factorise, solveFactored } from './cholesky.js';
+
+const MAX_ITERATIONS = 60;
+/** How much of the way to the nearest bound a step goes. */
+const MOST_OF_THE_WAY = 0.995;
+
+/**
+ * Comes near the maximum from any start, by a primal–dual interior-point method with predictor and corrector (S. Mehrotra, On the
+ * implementation of a primal–dual interior point method, SIAM J. Optim. 2, 1992). A logarithm sᵢ with weight pᵢ is a
+ * complementarity sᵢ·yᵢ = pᵢ that does not tend to zero, so that objective and limits are treated alike. The Newton system is
+ * diagonal plus a matrix of the rank of the rows, which are few: Woodbury's identity leaves a system of their size, at the price
+ * of digits close to the maximum.
+ * @returns a guess each time that the gap has come below the next of `gaps`, which fall, and at the end
+ */
+export function* approach(problem: ConcaveProblem, gaps: readonly number[]): Generator<Guess> {
+  const state = start(problem);
+  const left = [...gaps];
+  for (let iteration = 0; iteration < MAX_ITERATIONS && left.length > 0; iteration++) {
+    if (!advance(problem, state)) break;
+    updateSlacks(problem, state);
+    if (!(optimalityGap(problem, state.x, state.y) <= left[0]!)) continue;
+    left.shift();
+    yield guessOf(problem, state);
+  }
+  yield guessOf(problem, state);
+}
+
+/** What is between its bounds and which limits bind, to judge by what is nearer to zero of each pair. */
+function guessOf({ targets, upper }: ConcaveProblem, { x, room, s, y, low, high }: State): Guess {
+  const isLow = x.map((value, l) => Number(value <= low[l]!));
+  const isHigh = room.map((value, l) => Number(value <= high[l]!));
+  return {
+    x: x.map((value, l) => (isLow[l] ? 0 : isHigh[l] ? upper[l]! : value)),
+    multipliers: y.slice(),
+    isFree: Array.from(x, (_, l) => !isLow[l] && !isHigh[l]),
+    isTight: Array.from(s, (value, i) => !(targets[i]! > 0) && value < y[i]!),
+  };
+}
+
+interface State {
+  x: Float64Array;
+  /** What is left to the upper bounds. */
+  room: Float64Array;
+  s: Float64Array;
+  y: Float64Array;
+  /** Multipliers of 0 ≤ x and of x ≤ upper. */
+  low: Float64Array;
+  high: Float64Array;
+}
+
+function start({ columns, slack, targets, upper }: ConcaveProblem): State {
+  const [rows, count] = [targets.length, upper.length];
+  // A share of every upper bound that leaves at least half of every slack.
+  const fall = new Float64Array(rows);
+  for (let l = 0; l < count; l++)
+    for (let i = 0; i < rows; i++) fall[i]! += columns[l * rows + i]! * upper[l]!;
+  let share = 0.5;
+  for (let i = 0; i < rows; i++) if (fall[i]! < 0) share = Math.min(share, (0.5 * slack[i]!) / -fall[i]!);
+  const x = upper.map((most) => most * share);
+  const room = upper.map((most) => most * (1 - share));
+  const s = slack.map((value, i) => value + share * fall[i]!);
+  const centre = 0.05 / (count + 1);
+  return {
+    x,
+    room,
+    s,
+    y: s.map((value, i) => (targets[i]! || centre) / value),
+    low: x.map((value) => centre / value),
+    high: room.map((value) => centre / value),
+  };
+}
+
+function updateSlacks(problem: ConcaveProblem, { x, room, s }: State): void {
+  s.set(rowsAt(problem, x));
+  for (let l = 0; l < x.length; l++) room[l] = problem.upper[l]! - x[l]!;
+}
+
+/** One step of predictor and corrector; false where arithmetic has come to its end. */
+function advance(problem: ConcaveProblem, state: State): boolean {
+  const { columns, targets, upper } = problem;
+  const [rows, count] = [targets.length, upper.length];
+  const { x, room, s, y, low, high } = state;
+  const inverse = new Float64Array(count);
+  for (let l = 0; l < count; l++) inverse[l] = 1 / (low[l]! / x[l]! + high[l]! / room[l]!);
+  const factor = factorise(systemOf(columns, inverse, s, y), rows);
+  if (factor === undefined) return false;
+  const newton = { problem, state, inverse, factor };
+  const predicted = direction(newton, 0);
+  const before = centreOf(problem, state);
+  const after = centreOf(problem, state, predicted);
+  const step = direction(newton, before * (after / before) ** 3, predicted);
+  const [primal, dual] = stepLengths(state, step);
+  for (let l = 0; l < count; l++) {
+    x[l]! += primal * step.x[l]!;
+    low[l]! += dual * step.low[l]!;
+    high[l]! += dual * step.high[l]!;
+  }
+  for (let i = 0; i < rows; i++) y[i]! += dual * step.y[i]!;
+  return Number.isFinite(primal) && primal + dual > 1e-12;
+}
+
+/** S/Y + G·Θ⁻¹·Gᵀ, lower triangle. */
+function systemOf(columns: Float64Array, inverse: Float64Array, s: Float64Array, y: Float64Array) {
+  const rows = s.length;
+  const matrix = new Float64Array(rows * rows);
+  for (let i = 0; i < rows; i++) matrix[i * rows + i] = s[i]! / y[i]!;
+  for (let l = 0; l < inverse.length; l++) {
+    const from = l * rows;
+    for (let i = 0; i < rows; i++) {
+      const scaled = columns[from + i]! * inverse[l]!;
+      if (scaled === 0) continue;
+      for (let j = 0; j <= i; j++) matrix[i * rows + j]! += scaled * columns[from + j]!;
+    }
+  }
+  return matrix;
+}
+
+interface Step {
+  x: Float64Array;
+  s: Float64Array;
+  y: Float64Array;
+  low: Float64Array;
+  high: Float64Array;
+}
+
+interface Newton {
+  problem: ConcaveProblem;
+  state: State;
+  inverse: Float64Array;
+  factor: Float64Array;
+}
+
+/** Newton's step to the point of the central path at `centre`, with the second-order terms of a first guess at it. */
+function direction(newton: Newton, centre: number, guess?: Step): Step {
+  const { problem, state } = newton;
+  const { columns, targets } = problem;
+  const { x, room, s, y, low, high } = state;
+  const [rows, count] = [targets.length, x.length];
+  const step: Step = {
+    x: new Float64Array(count),
+    s: new Float64Array(rows),
+    y: new Float64Array(rows),
+    low: new Float64Array(count),
+    high: new Float64Array(count),
+  };
+  const force = new Float64Array(count);
+  for (let i = 0; i < rows; i++)
+    step.y[i] = ((targets[i]! || centre) - (guess ? guess.s[i]! * guess.y[i]! : 0)) / s[i]!;
+  for (let l = 0; l < count; l++) {
+    step.low[l] = (centre - (guess ? guess.x[l]! * guess.low[l]! : 0)) / x[l]!;
+    step.high[l] = (centre + (guess ? guess.x[l]! * guess.high[l]! : 0)) / room[l]!;
+    let pull = step.low[l]! - step.high[l]!;
+    for (let i = 0; i < rows; i++) pull += columns[l * rows + i]! * step.y[i]!;
+    force[l] = pull;
+  }
+  solveNewton(newton, force, step);
+  for (let l = 0; l < count; l++) {
+    step.low[l]! -= low[l]! * (1 + step.x[l]! / x[l]!);
+    step.high[l]! -= high[l]! * (1 - step.x[l]! / room[l]!);
+  }
+  for (let i = 0; i < rows; i++) step.y[i]! -= y[i]! * (1 + step.s[i]! / s[i]!);
+  return step;
+}
+
+/** (Θ + Gᵀ·Y/S·G)·x = force by Woodbury's identity, and s = G·x. */
+function solveNewton({ problem: { columns }, inverse, factor }: Newton, force: Float64Array, step: Step) {
+  const rows = step.s.length;
+  const right = new Float64Array(rows);
+  for (let l = 0; l < force.length; l++) {
+    const scaled = inverse[l]! * force[l]!;
+    for (let i = 0; i < rows; i++) right[i]! += columns[l * rows + i]! * scaled;
+  }
+  solveFactored(factor, right);
+  for (let l = 0; l < force.length; l++) {
+    let pull = force[l]!;
+    for (let i = 0; i < rows; i++) pull -= columns[l * rows + i]! * right[i]!;
+    const move = pull * inverse[l]!;
+    step.x[l] = move;
+    for (let i = 0; i < rows; i++) step.s[i]! += columns[l * rows + i]! * move;
+  }
+}
+
+/** The mean of the products that are to tend to zero, after a step if one is given. */
+function centreOf({ targets }: ConcaveProblem, state: State, step?: Step): number {
+  const { x, room, s, y, low, high } = state;
+  const [primal, dual] = step ? stepLengths(state, step) : [0, 0];
+  let sum = 0;
+  let terms = 0;
+  for (let l = 0; l < x.length; l++) {
+    const moved = primal * (step?.x[l] ?? 0);
+    sum += (x[l]! + moved) * (low[l]! + dual * (step?.low[l] ?? 0));
+    sum += (room[l]! - moved) * (high[l]! + dual * (step?.high[l] ?? 0));
+    terms += 2;
+  }
+  for (let i = 0; i < targets.length; i++) {
+    if (targets[i]! > 0) continue;
+    sum += (s[i]! + primal * (step?.s[i] ?? 0)) * (y[i]! + dual * (step?.y[i] ?? 0));
+    terms++;
+  }
+  return Math.max(sum, 0) / terms;
+}
+
+/** How far x and the multipliers may go along a step so that all that is positive stays so. */
+function stepLengths({ x, room, s, y, low, high }: State, step: Step): [primal: number, dual: number] {
+  let primal = 1 / MOST_OF_THE_WAY;
+  let dual = 1 / MOST_OF_THE_WAY;
+  for (let l = 0; l < x.length; l++) {
+    const move = step.x[l]!;
+    if (move < 0) primal = Math.min(primal, -x[l]! / move);
+    else if (move > 0) primal = Math.min(primal, room[l]! / move);
+    if (step.low[l]! < 0) dual = Math.min(dual, -low[l]! / step.low[l]!);
+    if (step.high[l]! < 0) dual = Math.min(dual, -high[l]! / step.high[l]!);
+  }
+  for (let i = 0; i < s.length; i++) {
+    if (step.s[i]! < 0) primal = Math.min(primal, -s[i]! / step.s[i]!);
+    if (step.y[i]! < 0) dual = Math.min(dual, -y[i]! / step.y[i]!);
+  }
+  return [primal * MOST_OF_THE_WAY, dual * MOST_OF_THE_WAY];
+}

@@ -1,0 +1,168 @@
+import type { Side } from '../markets/book.js';
+import { rowsAt, type ConcaveProblem } from './concave.js';
+import { maximise } from './maximise.js';
+
+/** Contracts of one side of one outcome that can be had at one price. */
+export interface Leg {
+  outcome: number;
+  side: Side;
+  /** Dollars per contract, fee included. */
+  cost: number;
+  /** How many there are: above 0, and finite only together with the limits. */
+  contracts: number;
+}
+
+/** Σ weight·contracts over all legs is at most `room`. */
+export interface Limit {
+  room: number;
+  /** One per leg. Where it is negative a purchase makes room. */
+  weights: readonly number[];
+}
+
+/** One of the outcomes occurs; YES of it pays a dollar then, NO in all others. */
+export interface JointProblem {
+  probabilities: readonly number[];
+  /** Dollars in each outcome without a purchase. All are above 0. */
+  wealth: readonly number[];
+  legs: readonly Leg[];
+  limits: readonly Limit[];
+}
+
+export interface JointOptimum {
+  /** One per leg, not rounded. */
+  contracts: number[];
+  /** What one dollar more of room is worth, in growth; one per limit. */
+  prices: number[];
+  /** Of the expected logarithm of wealth. */
+  growth: number;
+  /** How much more growth any other purchase could bring at the most. */
+  gap: number;
+}
+
+/** Shares of wealth below which room is none. */
+const NOTHING = 1e-9;
+/** Legs that are further below their worth than this join only if they turn out to be needed: most never are. */
+const FAR_BELOW = 0.05;
+
+/**
+ * The purchases that make wealth grow fastest: maximise Σ pⱼ·ln Wⱼ with Wⱼ = wealthⱼ + Σ x·(what the leg pays in j − cost), within depth
+ * and limits. Outcomes without probability are no part of the objective, but may not cost more than there is: Wⱼ ≥ 0.
+ *
+ * The problem is concave, so the conditions of its optimum are proof of it: `gap` is made of them alone, see `optimalityGap`.
+ */
+export function solveJoint(problem: JointProblem): JointOptimum {
+  const { probabilities, wealth, legs, limits } = problem;
+  const unit = wealth.reduce((sum, dollars) => sum + dollars, 0) / wealth.length;
+  const upper = upperBounds(problem, unit);
+  let worths = worthsOf(
+    problem,
+    wealth.map((dollars, j) => (probabilities[j]! * unit) / dollars),
+    [],
+  );
+  const isUsed = legs.map((_, l) => upper[l]! > 0 && worths[l]! > -FAR_BELOW);
+  for (;;) {
+    const used = legs.flatMap((_, l) => (isUsed[l] ? [l] : []));
+    const binding = limits.filter((limit) => couldBind(limit, used, upper));
+    const scaled = toConcave(problem, { used, binding, upper, unit });
+    const { x, multipliers, gap } = maximise(scaled);
+    const s = rowsAt(scaled, x);
+    const prices = limits.map((limit) => {
+      const row = probabilities.length + binding.indexOf(limit);
+      return row < probabilities.length ? 0 : multipliers[row]!;
+    });
+    const derivatives = probabilities.map((p, j) => (p > 0 ? p / s[j]! : multipliers[j]!));
+    worths = worthsOf(problem, derivatives, prices);
+    const missing = legs.flatMap((_, l) => (!isUsed[l] && upper[l]! > 0 && worths[l]! > 0 ? [l] : []));
+    if (missing.length === 0) {
+      const contracts = legs.map(() => 0);
+      used.forEach((l, at) => (contracts[l] = x[at]! * unit));
+      return {
+        contracts,
+        prices: prices.map((price) => price / unit),
+        growth: growthOf(problem, contracts),
+        gap,
+      };
+    }
+    for (const l of missing) isUsed[l] = true;
+  }
+}
+
+/** What a contract of each leg adds to growth, in units of wealth, at derivatives by outcome and prices of the limits. */
+function worthsOf(
+  { legs, limits }: JointProblem,
+  derivatives: readonly number[],
+  prices: readonly number[],
+): number[] {
+  const all = derivatives.reduce((sum, value) => sum + value, 0);
+  return legs.map(({ outcome, side, cost }, l) => {
+    const here = derivatives[outcome]!;
+    let worth = (side === 'yes' ? here : all - here) - cost * all;
+    for (let i = 0; i < prices.length; i++) if (prices[i]! > 0) worth -= prices[i]! * limits[i]!.weights[l]!;
+    return worth;
+  });
+}
+
+interface Chosen {
+  used: readonly number[];
+  binding: readonly Limit[];
+  upper: readonly number[];
+  unit: number;
+}
+
+function toConcave(
+  { probabilities, wealth, legs }: JointProblem,
+  { used, binding, upper, unit }: Chosen,
+): ConcaveProblem {
+  const outcomes = probabilities.length;
+  const rows = outcomes + binding.length;
+  const columns = new Float64Array(rows * used.length);
+  used.forEach((l, at) => {
+    const { outcome, side, cost } = legs[l]!;
+    for (let j = 0; j < outcomes; j++)
+      columns[at * rows + j] = ((j === outcome) === (side === 'yes') ? 1 : 0) - cost;
+    for (let i = 0; i < binding.length; i++) columns[at * rows + outcomes + i] = -binding[i]!.weights[l]!;
+  });
+  return {
+    columns,
+    slack: Float64Array.from([...wealth, ...binding.map(({ room }) => room)], (dollars) => dollars / unit),
+    targets: Float64Array.from({ length: rows }, (_, i) => probabilities[i] ?? 0),
+    upper: Float64Array.from(used, (l) => upper[l]! / unit),
+  };
+}
+
+/** Depth, or twice what the limits leave by themselves: it is the limit that is to bind then, and to have the price. */
+function upperBounds({ legs, limits }: JointProblem, unit: number): number[] {
+  const upper = legs.map(({ contracts }) => contracts);
+  for (const { room, weights } of limits) {
+    const freed = weights.reduce(
+      (sum, weight, l) => (weight < 0 ? sum - weight * legs[l]!.contracts : sum),
+      0,
+    );
+    for (let l = 0; l < upper.length; l++)
+      if (weights[l]! > 0)
+        upper[l] = room > NOTHING * unit ? Math.min(upper[l]!, (2 * (room + freed)) / weights[l]!) : 0;
+  }
+  return upper;
+}
+
+function couldBind({ room, weights }: Limit, used: readonly number[], upper: readonly number[]): boolean {
+  if (room <= 0) return false;
+  let most = 0;
+  for (const l of used) most += Math.max(0, weights[l]!) * upper[l]!;
+  return most > room;
+}
+
+/** Of the logarithm of wealth, by these purchases. */
+export function growthOf(
+  { probabilities, wealth, legs }: JointProblem,
+  contracts: readonly number[],
+): number {
+  const after = [...wealth];
+  legs.forEach(({ outcome, side, cost }, l) => {
+    const bought = contracts[l]!;
+    if (bought === 0) return;
+    for (let j = 0; j < after.length; j++)
+      after[j]! += bought * (((j === outcome) === (side === 'yes') ? 1 : 0) - cost);
+  });
+  return probabilities.reduce((sum, p, j) => (p > 0 ? sum + p * Math.log(after[j]! / wealth[j]!) : sum), 0);
+}

@@ -1,0 +1,144 @@
+import { asksOf, isCrossed, type Level, type OrderBook, type Side } from '../markets/book.js';
+import { DOLLAR, type Micros } from '../money.js';
+import { quoteOrder, type Quote } from '../orders/quote.js';
+import type { EventToSize, MarketToSize } from './event.js';
+import type { FeeRule } from './fees.js';
+import type { Leg } from './joint.js';
+import { allInCost } from './kelly.js';
+
+/** A side of a market that somebody asks for. */
+export interface Offer {
+  ticker: string;
+  /** Which of the event's markets it is. */
+  market: number;
+  side: Side;
+  asks: readonly Level[];
+  depth: number;
+  /** That the side pays. */
+  probability: number;
+  /** Of one contract at the best ask, after its unrounded fee. */
+  edge: number;
+  /** Of the other side is held so much: the first contracts that are bought here close pairs with it. */
+  closable: number;
+  /** At its exact cost; a level's whole depth at the most. */
+  quote: (contracts: number) => Quote;
+  /** The levels, in two where the pairs end; from the cheapest. */
+  legs: readonly OfferLeg[];
+}
+
+export interface OfferLeg extends Leg {
+  isClosing: boolean;
+}
+
+/** A side that cannot be sized, and why. */
+export interface Refusal {
+  ticker: string;
+  side: Side;
+  reason: string;
+}
+
+const sides: readonly Side[] = ['yes', 'no'];
+
+/**
+ * What can be bought, from cold to warm and YES before NO; markets without a book are passed over.
+ * @param spendable dollars: levels that lie behind more than that are never reached
+ */
+export function readOffers(
+  { markets }: EventToSize,
+  spendable: number,
+): { offers: Offer[]; refused: Refusal[] } {
+  const offers: Offer[] = [];
+  const refused: Refusal[] = [];
+  markets.forEach((market, index) => {
+    const { ticker, book, feeRule } = market;
+    if (book === undefined) return;
+    for (const side of sides) {
+      const asks = asksOf(book, side);
+      if (feeRule === undefined || feeRule.type === 'flat')
+        refused.push({ ticker, side, reason: 'its fee is not known' });
+      else if (isCrossed(book)) refused.push({ ticker, side, reason: 'its order book is crossed' });
+      else if (asks.length === 0) refused.push({ ticker, side, reason: 'nobody asks' });
+      else offers.push(toOffer(market, { index, side, asks, book, feeRule, spendable }));
+    }
+  });
+  return { offers, refused };
+}
+
+interface Reading {
+  index: number;
+  side: Side;
+  asks: readonly Level[];
+  book: OrderBook;
+  feeRule: FeeRule;
+  spendable: number;
+}
+
+function toOffer(
+  { ticker, probability: yes, held }: MarketToSize,
+  { index, side, asks, book, feeRule, spendable }: Reading,
+): Offer {
+  const probability = side === 'yes' ? yes : Math.max(0, 1 - yes);
+  const closable = held !== undefined && held.side !== side ? held.contracts : 0;
+  const quotes = new Map<number, Quote>();
+  const quote = (contracts: number): Quote => {
+    const known = quotes.get(contracts);
+    if (known) return known;
+    const limitPrice = asks.at(-1)!.price;
+    const made = quoteOrder(book, feeRule, {
+      side,
+      action: 'buy',
+      contracts,
+      limitPrice,
+      timeInForce: 'fill_or_kill',
+    });
+    quotes.set(contracts, made);
+    return made;
+  };
+  return {
+    ticker,
+    market: index,
+    side,
+    asks,
+    depth: asks.reduce((sum, { contracts }) => sum + contracts, 0),
+    probability,
+    edge: probability - allInCost(feeRule, asks[0]!.price),
+    closable,
+    quote,
+    legs: toLegs(asks, { outcome: index, side, closable, feeRule, spendable }),
+  };
+}
+
+function toLegs(
+  asks: readonly Level[],
+  {
+    outcome,
+    side,
+    closable,
+    feeRule,
+    spendable,
+  }: Omit<Reading, 'index' | 'asks' | 'book'> & { outcome: number; closable: number },
+): OfferLeg[] {
+  const legs: OfferLeg[] = [];
+  let [open, left] = [closable, spendable];
+  for (const { price, contracts } of asks) {
+    const closing = Math.min(open, contracts);
+    const opening = contracts - closing;
+    const cost = allInCost(feeRule, price);
+    if (closing > 0) legs.push({ outcome, side, cost, contracts: closing, isClosing: true });
+    if (opening > 0) legs.push({ outcome, side, cost, contracts: opening, isClosing: false });
+    open -= closing;
+    left -= opening * cost;
+    if (left < 0) break;
+  }
+  return legs;
+}
+
+/** What an order costs, fee and rounding included. */
+export const stakeOf = (offer: Offer, contracts: number): Micros =>
+  contracts === 0 ? 0n : -offer.quote(contracts).balanceChange;
+
+/** The part of it for contracts that close no pair: those give a dollar back at once. */
+export const openStakeOf = (offer: Offer, contracts: number): Micros =>
+  contracts <= offer.closable ? 0n : stakeOf(offer, contracts) - stakeOf(offer, offer.closable);
+
+export const inDollars = (micros: Micros): number => Number(micros) / Number(DOLLAR);

@@ -1,0 +1,48 @@
+export interface ExclusiveStakes {
+  /** Shares of the bankroll, in the order that was given. */
+  fractions: number[];
+  /** The share that is not staked. */
+  reserve: number;
+  /** Expected growth of the logarithm of wealth. */
+  growth: number;
+  /** Which outcomes are bought, the most worthwhile first. */
+  order: number[];
+}
+
+/**
+ * The shares of a bankroll that make it grow fastest on outcomes that exclude each other and of which one occurs, each paying one
+ * for its cost: exact, for purchases of any size at one price. Outcomes join by probability per cost while that is above the
+ * reserve rate R = (1 − Σp) / (1 − Σk) of those that have joined; then f = p − R·k. So an outcome can be bought below its worth,
+ * as a hedge. Where all costs together are below one, R is 0 and f = p: whatever comes, wealth grows.
+ *
+ * P. Smoczynski and D. Tomkins, An explicit solution to the problem of optimizing the allocations of a bettor's wealth when
+ * wagering on horse races, Mathematical Scientist 35 (2010).
+ * @param probabilities sum to one
+ * @param costs of a contract that pays one, fee included; all above 0
+ */
+export function stakeOnExclusive(
+  probabilities: readonly number[],
+  costs: readonly number[],
+): ExclusiveStakes {
+  const ratio = (i: number) => probabilities[i]! / costs[i]!;
+  const order: number[] = [];
+  let [restOfChance, restOfCost, reserve] = [1, 1, 1];
+  for (const i of probabilities.map((_, i) => i).toSorted((a, b) => ratio(b) - ratio(a) || a - b)) {
+    if (!(ratio(i) > reserve)) break;
+    order.push(i);
+    restOfChance -= probabilities[i]!;
+    restOfCost -= costs[i]!;
+    // Every outcome is bought, or those that are left cannot occur: nothing need be kept.
+    reserve = restOfChance > 1e-12 && restOfCost > 0 ? restOfChance / restOfCost : 0;
+  }
+  const fractions = probabilities.map((p, i) => (order.includes(i) ? p - reserve * costs[i]! : 0));
+  return { fractions, reserve, growth: growthOf(probabilities, costs, fractions), order };
+}
+
+function growthOf(probabilities: readonly number[], costs: readonly number[], fractions: readonly number[]) {
+  const kept = 1 - fractions.reduce((sum, f) => sum + f, 0);
+  return probabilities.reduce(
+    (sum, p, i) => (p > 0 ? sum + p * Math.log(kept + fractions[i]! / costs[i]!) : sum),
+    0,
+  );
+}

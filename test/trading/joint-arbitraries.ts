@@ -1,0 +1,62 @@
+import type { JointProblem, Leg, Limit } from '../../src/trading/sizing/joint.js';
+
+/** Numbers from 0 to 1 from a seed, so that a thousand events are the same ones every time. */
+export function randomOf(seed: number): () => number {
+  let state = seed >>> 0;
+  return () => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+    return state / 2 ** 32;
+  };
+}
+
+const withFee = (price: number): number => price + 0.07 * price * (1 - price);
+
+interface Kind {
+  outcomes: number;
+  levels: number;
+  /** How far prices are from the probabilities. */
+  noise: number;
+  isYesOnly?: boolean;
+  hasHeld?: boolean;
+  hasCaps?: boolean;
+  /** All asks are so much lower: below some value the ladder can be bought for less than it pays. */
+  discount?: number;
+}
+
+/** An event with a ladder of asks for YES and NO of each outcome. */
+export function randomProblem(random: () => number, kind: Kind): JointProblem {
+  const { outcomes, levels, noise, isYesOnly, hasHeld, hasCaps, discount = 0 } = kind;
+  const raw = Array.from({ length: outcomes }, () =>
+    random() < 0.1 && outcomes > 2 ? 0 : -Math.log(random()),
+  );
+  raw[0] = raw[0]! + 0.01;
+  const total = raw.reduce((sum, value) => sum + value, 0);
+  const probabilities = raw.map((value) => value / total);
+  const base = 10 ** (1 + 3 * random());
+  const legs: Leg[] = [];
+  probabilities.forEach((p, outcome) => {
+    const middle = Math.min(0.94, Math.max(0.05, p + (random() - 0.5) * noise));
+    for (const side of isYesOnly ? (['yes'] as const) : (['yes', 'no'] as const)) {
+      let cents = Math.round((side === 'yes' ? middle : 1 - middle) * 100) + 1 - discount;
+      for (let level = 0; level < levels && cents < 99; level++) {
+        const contracts = [1, Math.ceil(random() * 300), 1_000_000][Math.floor(random() * 3)]!;
+        if (cents > 0) legs.push({ outcome, side, cost: withFee(cents / 100), contracts });
+        cents += 1 + Math.floor(random() * 3);
+      }
+    }
+  });
+  const wealth = probabilities.map(() => base * (hasHeld ? 0.3 + 3 * random() : 1));
+  return { probabilities, wealth, legs, limits: limitsFor(legs, Math.min(...wealth), outcomes, hasCaps) };
+}
+
+function limitsFor(legs: readonly Leg[], cash: number, outcomes: number, hasCaps = false): Limit[] {
+  const costs = legs.map(({ cost }) => cost);
+  const ofMarket = (market: number) => legs.map(({ outcome, cost }) => (outcome === market ? cost : 0));
+  return [
+    { room: cash, weights: costs },
+    ...(hasCaps ? [{ room: 0.4 * cash, weights: costs }] : []),
+    ...(hasCaps
+      ? Array.from({ length: outcomes }, (_, market) => ({ room: 0.2 * cash, weights: ofMarket(market) }))
+      : []),
+  ];
+}
