@@ -65,6 +65,16 @@ export function createMetrics({ ofProcess = true } = {}) {
       help: 'When the markets of the present snapshot were fetched: time() less this is their age. 0 while there are none.',
       registers,
     }),
+    fitsTime: new Gauge({
+      name: 'gauge_fits_timestamp_seconds',
+      help: 'When the fits in use were made: time() less this is their age. 0 while there are none.',
+      registers,
+    }),
+    openGates: new Gauge({
+      name: 'gauge_open_gates',
+      help: 'Stations and leads whose forecast has earned its signals, of those that are judged.',
+      registers,
+    }),
     orders: new Counter({
       name: 'gauge_orders_total',
       help: 'Orders by mode and outcome: the status of those that were taken (or repeat), the error code of those that were refused.',

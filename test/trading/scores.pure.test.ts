@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import type { MarketEvent } from '../../src/trading/markets/event.js';
 import { DOLLAR } from '../../src/trading/money.js';
-import { finalOutcomes, recordsDue, scoreRecord, type Scene } from '../../src/trading/scores/records.js';
+import { finalOutcomes, recordsDue, type Scene } from '../../src/trading/scores/records.js';
+import { scoreRecord } from '../../src/trading/scores/score-record.js';
 import { impliedProbabilities, logScore, rankedProbabilityScore } from '../../src/trading/scores/score.js';
 import { bracketPays } from '../../src/trading/settlement/brackets.js';
 import { makeBook, makeData, makeEvent, makeForecasts } from './signals-world.js';

@@ -1,10 +1,5 @@
+import { eq } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Clock } from '../../src/clock.js';
-import { rawEnsemble } from '../../src/trading/forecast/raw-ensemble.js';
-import { createSimulatedWeatherSource } from '../../src/trading/forecast/simulated.js';
-import { createSimulatedSource } from '../../src/trading/markets/simulated.js';
-import { fillPast } from '../../src/trading/scores/backfill.js';
-import { simulateWeather } from '../../src/trading/simulation/weather.js';
 import { forecastRecords } from '../../src/trading/forecast/table.js';
 import { DOLLAR } from '../../src/trading/money.js';
 import { recordForecasts, scoreForecasts } from '../../src/trading/scores/keeper.js';
@@ -12,13 +7,16 @@ import { insertRecords } from '../../src/trading/scores/queries.js';
 import { recordsDue, type Scene } from '../../src/trading/scores/records.js';
 import type { ScoresAnswer } from '../../src/trading/scores/schema.js';
 import { bracketPays } from '../../src/trading/settlement/brackets.js';
+import { createArchive } from '../../src/trading/forecast/archive/archive.js';
+import type { GateBook } from '../../src/trading/scores/gate.js';
+import { readGates } from '../../src/trading/scores/read-gates.js';
+import { readScores } from '../../src/trading/scores/scores.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { startTestService, type TestService } from '../support/service.js';
 import { makeBook, makeData, makeEvent, makeForecasts } from './signals-world.js';
 
 let database: TestDatabase;
 let service: TestService;
-const never = new AbortController().signal;
 beforeAll(async () => {
   database = await createTestDatabase();
   service = await startTestService(database.db);
@@ -42,7 +40,7 @@ function sceneAt(time: string, probabilities = chances, day = date): Scene {
     forecastSource: 'simulated',
     data: makeData(event, books, at),
     events: [event],
-    forecasts: makeForecasts(event, probabilities, { at }),
+    forecasts: makeForecasts(event, probabilities, { at, method: 'emos', isCalibrated: true }),
     at,
   };
 }
@@ -66,6 +64,9 @@ async function read(query = ''): Promise<ScoresAnswer> {
   return (await response.json()) as ScoresAnswer;
 }
 
+const metric = async (name: string): Promise<number> =>
+  (await service.context.metrics.registry.getSingleMetric(name)!.get()).values[0]!.value;
+
 describe('GET /scores', () => {
   it('says that there is nothing while nothing has settled', async () => {
     service.clock.set('2026-07-04T18:00:00Z');
@@ -78,6 +79,7 @@ describe('GET /scores', () => {
       model: null,
       market: null,
       difference: null,
+      crps: null,
     });
     expect(stations).toHaveLength(7);
     expect(records).toEqual([]);
@@ -126,6 +128,40 @@ describe('GET /scores', () => {
     expect((await read('?station=KAUS')).overall).toMatchObject({ n: 0, model: null });
   });
 
+  it('answers for one lead alone', async () => {
+    const { overall, leads, stations, records } = await read('?lead=12');
+    expect(overall).toMatchObject({ n: 1, waiting: 0 });
+    expect(overall.model!.logScore).toBeCloseTo(2.302585093, 9);
+    expect(leads.map(({ leadHours }) => leadHours)).toEqual([12]);
+    expect(stations).toHaveLength(7);
+    for (const station of stations) expect(station.leads.map(({ leadHours }) => leadHours)).toEqual([12]);
+    expect(records.map(({ leadHours }) => leadHours)).toEqual([12]);
+    expect((await read('?lead=36&station=KNYC')).overall).toMatchObject({ n: 0, model: null });
+  });
+
+  it('says how often what was said came true, market by market', async () => {
+    const { model, market } = (await read()).diagnostics.reliability;
+    const counts = (bins: typeof model) => bins.map(({ n, frequency }) => [n, frequency]);
+    const none = [0, null];
+    // 0.05, 0.07 and 0.03; 0.1, 0.15 and five times 0.1, one of which won; 0.5; 0.6, which won.
+    expect(counts(model)).toEqual([[3, 0], [7, 1 / 7], none, none, none, [1, 0], [1, 1], none, none, none]);
+    expect(model[1]!.meanProbability).toBeCloseTo(0.75 / 7, 12);
+    // Twice 0.05 0.10 0.50 0.20 0.10 0.05, each time with the third as the winner.
+    expect(counts(market).slice(0, 6)).toEqual([[4, 0], [4, 0], [2, 0], none, none, [2, 1]]);
+    // Two markets at 0.05, each twice: as two tries, P(0) = 0.9025 and P(≤ 1) = 0.9975.
+    expect(market[0]!.expected).toEqual({ low: 0, high: 0.5 });
+  });
+
+  it('has the CRPS of what it can score by degrees', async () => {
+    const { overall, diagnostics, records } = await read();
+    // Members of 71.3 are 71, and 71 came; nothing is known of the climate, so there is nothing to compare all four on.
+    expect(overall.crps).toBeNull();
+    expect(diagnostics.crps).toEqual([]);
+    expect(diagnostics.pit).toMatchObject({ n: 2, pFlat: null });
+    expect(records[0]!.model.crps).toBeGreaterThan(0);
+    expect(records[0]!.market!.crps).toBeGreaterThan(0);
+  });
+
   it('leaves forecasts out of the means that had no market to compare with, and says how many', async () => {
     const [record] = recordsDue(sceneAt('2026-07-03T05:00:00Z', chances, dayBefore));
     const unpriced = record!.brackets.map((bracket) => ({ ...bracket, market: null }));
@@ -147,6 +183,20 @@ describe('GET /scores', () => {
     expect((await read()).overall).toMatchObject({ n: 2, waiting: 0 });
   });
 
+  it('keeps forecasts that nothing had been learned for apart', async () => {
+    const { db } = database;
+    const raw = { ...sceneAt('2026-07-02T05:00:10Z', chances, '2026-07-02') };
+    const [event] = raw.events;
+    await recordForecasts(db, { ...raw, forecasts: makeForecasts(event!, chances, { at: raw.at }) });
+    await scoreForecasts(db, settledScene('2026-07-03T14:00:00Z', 71, '2026-07-02'));
+    const { overall, uncalibrated, diagnostics, records } = await read();
+    expect(overall).toMatchObject({ n: 2 });
+    expect(uncalibrated).toMatchObject({ n: 1, withoutMarket: 0, since: '2026-07-02' });
+    expect(uncalibrated.model!.logScore).toBeCloseTo(0.5108256238, 9);
+    expect(diagnostics.pit.n).toBe(3);
+    expect(records.at(-1)).toMatchObject({ date: '2026-07-02', method: 'raw_ensemble' });
+  });
+
   it('forgets what is more than 90 days ago', async () => {
     service.clock.set('2026-10-03T12:00:00Z');
     expect((await read()).overall).toMatchObject({ n: 0, withoutMarket: 0 });
@@ -157,7 +207,11 @@ describe('GET /scores', () => {
     ['a NUL', '?station=%00', 400, 'invalid_request'],
     ['a station of a thousand letters', `?station=${'K'.repeat(1_000)}`, 400, 'invalid_request'],
     ['two stations', '?station=KNYC&station=KAUS', 400, 'invalid_request'],
-    ['a parameter that does not exist', '?lead=24', 400, 'invalid_request'],
+    ['a parameter that does not exist', '?method=emos', 400, 'invalid_request'],
+    ['a lead that nothing is written down at', '?lead=18', 400, 'invalid_request'],
+    ['a lead that is only nearly one', '?lead=24.0', 400, 'invalid_request'],
+    ['two leads', '?lead=24&lead=12', 400, 'invalid_request'],
+    ['a statement for a lead', '?lead=24;drop%20table%20forecast_records', 400, 'invalid_request'],
   ])('refuses %s', async (_what, query, status, code) => {
     const response = await fetch(`${service.url}/scores${query}`);
     expect(response.status).toBe(status);
@@ -175,40 +229,154 @@ describe('GET /scores', () => {
       headers: { 'if-none-match': etag, 'cache-control': 'max-age=0' },
     });
     expect(unchanged.status).toBe(304);
+    expect((await read()).asOf).toBe(new Date(service.clock.now()).toISOString());
+  });
+});
+
+describe('a record', () => {
+  const day = (back: number) => new Date(Date.parse('2026-08-20T00:00:00Z') - back * 86_400_000);
+  const report = (back: number, temperatureF: number, knownAt: Date) => ({
+    stationId: 'KNYC',
+    date: day(back).toISOString().slice(0, 10),
+    temperatureF,
+    knownAt,
+  });
+  const archiveOf = (marketSource: string) =>
+    createArchive({ db: database.db, marketSource, forecastSource: 'simulated' });
+  const recordAt = async (time: string, forecastSource: string) => {
+    const scene = { ...sceneAt(time, chances, '2026-08-20'), forecastSource };
+    await recordForecasts(database.db, scene);
+    await recordForecasts(database.db, scene);
+    return database.db.orm
+      .select()
+      .from(forecastRecords)
+      .where(eq(forecastRecords.forecastSource, forecastSource));
+  };
+
+  it('has the climate of the last 30 days as it was known then, and nothing that became known later', async () => {
+    await archiveOf('simulated').addReports([
+      // 80, 82, 80, 82, …: ten days whose reports were there.
+      ...Array.from({ length: 10 }, (_, i) => report(i + 2, i % 2 === 0 ? 80 : 82, day(i))),
+      // Corrected and reported only after the moment, and too long ago.
+      report(3, 120, new Date('2026-08-20T05:00:11Z')),
+      report(1, 120, new Date('2026-08-20T05:00:11Z')),
+      report(40, 120, day(38)),
+    ]);
+    await archiveOf('kalshi').addReports([report(15, 120, day(14))]);
+    const [record] = await recordAt('2026-08-20T05:00:10Z', 'climate');
+    expect(record).toMatchObject({ station: 'KNYC', climateMean: 81 });
+    // Ten times 1, over nine.
+    expect(record!.climateDeviation).toBeCloseTo(Math.sqrt(10 / 9), 12);
+    expect(record).toMatchObject({
+      fitId: null,
+      atLeast: null,
+      members: Array.from({ length: 31 }, () => 71.3),
+    });
+
+    await scoreForecasts(database.db, {
+      ...settledScene('2026-08-21T14:00:00Z', 71, '2026-08-20'),
+      forecastSource: 'climate',
+    });
+    const [scored] = await recordAt('2026-08-20T05:00:10Z', 'climate');
+    expect(scored!.rawCrps).toBe(0);
+    expect(scored!.climateCrps).toBeGreaterThan(8);
+    expect(scored!.pitLow).toBeLessThan(scored!.pitHigh!);
+    expect(scored).toMatchObject({ climateMean: 81, recordedAt: new Date('2026-08-20T05:00:10Z') });
+  });
+
+  it('has no climate while fewer than ten days are known', async () => {
+    // A day earlier the tenth was not there.
+    const scene = sceneAt('2026-08-19T05:00:10Z', chances, '2026-08-19');
+    await recordForecasts(database.db, { ...scene, forecastSource: 'too few' });
+    const [record] = await database.db.orm
+      .select()
+      .from(forecastRecords)
+      .where(eq(forecastRecords.forecastSource, 'too few'));
+    expect(record).toMatchObject({ climateMean: null, climateDeviation: null });
+  });
+
+  it('is compared by CRPS once all four are there, day by day', async () => {
+    const deps = {
+      db: database.db,
+      clock: { now: () => Date.parse('2026-08-22T00:00:00Z') },
+      sources: { marketSource: 'simulated', forecastSource: 'climate' },
+      calibration: service.trading.calibration,
+    };
+    const { overall, diagnostics } = await readScores(deps, { station: 'KNYC', leadHours: 24 });
+    expect(overall.crps).toMatchObject({ n: 1, raw: 0 });
+    expect(diagnostics.crps).toEqual([{ date: '2026-08-20', ...overall.crps }]);
+    expect((await readScores(deps, { station: 'KNYC', leadHours: 6 })).overall.crps).toBeNull();
+  });
+});
+
+describe('the gates', () => {
+  const sources = { marketSource: 'simulated', forecastSource: 'simulated' };
+  const dayMs = 86_400_000;
+  const start = Date.parse('2026-09-01T00:00:00Z');
+  /** Of New York at 24 hours, settled 30 hours after each day has begun. */
+  const settled = (days: number, over: Partial<typeof forecastRecords.$inferInsert>) =>
+    Array.from({ length: days }, (_, i) => ({
+      ...recordsDue(sceneAt('2026-07-04T05:00:00Z'))[0]!,
+      date: new Date(start + i * dayMs).toISOString().slice(0, 10),
+      recordedAt: new Date(start + i * dayMs),
+      outcome: 71,
+      settledAt: new Date(start + i * dayMs + 30 * 3_600_000),
+      // The model is better by 0.4, give or take.
+      modelLogScore: 0.6 + 0.1 * Math.sin(i * i),
+      marketLogScore: 1,
+      ...over,
+    }));
+  const gateOf = ({ gates }: GateBook) =>
+    gates.find(({ stationId, leadHours }) => stationId === 'KNYC' && leadHours === 24)!;
+
+  it('are shut until they are judged, and say so', async () => {
+    service.clock.set('2026-10-20T12:00:00Z');
+    const { stations, gatesJudgedAt } = await read();
+    expect(gatesJudgedAt).toBeNull();
+    expect(stations.flatMap(({ leads }) => leads.map(({ gate }) => gate.isOpen))).toEqual(
+      Array.from({ length: 28 }, () => false),
+    );
+    expect(stations[0]!.leads[0]!.gate.reason).toBe('The scores have not been added up yet.');
+  });
+
+  it('open where the forecast was ahead, by calibrated records of the same sources alone', async () => {
+    const { orm } = database.db;
+    await orm.delete(forecastRecords);
+    await orm
+      .insert(forecastRecords)
+      .values([
+        ...settled(45, { method: 'emos' }),
+        ...settled(45, { method: 'raw_ensemble', leadHours: 12 }),
+        ...settled(45, { method: 'emos', leadHours: 24, modelLogScore: 9, forecastSource: 'another' }),
+        ...settled(45, { method: 'emos', leadHours: 24, modelLogScore: 9, marketSource: 'another' }),
+        ...settled(45, { method: 'emos', leadHours: 36, marketLogScore: null }),
+      ]);
+    await service.trading.scores.judge();
+    const { gates } = service.trading.calibration.current;
+    expect(gateOf(gates)).toMatchObject({ isOpen: true, n: 45 });
+    expect(gates.gates.filter(({ isOpen }) => isOpen)).toHaveLength(1);
+    expect(gates.gates.filter(({ n }) => n > 0)).toHaveLength(1);
+
+    const { stations, gatesJudgedAt, gateRule } = await read('?station=KNYC&lead=24');
+    expect(gatesJudgedAt).toBe('2026-10-20T12:00:30.000Z');
+    const { gate } = stations[0]!.leads[0]!;
+    expect(gate).toMatchObject({ isOpen: true, n: 45 });
+    expect(gate.difference!.high).toBeLessThan(0);
+    expect(gate.difference!.mean).toBeCloseTo(gateOf(gates).difference!.mean, 12);
+    expect(gateRule).toMatchObject({ minimumDays: 30, confidence: 0.95, errorRates: { equal: 0.05 } });
+    expect(await metric('gauge_open_gates')).toBe(1);
+  });
+
+  it('of an earlier time are those of what had settled then', async () => {
+    // The 30th settles 30 hours after its beginning.
+    const at = (days: number, ms = 0) => readGates(database.db, sources, new Date(start + days * dayMs + ms));
+    expect(gateOf(await at(30.25, -1))).toMatchObject({ isOpen: false, n: 29 });
+    expect(gateOf(await at(30.25))).toMatchObject({ isOpen: true, n: 30 });
+    expect(gateOf(await at(500))).toMatchObject({ isOpen: false, n: 0 });
   });
 });
 
 describe('the keeper', () => {
-  it('fills in the last days of an invented world by asking it, and a second time changes nothing', async () => {
-    const { db } = database;
-    await db.orm.delete(forecastRecords);
-    service.clock.set('2026-11-21T12:00:00Z');
-    const weather = simulateWeather('gauge');
-    const sourcesAt = (clock: Clock) => ({
-      markets: createSimulatedSource({ clock, seed: 'gauge', weather }),
-      weather: createSimulatedWeatherSource({ clock, seed: 'gauge', weather }),
-    });
-    const fill = () =>
-      fillPast({ db, clock: service.clock, sourcesAt, model: rawEnsemble, days: 4, pauseMs: 0 }, never);
-    await fill();
-    const { overall, leads, stations } = await read();
-    // The days that began in the last four and have settled: three of seven stations at four leads.
-    expect(overall.n + overall.withoutMarket).toBeGreaterThanOrEqual(3 * 7 * 4 - 14);
-    expect(overall.n).toBeGreaterThan(0.9 * (overall.n + overall.withoutMarket));
-    for (const { n } of stations.map(({ overall }) => overall)) expect(n).toBeGreaterThan(6);
-    // Nobody knows less in the afternoon than two days before.
-    expect(leads[3]!.market!.logScore).toBeLessThan(leads[0]!.market!.logScore);
-
-    const rows = () => {
-      const { date, station, leadHours } = forecastRecords;
-      return db.orm.select().from(forecastRecords).orderBy(date, station, leadHours);
-    };
-    const before = await rows();
-    for (const { recordedAt, modelRunAt } of before) expect(modelRunAt < recordedAt).toBe(true);
-    await fill();
-    expect(await rows()).toEqual(before);
-  });
-
   it('writes down the present from the snapshot, and only then', async () => {
     await database.db.orm.delete(forecastRecords);
     // The climate day of Denver ends at 07:00Z: 12 hours before it is 19:00Z, and 36 hours before the next day's end.
@@ -226,7 +394,7 @@ describe('the keeper', () => {
     await service.trading.scores.record();
     expect(await database.db.orm.$count(forecastRecords)).toBe(2);
     await service.trading.scores.score();
-    expect((await read()).overall).toMatchObject({ n: 0, waiting: 2 });
+    expect((await read()).uncalibrated).toMatchObject({ n: 0, waiting: 2 });
   });
 
   it('stops filling in when the service stops', async () => {

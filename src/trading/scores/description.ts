@@ -2,7 +2,11 @@ import { z } from 'zod';
 import { generated, type RouteDescription } from '../../openapi/description.js';
 import { exampleWorld } from '../../openapi/example-world.js';
 import { problemExample, serviceProblemExamples, serviceProblems } from '../../openapi/problem-examples.js';
-import { BACKFILL_DAYS, LEAD_HOURS } from './records.js';
+import { gateErrorRates, gateRule, gateRuleText } from './gate-rule.js';
+import { LEAD_HOURS } from './leads.js';
+import { toPitHistogram } from './pit-histogram.js';
+import { PAST_DAYS } from './records.js';
+import { toReliability } from './reliability.js';
 import { scoresQuerySchema, scoresSchema } from './schema.js';
 
 const request = { credential: 'none', query: { station: 'KNYC' } } as const;
@@ -15,8 +19,10 @@ const nothing = {
   model: null,
   market: null,
   difference: null,
+  crps: null,
 };
 const noLeads = LEAD_HOURS.map((leadHours) => ({ leadHours, ...nothing }));
+const shut = { isOpen: false, n: 0, difference: null, reason: 'The scores have not been added up yet.' };
 
 export const scoresDescriptions: RouteDescription[] = [
   {
@@ -28,12 +34,16 @@ export const scoresDescriptions: RouteDescription[] = [
     description: `
 ${LEAD_HOURS.join(', ')} hours before the end of each climate day the forecast's probabilities are written down beside the market's own (the middle between bid and ask of
 each bracket, without fees, made to sum to one): at that moment or not at all, so that nothing in a record was known later. When the venue is done with the day, both
-are scored by the reported temperature, with the log score and the ranked probability score; for both, smaller is better.
+are scored by the reported temperature; for every score, smaller is better. The log score and the ranked probability score are of the brackets, as they are traded. The CRPS is in
+°F and of whole degrees, for the forecast, the market, the ensemble as it was and climatology alike.
 
-The means are over forecasts that model and market are both scored for, of the last 90 days, by station and lead. \`difference\` is model less market: where it is above zero the
-market knew more, and signals of that forecast lose money on average. While nothing has settled, \`n\` is 0 and the scores are \`null\`.
+The means are over calibrated forecasts of the last 90 days that model and market are both scored for, by station and lead; what was said before there was a past to learn from is
+in \`uncalibrated\`. \`difference\` is model less market: where it is above zero the market knew more. While nothing has settled, \`n\` is 0 and the scores are \`null\`.
 
-With the simulated markets the last ${BACKFILL_DAYS} days are there soon after the first start: their world follows from its seed and the clock, so its past is asked and scored by the same code as its present.
+Each station and lead has a \`gate\`, and while it is shut signals are withheld. ${gateRuleText} \`errorRates\` says how often that is wrong. \`diagnostics\` is what diagrams are drawn of, over
+everything that was asked for: how often what was said came true, where the outcomes lay in the forecasts' distributions, and the CRPS of each day.
+
+With the simulated markets the last ${PAST_DAYS} days are there soon after the first start: their world follows from its seed and the clock, so its past is asked and scored by the same code as its present.
 `.trim(),
     security: 'none',
     isLimited: true,
@@ -61,13 +71,26 @@ With the simulated markets the last ${BACKFILL_DAYS} days are there soon after t
             asOf: exampleWorld.now,
             marketSource: 'simulated',
             forecastSource: 'simulated',
-            method: 'raw_ensemble',
-            isCalibrated: false,
-            windowDays: 90,
+            windowDays: gateRule.windowDays,
             overall: nothing,
+            uncalibrated: nothing,
             leads: noLeads,
-            stations: [{ station: 'KNYC', city: 'New York', overall: nothing, leads: noLeads }],
+            stations: [
+              {
+                station: 'KNYC',
+                city: 'New York',
+                overall: nothing,
+                leads: noLeads.map((lead) => ({ ...lead, gate: shut })),
+              },
+            ],
+            gateRule: { rule: gateRuleText, ...gateRule, errorRates: gateErrorRates },
+            diagnostics: {
+              reliability: { model: toReliability([]), market: toReliability([]) },
+              pit: toPitHistogram([]),
+              crps: [],
+            },
             records: [],
+            gatesJudgedAt: null,
           },
         },
       },
@@ -79,9 +102,9 @@ With the simulated markets the last ${BACKFILL_DAYS} days are there soon after t
       },
       problemExample('invalid_request', {
         summary: 'A parameter that does not exist',
-        detail: '/lead is not a known field',
-        errors: [{ pointer: '/lead', code: 'invalid_request', detail: 'is not a known field' }],
-        request: { credential: 'none', query: { lead: '24' } },
+        detail: '/method is not a known field',
+        errors: [{ pointer: '/method', code: 'invalid_request', detail: 'is not a known field' }],
+        request: { credential: 'none', query: { method: 'emos' } },
       }),
       problemExample('unknown_station', {
         summary: 'A station that no series settles on',

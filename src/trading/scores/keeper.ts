@@ -2,13 +2,22 @@ import type { Logger } from 'pino';
 import type { Clock } from '../../clock.js';
 import type { Database } from '../../db/client.js';
 import type { SnapshotStore } from '../snapshot.js';
+import type { CalibrationStore } from '../calibration.js';
+import { readClimates } from './climate.js';
 import { insertRecords, listOpenRecords, setOutcome } from './queries.js';
-import { finalOutcomes, recordsDue, scoreRecord, type Scene } from './records.js';
+import { readGates } from './read-gates.js';
+import type { Past } from '../past/past.js';
+import { finalOutcomes, recordsDue, type Scene } from './records.js';
+import { scoreRecord } from './score-record.js';
 
 /** Writes down what is due at the moment of the scene. Writing it twice, here or on another instance, changes nothing. */
-export async function recordForecasts({ orm }: Database, scene: Scene): Promise<void> {
+export async function recordForecasts(db: Database, scene: Scene): Promise<void> {
   const due = recordsDue(scene);
-  if (due.length > 0) await insertRecords(orm, due);
+  if (due.length === 0) return;
+  const { marketSource, at } = scene;
+  const stationIds = due.map(({ station }) => station);
+  const climates = await readClimates(db, { marketSource, stationIds, at });
+  await insertRecords(db.orm, recordsDue(scene, climates));
 }
 
 /** Scores the records whose days the venue is done with. */
@@ -34,7 +43,9 @@ export interface ScoreKeeper {
   record(): Promise<void>;
   /** Scores what has settled. */
   score(): Promise<void>;
-  /** Fills in what an invented world's past would have shown. Once; where the world is the real one it does nothing. */
+  /** Judges the gates by what has been scored, here or on another instance. */
+  judge(): Promise<void>;
+  /** Fills in what an invented world's past would have shown, once, and judges the gates. Of the real world only the latter. */
   backfill(): Promise<void>;
   stop(): void;
 }
@@ -42,24 +53,57 @@ export interface ScoreKeeper {
 export interface ScoreKeeperOptions {
   db: Database;
   store: SnapshotStore;
+  /** Where the gates go. */
+  calibration: CalibrationStore;
+  marketSource: string;
   forecastSource: string;
   clock: Clock;
   log: Logger;
-  /** Undefined where the past cannot be asked again. */
-  fillPast: ((signal: AbortSignal) => Promise<number>) | undefined;
+  /** Undefined where the past cannot be made up for. */
+  past: Past | undefined;
 }
 
 export function createScoreKeeper(options: ScoreKeeperOptions): ScoreKeeper {
-  const { db, store, forecastSource, clock, log, fillPast } = options;
+  const { db, store, calibration, marketSource, forecastSource, clock, log, past } = options;
   const stopping = new AbortController();
-  let isFilled = fillPast === undefined;
+  let isFilled = false;
+  let filling: Promise<void> | undefined;
 
   function present(): Scene | undefined {
     const snapshot = store.current;
     return snapshot && { ...snapshot, forecastSource, at: new Date(clock.now()) };
   }
 
+  async function judge(): Promise<void> {
+    const at = new Date(clock.now());
+    calibration.replace({ gates: await readGates(db, { marketSource, forecastSource }, at) });
+  }
+
+  async function fillPast(past: Past): Promise<void> {
+    const { signal } = stopping;
+    const lessons = await past.learn(signal);
+    // The present learns what is missing itself, and more; until then this is better than nothing.
+    if (calibration.current.fits.madeAt === null)
+      calibration.replace({ fits: await lessons.fitsAt(new Date(clock.now())) });
+    const made = await past.fillRecords(lessons, signal);
+    await judge();
+    await past.fillArchive(signal);
+    if (made > 0) log.info({ made }, 'the forecasts of the last days are filled in');
+  }
+
+  async function fill(): Promise<void> {
+    try {
+      if (past) await fillPast(past);
+      else await judge();
+      isFilled = true;
+    } catch (error) {
+      // What is missing is filled in after the next start.
+      if (!stopping.signal.aborted) throw error;
+    }
+  }
+
   return {
+    judge,
     async record() {
       const scene = present();
       if (scene) await recordForecasts(db, scene);
@@ -67,13 +111,12 @@ export function createScoreKeeper(options: ScoreKeeperOptions): ScoreKeeper {
     async score() {
       const scene = present();
       const scored = scene ? await scoreForecasts(db, scene) : 0;
-      if (scored > 0) log.info({ scored }, 'forecasts of days that have settled are scored');
+      if (scored === 0) return;
+      log.info({ scored }, 'forecasts of days that have settled are scored');
+      await judge();
     },
     async backfill() {
-      if (isFilled) return;
-      const moments = await fillPast!(stopping.signal);
-      isFilled = true;
-      if (moments > 0) log.info({ moments }, 'the forecasts of the last days are filled in');
+      if (!isFilled) await (filling ??= fill().finally(() => (filling = undefined)));
     },
     stop: () => stopping.abort(),
   };

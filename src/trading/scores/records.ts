@@ -3,23 +3,25 @@ import type { forecastRecords } from '../forecast/table.js';
 import type { MarketEvent } from '../markets/event.js';
 import type { MarketData } from '../markets/source.js';
 import { DOLLAR } from '../money.js';
-import { bracketPays, isWholeLadder, type Bracket } from '../settlement/brackets.js';
+import { bracketPays, isWholeLadder } from '../settlement/brackets.js';
 import { climateDayOf } from '../settlement/climate-day.js';
-import { impliedProbabilities, logScore, rankedProbabilityScore } from './score.js';
+import type { Climate } from './climate.js';
+import { LEAD_HOURS } from './leads.js';
+import { impliedProbabilities } from './score.js';
+import type { ScorableRecord } from './score-record.js';
 
 const HOUR_MS = 60 * 60 * 1000;
 
-/** Hours before the end of the climate day at which forecasts are written down: the evening two days before, the mornings, the afternoon. */
-export const LEAD_HOURS = [36, 24, 12, 6] as const;
 /** A record is made within this time or not at all: nobody writes down later what was thought before. */
 export const RECORD_WINDOW_MS = 5 * 60 * 1000;
 /** How far back the records of an invented world are made. */
-export const BACKFILL_DAYS = 14;
+export const PAST_DAYS = 75;
 /** Prices older than this are not those of the moment. */
 const MAX_AGE_MS = 60 * 1000;
 
-export type NewRecord = typeof forecastRecords.$inferInsert;
 export type ForecastRecord = typeof forecastRecords.$inferSelect;
+/** With everything that it will be scored by. */
+export type NewRecord = typeof forecastRecords.$inferInsert & ScorableRecord;
 
 /** What was known at one time, of the markets and of the weather. */
 export interface Scene {
@@ -31,15 +33,18 @@ export interface Scene {
   at: Date;
 }
 
+/** By station, what days were like lately. */
+export type Climates = ReadonlyMap<string, Climate>;
+
 /** The records that are due now: one for each event and lead whose moment has just come. */
-export function recordsDue(scene: Scene): NewRecord[] {
+export function recordsDue(scene: Scene, climates: Climates = new Map()): NewRecord[] {
   const { data, events, at } = scene;
   if (at.getTime() - data.fetchedAt.getTime() > MAX_AGE_MS) return [];
   return events.flatMap((event) => {
     const lead = leadAt(event, at);
     const day = scene.forecasts.get(event.station.id)?.days.find(({ date }) => date === event.date);
     if (lead === undefined || !day || !isRecordable(event)) return [];
-    return [toRecord(scene, event, day, lead)];
+    return [toRecord(scene, event, day, lead, climates.get(event.station.id))];
   });
 }
 
@@ -59,6 +64,7 @@ function toRecord(
   { station, date, markets }: MarketEvent,
   day: DayForecast,
   leadHours: number,
+  climate: Climate | undefined,
 ): NewRecord {
   const implied = impliedProbabilities(markets.map(({ ticker }) => data.books.get(ticker)));
   return {
@@ -69,9 +75,14 @@ function toRecord(
     marketSource,
     forecastSource,
     method: day.method,
+    fitId: day.fit?.id ?? null,
     modelRunAt: day.modelRunAt,
     mean: day.meanF,
     deviation: day.deviationF,
+    atLeast: day.atLeastF,
+    members: [...day.membersF],
+    climateMean: climate?.mean ?? null,
+    climateDeviation: climate?.deviation ?? null,
     brackets: markets.map(({ ticker, bracket: { floor, cap } }, i) => ({
       ticker,
       floor,
@@ -106,33 +117,4 @@ export function finalOutcomes(events: readonly MarketEvent[]): Outcome[] {
     );
     return isSettled && temperatureF !== null ? [{ station: station.id, date, temperatureF }] : [];
   });
-}
-
-export interface Scores {
-  modelLogScore: number;
-  modelRps: number;
-  marketLogScore: number | null;
-  marketRps: number | null;
-}
-
-/** The place of the bracket that a temperature is in. */
-export const winnerOf = (brackets: ForecastRecord['brackets'], temperatureF: number): number =>
-  brackets.findIndex(({ floor, cap }) => bracketPays(toBracket(floor, cap), temperatureF));
-
-export function scoreRecord({ brackets }: Pick<ForecastRecord, 'brackets'>, temperatureF: number): Scores {
-  const winner = winnerOf(brackets, temperatureF);
-  const model = brackets.map((bracket) => bracket.model);
-  const market = brackets.map((bracket) => bracket.market);
-  const isPriced = market.every((probability) => probability !== null);
-  return {
-    modelLogScore: logScore(model, winner),
-    modelRps: rankedProbabilityScore(model, winner),
-    marketLogScore: isPriced ? logScore(market, winner) : null,
-    marketRps: isPriced ? rankedProbabilityScore(market, winner) : null,
-  };
-}
-
-function toBracket(floor: number | null, cap: number | null): Bracket {
-  if (floor === null) return { kind: 'less', floor, cap: cap! };
-  return cap === null ? { kind: 'greater', floor, cap } : { kind: 'between', floor, cap };
 }

@@ -8,8 +8,11 @@ import { scoresQuerySchema } from './schema.js';
 /** Stands behind the layer of the public reads: origins, limits, headers. */
 export function addScoresRoute(router: Router, report: ScoreReport): void {
   router.get('/scores', async (req, res) => {
-    const { station } = parseInput(scoresQuerySchema, req.query);
-    const id = station === undefined ? undefined : readStationId(station);
-    sendCachedAnswer(req, res, await report(id));
+    const { station, lead } = parseInput(scoresQuerySchema, req.query);
+    const asked = {
+      station: station === undefined ? undefined : readStationId(station),
+      leadHours: lead === undefined ? undefined : Number(lead),
+    };
+    sendCachedAnswer(req, res, await report(asked));
   });
 }

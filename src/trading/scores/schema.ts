@@ -1,9 +1,15 @@
 import { z } from 'zod';
 import { timeField } from '../../http/fields.js';
 import { text } from '../../http/validate.js';
+import { diagnosticsSchema } from './diagnostics-schema.js';
+import { gateRuleSchema, gateSchema } from './gate-schema.js';
 
 export const scoresQuerySchema = z.strictObject({
   station: text(64).optional().describe('Only this station: its id, like `KNYC`, in upper or lower case.'),
+  lead: z
+    .enum(['36', '24', '12', '6'])
+    .optional()
+    .describe('Only forecasts this many hours before the end of the climate day.'),
 });
 
 const scoreField = (description: string) => z.number().meta({ description });
@@ -18,6 +24,28 @@ const pairSchema = z
     ),
   })
   .meta({ id: 'ScorePair' });
+
+const crpsField = (description: string) => z.number().describe(description);
+
+const crpsSchema = z
+  .object({
+    n: z.int().describe('Forecasts that all four have a CRPS for: only these are in the means.'),
+    model: crpsField('Of the forecast, given what had been observed when it was written down.'),
+    raw: crpsField(
+      "Of the ensemble as it was: its members' shares of each whole degree, knowing nothing of the day's observations.",
+    ),
+    climate: crpsField(
+      'Of climatology: normal with the mean and spread of the last 30 days whose reports were known then.',
+    ),
+    market: crpsField(
+      'Of the market: its probabilities of the brackets, shared out within each by the normal distribution that comes nearest to all of them, and over degrees that the day could still reach.',
+    ),
+  })
+  .meta({
+    id: 'CrpsMeans',
+    description:
+      'Mean continuous ranked probability scores in °F, all of the same whole degrees: the sum over d of (F(d) − 1{outcome ≤ d})². Smaller is better; one sure degree scores its distance from the outcome.',
+  });
 
 const summaryFields = {
   n: z
@@ -39,16 +67,21 @@ const summaryFields = {
   difference: pairSchema
     .nullable()
     .describe('Model less market: below zero the forecast was better. Few days say little.'),
+  crps: crpsSchema.nullable().describe('`null` while no forecast has all four.'),
 };
 
 const summarySchema = z.object(summaryFields).meta({ id: 'ScoreSummary' });
 const leadField = z.int().describe('Hours from the forecast to the end of the climate day.');
 const leadSchema = z.object({ leadHours: leadField, ...summaryFields }).meta({ id: 'LeadScores' });
+const stationLeadSchema = z
+  .object({ leadHours: leadField, ...summaryFields, gate: gateSchema })
+  .meta({ id: 'StationLeadScores' });
 
 const sideSchema = z.object({
   probability: z.number().describe('What was given to the bracket that won.'),
   logScore: z.number(),
   rps: z.number(),
+  crps: z.number().nullable().describe('°F.'),
 });
 
 const recordSchema = z
@@ -57,6 +90,9 @@ const recordSchema = z
     date: z.iso.date().describe('The climate day.'),
     leadHours: leadField,
     recordedAt: timeField('When model and market were written down.'),
+    method: z
+      .enum(['emos', 'emos_pooled', 'raw_ensemble'])
+      .describe('How the forecast was made. Only the first two are calibrated, and in the means.'),
     modelRunAt: timeField('When the weather model was started.'),
     temperatureF: z.int().describe('The reported maximum, °F.'),
     ticker: z.string().describe('The market that won.'),
@@ -69,20 +105,26 @@ export const scoresSchema = z
   .object({
     marketSource: z.string(),
     forecastSource: z.string(),
-    method: z.string().describe('How the forecasts were made: `raw_ensemble`.'),
-    isCalibrated: z.boolean().describe('Whether they were corrected by how earlier ones came out.'),
     windowDays: z.int().describe('Only days this far back are in the scores.'),
-    overall: summarySchema,
+    overall: summarySchema.describe(
+      'Of calibrated forecasts: those that were corrected by how earlier ones came out.',
+    ),
+    uncalibrated: summarySchema.describe(
+      'Of forecasts that were the ensemble as it was, while there was too little to calibrate it by. They are in nothing else but `records`.',
+    ),
     leads: z.array(leadSchema).describe('Over all stations that were asked for, the longest lead first.'),
     stations: z.array(
       z.object({
         station: z.string(),
         city: z.string(),
         overall: summarySchema,
-        leads: z.array(leadSchema),
+        leads: z.array(stationLeadSchema),
       }),
     ),
+    gateRule: gateRuleSchema,
+    diagnostics: diagnosticsSchema,
     records: z.array(recordSchema).describe('The newest that have settled, at most 100.'),
+    gatesJudgedAt: timeField('When the gates were judged; `null` while they have not been.').nullable(),
     asOf: timeField('When these scores were added up; at most half a minute ago.'),
   })
   .meta({ id: 'Scores' });

@@ -1,38 +1,65 @@
 import { stations, type Station } from '../settlement/stations.js';
-import type { Means, Wanted } from './queries.js';
-import { LEAD_HOURS, winnerOf, type ForecastRecord } from './records.js';
+import { gateAt, type GateBook } from './gate.js';
+import { gateErrorRates, gateRule, gateRuleText } from './gate-rule.js';
+import type { CrpsPoint } from './diagnostics.js';
+import { LEAD_HOURS } from './leads.js';
+import { toPitHistogram, type DatedPit } from './pit-histogram.js';
+import type { ForecastRecord } from './records.js';
+import { toReliability, type ReliabilityCount, type Side } from './reliability.js';
+import type { Means, Wanted } from './report-queries.js';
+import { winnerOf } from './score-record.js';
 import type { ScoresAnswer, ScoreSummary } from './schema.js';
 
-interface Found {
+/** What the database says, and the gates that are in use. */
+export interface FoundScores {
   asOf: Date;
   wanted: Wanted;
-  windowDays: number;
   means: readonly Means[];
   records: readonly ForecastRecord[];
+  reliability: Readonly<Record<Side, readonly ReliabilityCount[]>>;
+  pits: readonly DatedPit[];
+  crps: CrpsPoint[];
+  gates: GateBook;
 }
 
-export function toScoresAnswer({ asOf, wanted, windowDays, means, records }: Found): ScoresAnswer {
-  const summary = (station: string | null, leadHours: number | null) =>
-    toSummary(means.find((group) => group.station === station && group.leadHours === leadHours));
+export function toScoresAnswer(found: FoundScores): ScoresAnswer {
+  const { asOf, wanted, means, gates } = found;
+  const summary = (station: string | null, leadHours: number | null, isCalibrated = true) =>
+    toSummary(
+      means.find(
+        (group) =>
+          group.station === station && group.leadHours === leadHours && group.isCalibrated === isCalibrated,
+      ),
+    );
+  const leadsShown = LEAD_HOURS.filter((lead) => wanted.leadHours === undefined || wanted.leadHours === lead);
   const leads = (station: string | null) =>
-    LEAD_HOURS.map((leadHours) => ({ leadHours, ...summary(station, leadHours) }));
+    leadsShown.map((leadHours) => ({ leadHours, ...summary(station, leadHours) }));
   const shown = stations.filter(({ id }: Station) => wanted.station === undefined || wanted.station === id);
   return {
-    asOf: asOf.toISOString(),
     marketSource: wanted.marketSource,
     forecastSource: wanted.forecastSource,
-    method: wanted.method,
-    isCalibrated: false,
-    windowDays,
+    windowDays: gateRule.windowDays,
     overall: summary(null, null),
+    uncalibrated: summary(null, null, false),
     leads: leads(null),
     stations: shown.map(({ id, city }) => ({
       station: id,
       city,
       overall: summary(id, null),
-      leads: leads(id),
+      leads: leads(id).map((lead) => ({ ...lead, gate: toGate(gates, id, lead.leadHours) })),
     })),
-    records: records.map(toRecord),
+    gateRule: { rule: gateRuleText, ...gateRule, errorRates: gateErrorRates },
+    gatesJudgedAt: gates.madeAt?.toISOString() ?? null,
+    diagnostics: {
+      reliability: {
+        model: toReliability(found.reliability.model),
+        market: toReliability(found.reliability.market),
+      },
+      pit: toPit(found.pits),
+      crps: found.crps,
+    },
+    records: found.records.map(toRecord),
+    asOf: asOf.toISOString(),
   };
 }
 
@@ -40,15 +67,35 @@ export function toScoresAnswer({ asOf, wanted, windowDays, means, records }: Fou
 function toSummary(means: Means | undefined): ScoreSummary {
   const { n, waiting, withoutMarket, since } = means ?? { n: 0, waiting: 0, withoutMarket: 0, since: null };
   const counts = { n, waiting, withoutMarket, since };
-  if (!means || n === 0) return { ...counts, model: null, market: null, difference: null };
+  const crps = means ? crpsOf(means) : null;
+  if (!means || n === 0) return { ...counts, model: null, market: null, difference: null, crps };
   const model = { logScore: means.modelLogScore!, rps: means.modelRps! };
   const market = { logScore: means.marketLogScore!, rps: means.marketRps! };
   const difference = { logScore: model.logScore - market.logScore, rps: model.rps - market.rps };
-  return { ...counts, model, market, difference };
+  return { ...counts, model, market, difference, crps };
+}
+
+function crpsOf({ crpsN, modelCrps, rawCrps, climateCrps, marketCrps }: Means): ScoreSummary['crps'] {
+  if (crpsN === 0) return null;
+  return { n: crpsN, model: modelCrps!, raw: rawCrps!, climate: climateCrps!, market: marketCrps! };
+}
+
+function toGate(book: GateBook, stationId: string, leadHours: number) {
+  const { isOpen, n, difference, reason } = gateAt(book, stationId, {
+    hoursToEnd: leadHours,
+    // As judged: when that was is said beside it.
+    at: book.madeAt ?? new Date(0),
+  });
+  return { isOpen, n, difference, reason };
+}
+
+function toPit(pits: readonly DatedPit[]): ScoresAnswer['diagnostics']['pit'] {
+  const { n, shares, pFlat } = toPitHistogram(pits);
+  return { n, shares: [...shares], pFlat };
 }
 
 function toRecord(record: ForecastRecord): ScoresAnswer['records'][number] {
-  const { station, date, leadHours, brackets } = record;
+  const { station, date, leadHours, method, brackets } = record;
   const temperatureF = record.outcome!;
   const winner = brackets[winnerOf(brackets, temperatureF)]!;
   return {
@@ -56,13 +103,24 @@ function toRecord(record: ForecastRecord): ScoresAnswer['records'][number] {
     date,
     leadHours,
     recordedAt: record.recordedAt.toISOString(),
+    method,
     modelRunAt: record.modelRunAt.toISOString(),
     temperatureF,
     ticker: winner.ticker,
-    model: { probability: winner.model, logScore: record.modelLogScore!, rps: record.modelRps! },
+    model: {
+      probability: winner.model,
+      logScore: record.modelLogScore!,
+      rps: record.modelRps!,
+      crps: record.modelCrps,
+    },
     market:
       record.marketLogScore === null || winner.market === null
         ? null
-        : { probability: winner.market, logScore: record.marketLogScore, rps: record.marketRps! },
+        : {
+            probability: winner.market,
+            logScore: record.marketLogScore,
+            rps: record.marketRps!,
+            crps: record.marketCrps,
+          },
   };
 }

@@ -1,0 +1,132 @@
+import { probabilityOf, type MaximumDistribution } from '../forecast/distribution.js';
+import { normalCdf, normalDensity } from '../forecast/normal.js';
+import type { Bracket } from '../settlement/brackets.js';
+import type { AtMost } from './crps.js';
+
+/** Whole degrees, both included; null where a tail goes on. */
+export interface Range {
+  lowest: number | null;
+  highest: number | null;
+}
+
+export interface Share extends Range {
+  probability: number;
+}
+
+/**
+ * Prices are whole cents: what they add up to is good to about this. Without it the cent that nobody bids less than
+ * would be taken for a long tail.
+ */
+const PRICE_ERROR = 0.015;
+/** °F: what a market's deviation usually is, up to a factor of e to the SPREAD. It matters only where prices say little. */
+const USUAL_DEVIATION = 2;
+const SPREAD = 0.5;
+const LEAST_DEVIATION = 0.4;
+
+/**
+ * A market's distribution over whole degrees: each bracket keeps its probability exactly, and within brackets and in the
+ * tails it is shared out as the normal distribution has it whose cumulative probabilities come nearest to the market's.
+ * Degrees that the day cannot come out at any more get nothing, unless the market still pays for a bracket of only those.
+ * @param shares the brackets from cold to warm; they sum to one
+ * @param atLeast the degree that the report was sure to reach
+ */
+export function atMostOfMarket(shares: readonly Share[], atLeast: number | null): AtMost {
+  const shape = fitNormal(shares);
+  const parts = shares.map((share) => ({ ...possible(share, atLeast), probability: share.probability }));
+  return (degrees) =>
+    Math.min(
+      1,
+      parts.reduce((sum, part) => sum + part.probability * shareUpTo(shape, part, degrees), 0),
+    );
+}
+
+function possible({ lowest, highest }: Range, atLeast: number | null): Range {
+  const isCut = atLeast !== null && (highest === null || highest >= atLeast);
+  return { lowest: isCut ? Math.max(lowest ?? -Infinity, atLeast) : lowest, highest };
+}
+
+/** How much of a range lies at or below a degree. */
+function shareUpTo(shape: MaximumDistribution, { lowest, highest }: Range, degrees: number): number {
+  if (highest !== null && degrees >= highest) return 1;
+  if (lowest !== null && degrees < lowest) return 0;
+  const whole = probabilityOf(shape, toBracket({ lowest, highest }));
+  if (whole > 0) return probabilityOf(shape, toBracket({ lowest, highest: degrees })) / whole;
+  // Too far out for numbers: evenly, and of a tail only its first degree.
+  if (lowest === null) return 0;
+  return highest === null ? 1 : (degrees - lowest + 1) / (highest - lowest + 1);
+}
+
+function toBracket({ lowest, highest }: Range): Bracket {
+  if (lowest === null) return { kind: 'less', floor: null, cap: highest! + 1 };
+  if (highest === null) return { kind: 'greater', floor: lowest - 1, cap: null };
+  return { kind: 'between', floor: lowest, cap: highest };
+}
+
+/**
+ * The mean and deviation that make Σ ((Φ((edge − mean) / deviation) − cumulative) / PRICE_ERROR)² + (ln (deviation /
+ * USUAL_DEVIATION) / SPREAD)² smallest: least squares by Levenberg and Marquardt (D. W. Marquardt, J. SIAM 11, 1963).
+ */
+export function fitNormal(shares: readonly Share[]): MaximumDistribution {
+  const edges = cumulative(shares);
+  let mean = shares.reduce((sum, share) => sum + share.probability * centreOf(share), 0);
+  let log = Math.log(USUAL_DEVIATION);
+  let { cost, gradient, curvature } = costAt(edges, mean, log);
+  let damping = 1e-3;
+  for (let step = 0; step < 60 && damping < 1e9; step++) {
+    const [[a, b], [, d]] = curvature;
+    const [p, q] = [a * (1 + damping), d * (1 + damping)];
+    const determinant = p * q - b * b;
+    const nextMean = mean - (q * gradient[0] - b * gradient[1]) / determinant;
+    const nextLog = Math.max(
+      Math.log(LEAST_DEVIATION),
+      log - (p * gradient[1] - b * gradient[0]) / determinant,
+    );
+    const next = costAt(edges, nextMean, nextLog);
+    if (!(next.cost < cost)) {
+      damping *= 10;
+      continue;
+    }
+    const isDone = cost - next.cost < 1e-12 * cost;
+    [mean, log, { cost, gradient, curvature }] = [nextMean, nextLog, next];
+    if (isDone) break;
+    damping /= 10;
+  }
+  return { mean, deviation: Math.exp(log), atLeast: null };
+}
+
+/** Between brackets: the half degree, and the probability of less. */
+function cumulative(shares: readonly Share[]): { edge: number; below: number }[] {
+  let below = 0;
+  return shares.slice(0, -1).map(({ highest, probability }) => {
+    below += probability;
+    return { edge: highest! + 0.5, below };
+  });
+}
+
+const centreOf = ({ lowest, highest }: Range): number =>
+  ((lowest ?? highest! - 2) + (highest ?? lowest! + 2)) / 2;
+
+/** The cost, and half of its first and (without what is small near the end) second derivatives. */
+function costAt(edges: readonly { edge: number; below: number }[], mean: number, log: number) {
+  const deviation = Math.exp(log);
+  const usual = (log - Math.log(USUAL_DEVIATION)) / SPREAD;
+  let cost = usual ** 2;
+  const gradient: [number, number] = [0, usual / SPREAD];
+  const curvature: [[number, number], [number, number]] = [
+    [1e-9, 0],
+    [0, 1 / SPREAD ** 2],
+  ];
+  for (const { edge, below } of edges) {
+    const z = (edge - mean) / deviation;
+    const miss = (normalCdf(z) - below) / PRICE_ERROR;
+    const byMean = -normalDensity(z) / deviation / PRICE_ERROR;
+    const byLog = (-normalDensity(z) * z) / PRICE_ERROR;
+    cost += miss ** 2;
+    gradient[0] += miss * byMean;
+    gradient[1] += miss * byLog;
+    curvature[0][0] += byMean ** 2;
+    curvature[0][1] += byMean * byLog;
+    curvature[1][1] += byLog ** 2;
+  }
+  return { cost, gradient, curvature };
+}

@@ -1,0 +1,102 @@
+import type { ForecastMethod } from '../forecast/forecast.js';
+import { stations } from '../settlement/stations.js';
+import { blockBootstrap, type Interval } from './bootstrap.js';
+import type { Gate, GateBook } from './gate.js';
+import { gateRule, judgedSince } from './gate-rule.js';
+import { LEAD_HOURS } from './leads.js';
+
+/** A settled forecast, as far as gates are judged by it. */
+export interface JudgedRecord {
+  station: string;
+  date: string;
+  leadHours: number;
+  method: ForecastMethod;
+  modelLogScore: number | null;
+  /** Null where the market had no price. */
+  marketLogScore: number | null;
+  /** Null while it has not settled. */
+  settledAt: Date | null;
+}
+
+/**
+ * Judges the gate of every station and lead by the records of one pair of sources: calibrated ones only, that had a
+ * market price and had settled at that time. What became known later does not exist for it.
+ * @param records in any order; pure: the same records and time give the same book
+ */
+export function judgeGates(records: readonly JudgedRecord[], at: Date): GateBook {
+  const known = recordsKnown(records, at);
+  const gates = stations.flatMap(({ id }) => LEAD_HOURS.map((lead) => judgeGate(known, id, lead)));
+  return Object.freeze({ madeAt: at, gates });
+}
+
+/** By station and lead: model less market of each day, in the order of days. */
+export type KnownDifferences = ReadonlyMap<string, readonly number[]>;
+
+export function recordsKnown(records: readonly JudgedRecord[], at: Date): KnownDifferences {
+  const since = judgedSince(at);
+  const known = records
+    .filter(
+      ({ method, date, settledAt }) => method !== 'raw_ensemble' && date >= since && isBy(settledAt, at),
+    )
+    .toSorted((a, b) => (a.date < b.date ? -1 : 1));
+  const differences = new Map<string, number[]>();
+  for (const { station, leadHours, modelLogScore, marketLogScore } of known) {
+    if (modelLogScore === null || marketLogScore === null) continue;
+    const found = differences.get(keyOf(station, leadHours));
+    if (found) found.push(modelLogScore - marketLogScore);
+    else differences.set(keyOf(station, leadHours), [modelLogScore - marketLogScore]);
+  }
+  return differences;
+}
+
+const isBy = (time: Date | null, at: Date): boolean => time !== null && time.getTime() <= at.getTime();
+
+const keyOf = (stationId: string, leadHours: number): string => `${stationId} ${leadHours}`;
+
+/** A millisecond's work. */
+export function judgeGate(known: KnownDifferences, stationId: string, leadHours: number): Gate {
+  const differences = known.get(keyOf(stationId, leadHours)) ?? [];
+  const n = differences.length;
+  if (n < gateRule.minimumDays) {
+    const days = n === 1 ? '1 day has' : `${n} days have`;
+    const reason = `${days} settled that had a calibrated forecast and a market price; at least ${gateRule.minimumDays} are needed.`;
+    return { stationId, leadHours, isOpen: false, n, difference: null, reason };
+  }
+  const difference = blockBootstrap(differences, {
+    blockLength: gateRule.blockDays,
+    resamples: gateRule.resamples,
+    confidence: gateRule.confidence,
+    seed: 1,
+  });
+  return { stationId, leadHours, ...verdictOn(difference, n), n, difference };
+}
+
+/**
+ * The interval does not see a disaster that has not happened: a model that is a little surer than the market wins a little on
+ * most days, until it loses much. So what did happen must also have been `evidence` times as likely under the model as
+ * under the market. Were the market right, that ratio would get there in one window of `evidence` at most, however the
+ * model is wrong: it is a martingale with mean one (J. Ville, Étude critique de la notion de collectif, 1939). At the leads at which
+ * two days are open together that is nearly so, see docs/decisions/013-honesty-gate.md.
+ */
+function verdictOn({ mean, low, high }: Interval, n: number): Pick<Gate, 'isOpen' | 'reason'> {
+  const scores = `Over ${n} settled days the forecast's log score was ${comparisonOf(mean)} the market's`;
+  const interval = `${gateRule.confidence * 100} % interval of the difference: ${toText(low)} to ${toText(high)}`;
+  if (high >= 0) {
+    const chance = mean < 0 ? ', which may be chance' : '';
+    return { isOpen: false, reason: `${scores}${chance} (${interval}).` };
+  }
+  const likelier = Math.exp(-mean * n);
+  if (likelier >= gateRule.evidence) return { isOpen: true, reason: `${scores} (${interval}).` };
+  const little = `what happened was ${likelier.toFixed(1)} times as likely under the forecast as under the market, and ${gateRule.evidence} times are needed`;
+  return {
+    isOpen: false,
+    reason: `${scores}, but by so little in all that one bad day could undo it: ${little}.`,
+  };
+}
+
+function comparisonOf(mean: number): string {
+  if (mean === 0) return 'the same as';
+  return `${mean < 0 ? 'better' : 'worse'} by ${Math.abs(mean).toFixed(3)} than`;
+}
+
+const toText = (value: number): string => value.toFixed(3).replace('-', '−');

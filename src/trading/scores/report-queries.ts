@@ -1,0 +1,110 @@
+import { and, desc, eq, gte, isNotNull, sql } from 'drizzle-orm';
+import type { Orm } from '../../db/client.js';
+import { selectRows } from '../../db/select-rows.js';
+import { forecastRecords } from '../forecast/table.js';
+import { ofSources, type Sources } from './queries.js';
+import type { ForecastRecord } from './records.js';
+
+/** What is asked of the records. */
+export interface Wanted extends Sources {
+  /** The first day. */
+  since: string;
+  /** Undefined: all, as with the lead. */
+  station: string | undefined;
+  leadHours: number | undefined;
+}
+
+/** Means over a group of records; station and lead are null where the group has all of them. */
+export interface Means {
+  isCalibrated: boolean;
+  station: string | null;
+  leadHours: number | null;
+  /** Records that model and market are both scored for: only these are compared. */
+  n: number;
+  waiting: number;
+  withoutMarket: number;
+  since: string | null;
+  modelLogScore: number | null;
+  modelRps: number | null;
+  marketLogScore: number | null;
+  marketRps: number | null;
+  /** Records that have all four CRPS. */
+  crpsN: number;
+  modelCrps: number | null;
+  rawCrps: number | null;
+  climateCrps: number | null;
+  marketCrps: number | null;
+}
+
+/** By station and lead, by station, by lead, and over all; each of calibrated forecasts and of the others. */
+export async function meanScores(orm: Orm, wanted: Wanted): Promise<Means[]> {
+  const both = sql`filter (where market_log_score is not null)`;
+  const all = sql`filter (where model_crps + raw_crps + climate_crps + market_crps is not null)`;
+  return selectRows<Means>(
+    orm,
+    sql`
+      select
+        method <> 'raw_ensemble' as "isCalibrated",
+        station,
+        lead_hours as "leadHours",
+        count(*) ${both}::int as n,
+        count(*) filter (where outcome is null)::int as waiting,
+        count(*) filter (where outcome is not null and market_log_score is null)::int as "withoutMarket",
+        (min(date) ${both})::text as since,
+        avg(model_log_score) ${both} as "modelLogScore",
+        avg(model_rps) ${both} as "modelRps",
+        avg(market_log_score) as "marketLogScore",
+        avg(market_rps) as "marketRps",
+        count(*) ${all}::int as "crpsN",
+        avg(model_crps) ${all} as "modelCrps",
+        avg(raw_crps) ${all} as "rawCrps",
+        avg(climate_crps) ${all} as "climateCrps",
+        avg(market_crps) ${all} as "marketCrps"
+      from forecast_records
+      where market_source = ${wanted.marketSource}
+        and forecast_source = ${wanted.forecastSource}
+        and date >= ${wanted.since}
+        ${wanted.station === undefined ? sql`` : sql`and station = ${wanted.station}`}
+        ${wanted.leadHours === undefined ? sql`` : sql`and lead_hours = ${wanted.leadHours}`}
+      group by grouping sets ((1, station, lead_hours), (1, station), (1, lead_hours), (1))
+    `,
+  );
+}
+
+/** The newest days that have come out. */
+export async function listScoredRecords(
+  orm: Orm,
+  { since, station, leadHours, ...sources }: Wanted,
+  limit: number,
+): Promise<ForecastRecord[]> {
+  return orm
+    .select()
+    .from(forecastRecords)
+    .where(
+      and(
+        ofSources(sources),
+        gte(forecastRecords.date, since),
+        station === undefined ? undefined : eq(forecastRecords.station, station),
+        leadHours === undefined ? undefined : eq(forecastRecords.leadHours, leadHours),
+        isNotNull(forecastRecords.outcome),
+      ),
+    )
+    .orderBy(desc(forecastRecords.date), forecastRecords.station, forecastRecords.leadHours)
+    .limit(limit);
+}
+
+/** Cheap to ask, and different after anything has been written down or scored. */
+export async function countRecords(
+  orm: Orm,
+  { since, ...sources }: Sources & { since: string },
+): Promise<{ written: number; settled: number; lastSettled: string | null }> {
+  const [counts] = await orm
+    .select({
+      written: sql<number>`count(*)::int`,
+      settled: sql<number>`count(outcome)::int`,
+      lastSettled: sql<string | null>`max(settled_at)::text`,
+    })
+    .from(forecastRecords)
+    .where(and(ofSources(sources), gte(forecastRecords.date, since)));
+  return counts!;
+}
