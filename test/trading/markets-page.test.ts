@@ -1,20 +1,27 @@
 import { v7 as uuid } from 'uuid';
-import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { newFormId } from '../../src/api-keys/fresh-id.js';
 import { AppError, type ErrorCode } from '../../src/errors.js';
 import { sureDegree } from '../../src/trading/forecast/distribution.js';
+import type { MarketEvent } from '../../src/trading/markets/event.js';
 import type { Market } from '../../src/trading/markets/market.js';
 import { formatDollars } from '../../src/trading/money.js';
 import type { Orders } from '../../src/trading/orders/order.js';
 import { formatCents } from '../../src/trading/pages/price-text.js';
 import { tradingAccounts, tradingPositions } from '../../src/trading/portfolio/table.js';
+import { formatMoney } from '../../src/trading/portfolio/view-text.js';
 import { tradingSwitches } from '../../src/trading/risk/table.js';
+import { bracketLabel } from '../../src/trading/settlement/brackets.js';
 import { climateDayAt } from '../../src/trading/settlement/climate-day.js';
 import { stations } from '../../src/trading/settlement/stations.js';
+import type { EventSignals } from '../../src/trading/signals/signal.js';
+import { makeSignals } from '../../src/trading/signals/signals.js';
+import type { Snapshot } from '../../src/trading/snapshot.js';
 import { fieldOf, getPage, linksOf, postForm, textOf } from '../api-keys/html.js';
 import { Browser, signedIn } from '../support/accounts.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { startTestService, type TestService } from '../support/service.js';
+import { calibrated, makeGates } from './signals-world.js';
 
 const PATH = '/dashboard/markets';
 /** 18:00 UTC: midday at the stations, one day settling, one going on, one to come. */
@@ -79,8 +86,7 @@ it('the page shows the present day of the first city, and every city beside it',
   expect(text).toContain('Prices are 0 s old');
   // Nobody is to take it for more than it is.
   expect(text).toContain('Simulated');
-  expect(text).toContain('not calibrated and may be too sure of itself');
-  expect(text).toMatch(/Raw ensemble of 31 members.*not calibrated/);
+  expect(text).toMatch(/The 31 members .* expect .*: the raw ensemble, not calibrated/);
   expect(text).toContain('CLINYC');
 });
 
@@ -374,4 +380,124 @@ it('a form that was open for more than a day orders nothing and is renewed', asy
     400,
     expect.stringContaining('has been renewed. Nothing was ordered'),
   ]);
+});
+
+/** The signals part of the page of an event. */
+async function signalsOn(browser: Browser, { station, date }: MarketEvent): Promise<string> {
+  const text = textOf(await getPage(browser, `${PATH}?station=${station.id}&date=${date}`));
+  return text.slice(text.indexOf('Signals Gate'));
+}
+const eventOf = ({ events, signals }: Snapshot, isWanted: (event: EventSignals) => boolean): MarketEvent => {
+  const { eventTicker } = signals.events.find(isWanted)!;
+  return events.find((event) => event.eventTicker === eventTicker)!;
+};
+
+it('what the gate withholds is named with its reason, and how the forecasts have done is a click away', async () => {
+  const event = eventOf(snapshot(), ({ suppressed }) => suppressed.some(({ isWithheld }) => isWithheld));
+  const text = await signalsOn(owner.browser, event);
+  expect(text).toContain('Gate shut');
+  expect(text).toMatch(/Withheld: \d+ purchases? /);
+  expect(text).toContain('the forecast is not calibrated');
+  expect(text).not.toContain('Open the ticket');
+  const page = await getPage(owner.browser, `${PATH}?station=${event.station.id}&date=${event.date}`);
+  expect(linksOf(page)).toContain(`/dashboard/scores?station=${event.station.id}`);
+});
+
+describe('with calibrated forecasts and open gates', () => {
+  let open: TestService;
+  beforeAll(async () => {
+    open = await startTestService(database.db);
+    open.clock.set(NOON);
+    await open.trading.refresher.refresh();
+    const current = open.trading.snapshots.current!;
+    const { method, isCalibrated, fit } = calibrated;
+    const forecasts = new Map(
+      [...current.forecasts].map(([id, forecast]) => [
+        id,
+        { ...forecast, days: forecast.days.map((day) => ({ ...day, method, isCalibrated, fit })) },
+      ]),
+    );
+    const gates = makeGates(
+      true,
+      stations.map(({ id }) => id),
+      new Date(NOON),
+    );
+    const { data, events, signals } = current;
+    const signalsNow = makeSignals({
+      data,
+      events,
+      forecasts,
+      gates,
+      bankroll: signals.bankroll,
+      at: new Date(NOON),
+    });
+    open.trading.snapshots.replace({ ...current, forecasts, gates, signals: signalsNow });
+  });
+  afterAll(() => open.stop());
+  const opened = () =>
+    eventOf(
+      open.trading.snapshots.current!,
+      ({ signals }) => signals.length > 1 && signals.some(({ contracts }) => contracts > 10),
+    );
+
+  it('signals say what they cost together, what they can lose and how the forecast was corrected', async () => {
+    const event = opened();
+    const browser = owner.browser.copy(open.url);
+    const { signals, worstCase } = open.trading.snapshots.current!.signals.events.find(
+      ({ eventTicker }) => eventTicker === event.eventTicker,
+    )!;
+    const text = await signalsOn(browser, event);
+    expect(text).toContain('Gate open');
+    expect(text).toContain('For your paper account: $1,000.00 in cash.');
+    expect(text).toContain(`They lose ${formatMoney(worstCase)} together.`);
+    expect(text.match(/Open the ticket/g)).toHaveLength(signals.length);
+    for (const { market, side, stake, reasons } of signals) {
+      expect(text).toContain(`Buy ${side.toUpperCase()} ${bracketLabel(market.bracket)}`);
+      expect(text).toContain(`stake ${formatMoney(stake)}`);
+      for (const reason of reasons) expect(text).toContain(reason);
+    }
+    expect(text).not.toContain('not calibrated');
+    const page = await getPage(browser, `${PATH}?station=${event.station.id}&date=${event.date}`);
+    expect(textOf(page)).toMatch(/members .* expect [^,]+, corrected by 58 days to /);
+  });
+
+  it('signals are sized for the cash and the positions of one’s own paper account', async () => {
+    const event = opened();
+    const { browser, organization } = await signedIn(database.db, open.url);
+    const account = { orgId: organization.id, mode: 'paper' as const };
+    const openedAt = new Date(NOON);
+    await database.db.orm.insert(tradingAccounts).values({ ...account, cash: 40_000_000n, openedAt });
+    const text = await signalsOn(browser, event);
+    expect(text).toContain('For your paper account: $40.00 in cash.');
+    const stakes = [...text.matchAll(/stake \$([\d.]+)/g)].map(([, dollars]) => Number(dollars));
+    // 5 % of $40 for a market, 10 % for the event.
+    expect(stakes.every((stake) => stake <= 2)).toBe(true);
+    expect(stakes.reduce((sum, stake) => sum + stake, 0)).toBeLessThanOrEqual(4);
+    // Who holds far more of the event than its cap allows is told to buy nothing of it.
+    const market = event.markets.find(({ yesBid, status }) => yesBid !== null && status === 'active')!;
+    await database.db.orm.insert(tradingPositions).values({
+      ...account,
+      ticker: market.ticker,
+      eventTicker: event.eventTicker,
+      side: 'yes',
+      contracts: 100,
+      cost: 40_000_000n,
+      realised: 0n,
+      fees: 0n,
+      openedAt,
+      updatedAt: openedAt,
+    });
+    const held = await signalsOn(browser, event);
+    expect(held).toMatch(/For your paper account: \$40\.00 in cash and \$[\d.]+ in positions\./);
+    expect(held).not.toContain('Open the ticket');
+  });
+
+  it('signals of stale prices are not shown', async () => {
+    const browser = owner.browser.copy(open.url);
+    open.clock.advance(31_000);
+    const text = await signalsOn(browser, opened());
+    open.clock.set(NOON);
+    expect(text).toContain('the last ones have expired with their prices');
+    expect(text).not.toContain('Open the ticket');
+  });
 });

@@ -280,9 +280,22 @@ describe('GET /signals', () => {
   it('says what sizes are reckoned from, for the bankroll that is asked for', async () => {
     const body = await read(world, '/signals');
     expect(signalListSchema.parse(body)).toEqual(body);
-    expect(body).toMatchObject({ bankroll: '1000.0000', sizing: 'single_market', ...fresh });
+    expect(body).toMatchObject({ bankroll: '1000.0000', sizing: 'joint_event', dayCap: 0.2, ...fresh });
     expect(await read(world, '/signals?bankroll=2500.5')).toMatchObject({ bankroll: '2500.5000', ...fresh });
     expect(await read(world, '/signals?bankroll=999999999.99')).toMatchObject({ bankroll: '999999999.9900' });
+  });
+
+  it('solves sizes for bankrolls of their own a tenth as often as it reads', async () => {
+    const limited = await startWorld({ LIMIT_READS_PER_MINUTE: '20' });
+    await limited.service.trading.refresher.refresh();
+    for (const bankroll of [1, 2])
+      expect(await read(limited, `/signals?bankroll=${bankroll}`)).toMatchObject({
+        bankroll: `${bankroll}.0000`,
+      });
+    expect(await codeOf(limited, '/signals?bankroll=3')).toEqual([429, 'rate_limited']);
+    expect(await read(limited, '/signals')).toMatchObject({ bankroll: '1000.0000' });
+    limited.service.clock.advance(60_000);
+    expect(await read(limited, '/signals?bankroll=3')).toMatchObject({ bankroll: '3.0000' });
   });
 
   it('refuses a bankroll that is none', async () => {
@@ -325,21 +338,54 @@ describe('a signal', () => {
       fee: 120_000n,
       stake: 3_130_000n,
       expectedValue: 1_070_000n,
+      worstCase: 3_130_000n,
+      isHedge: false,
+      limitedBy: 'depth',
+      closing: 0,
       reasons: ['the forecast is warmer'],
       expiresAt: new Date('2026-01-31T12:01:00Z'),
     };
-    const suppressed = [{ ticker: 'KXHIGHNY-26JAN31-T39', side: 'no' as const, reason: 'nobody asks' }];
-    const event = { eventTicker: market!.eventTicker, stationId: 'KNYC', date: '2026-01-31' };
+    const suppressed = [
+      { ticker: 'KXHIGHNY-26JAN31-T39', side: 'no' as const, reason: 'nobody asks', isWithheld: false },
+    ];
+    const gate = {
+      stationId: 'KNYC',
+      leadHours: 12,
+      isOpen: true,
+      n: 62,
+      difference: { mean: -0.08, low: -0.15, high: -0.01 },
+      reason: 'Over 62 days at this lead the forecast was ahead of the market.',
+    };
+    const event = {
+      eventTicker: market!.eventTicker,
+      stationId: 'KNYC',
+      date: '2026-01-31',
+      method: 'emos' as const,
+      isCalibrated: true,
+      gate,
+      stake: 3_130_000n,
+      worstCase: 3_130_000n,
+      growth: 0.0009,
+      gap: 1e-12,
+    };
     const written = writeSignals(
       {
         bankroll: 1_000_000_000n,
-        method: 'raw_ensemble',
-        isCalibrated: false,
         kellyShare: 0.25,
         marketCap: 0.05,
         eventCap: 0.1,
-        sizing: 'single_market',
-        events: [{ ...event, signals: [signal], suppressed }],
+        dayCap: 0.2,
+        sizing: 'joint_event',
+        events: [
+          { ...event, signals: [signal], suppressed },
+          {
+            ...event,
+            gate: { ...gate, isOpen: false, difference: null },
+            method: null,
+            signals: [],
+            suppressed: [],
+          },
+        ],
       },
       () => JSON.stringify(toMarketJson(market!, makeBooks().get(market!.ticker)!, 'kalshi')),
     );
@@ -354,11 +400,35 @@ describe('a signal', () => {
           price: '0.4300',
           stake: '3.1300',
           expectedValue: '1.0700',
+          worstCase: '3.1300',
           probability: 0.6,
+          isHedge: false,
+          limitedBy: 'depth',
           expiresAt: '2026-01-31T12:01:00.000Z',
         },
       ],
-      events: [{ station: 'KNYC', city: 'New York', signals: 1, suppressed }],
+      events: [
+        {
+          station: 'KNYC',
+          city: 'New York',
+          method: 'emos',
+          isCalibrated: true,
+          gate: {
+            state: 'open',
+            leadHours: 12,
+            n: 62,
+            difference: -0.08,
+            interval: { low: -0.15, high: -0.01 },
+            reason: gate.reason,
+          },
+          signals: 1,
+          stake: '3.1300',
+          worstCase: '3.1300',
+          growth: 0.0009,
+          suppressed,
+        },
+        { method: null, gate: { state: 'shut', difference: null, interval: null }, signals: 0 },
+      ],
     });
   });
 });

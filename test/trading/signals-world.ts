@@ -4,6 +4,8 @@ import type { MarketEvent } from '../../src/trading/markets/event.js';
 import type { Market } from '../../src/trading/markets/market.js';
 import type { MarketData } from '../../src/trading/markets/source.js';
 import { CENT, DOLLAR } from '../../src/trading/money.js';
+import type { GateBook } from '../../src/trading/scores/gate.js';
+import { LEAD_HOURS } from '../../src/trading/scores/leads.js';
 import type { Bracket } from '../../src/trading/settlement/brackets.js';
 import { climateDayOf } from '../../src/trading/settlement/climate-day.js';
 import { findStation } from '../../src/trading/settlement/stations.js';
@@ -20,17 +22,20 @@ export function makeBook(yes: Bids, no: Bids): OrderBook {
   return { yes: levels(yes), no: levels(no) };
 }
 
-/** New York on a day: below `lowest`, four brackets of two degrees, and above. */
+/** A station on a day: below `lowest`, four brackets of two degrees, and above. */
 export function makeEvent({
   date,
   lowest,
   over = {},
+  stationId = 'KNYC',
 }: {
   date: string;
   lowest: number;
   over?: Partial<Market>;
+  stationId?: string;
 }): MarketEvent {
-  const station = findStation('KNYC')!;
+  const station = findStation(stationId)!;
+  const seriesTicker = station.series.ticker;
   const { start, end } = climateDayOf(station, date);
   const brackets: Bracket[] = [
     { kind: 'less', floor: null, cap: lowest },
@@ -41,11 +46,11 @@ export function makeEvent({
     })),
     { kind: 'greater', floor: lowest + 7, cap: null },
   ];
-  const eventTicker = `KXHIGHNY-${date}`;
+  const eventTicker = `${seriesTicker}-${date}`;
   const markets = brackets.map((bracket, i): Market => ({
     ticker: `${eventTicker}-${i}`,
     eventTicker,
-    seriesTicker: 'KXHIGHNY',
+    seriesTicker,
     station,
     date,
     bracket,
@@ -83,7 +88,7 @@ export function makeData(event: MarketEvent, books: OrderBook[], fetchedAt: Date
     isTrading: true,
     markets: withPrices,
     books: new Map(event.markets.map(({ ticker }, i) => [ticker, books[i] ?? makeBook([], [])])),
-    feeRules: new Map([['KXHIGHNY', quadratic]]),
+    feeRules: new Map([[event.station.series.ticker, quadratic]]),
   };
 }
 
@@ -99,6 +104,12 @@ export function makeForecasts(
     eventTicker: event.eventTicker,
     method: 'raw_ensemble',
     isCalibrated: false,
+    fallback: null,
+    fit: null,
+    leadHours: 30,
+    rawMeanF: 71.3,
+    rawDeviationF: 2.4,
+    atLeastF: null,
     meanF: 71.3,
     deviationF: 2.4,
     quantiles: [],
@@ -110,4 +121,51 @@ export function makeForecasts(
     ...rest,
   };
   return new Map([[event.station.id, { station: event.station, source: 'test', days: [day] }]]);
+}
+
+/** What makes a forecast of `makeForecasts` a calibrated one: 58 days have warmed and widened it. */
+export const calibrated = {
+  method: 'emos',
+  isCalibrated: true,
+  fit: {
+    id: '019b8d9a-6400-7000-8000-000000000901',
+    stationId: 'KNYC',
+    leadHours: 36,
+    coefficients: { a: 1.2, b: 0.98, c: 2, d: 0.6 },
+    stationBiasF: null,
+    n: 58,
+    firstDate: '2026-05-05',
+    lastDate: '2026-07-02',
+    lowestMeanF: 55,
+    highestMeanF: 93,
+    trainingCrps: 1.3,
+    rawCrps: 1.7,
+    knownThrough: new Date('2026-07-03T12:00:00Z'),
+    trainedAt: new Date('2026-07-03T13:00:00Z'),
+  },
+  meanF: 69.9,
+  deviationF: 2.8,
+} satisfies Partial<DayForecast>;
+
+/** Every gate of some stations, open or shut, as judged at a time. */
+export function makeGates(
+  isOpen: boolean,
+  stationIds = ['KNYC'],
+  madeAt = new Date('2026-07-03T14:00:00Z'),
+): GateBook {
+  const gates = stationIds.flatMap((stationId) =>
+    LEAD_HOURS.map((leadHours) => ({
+      stationId,
+      leadHours,
+      isOpen,
+      n: 62,
+      difference: isOpen
+        ? { mean: -0.083, low: -0.151, high: -0.012 }
+        : { mean: 0.041, low: -0.02, high: 0.101 },
+      reason: isOpen
+        ? 'Open: over 62 days at this lead the forecast was ahead of the market: −0.083 [−0.151, −0.012].'
+        : 'Shut: over 62 days at this lead the forecast was not ahead of the market: +0.041 [−0.020, +0.101].',
+    })),
+  );
+  return { madeAt, gates };
 }

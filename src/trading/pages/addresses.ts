@@ -4,6 +4,8 @@ import { formatDollars, type Micros } from '../money.js';
 import type { Action } from '../orders/order.js';
 
 export const MARKETS_PATH = '/dashboard/markets';
+/** How the forecasts have done against the market. */
+export const SCORES_PATH = '/dashboard/scores';
 
 export const marketsAddress = (station: string, date?: string): string =>
   toAddress(MARKETS_PATH, { station, date });

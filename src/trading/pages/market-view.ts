@@ -1,25 +1,32 @@
 import type { DayForecast } from '../forecast/forecast.js';
 import type { MarketEvent } from '../markets/event.js';
-import { DOLLAR } from '../money.js';
+import { DOLLAR, type Micros } from '../money.js';
 import type { Holding } from '../portfolio/positions.js';
+import { formatMoney } from '../portfolio/view-text.js';
 import { bracketLabel } from '../settlement/brackets.js';
 import { climateDayAt, climateDayOf } from '../settlement/climate-day.js';
 import type { Station } from '../settlement/stations.js';
-import type { Snapshot } from '../snapshot.js';
+import type { SignalReport } from '../signals/signal.js';
+import { ageOf, TIME_TO_LIVE_MS, type Snapshot } from '../snapshot.js';
 import { marketsAddress } from './addresses.js';
 import { currentEvent, eventsOf, type Choice } from './choice.js';
 import { toDistribution } from './distribution.js';
 import { toLadder } from './ladder.js';
 import { degreesOf, expectedMaximum } from './probabilities.js';
 import { formatAge, formatDegrees } from './price-text.js';
-import { bestSignal, toSignalsView } from './signals-view.js';
+import { bestSignal, sentence, toSignalsView } from './signals-view.js';
 
 /** The day's forecast that belongs to an event. */
 export const forecastOf = ({ forecasts }: Snapshot, event: MarketEvent): DayForecast | undefined =>
   forecasts.get(event.station.id)?.days.find(({ date }) => date === event.date);
 
 /** Every city that has markets, with the headline of its present day. */
-export function toOverview(snapshot: Snapshot, current: Station | undefined, now: Date) {
+export function toOverview(
+  snapshot: Snapshot,
+  signals: SignalReport,
+  current: Station | undefined,
+  now: Date,
+) {
   const stations = [...new Map(snapshot.events.map(({ station }) => [station.id, station])).values()];
   return stations.map((station) => {
     const event = currentEvent(eventsOf(snapshot.events, station), station, now);
@@ -31,7 +38,7 @@ export function toOverview(snapshot: Snapshot, current: Station | undefined, now
       isCurrent: station.id === current?.id,
       expected: expected === null ? null : formatDegrees(Math.round(expected)),
       observed: day?.observed ? formatDegrees(day.observed.maximumF, 1) : null,
-      signal: event && bestSignal(snapshot.signals, event.eventTicker, now),
+      signal: event && bestSignal(signals, event.eventTicker, now),
     };
   });
 }
@@ -63,11 +70,19 @@ function dayLabel(date: string, today: string): string {
   return `${word}${formatClimateDay(date)}`;
 }
 
+/** The paper account of who looks, and the signals as they are sized for it. */
+interface OwnAccount {
+  /** Undefined for one that was never opened. */
+  cash: Micros | undefined;
+  holdings: ReadonlyMap<string, Holding>;
+  signals: SignalReport;
+}
+
 /** All that the page says about the chosen event. */
 export function toEventView(
   snapshot: Snapshot,
   event: MarketEvent,
-  holdings: ReadonlyMap<string, Holding>,
+  { cash, holdings, signals }: OwnAccount,
   now: Date,
 ) {
   const day = forecastOf(snapshot, event);
@@ -87,7 +102,11 @@ export function toEventView(
     forecast: day && toForecastView(day, event, snapshot.forecasts.get(station.id)!.source, now),
     chart: day && isOpen ? toDistribution(day, event) : null,
     settled: toSettled(event),
-    signals: toSignalsView(snapshot.signals, event, now),
+    signals: toSignalsView(signals, event, now),
+    areTooOld: ageOf(snapshot, now.getTime()) > TIME_TO_LIVE_MS,
+    cash: formatMoney(cash ?? signals.bankroll),
+    positions: formatMoney(signals.bankroll - (cash ?? signals.bankroll)),
+    holdsAnything: holdings.size > 0,
     evidence: station.series.evidence === 'rules text only' ? null : station.series.evidence,
   };
 }
@@ -96,8 +115,10 @@ function toForecastView(day: DayForecast, event: MarketEvent, source: string, no
   const expected = expectedMaximum(degreesOf(day, event));
   return {
     expected: expected === null ? null : formatDegrees(expected, 1),
-    mean: formatDegrees(day.meanF, 1),
-    deviation: formatDegrees(day.deviationF, 1),
+    corrected: formatSpread(day.meanF, day.deviationF),
+    raw: formatSpread(day.rawMeanF, day.rawDeviationF),
+    correction: toCorrection(day),
+    fallback: day.fallback === null ? null : sentence(day.fallback),
     members: day.membersF.length,
     lowest: formatDegrees(Math.min(...day.membersF), 1),
     highest: formatDegrees(Math.max(...day.membersF), 1),
@@ -111,6 +132,22 @@ function toForecastView(day: DayForecast, event: MarketEvent, source: string, no
       age: formatAge(Math.max(0, now.getTime() - day.observed.observedAt.getTime())),
     },
   };
+}
+
+const formatSpread = (meanF: number, deviationF: number): string =>
+  `${formatDegrees(meanF, 1)} ± ${formatDegrees(deviationF, 1)}`;
+
+/** What the members were corrected by; null for nothing. */
+function toCorrection({ fit }: DayForecast) {
+  return (
+    fit && {
+      days: fit.n,
+      isPooled: fit.stationId === null,
+      from: formatClimateDay(fit.firstDate),
+      to: formatClimateDay(fit.lastDate),
+      leadHours: fit.leadHours,
+    }
+  );
 }
 
 /** How a day came out, as far as the venue has said it. */

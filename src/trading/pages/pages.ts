@@ -10,7 +10,8 @@ import { toFreshness } from './freshness.js';
 import { formatClimateDay, toDays, toEventView, toOverview } from './market-view.js';
 import { loadingPage, SECTION, type MarketsPagesDeps } from './page-kit.js';
 import { readSwitch } from '../risk/switches.js';
-import { listPaperHoldings } from './queries.js';
+import { signalsFor } from './own-signals.js';
+import { findPaperCash, listPaperHoldings } from './queries.js';
 import { addTicketPages } from './ticket-pages.js';
 
 /** `/dashboard/markets`: prices, forecasts and signals for every role, and the ticket for paper orders. */
@@ -32,19 +33,21 @@ export function marketsPages(context: Context, deps: MarketsPagesDeps): Router {
     const { station, event, missingDate } = choice;
     if (missingDate !== null) res.status(404);
     const page = { view: 'markets/markets', title: `Markets: ${station.city}`, section: SECTION };
-    const [tradingSwitch, holdings] = await Promise.all([
+    const [tradingSwitch, cash, holdings] = await Promise.all([
       readSwitch(db.orm, orgId),
-      event && listPaperHoldings(db.orm, orgId, event.eventTicker),
+      findPaperCash(db.orm, orgId),
+      listPaperHoldings(db.orm, orgId),
     ]);
+    const own = { cash, holdings, signals: signalsFor(snapshot, { cash, holdings }, now) };
     await renderPage(context, req, res, page, {
       tradingSwitch,
       freshness: toFreshness(snapshot, deps.snapshots.sources, now),
-      overview: toOverview(snapshot, station, now),
+      overview: toOverview(snapshot, own.signals, station, now),
       days: toDays(choice, now),
       city: station.city,
       missingDay: missingDate === null ? null : formatClimateDay(missingDate),
       streamHref: streamAddress(station.id),
-      event: event && toEventView(snapshot, event, holdings ?? new Map(), now),
+      event: event && toEventView(snapshot, event, own, now),
     });
   });
 

@@ -24,14 +24,14 @@ export async function findTaken(orm: Orm, orgId: string, ticker: string, hash: s
   return row?.taken ?? [];
 }
 
-/** A ladder has six markets; nothing lists more of an event than this. */
-const MAX_HOLDINGS = 100;
+/** More than the venue lists of all cities and days at a time. */
+const MAX_HOLDINGS = 500;
 
-/** What the paper account holds of an event's markets, by ticker. */
+/** What the paper account holds, by ticker: of an event's markets, or of all. */
 export async function listPaperHoldings(
   orm: Orm,
   orgId: string,
-  eventTicker: string,
+  eventTicker?: string,
 ): Promise<ReadonlyMap<string, Holding>> {
   const rows = await orm
     .select({
@@ -45,7 +45,7 @@ export async function listPaperHoldings(
       and(
         eq(tradingPositions.orgId, orgId),
         eq(tradingPositions.mode, 'paper'),
-        eq(tradingPositions.eventTicker, eventTicker),
+        eventTicker === undefined ? undefined : eq(tradingPositions.eventTicker, eventTicker),
         gt(tradingPositions.contracts, 0),
       ),
     )

@@ -1,14 +1,15 @@
 import type { MarketEvent } from '../markets/event.js';
 import { CENT, floorTo } from '../money.js';
+import { formatMoney } from '../portfolio/view-text.js';
 import { bracketLabel } from '../settlement/brackets.js';
 import type { EventSignals, Signal, SignalReport } from '../signals/signal.js';
-import { ticketAddress } from './addresses.js';
+import { SCORES_PATH, ticketAddress } from './addresses.js';
 import { formatCents, formatChange, formatExactProbability, formatPoints } from './price-text.js';
-import { formatMoney } from '../portfolio/view-text.js';
 
 export interface SignalView {
   title: string;
   href: string;
+  isHedge: boolean;
   edge: string;
   probability: string;
   breakEven: string;
@@ -27,26 +28,48 @@ export interface SignalView {
 export interface SignalsView {
   bankroll: string;
   kellyShare: string;
+  caps: { market: string; event: string; day: string };
+  /** Whether signals come through; null where the event has none to say anything about. */
+  gate: { isOpen: boolean; reason: string; href: string } | null;
   signals: SignalView[];
-  /** There were some, for prices that are too old now. */
-  areExpired: boolean;
+  /** What all of them cost, and what they can lose together. */
+  stake: string;
+  worstCase: string;
+  /** What would be signals, with the one reason why they are not. */
+  withheld: { titles: string[]; reason: string } | null;
   suppressed: { title: string; reason: string }[];
 }
 
 /** What the forecast makes of an event's prices, the best first; and why of the rest nothing came. */
 export function toSignalsView(report: SignalReport, event: MarketEvent, now: Date): SignalsView {
   const found = findSignals(report, event.eventTicker);
-  const signals = currentSignals(found, now);
   const labels = new Map(event.markets.map(({ ticker, bracket }) => [ticker, bracketLabel(bracket)]));
+  const titleOf = ({ side, ticker }: { side: string; ticker: string }) =>
+    `${side.toUpperCase()} ${labels.get(ticker) ?? ticker}`;
+  const others = found?.suppressed ?? [];
+  const withheld = others.filter(({ isWithheld }) => isWithheld);
   return {
     bankroll: formatMoney(report.bankroll),
-    kellyShare: formatExactProbability(report.kellyShare).replace('.0', ''),
-    signals: signals.map(toSignalView),
-    areExpired: signals.length === 0 && (found?.signals ?? []).length > 0,
-    suppressed: (found?.suppressed ?? []).map(({ ticker, side, reason }) => ({
-      title: `${side.toUpperCase()} ${labels.get(ticker) ?? ticker}`,
-      reason,
-    })),
+    kellyShare: wholePercent(report.kellyShare),
+    caps: {
+      market: wholePercent(report.marketCap),
+      event: wholePercent(report.eventCap),
+      day: wholePercent(report.dayCap),
+    },
+    gate: found
+      ? {
+          isOpen: found.gate.isOpen,
+          reason: found.gate.reason,
+          href: `${SCORES_PATH}?station=${found.stationId}`,
+        }
+      : null,
+    signals: currentSignals(found, now).map(toSignalView),
+    stake: formatMoney(found?.stake ?? 0n),
+    worstCase: formatMoney(found?.worstCase ?? 0n),
+    withheld: withheld[0] ? { titles: withheld.map(titleOf), reason: sentence(withheld[0].reason) } : null,
+    suppressed: others
+      .filter(({ isWithheld }) => !isWithheld)
+      .map((side) => ({ title: titleOf(side), reason: side.reason })),
   };
 }
 
@@ -62,6 +85,11 @@ const findSignals = ({ events }: SignalReport, eventTicker: string): EventSignal
 const currentSignals = (found: EventSignals | undefined, now: Date): Signal[] =>
   (found?.signals ?? []).filter(({ expiresAt }) => expiresAt > now).toSorted((a, b) => b.edge - a.edge);
 
+const wholePercent = (share: number): string => `${Math.round(share * 100)}\u00a0%`;
+
+/** `Nothing has been learned yet.` of what is a part of other sentences. */
+export const sentence = (clause: string): string => `${clause[0]!.toUpperCase()}${clause.slice(1)}.`;
+
 const toSignalView = (signal: Signal): SignalView => ({
   title: `Buy ${signal.side.toUpperCase()} ${bracketLabel(signal.market.bracket)}`,
   href: ticketAddress(signal.market.ticker, {
@@ -70,6 +98,7 @@ const toSignalView = (signal: Signal): SignalView => ({
     contracts: signal.contracts,
     limitPrice: signal.limitPrice,
   }),
+  isHedge: signal.isHedge,
   edge: formatPoints(signal.edge),
   probability: formatExactProbability(signal.probability),
   breakEven: formatExactProbability(signal.breakEven),

@@ -39,26 +39,27 @@ const freshness = {
   stale: false,
 };
 
+const { yesterday, today } = exampleWorld.markets;
+
 const market = {
-  ticker: 'KXHIGHNY-26JAN31-B45.5',
-  eventTicker: 'KXHIGHNY-26JAN31',
+  ...today.traded,
+  eventTicker: today.eventTicker,
   seriesTicker: 'KXHIGHNY',
   station: 'KNYC',
   city: 'New York',
   measure: 'daily_maximum_temperature',
   date: '2026-01-31',
-  bracket: { kind: 'between', floor: 45, cap: 46, unit: 'fahrenheit', label: '45° to 46°' },
   status: 'active',
-  yesBid: '0.5600',
-  yesAsk: '0.5900',
-  noBid: '0.4100',
-  noAsk: '0.4400',
-  yesBidSize: 20,
-  yesAskSize: 22,
-  lastPrice: '0.5800',
-  volume: 2398,
-  volume24h: 2398,
-  openInterest: 1438,
+  yesBid: '0.2700',
+  yesAsk: '0.3000',
+  noBid: '0.7000',
+  noAsk: '0.7300',
+  yesBidSize: 32,
+  yesAskSize: 14,
+  lastPrice: '0.2800',
+  volume: 1285,
+  volume24h: 1285,
+  openInterest: 771,
   openTime: '2026-01-30T05:00:00.000Z',
   closeTime: '2026-02-01T05:00:00.000Z',
   tickSize: '0.0100',
@@ -130,7 +131,7 @@ Prices are those of the book's best levels; \`null\` where nobody bids or asks.
       response: {
         status: 200,
         body: {
-          markets: beginning([excerpt({ ticker: 'KXHIGHNY-26JAN31-T45' }), market]),
+          markets: beginning([excerpt(today.lowest), market]),
           ...freshness,
         },
       },
@@ -171,8 +172,14 @@ const signals: RouteDescription = {
   operationId: 'listSignals',
   summary: 'List trading signals',
   description: `
-Purchases that the forecast speaks for, at what they would really cost: the asks that stand in the book, level by level, and the venue's fee. Each says
-from which probability on it is worth that, and how much of the bankroll it takes by Kelly's rule. \`events\` names the sides without a signal, and why.
+Purchases that the forecast speaks for, at what they would really cost: the asks that stand in the book, level by level, and the venue's fee.
+
+Of an event's brackets exactly one wins, so they are sized together: by Kelly's rule, for the purchase of YES and NO over all brackets that makes the bankroll grow fastest; a quarter of
+that is used, within caps per market, event and climate date. So a purchase may be a hedge: it costs more than it is worth by itself, and pays where the others lose. Each says from which
+probability on it is worth its cost, how much of the bankroll it takes, and why.
+
+A signal is let through by the \`gate\` of its station and lead: only where calibrated forecasts have scored better than the market's own prices, by more than chance explains. \`events\` says for each
+event how its gate stands, what its signals can lose together, and for every side without a signal why; what \`isWithheld\` would have been one.
 
 A signal is no advice and no order: \`POST /trade\` checks everything anew.
 `.trim(),
@@ -192,7 +199,37 @@ A signal is no advice and no order: \`POST /trade\` checks everything anew.
       name: 'signals',
       summary: 'For a bankroll of 2,500 dollars',
       request: { credential: 'none', query: { bankroll: '2500.00' } },
-      response: { status: 200, body: excerpt({ bankroll: '2500.0000', ...freshness }) },
+      response: {
+        status: 200,
+        body: excerpt({
+          bankroll: '2500.0000',
+          kellyShare: 0.25,
+          marketCap: 0.05,
+          eventCap: 0.1,
+          dayCap: 0.2,
+          sizing: 'joint_event',
+          ...freshness,
+        }),
+      },
+    },
+    {
+      name: 'events',
+      summary: 'How the events stand (one is shown, in part)',
+      request: { credential: 'none' },
+      response: {
+        status: 200,
+        body: excerpt({
+          events: beginning([
+            excerpt({
+              eventTicker: today.eventTicker,
+              station: 'KNYC',
+              city: 'New York',
+              date: '2026-01-31',
+              gate: excerpt({ leadHours: 12 }),
+            }),
+          ]),
+        }),
+      },
     },
     notModified(),
     problemExample('invalid_request', {
@@ -221,6 +258,9 @@ const forecast: RouteDescription = {
 For each local climate day that has markets: the distribution of the day's maximum temperature, the probability of each bracket, what the station has
 reported so far, and what the forecast was made from. \`asOf\`, \`ageSeconds\` and \`stale\` are those of the markets, as everywhere; forecasts have a slower pace of their own,
 and \`forecastAgeSeconds\` is their age.
+
+Forecasts are corrected by how earlier ones came out: each day says by which fit (\`method\`, \`fit\`), what the members themselves said (\`rawMeanF\`, \`rawStandardDeviationF\`), and,
+where it was not the station's own fit, why not (\`fallback\`). A fit knows only what was known before it was made (\`knownThrough\`).
 `.trim(),
   params: z.object({
     station: z.string().meta({ description: 'The id of the station, in upper or lower case.' }),
@@ -251,8 +291,12 @@ and \`forecastAgeSeconds\` is their age.
           days: beginning([
             excerpt({
               date: '2026-01-30',
-              eventTicker: 'KXHIGHNY-26JAN30',
-              brackets: beginning([excerpt({ ticker: 'KXHIGHNY-26JAN30-T39', label: '38° or below' })]),
+              eventTicker: yesterday.eventTicker,
+              brackets: beginning([excerpt(yesterday.lowest)]),
+              method: 'raw_ensemble',
+              isCalibrated: false,
+              fallback: 'nothing has been learned yet; not corrected',
+              fit: null,
               modelRunAt: generated('2026-01-31T06:00:00.000Z'),
             }),
           ]),
@@ -362,7 +406,7 @@ it, a \`snapshot\`. Every 15 seconds a comment shows that the connection lives. 
       name: 'events',
       summary: 'The first event, in part',
       request: { credential: 'none', query: { station: 'KNYC' } },
-      response: { status: 200, body: '"markets":[{"ticker":"KXHIGHNY-26JAN30-T39","status":"closed",' },
+      response: { status: 200, body: `"markets":[{"ticker":"${yesterday.lowest.ticker}","status":"closed",` },
     },
     problemExample('invalid_request', {
       summary: 'A parameter that the route does not know',

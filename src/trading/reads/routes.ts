@@ -1,6 +1,7 @@
 import type { Request, Router } from 'express';
 import type { Context } from '../../context.js';
 import { AppError } from '../../errors.js';
+import { perAddressLimit } from '../../http/address-limit.js';
 import { createCachedAnswer, sendCachedAnswer } from '../../http/cached-answer.js';
 import { parseInput } from '../../http/validate.js';
 import { parseDollars } from '../money.js';
@@ -10,10 +11,13 @@ import { marketsQuerySchema, noQuerySchema, signalsQuerySchema } from './schema.
 import { createSnapshotReads } from './snapshot-reads.js';
 import { toStationJson } from './station-json.js';
 
+/** Sizes for another bankroll are solved for whoever asks: that costs as much as a hundred other reads. */
+const READS_PER_SIZING = 10;
+
 /** The reads that everybody may make. They stand behind `readLayer`. */
 export function addReadRoutes(
   router: Router,
-  { clock }: Pick<Context, 'clock'>,
+  { clock, config }: Pick<Context, 'clock' | 'config'>,
   { snapshots }: { snapshots: SnapshotStore },
 ): void {
   const reads = createSnapshotReads({ store: snapshots, clock });
@@ -25,9 +29,19 @@ export function addReadRoutes(
     sendCachedAnswer(req, res, reads.markets({ stationId, status }));
   });
 
-  router.get('/signals', (req, res) => {
+  const perMinute = Math.ceil(config.limits.readsPerMinute / READS_PER_SIZING);
+  const limit = perAddressLimit({ clock }, { name: 'sizings', perMinute });
+
+  router.get('/signals', (req, res, next) => {
     const { bankroll } = hasQuery(req) ? parseInput(signalsQuerySchema, req.query) : {};
-    sendCachedAnswer(req, res, reads.signals(bankroll === undefined ? undefined : parseDollars(bankroll)));
+    if (bankroll === undefined) {
+      sendCachedAnswer(req, res, reads.signals(undefined));
+      return;
+    }
+    limit(req, res, (refused?: unknown) => {
+      if (refused) next(refused);
+      else sendCachedAnswer(req, res, reads.signals(parseDollars(bankroll)));
+    });
   });
 
   router.get<{ station: string }>('/forecast/:station', (req, res) => {

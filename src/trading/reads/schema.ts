@@ -133,11 +133,48 @@ const signalSchema = z
     averagePrice: dollars('Over all contracts, without the fee.'),
     fee: dollars("The venue's fee for all contracts."),
     stake: dollars('Prices and fee of all contracts. It is also the most that can be lost.'),
-    expectedValue: dollars('What the purchase is worth by the forecast, less `stake`.'),
-    reasons: z.array(z.string()),
+    expectedValue: dollars('What the purchase is worth by the forecast, less `stake`. Negative for a hedge.'),
+    worstCase: dollars(
+      'The most that it can lose by itself: its stake. What the purchases of an event lose together is with the event.',
+    ),
+    isHedge: z
+      .boolean()
+      .describe(
+        'True for a purchase that costs more than it is worth by itself: it pays where the others of its event lose.',
+      ),
+    limitedBy: z
+      .enum(['market', 'event', 'day', 'cash', 'depth'])
+      .nullable()
+      .describe(
+        'What kept it smaller than Kelly would have it: one of the caps, the money, or what stands in the book; `null` for nothing.',
+      ),
+    reasons: z
+      .array(z.string())
+      .describe('In words: the forecast, the price, the size, and how such forecasts have done.'),
     expiresAt: timeField('When it should no longer be acted on.'),
   })
   .meta({ id: 'Signal' });
+
+const gateSchema = z
+  .object({
+    state: z.enum(['open', 'shut']).describe('Signals come through while it is `open`.'),
+    leadHours: count(
+      'The hours before the end of the day at which the forecasts were written down that it is judged by; 0 where none are.',
+    ),
+    n: count('Settled days that it is judged by.'),
+    difference: z
+      .number()
+      .nullable()
+      .describe(
+        'Mean log score of the forecasts less that of the market: below zero the forecasts were better. `null` for too few days.',
+      ),
+    interval: z
+      .object({ low: z.number(), high: z.number() })
+      .nullable()
+      .describe('Where `difference` may lie by chance.'),
+    reason: z.string().describe('Why it is open or shut.'),
+  })
+  .meta({ id: 'SignalGate' });
 
 const eventSignalsSchema = z
   .object({
@@ -145,9 +182,42 @@ const eventSignalsSchema = z
     station: stationField,
     city: z.string().nullable(),
     date: dateField,
+    method: z
+      .string()
+      .nullable()
+      .describe('How the probabilities were made, see the forecasts; `null` without a forecast.'),
+    isCalibrated: z
+      .boolean()
+      .describe(
+        'Whether the probabilities are corrected by how earlier ones came out. Without it nothing is a signal.',
+      ),
+    gate: gateSchema.describe(
+      'Whether such forecasts have been ahead of the market at this station and this long before the end of the day.',
+    ),
     signals: count('How many of the signals are of this event.'),
+    stake: dollars('Of its signals together.'),
+    worstCase: dollars('The most that they lose together, whichever bracket wins.'),
+    growth: z
+      .number()
+      .describe(
+        'Expected growth by its signals of the logarithm of the part of the bankroll that `kellyShare` puts at stake, exact costs included.',
+      ),
+    gap: z
+      .number()
+      .describe(
+        'How far from the best possible growth the full sizes may be, by the conditions that an optimum must meet.',
+      ),
     suppressed: z
-      .array(z.object({ ticker: z.string(), side: z.enum(['yes', 'no']), reason: z.string() }))
+      .array(
+        z.object({
+          ticker: z.string(),
+          side: z.enum(['yes', 'no']),
+          reason: z.string(),
+          isWithheld: z
+            .boolean()
+            .describe('True for what would be a signal of this event if its forecasts had earned it.'),
+        }),
+      )
       .describe('The sides that have no signal, and why.'),
   })
   .meta({ id: 'EventSignals' });
@@ -155,21 +225,47 @@ const eventSignalsSchema = z
 export const signalListSchema = z
   .object({
     bankroll: dollars('What the sizes are reckoned from.'),
-    method: z.string().describe('How the probabilities were made, see the forecasts.'),
-    isCalibrated: z
-      .boolean()
-      .describe(
-        'Whether the probabilities are corrected by how earlier ones came out. Size with care where they are not.',
-      ),
     kellyShare: z.number().describe('The share of the Kelly fraction that is used.'),
     marketCap: z.number().describe('The most that is staked on a market, as a share of the bankroll.'),
     eventCap: z.number().describe('The most that is staked on an event, as a share of the bankroll.'),
-    sizing: z.string().describe('How sizes are found: `single_market` sizes each market for itself.'),
+    dayCap: z
+      .number()
+      .describe(
+        'The most that is staked on all events of a climate date, as a share of the bankroll: the weather of cities goes together. Events with more growth come first.',
+      ),
+    sizing: z
+      .string()
+      .describe(
+        'How sizes are found: `joint_event` maximises the growth over the brackets of an event, of which exactly one wins.',
+      ),
     signals: z.array(signalSchema),
     events: z.array(eventSignalsSchema),
     ...freshness,
   })
   .meta({ id: 'SignalList' });
+
+const fitSchema = z
+  .object({
+    id: z.string().describe('A UUIDv7.'),
+    station: z.string().nullable().describe('Whose past it was learned from; `null`: that of all stations.'),
+    leadHours: z.int().describe('The leads that it is for: up to this many hours, in steps of 12.'),
+    coefficients: z
+      .object({ a: z.number(), b: z.number(), c: z.number(), d: z.number() })
+      .describe(
+        'The maximum is normal with mean a + b·m and variance c + d·s², where m is the mean of the members less `stationBiasF` and s² their sample variance. Beyond what was seen, m is corrected by as much as at the end of that.',
+      ),
+    stationBiasF: z
+      .number()
+      .describe("What the station's members are taken to be too warm by, °F; 0 for a fit of its own."),
+    n: count('Days that it was learned from, over all its stations'),
+    firstDate: z.iso.date().describe('The first of them.'),
+    lastDate: z.iso.date().describe('The last of them.'),
+    trainingCrps: z.number().describe('Its mean CRPS over those days, °F.'),
+    rawCrps: z.number().describe("The same of the members' own mean and deviation."),
+    knownThrough: timeField('When the latest that it was learned from became known.'),
+    trainedAt: timeField('When it was made.'),
+  })
+  .meta({ id: 'ForecastFit' });
 
 const dayForecastSchema = z
   .object({
@@ -197,8 +293,20 @@ const dayForecastSchema = z
       })
       .nullable(),
     source: z.string(),
-    method: z.string().describe("`raw_ensemble`: the members' own mean and spread, corrected by nothing."),
-    isCalibrated: z.boolean(),
+    method: z
+      .enum(['emos', 'emos_pooled', 'raw_ensemble'])
+      .describe(
+        "`emos`: corrected by a fit of the station's own past. `emos_pooled`: by one of all stations together. `raw_ensemble`: the members' own mean and spread, corrected by nothing.",
+      ),
+    isCalibrated: z.boolean().describe('Corrected by how earlier forecasts came out.'),
+    fallback: z
+      .string()
+      .nullable()
+      .describe('Why it was not made in a better way, in words; `null` for `emos`.'),
+    rawMeanF: temperature('The mean of the members, before any correction'),
+    rawStandardDeviationF: temperature('Their sample deviation, at least 1'),
+    fit: fitSchema.nullable().describe('What it was corrected by; `null` for `raw_ensemble`.'),
+    leadHours: z.number().describe("Hours from the start of the weather model's run to the end of the day."),
     modelRunAt: timeField('When the weather model was started: nothing later is in it.'),
     fetchedAt: timeField('When its run was fetched.'),
     membersF: z.array(z.number()).describe("The day's maximum of each member, °F."),

@@ -1,6 +1,7 @@
 import { formatDollars } from '../money.js';
-import type { Signal, SignalReport } from '../signals/signal.js';
+import type { Gate } from '../scores/gate.js';
 import { findStation } from '../settlement/stations.js';
+import type { EventSignals, Signal, SignalReport } from '../signals/signal.js';
 
 /**
  * The report as `/signals` shows it.
@@ -10,16 +11,8 @@ import { findStation } from '../settlement/stations.js';
 export function writeSignals(report: SignalReport, marketJson: (ticker: string) => string): string {
   const { bankroll, events, ...rules } = report;
   const signals = events.flatMap((event) => event.signals.map((signal) => writeSignal(signal, marketJson)));
-  const overview = events.map(({ eventTicker, stationId, date, signals: found, suppressed }) => ({
-    eventTicker,
-    station: stationId,
-    city: findStation(stationId)?.city ?? null,
-    date,
-    signals: found.length,
-    suppressed: suppressed.map(({ ticker, side, reason }) => ({ ticker, side, reason })),
-  }));
   const head = JSON.stringify({ bankroll: formatDollars(bankroll), ...rules });
-  return `${head.slice(0, -1)},"signals":[${signals.join(',')}],"events":${JSON.stringify(overview)}`;
+  return `${head.slice(0, -1)},"signals":[${signals.join(',')}],"events":${JSON.stringify(events.map(toEventJson))}`;
 }
 
 function writeSignal(signal: Signal, marketJson: (ticker: string) => string): string {
@@ -39,8 +32,41 @@ function writeSignal(signal: Signal, marketJson: (ticker: string) => string): st
     fee: formatDollars(signal.fee),
     stake: formatDollars(signal.stake),
     expectedValue: formatDollars(signal.expectedValue),
+    worstCase: formatDollars(signal.worstCase),
+    isHedge: signal.isHedge,
+    limitedBy: signal.limitedBy,
     reasons: signal.reasons,
     expiresAt: signal.expiresAt.toISOString(),
   });
   return `{"market":${marketJson(market.ticker)},${rest.slice(1)}`;
 }
+
+const toEventJson = (event: EventSignals) => ({
+  eventTicker: event.eventTicker,
+  station: event.stationId,
+  city: findStation(event.stationId)?.city ?? null,
+  date: event.date,
+  method: event.method,
+  isCalibrated: event.isCalibrated,
+  gate: toGateJson(event.gate),
+  signals: event.signals.length,
+  stake: formatDollars(event.stake),
+  worstCase: formatDollars(event.worstCase),
+  growth: event.growth,
+  gap: event.gap,
+  suppressed: event.suppressed.map(({ ticker, side, reason, isWithheld }) => ({
+    ticker,
+    side,
+    reason,
+    isWithheld,
+  })),
+});
+
+const toGateJson = ({ isOpen, leadHours, n, difference, reason }: Gate) => ({
+  state: isOpen ? 'open' : 'shut',
+  leadHours,
+  n,
+  difference: difference?.mean ?? null,
+  interval: difference && { low: difference.low, high: difference.high },
+  reason,
+});

@@ -88,10 +88,10 @@ export function createSnapshotReads({ store, clock }: { store: SnapshotStore; cl
         return send(once('signals', () => write(snapshot.signals)));
       let answer = bankrolls.get(bankroll);
       if (!answer) {
-        const { data, events, forecasts } = snapshot;
+        const { data, events, forecasts, gates } = snapshot;
         const at = new Date(clock.now());
         answer = createCachedAnswer(
-          `${write(makeSignals({ data, events, forecasts, bankroll, at }))},${head}`,
+          `${write(makeSignals({ data, events, forecasts, gates, bankroll, at }))},${head}`,
         );
         if (bankrolls.size >= MAX_BANKROLLS) bankrolls.delete(bankrolls.keys().next().value!);
         bankrolls.set(bankroll, answer);

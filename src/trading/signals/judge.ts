@@ -1,5 +1,5 @@
 import type { DayForecast } from '../forecast/forecast.js';
-import { isCrossed } from '../markets/book.js';
+import { isCrossed, type OrderBook } from '../markets/book.js';
 import type { MarketEvent } from '../markets/event.js';
 import type { Market } from '../markets/market.js';
 import type { MarketData } from '../markets/source.js';
@@ -56,5 +56,13 @@ export function judgeMarket(
   if (feeRule === undefined || feeRule.type === 'flat') return 'its fee is not known';
   const book = data.books.get(ticker);
   if (book === undefined) return 'its order book is not known';
+  return judgeBook(book);
+}
+
+/** A price that nobody speaks against is no market's, and what is bought there could not be sold again. */
+function judgeBook(book: OrderBook): string | undefined {
+  if (book.yes.length === 0 && book.no.length === 0) return 'its order book is empty';
+  if (book.yes.length === 0) return 'its order book has one side only: nobody bids for YES';
+  if (book.no.length === 0) return 'its order book has one side only: nobody bids for NO';
   return isCrossed(book) ? 'its order book is crossed' : undefined;
 }

@@ -1,32 +1,19 @@
+import type { ForecastMethod } from '../forecast/forecast.js';
 import type { Side } from '../markets/book.js';
 import type { Market } from '../markets/market.js';
 import type { Micros } from '../money.js';
+import type { Gate } from '../scores/gate.js';
+import type { SizedPurchase } from '../sizing/event.js';
 
 /** A purchase that the forecast speaks for, at what it would really cost. */
-export interface Signal {
+export interface Signal extends Omit<SizedPurchase, 'ticker' | 'limitedBy'> {
   market: Market;
-  side: Side;
-  /** The best ask and what stands there. */
-  price: Micros;
-  depth: number;
-  /** That the side pays, by the forecast. */
-  probability: number;
-  /** From which probability on the purchase is worth its average price and fee. */
-  breakEven: number;
-  /** Probability less break-even. */
+  /** Probability less break-even. Below zero for a hedge. */
   edge: number;
-  /** Shares of the bankroll: the whole Kelly fraction at the best ask, and what is used of it. */
-  fullKelly: number;
-  fractionalKelly: number;
-  /** What to buy: whole contracts that stand in the book, walked level by level. */
-  contracts: number;
-  /** The dearest level that is needed. */
-  limitPrice: Micros;
-  averagePrice: Micros;
-  fee: Micros;
-  /** Price and fee of all contracts. It is also the worst case. */
-  stake: Micros;
-  expectedValue: Micros;
+  /** The most that it can lose by itself: its stake. What all purchases of the event can lose together is often less. */
+  worstCase: Micros;
+  /** What kept it smaller than Kelly would have it. */
+  limitedBy: SizedPurchase['limitedBy'] | 'day';
   reasons: readonly string[];
   expiresAt: Date;
 }
@@ -36,27 +23,43 @@ export interface Suppressed {
   ticker: string;
   side: Side;
   reason: string;
+  /** It would have been one, and was held back. */
+  isWithheld: boolean;
 }
 
 export interface EventSignals {
   eventTicker: string;
   stationId: string;
   date: string;
+  /** How the probabilities were made; null without a forecast. */
+  method: ForecastMethod | null;
+  /** Whether they are corrected by how earlier ones came out. Nothing is a signal where they are not. */
+  isCalibrated: boolean;
+  /** Whether such forecasts have been ahead of the market. Nothing is a signal where they have not. */
+  gate: Gate;
+  /** From cold to warm, and YES before NO. */
   signals: readonly Signal[];
   suppressed: readonly Suppressed[];
+  /** Of all its signals together. */
+  stake: Micros;
+  /** The most that they can lose together, whichever bracket wins. */
+  worstCase: Micros;
+  /** Expected growth of the logarithm of the part of the bankroll that the Kelly share puts at stake, exact costs included. */
+  growth: number;
+  /** How far from the best possible growth the sizes may be, before they are cut to the used share and to whole contracts. */
+  gap: number;
 }
 
 export interface SignalReport {
+  /** What sizes are reckoned from. */
   bankroll: Micros;
-  /** How the probabilities were made, and whether they have been corrected by how earlier ones came out. */
-  method: 'raw_ensemble';
-  isCalibrated: boolean;
   /** The share of the Kelly fraction that is used. */
   kellyShare: number;
-  /** The most that is staked on a market and on an event, as shares of the bankroll. */
+  /** The most that is staked on a market, on an event and on all events of a climate date, as shares of the bankroll. */
   marketCap: number;
   eventCap: number;
-  /** How sizes are found: `single_market` sizes each market for itself. */
-  sizing: 'single_market';
+  dayCap: number;
+  /** All brackets of an event are sized together, as the exclusive outcomes that they are. */
+  sizing: 'joint_event';
   events: readonly EventSignals[];
 }

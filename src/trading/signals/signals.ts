@@ -1,89 +1,102 @@
-import type { DayForecast, StationForecast } from '../forecast/forecast.js';
+import type { StationForecast } from '../forecast/forecast.js';
 import type { Side } from '../markets/book.js';
 import type { MarketEvent } from '../markets/event.js';
 import type { MarketData } from '../markets/source.js';
 import type { Micros } from '../money.js';
-import { shareOf } from '../sizing/kelly.js';
-import { judgeDay, judgeMarket } from './judge.js';
-import { EVENT_CAP, KELLY_SHARE, MARKET_CAP } from './limits.js';
-import { priceSide, sizePurchase, type Candidate } from './purchase.js';
+import type { GateBook } from '../scores/gate.js';
+import { worthOf, type SignalAccount } from './account.js';
+import { lookAtEvent, type EventCase } from './event-case.js';
+import { DAY_CAP, EVENT_CAP, KELLY_SHARE, MARKET_CAP } from './limits.js';
 import { toSignal } from './reasons.js';
-import type { EventSignals, Signal, SignalReport, Suppressed } from './signal.js';
+import type { EventSignals, SignalReport, Suppressed } from './signal.js';
+import { sizeEvents, type EventSizes, type Money } from './sizes.js';
 
-export interface SignalInput {
+interface Situation {
   data: MarketData;
   events: readonly MarketEvent[];
   forecasts: ReadonlyMap<string, StationForecast>;
-  bankroll: Micros;
+  gates: GateBook;
   at: Date;
 }
 
+/** Sized for nobody in particular, who has the bankroll in cash and holds nothing, or for an account as it stands. */
+export type SignalInput = Situation &
+  ({ bankroll: Micros; account?: undefined } | { bankroll?: undefined; account: SignalAccount });
+
 /**
  * What the forecasts say about the present order books, for every event of which something can still be traded. Each
- * side of each market has either a signal or the reason why it has none.
+ * side of each market has either a signal or the reason why it has none. The brackets of an event are sized together.
  */
 export function makeSignals(input: SignalInput): SignalReport {
   const open = input.events.filter(({ markets }) => markets.some(({ status }) => status === 'active'));
+  const cases = open.map((event) => lookAtEvent(event, input));
+  const money = moneyOf(input);
+  const sizes = sizeEvents(cases, input.events, money, input.data);
   return {
-    bankroll: input.bankroll,
-    method: 'raw_ensemble',
-    isCalibrated: false,
+    bankroll: money.bankroll,
     kellyShare: KELLY_SHARE,
     marketCap: MARKET_CAP,
     eventCap: EVENT_CAP,
-    sizing: 'single_market',
-    events: open.map((event) => ofEvent(event, input)),
+    dayCap: DAY_CAP,
+    sizing: 'joint_event',
+    events: cases.map((one) => ofEvent(one, sizes.get(one), money, input.data)),
   };
+}
+
+const nothingHeld: SignalAccount['holdings'] = new Map();
+
+function moneyOf({ account, bankroll, data }: SignalInput): Money {
+  if (!account) return { bankroll, cash: bankroll, holdings: nothingHeld };
+  return { ...account, bankroll: account.cash + worthOf(account.holdings, data.markets, data) };
 }
 
 const sides: readonly Side[] = ['yes', 'no'];
 
-function ofEvent(event: MarketEvent, input: SignalInput): EventSignals {
-  const { eventTicker, station, date } = event;
+function ofEvent(
+  one: EventCase,
+  sizes: EventSizes | undefined,
+  money: Money,
+  data: MarketData,
+): EventSignals {
+  const { event, day, gate, problems, withheld } = one;
+  const isSaid = day !== undefined && sizes !== undefined && withheld === undefined;
+  const signals = isSaid
+    ? sizes.purchases.map((purchase) => toSignal({ purchase, sizes, one, day, money, data }))
+    : [];
+  const isSignal = new Set(signals.map(({ market, side }) => `${market.ticker} ${side}`));
+  const reasons = sizes ? reasonsOf(sizes) : new Map<string, string>();
+  const held = new Set(isSaid ? [] : sizes?.purchases.map(({ ticker, side }) => `${ticker} ${side}`));
   const suppressed: Suppressed[] = [];
-  const refuse = (ticker: string, side: Side, reason: string) =>
-    void suppressed.push({ ticker, side, reason });
-  const day = input.forecasts.get(station.id)?.days.find((day) => day.date === date);
-  const problem = judgeDay(event, day, input);
-  const candidates: Candidate[] = [];
-  for (const market of event.markets)
+  for (const { ticker } of event.markets)
     for (const side of sides) {
-      const reason = problem ?? judgeMarket(market, input);
-      const priced = reason === undefined ? priceSide(market, side, day!, input.data) : reason;
-      if (typeof priced === 'string') refuse(market.ticker, side, priced);
-      else candidates.push(priced);
+      const key = `${ticker} ${side}`;
+      if (isSignal.has(key)) continue;
+      const isWithheld = held.has(key);
+      const own = problems.get(ticker) ?? reasons.get(key) ?? 'nobody asks';
+      suppressed.push({ ticker, side, reason: (isWithheld && withheld) || own, isWithheld });
     }
-  const signals = day === undefined ? [] : size(candidates, day, input, refuse);
-  return { eventTicker, stationId: station.id, date, signals, suppressed };
+  return {
+    eventTicker: event.eventTicker,
+    stationId: event.station.id,
+    date: event.date,
+    method: day?.method ?? null,
+    isCalibrated: day?.isCalibrated ?? false,
+    gate,
+    signals,
+    suppressed,
+    ...(isSaid ? totalsOf(sizes) : nothing),
+  };
 }
 
-/** The best come first: what they take of the event's cap is not there for the others. */
-function size(
-  candidates: readonly Candidate[],
-  day: DayForecast,
-  { bankroll, data }: SignalInput,
-  refuse: (ticker: string, side: Side, reason: string) => void,
-): Signal[] {
-  const signals: Signal[] = [];
-  const marketRoom = shareOf(bankroll, MARKET_CAP);
-  let eventRoom = shareOf(bankroll, EVENT_CAP);
-  for (const candidate of candidates.toSorted(byEdge)) {
-    const maxStake = eventRoom < marketRoom ? eventRoom : marketRoom;
-    const sizeWithin = (cap: Micros) =>
-      sizePurchase(candidate, { bankroll, kellyShare: KELLY_SHARE, maxStake: cap });
-    const sized = sizeWithin(maxStake);
-    if (typeof sized === 'string') {
-      const isFull = maxStake < marketRoom && typeof sizeWithin(marketRoom) !== 'string';
-      const { market, side } = candidate;
-      refuse(market.ticker, side, isFull ? 'better signals use up the cap of the event' : sized);
-      continue;
-    }
-    eventRoom -= sized.stake;
-    signals.push(toSignal({ candidate, sized, day, data, maxStake }));
-  }
-  return signals;
-}
+const nothing = { stake: 0n, worstCase: 0n, growth: 0, gap: 0 };
 
-/** Ties go by ticker, so that the same inputs give the same order. */
-const byEdge = (a: Candidate, b: Candidate): number =>
-  b.edge - a.edge || (a.market.ticker < b.market.ticker ? -1 : 1);
+const totalsOf = ({ stake, worstCase, growth, gap }: EventSizes) => ({ stake, worstCase, growth, gap });
+
+/** Why a side of which something could be bought is none, by ticker and side. */
+function reasonsOf({ refused, crowdedOut, scarce }: EventSizes) {
+  const reasons = new Map(refused.map(({ ticker, side, reason }) => [`${ticker} ${side}`, reason]));
+  const crowded = scarce === 'cash' ? 'the cash' : 'the cap of the day';
+  for (const { ticker, side } of crowdedOut)
+    reasons.set(`${ticker} ${side}`, `events that bring more growth use up ${crowded}`);
+  return reasons;
+}

@@ -1,0 +1,42 @@
+import type { MarketData } from '../markets/source.js';
+import type { Micros } from '../money.js';
+import type { Holding } from '../portfolio/positions.js';
+import { markPosition } from '../portfolio/valuation.js';
+import { paidFor } from '../sizing/fund.js';
+
+/** Whom signals are sized for: what can be spent, and what is held already. */
+export interface SignalAccount {
+  cash: Micros;
+  /** By ticker. */
+  holdings: ReadonlyMap<string, Holding>;
+}
+
+/**
+ * What the holdings in some markets are worth: sold into the present bids after fees, or what the venue has said that they
+ * pay. What nobody bids for is worth nothing.
+ */
+export function worthOf(
+  holdings: SignalAccount['holdings'],
+  markets: MarketData['markets'],
+  { books, feeRules }: Pick<MarketData, 'books' | 'feeRules'>,
+): Micros {
+  let worth = 0n;
+  for (const market of markets) {
+    const held = holdings.get(market.ticker);
+    if (!held || held.contracts === 0) continue;
+    const [book, feeRule] = [books.get(market.ticker), feeRules.get(market.seriesTicker)];
+    worth += markPosition(held, { market, book, feeRule, knownValue: null }).value ?? 0n;
+  }
+  return worth;
+}
+
+/** What was paid for the holdings in some markets, with fees: what of a cap is used up. */
+export const paidOf = (
+  holdings: SignalAccount['holdings'],
+  markets: MarketData['markets'],
+  { feeRules }: Pick<MarketData, 'feeRules'>,
+): Micros =>
+  markets.reduce(
+    (sum, { ticker, seriesTicker }) => sum + paidFor(holdings.get(ticker), feeRules.get(seriesTicker)),
+    0n,
+  );

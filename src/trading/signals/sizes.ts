@@ -1,0 +1,137 @@
+import type { MarketEvent } from '../markets/event.js';
+import type { MarketData } from '../markets/source.js';
+import { CENT, type Micros } from '../money.js';
+import { sizeEvent, type SizedEvent, type SizedPurchase } from '../sizing/event.js';
+import { shareOf } from '../sizing/kelly.js';
+import { paidOf, worthOf, type SignalAccount } from './account.js';
+import type { EventCase } from './event-case.js';
+import { DAY_CAP, EVENT_CAP, KELLY_SHARE, MARKET_CAP } from './limits.js';
+
+/** What there is to spend, and what it is reckoned from. */
+export interface Money extends SignalAccount {
+  bankroll: Micros;
+}
+
+export interface EventSizes extends SizedEvent {
+  /** The cap of the day left the event less than its own cap would. */
+  isDayTighter: boolean;
+  /** What would have been bought if there were no other events, and is not. */
+  crowdedOut: readonly SizedPurchase[];
+  /** What ran out first for `crowdedOut`. */
+  scarce: 'day' | 'cash';
+}
+
+interface Room {
+  /** What may still be staked on the climate date; undefined: no matter. */
+  day: Micros | undefined;
+  cash: Micros;
+}
+
+/**
+ * Sizes each event, and shares the cap of a day and the cash out among the events that could be signals: whichever brings
+ * the most growth by itself comes first, and who comes later is sized anew within what is left. Ties go by ticker, so the
+ * order in which events come makes no difference.
+ */
+export function sizeEvents(
+  cases: readonly EventCase[],
+  events: readonly MarketEvent[],
+  money: Money,
+  data: MarketData,
+): ReadonlyMap<EventCase, EventSizes> {
+  const first = new Map<EventCase, EventSizes>();
+  for (const one of cases)
+    if (one.problem === undefined)
+      first.set(one, { ...sizeWithin(one, money, data, { day: undefined, cash: money.cash }), ...alone });
+  const rooms = roomOfDays(events, money, data);
+  let { cash } = money;
+  const sizes = new Map(first);
+  const inTurn = [...first].filter(([{ withheld }]) => withheld === undefined).toSorted(byGrowth);
+  for (const [one, wanted] of inTurn) {
+    const { date } = one.event;
+    const day = rooms.get(date)!;
+    const most = spentOn(wanted);
+    const fits = most <= day && most <= cash;
+    const given = fits ? wanted : resize(one, wanted, money, data, { day, cash });
+    sizes.set(one, given);
+    rooms.set(date, atLeastNothing(day - spentOn(given)));
+    cash = atLeastNothing(cash - spentOn(given));
+  }
+  return sizes;
+}
+
+/** What closes a pair brings its dollar at once, and frees what was paid for it. */
+const spentOn = ({ purchases }: SizedEvent): Micros =>
+  purchases.reduce((sum, { contracts, closing, stake }) => (closing < contracts ? sum + stake : sum), 0n);
+
+const atLeastNothing = (amount: Micros): Micros => (amount < 0n ? 0n : amount);
+
+const noPurchase = { purchases: [], stake: 0n, worstCase: 0n, growth: 0 };
+
+const alone = { isDayTighter: false, crowdedOut: [], scarce: 'day' } as const;
+
+const byGrowth = ([a, { growth }]: [EventCase, SizedEvent], [b, other]: [EventCase, SizedEvent]): number =>
+  other.growth - growth || (a.event.eventTicker < b.event.eventTicker ? -1 : 1);
+
+/** What the cap of each climate date leaves beside what is held of its events, also of those that have closed. */
+function roomOfDays(
+  events: readonly MarketEvent[],
+  { bankroll, holdings }: Money,
+  data: MarketData,
+): Map<string, Micros> {
+  const rooms = new Map<string, Micros>();
+  for (const { date, markets } of events) {
+    const room = rooms.get(date) ?? shareOf(bankroll, DAY_CAP);
+    rooms.set(date, room - paidOf(holdings, markets, data));
+  }
+  return new Map([...rooms].map(([date, room]) => [date, atLeastNothing(room)]));
+}
+
+function resize(
+  one: EventCase,
+  wanted: SizedEvent,
+  money: Money,
+  data: MarketData,
+  room: { day: Micros; cash: Micros },
+): EventSizes {
+  const scarce = room.cash < room.day ? 'cash' : 'day';
+  const isNothingLeft = room.cash < CENT || room.day < CENT;
+  if (isNothingLeft && wanted.purchases.every(({ closing }) => closing === 0))
+    return { ...wanted, ...noPurchase, isDayTighter: true, crowdedOut: wanted.purchases, scarce };
+  const sized = sizeWithin(one, money, data, room);
+  const isBought = ({ ticker, side }: SizedPurchase) =>
+    sized.purchases.some((bought) => bought.ticker === ticker && bought.side === side);
+  return {
+    ...sized,
+    // What is not worth it with the whole cap, either, keeps the reason of that.
+    refused: wanted.refused,
+    isDayTighter:
+      paidOf(money.holdings, one.event.markets, data) + room.day < shareOf(money.bankroll, EVENT_CAP),
+    crowdedOut: wanted.purchases.filter((purchase) => !isBought(purchase)),
+    scarce,
+  };
+}
+
+function sizeWithin(
+  { event, day, problems }: EventCase,
+  { bankroll, holdings }: Money,
+  data: MarketData,
+  room: Room,
+): SizedEvent {
+  const { books, feeRules } = data;
+  const ownCap = shareOf(bankroll, EVENT_CAP);
+  const ofDay = room.day === undefined ? ownCap : paidOf(holdings, event.markets, data) + room.day;
+  return sizeEvent({
+    markets: event.markets.map(({ ticker, seriesTicker }) => ({
+      ticker,
+      probability: day!.probabilities.get(ticker)!,
+      book: problems.has(ticker) ? undefined : books.get(ticker),
+      feeRule: feeRules.get(seriesTicker),
+      held: holdings.get(ticker),
+    })),
+    bankroll: bankroll - worthOf(holdings, event.markets, data),
+    cash: room.cash,
+    kellyShare: KELLY_SHARE,
+    marketRoom: shareOf(bankroll, MARKET_CAP),
+    eventRoom: ofDay < ownCap ? ofDay : ownCap,
+  });
+}
