@@ -24,6 +24,7 @@ import { pageRouter } from './pages/page-router.js';
 import { marketsPages } from './trading/pages/pages.js';
 import { portfolioPages } from './trading/portfolio/pages.js';
 import { riskPages } from './trading/risk/pages.js';
+import { scoresPages } from './trading/scores/pages.js';
 import type { TradingServices } from './trading/services.js';
 import { usagePages } from './usage/pages.js';
 
@@ -60,6 +61,7 @@ export function dashboardRoutes(
     usagePages(context),
     entitlementPages(context),
     marketsPages(context, trading),
+    scoresPages(context, trading),
     portfolioPages(context, trading),
     riskPages(context, trading),
     membersPages(context),

@@ -20,6 +20,7 @@ const sections: { id: string; href: string; label: string; roles?: readonly Role
   { id: 'usage', href: '/dashboard/usage', label: 'Usage' },
   { id: 'entitlements', href: '/dashboard/entitlements', label: 'Entitlements' },
   { id: 'markets', href: '/dashboard/markets', label: 'Markets' },
+  { id: 'scores', href: '/dashboard/scores', label: 'Scores' },
   { id: 'portfolio', href: '/dashboard/portfolio', label: 'Portfolio' },
   { id: 'members', href: '/dashboard/members', label: 'Members' },
   { id: 'audit-log', href: '/dashboard/audit-log', label: 'Audit log', roles: ['owner', 'admin'] },

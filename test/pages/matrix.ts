@@ -236,6 +236,11 @@ const markets = {
   },
 } satisfies Record<string, Row>;
 
+/** As are their scores. */
+const scores = {
+  'get /dashboard/scores': { path: () => '/dashboard/scores?station=KNYC&lead=24', own: page },
+} satisfies Record<string, Row>;
+
 /** What is a person's own has nothing to do with their Organization: the ids of others are other people's. */
 const account = {
   'get /login': { own: [200, 303, 303, 303, 303] },
@@ -294,6 +299,7 @@ export const matrix: Record<string, Row> = {
   ...members,
   ...portfolio,
   ...markets,
+  ...scores,
   ...account,
   // Last: it ends with trading closed, and an order is refused from then on.
   ...risk,

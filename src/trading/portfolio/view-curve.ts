@@ -3,7 +3,7 @@ import { formatTime } from '../../pages/format.js';
 import { formatTick } from '../../usage/chart.js';
 import { CENT } from '../money.js';
 import type { TradeMode } from '../orders/table.js';
-import { toLineChart } from './chart.js';
+import { toLineChart } from '../../charts/line-chart.js';
 import { curveRanges, type CurvePoint, type CurveRange } from './portfolio-curve.js';
 import { formatMoney, PORTFOLIO_PATH, toChange, toChangeOrNull } from './view-text.js';
 

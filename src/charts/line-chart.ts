@@ -17,7 +17,12 @@ export interface LineChart {
   height: number;
   /** The user units of the lines: 0 to this from left to right. */
   width: number;
-  lines: { name: string; paths: string[] }[];
+  lines: {
+    name: string;
+    paths: string[];
+    /** The height at which its last value lies; null for a line without any. */
+    end: number | null;
+  }[];
   ticks: { y: string; label: string; isZero: boolean }[];
   axis: { x: string; anchor: 'start' | 'middle' | 'end'; label: string; isMinor: boolean }[];
   hits: { x: string; width: string; label: string }[];
@@ -38,7 +43,10 @@ export function toLineChart({ summary, labels, axis, lines, formatTick }: LineCh
     summary,
     height: HEIGHT,
     width: WIDTH,
-    lines: lines.map(({ name, values: ofLine }) => ({ name, paths: toPaths(ofLine, toX, toY) })),
+    lines: lines.map(({ name, values: ofLine }) => {
+      const last = ofLine.findLast((value) => value !== null);
+      return { name, paths: toPaths(ofLine, toX, toY), end: last === undefined ? null : toY(last) };
+    }),
     ticks: ticks.map((value) => ({
       y: toY(value).toFixed(1),
       label: formatTick(value),

@@ -1,0 +1,128 @@
+import { formatDecimal } from '../pages/format.js';
+import { ticksAround } from './line-chart.js';
+import type { ChartTable } from './table.js';
+import { formatSigned, formatTick, toPercent, toPixels } from './text.js';
+
+/** A mean difference with its interval: below zero the model was better. */
+export interface IntervalRow {
+  /** Rows of one group stand together below its name. */
+  group: string;
+  label: string;
+  n: number;
+  difference: { mean: number; low: number; high: number } | null;
+  isOpen: boolean;
+}
+
+/** A forest plot: a lane for each row. Along x in percent of the width, else in pixels. */
+export interface IntervalChart {
+  title: string;
+  summary: string;
+  height: number;
+  zero: string;
+  ticks: { x: string; anchor: 'start' | 'middle' | 'end'; label: string; isMinor: boolean }[];
+  groups: { label: string; y: string }[];
+  lanes: {
+    y: string;
+    label: string;
+    /** Null where there are too few days: `note` says so. */
+    interval: {
+      from: string;
+      to: string;
+      mean: string;
+      isCutLow: boolean;
+      isCutHigh: boolean;
+    } | null;
+    isOpen: boolean;
+    note: string;
+  }[];
+  table: ChartTable;
+}
+
+const LANE = 22;
+const HEAD = 26;
+/** An interval that reaches further than this many times the usual one is cut off, so that the others can be told apart. */
+const MOST_TIMES = 4;
+
+/** Null without any row. */
+export function toIntervalChart(rows: readonly IntervalRow[]): IntervalChart | null {
+  if (rows.length === 0) return null;
+  const ticks = ticksOf(rows);
+  const [low, high] = [ticks[0]!, ticks.at(-1)!];
+  const toX = (value: number) => toPercent((Math.min(high, Math.max(low, value)) - low) / (high - low));
+  let y = 0;
+  const groups: IntervalChart['groups'] = [];
+  const lanes = rows.map((row, i) => {
+    if (i === 0 || rows[i - 1]!.group !== row.group) {
+      y += HEAD;
+      groups.push({ label: row.group, y: toPixels(y - 8) });
+    }
+    y += LANE;
+    const { difference } = row;
+    return {
+      y: toPixels(y - LANE / 2),
+      label: row.label,
+      interval: difference && {
+        from: toX(difference.low),
+        to: toX(difference.high),
+        mean: toX(difference.mean),
+        isCutLow: difference.low < low,
+        isCutHigh: difference.high > high,
+      },
+      isOpen: row.isOpen,
+      note: noteOf(row),
+    };
+  });
+  return {
+    title: 'Log score, model less market',
+    summary: describe(rows),
+    height: y + 6,
+    zero: toX(0),
+    ticks: ticks.map((tick, i) => ({
+      x: toX(tick),
+      anchor: i === 0 ? 'start' : i === ticks.length - 1 ? 'end' : 'middle',
+      label: formatTick(tick),
+      isMinor: i % 2 === 1,
+    })),
+    groups,
+    lanes,
+    table: toTable(rows),
+  };
+}
+
+/** Around zero and all intervals but those that are very much longer than the others. */
+function ticksOf(rows: readonly IntervalRow[]): number[] {
+  const found = rows.flatMap(({ difference }) => (difference ? [difference] : []));
+  const reaches = found.map(({ low, high }) => Math.max(Math.abs(low), Math.abs(high))).sort((a, b) => a - b);
+  const limit = MOST_TIMES * (reaches[Math.floor((reaches.length - 1) / 2)] ?? 0);
+  return ticksAround(
+    Math.max(-limit, Math.min(0, ...found.map(({ low }) => low))),
+    Math.min(limit, Math.max(0, ...found.map(({ high }) => high))),
+  );
+}
+
+function noteOf({ group, label, n, difference }: IntervalRow): string {
+  const of = `${group}, ${label}: `;
+  if (!difference) return `${of}too few days to compare (${formatDecimal(n)})`;
+  const { mean, low, high } = difference;
+  return `${of}${formatSigned(mean, 3)}, between ${formatSigned(low, 3)} and ${formatSigned(high, 3)} over ${formatDecimal(n)} days`;
+}
+
+function describe(rows: readonly IntervalRow[]): string {
+  const compared = rows.filter(({ difference }) => difference !== null);
+  if (compared.length === 0) return 'Nowhere have enough days come out to compare model and market.';
+  const ahead = compared.filter(({ difference }) => difference!.high < 0).length;
+  const behind = compared.filter(({ difference }) => difference!.low > 0).length;
+  return `Of ${compared.length} ${compared.length === 1 ? 'comparison' : 'comparisons'} the whole interval lies on the model’s side in ${ahead}, on the market’s in ${behind}; the others could go either way.`;
+}
+
+const toTable = (rows: readonly IntervalRow[]): ChartTable => ({
+  caption: 'Mean log score of the model less that of the market',
+  columns: ['Station and lead', 'Days', 'Difference', 'Interval', 'Gate'],
+  rows: rows.map(({ group, label, n, difference, isOpen }) => [
+    `${group}, ${label}`,
+    formatDecimal(n),
+    difference ? formatSigned(difference.mean, 3) : '–',
+    difference ? `${formatSigned(difference.low, 3)} to ${formatSigned(difference.high, 3)}` : '–',
+    isOpen ? 'Open' : 'Shut',
+  ]),
+});

@@ -1,0 +1,28 @@
+/** How charts write numbers. */
+
+/** `−0.042`: a fixed number of decimals, with a minus sign and never `−0`. */
+export function formatFixed(value: number, decimals: number): string {
+  const text = Math.abs(value).toFixed(decimals);
+  return value < 0 && Number(text) !== 0 ? `−${text}` : text;
+}
+
+/** `+0.042`, `−0.042`, `0.000`: for a difference. */
+export const formatSigned = (value: number, decimals: number): string =>
+  `${value > 0 && Number(value.toFixed(decimals)) !== 0 ? '+' : ''}${formatFixed(value, decimals)}`;
+
+/** `4.2 %` of 0.042. */
+export const formatPercent = (share: number, decimals = 1): string =>
+  `${formatFixed(share * 100, decimals)}\u00a0%`;
+
+/** A round number with no more decimals than it has: `0.25`, `2`. */
+export const formatTick = (value: number): string => String(Number(value.toPrecision(6))).replace('-', '−');
+
+/** `p = 0.03`, `p < 0.001`: the probability of having got such data by chance. */
+export const formatChance = (p: number): string =>
+  p < 0.001 ? 'p\u00a0<\u00a00.001' : `p\u00a0=\u00a0${p.toFixed(p < 0.01 ? 3 : 2)}`;
+
+/** A position along an axis, for SVG: `12.5%`. */
+export const toPercent = (share: number): string => `${Number((share * 100).toFixed(3))}%`;
+
+/** A position in pixels. */
+export const toPixels = (value: number): string => String(Number(value.toFixed(1)));

@@ -1,0 +1,78 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import type { Page } from 'playwright-core';
+import { expect, it } from 'vitest';
+import { writeReport } from '../../src/evaluate/report.js';
+import { newEvaluation } from '../charts/evaluation-fixture.js';
+import { browserWorld, DESKTOP, PHONE } from '../support/browser.js';
+import { signedIn } from '../support/accounts.js';
+import { seedScores } from '../trading/scores-page-world.js';
+import { findAllBarriers } from './barriers.js';
+
+const world = browserWorld();
+
+/** Each picture has a name, is as large as it should be, and its numbers can be unfolded. */
+async function lookAtPictures(page: Page, names: string[]): Promise<void> {
+  const pictures = page.locator('svg.plot');
+  expect(await pictures.locator('> title').allTextContents()).toEqual(names);
+  for (const picture of await pictures.all()) {
+    const box = (await picture.boundingBox())!;
+    expect(box.height).toBeGreaterThan(100);
+    expect(box.width).toBeGreaterThan(200);
+  }
+  for (const numbers of await page.locator('.chart-parts summary').all()) await numbers.click();
+  for (const table of await page.locator('.chart-parts table').all())
+    expect(await table.getByRole('row').count()).toBeGreaterThan(1);
+}
+
+it('the scores can be looked at by everybody, on a desk and on a phone, in both schemes', async () => {
+  const { service, db } = world;
+  await seedScores(service, { days: 40, model: 1.5, market: 2.2, stationIds: ['KNYC', 'KLAX'] });
+  const { browser } = await signedIn(db, service.url, 'member');
+  const page = await world.visit({ as: browser });
+  await page.goto('/dashboard/scores');
+  await lookAtPictures(page, [
+    'Log score, model less market',
+    'CRPS over time',
+    'How often it came true',
+    'Where the outcomes fell in the forecast distributions',
+  ]);
+  expect(await findAllBarriers(page)).toEqual([]);
+  await page.getByLabel('City').selectOption('Los Angeles');
+  await page.getByLabel('Written down').selectOption('24 hours before the end of the day');
+  await page.getByRole('button', { name: 'Show' }).click();
+  await page.waitForURL('**/scores?station=KLAX&lead=24');
+  expect(await page.getByRole('heading', { name: /gate/ }).innerText()).toContain('of 1 gate');
+});
+
+it('the report of an evaluation opens from a folder, on a desk and on a phone, in both schemes', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'gauge-report-'));
+  // A window of its own: what comes from a folder is under nobody's policy but the file's own.
+  const chromium = (await world.visit()).context().browser()!;
+  const page = await chromium.newPage({ offline: true, viewport: DESKTOP, reducedMotion: 'reduce' });
+  try {
+    const file = join(folder, 'report.html');
+    await writeReport(newEvaluation(), file);
+    const problems: string[] = [];
+    page.on('console', (message) => problems.push(message.text()));
+    page.on('request', (request) => {
+      if (!request.url().startsWith('file:')) problems.push(request.url());
+    });
+    await page.goto(pathToFileURL(file).href);
+    await lookAtPictures(page, [
+      'CRPS over time',
+      'Where the outcomes fell in the forecast distributions',
+      'Where the observation fell among the members of the raw ensemble',
+      'Coverage of the prediction intervals',
+      'Observed against forecast',
+    ]);
+    expect(await findAllBarriers(page)).toEqual([]);
+    expect(page.viewportSize()).toEqual(PHONE);
+    expect(problems).toEqual([]);
+  } finally {
+    await page.close();
+    await rm(folder, { recursive: true });
+  }
+});
