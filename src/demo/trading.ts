@@ -6,6 +6,9 @@ import { AppError } from '../errors.js';
 import { createMetrics } from '../metrics.js';
 import type { Orders } from '../trading/orders/order.js';
 import { CENT } from '../trading/money.js';
+import type { Recalled } from '../trading/past/past.js';
+import { judgeGates, type JudgedRecord } from '../trading/scores/judge-gates.js';
+import { scoreBrackets } from '../trading/scores/score-record.js';
 import { createTradingServices } from '../trading/services.js';
 import type { Snapshot } from '../trading/snapshot.js';
 import type { DemoData } from './demo.js';
@@ -21,7 +24,8 @@ const MAX_CONTRACTS = 25;
 
 /**
  * Trades on paper what the signals of the last days said, by the same code as everything else, at the times of the
- * invented world in which they said it. What was made or lost by that is what the demo shows.
+ * invented world in which they said it: by what had been learned then, and only where the gates were open then. What was
+ * made or lost by that is what the demo shows.
  */
 export async function seedDemoTrading(context: Context, demo: DemoData): Promise<void> {
   const { db, clock } = context;
@@ -37,20 +41,37 @@ export async function seedDemoTrading(context: Context, demo: DemoData): Promise
   const metrics = createMetrics({ ofProcess: false });
   const trading = createTradingServices({ ...context, clock: past, log, metrics });
   try {
+    if (!trading.past) return;
+    past.ms = nowMs;
+    const { signal } = new AbortController();
+    const lessons = await trading.past.learn(signal);
+    // They are written down once the service is ready: who starts it the first time waits for no more than trading needs.
+    const records: JudgedRecord[] = [];
+    for await (const recalled of trading.past.recall(lessons, signal))
+      records.push(...recalled.map(toJudged));
     const first = Math.ceil((nowMs - DAYS * 24 * HOUR_MS) / STEP_MS) * STEP_MS;
     for (past.ms = first; past.ms < nowMs - HOUR_MS; past.ms += STEP_MS) {
-      await trading.refresher.refresh();
-      await trading.settlement.settle();
       // Once a day, and at last, so that something is open.
       const isLast = past.ms + STEP_MS >= nowMs - HOUR_MS;
-      if (isLast || new Date(past.ms).getUTCHours() === 12)
-        await followSignals(trading.orders, trading.snapshots.current!, key);
+      const isOrdering = isLast || new Date(past.ms).getUTCHours() === 12;
+      trading.calibration.replace({ fits: await lessons.fitsAt(new Date(past.ms)) });
+      if (isOrdering) trading.calibration.replace({ gates: judgeGates(records, new Date(past.ms)) });
+      await trading.refresher.refresh();
+      await trading.settlement.settle();
+      if (isOrdering) await followSignals(trading.orders, trading.snapshots.current!, key);
       await trading.settlement.recordHistory();
     }
   } finally {
     await trading.stop();
   }
 }
+
+/** As far as gates are judged by it. */
+const toJudged = ({ record, report }: Recalled): JudgedRecord => ({
+  ...record,
+  ...(report ? scoreBrackets(record, report.temperatureF) : { modelLogScore: null, marketLogScore: null }),
+  settledAt: report?.knownAt ?? null,
+});
 
 async function followSignals(
   orders: Orders,

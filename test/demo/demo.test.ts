@@ -195,7 +195,7 @@ describe('the paper trades of the demo', () => {
     // Again, as after a start that was interrupted: the same orders.
     await seedDemoTrading(service.context, demo);
     expect(await database.db.orm.$count(tradingOrders)).toBe(orders.length);
-  });
+  }, 60_000);
 });
 
 describe('what the demo remembers', () => {

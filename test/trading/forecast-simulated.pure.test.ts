@@ -1,4 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import { noFits } from '../../src/trading/forecast/fits.js';
+import { noGates } from '../../src/trading/scores/gate.js';
 import { rawEnsemble } from '../../src/trading/forecast/raw-ensemble.js';
 import { createSimulatedWeatherSource } from '../../src/trading/forecast/simulated.js';
 import { groupEvents } from '../../src/trading/markets/event.js';
@@ -83,6 +85,7 @@ describe('the simulated forecasts', () => {
       source: 's',
       weather: await readAt(at.getTime()),
       events: groupEvents(markets),
+      fits: noFits,
       at,
     });
     for (const station of stations) {
@@ -98,8 +101,14 @@ describe('the simulated forecasts', () => {
     const clock = { now: () => at.getTime() };
     const data = await createSimulatedSource({ clock, seed, weather }).read(signal);
     const events = groupEvents(data.markets);
-    const forecasts = rawEnsemble({ source: 's', weather: await readAt(at.getTime()), events, at });
-    const report = makeSignals({ data, events, forecasts, bankroll: 1_000n * DOLLAR, at });
+    const forecasts = rawEnsemble({
+      source: 's',
+      weather: await readAt(at.getTime()),
+      events,
+      fits: noFits,
+      at,
+    });
+    const report = makeSignals({ data, events, forecasts, gates: noGates, bankroll: 1_000n * DOLLAR, at });
     expect(report.events).toHaveLength(14);
     const reasons = new Set<string>();
     for (const { signals, suppressed } of report.events) {
@@ -108,7 +117,9 @@ describe('the simulated forecasts', () => {
     }
     expect(
       [...reasons].every((reason) =>
-        /^(edge N after fee|nobody asks|better signals|its stake|the whole fee)/.test(reason),
+        /^(edge N after fee|its order book|withheld: |the other purchases|its stake does not|its whole fee|better purchases)/.test(
+          reason,
+        ),
       ),
     ).toBe(true);
   });

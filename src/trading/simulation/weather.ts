@@ -1,6 +1,8 @@
 import { climateDayOf } from '../settlement/climate-day.js';
 import type { Station } from '../settlement/stations.js';
+import { simulateEnsembles, type Ensembles } from './ensemble.js';
 import { gaussian, smoothNoise } from './random.js';
+import { createRecall } from './recall.js';
 
 /** Mean daily maximum in °F over the year, and how far summer and winter are from it. */
 const climate: Record<string, { mean: number; swing: number; spread: number }> = {
@@ -12,6 +14,10 @@ const climate: Record<string, { mean: number; swing: number; spread: number }> =
   KLAX: { mean: 72, swing: 6, spread: 5 },
   KPHL: { mean: 65, swing: 22, spread: 7 },
 };
+
+const usual = { mean: 65, swing: 20, spread: 7 };
+/** Days are asked for again with every refresh. */
+const MAX_KEPT = 500;
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 const HOUR_MS = 60 * 60 * 1000;
@@ -26,49 +32,65 @@ export interface SimulatedWeather {
   runningMaximum(station: Station, date: string, at: Date): number | null;
   /** When the day's maximum is reached. */
   peak(station: Station, date: string): Date;
-  /** The usual maximum of that time of the year, in °F. */
-  normal(station: Station, date: string): number;
+  /** What forecasts of the day say. */
+  members: Ensembles;
+}
+
+/** A day as it will be. */
+interface Day {
+  /** °F. */
+  maximum: number;
+  peakHour: number;
+  /** How far the night is below the maximum, °F. */
+  range: number;
 }
 
 export function simulateWeather(seed: string): SimulatedWeather {
-  const normal = ({ id }: Station, date: string): number => {
-    const { mean, swing } = climate[id] ?? { mean: 65, swing: 20 };
-    const dayOfYear = (Date.parse(`${date}T00:00:00Z`) - Date.UTC(Number(date.slice(0, 4)), 0, 1)) / DAY_MS;
-    // Warmest at the end of July.
-    return mean - swing * Math.cos(((dayOfYear - 22) / 365.25) * 2 * Math.PI);
-  };
-  const maximum = (station: Station, date: string): number => {
-    const { spread } = climate[station.id] ?? { spread: 7 };
-    // Warm and cold spells last some days.
-    const spell = smoothNoise(Date.parse(`${date}T00:00:00Z`) / (4 * DAY_MS), seed, station.id, 'spell');
-    const day = gaussian(seed, station.id, date, 'day');
-    return normal(station, date) + spread * (0.8 * spell + 0.6 * day);
-  };
+  const recall = createRecall<Day>(MAX_KEPT);
+  const dayOf = (station: Station, date: string): Day =>
+    recall(`${station.id} ${date}`, () => makeDay(seed, station, date));
+  const maximum = (station: Station, date: string): number => dayOf(station, date).maximum;
+  const peak = (station: Station, date: string): Date =>
+    new Date(climateDayOf(station, date).start.getTime() + dayOf(station, date).peakHour * HOUR_MS);
   return {
-    normal,
     maximum,
-    peak: (station, date) =>
-      new Date(climateDayOf(station, date).start.getTime() + peakHour(seed, station, date) * HOUR_MS),
+    peak,
+    members: simulateEnsembles(seed, { maximum, peak }),
     report: (station, date) => Math.round(maximum(station, date)),
     runningMaximum(station, date, at) {
       const { start, end } = climateDayOf(station, date);
       if (at < start) return null;
       const until = Math.min(at.getTime(), end.getTime() - 1);
-      const peak = peakHour(seed, station, date);
-      const hours = Math.min((until - start.getTime()) / HOUR_MS, peak);
-      const highest = maximum(station, date);
+      const { maximum, peakHour, range } = dayOf(station, date);
+      const hours = Math.min((until - start.getTime()) / HOUR_MS, peakHour);
       // It begins as warm as the night is and rises to its maximum; after the peak the maximum stands.
-      const range = 14 + 4 * gaussian(seed, station.id, date, 'range') ** 2;
-      const sinceMorning = Math.max(0, hours - MORNING_HOUR) / (peak - MORNING_HOUR);
-      return highest - range * (1 - Math.max(NIGHT, Math.sin((sinceMorning * Math.PI) / 2)));
+      const sinceMorning = Math.max(0, hours - MORNING_HOUR) / (peakHour - MORNING_HOUR);
+      return maximum - range * (1 - Math.max(NIGHT, Math.sin((sinceMorning * Math.PI) / 2)));
     },
   };
+}
+
+function makeDay(seed: string, { id }: Station, date: string): Day {
+  const { spread } = climate[id] ?? usual;
+  // Warm and cold spells last some days.
+  const spell = smoothNoise(Date.parse(`${date}T00:00:00Z`) / (4 * DAY_MS), seed, id, 'spell');
+  const day = gaussian(seed, id, date, 'day');
+  return {
+    maximum: normalMaximum(id, date) + spread * (0.8 * spell + 0.6 * day),
+    // Around 15:00.
+    peakHour: 15 + Math.max(-2, Math.min(2, 0.8 * gaussian(seed, id, date, 'peak'))),
+    range: 14 + 4 * gaussian(seed, id, date, 'range') ** 2,
+  };
+}
+
+/** The usual maximum of that time of the year, in °F. */
+function normalMaximum(stationId: string, date: string): number {
+  const { mean, swing } = climate[stationId] ?? usual;
+  const dayOfYear = (Date.parse(`${date}T00:00:00Z`) - Date.UTC(Number(date.slice(0, 4)), 0, 1)) / DAY_MS;
+  // Warmest at the end of July.
+  return mean - swing * Math.cos(((dayOfYear - 22) / 365.25) * 2 * Math.PI);
 }
 
 const MORNING_HOUR = 5.5;
 /** How far up the day's range the first hours are: the evening before was warm. */
 const NIGHT = 0.18;
-
-/** Hour of the climate day with the highest temperature, around 15:00. */
-const peakHour = (seed: string, station: Station, date: string): number =>
-  15 + Math.max(-2, Math.min(2, 0.8 * gaussian(seed, station.id, date, 'peak')));

@@ -1,0 +1,117 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { WeatherHistory } from '../forecast/forecast.js';
+import { KnownHistory, type KnownRun } from '../forecast/archive/known-history.js';
+import { trainInSteps, type TrainedFit, type Training } from '../forecast/archive/training.js';
+import { noFits, type FitBook } from '../forecast/fits.js';
+import { momentsOf } from '../forecast/moments.js';
+import { newId } from '../ids.js';
+import type { MarketHistory, SettledDay } from '../markets/source.js';
+import { climateOf, type Climate } from '../scores/climate.js';
+import { dateOf } from './moments.js';
+
+const DAY_MS = 24 * 60 * 60 * 1000;
+/**
+ * The present learns whenever something new is known; in the past that would be most of the work, for fits that hardly
+ * differ. Times are the same whoever asks: whole steps since 1970, in the evening, when the last report of a day is there.
+ */
+const STEP_MS = 5 * DAY_MS;
+const EVENING_MS = 18 * 60 * 60 * 1000;
+/** As the archive keeps it: what training looks back. */
+const WINDOW_DAYS = 90;
+const CLIMATE_DAYS = 30;
+
+/** What would have been learned at any time of the past by what was known then, and by nothing else. */
+export interface Lessons {
+  fitsAt(at: Date): Promise<FitBook>;
+  /** A fit that was made, with what it was trained on. */
+  find(fitId: string): TrainedFit | undefined;
+  climatesAt(at: Date): Map<string, Climate>;
+  /** What was reported of a day, if it was known at a time. */
+  reportOf(stationId: string, date: string, at: Date): SettledDay | undefined;
+}
+
+interface Histories {
+  weather: WeatherHistory;
+  markets: MarketHistory;
+}
+
+/**
+ * Reads the world's history once, a day at a time so that others get their turn.
+ * @param from the first day that is looked back from; @param to the last one
+ */
+export async function createLessons(
+  { weather, markets }: Histories,
+  { from, to }: { from: Date; to: Date },
+  signal: AbortSignal,
+): Promise<Lessons> {
+  const runs: KnownRun[] = [];
+  const reports: SettledDay[] = [];
+  for (let ms = from.getTime() - WINDOW_DAYS * DAY_MS; ms <= to.getTime(); ms += DAY_MS) {
+    signal.throwIfAborted();
+    const date = dateOf(ms);
+    runs.push(...(await weather.readRuns({ from: date, to: date }, signal)).map(withoutMembers));
+    reports.push(...(await markets.readSettledDays({ from: date, to: date }, signal)));
+    await nextTurn();
+  }
+  const trainings = new Map<number, Training>();
+  const trained = new Map<string, TrainedFit>();
+  const reportByDay = new Map(reports.map((report) => [keyOf(report.stationId, report.date), report]));
+  const inWindow = <T extends { date: string }>(all: readonly T[], at: Date, days: number): T[] => {
+    const first = dateOf(at.getTime() - days * DAY_MS);
+    const last = dateOf(at.getTime() + 2 * DAY_MS);
+    return all.filter(({ date }) => date >= first && date <= last);
+  };
+
+  async function train(at: Date): Promise<Training> {
+    await nextTurn();
+    const history = KnownHistory.at(at, {
+      runs: inWindow(runs, at, WINDOW_DAYS),
+      reports: inWindow(reports, at, WINDOW_DAYS),
+    });
+    await nextTurn();
+    const steps = trainInSteps(history, { previous: noFits, newId: () => newId(at.getTime()) });
+    for (;;) {
+      signal.throwIfAborted();
+      const { done, value } = steps.next();
+      if (done) return value;
+      await nextTurn();
+    }
+  }
+
+  return {
+    async fitsAt(at) {
+      const ms = Math.floor((at.getTime() - EVENING_MS) / STEP_MS) * STEP_MS + EVENING_MS;
+      const training = trainings.get(ms) ?? (await train(new Date(ms)));
+      trainings.set(ms, training);
+      for (const added of training.added) trained.set(added.fit.id, added);
+      return training.book;
+    },
+    find: (fitId) => trained.get(fitId),
+    climatesAt(at) {
+      const byStation = new Map<string, number[]>();
+      for (const { stationId, temperatureF, knownAt } of inWindow(reports, at, CLIMATE_DAYS))
+        if (knownAt.getTime() <= at.getTime())
+          byStation.set(stationId, [...(byStation.get(stationId) ?? []), temperatureF]);
+      return new Map(
+        [...byStation].flatMap(([stationId, reportsF]): [string, Climate][] => {
+          const climate = climateOf(reportsF);
+          return climate ? [[stationId, climate]] : [];
+        }),
+      );
+    },
+    reportOf(stationId, date, at) {
+      const report = reportByDay.get(keyOf(stationId, date));
+      return report && report.knownAt <= at ? report : undefined;
+    },
+  };
+}
+
+const keyOf = (stationId: string, date: string): string => `${stationId} ${date}`;
+
+function withoutMembers({
+  membersF,
+  ...run
+}: Awaited<ReturnType<WeatherHistory['readRuns']>>[number]): KnownRun {
+  const { mean, variance } = momentsOf(membersF);
+  return { ...run, members: membersF.length, meanF: mean, varianceF: variance };
+}

@@ -1,0 +1,134 @@
+import { asc } from 'drizzle-orm';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createArchive } from '../../src/trading/forecast/archive/archive.js';
+import {
+  climateReports,
+  ensembleRuns,
+  forecastFits,
+  forecastRecords,
+} from '../../src/trading/forecast/table.js';
+import { createSimulatedWeatherSource } from '../../src/trading/forecast/simulated.js';
+import { calibratedModel } from '../../src/trading/forecast/calibrated.js';
+import { groupEvents } from '../../src/trading/markets/event.js';
+import { createSimulatedSource } from '../../src/trading/markets/simulated.js';
+import { createPast } from '../../src/trading/past/past.js';
+import { recordsDue } from '../../src/trading/scores/records.js';
+import { climateDayOf } from '../../src/trading/settlement/climate-day.js';
+import { findStation } from '../../src/trading/settlement/stations.js';
+import { simulateWeather } from '../../src/trading/simulation/weather.js';
+import { createTestDatabase, type TestDatabase } from '../support/database.js';
+
+const names = { marketSource: 'simulated', forecastSource: 'simulated' };
+const world = { seed: 'gauge', weather: simulateWeather('gauge') };
+const never = new AbortController().signal;
+const DAY_MS = 86_400_000;
+
+let database: TestDatabase;
+beforeAll(async () => {
+  database = await createTestDatabase();
+});
+afterAll(() => database.remove());
+
+const pastAt = (time: string, days = 4) => {
+  const { db } = database;
+  const clock = { now: () => Date.parse(time) };
+  return createPast({ db, archive: createArchive({ db, ...names }), clock, names, world, days });
+};
+const rows = () => {
+  const { date, station, leadHours } = forecastRecords;
+  return database.db.orm.select().from(forecastRecords).orderBy(asc(date), asc(station), asc(leadHours));
+};
+
+describe('the past of an invented world', () => {
+  it('is written down as it would have been then, by fits of what was known then, and scored where it has come out', async () => {
+    const past = pastAt('2026-11-21T12:30:00Z');
+    const lessons = await past.learn(never);
+    const made = await past.fillRecords(lessons, never);
+    const records = await rows();
+    expect(records).toHaveLength(made);
+    // Four whole days before today, at seven stations and four leads, today's moments so far, and 36 hours before tomorrow's end.
+    expect(made).toBeGreaterThan(4 * 7 * 4);
+    const fits = new Map((await database.db.orm.select().from(forecastFits)).map((fit) => [fit.id, fit]));
+    for (const record of records) {
+      const station = findStation(record.station)!;
+      const { end } = climateDayOf(station, record.date);
+      expect(record.recordedAt.getTime()).toBe(end.getTime() - record.leadHours * 3_600_000);
+      const fit = fits.get(record.fitId!)!;
+      expect(fit.trainedAt <= record.recordedAt && fit.knownThrough <= fit.trainedAt).toBe(true);
+      const isFinal = end.getTime() + 9 * 3_600_000 <= Date.parse('2026-11-21T12:30:00Z');
+      expect(record.outcome).toBe(isFinal ? world.weather.report(station, record.date) : null);
+      expect(record.modelLogScore === null).toBe(!isFinal);
+      if (isFinal) expect(record.settledAt).toEqual(new Date(end.getTime() + 9 * 3_600_000));
+    }
+  });
+
+  it('is what the whole sources would have given at that time', async () => {
+    const record = (await rows()).find(({ leadHours }) => leadHours === 24)!;
+    const at = record.recordedAt;
+    const clock = { now: () => at.getTime() };
+    const data = await createSimulatedSource({ ...world, clock }).read(never);
+    const events = groupEvents(data.markets);
+    const fits = await (await pastAt('2026-11-21T12:30:00Z').learn(never)).fitsAt(at);
+    const forecasts = calibratedModel({
+      source: 'simulated',
+      weather: await createSimulatedWeatherSource({ ...world, clock }).read(never),
+      events,
+      fits,
+      at,
+    });
+    const due = recordsDue({ ...names, data, events, forecasts, at });
+    const same = due.find(({ station, date }) => station === record.station && date === record.date)!;
+    const { leadHours, method, modelRunAt, mean, deviation, members, brackets } = record;
+    expect(same).toMatchObject({ leadHours, method, modelRunAt, mean, deviation, members, brackets });
+  });
+
+  it('is made once, goes on where it ended, and scores what came out while nothing ran', async () => {
+    const before = await rows();
+    const again = pastAt('2026-11-21T12:30:00Z');
+    expect(await again.fillRecords(await again.learn(never), never)).toBe(0);
+    expect(await rows()).toEqual(before);
+
+    const { db } = database;
+    const fits = await db.orm.$count(forecastFits);
+    const later = pastAt('2026-11-22T23:30:00Z');
+    const made = await later.fillRecords(await later.learn(never), never);
+    const after = await rows();
+    expect(made).toBeGreaterThan(0);
+    expect(after).toHaveLength(before.length + made);
+    for (const record of before) {
+      const now = after.find(
+        ({ station, date, leadHours }) =>
+          station === record.station && date === record.date && leadHours === record.leadHours,
+      )!;
+      if (record.date <= '2026-11-21') expect(now.outcome, record.date).not.toBeNull();
+      expect(now.brackets).toEqual(record.brackets);
+    }
+    expect(await db.orm.$count(forecastFits)).toBeGreaterThanOrEqual(fits);
+  });
+
+  it('ends as soon as nobody waits for it', async () => {
+    await database.db.orm.delete(forecastRecords);
+    const past = pastAt('2026-11-21T12:30:00Z');
+    const lessons = await past.learn(never);
+    await expect(past.fillRecords(lessons, AbortSignal.abort())).rejects.toThrow();
+    expect(await rows()).toEqual([]);
+  });
+
+  it('has the runs and reports that were known, and no later ones', async () => {
+    const now = '2026-11-21T12:30:00Z';
+    const { db } = database;
+    await pastAt(now).fillArchive(never);
+    const runs = await db.orm.select().from(ensembleRuns);
+    const reports = await db.orm.select().from(climateReports);
+    expect(new Set(runs.map(({ date, station }) => `${date} ${station}`)).size).toBeGreaterThan(8 * 7);
+    for (const { fetchedAt, modelRunAt } of runs)
+      expect(modelRunAt < fetchedAt && fetchedAt <= new Date(now)).toBe(true);
+    for (const { knownAt, date, station, temperature } of reports) {
+      expect(knownAt <= new Date(now)).toBe(true);
+      expect(temperature).toBe(world.weather.report(findStation(station)!, date));
+    }
+    expect(reports.length).toBeGreaterThanOrEqual(7 * 7);
+    await pastAt(new Date(Date.parse(now) + DAY_MS).toISOString()).fillArchive(never);
+    expect((await db.orm.select().from(climateReports)).length).toBe(reports.length + 7);
+  });
+});
