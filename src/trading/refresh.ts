@@ -2,20 +2,25 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { Clock } from '../clock.js';
 import type { Metrics } from '../metrics.js';
+import { buildSnapshot, type SnapshotInputs } from './build-snapshot.js';
+import type { CalibrationStore } from './calibration.js';
 import type { ForecastModel, WeatherSource } from './forecast/forecast.js';
-import { groupEvents, type MarketEvent } from './markets/event.js';
 import type { MarketData, MarketSource } from './markets/source.js';
 import type { Micros } from './money.js';
-import { makeSignals } from './signals/signals.js';
 import type { Snapshot, SnapshotStore } from './snapshot.js';
 import { createSourcePart } from './source-part.js';
+import type { TapeWriter } from './tape/writer.js';
 
 export interface RefreshDeps {
   markets: MarketSource;
   weather: WeatherSource;
   model: ForecastModel;
+  /** What has been learned so far; read anew with each snapshot. */
+  calibration: Pick<CalibrationStore, 'current'>;
   store: SnapshotStore;
   bankroll: Micros;
+  /** Takes down what each snapshot was made of. */
+  tape?: Pick<TapeWriter, 'write'> | undefined;
   clock: Clock;
   log: Logger;
   metrics: Pick<Metrics, 'refreshes' | 'refreshSeconds' | 'snapshotTime'>;
@@ -44,6 +49,12 @@ export function createRefresher(deps: RefreshDeps): Refresher {
   const whatParts = { clock, log, metrics, timeOutMs, stopping: stopping.signal };
   const markets = createSourcePart('markets', deps.markets, whatParts);
   const weather = createSourcePart('forecasts', deps.weather, whatParts);
+  const rules = {
+    marketSource: deps.markets.name,
+    forecastSource: deps.weather.name,
+    bankroll: deps.bankroll,
+    model: deps.model,
+  };
   let sequence = 0;
   let running: Promise<void> | undefined;
   let isSwapAhead = false;
@@ -83,31 +94,16 @@ export function createRefresher(deps: RefreshDeps): Refresher {
   }
 
   function build(data: MarketData, sources: Snapshot['sources']): Snapshot {
-    const events = groupEvents(data.markets);
-    const at = new Date(clock.now());
-    const forecasts = forecast(events, at);
-    return Object.freeze({
+    const inputs: SnapshotInputs = {
       sequence: ++sequence,
-      asOf: data.fetchedAt,
-      marketSource: deps.markets.name,
+      at: new Date(clock.now()),
       data,
-      markets: new Map(data.markets.map((market) => [market.ticker, market])),
-      events,
-      forecasts,
-      signals: makeSignals({ data, events, forecasts, bankroll: deps.bankroll, at }),
+      weather: weather.data,
+      calibration: deps.calibration.current,
       sources,
-    });
-  }
-
-  /** Markets go on without a model that fails: its last forecasts stay, and grow old. */
-  function forecast(events: readonly MarketEvent[], at: Date): Snapshot['forecasts'] {
-    if (!weather.data) return new Map();
-    try {
-      return deps.model({ source: deps.weather.name, weather: weather.data, events, at });
-    } catch (error) {
-      log.error({ err: error }, 'the forecast could not be made: the last one stays');
-      return store.current?.forecasts ?? new Map();
-    }
+    };
+    deps.tape?.write(inputs);
+    return buildSnapshot(inputs, rules, store.current, log);
   }
 
   return {

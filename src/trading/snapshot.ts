@@ -2,6 +2,7 @@ import type { StationForecast } from './forecast/forecast.js';
 import type { MarketEvent } from './markets/event.js';
 import type { Market } from './markets/market.js';
 import type { MarketData } from './markets/source.js';
+import type { GateBook } from './scores/gate.js';
 import type { SignalReport } from './signals/signal.js';
 
 /** How long data count as current. */
@@ -34,6 +35,8 @@ export interface Snapshot {
   events: readonly MarketEvent[];
   /** By station. */
   forecasts: ReadonlyMap<string, StationForecast>;
+  /** What the signals were let through or withheld by. */
+  gates: GateBook;
   signals: SignalReport;
   sources: readonly SourceState[];
 }

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { pino } from 'pino';
 import { afterEach, describe, expect, it } from 'vitest';
 import { createMetrics } from '../../src/metrics.js';
+import { createCalibrationStore } from '../../src/trading/calibration.js';
 import { rawEnsemble } from '../../src/trading/forecast/raw-ensemble.js';
 import { UnexpectedAnswerError } from '../../src/trading/markets/kalshi-client.js';
 import { createRefresher, type RefreshDeps, type Refresher } from '../../src/trading/refresh.js';
@@ -23,6 +24,7 @@ function start(options: Partial<RefreshDeps> = {}) {
     markets,
     weather,
     model: rawEnsemble,
+    calibration: createCalibrationStore(),
     store,
     bankroll: 1_000_000_000n,
     clock,

@@ -1,0 +1,72 @@
+import type { Logger } from 'pino';
+import type { Calibration } from './calibration.js';
+import type { ForecastModel, WeatherData } from './forecast/forecast.js';
+import { groupEvents, type MarketEvent } from './markets/event.js';
+import type { MarketData } from './markets/source.js';
+import type { Micros } from './money.js';
+import { makeSignals } from './signals/signals.js';
+import type { Snapshot, SourceState } from './snapshot.js';
+
+/** All that a snapshot is made of, and all that changes from one to the next. */
+export interface SnapshotInputs {
+  sequence: number;
+  /** When it is made: nothing later is in it. */
+  at: Date;
+  data: MarketData;
+  /** Undefined until there has been an answer. */
+  weather: WeatherData | undefined;
+  calibration: Calibration;
+  sources: readonly SourceState[];
+}
+
+/** What stays the same while the service runs. */
+export interface SnapshotRules {
+  marketSource: string;
+  forecastSource: string;
+  bankroll: Micros;
+  model: ForecastModel;
+}
+
+/**
+ * Makes a snapshot of its inputs alone: the same inputs give the same one, here or on another day.
+ * @param before where the model fails its forecasts stay, and grow old
+ */
+export function buildSnapshot(
+  inputs: SnapshotInputs,
+  rules: SnapshotRules,
+  before: Pick<Snapshot, 'forecasts'> | undefined,
+  log: Pick<Logger, 'error'>,
+): Snapshot {
+  const { sequence, at, data, calibration, sources } = inputs;
+  const { gates } = calibration;
+  const events = groupEvents(data.markets);
+  const forecasts = forecast(inputs, rules, events, before, log);
+  return Object.freeze({
+    sequence,
+    asOf: data.fetchedAt,
+    marketSource: rules.marketSource,
+    data,
+    markets: new Map(data.markets.map((market) => [market.ticker, market])),
+    events,
+    forecasts,
+    gates,
+    signals: makeSignals({ data, events, forecasts, gates, bankroll: rules.bankroll, at }),
+    sources,
+  });
+}
+
+function forecast(
+  { weather, calibration, at }: SnapshotInputs,
+  { model, forecastSource }: SnapshotRules,
+  events: readonly MarketEvent[],
+  before: Pick<Snapshot, 'forecasts'> | undefined,
+  log: Pick<Logger, 'error'>,
+): Snapshot['forecasts'] {
+  if (!weather) return new Map();
+  try {
+    return model({ source: forecastSource, weather, events, fits: calibration.fits, at });
+  } catch (error) {
+    log.error({ err: error }, 'the forecast could not be made: the last one stays');
+    return before?.forecasts ?? new Map();
+  }
+}

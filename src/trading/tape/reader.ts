@@ -1,0 +1,97 @@
+import { open, type FileHandle } from 'node:fs/promises';
+import { z } from 'zod';
+import type { SnapshotInputs } from '../build-snapshot.js';
+import { readValue } from './codec.js';
+import { listFrames, readMember } from './framing.js';
+import { TAPE_FORMAT, type TapeHeader, type TapeRecord } from './tape.js';
+
+/** The file is no tape, or a damaged one; the message says where. */
+export class TapeError extends Error {}
+
+export interface TapeEntry {
+  header: TapeHeader;
+  inputs: SnapshotInputs;
+  /** Counted from 1, headers included. */
+  record: number;
+}
+
+const headerSchema = z.object({
+  format: z.literal(TAPE_FORMAT),
+  marketSource: z.string(),
+  forecastSource: z.string(),
+  bankroll: z.bigint(),
+});
+/** The insides are as they were written: each record carries a checksum. */
+const recordSchema = z.object({
+  sequence: z.int().positive(),
+  at: z.date(),
+  data: z.object({
+    fetchedAt: z.date(),
+    markets: z.array(z.unknown()),
+    books: z.map(z.string(), z.unknown()),
+  }),
+  weather: z.object({ fetchedAt: z.date() }).optional(),
+  calibration: z.object({ fits: z.object({}), gates: z.object({}) }).optional(),
+  sources: z.array(z.unknown()),
+});
+
+/**
+ * The refreshes of a tape, one after the other; a record that was cut off at the end is left out.
+ * @throws TapeError as soon as it comes to what is damaged; what cannot be opened throws as `open` does
+ */
+export async function* readTape(path: string): AsyncGenerator<TapeEntry> {
+  const file = await open(path, 'r');
+  try {
+    let header: TapeHeader | undefined;
+    let before: Pick<SnapshotInputs, 'weather' | 'calibration'> | undefined;
+    let record = 0;
+    for await (const value of readRecords(path, file)) {
+      record++;
+      if (isHeader(value)) {
+        header = asHeader(value, `${path}, record ${record}`);
+        before = undefined;
+        continue;
+      }
+      const inputs = complete(value, before);
+      if (!header || !inputs) throw new TapeError(`${path}, record ${record}: not a refresh of Gauge`);
+      before = inputs;
+      yield { header, inputs, record };
+    }
+    if (!header) throw new TapeError(`${path}: there is nothing on this tape`);
+  } finally {
+    await file.close();
+  }
+}
+
+async function* readRecords(path: string, file: FileHandle): AsyncGenerator {
+  let start = 0;
+  try {
+    for await (const frame of listFrames(file)) {
+      ({ start } = frame);
+      yield readValue(await readMember(file, frame));
+    }
+  } catch (error) {
+    throw new TapeError(`${path}, byte ${start}: ${(error as Error).message}`, { cause: error });
+  }
+}
+
+const isHeader = (value: unknown): value is object =>
+  typeof value === 'object' && value !== null && 'format' in value;
+
+function asHeader(value: object, place: string): TapeHeader {
+  const parsed = headerSchema.safeParse(value);
+  if (!parsed.success)
+    throw new TapeError(`${place}: the tape is of another format than ${TAPE_FORMAT}, or not of Gauge`);
+  const { format: _, ...header } = parsed.data;
+  return header;
+}
+
+function complete(
+  value: unknown,
+  before: Pick<SnapshotInputs, 'weather' | 'calibration'> | undefined,
+): SnapshotInputs | undefined {
+  if (!recordSchema.safeParse(value).success) return undefined;
+  const read = value as TapeRecord;
+  const calibration = read.calibration ?? before?.calibration;
+  return calibration && { ...read, weather: read.weather ?? before?.weather, calibration };
+}
