@@ -1,0 +1,110 @@
+import { calibratedModel } from '../trading/forecast/calibrated.js';
+import { noFits } from '../trading/forecast/fits.js';
+import { createSimulatedWeatherSource, readWeather } from '../trading/forecast/simulated.js';
+import { groupEvents, type MarketEvent } from '../trading/markets/event.js';
+import { finalTimeOf } from '../trading/markets/simulated-event.js';
+import { createSimulatedSource, readMarkets } from '../trading/markets/simulated.js';
+import { noGates } from '../trading/scores/gate.js';
+import { createLessons } from '../trading/past/lessons.js';
+import { judgeGates, type JudgedRecord } from '../trading/scores/judge-gates.js';
+import { recordsDue, type NewRecord } from '../trading/scores/records.js';
+import { scoreBrackets } from '../trading/scores/score-record.js';
+import { stations } from '../trading/settlement/stations.js';
+import { simulateWeather } from '../trading/simulation/weather.js';
+import { stationDaysBetween, type SimulatedWorld, type StationDay } from '../trading/simulation/world.js';
+import type { Moment, MomentSource } from './moment.js';
+import { planOf } from './plan.js';
+
+const DAY_MS = 24 * 60 * 60 * 1000;
+
+export interface SimulationOptions {
+  seed: string;
+  /** The first and the last climate day that is traded. */
+  from: string;
+  to: string;
+  /** Scored before anything is bought; what is learned from lies before that. Left out: 45. */
+  scoreDays?: number;
+  /** Called after each day that has been prepared. */
+  onDay?: (done: number, total: number) => void;
+}
+
+/**
+ * The moments of an invented world at which forecasts are written down: nothing is known of it but what its sources
+ * would have said by then. Fits are made as the service makes up for the world's past, and gates are judged anew each day, all
+ * along.
+ */
+export async function momentsOfSimulation({
+  seed,
+  from,
+  to,
+  scoreDays = 45,
+  onDay,
+}: SimulationOptions): Promise<MomentSource> {
+  const afterwards = Date.parse(`${to}T00:00:00Z`) + 3 * DAY_MS;
+  const world = { seed, weather: simulateWeather(seed), clock: { now: () => afterwards } };
+  const { signal } = new AbortController();
+  const histories = {
+    weather: createSimulatedWeatherSource(world).history,
+    markets: createSimulatedSource(world).history,
+  };
+  const range = { from: new Date(daysBefore(from, scoreDays)), to: new Date(afterwards) };
+  const lessons = await createLessons(histories, range, signal);
+  const days = stationDaysBetween({ from: daysBefore(from, scoreDays), to });
+  const records: JudgedRecord[] = [];
+  const moments: Moment[] = [];
+  let learned = { day: '', fits: noFits, gates: noGates };
+  let done = 0;
+  for (const step of planOf(days, from)) {
+    const at = new Date(step.atMs);
+    const day = at.toISOString().slice(0, 10);
+    if (day !== learned.day) {
+      learned = { day, fits: await lessons.fitsAt(at), gates: judgeGates(records, at) };
+      onDay?.(++done, days.length / stations.length + 2);
+    }
+    const data = readMarkets(world, step.shown, at);
+    const events = groupEvents(data.markets);
+    const due = events.filter((event) => step.due.some((each) => isOf(each, event)));
+    const weather = readWeather(world, step.due, at);
+    const forecasts = calibratedModel({ source: 'simulated', weather, events: due, fits: learned.fits, at });
+    const scene = {
+      marketSource: 'simulated',
+      forecastSource: 'simulated',
+      data,
+      events: due,
+      forecasts,
+      at,
+    };
+    records.push(...recordsDue(scene).map((record) => toJudged(world, step.due, record)));
+    const traded = due.filter(({ date }) => date >= from);
+    moments.push({ at, data, events, due: traded, forecasts, gates: learned.gates });
+  }
+  return {
+    name: `the invented world “${seed}”, ${from} to ${to}`,
+    count: moments.length,
+    moments: () => moments,
+  };
+}
+
+const isOf = ({ station, day }: StationDay, event: MarketEvent): boolean =>
+  station === event.station && day.date === event.date;
+
+/** Scored by what was reported later, and known from then on. */
+function toJudged({ weather }: SimulatedWorld, due: readonly StationDay[], record: NewRecord): JudgedRecord {
+  const { station, day } = due.find(
+    (each) => each.station.id === record.station && each.day.date === record.date,
+  )!;
+  const { modelLogScore, marketLogScore } = scoreBrackets(record, weather.report(station, day.date));
+  const { date, leadHours, method } = record;
+  return {
+    station: station.id,
+    date,
+    leadHours,
+    method,
+    modelLogScore,
+    marketLogScore,
+    settledAt: finalTimeOf(day),
+  };
+}
+
+const daysBefore = (date: string, days: number): string =>
+  new Date(Date.parse(`${date}T00:00:00Z`) - days * DAY_MS).toISOString().slice(0, 10);
