@@ -22,6 +22,7 @@ import { startJobs, type Job } from './jobs.js';
 import { createLifecycle } from './lifecycle.js';
 import { createMetrics } from './metrics.js';
 import { tradingJobs } from './trading/jobs.js';
+import type { TapePlayer } from './trading/tape/player.js';
 import { createTradingServices, type TradingServices } from './trading/services.js';
 
 export interface Service {
@@ -35,16 +36,26 @@ export interface Service {
   stop(): Promise<void>;
 }
 
+interface ServiceDeps extends Pick<Context, 'log' | 'accessLog'> {
+  /** The markets of a tape, at the time of the tape. */
+  replay?: TapePlayer;
+  /** How many days of an invented world's past are made up for; 0: none. */
+  pastDays?: number;
+}
+
 /** What was accepted gets this long to finish; an orchestrator kills after 30 s. */
 const DRAIN_MS = 25_000;
 /** How long new requests are still answered, with 503, once the shutdown has begun. */
 const REFUSE_MS = 500;
 
-/** Database, context, app, server, jobs: resolves when the service is ready. It answers 503 from the moment it listens. */
+/**
+ * Database, context, app, server, jobs: resolves when the service is ready. It answers 503 from the moment it listens.
+ */
 export async function startService(
   config: Config,
-  { log, accessLog }: Pick<Context, 'log' | 'accessLog'>,
+  { log, accessLog, ...options }: ServiceDeps,
 ): Promise<Service> {
+  const { replay } = options;
   const db = await connectDatabase(config, log);
   const metrics = createMetrics();
   const lifecycle = createLifecycle();
@@ -54,7 +65,7 @@ export async function startService(
   const context: Context = {
     config,
     db,
-    clock: systemClock,
+    clock: replay?.clock ?? systemClock,
     log,
     accessLog,
     metrics,
@@ -62,7 +73,7 @@ export async function startService(
     limitStores,
   };
   const services = createApiServices(context);
-  const trading = createTradingServices(context);
+  const trading = createTradingServices(context, options);
   const server = createHttpServer(createApp(context, services, trading));
   let demo: DemoData | undefined;
   try {
@@ -70,7 +81,8 @@ export async function startService(
     // Markets are there about as soon as the database is, but nobody waits for them.
     void trading.refresher.refresh();
     await migrateWhenReachable(db, log);
-    if (!config.production) demo = await makeOrReadDemo(context, services);
+    if (!replay) await Promise.all([trading.trainer.load(), judgeIfPossible(trading, log)]);
+    if (!config.production) demo = await makeOrReadDemo(context, services, replay !== undefined);
   } catch (error) {
     server.close();
     await Promise.allSettled([trading.stop(), limitStores.close(), db.close()]);
@@ -81,6 +93,14 @@ export async function startService(
   lifecycle.state = 'ready';
   // Closed until orders, fills, positions and cash agree with the venue's.
   void trading.live?.reconcile();
+  // Gates are shut until they have been judged. What fails here runs again on its schedule.
+  const filling = trading.isReplay
+    ? undefined
+    : trading.scores
+        .backfill()
+        // What has been learned shows at once, not with the next refresh.
+        .then(() => trading.refresher.refresh())
+        .catch((error: unknown) => log.warn({ err: error }, 'the past could not be filled in yet'));
   const stopJobs = startJobs([...jobs(context, services), ...tradingJobs(context, trading)], log);
   const { address, port, family } = server.address() as { address: string; port: number; family: string };
   const host = ['0.0.0.0', '::'].includes(address)
@@ -98,6 +118,7 @@ export async function startService(
       // Streams have no end of their own: without this the server would wait for their readers.
       await trading.stop();
       await stopJobs();
+      await filling;
       // Connections that are on their way get their 503 and find another instance, instead of a closed port.
       await setTimeout(REFUSE_MS);
       await closeServer(server);
@@ -108,12 +129,21 @@ export async function startService(
   };
 }
 
+/** Gates stay shut until they have been judged, which their schedule tries again. */
+const judgeIfPossible = ({ scores }: TradingServices, log: Logger): Promise<void> =>
+  scores.judge().catch((error: unknown) => log.warn({ err: error }, 'the gates could not be judged yet'));
+
 /** The demo's data, made now or by an earlier start. */
-async function makeOrReadDemo(context: Context, { keyUse }: ApiServices): Promise<DemoData | undefined> {
+async function makeOrReadDemo(
+  context: Context,
+  { keyUse }: ApiServices,
+  isReplay: boolean,
+): Promise<DemoData | undefined> {
   const demo = await seedDemo(context);
   if (!demo) return readDemo(context);
   await seedDemoUsage(context, keyUse, demo);
-  await seedDemoTrading(context, demo);
+  // What would have been traded before the tape begins, nobody knows.
+  if (!isReplay) await seedDemoTrading(context, demo);
   return demo;
 }
 

@@ -5,7 +5,7 @@ import type { TradingServices } from './services.js';
 /** What the trading face does on schedules. */
 export const tradingJobs = (
   { config }: Context,
-  { refresher, live, scores, settlement }: TradingServices,
+  { refresher, live, scores, trainer, settlement, isReplay }: TradingServices,
 ): Job[] => [
   {
     name: 'refresh-markets',
@@ -17,8 +17,16 @@ export const tradingJobs = (
   { name: 'settle-markets', schedule: '8,38 * * * * *', run: () => settlement.settle() },
   { name: 'record-portfolio-history', schedule: '15 */15 * * * *', run: () => settlement.recordHistory() },
   { name: 'clean-up-trading', schedule: '0 41 * * * *', run: () => settlement.cleanUp() },
+  ...(isReplay ? [] : learningJobs({ scores, trainer })),
+];
+
+const learningJobs = ({ scores, trainer }: Pick<TradingServices, 'scores' | 'trainer'>): Job[] => [
+  // Looks every minute; there is something to learn a few times a day.
+  { name: 'learn-forecasts', schedule: '25 * * * * *', run: () => trainer.learn() },
+  { name: 'clean-up-forecasts', schedule: '0 47 * * * *', run: () => trainer.cleanUp() },
   { name: 'record-forecasts', schedule: '10 * * * * *', run: () => scores.record() },
   { name: 'score-forecasts', schedule: '40 */5 * * * *', run: () => scores.score() },
+  { name: 'judge-gates', schedule: '50 */5 * * * *', run: () => scores.judge() },
   { name: 'backfill-forecasts', schedule: '5 * * * * *', run: () => scores.backfill() },
 ];
 

@@ -1,31 +1,38 @@
-import type { Clock } from '../clock.js';
 import type { Context } from '../context.js';
-import { rawEnsemble } from './forecast/raw-ensemble.js';
-import { createOpenMeteoSource } from './forecast/openmeteo.js';
-import { createSimulatedWeatherSource } from './forecast/simulated.js';
+import { createCalibrationStore, type CalibrationStore } from './calibration.js';
+import { createArchive, type Archive } from './forecast/archive/archive.js';
+import { createTrainer, type Trainer } from './forecast/archive/trainer.js';
+import { calibratedModel } from './forecast/calibrated.js';
 import type { WeatherSource } from './forecast/forecast.js';
 import { createLiveTrading, type LiveTimings, type LiveTrading } from './live/live.js';
-import { readVenueKey, signRequest, type VenueKey } from './live/sign.js';
-import { createKalshiClient } from './markets/kalshi-client.js';
-import { createKalshiSource } from './markets/kalshi.js';
-import { createSimulatedSource } from './markets/simulated.js';
+import { readVenueKey } from './live/sign.js';
 import type { MarketSource } from './markets/source.js';
 import { createRefresher, type RefreshDeps, type Refresher } from './refresh.js';
 import type { LiveExecutor, Orders } from './orders/order.js';
 import { createOrders } from './orders/orders.js';
 import { recordOutcome } from './orders/record-outcome.js';
-import { fillPast } from './scores/backfill.js';
+import { createPast, type Past } from './past/past.js';
+import { PAST_DAYS } from './scores/records.js';
 import { createScoreKeeper, type ScoreKeeper } from './scores/keeper.js';
 import { createScoreReport, type ScoreReport } from './scores/report.js';
 import { createSettlement, type Settlement } from './settlement/settle-service.js';
-import { simulateWeather } from './simulation/weather.js';
 import { createSnapshotStore, type SnapshotStore } from './snapshot.js';
+import { createSources } from './sources.js';
+import { tapedMarkets, type TapePlayer } from './tape/player.js';
+import { requireTapeTarget } from './tape/target.js';
+import { createTapeWriter } from './tape/writer.js';
 import { createMarketStream, type MarketStream, type StreamLimits } from './stream/stream.js';
 
 /** What the trading face keeps running between requests. */
 export interface TradingServices {
   markets: MarketSource;
   snapshots: SnapshotStore;
+  calibration: CalibrationStore;
+  /** What was known when. */
+  archive: Archive;
+  trainer: Trainer;
+  /** Undefined where the past cannot be made up for. */
+  past: Past | undefined;
   refresher: Refresher;
   stream: MarketStream;
   orders: Orders;
@@ -34,84 +41,99 @@ export interface TradingServices {
   scores: ScoreKeeper;
   scoreReport: ScoreReport;
   settlement: Settlement;
+  /** Snapshots come from a tape: there is nothing to learn. */
+  isReplay: boolean;
   /** Ends what runs on its own: refreshes and streams. */
   stop(): Promise<void>;
 }
-
-/** The invented world of the demo: everybody who starts it sees the same one. */
-const SEED = 'gauge';
 
 export interface TradingOverrides {
   markets?: MarketSource;
   weather?: WeatherSource;
   streamLimits?: Partial<StreamLimits>;
   refreshTimes?: Pick<RefreshDeps, 'timeOutMs' | 'patienceMs'>;
+  /** Snapshots come from a tape, and nothing is asked, learned or scored. */
+  replay?: TapePlayer;
   /** Stands in for the venue's. */
   live?: LiveExecutor;
   liveTimings?: Partial<LiveTimings>;
+  /** How many days of an invented world's past are made up for; 0: none. Left out: 75. */
+  pastDays?: number;
 }
 
 export function createTradingServices(context: Context, overrides: TradingOverrides = {}): TradingServices {
   const { db, clock, log, config, metrics } = context;
-  const { kalshi, marketSource, forecastSource, openMeteoBaseUrl, nwsBaseUrl, paperCash } = config.trading;
+  const { pastDays = PAST_DAYS } = overrides;
+  const { kalshi, marketSource, forecastSource, paperCash, tapeFile } = config.trading;
+  if (tapeFile !== undefined && !overrides.replay) requireTapeTarget(tapeFile);
   const key = readVenueKey(kalshi, log);
-  const world = simulateWeather(SEED);
-  const simulatedSources = (clock: Clock) => ({
-    markets: createSimulatedSource({ clock, seed: SEED, weather: world }),
-    weather: createSimulatedWeatherSource({ clock, seed: SEED, weather: world }),
-  });
+  const sources = createSources({ config: config.trading, key, clock, log });
+  const store = createSnapshotStore();
   const markets =
     overrides.markets ??
-    (marketSource === 'kalshi'
-      ? createKalshiSource({
-          client: createKalshiClient({ baseUrl: kalshi.baseUrl, headers: key && signerOf(key, clock) }),
-          series: kalshi.series,
-          clock,
+    (overrides.replay && tapedMarkets(overrides.replay.marketSource, store)) ??
+    sources.markets;
+  const weather = overrides.weather ?? sources.weather;
+  const calibration = createCalibrationStore(undefined, metrics);
+  const names = { marketSource: markets.name, forecastSource: weather.name };
+  const archive = createArchive({ db, ...names });
+  const trainer = createTrainer({ db, archive, sources: names, store, calibration, clock, log });
+  const tape =
+    tapeFile === undefined || overrides.replay
+      ? undefined
+      : createTapeWriter({
+          file: tapeFile,
+          header: { ...names, bankroll: paperCash },
           log,
-        })
-      : simulatedSources(clock).markets);
-  const weatherSources = {
-    simulated: () => simulatedSources(clock).weather,
-    openmeteo: () => createOpenMeteoSource({ baseUrl: openMeteoBaseUrl, nwsBaseUrl, clock, log }),
-  };
-  const weather = overrides.weather ?? weatherSources[forecastSource]();
-  const store = createSnapshotStore();
-  const refresher = createRefresher({
+        });
+  const whatIsLive = {
     markets,
     weather,
-    model: rawEnsemble,
+    model: calibratedModel,
+    calibration,
     store,
     bankroll: paperCash,
     clock,
     log,
     metrics,
+    tape,
     ...overrides.refreshTimes,
-  });
+  };
+  const refresher = overrides.replay?.createRefresher(whatIsLive) ?? createRefresher(whatIsLive);
   const stream = createMarketStream({ store, metrics, log, limits: overrides.streamLimits });
   const live = createLiveTrading(context, {
     key,
     record: (...outcome) => recordOutcome(db.orm, ...outcome),
     timings: overrides.liveTimings,
   });
-  const isInvented = marketSource === 'simulated' && !overrides.markets && !overrides.weather;
-  const past = { db, clock, sourcesAt: simulatedSources, model: rawEnsemble };
+  const isInvented =
+    marketSource === 'simulated' &&
+    forecastSource === 'simulated' &&
+    !overrides.markets &&
+    !overrides.weather &&
+    !overrides.replay;
+  const past =
+    isInvented && pastDays > 0
+      ? createPast({ db, archive, clock, names, world: sources.world, days: pastDays })
+      : undefined;
   const scores = createScoreKeeper({
     db,
     store,
-    forecastSource: weather.name,
+    calibration,
+    ...names,
     clock,
     log,
-    fillPast: isInvented ? (signal) => fillPast(past, signal) : undefined,
+    past,
   });
-  const scoreReport = createScoreReport({
-    db,
-    clock,
-    sources: { marketSource: markets.name, forecastSource: weather.name },
-  });
+  const scoreReport = createScoreReport({ db, clock, sources: names, calibration });
   const settlement = createSettlement({ db, clock, log, markets, snapshots: store, paperCash });
   return {
     markets,
     snapshots: store,
+    calibration,
+    archive,
+    trainer,
+    past,
     refresher,
     stream,
     orders: createOrders(context, { snapshots: store, live: overrides.live ?? live }),
@@ -119,14 +141,13 @@ export function createTradingServices(context: Context, overrides: TradingOverri
     scores,
     scoreReport,
     settlement,
+    isReplay: overrides.replay !== undefined,
     async stop() {
       stream.stop();
       scores.stop();
+      trainer.stop();
       await Promise.all([refresher.stop(), live?.stop(), settlement.stop()]);
+      await tape?.close();
     },
   };
 }
-
-/** With a key everything is read under it: some addresses answer nobody else. */
-const signerOf = (key: VenueKey, clock: Clock) => (method: string, path: string) =>
-  signRequest(key, { atMs: clock.now(), method, path });

@@ -58,7 +58,7 @@ it(
     expect(answers.map((answer) => answer.status)).toEqual(answers.map(() => 202));
     if (late) expect(late).toMatchObject({ status: 503, retryAfter: '1', body: { code: 'unavailable' } });
     const answeredAt = Date.now();
-    expect(await ended).toBe(0);
+    expect(await ended, server.output()).toBe(0);
     // Connections that clients keep open do not hold the end up.
     expect(Date.now() - answeredAt).toBeLessThan(10_000);
     const { violations, acknowledged } = await place.verify();

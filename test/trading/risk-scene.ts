@@ -8,6 +8,7 @@ import { worstCost } from '../../src/trading/orders/quote.js';
 import type { Bracket } from '../../src/trading/settlement/brackets.js';
 import { stations } from '../../src/trading/settlement/stations.js';
 import type { FeeRule } from '../../src/trading/sizing/fees.js';
+import { noGates } from '../../src/trading/scores/gate.js';
 import type { Snapshot } from '../../src/trading/snapshot.js';
 
 /** One event of three brackets: COLD is below 50°, MILD is 50° to 51°, WARM is 52° and above. */
@@ -67,6 +68,7 @@ export function snapshotOf(ladder: Market[] = markets, values: Partial<Snapshot>
     markets: new Map(ladder.map((one) => [one.ticker, one])),
     events: [{ eventTicker: EVENT, station: stations[0]!, date: '2026-11-21', markets: ladder }],
     forecasts: new Map(),
+    gates: noGates,
     signals: { signals: [] } as unknown as Snapshot['signals'],
     sources: [
       { part: 'markets', name: 'scene', state: 'ok', fetchedAt: at, failingSince: null, problem: null },

@@ -1,5 +1,8 @@
 import type { Example, ExampleRequest } from '../../openapi/description.js';
+import { exampleWorld } from '../../openapi/example-world.js';
 import { problemExample } from '../../openapi/problem-examples.js';
+
+const { yesterday, today } = exampleWorld.markets;
 
 /** What `POST /trade` answers to an order that it can read and does not place. */
 export function placeRefusals(order: ExampleRequest, body: Record<string, unknown>): Example[] {
@@ -13,14 +16,14 @@ export function placeRefusals(order: ExampleRequest, body: Record<string, unknow
     problemExample('insufficient_funds', {
       summary: 'More than the account holds',
       circumstance: 'small_account',
-      detail: 'The order may take $13.8200 at its limit price, fee included; $1.0000 can be spent.',
+      detail: 'The order may take $13.0000 at its limit price, fee included; $1.0000 can be spent.',
       request: order,
     }),
     problemExample('invalid_request', {
       summary: 'A price between two steps of the market',
       detail: `/limitPrice ${tick}`,
       errors: [{ pointer: '/limitPrice', code: 'invalid_request', detail: tick }],
-      request: but({ limitPrice: '0.3350' }),
+      request: but({ limitPrice: '0.3150' }),
     }),
     problemExample('invalid_request', {
       name: 'noIdempotencyKey',
@@ -35,8 +38,8 @@ export function placeRefusals(order: ExampleRequest, body: Record<string, unknow
     }),
     problemExample('unknown_market', {
       summary: 'No such market',
-      detail: 'There is no market KXHIGHNY-26JAN31-B99.5.',
-      request: but({ ticker: 'KXHIGHNY-26JAN31-B99.5' }),
+      detail: `There is no market ${today.unknown.ticker}.`,
+      request: but({ ticker: today.unknown.ticker }),
     }),
     problemExample('idempotency_conflict', {
       summary: 'The key of another order',
@@ -46,8 +49,8 @@ export function placeRefusals(order: ExampleRequest, body: Record<string, unknow
     }),
     problemExample('market_closed', {
       summary: 'A market of yesterday',
-      detail: 'KXHIGHNY-26JAN30-B41.5 takes no orders: its status is closed.',
-      request: but({ ticker: 'KXHIGHNY-26JAN30-B41.5' }),
+      detail: `${yesterday.lowest.ticker} takes no orders: its status is closed.`,
+      request: but({ ticker: yesterday.lowest.ticker }),
     }),
     problemExample('insufficient_position', {
       summary: 'A sale of what is not held',
@@ -61,8 +64,8 @@ export function placeRefusals(order: ExampleRequest, body: Record<string, unknow
     }),
     problemExample('price_moved', {
       summary: 'Nothing stands at the limit price or better',
-      detail: `YES of ${ticker} is offered at $0.3200 at best (31 contracts); the limit is $0.3000.`,
-      request: but({ limitPrice: '0.3000' }),
+      detail: `YES of ${ticker} is offered at $0.3000 at best (14 contracts); the limit is $0.2900.`,
+      request: but({ limitPrice: '0.2900' }),
     }),
     problemExample('market_data_unavailable', {
       summary: 'Before the first market data',

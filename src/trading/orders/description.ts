@@ -22,24 +22,25 @@ import { placeRefusals } from './description-refusals.js';
 
 const read = { tag: 'Trading', security: 'apiKey', scope: 'trading:read', isLimited: true } as const;
 
+const { today } = exampleWorld.markets;
 const body = {
-  ticker: 'KXHIGHNY-26JAN31-B47.5',
+  ticker: today.traded.ticker,
   side: 'yes',
   action: 'buy',
   contracts: 40,
-  limitPrice: '0.3300',
+  limitPrice: '0.3100',
 };
 const placed = {
   id: generated('019c13a6-8a00-7b3c-9d41-2f60c5a1e7d8'),
   mode: 'paper',
   ticker: body.ticker,
-  eventTicker: 'KXHIGHNY-26JAN31',
+  eventTicker: today.eventTicker,
   seriesTicker: 'KXHIGHNY',
   station: 'KNYC',
   side: 'yes',
   action: 'buy',
   contracts: 40,
-  limitPrice: '0.3300',
+  limitPrice: '0.3100',
   idempotencyKey: 'ny-jan31-1',
   clientOrderId: generated('c7d1f1de-6c0e-5a0b-8f35-0a1f6f5f7b52'),
   venueOrderId: null,
@@ -52,12 +53,12 @@ const filled = {
   reason: null,
   timeInForce: 'immediate_or_cancel',
   filledContracts: 40,
-  averagePrice: '0.32225',
-  fees: '0.6200',
-  total: '-13.5100',
+  averagePrice: '0.3065',
+  fees: '0.6000',
+  total: '-12.8600',
   fills: [
-    { price: '0.3200', contracts: 31, fee: '0.4800', filledAt: exampleWorld.now },
-    { price: '0.3300', contracts: 9, fee: '0.1400', filledAt: exampleWorld.now },
+    { price: '0.3000', contracts: 14, fee: '0.2100', filledAt: exampleWorld.now },
+    { price: '0.3100', contracts: 26, fee: '0.3900', filledAt: exampleWorld.now },
   ],
 };
 const killed = {
@@ -164,7 +165,7 @@ const stored = {
   mode: 'paper',
   status: 'filled',
   reason: null,
-  eventTicker: 'KXHIGHNY-26JAN31',
+  eventTicker: today.eventTicker,
   seriesTicker: 'KXHIGHNY',
   station: 'KNYC',
   side: 'yes',
