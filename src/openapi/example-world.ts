@@ -137,12 +137,29 @@ export const exampleWorld = {
       revokedAt: '2026-01-21T08:30:00.000Z',
     },
   },
+  /** What the invented world lists in New York at `now`: the rungs that examples name, and the book of one of them. */
+  markets: {
+    yesterday: {
+      eventTicker: 'KXHIGHNY-26JAN30',
+      lowest: { ticker: 'KXHIGHNY-26JAN30-T43', label: '42° or below' },
+    },
+    today: {
+      eventTicker: 'KXHIGHNY-26JAN31',
+      lowest: { ticker: 'KXHIGHNY-26JAN31-T50' },
+      /** The one above it, which the examples trade: its asks are for 14 contracts at 0.30 dollars and 68 at 0.31. */
+      traded: {
+        ticker: 'KXHIGHNY-26JAN31-B50.5',
+        bracket: { kind: 'between', floor: 50, cap: 51, unit: 'fahrenheit', label: '50° to 51°' },
+      },
+      unknown: { ticker: 'KXHIGHNY-26JAN31-B99.5' },
+    },
+  },
   /** A paper order of the day before. */
   trade: {
     id: '019c0f10-9500-7000-8000-000000000061',
     idempotencyKey: 'ny-jan31-morning',
     clientOrderId: '6f1c2a4e-8d0b-5c37-9e21-4b7a1d5f0c93',
-    ticker: 'KXHIGHNY-26JAN31-B47.5',
+    ticker: 'KXHIGHNY-26JAN31-B50.5',
     createdAt: '2026-01-30T15:04:05.000Z',
   },
   /** One entry of the operator's log and one of Acme's. */
