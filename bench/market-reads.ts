@@ -5,14 +5,15 @@ import { setImmediate, setTimeout } from 'node:timers/promises';
 import { pino } from 'pino';
 import { systemClock } from '../src/clock.js';
 import { createMetrics } from '../src/metrics.js';
-import { rawEnsemble } from '../src/trading/forecast/raw-ensemble.js';
+import { createCalibrationStore } from '../src/trading/calibration.js';
+import { calibratedModel } from '../src/trading/forecast/calibrated.js';
 import { createSimulatedWeatherSource } from '../src/trading/forecast/simulated.js';
 import { createSimulatedSource } from '../src/trading/markets/simulated.js';
 import { createSnapshotReads } from '../src/trading/reads/snapshot-reads.js';
 import { createRefresher } from '../src/trading/refresh.js';
 import { stations } from '../src/trading/settlement/stations.js';
-import { simulateWeather } from '../src/trading/simulation/weather.js';
 import { createSnapshotStore } from '../src/trading/snapshot.js';
+import { historyAt, openGates, SEED, trainAnew, weather } from './forecast-world.js';
 import type { Measure, World } from './measures.js';
 import { getRequest, load, startBaseline, startProduct } from './world.js';
 
@@ -21,7 +22,8 @@ const MARKETS = '/markets?status=active';
 const CONNECTIONS = 32;
 const READERS = 1_000;
 
-async function rate(port: number, path: string, seconds: number): Promise<number> {
+/** Requests answered a second. */
+export async function rate(port: number, path: string, seconds: number): Promise<number> {
   const { perSecond, statuses } = await load({
     port,
     seconds,
@@ -58,16 +60,18 @@ function readMeasure(key: string, name: string, baseline: '/bytes' | '/json', ta
   };
 }
 
-/** One process with its sources, as the service has it. */
-function makeRefresher() {
+/** One process with its sources, as the service has it, and everything learned. */
+async function makeRefresher() {
   const clock = systemClock;
-  const weather = simulateWeather('gauge');
+  const at = new Date(clock.now());
+  const { book } = trainAnew(await historyAt(at));
   const store = createSnapshotStore();
   const refresher = createRefresher({
-    markets: createSimulatedSource({ clock, seed: 'gauge', weather }),
+    markets: createSimulatedSource({ clock, seed: SEED, weather }),
     // New forecasts with each refresh, which is the dearest case.
-    weather: { ...createSimulatedWeatherSource({ clock, seed: 'gauge', weather }), freshMs: 0 },
-    model: rawEnsemble,
+    weather: { ...createSimulatedWeatherSource({ clock, seed: SEED, weather }), freshMs: 0 },
+    model: calibratedModel,
+    calibration: createCalibrationStore({ fits: book, gates: openGates(at) }),
     store,
     bankroll: 1_000_000_000n,
     clock,
@@ -78,7 +82,7 @@ function makeRefresher() {
 }
 
 async function measureRefresh(seconds: number) {
-  const { refresher, reads, store } = makeRefresher();
+  const { refresher, reads, store } = await makeRefresher();
   const delay = monitorEventLoopDelay({ resolution: 1 });
   await refresher.refresh();
   let cpuMicros = 0;
@@ -107,7 +111,7 @@ async function measureRefresh(seconds: number) {
 }
 
 /** What the machine alone does to a process: the longest pause of one that only waits. */
-async function measureIdle(seconds: number): Promise<number> {
+export async function measureIdle(seconds: number): Promise<number> {
   const delay = monitorEventLoopDelay({ resolution: 1 });
   delay.enable();
   await setTimeout(seconds * 1000);

@@ -10,6 +10,7 @@ import { openDatabase } from '../src/db/open.js';
 import { createPostgresServer } from '../test/support/postgres-server.js';
 import { embeddedMeasure, machine } from './embedded.js';
 import { fillEvents } from './fill.js';
+import { forecastMeasures } from './forecasts.js';
 import { marketMeasures } from './market-reads.js';
 import { measures, type Sample, type World } from './measures.js';
 import { tradeMeasures } from './trades.js';
@@ -24,7 +25,13 @@ const options = new Command('bench')
   .opts<{ rounds: string; seconds: string; only?: string; rows: string }>();
 
 const wanted = options.only?.split(',');
-const chosen = [...measures, ...tradeMeasures, ...marketMeasures, embeddedMeasure].filter(
+const chosen = [
+  ...measures,
+  ...tradeMeasures,
+  ...marketMeasures,
+  ...forecastMeasures,
+  embeddedMeasure,
+].filter(
   ({ key }) => (wanted ? wanted.includes(key) : true) && (key !== 'grown' || Number(options.rows) > 0),
 );
 

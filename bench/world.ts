@@ -25,11 +25,15 @@ export interface Product {
 }
 
 /** Starts the built product as `npm start` does, in production mode, with only the numeric limits raised. */
-export async function startProduct(env: Record<string, string>, nodeFlags: string[] = []): Promise<Product> {
+export async function startProduct(
+  env: Record<string, string>,
+  nodeFlags: string[] = [],
+  main = 'dist/main.js',
+): Promise<Product> {
   const folder = mkdtempSync(join(tmpdir(), 'gauge-bench-'));
   const port = await freePort();
   const out = openSync(join(folder, 'log'), 'w');
-  const child = spawn(process.execPath, [...nodeFlags, 'dist/main.js'], {
+  const child = spawn(process.execPath, [...nodeFlags, main], {
     env: {
       PATH: process.env.PATH,
       NODE_ENV: 'production',

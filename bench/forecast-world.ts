@@ -1,0 +1,80 @@
+/** The invented world as the forecast's measures see it: what was learned at a time, and what a snapshot is made of. */
+import type { SnapshotInputs, SnapshotRules } from '../src/trading/build-snapshot.js';
+import { KnownHistory, type KnownRun } from '../src/trading/forecast/archive/known-history.js';
+import { train } from '../src/trading/forecast/archive/training.js';
+import { calibratedModel } from '../src/trading/forecast/calibrated.js';
+import { noFits, type FitBook } from '../src/trading/forecast/fits.js';
+import { momentsOf } from '../src/trading/forecast/moments.js';
+import { createSimulatedWeatherSource, readWeather } from '../src/trading/forecast/simulated.js';
+import { createSimulatedSource, readMarkets } from '../src/trading/markets/simulated.js';
+import { newId } from '../src/trading/ids.js';
+import type { GateBook } from '../src/trading/scores/gate.js';
+import { LEAD_HOURS } from '../src/trading/scores/leads.js';
+import { stations } from '../src/trading/settlement/stations.js';
+import { simulateWeather } from '../src/trading/simulation/weather.js';
+import { stationDaysAround } from '../src/trading/simulation/world.js';
+
+export const SEED = 'gauge';
+const DAY_MS = 24 * 60 * 60 * 1000;
+/** As the archive keeps it. */
+const WINDOW_DAYS = 90;
+
+export const weather = simulateWeather(SEED);
+
+export const rules: SnapshotRules = {
+  marketSource: 'simulated',
+  forecastSource: 'simulated',
+  bankroll: 1_000_000_000n,
+  model: calibratedModel,
+};
+
+/** The runs and reports of the days before a time, as the archive gives them to training. */
+export async function historyAt(at: Date): Promise<KnownHistory> {
+  const world = { clock: { now: () => at.getTime() }, seed: SEED, weather };
+  const range = { from: dateOf(at.getTime() - WINDOW_DAYS * DAY_MS), to: dateOf(at.getTime() + DAY_MS) };
+  const { signal } = new AbortController();
+  const runs = await createSimulatedWeatherSource(world).history.readRuns(range, signal);
+  const reports = await createSimulatedSource(world).history.readSettledDays(range, signal);
+  return KnownHistory.at(at, { runs: runs.map(withoutMembers), reports });
+}
+
+function withoutMembers({
+  membersF,
+  ...run
+}: { membersF: readonly number[] } & Omit<KnownRun, 'members' | 'meanF' | 'varianceF'>): KnownRun {
+  const { mean, variance } = momentsOf(membersF);
+  return { ...run, members: membersF.length, meanF: mean, varianceF: variance };
+}
+
+export const trainAnew = (history: KnownHistory) =>
+  train(history, { previous: noFits, newId: () => newId(history.knownAt.getTime()) });
+
+/** Every gate open, so that everything that could be bought is sized and said. */
+export const openGates = (madeAt: Date): GateBook => ({
+  madeAt,
+  gates: stations.flatMap(({ id }) =>
+    LEAD_HOURS.map((leadHours) => ({
+      stationId: id,
+      leadHours,
+      isOpen: true,
+      n: 90,
+      difference: { mean: -0.3, low: -0.5, high: -0.1 },
+      reason: "Open: over 90 settled days the forecast's log score was better than the market's.",
+    })),
+  ),
+});
+
+/** All that a snapshot of that time is made of. */
+export function inputsAt(at: Date, fits: FitBook): SnapshotInputs {
+  const days = stationDaysAround(at);
+  return {
+    sequence: 1,
+    at,
+    data: readMarkets({ seed: SEED, weather }, days, at),
+    weather: readWeather({ weather }, days, at),
+    calibration: { fits, gates: openGates(at) },
+    sources: [],
+  };
+}
+
+const dateOf = (ms: number): string => new Date(ms).toISOString().slice(0, 10);

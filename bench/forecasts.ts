@@ -1,0 +1,256 @@
+/** The measures of the calibrated forecast: a snapshot of it, what it is learned from, and what that costs everybody else. */
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { monitorEventLoopDelay } from 'node:perf_hooks';
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
+import { pino } from 'pino';
+import { openDatabase } from '../src/db/open.js';
+import { buildSnapshot } from '../src/trading/build-snapshot.js';
+import { createArchive } from '../src/trading/forecast/archive/archive.js';
+import { insertFits } from '../src/trading/forecast/archive/fit-queries.js';
+import { trainInSteps } from '../src/trading/forecast/archive/training.js';
+import { noFits } from '../src/trading/forecast/fits.js';
+import { newId } from '../src/trading/ids.js';
+import { createPast } from '../src/trading/past/past.js';
+import { readGates } from '../src/trading/scores/read-gates.js';
+import { PAST_DAYS } from '../src/trading/scores/records.js';
+import { historyAt, inputsAt, rules, SEED, trainAnew, weather } from './forecast-world.js';
+import { measureIdle, rate } from './market-reads.js';
+import type { Measure, Sample } from './measures.js';
+import { startProduct } from './world.js';
+
+const HOUR_MS = 60 * 60 * 1000;
+/** A day of the invented world on which all 84 markets are open, whenever the benchmark runs. */
+const NOON = new Date('2026-11-20T17:00:00Z');
+const silent = pino({ level: 'silent' });
+const names = { marketSource: 'simulated', forecastSource: 'simulated' };
+
+/** Milliseconds of processor time that this process has used. */
+function cpuMs(): number {
+  const { user, system } = process.cpuUsage();
+  return (user + system) / 1000;
+}
+
+const medianOf = (values: readonly number[]): number =>
+  values.toSorted((a, b) => a - b)[values.length >> 1] ?? Number.NaN;
+
+/** One snapshot for each hour of a day, over and over. */
+async function measureSnapshot(seconds: number): Promise<Sample> {
+  const { book } = trainAnew(await historyAt(NOON));
+  const inputs = Array.from({ length: 24 }, (_, hour) =>
+    inputsAt(new Date(NOON.getTime() + hour * HOUR_MS), book),
+  );
+  const times: number[] = [];
+  let signals = 0;
+  for (const endsAt = performance.now() + seconds * 1000; performance.now() < endsAt;)
+    for (const input of inputs) {
+      const before = cpuMs();
+      const snapshot = buildSnapshot(input, rules, undefined, silent);
+      times.push(cpuMs() - before);
+      signals += snapshot.signals.events.reduce((sum, event) => sum + event.signals.length, 0);
+      await nextTurn();
+    }
+  const open = inputs[0]!.data.markets.filter(({ status }) => status === 'active').length;
+  const note = `${book.fits.length} fits, ${open} open markets, ${(signals / times.length).toFixed(0)} signals; slowest ${Math.max(...times).toFixed(0)} ms`;
+  return { value: medianOf(times), note };
+}
+
+async function measureFits(seconds: number): Promise<Sample> {
+  const history = await historyAt(NOON);
+  const times: number[] = [];
+  let made = 0;
+  for (const endsAt = performance.now() + seconds * 1000; performance.now() < endsAt; await nextTurn()) {
+    const before = cpuMs();
+    made = trainAnew(history).added.length;
+    times.push(cpuMs() - before);
+  }
+  return {
+    value: medianOf(times),
+    note: `${made} fits from ${history.runs.length.toLocaleString('en')} runs`,
+  };
+}
+
+interface Pause {
+  /** Processor time of the longest turn of the event loop, ms, that of the garbage collector's threads included. */
+  cpu: number;
+  /** The longest pause by the clock: also what others on this machine take. */
+  wall: number;
+}
+
+/** How long other work has to wait at the most during some work. */
+async function pauseOf(work: () => Promise<unknown>): Promise<Pause> {
+  const delay = monitorEventLoopDelay({ resolution: 1 });
+  let [cpu, last, isOver] = [0, cpuMs(), false];
+  const watch = () => {
+    const now = cpuMs();
+    [cpu, last] = [Math.max(cpu, now - last), now];
+    if (!isOver) setImmediate(watch);
+  };
+  delay.enable();
+  watch();
+  await work();
+  isOver = true;
+  // A pause is noticed after it.
+  await sleep(5);
+  delay.disable();
+  return { cpu, wall: delay.max / 1e6 };
+}
+
+/** Fills the invented past, learns and judges by it as the jobs do; the database is empty at first. */
+async function measureLearning(database: { databaseUrl?: string; dataDir: string }): Promise<Sample> {
+  const db = await openDatabase({ databaseUrl: undefined, ...database }, silent);
+  const clock = { now: () => NOON.getTime() };
+  const archive = createArchive({ db, ...names });
+  const past = createPast({ db, archive, clock, names, world: { seed: SEED, weather }, days: PAST_DAYS });
+  const { signal } = new AbortController();
+  try {
+    for (const table of ['forecast_records', 'forecast_fits', 'ensemble_runs', 'climate_reports'])
+      await db.orm.execute(`truncate ${table}`);
+    const idle = await measureIdle(2);
+    const pauses = {
+      past: await pauseOf(async () => past.fillRecords(await past.learn(signal), signal)),
+      archive: await pauseOf(() => past.fillArchive(signal)),
+      gates: await pauseOf(() => readGates(db, names, NOON)),
+      fits: await pauseOf(async () => {
+        const history = await archive.asOf(NOON);
+        const steps = trainInSteps(history, { previous: noFits, newId: () => newId(NOON.getTime()) });
+        for (;;) {
+          const { done, value } = steps.next();
+          await nextTurn();
+          if (!done) continue;
+          for (const added of value.added) {
+            await insertFits(db.orm, names, [added]);
+            await nextTurn();
+          }
+          return;
+        }
+      }),
+    };
+    const each = Object.entries(pauses).map(([name, { cpu }]) => `${name} ${cpu.toFixed(0)}`);
+    const wall = Math.max(...Object.values(pauses).map((pause) => pause.wall));
+    return {
+      value: Math.max(...Object.values(pauses).map(({ cpu }) => cpu)),
+      note: `${each.join(', ')}; by the clock ${wall.toFixed(0)} ms, ${idle.toFixed(0)} ms while the process did nothing`,
+    };
+  } finally {
+    await db.close();
+  }
+}
+
+function learningMeasure(
+  key: string,
+  where: string,
+  open: (directUrl: string) => { databaseUrl?: string },
+): Measure {
+  return {
+    key,
+    name: `longest turn of the event loop, in processor time, while the past is filled in, learned from and judged, ${where}`,
+    target: '≤ 50 ms',
+    isGood: (value) => value <= 50,
+    async run({ directUrl }) {
+      const dataDir = mkdtempSync(join(tmpdir(), 'gauge-bench-learning-'));
+      try {
+        return await measureLearning({ ...open(directUrl), dataDir });
+      } finally {
+        rmSync(dataDir, { recursive: true, force: true });
+      }
+    },
+  };
+}
+
+/** Processor time of a process, ms. */
+function cpuMsOf(pid: number): number {
+  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]!.split(' ');
+  // In hundredths of a second.
+  return (Number(fields[11]) + Number(fields[12])) * 10;
+}
+
+interface Reading {
+  requests: number;
+  cpuMs: number;
+}
+
+const perCpuSecond = (readings: readonly Reading[]): number => {
+  const sum = (read: (reading: Reading) => number) => readings.reduce((all, each) => all + read(each), 0);
+  return (sum(({ requests }) => requests) / sum(({ cpuMs }) => cpuMs)) * 1000;
+};
+
+/**
+ * One server, read from while it learns every few seconds and while it does not, in turn. What it answers in a second of its
+ * processor time is what it answers in a second of a machine of its own.
+ */
+async function measureReads(databaseUrl: string, seconds: number): Promise<Sample> {
+  const folder = mkdtempSync(join(tmpdir(), 'gauge-bench-reads-'));
+  const readyFile = join(folder, 'ready');
+  const server = await startProduct(
+    { DATABASE_URL: databaseUrl, READY_FILE: readyFile },
+    ['--import', 'tsx'],
+    'bench/learning-server.ts',
+  );
+  const read = async (): Promise<Reading> => {
+    // A whole number of times that it learns in.
+    const readSeconds = Math.max(1, Math.round(seconds / 3)) * 3;
+    const before = cpuMsOf(server.pid);
+    const perSecond = await rate(server.port, '/markets?status=active', readSeconds);
+    return { requests: perSecond * readSeconds, cpuMs: cpuMsOf(server.pid) - before };
+  };
+  const toggle = () => process.kill(server.pid, 'SIGUSR2');
+  try {
+    while (!existsSync(readyFile)) await sleep(100);
+    await read();
+    const share = await shareOfLearning(server.pid, toggle);
+    const readings = { with: [] as Reading[], without: [] as Reading[] };
+    for (let turn = 0; turn < 4; turn++) {
+      readings.without.push(await read());
+      toggle();
+      readings.with.push(await read());
+      toggle();
+    }
+    const [during, otherwise] = [perCpuSecond(readings.with), perCpuSecond(readings.without)];
+    return {
+      value: during / otherwise,
+      note: `${Math.round(during).toLocaleString('en')} ÷ ${Math.round(otherwise).toLocaleString('en')} requests per second of its processor time; learning takes ${(share * 100).toFixed(1)} % of the time`,
+    };
+  } finally {
+    await server.stop();
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+/** Of the time of a server that nobody reads from. */
+async function shareOfLearning(pid: number, toggle: () => void): Promise<number> {
+  const begin = cpuMsOf(pid);
+  await sleep(6_000);
+  const quiet = cpuMsOf(pid) - begin;
+  toggle();
+  await sleep(6_000);
+  toggle();
+  return (cpuMsOf(pid) - begin - 2 * quiet) / 6_000;
+}
+
+export const forecastMeasures: Measure[] = [
+  {
+    key: 'snapshot-cpu',
+    name: 'processor time of a snapshot: calibrated forecasts, joint sizing, all gates open',
+    target: '≤ 50 ms',
+    isGood: (value) => value <= 50,
+    run: ({ seconds }) => measureSnapshot(seconds),
+  },
+  {
+    key: 'fits-cpu',
+    name: 'processor time of making all fits anew',
+    target: '≤ 100 ms',
+    isGood: (value) => value <= 100,
+    run: ({ seconds }) => measureFits(seconds),
+  },
+  learningMeasure('learning-pause', 'Postgres', (databaseUrl) => ({ databaseUrl })),
+  learningMeasure('learning-pause-embedded', 'embedded database', () => ({})),
+  {
+    key: 'reads-learning',
+    name: '`/markets` while all fits and gates are made anew every 3 s ÷ while they are not',
+    target: '≥ 0.90',
+    isGood: (value) => value >= 0.9,
+    run: ({ product: { databaseUrl }, seconds }) => measureReads(databaseUrl, seconds),
+  },
+];

@@ -1,0 +1,36 @@
+/**
+ * The service, which learns anew all the time once it has been told to: SIGUSR2 begins and ends it. In reality it learns a few
+ * times a day. Writes READY_FILE when the invented past is filled in.
+ */
+import { writeFileSync } from 'node:fs';
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
+import { pino } from 'pino';
+import { readConfig } from '../src/config.js';
+import { trainInSteps } from '../src/trading/forecast/archive/training.js';
+import { noFits } from '../src/trading/forecast/fits.js';
+import { newId } from '../src/trading/ids.js';
+import { startService } from '../src/service.js';
+
+const EVERY_MS = 3_000;
+
+const log = pino({ level: 'silent' });
+const service = await startService(readConfig(process.env), { log, accessLog: log });
+await service.trading.scores.backfill();
+let isLearning = false;
+process.on('SIGUSR2', () => (isLearning = !isLearning));
+process.on('SIGTERM', () => void service.stop().then(() => process.exit(0)));
+writeFileSync(process.env.READY_FILE!, '');
+
+/** All fits and all gates anew, as if nothing had been learned before. */
+async function learn(): Promise<void> {
+  const at = new Date();
+  const history = await service.trading.archive.asOf(at);
+  const steps = trainInSteps(history, { previous: noFits, newId: () => newId(at.getTime()) });
+  while (!steps.next().done) await nextTurn();
+  await service.trading.scores.judge();
+}
+
+for (;;) {
+  await sleep(EVERY_MS);
+  if (isLearning) await learn();
+}
