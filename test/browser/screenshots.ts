@@ -128,6 +128,7 @@ async function prepare(page: Page, { context: { db }, demo }: Service): Promise<
       await page.getByRole('link', { name: /^Buy/ }).nth(2).click();
       await page.getByRole('heading', { level: 1 }).waitFor();
     },
+    scores: '/dashboard/scores',
     portfolio: '/dashboard/portfolio',
     'portfolio-order': async (page) => {
       await page.goto('/dashboard/portfolio');
