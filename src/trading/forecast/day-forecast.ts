@@ -51,7 +51,8 @@ export const modelWith =
   (correct: Correction): ForecastModel =>
   ({ source, weather, events, fits, at }) => {
     const known = whatWasKnown(weather, at);
-    const eventOf = new Map(events.map((event) => [keyOf(event.station.id, event.date), event]));
+    const ofMaxima = events.filter(({ kind }) => kind === 'daily_maximum');
+    const eventOf = new Map(ofMaxima.map((event) => [keyOf(event.station.id, event.date), event]));
     const forecasts = new Map<string, StationForecast & { days: DayForecast[] }>();
     for (const [key, ensemble] of known.ensembles) {
       const station = findStation(ensemble.stationId);

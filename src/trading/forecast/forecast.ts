@@ -1,5 +1,5 @@
 import type { MarketEvent } from '../markets/event.js';
-import type { Station } from '../settlement/stations.js';
+import type { Place } from '../settlement/stations.js';
 import type { Fit, FitBook } from './fits.js';
 
 /** One run of an ensemble for one climate day. */
@@ -101,12 +101,19 @@ export interface DayForecast {
 }
 
 export interface StationForecast {
-  station: Station;
+  station: Place;
   /** Name of the weather source. */
   source: string;
   /** In the order of days. */
   days: readonly DayForecast[];
 }
+
+/** What is expected of what an event is about; undefined where there is no forecast. */
+export const forecastOf = (
+  forecasts: ReadonlyMap<string, StationForecast>,
+  { kind, station, date }: Pick<MarketEvent, 'kind' | 'station' | 'date'>,
+): DayForecast | undefined =>
+  kind === 'daily_maximum' ? forecasts.get(station.id)?.days.find((day) => day.date === date) : undefined;
 
 /** Makes forecasts of what is known: pure, so that the same inputs give the same forecast. */
 export type ForecastModel = (input: {
