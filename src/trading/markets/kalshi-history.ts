@@ -86,6 +86,7 @@ function settledDays(markets: Market[], knownAt: Date): SettledDay[] {
   const events = groupEvents(shareTemperatures(markets));
   const whole = events.filter((event) => isWholeLadder(event.markets.map(({ bracket }) => bracket)));
   return finalOutcomes(whole).map(({ station: stationId, date, temperatureF }) => ({
+    kind: 'daily_maximum',
     stationId,
     date,
     temperatureF,

@@ -41,7 +41,17 @@ export function createSimulatedSource(world: SimulatedWorld): MarketSource & { h
         stationDaysBetween(range).flatMap(({ station, day }) => {
           const knownAt = finalTimeOf(day);
           const temperatureF = world.weather.report(station, day.date);
-          return knownAt <= now() ? [{ stationId: station.id, date: day.date, temperatureF, knownAt }] : [];
+          return knownAt <= now()
+            ? [
+                {
+                  kind: 'daily_maximum' as const,
+                  stationId: station.id,
+                  date: day.date,
+                  temperatureF,
+                  knownAt,
+                },
+              ]
+            : [];
         }),
     },
   };

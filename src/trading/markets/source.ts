@@ -1,6 +1,6 @@
 import type { FeeRule } from '../sizing/fees.js';
 import type { OrderBook } from './book.js';
-import type { ListedMarket } from './market.js';
+import type { ListedMarket, Target } from './market.js';
 import type { VenueNote } from './notes.js';
 
 /** What a venue said at one time. */
@@ -35,12 +35,9 @@ export interface MarketSource {
   readonly history?: MarketHistory;
 }
 
-/** The reported temperature that the markets of a day were settled by. */
-export interface SettledDay {
-  stationId: string;
-  /** The climate day. */
-  date: string;
-  /** Whole degrees. */
+/** The reported temperature that markets were settled by. */
+export interface SettledDay extends Target {
+  /** Whole degrees of a day, hundredths of an hour. */
   temperatureF: number;
   /** When it came into our hands: for what is asked for afterwards that is now. */
   knownAt: Date;

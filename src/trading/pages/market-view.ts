@@ -33,7 +33,7 @@ export function toOverview(snapshot: Snapshot, signals: SignalReport, current: P
       href: marketsAddress(station.id),
       isCurrent: station.id === current?.id,
       expected: expected === null ? null : formatDegrees(Math.round(expected)),
-      observed: day?.observed ? formatDegrees(day.observed.maximumF, 1) : null,
+      observed: day?.observed ? formatDegrees(day.observed.extremeF, 1) : null,
       signal: event && bestSignal(signals, event.eventTicker, now),
     };
   });
@@ -123,7 +123,7 @@ function toForecastView(day: DayForecast, event: MarketEvent, source: string, no
     modelRunAt: day.modelRunAt,
     modelAge: formatAge(Math.max(0, now.getTime() - day.modelRunAt.getTime())),
     observed: day.observed && {
-      maximum: formatDegrees(day.observed.maximumF, 1),
+      maximum: formatDegrees(day.observed.extremeF, 1),
       at: day.observed.observedAt,
       age: formatAge(Math.max(0, now.getTime() - day.observed.observedAt.getTime())),
     },

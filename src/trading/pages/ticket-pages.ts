@@ -62,7 +62,8 @@ export function addTicketPages(router: Router, context: Context, deps: MarketsPa
   async function place(req: Request, res: Response, fields: FormFields): Promise<void> {
     const { orgId, userId } = sessionOf(res);
     const market = deps.snapshots.current && findMarket(deps.snapshots.current, req);
-    if (!market || !isPlaced(market)) throw new AppError('market_data_unavailable', 'No prices have been loaded yet.');
+    if (!market || !isPlaced(market))
+      throw new AppError('market_data_unavailable', 'No prices have been loaded yet.');
     const order = readTicket(fields, market);
     const id = textField(fields, 'id') ?? '';
     if (!isFreshId(id, clock.now())) throw fieldError('id', 'is not the id of a recent form');
@@ -169,7 +170,8 @@ export function addTicketPages(router: Router, context: Context, deps: MarketsPa
 /** @throws AppError not_found */
 function findMarket({ markets }: Snapshot, req: Request): Market {
   const market = markets.get(String(req.params.ticker));
-  if (!market || !isPlaced(market)) throw new AppError('not_found', 'There is no such market, or it is no longer offered.');
+  if (!market || !isPlaced(market))
+    throw new AppError('not_found', 'There is no such market, or it is no longer offered.');
   return market;
 }
 

@@ -39,7 +39,7 @@ const toDayJson = (day: DayForecast, { station, source, markets }: Setting) => (
     probability,
   })),
   observedMaximum: day.observed && {
-    temperatureF: day.observed.maximumF,
+    temperatureF: day.observed.extremeF,
     observedAt: day.observed.observedAt.toISOString(),
     fetchedAt: day.observed.fetchedAt.toISOString(),
   },
