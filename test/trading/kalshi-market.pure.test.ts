@@ -45,7 +45,7 @@ describe('a market of the venue', () => {
       bracket: { kind: 'between', floor: 88, cap: 89 },
       yesBid: 42n * CENT,
       yesAsk: 45n * CENT,
-      volume: 120,
+      volume: 120.5,
       settlementValue: null,
       settledTemperature: null,
     });
@@ -120,7 +120,7 @@ describe('a market of the venue', () => {
   });
 });
 
-it('an order book holds whole contracts, best bids first', () => {
+it('an order book keeps hundredths of contracts, best bids first', () => {
   const book = toOrderBook({
     yes: [
       ['0.4100', '20.00'],
@@ -130,10 +130,10 @@ it('an order book holds whole contracts, best bids first', () => {
   });
   expect(book).toEqual({
     yes: [
-      { price: 42n * CENT, contracts: 10 },
+      { price: 42n * CENT, contracts: 10.75 },
       { price: 41n * CENT, contracts: 20 },
     ],
-    no: [],
+    no: [{ price: 55n * CENT, contracts: 0.5 }],
   });
 });
 

@@ -126,7 +126,7 @@ describe('the venue’s markets', () => {
     const one = source();
     await one.read(new AbortController().signal);
     await one.read(new AbortController().signal);
-    expect(asked('/series/')).toHaveLength(1);
+    expect(asked('/series/KXHIGHNY')).toHaveLength(1);
   });
 });
 

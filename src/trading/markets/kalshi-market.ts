@@ -6,6 +6,7 @@ import { toLevels, type OrderBook } from './book.js';
 import { readEventTicker } from './event-ticker.js';
 import type { KalshiMarket } from './kalshi-schema.js';
 import type { Market } from './market.js';
+import { parseCount } from '../contracts.js';
 
 /** The venue says something that cannot be right about one market: it is left out, and the log says why. */
 export class UnusableMarketError extends Error {
@@ -59,9 +60,9 @@ export function toMarket(wire: KalshiMarket): Market {
     noBid: readPrice(wire.no_bid_dollars),
     noAsk: readPrice(wire.no_ask_dollars),
     lastPrice: readPrice(wire.last_price_dollars),
-    volume: readCount(wire.volume_fp),
-    volume24h: readCount(wire.volume_24h_fp),
-    openInterest: readCount(wire.open_interest_fp),
+    volume: parseCount(wire.volume_fp),
+    volume24h: parseCount(wire.volume_24h_fp),
+    openInterest: parseCount(wire.open_interest_fp),
     openTime: new Date(wire.open_time),
     closeTime,
     priceRanges: wire.price_ranges.map(({ start, end, step }) => ({
@@ -92,7 +93,7 @@ export function shareTemperatures(markets: readonly Market[]): Market[] {
 export function toOrderBook(wire: { yes: [string, string][]; no: [string, string][] }): OrderBook {
   const read = (levels: [string, string][]) =>
     toLevels(
-      levels.map(([price, contracts]) => ({ price: parseDollars(price), contracts: readCount(contracts) })),
+      levels.map(([price, contracts]) => ({ price: parseDollars(price), contracts: parseCount(contracts) })),
     );
   return { yes: read(wire.yes), no: read(wire.no) };
 }
@@ -113,9 +114,6 @@ function closesWith(day: ClimateDay, closeTime: Date): boolean {
 const readPrice = (text: string): Micros | null => toPrice(parseDollars(text));
 
 const toPrice = (price: Micros): Micros | null => (price > 0n && price < DOLLAR ? price : null);
-
-/** Whole contracts: parts of one are not traded here. */
-const readCount = (text: string): number => Number(text.split('.')[0]);
 
 function readSettlement({ status, result, settlement_value_dollars: value }: KalshiMarket): Micros | null {
   if (!['determined', 'disputed', 'amended', 'finalized'].includes(status)) return null;

@@ -60,12 +60,13 @@ export const kalshiOrderBooksSchema = z.object({
 export const kalshiExchangeStatusSchema = z.object({
   exchange_active: z.boolean(),
   trading_active: z.boolean(),
+  exchange_estimated_resume_time: z.string().nullish(),
 });
 
 export const kalshiSeriesSchema = z.object({
   series: z.object({
     ticker: z.string(),
-    fee_type: z.enum(['quadratic', 'quadratic_with_maker_fees', 'flat']),
+    fee_type: z.string(),
     fee_multiplier: z.number().min(0).max(100),
   }),
 });

@@ -1,20 +1,20 @@
 import type { Logger } from 'pino';
 import type { Clock } from '../../clock.js';
-import type { FeeRule } from '../sizing/fees.js';
 import { emptyBook } from './book.js';
-import { UnexpectedAnswerError, type KalshiClient } from './kalshi-client.js';
+import type { KalshiClient } from './kalshi-client.js';
 import { readKalshiBooks } from './kalshi-books.js';
 import { findKalshiMarkets } from './kalshi-find.js';
 import { createKalshiHistory } from './kalshi-history.js';
 import { shareTemperatures, toMarket, UnusableMarketError } from './kalshi-market.js';
 import { readMarketPages } from './kalshi-pages.js';
-import { kalshiExchangeStatusSchema, kalshiSeriesSchema, type KalshiMarket } from './kalshi-schema.js';
+import { kalshiExchangeStatusSchema, type KalshiMarket } from './kalshi-schema.js';
 import type { Market } from './market.js';
 import type { MarketSource } from './source.js';
+import { createKalshiFees } from './kalshi-fees.js';
+import { createKalshiPauses } from './kalshi-pauses.js';
 
 /** Markets stay in view for as long after their close as the venue may take to settle them. */
 const LOOK_BACK_MS = 3 * 24 * 60 * 60 * 1000;
-const FEES_FRESH_MS = 60 * 60 * 1000;
 
 export interface KalshiSourceOptions {
   client: KalshiClient;
@@ -25,7 +25,8 @@ export interface KalshiSourceOptions {
 
 /** The venue itself: markets page by page, the books of those that are traded, fees of each series once an hour. */
 export function createKalshiSource({ client, series, clock, log }: KalshiSourceOptions): MarketSource {
-  const fees = new Map<string, { rule: FeeRule; readAt: number }>();
+  const fees = createKalshiFees({ client, clock, log });
+  const readTrading = createKalshiPauses({ client, clock, log });
 
   async function readSeries(seriesTicker: string, signal: AbortSignal): Promise<Market[]> {
     const minClose = Math.floor((clock.now() - LOOK_BACK_MS) / 1000);
@@ -52,32 +53,19 @@ export function createKalshiSource({ client, series, clock, log }: KalshiSourceO
     }
   }
 
-  async function readFees(signal: AbortSignal): Promise<Map<string, FeeRule>> {
-    const now = clock.now();
-    for (const ticker of series) {
-      const known = fees.get(ticker);
-      if (known && now - known.readAt < FEES_FRESH_MS) continue;
-      const path = `/series/${encodeURIComponent(ticker)}`;
-      const { series: found } = await client.get(path, [], kalshiSeriesSchema, signal);
-      if (found.ticker !== ticker) throw new UnexpectedAnswerError(path, `it is about ${found.ticker}`);
-      const multiplier = BigInt(Math.round(found.fee_multiplier * 1_000_000));
-      fees.set(ticker, { rule: { type: found.fee_type, multiplier }, readAt: now });
-    }
-    return new Map([...fees].map(([ticker, { rule }]) => [ticker, rule]));
-  }
-
   return {
     name: 'kalshi',
     async read(signal) {
       const status = await client.get('/exchange/status', [], kalshiExchangeStatusSchema, signal);
-      const feeRules = await readFees(signal);
+      const trading = await readTrading(status, signal);
+      const feeRules = await fees.read(series, signal);
       const markets: Market[] = [];
       for (const ticker of series) markets.push(...(await readSeries(ticker, signal)));
       const active = markets.filter((market) => market.status === 'active').map(({ ticker }) => ticker);
       const read = await readKalshiBooks(client, active, signal);
       return {
         fetchedAt: new Date(clock.now()),
-        isTrading: status.exchange_active && status.trading_active,
+        ...trading,
         markets: shareTemperatures(markets).sort(inOrder),
         ...(client.clockSkewMs === undefined ? {} : { clockSkewMs: client.clockSkewMs }),
         books: new Map(markets.map(({ ticker }) => [ticker, read.get(ticker) ?? emptyBook])),

@@ -38,7 +38,7 @@ export interface Market {
   noBid: Micros | null;
   noAsk: Micros | null;
   lastPrice: Micros | null;
-  /** Whole contracts. */
+  /** Contracts. */
   volume: number;
   volume24h: number;
   openInterest: number;

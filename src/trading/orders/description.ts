@@ -98,8 +98,8 @@ Buys or sells contracts of one side of a market, at once, at the limit price or 
 the market has closed since; if not, it is placed now. The same key with another order is a \`409\`.
 
 **Paper orders** take the same way as live ones up to the last step. They walk the venue's order book level by level and take what stands there: a contract that one order of the Organization took is
-gone for its next one, until the venue shows another book. They sell at the bid, and pay the venue's fee: 7 % of contracts · price · (1 − price) · the series' multiplier, up to a hundredth of a cent for each
-level, and the balance change of the whole order down to a cent.
+gone for its next one, until the venue shows another book. They sell at the bid, and pay the venue's fee: 7 % of contracts · price · (1 − price) · the multiplier of the series or event,
+up to $0.000001 for each level. Each level's balance change is rounded down to $0.0001, and what an order has overpaid by that is given back with its next ones.
 
 **Live orders** need a live key, the live switch of the server, and the Organization named in its configuration. The order is stored before it is sent. If the venue's answer is lost it stays \`pending\` and is looked up,
 never sent again: read \`GET /trades/{id}\` until \`finishedAt\` is there.
