@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Database } from '../../src/db/client.js';
 import { selectRows } from '../../src/db/select-rows.js';
 import { UnexpectedAnswerError } from '../../src/trading/markets/kalshi-client.js';
+import { DOLLAR } from '../../src/trading/money.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { createKey } from '../support/fixtures.js';
 import {
@@ -243,6 +244,62 @@ describe('a paper order', () => {
     await service.showBook(usualBook);
   });
 
+  it('keeps to the ticks of its market, which may be finer near the ends', async () => {
+    const { secret } = await createTrader(db);
+    const [mill, cent] = [1_000n, 10_000n];
+    const range = (start: bigint, end: bigint, step: bigint) => ({ start, end, step });
+    service.markets.change = {
+      priceRanges: [
+        range(0n, 10n * cent, mill),
+        range(10n * cent, 90n * cent, cent),
+        range(90n * cent, 100n * cent, mill),
+      ],
+    };
+    await service.showBook({
+      yes: [{ price: 5_000n, contracts: 10 }],
+      no: [{ price: 991_000n, contracts: 10.5 }],
+    });
+    const order = { contracts: 2.5, limitPrice: '0.0120' };
+    const { trade } = await postTrade(service.url, secret, order);
+    // 2.5 · 0.009 = 0.0225; a fee of 0.07 · 2.5 · 0.009 · 0.991 = 0.00156…: 0.024061, up to $0.0001.
+    expect(trade).toMatchObject({
+      status: 'filled',
+      averagePrice: '0.0090',
+      total: '-0.0241',
+      fees: '0.0016',
+    });
+    for (const limitPrice of ['0.0095', '0.1050', '0.4550', '0.9995']) {
+      const { code, errors } = await postTrade(service.url, secret, { ...order, limitPrice });
+      expect([code, errors![0]!.pointer]).toEqual(['invalid_request', '/limitPrice']);
+      expect(errors![0]!.detail).toContain(
+        'a multiple of $0.0010 from $0.0000 to $0.1000, or a multiple of $0.0100',
+      );
+    }
+    service.markets.change = {};
+    await service.showBook(usualBook);
+  });
+
+  it('of many tiny fills never takes more than there is', async () => {
+    const { secret, orgId } = await createTrader(db);
+    expect((await postTrade(service.url, secret)).trade!.status).toBe('filled');
+    // All but $0.0004 is taken out.
+    await db.orm
+      .execute(sql`update ledger_entries l set cash = l.cash - a.cash + 400, capital = l.capital + a.cash - 400
+      from trading_accounts a where l.org_id = ${orgId} and a.org_id = l.org_id and l.kind = 'deposit'`);
+    await db.orm.execute(sql`update trading_accounts set cash = 400 where org_id = ${orgId}`);
+    service.markets.change = { priceRanges: [{ start: 0n, end: DOLLAR, step: 1_000n }] };
+    // A hundredth at $0.001 to $0.005 each: all at the limit would cost $0.0003, but each fill is rounded up to $0.0001 by itself.
+    const dear = [1n, 2n, 3n, 4n, 5n].map((mills) => ({ price: DOLLAR - mills * 1_000n, contracts: 0.01 }));
+    await service.showBook({ yes: [], no: dear });
+    const { code, detail } = await postTrade(service.url, secret, { contracts: 0.05, limitPrice: '0.005' });
+    expect([code, detail]).toEqual([
+      'insufficient_funds',
+      'The order may take $0.0005 at its limit price, fee included; $0.0004 can be spent.',
+    ]);
+    service.markets.change = {};
+    await service.showBook(usualBook);
+  });
+
   it('is held to the limits of risk', async () => {
     const { secret } = await createTrader(db);
     const metrics = async () => (await fetch(`${service.url}/metrics`)).text();
@@ -285,8 +342,33 @@ describe('an order for a market that cannot be traded', () => {
     service.markets.isTrading = false;
     await service.trading.refresher.refresh();
     expect((await codeOf())[2]).toBe(`${TICKER} takes no orders: the venue has paused trading.`);
+    service.markets.said = { resumesAt: new Date('2026-11-26T10:00:00Z') };
+    await service.trading.refresher.refresh();
+    expect((await codeOf())[2]).toBe(
+      `${TICKER} takes no orders: the venue has paused trading; it resumes at 2026-11-26T10:00:00.000Z.`,
+    );
+    service.markets.said = {};
     service.markets.isTrading = true;
     await change({});
+  });
+
+  it('is refused from the moment on that a pause was announced for, on data from before it', async () => {
+    const from = service.clock.now() + 5_000;
+    service.markets.said = { pause: { from: new Date(from), until: new Date(from + 7_200_000) } };
+    await service.trading.refresher.refresh();
+    const { secret } = await createTrader(db);
+    expect((await postTrade(service.url, secret, { contracts: 1 })).status).toBe(201);
+    service.clock.advance(5_000);
+    const until = new Date(from + 7_200_000).toISOString();
+    expect((await codeOf()).slice(1)).toEqual([
+      'market_closed',
+      `${TICKER} takes no orders: the venue pauses trading now; it resumes at ${until}.`,
+    ]);
+    // The venue says itself that it trades all the same.
+    await service.trading.refresher.refresh();
+    expect((await codeOf())[0]).toBe(201);
+    service.markets.said = {};
+    await service.trading.refresher.refresh();
   });
 
   it('is refused off the tick, which the answer names', async () => {

@@ -54,11 +54,11 @@ const filled = {
   timeInForce: 'immediate_or_cancel',
   filledContracts: 40,
   averagePrice: '0.3065',
-  fees: '0.6000',
-  total: '-12.8600',
+  fees: '0.5951',
+  total: '-12.8551',
   fills: [
-    { price: '0.3000', contracts: 14, fee: '0.2100', filledAt: exampleWorld.now },
-    { price: '0.3100', contracts: 26, fee: '0.3900', filledAt: exampleWorld.now },
+    { price: '0.3000', contracts: 14, fee: '0.2058', filledAt: exampleWorld.now },
+    { price: '0.3100', contracts: 26, fee: '0.3893', filledAt: exampleWorld.now },
   ],
 };
 const killed = {
@@ -175,9 +175,9 @@ const stored = {
   timeInForce: 'immediate_or_cancel',
   filledContracts: 10,
   averagePrice: '0.4500',
-  fees: '0.1800',
-  total: '-4.6800',
-  fills: [{ price: '0.4500', contracts: 10, fee: '0.1800', filledAt: trade.createdAt }],
+  fees: '0.1733',
+  total: '-4.6733',
+  fills: [{ price: '0.4500', contracts: 10, fee: '0.1733', filledAt: trade.createdAt }],
   venueOrderId: null,
   finishedAt: trade.createdAt,
 };
