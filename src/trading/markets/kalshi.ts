@@ -15,6 +15,8 @@ import { kalshiExchangeStatusSchema } from './kalshi-schema.js';
 import { isPlaced, temperatureKinds, type ListedMarket } from './market.js';
 import { createNoteBook, type VenueNote } from './notes.js';
 import type { MarketSource } from './source.js';
+import { createKalshiFees } from './kalshi-fees.js';
+import { createKalshiPauses } from './kalshi-pauses.js';
 
 /** Markets stay in view for as long after their close as the venue may take to settle them; hours settle within one. */
 const LOOK_BACK_MS = { daily: 3 * 24 * 60 * 60 * 1000, hourly: 6 * 60 * 60 * 1000 };
@@ -40,6 +42,8 @@ interface SeenSeries {
 export function createKalshiSource({ client, series, clock, log }: KalshiSourceOptions): MarketSource {
   let notes = createNoteBook();
   const seen = new Map<string, SeenSeries>();
+  const fees = createKalshiFees({ client, clock, log });
+  const readTrading = createKalshiPauses({ client, clock, log });
   let nextDormant = 0;
   const told = new Set<string>();
   const catalogue = createCatalogue({
@@ -106,8 +110,10 @@ export function createKalshiSource({ client, series, clock, log }: KalshiSourceO
     async read(signal) {
       notes = createNoteBook();
       const status = await client.get('/exchange/status', [], kalshiExchangeStatusSchema, signal);
+      const trading = await readTrading(status, signal);
       const listed = await catalogue.read(signal);
-      const chosen = chooseSeries(listed.map(({ ticker }) => ticker));
+      const feeRules = await fees.read(listed, signal);
+      const chosen = chooseSeries(listed.series.map(({ ticker }) => ticker));
       const found = await inParallel(chosen, { width: SERIES_AT_ONCE, signal }, readSeries);
       const markets = shareTemperatures(found.flat());
       const active = markets.filter((market) => market.status === 'active').map(({ ticker }) => ticker);
@@ -116,11 +122,11 @@ export function createKalshiSource({ client, series, clock, log }: KalshiSourceO
       tell(said);
       return {
         fetchedAt: new Date(clock.now()),
-        isTrading: status.exchange_active && status.trading_active,
+        ...trading,
         markets: markets.sort(inOrder),
         ...(client.clockSkewMs === undefined ? {} : { clockSkewMs: client.clockSkewMs }),
         books: new Map(markets.map(({ ticker }) => [ticker, books.get(ticker) ?? emptyBook])),
-        feeRules: catalogue.feeRules,
+        feeRules,
         notes: said,
       };
     },
