@@ -110,6 +110,8 @@ function answerTo(venue: FakeVenue, path: string, query: URLSearchParams): Json 
       orderbooks: tickers.map((ticker) => ({ ticker, orderbook_fp: venue.books.get(ticker) ?? empty })),
     };
   }
+  if (path === '/series/fee_changes') return { series_fee_change_arr: [] };
+  if (path === '/events/fee_changes') return { event_fee_changes: [], cursor: '' };
   return path === '/series' ? { series: venue.series } : undefined;
 }
 
