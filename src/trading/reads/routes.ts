@@ -5,7 +5,8 @@ import { perAddressLimit } from '../../http/address-limit.js';
 import { createCachedAnswer, sendCachedAnswer } from '../../http/cached-answer.js';
 import { parseInput } from '../../http/validate.js';
 import { parseDollars } from '../money.js';
-import { findStation, stations } from '../settlement/stations.js';
+import type { TemperatureKind } from '../markets/market.js';
+import { findAreaOf, findStation, placesOf, stations } from '../settlement/stations.js';
 import type { SnapshotStore } from '../snapshot.js';
 import { marketsQuerySchema, noQuerySchema, signalsQuerySchema } from './schema.js';
 import { createSnapshotReads } from './snapshot-reads.js';
@@ -63,6 +64,21 @@ const hasQuery = (req: Request<object>): boolean => req.url.includes('?');
  */
 export function readStationId(given: string): string {
   const station = findStation(given.toUpperCase());
-  if (!station) throw new AppError('unknown_station', 'There is no such station.');
+  if (!station) throw noSuchStation();
   return station.id;
 }
+
+/**
+ * The id of what there are markets of a kind of: a station, of hours an area, which may be named by the station of its city.
+ * @throws AppError unknown_station
+ */
+export function readPlaceId(given: string, kind: TemperatureKind): string {
+  const id = given.toUpperCase();
+  const station = findStation(id);
+  const found = kind === 'hourly' && station ? findAreaOf(station)?.id : id;
+  const place = placesOf(kind).find((each) => each.id === found);
+  if (!place) throw noSuchStation();
+  return place.id;
+}
+
+const noSuchStation = () => new AppError('unknown_station', 'There is no such station.');
