@@ -13,7 +13,7 @@ import { readMarket, shareTemperatures } from './kalshi-market.js';
 import { readMarketPages } from './kalshi-pages.js';
 import { kalshiExchangeStatusSchema } from './kalshi-schema.js';
 import { isPlaced, temperatureKinds, type ListedMarket } from './market.js';
-import { createNoteBook } from './notes.js';
+import { createNoteBook, type VenueNote } from './notes.js';
 import type { MarketSource } from './source.js';
 
 /** Markets stay in view for as long after their close as the venue may take to settle them; hours settle within one. */
@@ -51,8 +51,6 @@ export function createKalshiSource({ client, series, clock, log }: KalshiSourceO
       log.warn({ err: error }, "the venue's list of series could not be read: the last one is kept"),
   });
 
-  const read = (value: unknown) => readMarket(value, notes);
-
   async function readSeries(ticker: string, signal: AbortSignal): Promise<ListedMarket[]> {
     const lookBackMs = seen.get(ticker)?.isHourly ? LOOK_BACK_MS.hourly : LOOK_BACK_MS.daily;
     const found = await readMarketPages(
@@ -64,7 +62,7 @@ export function createKalshiSource({ client, series, clock, log }: KalshiSourceO
       ],
       signal,
     );
-    const markets = found.flatMap((value) => read(value) ?? []);
+    const markets = found.flatMap((value) => readMarket(value, notes) ?? []);
     seen.set(ticker, {
       hasMarkets: found.length > 0,
       isHourly: markets.some(({ kind }) => kind === 'hourly'),
@@ -85,9 +83,17 @@ export function createKalshiSource({ client, series, clock, log }: KalshiSourceO
     return [...active, ...some];
   }
 
+  /** A market that no refresh brings. */
+  function readAlone(value: unknown): ListedMarket | undefined {
+    const alone = createNoteBook();
+    const market = readMarket(value, alone);
+    tell(alone.list());
+    return market;
+  }
+
   /** Once for each thing, not with every read. */
-  function tell(): void {
-    for (const note of notes.list()) {
+  function tell(found: readonly VenueNote[]): void {
+    for (const note of found) {
       const key = `${note.kind} ${note.name}`;
       if (told.has(key) || note.kind === 'unknown_kind') continue;
       if (told.size < 1_000) told.add(key);
@@ -106,7 +112,8 @@ export function createKalshiSource({ client, series, clock, log }: KalshiSourceO
       const markets = shareTemperatures(found.flat());
       const active = markets.filter((market) => market.status === 'active').map(({ ticker }) => ticker);
       const books = await readKalshiBooks(client, active, signal);
-      tell();
+      const said = notes.list();
+      tell(said);
       return {
         fetchedAt: new Date(clock.now()),
         isTrading: status.exchange_active && status.trading_active,
@@ -114,11 +121,11 @@ export function createKalshiSource({ client, series, clock, log }: KalshiSourceO
         ...(client.clockSkewMs === undefined ? {} : { clockSkewMs: client.clockSkewMs }),
         books: new Map(markets.map(({ ticker }) => [ticker, books.get(ticker) ?? emptyBook])),
         feeRules: catalogue.feeRules,
-        notes: notes.list(),
+        notes: said,
       };
     },
-    find: (tickers, signal) => findKalshiMarkets({ client, read }, tickers, signal),
-    history: createKalshiHistory({ client, clock, read }),
+    find: (tickers, signal) => findKalshiMarkets({ client, read: readAlone }, tickers, signal),
+    history: createKalshiHistory({ client, series, clock, read: readAlone }),
   };
 }
 

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { timeField } from '../../http/fields.js';
 import { text } from '../../http/validate.js';
+import { noteKinds } from '../markets/notes.js';
 import { marketKinds, marketStatuses } from '../markets/market.js';
 import { stations } from '../settlement/stations.js';
 
@@ -83,6 +84,19 @@ export const sourceSchema = z
       ),
     fetchedAt: timeField('Of its last good answer; `null` if there was none.').nullable(),
     failingSince: timeField('`null` while it answers.').nullable(),
+    notes: z
+      .array(
+        z.object({
+          kind: z.enum(noteKinds),
+          name: z.string().describe('What it was: the field, the status, the place.'),
+          count: z.int().min(1),
+          example: z.string().describe('The first of them.'),
+        }),
+      )
+      .optional()
+      .describe(
+        'What of its last good answer could not be read or placed; what depends on it is closed, and nothing else. Streams leave it out.',
+      ),
   })
   .meta({ id: 'MarketDataSource' });
 
