@@ -68,7 +68,7 @@ function bytesOf(store: SnapshotStore, nowMs: number): string[] {
   const answers = [
     reads.markets({}),
     reads.markets({ status: 'finalized' }),
-    reads.signals(undefined),
+    reads.signals(),
     reads.signals(123n * DOLLAR),
     ...stations.map(({ id }) => reads.forecast(id)),
   ];

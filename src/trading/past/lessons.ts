@@ -7,6 +7,7 @@ import { momentsOf } from '../forecast/moments.js';
 import { newId } from '../ids.js';
 import { targetKey, type Target } from '../markets/market.js';
 import type { MarketHistory, SettledDay } from '../markets/source.js';
+import { inSlices } from '../steps.js';
 import { climatesOf, type Climates } from '../scores/climate.js';
 import { dateOf } from './moments.js';
 
@@ -71,12 +72,9 @@ export async function createLessons(
     });
     await nextTurn();
     const steps = trainInSteps(history, { previous: noFits, newId: () => newId(at.getTime()) });
-    for (;;) {
-      signal.throwIfAborted();
-      const { done, value } = steps.next();
-      if (done) return value;
-      await nextTurn();
-    }
+    const training = await inSlices(steps, () => signal.aborted);
+    signal.throwIfAborted();
+    return training!;
   }
 
   return {

@@ -1,5 +1,6 @@
 import { temperatureKinds, type TemperatureKind } from '../../markets/market.js';
 import { placesOf } from '../../settlement/stations.js';
+import { allAtOnce, type Steps } from '../../steps.js';
 import { MAX_LEAD_HOURS, LEAD_STEP_HOURS, type Fit, type FitBook, type MissingFit } from '../fits.js';
 import { casesOf, daysIn, hasSpread, latestFirst, type TrainingCase } from './cases.js';
 import type { KnownHistory, KnownRun } from './known-history.js';
@@ -37,10 +38,7 @@ export interface TrainingOptions {
  * days, and one for all stations together. Hours of an area are learned from together, each hour of the day with a bias of its
  * own. Each step is a few milliseconds of work: the caller may do other things in between.
  */
-export function* trainInSteps(
-  history: KnownHistory,
-  options: TrainingOptions,
-): Generator<undefined, Training> {
+export function* trainInSteps(history: KnownHistory, options: TrainingOptions): Steps<Training> {
   const runs = groupByStation(history.runs);
   yield;
   const fits: Fit[] = [];
@@ -84,13 +82,8 @@ function* groupsOf(
 }
 
 /** The same at once. */
-export function train(history: KnownHistory, options: TrainingOptions): Training {
-  const steps = trainInSteps(history, options);
-  for (;;) {
-    const { done, value } = steps.next();
-    if (done) return value;
-  }
-}
+export const train = (history: KnownHistory, options: TrainingOptions): Training =>
+  allAtOnce(trainInSteps(history, options));
 
 function groupByStation(runs: readonly KnownRun[]): Map<string, KnownRun[]> {
   const groups = new Map<string, KnownRun[]>();
