@@ -49,6 +49,7 @@ export function makeSeasons(
   return stations.flatMap(({ id: station }, i) =>
     LEAD_HOURS.flatMap((leadHours, j) =>
       scoresOf(randomOf(seed * 100 + i * 4 + j + 1), days).map(({ model, market }, day) => ({
+        kind: 'daily_maximum' as const,
         station,
         date: endOf(day).toISOString().slice(0, 10),
         leadHours,

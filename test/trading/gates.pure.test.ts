@@ -17,9 +17,9 @@ const openShare = (gates: readonly Gate[]): number =>
 const meanDifference = (gates: readonly Gate[]): number =>
   gates.reduce((sum, { difference }) => sum + difference!.mean, 0) / gates.length;
 
-const newYork = { station: 'KNYC', leadHours: 24 };
+const newYork = { kind: 'daily_maximum' as const, station: 'KNYC', leadHours: 24 };
 const ofNewYork = (records: readonly JudgedRecord[], at: Date): Gate =>
-  judgeGates(records, at).gates.find((gate) => gate.stationId === 'KNYC' && gate.leadHours === 24)!;
+  judgeGates(records, at).gates.find((gate) => gate.kind === 'daily_maximum' && gate.stationId === 'KNYC' && gate.leadHours === 24)!;
 
 /** The same difference each day. */
 const steady = (days: number, difference: number, over: Partial<JudgedRecord> = {}): JudgedRecord[] =>

@@ -40,7 +40,7 @@ export function randomProblem(random: () => number, kind: Kind): JointProblem {
       let cents = Math.round((side === 'yes' ? middle : 1 - middle) * 100) + 1 - discount;
       for (let level = 0; level < levels && cents < 99; level++) {
         const contracts = [1, Math.ceil(random() * 300), 1_000_000][Math.floor(random() * 3)]!;
-        if (cents > 0) legs.push({ outcome, side, cost: withFee(cents / 100), contracts });
+        if (cents > 0) legs.push({ pays: { from: outcome, to: outcome }, side, cost: withFee(cents / 100), contracts });
         cents += 1 + Math.floor(random() * 3);
       }
     }
@@ -51,7 +51,7 @@ export function randomProblem(random: () => number, kind: Kind): JointProblem {
 
 function limitsFor(legs: readonly Leg[], cash: number, outcomes: number, hasCaps = false): Limit[] {
   const costs = legs.map(({ cost }) => cost);
-  const ofMarket = (market: number) => legs.map(({ outcome, cost }) => (outcome === market ? cost : 0));
+  const ofMarket = (market: number) => legs.map(({ pays, cost }) => (pays.from === market ? cost : 0));
   return [
     { room: cash, weights: costs },
     ...(hasCaps ? [{ room: 0.4 * cash, weights: costs }] : []),
