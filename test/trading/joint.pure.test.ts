@@ -157,13 +157,17 @@ function longest(problem: JointProblem, contracts: readonly number[], step: read
   return Math.min(...ways);
 }
 
-describe('the optimum of 1,000 random events', () => {
+describe.each([
+  ['brackets', false],
+  ['thresholds', true],
+])('the optimum of 1,000 random events of %s', (_what, isNested) => {
   const random = randomOf(4);
   const events = Array.from({ length: 1_000 }, (_, run) =>
     randomProblem(random, {
       outcomes: [2, 3, 6, 6, 6, 10][run % 6]!,
       levels: [1, 2, 5, 10][run % 4]!,
       noise: [0.02, 0.1, 0.3][run % 3]!,
+      isNested,
       hasHeld: run % 5 < 2,
       hasCaps: run % 7 < 4,
       discount: run % 11 === 0 ? 5 : 0,
