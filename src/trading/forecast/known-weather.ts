@@ -11,6 +11,7 @@ export function whatWasKnown({ ensembles, observed }: WeatherData, at: Date) {
   const newest = new Map<string, DayEnsemble>();
   for (const ensemble of ensembles) {
     if (ensemble.fetchedAt > at || ensemble.modelRunAt > at || !isUsable(ensemble.membersF)) continue;
+    if (ensemble.kind !== 'daily_maximum') continue;
     const key = keyOf(ensemble.stationId, ensemble.date);
     const found = newest.get(key);
     if (!found || isNewer(ensemble, found)) newest.set(key, ensemble);
@@ -19,6 +20,7 @@ export function whatWasKnown({ ensembles, observed }: WeatherData, at: Date) {
   for (const observation of observed) {
     const { fetchedAt, observedAt, extremeF } = observation;
     if (fetchedAt > at || observedAt > at || !isPossible(extremeF)) continue;
+    if (observation.kind !== 'daily_maximum') continue;
     const key = keyOf(observation.stationId, observation.date);
     const found = highest.get(key);
     // A later report of the same day is never lower, so the newest is the highest.

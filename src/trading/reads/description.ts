@@ -328,7 +328,7 @@ const stations: RouteDescription = {
   operationId: 'listStations',
   summary: 'List stations',
   description:
-    'Where the markets settle: the station, the report that decides, the day that it is about, and how well that was checked on settled markets. The airport next door has another maximum on half of the days.',
+    'Where the markets settle: the station, the report that decides, the day that it is about, and how well that was checked on settled markets, before and since another company relays the report. The airport next door has another maximum on half of the days. Hours settle on the areas of the venue’s own index.',
   headers: conditional,
   responses: {
     200: {
@@ -362,6 +362,18 @@ const stations: RouteDescription = {
               settlesOn:
                 "The day's maximum in whole °F in the NWS Climatological Report (Daily) CLINYC, midnight to midnight in local standard time",
               evidence: { matched: 251, compared: 252 },
+              crossCheck: { maximum: null, minimum: null },
+            },
+          ]),
+          areas: beginning([
+            {
+              id: 'INDEX-MIAMI',
+              indexId: 'miami',
+              city: 'Miami',
+              measure: 'hourly_temperature',
+              unit: 'fahrenheit',
+              calibration: null,
+              latest: null,
             },
           ]),
         },

@@ -95,9 +95,10 @@ export function createArchive({ db: { orm }, forecastSource, marketSource }: Arc
   };
 }
 
-function isForecast({ stationId, date, modelRunAt, membersF }: DayEnsemble): boolean {
+function isForecast({ kind, stationId, date, modelRunAt, membersF }: DayEnsemble): boolean {
   const station = findStation(stationId);
   return (
+    kind === 'daily_maximum' &&
     station !== undefined &&
     modelRunAt < climateDayOf(station, date).end &&
     membersF.length > 0 &&
