@@ -50,7 +50,7 @@ export function readClimateProduct(
 ): ClimateProduct | undefined {
   const [head, day, hour, minute, addition, report] = heading.exec(text.replaceAll('\r', '')) ?? [];
   const date = readDate(text);
-  const values = /TEMPERATURE \(F\)([\s\S]*?)(?:\n\s*PRECIPITATION|$)/.exec(text)?.[1];
+  const values = /^TEMPERATURE \(F\)([\s\S]*?)(?:\n\s*PRECIPITATION|$(?![\s\S]))/m.exec(text)?.[1];
   if (head === undefined || report !== station.report || date === undefined || values === undefined)
     return undefined;
   const issuedAt = issueTime(near, Number(day), Number(hour), Number(minute));

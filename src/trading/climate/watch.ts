@@ -27,7 +27,9 @@ const HOUR_MS = 60 * MINUTE_MS;
 const DAY_MS = 24 * HOUR_MS;
 /** Final reports come from an hour after the day on, most within three. */
 const EARLIEST_MS = 45 * MINUTE_MS;
+const MOST_COME_WITHIN_MS = 8 * HOUR_MS;
 const WHILE_OPEN_MS = 10 * MINUTE_MS;
+const WHILE_LATE_MS = HOUR_MS;
 /** Corrections are kept as well, and are in no hurry. */
 const WHILE_KNOWN_MS = 3 * HOUR_MS;
 /** Reports older than this are not asked for. */
@@ -124,11 +126,11 @@ export function createClimateWatch({
     const isKnown = dailyKinds.every((kind) =>
       reported.has(keyOf({ station: station.id, kind, date: addDays(today.date, -1) })),
     );
-    const pause = isKnown ? WHILE_KNOWN_MS : WHILE_OPEN_MS;
-    const last = askedAt.get(station.id) ?? -Infinity;
-    return (
-      Math.abs(now - last) >= pause && (last === -Infinity || now - today.start.getTime() >= EARLIEST_MS)
-    );
+    const sinceDay = now - today.start.getTime();
+    const whileUnknown = sinceDay < MOST_COME_WITHIN_MS ? WHILE_OPEN_MS : WHILE_LATE_MS;
+    const last = askedAt.get(station.id);
+    if (last === undefined) return true;
+    return sinceDay >= EARLIEST_MS && Math.abs(now - last) >= (isKnown ? WHILE_KNOWN_MS : whileUnknown);
   }
 
   async function keep(report: ClimateProduct, isWhole: boolean): Promise<void> {
