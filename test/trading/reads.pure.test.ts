@@ -438,12 +438,20 @@ describe('GET /stations', () => {
     const body = await read(world, '/stations');
     expect(stationListSchema.parse(body)).toEqual(body);
     const list = body.stations as Record<string, unknown>[];
-    expect(list.map(({ id }) => id)).toEqual(['KNYC', 'KMDW', 'KMIA', 'KAUS', 'KDEN', 'KLAX', 'KPHL']);
+    expect(list).toHaveLength(24);
+    expect(list.slice(0, 3).map(({ id }) => id)).toEqual(['KNYC', 'KMDW', 'KMIA']);
     expect(list[0]).toMatchObject({
       report: 'CLINYC',
       evidence: { matched: 251, compared: 252 },
+      crossCheck: { maximum: null, minimum: null },
       standardOffsetHours: -5,
     });
+    expect(body.areas).toMatchObject([
+      { id: 'INDEX-MIAMI', indexId: 'miami', calibration: null, latest: null },
+      { id: 'INDEX-NYC' },
+      { id: 'INDEX-CHICAGO' },
+      { id: 'INDEX-LA-COASTAL' },
+    ]);
     expect(list[1]).toMatchObject({ city: 'Chicago', name: 'Midway Airport', evidence: null });
   });
 });

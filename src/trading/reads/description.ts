@@ -1,4 +1,6 @@
 import { z } from 'zod';
+import { findStation, indexAreas } from '../settlement/stations.js';
+import { toAreaJson, toStationJson } from './station-json.js';
 import { beginning, excerpt, generated, type RouteDescription } from '../../openapi/description.js';
 import type { ExampleRequest } from '../../openapi/description.js';
 import { exampleWorld } from '../../openapi/example-world.js';
@@ -347,35 +349,8 @@ const stations: RouteDescription = {
       response: {
         status: 200,
         body: {
-          stations: beginning([
-            {
-              id: 'KNYC',
-              city: 'New York',
-              name: 'Central Park',
-              latitude: 40.7789,
-              longitude: -73.9692,
-              standardOffsetHours: -5,
-              series: 'KXHIGHNY',
-              measure: 'daily_maximum_temperature',
-              unit: 'fahrenheit',
-              report: 'CLINYC',
-              settlesOn:
-                "The day's maximum in whole °F in the NWS Climatological Report (Daily) CLINYC, midnight to midnight in local standard time",
-              evidence: { matched: 251, compared: 252 },
-              crossCheck: { maximum: null, minimum: null },
-            },
-          ]),
-          areas: beginning([
-            {
-              id: 'INDEX-MIAMI',
-              indexId: 'miami',
-              city: 'Miami',
-              measure: 'hourly_temperature',
-              unit: 'fahrenheit',
-              calibration: null,
-              latest: null,
-            },
-          ]),
+          stations: beginning([toStationJson(findStation('KNYC')!)]),
+          areas: beginning([toAreaJson(indexAreas[0]!, undefined)]),
         },
       },
     },
