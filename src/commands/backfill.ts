@@ -19,7 +19,7 @@ import { learn } from '../trading/backfill/learn.js';
 import { backfillText, fitsText } from '../trading/backfill/report.js';
 import { createArchive } from '../trading/forecast/archive/archive.js';
 import { readVenueKey } from '../trading/live/sign.js';
-import { stations } from '../trading/settlement/stations.js';
+import { stations as allStations } from '../trading/settlement/stations.js';
 import { createSources } from '../trading/sources.js';
 
 const help = `
@@ -52,6 +52,8 @@ function listenForStop(): AbortSignal {
 
 async function work(db: MaintenanceDatabase, flags: RangeFlags): Promise<number> {
   const config = readConfig(process.env).trading;
+  const { series } = config.kalshi;
+  const stations = allStations.filter((station) => series?.includes(station.series.maximum) ?? true);
   const range = readRange(flags, stations, systemClock.now());
   const display = createBackfillDisplay(process.stderr);
   const note = (text: string) => display.note(`backfill: ${printable(text)}`);

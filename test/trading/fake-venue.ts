@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import { writeEventTicker } from '../../src/trading/markets/event-ticker.js';
+import { readEventTicker, writeEventTicker } from '../../src/trading/markets/event-ticker.js';
 import { addDays } from '../../src/trading/settlement/calendar.js';
+import { findSeries, findStation } from '../../src/trading/settlement/stations.js';
 import { answerMember, newExchange, type FakeExchange } from './fake-exchange.js';
 
 type Json = Record<string, unknown>;
@@ -19,6 +20,8 @@ export interface FakeVenue {
   /** By market: bids as `[price, contracts]`. */
   books: Map<string, { yes_dollars: [string, string][] | null; no_dollars: [string, string][] | null }>;
   status: { exchange_active: boolean; trading_active: boolean };
+  /** Of its climate category. */
+  series: Json[];
   pageSize: number;
   /** Every request, `/path?query`. */
   requests: string[];
@@ -59,6 +62,7 @@ export async function startFakeVenue(): Promise<FakeVenue> {
     cutoff: '2026-01-01T00:00:00Z',
     books: new Map(),
     status: { exchange_active: true, trading_active: true },
+    series: ['KXHIGHNY', 'KXHIGHCHI', 'KXHIGHMIA', 'KXHIGHAUS', 'KXHIGHDEN'].map(wireSeries),
     pageSize: 1000,
     requests: [],
     fault: undefined,
@@ -106,11 +110,9 @@ function answerTo(venue: FakeVenue, path: string, query: URLSearchParams): Json 
       orderbooks: tickers.map((ticker) => ({ ticker, orderbook_fp: venue.books.get(ticker) ?? empty })),
     };
   }
-  const series = /^\/series\/([A-Z]+)$/.exec(path)?.[1];
-  if (series === undefined) return undefined;
-  return {
-    series: { ticker: series, frequency: 'daily', title: '', fee_type: 'quadratic', fee_multiplier: 1 },
-  };
+  if (path === '/series/fee_changes') return { series_fee_change_arr: [] };
+  if (path === '/events/fee_changes') return { event_fee_changes: [], cursor: '' };
+  return path === '/series' ? { series: venue.series } : undefined;
 }
 
 const findMarkets = (markets: Json[], names: string[]): Json => ({
@@ -136,6 +138,16 @@ function listMarkets(venue: FakeVenue, query: URLSearchParams): Json {
   const end = start + size;
   return { markets: found.slice(start, end), cursor: end < found.length ? String(end) : '' };
 }
+
+/** A series as the venue lists it. */
+export const wireSeries = (ticker: string): Json => ({
+  ticker,
+  frequency: 'daily',
+  title: '',
+  category: 'Climate and Weather',
+  fee_type: 'quadratic',
+  fee_multiplier: 1,
+});
 
 /** A market as the venue sends it; the numbers are invented. */
 export function wireMarket(
@@ -183,8 +195,7 @@ export function wireMarket(
     result: '',
     can_close_early: true,
     expiration_value: '',
-    rules_primary:
-      'If the highest temperature recorded in Central Park, New York for July 4, 2026 as reported by the National Weather Service’s Climatological Report (Daily), …',
+    rules_primary: rulesOf(eventTicker, strike),
     rules_secondary: '',
     price_level_structure: 'linear_cent',
     price_ranges: [{ start: '0.0000', end: '1.0000', step: '0.0100' }],
@@ -194,6 +205,38 @@ export function wireMarket(
     ...more,
   };
 }
+
+/** In the words of its day: the venue changed them in August 2026, and its source with them. */
+export function rulesOf(eventTicker: string, { floor, cap }: { floor?: number; cap?: number }): string {
+  const { seriesTicker = '', date = '2026-07-04' } = readEventTicker(eventTicker) ?? {};
+  const { station, kind } = findSeries(seriesTicker) ?? {
+    station: findStation('KNYC')!,
+    kind: 'daily_maximum',
+  };
+  const day = new Intl.DateTimeFormat('en-US', { timeZone: 'UTC', dateStyle: 'medium' }).format(
+    new Date(date),
+  );
+  const range =
+    floor === undefined
+      ? `less than ${cap}°`
+      : cap === undefined
+        ? `greater than ${floor}°`
+        : `between ${floor}-${cap}°`;
+  if (date < '2026-08-15')
+    return `If the highest temperature recorded in ${oldPlaces[station.id]} for ${day} as reported by the National Weather Service's Climatological Report (Daily), is ${range}, then the market resolves to Yes.`;
+  const measure = kind === 'daily_minimum' ? 'minimum' : 'maximum';
+  return `If the ${measure} temperature recorded at ${station.rulesCity} (${station.report}) for ${day}, is ${range} fahrenheit according to The Weather Company, then the market resolves to Yes.`;
+}
+
+const oldPlaces: Record<string, string> = {
+  KNYC: 'Central Park, New York',
+  KMDW: 'Chicago Midway, IL',
+  KMIA: 'Miami, FL',
+  KAUS: 'Austin Bergstrom',
+  KDEN: 'Denver, CO',
+  KLAX: 'Los Angeles, CA',
+  KPHL: 'Philadelphia, PA',
+};
 
 /** The markets of New York's day, settled at a temperature; a ladder of three. */
 export function settledLadder(date: string, temperatureF = 86): Json[] {

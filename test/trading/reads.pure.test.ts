@@ -86,6 +86,7 @@ const source = (part: string, name: string) => ({
   state: 'ok',
   fetchedAt: NOW,
   failingSince: null,
+  notes: [],
 });
 const fresh = {
   asOf: NOW,
@@ -103,11 +104,16 @@ describe('GET /markets', () => {
           ticker: 'KXHIGHNY-26JAN31-T40',
           eventTicker: 'KXHIGHNY-26JAN31',
           seriesTicker: 'KXHIGHNY',
+          kind: 'daily_maximum',
           station: 'KNYC',
           city: 'New York',
           measure: 'daily_maximum_temperature',
           date: '2026-01-31',
+          hour: null,
           bracket: { kind: 'less', floor: null, cap: 40, unit: 'fahrenheit', label: '39° or below' },
+          label: '39° or below',
+          problem: null,
+          settlement: { source: 'The Weather Company', station: 'KNYC', rulesText: '' },
           status: 'active',
           yesBid: '0.4000',
           yesAsk: '0.4300',
@@ -442,6 +448,8 @@ describe('GET /stations', () => {
     expect(list.slice(0, 3).map(({ id }) => id)).toEqual(['KNYC', 'KMDW', 'KMIA']);
     expect(list[0]).toMatchObject({
       report: 'CLINYC',
+      series: 'KXHIGHNY',
+      minimumSeries: 'KXLOWTNYC',
       evidence: { matched: 251, compared: 252 },
       crossCheck: { maximum: null, minimum: null },
       standardOffsetHours: -5,

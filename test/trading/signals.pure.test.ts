@@ -122,7 +122,8 @@ describe('the signals of an event', () => {
     // A quarter of $1,000 times those, in whole contracts: at most 214.6, 118.8, 132.8 and 46.9, and hardly fewer.
     const most = [214, 118, 132, 46];
     const cost = (contracts: number, price: number) =>
-      Math.ceil(Math.round((contracts * price + 0.07 * contracts * price * (1 - price)) * 1e4) / 100) / 100;
+      Math.ceil(Number(((contracts * price + 0.07 * contracts * price * (1 - price)) * 1e4).toFixed(4))) /
+      1e4;
     for (const [i, signal] of signals.entries()) {
       expect(signal.contracts).toBeLessThanOrEqual(most[i]!);
       expect(signal.contracts).toBeGreaterThanOrEqual(most[i]! - 3);
@@ -196,7 +197,7 @@ describe('the signals of an event', () => {
     expect(signal!.contracts).toBeLessThan(82);
     const dearer = signal!.contracts - 10;
     const fee = 0.07 * (10 * 0.25 + dearer * 0.52 * 0.48);
-    expect(Number(signal!.stake)).toBeCloseTo(1e4 * Math.ceil((5 + dearer * 0.52 + fee) * 100 - 1e-6), 0);
+    expect(Number(signal!.stake)).toBeCloseTo(100 * Math.ceil((5 + dearer * 0.52 + fee) * 1e4 - 1e-6), 0);
   });
 
   it('buy NO where the forecast is below the bid', () => {
@@ -266,7 +267,14 @@ describe('the gate', () => {
     expect(reasonFor({ gates: noGates }, 2, 'yes')).toBe('withheld: the scores have not been added up yet');
     // 23:30Z is 5.5 hours before the end of New York's day.
     const now = new Date('2026-07-04T23:30:00Z');
-    const observed = { stationId: 'KNYC', date, extremeF: 66, observedAt: now, fetchedAt: now };
+    const observed = {
+      kind: 'daily_maximum' as const,
+      stationId: 'KNYC',
+      date,
+      extremeF: 66,
+      observedAt: now,
+      fetchedAt: now,
+    };
     const late = { now, data: { fetchedAt: now }, day: { observed, fetchedAt: now, atLeastF: 66 } };
     expect(reasonFor(late, 2, 'yes')).toBe(
       'withheld: within 6 hours of the end of a day forecasts are not scored',
@@ -462,7 +470,14 @@ describe('what has no signal', () => {
     expect(reasonsOf({ ...fresh, day }).reasons).toEqual([
       "the day began 7.0 h ago and the station's reports are not known",
     ]);
-    const observed = { stationId: 'KNYC', date, extremeF: 70, observedAt: hours(3), fetchedAt: hours(3) };
+    const observed = {
+      kind: 'daily_maximum' as const,
+      stationId: 'KNYC',
+      date,
+      extremeF: 70,
+      observedAt: hours(3),
+      fetchedAt: hours(3),
+    };
     expect(reasonsOf({ ...fresh, day: { ...day, observed } }).reasons).toEqual([
       "the station's last known report is 3.0 h old",
     ]);

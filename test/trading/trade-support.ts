@@ -35,6 +35,8 @@ export interface TestMarkets extends MarketSource {
   books: Map<string, OrderBook>;
   change: Partial<Market>;
   isTrading: boolean;
+  /** What the venue says beside its markets. */
+  said: Partial<MarketData>;
   /** What the next reads throw. */
   error: Error | undefined;
 }
@@ -48,6 +50,7 @@ export function createTestMarkets(now: () => number): TestMarkets {
     ]),
     change: {},
     isTrading: true,
+    said: {},
     error: undefined,
     read: () => (source.error ? Promise.reject(source.error) : Promise.resolve(makeData(source, now()))),
     find: (tickers) =>
@@ -56,11 +59,12 @@ export function createTestMarkets(now: () => number): TestMarkets {
   return source;
 }
 
-function makeData({ books, change, isTrading }: TestMarkets, now: number): MarketData {
+function makeData({ books, change, isTrading, said }: TestMarkets, now: number): MarketData {
   const market = (ticker: string, floor: number): Market => ({
     ticker,
     eventTicker: 'KXHIGHNY-26NOV21',
     seriesTicker: 'KXHIGHNY',
+    kind: 'daily_maximum',
     station: findStation('KNYC')!,
     date: '2026-11-21',
     bracket: { kind: 'between', floor, cap: floor + 1 },
@@ -76,6 +80,7 @@ function makeData({ books, change, isTrading }: TestMarkets, now: number): Marke
     openTime: new Date(now - HOUR_MS),
     closeTime: new Date(now + HOUR_MS),
     priceRanges: [{ start: 0n, end: DOLLAR, step: CENT }],
+    settlement: { source: 'The Weather Company', rulesText: '' },
     settlementValue: null,
     settledTemperature: null,
     ...change,
@@ -86,6 +91,7 @@ function makeData({ books, change, isTrading }: TestMarkets, now: number): Marke
     markets: [market(TICKER, 40), market(OTHER_TICKER, 42)],
     books: new Map(books),
     feeRules: new Map([['KXHIGHNY', { type: 'quadratic', multiplier: DOLLAR }]]),
+    ...said,
   };
 }
 

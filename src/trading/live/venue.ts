@@ -9,7 +9,8 @@ import {
   UnexpectedAnswerError,
   type Query,
 } from '../markets/kalshi-client.js';
-import { CENT, parseDollars, type Micros } from '../money.js';
+import { CENT, parseDollars } from '../money.js';
+import type { VenueCash } from './compare.js';
 import { signRequest, type VenueKey } from './sign.js';
 import {
   balanceSchema,
@@ -65,7 +66,7 @@ export interface Venue {
   /** Markets in which something is held. */
   listPositions(signal: AbortSignal): Promise<VenuePosition[]>;
   listSettlements(ticker: string, signal: AbortSignal): Promise<VenueSettlement[]>;
-  readBalance(signal: AbortSignal): Promise<Micros>;
+  readBalance(signal: AbortSignal): Promise<VenueCash>;
 }
 
 const PAGE_SIZE = 1000;
@@ -173,8 +174,8 @@ export function createVenue(options: VenueOptions): Venue {
     async readBalance(signal) {
       const answer = await client.get('/portfolio/balance', [], balanceSchema, signal);
       return answer.balance_dollars === undefined
-        ? BigInt(answer.balance) * CENT
-        : parseDollars(answer.balance_dollars);
+        ? { amount: BigInt(answer.balance) * CENT, step: CENT }
+        : { amount: parseDollars(answer.balance_dollars), step: 1n };
     },
   };
 }

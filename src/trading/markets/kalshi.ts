@@ -13,8 +13,10 @@ import { readMarket, shareTemperatures } from './kalshi-market.js';
 import { readMarketPages } from './kalshi-pages.js';
 import { kalshiExchangeStatusSchema } from './kalshi-schema.js';
 import { isPlaced, temperatureKinds, type ListedMarket } from './market.js';
-import { createNoteBook } from './notes.js';
+import { createNoteBook, type VenueNote } from './notes.js';
 import type { MarketSource } from './source.js';
+import { createKalshiFees } from './kalshi-fees.js';
+import { createKalshiPauses } from './kalshi-pauses.js';
 
 /** Markets stay in view for as long after their close as the venue may take to settle them; hours settle within one. */
 const LOOK_BACK_MS = { daily: 3 * 24 * 60 * 60 * 1000, hourly: 6 * 60 * 60 * 1000 };
@@ -40,6 +42,8 @@ interface SeenSeries {
 export function createKalshiSource({ client, series, clock, log }: KalshiSourceOptions): MarketSource {
   let notes = createNoteBook();
   const seen = new Map<string, SeenSeries>();
+  const fees = createKalshiFees({ client, clock, log });
+  const readTrading = createKalshiPauses({ client, clock, log });
   let nextDormant = 0;
   const told = new Set<string>();
   const catalogue = createCatalogue({
@@ -50,8 +54,6 @@ export function createKalshiSource({ client, series, clock, log }: KalshiSourceO
     onFailure: (error) =>
       log.warn({ err: error }, "the venue's list of series could not be read: the last one is kept"),
   });
-
-  const read = (value: unknown) => readMarket(value, notes);
 
   async function readSeries(ticker: string, signal: AbortSignal): Promise<ListedMarket[]> {
     const lookBackMs = seen.get(ticker)?.isHourly ? LOOK_BACK_MS.hourly : LOOK_BACK_MS.daily;
@@ -64,7 +66,7 @@ export function createKalshiSource({ client, series, clock, log }: KalshiSourceO
       ],
       signal,
     );
-    const markets = found.flatMap((value) => read(value) ?? []);
+    const markets = found.flatMap((value) => readMarket(value, notes) ?? []);
     seen.set(ticker, {
       hasMarkets: found.length > 0,
       isHourly: markets.some(({ kind }) => kind === 'hourly'),
@@ -85,9 +87,17 @@ export function createKalshiSource({ client, series, clock, log }: KalshiSourceO
     return [...active, ...some];
   }
 
+  /** A market that no refresh brings. */
+  function readAlone(value: unknown): ListedMarket | undefined {
+    const alone = createNoteBook();
+    const market = readMarket(value, alone);
+    tell(alone.list());
+    return market;
+  }
+
   /** Once for each thing, not with every read. */
-  function tell(): void {
-    for (const note of notes.list()) {
+  function tell(found: readonly VenueNote[]): void {
+    for (const note of found) {
       const key = `${note.kind} ${note.name}`;
       if (told.has(key) || note.kind === 'unknown_kind') continue;
       if (told.size < 1_000) told.add(key);
@@ -100,25 +110,28 @@ export function createKalshiSource({ client, series, clock, log }: KalshiSourceO
     async read(signal) {
       notes = createNoteBook();
       const status = await client.get('/exchange/status', [], kalshiExchangeStatusSchema, signal);
+      const trading = await readTrading(status, signal);
       const listed = await catalogue.read(signal);
-      const chosen = chooseSeries(listed.map(({ ticker }) => ticker));
+      const feeRules = await fees.read(listed, signal);
+      const chosen = chooseSeries(listed.series.map(({ ticker }) => ticker));
       const found = await inParallel(chosen, { width: SERIES_AT_ONCE, signal }, readSeries);
       const markets = shareTemperatures(found.flat());
       const active = markets.filter((market) => market.status === 'active').map(({ ticker }) => ticker);
       const books = await readKalshiBooks(client, active, signal);
-      tell();
+      const said = notes.list();
+      tell(said);
       return {
         fetchedAt: new Date(clock.now()),
-        isTrading: status.exchange_active && status.trading_active,
+        ...trading,
         markets: markets.sort(inOrder),
         ...(client.clockSkewMs === undefined ? {} : { clockSkewMs: client.clockSkewMs }),
         books: new Map(markets.map(({ ticker }) => [ticker, books.get(ticker) ?? emptyBook])),
-        feeRules: catalogue.feeRules,
-        notes: notes.list(),
+        feeRules,
+        notes: said,
       };
     },
-    find: (tickers, signal) => findKalshiMarkets({ client, read }, tickers, signal),
-    history: createKalshiHistory({ client, clock, read }),
+    find: (tickers, signal) => findKalshiMarkets({ client, read: readAlone }, tickers, signal),
+    history: createKalshiHistory({ client, series, clock, read: readAlone }),
   };
 }
 

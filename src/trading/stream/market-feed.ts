@@ -1,7 +1,7 @@
 import { emptyBook } from '../markets/book.js';
 import type { ListedMarket } from '../markets/market.js';
 import { toQuoteJson, priceOrNull } from '../reads/market-json.js';
-import { toSourceJson } from '../reads/snapshot-reads.js';
+import { toStateJson } from '../reads/snapshot-reads.js';
 import type { Snapshot } from '../snapshot.js';
 
 /** A market in the feed, with the last refresh that changed it. */
@@ -127,4 +127,4 @@ function writeMarket(market: ListedMarket, { data }: Snapshot, probability: numb
 }
 
 const writeHead = ({ asOf, sources }: Snapshot): string =>
-  `"asOf":"${asOf.toISOString()}","sources":${JSON.stringify(sources.map(toSourceJson))}`;
+  `"asOf":"${asOf.toISOString()}","sources":${JSON.stringify(sources.map(toStateJson))}`;
