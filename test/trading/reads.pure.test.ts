@@ -453,8 +453,15 @@ describe('GET /stations', () => {
       series: 'KXHIGHNY',
       minimumSeries: 'KXLOWTNYC',
       evidence: { matched: 251, compared: 252 },
+      crossCheck: { maximum: null, minimum: null },
       standardOffsetHours: -5,
     });
+    expect(body.areas).toMatchObject([
+      { id: 'INDEX-MIAMI', indexId: 'miami', calibration: null, latest: null },
+      { id: 'INDEX-NYC' },
+      { id: 'INDEX-CHICAGO' },
+      { id: 'INDEX-LA-COASTAL' },
+    ]);
     expect(list[1]).toMatchObject({ city: 'Chicago', name: 'Midway Airport', evidence: null });
   });
 });

@@ -51,8 +51,19 @@ const positionSchema = z
     settlement: z
       .object({
         state: z.string(),
-        value: dollarsField('What a YES contract pays.').nullable(),
-        temperature: z.int().nullable().describe('The reported temperature in whole °F.'),
+        value: dollarsField(
+          'What a YES contract pays. Between nothing and a dollar it is a last fair price, where no data came; NO pays the rest.',
+        ).nullable(),
+        temperature: z
+          .number()
+          .nullable()
+          .describe('The reported temperature, °F: whole degrees of a day, hundredths of an hour.'),
+        source: z
+          .string()
+          .nullable()
+          .describe(
+            'Who reports it, by the rules of the day; `null` where they do not say it in a way that is understood.',
+          ),
       })
       .nullable()
       .describe("The venue's last word about the market's end, if there is one."),

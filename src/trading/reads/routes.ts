@@ -2,7 +2,7 @@ import type { NextFunction, Request, RequestHandler, Response, Router } from 'ex
 import type { Context } from '../../context.js';
 import { AppError } from '../../errors.js';
 import { perAddressLimit } from '../../http/address-limit.js';
-import { createCachedAnswer, sendCachedAnswer } from '../../http/cached-answer.js';
+import { sendCachedAnswer } from '../../http/cached-answer.js';
 import { parseInput } from '../../http/validate.js';
 import { parseDollars } from '../money.js';
 import type { TemperatureKind } from '../markets/market.js';
@@ -10,7 +10,7 @@ import { findAreaOf, findStation, indexAreas, placesOf, stations } from '../sett
 import type { SnapshotStore } from '../snapshot.js';
 import { marketsQuerySchema, noQuerySchema, signalsQuerySchema } from './schema.js';
 import { createSnapshotReads } from './snapshot-reads.js';
-import { toStationJson } from './station-json.js';
+import { createStationList, type PlaceFacts } from './station-list.js';
 
 /** Sizes for another bankroll are solved for whoever asks: that costs as much as a hundred other reads. */
 const READS_PER_SIZING = 10;
@@ -19,10 +19,10 @@ const READS_PER_SIZING = 10;
 export function addReadRoutes(
   router: Router,
   { clock, config }: Pick<Context, 'clock' | 'config'>,
-  { snapshots }: { snapshots: SnapshotStore },
+  { snapshots, ...facts }: { snapshots: SnapshotStore } & PlaceFacts,
 ): void {
   const reads = createSnapshotReads({ store: snapshots, clock });
-  const stationList = createCachedAnswer(`{"stations":${JSON.stringify(stations.map(toStationJson))}`);
+  const stationList = createStationList(facts);
 
   router.get('/markets', (req, res) => {
     const { station, city, ...filter } = hasQuery(req) ? parseInput(marketsQuerySchema, req.query) : {};
@@ -50,7 +50,7 @@ export function addReadRoutes(
 
   router.get('/stations', (req, res) => {
     if (hasQuery(req)) parseInput(noQuerySchema, req.query);
-    sendCachedAnswer(req, res, { answer: stationList, end: '}' });
+    sendCachedAnswer(req, res, { answer: stationList(), end: '}' });
   });
 }
 

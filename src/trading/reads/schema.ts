@@ -3,7 +3,7 @@ import { timeField } from '../../http/fields.js';
 import { text } from '../../http/validate.js';
 import { noteKinds } from '../markets/notes.js';
 import { marketKinds, marketStatuses, temperatureKinds } from '../markets/market.js';
-import { stations } from '../settlement/stations.js';
+import { indexAreas, stations } from '../settlement/stations.js';
 import { contractsField } from '../contract-fields.js';
 
 const stationParameter = text(64)
@@ -450,6 +450,23 @@ export const forecastSchema = z
   })
   .meta({ id: 'Forecast' });
 
+const crossCheckSchema = z
+  .object({
+    compared: count('Days of which both are known'),
+    agreed: count('Of these'),
+    since: dateField,
+    disagreements: z
+      .array(
+        z.object({
+          date: dateField,
+          venue: z.int().describe('What the venue settled by, °F.'),
+          report: z.int().describe('What the first final report says, °F.'),
+        }),
+      )
+      .describe('The newest, at most ten.'),
+  })
+  .meta({ id: 'SettlementCrossCheck' });
+
 const stationSchema = z
   .object({
     id: stationField,
@@ -472,7 +489,57 @@ const stationSchema = z
       })
       .nullable()
       .describe('How well the rule was checked on settled markets; `null`: by the text of the rules only.'),
+    crossCheck: z
+      .object({ maximum: crossCheckSchema.nullable(), minimum: crossCheckSchema.nullable() })
+      .describe(
+        "How often the venue settled by the weather service's first final report, of the days that this service has seen; `null` while there is none.",
+      ),
   })
   .meta({ id: 'Station' });
 
-export const stationListSchema = z.object({ stations: z.array(stationSchema) }).meta({ id: 'StationList' });
+const areaSchema = z
+  .object({
+    id: z.enum(indexAreas.map(({ id }) => id)),
+    indexId: z.string().describe('What the venue calls it.'),
+    city: z.string(),
+    name: z.string(),
+    latitude: z.number(),
+    longitude: z.number(),
+    timeZone: z.string().describe('IANA name.'),
+    standardOffsetHours: z.number().describe('Of local standard time from UTC, all year.'),
+    measure: z.literal('hourly_temperature'),
+    unit: unitField,
+    settlesOn: z.string().describe('The rule in words.'),
+    calibration: z
+      .object({
+        version: z.string(),
+        effectiveAt: timeField('Since when it is in force.'),
+        members: z.array(
+          z.object({
+            station: z.string().describe("The venue's own name of it."),
+            weight: z.number().describe('Of all together: 1.'),
+            offsetC: z.number().describe('How much warmer than its peers it is taken to be, °C.'),
+          }),
+        ),
+      })
+      .nullable()
+      .describe('How the index is made, as the venue publishes it; `null` while it is not known.'),
+    latest: z
+      .object({
+        at: timeField('The minute.'),
+        temperatureF: z.number(),
+        status: z
+          .enum(['normal', 'degraded'])
+          .describe('`degraded`: a station was absent or stood in for; it counts all the same.'),
+      })
+      .nullable()
+      .describe('The newest value; `null` while none is known.'),
+  })
+  .meta({ id: 'IndexArea' });
+
+export const stationListSchema = z
+  .object({
+    stations: z.array(stationSchema),
+    areas: z.array(areaSchema).describe("The areas of the venue's temperature index, which hours settle on."),
+  })
+  .meta({ id: 'StationList' });
