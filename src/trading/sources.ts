@@ -12,7 +12,7 @@ import { createKalshiSource } from './markets/kalshi.js';
 import { createSimulatedSource } from './markets/simulated.js';
 import type { MarketSource } from './markets/source.js';
 import { simulateWeather } from './simulation/weather.js';
-import type { SimulatedWorld } from './simulation/world.js';
+import type { Selection, SimulatedWorld } from './simulation/world.js';
 
 /** The invented world of the demo: everybody who starts it sees the same one. */
 const SEED = 'gauge';
@@ -23,6 +23,8 @@ export interface SourceOptions {
   key: VenueKey | undefined;
   clock: Clock;
   log: Logger;
+  /** What there is of the invented world; left out: everything. */
+  selection?: Selection | undefined;
 }
 
 export interface Sources {
@@ -33,11 +35,11 @@ export interface Sources {
 }
 
 /** Where markets and forecasts come from, as configured. Nothing is asked yet. */
-export function createSources({ config, key, clock, log }: SourceOptions): Sources {
+export function createSources({ config, key, clock, log, selection }: SourceOptions): Sources {
   const { kalshi, openMeteoBaseUrl, openMeteoHistoryBaseUrl, nwsBaseUrl, modelUrl } = config;
   const world = { seed: SEED, weather: simulateWeather(SEED) };
   const createMarkets = {
-    simulated: () => createSimulatedSource({ ...world, clock }),
+    simulated: () => createSimulatedSource({ ...world, clock }, selection),
     kalshi: () =>
       createKalshiSource({
         client: createKalshiClient({ baseUrl: kalshi.baseUrl, headers: key && signerOf(key, clock) }),
@@ -47,7 +49,7 @@ export function createSources({ config, key, clock, log }: SourceOptions): Sourc
       }),
   };
   const createWeather = {
-    simulated: () => createSimulatedWeatherSource({ ...world, clock }),
+    simulated: () => createSimulatedWeatherSource({ ...world, clock }, selection),
     openmeteo: () =>
       createOpenMeteoSource({
         baseUrl: openMeteoBaseUrl,

@@ -1,12 +1,13 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { WeatherHistory } from '../forecast/forecast.js';
 import { KnownHistory, type KnownRun } from '../forecast/archive/known-history.js';
 import { trainInSteps, type TrainedFit, type Training } from '../forecast/archive/training.js';
 import { noFits, type FitBook } from '../forecast/fits.js';
 import { momentsOf } from '../forecast/moments.js';
 import { newId } from '../ids.js';
+import { targetKey, type Target } from '../markets/market.js';
 import type { MarketHistory, SettledDay } from '../markets/source.js';
 import { climateOf, type Climate } from '../scores/climate.js';
+import { createPace } from '../simulation/pace.js';
 import { dateOf } from './moments.js';
 
 const DAY_MS = 24 * 60 * 60 * 1000;
@@ -27,7 +28,7 @@ export interface Lessons {
   find(fitId: string): TrainedFit | undefined;
   climatesAt(at: Date): Map<string, Climate>;
   /** What was reported of a day, if it was known at a time. */
-  reportOf(stationId: string, date: string, at: Date): SettledDay | undefined;
+  reportOf(target: Target, at: Date): SettledDay | undefined;
 }
 
 interface Histories {
@@ -36,13 +37,14 @@ interface Histories {
 }
 
 /**
- * Reads the world's history once, a day at a time so that others get their turn.
+ * Reads the world's history of one kind once, a day at a time so that others get their turn.
  * @param from the first day that is looked back from; @param to the last one
  */
 export async function createLessons(
   { weather, markets }: Histories,
   { from, to }: { from: Date; to: Date },
   signal: AbortSignal,
+  pace = createPace(),
 ): Promise<Lessons> {
   const runs: KnownRun[] = [];
   const reports: SettledDay[] = [];
@@ -51,11 +53,11 @@ export async function createLessons(
     const date = dateOf(ms);
     runs.push(...(await weather.readRuns({ from: date, to: date }, signal)).map(withoutMembers));
     reports.push(...(await markets.readSettledDays({ from: date, to: date }, signal)));
-    await nextTurn();
+    await pace();
   }
   const trainings = new Map<number, Training>();
   const trained = new Map<string, TrainedFit>();
-  const reportByDay = new Map(reports.map((report) => [keyOf(report.stationId, report.date), report]));
+  const reportByDay = new Map(reports.map((report) => [targetKey(report), report]));
   const inWindow = <T extends { date: string }>(all: readonly T[], at: Date, days: number): T[] => {
     const first = dateOf(at.getTime() - days * DAY_MS);
     const last = dateOf(at.getTime() + 2 * DAY_MS);
@@ -63,18 +65,18 @@ export async function createLessons(
   };
 
   async function train(at: Date): Promise<Training> {
-    await nextTurn();
+    await pace();
     const history = KnownHistory.at(at, {
       runs: inWindow(runs, at, WINDOW_DAYS),
       reports: inWindow(reports, at, WINDOW_DAYS),
     });
-    await nextTurn();
+    await pace();
     const steps = trainInSteps(history, { previous: noFits, newId: () => newId(at.getTime()) });
     for (;;) {
       signal.throwIfAborted();
       const { done, value } = steps.next();
       if (done) return value;
-      await nextTurn();
+      await pace();
     }
   }
 
@@ -99,14 +101,12 @@ export async function createLessons(
         }),
       );
     },
-    reportOf(stationId, date, at) {
-      const report = reportByDay.get(keyOf(stationId, date));
+    reportOf(target, at) {
+      const report = reportByDay.get(targetKey(target));
       return report && report.knownAt <= at ? report : undefined;
     },
   };
 }
-
-const keyOf = (stationId: string, date: string): string => `${stationId} ${date}`;
 
 function withoutMembers({
   membersF,

@@ -1,5 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Database } from '../../../db/client.js';
+import type { Target } from '../../markets/market.js';
 import type { SettledDay } from '../../markets/source.js';
 import { climateDayOf } from '../../settlement/climate-day.js';
 import { findStation, stations } from '../../settlement/stations.js';
@@ -74,7 +75,8 @@ export function createArchive({ db: { orm }, forecastSource, marketSource }: Arc
         const rows = chunk.filter(isForecast).map((run) => ({ ...run, ...momentsOf(run.membersF) }));
         return rows.length > 0 ? insertRuns(orm, forecastSource, rows) : 0;
       }),
-    addReports: (reports) => addAll(reports, (chunk) => insertReports(orm, marketSource, chunk)),
+    addReports: (reports) =>
+      addAll(reports.filter(isKept), (chunk) => insertReports(orm, marketSource, chunk)),
     async asOf(at) {
       const window = { at, from: dateBefore(at, WINDOW_DAYS) };
       const runs: KnownRun[] = [];
@@ -95,9 +97,13 @@ export function createArchive({ db: { orm }, forecastSource, marketSource }: Arc
   };
 }
 
-function isForecast({ stationId, date, modelRunAt, membersF }: DayEnsemble): boolean {
+/** Only maxima are learned from. */
+const isKept = ({ kind }: Pick<Target, 'kind'>): boolean => kind === 'daily_maximum';
+
+function isForecast({ kind, stationId, date, modelRunAt, membersF }: DayEnsemble): boolean {
   const station = findStation(stationId);
   return (
+    isKept({ kind }) &&
     station !== undefined &&
     modelRunAt < climateDayOf(station, date).end &&
     membersF.length > 0 &&
