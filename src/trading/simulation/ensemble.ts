@@ -66,17 +66,25 @@ const SEEN_BEFORE_MS = DAY_MS;
 
 type Span = Pick<ClimateDay, 'start' | 'end'>;
 
-/** The start of the newest run that is there at a time and was started before the day was over. */
-export function newestRunAt({ end }: Span, at: Date): Date {
-  const there = Math.floor((at.getTime() - RUN_TAKES_MS) / RUN_MS) * RUN_MS;
-  return new Date(Math.min(there, (Math.ceil(end.getTime() / RUN_MS) - 1) * RUN_MS));
+/** The start of the last run that says something of it: before the day was over; of an hour one that was there in time. */
+function lastRunMs({ start, end }: Span): number {
+  const isHour = start.getTime() === end.getTime();
+  return isHour
+    ? Math.floor((end.getTime() - RUN_TAKES_MS) / RUN_MS) * RUN_MS
+    : (Math.ceil(end.getTime() / RUN_MS) - 1) * RUN_MS;
 }
 
-/** The starts of all runs that are there at some time for a day. */
-export function runsOf(day: Span): Date[] {
-  const first = newestRunAt(day, new Date(day.start.getTime() - SEEN_BEFORE_MS));
+/** The start of the newest run that is there at a time and says something of a day or an hour. */
+export function newestRunAt(span: Span, at: Date): Date {
+  const there = Math.floor((at.getTime() - RUN_TAKES_MS) / RUN_MS) * RUN_MS;
+  return new Date(Math.min(there, lastRunMs(span)));
+}
+
+/** The starts of all runs that are there at some time for a day or an hour. */
+export function runsOf(span: Span): Date[] {
+  const first = newestRunAt(span, new Date(span.start.getTime() - SEEN_BEFORE_MS));
   const runs: Date[] = [];
-  for (let ms = first.getTime(); ms < day.end.getTime(); ms += RUN_MS) runs.push(new Date(ms));
+  for (let ms = first.getTime(); ms <= lastRunMs(span); ms += RUN_MS) runs.push(new Date(ms));
   return runs;
 }
 
