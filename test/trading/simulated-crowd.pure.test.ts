@@ -113,7 +113,8 @@ describe('the crowd of the simulated markets', () => {
     const { start } = minimum!.span;
     for (const hours of [-12, 3, 9, 20]) {
       const at = new Date(start.getTime() + hours * HOUR_MS);
-      const { probabilityOf: of } = believe(seed, weather, minimum!, at);
+      const belief = believe(seed, weather, minimum!, at);
+      const of = (bracket: Bracket) => belief.probabilityOf(bracket);
       const below = of({ kind: 'less', floor: null, cap: 40 });
       const above = of({ kind: 'greater', floor: 41, cap: null });
       expect(below + of({ kind: 'between', floor: 40, cap: 41 }) + above).toBeCloseTo(1, 9);

@@ -204,8 +204,15 @@ describe('the simulated markets', () => {
     expect(later.filter(({ kind }) => kind === 'rain')).toHaveLength(7);
     expect(await sourceAt('2026-06-01T00:00:00Z').find(past, signal)).toEqual([]);
     const unknown = [
-      ...['', 'X', 'KXHIGHTOKYO-26JUL04-T80', 'KXHIGHNY-26JUL99-T80', 'KXHIGHNY-26JUL04-T999'],
-      ...['HIGHNY-26JUL04-T80', 'KXHIGHNY-26JUL0412-T80', 'KXTEMPMIAH-26JUL04-T80.99', 'KXRAIN-26JUL04-XXX'],
+      '',
+      'X',
+      'KXHIGHTOKYO-26JUL04-T80',
+      'KXHIGHNY-26JUL99-T80',
+      'KXHIGHNY-26JUL04-T999',
+      'HIGHNY-26JUL04-T80',
+      'KXHIGHNY-26JUL0412-T80',
+      'KXTEMPMIAH-26JUL04-T80.99',
+      'KXRAIN-26JUL04-XXX',
     ];
     expect(await sourceAt('2026-09-01T00:00:00Z').find(unknown, signal)).toEqual([]);
   });

@@ -88,8 +88,8 @@ function scaled({ kind, floor, cap }: Bracket, scale: number): Bracket {
   const at = (value: number) => Math.round(value * scale);
   if (kind === 'between')
     return { kind, floor: Math.min(at(floor), at(cap)), cap: Math.max(at(floor), at(cap)) };
-  if (kind === 'less' ? scale > 0 : scale < 0) return { kind: 'less', floor: null, cap: at((floor ?? cap)!) };
-  return { kind: 'greater', floor: at((floor ?? cap)!), cap: null };
+  if (kind === 'less' ? scale > 0 : scale < 0) return { kind: 'less', floor: null, cap: at(floor ?? cap) };
+  return { kind: 'greater', floor: at(floor ?? cap), cap: null };
 }
 
 /** °F: the error of what can be seen of a temperature. A day ahead that is nothing; once it is there only tenths are open. */
