@@ -109,8 +109,12 @@ async function measureLearning(database: { databaseUrl?: string; dataDir: string
       await db.orm.execute(`truncate ${table}`);
     const idle = await measureIdle(2);
     const pauses = {
-      past: await pauseOf(async () => past.fillRecords(await past.learn(signal), signal)),
-      archive: await pauseOf(() => past.fillArchive(signal)),
+      past: await pauseOf(async () => {
+        for (const part of past.parts) await past.fillRecords(part, await past.learn(part, signal), signal);
+      }),
+      archive: await pauseOf(async () => {
+        for (const part of past.parts) await past.fillArchive(part, signal);
+      }),
       gates: await pauseOf(() => readGates(db, names, NOON)),
       fits: await pauseOf(async () => {
         const history = await archive.asOf(NOON);

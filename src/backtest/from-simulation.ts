@@ -1,17 +1,24 @@
 import { calibratedModel } from '../trading/forecast/calibrated.js';
 import { noFits } from '../trading/forecast/fits.js';
-import { createSimulatedWeatherSource, readWeather } from '../trading/forecast/simulated.js';
+import { createSimulatedWeatherSource, readWeatherOf } from '../trading/forecast/simulated.js';
 import { groupEvents, type MarketEvent } from '../trading/markets/event.js';
 import { finalTimeOf } from '../trading/markets/simulated-event.js';
-import { createSimulatedSource, readMarkets } from '../trading/markets/simulated.js';
+import { createSimulatedSource, readMarketsOf } from '../trading/markets/simulated.js';
 import { noGates } from '../trading/scores/gate.js';
 import { createLessons } from '../trading/past/lessons.js';
+import { recordedKinds } from '../trading/past/parts.js';
 import { judgeGates, type JudgedRecord } from '../trading/scores/judge-gates.js';
 import { recordsDue, type NewRecord } from '../trading/scores/records.js';
 import { scoreBrackets } from '../trading/scores/score-record.js';
 import { stations } from '../trading/settlement/stations.js';
 import { simulateWeather } from '../trading/simulation/weather.js';
-import { stationDaysBetween, type SimulatedWorld, type StationDay } from '../trading/simulation/world.js';
+import {
+  dailySubject,
+  stationDaysBetween,
+  subjectsOf,
+  type SimulatedWorld,
+  type StationDay,
+} from '../trading/simulation/world.js';
 import type { Moment, MomentSource } from './moment.js';
 import { planOf } from './plan.js';
 
@@ -43,9 +50,10 @@ export async function momentsOfSimulation({
   const afterwards = Date.parse(`${to}T00:00:00Z`) + 3 * DAY_MS;
   const world = { seed, weather: simulateWeather(seed), clock: { now: () => afterwards } };
   const { signal } = new AbortController();
+  const selection = { stations, kinds: recordedKinds };
   const histories = {
-    weather: createSimulatedWeatherSource(world).history,
-    markets: createSimulatedSource(world).history,
+    weather: createSimulatedWeatherSource(world, selection).history,
+    markets: createSimulatedSource(world, selection).history,
   };
   const range = { from: new Date(daysBefore(from, scoreDays)), to: new Date(afterwards) };
   const lessons = await createLessons(histories, range, signal);
@@ -61,10 +69,10 @@ export async function momentsOfSimulation({
       learned = { day, fits: await lessons.fitsAt(at), gates: judgeGates(records, at) };
       onDay?.(++done, days.length / stations.length + 2);
     }
-    const data = readMarkets(world, step.shown, at);
+    const data = readMarketsOf(world, subjectsOf(step.shown, recordedKinds), at);
     const events = groupEvents(data.markets);
     const due = events.filter((event) => step.due.some((each) => isOf(each, event)));
-    const weather = readWeather(world, step.due, at);
+    const weather = readWeatherOf(world, subjectsOf(step.due, recordedKinds), at);
     const forecasts = calibratedModel({ source: 'simulated', weather, events: due, fits: learned.fits, at });
     const scene = {
       marketSource: 'simulated',
@@ -93,8 +101,12 @@ function toJudged({ weather }: SimulatedWorld, due: readonly StationDay[], recor
   const { station, day } = due.find(
     (each) => each.station.id === record.station && each.day.date === record.date,
   )!;
-  const { modelLogScore, marketLogScore } = scoreBrackets(record, weather.report(station, day.date));
-  const { kind, date, leadHours, method } = record;
+  const { kind } = record;
+  const { modelLogScore, marketLogScore } = scoreBrackets(
+    record,
+    weather.value(dailySubject(kind, { station, day })),
+  );
+  const { date, leadHours, method } = record;
   return {
     kind,
     station: station.id,

@@ -6,6 +6,7 @@ import { AppError } from '../errors.js';
 import { createMetrics } from '../metrics.js';
 import type { Orders } from '../trading/orders/order.js';
 import { CENT } from '../trading/money.js';
+import { pastParts } from '../trading/past/parts.js';
 import type { Recalled } from '../trading/past/past.js';
 import { judgeGates, type JudgedRecord } from '../trading/scores/judge-gates.js';
 import { scoreBrackets } from '../trading/scores/score-record.js';
@@ -39,15 +40,17 @@ export async function seedDemoTrading(context: Context, demo: DemoData): Promise
   // What happens in the past is not news, and not counted.
   const log = context.log.child({}, { level: 'warn' });
   const metrics = createMetrics({ ofProcess: false });
-  const trading = createTradingServices({ ...context, clock: past, log, metrics });
+  // What comes first of the past is enough for it, and who starts it the first time waits for no more.
+  const [part] = pastParts;
+  const trading = createTradingServices({ ...context, clock: past, log, metrics }, { selection: part! });
   try {
     if (!trading.past) return;
     past.ms = nowMs;
     const { signal } = new AbortController();
-    const lessons = await trading.past.learn(signal);
-    // They are written down once the service is ready: who starts it the first time waits for no more than trading needs.
+    const lessons = await trading.past.learn(part!, signal);
+    // They are written down once the service is ready.
     const records: JudgedRecord[] = [];
-    for await (const recalled of trading.past.recall(lessons, signal))
+    for await (const recalled of trading.past.recall(part!, lessons, signal))
       records.push(...recalled.map(toJudged));
     const first = Math.ceil((nowMs - DAYS * 24 * HOUR_MS) / STEP_MS) * STEP_MS;
     for (past.ms = first; past.ms < nowMs - HOUR_MS; past.ms += STEP_MS) {

@@ -20,6 +20,7 @@ import { createScoreKeeper, type ScoreKeeper } from './scores/keeper.js';
 import { createScoreReport, type ScoreReport } from './scores/report.js';
 import { createSettlement, type Settlement } from './settlement/settle-service.js';
 import { createSnapshotStore, type SnapshotStore } from './snapshot.js';
+import type { Selection } from './simulation/world.js';
 import { createSources } from './sources.js';
 import { tapedMarkets, type TapePlayer } from './tape/player.js';
 import { requireTapeTarget } from './tape/target.js';
@@ -66,6 +67,8 @@ export interface TradingOverrides {
   liveTimings?: Partial<LiveTimings>;
   /** How many days of an invented world's past are made up for; 0: none. Left out: 75. */
   pastDays?: number;
+  /** What there is of an invented world; left out: everything. */
+  selection?: Selection;
 }
 
 export function createTradingServices(context: Context, overrides: TradingOverrides = {}): TradingServices {
@@ -74,7 +77,8 @@ export function createTradingServices(context: Context, overrides: TradingOverri
   const { kalshi, marketSource, forecastSource, paperCash, tapeFile } = config.trading;
   if (tapeFile !== undefined && !overrides.replay) requireTapeTarget(tapeFile);
   const key = readVenueKey(kalshi, log);
-  const sources = createSources({ config: config.trading, key, clock, log });
+  const { selection } = overrides;
+  const sources = createSources({ config: config.trading, key, clock, log, selection });
   const store = createSnapshotStore();
   const markets =
     overrides.markets ??

@@ -14,7 +14,7 @@ import { createKalshiSource } from './markets/kalshi.js';
 import { createSimulatedSource } from './markets/simulated.js';
 import type { MarketSource } from './markets/source.js';
 import { simulateWeather } from './simulation/weather.js';
-import type { SimulatedWorld } from './simulation/world.js';
+import type { Selection, SimulatedWorld } from './simulation/world.js';
 
 /**
  * Stations report once an hour, in between when the weather changes. 24 stations at this pace are 7,000 questions a day, four at a
@@ -31,6 +31,8 @@ export interface SourceOptions {
   key: VenueKey | undefined;
   clock: Clock;
   log: Logger;
+  /** What there is of the invented world; left out: everything. */
+  selection?: Selection | undefined;
 }
 
 export interface Sources {
@@ -43,13 +45,13 @@ export interface Sources {
 }
 
 /** Where markets and forecasts come from, as configured. Nothing is asked yet. */
-export function createSources({ config, key, clock, log }: SourceOptions): Sources {
+export function createSources({ config, key, clock, log, selection }: SourceOptions): Sources {
   const { kalshi, openMeteoBaseUrl, openMeteoHistoryBaseUrl, nwsBaseUrl, modelUrl } = config;
   const world = { seed: SEED, weather: simulateWeather(SEED) };
   const client = createKalshiClient({ baseUrl: kalshi.baseUrl, headers: key && signerOf(key, clock) });
   const index = config.marketSource === 'kalshi' ? createIndexReader({ client, clock, log }) : undefined;
   const createMarkets = {
-    simulated: () => createSimulatedSource({ ...world, clock }),
+    simulated: () => createSimulatedSource({ ...world, clock }, selection),
     kalshi: () =>
       createKalshiSource({
         client,
@@ -59,7 +61,7 @@ export function createSources({ config, key, clock, log }: SourceOptions): Sourc
       }),
   };
   const createWeather = {
-    simulated: () => createSimulatedWeatherSource({ ...world, clock }),
+    simulated: () => createSimulatedWeatherSource({ ...world, clock }, selection),
     openmeteo: () =>
       createOpenMeteoSource({
         baseUrl: openMeteoBaseUrl,

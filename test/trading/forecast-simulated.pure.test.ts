@@ -5,10 +5,11 @@ import { rawEnsemble } from '../../src/trading/forecast/raw-ensemble.js';
 import { createSimulatedWeatherSource } from '../../src/trading/forecast/simulated.js';
 import { groupEvents } from '../../src/trading/markets/event.js';
 import { createSimulatedSource } from '../../src/trading/markets/simulated.js';
-import { climateDayOf } from '../../src/trading/settlement/climate-day.js';
-import { findStation, stations } from '../../src/trading/settlement/stations.js';
+import { climateDayOf, hourOf } from '../../src/trading/settlement/climate-day.js';
+import { findPlace, stations } from '../../src/trading/settlement/stations.js';
 import { makeSignals } from '../../src/trading/signals/signals.js';
 import { simulateWeather } from '../../src/trading/simulation/weather.js';
+import { everything, hourSubject, leadingStations } from '../../src/trading/simulation/world.js';
 import { DOLLAR } from '../../src/trading/money.js';
 
 const seed = 'seed';
@@ -16,9 +17,9 @@ const weather = simulateWeather(seed);
 const signal = new AbortController().signal;
 const DAY_MS = 86_400_000;
 
-function readAt(time: number | string) {
+function readAt(time: number | string, selection = everything) {
   const clock = { now: () => (typeof time === 'string' ? Date.parse(time) : time) };
-  return createSimulatedWeatherSource({ clock, seed, weather }).read(signal);
+  return createSimulatedWeatherSource({ clock, seed, weather }, selection).read(signal);
 }
 
 describe('the simulated forecasts', () => {
@@ -41,9 +42,19 @@ describe('the simulated forecasts', () => {
         expect(fetchedAt <= at).toBe(true);
         expect(at.getTime() - modelRunAt.getTime()).toBeGreaterThanOrEqual(4 * 3_600_000);
       }
-      for (const { observedAt, date, stationId, extremeF } of observed) {
+      expect(new Set(ensembles.map(({ kind }) => kind)).size).toBe(3);
+      for (const { kind, observedAt, date, hour, stationId, extremeF } of observed) {
         expect(observedAt <= at).toBe(true);
-        expect(extremeF).toBeLessThanOrEqual(weather.maximum(findStation(stationId)!, date));
+        const station = findPlace(stationId)!;
+        if (kind === 'daily_maximum') expect(extremeF).toBeLessThanOrEqual(weather.maximum(station, date));
+        else if (kind === 'daily_minimum')
+          expect(extremeF).toBeGreaterThanOrEqual(weather.minimum(station, date));
+        else {
+          // The index tells of an hour five minutes after it.
+          expect(at.getTime() - observedAt.getTime()).toBeGreaterThanOrEqual(300_000);
+          expect(observedAt).toEqual(hourOf(station, date, hour!));
+          expect(extremeF).toBe(weather.value(hourSubject(station, date, hour!)));
+        }
       }
     }
   });
@@ -51,14 +62,22 @@ describe('the simulated forecasts', () => {
   it('are biased by station and surer than they may be', async () => {
     const errors = new Map<string, number[]>();
     const spreads: number[] = [];
+    const note = (of: string, error: number) => errors.set(of, [...(errors.get(of) ?? []), error]);
     for (let day = 0; day < 200; day++) {
-      const { ensembles } = await readAt(Date.parse('2026-01-01T18:00:00Z') + day * DAY_MS);
-      for (const station of stations) {
+      const { ensembles } = await readAt(Date.parse('2026-01-01T18:00:00Z') + day * DAY_MS, {
+        stations: leadingStations,
+        kinds: ['daily_maximum', 'daily_minimum'],
+      });
+      for (const station of leadingStations) {
         // Tomorrow's.
-        const { membersF, date } = ensembles.filter(({ stationId }) => stationId === station.id)[2]!;
+        const of = (kind: string) =>
+          ensembles.filter((each) => each.stationId === station.id && each.kind === kind)[2]!;
+        const { membersF, date } = of('daily_maximum');
         const mean = membersF.reduce((sum, x) => sum + x, 0) / membersF.length;
-        const error = mean - weather.maximum(station, date);
-        errors.set(station.id, [...(errors.get(station.id) ?? []), error]);
+        note(station.id, mean - weather.maximum(station, date));
+        const ofMinimum = of('daily_minimum');
+        const meanOfMinimum = ofMinimum.membersF.reduce((sum, x) => sum + x, 0) / membersF.length;
+        note(`${station.id} minimum`, meanOfMinimum - weather.minimum(station, date));
         spreads.push(
           Math.sqrt(membersF.reduce((sum, x) => sum + (x - mean) ** 2, 0) / (membersF.length - 1)),
         );
@@ -68,6 +87,8 @@ describe('the simulated forecasts', () => {
     // Means of 200 errors whose standard deviation is above 2: known to about 0.25.
     expect(mean(errors.get('KLAX')!)).toBeCloseTo(3.5, 0);
     expect(mean(errors.get('KMIA')!)).toBeCloseTo(-2.1, 0);
+    // Nights are too cold where days are too warm.
+    expect(mean(errors.get('KLAX minimum')!)).toBeCloseTo(-2.1, 0);
     const chicago = errors.get('KMDW')!;
     const deviation = Math.sqrt(mean(chicago.map((error) => (error - mean(chicago)) ** 2)));
     expect(mean(spreads)).toBeLessThan(0.8 * deviation);
@@ -109,9 +130,11 @@ describe('the simulated forecasts', () => {
       at,
     });
     const report = makeSignals({ data, events, forecasts, gates: noGates, bankroll: 1_000n * DOLLAR, at });
-    expect(report.events).toHaveLength(14);
+    const maxima = new Set(stations.map(({ series }) => series.maximum));
+    const ofMaxima = report.events.filter(({ eventTicker }) => maxima.has(eventTicker.split('-')[0]!));
+    expect(ofMaxima).toHaveLength(48);
     const reasons = new Set<string>();
-    for (const { signals, suppressed } of report.events) {
+    for (const { signals, suppressed } of ofMaxima) {
       expect(signals.length + suppressed.length).toBe(12);
       for (const { reason } of suppressed) reasons.add(reason.replace(/[+−][\d.]+/, 'N'));
     }

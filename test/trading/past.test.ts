@@ -12,15 +12,18 @@ import { calibratedModel } from '../../src/trading/forecast/calibrated.js';
 import { groupEvents } from '../../src/trading/markets/event.js';
 import { createSimulatedSource } from '../../src/trading/markets/simulated.js';
 import { createPast } from '../../src/trading/past/past.js';
+import { pastParts } from '../../src/trading/past/parts.js';
 import { recordsDue } from '../../src/trading/scores/records.js';
 import { climateDayOf } from '../../src/trading/settlement/climate-day.js';
-import { findStation } from '../../src/trading/settlement/stations.js';
+import { findStation, stations } from '../../src/trading/settlement/stations.js';
 import { simulateWeather } from '../../src/trading/simulation/weather.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 
 const names = { marketSource: 'simulated', forecastSource: 'simulated' };
 const world = { seed: 'gauge', weather: simulateWeather('gauge') };
 const never = new AbortController().signal;
+/** The leading cities and the others. */
+const [first, second] = pastParts;
 const DAY_MS = 86_400_000;
 
 let database: TestDatabase;
@@ -42,8 +45,8 @@ const rows = () => {
 describe('the past of an invented world', () => {
   it('is written down as it would have been then, by fits of what was known then, and scored where it has come out', async () => {
     const past = pastAt('2026-11-21T12:30:00Z');
-    const lessons = await past.learn(never);
-    const made = await past.fillRecords(lessons, never);
+    const lessons = await past.learn(first!, never);
+    const made = await past.fillRecords(first!, lessons, never);
     const records = await rows();
     expect(records).toHaveLength(made);
     // Four whole days before today, at seven stations and four leads, today's moments so far, and 36 hours before tomorrow's end.
@@ -68,7 +71,7 @@ describe('the past of an invented world', () => {
     const clock = { now: () => at.getTime() };
     const data = await createSimulatedSource({ ...world, clock }).read(never);
     const events = groupEvents(data.markets);
-    const fits = await (await pastAt('2026-11-21T12:30:00Z').learn(never)).fitsAt(at);
+    const fits = await (await pastAt('2026-11-21T12:30:00Z').learn(first!, never)).fitsAt(at);
     const forecasts = calibratedModel({
       source: 'simulated',
       weather: await createSimulatedWeatherSource({ ...world, clock }).read(never),
@@ -85,13 +88,13 @@ describe('the past of an invented world', () => {
   it('is made once, goes on where it ended, and scores what came out while nothing ran', async () => {
     const before = await rows();
     const again = pastAt('2026-11-21T12:30:00Z');
-    expect(await again.fillRecords(await again.learn(never), never)).toBe(0);
+    expect(await again.fillRecords(first!, await again.learn(first!, never), never)).toBe(0);
     expect(await rows()).toEqual(before);
 
     const { db } = database;
     const fits = await db.orm.$count(forecastFits);
     const later = pastAt('2026-11-22T23:30:00Z');
-    const made = await later.fillRecords(await later.learn(never), never);
+    const made = await later.fillRecords(first!, await later.learn(first!, never), never);
     const after = await rows();
     expect(made).toBeGreaterThan(0);
     expect(after).toHaveLength(before.length + made);
@@ -106,18 +109,36 @@ describe('the past of an invented world', () => {
     expect(await db.orm.$count(forecastFits)).toBeGreaterThanOrEqual(fits);
   });
 
+  it('comes part by part: together they are every station once, and one leaves the others as they are', async () => {
+    const all = pastParts.flatMap(({ stations }) => stations);
+    expect(new Set(all).size).toBe(all.length);
+    expect(all).toHaveLength(stations.length);
+    expect(first!.stations.map(({ id }) => id)).toContain('KNYC');
+    const before = await rows();
+    // A clock that is behind the others: nothing of the first part is missing before it.
+    const past = pastAt('2026-11-18T12:30:00Z', 1);
+    const made = await past.fillRecords(second!, await past.learn(second!, never), never);
+    const after = await rows();
+    expect(after).toHaveLength(before.length + made);
+    expect(made).toBeGreaterThan(17 * 4);
+    const isOfSecond = ({ station }: { station: string }) =>
+      second!.stations.some(({ id }) => id === station);
+    expect(after.filter(isOfSecond)).toHaveLength(made);
+    expect(after.filter((row) => !isOfSecond(row))).toEqual(before);
+  });
+
   it('ends as soon as nobody waits for it', async () => {
     await database.db.orm.delete(forecastRecords);
     const past = pastAt('2026-11-21T12:30:00Z');
-    const lessons = await past.learn(never);
-    await expect(past.fillRecords(lessons, AbortSignal.abort())).rejects.toThrow();
+    const lessons = await past.learn(first!, never);
+    await expect(past.fillRecords(first!, lessons, AbortSignal.abort())).rejects.toThrow();
     expect(await rows()).toEqual([]);
   });
 
   it('has the runs and reports that were known, and no later ones', async () => {
     const now = '2026-11-21T12:30:00Z';
     const { db } = database;
-    await pastAt(now).fillArchive(never);
+    await pastAt(now).fillArchive(first!, never);
     const runs = await db.orm.select().from(ensembleRuns);
     const reports = await db.orm.select().from(climateReports);
     expect(new Set(runs.map(({ date, station }) => `${date} ${station}`)).size).toBeGreaterThan(8 * 7);
@@ -128,7 +149,7 @@ describe('the past of an invented world', () => {
       expect(temperature).toBe(world.weather.report(findStation(station)!, date));
     }
     expect(reports.length).toBeGreaterThanOrEqual(7 * 7);
-    await pastAt(new Date(Date.parse(now) + DAY_MS).toISOString()).fillArchive(never);
+    await pastAt(new Date(Date.parse(now) + DAY_MS).toISOString()).fillArchive(first!, never);
     expect((await db.orm.select().from(climateReports)).length).toBe(reports.length + 7);
   });
 });

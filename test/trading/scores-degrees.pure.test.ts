@@ -156,6 +156,7 @@ describe('a record', () => {
   const record: ScorableRecord = {
     ...model,
     kind: 'daily_maximum',
+    atMost: null,
     members: Array.from({ length: 31 }, () => 70.9),
     climateMean: 74,
     climateDeviation: 5,

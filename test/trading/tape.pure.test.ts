@@ -26,8 +26,9 @@ import { createSimulatedSource } from '../../src/trading/markets/simulated.js';
 import { DOLLAR } from '../../src/trading/money.js';
 import { createSnapshotReads } from '../../src/trading/reads/snapshot-reads.js';
 import { createRefresher } from '../../src/trading/refresh.js';
-import { stations } from '../../src/trading/settlement/stations.js';
+import { findStation, stations } from '../../src/trading/settlement/stations.js';
 import { simulateWeather } from '../../src/trading/simulation/weather.js';
+import { everything } from '../../src/trading/simulation/world.js';
 import { createSnapshotStore, type Snapshot, type SnapshotStore } from '../../src/trading/snapshot.js';
 import { readValue, writeValue } from '../../src/trading/tape/codec.js';
 import { openTapePlayer } from '../../src/trading/tape/player.js';
@@ -72,7 +73,7 @@ function bytesOf(store: SnapshotStore, nowMs: number): string[] {
     reads.markets({ status: 'finalized' }),
     reads.signals(),
     reads.signals(123n * DOLLAR),
-    ...stations.map(({ id }) => reads.forecast(id)),
+    ...selection.stations.map(({ id }) => reads.forecast(id)),
   ];
   return answers.map(({ answer, end, tag }) => {
     const bytes = answer.bytes('identity', end).toString('base64');
@@ -80,14 +81,20 @@ function bytesOf(store: SnapshotStore, nowMs: number): string[] {
   });
 }
 
+/** Three cities with all their kinds of markets. */
+const selection = {
+  stations: ['KNYC', 'KMIA', 'KDEN'].map((id) => findStation(id)!),
+  kinds: everything.kinds,
+};
+
 /** A simulated service that runs for some refreshes with a tape; what it showed after each of them. */
 async function record(refreshes: number) {
   const clock = new TestClock();
   clock.set('2026-11-20T17:40:00Z');
   const weather = simulateWeather('tape');
   const store = createSnapshotStore();
-  const markets = createSimulatedSource({ clock, seed: 'tape', weather });
-  const forecasts = createSimulatedWeatherSource({ clock, seed: 'tape', weather });
+  const markets = createSimulatedSource({ clock, seed: 'tape', weather }, selection);
+  const forecasts = createSimulatedWeatherSource({ clock, seed: 'tape', weather }, selection);
   const calibration = createCalibrationStore();
   const tape = createTapeWriter({
     file,
@@ -147,7 +154,7 @@ async function oneRefresh(): Promise<SnapshotInputs> {
   const clock = new TestClock();
   clock.set('2026-11-20T17:40:00Z');
   const weather = simulateWeather('tape');
-  const data = await createSimulatedSource({ clock, seed: 'tape', weather }).read(
+  const data = await createSimulatedSource({ clock, seed: 'tape', weather }, selection).read(
     new AbortController().signal,
   );
   const at = new Date(clock.now());
@@ -400,7 +407,7 @@ it('a source that has not answered yet is not on the tape as an answer', async (
     log,
   });
   const refresher = createRefresher({
-    markets: createSimulatedSource({ clock, seed: 'tape', weather: world }),
+    markets: createSimulatedSource({ clock, seed: 'tape', weather: world }, selection),
     weather,
     model: rawEnsemble,
     calibration: createCalibrationStore(),

@@ -5,6 +5,7 @@ import { createSimulatedWeatherSource } from '../../src/trading/forecast/simulat
 import { forecastFits } from '../../src/trading/forecast/table.js';
 import { createSimulatedSource } from '../../src/trading/markets/simulated.js';
 import { simulateWeather } from '../../src/trading/simulation/weather.js';
+import { leadingStations } from '../../src/trading/simulation/world.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { startTestService, type TestService } from '../support/service.js';
 
@@ -35,10 +36,12 @@ describe('the trainer', () => {
     const at = new Date(service.clock.now());
     const known = await archive.asOf(at);
     // Yesterday, today and tomorrow; yesterday is reported and final where it ended nine hours ago or more.
-    expect(known.runs).toHaveLength(7 * 3);
+    expect(known.runs).toHaveLength(24 * 3);
     const reported = [...known.reports];
     const snapshot = service.trading.snapshots.current!;
-    const final = snapshot.events.filter(({ markets }) => markets[0]!.status === 'finalized');
+    const final = snapshot.events.filter(
+      ({ kind, markets }) => kind === 'daily_maximum' && markets[0]!.status === 'finalized',
+    );
     expect(reported.map(({ stationId, date }) => `${stationId} ${date}`).sort()).toEqual(
       final.map(({ station, date }) => `${station.id} ${date}`).sort(),
     );
@@ -48,15 +51,17 @@ describe('the trainer', () => {
     const { changes } = archive;
     await trainer.learn();
     expect(archive.changes).toBe(changes);
-    expect((await archive.asOf(new Date(service.clock.now()))).runs).toHaveLength(7 * 3);
+    expect((await archive.asOf(new Date(service.clock.now()))).runs).toHaveLength(24 * 3);
     expect(days().every(({ method }) => method === 'raw_ensemble')).toBe(true);
   });
 
   it('learns when something new is known, stores each fit with what it saw, and forecasts by it', async () => {
     const { refresher, trainer, archive, calibration } = service.trading;
     const world = { clock: service.clock, seed: 'gauge', weather: simulateWeather('gauge') };
-    const weather = createSimulatedWeatherSource(world);
-    const markets = createSimulatedSource(world);
+    // Of the others nothing but the present is known.
+    const selection = { stations: leadingStations, kinds: ['daily_maximum' as const] };
+    const weather = createSimulatedWeatherSource(world, selection);
+    const markets = createSimulatedSource(world, selection);
     for (const range of [
       { from: '2026-10-16', to: '2026-10-31' },
       { from: '2026-11-01', to: '2026-11-20' },
@@ -67,7 +72,7 @@ describe('the trainer', () => {
     await trainer.learn();
     const { fits } = calibration.current;
     expect(fits.madeAt).toEqual(new Date(service.clock.now()));
-    // Seven stations and all together, at the leads that runs for today and tomorrow have.
+    // The seven stations of the selection and all together, at the leads that runs for today and tomorrow have.
     expect(new Set(fits.fits.map(({ stationId }) => stationId)).size).toBe(8);
     expect(fits.fits.every(({ knownThrough, trainedAt }) => knownThrough <= trainedAt)).toBe(true);
     const rows = await listFits();

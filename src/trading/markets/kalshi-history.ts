@@ -10,7 +10,7 @@ import type { KalshiClient } from './kalshi-client.js';
 import { shareTemperatures } from './kalshi-market.js';
 import { readMarketPages } from './kalshi-pages.js';
 import { kalshiCutoffSchema } from './kalshi-schema.js';
-import { isPlaced, type ListedMarket, type Market } from './market.js';
+import { dailyKinds, isPlaced, type DailyKind, type ListedMarket, type Market } from './market.js';
 import { MAX_EARLY_MS } from './place-market.js';
 import type { MarketHistory, SettledDay } from './source.js';
 
@@ -29,17 +29,17 @@ export interface KalshiHistoryOptions {
 /**
  * How past days came out: those that the venue is done with, whose whole ladder is there and was paid as the temperature that
  * it names demands. Recent days come in one question for each series, those before the venue's cutoff (some months ago) in
- * one for each day, at the client's pace: 31 days of 24 series are 24 reads, or up to 744, 50 seconds.
+ * one for each day, at the client's pace: 31 days of 48 series are 48 reads, or up to 1,488, 75 seconds.
  */
 export function createKalshiHistory({ client, series, clock, read }: KalshiHistoryOptions): MarketHistory {
-  const asked = stations.filter(({ series: { maximum } }) => series?.includes(maximum) ?? true);
+  const asked = stations
+    .flatMap((station) => dailyKinds.map((kind): KnownSeries => ({ station, kind })))
+    .filter((one) => series?.includes(seriesOf(one)) ?? true);
   const toPlaced = (values: readonly unknown[]): Market[] =>
     values.flatMap((value) => read(value) ?? []).filter(isPlaced);
 
-  async function readMoved(station: Station, date: string, signal: AbortSignal): Promise<Market[]> {
-    const { maximum, formerMaximum } = station.series;
-    const names = date < RENAMED_BEFORE && formerMaximum !== null ? [formerMaximum, maximum] : [maximum];
-    for (const name of names) {
+  async function readMoved(asked: KnownSeries, date: string, signal: AbortSignal): Promise<Market[]> {
+    for (const name of namesAt(asked, date)) {
       const event = writeEventTicker(name, date);
       const found = await readMarketPages(client, '/historical/markets', [['event_ticker', event]], signal);
       if (found.length > 0) return toPlaced(found).filter(({ eventTicker }) => eventTicker === event);
@@ -56,16 +56,17 @@ export function createKalshiHistory({ client, series, clock, read }: KalshiHisto
         signal,
       );
       const days: SettledDay[] = [];
-      for (const station of asked) {
+      for (const one of asked) {
+        const { station } = one;
         const markets = toPlaced(
-          await readMarketPages(client, '/markets', closingWithin(station, from, to), signal),
+          await readMarketPages(client, '/markets', closingWithin(one, from, to), signal),
         );
         for (const date of daysBetween(from, to)) {
           const isPast = climateDayOf(station, date).end <= new Date(cutoff);
           const known = markets.filter((market) => market.date === date);
           if (!isPast || isWholeLadder(known.map(({ bracket }) => bracket))) continue;
           // All of them, or those of its markets that were settled first.
-          const moved = await readMoved(station, date, signal);
+          const moved = await readMoved(one, date, signal);
           markets.push(...moved.filter(({ ticker }) => !known.some((market) => market.ticker === ticker)));
         }
         days.push(...settledDays(markets, new Date(clock.now())));
@@ -75,13 +76,28 @@ export function createKalshiHistory({ client, series, clock, read }: KalshiHisto
   };
 }
 
+interface KnownSeries {
+  station: Station;
+  kind: DailyKind;
+}
+
+const seriesOf = ({ station, kind }: KnownSeries): string =>
+  kind === 'daily_maximum' ? station.series.maximum : station.series.minimum;
+
+/** What the event of a day may be called: before 2025 series had other names. */
+function namesAt(asked: KnownSeries, date: string): string[] {
+  const { formerMaximum } = asked.station.series;
+  const isRenamed = asked.kind === 'daily_maximum' && formerMaximum !== null && date < RENAMED_BEFORE;
+  return isRenamed ? [formerMaximum, seriesOf(asked)] : [seriesOf(asked)];
+}
+
 /** Markets close with their day or some hours before; the bounds themselves may be left out. */
-function closingWithin(station: Station, from: string, to: string): [string, string | number][] {
+function closingWithin(asked: KnownSeries, from: string, to: string): [string, string | number][] {
   const seconds = (ms: number) => Math.floor(ms / 1000);
   return [
-    ['series_ticker', station.series.maximum],
-    ['min_close_ts', seconds(climateDayOf(station, from).end.getTime() - MAX_EARLY_MS) - 1],
-    ['max_close_ts', seconds(climateDayOf(station, to).end.getTime()) + 1],
+    ['series_ticker', seriesOf(asked)],
+    ['min_close_ts', seconds(climateDayOf(asked.station, from).end.getTime() - MAX_EARLY_MS) - 1],
+    ['max_close_ts', seconds(climateDayOf(asked.station, to).end.getTime()) + 1],
   ];
 }
 

@@ -21,6 +21,10 @@ export type MarketStatus = (typeof marketStatuses)[number];
 export const temperatureKinds = ['daily_maximum', 'daily_minimum', 'hourly'] as const;
 export type TemperatureKind = (typeof temperatureKinds)[number];
 
+/** Those of a climate day. */
+export const dailyKinds = ['daily_maximum', 'daily_minimum'] as const satisfies readonly TemperatureKind[];
+export type DailyKind = (typeof dailyKinds)[number];
+
 /** What a market is about, by its rules. `other`: something else, or a wording that is not known. */
 export const marketKinds = [...temperatureKinds, 'rain', 'other'] as const;
 export type MarketKind = (typeof marketKinds)[number];

@@ -1,105 +1,156 @@
-import { probabilityOf } from '../forecast/distribution.js';
-import { CENT, DOLLAR, type Micros } from '../money.js';
+import { DOLLAR } from '../money.js';
 import { bracketPays, type Bracket } from '../settlement/brackets.js';
-import type { ClimateDay } from '../settlement/climate-day.js';
-import type { Station } from '../settlement/stations.js';
+import { isStation } from '../settlement/stations.js';
 import { believe } from '../simulation/crowd.js';
-import { nextGaussian, uniform, uniformsOf } from '../simulation/random.js';
-import type { SimulatedWorld } from '../simulation/world.js';
-import { asksOf, toLevels, type Level, type OrderBook } from './book.js';
+import { HOUR_OPENS_BEFORE_MS, type SimulatedWorld, type Subject } from '../simulation/world.js';
+import { emptyBook, type OrderBook } from './book.js';
 import { writeEventTicker } from './event-ticker.js';
-import type { Market, MarketStatus } from './market.js';
+import type { ListedMarket, Market, MarketStatus, TemperatureKind } from './market.js';
+import { bookTimeOf, linearCents, makeBook, pricesOf, volumeOf } from './simulated-book.js';
+import { rulesOf } from './simulated-wording.js';
 
-const HOUR_MS = 60 * 60 * 1000;
-/** Markets open a day ahead, so that there are always two days to trade. */
-const OPENS_BEFORE_MS = 24 * HOUR_MS;
-/** The report comes in the morning; an hour later the markets follow it, and another hour later that stands. */
-const REPORTED_AFTER_MS = 7 * HOUR_MS;
-const DETERMINED_AFTER_MS = 8 * HOUR_MS;
-const FINAL_AFTER_MS = 9 * HOUR_MS;
-/** Books change this often. */
-const BOOK_MS = 15_000;
-const LEVELS = 5;
+const MINUTE_MS = 60 * 1000;
+const HOUR_MS = 60 * MINUTE_MS;
+const DAY_MS = 24 * HOUR_MS;
+/** Markets of a day open the day before at 14:00 UTC. */
+const DAYS_OPEN_AT_MS = 14 * HOUR_MS;
 
-const linearCents = [{ start: 0n, end: DOLLAR, step: CENT }];
+/** From the end of what a market is about. */
+interface Timings {
+  /** The value is known. */
+  reportedMs: number;
+  /** The market says what it pays. */
+  determinedMs: number;
+  /** That stands. */
+  finalMs: number;
+}
+const ofDays: Timings = { reportedMs: 7 * HOUR_MS, determinedMs: 8 * HOUR_MS, finalMs: 9 * HOUR_MS };
+const ofHours: Timings = { reportedMs: 5 * MINUTE_MS, determinedMs: 10 * MINUTE_MS, finalMs: 40 * MINUTE_MS };
+const timingsOf = (kind: TemperatureKind): Timings => (kind === 'hourly' ? ofHours : ofDays);
 
-/** A day at a station, as it stands at a time. */
-export interface EventScene extends Pick<SimulatedWorld, 'seed' | 'weather'> {
-  station: Station;
-  day: ClimateDay;
-  at: Date;
+const areaSeries: Readonly<Record<string, string>> = {
+  'INDEX-MIAMI': 'KXTEMPMIAH',
+  'INDEX-NYC': 'KXTEMPNYCHS',
+  'INDEX-CHICAGO': 'KXTEMPCHIHS',
+  'INDEX-LA-COASTAL': 'KXTEMPLAXHS',
+};
+const THRESHOLDS = 10;
+
+export type Seeded = Pick<SimulatedWorld, 'seed' | 'weather'>;
+
+/** The markets of one event with their books, in the order of their brackets. */
+export interface ListedEvent {
+  markets: readonly ListedMarket[];
+  books: readonly OrderBook[];
 }
 
-/** The markets of an event, from cold to warm; their books are added to `books`. */
-export function listMarkets(scene: EventScene, books: Map<string, OrderBook>): Market[] {
-  const { seed, weather, station, day, at } = scene;
-  const status = statusAt(day, at);
-  const belief = believe(seed, weather, station, day.date, at);
-  const report = weather.report(station, day.date);
-  const isKnown = status === 'determined' || status === 'finalized';
-  const isReported = at.getTime() - day.end.getTime() >= REPORTED_AFTER_MS;
-  const eventTicker = writeEventTicker(station.series.maximum, day.date);
-  return makeLadder(scene).map((bracket) => {
+/** An event as it stands at a time. */
+export interface EventScene {
+  subject: Subject;
+  eventTicker: string;
+  phase: Phase;
+  times: Pick<Market, 'openTime' | 'closeTime'>;
+  /** Of the books and of everything else that moves. */
+  changedAt: Date;
+}
+
+/** `reported`: closed, and the value is known. */
+type Phase =
+  'unopened' | 'reported' | Extract<MarketStatus, 'active' | 'closed' | 'determined' | 'finalized'>;
+
+/** The scene of a subject at a time: scenes that are alike make the same event. */
+export function sceneOf({ seed }: Seeded, subject: Subject, at: Date): EventScene {
+  const eventTicker = writeEventTicker(seriesOf(subject), subject.date, subject.hour);
+  const times = timesOf(subject);
+  const { openTime, closeTime } = times;
+  const phase = phaseOf(timingsOf(subject.kind), openTime, closeTime, at);
+  const changedMs = phase === 'active' ? bookTimeOf(seed, eventTicker, at).getTime() : closeTime.getTime();
+  return {
+    subject,
+    eventTicker,
+    phase,
+    times,
+    changedAt: new Date(Math.max(openTime.getTime(), changedMs)),
+  };
+}
+
+/** From cold to warm; none before the event opens. */
+export function listEvent({ seed, weather }: Seeded, scene: EventScene): ListedEvent {
+  const { subject, eventTicker, phase, times, changedAt } = scene;
+  if (phase === 'unopened') return { markets: [], books: [] };
+  const { kind, station, date, hour } = subject;
+  const value = weather.value(subject);
+  const isPaying = phase === 'determined' || phase === 'finalized';
+  const isKnown = isPaying || phase === 'reported';
+  const belief = isPaying ? undefined : believe(seed, weather, subject, changedAt);
+  const books: OrderBook[] = [];
+  const markets = makeLadder({ seed, weather }, subject).map((bracket): Market => {
     const ticker = `${eventTicker}-${bracketSuffix(bracket)}`;
-    const book =
-      status === 'active' ? makeBook(scene, ticker, probabilityOf(belief, bracket)) : { yes: [], no: [] };
-    books.set(ticker, book);
-    const volume = volumeOf(scene, ticker);
+    const pays = bracketPays(bracket, value);
+    const probability = belief?.probabilityOf(bracket) ?? Number(pays);
+    const book = phase === 'active' ? makeBook(seed, ticker, probability, changedAt) : emptyBook;
+    books.push(book);
     return {
       ticker,
       eventTicker,
-      seriesTicker: station.series.maximum,
-      kind: 'daily_maximum',
+      seriesTicker: seriesOf(subject),
+      kind,
       station,
-      date: day.date,
+      date,
+      ...(hour === undefined ? {} : { hour }),
       bracket,
-      status,
-      yesBid: book.yes[0]?.price ?? null,
-      yesAsk: asksOf(book, 'yes')[0]?.price ?? null,
-      noBid: book.no[0]?.price ?? null,
-      noAsk: asksOf(book, 'no')[0]?.price ?? null,
-      lastPrice: volume === 0 ? null : toCents(probabilityOf(belief, bracket)),
-      volume,
-      volume24h: volume,
-      openInterest: Math.floor(volume * 0.6),
-      openTime: openTimeOf(day),
-      closeTime: day.end,
+      status: phase === 'reported' ? 'closed' : phase,
+      ...pricesOf(book, probability, volumeOf(seed, ticker, times, changedAt)),
+      ...times,
       priceRanges: linearCents,
-      settlement: { source: null, rulesText: rulesOf(station, day.date, bracket) },
-      settlementValue: isKnown ? (bracketPays(bracket, report) ? DOLLAR : 0n) : null,
-      settledTemperature: isReported ? report : null,
+      settlement: {
+        source: kind === 'hourly' ? 'Kalshi Weather Index' : 'The Weather Company',
+        rulesText: rulesOf(subject, bracket),
+      },
+      settlementValue: isPaying ? (pays ? DOLLAR : 0n) : null,
+      settledTemperature: isKnown ? value : null,
     };
   });
+  return { markets, books };
 }
 
-/** As the venue words them, but for who decides. */
-function rulesOf({ rulesCity, report }: Station, date: string, bracket: Bracket): string {
-  const day = new Intl.DateTimeFormat('en-US', { timeZone: 'UTC', dateStyle: 'medium' }).format(
-    new Date(date),
-  );
-  return `If the maximum temperature recorded at ${rulesCity} (${report}) for ${day}, is ${wordsOf(bracket)}° fahrenheit according to the invented world, then the market resolves to Yes.`;
+/** What the venue calls the series of a subject. */
+export function seriesOf({ kind, station }: Pick<Subject, 'kind' | 'station'>): string {
+  if (!isStation(station)) return areaSeries[station.id]!;
+  return kind === 'daily_maximum' ? station.series.maximum : station.series.minimum;
 }
 
-function wordsOf({ kind, floor, cap }: Bracket): string {
-  if (kind === 'between') return `between ${floor}-${cap}`;
-  return kind === 'less' ? `less than ${cap}` : `greater than ${floor}`;
+function timesOf({ kind, date, span }: Subject): Pick<Market, 'openTime' | 'closeTime'> {
+  const openMs =
+    kind === 'hourly'
+      ? span.end.getTime() - HOUR_OPENS_BEFORE_MS
+      : Date.parse(date) - DAY_MS + DAYS_OPEN_AT_MS;
+  return { openTime: new Date(openMs), closeTime: span.end };
 }
 
-const openTimeOf = ({ start }: ClimateDay): Date => new Date(start.getTime() - OPENS_BEFORE_MS);
+/** When what the markets of a day or an hour pay stands. */
+export const finalTimeOf = ({ end }: { end: Date }, kind: TemperatureKind = 'daily_maximum'): Date =>
+  new Date(end.getTime() + timingsOf(kind).finalMs);
 
-/** When what a day's markets pay stands. */
-export const finalTimeOf = ({ end }: ClimateDay): Date => new Date(end.getTime() + FINAL_AFTER_MS);
-
-function statusAt({ end }: ClimateDay, at: Date): MarketStatus {
-  const since = at.getTime() - end.getTime();
+function phaseOf({ reportedMs, determinedMs, finalMs }: Timings, open: Date, close: Date, at: Date): Phase {
+  if (at < open) return 'unopened';
+  const since = at.getTime() - close.getTime();
   if (since < 0) return 'active';
-  if (since < DETERMINED_AFTER_MS) return 'closed';
-  return since < FINAL_AFTER_MS ? 'determined' : 'finalized';
+  if (since < determinedMs) return since < reportedMs ? 'closed' : 'reported';
+  return since < finalMs ? 'determined' : 'finalized';
 }
 
-/** Six brackets around what was expected when the markets opened. */
-function makeLadder({ seed, weather, station, day }: EventScene): Bracket[] {
-  const lowest = Math.floor(believe(seed, weather, station, day.date, openTimeOf(day)).mean) - 3;
+/** Brackets around what was expected when the markets opened: six of a day, ten thresholds of an hour. */
+function makeLadder({ seed, weather }: Seeded, subject: Subject): Bracket[] {
+  const expected = Math.floor(believe(seed, weather, subject, timesOf(subject).openTime).meanF);
+  if (subject.kind === 'hourly')
+    return Array.from({ length: THRESHOLDS }, (_, i) => ({
+      kind: 'greater',
+      floor: Math.round((expected - 4 + i) * 100 - 1) / 100,
+      cap: null,
+      step: 0.01,
+    }));
+  const lowest = expected - 3;
   return [
     { kind: 'less', floor: null, cap: lowest },
     ...[0, 2, 4, 6].map((step): Bracket => ({
@@ -114,29 +165,4 @@ function makeLadder({ seed, weather, station, day }: EventScene): Bracket[] {
 function bracketSuffix(bracket: Bracket): string {
   if (bracket.kind === 'between') return `B${(bracket.floor + bracket.cap) / 2}`;
   return `T${bracket.kind === 'less' ? bracket.cap : bracket.floor}`;
-}
-
-/** Bids below and asks above what the crowd believes, thinner and dearer the further away. */
-function makeBook({ seed, at }: EventScene, ticker: string, probability: number): OrderBook {
-  const next = uniformsOf(seed, ticker, Math.floor(at.getTime() / BOOK_MS));
-  const mid = probability * 100 + 0.5 * nextGaussian(next);
-  const half = 0.6 + 1.2 * next();
-  const side = (best: number): Level[] =>
-    toLevels(
-      Array.from({ length: LEVELS }, (_, i) => ({
-        price: BigInt(best - i) * CENT,
-        contracts: Math.ceil((20 + 30 * i) * (0.3 + 1.4 * next())),
-      })),
-    );
-  return { yes: side(Math.floor(mid - half)), no: side(Math.floor(100 - mid - half)) };
-}
-
-const toCents = (probability: number): Micros =>
-  BigInt(Math.max(1, Math.min(99, Math.round(probability * 100)))) * CENT;
-
-/** Grows from the opening to the close. */
-function volumeOf({ seed, day, at }: EventScene, ticker: string): number {
-  const opened = openTimeOf(day).getTime();
-  const share = Math.max(0, Math.min(1, (at.getTime() - opened) / (day.end.getTime() - opened)));
-  return Math.floor((500 + 9_000 * uniform(seed, ticker, 'volume') ** 2) * share ** 1.5);
 }

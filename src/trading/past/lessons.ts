@@ -1,4 +1,3 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { WeatherHistory } from '../forecast/forecast.js';
 import { KnownHistory, type KnownRun } from '../forecast/archive/known-history.js';
 import { trainInSteps, type TrainedFit, type Training } from '../forecast/archive/training.js';
@@ -7,8 +6,8 @@ import { momentsOf } from '../forecast/moments.js';
 import { newId } from '../ids.js';
 import { targetKey, type Target } from '../markets/market.js';
 import type { MarketHistory, SettledDay } from '../markets/source.js';
-import { inSlices } from '../steps.js';
 import { climatesOf, type Climates } from '../scores/climate.js';
+import { createPace } from '../simulation/pace.js';
 import { dateOf } from './moments.js';
 
 const DAY_MS = 24 * 60 * 60 * 1000;
@@ -38,13 +37,14 @@ interface Histories {
 }
 
 /**
- * Reads the world's history once, a day at a time so that others get their turn.
+ * Reads the world's history of one kind once, a day at a time so that others get their turn.
  * @param from the first day that is looked back from; @param to the last one
  */
 export async function createLessons(
   { weather, markets }: Histories,
   { from, to }: { from: Date; to: Date },
   signal: AbortSignal,
+  pace = createPace(),
 ): Promise<Lessons> {
   const runs: KnownRun[] = [];
   const reports: SettledDay[] = [];
@@ -53,7 +53,7 @@ export async function createLessons(
     const date = dateOf(ms);
     runs.push(...(await weather.readRuns({ from: date, to: date }, signal)).map(withoutMembers));
     reports.push(...(await markets.readSettledDays({ from: date, to: date }, signal)));
-    await nextTurn();
+    await pace();
   }
   const trainings = new Map<number, Training>();
   const trained = new Map<string, TrainedFit>();
@@ -65,16 +65,19 @@ export async function createLessons(
   };
 
   async function train(at: Date): Promise<Training> {
-    await nextTurn();
+    await pace();
     const history = KnownHistory.at(at, {
       runs: inWindow(runs, at, WINDOW_DAYS),
       reports: inWindow(reports, at, WINDOW_DAYS),
     });
-    await nextTurn();
+    await pace();
     const steps = trainInSteps(history, { previous: noFits, newId: () => newId(at.getTime()) });
-    const training = await inSlices(steps, () => signal.aborted);
-    signal.throwIfAborted();
-    return training!;
+    for (;;) {
+      signal.throwIfAborted();
+      const { done, value } = steps.next();
+      if (done) return value;
+      await pace();
+    }
   }
 
   return {

@@ -1,4 +1,3 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Clock } from '../../clock.js';
 import type { Database } from '../../db/client.js';
 import { readCoverage } from '../backfill/coverage.js';
@@ -8,34 +7,40 @@ import { createSimulatedWeatherSource } from '../forecast/simulated.js';
 import { inChunks } from '../markets/chunks.js';
 import { createSimulatedSource } from '../markets/simulated.js';
 import type { SettledDay } from '../markets/source.js';
+import { daysBetween } from '../settlement/calendar.js';
 import { insertRecords, listOpenRecords, listRecorded, setOutcome, type Sources } from '../scores/queries.js';
 import { targetOfRecord, type NewRecord } from '../scores/records.js';
 import { scoreRecord, type ScorableRecord } from '../scores/score-record.js';
-import { stations } from '../settlement/stations.js';
-import type { SimulatedWorld } from '../simulation/world.js';
+import { createPace } from '../simulation/pace.js';
+import { targetKey, type Target } from '../markets/market.js';
+import { targetOfSubject, type SimulatedWorld, type Subject } from '../simulation/world.js';
 import { createLessons, type Lessons } from './lessons.js';
 import { dateOf, pastMoments } from './moments.js';
+import { pastParts, type PastPart } from './parts.js';
 import { makeRecords } from './records.js';
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 /** Written at once: a few milliseconds of the embedded database, so that requests are not held up. */
 const RECORDS_AT_ONCE = 28;
 const FITS_AT_ONCE = 7;
+const RUNS_AT_ONCE = 63;
 
-/** The past of an invented world, which everything follows from: it can be made up for at any time. */
+/** The past of an invented world, which everything follows from: it can be made up for at any time, part by part. */
 export interface Past {
-  /** What would have been learned at any time of the last days. */
-  learn(signal: AbortSignal): Promise<Lessons>;
+  /** What matters most comes first. */
+  readonly parts: readonly PastPart[];
+  /** What would have been learned of a part at any time of the last days. */
+  learn(part: PastPart, signal: AbortSignal): Promise<Lessons>;
   /** The forecasts that would have been made in the last days, those of a moment at a time. */
-  recall(lessons: Lessons, signal: AbortSignal): AsyncGenerator<Recalled[]>;
+  recall(part: PastPart, lessons: Lessons, signal: AbortSignal): AsyncGenerator<Recalled[]>;
   /**
    * Writes down the forecasts that would have been made in the last days and are not there, with how they came out. It goes
    * on where an earlier one ended.
    * @returns how many were missing
    */
-  fillRecords(lessons: Lessons, signal: AbortSignal): Promise<number>;
+  fillRecords(part: PastPart, lessons: Lessons, signal: AbortSignal): Promise<number>;
   /** Writes down the runs and reports that forecasts are learned from, of twice as many days. */
-  fillArchive(signal: AbortSignal): Promise<void>;
+  fillArchive(part: PastPart, signal: AbortSignal): Promise<void>;
 }
 
 /** A forecast of the past, and how the day came out if that is known. */
@@ -55,27 +60,36 @@ export interface PastOptions {
 
 export function createPast({ db, archive, clock, names, world, days }: PastOptions): Past {
   const { orm } = db;
-  const { history: runs } = createSimulatedWeatherSource({ ...world, clock });
-  const { history: reports } = createSimulatedSource({ ...world, clock });
   const now = () => new Date(clock.now());
+  const historiesOf = (part: PastPart) => ({
+    weather: createSimulatedWeatherSource({ ...world, clock }, part).history,
+    markets: createSimulatedSource({ ...world, clock }, part).history,
+  });
 
   async function* recall(
+    part: PastPart,
     lessons: Lessons,
     signal: AbortSignal,
-    isThere: (stationId: string, date: string, lead: number) => boolean = () => false,
+    isThere: (subject: Subject, lead: number) => boolean = () => false,
   ): AsyncGenerator<Recalled[]> {
-    for (const moment of pastMoments(now(), days, isThere)) {
+    const pace = createPace(part.share);
+    for (const moment of pastMoments(now(), days, part, isThere)) {
       signal.throwIfAborted();
       const known = { fits: await lessons.fitsAt(moment.at), climates: lessons.climatesAt(moment.at) };
       yield makeRecords(world, names, moment, known).map((record) => ({
         record,
         report: lessons.reportOf(targetOfRecord(record), now()),
       }));
-      await nextTurn();
+      await pace();
     }
   }
 
-  async function write(records: readonly NewRecord[], lessons: Lessons, stored: Set<string>): Promise<void> {
+  async function write(
+    records: readonly NewRecord[],
+    lessons: Lessons,
+    stored: Set<string>,
+    pace: () => Promise<void>,
+  ): Promise<void> {
     const used = new Set(records.flatMap(({ fitId }) => (fitId && !stored.has(fitId) ? [fitId] : [])));
     for (const ids of inChunks([...used], FITS_AT_ONCE)) {
       await insertFits(
@@ -84,10 +98,10 @@ export function createPast({ db, archive, clock, names, world, days }: PastOptio
         ids.map((id) => lessons.find(id)!),
       );
       for (const id of ids) stored.add(id);
-      await nextTurn();
+      await pace();
     }
     await insertRecords(orm, records);
-    await nextTurn();
+    await pace();
   }
 
   /** Days that came out while nothing ran: whoever writes them down in the present has missed them. */
@@ -100,51 +114,62 @@ export function createPast({ db, archive, clock, names, world, days }: PastOptio
   }
 
   return {
-    recall: (lessons, signal) => recall(lessons, signal),
-    learn: (signal) => {
+    parts: pastParts,
+    recall: (part, lessons, signal) => recall(part, lessons, signal),
+    learn: (part, signal) => {
       const from = new Date(clock.now() - days * DAY_MS);
-      return createLessons({ weather: runs, markets: reports }, { from, to: now() }, signal);
+      return createLessons(historiesOf(part), { from, to: now() }, signal, createPace(part.share));
     },
-    async fillRecords(lessons, signal) {
+    async fillRecords(part, lessons, signal) {
       const since = dateOf(clock.now() - days * DAY_MS);
+      const pace = createPace(part.share);
       const there = new Set(
-        (await listRecorded(orm, names, since)).map(({ station, date, leadHours }) =>
-          [station, date, leadHours].join(' '),
+        (await listRecorded(orm, names, since)).map((record) =>
+          recordKey(targetOfRecord(record), record.leadHours),
         ),
       );
-      const isThere = (...key: [string, string, number]) => there.has(key.join(' '));
+      const isThere = (subject: Subject, lead: number) =>
+        there.has(recordKey(targetOfSubject(subject), lead));
       const stored = new Set<string>();
       let made = 0;
       let batch: NewRecord[] = [];
-      for await (const recalled of recall(lessons, signal, isThere)) {
+      for await (const recalled of recall(part, lessons, signal, isThere)) {
         for (const { record, report } of recalled)
           batch.push(report ? { ...record, ...outcomeOf(record, report) } : record);
         if (batch.length < RECORDS_AT_ONCE) continue;
-        await write(batch, lessons, stored);
+        await write(batch, lessons, stored, pace);
         made += batch.length;
         batch = [];
       }
-      if (batch.length > 0) await write(batch, lessons, stored);
+      if (batch.length > 0) await write(batch, lessons, stored, pace);
       await scoreOpen(lessons);
       return made + batch.length;
     },
-    async fillArchive(signal) {
+    async fillArchive(part, signal) {
+      const pace = createPace(part.share);
+      const { weather, markets } = historiesOf(part);
       const [from, to] = [dateOf(clock.now() - 2 * days * DAY_MS), dateOf(clock.now() + DAY_MS)];
-      const covered = await readCoverage(orm, names, stations, { from, to });
+      const covered = await readCoverage(orm, names, part, { from, to });
       // What the present has begun to write down of the last days is not whole.
       const recent = dateOf(clock.now() - 2 * DAY_MS);
-      for (let ms = Date.parse(from); ms <= Date.parse(to); ms += DAY_MS) {
+      // The newest first: what is looked back at from the present is there soonest.
+      for (const date of daysBetween(from, to).toReversed()) {
         signal.throwIfAborted();
-        const date = dateOf(ms);
         const day = { from: date, to: date };
-        if (date >= recent || !covered.hasRuns(date)) await archive.addRuns(await runs.readRuns(day, signal));
+        if (date >= recent || !covered.hasRuns(date))
+          for (const runs of inChunks(await weather.readRuns(day, signal), RUNS_AT_ONCE)) {
+            await archive.addRuns(runs);
+            await pace();
+          }
         if (date >= recent || !covered.hasReports(date))
-          await archive.addReports(await reports.readSettledDays(day, signal));
-        await nextTurn();
+          await archive.addReports(await markets.readSettledDays(day, signal));
+        await pace();
       }
     },
   };
 }
+
+const recordKey = (target: Target, leadHours: number): string => `${targetKey(target)} ${leadHours}`;
 
 /** What is written down of a day once its report is known. */
 const outcomeOf = (record: ScorableRecord, { temperatureF, knownAt }: SettledDay) => ({

@@ -1,8 +1,8 @@
 import { calibratedModel } from '../forecast/calibrated.js';
 import type { FitBook } from '../forecast/fits.js';
-import { readWeather } from '../forecast/simulated.js';
+import { readWeatherOf } from '../forecast/simulated.js';
 import { groupEvents } from '../markets/event.js';
-import { readMarkets } from '../markets/simulated.js';
+import { readMarketsOf } from '../markets/simulated.js';
 import type { Sources } from '../scores/queries.js';
 import type { Climates } from '../scores/climate.js';
 import { recordsDue, type NewRecord } from '../scores/records.js';
@@ -13,12 +13,12 @@ import type { Moment } from './moments.js';
 export function makeRecords(
   world: Pick<SimulatedWorld, 'seed' | 'weather'>,
   names: Sources,
-  { at, days }: Moment,
+  { at, subjects }: Moment,
   { fits, climates }: { fits: FitBook; climates: Climates },
 ): NewRecord[] {
-  const data = readMarkets(world, days, at);
+  const data = readMarketsOf(world, subjects, at);
   const events = groupEvents(data.markets);
-  const weather = readWeather(world, days, at);
+  const weather = readWeatherOf(world, subjects, at);
   const forecasts = calibratedModel({ source: names.forecastSource, weather, events, fits, at });
   return recordsDue({ ...names, data, events, forecasts, at }, climates);
 }

@@ -82,13 +82,16 @@ export function createScoreKeeper(options: ScoreKeeperOptions): ScoreKeeper {
 
   async function fillPast(past: Past): Promise<void> {
     const { signal } = stopping;
-    const lessons = await past.learn(signal);
-    // The present learns what is missing itself, and more; until then this is better than nothing.
-    if (calibration.current.fits.madeAt === null)
-      calibration.replace({ fits: await lessons.fitsAt(new Date(clock.now())) });
-    const made = await past.fillRecords(lessons, signal);
-    await judge();
-    await past.fillArchive(signal);
+    let made = 0;
+    for (const part of past.parts) {
+      const lessons = await past.learn(part, signal);
+      // The present learns what is missing itself, and more; until then this is better than nothing.
+      if (calibration.current.fits.madeAt === null)
+        calibration.replace({ fits: await lessons.fitsAt(new Date(clock.now())) });
+      made += await past.fillRecords(part, lessons, signal);
+      await judge();
+      await past.fillArchive(part, signal);
+    }
     if (made > 0) log.info({ made }, 'the forecasts of the last days are filled in');
   }
 
