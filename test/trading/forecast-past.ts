@@ -2,7 +2,7 @@ import { KnownHistory, type KnownRun } from '../../src/trading/forecast/archive/
 import { train, type Training } from '../../src/trading/forecast/archive/training.js';
 import { noFits } from '../../src/trading/forecast/fits.js';
 import type { SettledDay } from '../../src/trading/markets/source.js';
-import { spanOf } from '../../src/trading/markets/market.js';
+import { spanOf, type Target } from '../../src/trading/markets/market.js';
 import { findPlace } from '../../src/trading/settlement/stations.js';
 import { gaussian } from '../../src/trading/simulation/random.js';
 
@@ -40,7 +40,7 @@ export function makePast(truth: Truth, days: number, over: { from?: number; lead
   const past: Past = { runs: [], reports: [] };
   for (let i = from; i < from + days; i++) {
     const date = dateAfter(first, i);
-    const target = { kind, stationId, date, ...(hour === undefined ? {} : { hour }) };
+    const target: Target = { kind, stationId, date, ...(hour === undefined ? {} : { hour }) };
     const end = spanOf(findPlace(stationId)!, target).end.getTime();
     // Each kind has a weather of its own.
     const salt = kind === 'daily_maximum' ? [] : [kind, hour ?? 0];

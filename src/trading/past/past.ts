@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Clock } from '../../clock.js';
 import type { Database } from '../../db/client.js';
-import { readCoverage } from '../backfill/coverage.js';
+import { kindsOf, readCoverage } from '../backfill/coverage.js';
 import type { Archive } from '../forecast/archive/archive.js';
 import { insertFits } from '../forecast/archive/fit-queries.js';
 import { createSimulatedWeatherSource } from '../forecast/simulated.js';
@@ -108,11 +108,13 @@ export function createPast({ db, archive, clock, names, world, days }: PastOptio
     async fillRecords(lessons, signal) {
       const since = dateOf(clock.now() - days * DAY_MS);
       const there = new Set(
-        (await listRecorded(orm, names, since)).map(({ station, date, leadHours }) =>
-          [station, date, leadHours].join(' '),
+        (await listRecorded(orm, names, since)).map(({ kind, station, date, leadHours }) =>
+          [kind, station, date, leadHours].join(' '),
         ),
       );
-      const isThere = (...key: [string, string, number]) => there.has(key.join(' '));
+      const dailyKinds = kindsOf(runs).filter((kind) => kind !== 'hourly');
+      const isThere = (...key: [string, string, number]) =>
+        dailyKinds.every((kind) => there.has([kind, ...key].join(' ')));
       const stored = new Set<string>();
       let made = 0;
       let batch: NewRecord[] = [];
@@ -130,7 +132,8 @@ export function createPast({ db, archive, clock, names, world, days }: PastOptio
     },
     async fillArchive(signal) {
       const [from, to] = [dateOf(clock.now() - 2 * days * DAY_MS), dateOf(clock.now() + DAY_MS)];
-      const covered = await readCoverage(orm, names, stations, { from, to });
+      const kinds = { runKinds: kindsOf(runs), reportKinds: kindsOf(reports) };
+      const covered = await readCoverage(orm, { ...names, ...kinds }, stations, { from, to });
       // What the present has begun to write down of the last days is not whole.
       const recent = dateOf(clock.now() - 2 * DAY_MS);
       for (let ms = Date.parse(from); ms <= Date.parse(to); ms += DAY_MS) {
