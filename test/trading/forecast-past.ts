@@ -2,8 +2,8 @@ import { KnownHistory, type KnownRun } from '../../src/trading/forecast/archive/
 import { train, type Training } from '../../src/trading/forecast/archive/training.js';
 import { noFits } from '../../src/trading/forecast/fits.js';
 import type { SettledDay } from '../../src/trading/markets/source.js';
-import { climateDayOf } from '../../src/trading/settlement/climate-day.js';
-import { findStation } from '../../src/trading/settlement/stations.js';
+import { spanOf, type Target } from '../../src/trading/markets/market.js';
+import { findPlace } from '../../src/trading/settlement/stations.js';
 import { gaussian } from '../../src/trading/simulation/random.js';
 
 const HOUR_MS = 3_600_000;
@@ -20,6 +20,10 @@ export interface Truth {
   errorF: number;
   spreadF: number;
   members?: number;
+  /** Left out: the day's maximum. */
+  kind?: 'daily_minimum' | 'hourly';
+  /** Of an hour. */
+  hour?: number;
 }
 
 export interface Past {
@@ -31,19 +35,20 @@ export const first = '2026-05-01';
 
 /** A run 24 hours before the end of each day, fetched five hours later; the report is known nine hours after the end. */
 export function makePast(truth: Truth, days: number, over: { from?: number; leadHours?: number } = {}): Past {
-  const { stationId, biasF, errorF, spreadF, members = 31 } = truth;
+  const { stationId, biasF, errorF, spreadF, members = 31, kind = 'daily_maximum', hour } = truth;
   const { from = 0, leadHours = 24 } = over;
   const past: Past = { runs: [], reports: [] };
   for (let i = from; i < from + days; i++) {
     const date = dateAfter(first, i);
-    const end = climateDayOf(findStation(stationId)!, date).end.getTime();
-    const extremeF = 75 + 8 * gaussian(stationId, date, 'weather');
+    const target: Target = { kind, stationId, date, ...(hour === undefined ? {} : { hour }) };
+    const end = spanOf(findPlace(stationId)!, target).end.getTime();
+    // Each kind has a weather of its own.
+    const salt = kind === 'daily_maximum' ? [] : [kind, hour ?? 0];
+    const extremeF = 75 + 8 * gaussian(stationId, date, 'weather', ...salt);
     // Days differ in how sure the members are, and those on which they are less sure go wrong by more.
     const sureness = members === 1 ? 1 : 0.7 + 0.6 * Math.abs(gaussian(stationId, date, 'sureness'));
     past.runs.push({
-      kind: 'daily_maximum',
-      stationId,
-      date,
+      ...target,
       modelRunAt: new Date(end - leadHours * HOUR_MS),
       fetchedAt: new Date(end - (leadHours - 5) * HOUR_MS),
       members,
@@ -51,10 +56,8 @@ export function makePast(truth: Truth, days: number, over: { from?: number; lead
       varianceF: members === 1 ? 0 : (spreadF * sureness) ** 2,
     });
     past.reports.push({
-      kind: 'daily_maximum',
-      stationId,
-      date,
-      temperatureF: Math.round(extremeF),
+      ...target,
+      temperatureF: kind === 'hourly' ? Math.round(extremeF * 100) / 100 : Math.round(extremeF),
       knownAt: new Date(end + 9 * HOUR_MS),
     });
   }

@@ -6,6 +6,7 @@ import { calibratedModel } from '../../src/trading/forecast/calibrated.js';
 import { noFits } from '../../src/trading/forecast/fits.js';
 import type { DayEnsemble, ObservedExtreme } from '../../src/trading/forecast/forecast.js';
 import { dateAfter, first, makePast, together, type Past } from './forecast-past.js';
+import { makeHour } from './hours-world.js';
 import { makeEvent } from './signals-world.js';
 
 /** Everything that a decision is made of. */
@@ -48,11 +49,37 @@ const world: World = {
 };
 const event = makeEvent({ date, lowest: 68 });
 
+/** The same world of minima, and of an hour of New York's index, which is at the end of the decision's day by its clock. */
+const minimaOf = <T extends { kind: string }>(all: readonly T[]) =>
+  all.map((each) => ({ ...each, kind: 'daily_minimum' as const }));
+const minima: World = {
+  runs: minimaOf(world.runs),
+  reports: minimaOf(world.reports),
+  ensembles: minimaOf(world.ensembles),
+  observed: minimaOf(world.observed).map((each) => ({ ...each, extremeF: 140 - each.extremeF })),
+};
+const ofHour = { kind: 'hourly' as const, stationId: 'INDEX-NYC', hour: 23 };
+const hours: World = {
+  ...together(
+    makePast({ ...newYork, ...ofHour }, 30, { from: 2 }),
+    makePast({ ...newYork, ...ofHour, stationId: 'INDEX-MIAMI', biasF: -3 }, 20, { from: 12 }),
+  ),
+  ensembles: world.ensembles.map((each) => ({ ...each, ...ofHour })),
+  observed: [{ ...world.observed[1]!, ...ofHour }],
+};
+const hour = makeHour({ date, hour: 23 });
+
 /** A whole decision: what was known → fits → model → probabilities. */
 function decide({ ensembles, observed, ...past }: World, read: Reader) {
   const { book } = train(read(past, at), { previous: noFits, newId: () => 'a fit' });
   const weather = { fetchedAt: at, ensembles, observed };
-  return calibratedModel({ source: 'test', weather, events: [event], fits: book, at });
+  return calibratedModel({
+    source: 'test',
+    weather,
+    events: [event, { ...event, kind: 'daily_minimum' }, hour],
+    fits: book,
+    at,
+  });
 }
 
 const parts = ['runs', 'reports', 'ensembles', 'observed'] as const;
@@ -159,5 +186,67 @@ describe('no look-ahead', () => {
     // @ts-expect-error: nor may one be constructed
     const construct = () => new KnownHistory(at, world.runs, new Map());
     expect(construct).toBeTypeOf('function');
+  });
+});
+
+describe.each([
+  ['minima', minima, 'KNYC'],
+  ['hours', hours, 'INDEX-NYC'],
+])('no look-ahead at %s', (_what, ofKind, stationId) => {
+  const move = fc.constantFrom(...parts).chain((part) =>
+    fc.record({
+      part: fc.constant(part),
+      index: fc.nat({ max: ofKind[part].length - 1 }),
+      time: fc.constantFrom(...times[part]),
+      byMs: fc.oneof(fc.constant(1), fc.integer({ min: 1, max: 90 * 24 * HOUR_MS })),
+    }),
+  );
+  const knowsNothing = (read: Reader) =>
+    fc.property(move, ({ part, index, time, byMs }) => {
+      const later = ofKind[part].map((datum, i) =>
+        i === index ? { ...datum, [time]: new Date(at.getTime() + byMs) } : datum,
+      );
+      const missing = ofKind[part].filter((_, i) => i !== index);
+      expect(decide({ ...ofKind, [part]: later }, read)).toEqual(
+        decide({ ...ofKind, [part]: missing }, read),
+      );
+    });
+
+  it('holds for a whole decision, which depends on what is known', () => {
+    fc.assert(knowsNothing(honest), { numRuns: 100 });
+    const decision = decide(ofKind, honest).get(stationId)!.days[0]!;
+    expect(decision).toMatchObject({ method: 'emos', kind: ofKind.ensembles[0]!.kind });
+    expect(decision.probabilities.size).toBeGreaterThan(0);
+    for (const part of parts)
+      expect(decide({ ...ofKind, [part]: [] }, honest).get(stationId)?.days[0]).not.toEqual(decision);
+  });
+
+  it('catches reports that are known before they come', () => {
+    const leaky: Reader = (past, time) =>
+      KnownHistory.at(time, {
+        ...past,
+        reports: past.reports.map((report) => ({ ...report, knownAt: new Date(`${report.date}T00:00:00Z`) })),
+      });
+    expect(fc.check(knowsNothing(leaky), { numRuns: 150, seed: 1 }).failed).toBe(true);
+  });
+});
+
+describe('kinds', () => {
+  it('learn nothing from each other', () => {
+    const together: World = {
+      runs: [...world.runs, ...minima.runs, ...hours.runs],
+      reports: [...world.reports, ...minima.reports, ...hours.reports],
+      ensembles: [...world.ensembles, ...minima.ensembles, ...hours.ensembles],
+      observed: [...world.observed, ...minima.observed, ...hours.observed],
+    };
+    const all = decide(together, honest);
+    for (const [alone, id] of [
+      [world, 'KNYC'],
+      [minima, 'KNYC'],
+      [hours, 'INDEX-NYC'],
+    ] as const) {
+      const [own] = decide(alone, honest).get(id)!.days;
+      expect(all.get(id)!.days.find(({ kind }) => kind === own!.kind)).toEqual(own);
+    }
   });
 });

@@ -154,8 +154,8 @@ describe('a record', () => {
   const model: TemperatureDistribution = { mean: 71.3, deviation: 2.4, atLeast: 71 };
   const prices = [0.05, 0.15, 0.3, 0.3, 0.15, 0.05];
   const record: ScorableRecord = {
-    ...model,
     kind: 'daily_maximum',
+    ...model,
     atMost: null,
     members: Array.from({ length: 31 }, () => 70.9),
     climateMean: 74,

@@ -164,7 +164,9 @@ describe('an outcome', () => {
   };
 
   it('is what the venue paid for, once it is final', () => {
-    expect(finalOutcomes([settled(71)])).toEqual([{ station: 'KNYC', date, temperatureF: 71 }]);
+    expect(finalOutcomes([settled(71)])).toEqual([
+      { kind: 'daily_maximum', stationId: 'KNYC', date, temperatureF: 71 },
+    ]);
   });
 
   it.each<[string, Partial<MarketEvent['markets'][number]>]>([

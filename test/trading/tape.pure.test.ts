@@ -66,13 +66,13 @@ const fit: Fit = {
 };
 
 /** What anybody can read of a snapshot, to the byte. */
-function bytesOf(store: SnapshotStore, nowMs: number): string[] {
+async function bytesOf(store: SnapshotStore, nowMs: number): Promise<string[]> {
   const reads = createSnapshotReads({ store, clock: { now: () => nowMs } });
   const answers = [
     reads.markets({}),
     reads.markets({ status: 'finalized' }),
     reads.signals(),
-    reads.signals(123n * DOLLAR),
+    await reads.signalsFor(123n * DOLLAR),
     ...selection.stations.map(({ id }) => reads.forecast(id)),
   ];
   return answers.map(({ answer, end, tag }) => {
@@ -117,7 +117,7 @@ async function record(refreshes: number) {
   for (let i = 0; i < refreshes; i++) {
     if (i === 2) calibration.replace({ fits: { madeAt: new Date(clock.now()), fits: [fit] } });
     await refresher.refresh();
-    shown.push({ atMs: clock.now(), bytes: bytesOf(store, clock.now() + 1_500) });
+    shown.push({ atMs: clock.now(), bytes: await bytesOf(store, clock.now() + 1_500) });
     clock.advance(30_000);
   }
   await refresher.stop();
@@ -139,7 +139,7 @@ async function playAll(path: string, from?: Date) {
   const times: number[] = [];
   store.subscribe(({ sequence }: Snapshot) => {
     times.push(player.clock.now());
-    shown.push({ sequence, bytes: bytesOf(store, player.clock.now() + 1_500) });
+    shown.push({ sequence, bytes: await bytesOf(store, player.clock.now() + 1_500) });
   });
   const refresher = player.createRefresher({ store, model: rawEnsemble, log });
   await refresher.refresh();

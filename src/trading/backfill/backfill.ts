@@ -5,7 +5,7 @@ import { WeatherUnavailableError } from '../forecast/read-json.js';
 import { UnexpectedAnswerError, VenueUnavailableError } from '../markets/kalshi-client.js';
 import type { MarketSource } from '../markets/source.js';
 import type { Station } from '../settlement/stations.js';
-import { readCoverage, type Coverage } from './coverage.js';
+import { kindsOf, readCoverage, type Coverage } from './coverage.js';
 import { askPatiently, type Patience } from './patience.js';
 import { planChunks, type Chunk, type Range } from './plan.js';
 
@@ -56,7 +56,12 @@ interface Part {
  */
 export async function backfill(options: BackfillOptions): Promise<BackfillResult> {
   const { orm, archive, weather, markets, stations, range, progress, stop } = options;
-  const names = { forecastSource: weather.name, marketSource: markets.name };
+  const names = {
+    forecastSource: weather.name,
+    marketSource: markets.name,
+    runKinds: kindsOf(weather.history),
+    reportKinds: kindsOf(markets.history),
+  };
   const before = await readCoverage(orm, names, stations, range);
   // What has been asked is waited for: only pauses end early.
   const { signal } = new AbortController();

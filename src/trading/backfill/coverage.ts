@@ -1,11 +1,15 @@
 import type { Orm } from '../../db/client.js';
+import type { WeatherHistory } from '../forecast/forecast.js';
+import type { TemperatureKind } from '../markets/market.js';
+import type { MarketHistory } from '../markets/source.js';
 import { climateDayOf } from '../settlement/climate-day.js';
-import type { Station } from '../settlement/stations.js';
+import { findPlace, placesOf, type Place } from '../settlement/stations.js';
 import type { Range } from './plan.js';
 import { countRuns, listReportedDays } from './queries.js';
 
 export interface StationCoverage {
-  station: Station;
+  kind: TemperatureKind;
+  station: Place;
   /** Days with a run from before the day began. */
   forecastDays: number;
   runs: number;
@@ -17,41 +21,64 @@ export interface StationCoverage {
 export interface Coverage {
   hasRuns(date: string): boolean;
   hasReports(date: string): boolean;
+  /** Of each kind that one of the sources has a past of. */
   stations: StationCoverage[];
 }
 
+export interface CoverageSources {
+  forecastSource: string;
+  marketSource: string;
+  runKinds: readonly TemperatureKind[];
+  reportKinds: readonly TemperatureKind[];
+}
+
+/** What a source has a past of. */
+export const kindsOf = (
+  history: Pick<WeatherHistory | MarketHistory, 'kinds'> | undefined,
+): readonly TemperatureKind[] => history?.kinds ?? ['daily_maximum'];
+
 /**
- * A day has its forecasts once every station has a run that was started before the day began there: the service itself
- * may have come up during the day. It has its reports once every station has one.
+ * A day has its forecasts once every station has a run of every kind that was started before the day began there: the service
+ * itself may have come up during the day. It has its reports once every station has one of every kind; of hours one of the day.
  */
 export async function readCoverage(
   orm: Orm,
-  sources: { forecastSource: string; marketSource: string },
-  stations: readonly Station[],
+  { forecastSource, marketSource, runKinds, reportKinds }: CoverageSources,
+  stations: readonly Place[],
   range: Range,
 ): Promise<Coverage> {
-  const runs = await countRuns(orm, sources.forecastSource, range);
-  const reports = await listReportedDays(orm, sources.marketSource, range);
-  const stationOf = new Map(stations.map((station) => [station.id, station]));
-  const forecast = runs.filter(({ station: id, date, firstRunMs }) => {
-    const station = stationOf.get(id);
-    return station && firstRunMs < climateDayOf(station, date).start.getTime();
-  });
-  const reported = reports.filter(({ station }) => stationOf.has(station));
+  const isCounted = ({ kind, station }: { kind: TemperatureKind; station: string }) =>
+    countedPlaces(kind, stations).some(({ id }) => id === station);
+  const runs = (await countRuns(orm, forecastSource, runKinds, range)).filter(isCounted);
+  const reported = (await listReportedDays(orm, marketSource, reportKinds, range)).filter(isCounted);
+  const forecast = runs.filter(
+    ({ station, date, firstRunMs }) => firstRunMs < climateDayOf(findPlace(station)!, date).start.getTime(),
+  );
   const [forecastAt, reportedAt] = [countByDate(forecast), countByDate(reported)];
-  const ofStation = <T extends { station: string }>(rows: T[], id: string) =>
-    rows.filter(({ station }) => station === id);
+  const wanted = (kinds: readonly TemperatureKind[]) =>
+    kinds.reduce((sum, kind) => sum + countedPlaces(kind, stations).length, 0);
   return {
-    hasRuns: (date) => forecastAt.get(date) === stations.length,
-    hasReports: (date) => reportedAt.get(date) === stations.length,
-    stations: stations.map((station) => ({
-      station,
-      forecastDays: ofStation(forecast, station.id).length,
-      runs: ofStation(runs, station.id).reduce((sum, day) => sum + day.runs, 0),
-      reports: ofStation(reported, station.id).length,
-    })),
+    hasRuns: (date) => forecastAt.get(date) === wanted(runKinds),
+    hasReports: (date) => reportedAt.get(date) === wanted(reportKinds),
+    stations: [...new Set([...runKinds, ...reportKinds])].flatMap((kind) =>
+      countedPlaces(kind, stations).map((station) => {
+        const isOf = (row: { kind: TemperatureKind; station: string }) =>
+          row.kind === kind && row.station === station.id;
+        return {
+          kind,
+          station,
+          forecastDays: forecast.filter(isOf).length,
+          runs: runs.filter(isOf).reduce((sum, day) => sum + day.runs, 0),
+          reports: reported.filter(isOf).length,
+        };
+      }),
+    ),
   };
 }
+
+/** Hours are of areas, of which all count. */
+const countedPlaces = (kind: TemperatureKind, stations: readonly Place[]): readonly Place[] =>
+  kind === 'hourly' ? placesOf(kind) : stations;
 
 function countByDate(rows: readonly { date: string }[]): Map<string, number> {
   const counts = new Map<string, number>();

@@ -1,9 +1,12 @@
 import { sql } from 'drizzle-orm';
 import type { Orm } from '../../db/client.js';
+import { textArray } from '../../db/array-literal.js';
 import { selectRows } from '../../db/select-rows.js';
+import type { TemperatureKind } from '../markets/market.js';
 import type { Range } from './plan.js';
 
 export interface DayRuns {
+  kind: TemperatureKind;
   station: string;
   date: string;
   runs: number;
@@ -11,14 +14,19 @@ export interface DayRuns {
   firstRunMs: number;
 }
 
-/** How many runs there are of each day: a row for each station and day of the range that has any. */
-export async function countRuns(orm: Orm, source: string, { from, to }: Range): Promise<DayRuns[]> {
+/** How many runs there are of each day: a row for each kind, station and day of the range that has any. */
+export async function countRuns(
+  orm: Orm,
+  source: string,
+  kinds: readonly TemperatureKind[],
+  { from, to }: Range,
+): Promise<DayRuns[]> {
   return selectRows<DayRuns>(
     orm,
-    sql`select station, date::text, count(*)::int as runs, (extract(epoch from min(model_run_at)) * 1000)::float8 as "firstRunMs"
+    sql`select kind, station, date::text, count(*)::int as runs, (extract(epoch from min(model_run_at)) * 1000)::float8 as "firstRunMs"
     from ensemble_runs
-    where forecast_source = ${source} and date between ${from}::date and ${to}::date
-    group by station, date`,
+    where forecast_source = ${source} and kind = any(${textArray(kinds)}) and date between ${from}::date and ${to}::date
+    group by kind, station, date`,
   );
 }
 
@@ -26,12 +34,13 @@ export async function countRuns(orm: Orm, source: string, { from, to }: Range): 
 export async function listReportedDays(
   orm: Orm,
   source: string,
+  kinds: readonly TemperatureKind[],
   { from, to }: Range,
-): Promise<{ station: string; date: string }[]> {
-  return selectRows<{ station: string; date: string }>(
+): Promise<Pick<DayRuns, 'kind' | 'station' | 'date'>[]> {
+  return selectRows<Pick<DayRuns, 'kind' | 'station' | 'date'>>(
     orm,
-    sql`select distinct station, date::text
+    sql`select distinct kind, station, date::text
     from climate_reports
-    where market_source = ${source} and date between ${from}::date and ${to}::date`,
+    where market_source = ${source} and kind = any(${textArray(kinds)}) and date between ${from}::date and ${to}::date`,
   );
 }

@@ -2,6 +2,7 @@ import { count } from '../../send/numbers.js';
 import type { BackfillResult } from './backfill.js';
 import { daysBetween } from '../settlement/calendar.js';
 import type { FitBook } from '../forecast/fits.js';
+import type { TemperatureKind } from '../markets/market.js';
 import type { Station } from '../settlement/stations.js';
 import type { Range } from './plan.js';
 
@@ -13,8 +14,8 @@ export function backfillText(
 ): string {
   const days = daysBetween(from, to).length;
   const lines = coverage.stations.map(
-    ({ station, forecastDays, runs, reports }) =>
-      `  ${station.id}  forecasts of ${count(forecastDays, 'day')} (${count(runs, 'run')}), reports of ${count(reports, 'day')}`,
+    ({ kind, station, forecastDays, runs, reports }) =>
+      `  ${station.id}${kindWords[kind]}  forecasts of ${count(forecastDays, 'day')} (${count(runs, 'run')}), reports of ${count(reports, 'day')}`,
   );
   return [
     `New: ${count(newRuns, 'run')}, ${count(newReports, 'report')}.`,
@@ -22,6 +23,12 @@ export function backfillText(
     ...lines,
   ].join('\n');
 }
+
+const kindWords: Record<TemperatureKind, string> = {
+  daily_maximum: '',
+  daily_minimum: ' minima',
+  hourly: '',
+};
 
 /** What could be learned from it, for a person. */
 export function fitsText({ fits }: FitBook, stations: readonly Station[]): string {

@@ -1,6 +1,6 @@
 import type { FeeRule } from '../sizing/fees.js';
 import type { OrderBook } from './book.js';
-import type { ListedMarket, Target } from './market.js';
+import type { ListedMarket, Target, TemperatureKind } from './market.js';
 import type { VenueNote } from './notes.js';
 
 /** A time without trading; it ends before `until`. */
@@ -54,6 +54,8 @@ export interface SettledDay extends Target {
 }
 
 export interface MarketHistory {
-  /** The days between two, both included and at most 31, that are finally settled. Rejects as `read` does. */
+  /** What it has a past of; left out: daily maxima. */
+  readonly kinds?: readonly TemperatureKind[];
+  /** Of the days between two, both included and at most 31, and their hours: what is finally settled. Rejects as `read` does. */
   readSettledDays(range: { from: string; to: string }, signal: AbortSignal): Promise<SettledDay[]>;
 }

@@ -149,7 +149,8 @@ export function createPast({ db, archive, clock, names, world, days }: PastOptio
       const pace = createPace(part.share);
       const { weather, markets } = historiesOf(part);
       const [from, to] = [dateOf(clock.now() - 2 * days * DAY_MS), dateOf(clock.now() + DAY_MS)];
-      const covered = await readCoverage(orm, names, part, { from, to });
+      const kinds = { runKinds: part.kinds, reportKinds: part.kinds };
+      const covered = await readCoverage(orm, { ...names, ...kinds }, part.stations, { from, to });
       // What the present has begun to write down of the last days is not whole.
       const recent = dateOf(clock.now() - 2 * DAY_MS);
       // The newest first: what is looked back at from the present is there soonest.

@@ -18,16 +18,16 @@ const WIDTH_OF_HUNDREDTHS = 0.1;
  */
 export function degreeCrps(atMost: AtMost, outcome: number, step: 1 | 0.01 = 1): number {
   const width = step === 1 ? 1 : WIDTH_OF_HUNDREDTHS;
-  // F is constant from each whole degree to the next.
-  const middle = step === 1 ? 0 : 0.5;
+  // F is constant from each reported temperature to the next: the middle one of those in a part stands for it.
+  const middle = (width - step) / 2;
   let sum = 0;
   for (let i = 1; i * width < FURTHEST; i++) {
-    const below = atMost(outcome - (i - middle) * width);
+    const below = atMost(outcome - i * width + middle);
     if (below < NEGLIGIBLE) break;
     sum += below ** 2;
   }
   for (let i = 0; i * width < FURTHEST; i++) {
-    const above = 1 - atMost(outcome + (i + middle) * width);
+    const above = 1 - atMost(outcome + i * width + middle);
     if (above < NEGLIGIBLE) break;
     sum += above ** 2;
   }
