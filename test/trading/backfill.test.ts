@@ -8,7 +8,7 @@ import { createOpenMeteoSource } from '../../src/trading/forecast/openmeteo.js';
 import { createKalshiClient } from '../../src/trading/markets/kalshi-client.js';
 import { createKalshiSource } from '../../src/trading/markets/kalshi.js';
 import { addDays, daysBetween } from '../../src/trading/settlement/calendar.js';
-import { findStation, stations } from '../../src/trading/settlement/stations.js';
+import { findStation, indexAreas, stations } from '../../src/trading/settlement/stations.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { settledLadder, startFakeVenue, type FakeVenue } from './fake-venue.js';
 import { startFakeWeather, type FakeWeather } from './forecast-fake-weather.js';
@@ -19,8 +19,8 @@ const names = { forecastSource: 'openmeteo', marketSource: 'kalshi' };
 /** 40 days: two questions about forecasts, and two for the one series. */
 const range = { from: '2026-05-01', to: '2026-06-09' };
 
-/** Of each station's maximum, from one and two days before. */
-const RUNS_A_DAY = 2 * stations.length;
+/** Of each station's maximum and minimum and of each area's hours, from one and two days before. */
+const RUNS_A_DAY = 2 * (2 * stations.length + 24 * indexAreas.length);
 
 let database: TestDatabase;
 let orm: Orm;

@@ -355,6 +355,7 @@ describe('a signal', () => {
       { ticker: 'KXHIGHNY-26JAN31-T39', side: 'no' as const, reason: 'nobody asks', isWithheld: false },
     ];
     const gate = {
+      kind: 'daily_maximum' as const,
       stationId: 'KNYC',
       leadHours: 12,
       isOpen: true,
@@ -364,6 +365,7 @@ describe('a signal', () => {
     };
     const event = {
       eventTicker: market!.eventTicker,
+      kind: 'daily_maximum' as const,
       stationId: 'KNYC',
       date: '2026-01-31',
       method: 'emos' as const,

@@ -81,17 +81,24 @@ const eventSchema = z
     outcomes: z
       .array(
         z.object({
-          ticker: z.string().nullable().describe('The bracket that wins; `null`: another one.'),
+          ticker: z
+            .string()
+            .nullable()
+            .describe(
+              'The bracket that wins; of an hour the highest threshold that is passed. `null`: another one, or none.',
+            ),
           payout: dollarsField('What the positions pay then.'),
           result: dollarsField('Payout less cost.'),
         }),
       )
-      .describe('Every way the day can end, from cold to warm.'),
+      .describe(
+        'Every way the day or the hour can end, from cold to warm. Where it is not known how the markets go together: the worst and the best.',
+      ),
   })
   .meta({
     id: 'EventExposure',
     description:
-      'The positions of one day at one station, of which exactly one bracket wins: they are netted.',
+      'The positions of one event. They are netted: of a day exactly one bracket wins, of an hour every threshold that is passed.',
   });
 
 const openOrderSchema = z

@@ -5,8 +5,9 @@ import { createCachedAnswer, type CachedAnswer, type Sent } from '../../http/cac
 import { emptyBook } from '../markets/book.js';
 import { cityOf, type ListedMarket, type MarketKind, type MarketStatus } from '../markets/market.js';
 import type { Micros } from '../money.js';
-import { makeSignals } from '../signals/signals.js';
-import { isStation } from '../settlement/stations.js';
+import { makeSignalsInSteps } from '../signals/signals.js';
+import { inSlices } from '../steps.js';
+import { findAreaOf, findStation, isStation } from '../settlement/stations.js';
 import { ageOf, TIME_TO_LIVE_MS, type Snapshot, type SnapshotStore, type SourceState } from '../snapshot.js';
 import { oldestRun, writeForecast } from './forecast-json.js';
 import { toMarketJson } from './market-json.js';
@@ -17,7 +18,10 @@ const MAX_BANKROLLS = 32;
 
 export interface SnapshotReads {
   markets(filter: MarketFilter): Sent;
-  signals(bankroll: Micros | undefined): Sent;
+  signals(): Sent;
+  /** Sizes for another bankroll are made for whoever asks, in slices. */
+  signalsFor(bankroll: Micros): Promise<Sent>;
+  /** @param stationId of a station that is known */
   forecast(stationId: string): Sent;
 }
 
@@ -44,7 +48,7 @@ interface Made {
   /** By ticker, in the snapshot's order. */
   marketJson: ReadonlyMap<string, string>;
   answers: Map<string, CachedAnswer>;
-  bankrolls: Map<Micros, CachedAnswer>;
+  bankrolls: Map<Micros, Promise<CachedAnswer>>;
 }
 
 /**
@@ -72,12 +76,28 @@ export function createSnapshotReads({ store, clock }: { store: SnapshotStore; cl
     return answer;
   }
 
-  function send(answer: CachedAnswer, more: (now: number) => string = () => ''): Sent {
+  function send(
+    answer: CachedAnswer,
+    more: (now: number) => string = () => '',
+    { snapshot } = present(),
+  ): Sent {
     const now = clock.now();
-    const age = ageOf(present().snapshot, now);
+    const age = ageOf(snapshot, now);
     const isStale = age > TIME_TO_LIVE_MS;
     const end = `"ageSeconds":${Math.floor(age / 1000)},"stale":${isStale}${more(now)}}`;
     return { answer, end, tag: isStale ? '-stale' : '' };
+  }
+
+  const signals = (): Sent => {
+    const { snapshot, marketJson } = present();
+    return send(once('signals', () => writeSignals(snapshot.signals, (ticker) => marketJson.get(ticker)!)));
+  };
+
+  async function sizeFor({ snapshot, marketJson, head }: Made, bankroll: Micros): Promise<CachedAnswer> {
+    const { data, events, forecasts, gates } = snapshot;
+    const at = new Date(clock.now());
+    const report = await inSlices(makeSignalsInSteps({ data, events, forecasts, gates, bankroll, at }));
+    return createCachedAnswer(`${writeSignals(report, (ticker) => marketJson.get(ticker)!)},${head}`);
   }
 
   return {
@@ -91,30 +111,31 @@ export function createSnapshotReads({ store, clock }: { store: SnapshotStore; cl
       return send(answer);
     },
 
-    signals(bankroll) {
-      const { snapshot, marketJson, bankrolls, head } = present();
-      const write = (report: Snapshot['signals']) =>
-        writeSignals(report, (ticker) => marketJson.get(ticker)!);
-      if (bankroll === undefined || bankroll === snapshot.signals.bankroll)
-        return send(once('signals', () => write(snapshot.signals)));
+    signals,
+
+    async signalsFor(bankroll) {
+      const now = present();
+      if (bankroll === now.snapshot.signals.bankroll) return signals();
+      const { bankrolls } = now;
       let answer = bankrolls.get(bankroll);
       if (!answer) {
-        const { data, events, forecasts, gates } = snapshot;
-        const at = new Date(clock.now());
-        answer = createCachedAnswer(
-          `${write(makeSignals({ data, events, forecasts, gates, bankroll, at }))},${head}`,
-        );
+        answer = sizeFor(now, bankroll);
         if (bankrolls.size >= MAX_BANKROLLS) bankrolls.delete(bankrolls.keys().next().value!);
         bankrolls.set(bankroll, answer);
       }
-      return send(answer);
+      return send(await answer, () => '', now);
     },
 
     forecast(stationId) {
       const { snapshot } = present();
-      const forecast = snapshot.forecasts.get(stationId);
-      if (!forecast || forecast.days.length === 0)
-        throw unavailable(`There is no forecast for ${stationId} yet.`);
+      const station = findStation(stationId)!;
+      const area = findAreaOf(station);
+      const forecast = {
+        station,
+        days: snapshot.forecasts.get(stationId),
+        hours: area && snapshot.forecasts.get(area.id),
+      };
+      if (!forecast.days && !forecast.hours) throw unavailable(`There is no forecast for ${stationId} yet.`);
       const answer = once(`forecast ${stationId}`, () => writeForecast(forecast, snapshot.markets));
       const oldest = oldestRun(forecast);
       return send(answer, (now) => `,"forecastAgeSeconds":${Math.max(0, Math.floor((now - oldest) / 1000))}`);
