@@ -58,7 +58,12 @@ const book = (...fits: Fit[]): FitBook => ({
       leadHours: 24,
       reason: 'only 12 of 30 days are known for this station at this lead',
     },
-    { kind: 'daily_maximum', stationId: null, leadHours: 24, reason: 'only 36 of 40 days are known over all stations at this lead' },
+    {
+      kind: 'daily_maximum',
+      stationId: null,
+      leadHours: 24,
+      reason: 'only 36 of 40 days are known over all stations at this lead',
+    },
   ],
 });
 

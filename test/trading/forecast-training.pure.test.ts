@@ -9,8 +9,7 @@ const fitOf = (past: Past, stationId: string | null, lead = 24, at = later) =>
   findFit(learn(past, at).book, { kind: 'daily_maximum', stationId, leadHours: lead }, at);
 const whyNot = (past: Past, stationId: string | null, lead = 24) =>
   learn(past, later).book.missing!.find(
-    (each) =>
-      each.kind === 'daily_maximum' && each.stationId === stationId && each.leadHours === lead,
+    (each) => each.kind === 'daily_maximum' && each.stationId === stationId && each.leadHours === lead,
   )?.reason;
 
 describe('training', () => {

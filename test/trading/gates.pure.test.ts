@@ -7,9 +7,8 @@ import { endOf, makeSeasons, rivals, tooSure, seasonStations } from './gate-seas
 
 /** Gates of many seasons, 28 at a time. */
 const judge = (scoresOf: ReturnType<typeof rivals>, { days = 90, times = 12 } = {}): Gate[] =>
-  Array.from(
-    { length: times },
-    (_, seed) => judgeGates(makeSeasons(days, scoresOf, seed), endOf(days)).gates.filter(isOfSeason),
+  Array.from({ length: times }, (_, seed) =>
+    judgeGates(makeSeasons(days, scoresOf, seed), endOf(days)).gates.filter(isOfSeason),
   ).flat();
 
 const isOfSeason = ({ kind, stationId }: Gate): boolean =>
@@ -22,7 +21,9 @@ const meanDifference = (gates: readonly Gate[]): number =>
 
 const newYork = { kind: 'daily_maximum' as const, station: 'KNYC', leadHours: 24 };
 const ofNewYork = (records: readonly JudgedRecord[], at: Date): Gate =>
-  judgeGates(records, at).gates.find((gate) => gate.kind === 'daily_maximum' && gate.stationId === 'KNYC' && gate.leadHours === 24)!;
+  judgeGates(records, at).gates.find(
+    (gate) => gate.kind === 'daily_maximum' && gate.stationId === 'KNYC' && gate.leadHours === 24,
+  )!;
 
 /** The same difference each day. */
 const steady = (days: number, difference: number, over: Partial<JudgedRecord> = {}): JudgedRecord[] =>
@@ -218,7 +219,12 @@ describe('the gates of kinds', () => {
     Array.from({ length: 24 }, (_, hour) =>
       steady(days, differenceOf(hour), { kind: 'hourly', station: 'INDEX-NYC', leadHours: 6 }),
     ).flat();
-  const gateOf = (records: readonly JudgedRecord[], kind: Gate['kind'], stationId: string, leadHours: number) =>
+  const gateOf = (
+    records: readonly JudgedRecord[],
+    kind: Gate['kind'],
+    stationId: string,
+    leadHours: number,
+  ) =>
     judgeGates(records, endOf(60)).gates.find(
       (gate) => gate.kind === kind && gate.stationId === stationId && gate.leadHours === leadHours,
     );
@@ -238,13 +244,24 @@ describe('the gates of kinds', () => {
     );
     expect(gate).toMatchObject({ n: 60, difference: { mean: expect.closeTo(-0.1, 12) } });
     // 24 hours of one day tell nothing of another one.
-    expect(gateOf(hours(2, () => -1), 'hourly', 'INDEX-NYC', 6)).toMatchObject({ isOpen: false, n: 2 });
+    expect(
+      gateOf(
+        hours(2, () => -1),
+        'hourly',
+        'INDEX-NYC',
+        6,
+      ),
+    ).toMatchObject({ isOpen: false, n: 2 });
   });
 
   it('are at the hours before the hour, and nowhere else', () => {
-    const book = judgeGates(hours(60, () => -1), endOf(60));
+    const book = judgeGates(
+      hours(60, () => -1),
+      endOf(60),
+    );
     const at = endOf(60);
-    const openAt = (hoursToEnd: number) => gateAt(book, { kind: 'hourly', stationId: 'INDEX-NYC' }, { hoursToEnd, at });
+    const openAt = (hoursToEnd: number) =>
+      gateAt(book, { kind: 'hourly', stationId: 'INDEX-NYC' }, { hoursToEnd, at });
     expect(openAt(8)).toMatchObject({ isOpen: true, leadHours: 6 });
     expect(openAt(5)).toMatchObject({ isOpen: false, leadHours: 3 });
     expect(openAt(0.5).reason).toBe('Within 1 hour of the hour forecasts are not scored.');

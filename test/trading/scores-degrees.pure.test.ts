@@ -155,6 +155,7 @@ describe('a record', () => {
   const prices = [0.05, 0.15, 0.3, 0.3, 0.15, 0.05];
   const record: ScorableRecord = {
     ...model,
+    kind: 'daily_maximum',
     members: Array.from({ length: 31 }, () => 70.9),
     climateMean: 74,
     climateDeviation: 5,

@@ -7,7 +7,12 @@ import { worstCaseLoss, type Leg } from '../../src/trading/risk/exposure.js';
 import { impliedProbabilities } from '../../src/trading/scores/score.js';
 import { scoreRecord, type ScorableRecord } from '../../src/trading/scores/score-record.js';
 import { bracketPays } from '../../src/trading/settlement/brackets.js';
-import { outcomeAt, outcomeProbabilities, outcomesOf, yesProbabilities } from '../../src/trading/settlement/outcomes.js';
+import {
+  outcomeAt,
+  outcomeProbabilities,
+  outcomesOf,
+  yesProbabilities,
+} from '../../src/trading/settlement/outcomes.js';
 import { sizeEvent, type EventToSize } from '../../src/trading/sizing/event.js';
 import { exactGrowth } from '../../src/trading/sizing/whole-contracts.js';
 import { toFund } from '../../src/trading/sizing/fund.js';
@@ -94,7 +99,13 @@ function smallEvent(random: () => number): EventToSize {
     return { ...toMarket(`T${i}`, p, [[middle - 2, depth()]], [[98 - middle, depth()]]), pays: pays[i]! };
   });
   const all = dollars(20);
-  return toEvent(markets, { outcomes: ofOutcomes, bankroll: all, cash: all, marketRoom: all, eventRoom: all });
+  return toEvent(markets, {
+    outcomes: ofOutcomes,
+    bankroll: all,
+    cash: all,
+    marketRoom: all,
+    eventRoom: all,
+  });
 }
 
 describe('the sizes of thresholds', () => {
@@ -182,14 +193,24 @@ describe('what thresholds can lose together', () => {
         const results = [60, 70.99, 71, 71.5, 72, 73, 80].map((value) =>
           held.reduce((sum, { ticker, side, contracts, cost }) => {
             const { bracket } = hour.markets.find((market) => market.ticker === ticker)!;
-            return sum + (bracketPays(bracket, value) === (side === 'yes') ? DOLLAR * BigInt(contracts) : 0n) - cost;
+            return (
+              sum +
+              (bracketPays(bracket, value) === (side === 'yes') ? DOLLAR * BigInt(contracts) : 0n) -
+              cost
+            );
           }, 0n),
         );
-        const [worst, best] = [results.reduce((a, b) => (a < b ? a : b)), results.reduce((a, b) => (a > b ? a : b))];
+        const [worst, best] = [
+          results.reduce((a, b) => (a < b ? a : b)),
+          results.reduce((a, b) => (a > b ? a : b)),
+        ];
         const ends = endsOf(hour.eventTicker, hour, tickers);
         expect(worstCaseLoss(ends, held, [])).toBe(worst < 0n ? -worst : 0n);
         if (held.length > 0)
-          expect(eventOutcomes(hour.eventTicker, held, hour)).toMatchObject({ worstCase: worst, bestCase: best });
+          expect(eventOutcomes(hour.eventTicker, held, hour)).toMatchObject({
+            worstCase: worst,
+            bestCase: best,
+          });
       }),
     );
   });
