@@ -94,7 +94,7 @@ describe('filling the past', () => {
       problems: [],
       isInterrupted: false,
     });
-    expect(first.coverage.stations).toMatchObject([{ forecastDays: 40, runs: 80, reports: 40 }]);
+    expect(first.coverage.stations).toMatchObject([{ forecastDays: 40, runs: 160, reports: 40 }]);
     expect(first.steps).toEqual([
       'of 80',
       '31 forecasts to 2026-05-31',
@@ -117,7 +117,7 @@ describe('filling the past', () => {
     await orm.execute(sql`
       delete from ensemble_runs where date = '2026-05-20' and station = 'KNYC' and model_run_at < '2026-05-20T00:00:00Z'`);
     weather.requests = [];
-    expect(await fill()).toMatchObject({ newRuns: 2, newReports: 0 });
+    expect(await fill()).toMatchObject({ newRuns: 4, newReports: 0 });
     expect(askedDays()).toEqual(['2026-05-20 2026-05-20']);
   });
 
