@@ -8,7 +8,7 @@ import { createOpenMeteoSource } from '../../src/trading/forecast/openmeteo.js';
 import { createKalshiClient } from '../../src/trading/markets/kalshi-client.js';
 import { createKalshiSource } from '../../src/trading/markets/kalshi.js';
 import { addDays, daysBetween } from '../../src/trading/settlement/calendar.js';
-import { findStation } from '../../src/trading/settlement/stations.js';
+import { findStation, indexAreas, stations } from '../../src/trading/settlement/stations.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { settledLadder, startFakeVenue, type FakeVenue } from './fake-venue.js';
 import { startFakeWeather, type FakeWeather } from './forecast-fake-weather.js';
@@ -18,6 +18,9 @@ const log = pino({ level: 'silent' });
 const names = { forecastSource: 'openmeteo', marketSource: 'kalshi' };
 /** 40 days: two questions about forecasts, and two for the one series. */
 const range = { from: '2026-05-01', to: '2026-06-09' };
+
+/** Of each station's maximum and minimum and of each area's hours, from one and two days before. */
+const RUNS_A_DAY = 2 * (2 * stations.length + 24 * indexAreas.length);
 
 let database: TestDatabase;
 let orm: Orm;
@@ -46,7 +49,7 @@ beforeEach(async () => {
 async function fill(over: Partial<BackfillOptions> = {}) {
   const pauses: number[] = [];
   const steps: string[] = [];
-  const urls = { baseUrl: weather.url, historyBaseUrl: weather.url, nwsBaseUrl: weather.url };
+  const urls = { baseUrl: weather.url, historyBaseUrl: weather.url, observations: [] };
   const client = createKalshiClient({ baseUrl: venue.url, readsPerSecond: 10_000, backoffMs: 5 });
   const result = await backfill({
     orm,
@@ -85,8 +88,13 @@ describe('filling the past', () => {
   it('asks for what is missing and writes it down; the next run asks for nothing', async () => {
     const first = await fill();
     // Seven stations, 40 days, two runs of each; one series.
-    expect(first).toMatchObject({ newRuns: 560, newReports: 40, problems: [], isInterrupted: false });
-    expect(first.coverage.stations).toMatchObject([{ forecastDays: 40, runs: 80, reports: 40 }]);
+    expect(first).toMatchObject({
+      newRuns: 40 * RUNS_A_DAY,
+      newReports: 40,
+      problems: [],
+      isInterrupted: false,
+    });
+    expect(first.coverage.stations).toMatchObject([{ forecastDays: 40, runs: 160, reports: 40 }]);
     expect(first.steps).toEqual([
       'of 80',
       '31 forecasts to 2026-05-31',
@@ -109,7 +117,7 @@ describe('filling the past', () => {
     await orm.execute(sql`
       delete from ensemble_runs where date = '2026-05-20' and station = 'KNYC' and model_run_at < '2026-05-20T00:00:00Z'`);
     weather.requests = [];
-    expect(await fill()).toMatchObject({ newRuns: 2, newReports: 0 });
+    expect(await fill()).toMatchObject({ newRuns: 4, newReports: 0 });
     expect(askedDays()).toEqual(['2026-05-20 2026-05-20']);
   });
 
@@ -120,11 +128,16 @@ describe('filling the past', () => {
       return false;
     };
     const first = await fill({ stop: stop.signal });
-    expect(first).toMatchObject({ newRuns: 434, newReports: 0, problems: [], isInterrupted: true });
+    expect(first).toMatchObject({
+      newRuns: 31 * RUNS_A_DAY,
+      newReports: 0,
+      problems: [],
+      isInterrupted: true,
+    });
     expect(venue.requests).toEqual([]);
     weather.fault = undefined;
     weather.requests = [];
-    expect(await fill()).toMatchObject({ newRuns: 126, newReports: 40, isInterrupted: false });
+    expect(await fill()).toMatchObject({ newRuns: 9 * RUNS_A_DAY, newReports: 40, isInterrupted: false });
     expect(askedDays()).toEqual(['2026-06-01 2026-06-09']);
   });
 
@@ -135,7 +148,7 @@ describe('filling the past', () => {
       res.writeHead(429, { 'retry-after': '7' }).end('{"error":true}');
       return true;
     };
-    expect(await fill()).toMatchObject({ newRuns: 560, pauses: [7_000], problems: [] });
+    expect(await fill()).toMatchObject({ newRuns: 40 * RUNS_A_DAY, pauses: [7_000], problems: [] });
     await orm.execute(sql`delete from ensemble_runs`);
     const late = new AbortController();
     weather.fault = (_req, res) => {
@@ -155,7 +168,7 @@ describe('filling the past', () => {
       return true;
     };
     const result = await fill();
-    expect(result).toMatchObject({ newRuns: 434, newReports: 40, isInterrupted: false });
+    expect(result).toMatchObject({ newRuns: 31 * RUNS_A_DAY, newReports: 40, isInterrupted: false });
     expect(result.problems).toEqual([
       `The forecasts from 2026-06-01 on could not be filled: ${weather.url}/v1/forecast: status 503: maintenance.`,
     ]);

@@ -166,13 +166,10 @@ it('what may not be the first report is never taken for it', async () => {
     product('NYC', '30T09:10', { issued: '300910 CCA' }),
   );
   // The first one cannot be fetched for a while, the second could.
-  const [, first] = [
-    product('BOS', '29T20:24', { valid: 'VALID TODAY AS OF 0400 PM LOCAL TIME.' }),
-    product('BOS', '30T07:00', { maximum: '77' }),
-  ];
-  add('BOS', product('BOS', '29T20:24', { valid: 'VALID TODAY AS OF 0400 PM LOCAL TIME.' }), first!);
+  const first = product('BOS', '30T07:00', { maximum: '77' });
+  add('BOS', product('BOS', '29T20:24', { valid: 'VALID TODAY AS OF 0400 PM LOCAL TIME.' }), first);
   add('BOS', product('BOS', '30T07:30', { maximum: '76' }));
-  fake.fault = (_req, res, path) => path === `/products/${first!.id}` && (res.writeHead(500).end(), true);
+  fake.fault = (_req, res, path) => path === `/products/${first.id}` && (res.writeHead(500).end(), true);
   await runUntil('30T10:00');
   const isFirst = async () => (await rows()).filter((row) => row.includes(' true '));
   expect(await isFirst()).toEqual([]);

@@ -120,10 +120,10 @@ describe.skipIf(bodies.length === 0)('bodies of 2026 as the venue sent them', ()
   it.each(settled)(
     '%s: every winner follows from the recorded value, which is that of the first final report',
     (name) => {
-      const rows = parse(textOf(`kalshi-2026/${name}`), { columns: true, skip_empty_lines: true }) as Record<
-        string,
-        string
-      >[];
+      const rows = parse<Record<string, string>>(textOf(`kalshi-2026/${name}`), {
+        columns: true,
+        skip_empty_lines: true,
+      });
       const events = [...new Set(rows.map((row) => row.event_ticker!))];
       for (const event of events) {
         const markets = rows.filter((row) => row.event_ticker === event);

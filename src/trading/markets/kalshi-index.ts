@@ -21,7 +21,7 @@ const FIRST_WINDOW_MS = 26 * HOUR_MS;
 const OVERLAP_MS = 15 * MINUTE_MS;
 const HOURS_KEPT_MS = 3 * DAY_MS;
 /** `degraded`: a station was absent or stood in for; markets settle on it all the same. */
-const eligible = ['normal', 'degraded'];
+const eligible = new Set(['normal', 'degraded']);
 
 /** A station of the index. */
 export interface IndexMember {
@@ -172,6 +172,6 @@ function createAreaReader(area: IndexArea, { client, clock, log }: IndexOptions)
 
 /** Nothing settles on points without a value, in doubt, or filled in afterwards. */
 function toValue({ t, v, status, receipt_basis: basis }: IndexPoint): NonNullable<IndexState['latest']>[] {
-  if (v === undefined || basis !== undefined || !eligible.includes(status)) return [];
+  if (v === undefined || basis !== undefined || !eligible.has(status)) return [];
   return [{ at: new Date(t), temperatureF: v, status: status as 'normal' | 'degraded' }];
 }
