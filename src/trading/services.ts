@@ -7,6 +7,7 @@ import type { WeatherSource } from './forecast/forecast.js';
 import { createLiveTrading, type LiveTimings, type LiveTrading } from './live/live.js';
 import { readVenueKey } from './live/sign.js';
 import type { MarketSource } from './markets/source.js';
+import { createVenueBudget, type VenueBudget } from './markets/venue-budget.js';
 import { createRefresher, type RefreshDeps, type Refresher } from './refresh.js';
 import type { LiveExecutor, Orders } from './orders/order.js';
 import { createOrders } from './orders/orders.js';
@@ -57,6 +58,8 @@ export interface TradingOverrides {
   /** Stands in for the venue's. */
   live?: LiveExecutor;
   liveTimings?: Partial<LiveTimings>;
+  /** What may be asked of the venue. */
+  venueBudget?: VenueBudget;
   /** How many days of an invented world's past are made up for; 0: none. Left out: 75. */
   pastDays?: number;
 }
@@ -67,7 +70,8 @@ export function createTradingServices(context: Context, overrides: TradingOverri
   const { kalshi, marketSource, forecastSource, paperCash, tapeFile } = config.trading;
   if (tapeFile !== undefined && !overrides.replay) requireTapeTarget(tapeFile);
   const key = readVenueKey(kalshi, log);
-  const sources = createSources({ config: config.trading, key, clock, log });
+  const { venueBudget: budget = createVenueBudget() } = overrides;
+  const sources = createSources({ config: config.trading, key, budget, clock, log });
   const store = createSnapshotStore();
   const markets =
     overrides.markets ??
@@ -103,6 +107,7 @@ export function createTradingServices(context: Context, overrides: TradingOverri
   const stream = createMarketStream({ store, metrics, log, limits: overrides.streamLimits });
   const live = createLiveTrading(context, {
     key,
+    budget,
     record: (...outcome) => recordOutcome(db.orm, ...outcome),
     timings: overrides.liveTimings,
   });

@@ -11,6 +11,7 @@ import { createKalshiClient } from './markets/kalshi-client.js';
 import { createKalshiSource } from './markets/kalshi.js';
 import { createSimulatedSource } from './markets/simulated.js';
 import type { MarketSource } from './markets/source.js';
+import type { VenueBudget } from './markets/venue-budget.js';
 import { simulateWeather } from './simulation/weather.js';
 import type { SimulatedWorld } from './simulation/world.js';
 
@@ -21,6 +22,7 @@ export interface SourceOptions {
   config: TradingConfig;
   /** Of the venue; without one it shows what it shows to anybody. */
   key: VenueKey | undefined;
+  budget: VenueBudget;
   clock: Clock;
   log: Logger;
 }
@@ -33,14 +35,14 @@ export interface Sources {
 }
 
 /** Where markets and forecasts come from, as configured. Nothing is asked yet. */
-export function createSources({ config, key, clock, log }: SourceOptions): Sources {
+export function createSources({ config, key, budget, clock, log }: SourceOptions): Sources {
   const { kalshi, openMeteoBaseUrl, openMeteoHistoryBaseUrl, nwsBaseUrl, modelUrl } = config;
   const world = { seed: SEED, weather: simulateWeather(SEED) };
   const createMarkets = {
     simulated: () => createSimulatedSource({ ...world, clock }),
     kalshi: () =>
       createKalshiSource({
-        client: createKalshiClient({ baseUrl: kalshi.baseUrl, headers: key && signerOf(key, clock) }),
+        client: createKalshiClient({ baseUrl: kalshi.baseUrl, budget, headers: key && signerOf(key, clock) }),
         series: kalshi.series,
         clock,
         log,

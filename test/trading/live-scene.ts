@@ -14,6 +14,7 @@ import type { LiveTrading } from '../../src/trading/live/live.js';
 import { createKey, createOrganization, type TestKey, type TestOrganization } from '../support/fixtures.js';
 import { startTestService, type TestService } from '../support/service.js';
 import { startFakeVenue, wireMarket, type FakeVenue } from './fake-venue.js';
+import { plentyOfTokens } from './venue-tokens.js';
 
 export const EVENT = 'KXHIGHNY-26JUL04';
 export const TICKER = `${EVENT}-B80.5`;
@@ -56,10 +57,9 @@ export const liveSettings = (venue: FakeVenue, slug: string) => ({
   },
   trading: {
     weather: { name: 'none', freshMs: 0, read: () => Promise.reject(new Error('no weather')) },
+    venueBudget: plentyOfTokens(),
     liveTimings: {
       timeoutMs: 150,
-      writesPerSecond: 1000,
-      readsPerSecond: 1000,
       backoffMs: 1,
       fillPausesMs: [1, 1, 1],
       lookUpPausesMs: [1, 10],
