@@ -1,7 +1,6 @@
 import { isIP } from 'node:net';
 import { z } from 'zod';
 import { parseDollars, type Micros } from './trading/money.js';
-import { findStationOfSeries, stations } from './trading/settlement/stations.js';
 
 const whole = (fallback: number, max = 1_000_000_000) =>
   z
@@ -65,8 +64,8 @@ const environment = z.object({
     .transform((value) => value.split(',').map((ticker) => ticker.trim()))
     .pipe(
       z.array(
-        z.string().refine((ticker) => findStationOfSeries(ticker) !== undefined, {
-          error: (issue) => `has the series ${String(issue.input)}, whose station is not known`,
+        z.string().regex(/^[A-Z0-9]{1,64}$/, {
+          error: (issue) => `has ${JSON.stringify(issue.input)}, which is no ticker of a series`,
         }),
       ),
     )
@@ -132,7 +131,8 @@ export interface TradingConfig {
     /** Both or none: without them everything is read that the venue shows to anybody. */
     keyId: string | undefined;
     privateKeyFile: string | undefined;
-    series: string[];
+    /** Only these; undefined: every series of the venue's climate category. */
+    series: string[] | undefined;
   };
   forecastSource: 'simulated' | 'openmeteo' | 'http';
   openMeteoBaseUrl: string;
@@ -195,7 +195,7 @@ export function readConfig(env: Record<string, string | undefined>): Config {
         baseUrl: e.KALSHI_BASE_URL.replace(/\/+$/, ''),
         keyId: e.KALSHI_KEY_ID,
         privateKeyFile: e.KALSHI_PRIVATE_KEY_FILE,
-        series: e.KALSHI_SERIES ?? stations.map(({ series }) => series.ticker),
+        series: e.KALSHI_SERIES,
       },
       // A forecast of an invented world says nothing about real markets, and the other way round.
       forecastSource: e.FORECAST_SOURCE ?? (e.MARKET_SOURCE === 'kalshi' ? 'openmeteo' : 'simulated'),

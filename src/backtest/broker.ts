@@ -1,5 +1,5 @@
 import type { OrderBook, Side } from '../trading/markets/book.js';
-import type { Market } from '../trading/markets/market.js';
+import type { ListedMarket } from '../trading/markets/market.js';
 import type { MarketData } from '../trading/markets/source.js';
 import { DOLLAR, type Micros } from '../trading/money.js';
 import { addTaken, bookHash, withoutTaken, type Taken } from '../trading/orders/paper-book.js';
@@ -46,7 +46,7 @@ export interface Broker {
   /** Buys what of a signal can be had. */
   buy(signal: Signal, data: MarketData, at: Date): void;
   /** Books what the venue has finally said. */
-  settle(markets: readonly Market[]): void;
+  settle(markets: readonly ListedMarket[]): void;
   /** Cash, and what the positions would bring if they were sold now. */
   equity(data: MarketData): Micros;
 }

@@ -78,7 +78,15 @@ const endOf = ({ station, date }: MarketEvent): number => climateDayOf(station, 
 const reportsOf = (events: readonly MarketEvent[]): SettledDay[] =>
   finalOutcomes(events).flatMap(({ station, date, temperatureF }) => {
     const event = events.find((each) => each.station.id === station && each.date === date)!;
-    return [{ stationId: station, date, temperatureF, knownAt: new Date(endOf(event) + FINAL_AFTER_MS) }];
+    return [
+      {
+        kind: 'daily_maximum' as const,
+        stationId: station,
+        date,
+        temperatureF,
+        knownAt: new Date(endOf(event) + FINAL_AFTER_MS),
+      },
+    ];
   });
 
 /** From the first trade to the end of the day. */

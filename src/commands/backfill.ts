@@ -20,7 +20,7 @@ import { backfillText, fitsText } from '../trading/backfill/report.js';
 import { createArchive } from '../trading/forecast/archive/archive.js';
 import { readVenueKey } from '../trading/live/sign.js';
 import { createVenueBudget } from '../trading/markets/venue-budget.js';
-import { findStationOfSeries } from '../trading/settlement/stations.js';
+import { stations } from '../trading/settlement/stations.js';
 import { createSources } from '../trading/sources.js';
 
 const help = `
@@ -53,7 +53,6 @@ function listenForStop(): AbortSignal {
 
 async function work(db: MaintenanceDatabase, flags: RangeFlags): Promise<number> {
   const config = readConfig(process.env).trading;
-  const stations = config.kalshi.series.flatMap((ticker) => findStationOfSeries(ticker) ?? []);
   const range = readRange(flags, stations, systemClock.now());
   const display = createBackfillDisplay(process.stderr);
   const note = (text: string) => display.note(`backfill: ${printable(text)}`);

@@ -1,6 +1,6 @@
 import type { StationForecast } from './forecast/forecast.js';
 import type { MarketEvent } from './markets/event.js';
-import type { Market } from './markets/market.js';
+import type { ListedMarket } from './markets/market.js';
 import type { MarketData } from './markets/source.js';
 import type { GateBook } from './scores/gate.js';
 import type { SignalReport } from './signals/signal.js';
@@ -31,7 +31,7 @@ export interface Snapshot {
   asOf: Date;
   marketSource: string;
   data: MarketData;
-  markets: ReadonlyMap<string, Market>;
+  markets: ReadonlyMap<string, ListedMarket>;
   events: readonly MarketEvent[];
   /** By station. */
   forecasts: ReadonlyMap<string, StationForecast>;

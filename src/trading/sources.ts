@@ -2,7 +2,7 @@ import type { Logger } from 'pino';
 import type { Clock } from '../clock.js';
 import type { TradingConfig } from '../config.js';
 import { createHttpModelSource } from './forecast/http-model.js';
-import type { ObservedMaximum, WeatherSource } from './forecast/forecast.js';
+import type { ObservedExtreme, WeatherSource } from './forecast/forecast.js';
 import { createObservationReader } from './forecast/nws-observations.js';
 import { createOpenMeteoSource } from './forecast/openmeteo.js';
 import { createSimulatedWeatherSource } from './forecast/simulated.js';
@@ -62,7 +62,7 @@ export function createSources({ config, key, budget, clock, log }: SourceOptions
   };
 
   /** What happens in the world that the markets are about. */
-  function createObserver(): (signal: AbortSignal) => Promise<readonly ObservedMaximum[]> {
+  function createObserver(): (signal: AbortSignal) => Promise<readonly ObservedExtreme[]> {
     if (config.marketSource === 'kalshi') return createObservationReader({ baseUrl: nwsBaseUrl, clock, log });
     const weather = createSimulatedWeatherSource({ ...world, clock });
     return async (signal) => (await weather.read(signal)).observed;

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { calibratedModel } from '../../src/trading/forecast/calibrated.js';
 import type { Fit, FitBook } from '../../src/trading/forecast/fits.js';
-import type { DayEnsemble, ObservedMaximum } from '../../src/trading/forecast/forecast.js';
+import type { DayEnsemble, ObservedExtreme } from '../../src/trading/forecast/forecast.js';
 import { normalCdf } from '../../src/trading/forecast/normal.js';
 import { rawEnsemble } from '../../src/trading/forecast/raw-ensemble.js';
 import { makeEvent } from './signals-world.js';
@@ -58,7 +58,7 @@ const book = (...fits: Fit[]): FitBook => ({
   ],
 });
 
-function dayOf(fits: FitBook, over: Partial<DayEnsemble> = {}, observed: ObservedMaximum[] = [], now = at) {
+function dayOf(fits: FitBook, over: Partial<DayEnsemble> = {}, observed: ObservedExtreme[] = [], now = at) {
   const weather = { fetchedAt: now, ensembles: [{ ...ensemble, ...over }], observed };
   return calibratedModel({ source: 'test', weather, events: [event], fits, at: now }).get('KNYC')!.days[0]!;
 }
@@ -154,7 +154,7 @@ describe('the calibrated model', () => {
     const observed = {
       stationId: 'KNYC',
       date,
-      maximumF: 71.06,
+      extremeF: 71.06,
       observedAt: new Date('2026-07-04T17:51:00Z'),
       fetchedAt: new Date('2026-07-04T17:55:00Z'),
     };

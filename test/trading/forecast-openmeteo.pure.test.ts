@@ -161,7 +161,7 @@ describe('observations', () => {
     ]);
     // 28.9 °C is 84.02 °F.
     expect(await observed()).toMatchObject({
-      maximumF: expect.closeTo(84.02, 9) as number,
+      extremeF: expect.closeTo(84.02, 9) as number,
       observedAt: new Date('2026-07-04T19:51:00Z'),
       fetchedAt: new Date(now),
     });
@@ -173,13 +173,13 @@ describe('observations', () => {
 
   it('know the maximum between two reports, where the six hours before lie within the day', async () => {
     fake.reports.set('KNYC', [metar('04T17:51', '27/15', 'T02720150 10283 20200', { valueC: 27.2 })]);
-    expect((await observed())!.maximumF).toBeCloseTo(28.3 * 1.8 + 32, 9);
+    expect((await observed())!.extremeF).toBeCloseTo(28.3 * 1.8 + 32, 9);
     // 10283 at another hour is no maximum, and six hours that began before the day may have had theirs in it.
     fake.reports.set('KNYC', [metar('04T18:51', '27/15', 'T02720150 10283', { valueC: 27.2 })]);
-    expect((await observed())!.maximumF).toBeCloseTo(27.2 * 1.8 + 32, 9);
+    expect((await observed())!.extremeF).toBeCloseTo(27.2 * 1.8 + 32, 9);
     now = Date.parse('2026-07-04T06:00:00Z');
     fake.reports.set('KNYC', [metar('04T05:51', '27/15', 'T02720150 10283', { valueC: 27.2 })]);
-    expect((await observed())!.maximumF).toBeCloseTo(27.2 * 1.8 + 32, 9);
+    expect((await observed())!.extremeF).toBeCloseTo(27.2 * 1.8 + 32, 9);
   });
 
   it.each<[string, Report]>([
@@ -218,12 +218,12 @@ describe('observations', () => {
     fake.reports.set('KNYC', [report, trusted]);
     const found = await observed();
     if (report.rawMessage?.includes('T0999')) expect(found).toBeUndefined();
-    else expect(found!.maximumF).toBeCloseTo(26.1 * 1.8 + 32, 9);
+    else expect(found!.extremeF).toBeCloseTo(26.1 * 1.8 + 32, 9);
   });
 
   it('below freezing are below freezing', async () => {
     fake.reports.set('KNYC', [metar('04T19:51', 'M02/M10', 'T10171100', { valueC: -1.7 })]);
-    expect((await observed())!.maximumF).toBeCloseTo(32 - 1.7 * 1.8, 9);
+    expect((await observed())!.extremeF).toBeCloseTo(32 - 1.7 * 1.8, 9);
   });
 
   it('take nothing away when they fail, and keep what a station has reported', async () => {

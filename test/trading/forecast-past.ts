@@ -37,7 +37,7 @@ export function makePast(truth: Truth, days: number, over: { from?: number; lead
   for (let i = from; i < from + days; i++) {
     const date = dateAfter(first, i);
     const end = climateDayOf(findStation(stationId)!, date).end.getTime();
-    const maximumF = 75 + 8 * gaussian(stationId, date, 'weather');
+    const extremeF = 75 + 8 * gaussian(stationId, date, 'weather');
     // Days differ in how sure the members are, and those on which they are less sure go wrong by more.
     const sureness = members === 1 ? 1 : 0.7 + 0.6 * Math.abs(gaussian(stationId, date, 'sureness'));
     past.runs.push({
@@ -46,13 +46,13 @@ export function makePast(truth: Truth, days: number, over: { from?: number; lead
       modelRunAt: new Date(end - leadHours * HOUR_MS),
       fetchedAt: new Date(end - (leadHours - 5) * HOUR_MS),
       members,
-      meanF: maximumF + biasF + errorF * sureness * gaussian(stationId, date, leadHours, 'error'),
+      meanF: extremeF + biasF + errorF * sureness * gaussian(stationId, date, leadHours, 'error'),
       varianceF: members === 1 ? 0 : (spreadF * sureness) ** 2,
     });
     past.reports.push({
       stationId,
       date,
-      temperatureF: Math.round(maximumF),
+      temperatureF: Math.round(extremeF),
       knownAt: new Date(end + 9 * HOUR_MS),
     });
   }

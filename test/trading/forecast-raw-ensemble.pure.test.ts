@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { DayEnsemble, ObservedMaximum, WeatherData } from '../../src/trading/forecast/forecast.js';
+import type { DayEnsemble, ObservedExtreme, WeatherData } from '../../src/trading/forecast/forecast.js';
 import { noFits } from '../../src/trading/forecast/fits.js';
 import { rawEnsemble } from '../../src/trading/forecast/raw-ensemble.js';
 import { makeEvent } from './signals-world.js';
@@ -19,10 +19,10 @@ const ensemble = (over: Partial<DayEnsemble> = {}): DayEnsemble => ({
   membersF: members,
   ...over,
 });
-const observation = (over: Partial<ObservedMaximum> = {}): ObservedMaximum => ({
+const observation = (over: Partial<ObservedExtreme> = {}): ObservedExtreme => ({
   stationId: 'KNYC',
   date,
-  maximumF: 71.06,
+  extremeF: 71.06,
   observedAt: new Date('2026-07-04T17:51:00Z'),
   fetchedAt: new Date('2026-07-04T17:55:00Z'),
   ...over,
@@ -71,7 +71,7 @@ describe('the raw ensemble', () => {
   it('is what the observations say once the day is over, if they reach to its end', () => {
     const over = new Date('2026-07-05T05:00:00Z');
     const late = observation({
-      maximumF: 73.04,
+      extremeF: 73.04,
       observedAt: new Date('2026-07-05T04:51:00Z'),
       fetchedAt: new Date('2026-07-05T04:55:00Z'),
     });
@@ -121,7 +121,7 @@ describe('the raw ensemble', () => {
       .record({ modelRunAt: time, fetchedAt: time, shift: fc.integer({ min: -20, max: 20 }) })
       .map(({ shift, ...times }) => ensemble({ ...times, membersF: members.map((f) => f + shift) }));
     const anyObservation = fc
-      .record({ observedAt: time, fetchedAt: time, maximumF: fc.double({ min: 50, max: 90, noNaN: true }) })
+      .record({ observedAt: time, fetchedAt: time, extremeF: fc.double({ min: 50, max: 90, noNaN: true }) })
       .map(observation);
     fc.assert(
       fc.property(fc.array(anyEnsemble), fc.array(anyObservation), (ensembles, observed) => {

@@ -41,9 +41,9 @@ describe('the simulated forecasts', () => {
         expect(fetchedAt <= at).toBe(true);
         expect(at.getTime() - modelRunAt.getTime()).toBeGreaterThanOrEqual(4 * 3_600_000);
       }
-      for (const { observedAt, date, stationId, maximumF } of observed) {
+      for (const { observedAt, date, stationId, extremeF } of observed) {
         expect(observedAt <= at).toBe(true);
-        expect(maximumF).toBeLessThanOrEqual(weather.maximum(findStation(stationId)!, date));
+        expect(extremeF).toBeLessThanOrEqual(weather.maximum(findStation(stationId)!, date));
       }
     }
   });

@@ -57,7 +57,7 @@ beforeEach(() => {
 const observed = {
   stationId: 'KNYC',
   date: '2026-07-04',
-  maximumF: 71,
+  extremeF: 71,
   observedAt: new Date('2026-07-04T14:51:00Z'),
   fetchedAt: new Date('2026-07-04T14:55:00Z'),
 };

@@ -36,12 +36,12 @@ const event = (quotes: [number | null, number | null][] = []): MarketEvent =>
 /** The vectors of N(71.3, 2.4), before and after a running maximum of 71. */
 const before = [0.056673, 0.169955, 0.306579, 0.287135, 0.1396, 0.040059];
 const after = [0, 0, 0.259715, 0.455365, 0.22139, 0.06353];
-const day = (probabilities: number[], maximumF: number | null = null): DayForecast =>
+const day = (probabilities: number[], extremeF: number | null = null): DayForecast =>
   ({
     meanF: 71.3,
     deviationF: 2.4,
     membersF: [69, 71.3, 74],
-    observed: maximumF === null ? null : { maximumF, observedAt: new Date(0) },
+    observed: extremeF === null ? null : { extremeF, observedAt: new Date(0) },
     probabilities: new Map(probabilities.map((p, i) => [`E-${i}`, p])),
   }) as unknown as DayForecast;
 
@@ -65,7 +65,7 @@ it('nothing below what was observed is held possible', () => {
   ).toBe(true);
   // All of 70 to 71 is 71.
   expect(degrees.find(({ temperature }) => temperature === 71)!.probability).toBeCloseTo(0.259715, 9);
-  const observed = { maximumF: 69.6 };
+  const observed = { extremeF: 69.6 };
   expect(brackets.map((bracket) => isPassed(bracket, observed))).toEqual([
     true,
     true,
@@ -76,7 +76,7 @@ it('nothing below what was observed is held possible', () => {
   ]);
   expect(brackets.some((bracket) => isPassed(bracket, null))).toBe(false);
   // 69.4 is 69 in the report: its bracket can still win.
-  expect(isPassed(brackets[1]!, { maximumF: 69.4 })).toBe(false);
+  expect(isPassed(brackets[1]!, { extremeF: 69.4 })).toBe(false);
 });
 
 it('a maximum far beyond the distribution is where the day stands', () => {

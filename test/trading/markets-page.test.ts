@@ -121,7 +121,7 @@ it('brackets that the day has left behind are marked as impossible', async () =>
     const { forecasts, events } = evening.trading.snapshots.current!;
     const { observed } = forecasts.get('KMIA')!.days.find(({ date }) => date === '2026-07-15')!;
     const event = events.find(({ station, date }) => station.id === 'KMIA' && date === '2026-07-15')!;
-    const reached = sureDegree(observed!.maximumF);
+    const reached = sureDegree(observed!.extremeF);
     const passed = event.markets.filter(
       ({ bracket: { kind, cap } }) => cap !== null && (kind === 'less' ? cap - 1 : cap) < reached,
     );

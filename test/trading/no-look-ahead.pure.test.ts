@@ -4,14 +4,14 @@ import { KnownHistory } from '../../src/trading/forecast/archive/known-history.j
 import { train } from '../../src/trading/forecast/archive/training.js';
 import { calibratedModel } from '../../src/trading/forecast/calibrated.js';
 import { noFits } from '../../src/trading/forecast/fits.js';
-import type { DayEnsemble, ObservedMaximum } from '../../src/trading/forecast/forecast.js';
+import type { DayEnsemble, ObservedExtreme } from '../../src/trading/forecast/forecast.js';
 import { dateAfter, first, makePast, together, type Past } from './forecast-past.js';
 import { makeEvent } from './signals-world.js';
 
 /** Everything that a decision is made of. */
 interface World extends Past {
   ensembles: DayEnsemble[];
-  observed: ObservedMaximum[];
+  observed: ObservedExtreme[];
 }
 type Reader = (past: Past, at: Date) => KnownHistory;
 
@@ -39,7 +39,7 @@ const world: World = {
   observed: [4, 1].map((hours) => ({
     stationId: 'KNYC',
     date,
-    maximumF: 74.1 - hours,
+    extremeF: 74.1 - hours,
     observedAt: before(hours),
     fetchedAt: before(hours - 0.1),
   })),

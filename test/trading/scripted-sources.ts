@@ -133,7 +133,7 @@ export class ScriptedWeather implements WeatherSource {
         {
           stationId: 'KNYC',
           date: '2026-01-31',
-          maximumF: 36.5,
+          extremeF: 36.5,
           observedAt: new Date('2026-01-31T11:51:00Z'),
           fetchedAt,
         },

@@ -29,7 +29,7 @@ function signalsAt(
 ): readonly EventSignals[] {
   const { station, date } = event;
   const hasBegun = at > climateDayOf(station, date).start;
-  const observed = { stationId: station.id, date, maximumF: -20, observedAt: at, fetchedAt: at };
+  const observed = { stationId: station.id, date, extremeF: -20, observedAt: at, fetchedAt: at };
   return makeSignals({
     data: {
       fetchedAt: at,

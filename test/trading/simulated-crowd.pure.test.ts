@@ -37,7 +37,7 @@ function bestForecast(
   const distribution = {
     mean: mean(membersF) - gridBiasF[station.id]!,
     deviation: sharedErrorF(leadHours),
-    atLeast: observed[0] ? sureDegree(observed[0].maximumF) : null,
+    atLeast: observed[0] ? sureDegree(observed[0].extremeF) : null,
   };
   return brackets.map((bracket) => probabilityOf(distribution, bracket));
 }

@@ -24,7 +24,7 @@ export function analogsOf(
     const at = new Date(end.getTime() - lead * HOUR_MS);
     const membersF = lastMaxima(reports, stationId, at);
     if (membersF.length < MIN_MEMBERS) return [];
-    return [{ stationId, date, modelRunAt: at, fetchedAt: at, membersF }];
+    return [{ kind: 'daily_maximum' as const, stationId, date, modelRunAt: at, fetchedAt: at, membersF }];
   });
 }
 

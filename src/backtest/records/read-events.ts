@@ -2,9 +2,9 @@ import { readFile, stat } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import { gunzip } from 'node:zlib';
 import { z } from 'zod';
-import { toMarket, UnusableMarketError } from '../../trading/markets/kalshi-market.js';
-import { kalshiMarketSchema } from '../../trading/markets/kalshi-schema.js';
-import type { Market } from '../../trading/markets/market.js';
+import { readMarket } from '../../trading/markets/kalshi-market.js';
+import { isPlaced, type Market } from '../../trading/markets/market.js';
+import type { NoteBook } from '../../trading/markets/notes.js';
 import { CENT, DOLLAR } from '../../trading/money.js';
 
 const unpack = promisify(gunzip);
@@ -69,18 +69,14 @@ function readMarkets(text: string, place: string, unusable: string[]): Market[] 
   const parsed = eventSchema.safeParse(parseJson(text, place));
   if (!parsed.success) throw new RecordError(`${place}: no event with nested markets`);
   return parsed.data.markets.flatMap((wire, i) => {
-    const market = kalshiMarketSchema.safeParse(wire);
-    if (!market.success) {
-      const [issue] = market.error.issues;
-      throw new RecordError(`${place}: markets[${i}].${issue!.path.join('.')}: ${issue!.message}`);
-    }
-    try {
-      return [toMarket(market.data)];
-    } catch (error) {
-      if (!(error instanceof UnusableMarketError)) throw error;
-      unusable.push(error.message);
-      return [];
-    }
+    const notes: Pick<NoteBook, 'add'> = {
+      add(kind, name, example) {
+        if (kind === 'missing_field') throw new RecordError(`${place}: markets[${i}].${name}: ${example}`);
+        unusable.push(example);
+      },
+    };
+    const market = readMarket(wire, notes);
+    return market && isPlaced(market) ? [market] : [];
   });
 }
 

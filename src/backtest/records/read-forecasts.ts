@@ -47,6 +47,7 @@ function toRun(record: unknown, place: string): DayEnsemble[] {
   });
   return [
     {
+      kind: 'daily_maximum',
       stationId: station,
       date,
       modelRunAt: new Date(model_run_at),

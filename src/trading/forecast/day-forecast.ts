@@ -7,7 +7,7 @@ import type {
   DayEnsemble,
   DayForecast,
   ForecastModel,
-  ObservedMaximum,
+  ObservedExtreme,
   StationForecast,
 } from './forecast.js';
 import { keyOf, whatWasKnown } from './known-weather.js';
@@ -51,7 +51,8 @@ export const modelWith =
   (correct: Correction): ForecastModel =>
   ({ source, weather, events, fits, at }) => {
     const known = whatWasKnown(weather, at);
-    const eventOf = new Map(events.map((event) => [keyOf(event.station.id, event.date), event]));
+    const ofMaxima = events.filter(({ kind }) => kind === 'daily_maximum');
+    const eventOf = new Map(ofMaxima.map((event) => [keyOf(event.station.id, event.date), event]));
     const forecasts = new Map<string, StationForecast & { days: DayForecast[] }>();
     for (const [key, ensemble] of known.ensembles) {
       const station = findStation(ensemble.stationId);
@@ -94,7 +95,7 @@ interface Known {
   ensemble: DayEnsemble;
   run: Ensemble;
   corrected: Corrected;
-  observed: ObservedMaximum | undefined;
+  observed: ObservedExtreme | undefined;
   event: MarketEvent | undefined;
   at: Date;
 }
@@ -127,11 +128,11 @@ function forecastDay({ ensemble, run, corrected, observed, event, at }: Known): 
 /** @param ended when the day was over; undefined while it is not */
 function givenObservation(
   { meanF: mean, deviationF: deviation }: Corrected,
-  observed: ObservedMaximum | undefined,
+  observed: ObservedExtreme | undefined,
   ended: Date | undefined,
 ): MaximumDistribution {
   if (!observed) return { mean, deviation, atLeast: null };
-  const atLeast = sureDegree(observed.maximumF);
+  const atLeast = sureDegree(observed.extremeF);
   const isWhole = ended && observed.observedAt.getTime() >= ended.getTime() - COVERS_DAY_MS;
   return isWhole ? { mean: atLeast, deviation: 0, atLeast } : { mean, deviation, atLeast };
 }

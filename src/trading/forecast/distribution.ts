@@ -15,10 +15,10 @@ export interface MaximumDistribution {
 }
 
 /**
- * The whole degree that a report is sure to reach once `maximumF` has been measured. Exactly between two degrees it is
+ * The whole degree that a report is sure to reach once `extremeF` has been measured. Exactly between two degrees it is
  * the lower one: a bound must hold.
  */
-export const sureDegree = (maximumF: number): number => Math.ceil(maximumF - 0.5);
+export const sureDegree = (extremeF: number): number => Math.ceil(extremeF - 0.5);
 
 /**
  * P(a ≤ Z < b) for a standard normal Z that is known to be f or more. Differences are taken on the side where the

@@ -1,29 +1,26 @@
 import type { MarketEvent } from '../markets/event.js';
-import type { Station } from '../settlement/stations.js';
+import type { Target } from '../markets/market.js';
+import type { Place } from '../settlement/stations.js';
 import type { Fit, FitBook } from './fits.js';
 
-/** One run of an ensemble for one climate day. */
-export interface DayEnsemble {
-  stationId: string;
-  /** The climate day, `YYYY-MM-DD`. */
-  date: string;
+/** One run of an ensemble for one temperature. */
+export interface DayEnsemble extends Target {
   /** When the weather model was started: nothing later is in it. */
   modelRunAt: Date;
   /** When we got it. */
   fetchedAt: Date;
-  /** The day's maximum of each member, °F. */
+  /** What each member says, °F. */
   membersF: readonly number[];
 }
 
 /**
- * The highest temperature that a station has reported within a climate day so far. Only what the day's report cannot
- * be below may stand here: readings that are rounded twice on their way are a degree or two off.
+ * The highest (of a minimum: the lowest) temperature that a station has reported within a climate day so far; of an hour what the
+ * index says of it, once it does. Only what the day's report cannot be below (above) may stand here: readings that are rounded
+ * twice on their way are a degree or two off.
  */
-export interface ObservedMaximum {
-  stationId: string;
-  date: string;
-  maximumF: number;
-  /** When the station's latest report was made. */
+export interface ObservedExtreme extends Target {
+  extremeF: number;
+  /** When the latest report was made. */
   observedAt: Date;
   fetchedAt: Date;
 }
@@ -32,7 +29,7 @@ export interface ObservedMaximum {
 export interface WeatherData {
   fetchedAt: Date;
   ensembles: readonly DayEnsemble[];
-  observed: readonly ObservedMaximum[];
+  observed: readonly ObservedExtreme[];
 }
 
 /** Where forecasts and observations come from. */
@@ -95,18 +92,25 @@ export interface DayForecast {
   membersF: readonly number[];
   modelRunAt: Date;
   fetchedAt: Date;
-  observed: ObservedMaximum | null;
+  observed: ObservedExtreme | null;
   /** By market: the probability that its YES pays. Over a whole event they sum to one. */
   probabilities: ReadonlyMap<string, number>;
 }
 
 export interface StationForecast {
-  station: Station;
+  station: Place;
   /** Name of the weather source. */
   source: string;
   /** In the order of days. */
   days: readonly DayForecast[];
 }
+
+/** What is expected of what an event is about; undefined where there is no forecast. */
+export const forecastOf = (
+  forecasts: ReadonlyMap<string, StationForecast>,
+  { kind, station, date }: Pick<MarketEvent, 'kind' | 'station' | 'date'>,
+): DayForecast | undefined =>
+  kind === 'daily_maximum' ? forecasts.get(station.id)?.days.find((day) => day.date === date) : undefined;
 
 /** Makes forecasts of what is known: pure, so that the same inputs give the same forecast. */
 export type ForecastModel = (input: {

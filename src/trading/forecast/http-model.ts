@@ -4,7 +4,7 @@ import { UnexpectedAnswerError } from '../markets/kalshi-client.js';
 import { addDays } from '../settlement/calendar.js';
 import { climateDayAt } from '../settlement/climate-day.js';
 import { stations } from '../settlement/stations.js';
-import { NoHistoryError, type ObservedMaximum, type WeatherSource } from './forecast.js';
+import { NoHistoryError, type ObservedExtreme, type WeatherSource } from './forecast.js';
 import { askModel } from './model-client.js';
 import { createPoll } from './poll.js';
 import { UnexpectedStatusError } from './read-json.js';
@@ -22,7 +22,7 @@ export interface HttpModelOptions {
   /** May have a name, a password and a query of its own. */
   url: string;
   /** The running maxima of the world that the markets are about. */
-  observe: (signal: AbortSignal) => Promise<readonly ObservedMaximum[]>;
+  observe: (signal: AbortSignal) => Promise<readonly ObservedExtreme[]>;
   clock: Clock;
   log: Logger;
 }

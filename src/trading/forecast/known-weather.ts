@@ -1,4 +1,4 @@
-import type { DayEnsemble, ObservedMaximum, WeatherData } from './forecast.js';
+import type { DayEnsemble, ObservedExtreme, WeatherData } from './forecast.js';
 import { isPossible } from './moments.js';
 
 /** A spread of fewer members says nothing. */
@@ -15,10 +15,10 @@ export function whatWasKnown({ ensembles, observed }: WeatherData, at: Date) {
     const found = newest.get(key);
     if (!found || isNewer(ensemble, found)) newest.set(key, ensemble);
   }
-  const highest = new Map<string, ObservedMaximum>();
+  const highest = new Map<string, ObservedExtreme>();
   for (const observation of observed) {
-    const { fetchedAt, observedAt, maximumF } = observation;
-    if (fetchedAt > at || observedAt > at || !isPossible(maximumF)) continue;
+    const { fetchedAt, observedAt, extremeF } = observation;
+    if (fetchedAt > at || observedAt > at || !isPossible(extremeF)) continue;
     const key = keyOf(observation.stationId, observation.date);
     const found = highest.get(key);
     // A later report of the same day is never lower, so the newest is the highest.

@@ -75,6 +75,7 @@ function toRun(
   fetchedAt: Date,
 ): DayEnsemble {
   return {
+    kind: 'daily_maximum',
     stationId,
     date,
     // A clock that is a little ahead makes no run that is not there yet.

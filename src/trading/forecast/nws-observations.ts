@@ -4,7 +4,7 @@ import type { Clock } from '../../clock.js';
 import { UnexpectedAnswerError } from '../markets/kalshi-client.js';
 import { climateDayAt, type ClimateDay } from '../settlement/climate-day.js';
 import { stations, type Station } from '../settlement/stations.js';
-import type { ObservedMaximum } from './forecast.js';
+import type { ObservedExtreme } from './forecast.js';
 import { readMetar, toFahrenheit } from './metar.js';
 import { readJson } from './read-json.js';
 
@@ -53,9 +53,9 @@ interface ReaderOptions {
  * next question about it fails; the reader rejects if all of them do.
  */
 export function createObservationReader({ baseUrl, clock, log }: ReaderOptions) {
-  let known: ObservedMaximum[] = [];
+  let known: ObservedExtreme[] = [];
 
-  async function readStation(station: Station, signal: AbortSignal): Promise<ObservedMaximum[]> {
+  async function readStation(station: Station, signal: AbortSignal): Promise<ObservedExtreme[]> {
     const now = clock.now();
     const since = climateDayAt(station, new Date(now - ASK_BACK_MS));
     const url = `${baseUrl}/stations/${station.id}/observations`;
@@ -73,7 +73,7 @@ export function createObservationReader({ baseUrl, clock, log }: ReaderOptions) 
     return days.flatMap((day) => highestOf(station, day, reports, new Date(clock.now())) ?? []);
   }
 
-  return async (signal: AbortSignal): Promise<readonly ObservedMaximum[]> => {
+  return async (signal: AbortSignal): Promise<readonly ObservedExtreme[]> => {
     const answers = await Promise.allSettled(stations.map((station) => readStation(station, signal)));
     const failed = answers.filter((answer) => answer.status === 'rejected');
     if (failed.length === answers.length) throw failed[0]!.reason;
@@ -96,7 +96,7 @@ function highestOf(
   { date, start, end }: ClimateDay,
   reports: readonly Observation[],
   fetchedAt: Date,
-): ObservedMaximum | undefined {
+): ObservedExtreme | undefined {
   let highestC = -Infinity;
   let observedAt = new Date(0);
   for (const report of reports) {
@@ -110,7 +110,14 @@ function highestOf(
     if (at > observedAt) observedAt = at;
   }
   if (highestC < possibleC.lowest || highestC > possibleC.highest) return undefined;
-  return { stationId: station.id, date, maximumF: toFahrenheit(highestC), observedAt, fetchedAt };
+  return {
+    kind: 'daily_maximum',
+    stationId: station.id,
+    date,
+    extremeF: toFahrenheit(highestC),
+    observedAt,
+    fetchedAt,
+  };
 }
 
 const isTrustworthy = ({ temperature }: Observation): boolean =>

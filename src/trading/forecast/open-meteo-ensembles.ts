@@ -81,7 +81,7 @@ function toDays(
   station: Station,
   { hourly }: z.output<typeof locationSchema>,
   at: Date,
-): Pick<DayEnsemble, 'stationId' | 'date' | 'membersF'>[] {
+): Pick<DayEnsemble, 'kind' | 'stationId' | 'date' | 'membersF'>[] {
   const { time, ...columns } = hourly as { time: number[] } & Record<string, (number | null)[]>;
   const members = Object.entries(columns)
     .filter(([name]) => /^temperature_2m(_member\d+)?$/.test(name))
@@ -93,6 +93,8 @@ function toDays(
   return [-1, 0, 1].flatMap((offset) => {
     const { date, start } = climateDayAt(station, new Date(at.getTime() + offset * DAY_MS));
     const membersF = members.map((values) => dayMaximum(time, values, start));
-    return membersF.includes(null) ? [] : [{ stationId: station.id, date, membersF: membersF as number[] }];
+    return membersF.includes(null)
+      ? []
+      : [{ kind: 'daily_maximum' as const, stationId: station.id, date, membersF: membersF as number[] }];
   });
 }

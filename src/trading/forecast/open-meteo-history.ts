@@ -62,9 +62,20 @@ export async function readPreviousRuns(
       const { start, end } = climateDayOf({ standardOffsetHours }, date);
       if (end > fetchedAt) return [];
       return columns.flatMap((column, i) => {
-        const maximumF = dayMaximum(hourly.time, hourly[column], start);
+        const extremeF = dayMaximum(hourly.time, hourly[column], start);
         const modelRunAt = newestRun(end, i + 1);
-        return maximumF === null ? [] : [{ stationId, date, modelRunAt, fetchedAt, membersF: [maximumF] }];
+        return extremeF === null
+          ? []
+          : [
+              {
+                kind: 'daily_maximum' as const,
+                stationId,
+                date,
+                modelRunAt,
+                fetchedAt,
+                membersF: [extremeF],
+              },
+            ];
       });
     });
   });

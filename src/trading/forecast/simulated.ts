@@ -6,7 +6,7 @@ import {
   type SimulatedWorld,
   type StationDay,
 } from '../simulation/world.js';
-import type { DayEnsemble, ObservedMaximum, WeatherData, WeatherHistory, WeatherSource } from './forecast.js';
+import type { DayEnsemble, ObservedExtreme, WeatherData, WeatherHistory, WeatherSource } from './forecast.js';
 
 const HOUR_MS = 60 * 60 * 1000;
 /** Stations report at 9 minutes to the hour, and a report is there some minutes later. */
@@ -36,16 +36,30 @@ type Seeded = Pick<SimulatedWorld, 'weather'>;
 /** What was known of some days at any time: the newest run of each, and the highest temperature so far. */
 export function readWeather({ weather }: Seeded, days: readonly StationDay[], at: Date): WeatherData {
   const ensembles: DayEnsemble[] = [];
-  const observed: ObservedMaximum[] = [];
+  const observed: ObservedExtreme[] = [];
   for (const { station, day } of days) {
     const { date } = day;
     const modelRunAt = newestRunAt(day, at);
     const membersF = weather.members(station, date, modelRunAt);
-    ensembles.push({ stationId: station.id, date, modelRunAt, fetchedAt: at, membersF });
+    ensembles.push({
+      kind: 'daily_maximum',
+      stationId: station.id,
+      date,
+      modelRunAt,
+      fetchedAt: at,
+      membersF,
+    });
     const observedAt = lastReportAt(day, at);
-    const maximumF = weather.runningMaximum(station, date, observedAt);
-    if (maximumF !== null)
-      observed.push({ stationId: station.id, date, maximumF, observedAt, fetchedAt: at });
+    const extremeF = weather.runningMaximum(station, date, observedAt);
+    if (extremeF !== null)
+      observed.push({
+        kind: 'daily_maximum',
+        stationId: station.id,
+        date,
+        extremeF,
+        observedAt,
+        fetchedAt: at,
+      });
   }
   return { fetchedAt: at, ensembles, observed };
 }
@@ -57,7 +71,7 @@ function listRuns({ weather }: Seeded, { station, day }: StationDay, now: Date):
     const fetchedAt = firstSeenAt(day, modelRunAt);
     if (fetchedAt > now) return [];
     const membersF = weather.members(station, date, modelRunAt);
-    return [{ stationId: station.id, date, modelRunAt, fetchedAt, membersF }];
+    return [{ kind: 'daily_maximum', stationId: station.id, date, modelRunAt, fetchedAt, membersF }];
   });
 }
 

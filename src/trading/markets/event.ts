@@ -1,31 +1,40 @@
 import { bracketRange } from '../settlement/brackets.js';
-import type { Station } from '../settlement/stations.js';
-import type { Market } from './market.js';
+import type { Place } from '../settlement/stations.js';
+import { isPlaced, type ListedMarket, type Market, type TemperatureKind } from './market.js';
 
-/** One day at one station: brackets of which exactly one wins. */
+/** One temperature: of the brackets of a day exactly one wins, of an hour's thresholds all that it is above. */
 export interface MarketEvent {
   eventTicker: string;
-  station: Station;
-  /** The climate day, `YYYY-MM-DD`. */
+  kind: TemperatureKind;
+  station: Place;
+  /** The climate day, `YYYY-MM-DD`; of an hour the date by the clock. */
   date: string;
+  /** By the clock of the place; of an hour only. */
+  hour?: number;
   /** From cold to warm. */
   markets: readonly Market[];
 }
 
-/** The markets by event, in the order of stations and days that they come in. */
-export function groupEvents(markets: readonly Market[]): MarketEvent[] {
+/** The markets that have a place by event, in the order that they come in. */
+export function groupEvents(markets: readonly ListedMarket[]): MarketEvent[] {
   const byEvent = new Map<string, Market[]>();
   for (const market of markets) {
+    if (!isPlaced(market)) continue;
     const found = byEvent.get(market.eventTicker);
     if (found) found.push(market);
     else byEvent.set(market.eventTicker, [market]);
   }
-  return [...byEvent].map(([eventTicker, ofEvent]) => ({
-    eventTicker,
-    station: ofEvent[0]!.station,
-    date: ofEvent[0]!.date,
-    markets: ofEvent.toSorted((a, b) => lowestOf(a) - lowestOf(b)),
-  }));
+  return [...byEvent].map(([eventTicker, ofEvent]) => {
+    const { kind, station, date, hour } = ofEvent[0]!;
+    return {
+      eventTicker,
+      kind,
+      station,
+      date,
+      ...(hour === undefined ? {} : { hour }),
+      markets: ofEvent.toSorted((a, b) => lowestOf(a) - lowestOf(b)),
+    };
+  });
 }
 
-const lowestOf = ({ bracket }: Market): number => bracketRange(bracket).lowest ?? -Infinity;
+export const lowestOf = ({ bracket }: Market): number => bracketRange(bracket).lowest ?? -Infinity;

@@ -2,16 +2,16 @@ import type { Clock } from '../../clock.js';
 import { isWholeLadder } from '../settlement/brackets.js';
 import { daysBetween } from '../settlement/calendar.js';
 import { climateDayOf } from '../settlement/climate-day.js';
-import { findStationOfSeries, type Station } from '../settlement/stations.js';
+import { stations, type Station } from '../settlement/stations.js';
 import { finalOutcomes } from '../scores/records.js';
-
 import { writeEventTicker } from './event-ticker.js';
 import { groupEvents } from './event.js';
 import type { KalshiClient } from './kalshi-client.js';
-import { MAX_EARLY_MS, shareTemperatures } from './kalshi-market.js';
+import { shareTemperatures } from './kalshi-market.js';
 import { readMarketPages } from './kalshi-pages.js';
-import { kalshiCutoffSchema, type KalshiMarket } from './kalshi-schema.js';
-import type { Market } from './market.js';
+import { kalshiCutoffSchema } from './kalshi-schema.js';
+import { isPlaced, type ListedMarket, type Market } from './market.js';
+import { MAX_EARLY_MS } from './place-market.js';
 import type { MarketHistory, SettledDay } from './source.js';
 
 /** Before this day events may have their series' former name. */
@@ -19,26 +19,27 @@ const RENAMED_BEFORE = '2025-01-01';
 
 export interface KalshiHistoryOptions {
   client: KalshiClient;
-  series: readonly string[];
   clock: Clock;
-  /** The market in our terms; nothing for one that contradicts itself. */
-  usable: (wire: KalshiMarket) => Market[];
+  /** The market in our terms; undefined for one that cannot be used. */
+  read: (value: unknown) => ListedMarket | undefined;
 }
 
 /**
  * How past days came out: those that the venue is done with, whose whole ladder is there and was paid as the temperature that
  * it names demands. Recent days come in one question for each series, those before the venue's cutoff (some months ago) in
- * one for each day, at the client's pace: 31 days of seven series are 7 reads, or up to 217, 15 seconds.
+ * one for each day, at the client's pace: 31 days of 24 series are 24 reads, or up to 744, 50 seconds.
  */
-export function createKalshiHistory({ client, series, clock, usable }: KalshiHistoryOptions): MarketHistory {
-  const stations = series.flatMap((ticker) => findStationOfSeries(ticker) ?? []);
+export function createKalshiHistory({ client, clock, read }: KalshiHistoryOptions): MarketHistory {
+  const toPlaced = (values: readonly unknown[]): Market[] =>
+    values.flatMap((value) => read(value) ?? []).filter(isPlaced);
 
-  async function readMoved(station: Station, date: string, signal: AbortSignal): Promise<KalshiMarket[]> {
-    const { ticker, formerTicker } = station.series;
-    for (const name of date < RENAMED_BEFORE ? [formerTicker, ticker] : [ticker]) {
+  async function readMoved(station: Station, date: string, signal: AbortSignal): Promise<Market[]> {
+    const { maximum, formerMaximum } = station.series;
+    const names = date < RENAMED_BEFORE && formerMaximum !== null ? [formerMaximum, maximum] : [maximum];
+    for (const name of names) {
       const event = writeEventTicker(name, date);
       const found = await readMarketPages(client, '/historical/markets', [['event_ticker', event]], signal);
-      if (found.length > 0) return found.filter(({ event_ticker: of }) => of === event);
+      if (found.length > 0) return toPlaced(found).filter(({ eventTicker }) => eventTicker === event);
     }
     return [];
   }
@@ -53,14 +54,15 @@ export function createKalshiHistory({ client, series, clock, usable }: KalshiHis
       );
       const days: SettledDay[] = [];
       for (const station of stations) {
-        const wire = await readMarketPages(client, '/markets', closingWithin(station, from, to), signal);
-        const markets = wire.flatMap(usable);
+        const markets = toPlaced(
+          await readMarketPages(client, '/markets', closingWithin(station, from, to), signal),
+        );
         for (const date of daysBetween(from, to)) {
           const isPast = climateDayOf(station, date).end <= new Date(cutoff);
           const known = markets.filter((market) => market.date === date);
           if (!isPast || isWholeLadder(known.map(({ bracket }) => bracket))) continue;
           // All of them, or those of its markets that were settled first.
-          const moved = (await readMoved(station, date, signal)).flatMap(usable);
+          const moved = await readMoved(station, date, signal);
           markets.push(...moved.filter(({ ticker }) => !known.some((market) => market.ticker === ticker)));
         }
         days.push(...settledDays(markets, new Date(clock.now())));
@@ -74,7 +76,7 @@ export function createKalshiHistory({ client, series, clock, usable }: KalshiHis
 function closingWithin(station: Station, from: string, to: string): [string, string | number][] {
   const seconds = (ms: number) => Math.floor(ms / 1000);
   return [
-    ['series_ticker', station.series.ticker],
+    ['series_ticker', station.series.maximum],
     ['min_close_ts', seconds(climateDayOf(station, from).end.getTime() - MAX_EARLY_MS) - 1],
     ['max_close_ts', seconds(climateDayOf(station, to).end.getTime()) + 1],
   ];
@@ -84,6 +86,7 @@ function settledDays(markets: Market[], knownAt: Date): SettledDay[] {
   const events = groupEvents(shareTemperatures(markets));
   const whole = events.filter((event) => isWholeLadder(event.markets.map(({ bracket }) => bracket)));
   return finalOutcomes(whole).map(({ station: stationId, date, temperatureF }) => ({
+    kind: 'daily_maximum',
     stationId,
     date,
     temperatureF,

@@ -1,59 +1,54 @@
 import { DOLLAR, parseDollars, type Micros } from '../money.js';
-import { parseBracket } from '../settlement/brackets.js';
-import { climateDayOf, type ClimateDay } from '../settlement/climate-day.js';
-import { findStationOfSeries, rulesNameStation } from '../settlement/stations.js';
+import { readTemperatureRules } from '../settlement/rules.js';
 import { toLevels, type OrderBook } from './book.js';
-import { readEventTicker } from './event-ticker.js';
-import type { KalshiMarket } from './kalshi-schema.js';
-import type { Market } from './market.js';
+import { kalshiMarketSchema, type KalshiMarket } from './kalshi-schema.js';
+import { isPlaced, marketStatuses, type ListedMarket, type MarketStatus } from './market.js';
+import type { NoteBook } from './notes.js';
+import { ContradictionError, placeMarket } from './place-market.js';
 
-/** The venue says something that cannot be right about one market: it is left out, and the log says why. */
-export class UnusableMarketError extends Error {
-  constructor(ticker: string, reason: string) {
-    super(`${ticker}: ${reason}`);
-    this.name = 'UnusableMarketError';
+/**
+ * One market as the venue sends it in our terms. What is missing or contradicts itself leaves out this market and no other, and
+ * stands in the notes.
+ */
+export function readMarket(value: unknown, notes: Pick<NoteBook, 'add'>): ListedMarket | undefined {
+  const parsed = kalshiMarketSchema.safeParse(value);
+  if (!parsed.success) {
+    const { path, message } = parsed.error.issues[0]!;
+    const { ticker } = (value ?? {}) as { ticker?: unknown };
+    notes.add('missing_field', path.map(String).join('.') || 'market', `${String(ticker)}: ${message}`);
+    return undefined;
+  }
+  if (parsed.data.market_type !== 'binary') {
+    notes.add('unknown_kind', parsed.data.market_type, parsed.data.ticker);
+    return undefined;
+  }
+  try {
+    return toMarket(parsed.data, notes);
+  } catch (error) {
+    if (!(error instanceof ContradictionError)) throw error;
+    notes.add('contradiction', error.what, error.message);
+    return undefined;
   }
 }
 
-/**
- * The venue's market in our terms.
- * @throws UnusableMarketError where station, day or bracket are not certain
- */
-export function toMarket(wire: KalshiMarket): Market {
-  const refuse = (reason: string) => new UnusableMarketError(wire.ticker, reason);
-  const { seriesTicker, date } = readEventTicker(wire.event_ticker) ?? {};
-  if (seriesTicker === undefined || date === undefined)
-    throw refuse(`the event ${wire.event_ticker} names no series and day`);
-  const station = findStationOfSeries(seriesTicker);
-  if (!station) throw refuse(`the station of the series ${seriesTicker} is not known`);
-  if (wire.market_type !== 'binary') throw refuse(`it is ${wire.market_type}, not binary`);
-  if (!rulesNameStation(station, wire.rules_primary))
-    throw refuse(`its rules are not about ${station.name}: ${wire.rules_primary.slice(0, 200)}`);
-  const bracket = parseBracket({
-    ticker: wire.ticker,
-    strikeType: wire.strike_type ?? undefined,
-    floorStrike: wire.floor_strike ?? undefined,
-    capStrike: wire.cap_strike ?? undefined,
-    label: wire.yes_sub_title,
-  });
-  if (!bracket)
-    throw refuse(`its strikes, its label “${wire.yes_sub_title}” and its ticker do not agree on a bracket`);
-  const closeTime = new Date(wire.close_time);
-  const day = climateDayOf(station, date);
-  if (!closesWith(day, closeTime))
-    throw refuse(`it closes at ${wire.close_time}, which is not the end of ${date} at ${station.id}`);
+/** @throws ContradictionError */
+function toMarket(wire: KalshiMarket, notes: Pick<NoteBook, 'add'>): ListedMarket {
+  const subject = placeMarket(wire);
+  const status = readStatus(wire, notes);
   const isVoid = wire.result === 'void';
-  const settlementValue = isVoid ? null : readSettlement(wire);
+  const settlementValue = isVoid ? null : readSettlement(wire, status, notes);
   if (settlementValue !== null && !isPayable(settlementValue, wire.result))
-    throw refuse(`it is ${wire.result || 'undecided'} and pays ${wire.settlement_value_dollars}`);
-  return {
+    throw new ContradictionError(
+      wire.ticker,
+      'payout',
+      `it is ${wire.result || 'undecided'} and pays ${wire.settlement_value_dollars}`,
+    );
+  const value = readValue(wire.expiration_value);
+  const market = {
     ticker: wire.ticker,
     eventTicker: wire.event_ticker,
-    seriesTicker,
-    station,
-    date,
-    bracket,
-    status: wire.status,
+    seriesTicker: wire.event_ticker.split('-')[0]!,
+    status,
     yesBid: readPrice(wire.yes_bid_dollars),
     yesAsk: readPrice(wire.yes_ask_dollars),
     noBid: readPrice(wire.no_bid_dollars),
@@ -63,28 +58,46 @@ export function toMarket(wire: KalshiMarket): Market {
     volume24h: readCount(wire.volume_24h_fp),
     openInterest: readCount(wire.open_interest_fp),
     openTime: new Date(wire.open_time),
-    closeTime,
+    closeTime: new Date(wire.close_time),
     priceRanges: wire.price_ranges.map(({ start, end, step }) => ({
       start: parseDollars(start),
       end: parseDollars(end),
       step: parseDollars(step),
     })),
+    settlement: {
+      source: readTemperatureRules(wire.rules_primary, wire.rules_secondary)?.source ?? null,
+      rulesText: wire.rules_primary,
+    },
     settlementValue,
     ...(isVoid ? { isVoid } : {}),
-    settledTemperature: readTemperature(wire.expiration_value),
   };
+  if (subject.station === null) {
+    const { note, ...known } = subject;
+    notes.add(note.kind, note.name, `${wire.ticker}: ${wire.rules_primary}`);
+    return {
+      ...market,
+      ...known,
+      bracket: null,
+      title: wire.title,
+      label: wire.yes_sub_title,
+      settledTemperature: null,
+    };
+  }
+  const isWhole = subject.kind !== 'hourly';
+  return { ...market, ...subject, settledTemperature: isWhole && !Number.isInteger(value) ? null : value };
 }
 
 /** The venue writes the report's temperature at the winner and not always at the others, which it settled just as well. */
-export function shareTemperatures(markets: readonly Market[]): Market[] {
+export function shareTemperatures(markets: readonly ListedMarket[]): ListedMarket[] {
   const byEvent = new Map<string, Set<number>>();
   for (const { eventTicker, settledTemperature: known } of markets)
     if (known !== null) byEvent.set(eventTicker, (byEvent.get(eventTicker) ?? new Set()).add(known));
   return markets.map((market) => {
     const known = byEvent.get(market.eventTicker);
-    if (market.settledTemperature !== null || market.settlementValue === null || known?.size !== 1)
-      return market;
-    return { ...market, settledTemperature: [...known][0]! };
+    const isMissing = market.settledTemperature === null && market.settlementValue !== null;
+    return isMissing && isPlaced(market) && known?.size === 1
+      ? { ...market, settledTemperature: [...known][0]! }
+      : market;
   });
 }
 
@@ -97,16 +110,12 @@ export function toOrderBook(wire: { yes: [string, string][]; no: [string, string
   return { yes: read(wire.yes), no: read(wire.no) };
 }
 
-/** How long before the end of its day a market may close. */
-export const MAX_EARLY_MS = 6 * 60 * 60 * 1000;
-
-/**
- * Markets close with their climate day. Until March 2026 it was a minute before midnight by the clock, in 2024 by New
- * York's clock everywhere, so up to hours before the day's end. A market that closes at another time is about another day.
- */
-function closesWith(day: ClimateDay, closeTime: Date): boolean {
-  const early = day.end.getTime() - closeTime.getTime();
-  return early >= 0 && early <= MAX_EARLY_MS;
+/** A status that is not known is one in which nobody trades. */
+function readStatus({ status, ticker }: KalshiMarket, notes: Pick<NoteBook, 'add'>): MarketStatus {
+  const known = marketStatuses.find((name) => name === status);
+  if (known) return known;
+  notes.add('unknown_status', status, ticker);
+  return 'inactive';
 }
 
 /** The venue writes 0.00 where nobody bids and 1.00 where nobody asks. */
@@ -117,21 +126,29 @@ const toPrice = (price: Micros): Micros | null => (price > 0n && price < DOLLAR 
 /** Whole contracts: parts of one are not traded here. */
 const readCount = (text: string): number => Number(text.split('.')[0]);
 
-function readSettlement({ status, result, settlement_value_dollars: value }: KalshiMarket): Micros | null {
-  if (!['determined', 'disputed', 'amended', 'finalized'].includes(status)) return null;
+const decided: readonly MarketStatus[] = ['determined', 'disputed', 'amended', 'finalized'];
+const results: readonly string[] = ['yes', 'no', 'scalar', ''];
+
+function readSettlement(
+  { ticker, result, settlement_value_dollars: value }: KalshiMarket,
+  status: MarketStatus,
+  notes: Pick<NoteBook, 'add'>,
+): Micros | null {
+  if (!results.includes(result)) notes.add('unknown_result', result, ticker);
+  if (!decided.includes(status) || !results.includes(result)) return null;
   if (value != null) return parseDollars(value);
   if (result === 'yes') return DOLLAR;
   return result === 'no' ? 0n : null;
 }
 
 /** A contract pays between nothing and a dollar, and exactly one of both where a side has won. */
-function isPayable(value: Micros, result: KalshiMarket['result']): boolean {
+function isPayable(value: Micros, result: string): boolean {
   if (result === 'yes') return value === DOLLAR;
   return result === 'no' ? value === 0n : value >= 0n && value <= DOLLAR;
 }
 
 /** Mostly a number; sometimes a sentence that begins with one. */
-function readTemperature(text: string): number | null {
-  const [, digits] = /^(-?\d+)(?:\.0+)?(?!\.?\d)/.exec(text) ?? [];
+function readValue(text: string): number | null {
+  const [, digits] = /^(-?\d+(?:\.\d{1,2})?)(?!\.?\d)/.exec(text) ?? [];
   return digits === undefined ? null : Number(digits);
 }

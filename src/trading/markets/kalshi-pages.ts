@@ -1,5 +1,5 @@
 import { UnexpectedAnswerError, type KalshiClient, type Query } from './kalshi-client.js';
-import { kalshiMarketsPageSchema, type KalshiMarket } from './kalshi-schema.js';
+import { kalshiMarketsPageSchema } from './kalshi-schema.js';
 
 const PAGE_SIZE = 1000;
 const MAX_PAGES = 20;
@@ -10,8 +10,8 @@ export async function readMarketPages(
   path: '/markets' | '/historical/markets',
   filter: Query,
   signal: AbortSignal,
-): Promise<KalshiMarket[]> {
-  const found: KalshiMarket[] = [];
+): Promise<unknown[]> {
+  const found: unknown[] = [];
   let cursor = '';
   for (let page = 0; page === 0 || cursor !== ''; page++) {
     if (page === MAX_PAGES) throw new UnexpectedAnswerError(path, `more than ${MAX_PAGES} pages`);

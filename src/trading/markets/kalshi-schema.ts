@@ -1,9 +1,8 @@
 import { z } from 'zod';
-import { marketStatuses } from './market.js';
 
 /**
- * What is read of the venue's answers (OpenAPI 3.13 to 3.31). Fields that are not read may come and go; one of these that
- * is missing, renamed or of another type fails the whole answer, because its numbers can then not be trusted.
+ * What is read of the venue's answers (OpenAPI 3.13 to 3.32). Fields that are not read may come and go. A market that lacks one
+ * of these, or has it in another type, is left out by itself, see `readMarket`.
  */
 const dollars = z.string().regex(/^-?\d{1,12}(\.\d{1,6})?$/);
 const count = z.string().regex(/^\d{1,12}(\.\d{1,2})?$/);
@@ -14,11 +13,12 @@ const priceRange = z.object({ start: dollars, end: dollars, step: dollars });
 export const kalshiMarketSchema = z.object({
   ticker: z.string().min(1),
   event_ticker: z.string().min(1),
-  market_type: z.enum(['binary', 'scalar']),
+  market_type: z.string(),
+  title: z.string().default(''),
   yes_sub_title: z.string(),
   open_time: time,
   close_time: time,
-  status: z.enum(marketStatuses),
+  status: z.string(),
   yes_bid_dollars: dollars,
   yes_ask_dollars: dollars,
   no_bid_dollars: dollars,
@@ -27,27 +27,28 @@ export const kalshiMarketSchema = z.object({
   volume_fp: count,
   volume_24h_fp: count,
   open_interest_fp: count,
-  // `void` is documented of settlements only; here it could mean nothing else.
-  result: z.enum(['yes', 'no', 'scalar', 'void', '']),
+  result: z.string(),
   settlement_value_dollars: dollars.nullish(),
   expiration_value: z.string(),
-  // Winners of some months have lost these three; the label and the ticker say the same.
+  // Winners of some months have lost these three; the rules, the label and the ticker say the same.
   strike_type: z.string().nullish(),
   floor_strike: z.number().nullish(),
   cap_strike: z.number().nullish(),
   rules_primary: z.string(),
+  rules_secondary: z.string().default(''),
   price_ranges: z.array(priceRange).min(1),
 });
 export type KalshiMarket = z.infer<typeof kalshiMarketSchema>;
 
-export const kalshiMarketsPageSchema = z.object({ markets: z.array(kalshiMarketSchema), cursor: z.string() });
+/** The markets themselves are looked at one by one. */
+export const kalshiMarketsPageSchema = z.object({ markets: z.array(z.unknown()), cursor: z.string() });
 
 /** `[price, contracts]`, bids only. */
 const level = z.tuple([dollars, count]);
 
 const orderBook = z.object({
-  yes_dollars: z.array(level).nullable(),
-  no_dollars: z.array(level).nullable(),
+  yes_dollars: z.array(level).nullish(),
+  no_dollars: z.array(level).nullish(),
 });
 export type KalshiOrderBook = z.infer<typeof orderBook>;
 
@@ -62,13 +63,16 @@ export const kalshiExchangeStatusSchema = z.object({
   trading_active: z.boolean(),
 });
 
+/** A series as the catalogue lists it. */
 export const kalshiSeriesSchema = z.object({
-  series: z.object({
-    ticker: z.string(),
-    fee_type: z.enum(['quadratic', 'quadratic_with_maker_fees', 'flat']),
-    fee_multiplier: z.number().min(0).max(100),
-  }),
+  ticker: z.string().min(1),
+  title: z.string(),
+  fee_type: z.string(),
+  fee_multiplier: z.number().min(0).max(100),
 });
+export type KalshiSeries = z.infer<typeof kalshiSeriesSchema>;
+
+export const kalshiSeriesListSchema = z.object({ series: z.array(z.unknown()) });
 
 /** Markets that were settled before this have moved to `/historical/markets`. */
 export const kalshiCutoffSchema = z.object({ market_settled_ts: time });

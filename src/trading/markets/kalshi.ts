@@ -1,99 +1,142 @@
 import type { Logger } from 'pino';
 import type { Clock } from '../../clock.js';
-import type { FeeRule } from '../sizing/fees.js';
+import { places } from '../settlement/stations.js';
 import { emptyBook } from './book.js';
-import { UnexpectedAnswerError, type KalshiClient } from './kalshi-client.js';
+import { inParallel } from './chunks.js';
+import { lowestOf } from './event.js';
 import { readKalshiBooks } from './kalshi-books.js';
+import { createCatalogue } from './kalshi-catalogue.js';
+import type { KalshiClient } from './kalshi-client.js';
 import { findKalshiMarkets } from './kalshi-find.js';
 import { createKalshiHistory } from './kalshi-history.js';
-import { shareTemperatures, toMarket, UnusableMarketError } from './kalshi-market.js';
+import { readMarket, shareTemperatures } from './kalshi-market.js';
 import { readMarketPages } from './kalshi-pages.js';
-import { kalshiExchangeStatusSchema, kalshiSeriesSchema, type KalshiMarket } from './kalshi-schema.js';
-import type { Market } from './market.js';
+import { kalshiExchangeStatusSchema } from './kalshi-schema.js';
+import { isPlaced, temperatureKinds, type ListedMarket } from './market.js';
+import { createNoteBook } from './notes.js';
 import type { MarketSource } from './source.js';
 
-/** Markets stay in view for as long after their close as the venue may take to settle them. */
-const LOOK_BACK_MS = 3 * 24 * 60 * 60 * 1000;
-const FEES_FRESH_MS = 60 * 60 * 1000;
+/** Markets stay in view for as long after their close as the venue may take to settle them; hours settle within one. */
+const LOOK_BACK_MS = { daily: 3 * 24 * 60 * 60 * 1000, hourly: 6 * 60 * 60 * 1000 };
+/** Series without a market that are looked at with each read: all of some 300 within a few minutes. */
+const DORMANT_AT_ONCE = 40;
+const SERIES_AT_ONCE = 8;
 
 export interface KalshiSourceOptions {
   client: KalshiClient;
-  series: readonly string[];
+  /** Only these series; undefined: all of the venue's climate category. */
+  series: readonly string[] | undefined;
   clock: Clock;
   log: Logger;
 }
 
-/** The venue itself: markets page by page, the books of those that are traded, fees of each series once an hour. */
-export function createKalshiSource({ client, series, clock, log }: KalshiSourceOptions): MarketSource {
-  const fees = new Map<string, { rule: FeeRule; readAt: number }>();
+/** What the last read of a series has found. */
+interface SeenSeries {
+  hasMarkets: boolean;
+  isHourly: boolean;
+}
 
-  async function readSeries(seriesTicker: string, signal: AbortSignal): Promise<Market[]> {
-    const minClose = Math.floor((clock.now() - LOOK_BACK_MS) / 1000);
+/** The venue itself: series from its catalogue, their markets page by page, the books of those that are traded. */
+export function createKalshiSource({ client, series, clock, log }: KalshiSourceOptions): MarketSource {
+  let notes = createNoteBook();
+  const seen = new Map<string, SeenSeries>();
+  let nextDormant = 0;
+  const told = new Set<string>();
+  const catalogue = createCatalogue({
+    client,
+    clock,
+    only: series,
+    notes: () => notes,
+    onFailure: (error) =>
+      log.warn({ err: error }, "the venue's list of series could not be read: the last one is kept"),
+  });
+
+  const read = (value: unknown) => readMarket(value, notes);
+
+  async function readSeries(ticker: string, signal: AbortSignal): Promise<ListedMarket[]> {
+    const lookBackMs = seen.get(ticker)?.isHourly ? LOOK_BACK_MS.hourly : LOOK_BACK_MS.daily;
     const found = await readMarketPages(
       client,
       '/markets',
       [
-        ['series_ticker', seriesTicker],
-        ['min_close_ts', minClose],
+        ['series_ticker', ticker],
+        ['min_close_ts', Math.floor((clock.now() - lookBackMs) / 1000)],
       ],
       signal,
     );
-    return found.flatMap(usable);
+    const markets = found.flatMap((value) => read(value) ?? []);
+    seen.set(ticker, {
+      hasMarkets: found.length > 0,
+      isHourly: markets.some(({ kind }) => kind === 'hourly'),
+    });
+    return markets;
   }
 
-  /** A market that contradicts itself is left out; the others are as good as before. */
-  function usable(wire: KalshiMarket): Market[] {
-    try {
-      return [toMarket(wire)];
-    } catch (error) {
-      if (!(error instanceof UnusableMarketError)) throw error;
-      log.warn({ err: error }, 'a market of the venue is left out');
-      return [];
-    }
+  /** Those that had markets, those that were never looked at, and some of the others. */
+  function chooseSeries(all: readonly string[]): string[] {
+    const active = all.filter((ticker) => seen.get(ticker)?.hasMarkets);
+    const others = all.filter((ticker) => !seen.get(ticker)?.hasMarkets);
+    const isFirst = seen.size === 0;
+    const some = Array.from(
+      { length: Math.min(isFirst ? 2 * DORMANT_AT_ONCE : DORMANT_AT_ONCE, others.length) },
+      (_, i) => others[(nextDormant + i) % others.length]!,
+    );
+    nextDormant = others.length === 0 ? 0 : (nextDormant + some.length) % others.length;
+    return [...active, ...some];
   }
 
-  async function readFees(signal: AbortSignal): Promise<Map<string, FeeRule>> {
-    const now = clock.now();
-    for (const ticker of series) {
-      const known = fees.get(ticker);
-      if (known && now - known.readAt < FEES_FRESH_MS) continue;
-      const path = `/series/${encodeURIComponent(ticker)}`;
-      const { series: found } = await client.get(path, [], kalshiSeriesSchema, signal);
-      if (found.ticker !== ticker) throw new UnexpectedAnswerError(path, `it is about ${found.ticker}`);
-      const multiplier = BigInt(Math.round(found.fee_multiplier * 1_000_000));
-      fees.set(ticker, { rule: { type: found.fee_type, multiplier }, readAt: now });
+  /** Once for each thing, not with every read. */
+  function tell(): void {
+    for (const note of notes.list()) {
+      const key = `${note.kind} ${note.name}`;
+      if (told.has(key) || note.kind === 'unknown_kind') continue;
+      if (told.size < 1_000) told.add(key);
+      log.warn(note, 'the venue says something that is not understood');
     }
-    return new Map([...fees].map(([ticker, { rule }]) => [ticker, rule]));
   }
 
   return {
     name: 'kalshi',
     async read(signal) {
+      notes = createNoteBook();
       const status = await client.get('/exchange/status', [], kalshiExchangeStatusSchema, signal);
-      const feeRules = await readFees(signal);
-      const markets: Market[] = [];
-      for (const ticker of series) markets.push(...(await readSeries(ticker, signal)));
+      const listed = await catalogue.read(signal);
+      const chosen = chooseSeries(listed.map(({ ticker }) => ticker));
+      const found = await inParallel(chosen, { width: SERIES_AT_ONCE, signal }, readSeries);
+      const markets = shareTemperatures(found.flat());
       const active = markets.filter((market) => market.status === 'active').map(({ ticker }) => ticker);
-      const read = await readKalshiBooks(client, active, signal);
+      const books = await readKalshiBooks(client, active, signal);
+      tell();
       return {
         fetchedAt: new Date(clock.now()),
         isTrading: status.exchange_active && status.trading_active,
-        markets: shareTemperatures(markets).sort(inOrder),
+        markets: markets.sort(inOrder),
         ...(client.clockSkewMs === undefined ? {} : { clockSkewMs: client.clockSkewMs }),
-        books: new Map(markets.map(({ ticker }) => [ticker, read.get(ticker) ?? emptyBook])),
-        feeRules,
+        books: new Map(markets.map(({ ticker }) => [ticker, books.get(ticker) ?? emptyBook])),
+        feeRules: catalogue.feeRules,
+        notes: notes.list(),
       };
     },
-    find: async (tickers, signal) => (await findKalshiMarkets(client, tickers, signal)).flatMap(usable),
-    history: createKalshiHistory({ client, series, clock, usable }),
+    find: (tickers, signal) => findKalshiMarkets({ client, read }, tickers, signal),
+    history: createKalshiHistory({ client, clock, read }),
   };
 }
 
-/** By station, day and what is paid for. */
-function inOrder(a: Market, b: Market): number {
-  const key = ({ station, date }: Market) => `${station.id} ${date}`;
-  const order = key(a).localeCompare(key(b), 'en');
-  return order !== 0 ? order : lowestOf(a) - lowestOf(b);
+const placeOrder = new Map(places.map(({ id }, i) => [id, i]));
+
+/** By station, kind, day and what is paid for; those without a place last, by ticker. */
+export function inOrder(a: ListedMarket, b: ListedMarket): number {
+  if (!isPlaced(a) || !isPlaced(b)) {
+    const order = Number(isPlaced(b)) - Number(isPlaced(a));
+    return order !== 0 ? order : compare(a.ticker, b.ticker);
+  }
+  return (
+    placeOrder.get(a.station.id)! - placeOrder.get(b.station.id)! ||
+    temperatureKinds.indexOf(a.kind) - temperatureKinds.indexOf(b.kind) ||
+    compare(a.date, b.date) ||
+    (a.hour ?? 0) - (b.hour ?? 0) ||
+    lowestOf(a) - lowestOf(b)
+  );
 }
 
-const lowestOf = ({ bracket }: Market): number => (bracket.kind === 'less' ? -Infinity : bracket.floor);
+const compare = (a: string, b: string): number => (a === b ? 0 : a < b ? -1 : 1);

@@ -38,7 +38,7 @@ export function listMarkets(scene: EventScene, books: Map<string, OrderBook>): M
   const report = weather.report(station, day.date);
   const isKnown = status === 'determined' || status === 'finalized';
   const isReported = at.getTime() - day.end.getTime() >= REPORTED_AFTER_MS;
-  const eventTicker = writeEventTicker(station.series.ticker, day.date);
+  const eventTicker = writeEventTicker(station.series.maximum, day.date);
   return makeLadder(scene).map((bracket) => {
     const ticker = `${eventTicker}-${bracketSuffix(bracket)}`;
     const book =
@@ -48,7 +48,8 @@ export function listMarkets(scene: EventScene, books: Map<string, OrderBook>): M
     return {
       ticker,
       eventTicker,
-      seriesTicker: station.series.ticker,
+      seriesTicker: station.series.maximum,
+      kind: 'daily_maximum',
       station,
       date: day.date,
       bracket,
@@ -64,10 +65,24 @@ export function listMarkets(scene: EventScene, books: Map<string, OrderBook>): M
       openTime: openTimeOf(day),
       closeTime: day.end,
       priceRanges: linearCents,
+      settlement: { source: null, rulesText: rulesOf(station, day.date, bracket) },
       settlementValue: isKnown ? (bracketPays(bracket, report) ? DOLLAR : 0n) : null,
       settledTemperature: isReported ? report : null,
     };
   });
+}
+
+/** As the venue words them, but for who decides. */
+function rulesOf({ rulesCity, report }: Station, date: string, bracket: Bracket): string {
+  const day = new Intl.DateTimeFormat('en-US', { timeZone: 'UTC', dateStyle: 'medium' }).format(
+    new Date(date),
+  );
+  return `If the maximum temperature recorded at ${rulesCity} (${report}) for ${day}, is ${wordsOf(bracket)}° fahrenheit according to the invented world, then the market resolves to Yes.`;
+}
+
+function wordsOf({ kind, floor, cap }: Bracket): string {
+  if (kind === 'between') return `between ${floor}-${cap}`;
+  return kind === 'less' ? `less than ${cap}` : `greater than ${floor}`;
 }
 
 const openTimeOf = ({ start }: ClimateDay): Date => new Date(start.getTime() - OPENS_BEFORE_MS);

@@ -1,6 +1,6 @@
 import { DOLLAR } from '../money.js';
 import { climateDayOf } from '../settlement/climate-day.js';
-import { findStationOfSeries, stations } from '../settlement/stations.js';
+import { findSeries, stations } from '../settlement/stations.js';
 import {
   stationDaysAround,
   stationDaysBetween,
@@ -15,7 +15,7 @@ import { finalTimeOf, listMarkets } from './simulated-event.js';
 import type { MarketData, MarketHistory, MarketSource } from './source.js';
 
 const fee: FeeRule = { type: 'quadratic', multiplier: DOLLAR };
-const feeRules = new Map(stations.map(({ series }) => [series.ticker, fee]));
+const feeRules = new Map(stations.map(({ series }) => [series.maximum, fee]));
 
 type Seeded = Pick<SimulatedWorld, 'seed' | 'weather'>;
 
@@ -41,7 +41,17 @@ export function createSimulatedSource(world: SimulatedWorld): MarketSource & { h
         stationDaysBetween(range).flatMap(({ station, day }) => {
           const knownAt = finalTimeOf(day);
           const temperatureF = world.weather.report(station, day.date);
-          return knownAt <= now() ? [{ stationId: station.id, date: day.date, temperatureF, knownAt }] : [];
+          return knownAt <= now()
+            ? [
+                {
+                  kind: 'daily_maximum' as const,
+                  stationId: station.id,
+                  date: day.date,
+                  temperatureF,
+                  knownAt,
+                },
+              ]
+            : [];
         }),
     },
   };
@@ -57,7 +67,7 @@ export function readMarkets({ seed, weather }: Seeded, days: readonly StationDay
 /** The markets of any day, also of one long ago; none for what is no event. */
 function listEvent({ seed, weather }: Seeded, eventTicker: string, at: Date): Market[] {
   const { seriesTicker = '', date = '' } = readEventTicker(eventTicker) ?? {};
-  const station = findStationOfSeries(seriesTicker);
-  if (station?.series.ticker !== seriesTicker) return [];
+  const station = findSeries(seriesTicker)?.station;
+  if (station?.series.maximum !== seriesTicker) return [];
   return listMarkets({ seed, weather, station, day: climateDayOf(station, date), at }, new Map());
 }

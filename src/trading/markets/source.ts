@@ -1,6 +1,7 @@
 import type { FeeRule } from '../sizing/fees.js';
 import type { OrderBook } from './book.js';
-import type { Market } from './market.js';
+import type { ListedMarket, Target } from './market.js';
+import type { VenueNote } from './notes.js';
 
 /** What a venue said at one time. */
 export interface MarketData {
@@ -10,12 +11,14 @@ export interface MarketData {
   isTrading: boolean;
   /** How far the venue's clock is from ours, without the way of the message; left out if it does not tell the time. */
   clockSkewMs?: number;
-  /** Ordered by station, day and bracket. */
-  markets: readonly Market[];
+  /** Ordered by station, kind, day and bracket; those without a place come last, by ticker. */
+  markets: readonly ListedMarket[];
   /** By market; a market without bids has an empty one. */
   books: ReadonlyMap<string, OrderBook>;
-  /** By series. */
+  /** By series; a series that charges in a way that is not known is not in it. */
   feeRules: ReadonlyMap<string, FeeRule>;
+  /** What could not be read or placed; left out where that cannot happen. */
+  notes?: readonly VenueNote[];
 }
 
 /** Where markets come from. */
@@ -27,17 +30,14 @@ export interface MarketSource {
    * Asks for some markets by name, also for those that `read` no longer brings. One that the venue does not know, or says
    * things about that cannot be right, is left out. Rejects as `read` does.
    */
-  find(tickers: readonly string[], signal: AbortSignal): Promise<Market[]>;
+  find(tickers: readonly string[], signal: AbortSignal): Promise<ListedMarket[]>;
   /** How past days came out; left out where nobody can say any more. */
   readonly history?: MarketHistory;
 }
 
-/** The reported temperature that the markets of a day were settled by. */
-export interface SettledDay {
-  stationId: string;
-  /** The climate day. */
-  date: string;
-  /** Whole degrees. */
+/** The reported temperature that markets were settled by. */
+export interface SettledDay extends Target {
+  /** Whole degrees of a day, hundredths of an hour. */
   temperatureF: number;
   /** When it came into our hands: for what is asked for afterwards that is now. */
   knownAt: Date;

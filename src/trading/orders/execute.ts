@@ -7,7 +7,7 @@ import { clientOrderId, requestHash } from './identity.js';
 import type { MarketView } from './judge.js';
 import type { OrderInput, Trade } from './order.js';
 import { addTaken, bookHash } from './paper-book.js';
-import { bracketLabel } from '../settlement/brackets.js';
+import { labelOf } from '../markets/market.js';
 import { writeExecution, type AccountState, type OrderRow, type WrittenFill } from './queries.js';
 import { quoteOrder } from './quote.js';
 import { toTrade } from './trade.js';
@@ -132,7 +132,7 @@ function newOrder({ input, view, at }: AcceptedOrder): Omit<OrderRow, 'status' |
     venueOrderId: null,
     ticker,
     eventTicker: market.eventTicker,
-    label: bracketLabel(market.bracket),
+    label: labelOf(market),
     seriesTicker: market.seriesTicker,
     side,
     action,

@@ -1,6 +1,6 @@
 import { AppError, type ErrorPlace } from '../../errors.js';
 import { asksOf, bidsOf, emptyBook, isCrossed, type OrderBook } from '../markets/book.js';
-import { isOnTick, type Market } from '../markets/market.js';
+import { isOnTick, type ListedMarket } from '../markets/market.js';
 import { DOLLAR, formatDollars, type Micros } from '../money.js';
 import { matchOrder } from '../portfolio/match.js';
 import type { FeeRule } from '../sizing/fees.js';
@@ -12,7 +12,7 @@ export const MAX_CONTRACTS = 100_000;
 /** What an order is judged and matched on: what was known of its market at one moment. */
 export interface MarketView {
   snapshot: Snapshot;
-  market: Market;
+  market: ListedMarket;
   book: OrderBook;
   feeRule: FeeRule;
 }
@@ -61,7 +61,7 @@ function requireFresh({ current, sources }: SnapshotStore, nowMs: number): Snaps
 const stale = (detail: string): AppError =>
   new AppError('market_data_stale', detail, { retryAfterSeconds: 15 });
 
-function assertOpen({ data }: Snapshot, market: Market, nowMs: number): void {
+function assertOpen({ data }: Snapshot, market: ListedMarket, nowMs: number): void {
   const { status, openTime, closeTime } = market;
   if (!data.isTrading) throw closed(market, 'the venue has paused trading');
   if (status !== 'active') throw closed(market, `its status is ${status}`);
@@ -69,10 +69,10 @@ function assertOpen({ data }: Snapshot, market: Market, nowMs: number): void {
   if (nowMs >= closeTime.getTime()) throw closed(market, `it closed at ${closeTime.toISOString()}`);
 }
 
-const closed = ({ ticker }: Market, why: string): AppError =>
+const closed = ({ ticker }: ListedMarket, why: string): AppError =>
   new AppError('market_closed', `${ticker} takes no orders: ${why}.`);
 
-function assertPrice({ priceRanges }: Market, limitPrice: Micros): void {
+function assertPrice({ priceRanges }: ListedMarket, limitPrice: Micros): void {
   if (limitPrice > 0n && limitPrice < DOLLAR && isOnTick(priceRanges, limitPrice)) return;
   const steps = priceRanges.map(
     ({ start, end, step }) =>

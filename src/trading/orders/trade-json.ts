@@ -1,6 +1,6 @@
 import type { z } from 'zod';
 import { formatDollars } from '../money.js';
-import { findStationOfSeries } from '../settlement/stations.js';
+import { findSeries } from '../settlement/stations.js';
 import type { Trade } from './order.js';
 import type { tradeSchema } from './schema.js';
 
@@ -14,7 +14,7 @@ export function toTradeJson(trade: Trade): z.output<typeof tradeSchema> {
     ticker: trade.ticker,
     eventTicker: trade.eventTicker,
     seriesTicker: trade.seriesTicker,
-    station: findStationOfSeries(trade.seriesTicker)?.id ?? null,
+    station: findSeries(trade.seriesTicker)?.station.id ?? null,
     side: trade.side,
     action: trade.action,
     contracts: trade.contracts,

@@ -1,11 +1,11 @@
 import { AppError } from '../../errors.js';
 import type { MarketEvent } from '../markets/event.js';
 import { climateDayAt } from '../settlement/climate-day.js';
-import { findStation, type Station } from '../settlement/stations.js';
+import { findStation, type Place } from '../settlement/stations.js';
 import type { Snapshot } from '../snapshot.js';
 
 export interface Choice {
-  station: Station;
+  station: Place;
   /** Of the station, in the order of days. */
   events: MarketEvent[];
   /** Undefined where nothing is offered: for the station at present, or on the day that was asked for. */
@@ -40,15 +40,15 @@ const isDate = (value: unknown): value is string =>
   new Date(`${value}T00:00:00Z`).getTime() > 0 &&
   new Date(`${value}T00:00:00Z`).toISOString().startsWith(value);
 
-export const eventsOf = (events: readonly MarketEvent[], station: Station): MarketEvent[] =>
+export const eventsOf = (events: readonly MarketEvent[], station: Place): MarketEvent[] =>
   events
-    .filter((event) => event.station.id === station.id)
+    .filter((event) => event.station.id === station.id && event.kind === 'daily_maximum')
     .toSorted((a, b) => (a.date < b.date ? -1 : a.date > b.date ? 1 : 0));
 
 /** The event of the present climate day; else the next one, else the last one. */
 export function currentEvent(
   events: readonly MarketEvent[],
-  station: Station,
+  station: Place,
   now: Date,
 ): MarketEvent | undefined {
   const today = climateDayAt(station, now).date;

@@ -77,7 +77,7 @@ export function toDistribution(day: DayForecast, event: MarketEvent): Distributi
       .map(toX)
       .filter((x) => x >= 0 && x <= 100)
       .map(percent),
-    observed: day.observed && observedMark(toX(day.observed.maximumF), day.observed.maximumF),
+    observed: day.observed && observedMark(toX(day.observed.extremeF), day.observed.extremeF),
     rows: degrees.map(({ temperature, probability, ticker }) => ({
       degree: formatDegrees(temperature),
       probability: formatExactProbability(probability),
@@ -87,9 +87,9 @@ export function toDistribution(day: DayForecast, event: MarketEvent): Distributi
 }
 
 /** Null where it lies outside of what is drawn: the first hours of a day are far below its maximum. */
-function observedMark(x: number, maximumF: number): DistributionChart['observed'] {
+function observedMark(x: number, extremeF: number): DistributionChart['observed'] {
   if (x < 0 || x > 100) return null;
-  return { x: percent(x), label: `${formatDegrees(maximumF, 1)} so far`, isRight: x > 60 };
+  return { x: percent(x), label: `${formatDegrees(extremeF, 1)} so far`, isRight: x > 60 };
 }
 
 const percent = (value: number): string => `${Number(value.toFixed(2))}%`;

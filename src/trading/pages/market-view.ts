@@ -1,11 +1,11 @@
-import type { DayForecast } from '../forecast/forecast.js';
+import { forecastOf as findForecast, type DayForecast } from '../forecast/forecast.js';
 import type { MarketEvent } from '../markets/event.js';
 import { DOLLAR, type Micros } from '../money.js';
 import type { Holding } from '../portfolio/positions.js';
 import { formatMoney } from '../portfolio/view-text.js';
 import { bracketLabel } from '../settlement/brackets.js';
 import { climateDayAt, climateDayOf } from '../settlement/climate-day.js';
-import type { Station } from '../settlement/stations.js';
+import { isStation, type Place } from '../settlement/stations.js';
 import type { SignalReport } from '../signals/signal.js';
 import { ageOf, TIME_TO_LIVE_MS, type Snapshot } from '../snapshot.js';
 import { marketsAddress } from './addresses.js';
@@ -18,16 +18,12 @@ import { bestSignal, sentence, toSignalsView } from './signals-view.js';
 
 /** The day's forecast that belongs to an event. */
 export const forecastOf = ({ forecasts }: Snapshot, event: MarketEvent): DayForecast | undefined =>
-  forecasts.get(event.station.id)?.days.find(({ date }) => date === event.date);
+  findForecast(forecasts, event);
 
 /** Every city that has markets, with the headline of its present day. */
-export function toOverview(
-  snapshot: Snapshot,
-  signals: SignalReport,
-  current: Station | undefined,
-  now: Date,
-) {
-  const stations = [...new Map(snapshot.events.map(({ station }) => [station.id, station])).values()];
+export function toOverview(snapshot: Snapshot, signals: SignalReport, current: Place | undefined, now: Date) {
+  const ofDays = snapshot.events.filter(({ kind }) => kind === 'daily_maximum');
+  const stations = [...new Map(ofDays.map(({ station }) => [station.id, station])).values()];
   return stations.map((station) => {
     const event = currentEvent(eventsOf(snapshot.events, station), station, now);
     const day = event && forecastOf(snapshot, event);
@@ -37,7 +33,7 @@ export function toOverview(
       href: marketsAddress(station.id),
       isCurrent: station.id === current?.id,
       expected: expected === null ? null : formatDegrees(Math.round(expected)),
-      observed: day?.observed ? formatDegrees(day.observed.maximumF, 1) : null,
+      observed: day?.observed ? formatDegrees(day.observed.extremeF, 1) : null,
       signal: event && bestSignal(signals, event.eventTicker, now),
     };
   });
@@ -107,7 +103,7 @@ export function toEventView(
     cash: formatMoney(cash ?? signals.bankroll),
     positions: formatMoney(signals.bankroll - (cash ?? signals.bankroll)),
     holdsAnything: holdings.size > 0,
-    evidence: station.series.evidence === 'rules text only' ? null : station.series.evidence,
+    evidence: isStation(station) && station.evidence !== 'rules text only' ? station.evidence : null,
   };
 }
 
@@ -127,7 +123,7 @@ function toForecastView(day: DayForecast, event: MarketEvent, source: string, no
     modelRunAt: day.modelRunAt,
     modelAge: formatAge(Math.max(0, now.getTime() - day.modelRunAt.getTime())),
     observed: day.observed && {
-      maximum: formatDegrees(day.observed.maximumF, 1),
+      maximum: formatDegrees(day.observed.extremeF, 1),
       at: day.observed.observedAt,
       age: formatAge(Math.max(0, now.getTime() - day.observed.observedAt.getTime())),
     },

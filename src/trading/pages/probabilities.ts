@@ -1,4 +1,4 @@
-import type { DayForecast, ObservedMaximum } from '../forecast/forecast.js';
+import type { DayForecast, ObservedExtreme } from '../forecast/forecast.js';
 import { probabilityOf, sureDegree } from '../forecast/distribution.js';
 import type { MarketEvent } from '../markets/event.js';
 import type { Market } from '../markets/market.js';
@@ -23,11 +23,11 @@ function midOf({ status, yesBid, yesAsk }: Market): number | null {
 }
 
 /** The whole degree that the report cannot be below any more; null while nothing was observed. */
-export const lowestPossible = (observed: Pick<ObservedMaximum, 'maximumF'> | null): number | null =>
-  observed === null ? null : sureDegree(observed.maximumF);
+export const lowestPossible = (observed: Pick<ObservedExtreme, 'extremeF'> | null): number | null =>
+  observed === null ? null : sureDegree(observed.extremeF);
 
 /** True if what was observed has gone beyond the bracket: its YES cannot win any more. */
-export function isPassed(bracket: Bracket, observed: Pick<ObservedMaximum, 'maximumF'> | null): boolean {
+export function isPassed(bracket: Bracket, observed: Pick<ObservedExtreme, 'extremeF'> | null): boolean {
   const [lowest, { highest }] = [lowestPossible(observed), bracketRange(bracket)];
   return lowest !== null && highest !== null && highest < lowest;
 }

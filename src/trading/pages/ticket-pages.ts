@@ -8,7 +8,7 @@ import { fieldError, formRoute, textField, type FormFields, type FormState } fro
 import { renderPage } from '../../pages/layout.js';
 import { readQuery, requireOnce, tryQuery } from '../../pages/query-form.js';
 import { emptyBook, type OrderBook } from '../markets/book.js';
-import type { Market } from '../markets/market.js';
+import { isPlaced, type Market } from '../markets/market.js';
 import type { Micros } from '../money.js';
 import { bookHash, withoutTaken } from '../orders/paper-book.js';
 import type { Holding } from '../portfolio/positions.js';
@@ -62,7 +62,8 @@ export function addTicketPages(router: Router, context: Context, deps: MarketsPa
   async function place(req: Request, res: Response, fields: FormFields): Promise<void> {
     const { orgId, userId } = sessionOf(res);
     const market = deps.snapshots.current && findMarket(deps.snapshots.current, req);
-    if (!market) throw new AppError('market_data_unavailable', 'No prices have been loaded yet.');
+    if (!market || !isPlaced(market))
+      throw new AppError('market_data_unavailable', 'No prices have been loaded yet.');
     const order = readTicket(fields, market);
     const id = textField(fields, 'id') ?? '';
     if (!isFreshId(id, clock.now())) throw fieldError('id', 'is not the id of a recent form');
@@ -169,7 +170,8 @@ export function addTicketPages(router: Router, context: Context, deps: MarketsPa
 /** @throws AppError not_found */
 function findMarket({ markets }: Snapshot, req: Request): Market {
   const market = markets.get(String(req.params.ticker));
-  if (!market) throw new AppError('not_found', 'There is no such market, or it is no longer offered.');
+  if (!market || !isPlaced(market))
+    throw new AppError('not_found', 'There is no such market, or it is no longer offered.');
   return market;
 }
 

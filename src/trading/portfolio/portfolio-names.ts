@@ -1,14 +1,14 @@
 import { readEventTicker } from '../markets/event-ticker.js';
-import type { Market } from '../markets/market.js';
+import { labelOf, type ListedMarket } from '../markets/market.js';
 import { bracketLabel, parseBracket, type Bracket } from '../settlement/brackets.js';
-import { findStationOfSeries, type Station } from '../settlement/stations.js';
+import { findSeries, type Place } from '../settlement/stations.js';
 
 /** What a market is about, as far as its ticker tells it: old ones are no longer listed anywhere. */
 export interface MarketName {
   ticker: string;
   eventTicker: string;
   /** Undefined for a series that is not known. */
-  station: Station | undefined;
+  station: Place | undefined;
   /** The climate day, `YYYY-MM-DD`; null if the ticker does not say. */
   date: string | null;
   /** `84° to 85°`. */
@@ -19,16 +19,24 @@ export interface MarketName {
  * Names a market, from the market itself where it is listed.
  * @param known its bracket in words, as an order wrote it down; without it the ticker has to do
  */
-export function nameMarket(ticker: string, market: Market | undefined, known?: string | null): MarketName {
+export function nameMarket(
+  ticker: string,
+  market: ListedMarket | undefined,
+  known?: string | null,
+): MarketName {
   // Degrees may be below zero: `-B-3.5`.
   const eventTicker = market?.eventTicker ?? ticker.replace(/-([TB]-?[\d.]+|[^-]*)$/, '');
-  const bracket = market?.bracket ?? bracketOf(ticker);
+  const bracket = bracketOf(ticker);
   return {
     ticker,
     eventTicker,
-    station: market?.station ?? findStationOfSeries(eventTicker.split('-')[0] ?? ''),
+    station: market?.station ?? findSeries(eventTicker.split('-')[0] ?? '')?.station,
     date: market?.date ?? readEventTicker(eventTicker)?.date ?? null,
-    label: bracket ? bracketLabel(bracket) : (known ?? ticker.split('-').at(-1) ?? ticker),
+    label: market
+      ? labelOf(market)
+      : bracket
+        ? bracketLabel(bracket)
+        : (known ?? ticker.split('-').at(-1) ?? ticker),
   };
 }
 

@@ -1,21 +1,20 @@
 import type { DayForecast, StationForecast } from '../forecast/forecast.js';
 import type { Fit } from '../forecast/fits.js';
-import type { Market } from '../markets/market.js';
-import { bracketLabel } from '../settlement/brackets.js';
-import type { Station } from '../settlement/stations.js';
+import { labelOf, type ListedMarket } from '../markets/market.js';
+import type { Place } from '../settlement/stations.js';
 
 /**
  * A station's forecast as `/forecast/:station` shows it.
  * @returns the beginning of a JSON object, up to its last field
  */
-export function writeForecast(forecast: StationForecast, markets: ReadonlyMap<string, Market>): string {
+export function writeForecast(forecast: StationForecast, markets: ReadonlyMap<string, ListedMarket>): string {
   const { station, source, days } = forecast;
   const json = JSON.stringify({
     station: station.id,
     city: station.city,
     name: station.name,
-    measure: station.series.measure,
-    unit: station.series.unit,
+    measure: 'daily_maximum_temperature',
+    unit: 'fahrenheit',
     source,
     days: days.map((day) => toDayJson(day, { station, source, markets })),
   });
@@ -23,9 +22,9 @@ export function writeForecast(forecast: StationForecast, markets: ReadonlyMap<st
 }
 
 interface Setting {
-  station: Station;
+  station: Place;
   source: string;
-  markets: ReadonlyMap<string, Market>;
+  markets: ReadonlyMap<string, ListedMarket>;
 }
 
 const toDayJson = (day: DayForecast, { station, source, markets }: Setting) => ({
@@ -36,11 +35,11 @@ const toDayJson = (day: DayForecast, { station, source, markets }: Setting) => (
   quantiles: day.quantiles.map(({ probability, temperatureF }) => ({ probability, temperatureF })),
   brackets: [...day.probabilities].map(([ticker, probability]) => ({
     ticker,
-    label: labelOf(markets.get(ticker)),
+    label: labelOrNull(markets.get(ticker)),
     probability,
   })),
   observedMaximum: day.observed && {
-    temperatureF: day.observed.maximumF,
+    temperatureF: day.observed.extremeF,
     observedAt: day.observed.observedAt.toISOString(),
     fetchedAt: day.observed.fetchedAt.toISOString(),
   },
@@ -57,7 +56,7 @@ const toDayJson = (day: DayForecast, { station, source, markets }: Setting) => (
   membersF: day.membersF,
 });
 
-const toFitJson = (fit: Fit, station: Station) => ({
+const toFitJson = (fit: Fit, station: Place) => ({
   id: fit.id,
   station: fit.stationId,
   leadHours: fit.leadHours,
@@ -72,7 +71,7 @@ const toFitJson = (fit: Fit, station: Station) => ({
   trainedAt: fit.trainedAt.toISOString(),
 });
 
-const labelOf = (market: Market | undefined): string | null => (market ? bracketLabel(market.bracket) : null);
+const labelOrNull = (market: ListedMarket | undefined): string | null => (market ? labelOf(market) : null);
 
 /** The oldest of the runs that the forecast was made from: what its age counts from. */
 export const oldestRun = ({ days }: StationForecast): number =>

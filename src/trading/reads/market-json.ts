@@ -1,26 +1,41 @@
 import type { OrderBook } from '../markets/book.js';
-import type { Market } from '../markets/market.js';
+import { cityOf, isPlaced, labelOf, type ListedMarket, type MarketKind } from '../markets/market.js';
 import { formatDollars, type Micros } from '../money.js';
-import { bracketLabel } from '../settlement/brackets.js';
+import { isStation } from '../settlement/stations.js';
+
+/** What is measured, by kind; null where that is not known. */
+export const measures = {
+  daily_maximum: 'daily_maximum_temperature',
+  daily_minimum: 'daily_minimum_temperature',
+  hourly: 'hourly_temperature',
+  rain: 'precipitation',
+  other: null,
+} as const satisfies Record<MarketKind, string | null>;
 
 /** A market as `/markets` shows it. */
-export function toMarketJson(market: Market, book: OrderBook, marketSource: string) {
-  const { station, bracket } = market;
+export function toMarketJson(market: ListedMarket, book: OrderBook, marketSource: string) {
+  const { kind, bracket, settlement } = market;
+  const station = market.station && isStation(market.station) ? market.station.id : null;
   return {
     ticker: market.ticker,
     eventTicker: market.eventTicker,
     seriesTicker: market.seriesTicker,
-    station: station.id,
-    city: station.city,
-    measure: station.series.measure,
+    kind,
+    station,
+    city: cityOf(market),
+    measure: measures[kind],
     date: market.date,
-    bracket: {
+    hour: isPlaced(market) ? (market.hour ?? null) : null,
+    bracket: bracket && {
       kind: bracket.kind,
       floor: bracket.floor,
       cap: bracket.cap,
-      unit: station.series.unit,
-      label: bracketLabel(bracket),
+      unit: 'fahrenheit',
+      label: labelOf(market),
     },
+    label: labelOf(market),
+    problem: isPlaced(market) ? null : market.problem,
+    settlement: { source: settlement.source, station, rulesText: settlement.rulesText },
     status: market.status,
     ...toQuoteJson(market, book),
     lastPrice: priceOrNull(market.lastPrice),
@@ -35,7 +50,7 @@ export function toMarketJson(market: Market, book: OrderBook, marketSource: stri
 }
 
 /** What stands in the book: best prices, and how many contracts at them. */
-export const toQuoteJson = (market: Market, book: OrderBook) => ({
+export const toQuoteJson = (market: ListedMarket, book: OrderBook) => ({
   yesBid: priceOrNull(market.yesBid),
   yesAsk: priceOrNull(market.yesAsk),
   noBid: priceOrNull(market.noBid),
@@ -49,7 +64,7 @@ export const priceOrNull = (price: Micros | null): string | null =>
   price === null ? null : formatDollars(price);
 
 /** The step of prices where the market stands now: some markets have finer ones near their ends. */
-function tickSizeOf({ priceRanges, yesAsk, yesBid, lastPrice }: Market): Micros {
+function tickSizeOf({ priceRanges, yesAsk, yesBid, lastPrice }: ListedMarket): Micros {
   const price = yesAsk ?? yesBid ?? lastPrice;
   const present = priceRanges.find(({ start, end }) => price !== null && price >= start && price <= end);
   if (present) return present.step;
@@ -57,8 +72,9 @@ function tickSizeOf({ priceRanges, yesAsk, yesBid, lastPrice }: Market): Micros 
 }
 
 /** Where a person can look at the market: at the venue, or on our own page for a venue that is simulated. */
-function urlOf({ seriesTicker, station, date }: Market, marketSource: string): string {
-  return marketSource === 'kalshi'
-    ? `https://kalshi.com/markets/${seriesTicker.toLowerCase()}`
-    : `/dashboard/markets?station=${station.id}&date=${date}`;
+function urlOf(market: ListedMarket, marketSource: string): string {
+  if (marketSource === 'kalshi') return `https://kalshi.com/markets/${market.seriesTicker.toLowerCase()}`;
+  return isPlaced(market)
+    ? `/dashboard/markets?station=${market.station.id}&date=${market.date}`
+    : '/dashboard/markets';
 }

@@ -24,9 +24,9 @@ export function addReadRoutes(
   const stationList = createCachedAnswer(`{"stations":${JSON.stringify(stations.map(toStationJson))}`);
 
   router.get('/markets', (req, res) => {
-    const { station, status } = hasQuery(req) ? parseInput(marketsQuerySchema, req.query) : {};
+    const { station, city, ...filter } = hasQuery(req) ? parseInput(marketsQuerySchema, req.query) : {};
     const stationId = station === undefined ? undefined : readStationId(station);
-    sendCachedAnswer(req, res, reads.markets({ stationId, status }));
+    sendCachedAnswer(req, res, reads.markets({ stationId, city: city?.toLowerCase(), ...filter }));
   });
 
   const perMinute = Math.ceil(config.limits.readsPerMinute / READS_PER_SIZING);

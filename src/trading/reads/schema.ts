@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { timeField } from '../../http/fields.js';
 import { text } from '../../http/validate.js';
-import { marketStatuses } from '../markets/market.js';
+import { marketKinds, marketStatuses } from '../markets/market.js';
 import { stations } from '../settlement/stations.js';
 
 const stationParameter = text(64)
@@ -14,6 +14,22 @@ export const marketsQuerySchema = z.strictObject({
     .enum(marketStatuses, `must be one of ${marketStatuses.join(', ')}`)
     .optional()
     .describe('Only markets of this status. If left out: all but `finalized`.'),
+  kind: z
+    .enum(marketKinds, `must be one of ${marketKinds.join(', ')}`)
+    .optional()
+    .describe('Only markets about this.'),
+  city: text(64).optional().describe('Only markets of this city, like `New York`, in upper or lower case.'),
+  limit: z
+    .string()
+    .regex(/^([1-9]\d{0,2}|1000)$/, 'must be a whole number from 1 to 1000')
+    .transform(Number)
+    .optional()
+    .describe('A page of so many markets, 1 to 1000. If left out: all of them.'),
+  cursor: z
+    .string()
+    .regex(/^[A-Za-z0-9._-]{1,64}$/, 'must be the nextCursor of an earlier answer')
+    .optional()
+    .describe('The `nextCursor` of the page before; only with `limit`.'),
 });
 
 export const signalsQuerySchema = z.strictObject({
@@ -47,6 +63,12 @@ const dateField = z
   .describe('The climate day: midnight to midnight in local standard time.');
 const stationField = z.enum(stations.map(({ id }) => id)).describe('The id of the station.');
 const measureField = z.literal('daily_maximum_temperature');
+const settlementSources = [
+  'National Weather Service',
+  'The Weather Company',
+  'Kalshi Weather Index',
+  'AccuWeather',
+] as const;
 const unitField = z.literal('fahrenheit');
 
 /** How things stand with one source, wherever an answer says so. */
@@ -75,23 +97,60 @@ const freshness = {
 export const marketSchema = z
   .object({
     ticker: z.string(),
-    eventTicker: z.string().describe('The day at the station: of its markets exactly one pays.'),
+    eventTicker: z
+      .string()
+      .describe(
+        'The day at the station, of whose markets exactly one pays, or the hour, of whose markets all that it is above pay.',
+      ),
     seriesTicker: z.string(),
-    station: stationField,
-    city: z.string(),
-    measure: measureField,
-    date: dateField,
+    kind: z
+      .enum(marketKinds)
+      .describe('What it is about, by its rules. `other`: something else, or a wording that is not known.'),
+    station: stationField
+      .nullable()
+      .describe(
+        'The id of the station whose report decides; `null` where none does, or it is not certain which.',
+      ),
+    city: z
+      .string()
+      .nullable()
+      .describe('`null` where the rules do not name it in a way that is understood.'),
+    measure: z
+      .enum(['daily_maximum_temperature', 'daily_minimum_temperature', 'hourly_temperature', 'precipitation'])
+      .nullable(),
+    date: dateField.nullable(),
+    hour: z.int().min(0).max(23).nullable().describe('By the clock of the city; `null` for a whole day.'),
     bracket: z
       .object({
         kind: z
           .enum(['less', 'between', 'greater'])
           .describe('`between` includes both ends; `less` is below `cap`, `greater` above `floor`.'),
-        floor: z.int().nullable(),
-        cap: z.int().nullable(),
+        floor: z.number().nullable(),
+        cap: z.number().nullable(),
         unit: unitField,
         label: z.string(),
       })
-      .describe('What YES pays for, in whole degrees.'),
+      .nullable()
+      .describe(
+        'What YES pays for: whole degrees of a day, hundredths of an hour; `null` where it is no temperature for certain.',
+      ),
+    label: z.string().describe('What YES pays for, in words.'),
+    problem: z
+      .string()
+      .nullable()
+      .describe(
+        'Why there is neither forecast nor signal: it settles by the venue’s word alone. `null` for all others.',
+      ),
+    settlement: z
+      .object({
+        source: z
+          .enum(settlementSources)
+          .nullable()
+          .describe('Who decides, by the rules; `null` where they name nobody that is known.'),
+        station: stationField.nullable(),
+        rulesText: z.string().describe('The venue’s rules, word for word.'),
+      })
+      .describe('What it settles on, and where.'),
     status: z.enum(marketStatuses).describe('As the venue has it. It pays once it is `finalized`.'),
     yesBid: price('The best bid for YES'),
     yesAsk: price('What YES can be bought for'),
@@ -112,7 +171,12 @@ export const marketSchema = z
 
 export const marketListSchema = z
   .object({
-    markets: z.array(marketSchema).describe('Ordered by station, day and bracket.'),
+    markets: z.array(marketSchema).describe('Ordered by station, kind, day and bracket.'),
+    nextCursor: z
+      .string()
+      .nullable()
+      .optional()
+      .describe('With `limit` only: send it as `cursor` for the next page; `null` on the last one.'),
     ...freshness,
   })
   .meta({ id: 'MarketList' });
@@ -335,7 +399,9 @@ const stationSchema = z
     latitude: z.number(),
     longitude: z.number(),
     standardOffsetHours: z.number().describe('Of local standard time from UTC, all year.'),
-    series: z.string().describe('The ticker of the series that settles here.'),
+    timeZone: z.string().describe('IANA name.'),
+    series: z.string().describe('The ticker of the series of daily maxima that settles here.'),
+    minimumSeries: z.string().describe('The ticker of the series of daily minima that settles here.'),
     measure: measureField,
     unit: unitField,
     report: z.string().describe('The report that decides.'),

@@ -1,10 +1,12 @@
 import type { Clock } from '../../clock.js';
 import { AppError } from '../../errors.js';
+import { fieldError } from '../../pages/form.js';
 import { createCachedAnswer, type CachedAnswer, type Sent } from '../../http/cached-answer.js';
 import { emptyBook } from '../markets/book.js';
-import type { MarketStatus } from '../markets/market.js';
+import { cityOf, type ListedMarket, type MarketKind, type MarketStatus } from '../markets/market.js';
 import type { Micros } from '../money.js';
 import { makeSignals } from '../signals/signals.js';
+import { isStation } from '../settlement/stations.js';
 import { ageOf, TIME_TO_LIVE_MS, type Snapshot, type SnapshotStore, type SourceState } from '../snapshot.js';
 import { oldestRun, writeForecast } from './forecast-json.js';
 import { toMarketJson } from './market-json.js';
@@ -19,10 +21,19 @@ export interface SnapshotReads {
   forecast(stationId: string): Sent;
 }
 
+/** Answers of one snapshot to different questions that are kept, so that strangers cannot fill the memory. */
+const MAX_ANSWERS = 256;
+
 export interface MarketFilter {
   stationId?: string | undefined;
+  kind?: MarketKind | undefined;
+  /** As any market has it, in any case. */
+  city?: string | undefined;
   /** Left out: every status but `finalized`. */
   status?: MarketStatus | undefined;
+  /** A page of so many, from behind the market that `cursor` names; left out: all at once. */
+  limit?: number | undefined;
+  cursor?: string | undefined;
 }
 
 /** What was made of one snapshot so far. */
@@ -54,7 +65,10 @@ export function createSnapshotReads({ store, clock }: { store: SnapshotStore; cl
   function once(key: string, write: () => string): CachedAnswer {
     const { answers, head } = present();
     let answer = answers.get(key);
-    if (!answer) answers.set(key, (answer = createCachedAnswer(`${write()},${head}`)));
+    if (answer) return answer;
+    answer = createCachedAnswer(`${write()},${head}`);
+    if (answers.size >= MAX_ANSWERS) answers.delete(answers.keys().next().value!);
+    answers.set(key, answer);
     return answer;
   }
 
@@ -67,15 +81,12 @@ export function createSnapshotReads({ store, clock }: { store: SnapshotStore; cl
   }
 
   return {
-    markets({ stationId, status }) {
+    markets(filter) {
       const { snapshot, marketJson } = present();
-      const answer = once(`markets ${stationId ?? ''} ${status ?? ''}`, () => {
-        const wanted = snapshot.data.markets.filter(
-          (market) =>
-            (stationId === undefined || market.station.id === stationId) &&
-            (status === undefined ? market.status !== 'finalized' : market.status === status),
-        );
-        return `{"markets":[${wanted.map(({ ticker }) => marketJson.get(ticker)!).join(',')}]`;
+      const answer = once(`markets ${JSON.stringify(filter)}`, () => {
+        const page = pageOf(snapshot.data.markets, filter);
+        const list = `{"markets":[${page.markets.map(({ ticker }) => marketJson.get(ticker)!).join(',')}]`;
+        return filter.limit === undefined ? list : `${list},"nextCursor":${JSON.stringify(page.nextCursor)}`;
       });
       return send(answer);
     },
@@ -109,6 +120,39 @@ export function createSnapshotReads({ store, clock }: { store: SnapshotStore; cl
       return send(answer, (now) => `,"forecastAgeSeconds":${Math.max(0, Math.floor((now - oldest) / 1000))}`);
     },
   };
+}
+
+function isWanted(market: ListedMarket, { stationId, kind, city, status }: MarketFilter): boolean {
+  return (
+    (stationId === undefined || market.station?.id === stationId) &&
+    (kind === undefined || market.kind === kind) &&
+    (city === undefined || namesCity(market, city)) &&
+    (status === undefined ? market.status !== 'finalized' : market.status === status)
+  );
+}
+
+/** Rules write some cities in another way than everybody else: both are found. */
+function namesCity(market: ListedMarket, city: string): boolean {
+  const wanted = city.toLowerCase();
+  const { station } = market;
+  return (
+    cityOf(market)?.toLowerCase() === wanted ||
+    (station !== null && isStation(station) && station.rulesCity.toLowerCase() === wanted)
+  );
+}
+
+/** @throws AppError invalid_request for a cursor whose market is no longer listed */
+function pageOf(
+  listed: readonly ListedMarket[],
+  filter: MarketFilter,
+): { markets: readonly ListedMarket[]; nextCursor: string | null } {
+  const { limit = Infinity, cursor } = filter;
+  const last = cursor === undefined ? -1 : listed.findIndex(({ ticker }) => ticker === cursor);
+  if (cursor !== undefined && last < 0)
+    throw fieldError('cursor', 'names no market of the present list: begin again without it');
+  const found = listed.slice(last + 1).filter((market) => isWanted(market, filter));
+  const markets = found.slice(0, limit);
+  return { markets, nextCursor: found.length > limit ? markets.at(-1)!.ticker : null };
 }
 
 function begin(snapshot: Snapshot): Made {

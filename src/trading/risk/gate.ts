@@ -1,6 +1,6 @@
 import type { Orm } from '../../db/client.js';
 import { AppError } from '../../errors.js';
-import type { Market } from '../markets/market.js';
+import type { ListedMarket } from '../markets/market.js';
 import type { OrderBook } from '../markets/book.js';
 import type { Micros } from '../money.js';
 import type { OrderInput } from '../orders/order.js';
@@ -12,7 +12,7 @@ import { refuse, type Refusal } from './refusal.js';
 /** What an order is judged on. Read under the lock of the account's row, so nothing of it changes before the order is written. */
 export interface RiskInput {
   order: OrderInput;
-  market: Market;
+  market: ListedMarket;
   /** Without what the Organization's paper orders have taken already. */
   book: OrderBook;
   snapshot: Snapshot;

@@ -1,4 +1,4 @@
-import type { DayForecast, StationForecast } from '../forecast/forecast.js';
+import { forecastOf, type DayForecast, type StationForecast } from '../forecast/forecast.js';
 import type { forecastRecords } from '../forecast/table.js';
 import type { MarketEvent } from '../markets/event.js';
 import type { MarketData } from '../markets/source.js';
@@ -42,7 +42,7 @@ export function recordsDue(scene: Scene, climates: Climates = new Map()): NewRec
   if (at.getTime() - data.fetchedAt.getTime() > MAX_AGE_MS) return [];
   return events.flatMap((event) => {
     const lead = leadAt(event, at);
-    const day = scene.forecasts.get(event.station.id)?.days.find(({ date }) => date === event.date);
+    const day = forecastOf(scene.forecasts, event);
     if (lead === undefined || !day || !isRecordable(event)) return [];
     return [toRecord(scene, event, day, lead, climates.get(event.station.id))];
   });
@@ -106,7 +106,8 @@ export interface Outcome {
  * may still change; a day that was paid in another way (void, split) has no outcome to score by.
  */
 export function finalOutcomes(events: readonly MarketEvent[]): Outcome[] {
-  return events.flatMap(({ station, date, markets }) => {
+  return events.flatMap(({ kind, station, date, markets }) => {
+    if (kind !== 'daily_maximum') return [];
     const temperatureF = markets[0]?.settledTemperature ?? null;
     const isSettled = markets.every(
       ({ status, settledTemperature, settlementValue, bracket }) =>

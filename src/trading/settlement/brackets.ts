@@ -1,24 +1,33 @@
 /**
- * What a market pays for, in whole degrees of the report. `between` includes both of its ends; the tails are strict:
- * `less` than 84 is 83 and below, `greater` than 91 is 92 and above.
+ * What a market pays for. `between` includes both of its ends; the tails are strict: `less` than 84 is 83 and below,
+ * `greater` than 91 is 92 and above, and in hundredths 90.00 and above is `greater` than 89.99.
  */
-export type Bracket =
+export type Bracket = (
   | { kind: 'less'; floor: null; cap: number }
   | { kind: 'between'; floor: number; cap: number }
-  | { kind: 'greater'; floor: number; cap: null };
+  | { kind: 'greater'; floor: number; cap: null }
+) & {
+  /** What the value that decides is rounded to, °F: whole degrees of a report, hundredths of an index. Left out: 1. */
+  step?: 1 | 0.01;
+};
 
-/** The whole degrees that pay, both ends included; null where there is none. */
-export function bracketRange(bracket: Bracket): { lowest: number | null; highest: number | null } {
-  if (bracket.kind === 'less') return { lowest: null, highest: bracket.cap - 1 };
-  if (bracket.kind === 'greater') return { lowest: bracket.floor + 1, highest: null };
-  return { lowest: bracket.floor, highest: bracket.cap };
+/** The values that pay, both ends included; null where there is none. */
+export function bracketRange({ kind, floor, cap, step = 1 }: Bracket): {
+  lowest: number | null;
+  highest: number | null;
+} {
+  if (kind === 'less') return { lowest: null, highest: toHundredths(cap - step) };
+  if (kind === 'greater') return { lowest: toHundredths(floor + step), highest: null };
+  return { lowest: floor, highest: cap };
 }
 
-/** True if a day with this highest temperature, in whole degrees, pays the bracket's YES. */
-export function bracketPays(bracket: Bracket, wholeDegrees: number): boolean {
-  if (bracket.kind === 'less') return wholeDegrees < bracket.cap;
-  if (bracket.kind === 'greater') return wholeDegrees > bracket.floor;
-  return wholeDegrees >= bracket.floor && wholeDegrees <= bracket.cap;
+const toHundredths = (value: number): number => Math.round(value * 100) / 100;
+
+/** True if this value, rounded as the bracket's step says, pays the bracket's YES. */
+export function bracketPays(bracket: Bracket, value: number): boolean {
+  if (bracket.kind === 'less') return value < bracket.cap;
+  if (bracket.kind === 'greater') return value > bracket.floor;
+  return value >= bracket.floor && value <= bracket.cap;
 }
 
 /** `83° or below`, `84° to 85°`, `92° or above`, as the venue writes it. */
@@ -29,18 +38,29 @@ export function bracketLabel(bracket: Bracket): string {
 }
 
 /**
- * True if the brackets cover every whole degree exactly once, in some order: one of them wins, whatever the day brings.
+ * True if the brackets cover every value exactly once, in some order: one of them wins, whatever the day brings.
  * A ladder with a hole or an overlap is not what the venue offers, so something was misread.
  */
 export function isWholeLadder(brackets: readonly Bracket[]): boolean {
+  const step = brackets[0]?.step ?? 1;
+  if (brackets.some((bracket) => (bracket.step ?? 1) !== step)) return false;
   const ranges = brackets.map(bracketRange).sort((a, b) => (a.lowest ?? -Infinity) - (b.lowest ?? -Infinity));
   if (ranges[0]?.lowest !== null || ranges.at(-1)?.highest !== null) return false;
   return ranges.every(({ lowest, highest }, i) => {
     if (lowest !== null && highest !== null && lowest > highest) return false;
     const next = ranges[i + 1];
-    return next === undefined || (highest !== null && next.lowest === highest + 1);
+    return next === undefined || (highest !== null && next.lowest === toHundredths(highest + step));
   });
 }
+
+/**
+ * True if the brackets are thresholds of one value, each another one: `90° or above`, `91° or above`, … Several of them pay
+ * together, and each by itself.
+ */
+export const areThresholds = (brackets: readonly Bracket[]): boolean =>
+  brackets.length > 0 &&
+  brackets.every(({ kind }) => kind === 'greater') &&
+  new Set(brackets.map(({ floor }) => floor)).size === brackets.length;
 
 /** What the venue's market says about its bracket. Fields may be missing: see `parseBracket`. */
 export interface BracketFields {
@@ -50,6 +70,7 @@ export interface BracketFields {
   capStrike?: number | undefined;
   /** `84° to 85°`. */
   label: string;
+  step?: 1 | 0.01;
 }
 
 /**
@@ -59,31 +80,44 @@ export interface BracketFields {
  * and the end of the ticker repeats it in numbers, so each is checked against the others, and two must agree.
  */
 export function parseBracket(fields: BracketFields): Bracket | undefined {
-  const readings = [fromStrikes(fields), fromLabel(fields.label)].filter((reading) => reading !== undefined);
+  const readings = [fromStrikes(fields), fromLabel(fields)].filter((reading) => reading !== undefined);
   const [first, second] = readings;
   if (first === undefined) return undefined;
-  if (second !== undefined && !isSame(first, second)) return undefined;
+  if (second !== undefined && !isSameBracket(first, second)) return undefined;
   return agreesWithTicker(first, fields.ticker) ? first : undefined;
 }
 
-function fromStrikes({ strikeType, floorStrike: floor, capStrike: cap }: BracketFields): Bracket | undefined {
-  if (strikeType === 'less' && isWhole(cap)) return { kind: 'less', floor: null, cap };
-  if (strikeType === 'greater' && isWhole(floor)) return { kind: 'greater', floor, cap: null };
-  if (strikeType === 'between' && isWhole(floor) && isWhole(cap) && floor <= cap)
-    return { kind: 'between', floor, cap };
+function fromStrikes({
+  strikeType,
+  floorStrike: floor,
+  capStrike: cap,
+  step = 1,
+}: BracketFields): Bracket | undefined {
+  const isOnStep = (value: number | undefined): value is number =>
+    value !== undefined && Math.abs(value / step - Math.round(value / step)) < 1e-6;
+  if (strikeType === 'less' && isOnStep(cap)) return { kind: 'less', floor: null, cap, ...stepOf(step) };
+  if (strikeType === 'greater' && isOnStep(floor))
+    return { kind: 'greater', floor, cap: null, ...stepOf(step) };
+  if (strikeType === 'between' && isOnStep(floor) && isOnStep(cap) && floor <= cap)
+    return { kind: 'between', floor, cap, ...stepOf(step) };
   return undefined;
 }
 
-function fromLabel(label: string): Bracket | undefined {
-  const below = /^(-?\d+)° or below$/.exec(label);
-  if (below) return { kind: 'less', floor: null, cap: Number(below[1]) + 1 };
-  const above = /^(-?\d+)° or above$/.exec(label);
-  if (above) return { kind: 'greater', floor: Number(above[1]) - 1, cap: null };
-  const between = /^(-?\d+)° to (-?\d+)°$/.exec(label);
+function fromLabel({ label, step = 1 }: BracketFields): Bracket | undefined {
+  const number = String.raw`(-?\d+(?:\.\d{1,2})?)`;
+  const below = new RegExp(`^${number}° or below$`).exec(label);
+  if (below)
+    return { kind: 'less', floor: null, cap: toHundredths(Number(below[1]) + step), ...stepOf(step) };
+  const above = new RegExp(`^${number}° or above$`).exec(label);
+  if (above)
+    return { kind: 'greater', floor: toHundredths(Number(above[1]) - step), cap: null, ...stepOf(step) };
+  const between = new RegExp(`^${number}° to ${number}°$`).exec(label);
   if (between && Number(between[1]) <= Number(between[2]))
-    return { kind: 'between', floor: Number(between[1]), cap: Number(between[2]) };
+    return { kind: 'between', floor: Number(between[1]), cap: Number(between[2]), ...stepOf(step) };
   return undefined;
 }
+
+const stepOf = (step: 1 | 0.01): Pick<Bracket, 'step'> => (step === 1 ? {} : { step });
 
 /** `-T84` holds the strike of a tail, `-B84.5` the middle of a bracket. */
 function agreesWithTicker(bracket: Bracket, ticker: string): boolean {
@@ -94,7 +128,5 @@ function agreesWithTicker(bracket: Bracket, ticker: string): boolean {
   return letter === 'B' && bracket.kind === 'between' && strike === (bracket.floor + bracket.cap) / 2;
 }
 
-const isWhole = (value: number | undefined): value is number => Number.isInteger(value);
-
-const isSame = (a: Bracket, b: Bracket): boolean =>
+export const isSameBracket = (a: Bracket, b: Bracket): boolean =>
   a.kind === b.kind && a.floor === b.floor && a.cap === b.cap;

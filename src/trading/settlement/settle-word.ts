@@ -1,4 +1,4 @@
-import type { Market } from '../markets/market.js';
+import { isPlaced, type ListedMarket } from '../markets/market.js';
 import type { Micros } from '../money.js';
 import { applySettlement, applyVoid, type Booking, type Holding } from '../portfolio/positions.js';
 import type { SettlementState } from '../portfolio/table.js';
@@ -25,7 +25,7 @@ export function isFinal(word: Word): word is FinalWord {
  * The venue's present word about a market's end; undefined while there is none: it is traded, or closed without a report.
  * A market that is finalized without a payout has no word either: nobody can tell what it pays.
  */
-export function wordOf(market: Market): Word | undefined {
+export function wordOf(market: ListedMarket): Word | undefined {
   const { status, settlementValue: value, settledTemperature: temperature } = market;
   switch (status) {
     case 'closed':
@@ -43,11 +43,11 @@ export function wordOf(market: Market): Word | undefined {
 }
 
 /** Why a person should look at a market's end, if there is a reason. */
-export function doubtAbout(market: Market): string | undefined {
+export function doubtAbout(market: ListedMarket): string | undefined {
   const { status, settlementValue: value, settledTemperature: temperature } = market;
   if (status !== 'finalized' || market.isVoid) return undefined;
   if (value === null) return 'the market is finalized without a payout: its positions stay open';
-  if (temperature === null) return undefined;
+  if (temperature === null || !isPlaced(market)) return undefined;
   // The venue's word is what pays, also where it contradicts the rule.
   return value > 0n === bracketPays(market.bracket, temperature)
     ? undefined

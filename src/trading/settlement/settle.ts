@@ -2,7 +2,7 @@ import type { Logger } from 'pino';
 import type { Clock } from '../../clock.js';
 import type { Orm } from '../../db/client.js';
 import { inChunks } from '../markets/chunks.js';
-import type { Market } from '../markets/market.js';
+import type { ListedMarket } from '../markets/market.js';
 import type { MarketSource } from '../markets/source.js';
 import type { Snapshot } from '../snapshot.js';
 import {
@@ -111,7 +111,7 @@ export function createSettling({ orm, markets, clock, log, onMoved }: SettleDeps
   }
 
   /** A venue that cannot be asked holds up nothing that is known. */
-  async function find(tickers: string[], signal: AbortSignal): Promise<Market[]> {
+  async function find(tickers: string[], signal: AbortSignal): Promise<ListedMarket[]> {
     if (tickers.length === 0) return [];
     try {
       const found = await markets.find(tickers, signal);

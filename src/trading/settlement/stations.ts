@@ -1,136 +1,160 @@
-/**
- * Where each series settles. The venue's rules name a place; the report for that place is made at one station, and the
- * airport next to it gives another answer on half of the days.
- */
-export interface Station {
-  /** ICAO id, as `/forecast/:station` takes it. */
+import { stationRows } from './station-rows.js';
+
+/** A point whose temperature markets are about. */
+export interface Place {
+  /** ICAO id of a station, `INDEX-MIAMI` of an area. */
   id: string;
   city: string;
-  /** The station's own name. */
   name: string;
   latitude: number;
   longitude: number;
+  /** IANA name, for what the venue says by the clock. */
+  timeZone: string;
   /** Of local standard time from UTC, all year: climate days know no summer time. */
   standardOffsetHours: number;
-  series: SeriesRule;
 }
 
-/** What a series of markets settles on. */
-export interface SeriesRule {
-  ticker: string;
-  /** The name that the series had before; old events still carry it. */
-  formerTicker: string;
-  measure: 'daily_maximum_temperature';
-  unit: 'fahrenheit';
-  /** The report that decides: the NWS Climatological Report (Daily), whole degrees. */
-  report: string;
-  /** The places that the rules may name. Rules that name none of them are about another station. */
-  places: readonly string[];
-  /** How well this was checked: days on which the station's report is in the winning bracket, of all that were compared. */
-  evidence: { matched: number; compared: number } | 'rules text only';
-}
-
-const highTemperature = (
-  ticker: string,
-  report: string,
-  places: readonly string[],
-  evidence: SeriesRule['evidence'],
-): SeriesRule => ({
-  ticker,
-  formerTicker: ticker.replace(/^KX/, ''),
-  measure: 'daily_maximum_temperature',
-  unit: 'fahrenheit',
-  report,
-  places,
-  evidence,
-});
+/** How well a rule was checked: days on which the station's report is in the winning bracket, of all that were compared. */
+export type Evidence = { matched: number; compared: number } | 'rules text only';
 
 /**
- * Sources: the rules texts of the markets; comparison of the winners of 2024-08 to 2025-05 with the daily highs of the
- * same stations in the ACIS records. Coordinates are the NWS station metadata's.
+ * A station whose daily climate report markets settle on. The airport next to it gives another answer on half of the days,
+ * so it is taken from the rules' own words and from nowhere else.
  */
-export const stations: readonly Station[] = [
-  {
-    id: 'KNYC',
-    city: 'New York',
-    name: 'Central Park',
-    latitude: 40.7789,
-    longitude: -73.9692,
-    standardOffsetHours: -5,
-    series: highTemperature('KXHIGHNY', 'CLINYC', ['Central Park'], { matched: 251, compared: 252 }),
-  },
-  {
-    id: 'KMDW',
-    city: 'Chicago',
-    name: 'Midway Airport',
-    latitude: 41.7842,
-    longitude: -87.7553,
-    standardOffsetHours: -6,
-    series: highTemperature('KXHIGHCHI', 'CLIMDW', ['Midway'], 'rules text only'),
-  },
-  {
-    id: 'KMIA',
-    city: 'Miami',
-    name: 'Miami International Airport',
-    latitude: 25.7906,
-    longitude: -80.3164,
-    standardOffsetHours: -5,
-    series: highTemperature('KXHIGHMIA', 'CLIMIA', ['Miami'], { matched: 250, compared: 252 }),
-  },
-  {
-    id: 'KAUS',
-    city: 'Austin',
-    name: 'Austin-Bergstrom International Airport',
-    latitude: 30.1831,
-    longitude: -97.6799,
-    standardOffsetHours: -6,
-    series: highTemperature('KXHIGHAUS', 'CLIAUS', ['Bergstrom'], { matched: 255, compared: 255 }),
-  },
-  {
-    id: 'KDEN',
-    city: 'Denver',
-    name: 'Denver International Airport',
-    latitude: 39.8466,
-    longitude: -104.6562,
-    standardOffsetHours: -7,
-    series: highTemperature('KXHIGHDEN', 'CLIDEN', ['Denver'], { matched: 159, compared: 159 }),
-  },
-  {
-    id: 'KLAX',
-    city: 'Los Angeles',
-    name: 'Los Angeles International Airport',
-    latitude: 33.9381,
-    longitude: -118.3889,
-    standardOffsetHours: -8,
-    series: highTemperature('KXHIGHLAX', 'CLILAX', ['Los Angeles'], 'rules text only'),
-  },
-  {
-    id: 'KPHL',
-    city: 'Philadelphia',
-    name: 'Philadelphia International Airport',
-    latitude: 39.8733,
-    longitude: -75.2268,
-    standardOffsetHours: -5,
-    series: highTemperature('KXHIGHPHIL', 'CLIPHL', ['Philadelphia'], 'rules text only'),
-  },
+export interface Station extends Place {
+  /** The National Weather Service's product: `CLINYC`. The rules name it in parentheses from 2026-08-15 on. */
+  report: string;
+  /** The weather service's office that issues it. */
+  office: string;
+  /** The city as the rules have written it since 2026-08-14. */
+  rulesCity: string;
+  /** Words of the place that the rules named before, in lower case; empty where there were no markets then. */
+  formerPlaces: readonly string[];
+  /** What the venue calls its series: for asking about them, never as evidence of what they are about. */
+  series: { maximum: string; minimum: string; formerMaximum: string | null };
+  /** Of daily maxima settled before The Weather Company became the source. */
+  evidence: Evidence;
+}
+
+/**
+ * An area of the venue's own temperature index: several stations, weighed and corrected as the venue publishes it. The
+ * coordinates are the middle of its stations where they are known.
+ */
+export interface IndexArea extends Place {
+  /** As `/live_data/weather/:city` takes it. */
+  indexId: string;
+  /** How rules may write it, in lower case. */
+  rulesPlaces: readonly string[];
+}
+
+export const stations: readonly Station[] = stationRows.map(
+  ([icao, city, rulesCity, name, latitude, longitude, timeZone, offset, office, maximum, minimum, more]) => ({
+    id: icao,
+    city,
+    name,
+    latitude,
+    longitude,
+    timeZone,
+    standardOffsetHours: offset,
+    report: `CLI${icao.slice(1)}`,
+    office,
+    rulesCity,
+    formerPlaces: more?.formerPlaces ?? [],
+    series: { maximum, minimum, formerMaximum: more?.formerPlaces ? maximum.replace(/^KX/, '') : null },
+    evidence: more?.evidence ?? 'rules text only',
+  }),
+);
+
+/** Miami's and New York's stations are in the venue's filing; the others' areas are placed at the city's daily station. */
+export const indexAreas: readonly IndexArea[] = [
+  area('miami', 'KMIA', ['miami', 'miami, fl'], [26.044, -80.206]),
+  area(
+    'nyc',
+    'KNYC',
+    ['new york city', 'new york city, ny', 'new york', 'new york, ny', 'nyc'],
+    [40.801, -73.91],
+  ),
+  area('chicago', 'KMDW', ['chicago', 'chicago, il']),
+  area('la-coastal', 'KLAX', [
+    'la coastal',
+    'la coastal, ca',
+    'los angeles',
+    'los angeles, ca',
+    'los angeles coastal',
+  ]),
 ];
 
+function area(
+  indexId: string,
+  dailyStation: string,
+  rulesPlaces: readonly string[],
+  middle?: readonly [latitude: number, longitude: number],
+): IndexArea {
+  const { city, latitude, longitude, timeZone, standardOffsetHours } = stations.find(
+    ({ id }) => id === dailyStation,
+  )!;
+  return {
+    id: `INDEX-${indexId.toUpperCase()}`,
+    city,
+    name: `${city} temperature index`,
+    latitude: middle?.[0] ?? latitude,
+    longitude: middle?.[1] ?? longitude,
+    timeZone,
+    standardOffsetHours,
+    indexId,
+    rulesPlaces,
+  };
+}
+
+interface KnownSeries {
+  station: Station;
+  kind: 'daily_maximum' | 'daily_minimum';
+}
+
+/** Everything that there may be a forecast of. */
+export const places: readonly Place[] = [...stations, ...indexAreas];
+
 const byId = new Map(stations.map((station) => [station.id, station]));
-const bySeries = new Map(
-  stations.flatMap((station) => [
-    [station.series.ticker, station],
-    [station.series.formerTicker, station],
-  ]),
+const placeById = new Map(places.map((place) => [place.id, place]));
+const byReport = new Map(stations.map((station) => [station.report, station]));
+const bySeries = new Map<string, KnownSeries>(
+  stations.flatMap((station): [string, KnownSeries][] => {
+    const { maximum, minimum, formerMaximum } = station.series;
+    const ofMaximum: KnownSeries = { station, kind: 'daily_maximum' };
+    return [
+      [maximum, ofMaximum],
+      [minimum, { station, kind: 'daily_minimum' }],
+      ...(formerMaximum === null ? [] : [[formerMaximum, ofMaximum] satisfies [string, KnownSeries]]),
+    ];
+  }),
 );
 
 /** The station with this ICAO id, in upper case; undefined if none is known. */
 export const findStation = (id: string): Station | undefined => byId.get(id);
 
-/** The station that a series (by its present or former ticker) settles on; undefined if none is known. */
-export const findStationOfSeries = (seriesTicker: string): Station | undefined => bySeries.get(seriesTicker);
+/** The station or area with this id, in upper case; undefined if none is known. */
+export const findPlace = (id: string): Place | undefined => placeById.get(id);
 
-/** True if the venue's rules text is about the station: a market whose rules say otherwise must not be traded. */
-export function rulesNameStation(station: Station, rules: string): boolean {
-  const text = rules.toLowerCase();
-  return station.series.places.some((place) => text.includes(place.toLowerCase()));
+/** The station of a climate report (`CLINYC`); undefined if none is known. */
+export const findStationOfReport = (report: string): Station | undefined => byReport.get(report);
+
+/** The station whose place the rules named before they named reports; undefined unless exactly one is known by it. */
+export function findStationOfPlace(place: string): Station | undefined {
+  const text = place.toLowerCase();
+  const found = stations.filter(({ formerPlaces }) => formerPlaces.some((name) => text.includes(name)));
+  return found.length === 1 ? found[0] : undefined;
 }
+
+/** The station of the city as the rules write it today; undefined if none is known. */
+export const findStationOfCity = (city: string): Station | undefined =>
+  stations.find(({ rulesCity }) => rulesCity.toLowerCase() === city.toLowerCase());
+
+/** The area that rules name; undefined if none is known. */
+export const findIndexArea = (place: string): IndexArea | undefined =>
+  indexAreas.find(({ rulesPlaces }) => rulesPlaces.includes(place.toLowerCase()));
+
+/** What a series is known to be about, by its present or former ticker: a name for old positions, never evidence. */
+export const findSeries = (ticker: string): KnownSeries | undefined => bySeries.get(ticker);
+
+/** True if the place is a station with a climate report, and not an area. */
+export const isStation = (place: Place): place is Station => byId.get(place.id) === place;

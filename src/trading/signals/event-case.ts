@@ -1,4 +1,4 @@
-import type { DayForecast } from '../forecast/forecast.js';
+import { forecastOf, type DayForecast } from '../forecast/forecast.js';
 import type { MarketEvent } from '../markets/event.js';
 import { gateAt, type Gate } from '../scores/gate.js';
 import { climateDayOf } from '../settlement/climate-day.js';
@@ -21,7 +21,7 @@ export interface EventCase {
 
 export function lookAtEvent(event: MarketEvent, input: SignalInput): EventCase {
   const { station, date, markets } = event;
-  const day = input.forecasts.get(station.id)?.days.find((day) => day.date === date);
+  const day = forecastOf(input.forecasts, event);
   const { end } = climateDayOf(station, date);
   const hoursToEnd = (end.getTime() - input.at.getTime()) / HOUR_MS;
   const gate = gateAt(input.gates, station.id, { hoursToEnd, at: input.at });

@@ -1,18 +1,19 @@
 import { emptyBook } from '../markets/book.js';
-import type { Market } from '../markets/market.js';
+import type { ListedMarket } from '../markets/market.js';
 import { toQuoteJson, priceOrNull } from '../reads/market-json.js';
 import { toSourceJson } from '../reads/snapshot-reads.js';
 import type { Snapshot } from '../snapshot.js';
 
 /** A market in the feed, with the last refresh that changed it. */
 interface Entry {
-  stationId: string;
+  /** Null for a market without a place. */
+  stationId: string | null;
   json: string;
   changedAt: number;
 }
 
 interface Removal {
-  stationId: string;
+  stationId: string | null;
   removedAt: number;
 }
 
@@ -76,7 +77,7 @@ export function createMarketFeed(instance: string): MarketFeed {
         const known = before.get(market.ticker);
         const isSame = known?.json === json;
         const changedAt = isSame ? known.changedAt : sequence;
-        entries.set(market.ticker, { stationId: market.station.id, json, changedAt });
+        entries.set(market.ticker, { stationId: market.station?.id ?? null, json, changedAt });
         removals.delete(market.ticker);
       }
       for (const [ticker, { stationId }] of before)
@@ -116,10 +117,10 @@ export function createMarketFeed(instance: string): MarketFeed {
 
 const isOf =
   (wanted: string | undefined) =>
-  ({ stationId }: { stationId: string }): boolean =>
+  ({ stationId }: { stationId: string | null }): boolean =>
     wanted === undefined || stationId === wanted;
 
-function writeMarket(market: Market, { data }: Snapshot, probability: number | null): string {
+function writeMarket(market: ListedMarket, { data }: Snapshot, probability: number | null): string {
   const { ticker, status, lastPrice } = market;
   const quote = toQuoteJson(market, data.books.get(ticker) ?? emptyBook);
   return JSON.stringify({ ticker, status, ...quote, lastPrice: priceOrNull(lastPrice), probability });

@@ -28,6 +28,7 @@ export function createCollector(
 const runsIn = ({ forecasts }: Snapshot): DayEnsemble[] =>
   [...forecasts].flatMap(([stationId, { days }]) =>
     days.map(({ date, modelRunAt, fetchedAt, membersF }) => ({
+      kind: 'daily_maximum' as const,
       stationId,
       date,
       modelRunAt,
@@ -38,6 +39,7 @@ const runsIn = ({ forecasts }: Snapshot): DayEnsemble[] =>
 
 const reportsIn = ({ events, asOf }: Snapshot): SettledDay[] =>
   finalOutcomes(events).map(({ station, date, temperatureF }) => ({
+    kind: 'daily_maximum' as const,
     stationId: station,
     date,
     temperatureF,

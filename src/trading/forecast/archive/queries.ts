@@ -122,7 +122,12 @@ export async function readReports(
       and known_at <= ${at.toISOString()}::timestamptz
     order by date, known_at desc`,
   );
-  return rows.map(({ knownMs, ...report }) => ({ ...report, stationId, knownAt: new Date(knownMs) }));
+  return rows.map(({ knownMs, ...report }) => ({
+    ...report,
+    kind: 'daily_maximum',
+    stationId,
+    knownAt: new Date(knownMs),
+  }));
 }
 
 export async function deleteOldRuns(orm: Orm, before: string): Promise<void> {
