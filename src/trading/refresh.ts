@@ -7,6 +7,7 @@ import type { CalibrationStore } from './calibration.js';
 import type { ForecastModel, WeatherSource } from './forecast/forecast.js';
 import type { MarketData, MarketSource } from './markets/source.js';
 import type { Micros } from './money.js';
+import { patchSnapshot } from './patch-snapshot.js';
 import type { Snapshot, SnapshotStore } from './snapshot.js';
 import { createSourcePart } from './source-part.js';
 import type { TapeWriter } from './tape/writer.js';
@@ -42,6 +43,7 @@ export interface Refresher {
 /**
  * Markets are what a snapshot is about: it is swapped as soon as they are there. Forecasts have their own pace and
  * come along if they come in time; otherwise the last good ones stay, and the late ones make a snapshot of their own.
+ * What the venue tells between two refreshes changes the present snapshot's books and prices, and nothing else of it.
  */
 export function createRefresher(deps: RefreshDeps): Refresher {
   const { clock, store, log, metrics, timeOutMs = 25_000, patienceMs = 3_000 } = deps;
@@ -55,6 +57,8 @@ export function createRefresher(deps: RefreshDeps): Refresher {
     bankroll: deps.bankroll,
     model: deps.model,
   };
+  const { changes } = deps.markets;
+  const unsubscribe = changes?.subscribe(patch);
   let sequence = 0;
   let running: Promise<void> | undefined;
   let isSwapAhead = false;
@@ -86,11 +90,20 @@ export function createRefresher(deps: RefreshDeps): Refresher {
       return;
     }
     try {
-      store.replace(build(markets.data, sources));
+      store.replace(build(changes?.apply(markets.data) ?? markets.data, sources));
       metrics.snapshotTime.set(markets.data.fetchedAt.getTime() / 1000);
     } catch (error) {
       log.error({ err: error }, 'a snapshot could not be made: the last one stays');
     }
+  }
+
+  function patch(tickers: ReadonlySet<string>): void {
+    const { current } = store;
+    const data = current && changes!.apply(current.data, tickers);
+    if (stopping.signal.aborted || !current || !data || data === current.data) return;
+    const patched = patchSnapshot(current, data);
+    ({ sequence } = patched);
+    store.replace(patched);
   }
 
   function build(data: MarketData, sources: Snapshot['sources']): Snapshot {
@@ -110,6 +123,8 @@ export function createRefresher(deps: RefreshDeps): Refresher {
     refresh: () => (running ??= once().finally(() => (running = undefined))),
     async stop() {
       stopping.abort();
+      unsubscribe?.();
+      changes?.stop();
       await running;
       await asking;
     },

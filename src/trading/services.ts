@@ -6,6 +6,8 @@ import { calibratedModel } from './forecast/calibrated.js';
 import type { WeatherSource } from './forecast/forecast.js';
 import { createLiveTrading, type LiveTimings, type LiveTrading } from './live/live.js';
 import { readVenueKey } from './live/sign.js';
+import { createHeldTickers, signalTickers } from './interest.js';
+import type { KeptBooksTimings } from './markets/socket/kept-books.js';
 import type { MarketSource } from './markets/source.js';
 import { createVenueBudget, type VenueBudget } from './markets/venue-budget.js';
 import { createRefresher, type RefreshDeps, type Refresher } from './refresh.js';
@@ -58,6 +60,8 @@ export interface TradingOverrides {
   /** Stands in for the venue's. */
   live?: LiveExecutor;
   liveTimings?: Partial<LiveTimings>;
+  /** Of the venue's WebSocket. */
+  streamTimings?: Partial<KeptBooksTimings>;
   /** What may be asked of the venue. */
   venueBudget?: VenueBudget;
   /** How many days of an invented world's past are made up for; 0: none. Left out: 75. */
@@ -71,8 +75,17 @@ export function createTradingServices(context: Context, overrides: TradingOverri
   if (tapeFile !== undefined && !overrides.replay) requireTapeTarget(tapeFile);
   const key = readVenueKey(kalshi, log);
   const { venueBudget: budget = createVenueBudget() } = overrides;
-  const sources = createSources({ config: config.trading, key, budget, clock, log });
   const store = createSnapshotStore();
+  const held = createHeldTickers({ db, log });
+  const sources = createSources({
+    config: config.trading,
+    key,
+    budget,
+    interest: () => new Set([...held.current(), ...signalTickers(store.current)]),
+    stream: { metrics, timings: overrides.streamTimings },
+    clock,
+    log,
+  });
   const markets =
     overrides.markets ??
     (overrides.replay && tapedMarkets(overrides.replay.marketSource, store)) ??

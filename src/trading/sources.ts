@@ -10,6 +10,7 @@ import { signRequest, type VenueKey } from './live/sign.js';
 import { createKalshiClient } from './markets/kalshi-client.js';
 import { createKalshiSource } from './markets/kalshi.js';
 import { createSimulatedSource } from './markets/simulated.js';
+import { createKeptBooks, type KeptBooksOptions } from './markets/socket/kept-books.js';
 import type { MarketSource } from './markets/source.js';
 import type { VenueBudget } from './markets/venue-budget.js';
 import { simulateWeather } from './simulation/weather.js';
@@ -23,6 +24,10 @@ export interface SourceOptions {
   /** Of the venue; without one it shows what it shows to anybody. */
   key: VenueKey | undefined;
   budget: VenueBudget;
+  /** Markets whose books are read first where not all can be. */
+  interest?: () => ReadonlySet<string>;
+  /** How the venue's stream is kept; left out: nothing is heard between two reads. */
+  stream?: Pick<KeptBooksOptions, 'metrics' | 'timings'>;
   clock: Clock;
   log: Logger;
 }
@@ -35,7 +40,8 @@ export interface Sources {
 }
 
 /** Where markets and forecasts come from, as configured. Nothing is asked yet. */
-export function createSources({ config, key, budget, clock, log }: SourceOptions): Sources {
+export function createSources(options: SourceOptions): Sources {
+  const { config, key, budget, interest, stream, clock, log } = options;
   const { kalshi, openMeteoBaseUrl, openMeteoHistoryBaseUrl, nwsBaseUrl, modelUrl } = config;
   const world = { seed: SEED, weather: simulateWeather(SEED) };
   const createMarkets = {
@@ -44,6 +50,12 @@ export function createSources({ config, key, budget, clock, log }: SourceOptions
       createKalshiSource({
         client: createKalshiClient({ baseUrl: kalshi.baseUrl, budget, headers: key && signerOf(key, clock) }),
         series: kalshi.series,
+        budget,
+        interest,
+        keepBooks:
+          key &&
+          stream &&
+          (() => createKeptBooks({ url: kalshi.wsUrl, headers: signerOf(key, clock), log, ...stream })),
         clock,
         log,
       }),

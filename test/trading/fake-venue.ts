@@ -19,7 +19,7 @@ export interface FakeVenue {
   cutoff: string;
   /** By market: bids as `[price, contracts]`. */
   books: Map<string, WireBook>;
-  /** `/series`, as the venue sends them; one that is asked for and not in here is a plain daily one. */
+  /** `/series`, as the venue sends them; while it is empty a plain daily one for each name that a market begins with. */
   series: Json[];
   /** Of each caller; undefined: as much as anybody asks. A read costs 10 tokens. */
   tokens: { refillPerSecond: number; capacity: number } | undefined;
@@ -146,21 +146,31 @@ function answerTo(venue: FakeVenue, path: string, query: URLSearchParams): Json 
     const category = query.get('category');
     const inCategory = ({ categories, category: primary }: Json) =>
       category === null || primary === category || (categories as string[] | undefined)?.includes(category);
-    return { series: venue.series.filter(inCategory) };
+    return { series: (venue.series.length > 0 ? venue.series : seriesOfMarkets(venue)).filter(inCategory) };
   }
   const series = /^\/series\/([A-Z]+)$/.exec(path)?.[1];
   if (series === undefined) return undefined;
-  const known = venue.series.find(({ ticker }) => ticker === series);
-  return {
-    series: known ?? {
-      ticker: series,
-      frequency: 'daily',
-      title: '',
-      fee_type: 'quadratic',
-      fee_multiplier: 1,
-    },
-  };
+  return { series: venue.series.find(({ ticker }) => ticker === series) ?? plainSeries(series) };
 }
+
+const plainSeries = (ticker: string): Json => ({
+  ticker,
+  frequency: 'daily',
+  title: '',
+  category: 'Climate and Weather',
+  categories: ['Climate and Weather'],
+  fee_type: 'quadratic',
+  fee_multiplier: 1,
+});
+
+const seriesOfMarkets = ({ markets }: FakeVenue): Json[] =>
+  [...new Set(markets.map(({ event_ticker: event }) => seriesOf(event)))].map(plainSeries);
+
+/** Old events keep their names, and belong to the series by its new one. */
+const seriesOf = (event: unknown): string =>
+  String(event)
+    .split('-')[0]!
+    .replace(/^(?!KX)/, 'KX');
 
 const findMarkets = (markets: Json[], names: string[]): Json => ({
   markets: markets.filter(({ ticker }) => names.includes(String(ticker))),

@@ -5,9 +5,12 @@ import { createVenueBudget, type VenueBudget } from './venue-budget.js';
 
 /** The venue answered with something else than its documentation says: nothing of it may be believed. */
 export class UnexpectedAnswerError extends Error {
-  constructor(path: string, what: string) {
+  /** Of the answer, where that was what nobody expected. */
+  readonly httpStatus: number | undefined;
+  constructor(path: string, what: string, httpStatus?: number) {
     super(`${path}: ${what}`);
     this.name = 'UnexpectedAnswerError';
+    this.httpStatus = httpStatus;
   }
 }
 
@@ -74,7 +77,11 @@ export function createKalshiClient(options: KalshiClientOptions): KalshiClient {
     }
     const body = await readLimited(response, path);
     if (!response.ok)
-      throw new UnexpectedAnswerError(path, `status ${response.status}: ${body.slice(0, 200)}`);
+      throw new UnexpectedAnswerError(
+        path,
+        `status ${response.status}: ${body.slice(0, 200)}`,
+        response.status,
+      );
     try {
       return JSON.parse(body) as unknown;
     } catch {

@@ -4,7 +4,6 @@ import { places } from '../settlement/stations.js';
 import { emptyBook } from './book.js';
 import { inParallel } from './chunks.js';
 import { lowestOf } from './event.js';
-import { readKalshiBooks } from './kalshi-books.js';
 import { createCatalogue } from './kalshi-catalogue.js';
 import type { KalshiClient } from './kalshi-client.js';
 import { findKalshiMarkets } from './kalshi-find.js';
@@ -13,8 +12,14 @@ import { readMarket, shareTemperatures } from './kalshi-market.js';
 import { readMarketPages } from './kalshi-pages.js';
 import { kalshiExchangeStatusSchema } from './kalshi-schema.js';
 import { isPlaced, temperatureKinds, type ListedMarket } from './market.js';
+import { createBookReader } from './kalshi-read-books.js';
+import { createLimitReader } from './kalshi-limits.js';
+import { createMarketReader } from './market-reader.js';
 import { createNoteBook } from './notes.js';
+import { createKalshiChanges } from './socket/changes.js';
+import type { KeptBooks } from './socket/kept-books.js';
 import type { MarketSource } from './source.js';
+import type { VenueBudget } from './venue-budget.js';
 
 /** Markets stay in view for as long after their close as the venue may take to settle them; hours settle within one. */
 const LOOK_BACK_MS = { daily: 3 * 24 * 60 * 60 * 1000, hourly: 6 * 60 * 60 * 1000 };
@@ -26,6 +31,12 @@ export interface KalshiSourceOptions {
   client: KalshiClient;
   /** Only these series; undefined: all of the venue's climate category. */
   series: readonly string[] | undefined;
+  /** Learns what a key's account may ask. */
+  budget?: VenueBudget | undefined;
+  /** Books that the venue's stream keeps, begun with the first read; left out: books are as old as the last read of them. */
+  keepBooks?: (() => KeptBooks) | undefined;
+  /** Markets whose books are read first where not all can be. */
+  interest?: (() => ReadonlySet<string>) | undefined;
   clock: Clock;
   log: Logger;
 }
@@ -37,8 +48,14 @@ interface SeenSeries {
 }
 
 /** The venue itself: series from its catalogue, their markets page by page, the books of those that are traded. */
-export function createKalshiSource({ client, series, clock, log }: KalshiSourceOptions): MarketSource {
+export function createKalshiSource(options: KalshiSourceOptions): MarketSource {
+  const { client, series, budget, keepBooks, interest = () => new Set<string>(), clock, log } = options;
   let notes = createNoteBook();
+  const reader = createMarketReader();
+  const readLimits = budget && createLimitReader({ client, budget, clock, log });
+  const changes = keepBooks && createKalshiChanges({ keepBooks, clock });
+  const topOf = (ticker: string) => reader.topOf(ticker);
+  const readBooks = createBookReader({ client, clock, interest, topOf, changes });
   const seen = new Map<string, SeenSeries>();
   let nextDormant = 0;
   const told = new Set<string>();
@@ -64,7 +81,7 @@ export function createKalshiSource({ client, series, clock, log }: KalshiSourceO
       ],
       signal,
     );
-    const markets = found.flatMap((value) => read(value) ?? []);
+    const markets = found.flatMap((value) => reader.read(value, notes) ?? []);
     seen.set(ticker, {
       hasMarkets: found.length > 0,
       isHourly: markets.some(({ kind }) => kind === 'hourly'),
@@ -95,28 +112,35 @@ export function createKalshiSource({ client, series, clock, log }: KalshiSourceO
     }
   }
 
+  async function list(signal: AbortSignal): Promise<ListedMarket[]> {
+    const listed = await catalogue.read(signal);
+    const chosen = chooseSeries(listed.map(({ ticker }) => ticker));
+    const found = await inParallel(chosen, { width: SERIES_AT_ONCE, signal }, readSeries);
+    const markets = shareTemperatures(found.flat()).sort(inOrder);
+    reader.keep(markets.map(({ ticker }) => ticker));
+    return markets;
+  }
+
   return {
     name: 'kalshi',
     async read(signal) {
       notes = createNoteBook();
       const status = await client.get('/exchange/status', [], kalshiExchangeStatusSchema, signal);
-      const listed = await catalogue.read(signal);
-      const chosen = chooseSeries(listed.map(({ ticker }) => ticker));
-      const found = await inParallel(chosen, { width: SERIES_AT_ONCE, signal }, readSeries);
-      const markets = shareTemperatures(found.flat());
-      const active = markets.filter((market) => market.status === 'active').map(({ ticker }) => ticker);
-      const books = await readKalshiBooks(client, active, signal);
+      await readLimits?.(signal);
+      const { markets, books, ...rest } = await readBooks(() => list(signal), signal);
       tell();
       return {
         fetchedAt: new Date(clock.now()),
         isTrading: status.exchange_active && status.trading_active,
-        markets: markets.sort(inOrder),
+        markets,
         ...(client.clockSkewMs === undefined ? {} : { clockSkewMs: client.clockSkewMs }),
         books: new Map(markets.map(({ ticker }) => [ticker, books.get(ticker) ?? emptyBook])),
+        ...rest,
         feeRules: catalogue.feeRules,
         notes: notes.list(),
       };
     },
+    changes,
     find: (tickers, signal) => findKalshiMarkets({ client, read }, tickers, signal),
     history: createKalshiHistory({ client, clock, read }),
   };

@@ -3,6 +3,7 @@ import { timeField } from '../../http/fields.js';
 import { text } from '../../http/validate.js';
 import { marketKinds, marketStatuses } from '../markets/market.js';
 import { stations } from '../settlement/stations.js';
+import { bookStates } from './market-json.js';
 
 const stationParameter = text(64)
   .optional()
@@ -166,6 +167,14 @@ export const marketSchema = z
     closeTime: timeField('When it closes.'),
     tickSize: dollars('The step of prices where it stands now.'),
     url: z.string().describe('Where a person can look at it; a path is one of this service.'),
+    bookState: z
+      .enum(bookStates)
+      .describe(
+        '`whole`: every level is known. `best_prices`: only the best level of each side, as the venue lists it. `in_doubt`: it is the last book that was certain, and orders are refused with `market_data_stale` until it has been read anew.',
+      ),
+    bookAsOf: timeField(
+      'When the book was read, where that was before the markets were; `null` for all others. No order is filled from a book that is older than 60 seconds.',
+    ).nullable(),
   })
   .meta({ id: 'Market' });
 

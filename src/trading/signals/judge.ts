@@ -56,6 +56,7 @@ export function judgeMarket(
   if (feeRule === undefined || feeRule.type === 'flat') return 'its fee is not known';
   const book = data.books.get(ticker);
   if (book === undefined) return 'its order book is not known';
+  if (data.doubts?.has(ticker)) return 'its order book is in doubt';
   return judgeBook(book);
 }
 
