@@ -37,7 +37,7 @@ describe('the configuration', () => {
           baseUrl: 'https://external-api.kalshi.com/trade-api/v2',
           keyId: undefined,
           privateKeyFile: undefined,
-          series: ['KXHIGHNY', 'KXHIGHCHI', 'KXHIGHMIA', 'KXHIGHAUS', 'KXHIGHDEN', 'KXHIGHLAX', 'KXHIGHPHIL'],
+          series: undefined,
         },
         forecastSource: 'simulated',
         openMeteoBaseUrl: 'https://ensemble-api.open-meteo.com',
@@ -166,7 +166,7 @@ describe('the configuration', () => {
 
   it.each([
     [{ MARKET_SOURCE: 'polymarket' }, 'MARKET_SOURCE'],
-    [{ KALSHI_SERIES: 'KXHIGHNY,KXHIGHTULSA' }, 'KALSHI_SERIES'],
+    [{ KALSHI_SERIES: 'KXHIGHNY,not a series' }, 'KALSHI_SERIES'],
     [{ KALSHI_KEY_ID: 'id' }, 'KALSHI_KEY_ID, KALSHI_PRIVATE_KEY_FILE'],
     [{ CORS_ORIGINS: '*' }, 'CORS_ORIGINS'],
     [{ CORS_ORIGINS: 'https://app.example.com/' }, 'CORS_ORIGINS'],

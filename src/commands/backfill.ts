@@ -20,7 +20,7 @@ import { backfillText, fitsText } from '../trading/backfill/report.js';
 import { createArchive } from '../trading/forecast/archive/archive.js';
 import { readVenueKey } from '../trading/live/sign.js';
 import { createVenueBudget } from '../trading/markets/venue-budget.js';
-import { stations } from '../trading/settlement/stations.js';
+import { stations as allStations } from '../trading/settlement/stations.js';
 import { createSources } from '../trading/sources.js';
 
 const help = `
@@ -53,12 +53,20 @@ function listenForStop(): AbortSignal {
 
 async function work(db: MaintenanceDatabase, flags: RangeFlags): Promise<number> {
   const config = readConfig(process.env).trading;
+  const { series } = config.kalshi;
+  const stations = allStations.filter((station) => series?.includes(station.series.maximum) ?? true);
   const range = readRange(flags, stations, systemClock.now());
   const display = createBackfillDisplay(process.stderr);
   const note = (text: string) => display.note(`backfill: ${printable(text)}`);
   const log = createNoteLog(note);
   const key = readVenueKey(config.kalshi, log);
-  const { markets, weather } = createSources({ config, key, budget: createVenueBudget(), clock: systemClock, log });
+  const { markets, weather } = createSources({
+    config,
+    key,
+    budget: createVenueBudget(),
+    clock: systemClock,
+    log,
+  });
   const names = { forecastSource: weather.name, marketSource: markets.name };
   const stop = listenForStop();
   const archive = createArchive({ db, ...names });

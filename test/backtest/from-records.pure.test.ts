@@ -34,7 +34,7 @@ const runOf = (date: string): DayEnsemble => {
   const fetchedAt = new Date(endOf(date) - 26 * HOUR_MS);
   const centre = truthOf(date) + 2 + 1.5 * gaussian('records', date, 'model');
   const membersF = Array.from({ length: 12 }, (_, i) => centre + (i - 5.5) / 6);
-  return { stationId: 'KNYC', date, modelRunAt, fetchedAt, membersF };
+  return { kind: 'daily_maximum', stationId: 'KNYC', date, modelRunAt, fetchedAt, membersF };
 };
 
 /** On each of the last two days both sides of two brackets, every 25 minutes from 25 hours before its end. */
@@ -120,7 +120,7 @@ describe('the moments of recorded days', () => {
   it('tell how a day came out nine hours after it, and not before', () => {
     for (const { at, data } of moments)
       for (const { date, status, settlementValue, settledTemperature } of data.markets) {
-        const isFinal = at.getTime() >= endOf(date) + 9 * HOUR_MS;
+        const isFinal = at.getTime() >= endOf(date!) + 9 * HOUR_MS;
         expect(status === 'finalized').toBe(isFinal);
         expect(settlementValue !== null).toBe(isFinal);
         expect(settledTemperature !== null).toBe(isFinal);

@@ -1,6 +1,6 @@
 import type { Page } from 'playwright-core';
 import { beforeAll, describe, expect, it } from 'vitest';
-import type { Market } from '../../src/trading/markets/market.js';
+import { isPlaced, type Market } from '../../src/trading/markets/market.js';
 import { CENT, formatDollars } from '../../src/trading/money.js';
 import { formatCents } from '../../src/trading/pages/price-text.js';
 import { signedIn } from '../support/accounts.js';
@@ -15,7 +15,9 @@ beforeAll(() => world.service.trading.refresher.refresh());
 /** A market that costs neither next to nothing nor next to a dollar. */
 function findMarket(): Market {
   const markets = [...world.service.trading.snapshots.current!.markets.values()];
-  return markets.find(({ yesAsk }) => yesAsk !== null && yesAsk > 5n * CENT && yesAsk < 90n * CENT)!;
+  return markets
+    .filter(isPlaced)
+    .find(({ yesAsk }) => yesAsk !== null && yesAsk > 5n * CENT && yesAsk < 90n * CENT)!;
 }
 
 const amountOf = async (page: Page, label: string) =>

@@ -26,6 +26,7 @@ beforeEach(async () => {
 // The climate day of New York on this date ends on the next one at 05:00Z.
 const date = '2026-07-04';
 const run = (over: Partial<DayEnsemble> = {}): DayEnsemble => ({
+  kind: 'daily_maximum',
   stationId: 'KNYC',
   date,
   modelRunAt: new Date('2026-07-04T00:00:00Z'),
@@ -34,6 +35,7 @@ const run = (over: Partial<DayEnsemble> = {}): DayEnsemble => ({
   ...over,
 });
 const report = (over: Partial<SettledDay> = {}): SettledDay => ({
+  kind: 'daily_maximum',
   stationId: 'KNYC',
   date,
   temperatureF: 71,
@@ -193,6 +195,7 @@ describe('what was known', () => {
     const late = new Date(decidedAt.getTime() + 1);
     const ensembles = past.runs.map(({ members, meanF, ...each }) => ({
       ...each,
+      kind: 'daily_maximum' as const,
       membersF: Array.from({ length: members }, (_, i) => meanF + (i - members / 2) / 5),
     }));
     let worlds = 0;

@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import { writeEventTicker } from '../../src/trading/markets/event-ticker.js';
+import { readEventTicker, writeEventTicker } from '../../src/trading/markets/event-ticker.js';
 import { addDays } from '../../src/trading/settlement/calendar.js';
+import { findSeries, findStation } from '../../src/trading/settlement/stations.js';
 import { answerMember, newExchange, type FakeExchange } from './fake-exchange.js';
 import { startFakeStream, type FakeStream, type WireBook } from './fake-stream.js';
 
@@ -19,11 +20,11 @@ export interface FakeVenue {
   cutoff: string;
   /** By market: bids as `[price, contracts]`. */
   books: Map<string, WireBook>;
-  /** `/series`, as the venue sends them; while it is empty a plain daily one for each name that a market begins with. */
-  series: Json[];
   /** Of each caller; undefined: as much as anybody asks. A read costs 10 tokens. */
   tokens: { refillPerSecond: number; capacity: number } | undefined;
   status: { exchange_active: boolean; trading_active: boolean };
+  /** Of its climate category. */
+  series: Json[];
   pageSize: number;
   /** Every request, `/path?query`. */
   requests: string[];
@@ -84,9 +85,9 @@ export async function startFakeVenue(): Promise<FakeVenue> {
     historical: [],
     cutoff: '2026-01-01T00:00:00Z',
     books,
-    series: [],
     tokens: undefined,
     status: { exchange_active: true, trading_active: true },
+    series: ['KXHIGHNY', 'KXHIGHCHI', 'KXHIGHMIA', 'KXHIGHAUS', 'KXHIGHDEN'].map(wireSeries),
     pageSize: 1000,
     requests: [],
     fault: undefined,
@@ -146,31 +147,10 @@ function answerTo(venue: FakeVenue, path: string, query: URLSearchParams): Json 
     const category = query.get('category');
     const inCategory = ({ categories, category: primary }: Json) =>
       category === null || primary === category || (categories as string[] | undefined)?.includes(category);
-    return { series: (venue.series.length > 0 ? venue.series : seriesOfMarkets(venue)).filter(inCategory) };
+    return { series: venue.series.filter(inCategory) };
   }
-  const series = /^\/series\/([A-Z]+)$/.exec(path)?.[1];
-  if (series === undefined) return undefined;
-  return { series: venue.series.find(({ ticker }) => ticker === series) ?? plainSeries(series) };
+  return undefined;
 }
-
-const plainSeries = (ticker: string): Json => ({
-  ticker,
-  frequency: 'daily',
-  title: '',
-  category: 'Climate and Weather',
-  categories: ['Climate and Weather'],
-  fee_type: 'quadratic',
-  fee_multiplier: 1,
-});
-
-const seriesOfMarkets = ({ markets }: FakeVenue): Json[] =>
-  [...new Set(markets.map(({ event_ticker: event }) => seriesOf(event)))].map(plainSeries);
-
-/** Old events keep their names, and belong to the series by its new one. */
-const seriesOf = (event: unknown): string =>
-  String(event)
-    .split('-')[0]!
-    .replace(/^(?!KX)/, 'KX');
 
 const findMarkets = (markets: Json[], names: string[]): Json => ({
   markets: markets.filter(({ ticker }) => names.includes(String(ticker))),
@@ -204,7 +184,7 @@ function listMarkets(venue: FakeVenue, query: URLSearchParams): Json {
       (status == null || statusFilters[status]!.includes(String(market.status))) &&
       closeAt > minClose &&
       closeAt < maxClose &&
-      Date.parse(String(market.updated_time)) > minUpdated
+      (minUpdated === -Infinity || Date.parse(String(market.updated_time)) > minUpdated)
     );
   });
   const size = Math.min(Number(query.get('limit') ?? 100), venue.pageSize);
@@ -212,6 +192,16 @@ function listMarkets(venue: FakeVenue, query: URLSearchParams): Json {
   const end = start + size;
   return { markets: found.slice(start, end), cursor: end < found.length ? String(end) : '' };
 }
+
+/** A series as the venue lists it. */
+export const wireSeries = (ticker: string): Json => ({
+  ticker,
+  frequency: 'daily',
+  title: '',
+  category: 'Climate and Weather',
+  fee_type: 'quadratic',
+  fee_multiplier: 1,
+});
 
 /** A market as the venue sends it; the numbers are invented. */
 export function wireMarket(
@@ -259,8 +249,7 @@ export function wireMarket(
     result: '',
     can_close_early: true,
     expiration_value: '',
-    rules_primary:
-      'If the highest temperature recorded in Central Park, New York for July 4, 2026 as reported by the National Weather Service’s Climatological Report (Daily), …',
+    rules_primary: rulesOf(eventTicker, strike),
     rules_secondary: '',
     price_level_structure: 'linear_cent',
     price_ranges: [{ start: '0.0000', end: '1.0000', step: '0.0100' }],
@@ -270,6 +259,38 @@ export function wireMarket(
     ...more,
   };
 }
+
+/** In the words of its day: the venue changed them in August 2026, and its source with them. */
+export function rulesOf(eventTicker: string, { floor, cap }: { floor?: number; cap?: number }): string {
+  const { seriesTicker = '', date = '2026-07-04' } = readEventTicker(eventTicker) ?? {};
+  const { station, kind } = findSeries(seriesTicker) ?? {
+    station: findStation('KNYC')!,
+    kind: 'daily_maximum',
+  };
+  const day = new Intl.DateTimeFormat('en-US', { timeZone: 'UTC', dateStyle: 'medium' }).format(
+    new Date(date),
+  );
+  const range =
+    floor === undefined
+      ? `less than ${cap}°`
+      : cap === undefined
+        ? `greater than ${floor}°`
+        : `between ${floor}-${cap}°`;
+  if (date < '2026-08-15')
+    return `If the highest temperature recorded in ${oldPlaces[station.id]} for ${day} as reported by the National Weather Service's Climatological Report (Daily), is ${range}, then the market resolves to Yes.`;
+  const measure = kind === 'daily_minimum' ? 'minimum' : 'maximum';
+  return `If the ${measure} temperature recorded at ${station.rulesCity} (${station.report}) for ${day}, is ${range} fahrenheit according to The Weather Company, then the market resolves to Yes.`;
+}
+
+const oldPlaces: Record<string, string> = {
+  KNYC: 'Central Park, New York',
+  KMDW: 'Chicago Midway, IL',
+  KMIA: 'Miami, FL',
+  KAUS: 'Austin Bergstrom',
+  KDEN: 'Denver, CO',
+  KLAX: 'Los Angeles, CA',
+  KPHL: 'Philadelphia, PA',
+};
 
 /** The markets of New York's day, settled at a temperature; a ladder of three. */
 export function settledLadder(date: string, temperatureF = 86): Json[] {

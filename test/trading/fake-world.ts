@@ -2,7 +2,7 @@ import { writeEventTicker } from '../../src/trading/markets/event-ticker.js';
 import { addDays } from '../../src/trading/settlement/calendar.js';
 import { stations, type Station } from '../../src/trading/settlement/stations.js';
 import type { WireBook } from './fake-stream.js';
-import { wireMarket, type FakeVenue } from './fake-venue.js';
+import { wireMarket, wireSeries, type FakeVenue } from './fake-venue.js';
 
 type Json = Record<string, unknown>;
 
@@ -32,15 +32,7 @@ export function fillVenue(venue: FakeVenue, at = '2026-11-22T15:30:00Z'): void {
     ...hourly.map(({ series }) => series),
     'KXRAIN',
     'KXTORNADO',
-  ].map((ticker) => ({
-    ticker,
-    title: 'SATX',
-    category: 'Climate and Weather',
-    categories: ['Climate and Weather'],
-    frequency: 'daily',
-    fee_type: 'quadratic',
-    fee_multiplier: 1,
-  }));
+  ].map(wireSeries);
   venue.markets = [
     ...stations.flatMap((station) =>
       (['maximum', 'minimum'] as const).flatMap((measure) =>

@@ -13,6 +13,7 @@ const event = makeEvent({ date, lowest: 68 });
 // Mean 71, sample variance 20/9.
 const members = [69, 70, 71, 72, 73, 69, 70, 71, 72, 73];
 const ensemble: DayEnsemble = {
+  kind: 'daily_maximum',
   stationId: 'KNYC',
   date,
   modelRunAt: new Date('2026-07-04T12:00:00Z'),
@@ -152,6 +153,7 @@ describe('the calibrated model', () => {
 
   it('is cut off by what was observed, and known once the whole day was', () => {
     const observed = {
+      kind: 'daily_maximum' as const,
       stationId: 'KNYC',
       date,
       extremeF: 71.06,

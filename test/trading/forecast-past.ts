@@ -50,6 +50,7 @@ export function makePast(truth: Truth, days: number, over: { from?: number; lead
       varianceF: members === 1 ? 0 : (spreadF * sureness) ** 2,
     });
     past.reports.push({
+      kind: 'daily_maximum',
       stationId,
       date,
       temperatureF: Math.round(extremeF),

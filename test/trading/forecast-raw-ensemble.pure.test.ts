@@ -12,6 +12,7 @@ const event = makeEvent({ date, lowest: 68 });
 const members = [69, 70, 71, 72, 73, 69, 70, 71, 72, 73];
 
 const ensemble = (over: Partial<DayEnsemble> = {}): DayEnsemble => ({
+  kind: 'daily_maximum',
   stationId: 'KNYC',
   date,
   modelRunAt: new Date('2026-07-04T12:00:00Z'),
@@ -20,6 +21,7 @@ const ensemble = (over: Partial<DayEnsemble> = {}): DayEnsemble => ({
   ...over,
 });
 const observation = (over: Partial<ObservedExtreme> = {}): ObservedExtreme => ({
+  kind: 'daily_maximum',
   stationId: 'KNYC',
   date,
   extremeF: 71.06,

@@ -58,7 +58,13 @@ function pits(model: typeof rawEnsemble, fits: FitBook, { runs, reports }: Past)
     reports.map((report) => [`${report.stationId} ${report.date}`, report.temperatureF]),
   );
   return runs.map((run) => {
-    const ensemble = { ...run, fetchedAt: at, modelRunAt: run.modelRunAt, membersF: membersOf(run) };
+    const ensemble = {
+      ...run,
+      kind: 'daily_maximum' as const,
+      fetchedAt: at,
+      modelRunAt: run.modelRunAt,
+      membersF: membersOf(run),
+    };
     // Each day is forecast when its run is there, by the fits of the beginning.
     const now = new Date(Math.max(run.fetchedAt.getTime(), at.getTime()));
     const usable = { ...fits, fits: fits.fits.map((fit) => ({ ...fit, trainedAt: now })) };

@@ -55,6 +55,7 @@ beforeEach(() => {
 });
 
 const observed = {
+  kind: 'daily_maximum' as const,
   stationId: 'KNYC',
   date: '2026-07-04',
   extremeF: 71,

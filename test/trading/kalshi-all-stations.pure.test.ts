@@ -158,12 +158,17 @@ describe('without a key', () => {
     rotation.take(new Map([[ticker, { book: whole, readAt: new Date(now) }]]));
     const listed = markets.filter((market) => market.ticker === ticker);
     const top = { yes: whole.yes.slice(0, 1), no: whole.no.slice(0, 1) };
-    expect(rotation.booksOf(listed, () => top, now + 30_000).books.get(ticker)).toBe(whole);
-    const old = rotation.booksOf(listed, () => top, now + 30_001);
+    expect(
+      rotation.booksOf(listed, () => top, { listedAt: now + 1, now: now + 30_000 }).books.get(ticker),
+    ).toBe(whole);
+    const old = rotation.booksOf(listed, () => top, { listedAt: now + 1, now: now + 30_001 });
     expect([old.books.get(ticker), old.shallow!.get(ticker), old.bookTimes!.size]).toEqual([top, true, 0]);
     const moved = { ...top, yes: [{ price: 10_000n, contracts: 1 }] };
     rotation.take(new Map([[ticker, { book: whole, readAt: new Date(now) }]]));
-    expect(rotation.booksOf(listed, () => moved, now).books.get(ticker)).toBe(moved);
+    const times = { listedAt: now + 1, now: now + 1 };
+    expect(rotation.booksOf(listed, () => moved, times).books.get(ticker)).toBe(moved);
+    const since = { ...times, listedAt: now };
+    expect(rotation.booksOf(listed, () => moved, since).books.get(ticker)).toBe(whole);
   });
 
   it('a market that has gone between two listings spoils nothing', async () => {

@@ -54,8 +54,20 @@ describe('settled days', () => {
     );
     venue.pageSize = 5;
     expect(await settledDays('2026-07-04', '2026-07-05')).toEqual([
-      { stationId: 'KNYC', date: '2026-07-04', temperatureF: 86, knownAt: new Date(now) },
-      { stationId: 'KNYC', date: '2026-07-05', temperatureF: 86, knownAt: new Date(now) },
+      {
+        kind: 'daily_maximum',
+        stationId: 'KNYC',
+        date: '2026-07-04',
+        temperatureF: 86,
+        knownAt: new Date(now),
+      },
+      {
+        kind: 'daily_maximum',
+        stationId: 'KNYC',
+        date: '2026-07-05',
+        temperatureF: 86,
+        knownAt: new Date(now),
+      },
     ]);
     // Page by page, and only what closed with these days: 12 markets of 24.
     expect(venue.requests.filter((path) => path.includes('/markets?'))).toHaveLength(3);

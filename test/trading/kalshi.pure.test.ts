@@ -8,7 +8,7 @@ import {
 } from '../../src/trading/markets/kalshi-client.js';
 import { createKalshiSource } from '../../src/trading/markets/kalshi.js';
 import { CENT } from '../../src/trading/money.js';
-import { startFakeVenue, wireMarket, type FakeVenue } from './fake-venue.js';
+import { rulesOf, startFakeVenue, wireMarket, wireSeries, type FakeVenue } from './fake-venue.js';
 import { plentyOfTokens } from './venue-tokens.js';
 
 const EVENT = 'KXHIGHNY-26JUL04';
@@ -101,10 +101,42 @@ describe('the venue’s markets', () => {
   });
 
   it('that contradict themselves are left out and named in the log; the others stay', async () => {
-    venue.markets[0]!.rules_primary = 'recorded at LaGuardia Airport';
+    venue.markets[0]!.rules_primary = rulesOf('KXHIGHNY-26JUL05', { floor: 91 });
     const data = await read();
     expect(data.markets).toHaveLength(5);
-    expect(warnings.join()).toContain('KXHIGHNY-26JUL04-T91: its rules are not about Central Park');
+    const example = 'KXHIGHNY-26JUL04-T91: its ticker is of 2026-07-04, its rules are about 2026-07-05';
+    expect(data.notes).toEqual([{ kind: 'contradiction', name: 'date', count: 1, example }]);
+    expect(warnings.join()).toContain(example);
+  });
+
+  it('that are about nothing that is forecast are listed last, with their reason', async () => {
+    const rules_primary =
+      'If the total precipitation at CLINYC in New York City in Jul 4, 2026 is strictly greater than 0 inches, then the market resolves to Yes.';
+    venue.markets.unshift({ ...wireMarket(EVENT, { floor: 0 }), ticker: `${EVENT}-RAIN`, rules_primary });
+    const { markets, notes } = await read();
+    expect(markets).toHaveLength(7);
+    expect(markets.at(-1)).toMatchObject({
+      kind: 'rain',
+      city: 'New York City',
+      problem: 'rain is not forecast here',
+    });
+    expect(notes).toMatchObject([{ kind: 'unknown_kind', name: 'rain', count: 1 }]);
+    expect(warnings).toEqual([]);
+  });
+
+  it('are found by the venue’s list of series, dormant ones now and then', async () => {
+    venue.series = Array.from({ length: 200 }, (_, i) => wireSeries(`KXA${i}`)).concat(
+      wireSeries('KXHIGHNY'),
+    );
+    const client = createKalshiClient({ baseUrl: venue.url, budget: plentyOfTokens(), backoffMs: 5 });
+    const all = createKalshiSource({ client, series: undefined, clock, log: pino({ level: 'silent' }) });
+    const seriesAsked = () =>
+      new Set(asked('/markets?').map((request) => /series_ticker=(\w+)/.exec(request)![1]));
+    expect((await all.read(new AbortController().signal)).markets).toHaveLength(6);
+    expect(seriesAsked().size).toBe(80);
+    for (let i = 0; i < 5; i++) await all.read(new AbortController().signal);
+    expect(seriesAsked().size).toBe(201);
+    expect(asked('series_ticker=KXHIGHNY')).toHaveLength(6);
   });
 
   it('share the report of their event once they are settled', async () => {
@@ -131,7 +163,7 @@ describe('the venue’s markets', () => {
     const one = source();
     await one.read(new AbortController().signal);
     await one.read(new AbortController().signal);
-    expect(asked('/series/')).toHaveLength(1);
+    expect(asked('/series?')).toHaveLength(1);
   });
 });
 
@@ -217,12 +249,7 @@ describe('an answer that is not what the documentation says', () => {
       `{"orderbooks":[{"ticker":"X","orderbook":{"yes":[[42,10]]}}]}`,
       200,
     ],
-    [
-      'another series',
-      '/series/KXHIGHNY',
-      '{"series":{"ticker":"X","fee_type":"quadratic","fee_multiplier":1}}',
-      200,
-    ],
+    ['one series instead of a list', '/series', '{"series":{"ticker":"X"}}', 200],
     ['a status without its fields', '/exchange/status', '{}', 200],
   ])(
     '(%s) is refused at once and not asked for again',
@@ -237,12 +264,16 @@ describe('an answer that is not what the documentation says', () => {
     ['yes_bid_dollars', undefined],
     ['yes_bid_dollars', 42],
     ['volume_fp', undefined],
-    ['status', 'halted'],
     ['price_ranges', []],
-  ])('(a market whose %s is %j) spoils the whole answer, and the error names it', async (field, value) => {
-    venue.markets[3]![field] = value;
-    await expect(read()).rejects.toThrow(new RegExp(`markets\\.3\\.${field}`));
-  });
+  ])(
+    '(a market whose %s is %j) leaves out that market alone, and the field is named',
+    async (field, value) => {
+      venue.markets[3]![field] = value;
+      const { markets, notes } = await read();
+      expect(markets).toHaveLength(5);
+      expect(notes).toMatchObject([{ kind: 'missing_field', name: field, count: 1 }]);
+    },
+  );
 
   it('(one book of many) spoils them all, and the others are not waited for', async () => {
     venue.fault = (_req, res, at) => {
@@ -318,17 +349,25 @@ describe('markets that are asked for by name', () => {
     expect(warnings.join()).toContain(`${warm}: it is ${change.result} and pays`);
   });
 
-  it.each([
-    ['a market that was not asked for', { ticker: cold }],
-    ['a field that is renamed', { expiration_value: undefined }],
-  ])('are not believed with %s', async (_what, change) => {
+  const answering = (change: object) => {
     venue.fault = (_req, res, path) => {
       if (path !== '/markets') return false;
       const body = { markets: [{ ...venue.markets[0], ...change }], cursor: '' };
       res.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(body));
       return true;
     };
+  };
+
+  it('are not believed where another one comes than was asked for', async () => {
+    answering({ ticker: cold });
     await expect(find([warm])).rejects.toThrow(UnexpectedAnswerError);
+  });
+
+  it('are left out where a field is renamed, and are not looked for elsewhere', async () => {
+    answering({ expiration_value: undefined });
+    expect(await find([warm])).toEqual([]);
+    expect(asked('/historical/markets')).toEqual([]);
+    expect(warnings.join()).toContain('expiration_value');
   });
 });
 

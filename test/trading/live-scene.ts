@@ -26,7 +26,7 @@ const other = generateKeyPairSync('rsa', { modulusLength: 2048 });
 let folder: string | undefined;
 
 /** The member's key, and another one, as files. They are there until `removeKeys`. */
-function keyFile(name: 'member' | 'other'): string {
+export function keyFile(name: 'member' | 'other'): string {
   if (!folder) {
     folder = mkdtempSync(join(tmpdir(), 'gauge-live-'));
     const pem = { type: 'pkcs8', format: 'pem' } as const;

@@ -4,7 +4,7 @@ import { newFormId } from '../../src/api-keys/fresh-id.js';
 import { AppError, type ErrorCode } from '../../src/errors.js';
 import { sureDegree } from '../../src/trading/forecast/distribution.js';
 import type { MarketEvent } from '../../src/trading/markets/event.js';
-import type { Market } from '../../src/trading/markets/market.js';
+import type { ListedMarket, Market } from '../../src/trading/markets/market.js';
 import { formatDollars } from '../../src/trading/money.js';
 import type { Orders } from '../../src/trading/orders/order.js';
 import { formatCents } from '../../src/trading/pages/price-text.js';
@@ -52,8 +52,11 @@ const snapshot = () => service.trading.snapshots.current!;
 /** A market that is bought and sold, of New York today. */
 function openMarket(): Market {
   const today = climateDayAt(stations[0]!, new Date(NOON)).date;
-  const isWanted = (market: Market) =>
-    market.station.id === 'KNYC' && market.date === today && market.yesAsk !== null && market.yesBid !== null;
+  const isWanted = (market: ListedMarket): market is Market =>
+    market.station?.id === 'KNYC' &&
+    market.date === today &&
+    market.yesAsk !== null &&
+    market.yesBid !== null;
   return [...snapshot().markets.values()].find(isWanted)!;
 }
 const form = (market: Market, changes: Record<string, string> = {}) => ({

@@ -30,6 +30,7 @@ const world: World = {
     makePast({ ...newYork, stationId: 'KMIA', biasF: -3 }, 20, { from: 12 }),
   ),
   ensembles: [12, 6].map((hours) => ({
+    kind: 'daily_maximum',
     stationId: 'KNYC',
     date,
     modelRunAt: before(hours),
@@ -37,6 +38,7 @@ const world: World = {
     membersF: Array.from({ length: 12 }, (_, i) => 70 + (i % 6) + hours / 4),
   })),
   observed: [4, 1].map((hours) => ({
+    kind: 'daily_maximum',
     stationId: 'KNYC',
     date,
     extremeF: 74.1 - hours,

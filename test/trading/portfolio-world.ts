@@ -62,7 +62,7 @@ export function createFixedVenue(clock: () => Clock): FixedVenue {
         isTrading: true,
         markets: Object.keys(brackets).map((ticker) => toMarket(venue, ticker, at)),
         books: venue.books,
-        feeRules: new Map([[station.series.ticker, { type: 'quadratic', multiplier: DOLLAR }]]),
+        feeRules: new Map([[station.series.maximum, { type: 'quadratic', multiplier: DOLLAR }]]),
       };
     },
     find: async (tickers) =>
@@ -76,7 +76,8 @@ function toMarket({ books, states }: FixedVenue, ticker: string, at: number): Ma
   return {
     ticker,
     eventTicker: EVENT,
-    seriesTicker: station.series.ticker,
+    seriesTicker: station.series.maximum,
+    kind: 'daily_maximum',
     station,
     date: '2026-11-21',
     bracket: brackets[ticker]!,
@@ -92,6 +93,7 @@ function toMarket({ books, states }: FixedVenue, ticker: string, at: number): Ma
     openTime: new Date(at - 3_600_000),
     closeTime: new Date(at + 3_600_000),
     priceRanges: [{ start: CENT, end: DOLLAR - CENT, step: CENT }],
+    settlement: { source: 'The Weather Company', rulesText: '' },
     settlementValue: null,
     settledTemperature: null,
     ...states.get(ticker),

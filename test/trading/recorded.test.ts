@@ -95,7 +95,7 @@ it('every recorded market is found by name, moved or not, with the result that t
     for (const { ticker, result } of event.markets) {
       const { settlementValue, bracket } = byTicker.get(ticker)!;
       expect(settlementValue, ticker).toBe(result === 'yes' ? DOLLAR : result === 'no' ? 0n : null);
-      if (result !== '') expect(bracketPays(bracket, temperature), ticker).toBe(result === 'yes');
+      if (result !== '') expect(bracketPays(bracket!, temperature), ticker).toBe(result === 'yes');
     }
   }
 });

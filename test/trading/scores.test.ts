@@ -236,6 +236,7 @@ describe('GET /scores', () => {
 describe('a record', () => {
   const day = (back: number) => new Date(Date.parse('2026-08-20T00:00:00Z') - back * 86_400_000);
   const report = (back: number, temperatureF: number, knownAt: Date) => ({
+    kind: 'daily_maximum' as const,
     stationId: 'KNYC',
     date: day(back).toISOString().slice(0, 10),
     temperatureF,

@@ -22,6 +22,8 @@ export function makeMarkets(): Market[] {
     openTime: new Date('2026-01-30T05:00:00Z'),
     closeTime: new Date('2026-02-01T05:00:00Z'),
     priceRanges: [{ start: 0n, end: DOLLAR, step: CENT }],
+    kind: 'daily_maximum' as const,
+    settlement: { source: 'The Weather Company' as const, rulesText: '' },
     settlementValue: null,
     settledTemperature: null,
     date: '2026-01-31',
@@ -128,9 +130,19 @@ export class ScriptedWeather implements WeatherSource {
     const modelRunAt = new Date('2026-01-31T06:00:00Z');
     return {
       fetchedAt,
-      ensembles: [{ stationId: 'KNYC', date: '2026-01-31', modelRunAt, fetchedAt, membersF: [...members] }],
+      ensembles: [
+        {
+          kind: 'daily_maximum',
+          stationId: 'KNYC',
+          date: '2026-01-31',
+          modelRunAt,
+          fetchedAt,
+          membersF: [...members],
+        },
+      ],
       observed: [
         {
+          kind: 'daily_maximum',
           stationId: 'KNYC',
           date: '2026-01-31',
           extremeF: 36.5,

@@ -10,11 +10,13 @@ import {
   parseBracket,
   type Bracket,
 } from '../../src/trading/settlement/brackets.js';
-import { climateDayAt, climateDayOf } from '../../src/trading/settlement/climate-day.js';
+import { climateDayAt, climateDayOf, clockAt, hourOf } from '../../src/trading/settlement/climate-day.js';
+import { readTemperatureRules } from '../../src/trading/settlement/rules.js';
 import {
   findStation,
-  findStationOfSeries,
-  rulesNameStation,
+  findSeries,
+  findStationOfPlace,
+  findStationOfReport,
   stations,
 } from '../../src/trading/settlement/stations.js';
 
@@ -149,18 +151,40 @@ describe('a climate day', () => {
 });
 
 describe('the stations', () => {
-  it('are found by id and by series, present and former', () => {
-    expect(findStationOfSeries('KXHIGHCHI')?.id).toBe('KMDW');
-    expect(findStationOfSeries('HIGHNY')?.id).toBe('KNYC');
-    expect(findStationOfSeries('KXHIGHTOKYO')).toBeUndefined();
+  it('are found by id, report, city and series, present and former', () => {
+    expect(findSeries('KXHIGHCHI')).toMatchObject({ station: { id: 'KMDW' }, kind: 'daily_maximum' });
+    expect(findSeries('KXLOWTDC')).toMatchObject({ station: { id: 'KDCA' }, kind: 'daily_minimum' });
+    expect(findSeries('HIGHNY')?.station.id).toBe('KNYC');
+    expect(findSeries('KXHIGHTOKYO')).toBeUndefined();
+    expect(findStationOfReport('CLIHOU')?.id).toBe('KHOU');
+    expect(findStationOfReport('CLIORD')).toBeUndefined();
     expect(findStation('KORD')).toBeUndefined();
-    expect(new Set(stations.map(({ id }) => id)).size).toBe(7);
+    expect(new Set(stations.map(({ id }) => id)).size).toBe(24);
+    expect(new Set(stations.flatMap(({ series }) => [series.maximum, series.minimum])).size).toBe(48);
   });
 
   it('do not take the rules of another place for their own', () => {
-    const austin = findStation('KAUS')!;
-    expect(rulesNameStation(austin, 'recorded at Austin Bergstrom International Airport')).toBe(true);
-    expect(rulesNameStation(austin, 'recorded at Camp Mabry, Austin')).toBe(false);
+    expect(findStationOfPlace('Austin Bergstrom International Airport')?.id).toBe('KAUS');
+    expect(findStationOfPlace('Camp Mabry, Austin')).toBeUndefined();
+  });
+
+  it.each(stations.map((station) => [station.id, station] as const))(
+    '%s keeps its standard time',
+    (_id, station) => {
+      const january = new Date('2026-01-15T12:00:00Z');
+      const { hour } = clockAt(station, january);
+      expect((hour - 12 + 24) % 24 === (station.standardOffsetHours + 24) % 24).toBe(true);
+    },
+  );
+
+  it('hours are those of the clock, in summer and on the days on which it is changed', () => {
+    const miami = findStation('KMIA')!;
+    expect(hourOf(miami, '2026-09-13', 12).toISOString()).toBe('2026-09-13T16:00:00.000Z');
+    expect(hourOf(miami, '2026-12-13', 12).toISOString()).toBe('2026-12-13T17:00:00.000Z');
+    expect(hourOf(miami, '2026-11-01', 12).toISOString()).toBe('2026-11-01T17:00:00.000Z');
+    expect(hourOf(miami, '2026-11-01', 0).toISOString()).toBe('2026-11-01T04:00:00.000Z');
+    for (const hour of [0, 5, 12, 23])
+      expect(clockAt(miami, hourOf(miami, '2026-07-04', hour)).hour).toBe(hour);
   });
 });
 
@@ -183,7 +207,7 @@ describe.skipIf(!existsSync(recorded('KXHIGHNY')))('events as they were recorded
   it.each(['KXHIGHNY', 'KXHIGHCHI', 'KXHIGHMIA'])(
     '%s: the rule names the winner that the venue named',
     (series) => {
-      const station = findStationOfSeries(series)!;
+      const { station } = findSeries(series)!;
       const lines = gunzipSync(readFileSync(recorded(series)))
         .toString()
         .trim()
@@ -193,7 +217,8 @@ describe.skipIf(!existsSync(recorded('KXHIGHNY')))('events as they were recorded
       for (const line of lines) {
         const { markets } = JSON.parse(line) as { markets: RecordedMarket[] };
         const brackets = markets.map((market) => {
-          expect(rulesNameStation(station, market.rules_primary), market.ticker).toBe(true);
+          const rules = readTemperatureRules(market.rules_primary);
+          expect(findStationOfPlace(rules?.place ?? ''), market.ticker).toBe(station);
           const bracket = parseBracket({
             ticker: market.ticker,
             strikeType: market.strike_type,

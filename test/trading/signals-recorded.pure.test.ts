@@ -3,12 +3,11 @@ import { gunzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
 import { asksOf, emptyBook, isCrossed, toLevels, type OrderBook } from '../../src/trading/markets/book.js';
 import { groupEvents, type MarketEvent } from '../../src/trading/markets/event.js';
-import { toMarket } from '../../src/trading/markets/kalshi-market.js';
-import { kalshiMarketSchema } from '../../src/trading/markets/kalshi-schema.js';
+import { readMarket } from '../../src/trading/markets/kalshi-market.js';
+import { createNoteBook } from '../../src/trading/markets/notes.js';
 import type { Market } from '../../src/trading/markets/market.js';
 import { CENT, DOLLAR, parseDollars } from '../../src/trading/money.js';
 import { climateDayOf } from '../../src/trading/settlement/climate-day.js';
-import { stations } from '../../src/trading/settlement/stations.js';
 import type { EventSignals, Signal } from '../../src/trading/signals/signal.js';
 import { makeSignals } from '../../src/trading/signals/signals.js';
 import { wireMarket } from './fake-venue.js';
@@ -29,7 +28,14 @@ function signalsAt(
 ): readonly EventSignals[] {
   const { station, date } = event;
   const hasBegun = at > climateDayOf(station, date).start;
-  const observed = { stationId: station.id, date, extremeF: -20, observedAt: at, fetchedAt: at };
+  const observed = {
+    kind: 'daily_maximum' as const,
+    stationId: station.id,
+    date,
+    extremeF: -20,
+    observedAt: at,
+    fetchedAt: at,
+  };
   return makeSignals({
     data: {
       fetchedAt: at,
@@ -103,7 +109,7 @@ const lateIn = ({ station, date }: MarketEvent): Date =>
   new Date(climateDayOf(station, date).end.getTime() - 7 * HOUR_MS);
 
 const whole = recorded.map(({ markets: wires }) => {
-  const markets = wires.map((wire) => toMarket(kalshiMarketSchema.parse(wire)));
+  const markets = wires.flatMap((wire) => readMarket(wire, createNoteBook()) ?? []);
   const [event] = groupEvents(markets);
   return { event: event!, markets, wires };
 });
@@ -189,9 +195,6 @@ function trades(...of: [yesPrice: number, takerSide: 'yes' | 'no', count: number
 
 const tape: Tape = isThere ? (JSON.parse(readGzip(tradeFile)) as Tape) : ownTape;
 
-/** Rules that every station is named in: the tape has none. */
-const everyPlace = stations.map(({ series }) => series.places[0]).join(', ');
-
 /** The event of a day's trades, by the strikes in its tickers. */
 function eventOf(tickers: string[]): MarketEvent {
   const eventTicker = tickers[0]!.slice(0, tickers[0]!.lastIndexOf('-'));
@@ -203,12 +206,9 @@ function eventOf(tickers: string[]): MarketEvent {
     return value === Math.min(...tails) ? { cap: value } : { floor: value };
   };
   const close_time = '2025-04-16T03:59:00Z';
+  // The tape has no rules: they are written as the venue wrote them then.
   const markets = strikes.map((strike) =>
-    toMarket(
-      kalshiMarketSchema.parse(
-        wireMarket(eventTicker, toStrikes(strike), { close_time, rules_primary: everyPlace }),
-      ),
-    ),
+    readMarket(wireMarket(eventTicker, toStrikes(strike), { close_time }), createNoteBook())!,
   );
   return groupEvents(markets)[0]!;
 }

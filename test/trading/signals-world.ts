@@ -35,7 +35,7 @@ export function makeEvent({
   stationId?: string;
 }): MarketEvent {
   const station = findStation(stationId)!;
-  const seriesTicker = station.series.ticker;
+  const seriesTicker = station.series.maximum;
   const { start, end } = climateDayOf(station, date);
   const brackets: Bracket[] = [
     { kind: 'less', floor: null, cap: lowest },
@@ -51,6 +51,7 @@ export function makeEvent({
     ticker: `${eventTicker}-${i}`,
     eventTicker,
     seriesTicker,
+    kind: 'daily_maximum',
     station,
     date,
     bracket,
@@ -66,11 +67,12 @@ export function makeEvent({
     openTime: new Date(start.getTime() - 86_400_000),
     closeTime: end,
     priceRanges: [{ start: 0n, end: DOLLAR, step: CENT }],
+    settlement: { source: 'The Weather Company', rulesText: '' },
     settlementValue: null,
     settledTemperature: null,
     ...over,
   }));
-  return { eventTicker, station, date, markets };
+  return { eventTicker, kind: 'daily_maximum', station, date, markets };
 }
 
 /** What the venue said, with a book for each market of an event, from cold to warm. */
@@ -88,7 +90,7 @@ export function makeData(event: MarketEvent, books: OrderBook[], fetchedAt: Date
     isTrading: true,
     markets: withPrices,
     books: new Map(event.markets.map(({ ticker }, i) => [ticker, books[i] ?? makeBook([], [])])),
-    feeRules: new Map([[event.station.series.ticker, quadratic]]),
+    feeRules: new Map([[event.markets[0]!.seriesTicker, quadratic]]),
   };
 }
 

@@ -266,7 +266,14 @@ describe('the gate', () => {
     expect(reasonFor({ gates: noGates }, 2, 'yes')).toBe('withheld: the scores have not been added up yet');
     // 23:30Z is 5.5 hours before the end of New York's day.
     const now = new Date('2026-07-04T23:30:00Z');
-    const observed = { stationId: 'KNYC', date, extremeF: 66, observedAt: now, fetchedAt: now };
+    const observed = {
+      kind: 'daily_maximum' as const,
+      stationId: 'KNYC',
+      date,
+      extremeF: 66,
+      observedAt: now,
+      fetchedAt: now,
+    };
     const late = { now, data: { fetchedAt: now }, day: { observed, fetchedAt: now, atLeastF: 66 } };
     expect(reasonFor(late, 2, 'yes')).toBe(
       'withheld: within 6 hours of the end of a day forecasts are not scored',
@@ -462,7 +469,14 @@ describe('what has no signal', () => {
     expect(reasonsOf({ ...fresh, day }).reasons).toEqual([
       "the day began 7.0 h ago and the station's reports are not known",
     ]);
-    const observed = { stationId: 'KNYC', date, extremeF: 70, observedAt: hours(3), fetchedAt: hours(3) };
+    const observed = {
+      kind: 'daily_maximum' as const,
+      stationId: 'KNYC',
+      date,
+      extremeF: 70,
+      observedAt: hours(3),
+      fetchedAt: hours(3),
+    };
     expect(reasonsOf({ ...fresh, day: { ...day, observed } }).reasons).toEqual([
       "the station's last known report is 3.0 h old",
     ]);

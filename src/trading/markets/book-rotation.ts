@@ -14,14 +14,14 @@ export interface BookRotation {
   order(active: readonly string[]): string[];
   take(read: ReadonlyMap<string, ReadBook>): void;
   /**
-   * The books of listed markets: whole ones that were read lately and agree with the listing, and of the others the best
-   * prices as listed.
+   * The books of listed markets: whole ones that were read since the listing began, or lately and agree with it; of the
+   * others the best prices as listed.
    * @param topOf what the listing says of the best prices
    */
   booksOf(
     markets: readonly ListedMarket[],
     topOf: (ticker: string) => OrderBook | undefined,
-    nowMs: number,
+    times: { listedAt: number; now: number },
   ): Books;
 }
 
@@ -42,15 +42,16 @@ export function createBookRotation(interest: () => ReadonlySet<string>): BookRot
         whole.set(ticker, isSame ? { ...one, book: known.book } : one);
       }
     },
-    booksOf(markets, topOf, nowMs) {
+    booksOf(markets, topOf, { listedAt, now }) {
       const books = new Map<string, OrderBook>();
       const bookTimes = new Map<string, Date>();
       const shallow = new Map<string, true>();
       for (const { ticker } of markets) {
         const top = topOf(ticker);
         const known = whole.get(ticker);
-        const isRecent = known !== undefined && nowMs - known.readAt.getTime() <= WHOLE_BOOK_MS;
-        if (isRecent && (top === undefined || isSameTop(known.book, top))) {
+        const isRecent = known !== undefined && now - known.readAt.getTime() <= WHOLE_BOOK_MS;
+        const isNewer = known !== undefined && known.readAt.getTime() >= listedAt;
+        if (isRecent && (isNewer || top === undefined || isSameTop(known.book, top))) {
           books.set(ticker, known.book);
           bookTimes.set(ticker, known.readAt);
         } else if (top) {

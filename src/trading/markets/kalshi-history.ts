@@ -19,6 +19,8 @@ const RENAMED_BEFORE = '2025-01-01';
 
 export interface KalshiHistoryOptions {
   client: KalshiClient;
+  /** Only these series; undefined: those of all stations. */
+  series: readonly string[] | undefined;
   clock: Clock;
   /** The market in our terms; undefined for one that cannot be used. */
   read: (value: unknown) => ListedMarket | undefined;
@@ -29,7 +31,8 @@ export interface KalshiHistoryOptions {
  * it names demands. Recent days come in one question for each series, those before the venue's cutoff (some months ago) in
  * one for each day, at the client's pace: 31 days of 24 series are 24 reads, or up to 744, 50 seconds.
  */
-export function createKalshiHistory({ client, clock, read }: KalshiHistoryOptions): MarketHistory {
+export function createKalshiHistory({ client, series, clock, read }: KalshiHistoryOptions): MarketHistory {
+  const asked = stations.filter(({ series: { maximum } }) => series?.includes(maximum) ?? true);
   const toPlaced = (values: readonly unknown[]): Market[] =>
     values.flatMap((value) => read(value) ?? []).filter(isPlaced);
 
@@ -53,7 +56,7 @@ export function createKalshiHistory({ client, clock, read }: KalshiHistoryOption
         signal,
       );
       const days: SettledDay[] = [];
-      for (const station of stations) {
+      for (const station of asked) {
         const markets = toPlaced(
           await readMarketPages(client, '/markets', closingWithin(station, from, to), signal),
         );

@@ -54,6 +54,7 @@ export function createBookReader({ client, clock, interest, topOf, changes }: Bo
       readBooksUntil(client, rotation.order(tickers), { endsAt: startedAt + ms, clock }, signal);
     const first = await readSome(active, BOOKS_FIRST_MS);
     rotation.take(first);
+    const listedAt = clock.now();
     const markets = await list();
     active = namesOf(markets);
     rotation.take(
@@ -62,7 +63,7 @@ export function createBookReader({ client, clock, interest, topOf, changes }: Bo
         READ_MS,
       ),
     );
-    return { markets, ...rotation.booksOf(openOf(markets), topOf, clock.now()) };
+    return { markets, ...rotation.booksOf(openOf(markets), topOf, { listedAt, now: clock.now() }) };
   }
 
   return (list: () => Promise<ListedMarket[]>, signal: AbortSignal): Promise<ReadMarkets> =>

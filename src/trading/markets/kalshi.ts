@@ -15,7 +15,7 @@ import { isPlaced, temperatureKinds, type ListedMarket } from './market.js';
 import { createBookReader } from './kalshi-read-books.js';
 import { createLimitReader } from './kalshi-limits.js';
 import { createMarketReader } from './market-reader.js';
-import { createNoteBook } from './notes.js';
+import { createNoteBook, type VenueNote } from './notes.js';
 import { createKalshiChanges } from './socket/changes.js';
 import type { KeptBooks } from './socket/kept-books.js';
 import type { MarketSource } from './source.js';
@@ -68,8 +68,6 @@ export function createKalshiSource(options: KalshiSourceOptions): MarketSource {
       log.warn({ err: error }, "the venue's list of series could not be read: the last one is kept"),
   });
 
-  const read = (value: unknown) => readMarket(value, notes);
-
   async function readSeries(ticker: string, signal: AbortSignal): Promise<ListedMarket[]> {
     const lookBackMs = seen.get(ticker)?.isHourly ? LOOK_BACK_MS.hourly : LOOK_BACK_MS.daily;
     const found = await readMarketPages(
@@ -102,9 +100,17 @@ export function createKalshiSource(options: KalshiSourceOptions): MarketSource {
     return [...active, ...some];
   }
 
+  /** A market that no refresh brings. */
+  function readAlone(value: unknown): ListedMarket | undefined {
+    const alone = createNoteBook();
+    const market = readMarket(value, alone);
+    tell(alone.list());
+    return market;
+  }
+
   /** Once for each thing, not with every read. */
-  function tell(): void {
-    for (const note of notes.list()) {
+  function tell(found: readonly VenueNote[]): void {
+    for (const note of found) {
       const key = `${note.kind} ${note.name}`;
       if (told.has(key) || note.kind === 'unknown_kind') continue;
       if (told.size < 1_000) told.add(key);
@@ -128,7 +134,8 @@ export function createKalshiSource(options: KalshiSourceOptions): MarketSource {
       const status = await client.get('/exchange/status', [], kalshiExchangeStatusSchema, signal);
       await readLimits?.(signal);
       const { markets, books, ...rest } = await readBooks(() => list(signal), signal);
-      tell();
+      const said = notes.list();
+      tell(said);
       return {
         fetchedAt: new Date(clock.now()),
         isTrading: status.exchange_active && status.trading_active,
@@ -137,12 +144,12 @@ export function createKalshiSource(options: KalshiSourceOptions): MarketSource {
         books: new Map(markets.map(({ ticker }) => [ticker, books.get(ticker) ?? emptyBook])),
         ...rest,
         feeRules: catalogue.feeRules,
-        notes: notes.list(),
+        notes: said,
       };
     },
     changes,
-    find: (tickers, signal) => findKalshiMarkets({ client, read }, tickers, signal),
-    history: createKalshiHistory({ client, clock, read }),
+    find: (tickers, signal) => findKalshiMarkets({ client, read: readAlone }, tickers, signal),
+    history: createKalshiHistory({ client, series, clock, read: readAlone }),
   };
 }
 

@@ -64,7 +64,7 @@ export const toQuoteJson = (market: ListedMarket, book: OrderBook) => ({
 export const bookStates = ['whole', 'best_prices', 'in_doubt'] as const;
 
 /** What is known of a market's book; none of it changes while the book is not read anew. */
-export function toBookStateJson({ doubts, shallow, bookTimes }: MarketData, ticker: string) {
+export function toBookStateJson({ doubts, shallow, bookTimes }: Partial<MarketData>, ticker: string) {
   const bookState: (typeof bookStates)[number] = doubts?.has(ticker)
     ? 'in_doubt'
     : shallow?.has(ticker)
