@@ -60,6 +60,12 @@ export function createMetrics({ ofProcess = true } = {}) {
       buckets: [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25],
       registers,
     }),
+    sourceNotes: new Gauge({
+      name: 'gauge_source_notes',
+      help: 'What of the last answer of a source could not be read or placed, by kind (contradiction, missing_field, unknown_status, …) and name.',
+      labelNames: ['part', 'kind', 'name'],
+      registers,
+    }),
     snapshotTime: new Gauge({
       name: 'gauge_snapshot_timestamp_seconds',
       help: 'When the markets of the present snapshot were fetched: time() less this is their age. 0 while there are none.',

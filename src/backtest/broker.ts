@@ -14,6 +14,8 @@ import {
 } from '../trading/portfolio/positions.js';
 import { worthOf } from '../trading/signals/account.js';
 import type { Signal } from '../trading/signals/signal.js';
+import { valueOf } from '../trading/contracts.js';
+import { feeRuleOf } from '../trading/markets/fee-rules.js';
 
 /** A purchase that was filled, and how it came out. */
 export interface Purchase {
@@ -35,7 +37,7 @@ export interface Purchase {
 
 /**
  * An account on paper by the same arithmetic as that of the service: books are walked level by level, what was taken
- * stays taken until a book changes, fees are charged to the cent, and every booking's postings sum to nothing.
+ * stays taken until a book changes, fees are charged as the venue does, and every booking's postings sum to nothing.
  */
 export interface Broker {
   readonly cash: Micros;
@@ -93,7 +95,7 @@ export function createBroker(start: Micros): Broker {
         limitPrice,
         timeInForce: 'immediate_or_cancel',
       } as const;
-      const quote = quoteOrder(bookOf(market.ticker, shown), data.feeRules.get(market.seriesTicker)!, order);
+      const quote = quoteOrder(bookOf(market.ticker, shown), feeRuleOf(data, market)!, order);
       const cost = -quote.balanceChange;
       if (quote.filledContracts === 0 || cost > balance.cash) return;
       for (const { price, contracts: filled, fee } of quote.fills)
@@ -137,4 +139,4 @@ export function createBroker(start: Micros): Broker {
 }
 
 const payoutOf = ({ side, contracts }: Purchase, valueOfYes: Micros): Micros =>
-  (side === 'yes' ? valueOfYes : DOLLAR - valueOfYes) * BigInt(contracts);
+  valueOf(side === 'yes' ? valueOfYes : DOLLAR - valueOfYes, contracts);

@@ -2,6 +2,7 @@ import { blockBootstrap, type Interval } from '../trading/scores/bootstrap.js';
 import { DOLLAR, type Micros } from '../trading/money.js';
 import type { Purchase } from './broker.js';
 import type { Trail } from './run.js';
+import { sumCounts } from '../trading/contracts.js';
 
 /** Weather lasts some days, and days of one date are one day here: all cities are taken together. */
 const BLOCK_DAYS = 5;
@@ -64,7 +65,7 @@ export function summarise(trail: Trail): BacktestSummary {
     profitPerDay: intervalOf(daily),
     openPurchases: purchases.length - settled.length,
     purchases: purchases.length,
-    contracts: purchases.reduce((total, { contracts }) => total + contracts, 0),
+    contracts: sumCounts(purchases.map(({ contracts }) => contracts)),
     staked: dollars(staked),
     fees: dollars(sum(purchases.map(({ fee }) => fee))),
     returnOnStake: settledStake === 0n ? null : dollars(profit) / dollars(settledStake),

@@ -6,6 +6,8 @@ export type Micros = bigint;
 
 export const DOLLAR: Micros = 1_000_000n;
 export const CENT: Micros = 10_000n;
+/** Balances move in steps of $0.0001, which is how finely the venue keeps them for its direct members. */
+export const BALANCE_STEP: Micros = 100n;
 
 /**
  * `0.5600`, `12`, `-3.5` as millionths.

@@ -24,7 +24,7 @@ export interface RefreshDeps {
   tape?: Pick<TapeWriter, 'write'> | undefined;
   clock: Clock;
   log: Logger;
-  metrics: Pick<Metrics, 'refreshes' | 'refreshSeconds' | 'snapshotTime'>;
+  metrics: Pick<Metrics, 'refreshes' | 'refreshSeconds' | 'snapshotTime' | 'sourceNotes'>;
   /** A source that takes longer is given up, even if it does not listen. */
   timeOutMs?: number;
   /** How long fresh markets wait for fresh forecasts. */

@@ -1,6 +1,7 @@
 import type { StationForecast } from './forecast/forecast.js';
 import type { MarketEvent } from './markets/event.js';
 import type { ListedMarket } from './markets/market.js';
+import type { VenueNote } from './markets/notes.js';
 import type { MarketData } from './markets/source.js';
 import type { GateBook } from './scores/gate.js';
 import type { SignalReport } from './signals/signal.js';
@@ -21,6 +22,8 @@ export interface SourceState {
   failingSince: Date | null;
   /** What was wrong the last time. */
   problem: string | null;
+  /** What of its last good answer could not be read or placed. */
+  notes: readonly VenueNote[];
 }
 
 /** Markets, forecasts and signals that belong together. Never changed: each refresh, and each change between two, puts a new one in its place. */

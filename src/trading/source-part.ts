@@ -3,6 +3,7 @@ import type { Logger } from 'pino';
 import type { Clock } from '../clock.js';
 import type { Metrics } from '../metrics.js';
 import { UnexpectedAnswerError } from './markets/kalshi-client.js';
+import type { VenueNote } from './markets/notes.js';
 import type { SourceState } from './snapshot.js';
 
 interface Source<T> {
@@ -21,12 +22,12 @@ export interface SourcePart<T> {
 interface SourcePartDeps {
   clock: Clock;
   log: Logger;
-  metrics: Pick<Metrics, 'refreshes' | 'refreshSeconds'>;
+  metrics: Pick<Metrics, 'refreshes' | 'refreshSeconds' | 'sourceNotes'>;
   timeOutMs: number;
   stopping: AbortSignal;
 }
 
-export function createSourcePart<T extends { fetchedAt: Date }>(
+export function createSourcePart<T extends { fetchedAt: Date; notes?: readonly VenueNote[] }>(
   part: SourceState['part'],
   source: Source<T>,
   { clock, log, metrics, timeOutMs, stopping }: SourcePartDeps,
@@ -39,6 +40,7 @@ export function createSourcePart<T extends { fetchedAt: Date }>(
     fetchedAt: null,
     failingSince: null,
     problem: null,
+    notes: [],
   };
 
   /** What the source answers in time. An answer that comes later goes nowhere, whether the source listens or not. */
@@ -60,6 +62,14 @@ export function createSourcePart<T extends { fetchedAt: Date }>(
     }
   }
 
+  /** Names that are no longer met are no longer shown. */
+  let shown: readonly VenueNote[] = [];
+  function showNotes(): void {
+    for (const { kind, name } of shown) metrics.sourceNotes.remove({ part, kind, name });
+    shown = state.notes;
+    for (const { kind, name, count } of shown) metrics.sourceNotes.set({ part, kind, name }, count);
+  }
+
   return {
     get data() {
       return data;
@@ -72,7 +82,9 @@ export function createSourcePart<T extends { fetchedAt: Date }>(
       try {
         data = await read();
         if (state.failingSince) log.info({ source: source.name, part }, 'the source answers again');
-        state = { ...state, state: 'ok', fetchedAt: data.fetchedAt, failingSince: null, problem: null };
+        const { fetchedAt, notes = [] } = data;
+        state = { ...state, state: 'ok', fetchedAt, failingSince: null, problem: null, notes };
+        showNotes();
       } catch (error) {
         if (stopping.aborted) return;
         log.warn({ err: error, source: source.name, part }, 'a source failed: its last good data are kept');

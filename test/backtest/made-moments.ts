@@ -17,8 +17,6 @@ export interface MadeWorld {
   market: { error: number; deviation: number };
   /** Cents that are asked for above what the market believes. */
   margin: number;
-  /** Of the fee. Below zero whoever trades is paid for it, which is the mistake of a fee with the wrong sign. */
-  feeMultiplier?: bigint;
   isOpen?: boolean;
 }
 
@@ -28,7 +26,6 @@ export function makeMoments({
   model,
   market,
   margin,
-  feeMultiplier = 1n,
   isOpen = true,
 }: MadeWorld): Moment[] {
   return Array.from({ length: days }, (_, i) => {
@@ -47,7 +44,7 @@ export function makeMoments({
       event.markets.map(({ bracket }) => probabilityOf(forecast, bracket)),
       { at, ...calibrated, meanF: forecast.mean, deviationF: forecast.deviation },
     );
-    const fee = { type: 'quadratic', multiplier: feeMultiplier * DOLLAR } as const;
+    const fee = { type: 'quadratic', multiplier: DOLLAR } as const;
     const data = { ...makeData(event, books, at), feeRules: new Map([['KXHIGHNY', fee]]) };
     const gates = makeGates(isOpen, ['KNYC'], at);
     const settledAt = new Date(end.getTime() + 9 * HOUR_MS);

@@ -32,8 +32,9 @@ export interface FakeFill {
 }
 
 /**
- * The member's part of the venue: one account, its orders, fills, positions and settlements. Money is in cents, so prices
- * must be. Written from the documentation (OpenAPI 3.13, V2 orders as of 3.15) and from nothing of the service.
+ * The member's part of the venue: one account, its orders, fills, positions and settlements. Contracts have hundredths, prices
+ * are whole cents, and money is in cents with hundredths, as a direct member's is. Written from the documentation (OpenAPI 3.32, fee rounding of
+ * October 2026) and from nothing of the service.
  */
 export interface FakeExchange {
   /** Who may ask; undefined: anybody, without a signature. */
@@ -50,6 +51,8 @@ export interface FakeExchange {
   /** Fills are listed only from the so-many-th look at them on. */
   fillsLag: number;
   archiveBefore: number;
+  /** Left out: as orders. */
+  fillsArchivedBefore?: number;
 }
 
 export const newExchange = (): FakeExchange => ({
@@ -90,7 +93,8 @@ export function answerMember(
   if (path === '/portfolio/events/orders' && req.method === 'POST')
     return createOrder(exchange, books, body!);
   const cancelled = /^\/portfolio\/events\/orders\/([\w-]+)$/.exec(path)?.[1];
-  if (cancelled !== undefined && req.method === 'DELETE') return cancelOrder(exchange, cancelled);
+  if (cancelled !== undefined && req.method === 'DELETE')
+    return cancelOrder(exchange, cancelled, query.get('market_ticker'));
   if (req.method !== 'GET') return refuse(404, 'not_found');
   return read(exchange, path, query);
 }
@@ -114,6 +118,8 @@ function isSigned({ member, now }: FakeExchange, req: IncomingMessage): boolean 
 const cents = (dollars: string) => Math.round(Number(dollars) * 100);
 const dollars = (amount: number) => (amount / 100).toFixed(4);
 const count = (contracts: number) => contracts.toFixed(2);
+/** To hundredths, which is all that counts and cents have here. */
+const hundredths = (amount: number) => Math.round(amount * 100) / 100;
 
 function createOrder(exchange: FakeExchange, books: Map<string, Levels>, body: Json): FakeAnswer {
   const required = [
@@ -142,7 +148,7 @@ function createOrder(exchange: FakeExchange, books: Map<string, Levels>, body: J
   const reducible = Math.max(0, isBid ? -position : position);
   const wanted = body.reduce_only === true ? Math.min(asked, reducible) : asked;
   const taken = match(book, isBid, limit, wanted);
-  const filled = taken.reduce((sum, [, contracts]) => sum + contracts, 0);
+  const filled = hundredths(taken.reduce((sum, [, contracts]) => sum + contracts, 0));
   if (order.time_in_force === 'fill_or_kill' && filled < wanted)
     return refuse(409, 'fill_or_kill_insufficient_resting_volume');
   const feesCents = feesOf(taken.map(([price, contracts]) => ({ price, contracts })));
@@ -151,9 +157,9 @@ function createOrder(exchange: FakeExchange, books: Map<string, Levels>, body: J
     0,
   );
   if (exchange.balanceCents + change < 0) return refuse(400, 'insufficient_balance');
-  exchange.balanceCents += change;
+  exchange.balanceCents = hundredths(exchange.balanceCents + change);
   take(book, isBid, taken);
-  exchange.positions.set(order.ticker!, position + (isBid ? filled : -filled));
+  exchange.positions.set(order.ticker!, hundredths(position + (isBid ? filled : -filled)));
   if (exchange.positions.get(order.ticker!) === 0) exchange.positions.delete(order.ticker!);
   const created = new Date(exchange.now()).toISOString();
   const made: FakeOrder = {
@@ -205,10 +211,9 @@ function match(
   let left = wanted;
   for (const { level, price } of sorted) {
     if (left === 0 || (isBid ? price > limit : price < limit)) break;
-    const contracts = Math.min(left, Math.floor(Number(level[1])));
-    if (contracts === 0) continue;
+    const contracts = Math.min(left, Number(level[1]));
     taken.push([price, contracts]);
-    left -= contracts;
+    left = hundredths(left - contracts);
   }
   return taken;
 }
@@ -218,7 +223,7 @@ function take(book: Levels, isBid: boolean, taken: [number, number][]): void {
   const name = isBid ? 'no_dollars' : 'yes_dollars';
   const by = new Map(taken.map(([price, contracts]) => [isBid ? 100 - price : price, contracts]));
   book[name] = (book[name] ?? []).flatMap(([price, size]): [string, string][] => {
-    const left = Number(size) - (by.get(cents(price)) ?? 0);
+    const left = hundredths(Number(size) - (by.get(cents(price)) ?? 0));
     return left > 0 ? [[price, count(left)]] : [];
   });
 }
@@ -240,21 +245,23 @@ function cashOf(
 }
 
 /**
- * In cents, fill by fill: 7 % of contracts × price × (1 − price), up to $0.0001, and the sum of an order's fees up to a whole
- * cent once: what an earlier fill was charged too much is missing from the later one's fee.
+ * In cents, fill by fill: 7 % of contracts × price × (1 − price), up to $0.000001, and the sum of an order's fees up to $0.0001 once: what an
+ * earlier fill was charged too much is missing from the later one's fee. Prices are cents, so nothing else is rounded.
  */
 function feesOf(fills: { price: number; contracts: number }[]): number[] {
-  let tenThousandths = 0;
+  let [exact, charged] = [0, 0];
   return fills.map(({ price, contracts }) => {
-    const before = Math.ceil(tenThousandths / 100);
-    tenThousandths += Math.ceil((7 * contracts * price * (100 - price)) / 100);
-    return Math.ceil(tenThousandths / 100) - before;
+    const before = charged;
+    exact += Math.ceil((7 * Math.round(contracts * 100) * price * (100 - price)) / 100);
+    charged = Math.ceil(exact / 100);
+    return (charged - before) / 100;
   });
 }
 
-function cancelOrder(exchange: FakeExchange, orderId: string): FakeAnswer {
+/** An id does not say which shard has the order: its market does. */
+function cancelOrder(exchange: FakeExchange, orderId: string, market: string | null): FakeAnswer {
   const order = exchange.orders.find(({ order_id: id }) => id === orderId);
-  if (order?.status !== 'resting') return refuse(404, 'order_not_found');
+  if (order?.status !== 'resting' || order.ticker !== market) return refuse(404, 'order_not_found');
   order.status = 'canceled';
   const reduced = order.count - order.filled;
   return answer(200, {
@@ -267,15 +274,23 @@ function cancelOrder(exchange: FakeExchange, orderId: string): FakeAnswer {
 
 function read(exchange: FakeExchange, path: string, query: URLSearchParams): FakeAnswer | undefined {
   const isArchive = path.startsWith('/historical/');
+  const archivedBefore = path.endsWith('/fills')
+    ? (exchange.fillsArchivedBefore ?? exchange.archiveBefore)
+    : exchange.archiveBefore;
   const inPart = ({ created_time: time }: { created_time: string }) =>
-    Date.parse(time) < exchange.archiveBefore === isArchive &&
+    Date.parse(time) < archivedBefore === isArchive &&
     Date.parse(time) / 1000 >= Number(query.get('min_ts') ?? 0);
   const isAsked = (row: { ticker: string; order_id: string }) =>
     (query.get('ticker') ?? row.ticker) === row.ticker &&
     (query.get('order_id') ?? row.order_id) === row.order_id;
   switch (path) {
     case '/portfolio/balance':
-      return answer(200, { balance: exchange.balanceCents, portfolio_value: 0, updated_ts: 0 });
+      return answer(200, {
+        balance: Math.floor(exchange.balanceCents),
+        balance_dollars: dollars(exchange.balanceCents),
+        portfolio_value: 0,
+        updated_ts: 0,
+      });
     case '/portfolio/orders':
     case '/historical/orders':
       return page('orders', exchange.orders.filter((o) => inPart(o) && isAsked(o)).map(showOrder), query);

@@ -149,6 +149,8 @@ function answerTo(venue: FakeVenue, path: string, query: URLSearchParams): Json 
       category === null || primary === category || (categories as string[] | undefined)?.includes(category);
     return { series: venue.series.filter(inCategory) };
   }
+  if (path === '/series/fee_changes') return { series_fee_change_arr: [] };
+  if (path === '/events/fee_changes') return { event_fee_changes: [], cursor: '' };
   return undefined;
 }
 

@@ -12,7 +12,7 @@ import { rulesOf, wireMarket } from './fake-venue.js';
 const wire = (change: Record<string, unknown> = {}): Record<string, unknown> => ({
   ...wireMarket('KXHIGHCHI-26JUL04', { floor: 88, cap: 89 }),
   close_time: '2026-07-05T06:00:00Z',
-  volume_fp: '120.00',
+  volume_fp: '120.50',
   ...change,
 });
 
@@ -54,7 +54,7 @@ describe('a market of the venue', () => {
       bracket: { kind: 'between', floor: 88, cap: 89 },
       yesBid: 42n * CENT,
       yesAsk: 45n * CENT,
-      volume: 120,
+      volume: 120.5,
       settlement: { source: 'National Weather Service' },
       settlementValue: null,
       settledTemperature: null,
@@ -268,7 +268,7 @@ describe('a market of the venue', () => {
   });
 });
 
-it('an order book holds whole contracts, best bids first', () => {
+it('an order book keeps hundredths of contracts, best bids first', () => {
   const book = toOrderBook({
     yes: [
       ['0.4100', '20.00'],
@@ -278,10 +278,10 @@ it('an order book holds whole contracts, best bids first', () => {
   });
   expect(book).toEqual({
     yes: [
-      { price: 42n * CENT, contracts: 10 },
+      { price: 42n * CENT, contracts: 10.75 },
       { price: 41n * CENT, contracts: 20 },
     ],
-    no: [],
+    no: [{ price: 55n * CENT, contracts: 0.5 }],
   });
 });
 

@@ -166,7 +166,7 @@ it('reports amounts in dollars and counts as counts, and says how much more ther
       actual: '1.8000',
       count: 1,
     },
-    expect.objectContaining({ recorded: '-3', actual: '-2' }),
+    expect.objectContaining({ recorded: '-3.00', actual: '-2.00' }),
   ]);
   const [title, head, row] = ledgerText(problems.map((problem) => ({ ...problem, count: 3 }))).split('\n');
   expect(title).toBe('Broken: cost of a position is the sum of its postings: 3');

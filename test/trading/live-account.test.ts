@@ -25,8 +25,8 @@ const read = async () => (await call('GET', path())).body;
 const accept = () => call('PUT', path(), { accept: true });
 const entries = () =>
   database.db.orm.select().from(ledgerEntries).where(eq(ledgerEntries.orgId, scene.organization.id));
-/** 6 at 0.45 and 4 at 0.46 with 18 cents of fees. */
-const COST = 4_720_000n;
+/** 6 at 0.45 and 4 at 0.46 with 0.10395 and 0.069552 of fees. */
+const COST = 4_713_600n;
 
 describe('a live account', () => {
   it("is opened with the venue's cash, and what others hold there stays theirs", async () => {
@@ -139,11 +139,11 @@ describe('what differs', () => {
     await scene.live.reconcile();
     await expect(scene.place()).rejects.toMatchObject({
       code: 'unavailable',
-      message: 'Live trading is closed: cash cash: 995.2800 here, 1045.2800 at the venue.',
+      message: 'Live trading is closed: cash cash: 995.2864 here, 1045.2864 at the venue.',
     });
     expect(await read()).toMatchObject({
       state: 'closed',
-      differences: [{ kind: 'cash', subject: 'cash', ours: '995.2800', venues: '1045.2800' }],
+      differences: [{ kind: 'cash', subject: 'cash', ours: '995.2864', venues: '1045.2864' }],
     });
     scene.venue.exchange.balanceCents -= 5_000;
     await scene.live.reconcile();
@@ -161,7 +161,7 @@ describe('what differs', () => {
       body: {
         accepted: [
           { kind: 'position', subject: TICKER, ours: '10.00', venues: '7.00' },
-          { kind: 'cash', subject: 'cash', ours: '995.2800', venues: '945.2800' },
+          { kind: 'cash', subject: 'cash', ours: '995.2864', venues: '945.2864' },
         ],
         reconciliation: {
           state: 'open',
@@ -175,7 +175,7 @@ describe('what differs', () => {
       { cash: -50_000_000n, capital: 50_000_000n, memo: expect.any(String) },
     ]);
     const { cash, sums } = await scene.books();
-    expect([cash, sums.cash]).toEqual([945_280_000n, 945_280_000n]);
+    expect([cash, sums.cash]).toEqual([945_286_400n, 945_286_400n]);
     const log = (await call('GET', `/organizations/${scene.organization.slug}/audit-log`)).body.auditLog;
     expect(log[0]).toMatchObject({
       action: 'live_account.accepted',
@@ -188,14 +188,14 @@ describe('what differs', () => {
     expect((await entries()).filter(({ kind }) => kind === 'adjustment')).toHaveLength(1);
   });
 
-  it('may be a cent for each fill, which the venue rounds on its own: that is a fee', async () => {
-    scene.venue.exchange.balanceCents -= 2;
+  it('may be $0.0001 for each fill, which the venue rounds on its own: that is a fee', async () => {
+    scene.venue.exchange.balanceCents -= 0.02;
     await scene.live.reconcile();
     expect(await read()).toMatchObject({ state: 'open', differences: [] });
     const rounding = (await entries()).filter(({ kind }) => kind === 'adjustment');
-    expect(rounding).toMatchObject([{ cash: -20_000n, fees: 20_000n, capital: 0n }]);
-    // No fill since: not a cent more.
-    scene.venue.exchange.balanceCents -= 1;
+    expect(rounding).toMatchObject([{ cash: -200n, fees: 200n, capital: 0n }]);
+    // No fill since: not a step more.
+    scene.venue.exchange.balanceCents -= 0.01;
     await scene.live.reconcile();
     expect((await read()).state).toBe('closed');
   });

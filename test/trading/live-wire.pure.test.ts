@@ -1,4 +1,4 @@
-import { constants, generateKeyPairSync, verify } from 'node:crypto';
+import { constants, createPrivateKey, createPublicKey, generateKeyPairSync, verify } from 'node:crypto';
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -14,8 +14,8 @@ import {
   readVenueKey,
   signRequest,
 } from '../../src/trading/live/sign.js';
-import { toHundredths, toVenueFills, toWireOrder, type SentOrder } from '../../src/trading/live/wire.js';
-import { parseDollars } from '../../src/trading/money.js';
+import { toVenueFills, toWireOrder, type SentOrder } from '../../src/trading/live/wire.js';
+import { CENT, parseDollars } from '../../src/trading/money.js';
 
 const order = {
   id: '019c13c7-9a00-7000-8000-000000000001',
@@ -78,19 +78,12 @@ describe('fills from the wire', () => {
     ]);
   });
 
-  it('of parts of contracts become whole ones for exactly the same money', () => {
-    // 2.50 at 0.44 and 1.50 at 0.45 cost 1.10 + 0.675 = 1.775 for 4 contracts: 0.44375 each.
-    const fills = toVenueFills(sent, [wire('1', '2.50', '0.5600'), wire('2', '1.50', '0.5500')]);
-    expect(fills).toMatchObject([{ price: 443_750n, contracts: 4, fee: 40_000n }]);
-    // 1.50 at 0.44 and 1.50 at 0.4501 are 1.33515 for 3: 0.44505 each, to the millionth.
-    const uneven = toVenueFills(sent, [wire('1', '0.50', '0.5600'), wire('2', '2.50', '0.5501')]);
-    const value = uneven.reduce((sum, { price, contracts }) => sum + price * BigInt(contracts), 0n);
-    expect(value).toBe(220_000n + 1_124_750n);
-    expect(uneven.reduce((sum, { fee }) => sum + fee, 0n)).toBe(40_000n);
-  });
-
-  it('counts hundredths of contracts, also negative ones', () => {
-    expect(['10.00', '0.5', '-3.25', '7'].map(toHundredths)).toEqual([1000, 50, -325, 700]);
+  it('keep parts of contracts as they are', () => {
+    const fills = toVenueFills(sent, [wire('1', '2.50', '0.5600'), wire('2', '0.01', '0.5510', '0.0002')]);
+    expect(fills).toMatchObject([
+      { venueFillId: '1', price: 440_000n, contracts: 2.5, fee: 20_000n },
+      { venueFillId: '2', price: 449_000n, contracts: 0.01, fee: 200n },
+    ]);
   });
 });
 
@@ -166,6 +159,32 @@ describe('signing', () => {
     expect(isValid(`1703123456789POST${path}`)).toBe(false);
   });
 
+  it('signs with Ed25519 where the key is one', () => {
+    const pair = generateKeyPairSync('ed25519');
+    const file = write('ed.pem', pair.privateKey.export({ type: 'pkcs8', format: 'pem' }) as string);
+    const path = '/trade-api/v2/portfolio/balance';
+    const key = { id: 'key-2', privateKey: readSigningKey(file) };
+    const headers = signRequest(key, { atMs: 1_703_123_456_789, method: 'GET', path });
+    const signature = Buffer.from(headers['KALSHI-ACCESS-SIGNATURE']!, 'base64');
+    const isValid = (text: string) => verify(null, Buffer.from(text), pair.publicKey, signature);
+    expect(isValid(`1703123456789GET${path}`)).toBe(true);
+    expect(isValid(`1703123456789POST${path}`)).toBe(false);
+  });
+
+  it('signs with Ed25519 as RFC 8032 does', () => {
+    // Its test 1: the secret key in PKCS #8, whose signature of nothing is known. Requests are never empty, so the text is signed and verified.
+    const secret = '9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60';
+    const known = 'd75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a';
+    const der = Buffer.from(`302e020100300506032b657004220420${secret}`, 'hex');
+    const privateKey = createPrivateKey({ key: der, format: 'der', type: 'pkcs8' });
+    const spki = Buffer.from(`302a300506032b6570032100${known}`, 'hex');
+    const publicKey = createPublicKey({ key: spki, format: 'der', type: 'spki' });
+    const headers = signRequest({ id: 'k', privateKey }, { atMs: 1, method: 'DELETE', path: '/x' });
+    const signature = Buffer.from(headers['KALSHI-ACCESS-SIGNATURE']!, 'base64');
+    expect(signature).toHaveLength(64);
+    expect(verify(null, Buffer.from('1DELETE/x'), publicKey, signature)).toBe(true);
+  });
+
   it('reads keys in both forms, and knows whether others may read the file', () => {
     const old = write('old.pem', privateKey.export({ type: 'pkcs1', format: 'pem' }) as string);
     expect(readSigningKey(old).asymmetricKeyType).toBe('rsa');
@@ -238,8 +257,9 @@ describe('the comparison', () => {
     remaining_count_fp: '0.00',
     created_time: '2026-07-04T12:00:00Z',
   };
+  const exactly = (amount: bigint) => ({ amount, step: 1n });
   const venues: Venues = {
-    cash: 100_000_000n,
+    cash: exactly(100_000_000n),
     positions: [{ ticker: 'A', position_fp: '10.00' }],
     orders: [wireOrder],
     fills: [],
@@ -250,13 +270,16 @@ describe('the comparison', () => {
   const told = (mine: Partial<Ours>, theirs: Partial<Venues>) =>
     differ(mine, theirs).differences.map((one) => `${one.kind} ${one.subject}: ${one.ours} / ${one.venues}`);
 
-  it('finds nothing where both say the same, to the cent', () => {
+  it('finds nothing where both say the same, as exactly as the venue tells', () => {
     expect(told({}, {})).toEqual([]);
-    expect(told({}, { cash: 100_009_999n })).toEqual([]);
+    expect(told({}, { cash: exactly(100_000_100n) })).toEqual(['cash cash: 100.0000 / 100.0001']);
+    const inCents = { amount: 100_000_000n, step: CENT };
+    expect(told({ cash: 100_009_900n }, { cash: inCents })).toEqual([]);
+    expect(told({ cash: 100_010_000n }, { cash: inCents })).toHaveLength(1);
   });
 
   it('tells each difference', () => {
-    expect(told({}, { cash: 99_990_000n })).toEqual(['cash cash: 100.0000 / 99.9900']);
+    expect(told({}, { cash: exactly(99_990_000n) })).toEqual(['cash cash: 100.0000 / 99.9900']);
     expect(told({}, { positions: [] })).toEqual(['position A: 10.00 / 0.00']);
     expect(told({}, { positions: [{ ticker: 'A', position_fp: '-10.00' }] })).toEqual([
       'position A: 10.00 / -10.00',
@@ -305,7 +328,7 @@ describe('the comparison', () => {
   it('waits for a market that one of both has settled before the other', () => {
     const there = {
       positions: [],
-      cash: 110_000_000n,
+      cash: exactly(110_000_000n),
       settlements: [
         { ticker: 'A', market_result: 'yes', revenue: 1000, settled_time: '2026-07-05T12:00:00Z' },
       ],
@@ -315,6 +338,6 @@ describe('the comparison', () => {
     const here = { positions: [], settled, cash: 110_000_000n };
     expect(differ(here, {})).toMatchObject({ differences: [], settling: ['A'] });
     // Neither explains a sum that is wrong.
-    expect(differ({}, { ...there, cash: 109_000_000n }).differences).toHaveLength(1);
+    expect(differ({}, { ...there, cash: exactly(109_000_000n) }).differences).toHaveLength(1);
   });
 });

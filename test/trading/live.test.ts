@@ -38,7 +38,7 @@ const cut = (req: IncomingMessage) => {
 };
 
 /** 6 at 0.45 and 4 at 0.46 with 18 cents of fees: 2.70 + 1.84 + 0.18. */
-const COST = 4_720_000n;
+const COST = 4_713_600n;
 
 /** What must be true whatever happened: one order at the venue, nothing reserved, and both agree to the cent. */
 async function expectConsistent({ orders, cost }: { orders: number; cost: bigint }): Promise<void> {
@@ -49,7 +49,7 @@ async function expectConsistent({ orders, cost }: { orders: number; cost: bigint
   expect({ cash, reserved, pending }).toEqual({ cash: before.cash - cost, reserved: 0n, pending: 0 });
   expect(sums.cash).toBe(cash);
   expect(sums.cash + sums.positions + sums.fees + sums.realised + sums.capital).toBe(0n);
-  expect(BigInt(scene.venue.exchange.balanceCents) * 10_000n).toBe(cash);
+  expect(BigInt(Math.round(scene.venue.exchange.balanceCents * 100)) * 100n).toBe(cash);
   expect(scene.live.report).toMatchObject({ state: 'open', reason: null, differences: [] });
 }
 
@@ -60,17 +60,17 @@ async function expectReadsGoOn(): Promise<void> {
 }
 
 describe('a live order', () => {
-  it('is sent once, signed, and booked with the fills and fees of the venue, to the cent', async () => {
+  it('is sent once, signed, and booked with the fills and fees of the venue, to the last digit', async () => {
     const trade = await scene.place();
     expect(trade).toMatchObject({
       status: 'filled',
       filledContracts: 10,
-      fees: 180_000n,
+      fees: 173_600n,
       balanceChange: -COST,
     });
     expect(trade.fills.map(({ price, contracts, fee }) => [price, contracts, fee])).toEqual([
-      [450_000n, 6, 110_000n],
-      [460_000n, 4, 70_000n],
+      [450_000n, 6, 104_000n],
+      [460_000n, 4, 69_600n],
     ]);
     expect(trade.venueOrderId).toBe(scene.venue.exchange.orders.at(-1)!.order_id);
     expect(scene.venue.exchange.received).toEqual([
@@ -94,8 +94,8 @@ describe('a live order', () => {
     scene.venue.books.set(TICKER, { yes_dollars: [], no_dollars: [] });
     const none = await scene.place({ limitPrice: 460_000n });
     expect(none).toMatchObject({ status: 'cancelled', filledContracts: 0 });
-    // 6 × 0.45 + 0.11
-    await expectConsistent({ orders: 2, cost: 2_810_000n });
+    // 6 × 0.45 + 0.10395
+    await expectConsistent({ orders: 2, cost: 2_804_000n });
   });
 
   it('is killed whole where it cannot be filled whole, and that is no error', async () => {
@@ -143,9 +143,9 @@ describe('an order whose answer is lost is looked up and never sent again:', () 
   it('its cash stays reserved while the venue cannot be asked, and is booked once it can', async () => {
     scene.venue.answerFault = (req) => cut(req);
     const trade = await scene.place();
-    // 10 × 0.47 + 0.18 (0.17437 of fee).
+    // 10 × 0.47 + 0.17437 of fee.
     expect(trade).toMatchObject({ status: 'pending', filledContracts: 0 });
-    expect(await scene.books()).toMatchObject({ cash: before.cash, reserved: 4_880_000n, pending: 1 });
+    expect(await scene.books()).toMatchObject({ cash: before.cash, reserved: 4_874_400n, pending: 1 });
     await scene.live.reconcile();
     expect((await scene.find(trade.id)).status).toBe('pending');
     scene.venue.answerFault = undefined;
@@ -173,7 +173,7 @@ describe('an order whose answer is lost is looked up and never sent again:', () 
     // It might still arrive: nothing is concluded from the venue's not knowing it yet.
     scene.service.clock.advance(59_000);
     await scene.live.reconcile();
-    expect(await scene.books()).toMatchObject({ reserved: 4_880_000n, pending: 1 });
+    expect(await scene.books()).toMatchObject({ reserved: 4_874_400n, pending: 1 });
     scene.service.clock.advance(2_000);
     await expectConsistent({ orders: 0, cost: 0n });
     expect(await scene.find(trade.id)).toMatchObject({
@@ -353,17 +353,17 @@ describe('with an account of its own,', () => {
 
   it('an order goes both ways on both sides, and the venue has the same at the end', async () => {
     await scene.place();
-    // Sold to the bid at 0.42: 10 × 0.42 − 0.18 (0.17052 of fee).
+    // Sold to the bid at 0.42: 10 × 0.42 − 0.17052 of fee, 4.0294.
     await scene.place({ action: 'sell', limitPrice: 420_000n });
-    // NO is bought from whoever bids 0.42 for YES: 5 × 0.58 + 0.09 (0.08526).
+    // NO is bought from whoever bids 0.42 for YES: 5 × 0.58 + 0.08526 of fee, 2.9853.
     await scene.place({ side: 'no', contracts: 5, limitPrice: 580_000n });
     expect(scene.venue.exchange.positions.get(TICKER)).toBe(-5);
-    // NO is sold to whoever bids for NO: those at 0.54, 5 × 0.54 − 0.09 (0.08694).
+    // NO is sold to whoever bids for NO: those at 0.54, 5 × 0.54 − 0.08694 of fee, 2.6130.
     await scene.place({ side: 'no', action: 'sell', contracts: 5, limitPrice: 540_000n });
     expect(scene.venue.exchange.positions.size).toBe(0);
     await expectConsistent({
       orders: 4,
-      cost: COST - (4_200_000n - 180_000n) + (2_900_000n + 90_000n) - (2_700_000n - 90_000n),
+      cost: COST - 4_029_400n + 2_985_300n - 2_613_000n,
     });
   });
 
@@ -384,6 +384,45 @@ describe('with an account of its own,', () => {
     scene.venue.exchange.archiveBefore = scene.service.clock.now() - 60_000;
     await scene.live.reconcile();
     expect(await scene.find(trade.id)).toMatchObject({ status: 'filled', balanceChange: -COST });
+  });
+
+  it('fills that are still listed are found of an order that has moved to the archive: each moves at a time of its own', async () => {
+    scene.venue.answerFault = (req) => cut(req);
+    const trade = await scene.place();
+    scene.venue.answerFault = undefined;
+    scene.service.clock.advance(15 * 24 * 60 * 60 * 1000);
+    scene.venue.exchange.archiveBefore = scene.service.clock.now() - 60_000;
+    scene.venue.exchange.fillsArchivedBefore = 0;
+    await scene.live.reconcile();
+    expect(await scene.find(trade.id)).toMatchObject({ status: 'filled', balanceChange: -COST });
+  });
+
+  it('parts of contracts are bought and sold, and both sides agree to the hundredth and to the last digit', async () => {
+    scene.venue.books.set(TICKER, {
+      yes_dollars: [['0.4200', '30.00']],
+      no_dollars: [
+        ['0.5500', '6.25'],
+        ['0.5400', '20.00'],
+      ],
+    });
+    await scene.service.trading.refresher.refresh();
+    // 6.25 × 0.45 + 4.25 × 0.46 = 4.7675; fees of 0.108282 and 0.073899: 4.949681, up to $0.0001.
+    const bought = await scene.place({ contracts: 10.5 });
+    expect(scene.venue.exchange.received.at(-1)).toMatchObject({ count: '10.50' });
+    expect(bought).toMatchObject({ status: 'filled', filledContracts: 10.5, balanceChange: -4_949_700n });
+    expect(bought.fills.map(({ contracts, fee }) => [contracts, fee])).toEqual([
+      [6.25, 108_300n],
+      [4.25, 73_900n],
+    ]);
+    // 3.75 × 0.42 − 0.063945 = 1.511055, down to $0.0001.
+    const sold = await scene.place({ action: 'sell', contracts: 3.75, limitPrice: 420_000n });
+    expect(sold).toMatchObject({ status: 'filled', filledContracts: 3.75, balanceChange: 1_511_000n });
+    expect(scene.venue.exchange.positions.get(TICKER)).toBe(6.75);
+    await expectConsistent({ orders: 2, cost: 4_949_700n - 1_511_000n });
+    // A hundredth that somebody else sells is seen.
+    scene.venue.exchange.positions.set(TICKER, 6.74);
+    await scene.live.reconcile();
+    expect(scene.live.report.differences).toMatchObject([{ kind: 'position', ours: '6.75', venues: '6.74' }]);
   });
 
   it('a venue that cannot be reached', async () => {

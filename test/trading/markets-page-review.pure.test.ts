@@ -51,27 +51,27 @@ const review = (changes: Partial<ReviewInput> = {}) =>
 const valuesOf = ({ facts }: ReturnType<typeof review>) =>
   Object.fromEntries(facts.map(({ label, value }) => [label, value]));
 
-// 6 at 42 and 4 at 43 are $4.24. Fees: 0.07·6·0.42·0.58 = 0.1024, 0.07·4·0.43·0.57 = 0.0687; together $4.4111, booked 4.42.
-it('a purchase over two levels is quoted to the cent', () => {
+// 6 at 42 and 4 at 43 are $4.24. Fees: 0.07·6·0.42·0.58 = 0.1024, 0.07·4·0.43·0.57 = 0.0687; together 0.171 (0.170936 in millionths, down to $0.0001).
+it('a purchase over two levels is quoted as it will be charged', () => {
   const quoted = review();
   expect(quoted.headline).toBe('Buy 10 YES at 43¢ or less');
   expect(quoted.outcome).toEqual({ tone: 'good', text: 'All 10 fill now.' });
   expect(valuesOf(quoted)).toEqual({
     Price: '$4.24',
-    Fee: '$0.18',
-    Cost: '$4.42',
+    Fee: '$0.1710',
+    Cost: '$4.4110',
     // All ten at 43: 4.30 and 0.1716 of fee.
-    'Cost at the most': '$4.48',
+    'Cost at the most': '$4.4716',
     'Maximum payout': '$10.00',
-    'Cash afterwards': '$995.58',
+    'Cash afterwards': '$995.5890',
   });
   expect(quoted.results).toEqual([
-    { label: 'If it is 84° to 85°', value: '+$5.58', tone: 'good' },
-    { label: 'If it is not', value: '−$4.42', tone: 'bad' },
+    { label: 'If it is 84° to 85°', value: '+$5.5890', tone: 'good' },
+    { label: 'If it is not', value: '−$4.4110', tone: 'bad' },
   ]);
-  expect(quoted.chance).toMatchObject({ breakEven: '44.2\u00a0%', forecast: '51.0\u00a0%' });
-  expect(quoted.chance!.text).toContain('+6.8\u00a0points, +$0.68 on average');
-  expect(quoted.fills.map(({ change }) => change)).toEqual(['−$2.63', '−$1.79']);
+  expect(quoted.chance).toMatchObject({ breakEven: '44.1\u00a0%', forecast: '51.0\u00a0%' });
+  expect(quoted.chance!.text).toContain('+6.9\u00a0points, +$0.69 on average');
+  expect(quoted.fills.map(({ change }) => change)).toEqual(['−$2.6224', '−$1.7886']);
 });
 
 it('what does not fill is said, and what stands in its way', () => {
@@ -95,7 +95,7 @@ it('a purchase of the other side closes pairs at a dollar each', () => {
   expect(valuesOf(quoted)).toMatchObject({
     'Pairs closed': '+$4.00',
     Realised: '+$0.72',
-    'Cash afterwards': '$999.58',
+    'Cash afterwards': '$999.5890',
   });
 });
 
@@ -103,16 +103,16 @@ it('a sale says what it brings, what it realises and when holding is better', ()
   const sale = { ...order, action: 'sell' as const, contracts: 8, limitPrice: cents(39) };
   const quoted = review({ order: sale, held: { side: 'yes', contracts: 10, cost: cents(400) } });
   expect(quoted.headline).toBe('Sell 8 YES at 39¢ or more');
-  // 5 at 40 and 3 at 39 are $3.17, fees 0.0840 and 0.0500: 3.036, booked 3.03; 8 had cost 3.20.
+  // 5 at 40 and 3 at 39 are $3.17, fees 0.0840 and 0.049959: 3.0360; 8 had cost 3.20.
   expect(valuesOf(quoted)).toMatchObject({
     Price: '$3.17',
-    Fee: '$0.14',
-    'You receive': '$3.03',
+    Fee: '$0.1340',
+    'You receive': '$3.0360',
     Realised: '−$0.03',
-    'Cash afterwards': '$1,003.03',
+    'Cash afterwards': '$1,003.0360',
   });
-  expect(quoted.results.map(({ value }) => value)).toEqual(['−$4.97', '+$3.03']);
-  expect(quoted.chance!.breakEven).toBe('37.9\u00a0%');
+  expect(quoted.results.map(({ value }) => value)).toEqual(['−$4.9640', '+$3.0360']);
+  expect(quoted.chance!.breakEven).toBe('38.0\u00a0%');
   expect(quoted.warning).toBe(null);
   expect(review({ order: sale }).warning).toBe('You hold no YES of this market, so you cannot sell 8.');
 });
@@ -146,7 +146,7 @@ it('a ticket begins with the best price of its side, and a sale with what is hel
 
 it.each([
   { field: 'contracts', value: '0' },
-  { field: 'contracts', value: '1.5' },
+  { field: 'contracts', value: '1.505' },
   { field: 'contracts', value: '-3' },
   { field: 'contracts', value: '1e3' },
   { field: 'contracts', value: '100001' },

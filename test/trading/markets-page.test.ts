@@ -231,8 +231,14 @@ it('the ticket begins with the best ask, and says what the order would cost befo
 });
 
 it.each([
-  { query: 'contracts=0', says: 'Must be a whole number, 1 or more.' },
-  { query: 'contracts=%00', says: 'Must be a whole number, 1 or more.' },
+  {
+    query: 'contracts=0',
+    says: 'Must be a number of contracts from 0.01 to 100,000 with at most two decimals.',
+  },
+  {
+    query: 'contracts=%00',
+    says: 'Must be a number of contracts from 0.01 to 100,000 with at most two decimals.',
+  },
   { query: 'limitPrice=0.555', says: 'Must be a multiple of 0.01 dollars here.' },
   { query: 'limitPrice=%3Cb%3E', says: 'Must be dollars between 0 and 1' },
   { query: 'contracts=1&contracts=2', says: 'Must be given once.' },
@@ -302,7 +308,7 @@ it('a form sent twice places one order, and leads to it both times', async () =>
     expect(answer.headers.get('location')).toBe(`/dashboard/portfolio/orders/${trades[0]!.id}?done=placed`);
 });
 
-it('what was placed is what was quoted, to the cent', async () => {
+it('what was placed is what was quoted, to the last digit', async () => {
   const market = openMarket();
   const { browser, organization } = await signedIn(database.db, service.url);
   const path = `${PATH}/${market.ticker}`;
@@ -319,7 +325,7 @@ it('what was placed is what was quoted, to the cent', async () => {
   });
   expect(answer.status).toBe(303);
   const { trades } = await service.trading.orders.list({ orgId: organization.id, limit: 1 });
-  expect(formatDollars(-trades[0]!.balanceChange)).toBe(`${cost}00`);
+  expect(formatDollars(-trades[0]!.balanceChange)).toBe(cost);
   expect(textOf(await getPage(browser, path))).toContain(`Cash $${after}`);
 });
 
@@ -363,7 +369,7 @@ it.each<{ code: ErrorCode; status: number; says: string }>([
 });
 
 it.each([
-  { changes: { contracts: '1e9' }, says: 'Must be a whole number' },
+  { changes: { contracts: '1e9' }, says: 'Must be a number of contracts' },
   { changes: { contracts: '' }, says: 'Is required' },
   { changes: { limitPrice: '0.4\u0000' }, says: 'Must be dollars between 0 and 1' },
   { changes: { side: 'both' }, says: 'This was not done' },

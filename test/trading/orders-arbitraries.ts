@@ -3,7 +3,16 @@ import { isCrossed, toLevels, type OrderBook } from '../../src/trading/markets/b
 import { CENT } from '../../src/trading/money.js';
 import type { MarketableOrder } from '../../src/trading/portfolio/match.js';
 
-const levels = fc.array(fc.tuple(fc.integer({ min: 1, max: 99 }), fc.integer({ min: 1, max: 30 })), {
+/** Hundredths of contracts, whole ones among them. */
+const counts = (max: number) =>
+  fc
+    .oneof(
+      fc.integer({ min: 1, max: max / 100 }).map((whole) => whole * 100),
+      fc.integer({ min: 1, max }),
+    )
+    .map((hundredths) => hundredths / 100);
+
+const levels = fc.array(fc.tuple(fc.integer({ min: 1, max: 99 }), counts(400)), {
   maxLength: 5,
 });
 
@@ -19,7 +28,7 @@ const toCents = (list: [number, number][]) =>
 export const marketableOrders: fc.Arbitrary<MarketableOrder> = fc.record({
   side: fc.constantFrom('yes', 'no'),
   action: fc.constantFrom('buy', 'buy', 'sell'),
-  contracts: fc.integer({ min: 1, max: 40 }),
+  contracts: counts(600),
   limitPrice: fc.integer({ min: 1, max: 99 }).map((cents) => BigInt(cents) * CENT),
   timeInForce: fc.constantFrom('immediate_or_cancel', 'fill_or_kill'),
 });

@@ -33,8 +33,8 @@ const readBooks = async (orgId: string) =>
 
 describe(`${ORDERS} orders at once on one small account`, () => {
   it('fill exactly what its cash allows, at two instances', { timeout: 60_000 }, async () => {
-    // A contract costs 0.50 with 0.0175 fee: 52 cents. 26 dollars buy fifty.
-    const env = { PAPER_CASH: '26.00' };
+    // A contract costs 0.50 with a fee of 0.0175. 25.88 dollars buy fifty.
+    const env = { PAPER_CASH: '25.88' };
     const services = await Promise.all([startTradingTest(db, { env }), startTradingTest(db, { env })]);
     const deep = makeBook([[40, 100_000]], [[50, 100_000]]);
     for (const service of services) await service.showBook(deep);
@@ -46,16 +46,16 @@ describe(`${ORDERS} orders at once on one small account`, () => {
     );
     const filled = answers.filter(({ status }) => status === 201);
     expect(filled).toHaveLength(50);
-    for (const { trade } of filled) expect([trade!.filledContracts, trade!.total]).toEqual([1, '-0.5200']);
+    for (const { trade } of filled) expect([trade!.filledContracts, trade!.total]).toEqual([1, '-0.5175']);
     const refused = answers.filter(({ status }) => status !== 201);
     expect(new Set(refused.map(({ code }) => code))).toEqual(new Set(['insufficient_funds']));
     expect(await readBooks(orgId)).toEqual({
-      cash: '0',
+      cash: '5000',
       accounts: '1',
-      held: '50',
+      held: '50.00',
       orders: '50',
       fills: '50',
-      sumOfCash: '0',
+      sumOfCash: '5000',
       sumOfAll: '0',
     });
     for (const service of services) await service.stop();
@@ -72,7 +72,7 @@ describe(`${ORDERS} orders at once on one small account`, () => {
     );
     const codes = answers.filter(({ status }) => status !== 201).map(({ code }) => code);
     expect(codes).toEqual(Array(15).fill('price_moved'));
-    expect(await readBooks(orgId)).toMatchObject({ held: '25', orders: '25' });
+    expect(await readBooks(orgId)).toMatchObject({ held: '25.00', orders: '25' });
     for (const service of services) await service.stop();
   });
 });
@@ -122,7 +122,7 @@ describe('a database that goes away', () => {
     isAway = false;
     const again = await postTrade(service.url, secret, {}, headers);
     expect([again.status, again.trade!.filledContracts]).toEqual([200, 5]);
-    expect(await readBooks(orgId)).toMatchObject({ orders: '1', fills: '1', cash: '997660000' });
+    expect(await readBooks(orgId)).toMatchObject({ orders: '1', fills: '1', cash: '997663300' });
     await service.stop();
   });
 });

@@ -132,7 +132,7 @@ describe('a live order', () => {
       ledger: '97745400',
       reserved: '0',
       fills: '2',
-      held: 'yes 5 2230000',
+      held: 'yes 5.00 2230000',
     });
   });
 
@@ -143,11 +143,11 @@ describe('a live order', () => {
     expect(lost).toMatchObject({ status: 'pending', filledContracts: 0, finishedAt: null });
     expect((await trade({}, headers)).trade).toEqual(lost);
     expect(live.sent).toHaveLength(1);
-    // 5 · 0.45 + 0.0867, rounded up.
-    expect(await readBooks()).toMatchObject({ cash: '100000000', reserved: '2340000' });
+    // 5 · 0.45 + 0.086625, up to $0.0001.
+    expect(await readBooks()).toMatchObject({ cash: '100000000', reserved: '2336700' });
     const found = await record(lost!.id, done([fill(1, 45, 5)]));
     expect(found.status).toBe('filled');
-    expect(await readBooks()).toMatchObject({ cash: '97737700', reserved: '0', held: 'yes 5 2250000' });
+    expect(await readBooks()).toMatchObject({ cash: '97737700', reserved: '0', held: 'yes 5.00 2250000' });
   });
 
   it('may not spend what a pending one has reserved, nor sell what a pending one sells', async () => {
@@ -157,7 +157,7 @@ describe('a live order', () => {
     const refused = await trade();
     expect([refused.code, refused.detail]).toEqual([
       'insufficient_funds',
-      'The order may take $2.3400 at its limit price, fee included; $1.6600 can be spent.',
+      'The order may take $2.3367 at its limit price, fee included; $1.6633 can be spent.',
     ]);
     live.outcome = done([fill(9, 45, 1)]);
     await trade({ contracts: 1 });
@@ -210,7 +210,7 @@ describe('the outcome of a live order', () => {
     const outcome = done([fill(1, 45, 2), fill(2, 44, 1), fill(2, 44, 1)]);
     const told = await Promise.all(Array.from({ length: 5 }, () => record(id, outcome)));
     for (const found of told) expect(found).toMatchObject({ status: 'partially_filled', filledContracts: 3 });
-    expect(await readBooks()).toMatchObject({ fills: '2', cash: '98635400', held: 'yes 3 1340000' });
+    expect(await readBooks()).toMatchObject({ fills: '2', cash: '98635400', held: 'yes 3.00 1340000' });
   });
 
   it('stays final, but a fill that is told later is booked', async () => {
@@ -241,6 +241,6 @@ describe('the outcome of a live order', () => {
     await expect(record(id, done([fill(1, 45, 6)]))).rejects.toThrow(RangeError);
     await expect(record(crypto.randomUUID(), done([]))).rejects.toThrow(RangeError);
     expect(await statusOf(id)).toBe('pending');
-    expect(await readBooks()).toMatchObject({ fills: '0', reserved: '2340000' });
+    expect(await readBooks()).toMatchObject({ fills: '0', reserved: '2336700' });
   });
 });

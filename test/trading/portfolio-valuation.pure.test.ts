@@ -22,16 +22,16 @@ const dollars = (micros: bigint | null) => (micros === null ? null : formatDolla
 describe('a position in a market that trades', () => {
   const book: OrderBook = { yes: bids(['0.56', 100], ['0.55', 50]), no: bids(['0.30', 4]) };
 
-  // Fees: 0.07·C·P·(1−P), up to $0.0001 each fill; then the whole sale is rounded down to a cent once.
+  // Fees: 0.07·C·P·(1−P), up to a millionth each fill; then the whole sale is rounded down to $0.0001 once.
   it.each([
     // 56.00 − 1.7248 = 54.2752
-    { side: 'yes', contracts: 100, value: '54.2700', fees: '1.7300', unsellable: 0 },
+    { side: 'yes', contracts: 100, value: '54.2752', fees: '1.7248', unsellable: 0 },
     // 56.00 + 11.00 − 1.7248 − 0.3465 = 64.9287
-    { side: 'yes', contracts: 120, value: '64.9200', fees: '2.0800', unsellable: 0 },
-    // 56.00 + 27.50 − 1.7248 − 0.8663 = 80.9089; nobody bids for the other 50.
-    { side: 'yes', contracts: 200, value: '80.9000', fees: '2.6000', unsellable: 50 },
+    { side: 'yes', contracts: 120, value: '64.9287', fees: '2.0713', unsellable: 0 },
+    // 56.00 + 27.50 − 1.7248 − 0.86625 = 80.90895; nobody bids for the other 50.
+    { side: 'yes', contracts: 200, value: '80.9089', fees: '2.5911', unsellable: 50 },
     // 1.20 − 0.0588 = 1.1412
-    { side: 'no', contracts: 10, value: '1.1400', fees: '0.0600', unsellable: 6 },
+    { side: 'no', contracts: 10, value: '1.1412', fees: '0.0588', unsellable: 6 },
   ] as const)(
     'is worth what $contracts $side bring now, down the book and after fees',
     ({ side, contracts, value, fees, unsellable }) => {
@@ -47,11 +47,13 @@ describe('a position in a market that trades', () => {
   );
 
   it.each([
-    // The fee, up to the next $0.0001, leaves less than a cent.
-    [1, '0.0000'],
-    // 0.03 − 0.0021 = 0.0279
-    [3, '0.0200'],
-  ])('at a cent each, %d of them lose their fraction of a cent', (contracts, value) => {
+    // 0.01 − 0.000693 = 0.009307
+    [1, '0.0093'],
+    // 0.03 − 0.002079 = 0.027921
+    [3, '0.0279'],
+    // 0.0001 − 0.000007: nothing is left of a hundredth.
+    [0.01, '0.0000'],
+  ])('at a cent each, %d of them lose what $0.0001 is too coarse for', (contracts, value) => {
     const quotes = active({ yes: bids(['0.01', 5]), no: [] });
     expect(dollars(markPosition({ side: 'yes', contracts }, quotes).value)).toBe(value);
   });

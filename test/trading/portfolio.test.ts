@@ -128,14 +128,14 @@ describe('a paper account', () => {
     await bookTrade(database.db, { orgId, by, at: now(), ...mild, fills: [['0.65', 10, '0.16']] });
     const { body } = await read();
     // Cash: 1000 − 84.00 − 2.36 + 14.00 − 0.30 − 6.50 − 0.16. Realised: 20 × 0.10.
-    // COLD: 100 at 0.56 and 20 at 0.55 after fees are 64.92. MILD: 10 NO at 0.68 are 6.80 − 0.1524 = 6.6476, so 6.64.
+    // COLD: 100 at 0.56 and 20 at 0.55 after fees are 64.9287. MILD: 10 NO at 0.68 are 6.80 − 0.15232 = 6.6476.
     expect(body.portfolio).toMatchObject({
       cash: '920.6800',
       cost: '78.5000',
-      liquidationValue: '71.5600',
-      equity: '992.2400',
+      liquidationValue: '71.5763',
+      equity: '992.2563',
       realisedPnl: '2.0000',
-      unrealisedPnl: '-6.9400',
+      unrealisedPnl: '-6.9237',
       fees: '2.8200',
       deposits: '1000.0000',
       isCut: false,
@@ -148,17 +148,17 @@ describe('a paper account', () => {
         contracts: 120,
         averagePrice: '0.6000',
         cost: '72.0000',
-        liquidationValue: '64.9200',
-        liquidationFees: '2.0800',
+        liquidationValue: '64.9287',
+        liquidationFees: '2.0713',
         valuation: 'book',
         unsellableContracts: 0,
-        unrealisedPnl: '-7.0800',
+        unrealisedPnl: '-7.0713',
         realisedPnl: '2.0000',
         fees: '2.6600',
         status: 'active',
         settlement: null,
       },
-      { ticker: MILD, label: '60° to 61°', side: 'no', contracts: 10, liquidationValue: '6.6400' },
+      { ticker: MILD, label: '60° to 61°', side: 'no', contracts: 10, liquidationValue: '6.6476' },
     ]);
     // COLD wins: 120 + 10; MILD wins: nothing; WARM wins: 10. All less 78.50.
     expect(body.portfolio.events).toEqual([

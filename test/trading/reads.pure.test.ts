@@ -86,6 +86,7 @@ const source = (part: string, name: string) => ({
   state: 'ok',
   fetchedAt: NOW,
   failingSince: null,
+  notes: [],
 });
 const fresh = {
   asOf: NOW,

@@ -105,7 +105,7 @@ describe('each limit', () => {
       'cost of an order, passed',
       inputOf(),
       limits({ maxOrderCost: 517n * CENT }),
-      'max_order_cost: this order may cost $5.18, the limit is $5.17.',
+      'max_order_cost: this order may cost $5.1750, the limit is $5.17.',
     ],
     [
       'position, reached',
@@ -219,20 +219,22 @@ describe('what an event may lose', () => {
   });
 
   it('nets NO of several brackets, of which at most one loses', () => {
-    // 100 NO of COLD for 60 and of WARM for 70, and 100 NO of MILD at 55: 55 + fee of 0.07·100·0.55·0.45 = 1.7325, 56.74.
-    // Any outcome: two pay 100 each: 200 − 60 − 70 − 56.74 = +13.26: it cannot lose.
+    // 100 NO of COLD for 60 and of WARM for 70, and 100 NO of MILD at 55: 55 + fee of 0.07·100·0.55·0.45 = 1.7325, 56.7325.
+    // Any outcome: two pay 100 each: 200 − 60 − 70 − 56.7325 = +13.2675: it cannot lose.
     const positions = [held('COLD', 'no', 100, '60'), held('WARM', 'no', 100, '70')];
     const ask = { side: 'no', limitPrice: 55n * CENT };
     expect(check(100, 1n, { positions }, ask)).toBeUndefined();
-    // With 20 NO of COLD for 12 alone: MILD wins: 8 − 56.74 = −48.74; COLD wins: −12 + 43.26.
+    // With 20 NO of COLD for 12 alone: MILD wins: 8 − 56.7325 = −48.7325; COLD wins: −12 + 43.2675.
     const few = [held('COLD', 'no', 20, '12')];
-    expect(check(100, 48n, { positions: few }, ask)).toMatch(/could lose \$48\.74 .*\(\$12\.00 without it\)/);
+    expect(check(100, 48n, { positions: few }, ask)).toMatch(
+      /could lose \$48\.7325 .*\(\$12\.00 without it\)/,
+    );
   });
 
   it('lets a hedge pass where the limit is used up', () => {
-    // 500 NO of COLD for $450 lose all of it if COLD wins. Ten YES of MILD lose 5.18 more then.
+    // 500 NO of COLD for $450 lose all of it if COLD wins. Ten YES of MILD lose 5.175 more then.
     const positions = [held('COLD', 'no', 500, '450')];
-    expect(check(10, 100n, { positions })).toMatch(/could lose \$455\.18 .*\(\$450\.00 without it\)/);
+    expect(check(10, 100n, { positions })).toMatch(/could lose \$455\.1750 .*\(\$450\.00 without it\)/);
     // 501 YES of COLD cost 225.45 and a fee of 8.68: if COLD wins 501 − 234.13 − 450, else 500 − 450 − 234.13.
     expect(check(501, 100n, { positions }, { ticker: 'COLD', limitPrice: 45n * CENT })).toBeUndefined();
   });
@@ -297,13 +299,11 @@ describe('what may be lost in a day', () => {
   });
 
   it('counts what is held at what it can be sold for now, after fees', () => {
-    // 250 YES: 100 at 42 and 100 at 41 bring 83.00 less fees of 1.7052 and 1.6933; for 50 nobody bids. 79.60 in whole cents.
+    // 250 YES: 100 at 42 and 100 at 41 bring 83.00 less fees of 1.7052 and 1.6933; for 50 nobody bids. 79.6015.
     const positions = [held('MILD', 'yes', 250, '100')];
     const facts = (cash: bigint) => factsOf({ positions, cash });
-    expect(detailOf(inputOf({ ticker: 'WARM' }), facts(720n * DOLLAR + 41n * CENT))).toBeUndefined();
-    expect(detailOf(inputOf({ ticker: 'WARM' }), facts(720n * DOLLAR + 40n * CENT))).toMatch(
-      /^max_daily_loss/,
-    );
+    expect(detailOf(inputOf({ ticker: 'WARM' }), facts(720n * DOLLAR + 398_600n))).toBeUndefined();
+    expect(detailOf(inputOf({ ticker: 'WARM' }), facts(720n * DOLLAR + 398_500n))).toMatch(/^max_daily_loss/);
   });
 
   it('does not count money that was put in or taken out', () => {
@@ -319,14 +319,14 @@ describe('what may be lost in a day', () => {
   });
 
   it('is measured from cost where the account was not valued at midnight', () => {
-    // 79.60 for what cost 100: 20.40, and 179.60 of fees and losses: 200.
+    // 79.6015 for what cost 100: 20.3985, and 179.6015 of fees and losses: 200.
     const facts = (spent: bigint) =>
       factsOf({
         positions: [held('MILD', 'yes', 250, '100')],
-        dayStart: { kind: 'cost', spent: spent * CENT },
+        dayStart: { kind: 'cost', spent: spent * 100n },
       });
-    expect(detailOf(inputOf({ ticker: 'WARM' }), facts(17959n))).toBeUndefined();
-    expect(detailOf(inputOf({ ticker: 'WARM' }), facts(17960n))).toMatch(/^max_daily_loss: \$200\.00/);
+    expect(detailOf(inputOf({ ticker: 'WARM' }), facts(1_796_014n))).toBeUndefined();
+    expect(detailOf(inputOf({ ticker: 'WARM' }), facts(1_796_015n))).toMatch(/^max_daily_loss: \$200\.00/);
   });
 
   describe('values a market that is closed', () => {
@@ -417,7 +417,7 @@ describe('what is missing or makes no sense is a refusal', () => {
     expect(detailOf(inputOf({}, values))).toBeDefined();
   });
 
-  it.each([0, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY])('an order for %s contracts', (contracts) => {
+  it.each([0, -1, 1.505, Number.NaN, Number.POSITIVE_INFINITY])('an order for %s contracts', (contracts) => {
     expect(detailOf(inputOf({}, { order: { ...inputOf().order, contracts } }))).toMatch(/^unknown_state/);
   });
 

@@ -81,7 +81,15 @@ export function snapshotOf(ladder: Market[] = markets, values: Partial<Snapshot>
     gates: noGates,
     signals: { signals: [] } as unknown as Snapshot['signals'],
     sources: [
-      { part: 'markets', name: 'scene', state: 'ok', fetchedAt: at, failingSince: null, problem: null },
+      {
+        part: 'markets',
+        name: 'scene',
+        state: 'ok',
+        fetchedAt: at,
+        failingSince: null,
+        problem: null,
+        notes: [],
+      },
     ],
     ...values,
   };

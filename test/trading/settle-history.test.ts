@@ -53,12 +53,12 @@ it('an account is worth its cash and what its positions can be sold for after fe
   const { id: empty } = await createOrganization(database.db);
   await record('2026-07-04T18:00:00Z');
   await record('2026-07-04T18:15:00Z');
-  // Ten at 50 cents are 5.00; the fee is 0.07 × 10 × 0.5 × 0.5 = 17.5 cents, so 4.82 are left. Nobody bids for the other five.
+  // Ten at 50 cents are 5.00; the fee is 0.07 × 10 × 0.5 × 0.5 = 17.5 cents, so 4.825 are left. Nobody bids for the other five.
   const point = {
     cash: 1000n * DOLLAR - 620n * CENT,
-    liquidation: 482n * CENT,
+    liquidation: 4_825_000n,
     realised: 0n,
-    unrealised: 482n * CENT - 600n * CENT,
+    unrealised: 4_825_000n - 600n * CENT,
     fees: 20n * CENT,
   };
   expect(await pointsOf(orgId)).toMatchObject([point, point]);
@@ -75,7 +75,7 @@ it('no point is made of old data, nor while a market is closed and its result is
   expect(await pointsOf(orgId)).toHaveLength(1);
   venue.listed = [makeMarket(ends.determined(DOLLAR))];
   await record('2026-07-05T13:00:00Z');
-  expect(await pointsOf(orgId)).toMatchObject([{ liquidation: 482n * CENT }, { liquidation: 10n * DOLLAR }]);
+  expect(await pointsOf(orgId)).toMatchObject([{ liquidation: 4_825_000n }, { liquidation: 10n * DOLLAR }]);
   // After a day there is something wrong with the market, and it counts as what it can be sold for.
   venue.listed = [makeMarket(ends.closed)];
   await record('2026-07-06T06:00:00Z');

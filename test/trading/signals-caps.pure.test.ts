@@ -206,8 +206,8 @@ describe('for an account', () => {
     );
     const held: [string, Holding][] = [[tickerOf('KNYC', 2), holding(40, 20n * DOLLAR)]];
     const books = [...asks.slice(0, 2), book, ...asks.slice(3)];
-    // 30 at $0.48 and one at $0.40 for 40 that are held; fees 0.07 · 30 · 0.2496 = $0.5242 and $0.0168: $14.258, to the cent.
-    expect(forAccount([{ stationId: 'KNYC', books }], 500n * DOLLAR, held).bankroll).toBe(514_250_000n);
+    // 30 at $0.48 and one at $0.40 for 40 that are held; fees 0.07 · 30 · 0.2496 = $0.5242 and $0.0168: $14.259 (0.52416 and 0.0168).
+    expect(forAccount([{ stationId: 'KNYC', books }], 500n * DOLLAR, held).bankroll).toBe(514_259_000n);
   });
 
   it('what it holds of an event already is not bought twice', () => {

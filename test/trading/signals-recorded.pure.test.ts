@@ -242,10 +242,10 @@ function costByHand(asked: { price: bigint; contracts: number }[], contracts: nu
   for (const { price, contracts: depth } of asked) {
     const taken = Math.min(left, depth);
     const p = Number(price) / 1e6;
-    exact += taken * p * 1e4 + Math.ceil(Number((0.07 * taken * p * (1 - p) * 1e4).toFixed(6)));
+    exact += taken * p * 1e6 + Math.ceil(Number((0.07 * taken * p * (1 - p) * 1e6).toFixed(4)));
     left -= taken;
   }
-  return BigInt(Math.ceil(Number((exact / 100).toFixed(6)))) * CENT;
+  return BigInt(Math.ceil(Number((exact / 100).toFixed(4)))) * 100n;
 }
 
 describe('of the trades of a recorded day', () => {

@@ -122,7 +122,8 @@ describe('the signals of an event', () => {
     // A quarter of $1,000 times those, in whole contracts: at most 214.6, 118.8, 132.8 and 46.9, and hardly fewer.
     const most = [214, 118, 132, 46];
     const cost = (contracts: number, price: number) =>
-      Math.ceil(Math.round((contracts * price + 0.07 * contracts * price * (1 - price)) * 1e4) / 100) / 100;
+      Math.ceil(Number(((contracts * price + 0.07 * contracts * price * (1 - price)) * 1e4).toFixed(4))) /
+      1e4;
     for (const [i, signal] of signals.entries()) {
       expect(signal.contracts).toBeLessThanOrEqual(most[i]!);
       expect(signal.contracts).toBeGreaterThanOrEqual(most[i]! - 3);
@@ -196,7 +197,7 @@ describe('the signals of an event', () => {
     expect(signal!.contracts).toBeLessThan(82);
     const dearer = signal!.contracts - 10;
     const fee = 0.07 * (10 * 0.25 + dearer * 0.52 * 0.48);
-    expect(Number(signal!.stake)).toBeCloseTo(1e4 * Math.ceil((5 + dearer * 0.52 + fee) * 100 - 1e-6), 0);
+    expect(Number(signal!.stake)).toBeCloseTo(100 * Math.ceil((5 + dearer * 0.52 + fee) * 1e4 - 1e-6), 0);
   });
 
   it('buy NO where the forecast is below the bid', () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { CENT, DOLLAR } from '../../src/trading/money.js';
+import { BALANCE_STEP, DOLLAR } from '../../src/trading/money.js';
 import { sizeEvent, type EventToSize, type SizedEvent } from '../../src/trading/sizing/event.js';
 import { paidFor } from '../../src/trading/sizing/fund.js';
 import { randomOf } from './joint-arbitraries.js';
@@ -129,7 +129,7 @@ describe('the sizes of any event', () => {
         const quote = quoteOf(event, purchase);
         expect(quote.filledContracts).toBe(purchase.contracts);
         expect([-quote.balanceChange, quote.fees]).toEqual([purchase.stake, purchase.fee]);
-        expect(purchase.stake % CENT).toBe(0n);
+        expect(purchase.stake % BALANCE_STEP).toBe(0n);
       }
       expect(purchases.reduce((sum, purchase) => sum + purchase.stake, 0n)).toBe(stake);
     });

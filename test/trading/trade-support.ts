@@ -35,6 +35,8 @@ export interface TestMarkets extends MarketSource {
   books: Map<string, OrderBook>;
   change: Partial<Market>;
   isTrading: boolean;
+  /** What the venue says beside its markets. */
+  said: Partial<MarketData>;
   /** What the next reads throw. */
   error: Error | undefined;
 }
@@ -48,6 +50,7 @@ export function createTestMarkets(now: () => number): TestMarkets {
     ]),
     change: {},
     isTrading: true,
+    said: {},
     error: undefined,
     read: () => (source.error ? Promise.reject(source.error) : Promise.resolve(makeData(source, now()))),
     find: (tickers) =>
@@ -56,7 +59,7 @@ export function createTestMarkets(now: () => number): TestMarkets {
   return source;
 }
 
-function makeData({ books, change, isTrading }: TestMarkets, now: number): MarketData {
+function makeData({ books, change, isTrading, said }: TestMarkets, now: number): MarketData {
   const market = (ticker: string, floor: number): Market => ({
     ticker,
     eventTicker: 'KXHIGHNY-26NOV21',
@@ -88,6 +91,7 @@ function makeData({ books, change, isTrading }: TestMarkets, now: number): Marke
     markets: [market(TICKER, 40), market(OTHER_TICKER, 42)],
     books: new Map(books),
     feeRules: new Map([['KXHIGHNY', { type: 'quadratic', multiplier: DOLLAR }]]),
+    ...said,
   };
 }
 

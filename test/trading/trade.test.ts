@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Database } from '../../src/db/client.js';
 import { selectRows } from '../../src/db/select-rows.js';
 import { UnexpectedAnswerError } from '../../src/trading/markets/kalshi-client.js';
+import { DOLLAR } from '../../src/trading/money.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { createKey } from '../support/fixtures.js';
 import {
@@ -45,7 +46,7 @@ const positionOf = async (orgId: string) =>
   (
     await selectRows(
       db.orm,
-      sql`select side, contracts, cost::text as cost, realised::text as realised, fees::text as fees
+      sql`select side, contracts::float8, cost::text as cost, realised::text as realised, fees::text as fees
       from trading_positions where org_id = ${orgId} and ticker = ${TICKER}`,
     )
   )[0];
@@ -72,24 +73,24 @@ describe('a paper order', () => {
       filledContracts: 8,
       // 5 · 0.45 + 3 · 0.46 = 3.63
       averagePrice: '0.45375',
-      // 0.0867 + 0.0522, rounded up to a cent with the order's sum: 3.7689 is 3.77.
-      fees: '0.1400',
-      total: '-3.7700',
+      // 0.086625 + 0.052164, up to $0.0001 with the order's sum: 3.768789 is 3.7688.
+      fees: '0.1388',
+      total: '-3.7688',
       fills: [
-        { price: '0.4500', contracts: 5, fee: '0.0900', filledAt: now },
-        { price: '0.4600', contracts: 3, fee: '0.0500', filledAt: now },
+        { price: '0.4500', contracts: 5, fee: '0.0867', filledAt: now },
+        { price: '0.4600', contracts: 3, fee: '0.0521', filledAt: now },
       ],
       venueOrderId: null,
       createdAt: now,
       finishedAt: now,
     });
-    expect(await cashOf(orgId)).toBe('996230000');
+    expect(await cashOf(orgId)).toBe('996231200');
     expect(await positionOf(orgId)).toEqual({
       side: 'yes',
       contracts: 8,
       cost: '3630000',
       realised: '0',
-      fees: '140000',
+      fees: '138800',
     });
   });
 
@@ -128,12 +129,12 @@ describe('a paper order', () => {
       'insufficient_position',
     );
     const { trade } = await postTrade(service.url, secret, { ...sale, contracts: 12 });
-    // 10 · 0.42 − 0.1706 = 4.0294 → 4.02; with 2 · 0.41 − 0.0339: 4.8155 → 4.81.
+    // 10 · 0.42 − 0.17052 = 4.02948 → 4.0294; with 2 · 0.41 − 0.033866: 4.815614 → 4.8156.
     expect(trade!.fills).toMatchObject([
-      { price: '0.4200', contracts: 10, fee: '0.1800' },
-      { price: '0.4100', contracts: 2, fee: '0.0300' },
+      { price: '0.4200', contracts: 10, fee: '0.1706' },
+      { price: '0.4100', contracts: 2, fee: '0.0338' },
     ]);
-    expect([trade!.total, trade!.fees, trade!.averagePrice]).toEqual(['4.8100', '0.2100', '0.418333']);
+    expect([trade!.total, trade!.fees, trade!.averagePrice]).toEqual(['4.8156', '0.2044', '0.418333']);
     // Bought for 5 · 0.45 + 7 · 0.46 = 5.47, sold for 5.02.
     expect(await positionOf(orgId)).toMatchObject({ contracts: 0, cost: '0', realised: '-450000' });
     await cashOf(orgId);
@@ -143,17 +144,17 @@ describe('a paper order', () => {
     const { secret, orgId } = await createTrader(db);
     await postTrade(service.url, secret);
     const { trade } = await postTrade(service.url, secret, { side: 'no', limitPrice: '0.58', contracts: 7 });
-    // 7 NO at 0.58 with 0.1194 fee cost 4.18; five pairs pay 5.
-    expect([trade!.total, trade!.fees]).toEqual(['0.8200', '0.1200']);
-    // 1000 − 2.34 + 0.82
-    expect(await cashOf(orgId)).toBe('998480000');
+    // 7 NO at 0.58 with 0.119364 of fee cost 4.1794; five pairs pay 5.
+    expect([trade!.total, trade!.fees]).toEqual(['0.8206', '0.1194']);
+    // 1000 − 2.3367 + 0.8206
+    expect(await cashOf(orgId)).toBe('998483900');
     // Sold 5 YES, which had cost 2.25, at 0.42.
     expect(await positionOf(orgId)).toEqual({
       side: 'no',
       contracts: 2,
       cost: '1160000',
       realised: '-150000',
-      fees: '210000',
+      fees: '206100',
     });
   });
 
@@ -170,10 +171,50 @@ describe('a paper order', () => {
       /^The book does not hold all 6 contracts at the limit price or better/,
     );
     const part = await postTrade(service.url, secret, { contracts: 6 });
-    expect(part.trade).toMatchObject({ status: 'partially_filled', filledContracts: 5, total: '-2.3400' });
+    expect(part.trade).toMatchObject({ status: 'partially_filled', filledContracts: 5, total: '-2.3367' });
     expect(part.trade!.reason).toBe(
       'The book held 5 of 6 contracts at the limit price or better; the rest was cancelled.',
     );
+  });
+
+  it('trades parts of contracts: what the book has, to the hundredth, through to what is left', async () => {
+    const { secret, orgId } = await createTrader(db);
+    await service.showBook({
+      yes: [{ price: 420_000n, contracts: 10.01 }],
+      no: [
+        { price: 550_000n, contracts: 2.35 },
+        { price: 540_000n, contracts: 0.5 },
+      ],
+    });
+    const { trade } = await postTrade(service.url, secret, { contracts: 2.86, limitPrice: '0.46' });
+    // 2.35 · 0.45 + 0.5 · 0.46 = 1.2875; fees of 0.040714 and 0.008694: 1.336908, up to $0.0001.
+    expect(trade).toMatchObject({
+      status: 'partially_filled',
+      contracts: 2.86,
+      filledContracts: 2.85,
+      averagePrice: '0.451754',
+      fees: '0.0495',
+      total: '-1.3370',
+      fills: [
+        { price: '0.4500', contracts: 2.35, fee: '0.0408' },
+        { price: '0.4600', contracts: 0.5, fee: '0.0087' },
+      ],
+    });
+    expect(trade!.reason).toMatch(/^The book held 2\.85 of 2\.86 contracts/);
+    expect(await positionOf(orgId)).toMatchObject({ side: 'yes', contracts: 2.85, cost: '1287500' });
+    // Nothing is left of it, to the hundredth.
+    expect((await postTrade(service.url, secret, { contracts: 0.01, limitPrice: '0.46' })).code).toBe(
+      'price_moved',
+    );
+    const sale = { action: 'sell', limitPrice: '0.42' };
+    const tooMany = await postTrade(service.url, secret, { ...sale, contracts: 2.86 });
+    expect(tooMany.detail).toBe(`2.86 YES of ${TICKER} are to be sold and 2.85 are held.`);
+    // 0.1 + 0.2 of a contract are 0.3, which 2.55 leaves.
+    for (const contracts of [0.1, 0.2, 2.55])
+      expect((await postTrade(service.url, secret, { ...sale, contracts })).trade!.status).toBe('filled');
+    expect(await positionOf(orgId)).toMatchObject({ contracts: 0, cost: '0' });
+    await cashOf(orgId);
+    await service.showBook(usualBook);
   });
 
   it('needs something to trade with: an empty or crossed book is refused, and so is what costs more than there is', async () => {
@@ -193,13 +234,69 @@ describe('a paper order', () => {
     expect([refused.status, refused.code, refused.detail]).toEqual([
       422,
       'insufficient_funds',
-      'The order may take $2.3400 at its limit price, fee included; $2.3300 can be spent.',
+      'The order may take $2.3367 at its limit price, fee included; $2.3300 can be spent.',
     ]);
     const { trade } = await postTrade(poor.url, poorKey, { contracts: 4 });
     // 4 · 0.45 + 0.0693
-    expect(trade!.total).toBe('-1.8700');
-    expect(await cashOf(orgId)).toBe('460000');
+    expect(trade!.total).toBe('-1.8693');
+    expect(await cashOf(orgId)).toBe('460700');
     await poor.stop();
+    await service.showBook(usualBook);
+  });
+
+  it('keeps to the ticks of its market, which may be finer near the ends', async () => {
+    const { secret } = await createTrader(db);
+    const [mill, cent] = [1_000n, 10_000n];
+    const range = (start: bigint, end: bigint, step: bigint) => ({ start, end, step });
+    service.markets.change = {
+      priceRanges: [
+        range(0n, 10n * cent, mill),
+        range(10n * cent, 90n * cent, cent),
+        range(90n * cent, 100n * cent, mill),
+      ],
+    };
+    await service.showBook({
+      yes: [{ price: 5_000n, contracts: 10 }],
+      no: [{ price: 991_000n, contracts: 10.5 }],
+    });
+    const order = { contracts: 2.5, limitPrice: '0.0120' };
+    const { trade } = await postTrade(service.url, secret, order);
+    // 2.5 · 0.009 = 0.0225; a fee of 0.07 · 2.5 · 0.009 · 0.991 = 0.00156…: 0.024061, up to $0.0001.
+    expect(trade).toMatchObject({
+      status: 'filled',
+      averagePrice: '0.0090',
+      total: '-0.0241',
+      fees: '0.0016',
+    });
+    for (const limitPrice of ['0.0095', '0.1050', '0.4550', '0.9995']) {
+      const { code, errors } = await postTrade(service.url, secret, { ...order, limitPrice });
+      expect([code, errors![0]!.pointer]).toEqual(['invalid_request', '/limitPrice']);
+      expect(errors![0]!.detail).toContain(
+        'a multiple of $0.0010 from $0.0000 to $0.1000, or a multiple of $0.0100',
+      );
+    }
+    service.markets.change = {};
+    await service.showBook(usualBook);
+  });
+
+  it('of many tiny fills never takes more than there is', async () => {
+    const { secret, orgId } = await createTrader(db);
+    expect((await postTrade(service.url, secret)).trade!.status).toBe('filled');
+    // All but $0.0004 is taken out.
+    await db.orm
+      .execute(sql`update ledger_entries l set cash = l.cash - a.cash + 400, capital = l.capital + a.cash - 400
+      from trading_accounts a where l.org_id = ${orgId} and a.org_id = l.org_id and l.kind = 'deposit'`);
+    await db.orm.execute(sql`update trading_accounts set cash = 400 where org_id = ${orgId}`);
+    service.markets.change = { priceRanges: [{ start: 0n, end: DOLLAR, step: 1_000n }] };
+    // A hundredth at $0.001 to $0.005 each: all at the limit would cost $0.0003, but each fill is rounded up to $0.0001 by itself.
+    const dear = [1n, 2n, 3n, 4n, 5n].map((mills) => ({ price: DOLLAR - mills * 1_000n, contracts: 0.01 }));
+    await service.showBook({ yes: [], no: dear });
+    const { code, detail } = await postTrade(service.url, secret, { contracts: 0.05, limitPrice: '0.005' });
+    expect([code, detail]).toEqual([
+      'insufficient_funds',
+      'The order may take $0.0005 at its limit price, fee included; $0.0004 can be spent.',
+    ]);
+    service.markets.change = {};
     await service.showBook(usualBook);
   });
 
@@ -245,8 +342,33 @@ describe('an order for a market that cannot be traded', () => {
     service.markets.isTrading = false;
     await service.trading.refresher.refresh();
     expect((await codeOf())[2]).toBe(`${TICKER} takes no orders: the venue has paused trading.`);
+    service.markets.said = { resumesAt: new Date('2026-11-26T10:00:00Z') };
+    await service.trading.refresher.refresh();
+    expect((await codeOf())[2]).toBe(
+      `${TICKER} takes no orders: the venue has paused trading; it resumes at 2026-11-26T10:00:00.000Z.`,
+    );
+    service.markets.said = {};
     service.markets.isTrading = true;
     await change({});
+  });
+
+  it('is refused from the moment on that a pause was announced for, on data from before it', async () => {
+    const from = service.clock.now() + 5_000;
+    service.markets.said = { pause: { from: new Date(from), until: new Date(from + 7_200_000) } };
+    await service.trading.refresher.refresh();
+    const { secret } = await createTrader(db);
+    expect((await postTrade(service.url, secret, { contracts: 1 })).status).toBe(201);
+    service.clock.advance(5_000);
+    const until = new Date(from + 7_200_000).toISOString();
+    expect((await codeOf()).slice(1)).toEqual([
+      'market_closed',
+      `${TICKER} takes no orders: the venue pauses trading now; it resumes at ${until}.`,
+    ]);
+    // The venue says itself that it trades all the same.
+    await service.trading.refresher.refresh();
+    expect((await codeOf())[0]).toBe(201);
+    service.markets.said = {};
+    await service.trading.refresher.refresh();
   });
 
   it('is refused off the tick, which the answer names', async () => {
@@ -315,7 +437,7 @@ describe('the idempotency key', () => {
     }
     const { secret: stranger } = await createTrader(db);
     expect((await postTrade(service.url, stranger, {}, headers)).status).toBe(201);
-    expect(await cashOf(orgId)).toBe('997660000');
+    expect(await cashOf(orgId)).toBe('997663300');
   });
 
   it('stands for one order also where it arrives twenty times at once, at two instances', async () => {
@@ -333,7 +455,7 @@ describe('the idempotency key', () => {
       201,
     ]);
     expect(new Set(answers.map(({ trade }) => trade!.id)).size).toBe(1);
-    expect(await cashOf(orgId)).toBe('997660000');
+    expect(await cashOf(orgId)).toBe('997663300');
     await other.stop();
   });
 
@@ -365,7 +487,9 @@ describe('POST /trade', () => {
       [{ side: 'maybe' }, '/side'],
       [{ action: 'hold' }, '/action'],
       [{ contracts: 0 }, '/contracts'],
-      [{ contracts: 1.5 }, '/contracts'],
+      [{ contracts: 1.505 }, '/contracts'],
+      [{ contracts: 0.001 }, '/contracts'],
+      [{ contracts: -1 }, '/contracts'],
       [{ contracts: '5' }, '/contracts'],
       [{ contracts: 100_001 }, '/contracts'],
       [{ contracts: 1e300 }, '/contracts'],

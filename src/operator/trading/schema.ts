@@ -4,6 +4,7 @@ import { text } from '../../http/validate.js';
 import { defaultLimits } from '../../trading/risk/limits.js';
 import { dollars } from '../../trading/risk/refusal.js';
 import { switchStates } from '../../trading/risk/table.js';
+import { isCount } from '../../trading/contracts.js';
 
 const byDefault = (value: bigint | number) =>
   `\`null\` or left out: the default, ${typeof value === 'bigint' ? dollars(value) : value}.`;
@@ -16,6 +17,16 @@ const countField = (description: string, value: number) =>
     .nullable()
     .optional()
     .describe(`${description} ${byDefault(value)}`);
+
+const contractsLimit = (description: string, value: number) =>
+  z
+    .number()
+    .min(0, 'must be at least 0')
+    .max(10_000_000, 'must be at most 10,000,000')
+    .refine(isCount, 'must have at most two decimals')
+    .nullable()
+    .optional()
+    .describe(`${description} With at most two decimals. ${byDefault(value)}`);
 
 const moneyPattern = '^(0|[1-9]\\d{0,8})(\\.\\d{1,6})?$';
 const moneyField = (description: string, value: bigint) =>
@@ -41,9 +52,9 @@ const words = {
 
 export const limitsSchema = z
   .strictObject({
-    maxOrderContracts: countField(words.maxOrderContracts, defaultLimits.maxOrderContracts),
+    maxOrderContracts: contractsLimit(words.maxOrderContracts, defaultLimits.maxOrderContracts),
     maxOrderCost: moneyField(words.maxOrderCost, defaultLimits.maxOrderCost),
-    maxPositionContracts: countField(words.maxPositionContracts, defaultLimits.maxPositionContracts),
+    maxPositionContracts: contractsLimit(words.maxPositionContracts, defaultLimits.maxPositionContracts),
     maxEventLoss: moneyField(words.maxEventLoss, defaultLimits.maxEventLoss),
     maxDailyLoss: moneyField(words.maxDailyLoss, defaultLimits.maxDailyLoss),
     maxOpenOrders: countField(words.maxOpenOrders, defaultLimits.maxOpenOrders),
@@ -67,9 +78,9 @@ const amount = () => z.string().regex(/^\d+\.\d{4,6}$/);
 
 const effectiveSchema = z
   .object({
-    maxOrderContracts: z.int().min(0),
+    maxOrderContracts: z.number().min(0),
     maxOrderCost: amount(),
-    maxPositionContracts: z.int().min(0),
+    maxPositionContracts: z.number().min(0),
     maxEventLoss: amount(),
     maxDailyLoss: amount(),
     maxOpenOrders: z.int().min(0),
@@ -79,9 +90,9 @@ const effectiveSchema = z
 
 const declaredSchema = z
   .object({
-    maxOrderContracts: z.int().min(0).nullable(),
+    maxOrderContracts: z.number().min(0).nullable(),
     maxOrderCost: amount().nullable(),
-    maxPositionContracts: z.int().min(0).nullable(),
+    maxPositionContracts: z.number().min(0).nullable(),
     maxEventLoss: amount().nullable(),
     maxDailyLoss: amount().nullable(),
     maxOpenOrders: z.int().min(0).nullable(),

@@ -1,10 +1,11 @@
 import type { VenueAnswer } from './venue.js';
 import { createdOrderSchema, errorSchema } from './venue-schema.js';
-import { toHundredths, type SentOrder } from './wire.js';
+import type { SentOrder } from './wire.js';
+import { parseCount } from '../contracts.js';
 
 /** What the venue's answer to an order means. */
 export type Verdict =
-  | { kind: 'accepted'; venueOrderId: string; filledHundredths: number }
+  | { kind: 'accepted'; venueOrderId: string; filled: number }
   /** The venue will not have it; nothing was traded. */
   | { kind: 'refused'; reason: string }
   /** Fill or kill, and it could not be filled whole. */
@@ -49,13 +50,13 @@ function judgeSuccess(status: number, json: unknown, error: string | undefined, 
     const { path, message } = parsed.error.issues[0]!;
     return { kind: 'unexpected', reason: `${status}, but ${path.join('.') || 'the body'}: ${message}` };
   }
-  const { order_id: venueOrderId, client_order_id: name, fill_count: filled } = parsed.data;
+  const { order_id: venueOrderId, client_order_id: name, fill_count: count } = parsed.data;
   if (name !== undefined && name !== order.clientOrderId)
     return { kind: 'unexpected', reason: `${status} about another order` };
-  const filledHundredths = toHundredths(filled);
-  if (filledHundredths > order.contracts * 100)
+  const filled = parseCount(count);
+  if (filled > order.contracts)
     return { kind: 'unexpected', reason: `${filled} of ${order.contracts} contracts filled` };
-  return { kind: 'accepted', venueOrderId, filledHundredths };
+  return { kind: 'accepted', venueOrderId, filled };
 }
 
 /** `code: message`, without what cannot be stored or shown. */

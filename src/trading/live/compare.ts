@@ -1,7 +1,7 @@
 import { CENT, formatDollars, parseDollars, type Micros } from '../money.js';
 import type { ForeignPosition, LiveDifference, LiveReport } from './report.js';
 import type { VenueFillAnswer, VenueOrder, VenuePosition, VenueSettlement } from './venue-schema.js';
-import { formatHundredths, toHundredths } from './wire.js';
+import { formatCount, formatHundredths, parseHundredths, toHundredths } from '../contracts.js';
 
 /** An order of ours, as far as the venue can know of it. */
 export interface OurOrder {
@@ -9,6 +9,13 @@ export interface OurOrder {
   venueOrderId: string | null;
   status: string;
   filledContracts: number;
+}
+
+/** What the venue says that there is. */
+export interface VenueCash {
+  amount: Micros;
+  /** It may be more by less than this: one millionth where it is told exactly, a cent where it is told in cents. */
+  step: Micros;
 }
 
 /** What this service believes. */
@@ -28,7 +35,7 @@ export interface Ours {
 
 /** What the venue says. */
 export interface Venues {
-  cash: Micros;
+  cash: VenueCash;
   positions: readonly VenuePosition[];
   orders: readonly VenueOrder[];
   fills: readonly VenueFillAnswer[];
@@ -50,14 +57,17 @@ export interface Comparison {
 
 const SHOWN = 100;
 
+/** Cents, which may have parts where parts of contracts were paid. */
+const toMicros = (cents: number): Micros => BigInt(Math.round(cents * Number(CENT)));
+
 export const keyOf = ({ subject, ours, venues }: LiveDifference): string => `${subject} ${ours} ${venues}`;
 
 /** Compares orders, fills, positions and cash. Pure: whoever calls it has made sure that nothing moved meanwhile. */
 export function compareWithVenue(ours: Ours, venues: Venues): Comparison {
   const orders = compareOrders(ours, venues);
   const positions = comparePositions(ours, venues);
-  const cashDifference = venues.cash - (ours.cash + positions.expectedCash);
-  const isSame = cashDifference > -CENT && cashDifference < CENT;
+  const cashDifference = venues.cash.amount - (ours.cash + positions.expectedCash);
+  const isSame = cashDifference > -venues.cash.step && cashDifference < venues.cash.step;
   const cash: LiveDifference[] = isSame
     ? []
     : [
@@ -65,7 +75,7 @@ export function compareWithVenue(ours: Ours, venues: Venues): Comparison {
           kind: 'cash',
           subject: 'cash',
           ours: formatDollars(ours.cash + positions.expectedCash),
-          venues: formatDollars(venues.cash),
+          venues: formatDollars(venues.cash.amount),
         },
       ];
   const accepted = new Set(ours.accepted);
@@ -89,7 +99,7 @@ function compareOrders({ orders, expected }: Ours, venues: Venues) {
   const late: string[] = [];
   const filledByOrder = new Map<string, number>();
   for (const { order_id: id, count_fp: count } of venues.fills)
-    filledByOrder.set(id, (filledByOrder.get(id) ?? 0) + toHundredths(count));
+    filledByOrder.set(id, (filledByOrder.get(id) ?? 0) + parseHundredths(count));
   const seen = new Set<string>();
   const ourVenueIds = new Set<string>();
   for (const wire of venues.orders) {
@@ -97,8 +107,8 @@ function compareOrders({ orders, expected }: Ours, venues: Venues) {
     if (!order) continue;
     seen.add(order.clientOrderId);
     ourVenueIds.add(wire.order_id);
-    const filled = order.filledContracts * 100;
-    const theirs = Math.max(toHundredths(wire.fill_count_fp), filledByOrder.get(wire.order_id) ?? 0);
+    const filled = toHundredths(order.filledContracts);
+    const theirs = Math.max(parseHundredths(wire.fill_count_fp), filledByOrder.get(wire.order_id) ?? 0);
     if (wire.status !== 'resting' && theirs === filled) continue;
     if (theirs > filled) late.push(order.clientOrderId);
     differences.push({
@@ -114,7 +124,7 @@ function compareOrders({ orders, expected }: Ours, venues: Venues) {
     differences.push({
       kind: 'order',
       subject: order.venueOrderId,
-      ours: `${order.status}, ${order.filledContracts}.00 filled`,
+      ours: `${order.status}, ${formatCount(order.filledContracts)} filled`,
       venues: 'not listed',
     });
   }
@@ -147,7 +157,7 @@ function listForeign(venues: Venues, byName: Map<string, OurOrder>, ourVenueIds:
 }
 
 const signed = ({ side, contracts }: { side: 'yes' | 'no'; contracts: number }): number =>
-  (side === 'yes' ? contracts : -contracts) * 100;
+  toHundredths(side === 'yes' ? contracts : -contracts);
 
 /**
  * Ours and those of others must be what the venue shows. A market that ended disappears from both, one after the other:
@@ -155,7 +165,7 @@ const signed = ({ side, contracts }: { side: 'yes' | 'no'; contracts: number }):
  */
 function comparePositions(ours: Ours, venues: Venues) {
   const held = new Map(ours.positions.map((position) => [position.ticker, signed(position)]));
-  const shown = new Map(venues.positions.map((one) => [one.ticker, toHundredths(one.position_fp)]));
+  const shown = new Map(venues.positions.map((one) => [one.ticker, parseHundredths(one.position_fp)]));
   const settledHere = new Map(ours.settled.map((one) => [one.ticker, one]));
   const settledThere = new Map(venues.settlements.map((one) => [one.ticker, one]));
   const differences: LiveDifference[] = [];
@@ -174,7 +184,7 @@ function comparePositions(ours: Ours, venues: Venues) {
     const paidThere = settledThere.get(ticker);
     if (mine !== 0 && theirs === 0 && paidThere) {
       settling.push(ticker);
-      expectedCash += BigInt(paidThere.revenue) * CENT;
+      expectedCash += toMicros(paidThere.revenue);
       delete foreignPositions[ticker];
       continue;
     }

@@ -2,7 +2,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { VenueOutcome } from '../orders/order.js';
 import type { Venue } from './venue.js';
 import type { VenueFillAnswer, VenueOrder } from './venue-schema.js';
-import { formatHundredths, toHundredths, toVenueFills, type SentOrder } from './wire.js';
+import { toVenueFills, type SentOrder } from './wire.js';
+import { formatCount, parseCount, sumCounts } from '../contracts.js';
 
 /** What the venue knows about an order. */
 export type Found =
@@ -15,7 +16,10 @@ export type Found =
 
 /** Clocks differ, and the venue counts in whole seconds. */
 const MARGIN_SECONDS = 120;
-/** What is older than this may have been moved to the venue's archive. */
+/**
+ * What is older than this is looked for in the venue's archive too. Orders move there after two weeks (since September 2026), fills after
+ * months, each by a limit of its own: so one may be there and the other not.
+ */
 const ARCHIVE_AFTER_MS = 24 * 60 * 60 * 1000;
 
 export interface LookUpDeps {
@@ -35,7 +39,7 @@ export async function lookUp(deps: LookUpDeps, order: SentOrder, signal: AbortSi
   for (const isArchived of isOld ? [false, true] : [false]) {
     const orders = await deps.venue.listOrders({ ticker: order.ticker, sinceSeconds, isArchived }, signal);
     const found = orders.find(({ client_order_id: name }) => name === order.clientOrderId);
-    if (found) return settle(deps, order, found, isArchived, signal);
+    if (found) return settle(deps, order, found, isOld, signal);
   }
   return { kind: 'absent' };
 }
@@ -44,12 +48,12 @@ async function settle(
   deps: LookUpDeps,
   order: SentOrder,
   found: VenueOrder,
-  isArchived: boolean,
+  isOld: boolean,
   signal: AbortSignal,
 ): Promise<Found> {
   if (found.status === 'resting') return { kind: 'resting', venueOrderId: found.order_id };
-  const expected = toHundredths(found.fill_count_fp);
-  return collectFills(deps, order, { venueOrderId: found.order_id, expected, isArchived }, signal);
+  const expected = parseCount(found.fill_count_fp);
+  return collectFills(deps, order, { venueOrderId: found.order_id, expected, isOld }, signal);
 }
 
 /**
@@ -59,25 +63,27 @@ async function settle(
 export async function collectFills(
   { venue, fillPausesMs }: LookUpDeps,
   order: SentOrder,
-  { venueOrderId, expected, isArchived }: { venueOrderId: string; expected: number; isArchived: boolean },
+  { venueOrderId, expected, isOld }: { venueOrderId: string; expected: number; isOld: boolean },
   signal: AbortSignal,
 ): Promise<Found> {
   if (expected === 0) return final(order, venueOrderId, []);
   let listed = 0;
   for (const pauseMs of [0, ...fillPausesMs]) {
     if (pauseMs > 0) await sleep(pauseMs, undefined, { signal });
-    const filter = { ticker: order.ticker, orderId: venueOrderId, isArchived };
-    const fills = await venue.listFills(filter, signal);
-    listed = fills.reduce((sum, fill) => sum + toHundredths(fill.count_fp), 0);
+    const filter = { ticker: order.ticker, orderId: venueOrderId };
+    const present = await venue.listFills(filter, signal);
+    const moved = isOld ? await venue.listFills({ ...filter, isArchived: true }, signal) : [];
+    const fills = [...new Map([...present, ...moved].map((fill) => [fill.fill_id, fill])).values()];
+    listed = sumCounts(fills.map((fill) => parseCount(fill.count_fp)));
     if (listed === expected) return final(order, venueOrderId, fills);
   }
-  const [some, all] = [formatHundredths(listed), formatHundredths(expected)];
+  const [some, all] = [formatCount(listed), formatCount(expected)];
   return { kind: 'incomplete', reason: `the venue lists ${some} of ${all} filled contracts` };
 }
 
 function final(order: SentOrder, venueOrderId: string, wires: readonly VenueFillAnswer[]): Found {
   const fills = toVenueFills(order, wires);
-  const filled = fills.reduce((sum, { contracts }) => sum + contracts, 0);
+  const filled = sumCounts(fills.map(({ contracts }) => contracts));
   const reason = filled === order.contracts ? null : UNFILLED;
   return { kind: 'final', outcome: { kind: 'done', venueOrderId, fills, reason } };
 }

@@ -13,6 +13,7 @@ import {
   type LiveOrderRow,
 } from './queries.js';
 import type { Venue } from './venue.js';
+import type { Micros } from '../money.js';
 
 /** Orders and fills are compared this far back. */
 const LOOK_BACK_MS = 24 * 60 * 60 * 1000;
@@ -27,6 +28,8 @@ export const MAX_PENDING = 200;
 /** Both sides at one moment. */
 export interface Look extends Comparison {
   fingerprint: string;
+  /** How exactly the venue has told its cash. */
+  cashStep: Micros;
 }
 
 interface LookDeps {
@@ -78,7 +81,11 @@ export async function lookAtBoth(
     settled,
   };
   if ((await readFingerprint(orm, orgId)) !== fingerprint || !(await isQuiet())) return undefined;
-  return { ...compareWithVenue(ours, { cash, positions, orders, fills, settlements }), fingerprint };
+  return {
+    ...compareWithVenue(ours, { cash, positions, orders, fills, settlements }),
+    fingerprint,
+    cashStep: cash.step,
+  };
 }
 
 const distinct = (orders: LiveOrderRow[]): OurOrder[] => [

@@ -1,12 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { CENT } from '../money.js';
+import { BALANCE_STEP } from '../money.js';
 import type { Lease } from '../settlement/lease.js';
 import { bookRounding, openLiveAccount } from './book.js';
 import { lookAtBoth, MAX_PENDING, type Look } from './look.js';
 import { recoverOrders, type RecoverDeps } from './recover.js';
 import { countFillsSinceAdjustment, findLiveAccount, listOrdersNamed, listPendingOrders } from './queries.js';
 import type { Standing } from './standing.js';
-import { toHundredths } from './wire.js';
+import { parseHundredths } from '../contracts.js';
 import type { Database } from '../../db/client.js';
 
 export interface ReconcileDeps extends RecoverDeps {
@@ -58,9 +58,9 @@ async function open(
     return false;
   }
   const positions = await venue.listPositions(signal);
-  const cash = await venue.readBalance(signal);
+  const { amount: cash } = await venue.readBalance(signal);
   const foreignPositions = Object.fromEntries(
-    positions.map(({ ticker, position_fp: count }) => [ticker, toHundredths(count)]),
+    positions.map(({ ticker, position_fp: count }) => [ticker, parseHundredths(count)]),
   );
   await openLiveAccount(db.orm, { orgId, cash, foreignPositions, at: new Date(now()) });
   log.info({ orgId, positions: positions.length }, 'the live account was opened with what is at the venue');
@@ -88,10 +88,11 @@ async function lookUntilSure(
   return last;
 }
 
-/** At most a cent for each fill since the cash was last made to agree. */
+/** At most what one fill is rounded by, or what the venue leaves out when it tells the cash, for each fill since the cash was last made to agree. */
 async function isOnlyRounding({ db }: ReconcileDeps, orgId: string, look: Look): Promise<boolean> {
   const [first, ...more] = look.differences;
   if (first?.kind !== 'cash' || more.length > 0 || look.settling.length > 0) return false;
   const size = look.cashDifference < 0n ? -look.cashDifference : look.cashDifference;
-  return size <= CENT * BigInt(await countFillsSinceAdjustment(db.orm, orgId));
+  const each = look.cashStep > BALANCE_STEP ? look.cashStep : BALANCE_STEP;
+  return size <= each * BigInt(await countFillsSinceAdjustment(db.orm, orgId));
 }

@@ -87,10 +87,8 @@ async function conclude(
     case 'killed':
       return { kind: 'done', venueOrderId: null, fills: [], reason: UNFILLED };
     case 'accepted': {
-      const { venueOrderId, filledHundredths: expected } = verdict;
-      return outcomeOf(
-        await collectFills(deps, order, { venueOrderId, expected, isArchived: false }, signal),
-      );
+      const { venueOrderId, filled: expected } = verdict;
+      return outcomeOf(await collectFills(deps, order, { venueOrderId, expected, isOld: false }, signal));
     }
     default:
       return lookUpRepeatedly(deps, order, verdict, signal);

@@ -35,7 +35,7 @@ export class SigningKeyError extends Error {}
 const MAX_BYTES = 64 * 1024;
 
 /**
- * Reads an RSA private key in PEM form.
+ * Reads a private key in PEM form, of RSA or Ed25519: the venue makes either.
  * @throws SigningKeyError
  */
 export function readSigningKey(path: string): KeyObject {
@@ -51,8 +51,10 @@ export function readSigningKey(path: string): KeyObject {
     // OpenSSL's own words may quote what they could not read.
     throw new SigningKeyError(`${path} is not a private key in PEM form`);
   }
-  if (key.asymmetricKeyType !== 'rsa')
-    throw new SigningKeyError(`${path} is a key for ${key.asymmetricKeyType}; the venue's keys are for RSA`);
+  if (key.asymmetricKeyType !== 'rsa' && key.asymmetricKeyType !== 'ed25519')
+    throw new SigningKeyError(
+      `${path} is a key for ${key.asymmetricKeyType}; the venue's keys are for RSA or Ed25519`,
+    );
   return key;
 }
 
@@ -79,21 +81,27 @@ export function isReadableByOthers(path: string): boolean {
 }
 
 /**
- * The headers that prove who asks: RSA-PSS with SHA-256, over time, method and path. The path includes the prefix of the
- * API and excludes the query.
+ * The headers that prove who asks: a signature over time, method and path. The path includes the prefix of the API and
+ * excludes the query.
  */
 export function signRequest(
   { id, privateKey }: VenueKey,
   { atMs, method, path }: { atMs: number; method: string; path: string },
 ): Record<string, string> {
-  const signature = sign('sha256', Buffer.from(`${atMs}${method}${path}`), {
-    key: privateKey,
-    padding: constants.RSA_PKCS1_PSS_PADDING,
-    saltLength: constants.RSA_PSS_SALTLEN_DIGEST,
-  });
+  const signature = signText(privateKey, Buffer.from(`${atMs}${method}${path}`));
   return {
     'KALSHI-ACCESS-KEY': id,
     'KALSHI-ACCESS-TIMESTAMP': String(atMs),
     'KALSHI-ACCESS-SIGNATURE': signature.toString('base64'),
   };
 }
+
+/** Ed25519, which hashes by itself, or RSA-PSS with SHA-256: the key says which. */
+const signText = (key: KeyObject, text: Buffer): Buffer =>
+  key.asymmetricKeyType === 'ed25519'
+    ? sign(null, text, key)
+    : sign('sha256', text, {
+        key,
+        padding: constants.RSA_PKCS1_PSS_PADDING,
+        saltLength: constants.RSA_PSS_SALTLEN_DIGEST,
+      });

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 
 /**
- * What is read of the venue's answers about an account (OpenAPI 3.13 to 3.31). Directions are not: they come from our own
+ * What is read of the venue's answers about an account (OpenAPI 3.13 to 3.32). Directions are not: they come from our own
  * orders, because the venue is about to rename them.
  */
 const dollars = z.string().regex(/^-?\d{1,12}(\.\d{1,6})?$/);
@@ -49,7 +49,8 @@ export type VenuePosition = z.infer<typeof venuePositionSchema>;
 export const venueSettlementSchema = z.object({
   ticker: id,
   market_result: z.string(),
-  revenue: z.int(),
+  /** Cents. */
+  revenue: z.number(),
   settled_time: time,
 });
 export type VenueSettlement = z.infer<typeof venueSettlementSchema>;

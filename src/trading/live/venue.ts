@@ -7,7 +7,8 @@ import {
   type Query,
 } from '../markets/kalshi-client.js';
 import type { VenueBudget } from '../markets/venue-budget.js';
-import { CENT, parseDollars, type Micros } from '../money.js';
+import { CENT, parseDollars } from '../money.js';
+import type { VenueCash } from './compare.js';
 import { signRequest, type VenueKey } from './sign.js';
 import {
   balanceSchema,
@@ -62,7 +63,7 @@ export interface Venue {
   /** Markets in which something is held. */
   listPositions(signal: AbortSignal): Promise<VenuePosition[]>;
   listSettlements(ticker: string, signal: AbortSignal): Promise<VenueSettlement[]>;
-  readBalance(signal: AbortSignal): Promise<Micros>;
+  readBalance(signal: AbortSignal): Promise<VenueCash>;
 }
 
 const PAGE_SIZE = 1000;
@@ -163,8 +164,8 @@ export function createVenue(options: VenueOptions): Venue {
     async readBalance(signal) {
       const answer = await client.get('/portfolio/balance', [], balanceSchema, signal);
       return answer.balance_dollars === undefined
-        ? BigInt(answer.balance) * CENT
-        : parseDollars(answer.balance_dollars);
+        ? { amount: BigInt(answer.balance) * CENT, step: CENT }
+        : { amount: parseDollars(answer.balance_dollars), step: 1n };
     },
   };
 }

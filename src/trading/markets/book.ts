@@ -1,11 +1,11 @@
 import { DOLLAR, type Micros } from '../money.js';
+import { addCounts } from '../contracts.js';
 
 export type Side = 'yes' | 'no';
 
 /** Contracts that somebody offers to buy at a price. */
 export interface Level {
   price: Micros;
-  /** Whole contracts; the venue's hundredths below one cannot be traded here. */
   contracts: number;
 }
 
@@ -34,7 +34,7 @@ export function toLevels(levels: Iterable<Level>): Level[] {
   const byPrice = new Map<Micros, number>();
   for (const { price, contracts } of levels) {
     if (price <= 0n || price >= DOLLAR || contracts <= 0) continue;
-    byPrice.set(price, (byPrice.get(price) ?? 0) + contracts);
+    byPrice.set(price, addCounts(byPrice.get(price) ?? 0, contracts));
   }
   return [...byPrice]
     .map(([price, contracts]) => ({ price, contracts }))

@@ -1,7 +1,5 @@
 import type { Clock } from '../../clock.js';
-import { DOLLAR } from '../money.js';
 import { stations } from '../settlement/stations.js';
-import type { FeeRule } from '../sizing/fees.js';
 import type { KalshiClient } from './kalshi-client.js';
 import { kalshiSeriesListSchema, kalshiSeriesSchema, type KalshiSeries } from './kalshi-schema.js';
 import type { NoteBook } from './notes.js';
@@ -9,15 +7,14 @@ import type { NoteBook } from './notes.js';
 /** The venue's name of the category; it matches to the letter. */
 const CATEGORY = 'Climate and Weather';
 /** New series come a few times a month; fees change at announced times. */
-const FRESH_MS = 60 * 60 * 1000;
+export const CATALOGUE_FRESH_MS = 60 * 60 * 1000;
 /** The list has some 400; more than this are not read. */
 const MAX_SERIES = 2_000;
 
 /** The series of the venue's climate category, found and not listed here. */
 export interface Catalogue {
   /** All series, read anew once an hour; the last good list is kept while the venue fails. */
-  read(signal: AbortSignal): Promise<readonly KalshiSeries[]>;
-  readonly feeRules: ReadonlyMap<string, FeeRule>;
+  read(signal: AbortSignal): Promise<{ series: readonly KalshiSeries[]; readAtMs: number }>;
 }
 
 export interface CatalogueOptions {
@@ -31,7 +28,6 @@ export interface CatalogueOptions {
 
 export function createCatalogue({ client, clock, only, notes, onFailure }: CatalogueOptions): Catalogue {
   let series: readonly KalshiSeries[] = [];
-  let feeRules = new Map<string, FeeRule>();
   let readAtMs = -Infinity;
 
   async function ask(signal: AbortSignal): Promise<void> {
@@ -49,23 +45,19 @@ export function createCatalogue({ client, clock, only, notes, onFailure }: Catal
       return [];
     });
     series = found.filter(({ ticker }) => only === undefined || only.includes(ticker)).toSorted(byImportance);
-    feeRules = new Map(series.flatMap((one) => toFeeRule(one, notes())));
     readAtMs = clock.now();
   }
 
   return {
     async read(signal) {
-      if (Math.abs(clock.now() - readAtMs) < FRESH_MS) return series;
+      if (Math.abs(clock.now() - readAtMs) < CATALOGUE_FRESH_MS) return { series, readAtMs };
       try {
         await ask(signal);
       } catch (error) {
         if (series.length === 0 || signal.aborted) throw error;
         onFailure(error);
       }
-      return series;
-    },
-    get feeRules() {
-      return feeRules;
+      return { series, readAtMs };
     },
   };
 }
@@ -75,17 +67,3 @@ const stationSeries = new Set(stations.flatMap(({ series: { maximum, minimum } }
 /** Those of the stations come first: the others wait where not everything can be asked for at once. */
 const byImportance = (a: KalshiSeries, b: KalshiSeries): number =>
   Number(stationSeries.has(b.ticker)) - Number(stationSeries.has(a.ticker)) || (a.ticker < b.ticker ? -1 : 1);
-
-const feeTypes = ['quadratic', 'quadratic_with_maker_fees', 'flat'] as const;
-
-function toFeeRule(
-  { ticker, fee_type: type, fee_multiplier: multiplier }: KalshiSeries,
-  notes: Pick<NoteBook, 'add'>,
-) {
-  const known = feeTypes.find((name) => name === type);
-  if (!known) {
-    notes.add('unknown_kind', `fee_type ${type}`, ticker);
-    return [];
-  }
-  return [[ticker, { type: known, multiplier: BigInt(Math.round(multiplier * Number(DOLLAR))) }] as const];
-}

@@ -1,3 +1,4 @@
+import { parseCount } from '../contracts.js';
 import { DOLLAR, parseDollars, type Micros } from '../money.js';
 import { readTemperatureRules } from '../settlement/rules.js';
 import { toLevels, type OrderBook } from './book.js';
@@ -54,9 +55,9 @@ function toMarket(wire: KalshiMarket, notes: Pick<NoteBook, 'add'>): ListedMarke
     noBid: readPrice(wire.no_bid_dollars),
     noAsk: readPrice(wire.no_ask_dollars),
     lastPrice: readPrice(wire.last_price_dollars),
-    volume: readCount(wire.volume_fp),
-    volume24h: readCount(wire.volume_24h_fp),
-    openInterest: readCount(wire.open_interest_fp),
+    volume: parseCount(wire.volume_fp),
+    volume24h: parseCount(wire.volume_24h_fp),
+    openInterest: parseCount(wire.open_interest_fp),
     openTime: new Date(wire.open_time),
     closeTime: new Date(wire.close_time),
     priceRanges: wire.price_ranges.map(({ start, end, step }) => ({
@@ -105,7 +106,7 @@ export function shareTemperatures(markets: readonly ListedMarket[]): ListedMarke
 export function toOrderBook(wire: { yes: [string, string][]; no: [string, string][] }): OrderBook {
   const read = (levels: [string, string][]) =>
     toLevels(
-      levels.map(([price, contracts]) => ({ price: parseDollars(price), contracts: readCount(contracts) })),
+      levels.map(([price, contracts]) => ({ price: parseDollars(price), contracts: parseCount(contracts) })),
     );
   return { yes: read(wire.yes), no: read(wire.no) };
 }
@@ -116,9 +117,9 @@ export function toTopOfBook(value: unknown): OrderBook | undefined {
   if (!parsed.success) return undefined;
   const { yes_bid_dollars: bid, yes_ask_dollars: ask } = parsed.data;
   return {
-    yes: toLevels([{ price: parseDollars(bid), contracts: readCount(parsed.data.yes_bid_size_fp) }]),
+    yes: toLevels([{ price: parseDollars(bid), contracts: parseCount(parsed.data.yes_bid_size_fp) }]),
     // Who sells YES bids for NO.
-    no: toLevels([{ price: DOLLAR - parseDollars(ask), contracts: readCount(parsed.data.yes_ask_size_fp) }]),
+    no: toLevels([{ price: DOLLAR - parseDollars(ask), contracts: parseCount(parsed.data.yes_ask_size_fp) }]),
   };
 }
 
@@ -138,9 +139,6 @@ function readStatus({ status, ticker }: KalshiMarket, notes: Pick<NoteBook, 'add
 const readPrice = (text: string): Micros | null => toPrice(parseDollars(text));
 
 const toPrice = (price: Micros): Micros | null => (price > 0n && price < DOLLAR ? price : null);
-
-/** Whole contracts: parts of one are not traded here. */
-const readCount = (text: string): number => Number(text.split('.')[0]);
 
 const decided: readonly MarketStatus[] = ['determined', 'disputed', 'amended', 'finalized'];
 const results: readonly string[] = ['yes', 'no', 'scalar', ''];

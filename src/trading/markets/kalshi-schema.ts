@@ -63,6 +63,7 @@ export const kalshiOrderBooksSchema = z.object({
 export const kalshiExchangeStatusSchema = z.object({
   exchange_active: z.boolean(),
   trading_active: z.boolean(),
+  exchange_estimated_resume_time: z.string().nullish(),
 });
 
 /** A series as the catalogue lists it. */

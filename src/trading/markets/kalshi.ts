@@ -20,6 +20,8 @@ import { createKalshiChanges } from './socket/changes.js';
 import type { KeptBooks } from './socket/kept-books.js';
 import type { MarketSource } from './source.js';
 import type { VenueBudget } from './venue-budget.js';
+import { createKalshiFees } from './kalshi-fees.js';
+import { createKalshiPauses } from './kalshi-pauses.js';
 
 /** Markets stay in view for as long after their close as the venue may take to settle them; hours settle within one. */
 const LOOK_BACK_MS = { daily: 3 * 24 * 60 * 60 * 1000, hourly: 6 * 60 * 60 * 1000 };
@@ -57,6 +59,8 @@ export function createKalshiSource(options: KalshiSourceOptions): MarketSource {
   const topOf = (ticker: string) => reader.topOf(ticker);
   const readBooks = createBookReader({ client, clock, interest, topOf, changes });
   const seen = new Map<string, SeenSeries>();
+  const fees = createKalshiFees({ client, clock, log });
+  const readTrading = createKalshiPauses({ client, clock, log });
   let nextDormant = 0;
   const told = new Set<string>();
   const catalogue = createCatalogue({
@@ -118,9 +122,8 @@ export function createKalshiSource(options: KalshiSourceOptions): MarketSource {
     }
   }
 
-  async function list(signal: AbortSignal): Promise<ListedMarket[]> {
-    const listed = await catalogue.read(signal);
-    const chosen = chooseSeries(listed.map(({ ticker }) => ticker));
+  async function list(tickers: readonly string[], signal: AbortSignal): Promise<ListedMarket[]> {
+    const chosen = chooseSeries(tickers);
     const found = await inParallel(chosen, { width: SERIES_AT_ONCE, signal }, readSeries);
     const markets = shareTemperatures(found.flat()).sort(inOrder);
     reader.keep(markets.map(({ ticker }) => ticker));
@@ -133,17 +136,21 @@ export function createKalshiSource(options: KalshiSourceOptions): MarketSource {
       notes = createNoteBook();
       const status = await client.get('/exchange/status', [], kalshiExchangeStatusSchema, signal);
       await readLimits?.(signal);
-      const { markets, books, ...rest } = await readBooks(() => list(signal), signal);
+      const trading = await readTrading(status, signal);
+      const listed = await catalogue.read(signal);
+      const feeRules = await fees.read(listed, signal);
+      const tickers = listed.series.map(({ ticker }) => ticker);
+      const { markets, books, ...rest } = await readBooks(() => list(tickers, signal), signal);
       const said = notes.list();
       tell(said);
       return {
         fetchedAt: new Date(clock.now()),
-        isTrading: status.exchange_active && status.trading_active,
+        ...trading,
         markets,
         ...(client.clockSkewMs === undefined ? {} : { clockSkewMs: client.clockSkewMs }),
         books: new Map(markets.map(({ ticker }) => [ticker, books.get(ticker) ?? emptyBook])),
         ...rest,
-        feeRules: catalogue.feeRules,
+        feeRules,
         notes: said,
       };
     },

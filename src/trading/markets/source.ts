@@ -3,12 +3,22 @@ import type { OrderBook } from './book.js';
 import type { ListedMarket, Target } from './market.js';
 import type { VenueNote } from './notes.js';
 
+/** A time without trading; it ends before `until`. */
+export interface Pause {
+  from: Date;
+  until: Date;
+}
+
 /** What a venue said at one time. */
 export interface MarketData {
   /** When the answer was complete. */
   fetchedAt: Date;
   /** Trading goes on at all. */
   isTrading: boolean;
+  /** When it goes on again, as far as the venue tells; only where it does not. */
+  resumesAt?: Date;
+  /** A pause that the venue has announced, where it is close or has begun. */
+  pause?: Pause;
   /** How far the venue's clock is from ours, without the way of the message; left out if it does not tell the time. */
   clockSkewMs?: number;
   /** Ordered by station, kind, day and bracket; those without a place come last, by ticker. */
@@ -21,7 +31,7 @@ export interface MarketData {
   shallow?: ReadonlyMap<string, true>;
   /** Books that may not be the venue's any more, and since when: they are the last that were certain. */
   doubts?: ReadonlyMap<string, Date>;
-  /** By series; a series that charges in a way that is not known is not in it. */
+  /** By series, and by event for those that have rules of their own; read with `feeRuleOf`. */
   feeRules: ReadonlyMap<string, FeeRule>;
   /** What could not be read or placed; left out where that cannot happen. */
   notes?: readonly VenueNote[];

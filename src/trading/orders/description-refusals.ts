@@ -16,7 +16,7 @@ export function placeRefusals(order: ExampleRequest, body: Record<string, unknow
     problemExample('insufficient_funds', {
       summary: 'More than the account holds',
       circumstance: 'small_account',
-      detail: 'The order may take $13.0000 at its limit price, fee included; $1.0000 can be spent.',
+      detail: 'The order may take $12.9990 at its limit price, fee included; $1.0000 can be spent.',
       request: order,
     }),
     problemExample('invalid_request', {

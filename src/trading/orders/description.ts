@@ -54,11 +54,11 @@ const filled = {
   timeInForce: 'immediate_or_cancel',
   filledContracts: 40,
   averagePrice: '0.3065',
-  fees: '0.6000',
-  total: '-12.8600',
+  fees: '0.5951',
+  total: '-12.8551',
   fills: [
-    { price: '0.3000', contracts: 14, fee: '0.2100', filledAt: exampleWorld.now },
-    { price: '0.3100', contracts: 26, fee: '0.3900', filledAt: exampleWorld.now },
+    { price: '0.3000', contracts: 14, fee: '0.2058', filledAt: exampleWorld.now },
+    { price: '0.3100', contracts: 26, fee: '0.3893', filledAt: exampleWorld.now },
   ],
 };
 const killed = {
@@ -98,8 +98,8 @@ Buys or sells contracts of one side of a market, at once, at the limit price or 
 the market has closed since; if not, it is placed now. The same key with another order is a \`409\`.
 
 **Paper orders** take the same way as live ones up to the last step. They walk the venue's order book level by level and take what stands there: a contract that one order of the Organization took is
-gone for its next one, until the venue shows another book. They sell at the bid, and pay the venue's fee: 7 % of contracts · price · (1 − price) · the series' multiplier, up to a hundredth of a cent for each
-level, and the balance change of the whole order down to a cent.
+gone for its next one, until the venue shows another book. They sell at the bid, and pay the venue's fee: 7 % of contracts · price · (1 − price) · the multiplier of the series or event,
+up to $0.000001 for each level. Each level's balance change is rounded down to $0.0001, and what an order has overpaid by that is given back with its next ones.
 
 **Live orders** need a live key, the live switch of the server, and the Organization named in its configuration. The order is stored before it is sent. If the venue's answer is lost it stays \`pending\` and is looked up,
 never sent again: read \`GET /trades/{id}\` until \`finishedAt\` is there.
@@ -175,9 +175,9 @@ const stored = {
   timeInForce: 'immediate_or_cancel',
   filledContracts: 10,
   averagePrice: '0.4500',
-  fees: '0.1800',
-  total: '-4.6800',
-  fills: [{ price: '0.4500', contracts: 10, fee: '0.1800', filledAt: trade.createdAt }],
+  fees: '0.1733',
+  total: '-4.6733',
+  fills: [{ price: '0.4500', contracts: 10, fee: '0.1733', filledAt: trade.createdAt }],
   venueOrderId: null,
   finishedAt: trade.createdAt,
 };

@@ -11,6 +11,7 @@ import { labelOf } from '../markets/market.js';
 import { writeExecution, type AccountState, type OrderRow, type WrittenFill } from './queries.js';
 import { quoteOrder } from './quote.js';
 import { toTrade } from './trade.js';
+import { valueOf } from '../contracts.js';
 
 /** An order that passed every check, with what was read for them under the account's lock. */
 export interface AcceptedOrder {
@@ -52,7 +53,7 @@ export async function fillOnPaper(
   }));
   const { filledContracts, fees } = quote;
   const sign = action === 'buy' ? -1n : 1n;
-  const gross = quote.fills.reduce((sum, fill) => sum + sign * fill.price * BigInt(fill.contracts), 0n);
+  const gross = quote.fills.reduce((sum, fill) => sum + sign * valueOf(fill.price, fill.contracts), 0n);
   const order: OrderRow = {
     ...newOrder(accepted),
     ...outcomeOf(input, filledContracts),

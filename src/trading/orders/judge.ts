@@ -6,8 +6,9 @@ import { matchOrder } from '../portfolio/match.js';
 import type { FeeRule } from '../sizing/fees.js';
 import { ageOf, MAX_TRADING_AGE_MS, type Snapshot, type SnapshotStore } from '../snapshot.js';
 import type { OrderInput } from './order.js';
-
-export const MAX_CONTRACTS = 100_000;
+import { isOrderSize, ORDER_SIZE } from '../contract-fields.js';
+import { feeRuleOf } from '../markets/fee-rules.js';
+import type { MarketData } from '../markets/source.js';
 
 /** What an order is judged and matched on: what was known of its market at one moment. */
 export interface MarketView {
@@ -31,14 +32,13 @@ export function viewMarket(
   const snapshot = requireFresh(snapshots, nowMs);
   const market = snapshot.markets.get(ticker);
   if (!market) throw new AppError('unknown_market', `There is no market ${ticker}.`);
-  const feeRule = snapshot.data.feeRules.get(market.seriesTicker);
+  const feeRule = feeRuleOf(snapshot.data, market);
   assertOpen(snapshot, market, nowMs);
   assertCertain(snapshot, ticker, nowMs);
-  if (!feeRule || feeRule.type === 'flat')
+  if (!feeRule)
     throw closed(market, `what the venue charges in the series ${market.seriesTicker} is not known`);
   assertPrice(market, limitPrice);
-  if (!Number.isInteger(contracts) || contracts < 1 || contracts > MAX_CONTRACTS)
-    throw invalid('/contracts', `must be a whole number from 1 to ${MAX_CONTRACTS.toLocaleString('en')}`);
+  if (!isOrderSize(contracts)) throw invalid('/contracts', ORDER_SIZE);
   return { snapshot, market, book: snapshot.data.books.get(ticker) ?? emptyBook, feeRule };
 }
 
@@ -77,10 +77,23 @@ const stale = (detail: string): AppError =>
 
 function assertOpen({ data }: Snapshot, market: ListedMarket, nowMs: number): void {
   const { status, openTime, closeTime } = market;
-  if (!data.isTrading) throw closed(market, 'the venue has paused trading');
+  const pause = pauseOf(data, nowMs);
+  if (pause !== undefined) throw closed(market, pause);
   if (status !== 'active') throw closed(market, `its status is ${status}`);
   if (nowMs < openTime.getTime()) throw closed(market, `it opens at ${openTime.toISOString()}`);
   if (nowMs >= closeTime.getTime()) throw closed(market, `it closed at ${closeTime.toISOString()}`);
+}
+
+/** Why nothing is traded at all; undefined if something is. Data from before an announced pause say nothing about it. */
+function pauseOf({ isTrading, resumesAt, pause, fetchedAt }: MarketData, nowMs: number): string | undefined {
+  if (!isTrading)
+    return resumesAt === undefined
+      ? 'the venue has paused trading'
+      : `the venue has paused trading; it resumes at ${resumesAt.toISOString()}`;
+  const isBegun = pause && pause.from.getTime() <= nowMs && nowMs < pause.until.getTime();
+  return isBegun && fetchedAt < pause.from
+    ? `the venue pauses trading now; it resumes at ${pause.until.toISOString()}`
+    : undefined;
 }
 
 const closed = ({ ticker }: ListedMarket, why: string): AppError =>

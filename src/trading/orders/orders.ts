@@ -11,6 +11,7 @@ import { recordOutcome } from './record-outcome.js';
 import { toTrade } from './trade.js';
 import { findRepeat, judgeAndWrite } from './transaction.js';
 import { createTurns } from './turns.js';
+import { feeRuleOf } from '../markets/fee-rules.js';
 
 const MAX_WAITING = 5_000;
 const MAX_WAIT_MS = 10_000;
@@ -96,7 +97,7 @@ export function createOrders(context: Context, { snapshots, live }: OrdersDeps):
   async function send(trade: Trade): Promise<Trade> {
     let outcome: VenueOutcome;
     try {
-      const feeRule = snapshots.current!.data.feeRules.get(trade.seriesTicker)!;
+      const feeRule = feeRuleOf(snapshots.current!.data, trade)!;
       outcome = await live!.send({ ...trade, feeRule });
     } catch (error) {
       log.error({ err: error, orderId: trade.id }, 'a live order was sent and its outcome is not known');

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import type { Level, OrderBook, Side } from '../markets/book.js';
 import { DOLLAR } from '../money.js';
 import type { MarketableOrder } from '../portfolio/match.js';
+import { addCounts, subtractCounts } from '../contracts.js';
 
 /** Bids that paper orders have hit: `[side of the bid, price in millionths, contracts]`. */
 export type Taken = [side: Side, price: string, contracts: number][];
@@ -28,7 +29,7 @@ export function withoutTaken(book: OrderBook, taken: Taken): OrderBook {
   const gone = new Map(taken.map(([side, price, contracts]) => [`${side} ${price}`, contracts]));
   const rest = (side: Side): Level[] =>
     book[side].flatMap(({ price, contracts }) => {
-      const left = contracts - (gone.get(`${side} ${price}`) ?? 0);
+      const left = subtractCounts(contracts, gone.get(`${side} ${price}`) ?? 0);
       return left > 0 ? [{ price, contracts: left }] : [];
     });
   return { yes: rest('yes'), no: rest('no') };
@@ -44,7 +45,7 @@ export function addTaken(
   const sum = new Map(taken.map(([of, price, contracts]) => [`${of} ${price}`, contracts]));
   for (const { price, contracts } of fills) {
     const key = `${bidSide} ${action === 'sell' ? price : DOLLAR - price}`;
-    sum.set(key, (sum.get(key) ?? 0) + contracts);
+    sum.set(key, addCounts(sum.get(key) ?? 0, contracts));
   }
   return [...sum].map(([key, contracts]) => {
     const [of, price] = key.split(' ') as [Side, string];

@@ -52,8 +52,8 @@ export async function readState(
   const [row] = await selectRows<StateRow>(
     tx,
     sql`
-    select o.id, o.request_hash as "requestHash", p.side, p.contracts, p.cost::text as cost, p.realised::text as realised,
-      p.fees::text as fees, pending.reserved::text as reserved, pending.yes::int as "committedYes", pending.no::int as "committedNo", b.taken
+    select o.id, o.request_hash as "requestHash", p.side, p.contracts::float8, p.cost::text as cost, p.realised::text as realised,
+      p.fees::text as fees, pending.reserved::text as reserved, pending.yes::float8 as "committedYes", pending.no::float8 as "committedNo", b.taken
     from (
       select coalesce(sum(reserved), 0) as reserved,
         coalesce(sum(contracts) filter (where ticker = ${ticker} and (side = 'yes') = (action = 'sell')), 0) as yes,
@@ -92,7 +92,7 @@ export async function readPosition(
 ): Promise<Position | undefined> {
   const [row] = await selectRows<Pick<StateRow, 'contracts' | 'cost' | 'realised' | 'fees'> & { side: Side }>(
     tx,
-    sql`select side, contracts, cost::text as cost, realised::text as realised, fees::text as fees
+    sql`select side, contracts::float8, cost::text as cost, realised::text as realised, fees::text as fees
     from trading_positions where org_id = ${orgId} and mode = ${mode} and ticker = ${ticker}`,
   );
   return row && { side: row.side, contracts: row.contracts, ...toPositionMoney(row) };
@@ -193,7 +193,7 @@ function insertFills({ orgId, id, mode, ticker }: OrderRow, fills: readonly Writ
     sql`
     filled as (
       insert into trading_fills (org_id, order_id, n, price, contracts, fee, balance_change, filled_at, venue_fill_id)
-      select ${orgId}::uuid, ${id}::uuid, f.* from unnest(${n}::int[], ${list(({ price }) => price)}::bigint[], ${list(({ contracts }) => contracts)}::int[],
+      select ${orgId}::uuid, ${id}::uuid, f.* from unnest(${n}::int[], ${list(({ price }) => price)}::bigint[], ${list(({ contracts }) => contracts)}::numeric[],
         ${list(({ fee }) => fee)}::bigint[], ${list(({ postings }) => postings.cash)}::bigint[], ${times}::timestamptz[],
         ${textArray(fills.map(({ venueFillId }) => venueFillId))}::text[]) f
     )`,

@@ -2,14 +2,15 @@ import type { Level, OrderBook } from '../markets/book.js';
 import { DOLLAR, type Micros } from '../money.js';
 import { matchOrder, type MarketableOrder } from '../portfolio/match.js';
 import { chargeFill, newOrderAccount, type FeeRule } from '../sizing/fees.js';
+import { perContract, valueOf } from '../contracts.js';
 
 export interface QuotedFill extends Level {
   fee: Micros;
-  /** Negative for a purchase; whole cents. */
+  /** Negative for a purchase. */
   balanceChange: Micros;
 }
 
-/** What an order would do to a book at this moment, to the cent. */
+/** What an order would do to a book at this moment, as it would be charged. */
 export interface Quote {
   fills: QuotedFill[];
   filledContracts: number;
@@ -22,7 +23,7 @@ export interface Quote {
   maximumPayout: Micros;
   /** For a purchase: the probability from which on it is worth its price and fee; null if nothing is filled. */
   breakEven: number | null;
-  /** The balance change before its rounding to a cent, see `OrderAccount`. */
+  /** The balance change before its rounding, see `OrderAccount`. */
   exact: Micros;
 }
 
@@ -36,24 +37,25 @@ export function quoteOrder(book: OrderBook, feeRule: FeeRule, order: MarketableO
     return { price, contracts, fee: charge.fee, balanceChange: charge.balanceChange };
   });
   const { filledContracts } = match;
-  const count = BigInt(filledContracts);
-  const value = fills.reduce((sum, { price, contracts }) => sum + price * BigInt(contracts), 0n);
+  const value = fills.reduce((sum, { price, contracts }) => sum + valueOf(price, contracts), 0n);
   const balanceChange = fills.reduce((sum, fill) => sum + fill.balanceChange, 0n);
+  const maximumPayout = valueOf(DOLLAR, filledContracts);
   return {
     fills,
     filledContracts,
-    averagePrice: filledContracts === 0 ? null : value / count,
+    averagePrice: filledContracts === 0 ? null : perContract(value, filledContracts),
     fees: fills.reduce((sum, { fee }) => sum + fee, 0n),
     balanceChange,
-    maximumPayout: count * DOLLAR,
-    breakEven: filledContracts === 0 ? null : Number(-balanceChange) / Number(count * DOLLAR),
+    maximumPayout,
+    breakEven: filledContracts === 0 ? null : Number(-balanceChange) / Number(maximumPayout),
     exact: account.exact,
   };
 }
 
 /**
  * What a purchase may cost at the most: everything at its limit price, with the fee of that. The fee is largest at 50
- * cents, so a purchase that is filled below its limit could pay more fee than at the limit, but never more in sum.
+ * cents, so a purchase that is filled below its limit could pay more fee than at the limit, but not more in sum: only where prices have parts of
+ * a cent each of many small fills may be rounded by up to $0.0001 that is not given back.
  */
 export function worstCost(
   feeRule: FeeRule,

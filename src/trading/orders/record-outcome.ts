@@ -12,6 +12,7 @@ import {
   type WrittenFill,
 } from './queries.js';
 import { toTrade } from './trade.js';
+import { sumCounts, valueOf } from '../contracts.js';
 
 /**
  * Books what is known about a live order, once however often it is told: a fill by the venue's id of it, and an order
@@ -83,13 +84,13 @@ function addFills(
   fills: readonly VenueFill[],
   at: Date,
 ): OrderRow {
-  const filledContracts = fills.reduce((sum, fill) => sum + fill.contracts, order.filledContracts);
+  const filledContracts = sumCounts([order.filledContracts, ...fills.map(({ contracts }) => contracts)]);
   if (filledContracts > order.contracts)
     throw new RangeError(
       `The venue says that ${filledContracts} contracts of order ${order.id} were filled; it was for ${order.contracts}.`,
     );
   const sign = order.action === 'buy' ? -1n : 1n;
-  const gross = fills.reduce((sum, fill) => sum + sign * fill.price * BigInt(fill.contracts), 0n);
+  const gross = fills.reduce((sum, fill) => sum + sign * valueOf(fill.price, fill.contracts), 0n);
   const fees = fills.reduce((sum, { fee }) => sum + fee, 0n);
   return {
     ...order,

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { idField, timeField } from '../../http/fields.js';
-import { MAX_CONTRACTS } from './judge.js';
+import { contractsField, isOrderSize, MAX_CONTRACTS, MIN_CONTRACTS, ORDER_SIZE } from '../contract-fields.js';
 import { orderStatuses, tradeModes } from './table.js';
 
 export const MAX_BODY_BYTES = 4 * 1024;
@@ -21,12 +21,13 @@ export const orderSchema = z
     side: z.enum(sides).describe('The side that is bought or sold.'),
     action: z.enum(actions),
     contracts: z
-      .int()
-      .min(1)
-      .max(MAX_CONTRACTS)
-      .describe(
-        `Whole contracts, 1 to ${MAX_CONTRACTS.toLocaleString('en')}. Each pays a dollar if its side wins.`,
-      ),
+      .number()
+      .refine(isOrderSize, ORDER_SIZE)
+      .meta({
+        minimum: MIN_CONTRACTS,
+        maximum: MAX_CONTRACTS,
+        description: `${MIN_CONTRACTS} to ${MAX_CONTRACTS.toLocaleString('en')}, with at most two decimals. Each whole one pays a dollar if its side wins.`,
+      }),
     limitPrice: z
       .string()
       .regex(/^\d(\.\d{1,6})?$/, 'must be a price in dollars as a decimal string, like "0.5600"')
@@ -75,9 +76,9 @@ const dollars = (description: string) =>
 const tradeFillSchema = z
   .object({
     price: dollars('Of a contract.'),
-    contracts: z.int().min(1),
+    contracts: contractsField('At this price.'),
     fee: dollars(
-      'With its rounding to a cent; negative where it gives back what earlier fills of the order were charged too much by rounding.',
+      'With what rounds its balance change down to $0.0001, less what is given back of earlier fills’ roundings. Never below 0.',
     ),
     filledAt: timeField('When it was filled.'),
   })
@@ -99,10 +100,10 @@ export const tradeSchema = z
     station: z.string().nullable().describe('The id of the station that the series settles on.'),
     side: z.enum(sides),
     action: z.enum(actions),
-    contracts: z.int().min(1).describe('As ordered.'),
+    contracts: contractsField('As ordered.'),
     limitPrice: dollars('As ordered.'),
     timeInForce: z.enum(timesInForce),
-    filledContracts: z.int().min(0),
+    filledContracts: contractsField('What was filled of them.'),
     averagePrice: dollars('Of what was filled, without fees; `null` if nothing was.').nullable(),
     fees: dollars('Of all fills.'),
     total: dollars(

@@ -13,6 +13,7 @@ import {
   uniqueIndex,
   uuid,
 } from 'drizzle-orm/pg-core';
+import { contractsColumn } from '../count-column.js';
 
 const time = (name: string) => timestamp(name, { withTimezone: true, mode: 'date', precision: 6 });
 /** Millionths of a dollar. */
@@ -49,13 +50,13 @@ export const tradingOrders = pgTable(
     label: text().notNull(),
     side: text({ enum: ['yes', 'no'] }).notNull(),
     action: text({ enum: ['buy', 'sell'] }).notNull(),
-    contracts: integer().notNull(),
+    contracts: contractsColumn('contracts').notNull(),
     limitPrice: micros('limit_price').notNull(),
     timeInForce: text('time_in_force', { enum: ['immediate_or_cancel', 'fill_or_kill'] }).notNull(),
     status: text({ enum: orderStatuses }).notNull(),
     /** Why it was cancelled or rejected, or what is known about a pending one. */
     reason: text(),
-    filledContracts: integer('filled_contracts').notNull().default(0),
+    filledContracts: contractsColumn('filled_contracts').notNull().default(0),
     /** The fee accumulator, see `OrderAccount`. */
     exact: micros('exact')
       .notNull()
@@ -116,7 +117,7 @@ export const tradingFills = pgTable(
     /** 1, 2, 3 … within the order. */
     n: integer().notNull(),
     price: micros('price').notNull(),
-    contracts: integer().notNull(),
+    contracts: contractsColumn('contracts').notNull(),
     fee: micros('fee').notNull(),
     balanceChange: micros('balance_change').notNull(),
     filledAt: time('filled_at').notNull(),

@@ -11,8 +11,11 @@ import { assertReachable, viewMarket } from './judge.js';
 import type { OrderInput, PlacedOrder } from './order.js';
 import { bookHash, withoutTaken } from './paper-book.js';
 import { findTrade, readState, type AccountState } from './queries.js';
-import { worstCost } from './quote.js';
+import { quoteOrder, worstCost } from './quote.js';
 import { toTrade } from './trade.js';
+import { subtractCounts, valueOf } from '../contracts.js';
+import type { OrderBook } from '../markets/book.js';
+import type { FeeRule } from '../sizing/fees.js';
 
 interface TransactionDeps {
   snapshots: SnapshotStore;
@@ -43,7 +46,7 @@ export async function judgeAndWrite(
   assertHeld(input, state);
   assertReachable(view.book, book, input);
   const available = cash - state.reserved;
-  const cost = input.action === 'buy' ? worstCost(view.feeRule, input) : 0n;
+  const cost = input.action === 'buy' ? costAtMost(input, view.feeRule, isPaper ? book : undefined) : 0n;
   const { market, snapshot } = view;
   await assertWithinRisk(tx, { order: input, market, book, snapshot, worstCost: cost, available, at });
   const outlay = outlayOf(input, cost, state);
@@ -87,7 +90,7 @@ export async function findRepeat(orm: Orm, input: OrderInput): Promise<PlacedOrd
 
 /** What of a side is held and not claimed by an order that is still out. */
 const freeContracts = ({ position, committed }: AccountState, side: 'yes' | 'no'): number =>
-  position?.side === side ? Math.max(0, position.contracts - committed[side]) : 0;
+  position?.side === side ? Math.max(0, subtractCounts(position.contracts, committed[side])) : 0;
 
 function assertHeld({ action, side, ticker, contracts }: OrderInput, state: AccountState): void {
   if (action === 'buy') return;
@@ -104,11 +107,21 @@ function assertHeld({ action, side, ticker, contracts }: OrderInput, state: Acco
   );
 }
 
+/**
+ * What a purchase costs at the most. Many small fills cost more than one: where a price has parts of a hundredth of a cent each is rounded by
+ * itself, so a paper order, whose fills are known, counts as what they cost.
+ */
+function costAtMost(input: OrderInput, feeRule: FeeRule, book: OrderBook | undefined): Micros {
+  const worst = worstCost(feeRule, input);
+  const filled = book ? -quoteOrder(book, feeRule, input).balanceChange : 0n;
+  return filled > worst ? filled : worst;
+}
+
 /** What the order takes from the balance at the most. Whoever closes pairs is paid a dollar for each at once. */
 function outlayOf(input: OrderInput, grossCost: Micros, state: AccountState): Micros {
   if (input.action === 'sell') return 0n;
   const pairs = Math.min(input.contracts, freeContracts(state, input.side === 'yes' ? 'no' : 'yes'));
-  const outlay = grossCost - BigInt(pairs) * DOLLAR;
+  const outlay = grossCost - valueOf(DOLLAR, pairs);
   return outlay > 0n ? outlay : 0n;
 }
 

@@ -9,6 +9,7 @@ import { ticketAddress } from './addresses.js';
 import { formatCents, formatPoints, formatProbability } from './price-text.js';
 import { formatMoney } from '../portfolio/view-text.js';
 import { impliedProbabilities, isPassed } from './probabilities.js';
+import { perContract } from '../contracts.js';
 
 interface Share {
   /** Of the width of its bar: 0 to 100. */
@@ -139,7 +140,7 @@ function toHeld({ ticker, status }: Market, held: Holding | undefined): LadderRo
   const { side, contracts, cost } = held;
   return {
     text: `You hold ${contracts} ${side.toUpperCase()}`,
-    averageCost: formatMoney(cost / BigInt(contracts)),
+    averageCost: formatMoney(perContract(cost, contracts)),
     sellHref: status === 'active' ? ticketAddress(ticker, { side, action: 'sell', contracts }) : null,
   };
 }

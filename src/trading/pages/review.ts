@@ -8,6 +8,7 @@ import { bracketLabel } from '../settlement/brackets.js';
 import { chargeFill, newOrderAccount, type FeeRule } from '../sizing/fees.js';
 import { formatCents, formatChange, formatExactProbability, formatPoints } from './price-text.js';
 import { formatMoney } from '../portfolio/view-text.js';
+import { subtractCounts, valueOf } from '../contracts.js';
 
 export interface ReviewInput {
   market: Market;
@@ -39,7 +40,7 @@ export interface Review {
   fills: { price: string; contracts: number; fee: string; change: string }[];
 }
 
-/** What an order would do at this moment, to the cent, and the worst that it can do. */
+/** What an order would do at this moment, and the worst that it can do. */
 export function reviewOrder(input: ReviewInput): Review {
   const { order, market, book, feeRule } = input;
   const quote = quoteOrder(book, feeRule, order);
@@ -75,7 +76,7 @@ function outcomeOf(order: MarketableOrder, quote: Quote, book: OrderBook): Revie
   if (filledContracts > 0) {
     return {
       tone: 'warn',
-      text: `${filledContracts} of ${contracts} fill now. No more than that stands within your limit; the other ${contracts - filledContracts} are cancelled.`,
+      text: `${filledContracts} of ${contracts} fill now. No more than that stands within your limit; the other ${subtractCounts(contracts, filledContracts)} are cancelled.`,
     };
   }
   const [best] = action === 'buy' ? asksOf(book, side) : bidsOf(book, side);
@@ -134,7 +135,7 @@ function costs({ order, held, cash, feeRule }: ReviewInput, quote: Quote): Revie
       ? [
           {
             label: 'Pairs closed',
-            value: formatChange(BigInt(closed) * DOLLAR),
+            value: formatChange(valueOf(DOLLAR, closed)),
             note: `${closed} YES and NO together pay a dollar each, at once`,
           },
           { label: 'Realised', value: formatChange(realised), note: 'fee apart' },

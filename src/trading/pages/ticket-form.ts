@@ -8,14 +8,14 @@ import type { Action } from '../orders/order.js';
 import type { MarketableOrder } from '../portfolio/match.js';
 import type { Holding } from '../portfolio/positions.js';
 import { trimZeros } from './addresses.js';
+import { contractsText } from '../contract-fields.js';
 
-const MAX_CONTRACTS = 100_000;
 const DEFAULT_CONTRACTS = 10;
 
 const schema = z.object({
   side: z.enum(['yes', 'no'], 'must be YES or NO'),
   action: z.enum(['buy', 'sell'], 'must be a purchase or a sale'),
-  contracts: z.string().regex(/^[1-9]\d{0,8}$/, 'must be a whole number, 1 or more'),
+  contracts: contractsText,
   limitPrice: z
     .string()
     .regex(/^0?\.(?=\d*[1-9])\d{1,6}$/, 'must be dollars between 0 and 1, like 0.42 for 42 cents'),
@@ -63,8 +63,6 @@ export function readTicket(
     schema,
     Object.fromEntries(Object.keys(schema.shape).map((name) => [name, textField(fields, name)])),
   );
-  if (Number(contracts) > MAX_CONTRACTS)
-    throw fieldError('contracts', `must be ${MAX_CONTRACTS} or fewer in one order`);
   const price = parseDollars(limitPrice.replace(/^\./, '0.'));
   if (!isOnTick(priceRanges, price)) {
     const steps = priceRanges.map(({ step }) => trimZeros(formatDollars(step)));

@@ -20,6 +20,7 @@ import { findPaperCash, findTaken, listPaperHoldings } from './queries.js';
 import { reviewOrder, type Review } from './review.js';
 import { fillTicket, readTicket } from './ticket-form.js';
 import { ticketCodes, toTicketView } from './ticket-view.js';
+import { feeRuleOf } from '../markets/fee-rules.js';
 
 /** Roles that place orders. */
 const orderingRoles = ['owner', 'admin'] as const satisfies Role[];
@@ -138,9 +139,9 @@ export function addTicketPages(router: Router, context: Context, deps: MarketsPa
     { snapshot, market, book, held, cash, probability }: Scene,
     values: FormFields,
   ): Review | null {
-    const feeRule = snapshot.data.feeRules.get(market.seriesTicker);
+    const feeRule = feeRuleOf(snapshot.data, market);
     // Without an offer there is no price to begin with, and without its fee no cost.
-    if (values.limitPrice === '' || !feeRule || feeRule.type === 'flat') return null;
+    if (values.limitPrice === '' || !feeRule) return null;
     const order = readTicket(values, market);
     return reviewOrder({
       market,

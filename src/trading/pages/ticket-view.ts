@@ -15,6 +15,7 @@ import { formatCents, formatProbability } from './price-text.js';
 import { formatMoney } from '../portfolio/view-text.js';
 import type { Review } from './review.js';
 import { bestPrice, priceLimits } from './ticket-form.js';
+import { isCount, perContract } from '../contracts.js';
 
 export interface TicketInput {
   market: Market;
@@ -58,7 +59,7 @@ export function toTicketView(input: TicketInput) {
     held: held && {
       text: `${held.contracts} ${held.side.toUpperCase()}`,
       cost: formatMoney(held.cost),
-      average: formatMoney(held.cost / BigInt(held.contracts)),
+      average: formatMoney(perContract(held.cost, held.contracts)),
     },
     form,
     priceLimits: priceLimits(market.priceRanges),
@@ -90,7 +91,7 @@ function toTabs({ market, book, held, form }: TicketInput) {
       isCurrent: chosenSide === side && chosenAction === action,
     };
   };
-  const contracts = chosenAction === 'buy' && Number.isSafeInteger(typed) && typed > 0 ? typed : undefined;
+  const contracts = chosenAction === 'buy' && isCount(typed) && typed > 0 ? typed : undefined;
   const sales = held ? [held.side] : [];
   if (chosenAction === 'sell' && !sales.includes(chosenSide as Side)) sales.push(chosenSide as Side);
   return [

@@ -93,7 +93,7 @@ const rules: Rule[] = [
   },
   orderRule('filled_contracts', 'f.contracts'),
   orderRule('fees', 'f.fee'),
-  orderRule('booked', "f.price * f.contracts * case o.action when 'buy' then -1 else 1 end - f.fee"),
+  orderRule('booked', "floor(f.price * f.contracts) * case o.action when 'buy' then -1 else 1 end - f.fee"),
   {
     name: 'a fill has one entry in the ledger, and the entry its amounts',
     broken: (rows) => sql`

@@ -1,5 +1,6 @@
 import { DOLLAR, type Micros } from '../money.js';
 import { applyFill, type BookedFill, type Booking, type Holding, type Postings } from './positions.js';
+import { subtractCounts } from '../contracts.js';
 
 /** What is held of one market, with what it has earned and cost so far. */
 export interface Position extends Holding {
@@ -52,7 +53,7 @@ export function applyVenueFill(held: Holding | undefined, fill: BookedFill): Boo
     side: fill.side === 'yes' ? 'no' : 'yes',
     action: 'buy',
     price: DOLLAR - fill.price,
-    contracts: fill.contracts - own,
+    contracts: subtractCounts(fill.contracts, own),
     fee: fill.fee,
   };
   if (own === 0) return applyFill(held, turned);

@@ -1,5 +1,6 @@
 import { asksOf, bidsOf, type Level, type OrderBook, type Side } from '../markets/book.js';
 import { DOLLAR, type Micros } from '../money.js';
+import { subtractCounts } from '../contracts.js';
 
 export interface MarketableOrder {
   side: Side;
@@ -29,10 +30,10 @@ export function matchOrder(book: OrderBook, order: MarketableOrder): Match {
     if (open === 0 || isBeyondLimit) break;
     const taken = Math.min(open, contracts);
     fills.push({ price, contracts: taken });
-    open -= taken;
+    open = subtractCounts(open, taken);
   }
   if (order.timeInForce === 'fill_or_kill' && open > 0) return { fills: [], filledContracts: 0 };
-  return { fills, filledContracts: order.contracts - open };
+  return { fills, filledContracts: subtractCounts(order.contracts, open) };
 }
 
 /** The book without what fills have taken from it: nobody can take the same contract twice. */
@@ -45,7 +46,7 @@ export function consume(
   const name = (order.side === 'yes') === isOwnSide ? 'yes' : 'no';
   const taken = new Map(fills.map(({ price, contracts }) => [isOwnSide ? price : DOLLAR - price, contracts]));
   const left = book[name].flatMap(({ price, contracts }) => {
-    const rest = contracts - (taken.get(price) ?? 0);
+    const rest = subtractCounts(contracts, taken.get(price) ?? 0);
     return rest > 0 ? [{ price, contracts: rest }] : [];
   });
   return { ...book, [name]: left };

@@ -43,7 +43,7 @@ interface Preview {
   blocked: string | undefined;
 }
 
-/** Selling a paper position, after a page that says to the cent what it brings. */
+/** Selling a paper position, after a page that says exactly what it brings. */
 export function addSalePages(router: Router, context: Context, trading: TradingServices): void {
   const { db, clock } = context;
   const { snapshots, orders } = trading;

@@ -5,6 +5,7 @@ import type { CsvCell } from '../../pages/csv.js';
 import { formatDollars, type Micros } from '../money.js';
 import type { TradeMode } from '../orders/table.js';
 import { listOrdersForward, type OrderRow } from './queries-orders.js';
+import { perContract } from '../contracts.js';
 
 export const tradeColumns = [
   'order_id',
@@ -67,7 +68,7 @@ const toCells = (order: OrderRow): CsvCell[] => [
   order.status,
   order.reason,
   order.filledContracts,
-  order.filledContracts === 0 ? null : dollars(order.value / BigInt(order.filledContracts)),
+  order.filledContracts === 0 ? null : dollars(perContract(order.value, order.filledContracts)),
   dollars(order.value),
   dollars(order.fees),
   dollars(order.balanceChange),

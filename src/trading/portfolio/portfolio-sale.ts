@@ -6,6 +6,8 @@ import { parseDollars, type Micros } from '../money.js';
 import { quoteOrder, type Quote } from '../orders/quote.js';
 import type { FeeRule } from '../sizing/fees.js';
 import { applyFill, type Holding } from './positions.js';
+import { contractsText } from '../contract-fields.js';
+import { addCounts, subtractCounts } from '../contracts.js';
 
 /** What somebody wants to sell of a position. */
 export interface Sale {
@@ -14,7 +16,7 @@ export interface Sale {
 }
 
 const saleSchema = z.object({
-  contracts: z.string().regex(/^[1-9]\d{0,6}$/, 'must be a whole number, at least 1'),
+  contracts: contractsText,
   limitPrice: z.string().regex(/^0?\.\d{1,6}$/, 'must be a price in dollars below 1, like 0.42'),
 });
 
@@ -39,7 +41,7 @@ export function proposeSale(book: OrderBook, { side, contracts }: Holding): Sale
   let limitPrice: Micros | undefined;
   for (const level of bidsOf(book, side)) {
     if (sold === contracts) break;
-    sold += Math.min(level.contracts, contracts - sold);
+    sold = addCounts(sold, Math.min(level.contracts, subtractCounts(contracts, sold)));
     limitPrice = level.price;
   }
   return limitPrice === undefined ? undefined : { contracts: sold, limitPrice };
@@ -51,7 +53,7 @@ export interface SaleQuote extends Quote {
   left: Holding;
 }
 
-/** What a sale would bring at this moment, to the cent, and what it would leave. Pure. */
+/** What a sale would bring at this moment, to the last digit, and what it would leave. Pure. */
 export function quoteSale(book: OrderBook, feeRule: FeeRule, held: Holding, sale: Sale): SaleQuote {
   const order = { side: held.side, action: 'sell' as const };
   const quote = quoteOrder(book, feeRule, { ...order, ...sale, timeInForce: 'immediate_or_cancel' });

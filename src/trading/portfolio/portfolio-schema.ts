@@ -4,6 +4,7 @@ import { marketStatuses } from '../markets/market.js';
 import { reconciliationSchema } from '../live/schema.js';
 import { sourceSchema } from '../reads/schema.js';
 import { tradeModes } from '../orders/table.js';
+import { contractsField } from '../contract-fields.js';
 
 export const portfolioQuerySchema = z.strictObject({
   mode: z
@@ -27,7 +28,7 @@ const positionSchema = z
     date: z.string().nullable().describe('The climate day at the station, `YYYY-MM-DD`.'),
     label: z.string().describe('The bracket, in °F.'),
     side: z.enum(['yes', 'no']),
-    contracts: z.int(),
+    contracts: contractsField('Held of `side`.'),
     averagePrice: dollarsField('What a contract was bought for on average, without fees.'),
     cost: dollarsField('What the contracts were bought for, without fees.'),
     liquidationValue: dollarsField(
@@ -39,7 +40,7 @@ const positionSchema = z
       .describe(
         '`book`: sold into the bids that stand there now. `expected`: a result is named that is not final yet, or not booked yet, and it stands. `closed`: no orders and no result. `not_listed`: no longer shown by the venue. `unknown`: no market data.',
       ),
-    unsellableContracts: z.int().describe('Contracts that nobody bids for now. They are valued at nothing.'),
+    unsellableContracts: contractsField('Contracts that nobody bids for now. They are valued at nothing.'),
     unrealisedPnl: dollarsField('`liquidationValue` less `cost`.').nullable(),
     realisedPnl: dollarsField('Over the whole life of the position, fees apart.'),
     fees: dollarsField('Paid for it, over its whole life.'),
@@ -88,7 +89,7 @@ const openOrderSchema = z
     ticker: z.string(),
     side: z.enum(['yes', 'no']),
     action: z.enum(['buy', 'sell']),
-    contracts: z.int(),
+    contracts: contractsField('As ordered.'),
     limitPrice: dollarsField('The worst price to trade at.'),
     reserved: dollarsField('Kept from the cash until its outcome is known.'),
     createdAt: timeField('When it was placed.'),

@@ -18,6 +18,8 @@ import {
 } from './queries.js';
 import { markPosition, sumKnown, type Mark, type Quotes } from './valuation.js';
 import { eventOutcomes, type EventOutcomes } from './valuation-events.js';
+import { perContract } from '../contracts.js';
+import { feeRuleOf } from '../markets/fee-rules.js';
 
 export interface PortfolioDeps {
   db: Database;
@@ -146,7 +148,7 @@ function valuePosition(
   const quotes: Quotes | undefined = snapshot && {
     market,
     book: snapshot.data.books.get(row.ticker),
-    feeRule: market && snapshot.data.feeRules.get(market.seriesTicker),
+    feeRule: market && feeRuleOf(snapshot.data, market),
     knownValue: word?.value ?? null,
   };
   const mark = markPosition(row, quotes);
@@ -156,7 +158,7 @@ function valuePosition(
     station,
     date,
     label,
-    averagePrice: row.cost / BigInt(row.contracts),
+    averagePrice: perContract(row.cost, row.contracts),
     mark,
     unrealised: mark.value === null ? null : mark.value - row.cost,
     settlement: settlementOf(market, word),

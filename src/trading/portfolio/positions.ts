@@ -1,5 +1,6 @@
 import type { Side } from '../markets/book.js';
 import { DOLLAR, type Micros } from '../money.js';
+import { addCounts, partOf, subtractCounts, valueOf } from '../contracts.js';
 
 /** What is held of one market. `cost` is what the held contracts were bought for, without fees. */
 export interface Holding {
@@ -40,7 +41,7 @@ export interface BookedFill {
  * @throws RangeError for a sale of more than is held
  */
 export function applyFill(held: Holding | undefined, fill: BookedFill): Booking {
-  const value = fill.price * BigInt(fill.contracts);
+  const value = valueOf(fill.price, fill.contracts);
   const own = held && held.contracts > 0 ? held : { side: fill.side, contracts: 0, cost: 0n };
   if (fill.action === 'sell') {
     if (own.side !== fill.side || own.contracts < fill.contracts)
@@ -48,10 +49,10 @@ export function applyFill(held: Holding | undefined, fill: BookedFill): Booking 
     return book(own, { ...fill, closed: fill.contracts, proceeds: value, opened: 0, paid: 0n });
   }
   const closed = own.side === fill.side ? 0 : Math.min(own.contracts, fill.contracts);
-  const opened = fill.contracts - closed;
+  const opened = subtractCounts(fill.contracts, closed);
   // Whoever buys NO at 40 cents to close YES has sold YES at 60.
-  const proceeds = (DOLLAR - fill.price) * BigInt(closed);
-  return book(own, { ...fill, closed, proceeds, opened, paid: fill.price * BigInt(opened) });
+  const proceeds = valueOf(DOLLAR - fill.price, closed);
+  return book(own, { ...fill, closed, proceeds, opened, paid: valueOf(fill.price, opened) });
 }
 
 function book(
@@ -66,12 +67,12 @@ function book(
   }: Pick<BookedFill, 'side' | 'fee'> & { closed: number; proceeds: Micros; opened: number; paid: Micros },
 ): Booking {
   const costOfClosed = shareOfCost(held, closed);
-  const contracts = held.contracts - closed + opened;
+  const kept = subtractCounts(held.contracts, closed);
   const cost = held.cost - costOfClosed + paid;
   return {
     holding: {
-      side: held.contracts - closed > 0 ? held.side : opened > 0 ? side : held.side,
-      contracts,
+      side: kept > 0 || opened === 0 ? held.side : side,
+      contracts: addCounts(kept, opened),
       cost,
     },
     postings: {
@@ -86,12 +87,12 @@ function book(
 
 /** The part of the cost that belongs to some of the contracts; the last ones take what rounding has left. */
 const shareOfCost = ({ contracts, cost }: Holding, some: number): Micros =>
-  some === contracts ? cost : (cost * BigInt(some)) / BigInt(contracts);
+  some === contracts ? cost : partOf(cost, some, contracts);
 
 /** What a market's end makes of what was held: every contract pays `valueOfYes` or what is left of the dollar. */
 export function applySettlement(held: Holding, valueOfYes: Micros): Booking {
   const each = held.side === 'yes' ? valueOfYes : DOLLAR - valueOfYes;
-  return close(held, each * BigInt(held.contracts));
+  return close(held, valueOf(each, held.contracts));
 }
 
 /** A void market gives back what the contracts were bought for. */

@@ -110,7 +110,7 @@ export const listWords = (
   selectRows(
     orm,
     sql`
-      select ticker, (select o.label from trading_orders o where o.org_id = s.org_id and o.mode = s.mode and o.ticker = s.ticker limit 1) as label, n, state, value::text, temperature, side, contracts, cost::text, cash_change::text as "cashChange", ${timeText(sql`at`)} as at,
+      select ticker, (select o.label from trading_orders o where o.org_id = s.org_id and o.mode = s.mode and o.ticker = s.ticker limit 1) as label, n, state, value::text, temperature, side, contracts::float8, cost::text, cash_change::text as "cashChange", ${timeText(sql`at`)} as at,
         exists (
           select from trading_settlements e
           where e.org_id = s.org_id and e.mode = s.mode and e.ticker = s.ticker and e.n < s.n and e.state in ('finalized', 'void')

@@ -41,7 +41,7 @@ const selectOrders = (orm: Orm) =>
       keyPrefix: apiKeys.prefix,
       /** Null for whoever is no member (any more). */
       personName: users.name,
-      value: bigSum(sql`select sum(f.price * f.contracts) from ${fillsOf}`),
+      value: bigSum(sql`select sum(floor(f.price * f.contracts))::bigint from ${fillsOf}`),
       balanceChange: bigSum(sql`select sum(f.balance_change) from ${fillsOf}`),
       realised: bigSum(sql`select -sum(l.realised) from ${entriesOf}`),
     })

@@ -12,6 +12,7 @@ import {
   uuid,
 } from 'drizzle-orm/pg-core';
 import { tradeModes } from '../orders/table.js';
+import { contractsColumn } from '../count-column.js';
 
 const time = (name: string) => timestamp(name, { withTimezone: true, mode: 'date', precision: 6 });
 /** Millionths of a dollar. */
@@ -53,7 +54,7 @@ export const tradingPositions = pgTable(
     eventTicker: text('event_ticker').notNull(),
     /** The side that is held, or was last. */
     side: text({ enum: ['yes', 'no'] }).notNull(),
-    contracts: integer().notNull(),
+    contracts: contractsColumn('contracts').notNull(),
     /** What the held contracts were bought for, without fees: average cost. */
     cost: micros('cost').notNull(),
     /** Over the whole life of the position. Profit is positive; fees apart. */
@@ -167,7 +168,7 @@ export const tradingSettlements = pgTable(
     temperature: integer(),
     eventTicker: text('event_ticker').notNull(),
     side: text({ enum: ['yes', 'no'] }).notNull(),
-    contracts: integer().notNull(),
+    contracts: contractsColumn('contracts').notNull(),
     /** What the contracts had cost: corrections need it after the position is closed. */
     cost: micros('cost').notNull(),
     /** What this row moved: the payout, or the difference to the payout before it. 0 for what is only a word. */

@@ -2,6 +2,7 @@ import type { MarketEvent } from '../markets/event.js';
 import { DOLLAR, type Micros } from '../money.js';
 import { isWholeLadder } from '../settlement/brackets.js';
 import type { Holding } from './positions.js';
+import { valueOf } from '../contracts.js';
 
 /** A position among the others of its event. */
 export type HeldBracket = Pick<Holding, 'side' | 'contracts' | 'cost'> & { ticker: string };
@@ -45,7 +46,7 @@ export function eventOutcomes(
   const outcomes = (isWhole ? named : [...named, null]).map((winner): Outcome => {
     const payout = held.reduce((sum, { ticker, side, contracts }) => {
       const pays = (side === 'yes') === (ticker === winner);
-      return pays ? sum + DOLLAR * BigInt(contracts) : sum;
+      return pays ? sum + valueOf(DOLLAR, contracts) : sum;
     }, 0n);
     return { ticker: winner, payout, result: payout - cost };
   });

@@ -2,8 +2,9 @@ import type { OrderBook } from '../markets/book.js';
 import type { Market, MarketStatus } from '../markets/market.js';
 import { DOLLAR, type Micros } from '../money.js';
 import { quoteOrder } from '../orders/quote.js';
-import type { FeeRule } from '../sizing/fees.js';
+import { isSupported, type FeeRule } from '../sizing/fees.js';
 import type { Holding } from './positions.js';
+import { subtractCounts, valueOf } from '../contracts.js';
 
 /**
  * What a position's value rests on. `book`: sold into the present bids. `expected`: the venue has named a result that is not
@@ -51,7 +52,7 @@ export function markPosition(held: Pick<Holding, 'side' | 'contracts'>, quotes: 
   const valueOfYes = quotes.market?.settlementValue ?? quotes.knownValue;
   if (valueOfYes !== null) {
     const each = held.side === 'yes' ? valueOfYes : DOLLAR - valueOfYes;
-    return mark('expected', { value: each * BigInt(held.contracts), status });
+    return mark('expected', { value: valueOf(each, held.contracts), status });
   }
   const unsellableContracts = held.contracts;
   return mark(quotes.market ? 'closed' : 'not_listed', { value: 0n, status, unsellableContracts });
@@ -63,7 +64,7 @@ function markOnBook(
 ): Mark {
   const status = 'active';
   // Without a rule for its fee, what a sale brings cannot be told, and neither can it be placed.
-  if (!book || !feeRule || feeRule.type === 'flat')
+  if (!book || !isSupported(feeRule))
     return mark('book', { value: 0n, status, unsellableContracts: contracts });
   const quote = quoteOrder(book, feeRule, {
     side,
@@ -76,7 +77,7 @@ function markOnBook(
     value: quote.balanceChange,
     fees: quote.fees,
     status,
-    unsellableContracts: contracts - quote.filledContracts,
+    unsellableContracts: subtractCounts(contracts, quote.filledContracts),
   });
 }
 

@@ -6,6 +6,7 @@ import { formatMoney, formatPrice, ORDERS_PATH, toChange, toMarketView } from '.
 import type { OrderStatus } from '../orders/table.js';
 import type { LedgerKind, SettlementState } from './table.js';
 import type { Micros } from '../money.js';
+import { perContract, valueOf } from '../contracts.js';
 
 const orderStatuses: Record<OrderStatus, { label: string; tone: string }> = {
   pending: { label: 'Pending', tone: 'warn' },
@@ -26,7 +27,8 @@ export const toOrderView = (order: OrderRow, snapshot: Snapshot | undefined) => 
   contracts: order.contracts,
   filledContracts: order.filledContracts,
   limitPrice: formatPrice(order.limitPrice),
-  averagePrice: order.filledContracts === 0 ? null : formatPrice(order.value / BigInt(order.filledContracts)),
+  averagePrice:
+    order.filledContracts === 0 ? null : formatPrice(perContract(order.value, order.filledContracts)),
   fees: formatMoney(order.fees),
   balanceChange: toChange(order.balanceChange),
   realised: order.realised === 0n ? undefined : toChange(order.realised),
@@ -89,7 +91,7 @@ export const toOrderPage = (
     n: fill.n,
     price: formatPrice(fill.price),
     contracts: fill.contracts,
-    value: formatMoney(fill.price * BigInt(fill.contracts)),
+    value: formatMoney(valueOf(fill.price, fill.contracts)),
     fee: formatMoney(fill.fee),
     balanceChange: toChange(fill.balanceChange),
     filledAt: fill.filledAt,

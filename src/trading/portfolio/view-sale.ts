@@ -5,6 +5,7 @@ import { nameMarket } from './portfolio-names.js';
 import type { Sale, SaleQuote } from './portfolio-sale.js';
 import type { Holding } from './positions.js';
 import { formatMoney, formatPrice, sellAddress, toChange, toMarketView } from './view-text.js';
+import { perContract, subtractCounts } from '../contracts.js';
 
 interface SalePage {
   position: Holding & { ticker: string };
@@ -26,7 +27,7 @@ export function toSaleView({ position, form, preview, snapshot }: SalePage) {
     side,
     held: contracts,
     cost: formatMoney(cost),
-    averagePrice: formatPrice(cost / BigInt(contracts)),
+    averagePrice: formatPrice(perContract(cost, contracts)),
     asOf: snapshot?.asOf ?? null,
     form: { ...form, values: { ...proposed, ...form.values } },
     blocked: preview?.blocked,
@@ -38,7 +39,7 @@ function toQuoteView(quote: SaleQuote, { contracts }: Sale) {
   const { fills, filledContracts, averagePrice, fees, balanceChange, realised, left } = quote;
   return {
     filledContracts,
-    unfilled: contracts - filledContracts,
+    unfilled: subtractCounts(contracts, filledContracts),
     averagePrice: averagePrice === null ? null : formatPrice(averagePrice),
     fees: formatMoney(fees),
     proceeds: formatMoney(balanceChange),

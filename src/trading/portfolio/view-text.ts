@@ -15,7 +15,7 @@ export function formatMoney(micros: Micros): string {
   const [sign, amount] = micros < 0n ? ['−', -micros] : ['', micros];
   const fraction = String(amount % DOLLAR)
     .padStart(6, '0')
-    .replace(/0{1,4}$/, '');
+    .replace(/(?:00){1,2}$/, '');
   return `${sign}$${formatDecimal(amount / DOLLAR)}.${fraction}`;
 }
 

@@ -30,6 +30,7 @@ const source = (part: string) => ({
   state: 'ok',
   fetchedAt: exampleWorld.now,
   failingSince: null,
+  notes: [],
 });
 
 const freshness = {
@@ -45,10 +46,13 @@ const market = {
   ...today.traded,
   eventTicker: today.eventTicker,
   seriesTicker: 'KXHIGHNY',
+  kind: 'daily_maximum',
   station: 'KNYC',
   city: 'New York',
   measure: 'daily_maximum_temperature',
   date: '2026-01-31',
+  hour: null,
+  problem: null,
   status: 'active',
   yesBid: '0.2700',
   yesAsk: '0.3000',
@@ -111,7 +115,9 @@ const markets: RouteDescription = {
   operationId: 'listMarkets',
   summary: 'List markets with their prices',
   description: `
-Every weather market that is not yet \`finalized\`, with its prices, from the present snapshot. \`status\` reaches the finalized ones, too.
+Every weather market that is not yet \`finalized\`, with its prices, from the present snapshot. \`status\` reaches the finalized ones, too. All come at
+once, or page by page with \`limit\`. What a market settles on is taken from its rules alone; one whose subject is not certain, or not forecast here (rain),
+has \`station\` and \`bracket\` \`null\`, says why in \`problem\`, and settles by the venue's word.
 Prices are those of the book's best levels; \`null\` where nobody bids or asks.
 `.trim(),
   query: marketsQuerySchema,

@@ -1,8 +1,10 @@
 import { z } from 'zod';
 import { timeField } from '../../http/fields.js';
 import { text } from '../../http/validate.js';
+import { noteKinds } from '../markets/notes.js';
 import { marketKinds, marketStatuses } from '../markets/market.js';
 import { stations } from '../settlement/stations.js';
+import { contractsField } from '../contract-fields.js';
 import { bookStates } from './market-json.js';
 
 const stationParameter = text(64)
@@ -84,6 +86,19 @@ export const sourceSchema = z
       ),
     fetchedAt: timeField('Of its last good answer; `null` if there was none.').nullable(),
     failingSince: timeField('`null` while it answers.').nullable(),
+    notes: z
+      .array(
+        z.object({
+          kind: z.enum(noteKinds),
+          name: z.string().describe('What it was: the field, the status, the place.'),
+          count: z.int().min(1),
+          example: z.string().describe('The first of them.'),
+        }),
+      )
+      .optional()
+      .describe(
+        'What of its last good answer could not be read or placed; what depends on it is closed, and nothing else. Streams leave it out.',
+      ),
   })
   .meta({ id: 'MarketDataSource' });
 
@@ -157,12 +172,12 @@ export const marketSchema = z
     yesAsk: price('What YES can be bought for'),
     noBid: price('The best bid for NO'),
     noAsk: price('What NO can be bought for'),
-    yesBidSize: count('Contracts at `yesBid`, and so at `noAsk`; 0 where nobody bids.'),
-    yesAskSize: count('Contracts at `yesAsk`, and so at `noBid`; 0 where nobody asks.'),
+    yesBidSize: contractsField('Contracts at `yesBid`, and so at `noAsk`; 0 where nobody bids.'),
+    yesAskSize: contractsField('Contracts at `yesAsk`, and so at `noBid`; 0 where nobody asks.'),
     lastPrice: price('Of YES in the last trade'),
-    volume: count('Contracts traded so far.'),
-    volume24h: count('Contracts traded in 24 hours.'),
-    openInterest: count('Contracts that are held.'),
+    volume: contractsField('Contracts traded so far.'),
+    volume24h: contractsField('Contracts traded in 24 hours.'),
+    openInterest: contractsField('Contracts that are held.'),
     openTime: timeField('When it opens.'),
     closeTime: timeField('When it closes.'),
     tickSize: dollars('The step of prices where it stands now.'),
@@ -195,13 +210,13 @@ const signalSchema = z
     market: marketSchema,
     side: z.enum(['yes', 'no']),
     price: dollars('The best ask of the side.'),
-    depth: count('Contracts that stand at `price`.'),
+    depth: contractsField('Contracts that stand at `price`.'),
     probability: probability('That the side pays, by the forecast.'),
     breakEven: z.number().describe('From which probability on the purchase is worth its price and fee.'),
     edge: z.number().describe('`probability` less `breakEven`.'),
     fullKelly: z.number().describe('The Kelly share of the bankroll, fee included.'),
     fractionalKelly: z.number().describe('What is used of it.'),
-    contracts: count('What to buy: whole contracts that stand in the book.'),
+    contracts: count('What to buy: always whole contracts, which stand in the book.'),
     limitPrice: dollars('The dearest level that is needed.'),
     averagePrice: dollars('Over all contracts, without the fee.'),
     fee: dollars("The venue's fee for all contracts."),

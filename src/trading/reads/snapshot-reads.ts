@@ -213,7 +213,10 @@ function createMarketWriter(): (snapshot: Snapshot, market: ListedMarket) => str
 }
 
 /** What went wrong is for the log: it may name hosts that are nobody's business. */
-export const toSourceJson = ({ part, name, state, fetchedAt, failingSince }: SourceState) => ({
+export const toSourceJson = ({ notes, ...state }: SourceState) => ({ ...toStateJson(state), notes });
+
+/** The same without the notes: readers of a stream get it with every change. */
+export const toStateJson = ({ part, name, state, fetchedAt, failingSince }: Omit<SourceState, 'notes'>) => ({
   part,
   name,
   state,

@@ -2,6 +2,8 @@ import { DOLLAR, type Micros } from '../money.js';
 import { quoteOrder } from '../orders/quote.js';
 import type { Snapshot } from '../snapshot.js';
 import type { HeldPosition, RiskFacts } from './facts.js';
+import { valueOf } from '../contracts.js';
+import { feeRuleOf } from '../markets/fee-rules.js';
 
 type MarketView = Pick<Snapshot, 'markets' | 'data'>;
 
@@ -24,10 +26,10 @@ export function markOf(
   if (market.status !== 'active') {
     const valueOfYes = market.settlementValue ?? market.lastPrice;
     if (valueOfYes === null) return 0n;
-    const value = (side === 'yes' ? valueOfYes : DOLLAR - valueOfYes) * BigInt(contracts);
+    const value = valueOf(side === 'yes' ? valueOfYes : DOLLAR - valueOfYes, contracts);
     return market.settlementValue !== null || value < cost ? value : cost;
   }
-  const [book, feeRule] = [data.books.get(ticker), data.feeRules.get(market.seriesTicker)];
+  const [book, feeRule] = [data.books.get(ticker), feeRuleOf(data, market)];
   if (!book || !feeRule) throw new RangeError(`${ticker} has no book or no fee, so it cannot be valued`);
   const sale = {
     side,

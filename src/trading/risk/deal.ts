@@ -2,6 +2,7 @@ import { DOLLAR } from '../money.js';
 import type { Leg } from './exposure.js';
 import type { PendingOrder, RiskFacts } from './facts.js';
 import type { RiskInput } from './gate.js';
+import { isCount, subtractCounts, sumCounts, valueOf } from '../contracts.js';
 
 /** An order and what it means for what is held. */
 export interface Deal {
@@ -16,13 +17,13 @@ export interface Deal {
 /** @throws RangeError for an order that is none */
 export function toDeal(input: RiskInput, facts: RiskFacts): Deal {
   const { ticker, side, action, contracts, limitPrice } = input.order;
-  if (!(Number.isSafeInteger(contracts) && contracts > 0 && limitPrice > 0n && limitPrice < DOLLAR))
+  if (!(isCount(contracts) && contracts > 0 && limitPrice > 0n && limitPrice < DOLLAR))
     throw new RangeError('the order has no number of contracts or no price');
   if (ticker !== input.market.ticker) throw new RangeError('the market is not that of the order');
   const held = heldOf(facts, ticker);
   const closes = action === 'sell' ? side : otherSide[side];
   const closing = facts.pending.filter((order) => order.ticker === ticker && closedSide(order) === closes);
-  const closable = (held?.side === closes ? held.contracts : 0) - sumContracts(closing);
+  const closable = subtractCounts(held?.side === closes ? held.contracts : 0, sumContracts(closing));
   return { input, facts, isReducing: contracts <= closable, closable: Math.max(0, closable) };
 }
 
@@ -31,7 +32,7 @@ export function positionAfter({ order: { ticker, side, contracts } }: RiskInput,
   const held = heldOf(facts, ticker);
   const own = held === undefined ? 0 : held.side === side ? held.contracts : -held.contracts;
   const sameWay = facts.pending.filter((order) => order.ticker === ticker && closedSide(order) !== side);
-  return Math.max(0, own + sumContracts(sameWay) + contracts);
+  return Math.max(0, sumCounts([own, sumContracts(sameWay), contracts]));
 }
 
 const otherSide = { yes: 'no', no: 'yes' } as const;
@@ -44,10 +45,10 @@ const heldOf = ({ positions }: RiskFacts, ticker: string) =>
   positions.find((position) => position.ticker === ticker);
 
 const sumContracts = (orders: readonly PendingOrder[]): number =>
-  orders.reduce((sum, { contracts }) => sum + contracts, 0);
+  sumCounts(orders.map(({ contracts }) => contracts));
 
 /** A sale gives contracts away and brings its price. */
 export function toLeg({ ticker, side, action, contracts, limitPrice }: PendingOrder): Leg {
   const signed = action === 'buy' ? contracts : -contracts;
-  return { ticker, side, contracts: signed, cost: limitPrice * BigInt(signed) };
+  return { ticker, side, contracts: signed, cost: valueOf(limitPrice, signed) };
 }

@@ -2,6 +2,7 @@ import type { MarketEvent } from '../markets/event.js';
 import type { Side } from '../markets/book.js';
 import { DOLLAR, type Micros } from '../money.js';
 import { isWholeLadder } from '../settlement/brackets.js';
+import { valueOf } from '../contracts.js';
 
 /** Contracts of one bracket and what was paid for them; both negative for what is sold. */
 export interface Leg {
@@ -50,5 +51,5 @@ export function worstCaseLoss(
 
 function profitOf({ ticker, side, contracts, cost }: Leg, outcome: Outcome): Micros {
   const pays = (ticker === outcome) === (side === 'yes');
-  return (pays ? DOLLAR * BigInt(contracts) : 0n) - cost;
+  return (pays ? valueOf(DOLLAR, contracts) : 0n) - cost;
 }

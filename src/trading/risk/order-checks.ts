@@ -6,6 +6,7 @@ import { positionAfter, toLeg, type Deal } from './deal.js';
 import { outcomesOf, worstCaseLoss, type Leg } from './exposure.js';
 import type { RiskInput } from './gate.js';
 import { count, dollars, refuse, type Refusal } from './refusal.js';
+import { feeRuleOf } from '../markets/fee-rules.js';
 
 /** What every order is held to, also one that only reduces. */
 export function checkOrder({
@@ -92,7 +93,7 @@ export function checkExposure({ input, facts }: Deal): Refusal | undefined {
 
 /** All that is paid for the contracts at the limit price, fee included, also for those that close pairs. */
 function grossCost({ order, market, snapshot }: RiskInput): Micros {
-  const feeRule = snapshot.data.feeRules.get(market.seriesTicker);
+  const feeRule = feeRuleOf(snapshot.data, market);
   if (!feeRule) throw new RangeError(`the fee of ${market.seriesTicker} is not known`);
   return worstCost(feeRule, order);
 }

@@ -5,6 +5,7 @@ import type { DayStart, RiskFacts, Switch } from './facts.js';
 import { toEffectiveLimits, type DeclaredLimits } from './limits.js';
 import { selectRisk, type StoredRisk, type StoredSwitch } from './queries.js';
 import { switchStates } from './table.js';
+import { parseCount } from '../contracts.js';
 
 const DAY_MS = 86_400_000;
 
@@ -86,9 +87,8 @@ function toMicros(text: string | null): bigint {
 }
 
 function toContracts(text: string): number {
-  const contracts = Number(text);
-  if (!Number.isSafeInteger(contracts) || contracts < 0)
-    throw new RangeError(`${text} is no number of contracts`);
+  const contracts = parseCount(text);
+  if (contracts < 0) throw new RangeError(`${text} is no number of contracts`);
   return contracts;
 }
 

@@ -1,5 +1,6 @@
 import { sql } from 'drizzle-orm';
 import { bigint, boolean, check, integer, pgTable, text, timestamp, uuid } from 'drizzle-orm/pg-core';
+import { contractsColumn } from '../count-column.js';
 
 const time = (name: string) => timestamp(name, { withTimezone: true, mode: 'date', precision: 6 });
 /** Millionths of a dollar. */
@@ -10,11 +11,11 @@ export const riskLimits = pgTable(
   'risk_limits',
   {
     orgId: uuid('org_id').primaryKey(),
-    maxOrderContracts: integer('max_order_contracts'),
+    maxOrderContracts: contractsColumn('max_order_contracts'),
     /** What one purchase may cost at its limit price, fee included. */
     maxOrderCost: micros('max_order_cost'),
     /** Contracts held of one market, after the order. */
-    maxPositionContracts: integer('max_position_contracts'),
+    maxPositionContracts: contractsColumn('max_position_contracts'),
     /** What one event may lose in its worst outcome, after the order. */
     maxEventLoss: micros('max_event_loss'),
     /** What may be lost since midnight UTC, realised and marked, fees included. */

@@ -3,6 +3,7 @@ import type { Micros } from '../money.js';
 import type { Holding } from '../portfolio/positions.js';
 import { markPosition } from '../portfolio/valuation.js';
 import { paidFor } from '../sizing/fund.js';
+import { feeRuleOf } from '../markets/fee-rules.js';
 
 /** Whom signals are sized for: what can be spent, and what is held already. */
 export interface SignalAccount {
@@ -18,13 +19,13 @@ export interface SignalAccount {
 export function worthOf(
   holdings: SignalAccount['holdings'],
   markets: MarketData['markets'],
-  { books, feeRules }: Pick<MarketData, 'books' | 'feeRules'>,
+  data: Pick<MarketData, 'books' | 'feeRules'>,
 ): Micros {
   let worth = 0n;
   for (const market of markets) {
     const held = holdings.get(market.ticker);
     if (!held || held.contracts === 0) continue;
-    const [book, feeRule] = [books.get(market.ticker), feeRules.get(market.seriesTicker)];
+    const [book, feeRule] = [data.books.get(market.ticker), feeRuleOf(data, market)];
     worth += markPosition(held, { market, book, feeRule, knownValue: null }).value ?? 0n;
   }
   return worth;
@@ -34,9 +35,6 @@ export function worthOf(
 export const paidOf = (
   holdings: SignalAccount['holdings'],
   markets: MarketData['markets'],
-  { feeRules }: Pick<MarketData, 'feeRules'>,
+  data: Pick<MarketData, 'feeRules'>,
 ): Micros =>
-  markets.reduce(
-    (sum, { ticker, seriesTicker }) => sum + paidFor(holdings.get(ticker), feeRules.get(seriesTicker)),
-    0n,
-  );
+  markets.reduce((sum, market) => sum + paidFor(holdings.get(market.ticker), feeRuleOf(data, market)), 0n);

@@ -7,6 +7,7 @@ import { isWholeLadder } from '../settlement/brackets.js';
 import { climateDayOf } from '../settlement/climate-day.js';
 import { MAX_TRADING_AGE_MS } from '../snapshot.js';
 import { MAX_FORECAST_AGE_MS, MAX_OBSERVATION_AGE_MS, MAX_RUN_AGE_MS } from './limits.js';
+import { feeRuleOf } from '../markets/fee-rules.js';
 
 interface Present {
   data: MarketData;
@@ -47,13 +48,10 @@ function judgeAge({ modelRunAt, fetchedAt, observed }: DayForecast, start: Date,
 }
 
 /** Why nothing may be said about a market; undefined if something may. */
-export function judgeMarket(
-  { ticker, seriesTicker, status, closeTime }: Market,
-  { data, at }: Present,
-): string | undefined {
+export function judgeMarket(market: Market, { data, at }: Present): string | undefined {
+  const { ticker, status, closeTime } = market;
   if (status !== 'active' || at >= closeTime) return 'the market is not open';
-  const feeRule = data.feeRules.get(seriesTicker);
-  if (feeRule === undefined || feeRule.type === 'flat') return 'its fee is not known';
+  if (!feeRuleOf(data, market)) return 'its fee is not known';
   const book = data.books.get(ticker);
   if (book === undefined) return 'its order book is not known';
   if (data.doubts?.has(ticker)) return 'its order book is in doubt';

@@ -1,11 +1,12 @@
 import type { MarketEvent } from '../markets/event.js';
 import type { MarketData } from '../markets/source.js';
-import { CENT, type Micros } from '../money.js';
+import { BALANCE_STEP, type Micros } from '../money.js';
 import { sizeEvent, type SizedEvent, type SizedPurchase } from '../sizing/event.js';
 import { shareOf } from '../sizing/kelly.js';
 import { paidOf, worthOf, type SignalAccount } from './account.js';
 import type { EventCase } from './event-case.js';
 import { DAY_CAP, EVENT_CAP, KELLY_SHARE, MARKET_CAP } from './limits.js';
+import { feeRuleOf } from '../markets/fee-rules.js';
 
 /** What there is to spend, and what it is reckoned from. */
 export interface Money extends SignalAccount {
@@ -94,7 +95,7 @@ function resize(
   room: { day: Micros; cash: Micros },
 ): EventSizes {
   const scarce = room.cash < room.day ? 'cash' : 'day';
-  const isNothingLeft = room.cash < CENT || room.day < CENT;
+  const isNothingLeft = room.cash < BALANCE_STEP || room.day < BALANCE_STEP;
   if (isNothingLeft && wanted.purchases.every(({ closing }) => closing === 0))
     return { ...wanted, ...noPurchase, isDayTighter: true, crowdedOut: wanted.purchases, scarce };
   const sized = sizeWithin(one, money, data, room);
@@ -117,16 +118,15 @@ function sizeWithin(
   data: MarketData,
   room: Room,
 ): SizedEvent {
-  const { books, feeRules } = data;
   const ownCap = shareOf(bankroll, EVENT_CAP);
   const ofDay = room.day === undefined ? ownCap : paidOf(holdings, event.markets, data) + room.day;
   return sizeEvent({
-    markets: event.markets.map(({ ticker, seriesTicker }) => ({
-      ticker,
-      probability: day!.probabilities.get(ticker)!,
-      book: problems.has(ticker) ? undefined : books.get(ticker),
-      feeRule: feeRules.get(seriesTicker),
-      held: holdings.get(ticker),
+    markets: event.markets.map((market) => ({
+      ticker: market.ticker,
+      probability: day!.probabilities.get(market.ticker)!,
+      book: problems.has(market.ticker) ? undefined : data.books.get(market.ticker),
+      feeRule: feeRuleOf(data, market),
+      held: holdings.get(market.ticker),
     })),
     bankroll: bankroll - worthOf(holdings, event.markets, data),
     cash: room.cash,

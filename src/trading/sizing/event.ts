@@ -54,7 +54,7 @@ export interface SizedPurchase {
   closing: number;
   averagePrice: Micros;
   fee: Micros;
-  /** Prices and fee, to the cent as it will be charged. */
+  /** Prices and fee, as they will be charged. */
   stake: Micros;
   /** `stake` per contract, in dollars: from which probability on the purchase is worth it by itself. */
   breakEven: number;

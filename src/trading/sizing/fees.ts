@@ -1,8 +1,19 @@
-import { ceilTo, CENT, DOLLAR, floorTo, type Micros } from '../money.js';
+import { toHundredths, valueOf } from '../contracts.js';
+import { BALANCE_STEP, DOLLAR, floorTo, type Micros } from '../money.js';
 
-/** How a series charges. Read from the venue: the multiplier differs between series. */
+/** The fee structures that the venue names. */
+export const feeTypes = [
+  'quadratic',
+  'quadratic_with_maker_fees',
+  'quadratic_with_combo_maker_fees',
+  'flat',
+] as const;
+export type FeeType = (typeof feeTypes)[number];
+
+/** How a market charges. Read from the venue: type and multiplier differ between series, and an event may have its own. */
 export interface FeeRule {
-  type: 'quadratic' | 'quadratic_with_maker_fees' | 'flat';
+  /** `unknown`: the venue names one that is not among these. */
+  type: FeeType | 'unknown';
   /** Millionths: 1,000,000 is one. */
   multiplier: bigint;
 }
@@ -13,52 +24,75 @@ export interface Fill {
   /** Of a contract of the side that was traded, per dollar it can pay. */
   price: Micros;
   contracts: number;
+  /** True for what had rested in the book; orders of this service never do. */
+  isMaker?: boolean;
 }
 
-/** $0.0001: what a fill's own fee is rounded up to. */
-const FEE_UNIT: Micros = 100n;
+/** Hundredths of the taker's fee that the maker pays, by fee type. */
+const makerShares: Partial<Record<FeeRule['type'], bigint>> = {
+  quadratic: 0n,
+  quadratic_with_maker_fees: 25n,
+  quadratic_with_combo_maker_fees: 50n,
+};
+
+/** False for flat fees too: no public source gives their amounts. */
+export const isSupported = (rule: FeeRule | undefined): rule is FeeRule =>
+  rule !== undefined && makerShares[rule.type] !== undefined;
 
 /**
- * The taker's fee of one fill: 7 % of contracts × price × (1 − price) × the series' multiplier, up to the next $0.0001.
- * Source: the venue's fee schedule and its text on fee rounding.
- * @throws RangeError for a series with flat fees, whose amount no public source gives
+ * The fee of one fill: 7 % of contracts × price × (1 − price) × the multiplier for the taker, the share of it that the
+ * type says for the maker, up to the next $0.000001.
+ * Source: the venue's fee schedule of 2026-07-07, its API's text on fee types, and its text on fee rounding of October 2026.
+ * @throws RangeError for a rule that is not supported
  */
-export function takerFee(rule: FeeRule, { price, contracts }: Pick<Fill, 'price' | 'contracts'>): Micros {
-  if (rule.type === 'flat') throw new RangeError('a series with flat fees is not supported');
-  // 7 / 100 of dollars⁻² · multiplier · count, all in millionths: one division at the very end keeps it exact.
-  const numerator = 7n * BigInt(contracts) * price * (DOLLAR - price) * rule.multiplier;
-  const denominator = 100n * DOLLAR * DOLLAR;
-  const micros = (numerator + denominator - 1n) / denominator;
-  return ceilTo(micros, FEE_UNIT);
+export function tradeFee(
+  { type, multiplier }: FeeRule,
+  { price, contracts, isMaker = false }: Omit<Fill, 'action'>,
+): Micros {
+  const ofMaker = makerShares[type];
+  if (ofMaker === undefined) throw new RangeError(`fees of the type ${type} are not supported`);
+  const share = isMaker ? ofMaker : 100n;
+  // 7 / 100 of hundredths of contracts · dollars⁻² · multiplier, all in millionths: one division at the very end keeps it exact.
+  const numerator = 7n * share * BigInt(toHundredths(contracts)) * price * (DOLLAR - price) * multiplier;
+  const denominator = 100n * 100n * 100n * DOLLAR * DOLLAR;
+  return (numerator + denominator - 1n) / denominator;
 }
 
-/** What an order has cost or brought so far. Both start at 0. */
+/** What an order has cost or brought so far. Both start at 0. What was rounded away and not given back is the difference. */
 export interface OrderAccount {
   /** Before rounding: minus what was paid, plus what was received, minus fees. */
   exact: Micros;
-  /** What the balance has changed by: whole cents. */
+  /** What the balance has changed by: whole steps of the balance. */
   booked: Micros;
 }
 
 export const newOrderAccount: OrderAccount = { exact: 0n, booked: 0n };
 
 export interface Charge {
-  /** By how much the balance changes with this fill: whole cents, negative for a purchase. */
+  /** By how much the balance changes with this fill: negative for a purchase. */
   balanceChange: Micros;
-  /** What of it is the fee, roundings included. May be negative where an earlier fill's rounding is given back. */
+  /** What of it is the fee: with the rounding, less what is given back of earlier roundings. Never below 0. */
   fee: Micros;
   account: OrderAccount;
 }
 
 /**
- * Charges one more fill of an order. Each fill's balance change is floored to a cent, and each whole cent that an order
- * has overpaid by that is given back at once. So an order is always charged its exact sum, rounded to a cent once.
+ * Charges one more fill of an order. Each fill's balance change is rounded down to $0.0001; what an order has overpaid by that is given
+ * back in steps of $0.0001, no more of it than the fill's own fee. So in sum an order is charged its exact amount, rounded once.
+ * Source: the venue's text on fee rounding of October 2026, steps 1 to 5, for direct members.
  */
 export function chargeFill(rule: FeeRule, account: OrderAccount, fill: Fill): Charge {
-  const value = fill.price * BigInt(fill.contracts);
-  const gross = fill.action === 'buy' ? -value : value;
-  const exact = account.exact + gross - takerFee(rule, fill);
-  const booked = floorTo(exact, CENT);
-  const balanceChange = booked - account.booked;
-  return { balanceChange, fee: gross - balanceChange, account: { exact, booked } };
+  const value = valueOf(fill.price, fill.contracts);
+  const revenue = fill.action === 'buy' ? -value : value;
+  const unrounded = revenue - tradeFee(rule, fill);
+  const aligned = floorTo(unrounded, BALANCE_STEP);
+  const exact = account.exact + unrounded;
+  const overpaid = floorTo(exact - account.booked - aligned, BALANCE_STEP);
+  const most = floorTo(revenue - aligned, BALANCE_STEP);
+  const balanceChange = aligned + (overpaid < most ? overpaid : most);
+  return {
+    balanceChange,
+    fee: revenue - balanceChange,
+    account: { exact, booked: account.booked + balanceChange },
+  };
 }

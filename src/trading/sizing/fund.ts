@@ -1,8 +1,9 @@
-import { ceilTo, CENT, DOLLAR, type Micros } from '../money.js';
+import { BALANCE_STEP, ceilTo, DOLLAR, type Micros } from '../money.js';
 import type { Holding } from '../portfolio/positions.js';
 import type { EventToSize } from './event.js';
-import type { FeeRule } from './fees.js';
+import { isSupported, type FeeRule } from './fees.js';
 import { allInCost, shareOf } from './kelly.js';
+import { valueOf } from '../contracts.js';
 
 /**
  * The part of the bankroll that is put at stake, as a purse of its own: the Kelly share of everything, and what is held of the
@@ -36,7 +37,7 @@ export function toFund({ markets, bankroll, kellyShare }: EventToSize): Fund {
   const wealth = markets.map((_, outcome) => {
     const pays = markets.reduce((sum, { held }, i) => {
       const isPaid = held !== undefined && (i === outcome) === (held.side === 'yes');
-      return isPaid ? sum + BigInt(held.contracts) * DOLLAR : sum;
+      return isPaid ? sum + valueOf(DOLLAR, held.contracts) : sum;
     }, cash);
     return Number(pays) / Number(DOLLAR);
   });
@@ -58,8 +59,8 @@ function prudent(probabilities: readonly number[]): number[] {
  */
 export function paidFor(held: Holding | undefined, feeRule: FeeRule | undefined): Micros {
   if (held === undefined || held.contracts === 0) return 0n;
-  if (feeRule === undefined || feeRule.type === 'flat') return held.cost;
+  if (!isSupported(feeRule)) return held.cost;
   const each = Number(held.cost) / held.contracts;
   const fee = (allInCost(feeRule, each) - each / Number(DOLLAR)) * held.contracts;
-  return ceilTo(held.cost + BigInt(Math.ceil(fee * Number(DOLLAR))), CENT);
+  return ceilTo(held.cost + BigInt(Math.ceil(fee * Number(DOLLAR))), BALANCE_STEP);
 }

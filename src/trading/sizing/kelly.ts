@@ -1,6 +1,6 @@
 import type { Level } from '../markets/book.js';
 import { DOLLAR, type Micros } from '../money.js';
-import { takerFee, type FeeRule } from './fees.js';
+import { tradeFee, type FeeRule } from './fees.js';
 
 /**
  * The share of a bankroll that makes it grow fastest, for a contract that costs `cost` dollars, pays one with this
@@ -57,9 +57,9 @@ export function walkLevels(
   for (const { price, contracts: depth } of asks) {
     const wanted = shareOf(bankroll, kellyShare * kellyFraction(probability, allInCost(feeRule, price)));
     const budget = wanted < maxStake ? wanted : maxStake;
-    const unit = price + takerFee(feeRule, { price, contracts: 1 });
+    const unit = price + tradeFee(feeRule, { price, contracts: 1 });
     const affordable = budget <= spent ? 0 : Number((budget - spent) / unit);
-    const taken = Math.min(depth, affordable);
+    const taken = Math.min(Math.floor(depth), affordable);
     if (taken === 0) break;
     contracts += taken;
     spent += unit * BigInt(taken);

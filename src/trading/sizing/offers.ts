@@ -2,9 +2,10 @@ import { asksOf, isCrossed, type Level, type OrderBook, type Side } from '../mar
 import { DOLLAR, type Micros } from '../money.js';
 import { quoteOrder, type Quote } from '../orders/quote.js';
 import type { EventToSize, MarketToSize } from './event.js';
-import type { FeeRule } from './fees.js';
+import { isSupported, type FeeRule } from './fees.js';
 import type { Leg } from './joint.js';
 import { allInCost } from './kelly.js';
+import { subtractCounts, sumCounts } from '../contracts.js';
 
 /** A side of a market that somebody asks for. */
 export interface Offer {
@@ -54,8 +55,7 @@ export function readOffers(
     if (book === undefined) return;
     for (const side of sides) {
       const asks = asksOf(book, side);
-      if (feeRule === undefined || feeRule.type === 'flat')
-        refused.push({ ticker, side, reason: 'its fee is not known' });
+      if (!isSupported(feeRule)) refused.push({ ticker, side, reason: 'its fee is not known' });
       else if (isCrossed(book)) refused.push({ ticker, side, reason: 'its order book is crossed' });
       else if (asks.length === 0) refused.push({ ticker, side, reason: 'nobody asks' });
       else offers.push(toOffer(market, { index, side, asks, book, feeRule, spendable }));
@@ -99,7 +99,7 @@ function toOffer(
     market: index,
     side,
     asks,
-    depth: asks.reduce((sum, { contracts }) => sum + contracts, 0),
+    depth: sumCounts(asks.map(({ contracts }) => contracts)),
     probability,
     edge: probability - allInCost(feeRule, asks[0]!.price),
     closable,
@@ -122,11 +122,11 @@ function toLegs(
   let [open, left] = [closable, spendable];
   for (const { price, contracts } of asks) {
     const closing = Math.min(open, contracts);
-    const opening = contracts - closing;
+    const opening = subtractCounts(contracts, closing);
     const cost = allInCost(feeRule, price);
     if (closing > 0) legs.push({ outcome, side, cost, contracts: closing, isClosing: true });
     if (opening > 0) legs.push({ outcome, side, cost, contracts: opening, isClosing: false });
-    open -= closing;
+    open = subtractCounts(open, closing);
     left -= opening * cost;
     if (left < 0) break;
   }

@@ -3,6 +3,7 @@ import type { EventToSize } from './event.js';
 import type { Fund } from './fund.js';
 import type { Limit } from './joint.js';
 import { inDollars, openStakeOf, stakeOf, type Offer } from './offers.js';
+import { partOf, valueOf } from '../contracts.js';
 
 /** What may still be spent: of cash, on the event, and on each market. Below zero where more is held than may be. */
 export interface Rooms {
@@ -75,8 +76,8 @@ export function exceededRoom(
 /** For the pairs that are closed, less what their second halves cost. */
 function receivedFor(offer: Offer, contracts: number): Micros {
   const closing = Math.min(offer.closable, contracts);
-  return BigInt(closing) * DOLLAR - stakeOf(offer, closing);
+  return valueOf(DOLLAR, closing) - stakeOf(offer, closing);
 }
 
 const freedBy = (paid: Micros, closable: number, contracts: number): Micros =>
-  closable === 0 ? 0n : (paid * BigInt(Math.min(closable, contracts))) / BigInt(closable);
+  closable === 0 ? 0n : partOf(paid, Math.min(closable, contracts), closable);

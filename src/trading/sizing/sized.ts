@@ -2,6 +2,7 @@ import { DOLLAR, type Micros } from '../money.js';
 import type { SizedPurchase } from './event.js';
 import { stakeOf, type Offer } from './offers.js';
 import type { Optimum } from './optimum.js';
+import { valueOf } from '../contracts.js';
 
 /** A purchase with its exact cost. */
 export function toPurchase(
@@ -37,7 +38,7 @@ export function toPurchase(
 
 /** Rounded down: a value that is promised must be there. */
 const expectedPayout = (probability: number, contracts: number): Micros =>
-  (BigInt(contracts) * DOLLAR * BigInt(Math.floor(probability * 1e9))) / 1_000_000_000n;
+  (valueOf(DOLLAR, contracts) * BigInt(Math.floor(probability * 1e9))) / 1_000_000_000n;
 
 /** The most that purchases lose in any outcome; what the forecast holds for impossible is none the less counted. */
 export function worstCaseOf(
@@ -49,7 +50,7 @@ export function worstCaseOf(
   for (let outcome = 0; outcome < outcomes; outcome++) {
     const loss = offers.reduce((sum, offer, i) => {
       const pays = (offer.market === outcome) === (offer.side === 'yes') ? contracts[i]! : 0;
-      return sum + stakeOf(offer, contracts[i]!) - BigInt(pays) * DOLLAR;
+      return sum + stakeOf(offer, contracts[i]!) - valueOf(DOLLAR, pays);
     }, 0n);
     if (loss > worst) worst = loss;
   }

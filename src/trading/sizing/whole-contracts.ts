@@ -15,7 +15,7 @@ interface Sizes {
 
 /**
  * Whole contracts near an optimum, one number per offer: rounded down, then made smaller as long as that makes the event as a whole
- * better at its exact cost (each order's fee is rounded up to a cent) or the rooms demand it. Never more than the optimum.
+ * better at its exact cost (each order's is rounded up to $0.0001) or the rooms demand it. Never more than the optimum.
  */
 export function toWholeContracts(sizes: Sizes, optimum: readonly number[]): number[] {
   const contracts = optimum.map(roundDown);

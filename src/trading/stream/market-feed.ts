@@ -1,7 +1,7 @@
 import { emptyBook, type OrderBook } from '../markets/book.js';
 import type { ListedMarket } from '../markets/market.js';
 import { toBookStateJson, toQuoteJson, priceOrNull } from '../reads/market-json.js';
-import { toSourceJson } from '../reads/snapshot-reads.js';
+import { toStateJson } from '../reads/snapshot-reads.js';
 import type { Snapshot } from '../snapshot.js';
 
 /** A market in the feed, with the last refresh that changed it. */
@@ -161,4 +161,4 @@ function writeMarket(
 }
 
 const writeHead = ({ asOf, sources }: Snapshot): string =>
-  `"asOf":"${asOf.toISOString()}","sources":${JSON.stringify(sources.map(toSourceJson))}`;
+  `"asOf":"${asOf.toISOString()}","sources":${JSON.stringify(sources.map(toStateJson))}`;

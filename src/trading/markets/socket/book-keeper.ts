@@ -1,4 +1,5 @@
 import { isCrossed, toLevels, type OrderBook, type Side } from '../book.js';
+import { fromHundredths } from '../../contracts.js';
 import type { Micros } from '../../money.js';
 import type { DeltaFrame, Frame, SnapshotFrame } from './frames.js';
 
@@ -199,4 +200,4 @@ function add(levels: Map<Micros, number>, price: Micros, hundredths: number): nu
 }
 
 const readSide = (levels: ReadonlyMap<Micros, number>) =>
-  toLevels([...levels].map(([price, hundredths]) => ({ price, contracts: Math.floor(hundredths / 100) })));
+  toLevels([...levels].map(([price, hundredths]) => ({ price, contracts: fromHundredths(hundredths) })));

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { parseCount, toHundredths } from '../../contracts.js';
 import { DOLLAR, parseDollars, type Micros } from '../../money.js';
 import type { Side } from '../book.js';
 
@@ -142,7 +143,7 @@ const readLevels = (of: Side, levels: [string, string][] | null | undefined): Ra
 const readPrice = (of: Side, text: string): Micros =>
   of === 'yes' ? parseDollars(text) : DOLLAR - parseDollars(text);
 
-const readHundredths = (text: string): number => Math.round(Number(text) * 100);
+const readHundredths = (text: string): number => toHundredths(parseCount(text));
 
 function parseJson(text: string): unknown {
   try {
