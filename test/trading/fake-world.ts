@@ -58,14 +58,14 @@ function dailyMarkets(
 ): Json[] {
   const event = writeEventTicker(station.series[measure], date);
   const lowest = 60;
-  const brackets = [
+  const brackets: { floor?: number; cap?: number }[] = [
     { cap: lowest },
     ...[0, 2, 4, 6].map((step) => ({ floor: lowest + step, cap: lowest + step + 1 })),
     { floor: lowest + 7 },
   ];
   const hours = String(-station.standardOffsetHours).padStart(2, '0');
   return brackets.map((bracket, i) => {
-    const { floor, cap } = bracket as { floor?: number; cap?: number };
+    const { floor, cap } = bracket;
     const words =
       floor === undefined
         ? `less than ${cap}`

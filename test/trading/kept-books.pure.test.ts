@@ -91,7 +91,7 @@ function onNextDelta(act: (frame: StreamFrame, send: (frame: StreamFrame) => voi
 function watchForPhantoms(): () => string[] {
   const wrong: string[] = [];
   const known = new Map(tickers.map((ticker) => [ticker, [venueBook(ticker)]]));
-  const { change } = venue.stream;
+  const change = venue.stream.change.bind(venue.stream);
   venue.stream.change = (ticker, side, price, delta) => {
     change(ticker, side, price, delta);
     known.get(ticker)!.push(venueBook(ticker));

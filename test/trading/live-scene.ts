@@ -49,6 +49,8 @@ export const liveSettings = (venue: FakeVenue, slug: string) => ({
   env: {
     MARKET_SOURCE: 'kalshi',
     KALSHI_BASE_URL: venue.url,
+    // Out of reach: without it books are those of the last read.
+    KALSHI_WS_URL: 'ws://127.0.0.1:9/trade-api/ws/v2',
     KALSHI_SERIES: 'KXHIGHNY',
     KALSHI_KEY_ID: 'member-key',
     KALSHI_PRIVATE_KEY_FILE: keyFile('member'),

@@ -70,18 +70,18 @@ async function until(condition: () => boolean | Promise<boolean>, what: string):
   }
 }
 
-/** As the venue's book has it and the snapshot shows it: levels in cents, best first, whole contracts. */
-const venueLevels = (side: 'yes' | 'no', ticker = TICKER) =>
-  venue.books
-    .get(ticker)!
-    [`${side}_dollars`]!.toReversed()
-    .flatMap(([price, count]) =>
-      Number(count) >= 1 ? [`${Math.round(Number(price) * 100)}:${Math.floor(Number(count))}`] : [],
-    );
-const shownLevels = (side: 'yes' | 'no', ticker = TICKER) =>
-  service.trading.snapshots
-    .current!.data.books.get(ticker)!
-    [side].map(({ price, contracts }) => `${price / 10_000n}:${Math.floor(contracts)}`);
+type Side = 'yes' | 'no';
+
+/** As the venue's book has it and the snapshot shows it: levels, best first. */
+function venueLevels(side: Side, ticker = TICKER): string[] {
+  const levels = venue.books.get(ticker)![`${side}_dollars`]!;
+  return levels.toReversed().map(([price, count]) => `${Math.round(Number(price) * 100)}:${Number(count)}`);
+}
+function shownLevels(side: Side, ticker = TICKER): string[] {
+  const { books } = service.trading.snapshots.current!.data;
+  const levels = books.get(ticker)![side];
+  return levels.map(({ price, contracts }) => `${price / 10_000n}:${contracts}`);
+}
 const isShown = (ticker = TICKER) =>
   (['yes', 'no'] as const).every(
     (side) => String(shownLevels(side, ticker)) === String(venueLevels(side, ticker)),
