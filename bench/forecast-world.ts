@@ -9,8 +9,7 @@ import { createSimulatedWeatherSource, readWeather } from '../src/trading/foreca
 import { createSimulatedSource, readMarkets } from '../src/trading/markets/simulated.js';
 import { newId } from '../src/trading/ids.js';
 import type { GateBook } from '../src/trading/scores/gate.js';
-import { LEAD_HOURS } from '../src/trading/scores/leads.js';
-import { stations } from '../src/trading/settlement/stations.js';
+import { gateKeys } from '../src/trading/scores/judge-gates.js';
 import { simulateWeather } from '../src/trading/simulation/weather.js';
 import { stationDaysAround } from '../src/trading/simulation/world.js';
 
@@ -52,16 +51,13 @@ export const trainAnew = (history: KnownHistory) =>
 /** Every gate open, so that everything that could be bought is sized and said. */
 export const openGates = (madeAt: Date): GateBook => ({
   madeAt,
-  gates: stations.flatMap(({ id }) =>
-    LEAD_HOURS.map((leadHours) => ({
-      stationId: id,
-      leadHours,
-      isOpen: true,
-      n: 90,
-      difference: { mean: -0.3, low: -0.5, high: -0.1 },
-      reason: "Open: over 90 settled days the forecast's log score was better than the market's.",
-    })),
-  ),
+  gates: gateKeys().map((key) => ({
+    ...key,
+    isOpen: true,
+    n: 90,
+    difference: { mean: -0.3, low: -0.5, high: -0.1 },
+    reason: "Open: over 90 settled days the forecast's log score was better than the market's.",
+  })),
 });
 
 /** All that a snapshot of that time is made of. */

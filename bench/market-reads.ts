@@ -95,7 +95,7 @@ async function measureRefresh(seconds: number) {
     for (const encoding of ['br', 'gzip', 'identity'] as const)
       for (const { answer, end } of [
         reads.markets({}),
-        reads.signals(undefined),
+        reads.signals(),
         ...stations.map(({ id }) => reads.forecast(id)),
       ]) {
         answer.bytes(encoding, end);

@@ -1,8 +1,7 @@
 import type { Micros } from '../trading/money.js';
 import type { GateBook } from '../trading/scores/gate.js';
 import type { Interval } from '../trading/scores/bootstrap.js';
-import { LEAD_HOURS } from '../trading/scores/leads.js';
-import { stations } from '../trading/settlement/stations.js';
+import { gateKeys } from '../trading/scores/judge-gates.js';
 import type { Moment, MomentSource } from './moment.js';
 import { runBacktest } from './run.js';
 import { collectForecasts, shuffle } from './shuffle.js';
@@ -75,16 +74,13 @@ function summariseRounds(rounds: readonly (readonly number[])[], real: number): 
 function openGates(moment: Moment): Moment {
   const gates: GateBook = {
     madeAt: moment.at,
-    gates: stations.flatMap(({ id }) =>
-      LEAD_HOURS.map((leadHours) => ({
-        stationId: id,
-        leadHours,
-        isOpen: true,
-        n: 0,
-        difference: null,
-        reason: 'Open: it was not asked in this run.',
-      })),
-    ),
+    gates: gateKeys().map((key) => ({
+      ...key,
+      isOpen: true,
+      n: 0,
+      difference: null,
+      reason: 'Open: it was not asked in this run.',
+    })),
   };
   return { ...moment, gates };
 }

@@ -2,12 +2,11 @@ import { calibratedModel } from '../trading/forecast/calibrated.js';
 import type { DayEnsemble } from '../trading/forecast/forecast.js';
 import { groupEvents, type MarketEvent } from '../trading/markets/event.js';
 import { emptyBook, isCrossed, asksOf } from '../trading/markets/book.js';
-import type { Market } from '../trading/markets/market.js';
+import { spanOf, targetOf, type Market } from '../trading/markets/market.js';
 import type { MarketData, SettledDay } from '../trading/markets/source.js';
 import { DOLLAR } from '../trading/money.js';
 import { noGates } from '../trading/scores/gate.js';
 import { finalOutcomes } from '../trading/scores/records.js';
-import { climateDayOf } from '../trading/settlement/climate-day.js';
 import { createLearner } from './learning.js';
 import type { Moment, MomentSource } from './moment.js';
 import { analogsOf } from './records/analogs.js';
@@ -44,8 +43,7 @@ function* listMoments({ events, trades, runs, everyMs }: RecordOptions): Generat
   const settled = groupEvents([...events.values()].flat());
   const reports = reportsOf(settled);
   const traded = settled.filter(({ markets }) => markets.some(({ ticker }) => trades.has(ticker)));
-  const all =
-    runs ?? settled.flatMap(({ station: { id }, date }) => analogsOf(reports, { stationId: id, date }));
+  const all = runs ?? settled.flatMap((event) => analogsOf(reports, targetOf(event)));
   const learner = createLearner(all, reports);
   const times = new Map<number, MarketEvent[]>();
   for (const event of traded) {
@@ -72,21 +70,13 @@ function* listMoments({ events, trades, runs, everyMs }: RecordOptions): Generat
   }
 }
 
-const endOf = ({ station, date }: MarketEvent): number => climateDayOf(station, date).end.getTime();
+const endOf = (event: MarketEvent): number => spanOf(event.station, event).end.getTime();
 
 /** As they would have become known. */
 const reportsOf = (events: readonly MarketEvent[]): SettledDay[] =>
-  finalOutcomes(events).flatMap(({ station, date, temperatureF }) => {
-    const event = events.find((each) => each.station.id === station && each.date === date)!;
-    return [
-      {
-        kind: 'daily_maximum' as const,
-        stationId: station,
-        date,
-        temperatureF,
-        knownAt: new Date(endOf(event) + FINAL_AFTER_MS),
-      },
-    ];
+  events.flatMap((event) => {
+    const knownAt = new Date(endOf(event) + FINAL_AFTER_MS);
+    return finalOutcomes([event]).map((outcome) => ({ ...outcome, knownAt }));
   });
 
 /** From the first trade to the end of the day. */

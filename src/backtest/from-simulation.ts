@@ -94,8 +94,9 @@ function toJudged({ weather }: SimulatedWorld, due: readonly StationDay[], recor
     (each) => each.station.id === record.station && each.day.date === record.date,
   )!;
   const { modelLogScore, marketLogScore } = scoreBrackets(record, weather.report(station, day.date));
-  const { date, leadHours, method } = record;
+  const { kind, date, leadHours, method } = record;
   return {
+    kind,
     station: station.id,
     date,
     leadHours,

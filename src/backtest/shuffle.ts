@@ -1,8 +1,8 @@
-import type { DayForecast } from '../trading/forecast/forecast.js';
+import { forecastOf, type DayForecast } from '../trading/forecast/forecast.js';
 import { probabilityOf, quantileOf } from '../trading/forecast/distribution.js';
 import type { MarketEvent } from '../trading/markets/event.js';
+import { spanOf, temperatureKinds, type TemperatureKind } from '../trading/markets/market.js';
 import { bracketRange } from '../trading/settlement/brackets.js';
-import { climateDayOf } from '../trading/settlement/climate-day.js';
 import { uniform } from '../trading/simulation/random.js';
 import type { Moment } from './moment.js';
 
@@ -21,7 +21,7 @@ export async function collectForecasts(
   const forecasts = new Map<string, Map<number, DayForecast>>();
   for await (const { due, at, forecasts: present } of moments)
     for (const event of due) {
-      const day = present.get(event.station.id)?.days.find(({ date }) => date === event.date);
+      const day = forecastOf(present, event);
       if (!day) continue;
       events.set(event.eventTicker, event);
       const ofEvent = forecasts.get(event.eventTicker) ?? new Map<number, DayForecast>();
@@ -30,8 +30,8 @@ export async function collectForecasts(
   return { events, forecasts };
 }
 
-const hoursToEnd = ({ station, date }: MarketEvent, at: Date): number =>
-  Math.round((climateDayOf(station, date).end.getTime() - at.getTime()) / HOUR_MS);
+const hoursToEnd = (event: MarketEvent, at: Date): number =>
+  Math.round((spanOf(event.station, event).end.getTime() - at.getTime()) / HOUR_MS);
 
 /**
  * Sets the prices and the result of each event against the forecast of another one, at the same time before its day's
@@ -48,10 +48,9 @@ export function shuffle({ events, forecasts }: ForecastsByEvent, seed: string): 
       if (!station) continue;
       const partner = partners.get(event.eventTicker);
       const theirs = partner && forecasts.get(partner.eventTicker)?.get(hoursToEnd(event, moment.at));
-      const others = (changed.get(event.station.id) ?? station).days.filter(
-        ({ date }) => date !== event.date,
-      );
-      const own = station.days.find(({ date }) => date === event.date);
+      const own = forecastOf(moment.forecasts, event);
+      const now = changed.get(event.station.id) ?? station;
+      const others = now.days.filter((day) => day !== own);
       const days = theirs && own ? [...others, moveTo(event, own, theirs, partner)] : others;
       changed.set(event.station.id, { ...station, days });
     }
@@ -59,8 +58,13 @@ export function shuffle({ events, forecasts }: ForecastsByEvent, seed: string): 
   };
 }
 
-/** Each event gets another one's place in a shuffled ring, so that none keeps its own. */
+/** Each event gets the place of another one of its kind in a shuffled ring, so that none keeps its own. */
 function pairUp(events: readonly MarketEvent[], seed: string): Map<string, MarketEvent> {
+  const ofKind = (kind: TemperatureKind) => events.filter((event) => event.kind === kind);
+  return new Map(temperatureKinds.flatMap((kind) => [...pairWithin(ofKind(kind), seed)]));
+}
+
+function pairWithin(events: readonly MarketEvent[], seed: string): Map<string, MarketEvent> {
   const ring = events
     .map((event) => ({ event, place: uniform(seed, event.eventTicker) }))
     .sort((a, b) => a.place - b.place || (a.event.eventTicker < b.event.eventTicker ? -1 : 1))
@@ -76,26 +80,32 @@ function moveTo(
   partner: MarketEvent,
 ): DayForecast {
   const shift = lowestEdge(event) - lowestEdge(partner);
-  const atLeast = theirs.atLeastF === null ? null : theirs.atLeastF + shift;
-  const maximum = { mean: theirs.meanF + shift, deviation: theirs.deviationF, atLeast };
+  const moved = (bound: number | null) => (bound === null ? null : bound + shift);
+  const [atLeast, atMost] = [moved(theirs.atLeastF), moved(theirs.atMostF)];
+  const distribution = { mean: theirs.meanF + shift, deviation: theirs.deviationF, atLeast, atMost };
   return {
     ...theirs,
     date: event.date,
+    ...(event.hour === undefined ? {} : { hour: event.hour }),
     eventTicker: event.eventTicker,
     modelRunAt: own.modelRunAt,
     fetchedAt: own.fetchedAt,
     observed: own.observed,
-    meanF: maximum.mean,
+    meanF: distribution.mean,
     atLeastF: atLeast,
+    atMostF: atMost,
     quantiles: theirs.quantiles.map(({ probability }) => ({
       probability,
-      temperatureF: quantileOf(maximum, probability),
+      temperatureF: quantileOf(distribution, probability),
     })),
     probabilities: new Map(
-      event.markets.map(({ ticker, bracket }) => [ticker, probabilityOf(maximum, bracket)]),
+      event.markets.map(({ ticker, bracket }) => [ticker, probabilityOf(distribution, bracket)]),
     ),
   };
 }
 
 /** Ladders are laid around what the market expects: their ends are what makes days alike. */
-const lowestEdge = ({ markets }: MarketEvent): number => bracketRange(markets[0]!.bracket).highest ?? 0;
+function lowestEdge({ markets }: MarketEvent): number {
+  const { lowest, highest } = bracketRange(markets[0]!.bracket);
+  return highest ?? lowest ?? 0;
+}

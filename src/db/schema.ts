@@ -9,4 +9,5 @@ export * from '../trading/orders/table.js';
 export * from '../trading/portfolio/table.js';
 export * from '../trading/risk/table.js';
 export * from '../trading/forecast/table.js';
+export * from '../trading/climate/table.js';
 export * from '../trading/live/table.js';

@@ -4,8 +4,9 @@ import type { ForecastModel, WeatherData } from './forecast/forecast.js';
 import { groupEvents, type MarketEvent } from './markets/event.js';
 import type { MarketData } from './markets/source.js';
 import type { Micros } from './money.js';
-import { makeSignals } from './signals/signals.js';
+import { makeSignalsInSteps } from './signals/signals.js';
 import type { Snapshot, SourceState } from './snapshot.js';
+import { allAtOnce, type Steps } from './steps.js';
 
 /** All that a snapshot is made of, and all that changes from one to the next. */
 export interface SnapshotInputs {
@@ -28,19 +29,23 @@ export interface SnapshotRules {
 }
 
 /**
- * Makes a snapshot of its inputs alone: the same inputs give the same one, here or on another day.
+ * Makes a snapshot of its inputs alone: the same inputs give the same one, here or on another day, in however many pauses.
  * @param before where the model fails its forecasts stay, and grow old
  */
-export function buildSnapshot(
+export function* buildSnapshotInSteps(
   inputs: SnapshotInputs,
   rules: SnapshotRules,
   before: Pick<Snapshot, 'forecasts'> | undefined,
   log: Pick<Logger, 'error'>,
-): Snapshot {
+): Steps<Snapshot> {
   const { sequence, at, data, calibration, sources } = inputs;
   const { gates } = calibration;
   const events = groupEvents(data.markets);
+  yield;
   const forecasts = forecast(inputs, rules, events, before, log);
+  yield;
+  const situation = { data, events, forecasts, gates, bankroll: rules.bankroll, at };
+  const signals = yield* makeSignalsInSteps(situation);
   return Object.freeze({
     sequence,
     asOf: data.fetchedAt,
@@ -50,10 +55,13 @@ export function buildSnapshot(
     events,
     forecasts,
     gates,
-    signals: makeSignals({ data, events, forecasts, gates, bankroll: rules.bankroll, at }),
+    signals,
     sources,
   });
 }
+
+export const buildSnapshot = (...input: Parameters<typeof buildSnapshotInSteps>): Snapshot =>
+  allAtOnce(buildSnapshotInSteps(...input));
 
 function forecast(
   { weather, calibration, at }: SnapshotInputs,

@@ -5,7 +5,7 @@ import type { TradingServices } from './services.js';
 /** What the trading face does on schedules. */
 export const tradingJobs = (
   { config }: Context,
-  { refresher, live, scores, trainer, settlement, isReplay }: TradingServices,
+  { refresher, live, scores, trainer, settlement, climate, isReplay }: TradingServices,
 ): Job[] => [
   {
     name: 'refresh-markets',
@@ -17,6 +17,13 @@ export const tradingJobs = (
   { name: 'settle-markets', schedule: '8,38 * * * * *', run: () => settlement.settle() },
   { name: 'record-portfolio-history', schedule: '15 */15 * * * *', run: () => settlement.recordHistory() },
   { name: 'clean-up-trading', schedule: '0 41 * * * *', run: () => settlement.cleanUp() },
+  ...(climate
+    ? [
+        // Looks every five minutes; there is something to ask for a few times a night.
+        { name: 'read-climate-reports', schedule: '35 */5 * * * *', run: () => climate.run() },
+        { name: 'clean-up-climate-reports', schedule: '0 53 3 * * *', run: () => climate.cleanUp() },
+      ]
+    : []),
   ...(isReplay ? [] : learningJobs({ scores, trainer })),
 ];
 

@@ -8,14 +8,14 @@ import { refreshOf, type Snapshot } from './snapshot.js';
  * The snapshot with what the venue has told of some markets since its refresh. Everything else is the same objects as
  * before: nothing is forecast or sized anew, and signals of markets whose book is in doubt are withheld until it is not.
  */
-export function patchSnapshot(snapshot: Snapshot, data: MarketData): Snapshot {
+export function patchSnapshot(snapshot: Snapshot, data: MarketData, sequence: number): Snapshot {
   const changed = new Map<string, ListedMarket>();
   for (const [i, market] of data.markets.entries())
     if (market !== snapshot.data.markets[i]) changed.set(market.ticker, market);
   const refreshed = refreshOf(snapshot);
   return Object.freeze({
     ...snapshot,
-    sequence: snapshot.sequence + 1,
+    sequence,
     data,
     markets: changed.size === 0 ? snapshot.markets : new Map([...snapshot.markets, ...changed]),
     events: changed.size === 0 ? snapshot.events : snapshot.events.map((event) => patchEvent(event, changed)),

@@ -2,13 +2,14 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { Clock } from '../clock.js';
 import type { Metrics } from '../metrics.js';
-import { buildSnapshot, type SnapshotInputs } from './build-snapshot.js';
+import { buildSnapshotInSteps, type SnapshotInputs } from './build-snapshot.js';
 import type { CalibrationStore } from './calibration.js';
 import type { ForecastModel, WeatherSource } from './forecast/forecast.js';
 import type { MarketData, MarketSource } from './markets/source.js';
 import type { Micros } from './money.js';
 import { patchSnapshot } from './patch-snapshot.js';
 import type { Snapshot, SnapshotStore } from './snapshot.js';
+import { inSlices } from './steps.js';
 import { createSourcePart } from './source-part.js';
 import type { TapeWriter } from './tape/writer.js';
 
@@ -63,6 +64,7 @@ export function createRefresher(deps: RefreshDeps): Refresher {
   let running: Promise<void> | undefined;
   let isSwapAhead = false;
   let asking: Promise<void> | undefined;
+  let swapping = Promise.resolve();
 
   async function once(): Promise<void> {
     isSwapAhead = true;
@@ -70,7 +72,7 @@ export function createRefresher(deps: RefreshDeps): Refresher {
     await markets.ask();
     await within(patienceMs, asking);
     isSwapAhead = false;
-    swap();
+    await swap();
   }
 
   const isWeatherDue = (): boolean =>
@@ -79,10 +81,13 @@ export function createRefresher(deps: RefreshDeps): Refresher {
   async function askForecasts(): Promise<void> {
     await weather.ask();
     asking = undefined;
-    if (!isSwapAhead) swap();
+    if (!isSwapAhead) await swap();
   }
 
-  function swap(): void {
+  /** One after the other: each is made of what is there when its turn comes. */
+  const swap = (): Promise<void> => (swapping = swapping.then(swapNow));
+
+  async function swapNow(): Promise<void> {
     if (stopping.signal.aborted) return;
     const sources = Object.freeze([markets.state, weather.state]);
     if (!markets.data) {
@@ -90,23 +95,33 @@ export function createRefresher(deps: RefreshDeps): Refresher {
       return;
     }
     try {
-      store.replace(build(changes?.apply(markets.data) ?? markets.data, sources));
-      metrics.snapshotTime.set(markets.data.fetchedAt.getTime() / 1000);
+      const data = changes?.apply(markets.data) ?? markets.data;
+      const snapshot = await build(data, sources);
+      if (stopping.signal.aborted) return;
+      publish(snapshot);
+      metrics.snapshotTime.set(data.fetchedAt.getTime() / 1000);
     } catch (error) {
       log.error({ err: error }, 'a snapshot could not be made: the last one stays');
     }
+  }
+
+  /** What the venue has told while the snapshot was made is put into it, and counts after what was shown meanwhile. */
+  function publish(made: Snapshot): void {
+    const isOvertaken = made.sequence <= (store.current?.sequence ?? 0);
+    const snapshot = isOvertaken ? Object.freeze({ ...made, sequence: ++sequence }) : made;
+    const data = changes?.apply(snapshot.data) ?? snapshot.data;
+    store.replace(data === snapshot.data ? snapshot : patchSnapshot(snapshot, data, ++sequence));
   }
 
   function patch(tickers: ReadonlySet<string>): void {
     const { current } = store;
     const data = current && changes!.apply(current.data, tickers);
     if (stopping.signal.aborted || !current || !data || data === current.data) return;
-    const patched = patchSnapshot(current, data);
-    ({ sequence } = patched);
-    store.replace(patched);
+    store.replace(patchSnapshot(current, data, ++sequence));
   }
 
-  function build(data: MarketData, sources: Snapshot['sources']): Snapshot {
+  /** In slices: hundreds of events are a tenth of a second of work, and nobody waits that long for an answer. */
+  function build(data: MarketData, sources: Snapshot['sources']): Promise<Snapshot> {
     const inputs: SnapshotInputs = {
       sequence: ++sequence,
       at: new Date(clock.now()),
@@ -116,7 +131,7 @@ export function createRefresher(deps: RefreshDeps): Refresher {
       sources,
     };
     deps.tape?.write(inputs);
-    return buildSnapshot(inputs, rules, store.current, log);
+    return inSlices(buildSnapshotInSteps(inputs, rules, store.current, log));
   }
 
   return {
@@ -127,6 +142,7 @@ export function createRefresher(deps: RefreshDeps): Refresher {
       changes?.stop();
       await running;
       await asking;
+      await swapping;
     },
   };
 }

@@ -1,4 +1,6 @@
 import type { Context } from '../context.js';
+import { createClimateReader } from './climate/reader.js';
+import { createClimateWatch, type ClimateWatch } from './climate/watch.js';
 import { createCalibrationStore, type CalibrationStore } from './calibration.js';
 import { createArchive, type Archive } from './forecast/archive/archive.js';
 import { createTrainer, type Trainer } from './forecast/archive/trainer.js';
@@ -8,6 +10,7 @@ import { createLiveTrading, type LiveTimings, type LiveTrading } from './live/li
 import { readVenueKey } from './live/sign.js';
 import { createHeldTickers, signalTickers } from './interest.js';
 import type { KeptBooksTimings } from './markets/socket/kept-books.js';
+import type { IndexReader } from './markets/kalshi-index.js';
 import type { MarketSource } from './markets/source.js';
 import { createVenueBudget, type VenueBudget } from './markets/venue-budget.js';
 import { createRefresher, type RefreshDeps, type Refresher } from './refresh.js';
@@ -44,6 +47,10 @@ export interface TradingServices {
   scores: ScoreKeeper;
   scoreReport: ScoreReport;
   settlement: Settlement;
+  /** Undefined for an invented world. */
+  climate: ClimateWatch | undefined;
+  /** The venue's own temperature index; undefined for an invented world. */
+  index: IndexReader | undefined;
   /** Snapshots come from a tape: there is nothing to learn. */
   isReplay: boolean;
   /** Ends what runs on its own: refreshes and streams. */
@@ -144,6 +151,16 @@ export function createTradingServices(context: Context, overrides: TradingOverri
     past,
   });
   const scoreReport = createScoreReport({ db, clock, sources: names, calibration });
+  const climate =
+    marketSource === 'kalshi' && !overrides.replay
+      ? createClimateWatch({
+          reader: createClimateReader({ baseUrl: config.trading.nwsBaseUrl }),
+          db,
+          snapshots: store,
+          clock,
+          log,
+        })
+      : undefined;
   const settlement = createSettlement({ db, clock, log, markets, snapshots: store, paperCash });
   return {
     markets,
@@ -159,12 +176,14 @@ export function createTradingServices(context: Context, overrides: TradingOverri
     scores,
     scoreReport,
     settlement,
+    climate,
+    index: sources.index,
     isReplay: overrides.replay !== undefined,
     async stop() {
       stream.stop();
       scores.stop();
       trainer.stop();
-      await Promise.all([refresher.stop(), live?.stop(), settlement.stop()]);
+      await Promise.all([refresher.stop(), live?.stop(), settlement.stop(), climate?.stop()]);
       await tape?.close();
     },
   };

@@ -2,12 +2,14 @@ import type { Logger } from 'pino';
 import type { Clock } from '../clock.js';
 import type { TradingConfig } from '../config.js';
 import { createHttpModelSource } from './forecast/http-model.js';
-import type { ObservedExtreme, WeatherSource } from './forecast/forecast.js';
+import type { WeatherSource } from './forecast/forecast.js';
 import { createObservationReader } from './forecast/nws-observations.js';
+import type { ObservationPart } from './forecast/observations.js';
 import { createOpenMeteoSource } from './forecast/openmeteo.js';
 import { createSimulatedWeatherSource } from './forecast/simulated.js';
 import { signRequest, type VenueKey } from './live/sign.js';
 import { createKalshiClient } from './markets/kalshi-client.js';
+import { createIndexReader, type IndexReader } from './markets/kalshi-index.js';
 import { createKalshiSource } from './markets/kalshi.js';
 import { createSimulatedSource } from './markets/simulated.js';
 import { createKeptBooks, type KeptBooksOptions } from './markets/socket/kept-books.js';
@@ -15,6 +17,12 @@ import type { MarketSource } from './markets/source.js';
 import type { VenueBudget } from './markets/venue-budget.js';
 import { simulateWeather } from './simulation/weather.js';
 import type { SimulatedWorld } from './simulation/world.js';
+
+/**
+ * Stations report once an hour, in between when the weather changes. 24 stations at this pace are 7,000 questions a day, four at a
+ * time; the weather service names no number, and asks for no more than is needed: each brings the last three hours.
+ */
+const OBSERVATIONS_EVERY_MS = 5 * 60_000;
 
 /** The invented world of the demo: everybody who starts it sees the same one. */
 const SEED = 'gauge';
@@ -35,6 +43,8 @@ export interface SourceOptions {
 export interface Sources {
   markets: MarketSource;
   weather: WeatherSource;
+  /** The venue's own temperature index; undefined for an invented world. */
+  index: IndexReader | undefined;
   /** What the invented world follows from. */
   world: Pick<SimulatedWorld, 'seed' | 'weather'>;
 }
@@ -44,11 +54,17 @@ export function createSources(options: SourceOptions): Sources {
   const { config, key, budget, interest, stream, clock, log } = options;
   const { kalshi, openMeteoBaseUrl, openMeteoHistoryBaseUrl, nwsBaseUrl, modelUrl } = config;
   const world = { seed: SEED, weather: simulateWeather(SEED) };
+  const client = createKalshiClient({
+    baseUrl: kalshi.baseUrl,
+    budget,
+    headers: key && signerOf(key, clock),
+  });
+  const index = config.marketSource === 'kalshi' ? createIndexReader({ client, clock, log }) : undefined;
   const createMarkets = {
     simulated: () => createSimulatedSource({ ...world, clock }),
     kalshi: () =>
       createKalshiSource({
-        client: createKalshiClient({ baseUrl: kalshi.baseUrl, budget, headers: key && signerOf(key, clock) }),
+        client,
         series: kalshi.series,
         budget,
         interest,
@@ -66,23 +82,31 @@ export function createSources(options: SourceOptions): Sources {
       createOpenMeteoSource({
         baseUrl: openMeteoBaseUrl,
         historyBaseUrl: openMeteoHistoryBaseUrl,
-        nwsBaseUrl,
+        observations: observationParts(),
         clock,
         log,
       }),
-    http: () => createHttpModelSource({ url: modelUrl!, observe: createObserver(), clock, log }),
+    http: () => createHttpModelSource({ url: modelUrl!, observations: observationParts(), clock, log }),
   };
 
-  /** What happens in the world that the markets are about. */
-  function createObserver(): (signal: AbortSignal) => Promise<readonly ObservedExtreme[]> {
-    if (config.marketSource === 'kalshi') return createObservationReader({ baseUrl: nwsBaseUrl, clock, log });
+  /** What measures in the world that the markets are about. */
+  function observationParts(): ObservationPart[] {
     const weather = createSimulatedWeatherSource({ ...world, clock });
-    return async (signal) => (await weather.read(signal)).observed;
+    const read =
+      config.marketSource === 'kalshi' || config.forecastSource === 'openmeteo'
+        ? createObservationReader({ baseUrl: nwsBaseUrl, clock, log })
+        : async (signal: AbortSignal) => (await weather.read(signal)).observed;
+    const stations = { name: 'observations', everyMs: OBSERVATIONS_EVERY_MS, read };
+    // The index has its own pace for each area.
+    return index
+      ? [stations, { name: 'values of the index', everyMs: 0, read: (signal) => index.read(signal) }]
+      : [stations];
   }
 
   return {
     markets: createMarkets[config.marketSource](),
     weather: createWeather[config.forecastSource](),
+    index,
     world,
   };
 }

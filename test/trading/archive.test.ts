@@ -98,7 +98,8 @@ describe('the archive', () => {
     expect(await archive.addReports([report({ knownAt: new Date('2026-07-05T15:00:00Z') })])).toBe(0);
     expect(await archive.addReports([correction, correction])).toBe(1);
     const seen = async (time: string) =>
-      (await archive.asOf(new Date(time))).reportOf('KNYC', date)?.temperatureF;
+      (await archive.asOf(new Date(time))).reportOf({ kind: 'daily_maximum', stationId: 'KNYC', date })
+        ?.temperatureF;
     expect(await seen('2026-07-05T13:59:59.999Z')).toBeUndefined();
     expect(await seen('2026-07-05T14:00:00Z')).toBe(71);
     expect(await seen('2026-07-05T19:59:59.999Z')).toBe(71);
@@ -169,7 +170,8 @@ describe('what was known', () => {
   it('is in the database what it is by definition, at any time', async () => {
     await archive.addRuns(runs);
     await archive.addReports(reports);
-    const rows = runs.map(({ stationId, date, modelRunAt, fetchedAt }): KnownRun => ({
+    const rows = runs.map(({ kind, stationId, date, modelRunAt, fetchedAt }): KnownRun => ({
+      kind,
       stationId,
       date,
       modelRunAt,

@@ -23,10 +23,12 @@ const ensemble: DayEnsemble = {
 const daysAgo = (days: number) => new Date(at.getTime() - days * 86_400_000);
 const fit = (over: Partial<Fit> = {}): Fit => ({
   id: 'a fit',
+  kind: 'daily_maximum',
   stationId: 'KNYC',
   leadHours: 24,
   coefficients: { a: 1, b: 0.95, c: 2, d: 0.9 },
   stationBiasF: null,
+  hourBiasF: null,
   n: 60,
   firstDate: '2026-05-01',
   lastDate: '2026-06-30',
@@ -51,11 +53,17 @@ const book = (...fits: Fit[]): FitBook => ({
   fits,
   missing: [
     {
+      kind: 'daily_maximum',
       stationId: 'KNYC',
       leadHours: 24,
       reason: 'only 12 of 30 days are known for this station at this lead',
     },
-    { stationId: null, leadHours: 24, reason: 'only 36 of 40 days are known over all stations at this lead' },
+    {
+      kind: 'daily_maximum',
+      stationId: null,
+      leadHours: 24,
+      reason: 'only 36 of 40 days are known over all stations at this lead',
+    },
   ],
 });
 

@@ -1,5 +1,5 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import { stations } from '../../src/trading/settlement/stations.js';
+import { places as allPlaces } from '../../src/trading/settlement/stations.js';
 
 type Json = Record<string, unknown>;
 
@@ -14,6 +14,14 @@ export interface Report {
   qualityControl?: string;
 }
 
+/** A text product as the NWS keeps it. */
+export interface Product {
+  id: string;
+  /** RFC 3339. */
+  issuanceTime: string;
+  productText: string;
+}
+
 export interface FakeWeather {
   url: string;
   /** °F by station, member and hour since the first one asked for. */
@@ -23,6 +31,8 @@ export interface FakeWeather {
   /** Seconds; undefined: the service does not tell. */
   lastRun: number | undefined;
   reports: Map<string, Report[]>;
+  /** Climate reports by location (`NYC`), in any order. */
+  products: Map<string, Product[]>;
   /** The answers are about 00:00Z of this day. */
   today: string;
   /** Changes what Open-Meteo answers. */
@@ -53,6 +63,7 @@ export async function startFakeWeather(): Promise<FakeWeather> {
     previous: () => 60,
     lastRun: undefined,
     reports: new Map(),
+    products: new Map(),
     today: '2026-07-04',
     spoil: undefined,
     fault: undefined,
@@ -79,9 +90,29 @@ function answerTo(fake: FakeWeather, { pathname, searchParams }: URL): unknown {
     return fake.lastRun === undefined
       ? undefined
       : { last_run_initialisation_time: fake.lastRun, last_run_availability_time: fake.lastRun + 18_000 };
+  const location = /^\/products\/types\/CLI\/locations\/([A-Z]{3})$/.exec(pathname)?.[1];
+  if (location !== undefined) return productList(fake, location);
+  const productId = /^\/products\/([\w-]+)$/.exec(pathname)?.[1];
+  if (productId !== undefined) return [...fake.products.values()].flat().find(({ id }) => id === productId);
   const stationId = /^\/stations\/([A-Z]{4})\/observations$/.exec(pathname)?.[1];
   return stationId === undefined ? undefined : observations(fake, stationId, searchParams.get('start'));
 }
+
+const productList = ({ products, url }: FakeWeather, location: string): Json => ({
+  '@context': { '@version': '1.1', '@vocab': 'https://api.weather.gov/ontology#' },
+  // Newest first, without the text.
+  '@graph': (products.get(location) ?? [])
+    .toSorted((a, b) => (a.issuanceTime < b.issuanceTime ? 1 : -1))
+    .map(({ id, issuanceTime }) => ({
+      '@id': `${url}/products/${id}`,
+      id,
+      wmoCollectiveId: 'CDUS41',
+      issuingOffice: 'KOKX',
+      issuanceTime,
+      productCode: 'CLI',
+      productName: 'Climatological Report (Daily)',
+    })),
+});
 
 function ensembles(fake: FakeWeather, query: URLSearchParams): Json[] {
   const first = Date.parse(`${fake.today}T00:00:00Z`) - Number(query.get('past_days')) * 24 * HOUR_MS;
@@ -119,8 +150,8 @@ function places(
   const [latitudes, longitudes] = ['latitude', 'longitude'].map((name) => query.get(name)!.split(','));
   const unit = query.get('temperature_unit') === 'fahrenheit' ? '°F' : '°C';
   return latitudes!.map((latitude, i) => {
-    const station = stations.find((s) => s.latitude === Number(latitude))!;
-    const columns = Object.fromEntries<unknown>(columnsOf(station.id));
+    // Some areas lie where a station is: the order tells them apart.
+    const columns = Object.fromEntries<unknown>(columnsOf(allPlaces[i]!.id));
     return {
       // The nearest point of the grid.
       latitude: Math.round(Number(latitude) * 4) / 4,

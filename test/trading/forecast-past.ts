@@ -41,6 +41,7 @@ export function makePast(truth: Truth, days: number, over: { from?: number; lead
     // Days differ in how sure the members are, and those on which they are less sure go wrong by more.
     const sureness = members === 1 ? 1 : 0.7 + 0.6 * Math.abs(gaussian(stationId, date, 'sureness'));
     past.runs.push({
+      kind: 'daily_maximum',
       stationId,
       date,
       modelRunAt: new Date(end - leadHours * HOUR_MS),

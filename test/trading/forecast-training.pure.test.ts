@@ -6,10 +6,11 @@ import { dateAfter, first, learn, makePast, together, type Past } from './foreca
 const newYork = { stationId: 'KNYC', biasF: 0, errorF: 2, spreadF: 1 };
 const later = new Date('2026-12-31T00:00:00Z');
 const fitOf = (past: Past, stationId: string | null, lead = 24, at = later) =>
-  findFit(learn(past, at).book, stationId, lead, at);
+  findFit(learn(past, at).book, { kind: 'daily_maximum', stationId, leadHours: lead }, at);
 const whyNot = (past: Past, stationId: string | null, lead = 24) =>
-  learn(past, later).book.missing!.find((each) => each.stationId === stationId && each.leadHours === lead)
-    ?.reason;
+  learn(past, later).book.missing!.find(
+    (each) => each.kind === 'daily_maximum' && each.stationId === stationId && each.leadHours === lead,
+  )?.reason;
 
 describe('training', () => {
   it('gives a station a fit of its own from 30 days on, and says what is missing before', () => {

@@ -40,15 +40,19 @@ export function randomOf(seed: number): Random {
   return next;
 }
 
-/** A season of each of the 28 gates: the records of `days` days, each settled when the next has begun. */
+/** As many as the rule was judged by. */
+export const seasonStations = stations.slice(0, 7);
+
+/** A season of each of their 28 gates: the records of `days` days, each settled when the next has begun. */
 export function makeSeasons(
   days: number,
   scoresOf: (random: Random, days: number) => Said[],
   seed: number,
 ): JudgedRecord[] {
-  return stations.flatMap(({ id: station }, i) =>
+  return seasonStations.flatMap(({ id: station }, i) =>
     LEAD_HOURS.flatMap((leadHours, j) =>
       scoresOf(randomOf(seed * 100 + i * 4 + j + 1), days).map(({ model, market }, day) => ({
+        kind: 'daily_maximum' as const,
         station,
         date: endOf(day).toISOString().slice(0, 10),
         leadHours,

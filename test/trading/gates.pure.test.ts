@@ -1,25 +1,29 @@
 import { describe, expect, it } from 'vitest';
 import { blockBootstrap } from '../../src/trading/scores/bootstrap.js';
-import type { Gate } from '../../src/trading/scores/gate.js';
 import { gateErrorRates, gateRule } from '../../src/trading/scores/gate-rule.js';
+import { gateAt, type Gate } from '../../src/trading/scores/gate.js';
 import { judgeGates, type JudgedRecord } from '../../src/trading/scores/judge-gates.js';
-import { endOf, makeSeasons, rivals, tooSure } from './gate-seasons.js';
+import { endOf, makeSeasons, rivals, tooSure, seasonStations } from './gate-seasons.js';
 
 /** Gates of many seasons, 28 at a time. */
 const judge = (scoresOf: ReturnType<typeof rivals>, { days = 90, times = 12 } = {}): Gate[] =>
-  Array.from(
-    { length: times },
-    (_, seed) => judgeGates(makeSeasons(days, scoresOf, seed), endOf(days)).gates,
+  Array.from({ length: times }, (_, seed) =>
+    judgeGates(makeSeasons(days, scoresOf, seed), endOf(days)).gates.filter(isOfSeason),
   ).flat();
+
+const isOfSeason = ({ kind, stationId }: Gate): boolean =>
+  kind === 'daily_maximum' && seasonStations.some(({ id }) => id === stationId);
 
 const openShare = (gates: readonly Gate[]): number =>
   gates.filter(({ isOpen }) => isOpen).length / gates.length;
 const meanDifference = (gates: readonly Gate[]): number =>
   gates.reduce((sum, { difference }) => sum + difference!.mean, 0) / gates.length;
 
-const newYork = { station: 'KNYC', leadHours: 24 };
+const newYork = { kind: 'daily_maximum' as const, station: 'KNYC', leadHours: 24 };
 const ofNewYork = (records: readonly JudgedRecord[], at: Date): Gate =>
-  judgeGates(records, at).gates.find((gate) => gate.stationId === 'KNYC' && gate.leadHours === 24)!;
+  judgeGates(records, at).gates.find(
+    (gate) => gate.kind === 'daily_maximum' && gate.stationId === 'KNYC' && gate.leadHours === 24,
+  )!;
 
 /** The same difference each day. */
 const steady = (days: number, difference: number, over: Partial<JudgedRecord> = {}): JudgedRecord[] =>
@@ -90,12 +94,14 @@ describe('a gate', () => {
   it('is judged for every station and lead, and shut where nothing has settled', () => {
     const book = judgeGates([], endOf(0));
     expect(book.madeAt).toEqual(endOf(0));
-    expect(book.gates).toHaveLength(28);
+    // 24 stations with maxima and minima, and 4 areas with hours, at 4 leads.
+    expect(book.gates).toHaveLength((2 * 24 + 4) * 4);
     for (const gate of book.gates) expect(gate).toMatchObject({ isOpen: false, n: 0, difference: null });
   });
 
   it('needs 30 days', () => {
     expect(ofNewYork(steady(29, -1), endOf(29))).toEqual({
+      kind: 'daily_maximum',
       stationId: 'KNYC',
       leadHours: 24,
       isOpen: false,
@@ -205,5 +211,60 @@ describe('the interval', () => {
       return high - low;
     };
     expect(widthOf(runs)).toBeGreaterThan(3 * widthOf(alone));
+  });
+});
+
+describe('the gates of kinds', () => {
+  const hours = (days: number, differenceOf: (hour: number) => number): JudgedRecord[] =>
+    Array.from({ length: 24 }, (_, hour) =>
+      steady(days, differenceOf(hour), { kind: 'hourly', station: 'INDEX-NYC', leadHours: 6 }),
+    ).flat();
+  const gateOf = (
+    records: readonly JudgedRecord[],
+    kind: Gate['kind'],
+    stationId: string,
+    leadHours: number,
+  ) =>
+    judgeGates(records, endOf(60)).gates.find(
+      (gate) => gate.kind === kind && gate.stationId === stationId && gate.leadHours === leadHours,
+    );
+
+  it('are judged each by its own records', () => {
+    const records = [...steady(60, -1), ...steady(60, 1, { kind: 'daily_minimum' })];
+    expect(gateOf(records, 'daily_maximum', 'KNYC', 24)).toMatchObject({ isOpen: true, n: 60 });
+    expect(gateOf(records, 'daily_minimum', 'KNYC', 24)).toMatchObject({ isOpen: false, n: 60 });
+  });
+
+  it('count the hours of a day as one day, by their mean', () => {
+    const gate = gateOf(
+      hours(60, (hour) => (hour === 0 ? -2.4 : 0)),
+      'hourly',
+      'INDEX-NYC',
+      6,
+    );
+    expect(gate).toMatchObject({ n: 60, difference: { mean: expect.closeTo(-0.1, 12) } });
+    // 24 hours of one day tell nothing of another one.
+    expect(
+      gateOf(
+        hours(2, () => -1),
+        'hourly',
+        'INDEX-NYC',
+        6,
+      ),
+    ).toMatchObject({ isOpen: false, n: 2 });
+  });
+
+  it('are at the hours before the hour, and nowhere else', () => {
+    const book = judgeGates(
+      hours(60, () => -1),
+      endOf(60),
+    );
+    const at = endOf(60);
+    const openAt = (hoursToEnd: number) =>
+      gateAt(book, { kind: 'hourly', stationId: 'INDEX-NYC' }, { hoursToEnd, at });
+    expect(openAt(8)).toMatchObject({ isOpen: true, leadHours: 6 });
+    expect(openAt(5)).toMatchObject({ isOpen: false, leadHours: 3 });
+    expect(openAt(0.5).reason).toBe('Within 1 hour of the hour forecasts are not scored.');
+    expect(openAt(18.1).reason).toBe('More than 18 hours before the hour forecasts are not scored.');
   });
 });

@@ -7,6 +7,7 @@ import { NoHistoryError } from '../../src/trading/forecast/forecast.js';
 import { createHttpModelSource } from '../../src/trading/forecast/http-model.js';
 import { WeatherUnavailableError } from '../../src/trading/forecast/read-json.js';
 import { UnexpectedAnswerError } from '../../src/trading/markets/kalshi-client.js';
+import { indexAreas, stations } from '../../src/trading/settlement/stations.js';
 
 type Json = Record<string, unknown>;
 
@@ -65,7 +66,7 @@ const observed = {
 const makeSource = (address = url, observe = () => Promise.resolve([observed])) =>
   createHttpModelSource({
     url: address,
-    observe,
+    observations: [{ name: 'observations', everyMs: 5 * MINUTE_MS, read: observe }],
     clock: { now: () => now },
     log: pino({ level: 'info' }, { write: (line: string) => void log.push(line) }),
   });
@@ -77,6 +78,7 @@ describe('a model of one’s own', () => {
     const data = await read();
     expect(data.ensembles).toEqual([
       {
+        kind: 'daily_maximum',
         stationId: 'KNYC',
         date: '2026-07-04',
         modelRunAt: new Date('2026-07-03T18:00:00Z'),
@@ -87,7 +89,8 @@ describe('a model of one’s own', () => {
     expect(data.observed).toEqual([observed]);
     const query = new URL(requests[0]!.url!, url).searchParams;
     expect(Object.fromEntries(query)).toEqual({
-      stations: 'KNYC,KMDW,KMIA,KAUS,KDEN,KLAX,KPHL',
+      stations: stations.map(({ id }) => id).join(','),
+      areas: 'INDEX-MIAMI,INDEX-NYC,INDEX-CHICAGO,INDEX-LA-COASTAL',
       from: '2026-07-03',
       to: '2026-07-05',
     });
@@ -95,6 +98,26 @@ describe('a model of one’s own', () => {
     now = Date.parse('2026-07-05T06:00:00Z');
     await read();
     expect(requests[1]!.url).toContain('from=2026-07-03&to=2026-07-06');
+  });
+
+  it('may speak of minima and of the hours of an area; what it does not name is a maximum', async () => {
+    const hour = { station: 'INDEX-MIAMI', kind: 'hourly', hour: 12 };
+    say({
+      forecasts: [
+        forecast(),
+        forecast({ kind: 'daily_minimum' }),
+        forecast(hour),
+        forecast({ ...hour, hour: 13 }),
+        // Made when the hour had struck, at 16:00Z: no forecast.
+        forecast({ ...hour, date: '2026-07-03', modelRunAt: '2026-07-03T16:30:00Z' }),
+      ],
+    });
+    expect((await read()).ensembles.map(({ kind, stationId, hour: of }) => [kind, stationId, of])).toEqual([
+      ['daily_maximum', 'KNYC', undefined],
+      ['daily_minimum', 'KNYC', undefined],
+      ['hourly', 'INDEX-MIAMI', 12],
+      ['hourly', 'INDEX-MIAMI', 13],
+    ]);
   });
 
   it('may say a mean and a deviation: 31 members have just these', async () => {
@@ -191,6 +214,33 @@ describe('a model of one’s own', () => {
       'a run twice',
       { forecasts: [forecast(), forecast({ modelRunAt: '2026-07-03T14:00:00-04:00' })] },
       'forecasts[1]: is there twice',
+    ],
+    ['a kind that is none', { forecasts: [forecast({ kind: 'rain' })] }, 'forecasts[0].kind: '],
+    [
+      'an hour without its number',
+      { forecasts: [forecast({ station: 'INDEX-NYC', kind: 'hourly' })] },
+      'forecasts[0].hour: is missing',
+    ],
+    [
+      'an hour that no clock has',
+      { forecasts: [forecast({ station: 'INDEX-NYC', kind: 'hourly', hour: 24 })] },
+      'forecasts[0].hour: ',
+    ],
+    ['a day with an hour', { forecasts: [forecast({ hour: 3 })] }, 'forecasts[0].hour: is of hourly'],
+    [
+      'an hour at a station',
+      { forecasts: [forecast({ kind: 'hourly', hour: 3 })] },
+      'forecasts[0].kind: is of areas only',
+    ],
+    [
+      'a day of an area',
+      { forecasts: [forecast({ station: 'INDEX-NYC' })] },
+      'forecasts[0].kind: must be hourly',
+    ],
+    [
+      'a minimum twice',
+      { forecasts: [forecast(), forecast({ kind: 'daily_minimum' }), forecast({ kind: 'daily_minimum' })] },
+      'forecasts[2]: is there twice',
     ],
     ['a name that is none', { model: '', forecasts: [] }, 'model: '],
   ])('is not believed with %s, and the place is named', async (_what, body, place) => {
@@ -338,16 +388,30 @@ it('the example is a model, and it has a past', async () => {
     const { ensembles } = await source.read(signal);
     const { from, to } = { from: '2026-01-01', to: '2026-01-31' };
     const runs = await source.history!.readRuns({ from, to }, signal);
-    for (const id of ['KNYC', 'KMDW', 'KMIA', 'KAUS', 'KDEN', 'KLAX', 'KPHL']) {
-      expect(ensembles.filter(({ stationId }) => stationId === id).length).toBeGreaterThanOrEqual(3);
-      expect(runs.filter(({ stationId }) => stationId === id)).toHaveLength(31);
+    const countOf = (found: readonly (typeof runs)[number][], kind: string, id: string) =>
+      found.filter((run) => run.kind === kind && run.stationId === id).length;
+    for (const { id } of stations) {
+      expect(countOf(ensembles, 'daily_maximum', id)).toBeGreaterThanOrEqual(3);
+      expect(countOf(ensembles, 'daily_minimum', id)).toBeGreaterThanOrEqual(3);
+      expect(countOf(runs, 'daily_maximum', id)).toBe(31);
+      expect(countOf(runs, 'daily_minimum', id)).toBe(31);
+    }
+    for (const { id } of indexAreas) {
+      expect(countOf(ensembles, 'hourly', id)).toBeGreaterThanOrEqual(24);
+      expect(countOf(runs, 'hourly', id)).toBe(31 * 24);
     }
     const mean = (values: readonly number[]) => values.reduce((sum, x) => sum + x, 0) / values.length;
-    const january = (id: string) =>
-      mean(runs.filter(({ stationId }) => stationId === id).map(({ membersF }) => mean(membersF)));
-    // Of the 30-year normals of January: 39.5 °F in New York, 76 °F in Miami.
-    expect(Math.abs(january('KNYC') - 39.5)).toBeLessThan(4);
-    expect(Math.abs(january('KMIA') - 76)).toBeLessThan(4);
+    const january = (kind: string, id: string) =>
+      mean(
+        runs.filter((run) => run.kind === kind && run.stationId === id).map(({ membersF }) => mean(membersF)),
+      );
+    // Of the 30-year normals of January: 39.5 and 27.9 °F in New York, 76 and 61 °F in Miami.
+    expect(Math.abs(january('daily_maximum', 'KNYC') - 39.5)).toBeLessThan(4);
+    expect(Math.abs(january('daily_minimum', 'KNYC') - 27.9)).toBeLessThan(4);
+    expect(Math.abs(january('daily_maximum', 'KMIA') - 76)).toBeLessThan(4);
+    expect(Math.abs(january('daily_minimum', 'KMIA') - 61)).toBeLessThan(4);
+    expect(january('hourly', 'INDEX-MIAMI')).toBeGreaterThan(january('daily_minimum', 'KMIA'));
+    expect(january('hourly', 'INDEX-MIAMI')).toBeLessThan(january('daily_maximum', 'KMIA'));
     expect((await fetch(address)).status).toBe(400);
   } finally {
     child.kill();

@@ -17,6 +17,8 @@ interface Kind {
   /** How far prices are from the probabilities. */
   noise: number;
   isYesOnly?: boolean;
+  /** The markets are thresholds between the outcomes, each of which pays in all above it. */
+  isNested?: boolean;
   hasHeld?: boolean;
   hasCaps?: boolean;
   /** All asks are so much lower: below some value the ladder can be bought for less than it pays. */
@@ -25,7 +27,7 @@ interface Kind {
 
 /** An event with a ladder of asks for YES and NO of each outcome. */
 export function randomProblem(random: () => number, kind: Kind): JointProblem {
-  const { outcomes, levels, noise, isYesOnly, hasHeld, hasCaps, discount = 0 } = kind;
+  const { outcomes, levels, noise, isYesOnly, isNested = false, hasHeld, hasCaps, discount = 0 } = kind;
   const raw = Array.from({ length: outcomes }, () =>
     random() < 0.1 && outcomes > 2 ? 0 : -Math.log(random()),
   );
@@ -34,13 +36,17 @@ export function randomProblem(random: () => number, kind: Kind): JointProblem {
   const probabilities = raw.map((value) => value / total);
   const base = 10 ** (1 + 3 * random());
   const legs: Leg[] = [];
-  probabilities.forEach((p, outcome) => {
+  const markets = isNested
+    ? probabilities.slice(1).map((_, i) => ({ from: i + 1, to: outcomes - 1 }))
+    : probabilities.map((_, i) => ({ from: i, to: i }));
+  markets.forEach((pays) => {
+    const p = probabilities.slice(pays.from, pays.to + 1).reduce((sum, value) => sum + value, 0);
     const middle = Math.min(0.94, Math.max(0.05, p + (random() - 0.5) * noise));
     for (const side of isYesOnly ? (['yes'] as const) : (['yes', 'no'] as const)) {
       let cents = Math.round((side === 'yes' ? middle : 1 - middle) * 100) + 1 - discount;
       for (let level = 0; level < levels && cents < 99; level++) {
         const contracts = [1, Math.ceil(random() * 300), 1_000_000][Math.floor(random() * 3)]!;
-        if (cents > 0) legs.push({ outcome, side, cost: withFee(cents / 100), contracts });
+        if (cents > 0) legs.push({ pays, side, cost: withFee(cents / 100), contracts });
         cents += 1 + Math.floor(random() * 3);
       }
     }
@@ -51,7 +57,7 @@ export function randomProblem(random: () => number, kind: Kind): JointProblem {
 
 function limitsFor(legs: readonly Leg[], cash: number, outcomes: number, hasCaps = false): Limit[] {
   const costs = legs.map(({ cost }) => cost);
-  const ofMarket = (market: number) => legs.map(({ outcome, cost }) => (outcome === market ? cost : 0));
+  const ofMarket = (market: number) => legs.map(({ pays, cost }) => (pays.from === market ? cost : 0));
   return [
     { room: cash, weights: costs },
     ...(hasCaps ? [{ room: 0.4 * cash, weights: costs }] : []),

@@ -3,8 +3,9 @@ import { solveJoint, type JointOptimum, type JointProblem } from '../../src/trad
 import { stakeOnExclusive } from '../../src/trading/sizing/smoczynski-tomkins.js';
 import { randomOf, randomProblem } from './joint-arbitraries.js';
 
-const pays = ({ outcome, side }: JointProblem['legs'][number], j: number) =>
-  (j === outcome) === (side === 'yes') ? 1 : 0;
+const pays = ({ pays: { from, to }, side }: JointProblem['legs'][number], j: number) =>
+  (j >= from && j <= to) === (side === 'yes') ? 1 : 0;
+const only = (outcome: number) => ({ from: outcome, to: outcome });
 const wealthAt = ({ wealth, legs }: JointProblem, contracts: readonly number[]) =>
   wealth.map((dollars, j) =>
     legs.reduce((sum, leg, l) => sum + contracts[l]! * (pays(leg, j) - leg.cost), dollars),
@@ -25,13 +26,13 @@ describe('the optimum over YES and NO of all brackets', () => {
     const bids = [0.02, 0.11, 0.25, 0.27, 0.18, 0.11];
     const legs: JointProblem['legs'] = [
       ...asks.map((ask, outcome) => ({
-        outcome,
+        pays: only(outcome),
         side: 'yes' as const,
         cost: withFee(ask),
         contracts: Infinity,
       })),
       ...bids.map((bid, outcome) => ({
-        outcome,
+        pays: only(outcome),
         side: 'no' as const,
         cost: withFee(1 - bid),
         contracts: Infinity,
@@ -60,7 +61,7 @@ describe('the optimum over YES and NO of all brackets', () => {
         discount: run % 3 === 0 ? 8 : 0,
       });
       const { probabilities, legs, limits, wealth } = problem;
-      const costs = probabilities.map((_, k) => legs.find(({ outcome }) => outcome === k)?.cost ?? 5);
+      const costs = probabilities.map((_, k) => legs.find(({ pays }) => pays.from === k)?.cost ?? 5);
       const exact = stakeOnExclusive(probabilities, costs);
       const found = solveJoint({
         ...problem,
@@ -69,7 +70,7 @@ describe('the optimum over YES and NO of all brackets', () => {
       });
       expect(found.gap).toBeLessThan(1e-9);
       expect(Math.abs(found.growth - exact.growth)).toBeLessThan(1e-9);
-      legs.forEach(({ outcome, cost }, l) => {
+      legs.forEach(({ pays: { from: outcome }, cost }, l) => {
         // What cannot occur may be bought or not without any difference.
         if (probabilities[outcome] === 0) return;
         const share = (found.contracts[l]! * cost) / wealth[0]!;
@@ -156,13 +157,17 @@ function longest(problem: JointProblem, contracts: readonly number[], step: read
   return Math.min(...ways);
 }
 
-describe('the optimum of 1,000 random events', () => {
+describe.each([
+  ['brackets', false],
+  ['thresholds', true],
+])('the optimum of 1,000 random events of %s', (_what, isNested) => {
   const random = randomOf(4);
   const events = Array.from({ length: 1_000 }, (_, run) =>
     randomProblem(random, {
       outcomes: [2, 3, 6, 6, 6, 10][run % 6]!,
       levels: [1, 2, 5, 10][run % 4]!,
       noise: [0.02, 0.1, 0.3][run % 3]!,
+      isNested,
       hasHeld: run % 5 < 2,
       hasCaps: run % 7 < 4,
       discount: run % 11 === 0 ? 5 : 0,
@@ -213,7 +218,7 @@ describe('the optimum of 1,000 random events', () => {
 
   it('grows no less when there is one more leg, however bad that is', () => {
     events.slice(0, 120).forEach((problem, i) => {
-      const worse = { outcome: 0, side: 'yes' as const, cost: 0.97, contracts: 50 };
+      const worse = { pays: only(0), side: 'yes' as const, cost: 0.97, contracts: 50 };
       const more = solveJoint({
         ...problem,
         legs: [...problem.legs, worse],
@@ -241,7 +246,7 @@ describe('an event with nothing to gain', () => {
   const problem = (contracts: number, room: number): JointProblem => ({
     probabilities: [0.5, 0.5],
     wealth: [100, 100],
-    legs: cost.map((cost, outcome) => ({ outcome, side: 'yes', cost, contracts })),
+    legs: cost.map((cost, outcome) => ({ pays: only(outcome), side: 'yes', cost, contracts })),
     limits: [{ room, weights: cost }],
   });
 
@@ -263,7 +268,7 @@ describe('an event with nothing to gain', () => {
     const sure = solveJoint({
       probabilities: [1, 0],
       wealth: [100, 100],
-      legs: [{ outcome: 0, side: 'yes', cost: 0.8, contracts: 1_000_000 }],
+      legs: [{ pays: only(0), side: 'yes', cost: 0.8, contracts: 1_000_000 }],
       limits: [{ room: 100, weights: [0.8] }],
     });
     expect(sure.contracts[0]).toBeCloseTo(125, 9);

@@ -3,8 +3,8 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { createOpenMeteoSource } from '../../src/trading/forecast/openmeteo.js';
 import { WeatherUnavailableError } from '../../src/trading/forecast/read-json.js';
 import { UnexpectedAnswerError } from '../../src/trading/markets/kalshi-client.js';
-import { climateDayOf } from '../../src/trading/settlement/climate-day.js';
-import { findStation } from '../../src/trading/settlement/stations.js';
+import { climateDayOf, hourOf } from '../../src/trading/settlement/climate-day.js';
+import { findPlace, findStation } from '../../src/trading/settlement/stations.js';
 import { startFakeWeather, type FakeWeather } from './forecast-fake-weather.js';
 
 const HOUR_MS = 3_600_000;
@@ -23,7 +23,7 @@ const readRuns = (from: string, to: string) =>
   createOpenMeteoSource({
     baseUrl: 'http://unused.invalid',
     historyBaseUrl: fake.url,
-    nwsBaseUrl: 'http://unused.invalid',
+    observations: [],
     clock: { now: () => now },
     log: pino({ level: 'silent' }),
   }).history!.readRuns({ from, to }, signal);
@@ -37,8 +37,13 @@ describe('what was forecast of past days', () => {
       return station === 'KNYC' && time === '07-04T04' ? 80 + days : 60;
     };
     const runs = (await readRuns('2026-07-03', '2026-07-03')).filter(({ stationId }) => stationId === 'KNYC');
-    expect(runs).toEqual([
+    expect(runs.filter(({ kind }) => kind === 'daily_minimum').map(({ membersF }) => membersF)).toEqual([
+      [60],
+      [60],
+    ]);
+    expect(runs.filter(({ kind }) => kind === 'daily_maximum')).toEqual([
       {
+        kind: 'daily_maximum',
         stationId: 'KNYC',
         date: '2026-07-03',
         // The last hour of the day is 04:00Z of the 4th. A day before that the newest run is the one of 00:00Z of the 3rd.
@@ -47,6 +52,7 @@ describe('what was forecast of past days', () => {
         membersF: [81],
       },
       {
+        kind: 'daily_maximum',
         stationId: 'KNYC',
         date: '2026-07-03',
         modelRunAt: new Date('2026-07-02T00:00:00Z'),
@@ -58,14 +64,22 @@ describe('what was forecast of past days', () => {
 
   it('has the time of the newest run that any of its hours can be of, and of no newer one', async () => {
     const runs = await readRuns('2026-06-01', '2026-07-01');
-    expect(runs).toHaveLength(7 * 31 * 2);
+    // Of 24 stations maximum and minimum, of four areas each hour, a day and two days before.
+    expect(runs).toHaveLength((24 * 2 + 4 * 24) * 31 * 2);
+    const hours = runs.filter(({ kind }) => kind === 'hourly');
+    for (const [i, { stationId, date, hour, modelRunAt }] of hours.entries()) {
+      const ms = hourOf(findPlace(stationId)!, date, hour!).getTime() - ((i % 2) + 1) * 24 * HOUR_MS;
+      expect(modelRunAt.getTime()).toBe(Math.floor(ms / (6 * HOUR_MS)) * 6 * HOUR_MS);
+    }
+    runs.splice(0, runs.length, ...runs.filter(({ kind }) => kind !== 'hourly'));
     for (let i = 0; i < runs.length; i += 2) {
       const [newer, older] = runs.slice(i, i + 2);
+      expect(older!.kind).toBe(newer!.kind);
       const { start } = climateDayOf(findStation(newer!.stationId)!, newer!.date);
-      const hours = Array.from({ length: 24 }, (_, hour) => start.getTime() + hour * HOUR_MS);
+      const ofDay = Array.from({ length: 24 }, (_, hour) => start.getTime() + hour * HOUR_MS);
       for (const [days, run] of [newer!, older!].entries()) {
         // Each hour's value is of the newest of the runs at 00, 06, 12 and 18Z that is so many days older than it.
-        const made = hours.map(
+        const made = ofDay.map(
           (ms) => Math.floor((ms - (days + 1) * 24 * HOUR_MS) / (6 * HOUR_MS)) * 6 * HOUR_MS,
         );
         expect(run.modelRunAt.getTime()).toBe(Math.max(...made));
@@ -82,13 +96,15 @@ describe('what was forecast of past days', () => {
     expect(query.get('hourly')).toBe('temperature_2m_previous_day1,temperature_2m_previous_day2');
     expect(query.get('models')).toBe('gfs_global');
     expect([query.get('start_date'), query.get('end_date')]).toEqual(['2026-06-01', '2026-07-02']);
-    expect(query.get('latitude')!.split(',')).toHaveLength(7);
+    expect(query.get('latitude')!.split(',')).toHaveLength(28);
   });
 
   it('is nothing of a day that lacks an hour or is not over', async () => {
     const gap = Date.parse('2026-07-03T12:00:00Z');
     fake.previous = (station, ms, days) => (station === 'KNYC' && ms === gap && days === 1 ? null : 60);
-    const runs = (await readRuns('2026-07-02', '2026-07-05')).filter(({ stationId }) => stationId === 'KNYC');
+    const runs = (await readRuns('2026-07-02', '2026-07-05')).filter(
+      ({ stationId, kind }) => stationId === 'KNYC' && kind === 'daily_maximum',
+    );
     // 4 July ended at 05:00Z of the 5th, 5 July has not.
     expect(runs.map(({ date, modelRunAt }) => `${date} ${modelRunAt.toISOString().slice(5, 10)}`)).toEqual([
       '2026-07-02 07-02',

@@ -133,6 +133,7 @@ it('without market data no value is claimed, neither of one position nor of all'
 describe('the outcomes of an event', () => {
   const station = findStation('KNYC')!;
   const ladder = {
+    kind: 'daily_maximum' as const,
     markets: [
       { ticker: 'A', bracket: { kind: 'less', floor: null, cap: 60 } },
       { ticker: 'B', bracket: { kind: 'between', floor: 60, cap: 61 } },
@@ -146,7 +147,7 @@ describe('the outcomes of an event', () => {
     cost: parseDollars(cost),
   });
   const read = (positions: HeldBracket[], event?: typeof ladder) => {
-    const { outcomes, worstCase, bestCase } = eventOutcomes('E', positions, event);
+    const { outcomes, worstCase, bestCase } = eventOutcomes('KXHIGHNY-26NOV21', positions, event);
     return {
       outcomes: Object.fromEntries(outcomes.map(({ ticker, result }) => [String(ticker), dollars(result)])),
       worst: dollars(worstCase),
@@ -185,7 +186,7 @@ describe('the outcomes of an event', () => {
       best: '3.5000',
     };
     expect(read(positions)).toEqual(expected);
-    const torn = { markets: ladder.markets.filter(({ ticker }) => ticker !== 'B') };
+    const torn = { ...ladder, markets: ladder.markets.filter(({ ticker }) => ticker !== 'B') };
     expect(read(positions, torn)).toEqual(expected);
   });
 });

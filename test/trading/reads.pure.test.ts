@@ -357,6 +357,7 @@ describe('a signal', () => {
       { ticker: 'KXHIGHNY-26JAN31-T39', side: 'no' as const, reason: 'nobody asks', isWithheld: false },
     ];
     const gate = {
+      kind: 'daily_maximum' as const,
       stationId: 'KNYC',
       leadHours: 12,
       isOpen: true,
@@ -366,6 +367,7 @@ describe('a signal', () => {
     };
     const event = {
       eventTicker: market!.eventTicker,
+      kind: 'daily_maximum' as const,
       stationId: 'KNYC',
       date: '2026-01-31',
       method: 'emos' as const,
@@ -457,8 +459,15 @@ describe('GET /stations', () => {
       series: 'KXHIGHNY',
       minimumSeries: 'KXLOWTNYC',
       evidence: { matched: 251, compared: 252 },
+      crossCheck: { maximum: null, minimum: null },
       standardOffsetHours: -5,
     });
+    expect(body.areas).toMatchObject([
+      { id: 'INDEX-MIAMI', indexId: 'miami', calibration: null, latest: null },
+      { id: 'INDEX-NYC' },
+      { id: 'INDEX-CHICAGO' },
+      { id: 'INDEX-LA-COASTAL' },
+    ]);
     expect(list[1]).toMatchObject({ city: 'Chicago', name: 'Midway Airport', evidence: null });
   });
 });

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { probabilityOf, type MaximumDistribution } from '../../src/trading/forecast/distribution.js';
-import { atMostOf, atMostOfMembers, wholeDegreeCrps, type AtMost } from '../../src/trading/scores/crps.js';
+import { probabilityOf, type TemperatureDistribution } from '../../src/trading/forecast/distribution.js';
+import { atMostOf, atMostOfMembers, degreeCrps, type AtMost } from '../../src/trading/scores/crps.js';
 import { atMostOfMarket, fitNormal, type Share } from '../../src/trading/scores/implied.js';
 import { scoreRecord, type ScorableRecord } from '../../src/trading/scores/score-record.js';
 import type { Bracket } from '../../src/trading/settlement/brackets.js';
@@ -24,23 +24,23 @@ function kernelScore(atMost: AtMost, outcome: number, from: number, to: number):
 describe('the CRPS of whole degrees', () => {
   it('of one sure degree is its distance from the outcome', () => {
     const sure: AtMost = (d) => (d >= 71 ? 1 : 0);
-    expect([68, 71, 74].map((outcome) => wholeDegreeCrps(sure, outcome))).toEqual([3, 0, 3]);
+    expect([68, 71, 74].map((outcome) => degreeCrps(sure, outcome))).toEqual([3, 0, 3]);
   });
 
   it('is what the sum gives by hand', () => {
     // A half each on 70 and 72, 71 came: (0.5 − 0)² at 70 and (0.5 − 1)² at 71.
     const split: AtMost = (d) => (d >= 72 ? 1 : d >= 70 ? 0.5 : 0);
-    expect(wholeDegreeCrps(split, 71)).toBeCloseTo(0.5, 12);
+    expect(degreeCrps(split, 71)).toBeCloseTo(0.5, 12);
     // 72 came: 0.5² at 70 and at 71.
-    expect(wholeDegreeCrps(split, 72)).toBeCloseTo(0.5, 12);
+    expect(degreeCrps(split, 72)).toBeCloseTo(0.5, 12);
     // 75 came: 0.5² at 70 and 71, one at 72, 73 and 74.
-    expect(wholeDegreeCrps(split, 75)).toBeCloseTo(3.5, 12);
+    expect(degreeCrps(split, 75)).toBeCloseTo(3.5, 12);
   });
 
   it('counts members by the degree that each is rounded to', () => {
     // 70, 70, 71, 73; 71 came: 0.5² at 70, then (0.75 − 1)² at 71 and at 72.
     const members = [69.5, 70.4, 71.2, 72.6];
-    expect(wholeDegreeCrps(atMostOfMembers(members), 71)).toBeCloseTo(0.25 + 2 * 0.0625, 12);
+    expect(degreeCrps(atMostOfMembers(members), 71)).toBeCloseTo(0.25 + 2 * 0.0625, 12);
     // Mean |x − y| = 1, half of the mean |x − x′| = ½ · (2 · (0 + 1 + 3 + 1 + 3 + 2)) / 16 = 0.625.
     expect(kernelScore(atMostOfMembers(members), 71, 60, 80)).toBeCloseTo(0.375, 12);
   });
@@ -56,7 +56,7 @@ describe('the CRPS of whole degrees', () => {
       fc.property(parts, ({ mean, deviation, above, miss }) => {
         const centre = Math.round(mean);
         const atMost = atMostOf({ mean, deviation, atLeast: above === null ? null : centre + above });
-        const score = wholeDegreeCrps(atMost, centre + miss);
+        const score = degreeCrps(atMost, centre + miss);
         expect(score).toBeCloseTo(kernelScore(atMost, centre + miss, centre - 90, centre + 90), 6);
       }),
       { numRuns: 60 },
@@ -64,8 +64,8 @@ describe('the CRPS of whole degrees', () => {
   });
 
   it('rewards what was observed: a floor that rules out the wrong degrees makes it smaller', () => {
-    const free = wholeDegreeCrps(atMostOf({ mean: 71.3, deviation: 2.4, atLeast: null }), 74);
-    expect(wholeDegreeCrps(atMostOf({ mean: 71.3, deviation: 2.4, atLeast: 71 }), 74)).toBeLessThan(free);
+    const free = degreeCrps(atMostOf({ mean: 71.3, deviation: 2.4, atLeast: null }), 74);
+    expect(degreeCrps(atMostOf({ mean: 71.3, deviation: 2.4, atLeast: 71 }), 74)).toBeLessThan(free);
   });
 });
 
@@ -94,7 +94,7 @@ describe("the market's distribution", () => {
           const total = weights.reduce((sum, weight) => sum + weight, 0);
           fc.pre(total > 0);
           const shares = sharesOf(weights.map((weight) => weight / total));
-          const atMost = atMostOfMarket(shares, atLeast);
+          const atMost = atMostOfMarket(shares, { atLeast });
           let below = 0;
           for (const { highest, probability } of shares) {
             below += probability;
@@ -114,21 +114,21 @@ describe("the market's distribution", () => {
     expect(Math.abs(deviation - 2.4)).toBeLessThan(0.03);
     const own = atMostOf({ mean: 71.3, deviation: 2.4, atLeast: null });
     for (const outcome of [66, 71, 74, 79])
-      expect(wholeDegreeCrps(atMostOfMarket(normalShares, null), outcome)).toBeCloseTo(
-        wholeDegreeCrps(own, outcome),
+      expect(degreeCrps(atMostOfMarket(normalShares, { atLeast: null }), outcome)).toBeCloseTo(
+        degreeCrps(own, outcome),
         2,
       );
   });
 
   it('gives nothing to degrees that are ruled out within a bracket', () => {
-    const atMost = atMostOfMarket(given71, 71);
+    const atMost = atMostOfMarket(given71, { atLeast: 71 });
     expect(atMost(70)).toBe(0);
     expect(atMost(71)).toBeCloseTo(0.259715, 9);
-    expect(atMostOfMarket(given71, null)(70)).toBeGreaterThan(0.05);
+    expect(atMostOfMarket(given71, { atLeast: null })(70)).toBeGreaterThan(0.05);
   });
 
   it('leaves the market a bracket that we think ruled out', () => {
-    const atMost = atMostOfMarket(normalShares, 74);
+    const atMost = atMostOfMarket(normalShares, { atLeast: 74 });
     expect(atMost(69)).toBeCloseTo(0.226628, 6);
   });
 
@@ -136,25 +136,26 @@ describe("the market's distribution", () => {
     // Half a cent each, and what is left for the warmest.
     const sure = sharesOf([0.005, 0.005, 0.005, 0.005, 0.005, 0.975]);
     expect(fitNormal(sure).deviation).toBeLessThan(4);
-    expect(wholeDegreeCrps(atMostOfMarket(sure, null), 78)).toBeLessThan(3);
+    expect(degreeCrps(atMostOfMarket(sure, { atLeast: null }), 78)).toBeLessThan(3);
     const mirrored = sharesOf([0.975, 0.005, 0.005, 0.005, 0.005, 0.005]);
-    expect(wholeDegreeCrps(atMostOfMarket(mirrored, null), 65)).toBeLessThan(3);
+    expect(degreeCrps(atMostOfMarket(mirrored, { atLeast: null }), 65)).toBeLessThan(3);
   });
 
   it('has a shape even where the market is quite sure of one bracket', () => {
-    const atMost = atMostOfMarket(sharesOf([0, 0, 1, 0, 0, 0]), null);
+    const atMost = atMostOfMarket(sharesOf([0, 0, 1, 0, 0, 0]), { atLeast: null });
     expect(atMost(69)).toBe(0);
     expect(atMost(70)).toBeCloseTo(0.5, 5);
     expect(atMost(71)).toBe(1);
-    expect(wholeDegreeCrps(atMost, 71)).toBeCloseTo(0.25, 5);
+    expect(degreeCrps(atMost, 71)).toBeCloseTo(0.25, 5);
   });
 });
 
 describe('a record', () => {
-  const model: MaximumDistribution = { mean: 71.3, deviation: 2.4, atLeast: 71 };
+  const model: TemperatureDistribution = { mean: 71.3, deviation: 2.4, atLeast: 71 };
   const prices = [0.05, 0.15, 0.3, 0.3, 0.15, 0.05];
   const record: ScorableRecord = {
     ...model,
+    kind: 'daily_maximum',
     members: Array.from({ length: 31 }, () => 70.9),
     climateMean: 74,
     climateDeviation: 5,
@@ -174,7 +175,7 @@ describe('a record', () => {
     expect(scores.rawCrps).toBe(1);
     const climate = atMostOf({ mean: 74, deviation: 5, atLeast: null });
     expect(scores.climateCrps).toBeCloseTo(kernelScore(climate, 72, 20, 130), 9);
-    const market = atMostOfMarket(sharesOf(prices), 71);
+    const market = atMostOfMarket(sharesOf(prices), { atLeast: 71 });
     expect(scores.marketCrps).toBeCloseTo(kernelScore(market, 72, 20, 130), 9);
   });
 

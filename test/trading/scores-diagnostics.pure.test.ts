@@ -38,8 +38,8 @@ describe('a reliability bin', () => {
       { ticker: 'T71', floor: 71, cap: null, model: 1, market },
     ];
     const records = [
-      { brackets: brackets(0.2, 0.4), outcome: 71 },
-      { brackets: brackets(0.2, null), outcome: 71 },
+      { kind: 'daily_maximum' as const, brackets: brackets(0.2, 0.4), outcome: 71 },
+      { kind: 'daily_maximum' as const, brackets: brackets(0.2, null), outcome: 71 },
     ];
     // 0.2 · 0.8 = 0.4², 0.36 · 0.64 = 0.48²: each twice over.
     expect(countReliability(records, 'model')).toEqual([

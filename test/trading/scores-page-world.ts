@@ -1,4 +1,4 @@
-import { probabilityOf, type MaximumDistribution } from '../../src/trading/forecast/distribution.js';
+import { probabilityOf, type TemperatureDistribution } from '../../src/trading/forecast/distribution.js';
 import { normalQuantile } from '../../src/trading/forecast/normal.js';
 import { judgeGates } from '../../src/trading/scores/judge-gates.js';
 import { LEAD_HOURS } from '../../src/trading/scores/leads.js';
@@ -30,6 +30,7 @@ export async function seedScores(service: TestService, seeding: Seeding): Promis
   const records = newRecords(service, seeding);
   for (let i = 0; i < records.length; i += 250) await insertRecords(db.orm, records.slice(i, i + 250));
   const judged = records.map((record) => ({
+    kind: record.kind,
     station: record.station,
     date: record.date,
     leadHours: record.leadHours,
@@ -55,6 +56,8 @@ function newRecords(service: TestService, seeding: Seeding): NewRecord[] {
         const implied = { mean: truth + market * noise(), deviation: market, atLeast: null };
         const record = {
           ...sources,
+          kind: 'daily_maximum' as const,
+          hour: 0,
           station,
           date: new Date(at).toISOString().slice(0, 10),
           leadHours,
@@ -64,6 +67,7 @@ function newRecords(service: TestService, seeding: Seeding): NewRecord[] {
           mean: distribution.mean,
           deviation: distribution.deviation,
           atLeast: null,
+          atMost: null,
           members: Array.from({ length: 9 }, () => distribution.mean - 3 + noise()),
           climateMean: 60,
           climateDeviation: 9,
@@ -82,7 +86,7 @@ function newRecords(service: TestService, seeding: Seeding): NewRecord[] {
 }
 
 /** Six around the middle, as the venue has them. */
-function toBrackets(model: MaximumDistribution, market: MaximumDistribution, middle: number) {
+function toBrackets(model: TemperatureDistribution, market: TemperatureDistribution, middle: number) {
   const lowest = middle - 4 - (middle % 2);
   const brackets: Bracket[] = [
     { kind: 'less', floor: null, cap: lowest },

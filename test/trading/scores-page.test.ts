@@ -51,8 +51,10 @@ describe('the scores page', () => {
     await insertRecords(database.db.orm, [
       {
         ...sources,
+        kind: 'daily_maximum',
         station: 'KDEN',
         date: '2026-11-21',
+        hour: 0,
         leadHours: 36,
         recordedAt: new Date('2026-11-20T19:00:00Z'),
         method: 'emos',
@@ -60,6 +62,7 @@ describe('the scores page', () => {
         mean: 60,
         deviation: 2,
         atLeast: null,
+        atMost: null,
         members: null,
         climateMean: null,
         climateDeviation: null,

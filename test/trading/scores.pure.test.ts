@@ -5,6 +5,7 @@ import { finalOutcomes, recordsDue, type Scene } from '../../src/trading/scores/
 import { scoreRecord } from '../../src/trading/scores/score-record.js';
 import { impliedProbabilities, logScore, rankedProbabilityScore } from '../../src/trading/scores/score.js';
 import { bracketPays } from '../../src/trading/settlement/brackets.js';
+import { outcomesOf } from '../../src/trading/settlement/outcomes.js';
 import { makeBook, makeData, makeEvent, makeForecasts } from './signals-world.js';
 
 const date = '2026-07-04';
@@ -59,9 +60,11 @@ describe('scores', () => {
 });
 
 describe("the market's own distribution", () => {
+  const ladder = outcomesOf(makeEvent({ date, lowest: 68 }).markets.map(({ bracket }) => bracket));
+
   it('is the middle of bid and ask, made to sum to one', () => {
     // Middles: 0.04, 0.10, 0.49, 0.20, 0.10, and nobody bids for the last, asked at 0.02: 0.01. Together 0.94.
-    const implied = impliedProbabilities(books)!;
+    const implied = impliedProbabilities(books, ladder)!;
     for (const [i, mid] of [0.04, 0.1, 0.49, 0.2, 0.1, 0.01].entries())
       expect(implied[i]).toBeCloseTo(mid / 0.94, 12);
   });
@@ -72,7 +75,7 @@ describe("the market's own distribution", () => {
     ['a crossed book', { yes: makeBook([[60, 5]], []).yes, no: makeBook([], [[50, 5]]).no }],
     ['no book at all', undefined],
   ])('is not there with %s', (_what, book) => {
-    expect(impliedProbabilities([...books.slice(1), book])).toBeNull();
+    expect(impliedProbabilities([...books.slice(1), book], ladder)).toBeNull();
   });
 });
 

@@ -303,10 +303,16 @@ describe('a record', () => {
       sources: { marketSource: 'simulated', forecastSource: 'climate' },
       calibration: service.trading.calibration,
     };
-    const { overall, diagnostics } = await readScores(deps, { station: 'KNYC', leadHours: 24 });
+    const { overall, diagnostics } = await readScores(deps, {
+      kind: 'daily_maximum',
+      station: 'KNYC',
+      leadHours: 24,
+    });
     expect(overall.crps).toMatchObject({ n: 1, raw: 0 });
     expect(diagnostics.crps).toEqual([{ date: '2026-08-20', ...overall.crps }]);
-    expect((await readScores(deps, { station: 'KNYC', leadHours: 6 })).overall.crps).toBeNull();
+    expect(
+      (await readScores(deps, { kind: 'daily_maximum', station: 'KNYC', leadHours: 6 })).overall.crps,
+    ).toBeNull();
   });
 });
 

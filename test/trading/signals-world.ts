@@ -102,7 +102,9 @@ export function makeForecasts(
 ): Map<string, StationForecast> {
   const { at, ...rest } = over;
   const day: DayForecast = {
+    kind: event.kind,
     date: event.date,
+    ...(event.hour === undefined ? {} : { hour: event.hour }),
     eventTicker: event.eventTicker,
     method: 'raw_ensemble',
     isCalibrated: false,
@@ -112,6 +114,7 @@ export function makeForecasts(
     rawMeanF: 71.3,
     rawDeviationF: 2.4,
     atLeastF: null,
+    atMostF: null,
     meanF: 71.3,
     deviationF: 2.4,
     quantiles: [],
@@ -131,10 +134,12 @@ export const calibrated = {
   isCalibrated: true,
   fit: {
     id: '019b8d9a-6400-7000-8000-000000000901',
+    kind: 'daily_maximum',
     stationId: 'KNYC',
     leadHours: 36,
     coefficients: { a: 1.2, b: 0.98, c: 2, d: 0.6 },
     stationBiasF: null,
+    hourBiasF: null,
     n: 58,
     firstDate: '2026-05-05',
     lastDate: '2026-07-02',
@@ -157,6 +162,7 @@ export function makeGates(
 ): GateBook {
   const gates = stationIds.flatMap((stationId) =>
     LEAD_HOURS.map((leadHours) => ({
+      kind: 'daily_maximum' as const,
       stationId,
       leadHours,
       isOpen,

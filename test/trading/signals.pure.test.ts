@@ -285,7 +285,11 @@ describe('the gate', () => {
     const { end } = climateDayOf(findStation('KNYC')!, date);
     const hoursBefore = (hours: number) => new Date(end.getTime() - hours * 3_600_000);
     const openAt = (hours: number, at = hoursBefore(hours)) =>
-      gateAt(makeGates(true, ['KNYC'], at), 'KNYC', { hoursToEnd: hours, at });
+      gateAt(
+        makeGates(true, ['KNYC'], at),
+        { kind: 'daily_maximum', stationId: 'KNYC' },
+        { hoursToEnd: hours, at },
+      );
     expect([6, 12, 24, 36, 48].map((hours) => openAt(hours).isOpen)).toEqual([true, true, true, true, true]);
     expect(openAt(48.1)).toMatchObject({
       isOpen: false,

@@ -2,9 +2,11 @@ import { describe, expect, it } from 'vitest';
 import { probabilityOf, sureDegree } from '../../src/trading/forecast/distribution.js';
 import { readWeather } from '../../src/trading/forecast/simulated.js';
 import { isCrossed } from '../../src/trading/markets/book.js';
+import { isPlaced } from '../../src/trading/markets/market.js';
 import { readMarkets } from '../../src/trading/markets/simulated.js';
 import { impliedProbabilities, logScore } from '../../src/trading/scores/score.js';
 import { bracketPays } from '../../src/trading/settlement/brackets.js';
+import { outcomesOf } from '../../src/trading/settlement/outcomes.js';
 import { findStation, stations } from '../../src/trading/settlement/stations.js';
 import { gridBiasF, sharedErrorF } from '../../src/trading/simulation/ensemble.js';
 import { simulateWeather } from '../../src/trading/simulation/weather.js';
@@ -18,8 +20,14 @@ const mean = (values: readonly number[]) => values.reduce((sum, x) => sum + x, 0
 
 function look(day: StationDay, leadHours: number) {
   const at = new Date(day.day.end.getTime() - leadHours * HOUR_MS);
-  const { markets, books } = readMarkets({ seed, weather }, [day], at);
-  const prices = impliedProbabilities(markets.map(({ ticker }) => books.get(ticker)))!;
+  const data = readMarkets({ seed, weather }, [day], at);
+  const markets = data.markets.filter(isPlaced).filter(({ kind }) => kind === 'daily_maximum');
+  const { books } = data;
+  const outcomes = outcomesOf(markets.map(({ bracket }) => bracket));
+  const prices = impliedProbabilities(
+    markets.map(({ ticker }) => books.get(ticker)),
+    outcomes,
+  )!;
   const report = weather.report(day.station, day.day.date);
   const winner = markets.findIndex(({ bracket }) => bracketPays(bracket, report));
   return { at, markets, books, prices, winner };

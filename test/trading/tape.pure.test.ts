@@ -47,10 +47,12 @@ beforeEach(() => (file = join(folder, `${++files}.tape.gz`)));
 
 const fit: Fit = {
   id: '019a0000-0000-7000-8000-000000000000',
+  kind: 'daily_maximum',
   stationId: 'KNYC',
   leadHours: 24,
   coefficients: { a: 1.25, b: 0.98, c: 0.1 + 0.2, d: 1e-300 },
   stationBiasF: null,
+  hourBiasF: null,
   n: 60,
   firstDate: '2026-09-01',
   lastDate: '2026-10-30',
@@ -68,7 +70,7 @@ function bytesOf(store: SnapshotStore, nowMs: number): string[] {
   const answers = [
     reads.markets({}),
     reads.markets({ status: 'finalized' }),
-    reads.signals(undefined),
+    reads.signals(),
     reads.signals(123n * DOLLAR),
     ...stations.map(({ id }) => reads.forecast(id)),
   ];

@@ -1,36 +1,39 @@
 import type { DayEnsemble } from '../../trading/forecast/forecast.js';
+import { spanOf, type Target } from '../../trading/markets/market.js';
 import type { SettledDay } from '../../trading/markets/source.js';
-import { climateDayOf } from '../../trading/settlement/climate-day.js';
-import { findStation } from '../../trading/settlement/stations.js';
+import { findPlace } from '../../trading/settlement/stations.js';
 
 const HOUR_MS = 60 * 60 * 1000;
 const MEMBERS = 31;
 const MIN_MEMBERS = 10;
-/** Hours before the day's end at which it is made anew, from about the opening of its markets on. */
+/** Hours before the day's end (before the hour) at which it is made anew, from about the opening of its markets on. */
 const LEADS = [48, 42, 36, 30, 24];
 
 /**
- * The simplest forecast that looks at nothing but the past: the last 31 maxima that had been reported, as members of an
+ * The simplest forecast that looks at nothing but the past: the last 31 reports of the same kind (and hour), as members of an
  * ensemble. It stands in where no forecasts are given, so that recorded days can be gone through at all; nobody should
  * earn by it.
  * @returns none where fewer than ten days were known
  */
-export function analogsOf(
-  reports: readonly SettledDay[],
-  { stationId, date }: Pick<DayEnsemble, 'stationId' | 'date'>,
-): DayEnsemble[] {
-  const { end } = climateDayOf(findStation(stationId)!, date);
+export function analogsOf(reports: readonly SettledDay[], target: Target): DayEnsemble[] {
+  const { end } = spanOf(findPlace(target.stationId)!, target);
   return LEADS.flatMap((lead) => {
     const at = new Date(end.getTime() - lead * HOUR_MS);
-    const membersF = lastMaxima(reports, stationId, at);
+    const membersF = lastReports(reports, target, at);
     if (membersF.length < MIN_MEMBERS) return [];
-    return [{ kind: 'daily_maximum' as const, stationId, date, modelRunAt: at, fetchedAt: at, membersF }];
+    return [{ ...target, modelRunAt: at, fetchedAt: at, membersF }];
   });
 }
 
-const lastMaxima = (reports: readonly SettledDay[], stationId: string, at: Date): number[] =>
+const lastReports = (reports: readonly SettledDay[], { kind, stationId, hour }: Target, at: Date): number[] =>
   reports
-    .filter((day) => day.stationId === stationId && day.knownAt <= at)
+    .filter(
+      (report) =>
+        report.stationId === stationId &&
+        report.kind === kind &&
+        report.hour === hour &&
+        report.knownAt <= at,
+    )
     .toSorted((a, b) => (a.date < b.date ? 1 : -1))
     .slice(0, MEMBERS)
     .map(({ temperatureF }) => temperatureF);

@@ -1,6 +1,6 @@
 import { asItIs, modelWith, type Corrected, type Ensemble } from './day-forecast.js';
 import { predictEmos } from './emos.js';
-import { findFit, fitLeadOf, MAX_LEAD_HOURS, type Fit, type FitBook } from './fits.js';
+import { biasOf, findFit, fitLeadOf, MAX_LEAD_HOURS, type Fit, type FitBook } from './fits.js';
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 /** The weather changes with the season, and weather models are changed: older fits are not used. */
@@ -10,7 +10,7 @@ export const LONGEST_AGE_DAYS = 7;
  * correction learned in a cool month says nothing of a hot spell.
  */
 const FAR_F = 10;
-/** °F. Whatever a fit says, nobody is surer than half a degree of a maximum to come, and less sure than 15 says nothing. */
+/** °F. Whatever a fit says, nobody is surer than half a degree of what is to come, and less sure than 15 says nothing. */
 export const POSSIBLE_DEVIATION_F = { lowest: 0.5, highest: 15 };
 
 /**
@@ -18,12 +18,12 @@ export const POSSIBLE_DEVIATION_F = { lowest: 0.5, highest: 15 };
  * the members are.
  */
 export const calibratedModel = modelWith((ensemble, fits, at) => {
-  const hours = (ensemble.dayEnd.getTime() - ensemble.modelRunAt.getTime()) / 3_600_000;
-  if (hours > MAX_LEAD_HOURS)
-    return asItIs(
-      ensemble,
-      `nothing is learned of runs more than ${MAX_LEAD_HOURS} hours before a day's end`,
-    );
+  const hours = (ensemble.end.getTime() - ensemble.modelRunAt.getTime()) / 3_600_000;
+  const longest = MAX_LEAD_HOURS[ensemble.kind];
+  if (hours > longest) {
+    const what = ensemble.kind === 'hourly' ? 'the hour' : "a day's end";
+    return asItIs(ensemble, `nothing is learned of runs more than ${longest} hours before ${what}`);
+  }
   const own = correctBy(fits, ensemble.stationId, ensemble, at);
   if (typeof own !== 'string') return { ...own, method: 'emos', fallback: null };
   const pooled = correctBy(fits, null, ensemble, at);
@@ -42,9 +42,10 @@ function correctBy(
   ensemble: Ensemble,
   at: Date,
 ): Correction | string {
-  const leadHours = fitLeadOf(ensemble.modelRunAt, ensemble.dayEnd);
-  const fit = findFit(fits, stationId, leadHours, at);
-  if (!fit) return whyMissing(fits, stationId, leadHours, at);
+  const { kind } = ensemble;
+  const wanted = { kind, stationId, leadHours: fitLeadOf(kind, ensemble.modelRunAt, ensemble.end) };
+  const fit = findFit(fits, wanted, at);
+  if (!fit) return whyMissing(fits, wanted, at);
   if (at.getTime() - fit.trainedAt.getTime() > LONGEST_AGE_DAYS * DAY_MS)
     return `${nameOf(stationId)} is of ${fit.trainedAt.toISOString().slice(0, 10)}, more than ${LONGEST_AGE_DAYS} days ago`;
   return applyFit(fit, ensemble);
@@ -55,17 +56,19 @@ const nameOf = (stationId: string | null): string =>
 
 function whyMissing(
   { madeAt, missing = [] }: FitBook,
-  stationId: string | null,
-  lead: number,
+  { kind, stationId, leadHours }: Pick<Fit, 'kind' | 'stationId' | 'leadHours'>,
   at: Date,
 ): string {
   if (madeAt === null || madeAt > at) return 'nothing has been learned yet';
-  const found = missing.find((each) => each.stationId === stationId && each.leadHours === lead);
+  const found = missing.find(
+    (each) => each.kind === kind && each.stationId === stationId && each.leadHours === leadHours,
+  );
   return found?.reason ?? `${nameOf(stationId)} does not exist for this lead`;
 }
 
-function applyFit(fit: Fit, { stationId, meanF, varianceF }: Ensemble): Correction | string {
-  const unbiased = meanF - (fit.stationBiasF?.[stationId] ?? 0);
+function applyFit(fit: Fit, ensemble: Ensemble): Correction | string {
+  const { meanF, varianceF } = ensemble;
+  const unbiased = meanF - biasOf(fit, ensemble);
   const within = clamp(unbiased, { lowest: fit.lowestMeanF, highest: fit.highestMeanF });
   const beyond = unbiased - within;
   if (Math.abs(beyond) > FAR_F)

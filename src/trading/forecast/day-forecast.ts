@@ -1,7 +1,13 @@
 import type { MarketEvent } from '../markets/event.js';
-import { climateDayOf } from '../settlement/climate-day.js';
-import { findStation } from '../settlement/stations.js';
-import { probabilityOf, quantileOf, sureDegree, type MaximumDistribution } from './distribution.js';
+import { spanOf, targetKey, targetOf, temperatureKinds, type Target } from '../markets/market.js';
+import { findPlace } from '../settlement/stations.js';
+import {
+  probabilityOf,
+  quantileOf,
+  sureDegree,
+  sureMinimum,
+  type TemperatureDistribution,
+} from './distribution.js';
 import type { FitBook } from './fits.js';
 import type {
   DayEnsemble,
@@ -10,7 +16,7 @@ import type {
   ObservedExtreme,
   StationForecast,
 } from './forecast.js';
-import { keyOf, whatWasKnown } from './known-weather.js';
+import { whatWasKnown } from './known-weather.js';
 import { momentsOf } from './moments.js';
 
 /**
@@ -24,11 +30,10 @@ const COVERS_DAY_MS = 90 * 60 * 1000;
 const quantileLevels = [0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95];
 
 /** A run of an ensemble as a correction sees it. */
-export interface Ensemble {
-  stationId: string;
+export interface Ensemble extends Target {
   modelRunAt: Date;
-  /** Of the climate day. */
-  dayEnd: Date;
+  /** Of the climate day, or the hour itself. */
+  end: Date;
   meanF: number;
   /** Sample variance of the members, °F². */
   varianceF: number;
@@ -44,23 +49,22 @@ export type Corrected = Pick<
 export type Correction = (ensemble: Ensemble, fits: FitBook, at: Date) => Corrected;
 
 /**
- * A model: the newest run of each day, corrected, and not below what was observed. What was not known at the time `at` does
- * not exist for it.
+ * A model: the newest run of each day and hour, corrected, and bounded by what was observed. What was not known at the time
+ * `at` does not exist for it.
  */
 export const modelWith =
   (correct: Correction): ForecastModel =>
   ({ source, weather, events, fits, at }) => {
     const known = whatWasKnown(weather, at);
-    const ofMaxima = events.filter(({ kind }) => kind === 'daily_maximum');
-    const eventOf = new Map(ofMaxima.map((event) => [keyOf(event.station.id, event.date), event]));
+    const eventOf = new Map(events.map((event) => [targetKey(targetOf(event)), event]));
     const forecasts = new Map<string, StationForecast & { days: DayForecast[] }>();
     for (const [key, ensemble] of known.ensembles) {
-      const station = findStation(ensemble.stationId);
+      const station = findPlace(ensemble.stationId);
       if (!station) continue;
-      const { end } = climateDayOf(station, ensemble.date);
+      const { end } = spanOf(station, ensemble);
       const { mean, variance } = momentsOf(ensemble.membersF);
-      const { stationId, modelRunAt } = ensemble;
-      const run = { stationId, modelRunAt, dayEnd: end, meanF: mean, varianceF: variance };
+      const { kind, stationId, date, hour, modelRunAt } = ensemble;
+      const run = { kind, stationId, date, hour, modelRunAt, end, meanF: mean, varianceF: variance };
       const day = forecastDay({
         ensemble,
         run,
@@ -73,9 +77,13 @@ export const modelWith =
       if (found) found.days.push(day);
       else forecasts.set(station.id, { station, source, days: [day] });
     }
-    for (const { days } of forecasts.values()) days.sort((a, b) => (a.date < b.date ? -1 : 1));
+    for (const { days } of forecasts.values()) days.sort(byTarget);
     return forecasts;
   };
+
+const byTarget = (a: DayForecast, b: DayForecast): number =>
+  temperatureKinds.indexOf(a.kind) - temperatureKinds.indexOf(b.kind) ||
+  (a.date === b.date ? (a.hour ?? 0) - (b.hour ?? 0) : a.date < b.date ? -1 : 1);
 
 /** The ensemble as it is: the members' own mean and spread. */
 export const asItIs = ({ meanF, varianceF }: Ensemble, fallback: string | null): Corrected => ({
@@ -101,38 +109,47 @@ interface Known {
 }
 
 function forecastDay({ ensemble, run, corrected, observed, event, at }: Known): DayForecast {
-  const { date, modelRunAt, fetchedAt, membersF } = ensemble;
-  const maximum = givenObservation(corrected, observed, at >= run.dayEnd ? run.dayEnd : undefined);
+  const { kind, date, hour, modelRunAt, fetchedAt, membersF } = ensemble;
+  const distribution = givenObservation(corrected, observed, at >= run.end ? run.end : undefined);
   return {
+    kind,
     date,
+    ...(hour === undefined ? {} : { hour }),
     eventTicker: event?.eventTicker ?? null,
     ...corrected,
-    leadHours: (run.dayEnd.getTime() - modelRunAt.getTime()) / 3_600_000,
+    leadHours: (run.end.getTime() - modelRunAt.getTime()) / 3_600_000,
     rawMeanF: run.meanF,
     rawDeviationF: rawDeviation(run.varianceF),
-    atLeastF: maximum.atLeast,
+    atLeastF: distribution.atLeast,
+    atMostF: distribution.atMost ?? null,
     quantiles: quantileLevels.map((probability) => ({
       probability,
-      temperatureF: quantileOf(maximum, probability),
+      temperatureF: quantileOf(distribution, probability),
     })),
     membersF,
     modelRunAt,
     fetchedAt,
     observed: observed ?? null,
     probabilities: new Map(
-      event?.markets.map(({ ticker, bracket }) => [ticker, probabilityOf(maximum, bracket)]),
+      event?.markets.map(({ ticker, bracket }) => [ticker, probabilityOf(distribution, bracket)]),
     ),
   };
 }
 
-/** @param ended when the day was over; undefined while it is not */
+/**
+ * What an index has said of an hour is what its markets settle on; a day's extreme bounds what the report can say.
+ * @param ended when the day was over; undefined while it is not
+ */
 function givenObservation(
   { meanF: mean, deviationF: deviation }: Corrected,
   observed: ObservedExtreme | undefined,
   ended: Date | undefined,
-): MaximumDistribution {
+): TemperatureDistribution {
   if (!observed) return { mean, deviation, atLeast: null };
-  const atLeast = sureDegree(observed.extremeF);
-  const isWhole = ended && observed.observedAt.getTime() >= ended.getTime() - COVERS_DAY_MS;
-  return isWhole ? { mean: atLeast, deviation: 0, atLeast } : { mean, deviation, atLeast };
+  const { kind, extremeF, observedAt } = observed;
+  if (kind === 'hourly') return { mean: extremeF, deviation: 0, atLeast: null };
+  const isWhole = ended && observedAt.getTime() >= ended.getTime() - COVERS_DAY_MS;
+  const reached = kind === 'daily_maximum' ? sureDegree(extremeF) : sureMinimum(extremeF);
+  const bound = kind === 'daily_maximum' ? { atLeast: reached } : { atLeast: null, atMost: reached };
+  return isWhole ? { mean: reached, deviation: 0, ...bound } : { mean, deviation, ...bound };
 }

@@ -2,23 +2,28 @@ import { bracketRange, type Bracket } from '../settlement/brackets.js';
 import { millsRatio, normalCdf, normalQuantile } from './normal.js';
 
 /**
- * A day's maximum as the report will have it, in whole °F: normally distributed, rounded, and not below what has been
- * reached already (the part below is cut off, the rest made to sum to one).
+ * A temperature as it will be reported: normally distributed, rounded to the step of the markets' brackets, and a maximum not below,
+ * a minimum not above what has been reached already (what is ruled out is cut off, the rest made to sum to one).
  */
-export interface MaximumDistribution {
+export interface TemperatureDistribution {
   /** °F, before anything is cut off. */
   mean: number;
-  /** °F. 0: the maximum is known, and `mean` is a whole degree. */
+  /** °F. 0: the temperature is known, and `mean` is what is reported. */
   deviation: number;
-  /** The report cannot be below this whole degree any more; null where nothing is known of the day. */
+  /** A day's maximum cannot be below this whole degree any more; null where nothing is known of the day. */
   atLeast: number | null;
+  /** A day's minimum cannot be above this one any more. At most one of the two bounds is there. */
+  atMost?: number | null;
 }
 
 /**
- * The whole degree that a report is sure to reach once `extremeF` has been measured. Exactly between two degrees it is
- * the lower one: a bound must hold.
+ * The whole degree that a maximum's report is sure to reach once `extremeF` has been measured. Exactly between two degrees it
+ * is the lower one: a bound must hold.
  */
 export const sureDegree = (extremeF: number): number => Math.ceil(extremeF - 0.5);
+
+/** The same of a minimum: the degree that the report cannot be above. */
+export const sureMinimum = (extremeF: number): number => Math.floor(extremeF + 0.5);
 
 /**
  * P(a ≤ Z < b) for a standard normal Z that is known to be f or more. Differences are taken on the side where the
@@ -39,24 +44,40 @@ function survival(z: number, f: number): number {
   return (Math.exp(-0.5 * (z - f) * (z + f)) * millsRatio(z)) / millsRatio(f);
 }
 
-/** The probability that a bracket's YES pays. Over a whole ladder they sum to one. */
-export function probabilityOf(distribution: MaximumDistribution, bracket: Bracket): number {
-  const { mean, deviation } = distribution;
+/** The probability that a bracket's YES pays. Over a whole ladder they sum to one; of thresholds each lies within the one below. */
+export function probabilityOf(distribution: TemperatureDistribution, bracket: Bracket): number {
   const { lowest, highest } = bracketRange(bracket);
-  return probabilityBetween(
-    lowest === null ? -Infinity : (lowest - 0.5 - mean) / deviation,
-    highest === null ? Infinity : (highest + 0.5 - mean) / deviation,
-    floorOf(distribution),
-  );
+  return probabilityWithin(distribution, { lowest, highest, step: bracket.step ?? 1 });
 }
 
+/** The probability of a range of reported temperatures, both ends included; null where it has none. */
+export function probabilityWithin(
+  distribution: TemperatureDistribution,
+  { lowest, highest, step }: { lowest: number | null; highest: number | null; step: number },
+): number {
+  const { mean, deviation, atMost = null } = distribution;
+  const from = lowest === null ? -Infinity : (lowest - step / 2 - mean) / deviation;
+  const to = highest === null ? Infinity : (highest + step / 2 - mean) / deviation;
+  return atMost === null
+    ? probabilityBetween(from, to, floorOf(distribution))
+    : probabilityBetween(-to, -from, floorOf(mirrored(distribution)));
+}
+
+/** Of the temperature with its sign changed: a bound from above is one from below then. */
+const mirrored = ({ mean, deviation, atMost = null }: TemperatureDistribution): TemperatureDistribution => ({
+  mean: -mean,
+  deviation,
+  atLeast: atMost === null ? null : -atMost,
+});
+
 /**
- * The temperature in °F, before it is rounded, that the maximum stays below with this probability.
+ * The temperature in °F, before it is rounded, that the report stays below with this probability.
  * @param probability above 0 and below 1
  */
-export function quantileOf(distribution: MaximumDistribution, probability: number): number {
-  const { mean, deviation } = distribution;
+export function quantileOf(distribution: TemperatureDistribution, probability: number): number {
+  const { mean, deviation, atMost = null } = distribution;
   if (deviation === 0) return mean;
+  if (atMost !== null) return -quantileOf(mirrored(distribution), 1 - probability);
   const floor = floorOf(distribution);
   if (floor < 5) return mean - deviation * normalQuantile((1 - probability) * normalCdf(-floor));
   // Far out the tail falls almost exponentially: two steps of Newton's method on its logarithm are enough.
@@ -67,5 +88,5 @@ export function quantileOf(distribution: MaximumDistribution, probability: numbe
 }
 
 /** In deviations from the mean: what lies below has been ruled out. */
-const floorOf = ({ mean, deviation, atLeast }: MaximumDistribution): number =>
+const floorOf = ({ mean, deviation, atLeast }: TemperatureDistribution): number =>
   atLeast === null ? -Infinity : (atLeast - 0.5 - mean) / deviation;

@@ -1,5 +1,5 @@
 /**
- * A day's maximum is normal with mean a + b·x̄ and variance c + d·s², where x̄ and s² are mean and sample variance of an
+ * A temperature is normal with mean a + b·x̄ and variance c + d·s², where x̄ and s² are mean and sample variance of an
  * ensemble's members. T. Gneiting, A. E. Raftery, A. H. Westveld, T. Goldman, Calibrated Probabilistic Forecasting Using
  * Ensemble Model Output Statistics and Minimum CRPS Estimation, Mon. Wea. Rev. 133 (2005).
  */

@@ -1,5 +1,5 @@
 import type { MarketEvent } from '../markets/event.js';
-import type { Target } from '../markets/market.js';
+import type { Target, TemperatureKind } from '../markets/market.js';
 import type { Place } from '../settlement/stations.js';
 import type { Fit, FitBook } from './fits.js';
 
@@ -66,9 +66,13 @@ export interface WeatherHistory {
  */
 export type ForecastMethod = 'emos' | 'emos_pooled' | 'raw_ensemble';
 
-/** What is expected of one climate day at one station. */
+/** What is expected of one temperature: a climate day's maximum or minimum at a station, an hour's of an area. */
 export interface DayForecast {
+  kind: TemperatureKind;
+  /** The climate day; of an hour the date by the clock. */
   date: string;
+  /** By the clock of the place; of an hour only. */
+  hour?: number;
   eventTicker: string | null;
   method: ForecastMethod;
   /** Corrected by how earlier forecasts came out: true for every method but `raw_ensemble`. */
@@ -77,23 +81,25 @@ export interface DayForecast {
   fallback: string | null;
   /** What it was corrected by; null for `raw_ensemble`. */
   fit: Fit | null;
-  /** From the start of the weather model's run to the end of the day. */
+  /** From the start of the weather model's run to the end of the day, or to the hour. */
   leadHours: number;
-  /** °F, of the day's maximum before what was observed is taken into account. */
+  /** °F, before what was observed is taken into account. */
   meanF: number;
   deviationF: number;
   /** The members' own, before any correction. */
   rawMeanF: number;
   rawDeviationF: number;
-  /** The whole degree that the report is sure to reach, by what was observed; null while nothing is known of the day. */
+  /** The whole degree that a maximum's report is sure to reach, by what was observed; null while nothing is known of the day. */
   atLeastF: number | null;
-  /** °F, of the maximum given what was observed, before it is rounded. Once the day is over they are what was observed. */
+  /** The same of a minimum: what its report cannot be above. */
+  atMostF: number | null;
+  /** °F, given what was observed, before it is rounded. Once the day is over they are what was observed. */
   quantiles: readonly { probability: number; temperatureF: number }[];
   membersF: readonly number[];
   modelRunAt: Date;
   fetchedAt: Date;
   observed: ObservedExtreme | null;
-  /** By market: the probability that its YES pays. Over a whole event they sum to one. */
+  /** By market: the probability that its YES pays. Over the brackets of a day they sum to one. */
   probabilities: ReadonlyMap<string, number>;
 }
 
@@ -101,16 +107,16 @@ export interface StationForecast {
   station: Place;
   /** Name of the weather source. */
   source: string;
-  /** In the order of days. */
+  /** Of every kind that there is a run of, in the order of kinds, dates and hours. */
   days: readonly DayForecast[];
 }
 
 /** What is expected of what an event is about; undefined where there is no forecast. */
 export const forecastOf = (
   forecasts: ReadonlyMap<string, StationForecast>,
-  { kind, station, date }: Pick<MarketEvent, 'kind' | 'station' | 'date'>,
+  { kind, station, date, hour }: Pick<MarketEvent, 'kind' | 'station' | 'date' | 'hour'>,
 ): DayForecast | undefined =>
-  kind === 'daily_maximum' ? forecasts.get(station.id)?.days.find((day) => day.date === date) : undefined;
+  forecasts.get(station.id)?.days.find((day) => day.date === date && day.kind === kind && day.hour === hour);
 
 /** Makes forecasts of what is known: pure, so that the same inputs give the same forecast. */
 export type ForecastModel = (input: {

@@ -4,15 +4,14 @@ import { UnexpectedAnswerError } from '../markets/kalshi-client.js';
 import { addDays } from '../settlement/calendar.js';
 import { climateDayAt } from '../settlement/climate-day.js';
 import { stations } from '../settlement/stations.js';
-import { NoHistoryError, type ObservedExtreme, type WeatherSource } from './forecast.js';
+import { NoHistoryError, type WeatherSource } from './forecast.js';
 import { askModel } from './model-client.js';
+import { createObserver, type ObservationPart } from './observations.js';
 import { createPoll } from './poll.js';
 import { UnexpectedStatusError } from './read-json.js';
 
 /** However often markets are read, the model has its peace: 288 questions a day. */
 const FORECASTS_EVERY_MS = 5 * 60_000;
-/** For observations, as long as stations take to report. */
-const OBSERVATIONS_EVERY_MS = 5 * 60_000;
 /** Forecasts are used on for as long while the model does not answer. */
 const FORECASTS_LAST_MS = 3 * 60 * 60_000;
 /** Not found, gone, not implemented: it keeps no past. */
@@ -21,8 +20,8 @@ const noHistoryStatuses = new Set([404, 410, 501]);
 export interface HttpModelOptions {
   /** May have a name, a password and a query of its own. */
   url: string;
-  /** The running maxima of the world that the markets are about. */
-  observe: (signal: AbortSignal) => Promise<readonly ObservedExtreme[]>;
+  /** What was measured in the world that the markets are about. */
+  observations: readonly ObservationPart[];
   clock: Clock;
   log: Logger;
 }
@@ -31,8 +30,8 @@ export interface HttpModelOptions {
  * A model of the operator's own, asked over HTTP; docs/examples/README.md has the contract. Without observations its
  * forecasts are as good as before.
  */
-export function createHttpModelSource({ url, observe, clock, log }: HttpModelOptions): WeatherSource {
-  const told = { model: undefined as string | undefined, problems: new Map<string, unknown>() };
+export function createHttpModelSource({ url, observations, clock, log }: HttpModelOptions): WeatherSource {
+  const told = { model: undefined as string | undefined, problem: undefined as unknown };
 
   const pollForecasts = createPoll(clock, FORECASTS_EVERY_MS, async (signal) => {
     const { model, runs } = await askModel(
@@ -45,26 +44,21 @@ export function createHttpModelSource({ url, observe, clock, log }: HttpModelOpt
     told.model = model ?? told.model;
     return { runs, readAt: clock.now() };
   });
-  const pollObservations = createPoll(clock, OBSERVATIONS_EVERY_MS, observe);
-
-  /** Each problem is told once, not with every read until the next question. */
-  function tell(part: string, problem: unknown): void {
-    if (problem !== undefined && problem !== told.problems.get(part))
-      log.warn({ err: problem }, `no new ${part}: the last ones are kept`);
-    told.problems.set(part, problem);
-  }
+  const observe = createObserver(observations, { clock, log });
 
   return {
     name: 'http',
     freshMs: 60_000,
     async read(signal) {
-      const [forecast, observed] = await Promise.all([pollForecasts(signal), pollObservations(signal)]);
-      tell('observations', observed.problem);
+      const [forecast, observed] = await Promise.all([pollForecasts(signal), observe(signal)]);
       const { value, problem } = forecast;
       const isUsable = value && clock.now() - value.readAt < FORECASTS_LAST_MS;
       if (!isUsable || problem instanceof UnexpectedAnswerError) throw problem;
-      tell('forecasts', problem);
-      return { fetchedAt: new Date(clock.now()), ensembles: value.runs, observed: observed.value ?? [] };
+      // Once, not with every read until the next question.
+      if (problem !== undefined && problem !== told.problem)
+        log.warn({ err: problem }, 'no new forecasts: the last ones are kept');
+      told.problem = problem;
+      return { fetchedAt: new Date(clock.now()), ensembles: value.runs, observed };
     },
     history: {
       async readRuns(range, signal) {

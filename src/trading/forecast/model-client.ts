@@ -1,7 +1,7 @@
 import type { Clock } from '../../clock.js';
 import { UnexpectedAnswerError } from '../markets/kalshi-client.js';
-import { climateDayOf } from '../settlement/climate-day.js';
-import { findStation, stations } from '../settlement/stations.js';
+import { spanOf, targetKey } from '../markets/market.js';
+import { findPlace, indexAreas, stations } from '../settlement/stations.js';
 import type { DayEnsemble } from './forecast.js';
 import { modelAnswerSchema, type ModelForecast } from './http-model-schema.js';
 import { normalMembers } from './normal-members.js';
@@ -37,6 +37,7 @@ export async function askModel(
 ): Promise<ModelRuns> {
   const address = addressOf(url);
   address.searchParams.set('stations', stations.map(({ id }) => id).join(','));
+  address.searchParams.set('areas', indexAreas.map(({ id }) => id).join(','));
   address.searchParams.set('from', from);
   address.searchParams.set('to', to);
   if (isHistory) address.searchParams.set('history', 'true');
@@ -59,10 +60,10 @@ export async function askModel(
     if (run.date < from || run.date > to) return [];
     if (Date.parse(run.date) - run.modelRunAt.getTime() > LONGEST_LEAD_MS)
       throw refuse([...place, 'modelRunAt'], `is more than 400 days before ${run.date}`);
-    const key = `${run.stationId} ${run.date} ${run.modelRunAt.getTime()}`;
-    if (seen.has(key)) throw refuse(place, 'is there twice: the same station, date and modelRunAt');
+    const key = `${targetKey(run)} ${run.modelRunAt.getTime()}`;
+    if (seen.has(key)) throw refuse(place, `is there twice: the same ${whatIsSame(run)} and modelRunAt`);
     seen.add(key);
-    const isForecast = run.modelRunAt < climateDayOf(findStation(run.stationId)!, run.date).end;
+    const isForecast = run.modelRunAt < spanOf(findPlace(run.stationId)!, run).end;
     if (!isForecast && isHistory)
       throw refuse([...place, 'modelRunAt'], `is after the end of ${run.date}: that is no forecast`);
     return isForecast ? [run] : [];
@@ -70,14 +71,18 @@ export async function askModel(
   return { model, runs };
 }
 
+const whatIsSame = ({ kind }: DayEnsemble): string =>
+  kind === 'hourly' ? 'area, date, hour' : 'station, kind, date';
+
 function toRun(
-  { station: stationId, date, modelRunAt, membersF, meanF, standardDeviationF }: ModelForecast,
+  { station: stationId, kind, date, hour, modelRunAt, membersF, meanF, standardDeviationF }: ModelForecast,
   fetchedAt: Date,
 ): DayEnsemble {
   return {
-    kind: 'daily_maximum',
+    kind,
     stationId,
     date,
+    ...(hour === undefined ? {} : { hour }),
     // A clock that is a little ahead makes no run that is not there yet.
     modelRunAt: new Date(Math.min(Date.parse(modelRunAt), fetchedAt.getTime())),
     fetchedAt,

@@ -2,22 +2,29 @@ import type { Logger } from 'pino';
 import { z } from 'zod';
 import type { Clock } from '../../clock.js';
 import { UnexpectedAnswerError } from '../markets/kalshi-client.js';
+import { inParallel } from '../markets/chunks.js';
 import { climateDayAt, type ClimateDay } from '../settlement/climate-day.js';
 import { stations, type Station } from '../settlement/stations.js';
 import type { ObservedExtreme } from './forecast.js';
-import { readMetar, toFahrenheit } from './metar.js';
+import { hourOfReport, readMetar, toFahrenheit } from './metar.js';
+import { NWS_USER_AGENT } from './nws.js';
 import { readJson } from './read-json.js';
 
 const HOUR_MS = 60 * 60 * 1000;
 const DAY_MS = 24 * HOUR_MS;
 /** After midnight the day before is still asked for: its last report comes late. */
 const ASK_BACK_MS = 3 * HOUR_MS;
+/** Reports may come late, and corrections later: so long before the latest one everything is asked for again. */
+const OVERLAP_MS = 3 * HOUR_MS;
+/** Questions side by side: a minute's 24 are asked within some seconds, not all at once. */
+const AT_ONCE = 4;
+/** For all of them: forecasts must not wait for a service that is slow. */
+const TIMEOUT_MS = 15_000;
 /** °C that the decoded value may be from the one in the report: it is rounded. More: one of them is wrong. */
 const SAME_C = 1;
 const possibleC = { lowest: -60, highest: 60 };
 /** Failed or in doubt (MADIS). */
 const badQuality = new Set(['X', 'Q', 'B']);
-const USER_AGENT = 'gauge-weather-markets/1.0';
 
 const observationsSchema = z.looseObject({
   features: z
@@ -42,44 +49,77 @@ const observationsSchema = z.looseObject({
 
 type Observation = z.output<typeof observationsSchema>['features'][number]['properties'];
 
+/** What one report says for certain of the days that it lies in, °C. */
+interface Reading {
+  at: Date;
+  /** The earliest moment that its temperatures can be of. */
+  from: Date;
+  highestC: number;
+  lowestC: number;
+}
+
 interface ReaderOptions {
   baseUrl: string;
   clock: Clock;
   log: Logger;
+  timeoutMs?: number | undefined;
 }
 
 /**
- * Reads the stations' own reports from the National Weather Service. What a station has reported stays known while the
- * next question about it fails; the reader rejects if all of them do.
+ * Reads the stations' own reports from the National Weather Service: the first time those of the whole climate day, then what is
+ * new. What a station has reported stays known while the next question about it fails; the reader rejects if all of them do.
  */
-export function createObservationReader({ baseUrl, clock, log }: ReaderOptions) {
+export function createObservationReader({ baseUrl, clock, log, timeoutMs = TIMEOUT_MS }: ReaderOptions) {
+  const readings = new Map<string, Reading[]>();
   let known: ObservedExtreme[] = [];
 
   async function readStation(station: Station, signal: AbortSignal): Promise<ObservedExtreme[]> {
     const now = clock.now();
-    const since = climateDayAt(station, new Date(now - ASK_BACK_MS));
+    const first = climateDayAt(station, new Date(now - ASK_BACK_MS));
+    const before = (readings.get(station.id) ?? []).filter(({ at }) => at >= first.start);
+    const latest = before.reduce((last, { at }) => Math.max(last, at.getTime()), -Infinity);
+    const since = new Date(Math.max(first.start.getTime(), latest - OVERLAP_MS));
+    const reports = await ask(station, since, signal);
+    // Asked for again is believed anew: what was withdrawn meanwhile is gone.
+    const kept = before.filter(({ at }) => at < since);
+    const all = [...kept, ...reports.flatMap((report) => toReadings(station, report))];
+    readings.set(station.id, all);
+    const today = climateDayAt(station, new Date(now));
+    const days = first.date === today.date ? [today] : [first, today];
+    return days.flatMap((day) => extremesOf(station, day, all, new Date(clock.now())));
+  }
+
+  async function ask(station: Station, since: Date, signal: AbortSignal): Promise<Observation[]> {
     const url = `${baseUrl}/stations/${station.id}/observations`;
     const { features } = await readJson({
-      url: `${url}?start=${encodeURIComponent(since.start.toISOString())}&limit=500`,
-      headers: { 'user-agent': USER_AGENT, accept: 'application/geo+json' },
+      url: `${url}?start=${encodeURIComponent(since.toISOString())}&limit=500`,
+      headers: { 'user-agent': NWS_USER_AGENT, accept: 'application/geo+json' },
       schema: observationsSchema,
       signal,
     });
     const reports = features.map(({ properties }) => properties);
     const other = reports.find(({ station: of }) => of !== undefined && !of.endsWith(`/${station.id}`));
     if (other) throw new UnexpectedAnswerError(url, `an observation of ${other.station}`);
-    const today = climateDayAt(station, new Date(now));
-    const days = since.date === today.date ? [today] : [since, today];
-    return days.flatMap((day) => highestOf(station, day, reports, new Date(clock.now())) ?? []);
+    return reports;
   }
 
   return async (signal: AbortSignal): Promise<readonly ObservedExtreme[]> => {
-    const answers = await Promise.allSettled(stations.map((station) => readStation(station, signal)));
-    const failed = answers.filter((answer) => answer.status === 'rejected');
-    if (failed.length === answers.length) throw failed[0]!.reason;
-    for (const { reason } of failed)
-      log.warn({ err: reason as unknown }, 'a station has no new observations');
-    const fresh = answers.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []));
+    const limited = AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]);
+    const answers = await inParallel(stations, { width: AT_ONCE, signal }, async (station) => {
+      try {
+        return { station: station.id, fresh: await readStation(station, limited) };
+      } catch (error) {
+        return { station: station.id, error };
+      }
+    });
+    const failed = answers.filter((answer) => 'error' in answer);
+    if (failed.length === answers.length) throw failed[0]!.error;
+    if (failed.length > 0)
+      log.warn(
+        { err: failed[0]!.error, stations: failed.map(({ station }) => station) },
+        'stations have no new observations: what they said last is kept',
+      );
+    const fresh = answers.flatMap((answer) => answer.fresh ?? []);
     const isFresh = new Set(fresh.map(({ stationId, date }) => `${stationId} ${date}`));
     const oldest = new Date(clock.now() - 3 * DAY_MS).toISOString().slice(0, 10);
     const kept = known.filter(
@@ -90,35 +130,56 @@ export function createObservationReader({ baseUrl, clock, log }: ReaderOptions) 
   };
 }
 
-/** The highest temperature that reports made within the day cannot be wrong about; undefined if there is none. */
-function highestOf(
+/** The extremes that reports made within the day cannot be wrong about; none if there is no such report. */
+function extremesOf(
   station: Station,
   { date, start, end }: ClimateDay,
-  reports: readonly Observation[],
+  readings: readonly Reading[],
   fetchedAt: Date,
-): ObservedExtreme | undefined {
-  let highestC = -Infinity;
-  let observedAt = new Date(0);
-  for (const report of reports) {
-    const at = new Date(report.timestamp);
-    if (at < start || at >= end || at > fetchedAt || !isTrustworthy(report)) continue;
-    const { temperatureC, sixHourMaximumC } = readMetar(station.id, report.rawMessage ?? '', at);
-    if (temperatureC === null || !agrees(report, temperatureC)) continue;
-    // Six hours that began before the day did may have had their maximum in the day before.
-    const isWithinDay = at.getTime() - 6 * HOUR_MS >= start.getTime();
-    highestC = Math.max(highestC, temperatureC, (isWithinDay ? sixHourMaximumC : null) ?? -Infinity);
-    if (at > observedAt) observedAt = at;
+): ObservedExtreme[] {
+  let [highestC, lowestC, latest] = [-Infinity, Infinity, -Infinity];
+  for (const { at, from, ...reading } of readings) {
+    if (from < start || at >= end || at > fetchedAt) continue;
+    highestC = Math.max(highestC, reading.highestC);
+    lowestC = Math.min(lowestC, reading.lowestC);
+    latest = Math.max(latest, at.getTime());
   }
-  if (highestC < possibleC.lowest || highestC > possibleC.highest) return undefined;
-  return {
-    kind: 'daily_maximum',
-    stationId: station.id,
-    date,
-    extremeF: toFahrenheit(highestC),
-    observedAt,
-    fetchedAt,
-  };
+  if (latest === -Infinity) return [];
+  const said = { stationId: station.id, date, observedAt: new Date(latest), fetchedAt };
+  return [
+    { ...said, kind: 'daily_maximum', extremeF: toFahrenheit(highestC) },
+    { ...said, kind: 'daily_minimum', extremeF: toFahrenheit(lowestC) },
+  ];
 }
+
+/**
+ * A report's own temperature is one reading, and so are the extremes of the time before it, as far back as they may reach: six
+ * hours that began before the day did may have had theirs in the day before. Those of a calendar day are of no other.
+ */
+function toReadings(station: Station, report: Observation): Reading[] {
+  const at = new Date(report.timestamp);
+  if (!isTrustworthy(report)) return [];
+  const { temperatureC, sixHours, day } = readMetar(station.id, report.rawMessage ?? '', at);
+  if (temperatureC === null || !agrees(report, temperatureC)) return [];
+  const { start, end } = climateDayAt(station, at);
+  const isOfDay = hourOfReport(at) === end.getTime();
+  return [
+    { from: at, highestC: temperatureC, lowestC: temperatureC },
+    { from: new Date(at.getTime() - 6 * HOUR_MS), ...orAt(temperatureC, sixHours) },
+    ...(isOfDay ? [{ from: start, ...orAt(temperatureC, day) }] : []),
+  ]
+    .filter(({ highestC, lowestC }) => lowestC >= possibleC.lowest && highestC <= possibleC.highest)
+    .map((reading) => ({ at, ...reading }));
+}
+
+/** The range of some hours with the temperature at their end; where the report says nothing of them, that alone. */
+const orAt = (
+  temperatureC: number,
+  { highestC, lowestC }: { highestC: number | null; lowestC: number | null },
+) => ({
+  highestC: Math.max(temperatureC, highestC ?? temperatureC),
+  lowestC: Math.min(temperatureC, lowestC ?? temperatureC),
+});
 
 const isTrustworthy = ({ temperature }: Observation): boolean =>
   !badQuality.has(temperature?.qualityControl ?? '');

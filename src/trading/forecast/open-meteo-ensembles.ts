@@ -1,14 +1,22 @@
 import { z } from 'zod';
 import type { Clock } from '../../clock.js';
 import { UnexpectedAnswerError } from '../markets/kalshi-client.js';
-import { climateDayAt } from '../settlement/climate-day.js';
-import type { Station } from '../settlement/stations.js';
+import type { Target } from '../markets/market.js';
+import { climateDayAt, clockAt } from '../settlement/climate-day.js';
+import { addDays } from '../settlement/calendar.js';
+import { isStation, type Place } from '../settlement/stations.js';
 import type { DayEnsemble } from './forecast.js';
-import { dayMaximum, hourlyF, matchStations, placeFields, stationQuery } from './open-meteo-place.js';
+import {
+  hourlyF,
+  matchPlaces,
+  placeFields,
+  placeQuery,
+  targetsOn,
+  targetReader,
+} from './open-meteo-place.js';
 import { readJson } from './read-json.js';
 
 const HOUR_MS = 60 * 60 * 1000;
-const DAY_MS = 24 * HOUR_MS;
 /** NOAA's GEFS at a quarter of a degree: a control run and 30 members, four runs a day. */
 const MODEL = 'gfs025';
 /** The same by the name under which the service tells of its runs. */
@@ -30,15 +38,15 @@ const metadataSchema = z.looseObject({
 });
 
 /**
- * Asks Open-Meteo for all stations in one call: each member's maximum over the climate day, from its hourly values. A
- * call counts as about 22 of the 10,000 that are free a day.
+ * Asks Open-Meteo for all places in one call: each member's maximum and minimum over a station's climate days, from its hourly
+ * values, and its hours for the areas of the index. A call counts as 28 places × 31 members ÷ 10, so 87, and one for the run's time.
  */
 export async function readEnsembles(
   { baseUrl, clock }: { baseUrl: string; clock: Clock },
   signal: AbortSignal,
 ): Promise<DayEnsemble[]> {
   const query = new URLSearchParams({
-    ...stationQuery,
+    ...placeQuery,
     hourly: 'temperature_2m',
     models: MODEL,
     past_days: '2',
@@ -50,12 +58,12 @@ export async function readEnsembles(
     schema: z.array(locationSchema),
     signal,
   });
-  const matched = matchStations(url, locations);
+  const matched = matchPlaces(url, locations);
   const fetchedAt = new Date(clock.now());
   // Asked last: if a new run arrives in between, the data are taken for newer than they are, never for older.
   const modelRunAt = await readRunTime(baseUrl, fetchedAt, signal);
-  return matched.flatMap(([station, location]) =>
-    toDays(url, station, location, fetchedAt).map((day) => ({ ...day, modelRunAt, fetchedAt })),
+  return matched.flatMap(([place, location]) =>
+    toRuns(url, place, location, fetchedAt).map((run) => ({ ...run, modelRunAt, fetchedAt })),
   );
 }
 
@@ -75,13 +83,13 @@ async function readRunTime(baseUrl: string, fetchedAt: Date, signal: AbortSignal
   }
 }
 
-/** The days of which every member has every hour. */
-function toDays(
+/** What every member has every hour of. */
+function toRuns(
   url: string,
-  station: Station,
+  place: Place,
   { hourly }: z.output<typeof locationSchema>,
   at: Date,
-): Pick<DayEnsemble, 'kind' | 'stationId' | 'date' | 'membersF'>[] {
+): (Target & Pick<DayEnsemble, 'membersF'>)[] {
   const { time, ...columns } = hourly as { time: number[] } & Record<string, (number | null)[]>;
   const members = Object.entries(columns)
     .filter(([name]) => /^temperature_2m(_member\d+)?$/.test(name))
@@ -90,11 +98,16 @@ function toDays(
     throw new UnexpectedAnswerError(url, `${members.length} members instead of 31`);
   if (members.some((values) => values.length !== time.length))
     throw new UnexpectedAnswerError(url, 'the members do not have a value for each hour');
-  return [-1, 0, 1].flatMap((offset) => {
-    const { date, start } = climateDayAt(station, new Date(at.getTime() + offset * DAY_MS));
-    const membersF = members.map((values) => dayMaximum(time, values, start));
-    return membersF.includes(null)
-      ? []
-      : [{ kind: 'daily_maximum' as const, stationId: station.id, date, membersF: membersF as number[] }];
-  });
+  return datesInView(place, at)
+    .flatMap((date) => targetsOn(place, date))
+    .flatMap((target) => {
+      const membersF = members.map(targetReader(place, target, time));
+      return membersF.includes(null) ? [] : [{ ...target, membersF: membersF as number[] }];
+    });
+}
+
+/** Of a station yesterday, whose markets may not be settled, to tomorrow; of an area today and tomorrow by its clock. */
+function datesInView(place: Place, at: Date): string[] {
+  const today = isStation(place) ? climateDayAt(place, at).date : clockAt(place, at).date;
+  return (isStation(place) ? [-1, 0, 1] : [0, 1]).map((days) => addDays(today, days));
 }

@@ -2,9 +2,17 @@ import { z } from 'zod';
 import type { Clock } from '../../clock.js';
 import { UnexpectedAnswerError } from '../markets/kalshi-client.js';
 import { addDays, daysBetween } from '../settlement/calendar.js';
-import { climateDayOf } from '../settlement/climate-day.js';
+import { spanOf, type Target } from '../markets/market.js';
+import type { Place } from '../settlement/stations.js';
 import type { DayEnsemble } from './forecast.js';
-import { dayMaximum, hourlyF, matchStations, placeFields, stationQuery } from './open-meteo-place.js';
+import {
+  hourlyF,
+  matchPlaces,
+  placeFields,
+  placeQuery,
+  targetsOn,
+  targetReader,
+} from './open-meteo-place.js';
 import { readJson } from './read-json.js';
 
 const HOUR_MS = 60 * 60 * 1000;
@@ -32,10 +40,9 @@ const placeSchema = z.looseObject({
  * When such a forecast was made: the archive gives for each hour the value of the newest run that was started at least one (two)
  * days before that hour, so a day's hours are of several runs. The newest one among them, that of the day's last hour,
  * stands for all: none of the values was known before an earlier run and none is of a later one. With four runs a day
- * that is 25 to 30 (49 to 54) hours before the day's end.
+ * that is 25 to 30 (49 to 54) hours before the day's end. An hour of an area is of one run.
  *
- * Asks for all stations at once. Of the free 600 a minute, 5,000 an hour and 10,000 a day, 31 days count as at most 33 (7
- * places, and up to 32 days in steps of a week): a year is about 400.
+ * Asks for all places at once: 31 days (and one more) count as 28 places × 32/7 weeks, so 128, and a year as 1,540.
  */
 export async function readPreviousRuns(
   { baseUrl, clock }: { baseUrl: string; clock: Clock },
@@ -45,7 +52,7 @@ export async function readPreviousRuns(
   const first = from < FIRST_DAY ? FIRST_DAY : from;
   if (to < first) return [];
   const query = new URLSearchParams({
-    ...stationQuery,
+    ...placeQuery,
     hourly: columns.join(','),
     models: MODEL,
     start_date: first,
@@ -53,36 +60,32 @@ export async function readPreviousRuns(
     end_date: addDays(to, 1),
   });
   const url = `${baseUrl}/v1/forecast`;
-  const places = await readJson({ url: `${url}?${query.toString()}`, schema: z.array(placeSchema), signal });
+  const answers = await readJson({ url: `${url}?${query.toString()}`, schema: z.array(placeSchema), signal });
   const fetchedAt = new Date(clock.now());
-  return matchStations(url, places).flatMap(([{ id: stationId, standardOffsetHours }, { hourly }]) => {
+  return matchPlaces(url, answers).flatMap(([place, { hourly }]) => {
     if (columns.some((column) => hourly[column].length !== hourly.time.length))
       throw new UnexpectedAnswerError(url, 'there is not a value for each hour');
-    return daysBetween(first, to).flatMap((date) => {
-      const { start, end } = climateDayOf({ standardOffsetHours }, date);
-      if (end > fetchedAt) return [];
-      return columns.flatMap((column, i) => {
-        const extremeF = dayMaximum(hourly.time, hourly[column], start);
-        const modelRunAt = newestRun(end, i + 1);
-        return extremeF === null
-          ? []
-          : [
-              {
-                kind: 'daily_maximum' as const,
-                stationId,
-                date,
-                modelRunAt,
-                fetchedAt,
-                membersF: [extremeF],
-              },
-            ];
+    return daysBetween(first, to)
+      .flatMap((date) => targetsOn(place, date))
+      .flatMap((target) => {
+        const { end } = spanOf(place, target);
+        if (end > fetchedAt) return [];
+        const read = targetReader(place, target, hourly.time);
+        return columns.flatMap((column, i) => {
+          const valueF = read(hourly[column]);
+          const modelRunAt = newestRun(lastHourOf(place, target), i + 1);
+          return valueF === null ? [] : [{ ...target, modelRunAt, fetchedAt, membersF: [valueF] }];
+        });
       });
-    });
   });
 }
 
-/** The newest run that was started at least so many days before the last hour of a day. */
-function newestRun(dayEnd: Date, days: number): Date {
-  const lastHour = dayEnd.getTime() - HOUR_MS;
-  return new Date(Math.floor((lastHour - days * DAY_MS) / RUN_MS) * RUN_MS);
-}
+/** The last whole hour whose value is in what is forecast. */
+const lastHourOf = (place: Place, target: Target): number => {
+  const { start, end } = spanOf(place, target);
+  return start < end ? end.getTime() - HOUR_MS : end.getTime();
+};
+
+/** The newest run that was started at least so many days before an hour. */
+const newestRun = (hourMs: number, days: number): Date =>
+  new Date(Math.floor((hourMs - days * DAY_MS) / RUN_MS) * RUN_MS);

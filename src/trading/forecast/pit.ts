@@ -1,5 +1,5 @@
 import { chiSquareTail } from './chi-square.js';
-import { probabilityOf, type MaximumDistribution } from './distribution.js';
+import { probabilityOf, type TemperatureDistribution } from './distribution.js';
 import { normalCdf } from './normal.js';
 
 /**
@@ -56,7 +56,7 @@ export function pitOfOutcome(probabilities: readonly number[], outcome: number):
 }
 
 /** The PIT of a day's settled maximum. */
-export function pitOfMaximum(distribution: MaximumDistribution, reportedF: number): PitValue {
+export function pitOfMaximum(distribution: TemperatureDistribution, reportedF: number): PitValue {
   const { mean, deviation, atLeast } = distribution;
   const reach = Math.ceil(REACH * deviation) + 1;
   const lowest = Math.max(atLeast ?? -Infinity, Math.round(mean) - reach);

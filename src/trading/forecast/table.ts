@@ -8,26 +8,43 @@ import {
   jsonb,
   pgTable,
   primaryKey,
+  smallint,
   text,
   timestamp,
   uuid,
+  type AnyPgColumn,
 } from 'drizzle-orm/pg-core';
+import type { TemperatureKind } from '../markets/market.js';
 import type { ForecastMethod } from './forecast.js';
 
 const time = (name: string) => timestamp(name, { withTimezone: true, mode: 'date', precision: 6 });
 
 /**
- * What the model and the market said about a day at a fixed time before its end, and how it came out. Written once and only
+ * What is forecast. `hour` is by the clock of the place and only of hours; of a day it is 0 and means nothing, so that it can be
+ * a part of keys.
+ */
+const targetColumns = {
+  kind: text().$type<TemperatureKind>().notNull().default('daily_maximum'),
+  /** Id of a station or an area. */
+  station: text().notNull(),
+  /** The climate day; of an hour the date by the clock. */
+  date: date({ mode: 'string' }).notNull(),
+  hour: smallint().notNull().default(0),
+};
+
+/** `hour` of a target as it is stored. */
+const hourCheck = (name: string, t: { kind: AnyPgColumn; hour: AnyPgColumn }) =>
+  check(name, sql`${t.hour} between 0 and 23 and (${t.kind} = 'hourly' or ${t.hour} = 0)`);
+
+/**
+ * What the model and the market said about a day at a fixed time before its end (about an hour: before it), and how it came out. Written once and only
  * while it was the present: nothing here was known later.
  */
 export const forecastRecords = pgTable(
   'forecast_records',
   {
-    /** ICAO id. */
-    station: text().notNull(),
-    /** The climate day. */
-    date: date({ mode: 'string' }).notNull(),
-    /** Hours from the record to the end of the climate day. */
+    ...targetColumns,
+    /** Hours from the record to the end of the climate day, or to the hour. */
     leadHours: integer('lead_hours').notNull(),
     recordedAt: time('recorded_at').notNull(),
     marketSource: text('market_source').notNull(),
@@ -39,27 +56,31 @@ export const forecastRecords = pgTable(
     modelRunAt: time('model_run_at').notNull(),
     mean: doublePrecision().notNull(),
     deviation: doublePrecision().notNull(),
-    /** The whole degree that the report was sure to reach. */
+    /** The whole degree that a maximum's report was sure to reach, and that a minimum's could not be above. */
     atLeast: integer('at_least'),
+    atMost: integer('at_most'),
     /** What the ensemble said before any correction, °F. */
     members: doublePrecision().array(),
     /** Mean and deviation of what was reported in the 30 days that were known then; null where they were too few. */
     climateMean: doublePrecision('climate_mean'),
     climateDeviation: doublePrecision('climate_deviation'),
-    /** From cold to warm: the brackets, the model's probability of each, and the market's (its mid prices, made to sum to one). */
+    /**
+     * From cold to warm: the brackets, the model's probability of each, and the market's (its mid prices, made to sum to one over
+     * what can come).
+     */
     brackets: jsonb()
       .$type<
         { ticker: string; floor: number | null; cap: number | null; model: number; market: number | null }[]
       >()
       .notNull(),
-    /** The reported temperature in whole degrees, once the venue has determined the day. */
-    outcome: integer(),
+    /** The reported temperature, once the venue is done with it: whole degrees of a day, hundredths of an hour. */
+    outcome: doublePrecision(),
     settledAt: time('settled_at'),
     modelLogScore: doublePrecision('model_log_score'),
     modelRps: doublePrecision('model_rps'),
     marketLogScore: doublePrecision('market_log_score'),
     marketRps: doublePrecision('market_rps'),
-    /** °F: of whole degrees, on the same ones for each of the four. */
+    /** °F: of the same degrees for each of the four. */
     modelCrps: doublePrecision('model_crps'),
     rawCrps: doublePrecision('raw_crps'),
     climateCrps: doublePrecision('climate_crps'),
@@ -69,23 +90,26 @@ export const forecastRecords = pgTable(
     pitHigh: doublePrecision('pit_high'),
   },
   (t) => [
-    primaryKey({ columns: [t.marketSource, t.forecastSource, t.station, t.date, t.leadHours] }),
+    primaryKey({
+      name: 'forecast_records_pk',
+      columns: [t.marketSource, t.forecastSource, t.kind, t.station, t.date, t.hour, t.leadHours],
+    }),
     // Serves the scores of the last days, and the records of a day that has just settled.
-    index('forecast_records_recent').on(t.marketSource, t.forecastSource, t.date),
+    index('forecast_records_recent').on(t.marketSource, t.forecastSource, t.kind, t.date),
     check('forecast_records_lead', sql`${t.leadHours} >= 0`),
+    hourCheck('forecast_records_hour', t),
   ],
 );
 
-/** Each run of an ensemble for one climate day, as it was when it came into our hands. Written once. */
+/** Each run of an ensemble for one temperature, as it was when it came into our hands. Written once. */
 export const ensembleRuns = pgTable(
   'ensemble_runs',
   {
     forecastSource: text('forecast_source').notNull(),
-    station: text().notNull(),
-    date: date({ mode: 'string' }).notNull(),
+    ...targetColumns,
     modelRunAt: time('model_run_at').notNull(),
     fetchedAt: time('fetched_at').notNull(),
-    /** The day's maximum of each member, °F. */
+    /** What each member says, °F. */
     members: doublePrecision().array().notNull(),
     /** Their mean and sample variance (0 for a single one): what training reads, so that it need not read the members. */
     mean: doublePrecision().notNull(),
@@ -93,28 +117,35 @@ export const ensembleRuns = pgTable(
   },
   (t) => [
     // Serves a station's training window.
-    primaryKey({ columns: [t.forecastSource, t.station, t.date, t.modelRunAt] }),
+    primaryKey({
+      name: 'ensemble_runs_pk',
+      columns: [t.forecastSource, t.kind, t.station, t.date, t.hour, t.modelRunAt],
+    }),
     // Serves the clean-up.
     index('ensemble_runs_age').on(t.date),
+    hourCheck('ensemble_runs_hour', t),
   ],
 );
 
-/** What the markets of a day were settled by. A correction is another row: what was known before stays what was known. */
+/** What the markets of a day or an hour were settled by. A correction is another row: what was known before stays what was known. */
 export const climateReports = pgTable(
   'climate_reports',
   {
     marketSource: text('market_source').notNull(),
-    station: text().notNull(),
-    date: date({ mode: 'string' }).notNull(),
+    ...targetColumns,
     knownAt: time('known_at').notNull(),
-    /** Whole degrees. */
-    temperature: integer().notNull(),
+    /** Whole degrees of a day, hundredths of an hour. */
+    temperature: doublePrecision().notNull(),
   },
   (t) => [
     // Serves a station's training window.
-    primaryKey({ columns: [t.marketSource, t.station, t.date, t.knownAt] }),
+    primaryKey({
+      name: 'climate_reports_pk',
+      columns: [t.marketSource, t.kind, t.station, t.date, t.hour, t.knownAt],
+    }),
     // Serves the clean-up.
     index('climate_reports_age').on(t.date),
+    hourCheck('climate_reports_hour', t),
   ],
 );
 
@@ -125,6 +156,7 @@ export const forecastFits = pgTable(
     id: uuid().primaryKey(),
     forecastSource: text('forecast_source').notNull(),
     marketSource: text('market_source').notNull(),
+    kind: text().$type<TemperatureKind>().notNull().default('daily_maximum'),
     /** Null: all stations together. */
     station: text(),
     /** See `fitLeadOf`. */
@@ -134,6 +166,7 @@ export const forecastFits = pgTable(
     c: doublePrecision().notNull(),
     d: doublePrecision().notNull(),
     stationBias: jsonb('station_bias').$type<Record<string, number>>(),
+    hourBias: jsonb('hour_bias').$type<Record<string, number>>(),
     n: integer().notNull(),
     firstDate: date('first_date', { mode: 'string' }).notNull(),
     lastDate: date('last_date', { mode: 'string' }).notNull(),
@@ -143,12 +176,13 @@ export const forecastFits = pgTable(
     rawCrps: doublePrecision('raw_crps').notNull(),
     knownThrough: time('known_through').notNull(),
     trainedAt: time('trained_at').notNull(),
-    /** One for each day: what the fit saw. */
+    /** One for each day or hour: what the fit saw. */
     training: jsonb()
       .$type<
         {
           station: string;
           date: string;
+          hour?: number;
           modelRunAt: string;
           fetchedAt: string;
           mean: number;
@@ -160,7 +194,7 @@ export const forecastFits = pgTable(
       .notNull(),
   },
   (t) => [
-    // Serves the fits in use: the newest of each station and lead.
+    // Serves the fits in use: the newest of each kind, station and lead.
     index('forecast_fits_newest').on(t.forecastSource, t.marketSource, t.trainedAt),
     check('forecast_fits_variance', sql`${t.c} >= 0 and ${t.d} >= 0`),
   ],

@@ -88,11 +88,5 @@ function closingWithin(station: Station, from: string, to: string): [string, str
 function settledDays(markets: Market[], knownAt: Date): SettledDay[] {
   const events = groupEvents(shareTemperatures(markets));
   const whole = events.filter((event) => isWholeLadder(event.markets.map(({ bracket }) => bracket)));
-  return finalOutcomes(whole).map(({ station: stationId, date, temperatureF }) => ({
-    kind: 'daily_maximum',
-    stationId,
-    date,
-    temperatureF,
-    knownAt,
-  }));
+  return finalOutcomes(whole).map((outcome) => ({ ...outcome, knownAt }));
 }

@@ -38,7 +38,7 @@ export function marketsPages(context: Context, deps: MarketsPagesDeps): Router {
       findPaperCash(db.orm, orgId),
       listPaperHoldings(db.orm, orgId),
     ]);
-    const own = { cash, holdings, signals: signalsFor(snapshot, { cash, holdings }, now) };
+    const own = { cash, holdings, signals: await signalsFor(snapshot, { cash, holdings }, now) };
     await renderPage(context, req, res, page, {
       tradingSwitch,
       freshness: toFreshness(snapshot, deps.snapshots.sources, now),

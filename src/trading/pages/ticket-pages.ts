@@ -7,6 +7,7 @@ import type { Role } from '../../organizations/table.js';
 import { fieldError, formRoute, textField, type FormFields, type FormState } from '../../pages/form.js';
 import { renderPage } from '../../pages/layout.js';
 import { readQuery, requireOnce, tryQuery } from '../../pages/query-form.js';
+import { forecastOf } from '../forecast/forecast.js';
 import { emptyBook, type OrderBook } from '../markets/book.js';
 import { isPlaced, type Market } from '../markets/market.js';
 import type { Micros } from '../money.js';
@@ -123,7 +124,7 @@ export function addTicketPages(router: Router, context: Context, deps: MarketsPa
       listPaperHoldings(db.orm, orgId, market.eventTicker),
       findTaken(db.orm, orgId, market.ticker, bookHash(whole)),
     ]);
-    const day = snapshot.forecasts.get(market.station.id)?.days.find(({ date }) => date === market.date);
+    const day = forecastOf(snapshot.forecasts, market);
     return {
       snapshot,
       tradingSwitch,

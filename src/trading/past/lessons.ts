@@ -5,8 +5,10 @@ import { trainInSteps, type TrainedFit, type Training } from '../forecast/archiv
 import { noFits, type FitBook } from '../forecast/fits.js';
 import { momentsOf } from '../forecast/moments.js';
 import { newId } from '../ids.js';
+import { targetKey, type Target } from '../markets/market.js';
 import type { MarketHistory, SettledDay } from '../markets/source.js';
-import { climateOf, type Climate } from '../scores/climate.js';
+import { inSlices } from '../steps.js';
+import { climatesOf, type Climates } from '../scores/climate.js';
 import { dateOf } from './moments.js';
 
 const DAY_MS = 24 * 60 * 60 * 1000;
@@ -25,9 +27,9 @@ export interface Lessons {
   fitsAt(at: Date): Promise<FitBook>;
   /** A fit that was made, with what it was trained on. */
   find(fitId: string): TrainedFit | undefined;
-  climatesAt(at: Date): Map<string, Climate>;
-  /** What was reported of a day, if it was known at a time. */
-  reportOf(stationId: string, date: string, at: Date): SettledDay | undefined;
+  climatesAt(at: Date): Climates;
+  /** What was reported, if it was known at a time. */
+  reportOf(target: Target, at: Date): SettledDay | undefined;
 }
 
 interface Histories {
@@ -55,7 +57,7 @@ export async function createLessons(
   }
   const trainings = new Map<number, Training>();
   const trained = new Map<string, TrainedFit>();
-  const reportByDay = new Map(reports.map((report) => [keyOf(report.stationId, report.date), report]));
+  const reportOf = new Map(reports.map((report) => [targetKey(report), report]));
   const inWindow = <T extends { date: string }>(all: readonly T[], at: Date, days: number): T[] => {
     const first = dateOf(at.getTime() - days * DAY_MS);
     const last = dateOf(at.getTime() + 2 * DAY_MS);
@@ -70,12 +72,9 @@ export async function createLessons(
     });
     await nextTurn();
     const steps = trainInSteps(history, { previous: noFits, newId: () => newId(at.getTime()) });
-    for (;;) {
-      signal.throwIfAborted();
-      const { done, value } = steps.next();
-      if (done) return value;
-      await nextTurn();
-    }
+    const training = await inSlices(steps, () => signal.aborted);
+    signal.throwIfAborted();
+    return training!;
   }
 
   return {
@@ -87,26 +86,16 @@ export async function createLessons(
       return training.book;
     },
     find: (fitId) => trained.get(fitId),
-    climatesAt(at) {
-      const byStation = new Map<string, number[]>();
-      for (const { stationId, temperatureF, knownAt } of inWindow(reports, at, CLIMATE_DAYS))
-        if (knownAt.getTime() <= at.getTime())
-          byStation.set(stationId, [...(byStation.get(stationId) ?? []), temperatureF]);
-      return new Map(
-        [...byStation].flatMap(([stationId, reportsF]): [string, Climate][] => {
-          const climate = climateOf(reportsF);
-          return climate ? [[stationId, climate]] : [];
-        }),
-      );
-    },
-    reportOf(stationId, date, at) {
-      const report = reportByDay.get(keyOf(stationId, date));
+    climatesAt: (at) =>
+      climatesOf(
+        inWindow(reports, at, CLIMATE_DAYS).filter(({ knownAt }) => knownAt.getTime() <= at.getTime()),
+      ),
+    reportOf(target, at) {
+      const report = reportOf.get(targetKey(target));
       return report && report.knownAt <= at ? report : undefined;
     },
   };
 }
-
-const keyOf = (stationId: string, date: string): string => `${stationId} ${date}`;
 
 function withoutMembers({
   membersF,

@@ -9,7 +9,7 @@ import { inChunks } from '../markets/chunks.js';
 import { createSimulatedSource } from '../markets/simulated.js';
 import type { SettledDay } from '../markets/source.js';
 import { insertRecords, listOpenRecords, listRecorded, setOutcome, type Sources } from '../scores/queries.js';
-import type { NewRecord } from '../scores/records.js';
+import { targetOfRecord, type NewRecord } from '../scores/records.js';
 import { scoreRecord, type ScorableRecord } from '../scores/score-record.js';
 import { stations } from '../settlement/stations.js';
 import type { SimulatedWorld } from '../simulation/world.js';
@@ -69,7 +69,7 @@ export function createPast({ db, archive, clock, names, world, days }: PastOptio
       const known = { fits: await lessons.fitsAt(moment.at), climates: lessons.climatesAt(moment.at) };
       yield makeRecords(world, names, moment, known).map((record) => ({
         record,
-        report: lessons.reportOf(record.station, record.date, now()),
+        report: lessons.reportOf(targetOfRecord(record), now()),
       }));
       await nextTurn();
     }
@@ -94,7 +94,7 @@ export function createPast({ db, archive, clock, names, world, days }: PastOptio
   async function scoreOpen(lessons: Lessons): Promise<void> {
     const dates = Array.from({ length: days }, (_, i) => dateOf(clock.now() - (i + 1) * DAY_MS));
     for (const record of await listOpenRecords(orm, names, dates)) {
-      const report = lessons.reportOf(record.station, record.date, now());
+      const report = lessons.reportOf(targetOfRecord(record), now());
       if (report) await setOutcome(orm, record, outcomeOf(record, report));
     }
   }

@@ -4,7 +4,8 @@ import { readWeather } from '../forecast/simulated.js';
 import { groupEvents } from '../markets/event.js';
 import { readMarkets } from '../markets/simulated.js';
 import type { Sources } from '../scores/queries.js';
-import { recordsDue, type Climates, type NewRecord } from '../scores/records.js';
+import type { Climates } from '../scores/climate.js';
+import { recordsDue, type NewRecord } from '../scores/records.js';
 import type { SimulatedWorld } from '../simulation/world.js';
 import type { Moment } from './moments.js';
 

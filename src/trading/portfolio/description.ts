@@ -46,7 +46,7 @@ returns with the venue's next book. Where a market has ended, \`valuation\` says
 
 **Profit and loss** is without fees; \`fees\` stand apart. \`deposits + realisedPnl + unrealisedPnl − fees = equity\`, to the millionth.
 
-**Events.** Exactly one bracket of a day wins, so the positions of a day are netted: \`worstCase\` is what they make in the worst of its outcomes. A void market, which gives back what was paid, is not among them.
+**Events.** Exactly one bracket of a day wins, and every threshold of an hour that is passed, so the positions of an event are netted: \`worstCase\` is what they make in the worst of its outcomes. A void market, which gives back what was paid, is not among them.
 
 Money is as of this request. The marks are as of \`asOf\`; without any market data they are \`null\`, \`sources\` says why, and the rest is answered all the same.
 `.trim(),

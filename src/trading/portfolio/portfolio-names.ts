@@ -1,6 +1,7 @@
 import { readEventTicker } from '../markets/event-ticker.js';
 import { labelOf, type ListedMarket } from '../markets/market.js';
 import { bracketLabel, parseBracket, type Bracket } from '../settlement/brackets.js';
+import { sourceOn, type SettlementSource } from '../settlement/rules.js';
 import { findSeries, type Place } from '../settlement/stations.js';
 
 /** What a market is about, as far as its ticker tells it: old ones are no longer listed anywhere. */
@@ -13,6 +14,8 @@ export interface MarketName {
   date: string | null;
   /** `84° to 85°`. */
   label: string;
+  /** Who reports what it settles by, by the rules of its day; null where that is not certain. */
+  source: SettlementSource | null;
 }
 
 /**
@@ -27,11 +30,15 @@ export function nameMarket(
   // Degrees may be below zero: `-B-3.5`.
   const eventTicker = market?.eventTicker ?? ticker.replace(/-([TB]-?[\d.]+|[^-]*)$/, '');
   const bracket = bracketOf(ticker);
+  const named = readEventTicker(eventTicker);
+  const station = market?.station ?? findSeries(eventTicker.split('-')[0] ?? '')?.station;
+  const date = market?.date ?? named?.date ?? null;
   return {
     ticker,
     eventTicker,
-    station: market?.station ?? findSeries(eventTicker.split('-')[0] ?? '')?.station,
-    date: market?.date ?? readEventTicker(eventTicker)?.date ?? null,
+    station,
+    date,
+    source: market ? market.settlement.source : station && date !== null ? sourceOn(date) : null,
     label: market
       ? labelOf(market)
       : bracket

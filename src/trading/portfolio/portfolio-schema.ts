@@ -51,8 +51,19 @@ const positionSchema = z
     settlement: z
       .object({
         state: z.string(),
-        value: dollarsField('What a YES contract pays.').nullable(),
-        temperature: z.int().nullable().describe('The reported temperature in whole °F.'),
+        value: dollarsField(
+          'What a YES contract pays. Between nothing and a dollar it is a last fair price, where no data came; NO pays the rest.',
+        ).nullable(),
+        temperature: z
+          .number()
+          .nullable()
+          .describe('The reported temperature, °F: whole degrees of a day, hundredths of an hour.'),
+        source: z
+          .string()
+          .nullable()
+          .describe(
+            'Who reports it, by the rules of the day; `null` where they do not say it in a way that is understood.',
+          ),
       })
       .nullable()
       .describe("The venue's last word about the market's end, if there is one."),
@@ -70,17 +81,24 @@ const eventSchema = z
     outcomes: z
       .array(
         z.object({
-          ticker: z.string().nullable().describe('The bracket that wins; `null`: another one.'),
+          ticker: z
+            .string()
+            .nullable()
+            .describe(
+              'The bracket that wins; of an hour the highest threshold that is passed. `null`: another one, or none.',
+            ),
           payout: dollarsField('What the positions pay then.'),
           result: dollarsField('Payout less cost.'),
         }),
       )
-      .describe('Every way the day can end, from cold to warm.'),
+      .describe(
+        'Every way the day or the hour can end, from cold to warm. Where it is not known how the markets go together: the worst and the best.',
+      ),
   })
   .meta({
     id: 'EventExposure',
     description:
-      'The positions of one day at one station, of which exactly one bracket wins: they are netted.',
+      'The positions of one event. They are netted: of a day exactly one bracket wins, of an hour every threshold that is passed.',
   });
 
 const openOrderSchema = z

@@ -2,6 +2,7 @@ import type { Clock } from '../../clock.js';
 import type { Database, Orm } from '../../db/client.js';
 import type { Micros } from '../money.js';
 import type { TradeMode } from '../orders/table.js';
+import type { SettlementSource } from '../settlement/rules.js';
 import type { Snapshot, SnapshotStore } from '../snapshot.js';
 import { openPaperAccount } from './accounts.js';
 import { nameMarket, type MarketName } from './portfolio-names.js';
@@ -43,7 +44,13 @@ export interface ValuedPosition
   /** Mark less cost; null while the mark is not known. */
   unrealised: Micros | null;
   /** The venue's last word about the market's end, if there is one. */
-  settlement: { state: string; value: Micros | null; temperature: number | null } | null;
+  settlement: {
+    state: string;
+    value: Micros | null;
+    temperature: number | null;
+    /** Who reports it. */
+    source: SettlementSource | null;
+  } | null;
 }
 
 /** What an Organization has in one mode. Amounts in millionths of a dollar; profits are positive. */
@@ -152,16 +159,18 @@ function valuePosition(
     knownValue: word?.value ?? null,
   };
   const mark = markPosition(row, quotes);
-  const { station, date, label } = nameMarket(row.ticker, market, row.label);
+  const { station, date, label, source } = nameMarket(row.ticker, market, row.label);
+  const said = settlementOf(market, word);
   return {
     ...row,
     station,
     date,
     label,
+    source,
     averagePrice: perContract(row.cost, row.contracts),
     mark,
     unrealised: mark.value === null ? null : mark.value - row.cost,
-    settlement: settlementOf(market, word),
+    settlement: said && { ...said, source },
   };
 }
 
@@ -169,7 +178,7 @@ function valuePosition(
 function settlementOf(
   market: { status: string; settlementValue: Micros | null; settledTemperature: number | null } | undefined,
   word: LastWord | undefined,
-): ValuedPosition['settlement'] {
+): Omit<NonNullable<ValuedPosition['settlement']>, 'source'> | null {
   if (market && market.settlementValue !== null)
     return { state: market.status, value: market.settlementValue, temperature: market.settledTemperature };
   return word ? { state: word.state, value: word.value, temperature: word.temperature } : null;

@@ -2,6 +2,7 @@ import { sql } from 'drizzle-orm';
 import {
   bigint,
   check,
+  doublePrecision,
   index,
   integer,
   pgTable,
@@ -162,10 +163,10 @@ export const tradingSettlements = pgTable(
     /** 1, 2, 3 … within the market. */
     n: integer().notNull(),
     state: text({ enum: settlementStates }).notNull(),
-    /** What a YES contract pays; null while nobody knows, and for a void market. */
+    /** What a YES contract pays; null while it is not known, and for a void market. Part of a dollar: a last fair price. */
     value: micros('value'),
-    /** The reported temperature in whole degrees of the series' unit, where it is known. */
-    temperature: integer(),
+    /** What the market settled by, °F: whole degrees of a report, hundredths of an index, where it is known. */
+    temperature: doublePrecision(),
     eventTicker: text('event_ticker').notNull(),
     side: text({ enum: ['yes', 'no'] }).notNull(),
     contracts: contractsColumn('contracts').notNull(),

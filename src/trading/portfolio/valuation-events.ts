@@ -1,15 +1,15 @@
 import type { MarketEvent } from '../markets/event.js';
+import { endsOf } from '../markets/event-ends.js';
 import { DOLLAR, type Micros } from '../money.js';
-import { isWholeLadder } from '../settlement/brackets.js';
 import type { Holding } from './positions.js';
 import { valueOf } from '../contracts.js';
 
 /** A position among the others of its event. */
 export type HeldBracket = Pick<Holding, 'side' | 'contracts' | 'cost'> & { ticker: string };
 
-/** One way for a day to end, and what the positions then make. */
+/** One way for an event to end, and what the positions then make. */
 export interface Outcome {
-  /** The bracket that wins; null for every one of which nothing is held and that is not listed by name. */
+  /** The bracket that wins, or the highest threshold that is passed; null for every one that is not listed by name. */
   ticker: string | null;
   payout: Micros;
   /** Payout less cost. Fees are apart: they are paid already. */
@@ -26,36 +26,47 @@ export interface EventOutcomes {
 }
 
 /**
- * What the positions of one event pay in each way that it can end. Exactly one bracket wins, so they are netted: YES on
- * one bracket covers NO on another. A void market, which gives the cost back, is not among them.
+ * What the positions of one event pay in each way that it can end, netted as `endsOf` says: YES on one bracket of a day covers NO on
+ * another. A void market, which gives the cost back, is not among them. Where it is not known how the markets go together, only the
+ * worst and the best way are listed.
  *
  * @param event its brackets from cold to warm, if the venue lists it
  */
 export function eventOutcomes(
   eventTicker: string,
   held: readonly HeldBracket[],
-  event: Pick<MarketEvent, 'markets'> | undefined,
+  event: Pick<MarketEvent, 'kind' | 'markets'> | undefined,
 ): EventOutcomes {
-  const listed = event?.markets ?? [];
-  const named = [
-    ...new Set([...listed.map(({ ticker }) => ticker), ...held.map(({ ticker }) => ticker)]),
-  ] as (string | null)[];
-  // Only a ladder that is known to be whole rules out that yet another bracket wins.
-  const isWhole = isWholeLadder(listed.map(({ bracket }) => bracket)) && named.length === listed.length;
+  const tickers = held.map(({ ticker }) => ticker);
+  const { outcomes: ends, free } = endsOf(eventTicker, event, tickers);
   const cost = held.reduce((sum, position) => sum + position.cost, 0n);
-  const outcomes = (isWhole ? named : [...named, null]).map((winner): Outcome => {
-    const payout = held.reduce((sum, { ticker, side, contracts }) => {
-      const pays = (side === 'yes') === (ticker === winner);
-      return pays ? sum + valueOf(DOLLAR, contracts) : sum;
-    }, 0n);
-    return { ticker: winner, payout, result: payout - cost };
+  const bound = held.filter(({ ticker }) => !free.has(ticker));
+  const loose = held.filter(({ ticker }) => free.has(ticker));
+  // Of each either all of its contracts are paid or none.
+  const most = loose.reduce((sum, position) => sum + valueOf(DOLLAR, position.contracts), 0n);
+  const toOutcome = (ticker: string | null, payout: Micros): Outcome => ({
+    ticker,
+    payout,
+    result: payout - cost,
   });
-  const results = outcomes.map(({ result }) => result);
+  const certain = ends.map(({ ticker, paying }) => toOutcome(ticker, payoutOf(bound, paying)));
+  const payouts = ends.length === 0 ? [0n] : certain.map(({ payout }) => payout);
+  const worst = toOutcome(null, payouts.reduce(lower));
+  const best = toOutcome(null, payouts.reduce(higher) + most);
   return {
     eventTicker,
     cost,
-    outcomes,
-    worstCase: results.reduce((worst, next) => (next < worst ? next : worst)),
-    bestCase: results.reduce((best, next) => (next > best ? next : best)),
+    outcomes: loose.length === 0 ? certain : [worst, best],
+    worstCase: worst.result,
+    bestCase: best.result,
   };
 }
+
+const payoutOf = (held: readonly HeldBracket[], paying: ReadonlySet<string>): Micros =>
+  held.reduce((sum, { ticker, side, contracts }) => {
+    const pays = (side === 'yes') === paying.has(ticker);
+    return pays ? sum + valueOf(DOLLAR, contracts) : sum;
+  }, 0n);
+
+const lower = (a: Micros, b: Micros): Micros => (a < b ? a : b);
+const higher = (a: Micros, b: Micros): Micros => (a > b ? a : b);

@@ -1,5 +1,7 @@
 import type { Snapshot } from '../snapshot.js';
-import { nameMarket } from './portfolio-names.js';
+import type { SettlementSource } from '../settlement/rules.js';
+import { isFairPrice } from '../settlement/settle-word.js';
+import { nameMarket, type MarketName } from './portfolio-names.js';
 import type { WordRow } from './queries-history.js';
 import type { listFills, listPostings, OrderRow } from './queries-orders.js';
 import { formatMoney, formatPrice, ORDERS_PATH, toChange, toMarketView } from './view-text.js';
@@ -131,7 +133,7 @@ export function toSettlementView(word: WordRow, snapshot: Snapshot | undefined) 
     at: new Date(word.at),
     state: states[word.state],
     isCorrection: word.isCorrection && cashChange !== 0n,
-    why: whyOf(word, valueOfYes, name.label),
+    why: whyOf(word, valueOfYes, name),
     held: `${contracts} ${side.toUpperCase()}`,
     cost: formatMoney(cost),
     /** Null for what is only a word. */
@@ -140,10 +142,27 @@ export function toSettlementView(word: WordRow, snapshot: Snapshot | undefined) 
   };
 }
 
-function whyOf({ state, temperature }: WordRow, valueOfYes: Micros | null, label: string): string {
+function whyOf(
+  { state, temperature }: WordRow,
+  valueOfYes: Micros | null,
+  { label, source }: MarketName,
+): string {
   if (state === 'void')
     return 'The venue has declared the market void: it gives back what the contracts cost.';
-  const reported = temperature === null ? 'No temperature is reported' : `The report says ${temperature} °F`;
+  if (valueOfYes !== null && isFairPrice(valueOfYes))
+    return `${state === 'finalized' ? 'Settled' : 'To be settled'} at a last fair price of ${formatMoney(valueOfYes)}: YES of ${label} pays that, NO the rest of the dollar.`;
+  const reported =
+    temperature === null
+      ? 'No temperature is reported'
+      : `${sayers[source ?? 'null']} says ${temperature} °F`;
   if (valueOfYes === null) return `${reported}; what ${label} pays is not known yet.`;
   return `${reported}: YES of ${label} pays ${formatMoney(valueOfYes)}.`;
 }
+
+const sayers: Record<SettlementSource | 'null', string> = {
+  'National Weather Service': 'The report of the National Weather Service',
+  'The Weather Company': 'The Weather Company',
+  'Kalshi Weather Index': 'The Kalshi Weather Index',
+  AccuWeather: 'AccuWeather',
+  null: 'The report',
+};

@@ -2,6 +2,7 @@ import { formatAgo, formatCount } from '../../pages/format.js';
 import { toAddress } from '../../pages/address.js';
 import { ageOf, MAX_TRADING_AGE_MS, TIME_TO_LIVE_MS, type Snapshot, type SourceState } from '../snapshot.js';
 import type { MarketStatus } from '../markets/market.js';
+import { isFairPrice } from '../settlement/settle-word.js';
 import type { Portfolio, ValuedPosition } from './portfolio.js';
 import { nameMarket } from './portfolio-names.js';
 import type { PendingRow } from './queries.js';
@@ -112,8 +113,10 @@ function toPositionView(position: ValuedPosition, canSell: boolean) {
 }
 
 /** What the value rests on, where that is not simply the book. */
-function noteOf({ mark, contracts }: ValuedPosition): string | undefined {
+function noteOf({ mark, contracts, settlement }: ValuedPosition): string | undefined {
   const { valuation, unsellableContracts } = mark;
+  const value = settlement?.value ?? null;
+  if (valuation === 'expected' && value !== null && isFairPrice(value)) return 'a last fair price, not final';
   if (valuation !== 'book') return notes[valuation];
   if (unsellableContracts === 0) return undefined;
   return unsellableContracts === contracts

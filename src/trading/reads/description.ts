@@ -1,4 +1,6 @@
 import { z } from 'zod';
+import { findStation, indexAreas } from '../settlement/stations.js';
+import { toAreaJson, toStationJson } from './station-json.js';
 import { beginning, excerpt, generated, type RouteDescription } from '../../openapi/description.js';
 import type { ExampleRequest } from '../../openapi/description.js';
 import { exampleWorld } from '../../openapi/example-world.js';
@@ -336,7 +338,7 @@ const stations: RouteDescription = {
   operationId: 'listStations',
   summary: 'List stations',
   description:
-    'Where the markets settle: the station, the report that decides, the day that it is about, and how well that was checked on settled markets. The airport next door has another maximum on half of the days.',
+    'Where the markets settle: the station, the report that decides, the day that it is about, and how well that was checked on settled markets, before and since another company relays the report. The airport next door has another maximum on half of the days. Hours settle on the areas of the venue’s own index.',
   headers: conditional,
   responses: {
     200: {
@@ -355,23 +357,8 @@ const stations: RouteDescription = {
       response: {
         status: 200,
         body: {
-          stations: beginning([
-            {
-              id: 'KNYC',
-              city: 'New York',
-              name: 'Central Park',
-              latitude: 40.7789,
-              longitude: -73.9692,
-              standardOffsetHours: -5,
-              series: 'KXHIGHNY',
-              measure: 'daily_maximum_temperature',
-              unit: 'fahrenheit',
-              report: 'CLINYC',
-              settlesOn:
-                "The day's maximum in whole °F in the NWS Climatological Report (Daily) CLINYC, midnight to midnight in local standard time",
-              evidence: { matched: 251, compared: 252 },
-            },
-          ]),
+          stations: beginning([toStationJson(findStation('KNYC')!)]),
+          areas: beginning([toAreaJson(indexAreas[0]!, undefined)]),
         },
       },
     },

@@ -1,14 +1,27 @@
-import type { DayForecast, StationForecast } from '../forecast/forecast.js';
-import type { Fit } from '../forecast/fits.js';
-import { labelOf, type ListedMarket } from '../markets/market.js';
-import type { Place } from '../settlement/stations.js';
+import type { DayForecast, ObservedExtreme, StationForecast } from '../forecast/forecast.js';
+import { biasOf, type Fit } from '../forecast/fits.js';
+import { labelOf, spanOf, type ListedMarket, type TemperatureKind } from '../markets/market.js';
+import type { Place, Station } from '../settlement/stations.js';
+
+/** What is forecast for a station: its days, and the hours of its city's area if that has any. */
+export interface ForecastToWrite {
+  station: Station;
+  /** Undefined where there is none yet; so is the area's. */
+  days: StationForecast | undefined;
+  hours: StationForecast | undefined;
+}
 
 /**
  * A station's forecast as `/forecast/:station` shows it.
  * @returns the beginning of a JSON object, up to its last field
  */
-export function writeForecast(forecast: StationForecast, markets: ReadonlyMap<string, ListedMarket>): string {
-  const { station, source, days } = forecast;
+export function writeForecast(
+  { station, days, hours }: ForecastToWrite,
+  markets: ReadonlyMap<string, ListedMarket>,
+): string {
+  const { source } = (days ?? hours)!;
+  const ofKind = (kind: TemperatureKind) => days?.days.filter((day) => day.kind === kind) ?? [];
+  const setting = { station, source, markets };
   const json = JSON.stringify({
     station: station.id,
     city: station.city,
@@ -16,7 +29,15 @@ export function writeForecast(forecast: StationForecast, markets: ReadonlyMap<st
     measure: 'daily_maximum_temperature',
     unit: 'fahrenheit',
     source,
-    days: days.map((day) => toDayJson(day, { station, source, markets })),
+    days: ofKind('daily_maximum').map((day) => ({
+      ...toDayJson(day, setting),
+      observedMaximum: toObservedJson(day.observed),
+    })),
+    minima: ofKind('daily_minimum').map((day) => ({
+      ...toDayJson(day, setting),
+      observedMinimum: toObservedJson(day.observed),
+    })),
+    hours: hours?.days.map((day) => toHourJson(day, { ...setting, station: hours.station })) ?? [],
   });
   return json.slice(0, -1);
 }
@@ -26,6 +47,21 @@ interface Setting {
   source: string;
   markets: ReadonlyMap<string, ListedMarket>;
 }
+
+const toHourJson = (day: DayForecast, setting: Setting) => ({
+  area: setting.station.id,
+  hour: day.hour,
+  at: spanOf(setting.station, day).end.toISOString(),
+  ...toDayJson(day, setting),
+  observed: toObservedJson(day.observed),
+});
+
+const toObservedJson = (observed: ObservedExtreme | null) =>
+  observed && {
+    temperatureF: observed.extremeF,
+    observedAt: observed.observedAt.toISOString(),
+    fetchedAt: observed.fetchedAt.toISOString(),
+  };
 
 const toDayJson = (day: DayForecast, { station, source, markets }: Setting) => ({
   date: day.date,
@@ -38,30 +74,25 @@ const toDayJson = (day: DayForecast, { station, source, markets }: Setting) => (
     label: labelOrNull(markets.get(ticker)),
     probability,
   })),
-  observedMaximum: day.observed && {
-    temperatureF: day.observed.extremeF,
-    observedAt: day.observed.observedAt.toISOString(),
-    fetchedAt: day.observed.fetchedAt.toISOString(),
-  },
   source,
   method: day.method,
   isCalibrated: day.isCalibrated,
   fallback: day.fallback,
   rawMeanF: day.rawMeanF,
   rawStandardDeviationF: day.rawDeviationF,
-  fit: day.fit && toFitJson(day.fit, station),
+  fit: day.fit && toFitJson(day.fit, { stationId: station.id, hour: day.hour }),
   leadHours: day.leadHours,
   modelRunAt: day.modelRunAt.toISOString(),
   fetchedAt: day.fetchedAt.toISOString(),
   membersF: day.membersF,
 });
 
-const toFitJson = (fit: Fit, station: Place) => ({
+const toFitJson = (fit: Fit, target: { stationId: string; hour: number | undefined }) => ({
   id: fit.id,
   station: fit.stationId,
   leadHours: fit.leadHours,
   coefficients: fit.coefficients,
-  stationBiasF: fit.stationBiasF?.[station.id] ?? 0,
+  stationBiasF: biasOf(fit, target),
   n: fit.n,
   firstDate: fit.firstDate,
   lastDate: fit.lastDate,
@@ -74,5 +105,5 @@ const toFitJson = (fit: Fit, station: Place) => ({
 const labelOrNull = (market: ListedMarket | undefined): string | null => (market ? labelOf(market) : null);
 
 /** The oldest of the runs that the forecast was made from: what its age counts from. */
-export const oldestRun = ({ days }: StationForecast): number =>
-  Math.min(...days.map(({ fetchedAt }) => fetchedAt.getTime()));
+export const oldestRun = ({ days, hours }: ForecastToWrite): number =>
+  Math.min(...[...(days?.days ?? []), ...(hours?.days ?? [])].map(({ fetchedAt }) => fetchedAt.getTime()));

@@ -1,6 +1,6 @@
 import { formatDollars } from '../money.js';
 import type { Gate } from '../scores/gate.js';
-import { findStation } from '../settlement/stations.js';
+import { findPlace } from '../settlement/stations.js';
 import type { EventSignals, Signal, SignalReport } from '../signals/signal.js';
 
 /**
@@ -43,9 +43,11 @@ function writeSignal(signal: Signal, marketJson: (ticker: string) => string): st
 
 const toEventJson = (event: EventSignals) => ({
   eventTicker: event.eventTicker,
+  kind: event.kind,
   station: event.stationId,
-  city: findStation(event.stationId)?.city ?? null,
+  city: findPlace(event.stationId)?.city ?? null,
   date: event.date,
+  hour: event.hour ?? null,
   method: event.method,
   isCalibrated: event.isCalibrated,
   gate: toGateJson(event.gate),

@@ -6,9 +6,10 @@ import { emptyBook, type OrderBook } from '../markets/book.js';
 import { cityOf, type ListedMarket, type MarketKind, type MarketStatus } from '../markets/market.js';
 import type { Micros } from '../money.js';
 import type { SignalReport } from '../signals/signal.js';
-import { makeSignals } from '../signals/signals.js';
+import { makeSignalsInSteps } from '../signals/signals.js';
 import { withholdDoubtful } from '../signals/withhold.js';
-import { isStation } from '../settlement/stations.js';
+import { inSlices } from '../steps.js';
+import { findAreaOf, findStation, isStation } from '../settlement/stations.js';
 import {
   ageOf,
   refreshOf,
@@ -26,7 +27,10 @@ const MAX_BANKROLLS = 32;
 
 export interface SnapshotReads {
   markets(filter: MarketFilter): Sent;
-  signals(bankroll: Micros | undefined): Sent;
+  signals(): Sent;
+  /** Sizes for another bankroll are made for whoever asks, in slices. */
+  signalsFor(bankroll: Micros): Promise<Sent>;
+  /** @param stationId of a station that is known */
   forecast(stationId: string): Sent;
 }
 
@@ -63,7 +67,12 @@ interface Made {
   /** The fields that are the same in each of its answers. */
   head: string;
   answers: Map<string, Answer>;
-  bankrolls: Map<Micros, SignalReport>;
+  bankrolls: Map<Micros, Promise<SignalReport>>;
+}
+
+interface Present {
+  made: Made;
+  snapshot: Snapshot;
 }
 
 /**
@@ -77,7 +86,7 @@ export function createSnapshotReads({ store, clock }: { store: SnapshotStore; cl
 
   const writeMarket = createMarketWriter();
 
-  function present(): { made: Made; snapshot: Snapshot } {
+  function present(): Present {
     const snapshot = store.current;
     if (!snapshot) throw unavailable('No market data could be loaded yet.');
     const refreshed = refreshOf(snapshot);
@@ -85,11 +94,9 @@ export function createSnapshotReads({ store, clock }: { store: SnapshotStore; cl
     return { made, snapshot };
   }
 
-  function once(key: string, write: (snapshot: Snapshot) => string): CachedAnswer {
-    const {
-      made: { answers, head },
-      snapshot,
-    } = present();
+  function once(key: string, write: (snapshot: Snapshot) => string, at: Present = present()): CachedAnswer {
+    const { answers, head } = at.made;
+    const { snapshot } = at;
     const known = answers.get(key);
     const now = performance.now();
     if (known && (known.snapshot === snapshot || now - known.madeAt < ANSWER_MS)) return known.answer;
@@ -103,27 +110,26 @@ export function createSnapshotReads({ store, clock }: { store: SnapshotStore; cl
   const writeMarketOf = (snapshot: Snapshot) => (ticker: string) =>
     writeMarket(snapshot, snapshot.markets.get(ticker)!);
 
-  /** Sizes for another bankroll: of the refresh, as the server's own are. */
-  function signalsFor(bankroll: Micros): SignalReport {
-    const {
-      made: { bankrolls, refreshed },
-    } = present();
-    let report = bankrolls.get(bankroll);
-    if (!report) {
-      const { data, events, forecasts, gates } = refreshed;
-      report = makeSignals({ data, events, forecasts, gates, bankroll, at: new Date(clock.now()) });
-      if (bankrolls.size >= MAX_BANKROLLS) bankrolls.delete(bankrolls.keys().next().value!);
-      bankrolls.set(bankroll, report);
-    }
-    return report;
-  }
-
-  function send(answer: CachedAnswer, more: (now: number) => string = () => ''): Sent {
+  function send(
+    answer: CachedAnswer,
+    more: (now: number) => string = () => '',
+    { snapshot }: Present = present(),
+  ): Sent {
     const now = clock.now();
-    const age = ageOf(present().snapshot, now);
+    const age = ageOf(snapshot, now);
     const isStale = age > TIME_TO_LIVE_MS;
     const end = `"ageSeconds":${Math.floor(age / 1000)},"stale":${isStale}${more(now)}}`;
     return { answer, end, tag: isStale ? '-stale' : '' };
+  }
+
+  const signals = (): Sent =>
+    send(once('signals', (snapshot) => writeSignals(snapshot.signals, writeMarketOf(snapshot))));
+
+  /** Of the refresh, as the server's own sizes are. */
+  function sizeFor(refreshed: Snapshot, bankroll: Micros): Promise<SignalReport> {
+    const { data, events, forecasts, gates } = refreshed;
+    const at = new Date(clock.now());
+    return inSlices(makeSignalsInSteps({ data, events, forecasts, gates, bankroll, at }));
   }
 
   return {
@@ -137,20 +143,35 @@ export function createSnapshotReads({ store, clock }: { store: SnapshotStore; cl
       return send(answer);
     },
 
-    signals(bankroll) {
-      if (bankroll === undefined || bankroll === present().snapshot.signals.bankroll)
-        return send(once('signals', (snapshot) => writeSignals(snapshot.signals, writeMarketOf(snapshot))));
-      const answer = once(`signals ${bankroll}`, (snapshot) =>
-        writeSignals(withholdDoubtful(signalsFor(bankroll), snapshot.data.doubts), writeMarketOf(snapshot)),
-      );
-      return send(answer);
+    signals,
+
+    async signalsFor(bankroll) {
+      const at = present();
+      const { refreshed, bankrolls } = at.made;
+      if (bankroll === refreshed.signals.bankroll) return signals();
+      let sizing = bankrolls.get(bankroll);
+      if (!sizing) {
+        sizing = sizeFor(refreshed, bankroll);
+        if (bankrolls.size >= MAX_BANKROLLS) bankrolls.delete(bankrolls.keys().next().value!);
+        bankrolls.set(bankroll, sizing);
+      }
+      const report = await sizing;
+      const write = (snapshot: Snapshot) =>
+        writeSignals(withholdDoubtful(report, snapshot.data.doubts), writeMarketOf(snapshot));
+      // What was asked for before a refresh is answered of that time: the markets may be others by now.
+      return send(once(`signals ${bankroll}`, write, at), () => '', at);
     },
 
     forecast(stationId) {
       const { snapshot } = present();
-      const forecast = snapshot.forecasts.get(stationId);
-      if (!forecast || forecast.days.length === 0)
-        throw unavailable(`There is no forecast for ${stationId} yet.`);
+      const station = findStation(stationId)!;
+      const area = findAreaOf(station);
+      const forecast = {
+        station,
+        days: snapshot.forecasts.get(stationId),
+        hours: area && snapshot.forecasts.get(area.id),
+      };
+      if (!forecast.days && !forecast.hours) throw unavailable(`There is no forecast for ${stationId} yet.`);
       const answer = once(`forecast ${stationId}`, ({ markets }) => writeForecast(forecast, markets));
       const oldest = oldestRun(forecast);
       return send(answer, (now) => `,"forecastAgeSeconds":${Math.max(0, Math.floor((now - oldest) / 1000))}`);

@@ -1,10 +1,9 @@
-import type { MarketEvent } from '../markets/event.js';
 import type { Side } from '../markets/book.js';
+import type { EventEnds } from '../markets/event-ends.js';
 import { DOLLAR, type Micros } from '../money.js';
-import { isWholeLadder } from '../settlement/brackets.js';
 import { valueOf } from '../contracts.js';
 
-/** Contracts of one bracket and what was paid for them; both negative for what is sold. */
+/** Contracts of one market and what was paid for them; both negative for what is sold. */
 export interface Leg {
   ticker: string;
   side: Side;
@@ -12,44 +11,38 @@ export interface Leg {
   cost: Micros;
 }
 
-/** The market that pays YES; null: none of those that are known. */
-export type Outcome = string | null;
-
-/**
- * How an event can end: exactly one of its brackets wins. If some bracket is not known, it may be that one, so `null` is
- * among the outcomes unless the markets cover every degree.
- */
-export function outcomesOf(event: MarketEvent | undefined, legs: readonly Leg[]): Outcome[] {
-  const markets = event?.markets ?? [];
-  const known = new Set(markets.map(({ ticker }) => ticker));
-  const isWhole = isWholeLadder(markets.map(({ bracket }) => bracket));
-  if (isWhole && legs.every(({ ticker }) => known.has(ticker))) return [...known];
-  return [...known, ...legs.map(({ ticker }) => ticker).filter((ticker) => !known.has(ticker)), null];
-}
-
 /**
  * What an event loses in its worst outcome, 0 if it cannot lose. `possible` are legs that may come or not (orders that are
- * out): of each the worse of both counts, outcome by outcome.
+ * out): of each the worse of both counts, outcome by outcome. Markets that are not known to exclude or include others are not
+ * netted with them: each counts by its own worst.
  */
 export function worstCaseLoss(
-  outcomes: readonly Outcome[],
+  { outcomes, free }: EventEnds,
   certain: readonly Leg[],
   possible: readonly Leg[],
 ): Micros {
-  let worst: Micros = 0n;
-  for (const outcome of outcomes) {
-    let profit: Micros = 0n;
-    for (const leg of certain) profit += profitOf(leg, outcome);
+  const lossIf = (paying: ReadonlySet<string>, isCounted: (ticker: string) => boolean): Micros => {
+    let loss: Micros = 0n;
+    for (const leg of certain) if (isCounted(leg.ticker)) loss -= profitOf(leg, paying);
     for (const leg of possible) {
-      const ifFilled = profitOf(leg, outcome);
-      if (ifFilled < 0n) profit += ifFilled;
+      const ifFilled = isCounted(leg.ticker) ? profitOf(leg, paying) : 0n;
+      if (ifFilled < 0n) loss -= ifFilled;
     }
-    if (-profit > worst) worst = -profit;
+    return loss;
+  };
+  const isBound = (ticker: string) => !free.has(ticker);
+  let worst = highest(outcomes.map(({ paying }) => lossIf(paying, isBound)));
+  for (const ticker of free) {
+    const isOwn = (other: string) => other === ticker;
+    worst += highest([lossIf(free, isOwn), lossIf(new Set(), isOwn)]);
   }
-  return worst;
+  return worst > 0n ? worst : 0n;
 }
 
-function profitOf({ ticker, side, contracts, cost }: Leg, outcome: Outcome): Micros {
-  const pays = (ticker === outcome) === (side === 'yes');
+const highest = (amounts: readonly Micros[]): Micros =>
+  amounts.length === 0 ? 0n : amounts.reduce((most, next) => (next > most ? next : most));
+
+function profitOf({ ticker, side, contracts, cost }: Leg, paying: ReadonlySet<string>): Micros {
+  const pays = paying.has(ticker) === (side === 'yes');
   return (pays ? valueOf(DOLLAR, contracts) : 0n) - cost;
 }

@@ -3,7 +3,8 @@ import type { Micros } from '../money.js';
 import { worstCost } from '../orders/quote.js';
 import { dayLossOf } from './day-loss.js';
 import { positionAfter, toLeg, type Deal } from './deal.js';
-import { outcomesOf, worstCaseLoss, type Leg } from './exposure.js';
+import { endsOf } from '../markets/event-ends.js';
+import { worstCaseLoss, type Leg } from './exposure.js';
 import type { RiskInput } from './gate.js';
 import { count, dollars, refuse, type Refusal } from './refusal.js';
 import { feeRuleOf } from '../markets/fee-rules.js';
@@ -72,9 +73,9 @@ export function checkExposure({ input, facts }: Deal): Refusal | undefined {
   const out = pending.filter((one) => one.eventTicker === eventTicker).map(toLeg);
   const asked: Leg = { ticker, side, contracts, cost: grossCost(input) };
   const event = snapshot.events.find((one) => one.eventTicker === eventTicker);
-  const outcomes = outcomesOf(event, [...held, ...out, asked]);
-  const before = worstCaseLoss(outcomes, held, out);
-  const after = worstCaseLoss(outcomes, [...held, asked], out);
+  const ends = endsOf(eventTicker, event, tickersOf([...held, ...out, asked]));
+  const before = worstCaseLoss(ends, held, out);
+  const after = worstCaseLoss(ends, [...held, asked], out);
   // An order that makes the worst outcome no worse is a hedge: it may pass also where the limit is used up.
   if (!(after <= limits.maxEventLoss || after <= before))
     return refuse(
@@ -90,6 +91,8 @@ export function checkExposure({ input, facts }: Deal): Refusal | undefined {
     );
   return undefined;
 }
+
+const tickersOf = (legs: readonly Leg[]): string[] => legs.map(({ ticker }) => ticker);
 
 /** All that is paid for the contracts at the limit price, fee included, also for those that close pairs. */
 function grossCost({ order, market, snapshot }: RiskInput): Micros {

@@ -2,7 +2,8 @@ import type { Micros } from '../money.js';
 import type { Snapshot } from '../snapshot.js';
 import { dayLossOf } from './day-loss.js';
 import { toLeg } from './deal.js';
-import { outcomesOf, worstCaseLoss } from './exposure.js';
+import { endsOf } from '../markets/event-ends.js';
+import { worstCaseLoss } from './exposure.js';
 import type { HeldPosition, RiskFacts } from './facts.js';
 import type { LargestOrders } from './queries.js';
 
@@ -33,7 +34,8 @@ export function toLimitUse(
     const held = positions.filter((one) => one.eventTicker === eventTicker);
     const out = pending.filter((one) => one.eventTicker === eventTicker).map(toLeg);
     const event = snapshot?.events.find((one) => one.eventTicker === eventTicker);
-    return { eventTicker, loss: worstCaseLoss(outcomesOf(event, [...held, ...out]), held, out) };
+    const tickers = [...held, ...out].map(({ ticker }) => ticker);
+    return { eventTicker, loss: worstCaseLoss(endsOf(eventTicker, event, tickers), held, out) };
   });
   return {
     largestOrder,

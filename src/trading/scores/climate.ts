@@ -1,5 +1,7 @@
 import type { Database } from '../../db/client.js';
+import { temperatureKinds, type Target } from '../markets/market.js';
 import { readReports } from '../forecast/archive/queries.js';
+import type { SettledDay } from '../markets/source.js';
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 const WINDOW_DAYS = 30;
@@ -8,25 +10,49 @@ const MIN_DAYS = 10;
 /** °F. Days that happened to be alike do not make the next one sure. */
 const MIN_DEVIATION_F = 1;
 
-/** What days at a station were like lately. */
+/** What days (or the same hour of days) at a station were like lately. */
 export interface Climate {
   mean: number;
   deviation: number;
 }
 
-/** By station: of the reports of the last 30 days that were known at a time. A station with fewer than 10 has none. */
+/** By `climateKey`. */
+export type Climates = ReadonlyMap<string, Climate>;
+
+/** Minima are not like maxima, and an hour is like the same hour of other days. */
+export const climateKey = ({ kind, stationId, hour }: Omit<Target, 'date'>): string =>
+  hour === undefined ? `${kind} ${stationId}` : `${kind} ${stationId} ${hour}`;
+
+/** Of the reports of the last 30 days that were known at a time. What has fewer than 10 has none. */
 export async function readClimates(
   { orm }: Database,
-  { marketSource, stationIds, at }: { marketSource: string; stationIds: Iterable<string>; at: Date },
-): Promise<Map<string, Climate>> {
+  { marketSource, targets, at }: { marketSource: string; targets: readonly Target[]; at: Date },
+): Promise<Climates> {
   const from = new Date(at.getTime() - WINDOW_DAYS * DAY_MS).toISOString().slice(0, 10);
-  const climates = new Map<string, Climate>();
-  for (const stationId of new Set(stationIds)) {
-    const reports = await readReports(orm, { marketSource, stationId, from, at });
-    const climate = climateOf(reports.map(({ temperatureF }) => temperatureF));
-    if (climate) climates.set(stationId, climate);
+  const reports: SettledDay[] = [];
+  for (const kind of temperatureKinds)
+    for (const stationId of stationsOf(targets, kind))
+      reports.push(...(await readReports(orm, { marketSource, kind, stationId, from, at })));
+  return climatesOf(reports);
+}
+
+const stationsOf = (targets: readonly Target[], kind: Target['kind']): Set<string> =>
+  new Set(targets.filter((target) => target.kind === kind).map(({ stationId }) => stationId));
+
+export function climatesOf(reports: readonly SettledDay[]): Climates {
+  const groups = new Map<string, number[]>();
+  for (const report of reports) {
+    const key = climateKey(report);
+    const group = groups.get(key);
+    if (group) group.push(report.temperatureF);
+    else groups.set(key, [report.temperatureF]);
   }
-  return climates;
+  return new Map(
+    [...groups].flatMap(([key, reportsF]): [string, Climate][] => {
+      const climate = climateOf(reportsF);
+      return climate ? [[key, climate]] : [];
+    }),
+  );
 }
 
 /** What reports of some days say; undefined where they are too few. */

@@ -1,41 +1,47 @@
-import { probabilityOf, type MaximumDistribution } from '../forecast/distribution.js';
+import { probabilityWithin, type TemperatureDistribution } from '../forecast/distribution.js';
 
-/** The probability of at most this whole degree, °F. */
+/** The probability of at most this temperature, °F, as it is reported. */
 export type AtMost = (degrees: number) => number;
 
 /** Below it what a degree adds to the score cannot be seen any more. */
 const NEGLIGIBLE = 1e-8;
-/** No forecast reaches further; a distribution that never ends must not either. */
+/** °F. No forecast reaches further; a distribution that never ends must not either. */
 const FURTHEST = 500;
+/** °F. Hundredths would be ten times the work for the same score. */
+const WIDTH_OF_HUNDREDTHS = 0.1;
 
 /**
- * The continuous ranked probability score of whole degrees, in °F: Σ (F(d) − 1{outcome ≤ d})² over all d. Smaller is
- * better, and one sure degree scores its distance from the outcome. J. E. Matheson & R. L. Winkler, Scoring Rules for
- * Continuous Probability Distributions, Management Science 22 (1976); T. Gneiting & A. E. Raftery, JASA 102 (2007).
+ * The continuous ranked probability score in °F, ∫ (F(x) − 1{outcome ≤ x})² dx: of whole degrees Σ over all of them, of
+ * hundredths a sum over tenths, at their middles. Smaller is better, and one sure temperature scores its distance from the
+ * outcome. J. E. Matheson & R. L. Winkler, Scoring Rules for Continuous Probability Distributions, Management Science 22
+ * (1976); T. Gneiting & A. E. Raftery, JASA 102 (2007).
  */
-export function wholeDegreeCrps(atMost: AtMost, outcome: number): number {
+export function degreeCrps(atMost: AtMost, outcome: number, step: 1 | 0.01 = 1): number {
+  const width = step === 1 ? 1 : WIDTH_OF_HUNDREDTHS;
+  // F is constant from each whole degree to the next.
+  const middle = step === 1 ? 0 : 0.5;
   let sum = 0;
-  for (let d = outcome - 1; d > outcome - FURTHEST; d--) {
-    const below = atMost(d);
+  for (let i = 1; i * width < FURTHEST; i++) {
+    const below = atMost(outcome - (i - middle) * width);
     if (below < NEGLIGIBLE) break;
     sum += below ** 2;
   }
-  for (let d = outcome; d < outcome + FURTHEST; d++) {
-    const above = 1 - atMost(d);
+  for (let i = 0; i * width < FURTHEST; i++) {
+    const above = 1 - atMost(outcome + (i + middle) * width);
     if (above < NEGLIGIBLE) break;
     sum += above ** 2;
   }
-  return sum;
+  return sum * width;
 }
 
 /** Of a normal distribution that is rounded, and cut off where the day has got already. */
 export const atMostOf =
-  (distribution: MaximumDistribution): AtMost =>
+  (distribution: TemperatureDistribution, step: 1 | 0.01 = 1): AtMost =>
   (degrees) =>
-    probabilityOf(distribution, { kind: 'less', floor: null, cap: degrees + 1 });
+    probabilityWithin(distribution, { lowest: null, highest: degrees, step });
 
 /** Of an ensemble as it is: each member, rounded, has an equal share. What was observed is not taken into account. */
-export function atMostOfMembers(membersF: readonly number[]): AtMost {
-  const whole = membersF.map(Math.round);
-  return (degrees) => whole.filter((member) => member <= degrees).length / whole.length;
+export function atMostOfMembers(membersF: readonly number[], step: 1 | 0.01 = 1): AtMost {
+  const rounded = step === 1 ? membersF.map(Math.round) : membersF;
+  return (degrees) => rounded.filter((member) => member <= degrees).length / rounded.length;
 }

@@ -3,7 +3,7 @@ import { generated, type RouteDescription } from '../../openapi/description.js';
 import { exampleWorld } from '../../openapi/example-world.js';
 import { problemExample, serviceProblemExamples, serviceProblems } from '../../openapi/problem-examples.js';
 import { gateErrorRates, gateRule, gateRuleText } from './gate-rule.js';
-import { LEAD_HOURS } from './leads.js';
+import { LEAD_HOURS, leadsOf } from './leads.js';
 import { toPitHistogram } from './pit-histogram.js';
 import { PAST_DAYS } from './records.js';
 import { toReliability } from './reliability.js';
@@ -36,6 +36,9 @@ ${LEAD_HOURS.join(', ')} hours before the end of each climate day the forecast's
 each bracket, without fees, made to sum to one): at that moment or not at all, so that nothing in a record was known later. When the venue is done with the day, both
 are scored by the reported temperature; for every score, smaller is better. The log score and the ranked probability score are of the brackets, as they are traded. The CRPS is in
 °F and of whole degrees, for the forecast, the market, the ensemble as it was and climatology alike.
+
+Maxima, minima and hours are scored each by themselves: \`kind\` says which, and without it the answer is about maxima. Of hours forecasts are written down ${leadsOf('hourly').join(', ')} hours
+before; their markets are thresholds, and what is scored is what lies between two of them. The hours of a day count as one day for the gate.
 
 The means are over calibrated forecasts of the last 90 days that model and market are both scored for, by station and lead; what was said before there was a past to learn from is
 in \`uncalibrated\`. \`difference\` is model less market: where it is above zero the market knew more. While nothing has settled, \`n\` is 0 and the scores are \`null\`.
@@ -71,6 +74,7 @@ With the simulated markets the last ${PAST_DAYS} days are there soon after the f
             asOf: exampleWorld.now,
             marketSource: 'simulated',
             forecastSource: 'simulated',
+            kind: 'daily_maximum',
             windowDays: gateRule.windowDays,
             overall: nothing,
             uncalibrated: nothing,

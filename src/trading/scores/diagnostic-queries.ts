@@ -7,29 +7,31 @@ import type { SaidRecord } from './reliability.js';
 import type { Wanted } from './report-queries.js';
 
 /** The calibrated records that are asked for, on the index of recent ones. */
-const wantedRows = ({ marketSource, forecastSource, since, station, leadHours }: Wanted) => sql`
+const wantedRows = ({ marketSource, forecastSource, kind, since, station, leadHours }: Wanted) => sql`
   market_source = ${marketSource}
     and forecast_source = ${forecastSource}
+    and kind = ${kind}
     and date >= ${since}
     and method <> 'raw_ensemble'
     ${station === undefined ? sql`` : sql`and station = ${station}`}
     ${leadHours === undefined ? sql`` : sql`and lead_hours = ${leadHours}`}
 `;
 
-/** What was said of the markets of a station, where model and market both said something. */
+/** What was said of the markets of a station, where model and market both said something; the newest. */
 export async function listSaid(orm: Orm, wanted: Wanted & { station: string }): Promise<SaidRecord[]> {
   return selectRows<SaidRecord>(
     orm,
     sql`
-      select brackets, outcome
+      select kind, brackets, outcome
       from forecast_records
       where ${wantedRows(wanted)} and market_log_score is not null
+      order by date desc, hour desc, lead_hours
       limit 2000
     `,
   );
 }
 
-/** Where outcomes lay in their forecasts. */
+/** Where outcomes lay in their forecasts; the newest. */
 export async function listPits(orm: Orm, wanted: Wanted): Promise<DatedPit[]> {
   return selectRows<DatedPit>(
     orm,
@@ -37,6 +39,7 @@ export async function listPits(orm: Orm, wanted: Wanted): Promise<DatedPit[]> {
       select date::text as date, pit_low as below, pit_high as "atMost"
       from forecast_records
       where ${wantedRows(wanted)} and pit_low is not null and pit_high is not null
+      order by date desc, hour desc, station, lead_hours
       limit 10000
     `,
   );

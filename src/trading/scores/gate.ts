@@ -1,13 +1,19 @@
-import { LEAD_HOURS } from './leads.js';
+import type { TemperatureKind } from '../markets/market.js';
+import { leadsOf } from './leads.js';
+
+/** Which forecasts a gate is of. */
+export interface GateKey {
+  kind: TemperatureKind;
+  stationId: string;
+  /** The hours before the end of the day (before the hour) at which the forecasts were written down that it is judged by. */
+  leadHours: number;
+}
 
 /**
- * Whether the forecasts of a station at a lead have earned to be traded on: over the last days they scored better than the
- * market did, by more than chance explains.
+ * Whether the forecasts of a kind at a station and a lead have earned to be traded on: over the last days they scored better
+ * than the market did, by more than chance explains.
  */
-export interface Gate {
-  stationId: string;
-  /** The hours before the end of the day at which the forecasts were written down that it is judged by. */
-  leadHours: number;
+export interface Gate extends GateKey {
   isOpen: boolean;
   /** Settled days that it is judged by. */
   n: number;
@@ -25,23 +31,25 @@ export interface GateBook {
 
 export const noGates: GateBook = Object.freeze({ madeAt: null, gates: [] });
 
-/** As far before the first moment at which forecasts are written down as that is before the second. */
-const LONGEST_HOURS = 2 * LEAD_HOURS[0] - LEAD_HOURS[1];
 /** They are judged every few minutes: after that long without nobody knows whether they would still be open. */
 const MAX_AGE_MS = 24 * 60 * 60 * 1000;
 
 /**
- * The gate for a moment this long before the end of a day: that of the next moment at which forecasts are written down,
+ * The gate for a moment this long before the end of a day or an hour: that of the next moment at which forecasts are written down,
  * when the market knows more than now. Within the last of them nothing is scored, and long before the first one neither, so
  * nothing is open. What was judged later than `at` does not exist, and what was judged more than a day before is not gone by.
  */
 export function gateAt(
   { gates, madeAt }: GateBook,
-  stationId: string,
+  { kind, stationId }: Pick<GateKey, 'kind' | 'stationId'>,
   { hoursToEnd, at }: { hoursToEnd: number; at: Date },
 ): Gate {
-  const leadHours = LEAD_HOURS.find((lead) => lead <= hoursToEnd);
+  const leads = leadsOf(kind);
+  // As far before the first moment at which forecasts are written down as that is before the second.
+  const longest = 2 * leads[0] - leads[1];
+  const leadHours = leads.find((lead) => lead <= hoursToEnd);
   const shut = (reason: string): Gate => ({
+    kind,
     stationId,
     leadHours: leadHours ?? 0,
     isOpen: false,
@@ -50,14 +58,24 @@ export function gateAt(
     reason,
   });
   if (leadHours === undefined)
-    return shut(`Within ${LEAD_HOURS.at(-1)} hours of the end of a day forecasts are not scored.`);
-  if (hoursToEnd > LONGEST_HOURS)
-    return shut(`More than ${LONGEST_HOURS} hours before the end of a day forecasts are not scored.`);
+    return shut(
+      kind === 'hourly'
+        ? `Within ${count(leads.at(-1)!)} of the hour forecasts are not scored.`
+        : `Within ${count(leads.at(-1)!)} of the end of a day forecasts are not scored.`,
+    );
+  if (hoursToEnd > longest)
+    return shut(
+      `More than ${count(longest)} before ${kind === 'hourly' ? 'the hour' : 'the end of a day'} forecasts are not scored.`,
+    );
   if (madeAt === null || madeAt > at) return shut('The scores have not been added up yet.');
   if (at.getTime() - madeAt.getTime() > MAX_AGE_MS)
     return shut(
       `The scores were last added up on ${madeAt.toISOString().slice(0, 10)}, more than a day ago.`,
     );
-  const found = gates.find((gate) => gate.stationId === stationId && gate.leadHours === leadHours);
+  const found = gates.find(
+    (gate) => gate.stationId === stationId && gate.leadHours === leadHours && gate.kind === kind,
+  );
   return found ?? shut('Nothing has been scored yet.');
 }
+
+const count = (hours: number): string => (hours === 1 ? '1 hour' : `${hours} hours`);

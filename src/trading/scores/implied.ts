@@ -1,13 +1,7 @@
-import { probabilityOf, type MaximumDistribution } from '../forecast/distribution.js';
+import { probabilityWithin, type TemperatureDistribution } from '../forecast/distribution.js';
 import { normalCdf, normalDensity } from '../forecast/normal.js';
-import type { Bracket } from '../settlement/brackets.js';
+import type { Range } from '../settlement/outcomes.js';
 import type { AtMost } from './crps.js';
-
-/** Whole degrees, both included; null where a tail goes on. */
-export interface Range {
-  lowest: number | null;
-  highest: number | null;
-}
 
 export interface Share extends Range {
   probability: number;
@@ -23,51 +17,68 @@ const USUAL_DEVIATION = 2;
 const SPREAD = 0.5;
 const LEAST_DEVIATION = 0.4;
 
+/** What a report could still say when prices were written down. */
+interface Possible {
+  /** The degree that a maximum was sure to reach, and that a minimum could not be above. */
+  atLeast: number | null;
+  atMost?: number | null;
+  /** °F: what temperatures are rounded to; left out: 1. */
+  step?: number;
+}
+
 /**
- * A market's distribution over whole degrees: each bracket keeps its probability exactly, and within brackets and in the
+ * A market's distribution over reported temperatures: each outcome keeps its probability exactly, and within outcomes and in the
  * tails it is shared out as the normal distribution has it whose cumulative probabilities come nearest to the market's.
- * Degrees that the day cannot come out at any more get nothing, unless the market still pays for a bracket of only those.
- * @param shares the brackets from cold to warm; they sum to one
- * @param atLeast the degree that the report was sure to reach
+ * Degrees that the day cannot come out at any more get nothing, unless the market still pays for an outcome of only those.
+ * @param shares the outcomes from cold to warm; they sum to one
  */
-export function atMostOfMarket(shares: readonly Share[], atLeast: number | null): AtMost {
-  const shape = fitNormal(shares);
-  const parts = shares.map((share) => ({ ...possible(share, atLeast), probability: share.probability }));
+export function atMostOfMarket(
+  shares: readonly Share[],
+  { atLeast, atMost = null, step = 1 }: Possible,
+): AtMost {
+  const shape = fitNormal(shares, step);
+  const parts = shares.map((share) => ({
+    ...possible(share, atLeast, atMost),
+    probability: share.probability,
+  }));
   return (degrees) =>
     Math.min(
       1,
-      parts.reduce((sum, part) => sum + part.probability * shareUpTo(shape, part, degrees), 0),
+      parts.reduce((sum, part) => sum + part.probability * shareUpTo(shape, part, degrees, step), 0),
     );
 }
 
-function possible({ lowest, highest }: Range, atLeast: number | null): Range {
+function possible({ lowest, highest }: Range, atLeast: number | null, atMost: number | null): Range {
   const isCut = atLeast !== null && (highest === null || highest >= atLeast);
-  return { lowest: isCut ? Math.max(lowest ?? -Infinity, atLeast) : lowest, highest };
+  const isCapped = atMost !== null && (lowest === null || lowest <= atMost);
+  return {
+    lowest: isCut ? Math.max(lowest ?? -Infinity, atLeast) : lowest,
+    highest: isCapped ? Math.min(highest ?? Infinity, atMost) : highest,
+  };
 }
 
 /** How much of a range lies at or below a degree. */
-function shareUpTo(shape: MaximumDistribution, { lowest, highest }: Range, degrees: number): number {
+function shareUpTo(
+  shape: TemperatureDistribution,
+  { lowest, highest }: Range,
+  degrees: number,
+  step: number,
+): number {
   if (highest !== null && degrees >= highest) return 1;
   if (lowest !== null && degrees < lowest) return 0;
-  const whole = probabilityOf(shape, toBracket({ lowest, highest }));
-  if (whole > 0) return probabilityOf(shape, toBracket({ lowest, highest: degrees })) / whole;
+  const whole = probabilityWithin(shape, { lowest, highest, step });
+  if (whole > 0) return probabilityWithin(shape, { lowest, highest: degrees, step }) / whole;
   // Too far out for numbers: evenly, and of a tail only its first degree.
   if (lowest === null) return 0;
-  return highest === null ? 1 : (degrees - lowest + 1) / (highest - lowest + 1);
-}
-
-function toBracket({ lowest, highest }: Range): Bracket {
-  if (lowest === null) return { kind: 'less', floor: null, cap: highest! + 1 };
-  if (highest === null) return { kind: 'greater', floor: lowest - 1, cap: null };
-  return { kind: 'between', floor: lowest, cap: highest };
+  return highest === null ? 1 : (degrees - lowest + step) / (highest - lowest + step);
 }
 
 /**
  * The mean and deviation that make Σ ((Φ((edge − mean) / deviation) − cumulative) / PRICE_ERROR)² + (ln (deviation /
  * USUAL_DEVIATION) / SPREAD)² smallest: least squares by Levenberg and Marquardt (D. W. Marquardt, J. SIAM 11, 1963).
  */
-export function fitNormal(shares: readonly Share[]): MaximumDistribution {
-  const edges = cumulative(shares);
+export function fitNormal(shares: readonly Share[], step = 1): TemperatureDistribution {
+  const edges = cumulative(shares, step);
   let mean = shares.reduce((sum, share) => sum + share.probability * centreOf(share), 0);
   let log = Math.log(USUAL_DEVIATION);
   let { cost, gradient, curvature } = costAt(edges, mean, log);
@@ -94,12 +105,12 @@ export function fitNormal(shares: readonly Share[]): MaximumDistribution {
   return { mean, deviation: Math.exp(log), atLeast: null };
 }
 
-/** Between brackets: the half degree, and the probability of less. */
-function cumulative(shares: readonly Share[]): { edge: number; below: number }[] {
+/** Between outcomes: half a step above the lower one, and the probability of less. */
+function cumulative(shares: readonly Share[], step: number): { edge: number; below: number }[] {
   let below = 0;
   return shares.slice(0, -1).map(({ highest, probability }) => {
     below += probability;
-    return { edge: highest! + 0.5, below };
+    return { edge: highest! + step / 2, below };
   });
 }
 

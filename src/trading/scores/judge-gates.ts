@@ -1,12 +1,14 @@
 import type { ForecastMethod } from '../forecast/forecast.js';
-import { stations } from '../settlement/stations.js';
+import { temperatureKinds, type TemperatureKind } from '../markets/market.js';
+import { placesOf } from '../settlement/stations.js';
 import { blockBootstrap, type Interval } from './bootstrap.js';
-import type { Gate, GateBook } from './gate.js';
+import type { Gate, GateBook, GateKey } from './gate.js';
 import { gateRule, judgedSince } from './gate-rule.js';
-import { LEAD_HOURS } from './leads.js';
+import { leadsOf } from './leads.js';
 
 /** A settled forecast, as far as gates are judged by it. */
 export interface JudgedRecord {
+  kind: TemperatureKind;
   station: string;
   date: string;
   leadHours: number;
@@ -19,17 +21,28 @@ export interface JudgedRecord {
 }
 
 /**
- * Judges the gate of every station and lead by the records of one pair of sources: calibrated ones only, that had a
+ * Judges the gate of every kind, station and lead by the records of one pair of sources: calibrated ones only, that had a
  * market price and had settled at that time. What became known later does not exist for it.
  * @param records in any order; pure: the same records and time give the same book
  */
 export function judgeGates(records: readonly JudgedRecord[], at: Date): GateBook {
   const known = recordsKnown(records, at);
-  const gates = stations.flatMap(({ id }) => LEAD_HOURS.map((lead) => judgeGate(known, id, lead)));
+  const gates = gateKeys().map((key) => judgeGate(known, key));
   return Object.freeze({ madeAt: at, gates });
 }
 
-/** By station and lead: model less market of each day, in the order of days. */
+/** All that there are gates of. */
+export const gateKeys = (): GateKey[] =>
+  temperatureKinds.flatMap((kind) =>
+    placesOf(kind).flatMap(({ id }) =>
+      leadsOf(kind).map((leadHours) => ({ kind, stationId: id, leadHours })),
+    ),
+  );
+
+/**
+ * By gate: model less market of each day, in the order of days. The hours of a day have their errors in common, so that they count
+ * as one, by their mean: the rule is about days.
+ */
 export type KnownDifferences = ReadonlyMap<string, readonly number[]>;
 
 export function recordsKnown(records: readonly JudgedRecord[], at: Date): KnownDifferences {
@@ -39,28 +52,30 @@ export function recordsKnown(records: readonly JudgedRecord[], at: Date): KnownD
       ({ method, date, settledAt }) => method !== 'raw_ensemble' && date >= since && isBy(settledAt, at),
     )
     .toSorted((a, b) => (a.date < b.date ? -1 : 1));
-  const differences = new Map<string, number[]>();
-  for (const { station, leadHours, modelLogScore, marketLogScore } of known) {
+  const byDay = new Map<string, Map<string, number[]>>();
+  for (const { kind, station: stationId, date, leadHours, modelLogScore, marketLogScore } of known) {
     if (modelLogScore === null || marketLogScore === null) continue;
-    const found = differences.get(keyOf(station, leadHours));
-    if (found) found.push(modelLogScore - marketLogScore);
-    else differences.set(keyOf(station, leadHours), [modelLogScore - marketLogScore]);
+    const key = keyOf({ kind, stationId, leadHours });
+    const days = byDay.get(key) ?? new Map<string, number[]>();
+    byDay.set(key, days.set(date, [...(days.get(date) ?? []), modelLogScore - marketLogScore]));
   }
-  return differences;
+  return new Map([...byDay].map(([key, days]) => [key, [...days.values()].map(meanOf)]));
 }
+
+const meanOf = (values: readonly number[]): number => values.reduce((sum, x) => sum + x, 0) / values.length;
 
 const isBy = (time: Date | null, at: Date): boolean => time !== null && time.getTime() <= at.getTime();
 
-const keyOf = (stationId: string, leadHours: number): string => `${stationId} ${leadHours}`;
+const keyOf = ({ kind, stationId, leadHours }: GateKey): string => `${kind} ${stationId} ${leadHours}`;
 
 /** A millisecond's work. */
-export function judgeGate(known: KnownDifferences, stationId: string, leadHours: number): Gate {
-  const differences = known.get(keyOf(stationId, leadHours)) ?? [];
+export function judgeGate(known: KnownDifferences, key: GateKey): Gate {
+  const differences = known.get(keyOf(key)) ?? [];
   const n = differences.length;
   if (n < gateRule.minimumDays) {
     const days = n === 1 ? '1 day has' : `${n} days have`;
     const reason = `${days} settled that had a calibrated forecast and a market price; at least ${gateRule.minimumDays} are needed.`;
-    return { stationId, leadHours, isOpen: false, n, difference: null, reason };
+    return { ...key, isOpen: false, n, difference: null, reason };
   }
   const difference = blockBootstrap(differences, {
     blockLength: gateRule.blockDays,
@@ -68,7 +83,7 @@ export function judgeGate(known: KnownDifferences, stationId: string, leadHours:
     confidence: gateRule.confidence,
     seed: 1,
   });
-  return { stationId, leadHours, ...verdictOn(difference, n), n, difference };
+  return { ...key, ...verdictOn(difference, n), n, difference };
 }
 
 /**

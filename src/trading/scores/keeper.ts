@@ -1,13 +1,14 @@
 import type { Logger } from 'pino';
 import type { Clock } from '../../clock.js';
 import type { Database } from '../../db/client.js';
+import { targetKey } from '../markets/market.js';
 import type { SnapshotStore } from '../snapshot.js';
 import type { CalibrationStore } from '../calibration.js';
 import { readClimates } from './climate.js';
 import { insertRecords, listOpenRecords, setOutcome } from './queries.js';
 import { readGates } from './read-gates.js';
 import type { Past } from '../past/past.js';
-import { finalOutcomes, recordsDue, type Scene } from './records.js';
+import { finalOutcomes, recordsDue, targetOfRecord, type Scene } from './records.js';
 import { scoreRecord } from './score-record.js';
 
 /** Writes down what is due at the moment of the scene. Writing it twice, here or on another instance, changes nothing. */
@@ -15,19 +16,19 @@ export async function recordForecasts(db: Database, scene: Scene): Promise<void>
   const due = recordsDue(scene);
   if (due.length === 0) return;
   const { marketSource, at } = scene;
-  const stationIds = due.map(({ station }) => station);
-  const climates = await readClimates(db, { marketSource, stationIds, at });
+  const targets = due.map(targetOfRecord);
+  const climates = await readClimates(db, { marketSource, targets, at });
   await insertRecords(db.orm, recordsDue(scene, climates));
 }
 
-/** Scores the records whose days the venue is done with. */
+/** Scores the records whose days and hours the venue is done with. */
 export async function scoreForecasts({ orm }: Database, scene: Scene): Promise<number> {
-  const outcomes = new Map(finalOutcomes(scene.events).map((day) => [`${day.station} ${day.date}`, day]));
+  const outcomes = new Map(finalOutcomes(scene.events).map((outcome) => [targetKey(outcome), outcome]));
   if (outcomes.size === 0) return 0;
   const dates = [...new Set([...outcomes.values()].map(({ date }) => date))];
   let scored = 0;
   for (const record of await listOpenRecords(orm, scene, dates)) {
-    const found = outcomes.get(`${record.station} ${record.date}`);
+    const found = outcomes.get(targetKey(targetOfRecord(record)));
     if (!found) continue;
     const { temperatureF } = found;
     const scores = scoreRecord(record, temperatureF);

@@ -45,5 +45,5 @@ function readAsked(query: FormFields): ScoresAsked {
   const leadHours = LEAD_HOURS.find((hours) => String(hours) === lead);
   if (lead !== undefined && leadHours === undefined)
     throw fieldError('lead', `must be one of ${LEAD_HOURS.join(', ')} hours`);
-  return { station: found?.id, leadHours };
+  return { kind: 'daily_maximum', station: found?.id, leadHours };
 }

@@ -4,6 +4,7 @@ import { insertRows } from '../../db/insert-rows.js';
 import { selectRows } from '../../db/select-rows.js';
 import type { ForecastMethod } from '../forecast/forecast.js';
 import { forecastRecords } from '../forecast/table.js';
+import { temperatureKinds, type TemperatureKind } from '../markets/market.js';
 import type { JudgedRecord } from './judge-gates.js';
 import type { ForecastRecord, NewRecord } from './records.js';
 import type { Scores } from './score-record.js';
@@ -30,8 +31,15 @@ export async function listOpenRecords(
   return orm
     .select()
     .from(forecastRecords)
-    .where(and(ofSources(sources), inArray(forecastRecords.date, dates), isNull(forecastRecords.outcome)))
-    .limit(1_000);
+    .where(
+      and(
+        ofSources(sources),
+        inArray(forecastRecords.kind, [...temperatureKinds]),
+        inArray(forecastRecords.date, dates),
+        isNull(forecastRecords.outcome),
+      ),
+    )
+    .limit(2_000);
 }
 
 export async function setOutcome(
@@ -45,8 +53,10 @@ export async function setOutcome(
     .where(
       and(
         ofSources(record),
+        eq(forecastRecords.kind, record.kind),
         eq(forecastRecords.station, record.station),
         eq(forecastRecords.date, record.date),
+        eq(forecastRecords.hour, record.hour),
         eq(forecastRecords.leadHours, record.leadHours),
         isNull(forecastRecords.outcome),
       ),
@@ -54,13 +64,13 @@ export async function setOutcome(
 }
 
 /**
- * The calibrated forecasts since a date that had settled by a time and had a market price. As one JSON text: thousands of rows
- * are read in a fraction of the time that as many rows of columns take.
+ * The calibrated forecasts of a kind since a date that had settled by a time and had a market price: the mean of each day, of
+ * which hours have many. As one JSON text: thousands of rows are read in a fraction of the time that as many rows of columns take.
  */
 export async function listJudgedRecords(
   orm: Orm,
   { marketSource, forecastSource }: Sources,
-  { since, settledBy }: { since: string; settledBy: Date },
+  { kind, since, settledBy }: { kind: TemperatureKind; since: string; settledBy: Date },
 ): Promise<JudgedRecord[]> {
   const [answer] = await selectRows<{ records: JudgedRow[] | null }>(
     orm,
@@ -69,16 +79,19 @@ export async function listJudgedRecords(
         (extract(epoch from settled_at) * 1000)::float8
       )) as records
     from (
-      select station, date, lead_hours, method, model_log_score, market_log_score, settled_at
+      select station, date, lead_hours, min(method) as method, avg(model_log_score) as model_log_score,
+        avg(market_log_score) as market_log_score, max(settled_at) as settled_at
       from forecast_records
-      where market_source = ${marketSource} and forecast_source = ${forecastSource} and date >= ${since}::date
+      where market_source = ${marketSource} and forecast_source = ${forecastSource} and kind = ${kind} and date >= ${since}::date
         and method <> 'raw_ensemble' and market_log_score is not null
         and settled_at <= ${settledBy.toISOString()}::timestamptz
+      group by station, date, lead_hours
       limit 10000
     ) as judged`,
   );
   const records = answer?.records ?? [];
   return records.map(([station, date, leadHours, method, modelLogScore, marketLogScore, settledMs]) => ({
+    kind,
     station,
     date,
     leadHours,
@@ -104,11 +117,11 @@ export async function listRecorded(
   orm: Orm,
   sources: Sources,
   since: string,
-): Promise<{ station: string; date: string; leadHours: number }[]> {
-  const { station, date, leadHours } = forecastRecords;
+): Promise<Pick<ForecastRecord, 'kind' | 'station' | 'date' | 'hour' | 'leadHours'>[]> {
+  const { kind, station, date, hour, leadHours } = forecastRecords;
   return orm
-    .select({ station, date, leadHours })
+    .select({ kind, station, date, hour, leadHours })
     .from(forecastRecords)
-    .where(and(ofSources(sources), gte(date, since)))
-    .limit(10_000);
+    .where(and(ofSources(sources), inArray(kind, [...temperatureKinds]), gte(date, since)))
+    .limit(100_000);
 }

@@ -1,12 +1,13 @@
 import { forecastOf, type DayForecast, type StationForecast } from '../forecast/forecast.js';
 import type { forecastRecords } from '../forecast/table.js';
 import type { MarketEvent } from '../markets/event.js';
+import { spanOf, targetOf, type Target } from '../markets/market.js';
 import type { MarketData } from '../markets/source.js';
 import { DOLLAR } from '../money.js';
-import { bracketPays, isWholeLadder } from '../settlement/brackets.js';
-import { climateDayOf } from '../settlement/climate-day.js';
-import type { Climate } from './climate.js';
-import { LEAD_HOURS } from './leads.js';
+import { bracketPays } from '../settlement/brackets.js';
+import { areOutcomesKnown, outcomesOf } from '../settlement/outcomes.js';
+import { climateKey, type Climate, type Climates } from './climate.js';
+import { leadsOf } from './leads.js';
 import { impliedProbabilities } from './score.js';
 import type { ScorableRecord } from './score-record.js';
 
@@ -21,7 +22,16 @@ const MAX_AGE_MS = 60 * 1000;
 
 export type ForecastRecord = typeof forecastRecords.$inferSelect;
 /** With everything that it will be scored by. */
-export type NewRecord = typeof forecastRecords.$inferInsert & ScorableRecord;
+export type NewRecord = typeof forecastRecords.$inferInsert & ScorableRecord & Pick<ForecastRecord, 'hour'>;
+
+/** What a record is of. The hour that is stored of a day means nothing. */
+export const targetOfRecord = ({
+  kind,
+  station: stationId,
+  date,
+  hour,
+}: Pick<ForecastRecord, 'kind' | 'station' | 'date' | 'hour'>): Target =>
+  kind === 'hourly' ? { kind, stationId, date, hour } : { kind, stationId, date };
 
 /** What was known at one time, of the markets and of the weather. */
 export interface Scene {
@@ -33,9 +43,6 @@ export interface Scene {
   at: Date;
 }
 
-/** By station, what days were like lately. */
-export type Climates = ReadonlyMap<string, Climate>;
-
 /** The records that are due now: one for each event and lead whose moment has just come. */
 export function recordsDue(scene: Scene, climates: Climates = new Map()): NewRecord[] {
   const { data, events, at } = scene;
@@ -44,32 +51,38 @@ export function recordsDue(scene: Scene, climates: Climates = new Map()): NewRec
     const lead = leadAt(event, at);
     const day = forecastOf(scene.forecasts, event);
     if (lead === undefined || !day || !isRecordable(event)) return [];
-    return [toRecord(scene, event, day, lead, climates.get(event.station.id))];
+    return [toRecord(scene, event, day, lead, climates.get(climateKey(targetOf(event))))];
   });
 }
 
-function leadAt({ station, date }: MarketEvent, at: Date): number | undefined {
-  const { end } = climateDayOf(station, date);
-  return LEAD_HOURS.find((lead) => {
+function leadAt(event: MarketEvent, at: Date): number | undefined {
+  const { end } = spanOf(event.station, event);
+  return leadsOf(event.kind).find((lead) => {
     const since = at.getTime() - (end.getTime() - lead * HOUR_MS);
     return since >= 0 && since < RECORD_WINDOW_MS;
   });
 }
 
 const isRecordable = ({ markets }: MarketEvent): boolean =>
-  markets.every(({ status }) => status === 'active') && isWholeLadder(markets.map(({ bracket }) => bracket));
+  markets.every(({ status }) => status === 'active') &&
+  areOutcomesKnown(markets.map(({ bracket }) => bracket));
 
 function toRecord(
   { marketSource, forecastSource, data, at }: Scene,
-  { station, date, markets }: MarketEvent,
+  { kind, station, date, hour = 0, markets }: MarketEvent,
   day: DayForecast,
   leadHours: number,
   climate: Climate | undefined,
 ): NewRecord {
-  const implied = impliedProbabilities(markets.map(({ ticker }) => data.books.get(ticker)));
+  const implied = impliedProbabilities(
+    markets.map(({ ticker }) => data.books.get(ticker)),
+    outcomesOf(markets.map(({ bracket }) => bracket)),
+  );
   return {
+    kind,
     station: station.id,
     date,
+    hour,
     leadHours,
     recordedAt: at,
     marketSource,
@@ -80,6 +93,7 @@ function toRecord(
     mean: day.meanF,
     deviation: day.deviationF,
     atLeast: day.atLeastF,
+    atMost: day.atMostF,
     members: [...day.membersF],
     climateMean: climate?.mean ?? null,
     climateDeviation: climate?.deviation ?? null,
@@ -93,21 +107,19 @@ function toRecord(
   };
 }
 
-/** How a day came out. */
-export interface Outcome {
-  station: string;
-  date: string;
-  /** As the report has it, whole degrees. */
+/** How a day or an hour came out. */
+export interface Outcome extends Target {
+  /** As it was reported: whole degrees of a day, hundredths of an hour. */
   temperatureF: number;
 }
 
 /**
- * The days that the venue is done with, and whose reported temperature agrees with what it pays. Before that the result
- * may still change; a day that was paid in another way (void, split) has no outcome to score by.
+ * The days and hours that the venue is done with, and whose reported temperature agrees with what it pays. Before that the
+ * result may still change; one that was paid in another way (void, split) has no outcome to score by.
  */
 export function finalOutcomes(events: readonly MarketEvent[]): Outcome[] {
-  return events.flatMap(({ kind, station, date, markets }) => {
-    if (kind !== 'daily_maximum') return [];
+  return events.flatMap((event) => {
+    const { markets } = event;
     const temperatureF = markets[0]?.settledTemperature ?? null;
     const isSettled = markets.every(
       ({ status, settledTemperature, settlementValue, bracket }) =>
@@ -116,6 +128,6 @@ export function finalOutcomes(events: readonly MarketEvent[]): Outcome[] {
         temperatureF !== null &&
         settlementValue === (bracketPays(bracket, temperatureF) ? DOLLAR : 0n),
     );
-    return isSettled && temperatureF !== null ? [{ station: station.id, date, temperatureF }] : [];
+    return isSettled && temperatureF !== null ? [{ ...targetOf(event), temperatureF }] : [];
   });
 }

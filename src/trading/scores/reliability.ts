@@ -7,7 +7,7 @@ import { bracketPays } from '../settlement/brackets.js';
 const BINS = 10;
 
 /** A settled record, as far as it says how likely each bracket was. */
-export type SaidRecord = Pick<ForecastRecord, 'brackets'> & { outcome: number };
+export type SaidRecord = Pick<ForecastRecord, 'kind' | 'brackets'> & { outcome: number };
 export type Side = 'model' | 'market';
 
 /** What was said and what came, of the probabilities of one bin. */
@@ -31,7 +31,7 @@ export function countReliability(records: readonly SaidRecord[], side: Side): Re
     variance: 0,
   }));
   const deviations = bins.map(() => new Map<string, number>());
-  for (const { brackets, outcome } of records)
+  for (const { kind, brackets, outcome } of records)
     for (const bracket of brackets) {
       const probability = bracket[side];
       if (probability === null) continue;
@@ -39,7 +39,7 @@ export function countReliability(records: readonly SaidRecord[], side: Side): Re
       const count = bins[bin]!;
       count.n++;
       count.probabilitySum += probability;
-      if (bracketPays(bracketOf(bracket), outcome)) count.wins++;
+      if (bracketPays(bracketOf(bracket, kind), outcome)) count.wins++;
       const ofMarkets = deviations[bin]!;
       const deviation = Math.sqrt(Math.max(0, probability * (1 - probability)));
       ofMarkets.set(bracket.ticker, (ofMarkets.get(bracket.ticker) ?? 0) + deviation);

@@ -1,12 +1,14 @@
 import { and, desc, eq, gte, isNotNull, sql } from 'drizzle-orm';
 import type { Orm } from '../../db/client.js';
 import { selectRows } from '../../db/select-rows.js';
+import type { TemperatureKind } from '../markets/market.js';
 import { forecastRecords } from '../forecast/table.js';
 import { ofSources, type Sources } from './queries.js';
 import type { ForecastRecord } from './records.js';
 
 /** What is asked of the records. */
 export interface Wanted extends Sources {
+  kind: TemperatureKind;
   /** The first day. */
   since: string;
   /** Undefined: all, as with the lead. */
@@ -63,6 +65,7 @@ export async function meanScores(orm: Orm, wanted: Wanted): Promise<Means[]> {
       from forecast_records
       where market_source = ${wanted.marketSource}
         and forecast_source = ${wanted.forecastSource}
+        and kind = ${wanted.kind}
         and date >= ${wanted.since}
         ${wanted.station === undefined ? sql`` : sql`and station = ${wanted.station}`}
         ${wanted.leadHours === undefined ? sql`` : sql`and lead_hours = ${wanted.leadHours}`}
@@ -74,7 +77,7 @@ export async function meanScores(orm: Orm, wanted: Wanted): Promise<Means[]> {
 /** The newest days that have come out. */
 export async function listScoredRecords(
   orm: Orm,
-  { since, station, leadHours, ...sources }: Wanted,
+  { kind, since, station, leadHours, ...sources }: Wanted,
   limit: number,
 ): Promise<ForecastRecord[]> {
   return orm
@@ -83,20 +86,26 @@ export async function listScoredRecords(
     .where(
       and(
         ofSources(sources),
+        eq(forecastRecords.kind, kind),
         gte(forecastRecords.date, since),
         station === undefined ? undefined : eq(forecastRecords.station, station),
         leadHours === undefined ? undefined : eq(forecastRecords.leadHours, leadHours),
         isNotNull(forecastRecords.outcome),
       ),
     )
-    .orderBy(desc(forecastRecords.date), forecastRecords.station, forecastRecords.leadHours)
+    .orderBy(
+      desc(forecastRecords.date),
+      forecastRecords.station,
+      forecastRecords.hour,
+      forecastRecords.leadHours,
+    )
     .limit(limit);
 }
 
 /** Cheap to ask, and different after anything has been written down or scored. */
 export async function countRecords(
   orm: Orm,
-  { since, ...sources }: Sources & { since: string },
+  { kind, since, ...sources }: Sources & Pick<Wanted, 'kind' | 'since'>,
 ): Promise<{ written: number; settled: number; lastSettled: string | null }> {
   const [counts] = await orm
     .select({
@@ -105,6 +114,6 @@ export async function countRecords(
       lastSettled: sql<string | null>`max(settled_at)::text`,
     })
     .from(forecastRecords)
-    .where(and(ofSources(sources), gte(forecastRecords.date, since)));
+    .where(and(ofSources(sources), eq(forecastRecords.kind, kind), gte(forecastRecords.date, since)));
   return counts!;
 }

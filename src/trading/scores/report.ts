@@ -1,10 +1,10 @@
 import { createCachedAnswer, type Sent } from '../../http/cached-answer.js';
 import { readScores, readVersion, type ScoresAsked, type ScoresDeps } from './scores.js';
 
-/** However many ask, the database says at most once in this time for each station and lead whether something is new. */
+/** However many ask, the database says at most once in this time for each kind, station and lead whether something is new. */
 const KEPT_MS = 30_000;
 
-/** The answer with the scores of a station or of all, at a lead or at all; added up anew only when something has changed. */
+/** The answer with the scores of a kind, of a station or of all, at a lead or at all; added up anew only when something has changed. */
 export type ScoreReport = (asked: ScoresAsked) => Promise<Sent>;
 
 interface Kept extends Sent {
@@ -16,7 +16,7 @@ export function createScoreReport(deps: ScoresDeps): ScoreReport {
   const kept = new Map<string, { madeMs: number; answer: Promise<Kept> }>();
 
   async function make(asked: ScoresAsked, before: Promise<Kept> | undefined): Promise<Kept> {
-    const version = await readVersion(deps);
+    const version = await readVersion(deps, asked);
     const last = await before;
     if (last?.version === version) {
       const gatesJudgedAt = calibration.current.gates.madeAt?.toISOString() ?? null;
@@ -28,7 +28,7 @@ export function createScoreReport(deps: ScoresDeps): ScoreReport {
   }
 
   return (asked) => {
-    const key = `${asked.station ?? ''} ${asked.leadHours ?? ''}`;
+    const key = `${asked.kind} ${asked.station ?? ''} ${asked.leadHours ?? ''}`;
     const found = kept.get(key);
     if (found && clock.now() - found.madeMs < KEPT_MS) return found.answer;
     const answer = make(asked, found?.answer);

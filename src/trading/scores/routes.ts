@@ -1,17 +1,24 @@
 import type { Router } from 'express';
 import { sendCachedAnswer } from '../../http/cached-answer.js';
 import { parseInput } from '../../http/validate.js';
-import { readStationId } from '../reads/routes.js';
+import { fieldError } from '../../pages/form.js';
+import { readPlaceId } from '../reads/routes.js';
+import { leadsOf } from './leads.js';
 import type { ScoreReport } from './report.js';
 import { scoresQuerySchema } from './schema.js';
 
 /** Stands behind the layer of the public reads: origins, limits, headers. */
 export function addScoresRoute(router: Router, report: ScoreReport): void {
   router.get('/scores', async (req, res) => {
-    const { station, lead } = parseInput(scoresQuerySchema, req.query);
+    const { kind = 'daily_maximum', station, lead } = parseInput(scoresQuerySchema, req.query);
+    const leadHours = lead === undefined ? undefined : Number(lead);
+    const leads = leadsOf(kind);
+    if (leadHours !== undefined && !leads.includes(leadHours))
+      throw fieldError('lead', `of ${kind} must be one of ${leads.join(', ')}`);
     const asked = {
-      station: station === undefined ? undefined : readStationId(station),
-      leadHours: lead === undefined ? undefined : Number(lead),
+      kind,
+      station: station === undefined ? undefined : readPlaceId(station, kind),
+      leadHours,
     };
     sendCachedAnswer(req, res, await report(asked));
   });

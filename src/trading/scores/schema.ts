@@ -1,15 +1,26 @@
 import { z } from 'zod';
 import { timeField } from '../../http/fields.js';
 import { text } from '../../http/validate.js';
+import { temperatureKinds } from '../markets/market.js';
 import { diagnosticsSchema } from './diagnostics-schema.js';
 import { gateRuleSchema, gateSchema } from './gate-schema.js';
 
 export const scoresQuerySchema = z.strictObject({
-  station: text(64).optional().describe('Only this station: its id, like `KNYC`, in upper or lower case.'),
-  lead: z
-    .enum(['36', '24', '12', '6'])
+  kind: z
+    .enum(temperatureKinds)
     .optional()
-    .describe('Only forecasts this many hours before the end of the climate day.'),
+    .describe('What was forecast; different kinds are never added up. Left out: `daily_maximum`.'),
+  station: text(64)
+    .optional()
+    .describe(
+      'Only this station: its id, like `KNYC`, in upper or lower case. Of hours the id of an area, like `INDEX-NYC`, or of the station of its city.',
+    ),
+  lead: z
+    .enum(['36', '24', '12', '6', '3', '1'])
+    .optional()
+    .describe(
+      'Only forecasts this many hours before the end of the climate day: 36, 24, 12 or 6; before the hour: 12, 6, 3 or 1.',
+    ),
 });
 
 const scoreField = (description: string) => z.number().meta({ description });
@@ -20,7 +31,7 @@ const pairSchema = z
       'Mean of −ln of the probability that the outcome was given; smaller is better. Probabilities below 0.0001 count as 0.0001.',
     ),
     rps: scoreField(
-      'Mean ranked probability score over the brackets from cold to warm, divided by one less than their number: 0 is perfect, 1 the worst.',
+      'Mean ranked probability score over what the brackets tell apart, from cold to warm, divided by one less than their number: 0 is perfect, 1 the worst.',
     ),
   })
   .meta({ id: 'ScorePair' });
@@ -71,14 +82,16 @@ const summaryFields = {
 };
 
 const summarySchema = z.object(summaryFields).meta({ id: 'ScoreSummary' });
-const leadField = z.int().describe('Hours from the forecast to the end of the climate day.');
+const leadField = z.int().describe('Hours from the forecast to the end of the climate day, or to the hour.');
 const leadSchema = z.object({ leadHours: leadField, ...summaryFields }).meta({ id: 'LeadScores' });
 const stationLeadSchema = z
   .object({ leadHours: leadField, ...summaryFields, gate: gateSchema })
   .meta({ id: 'StationLeadScores' });
 
 const sideSchema = z.object({
-  probability: z.number().describe('What was given to the bracket that won.'),
+  probability: z
+    .number()
+    .describe('What was given to the bracket that won; of hours to what lies between two thresholds.'),
   logScore: z.number(),
   rps: z.number(),
   crps: z.number().nullable().describe('°F.'),
@@ -87,15 +100,21 @@ const sideSchema = z.object({
 const recordSchema = z
   .object({
     station: z.string(),
-    date: z.iso.date().describe('The climate day.'),
+    date: z.iso.date().describe('The climate day; of an hour the date by the clock.'),
+    hour: z.int().nullable().describe('By the clock of the place; `null` but for hours.'),
     leadHours: leadField,
     recordedAt: timeField('When model and market were written down.'),
     method: z
       .enum(['emos', 'emos_pooled', 'raw_ensemble'])
       .describe('How the forecast was made. Only the first two are calibrated, and in the means.'),
     modelRunAt: timeField('When the weather model was started.'),
-    temperatureF: z.int().describe('The reported maximum, °F.'),
-    ticker: z.string().describe('The market that won.'),
+    temperatureF: z
+      .number()
+      .describe('As it was reported, °F: whole degrees of a day, hundredths of an hour.'),
+    ticker: z
+      .string()
+      .nullable()
+      .describe('The market that won; of thresholds the highest that was passed, `null` if none was.'),
     model: sideSchema,
     market: sideSchema.nullable().describe('`null` where not every bracket had a price.'),
   })
@@ -105,6 +124,7 @@ export const scoresSchema = z
   .object({
     marketSource: z.string(),
     forecastSource: z.string(),
+    kind: z.enum(temperatureKinds).describe('What all of it is about.'),
     windowDays: z.int().describe('Only days this far back are in the scores.'),
     overall: summarySchema.describe(
       'Of calibrated forecasts: those that were corrected by how earlier ones came out.',

@@ -1,5 +1,7 @@
-import { bracketPays, bracketRange, type Bracket } from '../settlement/brackets.js';
-import { atMostOf, atMostOfMembers, wholeDegreeCrps } from './crps.js';
+import type { Bracket } from '../settlement/brackets.js';
+import { outcomeAt, outcomeProbabilities, outcomesOf } from '../settlement/outcomes.js';
+import { atMostOf, atMostOfMembers, degreeCrps, type AtMost } from './crps.js';
+import type { TemperatureKind } from '../markets/market.js';
 import { atMostOfMarket } from './implied.js';
 import type { ForecastRecord } from './records.js';
 import { logScore, rankedProbabilityScore } from './score.js';
@@ -20,24 +22,26 @@ export interface Scores {
 
 export type ScorableRecord = Pick<
   ForecastRecord,
-  'brackets' | 'mean' | 'deviation' | 'atLeast' | 'members' | 'climateMean' | 'climateDeviation'
+  | 'kind'
+  | 'brackets'
+  | 'mean'
+  | 'deviation'
+  | 'atLeast'
+  | 'atMost'
+  | 'members'
+  | 'climateMean'
+  | 'climateDeviation'
 >;
 
-/** The place of the bracket that a temperature is in. */
-export const winnerOf = (brackets: ForecastRecord['brackets'], temperatureF: number): number =>
-  brackets.findIndex((bracket) => bracketPays(bracketOf(bracket), temperatureF));
-
-/** Scores a record by the reported temperature: by brackets, as the market is traded, and by degrees. */
+/** Scores a record by the reported temperature: by outcomes, as the market is traded, and by degrees. */
 export const scoreRecord = (record: ScorableRecord, temperatureF: number): Scores => ({
   ...scoreBrackets(record, temperatureF),
   ...scoreDegrees(record, temperatureF),
 });
 
-/** By brackets alone: all that gates are judged by. */
-export function scoreBrackets({ brackets }: Pick<ScorableRecord, 'brackets'>, temperatureF: number) {
-  const winner = winnerOf(brackets, temperatureF);
-  const model = brackets.map((bracket) => bracket.model);
-  const market = pricesOf(brackets);
+/** By what the markets tell apart alone: all that gates are judged by. */
+export function scoreBrackets(record: Pick<ScorableRecord, 'kind' | 'brackets'>, temperatureF: number) {
+  const { outcome: winner, model, market } = outcomeOf(record, temperatureF);
   return {
     modelLogScore: logScore(model, winner),
     modelRps: rankedProbabilityScore(model, winner),
@@ -46,9 +50,27 @@ export function scoreBrackets({ brackets }: Pick<ScorableRecord, 'brackets'>, te
   };
 }
 
-/** By whole degrees, all by the same sum. A record from before members were written down does not say enough for it. */
+/** What came, and what model and market gave to each outcome; null where the market has no price. */
+export function outcomeOf(
+  { kind, brackets }: Pick<ScorableRecord, 'kind' | 'brackets'>,
+  temperatureF: number,
+) {
+  const all = brackets.map((bracket) => bracketOf(bracket, kind));
+  const outcomes = outcomesOf(all);
+  const prices = pricesOf(brackets);
+  return {
+    outcome: outcomeAt(all, temperatureF),
+    model: outcomeProbabilities(
+      outcomes,
+      brackets.map(({ model }) => model),
+    ),
+    market: prices && outcomeProbabilities(outcomes, prices),
+  };
+}
+
+/** By whole degrees (tenths of hours), all by the same sum. A record from before members were written down does not say enough for it. */
 function scoreDegrees(record: ScorableRecord, temperatureF: number) {
-  const { members, mean, deviation, atLeast, climateMean, climateDeviation } = record;
+  const { kind, members, mean, deviation, atLeast, atMost, climateMean, climateDeviation } = record;
   if (members === null)
     return {
       modelCrps: null,
@@ -58,30 +80,31 @@ function scoreDegrees(record: ScorableRecord, temperatureF: number) {
       pitLow: null,
       pitHigh: null,
     };
-  const model = atMostOf({ mean, deviation, atLeast });
+  const step = stepOf(kind);
+  const crps = (atMost: AtMost) => degreeCrps(atMost, temperatureF, step);
+  const model = atMostOf({ mean, deviation, atLeast, atMost }, step);
   const market = impliedOf(record);
   const climate =
     climateMean === null || climateDeviation === null
       ? null
-      : atMostOf({ mean: climateMean, deviation: climateDeviation, atLeast: null });
+      : atMostOf({ mean: climateMean, deviation: climateDeviation, atLeast: null }, step);
   return {
-    modelCrps: wholeDegreeCrps(model, temperatureF),
-    rawCrps: wholeDegreeCrps(atMostOfMembers(members), temperatureF),
-    climateCrps: climate && wholeDegreeCrps(climate, temperatureF),
-    marketCrps: market && wholeDegreeCrps(market, temperatureF),
-    pitLow: model(temperatureF - 1),
+    modelCrps: crps(model),
+    rawCrps: crps(atMostOfMembers(members, step)),
+    climateCrps: climate && crps(climate),
+    marketCrps: market && crps(market),
+    pitLow: model(temperatureF - step),
     pitHigh: model(temperatureF),
   };
 }
 
-function impliedOf({ brackets, atLeast }: ScorableRecord) {
+function impliedOf({ kind, brackets, atLeast, atMost }: ScorableRecord) {
   const prices = pricesOf(brackets);
   if (!prices) return null;
-  const shares = brackets.map((bracket, i) => ({
-    ...bracketRange(bracketOf(bracket)),
-    probability: prices[i]!,
-  }));
-  return atMostOfMarket(shares, atLeast);
+  const outcomes = outcomesOf(brackets.map((bracket) => bracketOf(bracket, kind)));
+  const probabilities = outcomeProbabilities(outcomes, prices);
+  const shares = outcomes.ranges.map((range, i) => ({ ...range, probability: probabilities[i]! }));
+  return atMostOfMarket(shares, { atLeast, atMost, step: outcomes.step });
 }
 
 /** What the market gave each bracket; null unless all have a price. */
@@ -90,7 +113,16 @@ function pricesOf(brackets: ForecastRecord['brackets']): number[] | null {
   return prices.every((price) => price !== null) ? prices : null;
 }
 
-export function bracketOf({ floor, cap }: { floor: number | null; cap: number | null }): Bracket {
-  if (floor === null) return { kind: 'less', floor, cap: cap! };
-  return cap === null ? { kind: 'greater', floor, cap } : { kind: 'between', floor, cap };
+/** °F: what is told apart of a report or of an index. */
+const stepOf = (kind: TemperatureKind): 1 | 0.01 => (kind === 'hourly' ? 0.01 : 1);
+
+export function bracketOf(
+  { floor, cap }: { floor: number | null; cap: number | null },
+  kind: TemperatureKind,
+): Bracket {
+  const rounding = kind === 'hourly' ? { step: stepOf(kind) } : {};
+  if (floor === null) return { kind: 'less', floor, cap: cap!, ...rounding };
+  return cap === null
+    ? { kind: 'greater', floor, cap, ...rounding }
+    : { kind: 'between', floor, cap, ...rounding };
 }

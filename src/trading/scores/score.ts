@@ -1,6 +1,7 @@
 import type { OrderBook } from '../markets/book.js';
 import { asksOf, isCrossed } from '../markets/book.js';
 import { DOLLAR } from '../money.js';
+import { outcomeProbabilities, yesProbabilities, type Outcomes } from '../settlement/outcomes.js';
 
 /**
  * What a probability counts as at the least. A forecast that has ruled out what then happens is punished hard, but once
@@ -30,13 +31,24 @@ export function rankedProbabilityScore(probabilities: readonly number[], outcome
 }
 
 /**
- * What the order books of a whole ladder say each bracket is worth: the middle between bid and ask, without fees, made
- * to sum to one. Where nobody bids the bid is nothing, where nobody asks the ask is a dollar. Null if a book is crossed or has no price.
+ * What the order books of an event say each market's YES is worth: the middle between bid and ask, without fees, made to sum to
+ * one over the outcomes. Between thresholds an outcome is worth what the lower one is worth more than the higher, and nothing where
+ * it is worth less. Where nobody bids the bid is nothing, where nobody asks the ask is a dollar. Null if a book is crossed or has no price.
+ * @param books by market
  */
-export function impliedProbabilities(books: readonly (OrderBook | undefined)[]): number[] | null {
-  const mids = books.map(midOf);
-  const total = mids.reduce<number>((sum, mid) => sum + (mid ?? Number.NaN), 0);
-  return total > 0 ? mids.map((mid) => mid! / total) : null;
+export function impliedProbabilities(
+  books: readonly (OrderBook | undefined)[],
+  outcomes: Outcomes,
+): number[] | null {
+  const mids = books.map(midOf).filter((mid) => mid !== null);
+  if (mids.length < books.length) return null;
+  const worths = outcomeProbabilities(outcomes, mids);
+  const total = worths.reduce((sum, worth) => sum + worth, 0);
+  if (!(total > 0)) return null;
+  return yesProbabilities(
+    outcomes,
+    worths.map((worth) => worth / total),
+  );
 }
 
 /** In dollars; null where there is none. */

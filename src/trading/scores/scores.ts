@@ -4,7 +4,8 @@ import type { CalibrationStore } from '../calibration.js';
 import { listCrpsByDay, listPits, listSaid } from './diagnostic-queries.js';
 import { judgedSince } from './gate-rule.js';
 import type { Sources } from './queries.js';
-import { stations } from '../settlement/stations.js';
+import type { TemperatureKind } from '../markets/market.js';
+import { placesOf } from '../settlement/stations.js';
 import { countReliability, type ReliabilityCount } from './reliability.js';
 import { countRecords, listScoredRecords, meanScores, type Wanted } from './report-queries.js';
 import type { ScoresAnswer } from './schema.js';
@@ -22,7 +23,9 @@ export interface ScoresDeps {
 
 /** Undefined: all. */
 export interface ScoresAsked {
-  /** ICAO id. */
+  /** Different kinds are never added up. */
+  kind: TemperatureKind;
+  /** Id of a station, of hours of an area. */
   station?: string | undefined;
   leadHours?: number | undefined;
 }
@@ -31,8 +34,8 @@ export interface ScoresAsked {
 export async function readScores(deps: ScoresDeps, asked: ScoresAsked): Promise<ScoresAnswer> {
   const { db, clock, sources, calibration } = deps;
   const asOf = new Date(clock.now());
-  const { station, leadHours } = asked;
-  const wanted: Wanted = { ...sources, since: judgedSince(asOf), station, leadHours };
+  const { kind, station, leadHours } = asked;
+  const wanted: Wanted = { ...sources, kind, since: judgedSince(asOf), station, leadHours };
   const [means, records, reliability, pits, crps] = await Promise.all([
     meanScores(db.orm, wanted),
     listScoredRecords(db.orm, wanted, MAX_RECORDS),
@@ -56,7 +59,7 @@ export async function readScores(deps: ScoresDeps, asked: ScoresAsked): Promise<
 async function readReliability({ orm }: Database, wanted: Wanted) {
   const model: ReliabilityCount[] = [];
   const market: ReliabilityCount[] = [];
-  for (const { id } of stations) {
+  for (const { id } of placesOf(wanted.kind)) {
     if (wanted.station !== undefined && wanted.station !== id) continue;
     const records = await listSaid(orm, { ...wanted, station: id });
     model.push(...countReliability(records, 'model'));
@@ -66,11 +69,14 @@ async function readReliability({ orm }: Database, wanted: Wanted) {
 }
 
 /** Changes with whatever `readScores` answers but its times. */
-export async function readVersion({ db, clock, sources, calibration }: ScoresDeps): Promise<string> {
+export async function readVersion(
+  { db, clock, sources, calibration }: ScoresDeps,
+  { kind }: Pick<ScoresAsked, 'kind'>,
+): Promise<string> {
   const since = judgedSince(new Date(clock.now()));
   return JSON.stringify([
     since,
-    await countRecords(db.orm, { ...sources, since }),
+    await countRecords(db.orm, { ...sources, kind, since }),
     calibration.current.gates.gates,
   ]);
 }

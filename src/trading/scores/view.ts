@@ -1,13 +1,15 @@
-import { stations, type Station } from '../settlement/stations.js';
+import type { TemperatureKind } from '../markets/market.js';
+import { bracketPays } from '../settlement/brackets.js';
+import { placesOf } from '../settlement/stations.js';
 import { gateAt, type GateBook } from './gate.js';
 import { gateErrorRates, gateRule, gateRuleText } from './gate-rule.js';
 import type { CrpsPoint } from './diagnostics.js';
-import { LEAD_HOURS } from './leads.js';
+import { leadsOf } from './leads.js';
 import { toPitHistogram, type DatedPit } from './pit-histogram.js';
 import type { ForecastRecord } from './records.js';
 import { toReliability, type ReliabilityCount, type Side } from './reliability.js';
 import type { Means, Wanted } from './report-queries.js';
-import { winnerOf } from './score-record.js';
+import { bracketOf, outcomeOf } from './score-record.js';
 import type { ScoresAnswer, ScoreSummary } from './schema.js';
 
 /** What the database says, and the gates that are in use. */
@@ -31,13 +33,17 @@ export function toScoresAnswer(found: FoundScores): ScoresAnswer {
           group.station === station && group.leadHours === leadHours && group.isCalibrated === isCalibrated,
       ),
     );
-  const leadsShown = LEAD_HOURS.filter((lead) => wanted.leadHours === undefined || wanted.leadHours === lead);
+  const { kind } = wanted;
+  const leadsShown = leadsOf(kind).filter(
+    (lead) => wanted.leadHours === undefined || wanted.leadHours === lead,
+  );
   const leads = (station: string | null) =>
     leadsShown.map((leadHours) => ({ leadHours, ...summary(station, leadHours) }));
-  const shown = stations.filter(({ id }: Station) => wanted.station === undefined || wanted.station === id);
+  const shown = placesOf(kind).filter(({ id }) => wanted.station === undefined || wanted.station === id);
   return {
     marketSource: wanted.marketSource,
     forecastSource: wanted.forecastSource,
+    kind,
     windowDays: gateRule.windowDays,
     overall: summary(null, null),
     uncalibrated: summary(null, null, false),
@@ -46,7 +52,7 @@ export function toScoresAnswer(found: FoundScores): ScoresAnswer {
       station: id,
       city,
       overall: summary(id, null),
-      leads: leads(id).map((lead) => ({ ...lead, gate: toGate(gates, id, lead.leadHours) })),
+      leads: leads(id).map((lead) => ({ ...lead, gate: toGate(gates, kind, id, lead.leadHours) })),
     })),
     gateRule: { rule: gateRuleText, ...gateRule, errorRates: gateErrorRates },
     gatesJudgedAt: gates.madeAt?.toISOString() ?? null,
@@ -80,12 +86,10 @@ function crpsOf({ crpsN, modelCrps, rawCrps, climateCrps, marketCrps }: Means): 
   return { n: crpsN, model: modelCrps!, raw: rawCrps!, climate: climateCrps!, market: marketCrps! };
 }
 
-function toGate(book: GateBook, stationId: string, leadHours: number) {
-  const { isOpen, n, difference, reason } = gateAt(book, stationId, {
-    hoursToEnd: leadHours,
-    // As judged: when that was is said beside it.
-    at: book.madeAt ?? new Date(0),
-  });
+function toGate(book: GateBook, kind: TemperatureKind, stationId: string, leadHours: number) {
+  // As judged: when that was is said beside it.
+  const at = book.madeAt ?? new Date(0);
+  const { isOpen, n, difference, reason } = gateAt(book, { kind, stationId }, { hoursToEnd: leadHours, at });
   return { isOpen, n, difference, reason };
 }
 
@@ -95,32 +99,38 @@ function toPit(pits: readonly DatedPit[]): ScoresAnswer['diagnostics']['pit'] {
 }
 
 function toRecord(record: ForecastRecord): ScoresAnswer['records'][number] {
-  const { station, date, leadHours, method, brackets } = record;
+  const { kind, station, date, hour, leadHours, method } = record;
   const temperatureF = record.outcome!;
-  const winner = brackets[winnerOf(brackets, temperatureF)]!;
+  const { outcome, model, market } = outcomeOf(record, temperatureF);
   return {
     station,
     date,
+    hour: kind === 'hourly' ? hour : null,
     leadHours,
     recordedAt: record.recordedAt.toISOString(),
     method,
     modelRunAt: record.modelRunAt.toISOString(),
     temperatureF,
-    ticker: winner.ticker,
+    ticker: winnerOf(record, temperatureF),
     model: {
-      probability: winner.model,
+      probability: model[outcome]!,
       logScore: record.modelLogScore!,
       rps: record.modelRps!,
       crps: record.modelCrps,
     },
     market:
-      record.marketLogScore === null || winner.market === null
+      record.marketLogScore === null || market === null
         ? null
         : {
-            probability: winner.market,
+            probability: market[outcome]!,
             logScore: record.marketLogScore,
             rps: record.marketRps!,
             crps: record.marketCrps,
           },
   };
+}
+
+/** The market that won; of thresholds the highest that was passed, and null if none was. */
+function winnerOf({ kind, brackets }: ForecastRecord, temperatureF: number): string | null {
+  return brackets.findLast((bracket) => bracketPays(bracketOf(bracket, kind), temperatureF))?.ticker ?? null;
 }

@@ -48,7 +48,7 @@ function wordRows(words: ReadonlyMap<string, Word>): SQL {
   );
   return sql`unnest(
     ${textArray([...words.keys()])}::text[], ${textArray(said.map(({ state }) => state))}::text[],
-    ${values}::bigint[], ${temperatures}::int[]
+    ${values}::bigint[], ${temperatures}::float8[]
   ) as w(ticker, state, value, temperature)`;
 }
 

@@ -101,3 +101,10 @@ function readSource(text: string, secondary: string): SettlementSource | null {
     ? 'Kalshi Weather Index'
     : null;
 }
+
+/** The first day on which The Weather Company's publication decides; before, the weather service's own report did. */
+const RELAYED_SINCE = '2026-08-14';
+
+/** Who decided about a day's temperature, where the rules themselves are no longer at hand. */
+export const sourceOn = (date: string): SettlementSource =>
+  date < RELAYED_SINCE ? 'National Weather Service' : 'The Weather Company';

@@ -1,5 +1,5 @@
 import { isPlaced, type ListedMarket } from '../markets/market.js';
-import type { Micros } from '../money.js';
+import { DOLLAR, type Micros } from '../money.js';
 import { applySettlement, applyVoid, type Booking, type Holding } from '../portfolio/positions.js';
 import type { SettlementState } from '../portfolio/table.js';
 import { bracketPays } from './brackets.js';
@@ -9,7 +9,7 @@ export interface Word {
   state: SettlementState;
   /** What a YES contract pays; null while nobody knows, and for a void market. */
   value: Micros | null;
-  /** The reported temperature in whole degrees, where it is known. */
+  /** What the market settled by, °F: whole degrees of a report, hundredths of an index, where it is known. */
   temperature: number | null;
 }
 
@@ -42,12 +42,16 @@ export function wordOf(market: ListedMarket): Word | undefined {
   }
 }
 
+/** True for a payout that is of neither side: what the venue took for fair where no data came, paid to YES, the rest to NO. */
+export const isFairPrice = (valueOfYes: Micros): boolean => valueOfYes > 0n && valueOfYes < DOLLAR;
+
 /** Why a person should look at a market's end, if there is a reason. */
 export function doubtAbout(market: ListedMarket): string | undefined {
   const { status, settlementValue: value, settledTemperature: temperature } = market;
   if (status !== 'finalized' || market.isVoid) return undefined;
   if (value === null) return 'the market is finalized without a payout: its positions stay open';
   if (temperature === null || !isPlaced(market)) return undefined;
+  if (isFairPrice(value)) return 'the market is paid at a last fair price although a temperature is reported';
   // The venue's word is what pays, also where it contradicts the rule.
   return value > 0n === bracketPays(market.bracket, temperature)
     ? undefined

@@ -135,6 +135,14 @@ export const findStation = (id: string): Station | undefined => byId.get(id);
 /** The station or area with this id, in upper case; undefined if none is known. */
 export const findPlace = (id: string): Place | undefined => placeById.get(id);
 
+/** What there are markets of a kind of. */
+export const placesOf = (kind: 'daily_maximum' | 'daily_minimum' | 'hourly'): readonly Place[] =>
+  kind === 'hourly' ? indexAreas : stations;
+
+/** The area of a station's city, whose hours are forecast; undefined where there is none. */
+export const findAreaOf = ({ city }: Station): IndexArea | undefined =>
+  indexAreas.find((each) => each.city === city);
+
 /** The station of a climate report (`CLINYC`); undefined if none is known. */
 export const findStationOfReport = (report: string): Station | undefined => byReport.get(report);
 

@@ -1,7 +1,7 @@
 import { forecastOf, type DayForecast } from '../forecast/forecast.js';
 import type { MarketEvent } from '../markets/event.js';
+import { spanOf, targetOf } from '../markets/market.js';
 import { gateAt, type Gate } from '../scores/gate.js';
-import { climateDayOf } from '../settlement/climate-day.js';
 import { judgeDay, judgeMarket } from './judge.js';
 import type { SignalInput } from './signals.js';
 
@@ -20,11 +20,11 @@ export interface EventCase {
 }
 
 export function lookAtEvent(event: MarketEvent, input: SignalInput): EventCase {
-  const { station, date, markets } = event;
+  const { markets } = event;
   const day = forecastOf(input.forecasts, event);
-  const { end } = climateDayOf(station, date);
+  const { end } = spanOf(event.station, event);
   const hoursToEnd = (end.getTime() - input.at.getTime()) / HOUR_MS;
-  const gate = gateAt(input.gates, station.id, { hoursToEnd, at: input.at });
+  const gate = gateAt(input.gates, targetOf(event), { hoursToEnd, at: input.at });
   const problem =
     judgeDay(event, day, input) ??
     (input.account && input.account.cash <= 0n ? 'there is no cash to buy with' : undefined);

@@ -1,10 +1,10 @@
 import type { DayForecast } from '../forecast/forecast.js';
 import { isCrossed, type OrderBook } from '../markets/book.js';
 import type { MarketEvent } from '../markets/event.js';
-import type { Market } from '../markets/market.js';
+import { spanOf, type Market } from '../markets/market.js';
 import type { MarketData } from '../markets/source.js';
-import { isWholeLadder } from '../settlement/brackets.js';
-import { climateDayOf } from '../settlement/climate-day.js';
+import type { Bracket } from '../settlement/brackets.js';
+import { areOutcomesKnown, outcomeProbabilities, outcomesOf } from '../settlement/outcomes.js';
 import { MAX_TRADING_AGE_MS } from '../snapshot.js';
 import { MAX_FORECAST_AGE_MS, MAX_OBSERVATION_AGE_MS, MAX_RUN_AGE_MS } from './limits.js';
 import { feeRuleOf } from '../markets/fee-rules.js';
@@ -16,22 +16,29 @@ interface Present {
 
 /** Why nothing may be said about a whole event; undefined if something may. */
 export function judgeDay(
-  { station, date, markets }: MarketEvent,
+  event: MarketEvent,
   day: DayForecast | undefined,
   { data, at }: Present,
 ): string | undefined {
   const age = at.getTime() - data.fetchedAt.getTime();
   if (age > MAX_TRADING_AGE_MS) return `the prices are ${Math.round(age / 1000)} s old`;
   if (!data.isTrading) return 'the exchange is not trading';
-  const { start, end } = climateDayOf(station, date);
-  if (at >= end) return 'the day is over';
-  if (!isWholeLadder(markets.map(({ bracket }) => bracket)))
-    return 'the brackets of the event do not cover every degree once';
+  const { markets } = event;
+  const { start, end } = spanOf(event.station, event);
+  if (at >= end) return event.kind === 'hourly' ? 'the hour is over' : 'the day is over';
+  const brackets = markets.map(({ bracket }) => bracket);
+  if (!areOutcomesKnown(brackets)) return 'the brackets of the event do not cover every degree once';
   if (day === undefined || day.fetchedAt > at || day.modelRunAt > at) return 'no forecast';
-  const total = markets.reduce((sum, { ticker }) => sum + (day.probabilities.get(ticker) ?? Number.NaN), 0);
-  if (!(Math.abs(total - 1) < 1e-9))
-    return 'the forecast has no probability for every bracket, with a sum of one';
-  return judgeAge(day, start, at);
+  const probabilities = markets.map(({ ticker }) => day.probabilities.get(ticker) ?? Number.NaN);
+  return judgeProbabilities(brackets, probabilities) ?? judgeAge(day, start, at);
+}
+
+/** Of the outcomes they must sum to one. Between thresholds that holds unless a higher one is likelier than a lower. */
+function judgeProbabilities(brackets: readonly Bracket[], probabilities: readonly number[]) {
+  const total = outcomeProbabilities(outcomesOf(brackets), probabilities).reduce((sum, p) => sum + p, 0);
+  return Math.abs(total - 1) < 1e-9
+    ? undefined
+    : 'the forecast has no probability for every bracket, with a sum of one';
 }
 
 function judgeAge({ modelRunAt, fetchedAt, observed }: DayForecast, start: Date, at: Date) {

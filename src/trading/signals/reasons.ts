@@ -51,19 +51,23 @@ const dollars = (amount: bigint): string => `$${formatDollars(amount).replace(/0
 const spread = (mean: number, deviation: number): string => `${mean.toFixed(1)} ± ${deviation.toFixed(1)} °F`;
 
 function theForecast({ side, probability }: Purchase, label: string, day: DayForecast): string {
-  const { membersF, modelRunAt, rawMeanF, rawDeviationF, atLeastF } = day;
+  const { membersF, modelRunAt, rawMeanF, rawDeviationF } = day;
   const bracket = `${side === 'yes' ? '' : 'not '}${label}`;
-  const soFar = atLeastF === null ? '' : `; the day has reached ${atLeastF} °F for certain`;
   return (
     `${percent(probability)} for ${bracket}: ${membersF.length} members of the run of ` +
-    `${modelRunAt.toISOString().slice(0, 16)}Z expect ${spread(rawMeanF, rawDeviationF)}, ${theCorrection(day)}${soFar}.`
+    `${modelRunAt.toISOString().slice(0, 16)}Z expect ${spread(rawMeanF, rawDeviationF)}, ${theCorrection(day)}${soFar(day)}.`
   );
+}
+
+function soFar({ atLeastF, atMostF }: DayForecast): string {
+  if (atLeastF !== null) return `; the day has reached ${atLeastF} °F for certain`;
+  return atMostF === null ? '' : `; the day has been down to ${atMostF} °F for certain`;
 }
 
 function theCorrection({ fit, meanF, deviationF }: DayForecast): string {
   if (fit === null) return 'corrected by nothing';
   const whose = fit.stationId === null ? ' of all stations' : '';
-  return `corrected by ${fit.n} days${whose} to ${spread(meanF, deviationF)}`;
+  return `corrected by ${fit.n} ${fit.kind === 'hourly' ? 'hours' : 'days'}${whose} to ${spread(meanF, deviationF)}`;
 }
 
 function thePrice({ side, price, depth, probability, breakEven, isHedge }: Purchase): string {

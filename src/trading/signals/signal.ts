@@ -1,6 +1,6 @@
 import type { ForecastMethod } from '../forecast/forecast.js';
 import type { Side } from '../markets/book.js';
-import type { Market } from '../markets/market.js';
+import type { Market, TemperatureKind } from '../markets/market.js';
 import type { Micros } from '../money.js';
 import type { Gate } from '../scores/gate.js';
 import type { SizedPurchase } from '../sizing/event.js';
@@ -29,8 +29,11 @@ export interface Suppressed {
 
 export interface EventSignals {
   eventTicker: string;
+  kind: TemperatureKind;
   stationId: string;
   date: string;
+  /** By the clock of the place; of an hour only. */
+  hour?: number | undefined;
   /** How the probabilities were made; null without a forecast. */
   method: ForecastMethod | null;
   /** Whether they are corrected by how earlier ones came out. Nothing is a signal where they are not. */
@@ -59,7 +62,7 @@ export interface SignalReport {
   marketCap: number;
   eventCap: number;
   dayCap: number;
-  /** All brackets of an event are sized together, as the exclusive outcomes that they are. */
+  /** All markets of an event are sized together, by the outcomes that they tell apart. */
   sizing: 'joint_event';
   events: readonly EventSignals[];
 }

@@ -4,6 +4,7 @@ import type { MarketEvent } from '../markets/event.js';
 import type { MarketData } from '../markets/source.js';
 import type { Micros } from '../money.js';
 import type { GateBook } from '../scores/gate.js';
+import { allAtOnce, type Steps } from '../steps.js';
 import { worthOf, type SignalAccount } from './account.js';
 import { lookAtEvent, type EventCase } from './event-case.js';
 import { DAY_CAP, EVENT_CAP, KELLY_SHARE, MARKET_CAP } from './limits.js';
@@ -25,13 +26,17 @@ export type SignalInput = Situation &
 
 /**
  * What the forecasts say about the present order books, for every event of which something can still be traded. Each
- * side of each market has either a signal or the reason why it has none. The brackets of an event are sized together.
+ * side of each market has either a signal or the reason why it has none. The markets of an event are sized together.
  */
-export function makeSignals(input: SignalInput): SignalReport {
+export function* makeSignalsInSteps(input: SignalInput): Steps<SignalReport> {
   const open = input.events.filter(({ markets }) => markets.some(({ status }) => status === 'active'));
-  const cases = open.map((event) => lookAtEvent(event, input));
+  const cases: EventCase[] = [];
+  for (const event of open) {
+    cases.push(lookAtEvent(event, input));
+    yield;
+  }
   const money = moneyOf(input);
-  const sizes = sizeEvents(cases, input.events, money, input.data);
+  const sizes = yield* sizeEvents(cases, input.events, money, input.data);
   return {
     bankroll: money.bankroll,
     kellyShare: KELLY_SHARE,
@@ -42,6 +47,8 @@ export function makeSignals(input: SignalInput): SignalReport {
     events: cases.map((one) => ofEvent(one, sizes.get(one), money, input.data)),
   };
 }
+
+export const makeSignals = (input: SignalInput): SignalReport => allAtOnce(makeSignalsInSteps(input));
 
 const nothingHeld: SignalAccount['holdings'] = new Map();
 
@@ -77,8 +84,10 @@ function ofEvent(
     }
   return {
     eventTicker: event.eventTicker,
+    kind: event.kind,
     stationId: event.station.id,
     date: event.date,
+    hour: event.hour,
     method: day?.method ?? null,
     isCalibrated: day?.isCalibrated ?? false,
     gate,

@@ -1,8 +1,10 @@
 import type { MarketEvent } from '../markets/event.js';
 import type { MarketData } from '../markets/source.js';
 import { BALANCE_STEP, type Micros } from '../money.js';
+import { outcomeProbabilities, outcomesOf } from '../settlement/outcomes.js';
 import { sizeEvent, type SizedEvent, type SizedPurchase } from '../sizing/event.js';
 import { shareOf } from '../sizing/kelly.js';
+import type { Steps } from '../steps.js';
 import { paidOf, worthOf, type SignalAccount } from './account.js';
 import type { EventCase } from './event-case.js';
 import { DAY_CAP, EVENT_CAP, KELLY_SHARE, MARKET_CAP } from './limits.js';
@@ -33,16 +35,18 @@ interface Room {
  * the most growth by itself comes first, and who comes later is sized anew within what is left. Ties go by ticker, so the
  * order in which events come makes no difference.
  */
-export function sizeEvents(
+export function* sizeEvents(
   cases: readonly EventCase[],
   events: readonly MarketEvent[],
   money: Money,
   data: MarketData,
-): ReadonlyMap<EventCase, EventSizes> {
+): Steps<ReadonlyMap<EventCase, EventSizes>> {
   const first = new Map<EventCase, EventSizes>();
-  for (const one of cases)
-    if (one.problem === undefined)
-      first.set(one, { ...sizeWithin(one, money, data, { day: undefined, cash: money.cash }), ...alone });
+  for (const one of cases) {
+    if (one.problem !== undefined) continue;
+    first.set(one, { ...sizeWithin(one, money, data, { day: undefined, cash: money.cash }), ...alone });
+    yield;
+  }
   const rooms = roomOfDays(events, money, data);
   let { cash } = money;
   const sizes = new Map(first);
@@ -56,6 +60,7 @@ export function sizeEvents(
     sizes.set(one, given);
     rooms.set(date, atLeastNothing(day - spentOn(given)));
     cash = atLeastNothing(cash - spentOn(given));
+    if (!fits) yield;
   }
   return sizes;
 }
@@ -73,7 +78,10 @@ const alone = { isDayTighter: false, crowdedOut: [], scarce: 'day' } as const;
 const byGrowth = ([a, { growth }]: [EventCase, SizedEvent], [b, other]: [EventCase, SizedEvent]): number =>
   other.growth - growth || (a.event.eventTicker < b.event.eventTicker ? -1 : 1);
 
-/** What the cap of each climate date leaves beside what is held of its events, also of those that have closed. */
+/**
+ * What the cap of each climate date leaves beside what is held of its events, also of those that have closed: of maxima, minima and
+ * hours together, since the weather of a day goes together.
+ */
 function roomOfDays(
   events: readonly MarketEvent[],
   { bankroll, holdings }: Money,
@@ -120,10 +128,14 @@ function sizeWithin(
 ): SizedEvent {
   const ownCap = shareOf(bankroll, EVENT_CAP);
   const ofDay = room.day === undefined ? ownCap : paidOf(holdings, event.markets, data) + room.day;
+  const outcomes = outcomesOf(event.markets.map(({ bracket }) => bracket));
+  const probabilities = event.markets.map(({ ticker }) => day!.probabilities.get(ticker)!);
   return sizeEvent({
-    markets: event.markets.map((market) => ({
+    outcomes: outcomeProbabilities(outcomes, probabilities),
+    markets: event.markets.map((market, i) => ({
       ticker: market.ticker,
-      probability: day!.probabilities.get(market.ticker)!,
+      probability: probabilities[i]!,
+      pays: outcomes.pays[i]!,
       book: problems.has(market.ticker) ? undefined : data.books.get(market.ticker),
       feeRule: feeRuleOf(data, market),
       held: holdings.get(market.ticker),

@@ -1,4 +1,4 @@
-import { sureDegree, type MaximumDistribution } from '../forecast/distribution.js';
+import { sureDegree, type TemperatureDistribution } from '../forecast/distribution.js';
 import { climateDayOf } from '../settlement/climate-day.js';
 import type { Station } from '../settlement/stations.js';
 import { gridBiasF, newestRunAt, sharedErrorF } from './ensemble.js';
@@ -43,7 +43,7 @@ export function believe(
   station: Station,
   date: string,
   at: Date,
-): MaximumDistribution {
+): TemperatureDistribution {
   const { corrected, width, blindness } = temperaments[station.id] ?? usual;
   const peakMs = weather.peak(station, date).getTime();
   const runAt = newestRunAt(climateDayOf(station, date), at);

@@ -1,6 +1,7 @@
 import type { OrderBook, Side } from '../markets/book.js';
 import type { Micros } from '../money.js';
 import type { Holding } from '../portfolio/positions.js';
+import type { Payout } from '../settlement/outcomes.js';
 import type { FeeRule } from './fees.js';
 import type { Offer, Refusal } from './offers.js';
 import { reasonAgainst } from './refusals.js';
@@ -8,11 +9,13 @@ import { toPurchase, worstCaseOf } from './sized.js';
 import { sizeStably } from './stable.js';
 import { exactGrowth } from './whole-contracts.js';
 
-/** One bracket of an event whose brackets exclude each other and of which one wins. */
+/** One market of an event. */
 export interface MarketToSize {
   ticker: string;
-  /** That YES pays. Over the event they sum to one. */
+  /** That YES pays. */
   probability: number;
+  /** The outcomes in which YES pays; left out: the one that has the market's place, as with brackets that exclude each other. */
+  pays?: Payout;
   /** Undefined: nothing may be bought here (closed, no book, a crossed one); what is held counts all the same. */
   book: OrderBook | undefined;
   feeRule: FeeRule | undefined;
@@ -27,6 +30,8 @@ export interface MarketToSize {
 export interface EventToSize {
   /** From cold to warm. */
   markets: readonly MarketToSize[];
+  /** The probability of each outcome, of which one comes; they sum to one. Left out: the markets are the outcomes. */
+  outcomes?: readonly number[];
   /** What Kelly shares are reckoned from: cash, and what is held elsewhere. Without what is held of this event. */
   bankroll: Micros;
   /** What may be spent at the most. */
@@ -95,7 +100,7 @@ export interface SizedEvent {
  * only what closing pairs brings into an empty purse is not spent before it is there.
  */
 export function sizeEvent(event: EventToSize): SizedEvent {
-  const { markets, kellyShare } = event;
+  const { kellyShare } = event;
   const { offers, refused, fund, rooms, optimum, problem, contracts } = sizeStably(event);
   if (problem !== undefined)
     return { ...nothing, refused: [...refused, ...offers.map((offer) => refuse(offer, problem))] };
@@ -112,7 +117,7 @@ export function sizeEvent(event: EventToSize): SizedEvent {
     ],
     stake: purchases.reduce((sum, { stake }) => sum + stake, 0n),
     growth: exactGrowth({ offers, fund, rooms }, contracts),
-    worstCase: worstCaseOf(offers, contracts, markets.length),
+    worstCase: worstCaseOf(offers, contracts, fund.wealth.length),
     gap: optimum.gap,
   };
 }

@@ -1,5 +1,6 @@
 import { BALANCE_STEP, ceilTo, DOLLAR, type Micros } from '../money.js';
 import type { Holding } from '../portfolio/positions.js';
+import { isPaid, type Payout } from '../settlement/outcomes.js';
 import type { EventToSize } from './event.js';
 import { isSupported, type FeeRule } from './fees.js';
 import { allInCost, shareOf } from './kelly.js';
@@ -26,7 +27,20 @@ export interface Fund {
   totalPaid: Micros;
 }
 
-export function toFund({ markets, bankroll, kellyShare }: EventToSize): Fund {
+/** Where a market's YES pays: see `MarketToSize`. */
+export const payoutOf = (markets: EventToSize['markets'], index: number): Payout =>
+  markets[index]!.pays ?? { from: index, to: index };
+
+/** The probability of each outcome: see `EventToSize`. */
+export const outcomesOf = ({
+  markets,
+  outcomes,
+}: Pick<EventToSize, 'markets' | 'outcomes'>): readonly number[] =>
+  outcomes ?? markets.map(({ probability }) => probability);
+
+export function toFund(event: EventToSize): Fund {
+  const { markets, bankroll, kellyShare } = event;
+  const outcomes = outcomesOf(event);
   const paid = markets.map(({ held, feeRule }) => paidFor(held, feeRule));
   const totalPaid = paid.reduce((sum, micros) => sum + micros, 0n);
   // What has gone into the event and the bankroll are the same in sum before and after every trade.
@@ -34,14 +48,14 @@ export function toFund({ markets, bankroll, kellyShare }: EventToSize): Fund {
   const totalSpent = spent.reduce((sum, micros) => sum + micros, 0n);
   const whole = shareOf(bankroll + totalSpent, kellyShare);
   const cash = whole - totalSpent;
-  const wealth = markets.map((_, outcome) => {
+  const wealth = outcomes.map((_, outcome) => {
     const pays = markets.reduce((sum, { held }, i) => {
-      const isPaid = held !== undefined && (i === outcome) === (held.side === 'yes');
-      return isPaid ? sum + valueOf(DOLLAR, held.contracts) : sum;
+      const isWon = held !== undefined && isPaid(payoutOf(markets, i), outcome) === (held.side === 'yes');
+      return isWon ? sum + valueOf(DOLLAR, held.contracts) : sum;
     }, cash);
     return Number(pays) / Number(DOLLAR);
   });
-  const probabilities = prudent(markets.map(({ probability }) => probability));
+  const probabilities = prudent(outcomes);
   return { whole, cash, probabilities, wealth, spent, paid, totalPaid };
 }
 

@@ -1,10 +1,12 @@
 import type { Side } from '../markets/book.js';
 import { rowsAt, type ConcaveProblem } from './concave.js';
+import { isPaid, type Payout } from '../settlement/outcomes.js';
 import { maximise } from './maximise.js';
 
-/** Contracts of one side of one outcome that can be had at one price. */
+/** Contracts of one side of one market that can be had at one price. */
 export interface Leg {
-  outcome: number;
+  /** The outcomes in which YES pays a dollar; NO pays it in all others. */
+  pays: Payout;
   side: Side;
   /** Dollars per contract, fee included. */
   cost: number;
@@ -19,7 +21,7 @@ export interface Limit {
   weights: readonly number[];
 }
 
-/** One of the outcomes occurs; YES of it pays a dollar then, NO in all others. */
+/** One of the outcomes occurs. */
 export interface JointProblem {
   probabilities: readonly number[];
   /** Dollars in each outcome without a purchase. All are above 0. */
@@ -93,9 +95,12 @@ function worthsOf(
   derivatives: readonly number[],
   prices: readonly number[],
 ): number[] {
-  const all = derivatives.reduce((sum, value) => sum + value, 0);
-  return legs.map(({ outcome, side, cost }, l) => {
-    const here = derivatives[outcome]!;
+  const below = [0];
+  for (const value of derivatives) below.push(below.at(-1)! + value);
+  const all = below.at(-1)!;
+  return legs.map(({ pays, side, cost }, l) => {
+    // One outcome by itself: as a difference of sums it would lose digits.
+    const here = pays.from === pays.to ? derivatives[pays.from]! : below[pays.to + 1]! - below[pays.from]!;
     let worth = (side === 'yes' ? here : all - here) - cost * all;
     for (let i = 0; i < prices.length; i++) if (prices[i]! > 0) worth -= prices[i]! * limits[i]!.weights[l]!;
     return worth;
@@ -117,9 +122,8 @@ function toConcave(
   const rows = outcomes + binding.length;
   const columns = new Float64Array(rows * used.length);
   used.forEach((l, at) => {
-    const { outcome, side, cost } = legs[l]!;
-    for (let j = 0; j < outcomes; j++)
-      columns[at * rows + j] = ((j === outcome) === (side === 'yes') ? 1 : 0) - cost;
+    const { cost } = legs[l]!;
+    for (let j = 0; j < outcomes; j++) columns[at * rows + j] = (isWon(legs[l]!, j) ? 1 : 0) - cost;
     for (let i = 0; i < binding.length; i++) columns[at * rows + outcomes + i] = -binding[i]!.weights[l]!;
   });
   return {
@@ -152,17 +156,20 @@ function couldBind({ room, weights }: Limit, used: readonly number[], upper: rea
   return most > room;
 }
 
+/** True if a contract of this side pays in an outcome. */
+export const isWon = ({ pays, side }: { pays: Payout; side: Side }, outcome: number): boolean =>
+  isPaid(pays, outcome) === (side === 'yes');
+
 /** Of the logarithm of wealth, by these purchases. */
 export function growthOf(
   { probabilities, wealth, legs }: JointProblem,
   contracts: readonly number[],
 ): number {
   const after = [...wealth];
-  legs.forEach(({ outcome, side, cost }, l) => {
+  legs.forEach((leg, l) => {
     const bought = contracts[l]!;
     if (bought === 0) return;
-    for (let j = 0; j < after.length; j++)
-      after[j]! += bought * (((j === outcome) === (side === 'yes') ? 1 : 0) - cost);
+    for (let j = 0; j < after.length; j++) after[j]! += bought * ((isWon(leg, j) ? 1 : 0) - leg.cost);
   });
   return probabilities.reduce((sum, p, j) => (p > 0 ? sum + p * Math.log(after[j]! / wealth[j]!) : sum), 0);
 }

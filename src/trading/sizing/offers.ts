@@ -2,7 +2,9 @@ import { asksOf, isCrossed, type Level, type OrderBook, type Side } from '../mar
 import { DOLLAR, type Micros } from '../money.js';
 import { quoteOrder, type Quote } from '../orders/quote.js';
 import type { EventToSize, MarketToSize } from './event.js';
+import type { Payout } from '../settlement/outcomes.js';
 import { isSupported, type FeeRule } from './fees.js';
+import { payoutOf } from './fund.js';
 import type { Leg } from './joint.js';
 import { allInCost } from './kelly.js';
 import { subtractCounts, sumCounts } from '../contracts.js';
@@ -10,8 +12,9 @@ import { subtractCounts, sumCounts } from '../contracts.js';
 /** A side of a market that somebody asks for. */
 export interface Offer {
   ticker: string;
-  /** Which of the event's markets it is. */
+  /** Which of the event's markets it is, and the outcomes in which its YES pays. */
   market: number;
+  pays: Payout;
   side: Side;
   asks: readonly Level[];
   depth: number;
@@ -28,6 +31,7 @@ export interface Offer {
 }
 
 export interface OfferLeg extends Leg {
+  market: number;
   isClosing: boolean;
 }
 
@@ -58,7 +62,10 @@ export function readOffers(
       if (!isSupported(feeRule)) refused.push({ ticker, side, reason: 'its fee is not known' });
       else if (isCrossed(book)) refused.push({ ticker, side, reason: 'its order book is crossed' });
       else if (asks.length === 0) refused.push({ ticker, side, reason: 'nobody asks' });
-      else offers.push(toOffer(market, { index, side, asks, book, feeRule, spendable }));
+      else
+        offers.push(
+          toOffer(market, { index, pays: payoutOf(markets, index), side, asks, book, feeRule, spendable }),
+        );
     }
   });
   return { offers, refused };
@@ -66,6 +73,7 @@ export function readOffers(
 
 interface Reading {
   index: number;
+  pays: Payout;
   side: Side;
   asks: readonly Level[];
   book: OrderBook;
@@ -75,7 +83,7 @@ interface Reading {
 
 function toOffer(
   { ticker, probability: yes, held }: MarketToSize,
-  { index, side, asks, book, feeRule, spendable }: Reading,
+  { index, pays, side, asks, book, feeRule, spendable }: Reading,
 ): Offer {
   const probability = side === 'yes' ? yes : Math.max(0, 1 - yes);
   const closable = held !== undefined && held.side !== side ? held.contracts : 0;
@@ -97,6 +105,7 @@ function toOffer(
   return {
     ticker,
     market: index,
+    pays,
     side,
     asks,
     depth: sumCounts(asks.map(({ contracts }) => contracts)),
@@ -104,19 +113,18 @@ function toOffer(
     edge: probability - allInCost(feeRule, asks[0]!.price),
     closable,
     quote,
-    legs: toLegs(asks, { outcome: index, side, closable, feeRule, spendable }),
+    legs: toLegs(asks, { market: index, pays, side, closable, feeRule, spendable }),
   };
 }
 
 function toLegs(
   asks: readonly Level[],
   {
-    outcome,
-    side,
     closable,
     feeRule,
     spendable,
-  }: Omit<Reading, 'index' | 'asks' | 'book'> & { outcome: number; closable: number },
+    ...of
+  }: Omit<Reading, 'index' | 'asks' | 'book'> & { market: number; closable: number },
 ): OfferLeg[] {
   const legs: OfferLeg[] = [];
   let [open, left] = [closable, spendable];
@@ -124,8 +132,8 @@ function toLegs(
     const closing = Math.min(open, contracts);
     const opening = subtractCounts(contracts, closing);
     const cost = allInCost(feeRule, price);
-    if (closing > 0) legs.push({ outcome, side, cost, contracts: closing, isClosing: true });
-    if (opening > 0) legs.push({ outcome, side, cost, contracts: opening, isClosing: false });
+    if (closing > 0) legs.push({ ...of, cost, contracts: closing, isClosing: true });
+    if (opening > 0) legs.push({ ...of, cost, contracts: opening, isClosing: false });
     open = subtractCounts(open, closing);
     left -= opening * cost;
     if (left < 0) break;

@@ -1,5 +1,5 @@
 import type { EventToSize } from './event.js';
-import type { Fund } from './fund.js';
+import { outcomesOf, type Fund } from './fund.js';
 import { type Offer } from './offers.js';
 import type { Optimum } from './optimum.js';
 import type { Rooms } from './rooms.js';
@@ -9,11 +9,9 @@ export const MAX_GAP = 1e-9;
 const NO_CONTRACTS = 1e-6;
 
 /** Why nothing of an event can be sized; undefined if something can. */
-export function judgeEvent(
-  { markets, kellyShare }: EventToSize,
-  { whole, wealth }: Fund,
-): string | undefined {
-  const probabilities = markets.map(({ probability }) => probability);
+export function judgeEvent(event: EventToSize, { whole, wealth }: Fund): string | undefined {
+  const { kellyShare } = event;
+  const probabilities = outcomesOf(event);
   const total = probabilities.reduce((sum, p) => sum + p, 0);
   if (!probabilities.every((p) => p >= 0) || !(Math.abs(total - 1) < 1e-6))
     return 'the probabilities of the event do not sum to one';

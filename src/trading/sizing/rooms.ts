@@ -37,7 +37,7 @@ export function toLimits(rooms: Rooms, offers: readonly Offer[], { paid }: Fund)
   });
   const markets = rooms.markets.map((room, market): Limit => ({
     room: inDollars(room),
-    weights: legs.map(({ outcome }, l) => (outcome === market ? staked[l]! : 0)),
+    weights: legs.map((leg, l) => (leg.market === market ? staked[l]! : 0)),
   }));
   return {
     fund: {

@@ -1,5 +1,6 @@
 import { DOLLAR, type Micros } from '../money.js';
 import type { SizedPurchase } from './event.js';
+import { isWon } from './joint.js';
 import { stakeOf, type Offer } from './offers.js';
 import type { Optimum } from './optimum.js';
 import { valueOf } from '../contracts.js';
@@ -49,7 +50,7 @@ export function worstCaseOf(
   let worst: Micros = 0n;
   for (let outcome = 0; outcome < outcomes; outcome++) {
     const loss = offers.reduce((sum, offer, i) => {
-      const pays = (offer.market === outcome) === (offer.side === 'yes') ? contracts[i]! : 0;
+      const pays = isWon(offer, outcome) ? contracts[i]! : 0;
       return sum + stakeOf(offer, contracts[i]!) - valueOf(DOLLAR, pays);
     }, 0n);
     if (loss > worst) worst = loss;

@@ -1,4 +1,5 @@
 import type { Fund } from './fund.js';
+import { isWon } from './joint.js';
 import { inDollars, stakeOf, type Offer } from './offers.js';
 import { exceededRoom, type Rooms } from './rooms.js';
 
@@ -62,8 +63,7 @@ export function exactGrowth({ offers, fund }: Sizes, contracts: readonly number[
     const bought = contracts[i]!;
     if (bought === 0) return;
     const stake = inDollars(stakeOf(offer, bought));
-    for (let j = 0; j < after.length; j++)
-      after[j]! += ((j === offer.market) === (offer.side === 'yes') ? bought : 0) - stake;
+    for (let j = 0; j < after.length; j++) after[j]! += (isWon(offer, j) ? bought : 0) - stake;
   });
   return fund.probabilities.reduce(
     (sum, p, j) =>

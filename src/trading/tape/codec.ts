@@ -1,8 +1,8 @@
-import { findStation, type Station } from '../settlement/stations.js';
+import { findPlace, type Place } from '../settlement/stations.js';
 
 /**
  * JSON with what JSON does not have: `{"$n":"12"}` is a bigint, `{"$t":0}` a time in milliseconds, `{"$m":[[k,v]]}` a map and
- * `{"$s":"KNYC"}` a station, of which there is only one object. Nothing that is written has such keys of its own.
+ * `{"$s":"KNYC"}` a station or an area, of which there is only one object. Nothing that is written has such keys of its own.
  */
 export const writeValue = (value: unknown): string => JSON.stringify(encode(value));
 
@@ -19,8 +19,8 @@ function encode(value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, encode(item)]));
 }
 
-const isStation = (value: object): value is Station =>
-  'id' in value && typeof value.id === 'string' && findStation(value.id) === value;
+const isStation = (value: object): value is Place =>
+  'id' in value && typeof value.id === 'string' && findPlace(value.id) === value;
 
 function decode(value: unknown): unknown {
   if (typeof value !== 'object' || value === null) return value;
@@ -50,7 +50,7 @@ const special: Partial<Record<string, (value: unknown) => unknown>> = {
     return new Map((value as [unknown, unknown][]).map(([key, item]) => [decode(key), decode(item)]));
   },
   $s: (value) => {
-    const station = findStation(String(value));
+    const station = findPlace(String(value));
     if (!station) throw new RangeError(`the station ${String(value)} is not known`);
     return station;
   },

@@ -1,11 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { Clock } from '../../clock.js';
-import { buildSnapshot } from '../build-snapshot.js';
+import { buildSnapshot, buildSnapshotInSteps } from '../build-snapshot.js';
 import type { ForecastModel } from '../forecast/forecast.js';
 import type { MarketSource } from '../markets/source.js';
 import type { Refresher } from '../refresh.js';
 import type { SnapshotStore } from '../snapshot.js';
+import { inSlices } from '../steps.js';
 import { readTape, TapeError, type TapeEntry } from './reader.js';
 
 /** Nobody waits through the hours in which nothing was taped. */
@@ -44,14 +45,14 @@ export async function openTapePlayer({ path, speed, from }: TapePlayerOptions): 
   const ended = new Promise<void>((resolve) => (tellEnd = resolve));
 
   async function play({ store, model, log }: Parameters<TapePlayer['createRefresher']>[0]): Promise<void> {
-    const show = ({ header, inputs }: TapeEntry) =>
-      store.replace(buildSnapshot(inputs, { ...header, model }, store.current, log));
-    show(first!);
+    // The first one at once: the service begins with it.
+    store.replace(buildSnapshot(first!.inputs, { ...first!.header, model }, store.current, log));
     clock.start();
     for await (const entry of entries) {
       await clock.waitFor(entry.inputs.at.getTime(), stopping.signal);
       if (stopping.signal.aborted) return;
-      show(entry);
+      const { header, inputs } = entry;
+      store.replace(await inSlices(buildSnapshotInSteps(inputs, { ...header, model }, store.current, log)));
     }
     clock.freeze();
     log.info({ tape: path }, 'the tape is at its end: the last snapshot stays');

@@ -1,8 +1,8 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Database } from '../../../db/client.js';
+import { spanOf, temperatureKinds, type TemperatureKind } from '../../markets/market.js';
 import type { SettledDay } from '../../markets/source.js';
-import { climateDayOf } from '../../settlement/climate-day.js';
-import { findStation, stations } from '../../settlement/stations.js';
+import { findPlace, placesOf } from '../../settlement/stations.js';
 import type { DayEnsemble } from '../forecast.js';
 import { KnownHistory, type KnownRun } from './known-history.js';
 import {
@@ -16,8 +16,12 @@ import {
 import { isPossible, momentsOf } from '../moments.js';
 
 const DAY_MS = 24 * 60 * 60 * 1000;
-/** Of days: a training window of 60 days that have data, and a third as many that may lack them. */
-const WINDOW_DAYS = 90;
+/** A training window of days that have data, and a third as many that may lack them. */
+const WINDOW_DAYS: Readonly<Record<TemperatureKind, number>> = {
+  daily_maximum: 90,
+  daily_minimum: 90,
+  hourly: 60,
+};
 /** Written at once; also what a turn of the event loop takes at most. */
 const CHUNK = 500;
 
@@ -27,7 +31,7 @@ export interface Archive {
   readonly changes: number;
   /**
    * Writes down runs; one that is there already stays as it was. Left out: those with members that cannot be, and those that
-   * were started when the day was over, which forecast nothing.
+   * were started when the day or the hour was over, which forecast nothing.
    * @returns how many were new
    */
   addRuns(runs: readonly DayEnsemble[]): Promise<number>;
@@ -36,7 +40,7 @@ export interface Archive {
    * @returns how many were new
    */
   addReports(reports: readonly SettledDay[]): Promise<number>;
-  /** What was known at a time, of the 90 days before it. The only way to read. */
+  /** What was known at a time, of the 90 days before it (of hours 60). The only way to read. */
   asOf(at: Date): Promise<KnownHistory>;
   /** Removes a bounded number of rows about days before this one. */
   deleteBefore(date: string): Promise<void>;
@@ -76,15 +80,18 @@ export function createArchive({ db: { orm }, forecastSource, marketSource }: Arc
       }),
     addReports: (reports) => addAll(reports, (chunk) => insertReports(orm, marketSource, chunk)),
     async asOf(at) {
-      const window = { at, from: dateBefore(at, WINDOW_DAYS) };
       const runs: KnownRun[] = [];
       const reports: SettledDay[] = [];
-      // A station at a time: other work gets its turn in between.
-      for (const { id } of stations) {
-        runs.push(...(await readRuns(orm, { ...window, forecastSource, stationId: id })));
-        await nextTurn();
-        reports.push(...(await readReports(orm, { ...window, marketSource, stationId: id })));
-        await nextTurn();
+      // A kind and a station at a time: other work gets its turn in between.
+      for (const kind of temperatureKinds) {
+        const window = { kind, at, from: dateBefore(at, WINDOW_DAYS[kind]) };
+        for (const { id } of placesOf(kind)) {
+          for (const run of await readRuns(orm, { ...window, forecastSource, stationId: id })) runs.push(run);
+          await nextTurn();
+          for (const report of await readReports(orm, { ...window, marketSource, stationId: id }))
+            reports.push(report);
+          await nextTurn();
+        }
       }
       return KnownHistory.at(at, { runs, reports });
     },
@@ -95,13 +102,13 @@ export function createArchive({ db: { orm }, forecastSource, marketSource }: Arc
   };
 }
 
-function isForecast({ stationId, date, modelRunAt, membersF }: DayEnsemble): boolean {
-  const station = findStation(stationId);
+function isForecast(run: DayEnsemble): boolean {
+  const station = findPlace(run.stationId);
   return (
     station !== undefined &&
-    modelRunAt < climateDayOf(station, date).end &&
-    membersF.length > 0 &&
-    membersF.every(isPossible)
+    run.modelRunAt < spanOf(station, run).end &&
+    run.membersF.length > 0 &&
+    run.membersF.every(isPossible)
   );
 }
 

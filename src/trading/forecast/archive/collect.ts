@@ -1,3 +1,4 @@
+import { targetKey } from '../../markets/market.js';
 import type { SettledDay } from '../../markets/source.js';
 import { finalOutcomes } from '../../scores/records.js';
 import type { Snapshot } from '../../snapshot.js';
@@ -27,10 +28,11 @@ export function createCollector(
 
 const runsIn = ({ forecasts }: Snapshot): DayEnsemble[] =>
   [...forecasts].flatMap(([stationId, { days }]) =>
-    days.map(({ date, modelRunAt, fetchedAt, membersF }) => ({
-      kind: 'daily_maximum' as const,
+    days.map(({ kind, date, hour, modelRunAt, fetchedAt, membersF }) => ({
+      kind,
       stationId,
       date,
+      hour,
       modelRunAt,
       fetchedAt,
       membersF,
@@ -38,16 +40,8 @@ const runsIn = ({ forecasts }: Snapshot): DayEnsemble[] =>
   );
 
 const reportsIn = ({ events, asOf }: Snapshot): SettledDay[] =>
-  finalOutcomes(events).map(({ station, date, temperatureF }) => ({
-    kind: 'daily_maximum' as const,
-    stationId: station,
-    date,
-    temperatureF,
-    knownAt: asOf,
-  }));
+  finalOutcomes(events).map((outcome) => ({ ...outcome, knownAt: asOf }));
 
-const keyOfRun = ({ stationId, date, modelRunAt }: DayEnsemble): string =>
-  `${stationId} ${date} ${modelRunAt.getTime()}`;
+const keyOfRun = (run: DayEnsemble): string => `${targetKey(run)} ${run.modelRunAt.getTime()}`;
 
-const keyOfReport = ({ stationId, date, temperatureF }: SettledDay): string =>
-  `${stationId} ${date} ${temperatureF} °F`;
+const keyOfReport = (report: SettledDay): string => `${targetKey(report)} ${report.temperatureF} °F`;

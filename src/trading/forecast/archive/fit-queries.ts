@@ -33,11 +33,13 @@ function toRow(sources: Sources, { fit, cases }: TrainedFit): typeof forecastFit
     ...coefficients,
     station: fit.stationId,
     stationBias: fit.stationBiasF,
+    hourBias: fit.hourBiasF,
     lowestMean: fit.lowestMeanF,
     highestMean: fit.highestMeanF,
     training: cases.map((each) => ({
       station: each.stationId,
       date: each.date,
+      ...(each.hour === undefined ? {} : { hour: each.hour }),
       modelRunAt: each.modelRunAt.toISOString(),
       fetchedAt: each.fetchedAt.toISOString(),
       mean: each.meanF,
@@ -48,15 +50,16 @@ function toRow(sources: Sources, { fit, cases }: TrainedFit): typeof forecastFit
   };
 }
 
-/** The newest fit of each station and lead that was there at a time, of those that were trained after another one. */
+/** The newest fit of each kind, station and lead that was there at a time, of those that were trained after another one. */
 export async function newestFits(
   orm: Orm,
   sources: Sources,
   { at, after }: { at: Date; after: Date },
 ): Promise<Fit[]> {
   const rows = await orm
-    .selectDistinctOn([forecastFits.station, forecastFits.leadHours], {
+    .selectDistinctOn([forecastFits.kind, forecastFits.station, forecastFits.leadHours], {
       id: forecastFits.id,
+      kind: forecastFits.kind,
       stationId: forecastFits.station,
       leadHours: forecastFits.leadHours,
       a: forecastFits.a,
@@ -64,6 +67,7 @@ export async function newestFits(
       c: forecastFits.c,
       d: forecastFits.d,
       stationBiasF: forecastFits.stationBias,
+      hourBiasF: forecastFits.hourBias,
       n: forecastFits.n,
       firstDate: forecastFits.firstDate,
       lastDate: forecastFits.lastDate,
@@ -76,7 +80,7 @@ export async function newestFits(
     })
     .from(forecastFits)
     .where(and(ofSources(sources), gt(forecastFits.trainedAt, after), lte(forecastFits.trainedAt, at)))
-    .orderBy(forecastFits.station, forecastFits.leadHours, desc(forecastFits.trainedAt))
+    .orderBy(forecastFits.kind, forecastFits.station, forecastFits.leadHours, desc(forecastFits.trainedAt))
     .limit(1_000);
   return rows.map(({ a, b, c, d, ...fit }) => ({ ...fit, coefficients: { a, b, c, d } }));
 }

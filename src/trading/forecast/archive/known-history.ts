@@ -1,9 +1,8 @@
+import { targetKey, type Target } from '../../markets/market.js';
 import type { SettledDay } from '../../markets/source.js';
 
-/** A run of an ensemble for one climate day, without its members. */
-export interface KnownRun {
-  stationId: string;
-  date: string;
+/** A run of an ensemble for one temperature, without its members. */
+export interface KnownRun extends Target {
   modelRunAt: Date;
   fetchedAt: Date;
   members: number;
@@ -30,7 +29,7 @@ export class KnownHistory {
 
   /**
    * @param runs a run counts once it was started and fetched
-   * @param reports of several of a day the one counts that became known last
+   * @param reports of several of a target the one counts that became known last
    */
   static at(
     knownAt: Date,
@@ -41,7 +40,7 @@ export class KnownHistory {
     const atMs = knownAt.getTime();
     for (const report of reports) {
       if (report.knownAt.getTime() > atMs) continue;
-      const key = keyOf(report.stationId, report.date);
+      const key = targetKey(report);
       const found = newest.get(key);
       if (!found || report.knownAt.getTime() > found.knownAt.getTime()) newest.set(key, report);
     }
@@ -55,15 +54,13 @@ export class KnownHistory {
     return this.#runs;
   }
 
-  /** What the day's report said; undefined while none was known. */
-  reportOf(stationId: string, date: string): SettledDay | undefined {
-    return this.#reports.get(keyOf(stationId, date));
+  /** What was reported; undefined while nothing was known. */
+  reportOf(target: Target): SettledDay | undefined {
+    return this.#reports.get(targetKey(target));
   }
 
-  /** The newest report of each day. */
+  /** The newest report of each target. */
   get reports(): Iterable<SettledDay> {
     return this.#reports.values();
   }
 }
-
-const keyOf = (stationId: string, date: string): string => `${stationId} ${date}`;

@@ -3,13 +3,10 @@ import { crpsOfNormal } from '../crps.js';
 import { rawDeviation } from '../day-forecast.js';
 import { fitEmos, type EmosCase, type EmosFit, type NoFitReason } from '../emos-fit.js';
 import { predictEmos } from '../emos.js';
-import type { Fit, FitBook } from '../fits.js';
+import { biasOf, findFit, type Fit, type FitBook } from '../fits.js';
 import type { TrainingCase } from './cases.js';
 
-export interface Group {
-  stationId: string | null;
-  leadHours: number;
-  stationBiasF: Readonly<Record<string, number>> | null;
+export interface Group extends Pick<Fit, 'kind' | 'stationId' | 'leadHours' | 'stationBiasF' | 'hourBiasF'> {
   cases: readonly TrainingCase[];
 }
 
@@ -20,7 +17,14 @@ const LARGEST_CORRECTION_F = 8;
 const LARGEST_CORRECTION_AT_END_F = 12;
 
 /**
- * Fits a group, unless that was done for the same training set before.
+ * With reports of 48 days coming in one by one every morning and those of hours all day, something is new all the time: a fit of
+ * the last hours is kept, unless much more is known than it has seen.
+ */
+const KEPT_MS = 18 * 60 * 60 * 1000;
+const MUCH_MORE = 1.1;
+
+/**
+ * Fits a group, unless that was done for the same training set before, or for almost the same a short time ago.
  * @returns a text: why there is no fit that may be used
  */
 export function makeFit(
@@ -28,17 +32,16 @@ export function makeFit(
   trainedAt: Date,
   { previous, newId }: { previous: FitBook; newId: () => string },
 ): { fit: Fit; isNew: boolean } | string {
-  const { stationId, leadHours, stationBiasF, cases } = group;
-  const unbiased = cases.map(({ stationId, meanF, varianceF, temperatureF }): EmosCase => ({
-    mean: meanF - (stationBiasF?.[stationId] ?? 0),
-    variance: varianceF,
-    observed: temperatureF,
+  const { kind, stationId, leadHours, stationBiasF, hourBiasF, cases } = group;
+  const before = findFit(previous, group, trainedAt);
+  if (before && isRecent(before, cases, trainedAt)) return { fit: before, isNew: false };
+  const unbiased = cases.map((each): EmosCase => ({
+    mean: each.meanF - biasOf(group, each),
+    variance: each.varianceF,
+    observed: each.temperatureF,
   }));
   const seen = whatWasSeen(cases, unbiased);
-  const before = previous.fits.find(
-    (fit) => fit.stationId === stationId && fit.leadHours === leadHours && isSame(fit, seen),
-  );
-  if (before) return { fit: before, isNew: false };
+  if (before && isSame(before, seen)) return { fit: before, isNew: false };
   const found = fitEmos(unbiased);
   if ('reason' in found) return `${nameOf(stationId)} could not be made: ${noFitWords[found.reason]}`;
   const problem = problemOf(found, seen.rawCrps, unbiased);
@@ -46,16 +49,21 @@ export function makeFit(
   const { coefficients, trainingCrps } = found;
   const fit = {
     id: newId(),
+    kind,
     stationId,
     leadHours,
     coefficients,
     stationBiasF,
+    hourBiasF,
     ...seen,
     trainingCrps,
     trainedAt,
   };
   return { fit, isNew: true };
 }
+
+const isRecent = (fit: Fit, cases: readonly TrainingCase[], at: Date): boolean =>
+  at.getTime() - fit.trainedAt.getTime() < KEPT_MS && cases.length < MUCH_MORE * fit.n;
 
 const nameOf = (stationId: string | null): string =>
   stationId === null ? 'a fit of all stations' : 'a fit of this station';

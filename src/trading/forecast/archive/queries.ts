@@ -1,6 +1,7 @@
 import { sql } from 'drizzle-orm';
 import type { Orm } from '../../../db/client.js';
 import { selectRows } from '../../../db/select-rows.js';
+import type { Target, TemperatureKind } from '../../markets/market.js';
 import type { SettledDay } from '../../markets/source.js';
 import type { DayEnsemble } from '../forecast.js';
 import type { KnownRun } from './known-history.js';
@@ -18,10 +19,11 @@ export async function insertRuns(
   const [added] = await selectRows<{ count: number }>(
     orm,
     sql`with added as (
-      insert into ensemble_runs (forecast_source, station, date, model_run_at, fetched_at, members, mean, variance)
-      select ${forecastSource}, r."stationId", r.date, r."modelRunAt", r."fetchedAt", r."membersF", r.mean, r.variance
+      insert into ensemble_runs (forecast_source, kind, station, date, hour, model_run_at, fetched_at, members, mean, variance)
+      select ${forecastSource}, r.kind, r."stationId", r.date, coalesce(r.hour, 0), r."modelRunAt", r."fetchedAt", r."membersF", r.mean,
+        r.variance
       from json_to_recordset(${rows}::json) as r(
-        "stationId" text, date date, "modelRunAt" timestamptz, "fetchedAt" timestamptz, "membersF" float8[], mean float8, variance float8
+        kind text, "stationId" text, date date, hour smallint, "modelRunAt" timestamptz, "fetchedAt" timestamptz, "membersF" float8[], mean float8, variance float8
       )
       on conflict do nothing
       returning 1
@@ -41,12 +43,15 @@ export async function insertReports(
   const [added] = await selectRows<{ count: number }>(
     orm,
     sql`with added as (
-      insert into climate_reports (market_source, station, date, known_at, temperature)
-      select ${marketSource}, r."stationId", r.date, r."knownAt", r."temperatureF"
-      from json_to_recordset(${rows}::json) as r("stationId" text, date date, "knownAt" timestamptz, "temperatureF" int)
+      insert into climate_reports (market_source, kind, station, date, hour, known_at, temperature)
+      select ${marketSource}, r.kind, r."stationId", r.date, coalesce(r.hour, 0), r."knownAt", r."temperatureF"
+      from json_to_recordset(${rows}::json) as r(
+        kind text, "stationId" text, date date, hour smallint, "knownAt" timestamptz, "temperatureF" float8
+      )
       where r."temperatureF" is distinct from (
         select c.temperature from climate_reports c
-        where c.market_source = ${marketSource} and c.station = r."stationId" and c.date = r.date and c.known_at <= r."knownAt"
+        where c.market_source = ${marketSource} and c.kind = r.kind and c.station = r."stationId" and c.date = r.date
+          and c.hour = coalesce(r.hour, 0) and c.known_at <= r."knownAt"
         order by c.known_at desc limit 1
       )
       on conflict do nothing
@@ -58,6 +63,7 @@ export async function insertReports(
 }
 
 interface Window {
+  kind: TemperatureKind;
   stationId: string;
   /** The first day. */
   from: string;
@@ -65,43 +71,50 @@ interface Window {
   at: Date;
 }
 
-/** A source that runs every hour has this many runs of 90 days at leads up to three days. */
-const MAX_RUNS = 10_000;
+/**
+ * A source that runs every hour has this many runs of 90 days at leads up to three days; one that runs four times a day has as
+ * many of 60 days' hours.
+ */
+const MAX_RUNS = 12_000;
 const milliseconds = (column: string) => sql.raw(`(extract(epoch from ${column}) * 1000)::float8`);
 
 /** The rows come as one JSON text: thousands of them are read in a quarter of the time that as many rows of columns take. */
 export async function readRuns(
   orm: Orm,
-  { forecastSource, stationId, from, at }: Window & { forecastSource: string },
+  { forecastSource, kind, stationId, from, at }: Window & { forecastSource: string },
 ): Promise<KnownRun[]> {
   const time = at.toISOString();
   const [answer] = await selectRows<{ runs: RunRow[] | null }>(
     orm,
     sql`select json_agg(json_build_array(
-        date, ${milliseconds('model_run_at')}, ${milliseconds('fetched_at')}, members, mean, variance
+        date, hour, ${milliseconds('model_run_at')}, ${milliseconds('fetched_at')}, members, mean, variance
       ) order by date desc, model_run_at desc) as runs
     from (
-      select date, model_run_at, fetched_at, cardinality(members) as members, mean, variance
+      select date, hour, model_run_at, fetched_at, cardinality(members) as members, mean, variance
       from ensemble_runs
-      where forecast_source = ${forecastSource} and station = ${stationId} and date >= ${from}::date
+      where forecast_source = ${forecastSource} and kind = ${kind} and station = ${stationId} and date >= ${from}::date
         and model_run_at <= ${time}::timestamptz and fetched_at <= ${time}::timestamptz
       order by date desc, model_run_at desc limit ${MAX_RUNS}
     ) as newest`,
   );
   const runs = answer?.runs ?? [];
-  return runs.map(([date, modelRunMs, fetchedMs, members, meanF, varianceF]) => ({
-    date,
+  return runs.map(([date, hour, modelRunMs, fetchedMs, members, meanF, varianceF]) => ({
+    ...toTarget({ kind, stationId, date, hour }),
     members,
     meanF,
     varianceF,
-    stationId,
     modelRunAt: new Date(modelRunMs),
     fetchedAt: new Date(fetchedMs),
   }));
 }
 
+/** The hour that is stored of a day means nothing. */
+const toTarget = ({ hour, ...target }: Target): Target =>
+  target.kind === 'hourly' ? { ...target, hour } : target;
+
 type RunRow = [
   date: string,
+  hour: number,
   modelRunMs: number,
   fetchedMs: number,
   members: number,
@@ -109,23 +122,22 @@ type RunRow = [
   variance: number,
 ];
 
-/** The report of each day that was known last. */
+/** The report of each day or hour that was known last. */
 export async function readReports(
   orm: Orm,
-  { marketSource, stationId, from, at }: Window & { marketSource: string },
+  { marketSource, kind, stationId, from, at }: Window & { marketSource: string },
 ): Promise<SettledDay[]> {
-  const rows = await selectRows<{ date: string; temperatureF: number; knownMs: number }>(
+  const rows = await selectRows<{ date: string; hour: number; temperatureF: number; knownMs: number }>(
     orm,
-    sql`select distinct on (date) date::text, temperature as "temperatureF", ${milliseconds('known_at')} as "knownMs"
+    sql`select distinct on (date, hour) date::text, hour, temperature as "temperatureF", ${milliseconds('known_at')} as "knownMs"
     from climate_reports
-    where market_source = ${marketSource} and station = ${stationId} and date >= ${from}::date
+    where market_source = ${marketSource} and kind = ${kind} and station = ${stationId} and date >= ${from}::date
       and known_at <= ${at.toISOString()}::timestamptz
-    order by date, known_at desc`,
+    order by date, hour, known_at desc`,
   );
-  return rows.map(({ knownMs, ...report }) => ({
-    ...report,
-    kind: 'daily_maximum',
-    stationId,
+  return rows.map(({ date, hour, temperatureF, knownMs }) => ({
+    ...toTarget({ kind, stationId, date, hour }),
+    temperatureF,
     knownAt: new Date(knownMs),
   }));
 }

@@ -6,6 +6,7 @@ import type { CalibrationStore } from '../../calibration.js';
 import { newId } from '../../ids.js';
 import type { SnapshotStore } from '../../snapshot.js';
 import { LONGEST_AGE_DAYS } from '../calibrated.js';
+import { inSlices } from '../../steps.js';
 import type { Archive } from './archive.js';
 import { createCollector } from './collect.js';
 import { deleteOldFits, insertFits, newestFits, type Sources } from './fit-queries.js';
@@ -99,14 +100,4 @@ export function createTrainer(options: TrainerOptions): Trainer {
       isStopped = true;
     },
   };
-}
-
-/** Runs step after step, with a turn for everybody else in between. Undefined once nobody waits for it any more. */
-async function inSlices<T>(steps: Generator<undefined, T>, mayStop: () => boolean): Promise<T | undefined> {
-  for (;;) {
-    if (mayStop()) return undefined;
-    const { done, value } = steps.next();
-    if (done) return value;
-    await nextTurn();
-  }
 }

@@ -1,14 +1,18 @@
-import { stations } from '../../settlement/stations.js';
+import { temperatureKinds, type TemperatureKind } from '../../markets/market.js';
+import { placesOf } from '../../settlement/stations.js';
+import { allAtOnce, type Steps } from '../../steps.js';
 import { MAX_LEAD_HOURS, LEAD_STEP_HOURS, type Fit, type FitBook, type MissingFit } from '../fits.js';
-import { casesOf, hasSpread, type TrainingCase } from './cases.js';
+import { casesOf, daysIn, hasSpread, latestFirst, type TrainingCase } from './cases.js';
 import type { KnownHistory, KnownRun } from './known-history.js';
-import { makeFit } from './make-fit.js';
-import { stationBiases } from './station-bias.js';
+import { makeFit, type Group } from './make-fit.js';
+import { hourBiases, stationBiases } from './station-bias.js';
 
 /** Fewer days tell four coefficients apart badly: of 30 errors the deviation is known to an eighth. */
 const MIN_OWN_DAYS = 30;
 /** Over all stations; each has its own bias taken off, which is learned from the same cases. */
-const MIN_POOLED_CASES = 40;
+const MIN_POOLED_DAYS = 40;
+/** The latest cases that are taken together: a fit of more is no better, and takes tens of milliseconds. */
+const MAX_POOLED_CASES = 1_500;
 
 /** A fit that is new, with what it was trained on. */
 export interface TrainedFit {
@@ -19,41 +23,37 @@ export interface TrainedFit {
 export interface Training {
   /** What to forecast by. */
   book: FitBook;
-  /** The fits in it whose training set is not that of an earlier one. */
+  /** The fits in it that were made anew. */
   added: readonly TrainedFit[];
 }
 
 export interface TrainingOptions {
-  /** A fit of these stays as it is, with its id and its time, for as long as its training set does. */
+  /** A fit of these stays as it is, with its id and its time, until a day has brought another training set: see `makeFit`. */
   previous: FitBook;
   newId: () => string;
 }
 
 /**
- * Learns from what was known at one time, and from nothing else: for each lead a fit for each station that has enough
- * days, and one for all stations together. Each step is a few milliseconds of work: the caller may do other things in
- * between.
+ * Learns from what was known at one time, and from nothing else: for each kind and lead a fit for each station that has enough
+ * days, and one for all stations together. Hours of an area are learned from together, each hour of the day with a bias of its
+ * own. Each step is a few milliseconds of work: the caller may do other things in between.
  */
-export function* trainInSteps(
-  history: KnownHistory,
-  options: TrainingOptions,
-): Generator<undefined, Training> {
-  const byStation = new Map<string, Map<number, TrainingCase[]>>();
+export function* trainInSteps(history: KnownHistory, options: TrainingOptions): Steps<Training> {
   const runs = groupByStation(history.runs);
-  for (const station of stations) {
-    byStation.set(station.id, casesOf(history, station, runs.get(station.id) ?? []));
-    yield;
-  }
+  yield;
   const fits: Fit[] = [];
   const added: TrainedFit[] = [];
   const missing: MissingFit[] = [];
-  for (let lead = LEAD_STEP_HOURS; lead <= MAX_LEAD_HOURS; lead += LEAD_STEP_HOURS) {
-    const groups = stations.map(({ id }) => ({ id, cases: byStation.get(id)?.get(lead) ?? [] }));
-    const wanted = [...groups.map(ownGroup), pooledGroup(groups.flatMap(({ cases }) => cases))];
-    for (const { reason, ...group } of wanted) {
-      const made = reason ?? makeFit({ ...group, leadHours: lead }, history.knownAt, options);
-      if (typeof made === 'string')
-        missing.push({ stationId: group.stationId, leadHours: lead, reason: made });
+  for (const kind of temperatureKinds) {
+    const byStation = new Map<string, Map<number, TrainingCase[]>>();
+    for (const station of placesOf(kind)) {
+      byStation.set(station.id, casesOf(history, station, runs.get(`${kind} ${station.id}`) ?? []));
+      yield;
+    }
+    for (const group of groupsOf(kind, byStation)) {
+      const { stationId, leadHours } = group;
+      const made = group.reason ?? makeFit(group, history.knownAt, options);
+      if (typeof made === 'string') missing.push({ kind, stationId, leadHours, reason: made });
       else {
         fits.push(made.fit);
         if (made.isNew) added.push({ fit: made.fit, cases: group.cases });
@@ -64,40 +64,62 @@ export function* trainInSteps(
   return { book: { madeAt: history.knownAt, fits, missing }, added };
 }
 
-/** The same at once. */
-export function train(history: KnownHistory, options: TrainingOptions): Training {
-  const steps = trainInSteps(history, options);
-  for (;;) {
-    const { done, value } = steps.next();
-    if (done) return value;
+type WantedGroup = Group & { reason: string | null };
+
+function* groupsOf(
+  kind: TemperatureKind,
+  byStation: ReadonlyMap<string, ReadonlyMap<number, readonly TrainingCase[]>>,
+): Generator<WantedGroup> {
+  for (let leadHours = LEAD_STEP_HOURS; leadHours <= MAX_LEAD_HOURS[kind]; leadHours += LEAD_STEP_HOURS) {
+    const all: TrainingCase[] = [];
+    for (const [stationId, byLead] of byStation) {
+      const cases = byLead.get(leadHours) ?? [];
+      all.push(...cases);
+      yield { kind, leadHours, ...ownGroup(kind, stationId, cases) };
+    }
+    yield { kind, leadHours, ...pooledGroup(kind, all) };
   }
 }
+
+/** The same at once. */
+export const train = (history: KnownHistory, options: TrainingOptions): Training =>
+  allAtOnce(trainInSteps(history, options));
 
 function groupByStation(runs: readonly KnownRun[]): Map<string, KnownRun[]> {
   const groups = new Map<string, KnownRun[]>();
   for (const run of runs) {
-    const group = groups.get(run.stationId);
+    const key = `${run.kind} ${run.stationId}`;
+    const group = groups.get(key);
     if (group) group.push(run);
-    else groups.set(run.stationId, [run]);
+    else groups.set(key, [run]);
   }
   return groups;
 }
 
-function ownGroup({ id, cases }: { id: string; cases: readonly TrainingCase[] }) {
+type OwnGroup = Omit<WantedGroup, 'kind' | 'leadHours'>;
+
+function ownGroup(kind: TemperatureKind, stationId: string, cases: readonly TrainingCase[]): OwnGroup {
+  const days = daysIn(cases);
   const reason =
-    cases.length < MIN_OWN_DAYS
-      ? `only ${cases.length} of ${MIN_OWN_DAYS} days are known for this station at this lead`
+    days < MIN_OWN_DAYS
+      ? `only ${days} of ${MIN_OWN_DAYS} days are known for this station at this lead`
       : null;
-  return { stationId: id, stationBiasF: null, cases: spreadOrNone(cases, MIN_OWN_DAYS), reason };
+  const used = spreadOrNone(cases, MIN_OWN_DAYS);
+  const hourBiasF = kind === 'hourly' ? hourBiases(used, null) : null;
+  return { stationId, stationBiasF: null, hourBiasF, cases: used, reason };
 }
 
-function pooledGroup(cases: readonly TrainingCase[]) {
+function pooledGroup(kind: TemperatureKind, all: readonly TrainingCase[]): OwnGroup {
+  const cases = all.length > MAX_POOLED_CASES ? all.toSorted(latestFirst).slice(0, MAX_POOLED_CASES) : all;
+  const days = daysIn(cases);
   const reason =
-    cases.length < MIN_POOLED_CASES
-      ? `only ${cases.length} of ${MIN_POOLED_CASES} days are known over all stations at this lead`
+    days < MIN_POOLED_DAYS
+      ? `only ${days} of ${MIN_POOLED_DAYS} days are known over all stations at this lead`
       : null;
-  const used = spreadOrNone(cases, MIN_POOLED_CASES);
-  return { stationId: null, stationBiasF: stationBiases(used), cases: used, reason };
+  const used = spreadOrNone(cases, MIN_POOLED_DAYS);
+  const stationBiasF = stationBiases(used);
+  const hourBiasF = kind === 'hourly' ? hourBiases(used, stationBiasF) : null;
+  return { stationId: null, stationBiasF, hourBiasF, cases: used, reason };
 }
 
 /**
@@ -106,5 +128,5 @@ function pooledGroup(cases: readonly TrainingCase[]) {
  */
 function spreadOrNone(cases: readonly TrainingCase[], least: number): TrainingCase[] {
   const real = cases.filter(hasSpread);
-  return real.length >= least ? real : cases.map((each) => ({ ...each, varianceF: 0 }));
+  return daysIn(real) >= least ? real : cases.map((each) => ({ ...each, varianceF: 0 }));
 }

@@ -1,0 +1,93 @@
+import { climateDayOf } from '../settlement/climate-day.js';
+import type { Station } from '../settlement/stations.js';
+
+/** One Climatological Report (Daily) of a station, as it was issued. */
+export interface ClimateProduct {
+  stationId: string;
+  /** The climate day that it is about. */
+  date: string;
+  /** By the header of the message (WMO). */
+  issuedAt: Date;
+  /** About the whole day: not one of the values of the day so far. */
+  isFinal: boolean;
+  /** It says itself that it replaces another one. */
+  isCorrection: boolean;
+  /** Whole °F; null where the station has no value (`MM`). */
+  maximumF: number | null;
+  minimumF: number | null;
+}
+
+const DAY_MS = 24 * 60 * 60 * 1000;
+const months = [
+  'JANUARY',
+  'FEBRUARY',
+  'MARCH',
+  'APRIL',
+  'MAY',
+  'JUNE',
+  'JULY',
+  'AUGUST',
+  'SEPTEMBER',
+  'OCTOBER',
+  'NOVEMBER',
+  'DECEMBER',
+];
+/** `CDUS41 KOKX 200644 CCA`, and the report's name below it. */
+const heading = /^[A-Z]{4}\d\d [A-Z]{4} (\d\d)(\d\d)(\d\d)(?: ([A-Z]{3}))?\s*\n(CLI[A-Z]{3})\s*$/m;
+
+/**
+ * Reads the text of a product.
+ *
+ * Values of the day so far are marked `VALID TODAY AS OF 0400 PM`, in Denver and Austin `VALID AS OF 0600 AM`; a final report has no
+ * such line, stands under YESTERDAY and comes after the day. The name of the place is no evidence: CLIMSP is headed TWIN CITIES.
+ * @param near when it was listed as issued: the header has neither month nor year
+ * @returns undefined for what is not a report of this station
+ */
+export function readClimateProduct(
+  text: string,
+  station: Pick<Station, 'id' | 'report' | 'standardOffsetHours'>,
+  near: Date,
+): ClimateProduct | undefined {
+  const [head, day, hour, minute, addition, report] = heading.exec(text.replaceAll('\r', '')) ?? [];
+  const date = readDate(text);
+  const values = /^TEMPERATURE \(F\)([\s\S]*?)(?:\n\s*PRECIPITATION|$(?![\s\S]))/m.exec(text)?.[1];
+  if (head === undefined || report !== station.report || date === undefined || values === undefined)
+    return undefined;
+  const issuedAt = issueTime(near, Number(day), Number(hour), Number(minute));
+  if (!issuedAt) return undefined;
+  const isOfToday = /\bVALID(?: TODAY)? AS OF\b/.test(text) || /^\s*TODAY\b/m.test(values);
+  return {
+    stationId: station.id,
+    date,
+    issuedAt,
+    isFinal: !isOfToday && issuedAt >= climateDayOf(station, date).end,
+    isCorrection: addition?.startsWith('CC') === true || /^.*CLIMATE REPORT.*CORRECT/m.test(text),
+    maximumF: readValue(values, 'MAXIMUM'),
+    minimumF: readValue(values, 'MINIMUM'),
+  };
+}
+
+function readDate(text: string): string | undefined {
+  const [, month, day, year] = /CLIMATE SUMMARY FOR ([A-Z]+) (\d{1,2}),? (\d{4})/.exec(text) ?? [];
+  const index = months.indexOf(month ?? '');
+  if (index < 0) return undefined;
+  const date = `${year}-${String(index + 1).padStart(2, '0')}-${day!.padStart(2, '0')}`;
+  const midnight = new Date(`${date}T00:00:00Z`);
+  return !Number.isNaN(midnight.getTime()) && midnight.toISOString().startsWith(date) ? date : undefined;
+}
+
+/** The moment with this day of the month and time that is nearest, if there is one within a day. */
+function issueTime(near: Date, day: number, hour: number, minute: number): Date | undefined {
+  return [-1, 0, 1]
+    .map((days) => {
+      const date = new Date(near.getTime() + days * DAY_MS);
+      return new Date(Date.UTC(date.getUTCFullYear(), date.getUTCMonth(), date.getUTCDate(), hour, minute));
+    })
+    .find((at) => at.getUTCDate() === day && Math.abs(at.getTime() - near.getTime()) <= DAY_MS);
+}
+
+/** `MAXIMUM         78   3:53 PM  92 …`; an `R` behind the value marks a record. */
+function readValue(section: string, name: 'MAXIMUM' | 'MINIMUM'): number | null {
+  const [, value] = new RegExp(`^\\s*${name}\\s+(-?\\d{1,3})R?(?=\\s|$)`, 'm').exec(section) ?? [];
+  return value === undefined ? null : Number(value);
+}

@@ -1,0 +1,95 @@
+import { sql } from 'drizzle-orm';
+import type { Orm } from '../../db/client.js';
+import { selectRows } from '../../db/select-rows.js';
+
+export const dailyKinds = ['daily_maximum', 'daily_minimum'] as const;
+export type DailyKind = (typeof dailyKinds)[number];
+
+/** A day's extreme at a station. */
+export interface DayKey {
+  station: string;
+  kind: DailyKind;
+  date: string;
+}
+
+export interface NewReport extends DayKey {
+  issuedAt: Date;
+  value: number;
+  /** No report before it can have been missed. */
+  isCertain: boolean;
+}
+
+/** Days in a list of disagreements. */
+const SHOWN = 10;
+const DELETED_AT_ONCE = 5_000;
+
+/** Writes down a final report. One that is there already stays; the first certain one is marked, none after it. */
+export const insertReport = (
+  orm: Orm,
+  { station, kind, date, issuedAt, value, isCertain }: NewReport,
+): Promise<unknown> =>
+  orm.execute(
+    sql`insert into climate_products (station, kind, date, issued_at, value, is_first_final)
+    values (
+      ${station}, ${kind}, ${date}, ${issuedAt.toISOString()}::timestamptz, ${value},
+      ${isCertain} and not exists (
+        select from climate_products p where p.station = ${station} and p.kind = ${kind} and p.date = ${date}
+      )
+    )
+    on conflict do nothing`,
+  );
+
+/** The days since one of which a final report is there. */
+export const listReported = (orm: Orm, since: string): Promise<DayKey[]> =>
+  selectRows(
+    orm,
+    sql`select distinct station, kind, date::text as date from climate_products where date >= ${since}::date`,
+  );
+
+/** Puts what the venue settled days by beside their first reports, also where it has changed its word. */
+export const recordSettled = (orm: Orm, days: readonly (DayKey & { settled: number })[]): Promise<unknown> =>
+  orm.execute(
+    sql`update climate_products p set settled = d.settled
+    from json_to_recordset(${JSON.stringify(days)}::json) as d(station text, kind text, date date, settled int)
+    where p.station = d.station and p.kind = d.kind and p.date = d.date and p.is_first_final
+      and p.settled is distinct from d.settled`,
+  );
+
+/** How often the venue's word and the first report were the same. */
+export interface CrossCheck {
+  compared: number;
+  agreed: number;
+  /** The first day that was compared. */
+  since: string;
+  /** The newest, at most ten. */
+  disagreements: { date: string; venue: number; report: number }[];
+}
+
+export const readCrossChecks = (orm: Orm): Promise<(CrossCheck & Omit<DayKey, 'date'>)[]> =>
+  selectRows(
+    orm,
+    sql`select c.station, c.kind, c.compared, c.agreed, c.since, coalesce(d.days, '[]') as disagreements
+    from (
+      select station, kind, count(*)::int as compared, count(*) filter (where settled = value)::int as agreed,
+        min(date)::text as since
+      from climate_products where is_first_final and settled is not null
+      group by station, kind
+    ) c
+    left join lateral (
+      select json_agg(json_build_object('date', n.date, 'venue', n.settled, 'report', n.value) order by n.date desc) as days
+      from (
+        select date, settled, value from climate_products
+        where is_first_final and station = c.station and kind = c.kind and settled <> value
+        order by date desc limit ${SHOWN}
+      ) n
+    ) d on c.agreed < c.compared
+    order by c.station, c.kind`,
+  );
+
+/** Removes a bounded number of reports about days before this one. */
+export const deleteOldReports = (orm: Orm, before: string): Promise<unknown> =>
+  orm.execute(
+    sql`delete from climate_products where ctid = any(array(
+      select ctid from climate_products where date < ${before}::date order by date limit ${DELETED_AT_ONCE}
+    ))`,
+  );

@@ -1,0 +1,47 @@
+import { sql } from 'drizzle-orm';
+import {
+  boolean,
+  check,
+  date,
+  index,
+  integer,
+  pgTable,
+  primaryKey,
+  text,
+  timestamp,
+  uniqueIndex,
+} from 'drizzle-orm/pg-core';
+
+/**
+ * What the weather service's final climate reports said of a day, each as it was issued: corrections are rows of their own. The
+ * first one is what markets settle on, and is kept when it comes: the weather service forgets it within a week.
+ */
+export const climateProducts = pgTable(
+  'climate_products',
+  {
+    /** ICAO id. */
+    station: text().notNull(),
+    kind: text({ enum: ['daily_maximum', 'daily_minimum'] }).notNull(),
+    /** The climate day. */
+    date: date({ mode: 'string' }).notNull(),
+    /** By the header of the message. */
+    issuedAt: timestamp('issued_at', { withTimezone: true, mode: 'date' }).notNull(),
+    /** Whole °F. */
+    value: integer().notNull(),
+    /** Certainly the first final report with a value: none before it was missed. */
+    isFirstFinal: boolean('is_first_final').notNull(),
+    /** What the venue settled the day's markets by, beside the first report; null until it has. */
+    settled: integer(),
+  },
+  (t) => [
+    primaryKey({ columns: [t.station, t.kind, t.date, t.issuedAt] }),
+    // There is one first report. Serves the comparison with the venue.
+    uniqueIndex('climate_products_first')
+      .on(t.station, t.kind, t.date)
+      .where(sql`${t.isFirstFinal}`),
+    // Serves the look for days without a report, and the clean-up.
+    index('climate_products_date').on(t.date),
+    check('climate_products_kind', sql`${t.kind} in ('daily_maximum', 'daily_minimum')`),
+    check('climate_products_settled', sql`${t.settled} is null or ${t.isFirstFinal}`),
+  ],
+);
