@@ -120,7 +120,7 @@ export async function measureIdle(seconds: number): Promise<number> {
 }
 
 /** Readers from many addresses of this machine, because each may open only a few. */
-function openReader(port: number, i: number, onEvent: () => void): Promise<Socket> {
+export function openReader(port: number, i: number, onEvent: () => void): Promise<Socket> {
   return new Promise((resolve, reject) => {
     const localAddress = `127.0.${1 + Math.floor(i / 250)}.${1 + (i % 250)}`;
     const socket = connect({ port, host: '127.0.0.1', localAddress });

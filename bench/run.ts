@@ -14,6 +14,7 @@ import { forecastMeasures } from './forecasts.js';
 import { marketMeasures } from './market-reads.js';
 import { measures, type Sample, type World } from './measures.js';
 import { tradeMeasures } from './trades.js';
+import { venueMeasures } from './venue-reads.js';
 import { createTenants, startBaseline, startProduct } from './world.js';
 
 const options = new Command('bench')
@@ -30,6 +31,7 @@ const chosen = [
   ...tradeMeasures,
   ...marketMeasures,
   ...forecastMeasures,
+  ...venueMeasures,
   embeddedMeasure,
 ].filter(
   ({ key }) => (wanted ? wanted.includes(key) : true) && (key !== 'grown' || Number(options.rows) > 0),

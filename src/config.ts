@@ -57,6 +57,7 @@ const environment = z.object({
   KALSHI_BASE_URL: url(/^https?:$/, 'https://external-api.kalshi.com/trade-api/v2').default(
     'https://external-api.kalshi.com/trade-api/v2',
   ),
+  KALSHI_WS_URL: url(/^wss?:$/, 'wss://external-api-ws.kalshi.com/trade-api/ws/v2').optional(),
   KALSHI_KEY_ID: z.string().optional(),
   KALSHI_PRIVATE_KEY_FILE: z.string().optional(),
   KALSHI_SERIES: z
@@ -128,6 +129,8 @@ export interface TradingConfig {
   marketSource: 'simulated' | 'kalshi';
   kalshi: {
     baseUrl: string;
+    /** Of the venue's stream; asked only with a key. */
+    wsUrl: string;
     /** Both or none: without them everything is read that the venue shows to anybody. */
     keyId: string | undefined;
     privateKeyFile: string | undefined;
@@ -193,6 +196,7 @@ export function readConfig(env: Record<string, string | undefined>): Config {
       marketSource: e.MARKET_SOURCE,
       kalshi: {
         baseUrl: e.KALSHI_BASE_URL.replace(/\/+$/, ''),
+        wsUrl: e.KALSHI_WS_URL ?? streamUrlOf(e.KALSHI_BASE_URL),
         keyId: e.KALSHI_KEY_ID,
         privateKeyFile: e.KALSHI_PRIVATE_KEY_FILE,
         series: e.KALSHI_SERIES,
@@ -216,6 +220,13 @@ export function readConfig(env: Record<string, string | undefined>): Config {
       readsPerMinute: e.LIMIT_READS_PER_MINUTE,
     },
   };
+}
+
+/** The venue's newer hosts have one of their own for it; the shared ones do not. */
+function streamUrlOf(baseUrl: string): string {
+  const { protocol, host } = new URL(baseUrl);
+  const name = host.replace(/^external-api\./, 'external-api-ws.');
+  return `${protocol === 'https:' ? 'wss' : 'ws'}://${name}/trade-api/ws/v2`;
 }
 
 function productionProblems(env: Record<string, string | undefined>): string[] {

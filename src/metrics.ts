@@ -71,6 +71,29 @@ export function createMetrics({ ofProcess = true } = {}) {
       help: 'When the markets of the present snapshot were fetched: time() less this is their age. 0 while there are none.',
       registers,
     }),
+    streamFrames: new Counter({
+      name: 'gauge_venue_stream_frames_total',
+      help: "Messages of the venue's WebSocket by type.",
+      labelNames: ['type'],
+      registers,
+    }),
+    streamProblems: new Counter({
+      name: 'gauge_venue_stream_problems_total',
+      help: 'What put kept order books in doubt, by kind: gap, stale, foreign, negative, crossed, unreadable, overflow; mismatch counts the books that a read has refuted.',
+      labelNames: ['kind'],
+      registers,
+    }),
+    streamReconnects: new Counter({
+      name: 'gauge_venue_stream_reconnects_total',
+      help: "Connections to the venue's WebSocket that were lost or did not come about.",
+      registers,
+    }),
+    keptBooks: new Gauge({
+      name: 'gauge_venue_stream_books',
+      help: "Order books that the venue's WebSocket keeps, by state: kept, in_doubt.",
+      labelNames: ['state'],
+      registers,
+    }),
     fitsTime: new Gauge({
       name: 'gauge_fits_timestamp_seconds',
       help: 'When the fits in use were made: time() less this is their age. 0 while there are none.',

@@ -19,6 +19,7 @@ import { learn } from '../trading/backfill/learn.js';
 import { backfillText, fitsText } from '../trading/backfill/report.js';
 import { createArchive } from '../trading/forecast/archive/archive.js';
 import { readVenueKey } from '../trading/live/sign.js';
+import { createVenueBudget } from '../trading/markets/venue-budget.js';
 import { stations as allStations } from '../trading/settlement/stations.js';
 import { createSources } from '../trading/sources.js';
 
@@ -59,7 +60,13 @@ async function work(db: MaintenanceDatabase, flags: RangeFlags): Promise<number>
   const note = (text: string) => display.note(`backfill: ${printable(text)}`);
   const log = createNoteLog(note);
   const key = readVenueKey(config.kalshi, log);
-  const { markets, weather } = createSources({ config, key, clock: systemClock, log });
+  const { markets, weather } = createSources({
+    config,
+    key,
+    budget: createVenueBudget(),
+    clock: systemClock,
+    log,
+  });
   const names = { forecastSource: weather.name, marketSource: markets.name };
   const stop = listenForStop();
   const archive = createArchive({ db, ...names });

@@ -1,14 +1,25 @@
 import { createHash } from 'node:crypto';
 import type { Request, Response } from 'express';
-import { chooseEncoding, encodeBeginning, type Completion, type Encoding } from './encodings.js';
+import {
+  chooseEncoding,
+  encodeBeginning,
+  encodeBeginningLater,
+  type Completion,
+  type Encoding,
+} from './encodings.js';
 
 /** A JSON object without its last fields, which are told with each answer. */
 export interface CachedAnswer {
   /** Names the beginning: the same in every process that has the same. */
   version: string;
+  /** Resolves when the bytes in an encoding lie ready; undefined if they do, or are made in no time. */
+  prepare(encoding: Encoding): Promise<void> | undefined;
   /** The whole object, encoded. */
   bytes(encoding: Encoding, end: string): Buffer;
 }
+
+/** What takes more than some milliseconds to compress. */
+const LARGE_BYTES = 128 * 1024;
 
 /**
  * The beginning is encoded when it is first asked for in an encoding, and completed when it is first asked for with
@@ -18,12 +29,25 @@ export interface CachedAnswer {
 export function createCachedAnswer(beginning: string): CachedAnswer {
   const bytes = Buffer.from(beginning);
   const encoded = new Map<Encoding, { complete: Completion; end: string; whole: Buffer }>();
+  const beginnings = new Map<Encoding, Completion>();
+  const preparing = new Map<Encoding, Promise<void>>();
   return {
+    prepare(encoding) {
+      if (bytes.length < LARGE_BYTES || encoding === 'identity' || beginnings.has(encoding)) return undefined;
+      let work = preparing.get(encoding);
+      if (!work) {
+        work = encodeBeginningLater[encoding](bytes).then(
+          (complete) => void beginnings.set(encoding, complete),
+        );
+        preparing.set(encoding, work);
+      }
+      return work;
+    },
     version: createHash('sha256').update(bytes).digest('base64url').slice(0, 22),
     bytes(encoding, end) {
       const known = encoded.get(encoding);
       if (known?.end === end) return known.whole;
-      const complete = known?.complete ?? encodeBeginning[encoding](bytes);
+      const complete = known?.complete ?? beginnings.get(encoding) ?? encodeBeginning[encoding](bytes);
       const whole = complete(Buffer.from(end));
       encoded.set(encoding, { complete, end, whole });
       return whole;
@@ -52,6 +76,12 @@ export function sendCachedAnswer(req: Request<object>, res: Response, { answer, 
     return;
   }
   const encoding = chooseEncoding(req.headers['accept-encoding']?.toString());
+  const waiting = answer.prepare(encoding);
+  if (waiting) void waiting.catch(() => undefined).then(() => sendBytes(res, answer, encoding, end));
+  else sendBytes(res, answer, encoding, end);
+}
+
+function sendBytes(res: Response, answer: CachedAnswer, encoding: Encoding, end: string): void {
   const bytes = answer.bytes(encoding, end);
   res.setHeader('Content-Type', 'application/json; charset=utf-8');
   if (encoding !== 'identity') res.setHeader('Content-Encoding', encoding);

@@ -1,4 +1,5 @@
-import { brotliCompressSync, constants, crc32, deflateRawSync } from 'node:zlib';
+import { promisify } from 'node:util';
+import { brotliCompress, brotliCompressSync, constants, crc32, deflateRaw, deflateRawSync } from 'node:zlib';
 
 /** How an answer may be encoded, the smallest first. */
 export const encodings = ['br', 'gzip', 'identity'] as const;
@@ -43,16 +44,40 @@ export const MAX_END_BYTES = 0xffff;
  * bytes as they are: the end goes into one of those.
  */
 export const encodeBeginning: Record<Encoding, (beginning: Buffer) => Completion> = {
-  identity: (beginning) => (end) => Buffer.concat([beginning, end]),
-  gzip: beginGzip,
-  br: beginBrotli,
+  identity: beginIdentity,
+  gzip: (beginning) => completeGzip(beginning, deflateRawSync(beginning, gzipOptions)),
+  br: (beginning) => completeBrotli(brotliCompressSync(beginning, brotliOptions(beginning))),
 };
+
+const deflateLater = promisify(deflateRaw);
+const brotliLater = promisify(brotliCompress);
+
+/** The same on a thread of its own: a megabyte takes some 30 ms, for which nothing else should wait. */
+export const encodeBeginningLater: Record<Encoding, (beginning: Buffer) => Promise<Completion>> = {
+  identity: (beginning) => Promise.resolve(beginIdentity(beginning)),
+  gzip: async (beginning) => completeGzip(beginning, await deflateLater(beginning, gzipOptions)),
+  br: async (beginning) => completeBrotli(await brotliLater(beginning, brotliOptions(beginning))),
+};
+
+function beginIdentity(beginning: Buffer): Completion {
+  return (end) => Buffer.concat([beginning, end]);
+}
+
+const gzipOptions = { finishFlush: constants.Z_SYNC_FLUSH };
+
+const brotliOptions = (beginning: Buffer) => ({
+  finishFlush: constants.BROTLI_OPERATION_FLUSH,
+  params: {
+    [constants.BROTLI_PARAM_QUALITY]: 5,
+    [constants.BROTLI_PARAM_MODE]: constants.BROTLI_MODE_TEXT,
+    [constants.BROTLI_PARAM_SIZE_HINT]: beginning.length,
+  },
+});
 
 /** No name, no time, no hint about the compression, an unknown system (RFC 1952, 2.3). */
 const gzipHeader = Buffer.from([0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff]);
 
-function beginGzip(beginning: Buffer): Completion {
-  const flushed = deflateRawSync(beginning, { finishFlush: constants.Z_SYNC_FLUSH });
+function completeGzip(beginning: Buffer, flushed: Buffer): Completion {
   const sum = crc32(beginning);
   return (end) => {
     // The last block, stored: its length and the complement of that (RFC 1951, 3.2.4).
@@ -70,15 +95,7 @@ function beginGzip(beginning: Buffer): Completion {
 /** An empty last meta-block. */
 const brotliEnd = Buffer.from([0b11]);
 
-function beginBrotli(beginning: Buffer): Completion {
-  const flushed = brotliCompressSync(beginning, {
-    finishFlush: constants.BROTLI_OPERATION_FLUSH,
-    params: {
-      [constants.BROTLI_PARAM_QUALITY]: 5,
-      [constants.BROTLI_PARAM_MODE]: constants.BROTLI_MODE_TEXT,
-      [constants.BROTLI_PARAM_SIZE_HINT]: beginning.length,
-    },
-  });
+function completeBrotli(flushed: Buffer): Completion {
   return (end) => {
     if (end.length === 0) return Buffer.concat([flushed, brotliEnd]);
     // Not the last meta-block, four digits of length, the length less one, uncompressed (RFC 7932, 9.2).

@@ -7,6 +7,7 @@ import type { CalibrationStore } from './calibration.js';
 import type { ForecastModel, WeatherSource } from './forecast/forecast.js';
 import type { MarketData, MarketSource } from './markets/source.js';
 import type { Micros } from './money.js';
+import { patchSnapshot } from './patch-snapshot.js';
 import type { Snapshot, SnapshotStore } from './snapshot.js';
 import { inSlices } from './steps.js';
 import { createSourcePart } from './source-part.js';
@@ -43,6 +44,7 @@ export interface Refresher {
 /**
  * Markets are what a snapshot is about: it is swapped as soon as they are there. Forecasts have their own pace and
  * come along if they come in time; otherwise the last good ones stay, and the late ones make a snapshot of their own.
+ * What the venue tells between two refreshes changes the present snapshot's books and prices, and nothing else of it.
  */
 export function createRefresher(deps: RefreshDeps): Refresher {
   const { clock, store, log, metrics, timeOutMs = 25_000, patienceMs = 3_000 } = deps;
@@ -56,6 +58,8 @@ export function createRefresher(deps: RefreshDeps): Refresher {
     bankroll: deps.bankroll,
     model: deps.model,
   };
+  const { changes } = deps.markets;
+  const unsubscribe = changes?.subscribe(patch);
   let sequence = 0;
   let running: Promise<void> | undefined;
   let isSwapAhead = false;
@@ -91,14 +95,29 @@ export function createRefresher(deps: RefreshDeps): Refresher {
       return;
     }
     try {
-      const { data } = markets;
+      const data = changes?.apply(markets.data) ?? markets.data;
       const snapshot = await build(data, sources);
       if (stopping.signal.aborted) return;
-      store.replace(snapshot);
+      publish(snapshot);
       metrics.snapshotTime.set(data.fetchedAt.getTime() / 1000);
     } catch (error) {
       log.error({ err: error }, 'a snapshot could not be made: the last one stays');
     }
+  }
+
+  /** What the venue has told while the snapshot was made is put into it, and counts after what was shown meanwhile. */
+  function publish(made: Snapshot): void {
+    const isOvertaken = made.sequence <= (store.current?.sequence ?? 0);
+    const snapshot = isOvertaken ? Object.freeze({ ...made, sequence: ++sequence }) : made;
+    const data = changes?.apply(snapshot.data) ?? snapshot.data;
+    store.replace(data === snapshot.data ? snapshot : patchSnapshot(snapshot, data, ++sequence));
+  }
+
+  function patch(tickers: ReadonlySet<string>): void {
+    const { current } = store;
+    const data = current && changes!.apply(current.data, tickers);
+    if (stopping.signal.aborted || !current || !data || data === current.data) return;
+    store.replace(patchSnapshot(current, data, ++sequence));
   }
 
   /** In slices: hundreds of events are a tenth of a second of work, and nobody waits that long for an answer. */
@@ -119,6 +138,8 @@ export function createRefresher(deps: RefreshDeps): Refresher {
     refresh: () => (running ??= once().finally(() => (running = undefined))),
     async stop() {
       stopping.abort();
+      unsubscribe?.();
+      changes?.stop();
       await running;
       await asking;
       await swapping;

@@ -8,8 +8,11 @@ import { calibratedModel } from './forecast/calibrated.js';
 import type { WeatherSource } from './forecast/forecast.js';
 import { createLiveTrading, type LiveTimings, type LiveTrading } from './live/live.js';
 import { readVenueKey } from './live/sign.js';
+import { createHeldTickers, signalTickers } from './interest.js';
+import type { KeptBooksTimings } from './markets/socket/kept-books.js';
 import type { IndexReader } from './markets/kalshi-index.js';
 import type { MarketSource } from './markets/source.js';
+import { createVenueBudget, type VenueBudget } from './markets/venue-budget.js';
 import { createRefresher, type RefreshDeps, type Refresher } from './refresh.js';
 import type { LiveExecutor, Orders } from './orders/order.js';
 import { createOrders } from './orders/orders.js';
@@ -65,6 +68,10 @@ export interface TradingOverrides {
   /** Stands in for the venue's. */
   live?: LiveExecutor;
   liveTimings?: Partial<LiveTimings>;
+  /** Of the venue's WebSocket. */
+  streamTimings?: Partial<KeptBooksTimings>;
+  /** What may be asked of the venue. */
+  venueBudget?: VenueBudget;
   /** How many days of an invented world's past are made up for; 0: none. Left out: 75. */
   pastDays?: number;
   /** What there is of an invented world; left out: everything. */
@@ -77,9 +84,19 @@ export function createTradingServices(context: Context, overrides: TradingOverri
   const { kalshi, marketSource, forecastSource, paperCash, tapeFile } = config.trading;
   if (tapeFile !== undefined && !overrides.replay) requireTapeTarget(tapeFile);
   const key = readVenueKey(kalshi, log);
-  const { selection } = overrides;
-  const sources = createSources({ config: config.trading, key, clock, log, selection });
+  const { venueBudget: budget = createVenueBudget(), selection } = overrides;
   const store = createSnapshotStore();
+  const held = createHeldTickers({ db, log });
+  const sources = createSources({
+    config: config.trading,
+    key,
+    budget,
+    interest: () => new Set([...held.current(), ...signalTickers(store.current)]),
+    stream: { metrics, timings: overrides.streamTimings },
+    clock,
+    log,
+    selection,
+  });
   const markets =
     overrides.markets ??
     (overrides.replay && tapedMarkets(overrides.replay.marketSource, store)) ??
@@ -114,6 +131,7 @@ export function createTradingServices(context: Context, overrides: TradingOverri
   const stream = createMarketStream({ store, metrics, log, limits: overrides.streamLimits });
   const live = createLiveTrading(context, {
     key,
+    budget,
     record: (...outcome) => recordOutcome(db.orm, ...outcome),
     timings: overrides.liveTimings,
   });

@@ -26,7 +26,7 @@ export interface SourceState {
   notes: readonly VenueNote[];
 }
 
-/** Markets, forecasts and signals that belong together. Never changed: each refresh puts a new one in its place. */
+/** Markets, forecasts and signals that belong together. Never changed: each refresh, and each change between two, puts a new one in its place. */
 export interface Snapshot {
   /** 1, 2, 3 … within this process. */
   sequence: number;
@@ -42,7 +42,12 @@ export interface Snapshot {
   gates: GateBook;
   signals: SignalReport;
   sources: readonly SourceState[];
+  /** The refresh's own snapshot, of which this one differs in prices and books alone; left out: this is a refresh's own. */
+  refreshed?: Snapshot;
 }
+
+/** The snapshot of the last refresh: forecasts and signals are of its books. */
+export const refreshOf = (snapshot: Snapshot): Snapshot => snapshot.refreshed ?? snapshot;
 
 export interface SnapshotStore {
   /** Undefined until the first refresh has succeeded. */

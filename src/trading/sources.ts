@@ -12,7 +12,9 @@ import { createKalshiClient } from './markets/kalshi-client.js';
 import { createIndexReader, type IndexReader } from './markets/kalshi-index.js';
 import { createKalshiSource } from './markets/kalshi.js';
 import { createSimulatedSource } from './markets/simulated.js';
+import { createKeptBooks, type KeptBooksOptions } from './markets/socket/kept-books.js';
 import type { MarketSource } from './markets/source.js';
+import type { VenueBudget } from './markets/venue-budget.js';
 import { simulateWeather } from './simulation/weather.js';
 import type { Selection, SimulatedWorld } from './simulation/world.js';
 
@@ -29,6 +31,11 @@ export interface SourceOptions {
   config: TradingConfig;
   /** Of the venue; without one it shows what it shows to anybody. */
   key: VenueKey | undefined;
+  budget: VenueBudget;
+  /** Markets whose books are read first where not all can be. */
+  interest?: () => ReadonlySet<string>;
+  /** How the venue's stream is kept; left out: nothing is heard between two reads. */
+  stream?: Pick<KeptBooksOptions, 'metrics' | 'timings'>;
   clock: Clock;
   log: Logger;
   /** What there is of the invented world; left out: everything. */
@@ -45,10 +52,15 @@ export interface Sources {
 }
 
 /** Where markets and forecasts come from, as configured. Nothing is asked yet. */
-export function createSources({ config, key, clock, log, selection }: SourceOptions): Sources {
+export function createSources(options: SourceOptions): Sources {
+  const { config, key, budget, interest, stream, clock, log, selection } = options;
   const { kalshi, openMeteoBaseUrl, openMeteoHistoryBaseUrl, nwsBaseUrl, modelUrl } = config;
   const world = { seed: SEED, weather: simulateWeather(SEED) };
-  const client = createKalshiClient({ baseUrl: kalshi.baseUrl, headers: key && signerOf(key, clock) });
+  const client = createKalshiClient({
+    baseUrl: kalshi.baseUrl,
+    budget,
+    headers: key && signerOf(key, clock),
+  });
   const index = config.marketSource === 'kalshi' ? createIndexReader({ client, clock, log }) : undefined;
   const createMarkets = {
     simulated: () => createSimulatedSource({ ...world, clock }, selection),
@@ -56,6 +68,12 @@ export function createSources({ config, key, clock, log, selection }: SourceOpti
       createKalshiSource({
         client,
         series: kalshi.series,
+        budget,
+        interest,
+        keepBooks:
+          key &&
+          stream &&
+          (() => createKeptBooks({ url: kalshi.wsUrl, headers: signerOf(key, clock), log, ...stream })),
         clock,
         log,
       }),

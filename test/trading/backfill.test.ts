@@ -11,6 +11,7 @@ import { addDays, daysBetween } from '../../src/trading/settlement/calendar.js';
 import { findStation, indexAreas, stations } from '../../src/trading/settlement/stations.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { settledLadder, startFakeVenue, type FakeVenue } from './fake-venue.js';
+import { plentyOfTokens } from './venue-tokens.js';
 import { startFakeWeather, type FakeWeather } from './forecast-fake-weather.js';
 
 const clock = { now: () => Date.parse('2026-07-05T12:00:00Z') };
@@ -50,7 +51,7 @@ async function fill(over: Partial<BackfillOptions> = {}) {
   const pauses: number[] = [];
   const steps: string[] = [];
   const urls = { baseUrl: weather.url, historyBaseUrl: weather.url, observations: [] };
-  const client = createKalshiClient({ baseUrl: venue.url, readsPerSecond: 10_000, backoffMs: 5 });
+  const client = createKalshiClient({ baseUrl: venue.url, budget: plentyOfTokens(), backoffMs: 5 });
   const result = await backfill({
     orm,
     archive: createArchive({ db: { orm }, ...names }),

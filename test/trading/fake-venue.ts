@@ -3,6 +3,7 @@ import { readEventTicker, writeEventTicker } from '../../src/trading/markets/eve
 import { addDays } from '../../src/trading/settlement/calendar.js';
 import { findSeries, findStation } from '../../src/trading/settlement/stations.js';
 import { answerMember, newExchange, type FakeExchange } from './fake-exchange.js';
+import { startFakeStream, type FakeStream, type WireBook } from './fake-stream.js';
 
 type Json = Record<string, unknown>;
 
@@ -18,7 +19,9 @@ export interface FakeVenue {
   /** `/historical/cutoff` says that markets settled before this have moved. */
   cutoff: string;
   /** By market: bids as `[price, contracts]`. */
-  books: Map<string, { yes_dollars: [string, string][] | null; no_dollars: [string, string][] | null }>;
+  books: Map<string, WireBook>;
+  /** Of each caller; undefined: as much as anybody asks. A read costs 10 tokens. */
+  tokens: { refillPerSecond: number; capacity: number } | undefined;
   status: { exchange_active: boolean; trading_active: boolean };
   /** Of its climate category. */
   series: Json[];
@@ -30,17 +33,37 @@ export interface FakeVenue {
   answerFault: Fault | undefined;
   /** The account of the member who asks. */
   exchange: FakeExchange;
+  stream: FakeStream;
   stop(): Promise<void>;
 }
 
-/** A venue of our own that speaks the documented protocol (OpenAPI 3.13), with faults at will. */
+const READ_COST = 10;
+
+/** A venue of our own that speaks the documented protocol (OpenAPI 3.32), with faults at will. */
 export async function startFakeVenue(): Promise<FakeVenue> {
+  const buckets = new Map<string, { tokens: number; at: number }>();
+
+  /** False if the caller's bucket is empty. */
+  function charge(caller: string): boolean {
+    if (!venue.tokens) return true;
+    const { refillPerSecond, capacity } = venue.tokens;
+    const now = performance.now();
+    const { tokens, at } = buckets.get(caller) ?? { tokens: capacity, at: now };
+    const left = Math.min(capacity, tokens + ((now - at) / 1000) * refillPerSecond);
+    buckets.set(caller, { tokens: left >= READ_COST ? left - READ_COST : left, at: now });
+    return left >= READ_COST;
+  }
+
   async function handle(req: IncomingMessage, res: ServerResponse): Promise<void> {
     const url = new URL(req.url!, 'http://venue');
     venue.requests.push(req.url!);
     const path = url.pathname.replace('/trade-api/v2', '');
     const body = req.method === 'POST' ? await readJson(req) : undefined;
     if (await venue.fault?.(req, res, path)) return;
+    if (req.method === 'GET' && !charge(req.headers['kalshi-access-key']?.toString() ?? '')) {
+      res.writeHead(429, { 'content-type': 'application/json' }).end('{"error":"too many requests"}');
+      return;
+    }
     if (path === '/markets/orderbooks' && req.headers['kalshi-access-key'] === undefined) {
       res.writeHead(401, { 'content-type': 'application/json' });
       res.end(JSON.stringify({ code: 'unauthorized', message: 'unauthorized', service: 'fake' }));
@@ -55,12 +78,14 @@ export async function startFakeVenue(): Promise<FakeVenue> {
   const server = createServer((req, res) => void handle(req, res));
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as { port: number };
+  const books = new Map<string, WireBook>();
   const venue: FakeVenue = {
     url: `http://127.0.0.1:${port}/trade-api/v2`,
     markets: [],
     historical: [],
     cutoff: '2026-01-01T00:00:00Z',
-    books: new Map(),
+    books,
+    tokens: undefined,
     status: { exchange_active: true, trading_active: true },
     series: ['KXHIGHNY', 'KXHIGHCHI', 'KXHIGHMIA', 'KXHIGHAUS', 'KXHIGHDEN'].map(wireSeries),
     pageSize: 1000,
@@ -68,8 +93,10 @@ export async function startFakeVenue(): Promise<FakeVenue> {
     fault: undefined,
     answerFault: undefined,
     exchange: newExchange(),
+    stream: startFakeStream(server, books, (req) => req.headers['kalshi-access-signature'] !== undefined),
     stop: () =>
       new Promise((resolve) => {
+        venue.stream.stop();
         server.close(() => resolve());
         server.closeAllConnections();
       }),
@@ -110,9 +137,21 @@ function answerTo(venue: FakeVenue, path: string, query: URLSearchParams): Json 
       orderbooks: tickers.map((ticker) => ({ ticker, orderbook_fp: venue.books.get(ticker) ?? empty })),
     };
   }
+  if (path === '/account/limits') {
+    const { refillPerSecond, capacity } = venue.tokens ?? { refillPerSecond: 1e6, capacity: 1e6 };
+    const bucket = { refill_rate: refillPerSecond, bucket_capacity: capacity };
+    return { usage_tier: 'basic', read: bucket, write: bucket, grants: [] };
+  }
+  if (path === '/account/endpoint_costs') return { default_cost: READ_COST, endpoint_costs: [] };
+  if (path === '/series') {
+    const category = query.get('category');
+    const inCategory = ({ categories, category: primary }: Json) =>
+      category === null || primary === category || (categories as string[] | undefined)?.includes(category);
+    return { series: venue.series.filter(inCategory) };
+  }
   if (path === '/series/fee_changes') return { series_fee_change_arr: [] };
   if (path === '/events/fee_changes') return { event_fee_changes: [], cursor: '' };
-  return path === '/series' ? { series: venue.series } : undefined;
+  return undefined;
 }
 
 const findMarkets = (markets: Json[], names: string[]): Json => ({
@@ -120,19 +159,36 @@ const findMarkets = (markets: Json[], names: string[]): Json => ({
   cursor: '',
 });
 
+/** What `status` lets through, by the status that the market itself shows. */
+const statusFilters: Record<string, string[]> = {
+  unopened: ['initialized'],
+  open: ['active'],
+  closed: ['closed', 'inactive', 'determined', 'disputed', 'amended'],
+  settled: ['finalized'],
+};
+
 function listMarkets(venue: FakeVenue, query: URLSearchParams): Json {
-  const series = query.get('series_ticker');
-  const minClose = Number(query.get('min_close_ts') ?? 0) * 1000;
-  const maxClose = Number(query.get('max_close_ts') ?? Infinity) * 1000;
+  const [series, event, status] = ['series_ticker', 'event_ticker', 'status'].map((name) => query.get(name));
+  const seconds = (name: string, otherwise: number) => Number(query.get(name) ?? otherwise) * 1000;
+  const minClose = seconds('min_close_ts', 0);
+  const maxClose = seconds('max_close_ts', Infinity);
+  const minUpdated = seconds('min_updated_ts', -Infinity);
   // Old events keep their names, and belong to the series by its new one.
-  const found = venue.markets.filter(
-    ({ event_ticker: event, close_time: close }) =>
-      String(event)
-        .split('-')[0]!
-        .replace(/^(?!KX)/, 'KX') === series &&
-      Date.parse(String(close)) > minClose &&
-      Date.parse(String(close)) < maxClose,
-  );
+  const seriesOf = (name: unknown) =>
+    String(name)
+      .split('-')[0]!
+      .replace(/^(?!KX)/, 'KX');
+  const found = venue.markets.filter((market) => {
+    const closeAt = Date.parse(String(market.close_time));
+    return (
+      (series === null || seriesOf(market.event_ticker) === series) &&
+      (event === null || market.event_ticker === event) &&
+      (status == null || statusFilters[status]!.includes(String(market.status))) &&
+      closeAt > minClose &&
+      closeAt < maxClose &&
+      (minUpdated === -Infinity || Date.parse(String(market.updated_time)) > minUpdated)
+    );
+  });
   const size = Math.min(Number(query.get('limit') ?? 100), venue.pageSize);
   const start = Number(query.get('cursor') ?? 0);
   const end = start + size;

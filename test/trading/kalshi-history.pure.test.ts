@@ -5,6 +5,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { createKalshiClient, UnexpectedAnswerError } from '../../src/trading/markets/kalshi-client.js';
 import { createKalshiSource } from '../../src/trading/markets/kalshi.js';
 import { startFakeVenue, wireMarket, type FakeVenue } from './fake-venue.js';
+import { plentyOfTokens } from './venue-tokens.js';
 
 type Json = Record<string, unknown>;
 
@@ -22,7 +23,7 @@ beforeEach(() => {
 
 const settledDays = (from: string, to: string, series = ['KXHIGHNY']) =>
   createKalshiSource({
-    client: createKalshiClient({ baseUrl: venue.url, readsPerSecond: 10_000, backoffMs: 5 }),
+    client: createKalshiClient({ baseUrl: venue.url, budget: plentyOfTokens(), backoffMs: 5 }),
     series,
     clock: { now: () => now },
     log: pino({ level: 'silent' }),

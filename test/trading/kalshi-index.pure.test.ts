@@ -3,6 +3,7 @@ import { pino } from 'pino';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { createKalshiClient } from '../../src/trading/markets/kalshi-client.js';
 import { createIndexReader } from '../../src/trading/markets/kalshi-index.js';
+import { plentyOfTokens } from './venue-tokens.js';
 
 type Json = Record<string, unknown>;
 
@@ -49,7 +50,7 @@ beforeEach(() => {
 
 const makeReader = () =>
   createIndexReader({
-    client: createKalshiClient({ baseUrl: url, readsPerSecond: 10_000, attempts: 1 }),
+    client: createKalshiClient({ baseUrl: url, budget: plentyOfTokens(), attempts: 1 }),
     clock: { now: () => now },
     log: pino({ level: 'info' }, { write: (line: string) => void log.push(line) }),
   });

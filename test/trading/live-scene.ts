@@ -14,6 +14,7 @@ import type { LiveTrading } from '../../src/trading/live/live.js';
 import { createKey, createOrganization, type TestKey, type TestOrganization } from '../support/fixtures.js';
 import { startTestService, type TestService } from '../support/service.js';
 import { startFakeVenue, wireMarket, type FakeVenue } from './fake-venue.js';
+import { plentyOfTokens } from './venue-tokens.js';
 
 export const EVENT = 'KXHIGHNY-26JUL04';
 export const TICKER = `${EVENT}-B80.5`;
@@ -25,7 +26,7 @@ const other = generateKeyPairSync('rsa', { modulusLength: 2048 });
 let folder: string | undefined;
 
 /** The member's key, and another one, as files. They are there until `removeKeys`. */
-function keyFile(name: 'member' | 'other'): string {
+export function keyFile(name: 'member' | 'other'): string {
   if (!folder) {
     folder = mkdtempSync(join(tmpdir(), 'gauge-live-'));
     const pem = { type: 'pkcs8', format: 'pem' } as const;
@@ -48,6 +49,8 @@ export const liveSettings = (venue: FakeVenue, slug: string) => ({
   env: {
     MARKET_SOURCE: 'kalshi',
     KALSHI_BASE_URL: venue.url,
+    // Out of reach: without it books are those of the last read.
+    KALSHI_WS_URL: 'ws://127.0.0.1:9/trade-api/ws/v2',
     KALSHI_SERIES: 'KXHIGHNY',
     KALSHI_KEY_ID: 'member-key',
     KALSHI_PRIVATE_KEY_FILE: keyFile('member'),
@@ -56,10 +59,9 @@ export const liveSettings = (venue: FakeVenue, slug: string) => ({
   },
   trading: {
     weather: { name: 'none', freshMs: 0, read: () => Promise.reject(new Error('no weather')) },
+    venueBudget: plentyOfTokens(),
     liveTimings: {
       timeoutMs: 150,
-      writesPerSecond: 1000,
-      readsPerSecond: 1000,
       backoffMs: 1,
       fillPausesMs: [1, 1, 1],
       lookUpPausesMs: [1, 10],

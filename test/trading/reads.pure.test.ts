@@ -3,7 +3,7 @@ import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { readConfig } from '../../src/config.js';
 import type { Database } from '../../src/db/client.js';
-import { toMarketJson } from '../../src/trading/reads/market-json.js';
+import { toBookStateJson, toMarketJson } from '../../src/trading/reads/market-json.js';
 import { writeSignals } from '../../src/trading/reads/signal-json.js';
 import type { Signal } from '../../src/trading/signals/signal.js';
 import {
@@ -129,6 +129,8 @@ describe('GET /markets', () => {
           closeTime: '2026-02-01T05:00:00.000Z',
           tickSize: '0.0100',
           url: '/dashboard/markets?station=KNYC&date=2026-01-31',
+          bookState: 'whole',
+          bookAsOf: null,
         },
       ],
       ...fresh,
@@ -395,7 +397,11 @@ describe('a signal', () => {
           },
         ],
       },
-      () => JSON.stringify(toMarketJson(market!, makeBooks().get(market!.ticker)!, 'kalshi')),
+      () =>
+        JSON.stringify({
+          ...toMarketJson(market!, makeBooks().get(market!.ticker)!, 'kalshi'),
+          ...toBookStateJson({}, market!.ticker),
+        }),
     );
     const body = JSON.parse(`${written},${JSON.stringify(fresh).slice(1)}`) as Record<string, unknown>;
     expect(signalListSchema.parse(body)).toEqual(body);

@@ -13,6 +13,7 @@ import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { createOrganization } from '../support/fixtures.js';
 import { startTestService, type TestService } from '../support/service.js';
 import { startFakeVenue, wireMarket, type FakeVenue } from './fake-venue.js';
+import { plentyOfTokens } from './venue-tokens.js';
 import { buy, cashOf } from './settle-support.js';
 
 interface RecordedEvent {
@@ -68,7 +69,7 @@ beforeAll(async () => {
   database = await createTestDatabase();
   venue = await startFakeVenue();
   const markets = createKalshiSource({
-    client: createKalshiClient({ baseUrl: venue.url, readsPerSecond: 10_000, backoffMs: 5 }),
+    client: createKalshiClient({ baseUrl: venue.url, budget: plentyOfTokens(), backoffMs: 5 }),
     series: SERIES,
     clock,
     log: pino({ level: 'silent' }),

@@ -125,6 +125,7 @@ describe('a stream', () => {
       yesBidSize: 12,
       yesAskSize: 7,
       lastPrice: '0.4100',
+      bookState: 'whole',
     });
     expect(probability).toBeGreaterThan(0);
     expect(first!.data.markets[2]).toMatchObject({ probability: null });

@@ -2,6 +2,7 @@ import type { Context } from '../../context.js';
 import { AppError } from '../../errors.js';
 import type { Source } from '../../operator/change.js';
 import { UnexpectedAnswerError, VenueUnavailableError } from '../markets/kalshi-client.js';
+import type { VenueBudget } from '../markets/venue-budget.js';
 import type { LiveExecutor } from '../orders/order.js';
 import { createLease } from '../settlement/lease.js';
 import { acceptDifferences } from './book.js';
@@ -35,8 +36,6 @@ export interface LiveTrading extends LiveExecutor {
 /** Tests make these short. */
 export interface LiveTimings {
   timeoutMs: number;
-  writesPerSecond: number;
-  readsPerSecond: number;
   backoffMs: number;
   fillPausesMs: readonly number[];
   lookUpPausesMs: readonly number[];
@@ -49,9 +48,6 @@ const LEASE_SECONDS = 90;
 
 const timings: LiveTimings = {
   timeoutMs: 5_000,
-  writesPerSecond: 5,
-  // Beside the market data's 15: together they stay below the 20 of the venue's smallest plan.
-  readsPerSecond: 4,
   backoffMs: 250,
   fillPausesMs: [200, 400, 800, 1600],
   lookUpPausesMs: [300, 700, 1500],
@@ -62,13 +58,14 @@ const timings: LiveTimings = {
 export interface LiveOptions {
   record: RecordOutcome;
   key: VenueKey | undefined;
+  budget: VenueBudget;
   timings?: Partial<LiveTimings> | undefined;
 }
 
 /** Undefined unless the configuration lets an Organization trade live. */
 export function createLiveTrading(
   { config, db, clock, log }: Context,
-  { record, key, timings: given }: LiveOptions,
+  { record, key, budget, timings: given }: LiveOptions,
 ): LiveTrading | undefined {
   const { liveOrg: slug, kalshi } = config.trading;
   if (slug === undefined || !key) return undefined;
@@ -78,7 +75,7 @@ export function createLiveTrading(
   const lease = createLease(db.orm, `live-reconciliation ${slug}`, { lengthSeconds: LEASE_SECONDS });
   const standing = createStanding(slug, now);
   const sending = new Map<string, Promise<unknown>>();
-  const venue = createVenue({ ...all, baseUrl: kalshi.baseUrl, key, clock });
+  const venue = createVenue({ ...all, baseUrl: kalshi.baseUrl, key, budget, clock });
   const sendingIds = { has: (id: string) => sending.has(id) } as ReadonlySet<string>;
   const deps: ReconcileDeps = {
     ...all,

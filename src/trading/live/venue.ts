@@ -1,14 +1,12 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { z } from 'zod';
 import type { Clock } from '../../clock.js';
 import {
   createKalshiClient,
-  createPace,
   readLimited,
-  readRetryAfter,
   UnexpectedAnswerError,
   type Query,
 } from '../markets/kalshi-client.js';
+import type { VenueBudget } from '../markets/venue-budget.js';
 import { CENT, parseDollars } from '../money.js';
 import type { VenueCash } from './compare.js';
 import { signRequest, type VenueKey } from './sign.js';
@@ -39,9 +37,8 @@ export interface VenueOptions {
   clock: Clock;
   /** For one attempt, body included. */
   timeoutMs: number;
-  /** The venue's smallest plan allows 10. */
-  writesPerSecond: number;
-  readsPerSecond: number;
+  /** Shared with the reads of market data, which wait for those of the account. */
+  budget: VenueBudget;
   /** Of the first pause before a read is repeated. */
   backoffMs: number;
 }
@@ -71,21 +68,21 @@ export interface Venue {
 
 const PAGE_SIZE = 1000;
 const MAX_PAGES = 50;
-const MAX_PAUSE_MS = 5_000;
+/** What orders and their cancellations are charged as; the venue may charge these less. */
+const ORDERS = '/portfolio/events/orders';
 
 export function createVenue(options: VenueOptions): Venue {
-  const { baseUrl, key, clock, timeoutMs } = options;
+  const { baseUrl, key, clock, timeoutMs, budget } = options;
   const prefix = new URL(baseUrl).pathname;
   const headersOf = (method: string, path: string) => signRequest(key, { atMs: clock.now(), method, path });
   const client = createKalshiClient({
     baseUrl,
-    readsPerSecond: options.readsPerSecond,
+    budget,
+    isUrgent: true,
     timeoutMs,
     backoffMs: options.backoffMs,
     headers: headersOf,
   });
-  const takePacedTurn = createPace(1000 / options.writesPerSecond);
-  let pausedUntil = 0;
 
   async function write(method: 'POST' | 'DELETE', path: string, query: string, body?: object) {
     const response = await fetch(`${baseUrl}${path}${query}`, {
@@ -99,10 +96,7 @@ export function createVenue(options: VenueOptions): Venue {
       },
       ...(body ? { body: JSON.stringify(body) } : {}),
     });
-    if (response.status === 429) {
-      const asked = readRetryAfter(response.headers.get('retry-after')) ?? 1000;
-      pausedUntil = performance.now() + Math.min(asked, MAX_PAUSE_MS);
-    }
+    if (response.status === 429) budget.refused(method);
     return {
       status: response.status,
       body: await readLimited(response, path),
@@ -130,16 +124,12 @@ export function createVenue(options: VenueOptions): Venue {
   }
 
   return {
-    async takeTurn(signal) {
-      await takePacedTurn(signal);
-      const pause = pausedUntil - performance.now();
-      if (pause > 0) await sleep(pause, undefined, { signal });
-    },
-    createOrder: (order) => write('POST', '/portfolio/events/orders', '', order),
+    takeTurn: (signal) => budget.take('POST', ORDERS, signal),
+    createOrder: (order) => write('POST', ORDERS, '', order),
     cancelOrder: ({ venueOrderId, ticker }) =>
       write(
         'DELETE',
-        `/portfolio/events/orders/${encodeURIComponent(venueOrderId)}`,
+        `${ORDERS}/${encodeURIComponent(venueOrderId)}`,
         `?market_ticker=${encodeURIComponent(ticker)}`,
       ),
     async listOrders({ ticker, sinceSeconds, isArchived }, signal) {

@@ -46,3 +46,10 @@ export function isCrossed({ yes, no }: OrderBook): boolean {
   const [bid, otherBid] = [yes[0], no[0]];
   return bid !== undefined && otherBid !== undefined && bid.price + otherBid.price >= DOLLAR;
 }
+
+export const isSameBook = (a: OrderBook, b: OrderBook): boolean =>
+  isSameSide(a.yes, b.yes) && isSameSide(a.no, b.no);
+
+const isSameSide = (a: readonly Level[], b: readonly Level[]): boolean =>
+  a.length === b.length &&
+  a.every(({ price, contracts }, i) => price === b[i]!.price && contracts === b[i]!.contracts);

@@ -1,3 +1,4 @@
+import type { Clock } from '../../clock.js';
 import type { OrderBook } from './book.js';
 import { inChunks } from './chunks.js';
 import { UnexpectedAnswerError, type KalshiClient } from './kalshi-client.js';
@@ -5,20 +6,16 @@ import { toOrderBook } from './kalshi-market.js';
 import { kalshiOrderBookSchema, kalshiOrderBooksSchema, type KalshiOrderBook } from './kalshi-schema.js';
 
 const BOOKS_PER_CALL = 100;
-/** Books that are asked for at once where each is asked for alone; the client keeps the pace. */
+/** Books that are asked for at once where each is asked for alone; the budget keeps the pace. */
 const BOOKS_AT_ONCE = 8;
 
-/** All at once where the venue knows who asks; whoever has no key is answered one by one. */
-export const readKalshiBooks = (
+/**
+ * Many books in each call: only whoever has a key may ask so.
+ * @throws UnexpectedAnswerError if one of them is missing
+ */
+export async function readKalshiBooks(
   client: KalshiClient,
-  tickers: string[],
-  signal: AbortSignal,
-): Promise<Map<string, OrderBook>> =>
-  client.isSigned ? readInBulk(client, tickers, signal) : readOneByOne(client, tickers, signal);
-
-async function readInBulk(
-  client: KalshiClient,
-  tickers: string[],
+  tickers: readonly string[],
   signal: AbortSignal,
 ): Promise<Map<string, OrderBook>> {
   const books = new Map<string, OrderBook>();
@@ -37,26 +34,39 @@ async function readInBulk(
   return books;
 }
 
-async function readOneByOne(
+export interface ReadBook {
+  book: OrderBook;
+  readAt: Date;
+}
+
+/** One book in each call, in the order of the tickers, until the time is over. A market that is gone has none. */
+export async function readBooksUntil(
   client: KalshiClient,
-  tickers: string[],
+  tickers: readonly string[],
+  { endsAt, clock }: { endsAt: number; clock: Clock },
   signal: AbortSignal,
-): Promise<Map<string, OrderBook>> {
-  const books = new Map<string, OrderBook>();
+): Promise<Map<string, ReadBook>> {
+  const books = new Map<string, ReadBook>();
   const failed = new AbortController();
   const either = AbortSignal.any([signal, failed.signal]);
   const waiting = [...tickers];
   async function work(): Promise<void> {
-    for (let ticker = waiting.shift(); ticker !== undefined; ticker = waiting.shift()) {
+    while (performance.now() < endsAt) {
+      const ticker = waiting.shift();
+      if (ticker === undefined) return;
       const path = `/markets/${encodeURIComponent(ticker)}/orderbook`;
-      const { orderbook_fp: book } = await client.get(path, [], kalshiOrderBookSchema, either);
-      books.set(ticker, readBook(book));
+      try {
+        const { orderbook_fp: book } = await client.get(path, [], kalshiOrderBookSchema, either);
+        books.set(ticker, { book: readBook(book), readAt: new Date(clock.now()) });
+      } catch (error) {
+        if (!(error instanceof UnexpectedAnswerError && error.httpStatus === 404)) throw error;
+      }
     }
   }
   try {
     await Promise.all(Array.from({ length: BOOKS_AT_ONCE }, work));
   } finally {
-    // One that is missing spoils the whole answer: nobody waits for the others.
+    // One that cannot be read spoils the whole answer: the others are not waited for.
     failed.abort();
   }
   return books;

@@ -1,12 +1,16 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { z } from 'zod';
 import { clockSkewOf } from './clock-skew.js';
+import { createVenueBudget, type VenueBudget } from './venue-budget.js';
 
 /** The venue answered with something else than its documentation says: nothing of it may be believed. */
 export class UnexpectedAnswerError extends Error {
-  constructor(path: string, what: string) {
+  /** Of the answer, where that was what nobody expected. */
+  readonly httpStatus: number | undefined;
+  constructor(path: string, what: string, httpStatus?: number) {
     super(`${path}: ${what}`);
     this.name = 'UnexpectedAnswerError';
+    this.httpStatus = httpStatus;
   }
 }
 
@@ -21,8 +25,10 @@ export class VenueUnavailableError extends Error {
 export interface KalshiClientOptions {
   /** With `/trade-api/v2`, without a slash at the end. */
   baseUrl: string;
-  /** Reads a second at most; the venue's smallest plan allows 20. */
-  readsPerSecond?: number;
+  /** What all that asks with the same key has together; left out: the smallest tier's, for this client alone. */
+  budget?: VenueBudget;
+  /** Its reads come before others of the same budget. */
+  isUrgent?: boolean;
   /** For one attempt, body included. */
   timeoutMs?: number;
   attempts?: number;
@@ -51,8 +57,8 @@ const MAX_BYTES = 8 * 1024 * 1024;
 const MAX_PAUSE_MS = 5_000;
 
 export function createKalshiClient(options: KalshiClientOptions): KalshiClient {
-  const { baseUrl, readsPerSecond = 15, timeoutMs = 5_000, attempts = 3, backoffMs = 250 } = options;
-  const takeTurn = createPace(1000 / readsPerSecond);
+  const { baseUrl, timeoutMs = 5_000, attempts = 3, backoffMs = 250 } = options;
+  const { budget = createVenueBudget(), isUrgent = false } = options;
   let clockSkewMs: number | undefined;
 
   async function attempt(path: string, url: string, signal: AbortSignal): Promise<unknown> {
@@ -64,13 +70,18 @@ export function createKalshiClient(options: KalshiClientOptions): KalshiClient {
       headers: { accept: 'application/json', ...options.headers?.('GET', new URL(url).pathname) },
     });
     clockSkewMs = clockSkewOf(response.headers, askedAt, Date.now()) ?? clockSkewMs;
+    if (response.status === 429) budget.refused('GET');
     if (response.status === 429 || response.status >= 500) {
       await response.body?.cancel();
       throw new BusyError(`status ${response.status}`, readRetryAfter(response.headers.get('retry-after')));
     }
     const body = await readLimited(response, path);
     if (!response.ok)
-      throw new UnexpectedAnswerError(path, `status ${response.status}: ${body.slice(0, 200)}`);
+      throw new UnexpectedAnswerError(
+        path,
+        `status ${response.status}: ${body.slice(0, 200)}`,
+        response.status,
+      );
     try {
       return JSON.parse(body) as unknown;
     } catch {
@@ -92,7 +103,7 @@ export function createKalshiClient(options: KalshiClientOptions): KalshiClient {
       ).toString();
       const url = `${baseUrl}${path}${search === '' ? '' : `?${search}`}`;
       for (let tried = 1; ; tried++) {
-        await takeTurn(signal);
+        await budget.take('GET', path, signal, isUrgent);
         try {
           return expectShape(path, schema, await attempt(path, url, signal));
         } catch (error) {
@@ -117,17 +128,6 @@ class BusyError extends Error {
     super(message);
     this.retryAfterMs = retryAfterMs;
   }
-}
-
-/** Lets one caller through every `everyMs`, in the order they came. */
-export function createPace(everyMs: number): (signal: AbortSignal) => Promise<void> {
-  let next = 0;
-  return async (signal) => {
-    const now = performance.now();
-    const turn = Math.max(now, next);
-    next = turn + everyMs;
-    if (turn > now) await sleep(turn - now, undefined, { signal });
-  };
 }
 
 function expectShape<T extends z.ZodType>(path: string, schema: T, value: unknown): z.output<T> {

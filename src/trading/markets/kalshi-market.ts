@@ -111,6 +111,22 @@ export function toOrderBook(wire: { yes: [string, string][]; no: [string, string
   return { yes: read(wire.yes), no: read(wire.no) };
 }
 
+/** The best level of each side, as a listing has it; undefined where it does not say how much stands there. */
+export function toTopOfBook(value: unknown): OrderBook | undefined {
+  const parsed = topSchema.safeParse(value);
+  if (!parsed.success) return undefined;
+  const { yes_bid_dollars: bid, yes_ask_dollars: ask } = parsed.data;
+  return {
+    yes: toLevels([{ price: parseDollars(bid), contracts: parseCount(parsed.data.yes_bid_size_fp) }]),
+    // Who sells YES bids for NO.
+    no: toLevels([{ price: DOLLAR - parseDollars(ask), contracts: parseCount(parsed.data.yes_ask_size_fp) }]),
+  };
+}
+
+const topSchema = kalshiMarketSchema
+  .pick({ yes_bid_dollars: true, yes_ask_dollars: true, yes_bid_size_fp: true, yes_ask_size_fp: true })
+  .required();
+
 /** A status that is not known is one in which nobody trades. */
 function readStatus({ status, ticker }: KalshiMarket, notes: Pick<NoteBook, 'add'>): MarketStatus {
   const known = marketStatuses.find((name) => name === status);

@@ -23,6 +23,8 @@ export const kalshiMarketSchema = z.object({
   yes_ask_dollars: dollars,
   no_bid_dollars: dollars,
   no_ask_dollars: dollars,
+  yes_bid_size_fp: count.optional(),
+  yes_ask_size_fp: count.optional(),
   last_price_dollars: dollars,
   volume_fp: count,
   volume_24h_fp: count,

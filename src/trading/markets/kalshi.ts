@@ -4,7 +4,6 @@ import { places } from '../settlement/stations.js';
 import { emptyBook } from './book.js';
 import { inParallel } from './chunks.js';
 import { lowestOf } from './event.js';
-import { readKalshiBooks } from './kalshi-books.js';
 import { createCatalogue } from './kalshi-catalogue.js';
 import type { KalshiClient } from './kalshi-client.js';
 import { findKalshiMarkets } from './kalshi-find.js';
@@ -13,8 +12,14 @@ import { readMarket, shareTemperatures } from './kalshi-market.js';
 import { readMarketPages } from './kalshi-pages.js';
 import { kalshiExchangeStatusSchema } from './kalshi-schema.js';
 import { isPlaced, temperatureKinds, type ListedMarket } from './market.js';
+import { createBookReader } from './kalshi-read-books.js';
+import { createLimitReader } from './kalshi-limits.js';
+import { createMarketReader } from './market-reader.js';
 import { createNoteBook, type VenueNote } from './notes.js';
+import { createKalshiChanges } from './socket/changes.js';
+import type { KeptBooks } from './socket/kept-books.js';
 import type { MarketSource } from './source.js';
+import type { VenueBudget } from './venue-budget.js';
 import { createKalshiFees } from './kalshi-fees.js';
 import { createKalshiPauses } from './kalshi-pauses.js';
 
@@ -28,6 +33,12 @@ export interface KalshiSourceOptions {
   client: KalshiClient;
   /** Only these series; undefined: all of the venue's climate category. */
   series: readonly string[] | undefined;
+  /** Learns what a key's account may ask. */
+  budget?: VenueBudget | undefined;
+  /** Books that the venue's stream keeps, begun with the first read; left out: books are as old as the last read of them. */
+  keepBooks?: (() => KeptBooks) | undefined;
+  /** Markets whose books are read first where not all can be. */
+  interest?: (() => ReadonlySet<string>) | undefined;
   clock: Clock;
   log: Logger;
 }
@@ -39,8 +50,14 @@ interface SeenSeries {
 }
 
 /** The venue itself: series from its catalogue, their markets page by page, the books of those that are traded. */
-export function createKalshiSource({ client, series, clock, log }: KalshiSourceOptions): MarketSource {
+export function createKalshiSource(options: KalshiSourceOptions): MarketSource {
+  const { client, series, budget, keepBooks, interest = () => new Set<string>(), clock, log } = options;
   let notes = createNoteBook();
+  const reader = createMarketReader();
+  const readLimits = budget && createLimitReader({ client, budget, clock, log });
+  const changes = keepBooks && createKalshiChanges({ keepBooks, clock });
+  const topOf = (ticker: string) => reader.topOf(ticker);
+  const readBooks = createBookReader({ client, clock, interest, topOf, changes });
   const seen = new Map<string, SeenSeries>();
   const fees = createKalshiFees({ client, clock, log });
   const readTrading = createKalshiPauses({ client, clock, log });
@@ -66,7 +83,7 @@ export function createKalshiSource({ client, series, clock, log }: KalshiSourceO
       ],
       signal,
     );
-    const markets = found.flatMap((value) => readMarket(value, notes) ?? []);
+    const markets = found.flatMap((value) => reader.read(value, notes) ?? []);
     seen.set(ticker, {
       hasMarkets: found.length > 0,
       isHourly: markets.some(({ kind }) => kind === 'hourly'),
@@ -105,31 +122,39 @@ export function createKalshiSource({ client, series, clock, log }: KalshiSourceO
     }
   }
 
+  async function list(tickers: readonly string[], signal: AbortSignal): Promise<ListedMarket[]> {
+    const chosen = chooseSeries(tickers);
+    const found = await inParallel(chosen, { width: SERIES_AT_ONCE, signal }, readSeries);
+    const markets = shareTemperatures(found.flat()).sort(inOrder);
+    reader.keep(markets.map(({ ticker }) => ticker));
+    return markets;
+  }
+
   return {
     name: 'kalshi',
     async read(signal) {
       notes = createNoteBook();
       const status = await client.get('/exchange/status', [], kalshiExchangeStatusSchema, signal);
+      await readLimits?.(signal);
       const trading = await readTrading(status, signal);
       const listed = await catalogue.read(signal);
       const feeRules = await fees.read(listed, signal);
-      const chosen = chooseSeries(listed.series.map(({ ticker }) => ticker));
-      const found = await inParallel(chosen, { width: SERIES_AT_ONCE, signal }, readSeries);
-      const markets = shareTemperatures(found.flat());
-      const active = markets.filter((market) => market.status === 'active').map(({ ticker }) => ticker);
-      const books = await readKalshiBooks(client, active, signal);
+      const tickers = listed.series.map(({ ticker }) => ticker);
+      const { markets, books, ...rest } = await readBooks(() => list(tickers, signal), signal);
       const said = notes.list();
       tell(said);
       return {
         fetchedAt: new Date(clock.now()),
         ...trading,
-        markets: markets.sort(inOrder),
+        markets,
         ...(client.clockSkewMs === undefined ? {} : { clockSkewMs: client.clockSkewMs }),
         books: new Map(markets.map(({ ticker }) => [ticker, books.get(ticker) ?? emptyBook])),
+        ...rest,
         feeRules,
         notes: said,
       };
     },
+    changes,
     find: (tickers, signal) => findKalshiMarkets({ client, read: readAlone }, tickers, signal),
     history: createKalshiHistory({ client, series, clock, read: readAlone }),
   };

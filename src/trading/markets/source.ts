@@ -25,10 +25,28 @@ export interface MarketData {
   markets: readonly ListedMarket[];
   /** By market; a market without bids has an empty one. */
   books: ReadonlyMap<string, OrderBook>;
+  /** When a book was read; one that is not in here is as old as the data, or kept up to date between two reads. */
+  bookTimes?: ReadonlyMap<string, Date>;
+  /** Books of which only the best prices are known, with how much stands there: as old as the data. */
+  shallow?: ReadonlyMap<string, true>;
+  /** Books that may not be the venue's any more, and since when: they are the last that were certain. */
+  doubts?: ReadonlyMap<string, Date>;
   /** By series, and by event for those that have rules of their own; read with `feeRuleOf`. */
   feeRules: ReadonlyMap<string, FeeRule>;
   /** What could not be read or placed; left out where that cannot happen. */
   notes?: readonly VenueNote[];
+}
+
+/** What a venue tells between two reads. */
+export interface MarketChanges {
+  /** Calls back with the markets that have changed, many at once, until the returned function is called. */
+  subscribe(listener: (tickers: ReadonlySet<string>) => void): () => void;
+  /**
+   * The data with what is known of these markets by now; the same object if that is nothing new.
+   * @param tickers left out: all of them
+   */
+  apply(data: MarketData, tickers?: ReadonlySet<string>): MarketData;
+  stop(): void;
 }
 
 /** Where markets come from. */
@@ -41,6 +59,8 @@ export interface MarketSource {
    * things about that cannot be right, is left out. Rejects as `read` does.
    */
   find(tickers: readonly string[], signal: AbortSignal): Promise<ListedMarket[]>;
+  /** Left out where nothing is heard between two reads. */
+  readonly changes?: MarketChanges | undefined;
   /** How past days came out; left out where nobody can say any more. */
   readonly history?: MarketHistory;
 }

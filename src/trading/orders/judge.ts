@@ -34,6 +34,7 @@ export function viewMarket(
   if (!market) throw new AppError('unknown_market', `There is no market ${ticker}.`);
   const feeRule = feeRuleOf(snapshot.data, market);
   assertOpen(snapshot, market, nowMs);
+  assertCertain(snapshot, ticker, nowMs);
   if (!feeRule)
     throw closed(market, `what the venue charges in the series ${market.seriesTicker} is not known`);
   assertPrice(market, limitPrice);
@@ -56,6 +57,19 @@ function requireFresh({ current, sources }: SnapshotStore, nowMs: number): Snaps
       'The venue answered with something unexpected. Trading is closed until it can be read again.',
     );
   return current;
+}
+
+/** A book may be older than the listing that it came with, or no longer the venue's. */
+function assertCertain({ data }: Snapshot, ticker: string, nowMs: number): void {
+  if (data.doubts?.has(ticker))
+    throw stale(
+      `The order book of ${ticker} is in doubt: the venue's stream was interrupted, or contradicted itself. Orders are taken again once the book has been read anew.`,
+    );
+  const ageMs = nowMs - (data.bookTimes?.get(ticker)?.getTime() ?? nowMs);
+  if (ageMs > MAX_TRADING_AGE_MS)
+    throw stale(
+      `The order book of ${ticker} is ${Math.floor(ageMs / 1000)} s old; orders are taken on books of at most ${MAX_TRADING_AGE_MS / 1000} s.`,
+    );
 }
 
 const stale = (detail: string): AppError =>

@@ -1,5 +1,6 @@
 import type { OrderBook } from '../markets/book.js';
 import { cityOf, isPlaced, labelOf, type ListedMarket, type MarketKind } from '../markets/market.js';
+import type { MarketData } from '../markets/source.js';
 import { formatDollars, type Micros } from '../money.js';
 import { isStation } from '../settlement/stations.js';
 
@@ -59,6 +60,18 @@ export const toQuoteJson = (market: ListedMarket, book: OrderBook) => ({
   // Who sells YES bids for NO.
   yesAskSize: book.no[0]?.contracts ?? 0,
 });
+
+export const bookStates = ['whole', 'best_prices', 'in_doubt'] as const;
+
+/** What is known of a market's book; none of it changes while the book is not read anew. */
+export function toBookStateJson({ doubts, shallow, bookTimes }: Partial<MarketData>, ticker: string) {
+  const bookState: (typeof bookStates)[number] = doubts?.has(ticker)
+    ? 'in_doubt'
+    : shallow?.has(ticker)
+      ? 'best_prices'
+      : 'whole';
+  return { bookState, bookAsOf: bookTimes?.get(ticker)?.toISOString() ?? null };
+}
 
 export const priceOrNull = (price: Micros | null): string | null =>
   price === null ? null : formatDollars(price);

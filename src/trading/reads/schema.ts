@@ -5,6 +5,7 @@ import { noteKinds } from '../markets/notes.js';
 import { marketKinds, marketStatuses, temperatureKinds } from '../markets/market.js';
 import { indexAreas, stations } from '../settlement/stations.js';
 import { contractsField } from '../contract-fields.js';
+import { bookStates } from './market-json.js';
 
 const stationParameter = text(64)
   .optional()
@@ -181,6 +182,14 @@ export const marketSchema = z
     closeTime: timeField('When it closes.'),
     tickSize: dollars('The step of prices where it stands now.'),
     url: z.string().describe('Where a person can look at it; a path is one of this service.'),
+    bookState: z
+      .enum(bookStates)
+      .describe(
+        '`whole`: every level is known. `best_prices`: only the best level of each side, as the venue lists it. `in_doubt`: it is the last book that was certain, and orders are refused with `market_data_stale` until it has been read anew.',
+      ),
+    bookAsOf: timeField(
+      'When the book was read, where that was before the markets were; `null` for all others. No order is filled from a book that is older than 60 seconds.',
+    ).nullable(),
   })
   .meta({ id: 'Market' });
 

@@ -2,15 +2,24 @@ import type { Clock } from '../../clock.js';
 import { AppError } from '../../errors.js';
 import { fieldError } from '../../pages/form.js';
 import { createCachedAnswer, type CachedAnswer, type Sent } from '../../http/cached-answer.js';
-import { emptyBook } from '../markets/book.js';
+import { emptyBook, type OrderBook } from '../markets/book.js';
 import { cityOf, type ListedMarket, type MarketKind, type MarketStatus } from '../markets/market.js';
 import type { Micros } from '../money.js';
+import type { SignalReport } from '../signals/signal.js';
 import { makeSignalsInSteps } from '../signals/signals.js';
+import { withholdDoubtful } from '../signals/withhold.js';
 import { inSlices } from '../steps.js';
 import { findAreaOf, findStation, isStation } from '../settlement/stations.js';
-import { ageOf, TIME_TO_LIVE_MS, type Snapshot, type SnapshotStore, type SourceState } from '../snapshot.js';
+import {
+  ageOf,
+  refreshOf,
+  TIME_TO_LIVE_MS,
+  type Snapshot,
+  type SnapshotStore,
+  type SourceState,
+} from '../snapshot.js';
 import { oldestRun, writeForecast } from './forecast-json.js';
-import { toMarketJson } from './market-json.js';
+import { toBookStateJson, toMarketJson } from './market-json.js';
 import { writeSignals } from './signal-json.js';
 
 /** Signals for other bankrolls than the server's are kept for this many, so that strangers cannot fill the memory. */
@@ -40,46 +49,71 @@ export interface MarketFilter {
   cursor?: string | undefined;
 }
 
-/** What was made of one snapshot so far. */
-interface Made {
+/**
+ * Books may change many times a second, and the whole list is a megabyte: an answer is made anew at most every so often
+ * between two refreshes. `/stream` tells of changes at once.
+ */
+const ANSWER_MS = 250;
+
+interface Answer {
   snapshot: Snapshot;
+  madeAt: number;
+  answer: CachedAnswer;
+}
+
+/** What was made of one refresh so far. */
+interface Made {
+  refreshed: Snapshot;
   /** The fields that are the same in each of its answers. */
   head: string;
-  /** By ticker, in the snapshot's order. */
-  marketJson: ReadonlyMap<string, string>;
-  answers: Map<string, CachedAnswer>;
-  bankrolls: Map<Micros, Promise<CachedAnswer>>;
+  answers: Map<string, Answer>;
+  bankrolls: Map<Micros, Promise<SignalReport>>;
+}
+
+interface Present {
+  made: Made;
+  snapshot: Snapshot;
 }
 
 /**
  * The answers of the shared reads. Everything that a snapshot says is written when it is first asked for, and once;
- * what the clock says (the age) comes last in each object and is all that is written anew.
+ * what the clock says (the age) comes last in each object and is all that is written anew. The JSON of a market is kept
+ * for as long as the market and its book are the same, over any number of snapshots.
  * Each of them throws AppError market_data_unavailable while nothing has been loaded.
  */
 export function createSnapshotReads({ store, clock }: { store: SnapshotStore; clock: Clock }): SnapshotReads {
   let made: Made | undefined;
 
-  function present(): Made {
+  const writeMarket = createMarketWriter();
+
+  function present(): Present {
     const snapshot = store.current;
     if (!snapshot) throw unavailable('No market data could be loaded yet.');
-    if (made?.snapshot !== snapshot) made = begin(snapshot);
-    return made;
+    const refreshed = refreshOf(snapshot);
+    if (made?.refreshed !== refreshed) made = begin(refreshed);
+    return { made, snapshot };
   }
 
-  function once(key: string, write: () => string): CachedAnswer {
-    const { answers, head } = present();
-    let answer = answers.get(key);
-    if (answer) return answer;
-    answer = createCachedAnswer(`${write()},${head}`);
+  function once(key: string, write: (snapshot: Snapshot) => string, at: Present = present()): CachedAnswer {
+    const { answers, head } = at.made;
+    const { snapshot } = at;
+    const known = answers.get(key);
+    const now = performance.now();
+    if (known && (known.snapshot === snapshot || now - known.madeAt < ANSWER_MS)) return known.answer;
+    const answer = createCachedAnswer(`${write(snapshot)},${head}`);
+    answers.delete(key);
     if (answers.size >= MAX_ANSWERS) answers.delete(answers.keys().next().value!);
-    answers.set(key, answer);
+    answers.set(key, { snapshot, madeAt: now, answer });
     return answer;
   }
+
+  const writeMarketOf = (snapshot: Snapshot) => (ticker: string) =>
+    writeMarket(snapshot, snapshot.markets.get(ticker)!);
 
   function send(
     answer: CachedAnswer,
     more: (now: number) => string = () => '',
-    { snapshot } = present(),
+    { snapshot }: Present = present(),
   ): Sent {
     const now = clock.now();
     const age = ageOf(snapshot, now);
@@ -88,24 +122,22 @@ export function createSnapshotReads({ store, clock }: { store: SnapshotStore; cl
     return { answer, end, tag: isStale ? '-stale' : '' };
   }
 
-  const signals = (): Sent => {
-    const { snapshot, marketJson } = present();
-    return send(once('signals', () => writeSignals(snapshot.signals, (ticker) => marketJson.get(ticker)!)));
-  };
+  const signals = (): Sent =>
+    send(once('signals', (snapshot) => writeSignals(snapshot.signals, writeMarketOf(snapshot))));
 
-  async function sizeFor({ snapshot, marketJson, head }: Made, bankroll: Micros): Promise<CachedAnswer> {
-    const { data, events, forecasts, gates } = snapshot;
+  /** Of the refresh, as the server's own sizes are. */
+  function sizeFor(refreshed: Snapshot, bankroll: Micros): Promise<SignalReport> {
+    const { data, events, forecasts, gates } = refreshed;
     const at = new Date(clock.now());
-    const report = await inSlices(makeSignalsInSteps({ data, events, forecasts, gates, bankroll, at }));
-    return createCachedAnswer(`${writeSignals(report, (ticker) => marketJson.get(ticker)!)},${head}`);
+    return inSlices(makeSignalsInSteps({ data, events, forecasts, gates, bankroll, at }));
   }
 
   return {
     markets(filter) {
-      const { snapshot, marketJson } = present();
-      const answer = once(`markets ${JSON.stringify(filter)}`, () => {
+      const answer = once(`markets ${JSON.stringify(filter)}`, (snapshot) => {
         const page = pageOf(snapshot.data.markets, filter);
-        const list = `{"markets":[${page.markets.map(({ ticker }) => marketJson.get(ticker)!).join(',')}]`;
+        const markets = page.markets.map((market) => writeMarket(snapshot, market));
+        const list = `{"markets":[${markets.join(',')}]`;
         return filter.limit === undefined ? list : `${list},"nextCursor":${JSON.stringify(page.nextCursor)}`;
       });
       return send(answer);
@@ -114,16 +146,20 @@ export function createSnapshotReads({ store, clock }: { store: SnapshotStore; cl
     signals,
 
     async signalsFor(bankroll) {
-      const now = present();
-      if (bankroll === now.snapshot.signals.bankroll) return signals();
-      const { bankrolls } = now;
-      let answer = bankrolls.get(bankroll);
-      if (!answer) {
-        answer = sizeFor(now, bankroll);
+      const at = present();
+      const { refreshed, bankrolls } = at.made;
+      if (bankroll === refreshed.signals.bankroll) return signals();
+      let sizing = bankrolls.get(bankroll);
+      if (!sizing) {
+        sizing = sizeFor(refreshed, bankroll);
         if (bankrolls.size >= MAX_BANKROLLS) bankrolls.delete(bankrolls.keys().next().value!);
-        bankrolls.set(bankroll, answer);
+        bankrolls.set(bankroll, sizing);
       }
-      return send(await answer, () => '', now);
+      const report = await sizing;
+      const write = (snapshot: Snapshot) =>
+        writeSignals(withholdDoubtful(report, snapshot.data.doubts), writeMarketOf(snapshot));
+      // What was asked for before a refresh is answered of that time: the markets may be others by now.
+      return send(once(`signals ${bankroll}`, write, at), () => '', at);
     },
 
     forecast(stationId) {
@@ -136,7 +172,7 @@ export function createSnapshotReads({ store, clock }: { store: SnapshotStore; cl
         hours: area && snapshot.forecasts.get(area.id),
       };
       if (!forecast.days && !forecast.hours) throw unavailable(`There is no forecast for ${stationId} yet.`);
-      const answer = once(`forecast ${stationId}`, () => writeForecast(forecast, snapshot.markets));
+      const answer = once(`forecast ${stationId}`, ({ markets }) => writeForecast(forecast, markets));
       const oldest = oldestRun(forecast);
       return send(answer, (now) => `,"forecastAgeSeconds":${Math.max(0, Math.floor((now - oldest) / 1000))}`);
     },
@@ -176,16 +212,25 @@ function pageOf(
   return { markets, nextCursor: found.length > limit ? markets.at(-1)!.ticker : null };
 }
 
-function begin(snapshot: Snapshot): Made {
-  const { data, asOf, sources, marketSource } = snapshot;
-  const marketJson = new Map(
-    data.markets.map((market) => [
-      market.ticker,
-      JSON.stringify(toMarketJson(market, data.books.get(market.ticker) ?? emptyBook, marketSource)),
-    ]),
-  );
+function begin(refreshed: Snapshot): Made {
+  const { asOf, sources } = refreshed;
   const head = `"asOf":"${asOf.toISOString()}","sources":${JSON.stringify(sources.map(toSourceJson))},`;
-  return { snapshot, head, marketJson, answers: new Map(), bankrolls: new Map() };
+  return { refreshed, head, answers: new Map(), bankrolls: new Map() };
+}
+
+/** Writes a market as `/markets` shows it, once for each state of the market, its book and what is known of the book. */
+function createMarketWriter(): (snapshot: Snapshot, market: ListedMarket) => string {
+  const written = new WeakMap<ListedMarket, { book: OrderBook; state: string; json: string }>();
+  return ({ data, marketSource }, market) => {
+    const book = data.books.get(market.ticker) ?? emptyBook;
+    const known = toBookStateJson(data, market.ticker);
+    const state = `${known.bookState} ${known.bookAsOf}`;
+    const before = written.get(market);
+    if (before?.book === book && before.state === state) return before.json;
+    const json = JSON.stringify({ ...toMarketJson(market, book, marketSource), ...known });
+    written.set(market, { book, state, json });
+    return json;
+  };
 }
 
 /** What went wrong is for the log: it may name hosts that are nobody's business. */

@@ -61,6 +61,7 @@ export function judgeMarket(market: Market, { data, at }: Present): string | und
   if (!feeRuleOf(data, market)) return 'its fee is not known';
   const book = data.books.get(ticker);
   if (book === undefined) return 'its order book is not known';
+  if (data.doubts?.has(ticker)) return 'its order book is in doubt';
   return judgeBook(book);
 }
 

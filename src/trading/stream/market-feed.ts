@@ -1,6 +1,6 @@
-import { emptyBook } from '../markets/book.js';
+import { emptyBook, type OrderBook } from '../markets/book.js';
 import type { ListedMarket } from '../markets/market.js';
-import { toQuoteJson, priceOrNull } from '../reads/market-json.js';
+import { toBookStateJson, toQuoteJson, priceOrNull } from '../reads/market-json.js';
 import { toStateJson } from '../reads/snapshot-reads.js';
 import type { Snapshot } from '../snapshot.js';
 
@@ -10,6 +10,8 @@ interface Entry {
   stationId: string | null;
   json: string;
   changedAt: number;
+  /** What it was written from: what is the same need not be written again. */
+  from: { market: ListedMarket; book: OrderBook; probability: number | null; state: string };
 }
 
 interface Removal {
@@ -17,8 +19,8 @@ interface Removal {
   removedAt: number;
 }
 
-/** Longer than venues list a market after its close, in refreshes; who was away for longer gets everything. */
-const KEPT_REMOVALS = 5_000;
+/** Changes of the snapshot, at most some 30 a second: an hour. Who was away for longer gets everything. */
+const KEPT_REMOVALS = 100_000;
 
 /** Events of one refresh that are kept. */
 const MAX_EVENTS = 64;
@@ -42,6 +44,8 @@ export function createMarketFeed(instance: string): MarketFeed {
   let oldestRemoval = 0;
   let sequence = 0;
   let head = '';
+  let probabilities: ReadonlyMap<string, number> = new Map();
+  let ofForecasts: Snapshot['forecasts'] | undefined;
 
   function makeOnce(key: string, make: () => Buffer): Buffer {
     let event = events.get(key);
@@ -57,6 +61,24 @@ export function createMarketFeed(instance: string): MarketFeed {
     return Buffer.from(`event: ${name}\nid: ${instance}-${sequence}\ndata: ${data}\n\n`);
   }
 
+  function toEntry(market: ListedMarket, { data }: Snapshot, known: Entry | undefined): Entry {
+    const book = data.books.get(market.ticker) ?? emptyBook;
+    const probability = probabilities.get(market.ticker) ?? null;
+    const { bookState: state } = toBookStateJson(data, market.ticker);
+    const before = known?.from;
+    if (
+      before?.market === market &&
+      before.book === book &&
+      before.probability === probability &&
+      before.state === state
+    )
+      return known!;
+    const json = writeMarket(market, book, probability, state);
+    const changedAt = known?.json === json ? known.changedAt : sequence;
+    const from = { market, book, probability, state };
+    return { stationId: market.station?.id ?? null, json, changedAt, from };
+  }
+
   return {
     get sequence() {
       return sequence;
@@ -67,17 +89,17 @@ export function createMarketFeed(instance: string): MarketFeed {
       events.clear();
       head = writeHead(snapshot);
       const { data, forecasts } = snapshot;
-      const probabilities = new Map(
-        [...forecasts.values()].flatMap(({ days }) => days.flatMap((day) => [...day.probabilities])),
-      );
+      if (forecasts !== ofForecasts) {
+        ofForecasts = forecasts;
+        probabilities = new Map(
+          [...forecasts.values()].flatMap(({ days }) => days.flatMap((day) => [...day.probabilities])),
+        );
+      }
       const before = entries;
       entries = new Map();
       for (const market of data.markets) {
-        const json = writeMarket(market, snapshot, probabilities.get(market.ticker) ?? null);
         const known = before.get(market.ticker);
-        const isSame = known?.json === json;
-        const changedAt = isSame ? known.changedAt : sequence;
-        entries.set(market.ticker, { stationId: market.station?.id ?? null, json, changedAt });
+        entries.set(market.ticker, toEntry(market, snapshot, known));
         removals.delete(market.ticker);
       }
       for (const [ticker, { stationId }] of before)
@@ -120,10 +142,22 @@ const isOf =
   ({ stationId }: { stationId: string | null }): boolean =>
     wanted === undefined || stationId === wanted;
 
-function writeMarket(market: ListedMarket, { data }: Snapshot, probability: number | null): string {
+function writeMarket(
+  market: ListedMarket,
+  book: OrderBook,
+  probability: number | null,
+  bookState: string,
+): string {
   const { ticker, status, lastPrice } = market;
-  const quote = toQuoteJson(market, data.books.get(ticker) ?? emptyBook);
-  return JSON.stringify({ ticker, status, ...quote, lastPrice: priceOrNull(lastPrice), probability });
+  const quote = toQuoteJson(market, book);
+  return JSON.stringify({
+    ticker,
+    status,
+    ...quote,
+    lastPrice: priceOrNull(lastPrice),
+    probability,
+    bookState,
+  });
 }
 
 const writeHead = ({ asOf, sources }: Snapshot): string =>

@@ -17,7 +17,8 @@ export interface StreamLimits {
 const usualLimits: StreamLimits = {
   readers: 2_000,
   readersPerAddress: 20,
-  unreadBytes: 256 * 1024,
+  // The first event tells of all markets: with 1,500 of them that is 400 KB.
+  unreadBytes: 1024 * 1024,
   heartbeatMs: 15_000,
 };
 

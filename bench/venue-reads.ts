@@ -1,0 +1,212 @@
+/** The measures of a venue with 24 cities and 1,500 markets: reading it, serving it, and telling of its changes. */
+import { generateKeyPairSync } from 'node:crypto';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import type { Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { monitorEventLoopDelay } from 'node:perf_hooks';
+import { setImmediate, setTimeout } from 'node:timers/promises';
+import { pino } from 'pino';
+import { systemClock } from '../src/clock.js';
+import { createMetrics } from '../src/metrics.js';
+import { createCalibrationStore } from '../src/trading/calibration.js';
+import { calibratedModel } from '../src/trading/forecast/calibrated.js';
+import { createKalshiClient } from '../src/trading/markets/kalshi-client.js';
+import { createKalshiSource } from '../src/trading/markets/kalshi.js';
+import { createSnapshotReads } from '../src/trading/reads/snapshot-reads.js';
+import { createRefresher } from '../src/trading/refresh.js';
+import { createSnapshotStore } from '../src/trading/snapshot.js';
+import { plentyOfTokens } from '../test/trading/venue-tokens.js';
+import { measureIdle, openReader, rate } from './market-reads.js';
+import type { Measure, World } from './measures.js';
+import { startBaseline, startProduct, type Product } from './world.js';
+
+const READERS = 1_000;
+const CHANGES_PER_SECOND = 200;
+const startVenue = (changesPerSecond = 0) => startBaseline('bench/venue.ts', String(changesPerSecond));
+
+const urlOf = ({ port }: { port: number }) => `http://127.0.0.1:${port}/trade-api/v2`;
+
+/** The product on such a venue. Weather services are out of reach: markets are what is measured. */
+const onVenue = (venue: { port: number }, databaseUrl: string, env: Record<string, string> = {}) =>
+  startProduct({
+    DATABASE_URL: databaseUrl,
+    MARKET_SOURCE: 'kalshi',
+    KALSHI_BASE_URL: urlOf(venue),
+    OPEN_METEO_BASE_URL: 'http://127.0.0.1:9',
+    NWS_BASE_URL: 'http://127.0.0.1:9',
+    REFRESH_SECONDS: '10',
+    ...env,
+  });
+
+async function untilListed(product: Product): Promise<void> {
+  for (let i = 0; ; i++) {
+    const answer = await fetch(`http://127.0.0.1:${product.port}/markets`);
+    const { markets = [] } = (await answer.json()) as { markets?: unknown[] };
+    if (markets.length > 1_000) return;
+    if (i > 300) throw new Error('The markets were not read.');
+    await setTimeout(200);
+  }
+}
+
+/** Refreshes by reading the venue with a key, and every way in which `/markets` may be asked for after each. */
+async function measureRefresh(seconds: number) {
+  const venue = await startVenue();
+  const clock = systemClock;
+  const client = createKalshiClient({ baseUrl: urlOf(venue), budget: plentyOfTokens(), headers: signed });
+  const log = pino({ level: 'silent' });
+  const store = createSnapshotStore();
+  const refresher = createRefresher({
+    markets: createKalshiSource({ client, series: undefined, clock, log }),
+    weather: { name: 'none', freshMs: Infinity, read: () => Promise.reject(new Error('no weather')) },
+    model: calibratedModel,
+    calibration: createCalibrationStore(),
+    store,
+    bankroll: 1_000_000_000n,
+    clock,
+    log,
+    metrics: createMetrics(),
+  });
+  const reads = createSnapshotReads({ store, clock });
+  const delay = monitorEventLoopDelay({ resolution: 1 });
+  try {
+    await refresher.refresh();
+    let cpuMicros = 0;
+    let rounds = 0;
+    delay.enable();
+    for (const endsAt = performance.now() + seconds * 1000; performance.now() < endsAt; rounds++) {
+      const before = process.cpuUsage();
+      await refresher.refresh();
+      for (const encoding of ['br', 'gzip', 'identity'] as const) {
+        const { answer, end } = reads.markets({});
+        await answer.prepare(encoding);
+        answer.bytes(encoding, end);
+        await setImmediate();
+      }
+      const { user, system } = process.cpuUsage(before);
+      cpuMicros += user + system;
+      await setTimeout(20);
+    }
+    delay.disable();
+    const cpuMs = cpuMicros / 1000 / rounds;
+    return { cpuMs, pauseMs: delay.max / 1e6, markets: store.current!.markets.size };
+  } finally {
+    await refresher.stop();
+    await venue.stop();
+  }
+}
+
+const signed = () => ({ 'kalshi-access-key': 'key', 'kalshi-access-signature': 'signed' });
+
+function readMeasure(key: string, name: string, path: string, target: number): Measure {
+  return {
+    key,
+    name,
+    target: `≥ ${target.toFixed(2)}`,
+    isGood: (value) => value >= target,
+    async run({ seconds, productUrl }: World) {
+      const venue = await startVenue();
+      const product = await onVenue(venue, productUrl);
+      try {
+        await untilListed(product);
+        const other = await startBaseline(
+          'bench/baseline-markets.ts',
+          `http://127.0.0.1:${product.port}${path}`,
+        );
+        try {
+          await rate(other.port, '/bytes', 1);
+          await rate(product.port, path, 1);
+          const theirs = await rate(other.port, '/bytes', seconds);
+          const ours = await rate(product.port, path, seconds);
+          const note = `${Math.round(ours).toLocaleString('en')} ÷ ${Math.round(theirs).toLocaleString('en')} requests/s`;
+          return { value: ours / theirs, note };
+        } finally {
+          await other.stop();
+        }
+      } finally {
+        await product.stop();
+        await venue.stop();
+      }
+    },
+  };
+}
+
+async function measureStreams({ seconds, productUrl }: World) {
+  const folder = mkdtempSync(join(tmpdir(), 'gauge-bench-key-'));
+  const file = join(folder, 'key.pem');
+  const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
+  writeFileSync(file, privateKey.export({ type: 'pkcs8', format: 'pem' }), { mode: 0o600 });
+  const venue = await startVenue(CHANGES_PER_SECOND);
+  const product = await onVenue(venue, productUrl, {
+    KALSHI_KEY_ID: 'key',
+    KALSHI_PRIVATE_KEY_FILE: file,
+  });
+  const sockets: Socket[] = [];
+  let events = 0;
+  try {
+    await untilListed(product);
+    for (let i = 0; i < READERS; i += 50)
+      sockets.push(
+        ...(await Promise.all(
+          Array.from({ length: 50 }, (_, n) => openReader(product.port, i + n, () => events++)),
+        )),
+      );
+    events = 0;
+    const measuredMs = Math.max(5, seconds) * 1000;
+    await setTimeout(measuredMs);
+    const { now, peak } = product.memoryMb();
+    const perReader = (events / READERS / measuredMs) * 1000;
+    return {
+      value: peak,
+      note: `${now} MB resident, each reader told ${perReader.toFixed(1)} times a second`,
+    };
+  } finally {
+    for (const socket of sockets) socket.destroy();
+    await product.stop();
+    await venue.stop();
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+export const venueMeasures: Measure[] = [
+  {
+    key: 'venue-refresh-cpu',
+    name: 'processor time of a refresh of 1,500 markets with their books, and of `/markets` in every encoding',
+    target: '≤ 400 ms',
+    isGood: (value) => value <= 400,
+    async run({ seconds }) {
+      const { cpuMs, markets } = await measureRefresh(seconds);
+      return { value: cpuMs, note: `${markets} markets` };
+    },
+  },
+  {
+    key: 'venue-refresh-pause',
+    name: 'longest pause of the event loop over such refreshes',
+    target: '≤ 50 ms',
+    isGood: (value) => value <= 50,
+    async run({ seconds }) {
+      const idleMs = await measureIdle(seconds);
+      const { pauseMs } = await measureRefresh(seconds);
+      return { value: pauseMs, note: `${idleMs.toFixed(0)} ms while this process did nothing` };
+    },
+  },
+  readMeasure(
+    'venue-markets',
+    '`/markets` of 1,500 markets ÷ the same bytes from a bare Express handler',
+    '/markets',
+    0.9,
+  ),
+  readMeasure(
+    'venue-station',
+    '`/markets?station=KNYC` of them ÷ the same bytes from a bare Express handler',
+    '/markets?station=KNYC',
+    0.5,
+  ),
+  {
+    key: 'venue-streams',
+    name: `memory of the server with ${READERS} readers of \`/stream\` and ${CHANGES_PER_SECOND} changes of books a second`,
+    target: '≤ 400 MB',
+    isGood: (value) => value <= 400,
+    run: measureStreams,
+  },
+];

@@ -1,0 +1,23 @@
+/** The venue of the tests as a process of its own: 24 cities, about 1,500 markets, and so many changes of books a second. */
+import { setInterval } from 'node:timers';
+import { startFakeVenue } from '../test/trading/fake-venue.js';
+import { fillVenue } from '../test/trading/fake-world.js';
+
+const changesPerSecond = Number(process.argv[2] ?? 0);
+const venue = await startFakeVenue();
+fillVenue(venue, new Date().toISOString());
+process.stdout.write(`${JSON.stringify({ port: Number(new URL(venue.url).port) })}\n`);
+
+const tickers = [...venue.books.keys()];
+const TICK_MS = 20;
+let made = 0;
+const startedAt = performance.now();
+setInterval(() => {
+  const due = ((performance.now() - startedAt) / 1000) * changesPerSecond;
+  for (; made < due; made++) {
+    const ticker = tickers[(made * 7919) % tickers.length]!;
+    const [price] = venue.books.get(ticker)!.yes_dollars!.at(-1)!;
+    // More and fewer in turn: books stay as large as they are.
+    venue.stream.change(ticker, 'yes', price, Math.floor(made / tickers.length) % 2 ? '-1.00' : '1.00');
+  }
+}, TICK_MS);
