@@ -129,6 +129,6 @@ describe('the past of an invented world', () => {
     }
     expect(reports.length).toBeGreaterThanOrEqual(7 * 7);
     await pastAt(new Date(Date.parse(now) + DAY_MS).toISOString()).fillArchive(never);
-    expect((await db.orm.select().from(climateReports)).length).toBe(reports.length + 7);
+    expect((await db.orm.select().from(climateReports)).length).toBe(reports.length + 24);
   });
 });

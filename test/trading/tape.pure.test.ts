@@ -128,17 +128,20 @@ async function readAll(path: string): Promise<TapeEntry[]> {
 async function playAll(path: string, from?: Date) {
   const player = await openTapePlayer({ path, speed: Infinity, from });
   const store = createSnapshotStore();
-  const shown: { sequence: number; bytes: string[] }[] = [];
+  const showing: Promise<{ sequence: number; bytes: string[] }>[] = [];
   const times: number[] = [];
-  store.subscribe(({ sequence }: Snapshot) => {
-    times.push(player.clock.now());
-    shown.push({ sequence, bytes: await bytesOf(store, player.clock.now() + 1_500) });
+  store.subscribe((snapshot: Snapshot) => {
+    const now = player.clock.now();
+    times.push(now);
+    const shown = createSnapshotStore();
+    shown.replace(snapshot);
+    showing.push(bytesOf(shown, now + 1_500).then((bytes) => ({ sequence: snapshot.sequence, bytes })));
   });
   const refresher = player.createRefresher({ store, model: rawEnsemble, log });
   await refresher.refresh();
   await player.ended;
   await refresher.stop();
-  return { shown, times, player };
+  return { shown: await Promise.all(showing), times, player };
 }
 
 const header = { marketSource: 'simulated', forecastSource: 'simulated', bankroll: 1_000n * DOLLAR };
