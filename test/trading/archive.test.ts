@@ -53,6 +53,7 @@ describe('the archive', () => {
     // Squares of −2, 0, 2 sum to 8, over two.
     expect(runs).toEqual([
       {
+        kind: 'daily_maximum',
         stationId: 'KNYC',
         date,
         modelRunAt: new Date('2026-07-04T00:00:00Z'),
@@ -63,6 +64,41 @@ describe('the archive', () => {
       },
       { ...runs[1]!, stationId: 'KDEN' },
     ]);
+  });
+
+  it('keeps maxima, minima and hours apart, hours to the hundredth', async () => {
+    const hour = { kind: 'hourly' as const, stationId: 'INDEX-NYC' };
+    const runs = [
+      run(),
+      run({ kind: 'daily_minimum', membersF: [50, 52] }),
+      run({ ...hour, hour: 0, membersF: [60] }),
+      run({ ...hour, hour: 9, membersF: [61] }),
+    ];
+    const reports = [
+      report(),
+      report({ kind: 'daily_minimum', temperatureF: 51 }),
+      report({ ...hour, hour: 0, temperatureF: 60.07 }),
+      report({ ...hour, hour: 9, temperatureF: 61.5 }),
+    ];
+    // Midnight by the clock was an hour before the end of the day before: a run that was started later forecasts nothing.
+    expect(
+      await archive.addRuns([
+        ...runs,
+        run({ ...hour, hour: 0, modelRunAt: new Date('2026-07-04T04:00:00Z') }),
+      ]),
+    ).toBe(4);
+    expect(await archive.addRuns(runs)).toBe(0);
+    expect(await archive.addReports(reports)).toBe(4);
+    expect(await archive.addReports(reports)).toBe(0);
+    const known = await archive.asOf(later);
+    expect(known.runs.map(({ kind, hour, meanF }) => [kind, hour, meanF])).toEqual([
+      ['daily_maximum', undefined, 71],
+      ['daily_minimum', undefined, 51],
+      ['hourly', expect.any(Number), expect.any(Number)],
+      ['hourly', expect.any(Number), expect.any(Number)],
+    ]);
+    for (const each of reports) expect(known.reportOf(each)).toEqual(each);
+    expect(known.reportOf({ ...reports[3]!, hour: 10 })).toBeUndefined();
   });
 
   it('takes thousands at once, twice, and runs of one member or of many', async () => {

@@ -39,7 +39,7 @@ describe('the scores page', () => {
   it('says when the first scores come while nothing has settled, and that everything is shut', async () => {
     const { status, main, words } = await see();
     expect(status).toBe(200);
-    expect(words).toContain('None of 28 gates are open');
+    expect(words).toContain('None of 96 gates are open');
     expect(words).toContain('Not judged yet');
     expect(words).toContain('none has been so far');
     expect(words).toContain('in the morning after it. A gate can open once 30 days');

@@ -81,7 +81,7 @@ describe('GET /scores', () => {
       difference: null,
       crps: null,
     });
-    expect(stations).toHaveLength(7);
+    expect(stations).toHaveLength(24);
     expect(records).toEqual([]);
   });
 
@@ -133,7 +133,7 @@ describe('GET /scores', () => {
     expect(overall).toMatchObject({ n: 1, waiting: 0 });
     expect(overall.model!.logScore).toBeCloseTo(2.302585093, 9);
     expect(leads.map(({ leadHours }) => leadHours)).toEqual([12]);
-    expect(stations).toHaveLength(7);
+    expect(stations).toHaveLength(24);
     for (const station of stations) expect(station.leads.map(({ leadHours }) => leadHours)).toEqual([12]);
     expect(records.map(({ leadHours }) => leadHours)).toEqual([12]);
     expect((await read('?lead=36&station=KNYC')).overall).toMatchObject({ n: 0, model: null });
@@ -341,7 +341,7 @@ describe('the gates', () => {
     const { stations, gatesJudgedAt } = await read();
     expect(gatesJudgedAt).toBeNull();
     expect(stations.flatMap(({ leads }) => leads.map(({ gate }) => gate.isOpen))).toEqual(
-      Array.from({ length: 28 }, () => false),
+      Array.from({ length: 24 * 4 }, () => false),
     );
     expect(stations[0]!.leads[0]!.gate.reason).toBe('The scores have not been added up yet.');
   });
