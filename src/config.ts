@@ -37,6 +37,20 @@ const environment = z.object({
     .pipe(z.array(z.string().min(1, 'must not contain an empty key')).min(1))
     .optional(),
   OPERATOR_TOKEN: z.string().min(32, 'must have 32 characters or more').optional(),
+  OPERATOR_TOKENS: z
+    .string()
+    .transform((value) => value.split(',').map((part) => part.trim()))
+    .pipe(
+      z.array(
+        z
+          .string()
+          .regex(
+            /^[a-z0-9][a-z0-9-]{0,31}:.{32,}$/s,
+            'must be name:token, separated by commas, each name of a-z, 0-9 and -, each token of 32 characters or more',
+          ),
+      ),
+    )
+    .optional(),
   CORS_ORIGINS: z
     .string()
     .transform((value) => value.split(',').map((origin) => origin.trim()))
@@ -107,7 +121,8 @@ export interface Config {
   redisUrl: string | undefined;
   /** Keys that sign the session cookie, newest first; undefined only outside production. */
   sessionKeys: string[] | undefined;
-  operatorToken: string | undefined;
+  /** Empty: the operator API does not exist. */
+  operatorTokens: OperatorToken[];
   /** Express's `trust proxy`: a number of hops, addresses, or false. */
   trustProxy: number | string | boolean;
   logLevel: string;
@@ -123,6 +138,12 @@ export interface Config {
     readsPerMinute: number;
     keyChangesPerHour: number;
   };
+}
+
+export interface OperatorToken {
+  /** What the audit log calls its bearer: `operator`, or `operator:` and the token's name. */
+  actor: string;
+  token: string;
 }
 
 export interface TradingConfig {
@@ -185,7 +206,7 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     dataDir: e.DATA_DIR,
     redisUrl: e.REDIS_URL,
     sessionKeys: e.SESSION_KEYS,
-    operatorToken: e.OPERATOR_TOKEN,
+    operatorTokens: readOperatorTokens(e.OPERATOR_TOKEN, e.OPERATOR_TOKENS),
     trustProxy: parseTrustProxy(e.TRUST_PROXY),
     logLevel: e.LOG_LEVEL,
     corsOrigins: e.CORS_ORIGINS ?? [],
@@ -216,6 +237,14 @@ export function readConfig(env: Record<string, string | undefined>): Config {
       readsPerMinute: e.LIMIT_READS_PER_MINUTE,
     },
   };
+}
+
+function readOperatorTokens(unnamed: string | undefined, named: string[] = []): OperatorToken[] {
+  const tokens = named.map((part) => {
+    const colon = part.indexOf(':');
+    return { actor: `operator:${part.slice(0, colon)}`, token: part.slice(colon + 1) };
+  });
+  return unnamed === undefined ? tokens : [{ actor: 'operator', token: unnamed }, ...tokens];
 }
 
 function productionProblems(env: Record<string, string | undefined>): string[] {

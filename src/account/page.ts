@@ -1,4 +1,5 @@
 import type { Request, RequestHandler, Response } from 'express';
+import { byPerson } from '../auth/authority.js';
 import { personOf } from '../auth/session.js';
 import { markGuess, passLimits } from '../auth/sign-in-limits.js';
 import type { Context } from '../context.js';
@@ -46,9 +47,9 @@ export function renderAccount(
 }
 
 export function authorOf({ clock }: AccountDeps, req: Request, res: Response): Author {
-  const { userId, email, sessionId } = personOf(res);
+  const { email } = personOf(res);
   const requestId = String(res.getHeader('X-Request-Id') ?? '');
-  return { userId, email, sessionId, at: new Date(clock.now()), ip: req.ip, requestId };
+  return { ...byPerson(res), email, at: new Date(clock.now()), ip: req.ip, requestId };
 }
 
 /** Does what looks at a password or a code: within the limits, and wrong ones are counted. */

@@ -40,7 +40,7 @@ export function passwordPages(deps: AccountDeps): Router {
           checkPassword(db.orm, userId, currentPassword),
         );
         if (newPassword === currentPassword) throw fieldError('newPassword', 'is your password already');
-        sendToken(req, await changePassword(db, authorOf(deps, req, res), person, newPassword));
+        sendToken(req, await changePassword(deps, authorOf(deps, req, res), person, newPassword));
         res.redirect(303, toAddress(`${ACCOUNT}/password`, { done: 'changed' }));
       },
       show,

@@ -50,7 +50,7 @@ export function secondFactorPages(deps: AccountDeps): Router {
         const person = await limitGuesses(deps, req, res, () =>
           checkPassword(db.orm, author.userId, currentPassword),
         );
-        await beginSetup(db, author, person);
+        await beginSetup(deps, author, person);
         res.redirect(303, `${BASE}/setup`);
       },
       show,
@@ -82,7 +82,7 @@ export function secondFactorPages(deps: AccountDeps): Router {
     formRoute({
       async act(req, res, fields) {
         const { code } = parseInput(setupSchema, filledIn(fields));
-        const { recoveryCodes, token } = await finishSetup(db, authorOf(deps, req, res), code);
+        const { recoveryCodes, token } = await finishSetup(deps, authorOf(deps, req, res), code);
         sendToken(req, token);
         await showRecoveryCodes(req, res, recoveryCodes, true);
       },
@@ -115,7 +115,7 @@ export function secondFactorPages(deps: AccountDeps): Router {
         const author = authorOf(deps, req, res);
         const recoveryCodes = await limitGuesses(deps, req, res, async () => {
           const person = await checkPassword(db.orm, author.userId, currentPassword);
-          return renewRecoveryCodes(db, author, person, code);
+          return renewRecoveryCodes(deps, author, person, code);
         });
         await showRecoveryCodes(req, res, recoveryCodes, false);
       },
@@ -134,7 +134,7 @@ export function secondFactorPages(deps: AccountDeps): Router {
         const author = authorOf(deps, req, res);
         const token = await limitGuesses(deps, req, res, async () => {
           const person = await checkPassword(db.orm, author.userId, currentPassword);
-          return turnOff(db, author, person, code);
+          return turnOff(deps, author, person, code);
         });
         sendToken(req, token);
         res.redirect(303, toAddress(BASE, { done: 'off' }));

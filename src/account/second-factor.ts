@@ -10,7 +10,8 @@ import {
 import { cleanCode } from '../auth/second-factor/accept-code.js';
 import { generateRecoveryCodes, hashRecoveryCode } from '../auth/second-factor/recovery-codes.js';
 import { findStep, generateSecret, isCodeShaped } from '../auth/second-factor/totp.js';
-import type { Database, Orm } from '../db/client.js';
+import type { ChangeDeps } from '../auth/change.js';
+import type { Orm, Tx } from '../db/client.js';
 import { AppError } from '../errors.js';
 import { fieldError } from '../pages/form.js';
 import { audit, changeAccount, endOtherSessions, requireCode, type Author } from './account.js';
@@ -29,9 +30,10 @@ export async function readSecondFactor(orm: Orm, userId: string): Promise<Second
 }
 
 /** Makes a secret for this session to show. It protects nothing until a code of it has been right. */
-export function beginSetup(db: Database, { sessionId, at }: Author, person: Person): Promise<void> {
-  return changeAccount(db, person.id, person, async (tx) => {
-    const setup = { userId: person.id, sessionId, secret: generateSecret(), now: at };
+export function beginSetup(deps: ChangeDeps, author: Author, person: Person): Promise<void> {
+  const { sessionId, at: now } = author;
+  return changeAccount(deps, author, person, async (tx) => {
+    const setup = { userId: person.id, sessionId, secret: generateSecret(), now };
     if (!(await putSetup(tx, setup))) throw isOn();
   });
 }
@@ -40,9 +42,9 @@ export function beginSetup(db: Database, { sessionId, at }: Author, person: Pers
  * Turns the second factor on with the first code of its app. The code counts as used.
  * @returns the recovery codes, which are never shown again, and the new token of this session; all others end
  */
-export function finishSetup(db: Database, author: Author, typed: string) {
+export function finishSetup(deps: ChangeDeps, author: Author, typed: string) {
   const { userId, at } = author;
-  return changeAccount(db, userId, undefined, async (tx) => {
+  return changeAccount(deps, author, undefined, async (tx) => {
     const secret = await findSetup(tx, author);
     if (secret === undefined)
       throw new AppError('not_found', 'This set-up has ended, or the second factor is on already.');
@@ -63,12 +65,12 @@ export function finishSetup(db: Database, author: Author, typed: string) {
 
 /** Takes the place of all recovery codes there were, used or not. */
 export function renewRecoveryCodes(
-  db: Database,
+  deps: ChangeDeps,
   author: Author,
   person: Person,
   code: string,
 ): Promise<string[]> {
-  return changeAccount(db, person.id, person, async (tx) => {
+  return changeAccount(deps, author, person, async (tx) => {
     await requireOn(tx, person.id);
     await requireCode(tx, author, code);
     const recoveryCodes = await makeRecoveryCodes(tx, person.id);
@@ -78,8 +80,8 @@ export function renewRecoveryCodes(
 }
 
 /** @returns the new token of this session; all others end */
-export function turnOff(db: Database, author: Author, person: Person, code: string): Promise<string> {
-  return changeAccount(db, person.id, person, async (tx) => {
+export function turnOff(deps: ChangeDeps, author: Author, person: Person, code: string): Promise<string> {
+  return changeAccount(deps, author, person, async (tx) => {
     await requireOn(tx, person.id);
     await requireCode(tx, author, code);
     await deleteSecondFactor(tx, person.id);
@@ -89,12 +91,12 @@ export function turnOff(db: Database, author: Author, person: Person, code: stri
   });
 }
 
-async function requireOn(tx: Orm, userId: string): Promise<void> {
+async function requireOn(tx: Tx, userId: string): Promise<void> {
   if (!(await findSecondFactor(tx, userId)))
     throw new AppError('not_found', 'The second factor is off already.');
 }
 
-async function makeRecoveryCodes(tx: Orm, userId: string): Promise<string[]> {
+async function makeRecoveryCodes(tx: Tx, userId: string): Promise<string[]> {
   const codes = generateRecoveryCodes();
   const hashed = codes.map((code) => hashRecoveryCode(code)!);
   await replaceRecoveryCodes(tx, userId, hashed);

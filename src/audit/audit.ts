@@ -1,5 +1,5 @@
 import { v7 as uuid } from 'uuid';
-import type { Orm } from '../db/client.js';
+import type { Tx } from '../db/client.js';
 import { asStored, genesisHash, hashRow } from './chain.js';
 import { insertAuditRow, lockChain, moveChainEnd } from './queries.js';
 import { operatorLog } from './table.js';
@@ -23,7 +23,7 @@ export interface AuditEntry {
  * wait for each other in a circle, this comes after every other lock of the transaction, and whoever writes for
  * several Organizations does so in the order of their ids.
  */
-export async function recordAudit(tx: Orm, orgId: string, entry: AuditEntry): Promise<void> {
+export async function recordAudit(tx: Tx, orgId: string, entry: AuditEntry): Promise<void> {
   const end = await lockChain(tx, orgId, genesisHash(orgId));
   const seq = end.seq + 1;
   const { at, ...rest } = toRow(entry);
@@ -35,7 +35,7 @@ export async function recordAudit(tx: Orm, orgId: string, entry: AuditEntry): Pr
 }
 
 /** Writes the audit row of a change that belongs to no Organization. */
-export async function recordOperatorAudit(tx: Orm, entry: AuditEntry): Promise<void> {
+export async function recordOperatorAudit(tx: Tx, entry: AuditEntry): Promise<void> {
   await tx.insert(operatorLog).values({ ...toRow(entry), id: uuid() });
 }
 

@@ -7,6 +7,7 @@ import { setProblemHeaders, statusByCode, toAppError } from '../http/problem.js'
 import { parseInput } from '../http/validate.js';
 import { toAddress } from '../pages/address.js';
 import { renderPage } from '../pages/layout.js';
+import { change } from './change.js';
 import { codePages } from './code-pages.js';
 import { HOME, toLocalPath } from './local-path.js';
 import { signInSchema, type SignIn } from './schema.js';
@@ -73,7 +74,7 @@ export function signInPages(
 
   router.post('/logout', async (req, res) => {
     const token = readToken(req);
-    if (token !== undefined) await endToken(db.orm, token);
+    if (token !== undefined) await change({ db, clock }, { kind: 'proof' }, (tx) => endToken(tx, token));
     clearToken(req);
     res.redirect(303, toAddress('/login', { done: 'signed-out' }));
   });

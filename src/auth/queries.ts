@@ -1,14 +1,11 @@
 import { and, asc, eq, gt, lte, or, sql } from 'drizzle-orm';
-import type { Orm } from '../db/client.js';
+import type { Orm, Tx } from '../db/client.js';
 import { memberships, organizations, users } from '../organizations/table.js';
 import { SETUP_MS } from './second-factor/limits.js';
 import { deleteExpiredChallenges } from './second-factor/challenge-queries.js';
 import { deleteAbandonedSetups } from './second-factor/queries.js';
-import { SESSION_IDLE_MS, SESSION_MS } from './session-lifetime.js';
+import { idleSince, SESSION_MS } from './session-lifetime.js';
 import { sessions } from './table.js';
-
-/** Whoever was seen last before then is signed out. */
-export const idleSince = (now: Date) => new Date(now.getTime() - SESSION_IDLE_MS);
 
 /**
  * A living session with its person and the Organization they look at, as all of them are now: what an operator takes
@@ -94,7 +91,7 @@ export async function findUserByEmail(
  * one that came first leaves nothing to hold.
  */
 export async function holdUser(
-  tx: Orm,
+  tx: Tx,
   { id, passwordHash }: { id: string; passwordHash: string },
 ): Promise<boolean> {
   const rows = await tx
@@ -106,7 +103,7 @@ export async function holdUser(
 }
 
 export async function insertSession(
-  tx: Orm,
+  tx: Tx,
   session: { hashedToken: string; userId: string; now: Date; ip: string; userAgent: string },
 ): Promise<void> {
   const { now, ...row } = session;

@@ -106,6 +106,8 @@ export const requireOrganization: RequestHandler = (_req, res, next) => {
 export function requireRole(...allowed: readonly Role[]): RequestHandler {
   return (_req, res, next) => {
     const { role, orgName } = sessionOf(res);
+    // The transaction of a change asks for the same again: see `byMember`.
+    res.locals.requiredRoles = allowed;
     if (!allowed.includes(role)) {
       throw new AppError(
         'forbidden_role',

@@ -1,5 +1,6 @@
 import type { Clock } from '../clock.js';
-import type { Database, Orm } from '../db/client.js';
+import type { Database, Tx } from '../db/client.js';
+import { change } from './change.js';
 import { verifyPassword } from './password.js';
 import { deleteSession, findUserByEmail, holdUser } from './queries.js';
 import { deleteChallenge, insertChallenge } from './second-factor/challenge-queries.js';
@@ -30,7 +31,7 @@ export async function signIn(
   const isRight = await verifyPassword(user?.passwordHash, credentials.password);
   if (!user || !isRight) return undefined;
   const now = new Date(clock.now());
-  return db.orm.transaction(async (tx) => {
+  return change({ db, clock }, { kind: 'proof' }, async (tx) => {
     if (!(await holdUser(tx, user))) return undefined;
     if (formerToken !== undefined) await endToken(tx, formerToken);
     // Read while the person is held: whoever turns it on meanwhile waits, and then ends the session made here.
@@ -43,8 +44,8 @@ export async function signIn(
 }
 
 /** Ends whatever the token of a cookie stands for. */
-export async function endToken(orm: Orm, token: string): Promise<void> {
+export async function endToken(tx: Tx, token: string): Promise<void> {
   const hashedToken = hashToken(token);
-  await deleteSession(orm, hashedToken);
-  await deleteChallenge(orm, hashedToken);
+  await deleteSession(tx, hashedToken);
+  await deleteChallenge(tx, hashedToken);
 }

@@ -1,4 +1,6 @@
 import type { ErrorRequestHandler, Request, Response, Router } from 'express';
+import { byPerson } from '../auth/authority.js';
+import { change } from '../auth/change.js';
 import { passwordProblem } from '../auth/password-rules.js';
 import { hashPassword } from '../auth/password.js';
 import { deleteSession, findUserByEmail } from '../auth/queries.js';
@@ -8,7 +10,6 @@ import type { Context } from '../context.js';
 import { prefersHtml } from '../http/accepts.js';
 import { readForm } from '../http/form-body.js';
 import { parseInput } from '../http/validate.js';
-import { inTransaction } from '../operator/change.js';
 import { fieldError, formRoute, newForm, textField, type FormFields, type FormState } from '../pages/form.js';
 import { renderPage } from '../pages/layout.js';
 import { pageRouter } from '../pages/page-router.js';
@@ -64,7 +65,7 @@ export function joinPages(
     }
     res.locals.person = person;
     const source = sourceOf(req, res, clock, person.userId);
-    const hasJoined = await inTransaction(db.orm, (tx) => joinAs(tx, person, token, source));
+    const hasJoined = await change(deps, byPerson(res), (tx) => joinAs(tx, person, token, source));
     res.redirect(303, hasJoined ? JOINED : toJoinAddress(token));
   });
 
@@ -86,7 +87,9 @@ export function joinPages(
           browser: browserOf(req),
         };
         const { actor: _, ...source } = sourceOf(req, res, clock, '');
-        const session = await inTransaction(db.orm, (tx) => joinWithNewAccount(tx, token, account, source));
+        const session = await change(deps, { kind: 'proof' }, (tx) =>
+          joinWithNewAccount(tx, token, account, source),
+        );
         sendToken(req, session);
         res.redirect(303, JOINED);
       },

@@ -4,7 +4,7 @@ import { deleteSession, findUserByEmail, updateSession } from '../auth/queries.j
 import type { SessionPerson } from '../auth/session.js';
 import { hashToken } from '../auth/session-cookie.js';
 import { startSession } from '../auth/start-session.js';
-import type { Orm } from '../db/client.js';
+import type { Orm, Tx } from '../db/client.js';
 import { AppError } from '../errors.js';
 import type { Source } from '../operator/change.js';
 import { insertUser } from '../operator/users/queries.js';
@@ -52,7 +52,7 @@ export async function getInvitation(
  * @throws InvitationGone
  */
 export async function joinAs(
-  tx: Orm,
+  tx: Tx,
   person: SessionPerson,
   token: unknown,
   source: Source,
@@ -82,7 +82,7 @@ export interface NewAccount {
  * @throws InvitationGone; AppError invalid_request if the address has an account by now
  */
 export async function joinWithNewAccount(
-  tx: Orm,
+  tx: Tx,
   token: unknown,
   { name, passwordHash, browser }: NewAccount,
   source: Omit<Source, 'actor'>,
@@ -108,7 +108,7 @@ export async function joinWithNewAccount(
 }
 
 async function addJoined(
-  tx: Orm,
+  tx: Tx,
   invitation: Invitation,
   { userId, email }: Pick<SessionPerson, 'userId' | 'email'>,
   source: Source,

@@ -1,4 +1,4 @@
-import type { Orm } from '../../db/client.js';
+import type { Tx } from '../../db/client.js';
 import { findSecondFactor, raiseLastStep, spendRecoveryCode } from './queries.js';
 import { hashRecoveryCode } from './recovery-codes.js';
 import { findStep, isCodeShaped } from './totp.js';
@@ -7,7 +7,7 @@ import { findStep, isCodeShaped } from './totp.js';
  * Uses up what a person typed: a code of their app, or a recovery code. Each is accepted once, and a code of the app
  * uses up the older ones too. True if it was right and unused; the caller's transaction decides whether it stays used.
  */
-export async function acceptCode(tx: Orm, userId: string, typed: string, now: Date): Promise<boolean> {
+export async function acceptCode(tx: Tx, userId: string, typed: string, now: Date): Promise<boolean> {
   const factor = await findSecondFactor(tx, userId);
   if (!factor) return false;
   const code = cleanCode(typed);

@@ -1,5 +1,6 @@
 import type { Clock } from '../../clock.js';
 import type { Database } from '../../db/client.js';
+import { change } from '../change.js';
 import { holdUser } from '../queries.js';
 import { startSession, type NewBrowser } from '../start-session.js';
 import { acceptCode } from './accept-code.js';
@@ -32,7 +33,7 @@ export async function answerChallenge(
   const tries = await countTry(db.orm, hashedToken, now);
   if (tries === undefined) return { outcome: 'over' };
   try {
-    return await db.orm.transaction(async (tx): Promise<CodeAnswer> => {
+    return await change({ db, clock }, { kind: 'proof' }, async (tx): Promise<CodeAnswer> => {
       if (!(await holdUser(tx, { id: userId, passwordHash }))) throw new ChallengeOver();
       const isRight = await acceptCode(tx, userId, code, now);
       if (!isRight) return { outcome: 'wrong', triesLeft: MAX_CODES - tries };

@@ -1,5 +1,5 @@
 import { and, count, eq, isNotNull, isNull, lt, lte, or } from 'drizzle-orm';
-import type { Orm } from '../../db/client.js';
+import type { Orm, Tx } from '../../db/client.js';
 import { recoveryCodes, secondFactors } from '../table.js';
 
 /** The secret of a person whose second factor is on. */
@@ -31,7 +31,7 @@ export async function findSetup(
 
 /** Puts a new secret in the place of one that was never confirmed. False if the second factor is on. */
 export async function putSetup(
-  tx: Orm,
+  tx: Tx,
   { userId, sessionId, secret, now }: { userId: string; sessionId: string; secret: string; now: Date },
 ): Promise<boolean> {
   const values = { secret, setupSession: sessionId, createdAt: now };
@@ -49,7 +49,7 @@ export async function putSetup(
 
 /** Turns on the secret that the code belonged to. False if another has taken its place, or it is on already. */
 export async function confirmSetup(
-  tx: Orm,
+  tx: Tx,
   { userId, secret, step, now }: { userId: string; secret: string; step: number; now: Date },
 ): Promise<boolean> {
   const rows = await tx
@@ -67,7 +67,7 @@ export async function confirmSetup(
 }
 
 /** Uses up a time step and all before it. One statement: of two uses of a code at once, one gets true. */
-export async function raiseLastStep(tx: Orm, userId: string, step: number): Promise<boolean> {
+export async function raiseLastStep(tx: Tx, userId: string, step: number): Promise<boolean> {
   const rows = await tx
     .update(secondFactors)
     .set({ lastStep: step })
@@ -84,7 +84,7 @@ export async function raiseLastStep(tx: Orm, userId: string, step: number): Prom
 
 /** Uses up a recovery code. One statement: of two uses at once, one gets true. */
 export async function spendRecoveryCode(
-  tx: Orm,
+  tx: Tx,
   { userId, hashedCode, now }: { userId: string; hashedCode: string; now: Date },
 ): Promise<boolean> {
   const rows = await tx
@@ -101,7 +101,7 @@ export async function spendRecoveryCode(
   return rows.length > 0;
 }
 
-export async function replaceRecoveryCodes(tx: Orm, userId: string, hashedCodes: string[]): Promise<void> {
+export async function replaceRecoveryCodes(tx: Tx, userId: string, hashedCodes: string[]): Promise<void> {
   await tx.delete(recoveryCodes).where(eq(recoveryCodes.userId, userId));
   await tx.insert(recoveryCodes).values(hashedCodes.map((hashedCode) => ({ userId, hashedCode })));
 }
@@ -115,7 +115,7 @@ export async function countRecoveryCodes(orm: Orm, userId: string): Promise<numb
 }
 
 /** Removes a second factor that is on, with its recovery codes. False if there was none. */
-export async function deleteSecondFactor(tx: Orm, userId: string): Promise<boolean> {
+export async function deleteSecondFactor(tx: Tx, userId: string): Promise<boolean> {
   const rows = await tx
     .delete(secondFactors)
     .where(and(eq(secondFactors.userId, userId), isNotNull(secondFactors.confirmedAt)))

@@ -1,6 +1,6 @@
 import { v7 as uuid } from 'uuid';
 import { recordAudit } from '../../audit/audit.js';
-import type { Orm } from '../../db/client.js';
+import type { Orm, Tx } from '../../db/client.js';
 import { AppError } from '../../errors.js';
 import { findDifference, type Put, type Source } from '../change.js';
 import {
@@ -13,7 +13,7 @@ import {
 
 /** Makes the Organization so. */
 export async function putOrganization(
-  tx: Orm,
+  tx: Tx,
   slug: string,
   { name }: { name: string },
   source: Source,
@@ -40,7 +40,7 @@ export async function getOrganization(orm: Orm, slug: string): Promise<Organizat
 }
 
 /** The same, held until the transaction ends. */
-export async function getLockedOrganization(tx: Orm, slug: string): Promise<Organization> {
+export async function getLockedOrganization(tx: Tx, slug: string): Promise<Organization> {
   return known(await lockOrganization(tx, slug), slug);
 }
 
