@@ -1,4 +1,5 @@
 import { isIP } from 'node:net';
+import { validate } from 'node-cron';
 import { z } from 'zod';
 import { parseDollars, type Micros } from './trading/money.js';
 import { findStationOfSeries, stations } from './trading/settlement/stations.js';
@@ -36,6 +37,20 @@ const environment = z.object({
     .transform((value) => value.split(',').map((key) => key.trim()))
     .pipe(z.array(z.string().min(1, 'must not contain an empty key')).min(1))
     .optional(),
+  SECRET_KEYS: z
+    .string()
+    .transform((value) => value.split(',').map((key) => key.trim()))
+    .pipe(z.array(z.string().min(1, 'must not contain an empty key')).min(1))
+    // What is encrypted must still open after a restart. It protects nothing, so production does not take it.
+    .default(['a key for trying gauge']),
+  AUDIT_EXPORT: z
+    .string()
+    .refine(isExportTarget, 'must be a file, or an https URL (http for this machine only)')
+    .optional(),
+  AUDIT_EXPORT_SCHEDULE: z
+    .string()
+    .refine(validate, 'must be a cron expression like 0 7 3 * * *')
+    .default('0 7 3 * * *'),
   OPERATOR_TOKEN: z.string().min(32, 'must have 32 characters or more').optional(),
   OPERATOR_TOKENS: z
     .string()
@@ -121,6 +136,10 @@ export interface Config {
   redisUrl: string | undefined;
   /** Keys that sign the session cookie, newest first; undefined only outside production. */
   sessionKeys: string[] | undefined;
+  /** Keys that encrypt the secrets of authenticator apps, newest first. */
+  secretKeys: string[];
+  /** Where the heads of the audit log are written to, and when: a file or a URL. Undefined: nowhere. */
+  auditExport: { target: string; schedule: string } | undefined;
   /** Empty: the operator API does not exist. */
   operatorTokens: OperatorToken[];
   /** Express's `trust proxy`: a number of hops, addresses, or false. */
@@ -206,6 +225,11 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     dataDir: e.DATA_DIR,
     redisUrl: e.REDIS_URL,
     sessionKeys: e.SESSION_KEYS,
+    secretKeys: e.SECRET_KEYS,
+    auditExport:
+      e.AUDIT_EXPORT === undefined
+        ? undefined
+        : { target: e.AUDIT_EXPORT, schedule: e.AUDIT_EXPORT_SCHEDULE },
     operatorTokens: readOperatorTokens(e.OPERATOR_TOKEN, e.OPERATOR_TOKENS),
     trustProxy: parseTrustProxy(e.TRUST_PROXY),
     logLevel: e.LOG_LEVEL,
@@ -248,12 +272,14 @@ function readOperatorTokens(unnamed: string | undefined, named: string[] = []): 
 }
 
 function productionProblems(env: Record<string, string | undefined>): string[] {
-  const keys = env.SESSION_KEYS?.split(',') ?? [];
-  if (keys.length === 0)
-    return ['SESSION_KEYS: is required in production (make one with: openssl rand -hex 32)'];
-  return keys.some((key) => key.trim().length < 16)
-    ? ['SESSION_KEYS: each key must have 16 characters or more in production']
-    : [];
+  return ['SESSION_KEYS', 'SECRET_KEYS'].flatMap((name) => {
+    const keys = env[name]?.split(',') ?? [];
+    if (keys.length === 0)
+      return [`${name}: is required in production (make one with: openssl rand -hex 32)`];
+    return keys.some((key) => key.trim().length < 16)
+      ? [`${name}: each key must have 16 characters or more in production`]
+      : [];
+  });
 }
 
 function tradingProblems(env: Record<string, string | undefined>): string[] {
@@ -275,6 +301,16 @@ function tradingProblems(env: Record<string, string | undefined>): string[] {
   if (env.KALSHI_KEY_ID === undefined)
     problems.push('KALSHI_KEY_ID: is required for live trading, with KALSHI_PRIVATE_KEY_FILE');
   return problems;
+}
+
+/** Heads that are to prove something must not be changed on their way. */
+function isExportTarget(value: string): boolean {
+  if (!/^\w+:\/\//.test(value)) return true;
+  if (!URL.canParse(value)) return false;
+  const { protocol, hostname } = new URL(value);
+  return (
+    protocol === 'https:' || (protocol === 'http:' && ['localhost', '127.0.0.1', '[::1]'].includes(hostname))
+  );
 }
 
 /** A scheme and a host, nothing else, as browsers send it. */

@@ -1,9 +1,11 @@
-import { recordOperatorAudit, type AuditEntry } from '../audit/audit.js';
 import { hashPassword, verifyPassword } from '../auth/password.js';
+import { auditPerson, auditRecoveryCode } from '../auth/audit-person.js';
 import type { PersonAuthority } from '../auth/authority.js';
 import { change, type ChangeDeps } from '../auth/change.js';
-import { acceptCode } from '../auth/second-factor/accept-code.js';
+import { acceptCode, readCode, type TypedCode } from '../auth/second-factor/accept-code.js';
 import { deleteChallengesOf } from '../auth/second-factor/challenge-queries.js';
+import { findSecondFactor } from '../auth/second-factor/queries.js';
+import type { SecretBox } from '../auth/second-factor/secret-box.js';
 import { generateToken, hashToken } from '../auth/session-cookie.js';
 import type { Orm, Tx } from '../db/client.js';
 import { AppError } from '../errors.js';
@@ -25,28 +27,44 @@ export interface Author extends PersonAuthority {
   at: Date;
   ip: string | undefined;
   requestId: string;
+  /** Aborted when they hang up. */
+  gone: AbortSignal;
+}
+
+/** What changes of an account need. */
+export interface AccountChangeDeps extends ChangeDeps {
+  secrets: SecretBox;
 }
 
 /** A wrong password or code: it is counted. */
 export class WrongGuess extends AppError {
+  readonly field: 'currentPassword' | 'code';
   constructor(field: 'currentPassword' | 'code', detail: string) {
     const { code, message, errors } = fieldError(field, detail);
     super(code, message, errors ? { errors } : {});
+    this.field = field;
   }
 }
 
 /** @throws WrongGuess */
-export async function checkPassword(orm: Orm, userId: string, password: string): Promise<Person> {
+export async function checkPassword(orm: Orm, { userId, gone }: Author, password: string): Promise<Person> {
   const person = await findPerson(orm, userId);
-  const isRight = await verifyPassword(person?.passwordHash, password);
+  const isRight = await verifyPassword(person?.passwordHash, password, gone);
   if (!person || !isRight) throw new WrongGuess('currentPassword', 'is not your password');
   return person;
 }
 
 /** Uses the code up. @throws WrongGuess */
-export async function requireCode(tx: Tx, { userId, at }: Author, code: string): Promise<void> {
-  if (!(await acceptCode(tx, userId, code, at)))
+export async function requireCode(
+  tx: Tx,
+  secrets: SecretBox,
+  author: Author,
+  code: TypedCode,
+): Promise<void> {
+  const kind = await acceptCode(tx, secrets, { userId: author.userId, code, now: author.at });
+  if (kind === undefined)
     throw new WrongGuess('code', 'is not right, or was used before: wait for the next one');
+  if (kind === 'recovery_code') await auditRecoveryCode(tx, author, author);
 }
 
 /**
@@ -78,16 +96,25 @@ export function changeName(deps: ChangeDeps, author: Author, name: string): Prom
   });
 }
 
-/** @returns the new token of this session; every other session of the person ends */
+/**
+ * @param typed a code, for whoever has a second factor: without it a session that somebody left open would do
+ * @returns the new token of this session; every other session of the person ends
+ * @throws WrongGuess
+ */
 export async function changePassword(
-  deps: ChangeDeps,
+  deps: AccountChangeDeps,
   author: Author,
   person: Person,
-  newPassword: string,
+  { newPassword, typed }: { newPassword: string; typed: string | undefined },
 ): Promise<string> {
   // Hashing takes long, so it happens before anything is locked.
-  const passwordHash = await hashPassword(newPassword);
+  const code = typed === undefined ? undefined : await readCode(person.id, typed, author.gone);
+  const passwordHash = await hashPassword(newPassword, author.gone);
   return changeAccount(deps, author, person, async (tx) => {
+    if (await findSecondFactor(tx, person.id)) {
+      if (!code) throw fieldError('code', 'is required');
+      await requireCode(tx, deps.secrets, author, code);
+    }
     await updatePasswordHash(tx, person.id, passwordHash);
     const { token, sessionsEnded } = await endOtherSessions(tx, author);
     await audit(tx, author, 'user.password_changed', { sessionsEnded });
@@ -128,12 +155,9 @@ export async function endOtherSessions(tx: Tx, { userId, sessionId }: Author) {
   return { token, sessionsEnded };
 }
 
-/** People belong to no Organization: what they do to their accounts is in the operator's log. */
-export function audit(
+export const audit = (
   tx: Tx,
-  { userId, email, at, ip, requestId }: Author,
+  author: Author,
   action: string,
-  details: AuditEntry['details'] = {},
-): Promise<void> {
-  return recordOperatorAudit(tx, { at, action, actor: userId, target: email, details, ip, requestId });
-}
+  details: Record<string, unknown> = {},
+): Promise<void> => auditPerson(tx, author, action, author, details);

@@ -1,14 +1,14 @@
 import { v7 as uuid } from 'uuid';
 import type { Tx } from '../db/client.js';
-import { asStored, genesisHash, hashRow } from './chain.js';
-import { insertAuditRow, lockChain, moveChainEnd } from './queries.js';
-import { operatorLog } from './table.js';
+import { asStored, genesisHash, hashRow, OPERATOR_CHAIN } from './chain.js';
+import { insertAuditRow, lockChain, lockOperatorChain, moveChainEnd } from './queries.js';
+import { operatorChain, operatorLog } from './table.js';
 
 export interface AuditEntry {
   at: Date;
   /** Noun first: `api_key.created`. */
   action: string;
-  /** A User's id, `operator` or `system`. */
+  /** A User's id, `operator` with the name of its token if it has one, `system`, or `unknown`. */
   actor: string;
   target: string;
   details?: Record<string, unknown>;
@@ -34,9 +34,15 @@ export async function recordAudit(tx: Tx, orgId: string, entry: AuditEntry): Pro
   await moveChainEnd(tx, { orgId, seq, hash });
 }
 
-/** Writes the audit row of a change that belongs to no Organization. */
+/** Writes the audit row of a change that belongs to no Organization. Its chain is the last lock of all, after those of Organizations. */
 export async function recordOperatorAudit(tx: Tx, entry: AuditEntry): Promise<void> {
-  await tx.insert(operatorLog).values({ ...toRow(entry), id: uuid() });
+  const end = await lockOperatorChain(tx, genesisHash(OPERATOR_CHAIN));
+  const seq = end.seq + 1;
+  const { at, ...rest } = toRow(entry);
+  const row = { seq, ...rest, id: uuid({ msecs: at.getTime(), seq }) };
+  const hash = hashRow(end.hash, { ...row, orgId: OPERATOR_CHAIN, at: at.toISOString() });
+  await tx.insert(operatorLog).values({ ...row, at, hash });
+  await tx.update(operatorChain).set({ seq, hash });
 }
 
 function toRow({ details, ip, requestId, ...rest }: AuditEntry) {

@@ -2,7 +2,7 @@ import { and, desc, eq, gte, inArray, lt, sql } from 'drizzle-orm';
 import type { Orm, Tx } from '../db/client.js';
 import { memberships, users } from '../organizations/table.js';
 import type { AuditFilter } from './filter.js';
-import { auditChains, auditLog } from './table.js';
+import { auditChains, auditLog, operatorChain } from './table.js';
 
 export type ChainEnd = typeof auditChains.$inferSelect;
 
@@ -18,6 +18,16 @@ export async function lockChain(tx: Tx, orgId: string, genesis: string): Promise
 
 export async function moveChainEnd(tx: Tx, { orgId, seq, hash }: ChainEnd): Promise<void> {
   await tx.update(auditChains).set({ seq, hash }).where(eq(auditChains.orgId, orgId));
+}
+
+/** The same of the log that belongs to no Organization. */
+export async function lockOperatorChain(tx: Tx, genesis: string): Promise<Omit<ChainEnd, 'orgId'>> {
+  const [end] = await tx
+    .insert(operatorChain)
+    .values({ seq: 0, hash: genesis })
+    .onConflictDoUpdate({ target: operatorChain.id, set: { seq: sql`${operatorChain.seq}` } })
+    .returning();
+  return end!;
 }
 
 export async function insertAuditRow(tx: Tx, row: typeof auditLog.$inferInsert): Promise<void> {

@@ -9,6 +9,7 @@ import { organizations, type Role } from '../organizations/table.js';
 import type { Authority, KeyAuthority, MemberAuthority, PersonAuthority } from './authority.js';
 import { invalidKey } from './bearer-key.js';
 import { keyError, type KeyProblem } from './key-problem.js';
+import { factorRequired } from './session.js';
 import { idleSince } from './session-lifetime.js';
 
 export interface ChangeDeps {
@@ -81,6 +82,13 @@ async function confirmMember(tx: Orm, by: MemberAuthority, now: Date): Promise<v
   );
   if (!row) throw (await hasSession(tx, by, now)) ? noMember() : sessionEnded();
   if (!by.roles.includes(row.role)) throw wrongRole(row.role, by.roles);
+  // Whoever turns a factor off waits for the person's row, which is held by now.
+  const [lacking] = await selectRows<{ name: string }>(
+    tx,
+    sql`select name from organizations where id = ${by.orgId} and require_second_factor
+      and not exists (select 1 from second_factors where user_id = ${by.userId} and confirmed_at is not null)`,
+  );
+  if (lacking) throw factorRequired(lacking.name);
 }
 
 /** What a person changes of their own account waits for what they change elsewhere. */

@@ -1,11 +1,14 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
-import type { Request, RequestHandler } from 'express';
-import { ipKeyGenerator, rateLimit } from 'express-rate-limit';
+import type { Request, RequestHandler, Response } from 'express';
+import { ipKeyGenerator, rateLimit, type AugmentedRequest } from 'express-rate-limit';
+import { recordOperatorAudit } from '../audit/audit.js';
 import type { OperatorToken } from '../config.js';
 import type { Context } from '../context.js';
 import { AppError } from '../errors.js';
 import { notFound } from '../http/problem.js';
+import { requestIdOf } from '../http/request-id.js';
 import type { OperatorAuthority } from './authority.js';
+import { change } from './change.js';
 
 const MAX_FAILURES_PER_MINUTE = 30;
 
@@ -14,10 +17,10 @@ const MAX_FAILURES_PER_MINUTE = 30;
  * this address. Refusals are counted per address, and an address with too many is refused whatever it sends.
  * A good token is never counted, so that a script may send as many calls at once as it likes.
  */
-export function requireOperator({
-  config,
-  limitStores,
-}: Pick<Context, 'config' | 'limitStores'>): RequestHandler {
+export function requireOperator(
+  context: Pick<Context, 'config' | 'limitStores' | 'db' | 'clock' | 'log'>,
+): RequestHandler {
+  const { config, limitStores } = context;
   if (config.operatorTokens.length === 0) return notFound;
   const store = limitStores.create('operator-failures');
   const countFailure = rateLimit({
@@ -40,8 +43,35 @@ export function requireOperator({
       return;
     }
     const refusal = found instanceof AppError ? found : undefined;
-    await countFailure(req, res, (limited?: unknown) => next(limited ?? refusal));
+    await countFailure(req, res, (limited?: unknown) => {
+      void auditRefusal(context, req, res).then(() => next(limited ?? refusal));
+    });
   };
+}
+
+/**
+ * The first refusal of an address in a minute, and the one that uses up its allowance: strangers cannot fill the log. Never
+ * rejects: a log that cannot be written to lets nobody in.
+ */
+async function auditRefusal(
+  deps: Pick<Context, 'db' | 'clock' | 'log'>,
+  req: Request,
+  res: Response,
+): Promise<void> {
+  const failures = (req as Partial<AugmentedRequest>).rateLimit?.used;
+  if (failures !== 1 && failures !== MAX_FAILURES_PER_MINUTE) return;
+  const entry = {
+    at: new Date(deps.clock.now()),
+    action: 'operator.token_refused',
+    actor: 'unknown',
+    target: 'operator',
+    details: { hasToken: req.headers.authorization !== undefined, failures },
+    ip: req.ip,
+    requestId: requestIdOf(res),
+  };
+  await change(deps, { kind: 'proof' }, (tx) => recordOperatorAudit(tx, entry)).catch((error: unknown) =>
+    deps.log.warn({ err: error, ip: req.ip }, 'an operator token was refused, and that could not be audited'),
+  );
 }
 
 function findOperator(req: Request, tokens: readonly OperatorToken[]): OperatorAuthority | AppError {
@@ -57,10 +87,10 @@ function findOperator(req: Request, tokens: readonly OperatorToken[]): OperatorA
     : unknownToken();
 }
 
-/** All tokens are compared, and digests have one length: it takes the same time wherever what was sent differs. */
+/** Digests have one length whatever was sent, and comparing them takes the same time wherever they differ. */
 function findToken(given: string, tokens: readonly OperatorToken[]): OperatorToken | undefined {
   const digested = digest(given);
-  return tokens.filter(({ token }) => timingSafeEqual(digested, digest(token)))[0];
+  return tokens.find(({ token }) => timingSafeEqual(digested, digest(token)));
 }
 
 const unknownToken = () => new AppError('invalid_key', 'This is not the operator token.');

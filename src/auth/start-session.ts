@@ -6,6 +6,8 @@ import { generateToken, hashToken } from './session-cookie.js';
 export interface NewBrowser {
   ip: string;
   userAgent: string;
+  /** Of the request that started it, for the audit log. */
+  requestId?: string | undefined;
 }
 
 /** Starts a session and returns its token, always a new one. */

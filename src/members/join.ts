@@ -1,8 +1,9 @@
 import { v7 as uuid } from 'uuid';
 import { recordAudit, recordOperatorAudit } from '../audit/audit.js';
-import { deleteSession, findUserByEmail, updateSession } from '../auth/queries.js';
+import { findUserByEmail, updateSession } from '../auth/queries.js';
 import type { SessionPerson } from '../auth/session.js';
 import { hashToken } from '../auth/session-cookie.js';
+import { endToken } from '../auth/sign-in.js';
 import { startSession } from '../auth/start-session.js';
 import type { Orm, Tx } from '../db/client.js';
 import { AppError } from '../errors.js';
@@ -96,12 +97,12 @@ export async function joinWithNewAccount(
   const user = { id: uuid(), email, name, passwordHash, createdAt: source.at };
   const ownSource: Source = { ...source, actor: user.id };
   await insertUser(tx, user);
+  await addJoined(tx, invitation, { userId: user.id, email }, ownSource, true);
   // Accounts are the operator's: the ones that came into being without them are in their log.
   const details = { after: { name }, invitedTo: organization.slug };
   await recordOperatorAudit(tx, { ...ownSource, action: 'user.created', target: email, details });
-  await addJoined(tx, invitation, { userId: user.id, email }, ownSource, true);
   // As for every sign-in, the session that the browser had before ends.
-  if (browser.formerToken !== undefined) await deleteSession(tx, hashToken(browser.formerToken));
+  if (browser.formerToken !== undefined) await endToken(tx, browser.formerToken, source);
   const session = await startSession(tx, user.id, browser, source.at);
   await updateSession(tx, hashToken(session), { currentOrgId: organization.id });
   return session;

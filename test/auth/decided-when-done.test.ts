@@ -47,7 +47,11 @@ function interrupted(db: Database): Database {
       return typeof value === 'function' ? (value.bind(target) as unknown) : value;
     },
   });
-  return { ...db, orm, transaction: first(db.transaction.bind(db)) as Database['transaction'] };
+  const transaction: Database['transaction'] = async (work) => {
+    await first(() => Promise.resolve())();
+    return db.transaction(work);
+  };
+  return { ...db, orm, transaction };
 }
 
 it('the table names every route that changes something', () => {

@@ -1,8 +1,8 @@
-import { and, count, eq, isNotNull, isNull, lt, lte, or } from 'drizzle-orm';
+import { and, count, eq, gt, isNotNull, isNull, lt, lte, or, sql } from 'drizzle-orm';
 import type { Orm, Tx } from '../../db/client.js';
 import { recoveryCodes, secondFactors } from '../table.js';
 
-/** The secret of a person whose second factor is on. */
+/** The secret, as it is stored, of a person whose second factor is on. */
 export async function findSecondFactor(orm: Orm, userId: string) {
   const [factor] = await orm
     .select({ secret: secondFactors.secret, confirmedAt: secondFactors.confirmedAt })
@@ -11,7 +11,7 @@ export async function findSecondFactor(orm: Orm, userId: string) {
   return factor;
 }
 
-/** A secret that is waiting for its first code, for the session that asked for it alone. */
+/** A secret, as it is stored, that is waiting for its first code, for the session that asked for it alone. */
 export async function findSetup(
   orm: Orm,
   { userId, sessionId }: { userId: string; sessionId: string },
@@ -64,6 +64,34 @@ export async function confirmSetup(
     )
     .returning({ userId: secondFactors.userId });
   return rows.length > 0;
+}
+
+/** Puts another form of the same secret in its place. False if it is no longer that one. */
+export async function replaceSecret(
+  orm: Orm,
+  { userId, from, to }: { userId: string; from: string; to: string },
+): Promise<boolean> {
+  const rows = await orm
+    .update(secondFactors)
+    .set({ secret: to })
+    .where(and(eq(secondFactors.userId, userId), eq(secondFactors.secret, from)))
+    .returning({ userId: secondFactors.userId });
+  return rows.length > 0;
+}
+
+/** Secrets that do not begin with `prefix`, in the order of their people. */
+export function listStaleSecrets(orm: Orm, prefix: string, after: string | undefined, limit: number) {
+  return orm
+    .select({ userId: secondFactors.userId, secret: secondFactors.secret })
+    .from(secondFactors)
+    .where(
+      and(
+        sql`not starts_with(${secondFactors.secret}, ${prefix})`,
+        after === undefined ? undefined : gt(secondFactors.userId, after),
+      ),
+    )
+    .orderBy(secondFactors.userId)
+    .limit(limit);
 }
 
 /** Uses up a time step and all before it. One statement: of two uses of a code at once, one gets true. */

@@ -7,7 +7,7 @@ import {
   findOrganization,
   insertOrganization,
   lockOrganization,
-  renameOrganization,
+  updateOrganization,
   type Organization,
 } from './queries.js';
 
@@ -15,24 +15,41 @@ import {
 export async function putOrganization(
   tx: Tx,
   slug: string,
-  { name }: { name: string },
+  { name, requireSecondFactor }: { name: string; requireSecondFactor?: boolean | undefined },
   source: Source,
 ): Promise<Put<Organization>> {
   const current = await lockOrganization(tx, slug);
   if (!current) {
-    const organization = { id: uuid(), slug, name, createdAt: source.at };
+    const organization = {
+      id: uuid(),
+      slug,
+      name,
+      requireSecondFactor: requireSecondFactor ?? false,
+      createdAt: source.at,
+    };
     await insertOrganization(tx, organization);
-    const entry = { ...source, action: 'organization.created', target: slug, details: { after: { name } } };
+    const details = { after: { name, ...(requireSecondFactor ? { requireSecondFactor } : {}) } };
+    const entry = { ...source, action: 'organization.created', target: slug, details };
     await recordAudit(tx, organization.id, entry);
     return { isNew: true, resource: organization };
   }
-  const difference = findDifference({ name: current.name }, { name });
+  const organization = {
+    ...current,
+    name,
+    requireSecondFactor: requireSecondFactor ?? current.requireSecondFactor,
+  };
+  const difference = findDifference(toFields(current), toFields(organization));
   if (!difference) return { isNew: false, resource: current };
-  await renameOrganization(tx, current.id, name);
+  await updateOrganization(tx, organization);
   const entry = { ...source, action: 'organization.updated', target: slug, details: { ...difference } };
   await recordAudit(tx, current.id, entry);
-  return { isNew: false, resource: { ...current, name } };
+  return { isNew: false, resource: organization };
 }
+
+const toFields = ({ name, requireSecondFactor }: Organization) => ({
+  name,
+  requireSecondFactor: requireSecondFactor ? 'yes' : 'no',
+});
 
 /** @throws AppError not_found */
 export async function getOrganization(orm: Orm, slug: string): Promise<Organization> {

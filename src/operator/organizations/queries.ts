@@ -36,6 +36,9 @@ export async function insertOrganization(tx: Tx, organization: Organization): Pr
   await tx.insert(organizations).values(organization);
 }
 
-export async function renameOrganization(tx: Tx, id: string, name: string): Promise<void> {
-  await tx.update(organizations).set({ name }).where(eq(organizations.id, id));
+export async function updateOrganization(
+  tx: Tx,
+  { id, name, requireSecondFactor }: Organization,
+): Promise<void> {
+  await tx.update(organizations).set({ name, requireSecondFactor }).where(eq(organizations.id, id));
 }

@@ -42,4 +42,10 @@ export function organizationRoutes(deps: Pick<Context, 'db' | 'clock'>): Router 
   return router;
 }
 
-const organizationJson = ({ id, slug, name, createdAt }: Organization) => ({ id, slug, name, createdAt });
+const organizationJson = ({ id, slug, name, requireSecondFactor, createdAt }: Organization) => ({
+  id,
+  slug,
+  name,
+  requireSecondFactor,
+  createdAt,
+});

@@ -3,6 +3,7 @@ import { byOperator } from '../../auth/authority.js';
 import { change } from '../../auth/change.js';
 import { retryOnConflict } from '../../db/conflict.js';
 import type { Context } from '../../context.js';
+import { hangUpSignal } from '../../http/hang-up.js';
 import { readJsonBody } from '../../http/json-body.js';
 import { sendJson, toJson } from '../../http/json.js';
 import { parseInput } from '../../http/validate.js';
@@ -40,7 +41,7 @@ export function userRoutes(deps: Pick<Context, 'db' | 'clock'>): Router {
     const { name, password } = parseInput(userSchema, value);
     const source = sourceOf(req, res, clock);
     const choose = async () => {
-      const choice = await choosePassword(db.orm, email, password);
+      const choice = await choosePassword(db.orm, email, password, hangUpSignal(res));
       return change(deps, byOperator(res), (tx) => putUser(tx, email, { name, ...choice }, source));
     };
     const put = await retryOnConflict(choose, (error) => error instanceof PasswordChanged);

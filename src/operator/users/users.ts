@@ -1,9 +1,11 @@
 import { v7 as uuid } from 'uuid';
 import { recordAudit, recordOperatorAudit } from '../../audit/audit.js';
+import { passwordProblem } from '../../auth/password-rules.js';
 import { hashPassword, verifyPassword } from '../../auth/password.js';
 import { deleteSecondFactor } from '../../auth/second-factor/queries.js';
 import type { Orm, Tx } from '../../db/client.js';
 import { AppError } from '../../errors.js';
+import { fieldError } from '../../pages/form.js';
 import { findDifference, type Put, type Source } from '../change.js';
 import {
   deleteMembershipsOf,
@@ -26,11 +28,20 @@ export interface PasswordChoice {
 /**
  * Keeps the stored hash of a password that has not changed. Hashing takes long, so this happens before the transaction,
  * which then checks that the stored hash is still the one seen here.
+ * @throws AppError invalid_request for a new password that is easy to guess
  */
-export async function choosePassword(orm: Orm, email: string, password: string): Promise<PasswordChoice> {
+export async function choosePassword(
+  orm: Orm,
+  email: string,
+  password: string,
+  gone?: AbortSignal,
+): Promise<PasswordChoice> {
   const seenHash = (await findUser(orm, email))?.passwordHash;
-  const isSame = seenHash !== undefined && (await verifyPassword(seenHash, password));
-  return { seenHash, passwordHash: isSame ? seenHash : await hashPassword(password) };
+  if (seenHash !== undefined && (await verifyPassword(seenHash, password, gone)))
+    return { seenHash, passwordHash: seenHash };
+  const problem = await passwordProblem(password, email);
+  if (problem !== undefined) throw fieldError('password', problem);
+  return { seenHash, passwordHash: await hashPassword(password, gone) };
 }
 
 /** The stored password is no longer the one that the new one was chosen against: choose again. */
