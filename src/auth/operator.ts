@@ -9,6 +9,7 @@ import { notFound } from '../http/problem.js';
 import { requestIdOf } from '../http/request-id.js';
 import type { OperatorAuthority } from './authority.js';
 import { change } from './change.js';
+import { passLimits } from './sign-in-limits.js';
 
 const MAX_FAILURES_PER_MINUTE = 30;
 
@@ -43,9 +44,9 @@ export function requireOperator(
       return;
     }
     const refusal = found instanceof AppError ? found : undefined;
-    await countFailure(req, res, (limited?: unknown) => {
-      void auditRefusal(context, req, res).then(() => next(limited ?? refusal));
-    });
+    const limited = await passLimits(req, res, [countFailure]).catch((error: unknown) => error);
+    await auditRefusal(context, req, res);
+    next(limited ?? refusal);
   };
 }
 
