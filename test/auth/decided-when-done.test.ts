@@ -22,7 +22,6 @@ beforeAll(async () => {
     app: { signInLimits: { perAddress: 10_000 }, joinLimits: { newAccounts: 1000, wrongLinks: 1000 } },
   });
   const own = await populate(service, ordinaryNames);
-  await service.trading.refresher.refresh();
   world = { db: database.db, service, own };
 }, 120_000);
 afterAll(async () => {
