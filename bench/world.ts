@@ -41,6 +41,7 @@ export async function startProduct(
       PORT: String(port),
       DATA_DIR: join(folder, 'data'),
       SESSION_KEYS: 'a-session-key-for-the-benchmarks',
+      SECRET_KEYS: 'a-secret-key-for-the-benchmarks',
       LIMIT_USAGE_PER_MINUTE: '1000000000',
       LIMIT_ENTITLEMENTS_PER_MINUTE: '1000000000',
       LIMIT_READS_PER_MINUTE: '1000000000',

@@ -1,4 +1,5 @@
 import { isIP } from 'node:net';
+import { validate } from 'node-cron';
 import { z } from 'zod';
 import { parseDollars, type Micros } from './trading/money.js';
 
@@ -35,7 +36,35 @@ const environment = z.object({
     .transform((value) => value.split(',').map((key) => key.trim()))
     .pipe(z.array(z.string().min(1, 'must not contain an empty key')).min(1))
     .optional(),
+  SECRET_KEYS: z
+    .string()
+    .transform((value) => value.split(',').map((key) => key.trim()))
+    .pipe(z.array(z.string().min(1, 'must not contain an empty key')).min(1))
+    // What is encrypted must still open after a restart. It protects nothing, so production does not take it.
+    .default(['a key for trying gauge']),
+  AUDIT_EXPORT: z
+    .string()
+    .refine(isExportTarget, 'must be a file, or an https URL (http for this machine only)')
+    .optional(),
+  AUDIT_EXPORT_SCHEDULE: z
+    .string()
+    .refine(validate, 'must be a cron expression like 0 7 3 * * *')
+    .default('0 7 3 * * *'),
   OPERATOR_TOKEN: z.string().min(32, 'must have 32 characters or more').optional(),
+  OPERATOR_TOKENS: z
+    .string()
+    .transform((value) => value.split(',').map((part) => part.trim()))
+    .pipe(
+      z.array(
+        z
+          .string()
+          .regex(
+            /^[a-z0-9][a-z0-9-]{0,31}:.{32,}$/s,
+            'must be name:token, separated by commas, each name of a-z, 0-9 and -, each token of 32 characters or more',
+          ),
+      ),
+    )
+    .optional(),
   CORS_ORIGINS: z
     .string()
     .transform((value) => value.split(',').map((origin) => origin.trim()))
@@ -107,7 +136,12 @@ export interface Config {
   redisUrl: string | undefined;
   /** Keys that sign the session cookie, newest first; undefined only outside production. */
   sessionKeys: string[] | undefined;
-  operatorToken: string | undefined;
+  /** Keys that encrypt the secrets of authenticator apps, newest first. */
+  secretKeys: string[];
+  /** Where the heads of the audit log are written to, and when: a file or a URL. Undefined: nowhere. */
+  auditExport: { target: string; schedule: string } | undefined;
+  /** Empty: the operator API does not exist. */
+  operatorTokens: OperatorToken[];
   /** Express's `trust proxy`: a number of hops, addresses, or false. */
   trustProxy: number | string | boolean;
   logLevel: string;
@@ -123,6 +157,12 @@ export interface Config {
     readsPerMinute: number;
     keyChangesPerHour: number;
   };
+}
+
+export interface OperatorToken {
+  /** What the audit log calls its bearer: `operator`, or `operator:` and the token's name. */
+  actor: string;
+  token: string;
 }
 
 export interface TradingConfig {
@@ -188,7 +228,12 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     dataDir: e.DATA_DIR,
     redisUrl: e.REDIS_URL,
     sessionKeys: e.SESSION_KEYS,
-    operatorToken: e.OPERATOR_TOKEN,
+    secretKeys: e.SECRET_KEYS,
+    auditExport:
+      e.AUDIT_EXPORT === undefined
+        ? undefined
+        : { target: e.AUDIT_EXPORT, schedule: e.AUDIT_EXPORT_SCHEDULE },
+    operatorTokens: readOperatorTokens(e.OPERATOR_TOKEN, e.OPERATOR_TOKENS),
     trustProxy: parseTrustProxy(e.TRUST_PROXY),
     logLevel: e.LOG_LEVEL,
     corsOrigins: e.CORS_ORIGINS ?? [],
@@ -229,13 +274,23 @@ function streamUrlOf(baseUrl: string): string {
   return `${protocol === 'https:' ? 'wss' : 'ws'}://${name}/trade-api/ws/v2`;
 }
 
+function readOperatorTokens(unnamed: string | undefined, named: string[] = []): OperatorToken[] {
+  const tokens = named.map((part) => {
+    const colon = part.indexOf(':');
+    return { actor: `operator:${part.slice(0, colon)}`, token: part.slice(colon + 1) };
+  });
+  return unnamed === undefined ? tokens : [{ actor: 'operator', token: unnamed }, ...tokens];
+}
+
 function productionProblems(env: Record<string, string | undefined>): string[] {
-  const keys = env.SESSION_KEYS?.split(',') ?? [];
-  if (keys.length === 0)
-    return ['SESSION_KEYS: is required in production (make one with: openssl rand -hex 32)'];
-  return keys.some((key) => key.trim().length < 16)
-    ? ['SESSION_KEYS: each key must have 16 characters or more in production']
-    : [];
+  return ['SESSION_KEYS', 'SECRET_KEYS'].flatMap((name) => {
+    const keys = env[name]?.split(',') ?? [];
+    if (keys.length === 0)
+      return [`${name}: is required in production (make one with: openssl rand -hex 32)`];
+    return keys.some((key) => key.trim().length < 16)
+      ? [`${name}: each key must have 16 characters or more in production`]
+      : [];
+  });
 }
 
 function tradingProblems(env: Record<string, string | undefined>): string[] {
@@ -257,6 +312,16 @@ function tradingProblems(env: Record<string, string | undefined>): string[] {
   if (env.KALSHI_KEY_ID === undefined)
     problems.push('KALSHI_KEY_ID: is required for live trading, with KALSHI_PRIVATE_KEY_FILE');
   return problems;
+}
+
+/** Heads that are to prove something must not be changed on their way. */
+function isExportTarget(value: string): boolean {
+  if (!/^\w+:\/\//.test(value)) return true;
+  if (!URL.canParse(value)) return false;
+  const { protocol, hostname } = new URL(value);
+  return (
+    protocol === 'https:' || (protocol === 'http:' && ['localhost', '127.0.0.1', '[::1]'].includes(hostname))
+  );
 }
 
 /** A scheme and a host, nothing else, as browsers send it. */

@@ -5,8 +5,10 @@ import { apiKeyPages } from './api-keys/pages.js';
 import { apiKeyRoutes } from './api-keys/routes.js';
 import { auditPages } from './audit/pages.js';
 import { refuseCrossSite } from './auth/cross-site.js';
+import { createDevices } from './auth/device-cookie.js';
 import { signInPages } from './auth/pages.js';
-import { createSessionReader, requireOrganization, requirePerson } from './auth/session.js';
+import { createSecretBox } from './auth/second-factor/secret-box.js';
+import { createSessionReader, requireOrganization, requireOwnFactor, requirePerson } from './auth/session.js';
 import { sessionCookie } from './auth/session-cookie.js';
 import { defaultSignInLimits, type SignInLimits } from './auth/sign-in-limits.js';
 import type { Context } from './context.js';
@@ -42,19 +44,21 @@ export function dashboardRoutes(
   const paths = ['/login', '/logout', '/dashboard'];
   // Without configured keys, which only production insists on, sessions last as long as the process.
   const keys = context.config.sessionKeys ?? [randomBytes(32).toString('hex')];
+  const secrets = createSecretBox(context.config.secretKeys);
   const readSession = createSessionReader(context);
   const limits = { ...defaultSignInLimits, ...options.signInLimits };
   const router = Router();
   router.use(pageRouter().get('/dashboard/assets/:version/:file', pageAssets.serve));
   router.use(paths, pageHeaders(), sessionCookie(keys), refuseCrossSite);
-  router.use(signInPages(context, readSession, limits));
+  router.use(signInPages(context, readSession, { limits, secrets, devices: createDevices(keys) }));
   router.use(joinPages(context, readSession, options.joinLimits));
   router.use(
     '/dashboard',
     requirePerson(readSession),
-    accountPages(context, limits),
+    accountPages(context, { limits, secrets }),
     requireOrganization,
     organizationRoutes(context),
+    requireOwnFactor,
     apiKeyPages(context),
     apiKeyRoutes(context),
     auditPages(context),

@@ -47,6 +47,12 @@ export function createMetrics({ ofProcess = true } = {}) {
       help: '1 while rate limits are counted in Redis, 0 while they are counted in this process.',
       registers,
     }),
+    auditExports: new Counter({
+      name: 'gauge_audit_exports_total',
+      help: 'Exports of the heads of the audit log by outcome: written, broken (a chain is not as it was written), failed.',
+      labelNames: ['outcome'],
+      registers,
+    }),
     refreshes: new Counter({
       name: 'gauge_refreshes_total',
       help: 'Answers of the sources of market data by part (markets, forecasts) and outcome: ok, failing, unexpected.',

@@ -2,8 +2,12 @@ import type { Server } from 'node:http';
 import { setTimeout } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { createApiServices, type ApiServices } from './api.js';
+import { auditExportJobs } from './audit/export-job.js';
 import { deleteOldKeyCalls } from './api-keys/key-use-retention.js';
 import { createApp } from './app.js';
+import { preparePasswordRules } from './auth/password-rules.js';
+import { resealSecrets } from './auth/second-factor/reseal.js';
+import { createSecretBox } from './auth/second-factor/secret-box.js';
 import { deleteExpiredSessions } from './auth/queries.js';
 import { systemClock } from './clock.js';
 import type { Config } from './config.js';
@@ -80,7 +84,7 @@ export async function startService(
     await listen(server, config);
     // Markets are there about as soon as the database is, but nobody waits for them.
     void trading.refresher.refresh();
-    await migrateWhenReachable(db, log);
+    await Promise.all([migrateWhenReachable(db, log), preparePasswordRules()]);
     if (!replay) await Promise.all([trading.trainer.load(), judgeIfPossible(trading, log)]);
     if (!config.production) demo = await makeOrReadDemo(context, services, replay !== undefined);
   } catch (error) {
@@ -147,13 +151,23 @@ async function makeOrReadDemo(
   return demo;
 }
 
-const jobs = ({ db, clock }: Context, { keyUse }: ApiServices): Job[] => [
+const jobs = (context: Context, services: ApiServices): Job[] => [
+  ...ownJobs(context, services),
+  ...auditExportJobs(context),
+];
+
+const ownJobs = ({ config, db, clock }: Context, { keyUse }: ApiServices): Job[] => [
   { name: 'write-key-use', schedule: '*/30 * * * * *', run: () => keyUse.flush() },
   { name: 'delete-old-key-calls', schedule: '0 23 * * * *', run: () => deleteOldKeyCalls(db, clock) },
   {
     name: 'delete-expired-sessions',
     schedule: '0 17 * * * *',
     run: () => deleteExpiredSessions(db, new Date(clock.now())),
+  },
+  {
+    name: 'reseal-secrets',
+    schedule: '0 29 * * * *',
+    run: () => resealSecrets(db, createSecretBox(config.secretKeys)),
   },
 ];
 

@@ -16,6 +16,8 @@ function problemsOf(env: Record<string, string | undefined>): string[] {
 }
 
 const sessionKey = 'a-key-of-sixteen-or-more';
+/** What production needs at least. */
+const production = { NODE_ENV: 'production', SESSION_KEYS: sessionKey, SECRET_KEYS: sessionKey };
 
 describe('the configuration', () => {
   it('needs nothing at all to try the service, which then listens on this machine only', () => {
@@ -27,7 +29,9 @@ describe('the configuration', () => {
       dataDir: './data',
       redisUrl: undefined,
       sessionKeys: undefined,
-      operatorToken: undefined,
+      secretKeys: ['a key for trying gauge'],
+      auditExport: undefined,
+      operatorTokens: [],
       trustProxy: false,
       logLevel: 'info',
       corsOrigins: [],
@@ -68,7 +72,11 @@ describe('the configuration', () => {
       DATA_DIR: '/var/lib/gauge',
       REDIS_URL: 'rediss://:secret@redis:6380/1',
       SESSION_KEYS: `newest-${sessionKey}, older-${sessionKey}`,
+      SECRET_KEYS: `newest-${sessionKey}`,
+      AUDIT_EXPORT: 'https://heads.example.com/gauge',
+      AUDIT_EXPORT_SCHEDULE: '0 0 * * * *',
       OPERATOR_TOKEN: 'x'.repeat(32),
+      OPERATOR_TOKENS: `billing:${'b'.repeat(32)}, billing:o:${'c'.repeat(32)}`,
       TRUST_PROXY: '2',
       LOG_LEVEL: 'warn',
       CORS_ORIGINS: 'https://app.example.com, http://localhost:5173',
@@ -101,7 +109,13 @@ describe('the configuration', () => {
       dataDir: '/var/lib/gauge',
       redisUrl: 'rediss://:secret@redis:6380/1',
       sessionKeys: [`newest-${sessionKey}`, `older-${sessionKey}`],
-      operatorToken: 'x'.repeat(32),
+      secretKeys: [`newest-${sessionKey}`],
+      auditExport: { target: 'https://heads.example.com/gauge', schedule: '0 0 * * * *' },
+      operatorTokens: [
+        { actor: 'operator', token: 'x'.repeat(32) },
+        { actor: 'operator:billing', token: 'b'.repeat(32) },
+        { actor: 'operator:billing', token: `o:${'c'.repeat(32)}` },
+      ],
       trustProxy: 2,
       logLevel: 'warn',
       corsOrigins: ['https://app.example.com', 'http://localhost:5173'],
@@ -171,6 +185,10 @@ describe('the configuration', () => {
     [{ CORS_ORIGINS: '*' }, 'CORS_ORIGINS'],
     [{ CORS_ORIGINS: 'https://app.example.com/' }, 'CORS_ORIGINS'],
     [{ CORS_ORIGINS: 'null' }, 'CORS_ORIGINS'],
+    [{ OPERATOR_TOKENS: 'x'.repeat(40) }, 'OPERATOR_TOKENS'],
+    [{ OPERATOR_TOKENS: 'billing:short' }, 'OPERATOR_TOKENS'],
+    [{ AUDIT_EXPORT: 'http://heads.example.com/' }, 'AUDIT_EXPORT'],
+    [{ AUDIT_EXPORT_SCHEDULE: 'daily' }, 'AUDIT_EXPORT_SCHEDULE'],
     [{ PAPER_CASH: '-5' }, 'PAPER_CASH'],
     [{ PAPER_CASH: '10.005' }, 'PAPER_CASH'],
     [{ REFRESH_SECONDS: '45' }, 'REFRESH_SECONDS'],
@@ -222,7 +240,11 @@ describe('the configuration', () => {
   });
 
   it.each(['', ' ', undefined])('production has no fallback for session keys (SESSION_KEYS=%j)', (value) => {
-    const env = { NODE_ENV: 'production', ...(value === undefined ? {} : { SESSION_KEYS: value }) };
+    const env = {
+      NODE_ENV: 'production',
+      SECRET_KEYS: sessionKey,
+      ...(value === undefined ? {} : { SESSION_KEYS: value }),
+    };
     expect(problemsOf(env)).toEqual([
       '  - SESSION_KEYS: is required in production (make one with: openssl rand -hex 32)',
     ]);
@@ -230,13 +252,17 @@ describe('the configuration', () => {
 
   it('production takes no short session key, not even as an older one', () => {
     const problem = '  - SESSION_KEYS: each key must have 16 characters or more in production';
-    expect(problemsOf({ NODE_ENV: 'production', SESSION_KEYS: `${sessionKey},short` })).toEqual([problem]);
+    expect(problemsOf({ ...production, SESSION_KEYS: `${sessionKey},short` })).toEqual([problem]);
+    expect(problemsOf({ ...production, SECRET_KEYS: 'short' })).toEqual([
+      problem.replace('SESSION', 'SECRET'),
+    ]);
     expect(problemsOf({ SESSION_KEYS: 'short' })).toEqual([]);
   });
 
   it('reports what production lacks together with the other problems', () => {
     const problems = problemsOf({ NODE_ENV: 'production', PORT: '70000' });
-    expect(problems).toHaveLength(2);
+    expect(problems).toHaveLength(3);
+    expect(problems[2]).toContain('SECRET_KEYS: is required');
     expect(problems[0]).toBe('  - PORT: must be at most 65535');
     expect(problems[1]).toContain('SESSION_KEYS: is required');
   });
@@ -305,7 +331,7 @@ describe('.env.example', () => {
     const copied = parseEnv(example);
     expect(readConfig({ ...copied })).toEqual(readConfig({}));
     const inForce = parseEnv(example.replaceAll(/^# (?=[A-Z][A-Z_]+=)/gm, ''));
-    const secrets = { SESSION_KEYS: sessionKey, OPERATOR_TOKEN: 'x'.repeat(32) };
+    const secrets = { SESSION_KEYS: sessionKey, SECRET_KEYS: sessionKey, OPERATOR_TOKEN: 'x'.repeat(32) };
     expect(problemsOf({ ...inForce, ...secrets })).toEqual([]);
   });
 

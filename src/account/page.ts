@@ -1,12 +1,17 @@
 import type { Request, RequestHandler, Response } from 'express';
+import { byPerson } from '../auth/authority.js';
+import type { SecretBox } from '../auth/second-factor/secret-box.js';
+import { change } from '../auth/change.js';
 import { personOf } from '../auth/session.js';
 import { markGuess, passLimits } from '../auth/sign-in-limits.js';
 import type { Context } from '../context.js';
+import { hangUpSignal } from '../http/hang-up.js';
 import { renderPage } from '../pages/layout.js';
-import { WrongGuess, type Author } from './account.js';
+import { audit, WrongGuess, type Author } from './account.js';
 
 /** What the pages of an account receive. */
 export interface AccountDeps extends Pick<Context, 'db' | 'clock'> {
+  secrets: SecretBox;
   /** What a request passes before a password or a code is looked at. */
   limits: RequestHandler[];
 }
@@ -46,23 +51,31 @@ export function renderAccount(
 }
 
 export function authorOf({ clock }: AccountDeps, req: Request, res: Response): Author {
-  const { userId, email, sessionId } = personOf(res);
+  const { email } = personOf(res);
   const requestId = String(res.getHeader('X-Request-Id') ?? '');
-  return { userId, email, sessionId, at: new Date(clock.now()), ip: req.ip, requestId };
+  const gone = hangUpSignal(res);
+  return { ...byPerson(res), email, at: new Date(clock.now()), ip: req.ip, requestId, gone };
 }
 
 /** Does what looks at a password or a code: within the limits, and wrong ones are counted. */
 export async function limitGuesses<T>(
-  { limits }: AccountDeps,
+  deps: AccountDeps,
   req: Request,
   res: Response,
   work: () => Promise<T>,
 ): Promise<T> {
-  await passLimits(req, res, limits);
+  await passLimits(req, res, deps.limits);
   try {
     return await work();
   } catch (error) {
-    if (error instanceof WrongGuess) markGuess(res, false);
+    if (error instanceof WrongGuess) {
+      markGuess(res, false);
+      // What the refused change would have written is undone: this is written by itself.
+      if (error.field === 'code')
+        await change(deps, { kind: 'proof' }, (tx) =>
+          audit(tx, authorOf(deps, req, res), 'user.code_refused', { at: 'confirmation' }),
+        );
+    }
     throw error;
   }
 }

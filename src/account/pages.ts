@@ -1,4 +1,5 @@
 import type { Router } from 'express';
+import type { SecretBox } from '../auth/second-factor/secret-box.js';
 import { limitConfirmations, type SignInLimits } from '../auth/sign-in-limits.js';
 import type { Context } from '../context.js';
 import { pageRouter } from '../pages/page-router.js';
@@ -9,8 +10,11 @@ import { secondFactorPages } from './second-factor-pages.js';
 import { sessionPages } from './session-pages.js';
 
 /** `/dashboard/account`: what belongs to a person, whether or not they belong to an Organization. */
-export function accountPages({ db, clock, limitStores }: Context, signInLimits: SignInLimits): Router {
-  const deps: AccountDeps = { db, clock, limits: limitConfirmations(limitStores, signInLimits) };
+export function accountPages(
+  { db, clock, limitStores }: Context,
+  { limits, secrets }: { limits: SignInLimits; secrets: SecretBox },
+): Router {
+  const deps: AccountDeps = { db, clock, secrets, limits: limitConfirmations(limitStores, limits) };
   const router = pageRouter();
   router.use(profilePages(deps));
   router.use(passwordPages(deps));

@@ -8,6 +8,7 @@ import { fieldError, formRoute, newForm, type FormState } from '../pages/form.js
 import { pageRouter } from '../pages/page-router.js';
 import { changePassword, checkPassword } from './account.js';
 import { ACCOUNT, authorOf, limitGuesses, renderAccount, type AccountDeps } from './page.js';
+import { readSecondFactor } from './second-factor.js';
 import { filledIn, passwordSchema } from './schema.js';
 
 const notices = { changed: 'Your password is changed. All your other sessions have ended.' };
@@ -16,9 +17,11 @@ export function passwordPages(deps: AccountDeps): Router {
   const { db } = deps;
   const router = pageRouter();
 
-  const show = (req: Request, res: Response, form: FormState) => {
+  const show = async (req: Request, res: Response, form: FormState) => {
     const page = { view: 'password', tab: 'password', title: 'Your password', notices } as const;
-    return renderAccount(deps, req, res, page, { form, min: MIN_PASSWORD, max: MAX_PASSWORD });
+    const { since } = await readSecondFactor(db.orm, personOf(res).userId);
+    const hasFactor = since !== undefined;
+    await renderAccount(deps, req, res, page, { form, hasFactor, min: MIN_PASSWORD, max: MAX_PASSWORD });
   };
 
   router.get('/account/password', (req, res) => show(req, res, newForm()));
@@ -27,20 +30,21 @@ export function passwordPages(deps: AccountDeps): Router {
     '/account/password',
     formRoute({
       async act(req, res, fields) {
-        const { userId, email } = personOf(res);
-        const { currentPassword, newPassword, newPasswordAgain } = parseInput(
+        const author = authorOf(deps, req, res);
+        const { currentPassword, newPassword, newPasswordAgain, code } = parseInput(
           passwordSchema,
           filledIn(fields),
         );
-        const problem = passwordProblem(newPassword, email);
+        const problem = await passwordProblem(newPassword, author.email);
         if (problem !== undefined) throw fieldError('newPassword', problem);
         if (newPassword !== newPasswordAgain)
           throw fieldError('newPasswordAgain', 'is not the same as the new password');
-        const person = await limitGuesses(deps, req, res, () =>
-          checkPassword(db.orm, userId, currentPassword),
-        );
-        if (newPassword === currentPassword) throw fieldError('newPassword', 'is your password already');
-        sendToken(req, await changePassword(db, authorOf(deps, req, res), person, newPassword));
+        const token = await limitGuesses(deps, req, res, async () => {
+          const person = await checkPassword(db.orm, author, currentPassword);
+          if (newPassword === currentPassword) throw fieldError('newPassword', 'is your password already');
+          return changePassword(deps, author, person, { newPassword, typed: code });
+        });
+        sendToken(req, token);
         res.redirect(303, toAddress(`${ACCOUNT}/password`, { done: 'changed' }));
       },
       show,

@@ -37,7 +37,7 @@ export function profilePages(deps: AccountDeps): Router {
       async act(req, res, fields) {
         const name = parseInput(nameSchema, filledIn(fields)).name.trim();
         if (name === '') throw fieldError('name', 'must not be blank');
-        const isChanged = await changeName(db, authorOf(deps, req, res), name);
+        const isChanged = await changeName(deps, authorOf(deps, req, res), name);
         res.redirect(303, toAddress(ACCOUNT, { done: isChanged ? 'saved' : 'unchanged' }));
       },
       show,

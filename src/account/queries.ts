@@ -1,7 +1,7 @@
 import { and, count, desc, eq, gt, ne, sql } from 'drizzle-orm';
-import { idleSince } from '../auth/queries.js';
+import { idleSince } from '../auth/session-lifetime.js';
 import { sessions } from '../auth/table.js';
-import type { Orm } from '../db/client.js';
+import type { Orm, Tx } from '../db/client.js';
 import { users } from '../organizations/table.js';
 
 export type Person = typeof users.$inferSelect;
@@ -12,16 +12,16 @@ export async function findPerson(orm: Orm, userId: string): Promise<Person | und
 }
 
 /** Finds the person and keeps others from changing them, and sign-ins from being finished, until the transaction ends. */
-export async function lockPerson(tx: Orm, userId: string): Promise<Person | undefined> {
+export async function lockPerson(tx: Tx, userId: string): Promise<Person | undefined> {
   const [person] = await tx.select().from(users).where(eq(users.id, userId)).for('no key update');
   return person;
 }
 
-export async function updateName(tx: Orm, userId: string, name: string): Promise<void> {
+export async function updateName(tx: Tx, userId: string, name: string): Promise<void> {
   await tx.update(users).set({ name }).where(eq(users.id, userId));
 }
 
-export async function updatePasswordHash(tx: Orm, userId: string, passwordHash: string): Promise<void> {
+export async function updatePasswordHash(tx: Tx, userId: string, passwordHash: string): Promise<void> {
   await tx.update(users).set({ passwordHash }).where(eq(users.id, userId));
 }
 
@@ -51,8 +51,8 @@ export async function countSessions(orm: Orm, userId: string, now: Date): Promis
 }
 
 /** Ends a session of this person and says which it was; undefined if they have none of that id. */
-export async function deleteSessionById(orm: Orm, userId: string, id: string): Promise<string | undefined> {
-  const [row] = await orm
+export async function deleteSessionById(tx: Tx, userId: string, id: string): Promise<string | undefined> {
+  const [row] = await tx
     .delete(sessions)
     .where(and(eq(sessions.userId, userId), eq(sessions.id, id)))
     .returning({ hashedToken: sessions.hashedToken });
@@ -60,7 +60,7 @@ export async function deleteSessionById(orm: Orm, userId: string, id: string): P
 }
 
 /** Ends a person's sessions, all or all but one, and says how many they were. */
-export async function deleteSessionsOf(tx: Orm, userId: string, except?: string): Promise<number> {
+export async function deleteSessionsOf(tx: Tx, userId: string, except?: string): Promise<number> {
   const isOther = except === undefined ? undefined : ne(sessions.hashedToken, except);
   const rows = await tx
     .delete(sessions)
@@ -70,7 +70,7 @@ export async function deleteSessionsOf(tx: Orm, userId: string, except?: string)
 }
 
 /** Gives a session another token. False if it has ended. */
-export async function updateToken(tx: Orm, hashedToken: string, newHashedToken: string): Promise<boolean> {
+export async function updateToken(tx: Tx, hashedToken: string, newHashedToken: string): Promise<boolean> {
   const rows = await tx
     .update(sessions)
     .set({ hashedToken: newHashedToken })

@@ -12,6 +12,8 @@ export const passwordSchema = z.strictObject({
   // Judged by the rules for passwords, which say what is missing.
   newPassword: z.string(),
   newPasswordAgain: z.string(),
+  /** For whoever has a second factor. */
+  code: text(100).optional(),
 });
 
 export const confirmSchema = z.strictObject({ currentPassword: password });

@@ -26,6 +26,7 @@ const notices = {
   off: 'The second factor is off. All your other sessions have ended.',
   on: 'The second factor is on already.',
   ended: 'That set-up has ended. Begin it again here.',
+  required: 'Your Organization requires a second factor. Set yours up to go on.',
 };
 
 export function secondFactorPages(deps: AccountDeps): Router {
@@ -48,9 +49,9 @@ export function secondFactorPages(deps: AccountDeps): Router {
         const { currentPassword } = parseInput(confirmSchema, filledIn(fields));
         const author = authorOf(deps, req, res);
         const person = await limitGuesses(deps, req, res, () =>
-          checkPassword(db.orm, author.userId, currentPassword),
+          checkPassword(db.orm, author, currentPassword),
         );
-        await beginSetup(db, author, person);
+        await beginSetup(deps, author, person);
         res.redirect(303, `${BASE}/setup`);
       },
       show,
@@ -59,12 +60,13 @@ export function secondFactorPages(deps: AccountDeps): Router {
 
   const showSetup = async (req: Request, res: Response, form: FormState) => {
     const { email, ...person } = personOf(res);
-    const secret = await findSetup(db.orm, person);
-    if (secret === undefined) {
+    const stored = await findSetup(db.orm, person);
+    if (stored === undefined) {
       const { since } = await readSecondFactor(db.orm, person.userId);
       res.redirect(303, toAddress(BASE, { done: since ? 'on' : 'ended' }));
       return;
     }
+    const secret = deps.secrets.open(person.userId, stored);
     const uri = toKeyUri(email, secret);
     const page = { view: 'second-factor-setup', tab, title: 'Set up the second factor' } as const;
     await renderAccount(deps, req, res, page, {
@@ -82,7 +84,7 @@ export function secondFactorPages(deps: AccountDeps): Router {
     formRoute({
       async act(req, res, fields) {
         const { code } = parseInput(setupSchema, filledIn(fields));
-        const { recoveryCodes, token } = await finishSetup(db, authorOf(deps, req, res), code);
+        const { recoveryCodes, token } = await finishSetup(deps, authorOf(deps, req, res), code);
         sendToken(req, token);
         await showRecoveryCodes(req, res, recoveryCodes, true);
       },
@@ -114,8 +116,8 @@ export function secondFactorPages(deps: AccountDeps): Router {
         const { currentPassword, code } = parseInput(confirmBothSchema, filledIn(fields));
         const author = authorOf(deps, req, res);
         const recoveryCodes = await limitGuesses(deps, req, res, async () => {
-          const person = await checkPassword(db.orm, author.userId, currentPassword);
-          return renewRecoveryCodes(db, author, person, code);
+          const person = await checkPassword(db.orm, author, currentPassword);
+          return renewRecoveryCodes(deps, author, person, code);
         });
         await showRecoveryCodes(req, res, recoveryCodes, false);
       },
@@ -133,8 +135,8 @@ export function secondFactorPages(deps: AccountDeps): Router {
         const { currentPassword, code } = parseInput(confirmBothSchema, filledIn(fields));
         const author = authorOf(deps, req, res);
         const token = await limitGuesses(deps, req, res, async () => {
-          const person = await checkPassword(db.orm, author.userId, currentPassword);
-          return turnOff(db, author, person, code);
+          const person = await checkPassword(db.orm, author, currentPassword);
+          return turnOff(deps, author, person, code);
         });
         sendToken(req, token);
         res.redirect(303, toAddress(BASE, { done: 'off' }));

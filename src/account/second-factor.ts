@@ -7,13 +7,20 @@ import {
   putSetup,
   replaceRecoveryCodes,
 } from '../auth/second-factor/queries.js';
-import { cleanCode } from '../auth/second-factor/accept-code.js';
+import { cleanCode, readCode } from '../auth/second-factor/accept-code.js';
 import { generateRecoveryCodes, hashRecoveryCode } from '../auth/second-factor/recovery-codes.js';
 import { findStep, generateSecret, isCodeShaped } from '../auth/second-factor/totp.js';
-import type { Database, Orm } from '../db/client.js';
+import type { Orm, Tx } from '../db/client.js';
 import { AppError } from '../errors.js';
 import { fieldError } from '../pages/form.js';
-import { audit, changeAccount, endOtherSessions, requireCode, type Author } from './account.js';
+import {
+  audit,
+  changeAccount,
+  endOtherSessions,
+  requireCode,
+  type AccountChangeDeps,
+  type Author,
+} from './account.js';
 import type { Person } from './queries.js';
 
 export interface SecondFactorState {
@@ -29,9 +36,15 @@ export async function readSecondFactor(orm: Orm, userId: string): Promise<Second
 }
 
 /** Makes a secret for this session to show. It protects nothing until a code of it has been right. */
-export function beginSetup(db: Database, { sessionId, at }: Author, person: Person): Promise<void> {
-  return changeAccount(db, person.id, person, async (tx) => {
-    const setup = { userId: person.id, sessionId, secret: generateSecret(), now: at };
+export function beginSetup(deps: AccountChangeDeps, author: Author, person: Person): Promise<void> {
+  const { sessionId, at: now } = author;
+  return changeAccount(deps, author, person, async (tx) => {
+    const setup = {
+      userId: person.id,
+      sessionId,
+      secret: deps.secrets.seal(person.id, generateSecret()),
+      now,
+    };
     if (!(await putSetup(tx, setup))) throw isOn();
   });
 }
@@ -40,21 +53,25 @@ export function beginSetup(db: Database, { sessionId, at }: Author, person: Pers
  * Turns the second factor on with the first code of its app. The code counts as used.
  * @returns the recovery codes, which are never shown again, and the new token of this session; all others end
  */
-export function finishSetup(db: Database, author: Author, typed: string) {
+export async function finishSetup(deps: AccountChangeDeps, author: Author, typed: string) {
   const { userId, at } = author;
-  return changeAccount(db, userId, undefined, async (tx) => {
-    const secret = await findSetup(tx, author);
-    if (secret === undefined)
-      throw new AppError('not_found', 'This set-up has ended, or the second factor is on already.');
-    const code = cleanCode(typed);
-    const step = isCodeShaped(code) ? findStep(secret, code, at.getTime()) : undefined;
-    if (step === undefined)
-      throw fieldError(
-        'code',
-        'is not the one that the app should show now. Enter its newest code, and check that the clock of that device is right',
-      );
-    if (!(await confirmSetup(tx, { userId, secret, step, now: at }))) throw isOn();
-    const recoveryCodes = await makeRecoveryCodes(tx, userId);
+  const stored = await findSetup(deps.db.orm, author);
+  if (stored === undefined)
+    throw new AppError('not_found', 'This set-up has ended, or the second factor is on already.');
+  const code = cleanCode(typed);
+  const step = isCodeShaped(code)
+    ? findStep(deps.secrets.open(userId, stored), code, at.getTime())
+    : undefined;
+  if (step === undefined)
+    throw fieldError(
+      'code',
+      'is not the one that the app should show now. Enter its newest code, and check that the clock of that device is right',
+    );
+  // Only for who has the app: ten hashes are dear.
+  const { recoveryCodes, hashedCodes } = await makeRecoveryCodes(author);
+  return changeAccount(deps, author, undefined, async (tx) => {
+    if (!(await confirmSetup(tx, { userId, secret: stored, step, now: at }))) throw isOn();
+    await replaceRecoveryCodes(tx, userId, hashedCodes);
     const { token, sessionsEnded } = await endOtherSessions(tx, author);
     await audit(tx, author, 'user.second_factor_turned_on', { sessionsEnded });
     return { recoveryCodes, token };
@@ -62,26 +79,34 @@ export function finishSetup(db: Database, author: Author, typed: string) {
 }
 
 /** Takes the place of all recovery codes there were, used or not. */
-export function renewRecoveryCodes(
-  db: Database,
+export async function renewRecoveryCodes(
+  deps: AccountChangeDeps,
   author: Author,
   person: Person,
-  code: string,
+  typed: string,
 ): Promise<string[]> {
-  return changeAccount(db, person.id, person, async (tx) => {
+  const code = await readCode(person.id, typed, author.gone);
+  const { recoveryCodes, hashedCodes } = await makeRecoveryCodes(author);
+  return changeAccount(deps, author, person, async (tx) => {
     await requireOn(tx, person.id);
-    await requireCode(tx, author, code);
-    const recoveryCodes = await makeRecoveryCodes(tx, person.id);
+    await requireCode(tx, deps.secrets, author, code);
+    await replaceRecoveryCodes(tx, person.id, hashedCodes);
     await audit(tx, author, 'user.recovery_codes_made');
     return recoveryCodes;
   });
 }
 
 /** @returns the new token of this session; all others end */
-export function turnOff(db: Database, author: Author, person: Person, code: string): Promise<string> {
-  return changeAccount(db, person.id, person, async (tx) => {
+export async function turnOff(
+  deps: AccountChangeDeps,
+  author: Author,
+  person: Person,
+  typed: string,
+): Promise<string> {
+  const code = await readCode(person.id, typed, author.gone);
+  return changeAccount(deps, author, person, async (tx) => {
     await requireOn(tx, person.id);
-    await requireCode(tx, author, code);
+    await requireCode(tx, deps.secrets, author, code);
     await deleteSecondFactor(tx, person.id);
     const { token, sessionsEnded } = await endOtherSessions(tx, author);
     await audit(tx, author, 'user.second_factor_turned_off', { sessionsEnded });
@@ -89,16 +114,16 @@ export function turnOff(db: Database, author: Author, person: Person, code: stri
   });
 }
 
-async function requireOn(tx: Orm, userId: string): Promise<void> {
+async function requireOn(tx: Tx, userId: string): Promise<void> {
   if (!(await findSecondFactor(tx, userId)))
     throw new AppError('not_found', 'The second factor is off already.');
 }
 
-async function makeRecoveryCodes(tx: Orm, userId: string): Promise<string[]> {
-  const codes = generateRecoveryCodes();
-  const hashed = codes.map((code) => hashRecoveryCode(code)!);
-  await replaceRecoveryCodes(tx, userId, hashed);
-  return codes;
+/** Hashing takes long, so this comes before anything is locked. */
+async function makeRecoveryCodes({ userId, gone }: Author) {
+  const recoveryCodes = generateRecoveryCodes();
+  const hashed = await Promise.all(recoveryCodes.map((code) => hashRecoveryCode(userId, code, gone)));
+  return { recoveryCodes, hashedCodes: hashed.map((code) => code!) };
 }
 
 const isOn = () =>

@@ -1,15 +1,14 @@
 import type { Request, Response, Router } from 'express';
 import { personOf } from '../auth/session.js';
 import { clearToken } from '../auth/session-cookie.js';
-import { AppError } from '../errors.js';
 import { readPathId } from '../http/path-id.js';
 import { toAddress } from '../pages/address.js';
 import { formRoute, newForm, type FormState } from '../pages/form.js';
 import { pageRouter } from '../pages/page-router.js';
-import { signOutEverywhere } from './account.js';
+import { endSession, signOutEverywhere } from './account.js';
 import { describeAddress, describeBrowser } from './browser-name.js';
 import { ACCOUNT, authorOf, renderAccount, type AccountDeps } from './page.js';
-import { countSessions, deleteSessionById, listSessions } from './queries.js';
+import { countSessions, listSessions } from './queries.js';
 
 /** As many sessions as the page shows. */
 const MAX_SESSIONS = 100;
@@ -44,10 +43,9 @@ export function sessionPages(deps: AccountDeps): Router {
     '/account/sessions/:id/end',
     formRoute({
       async act(req, res) {
-        const { userId, sessionId } = personOf(res);
-        const ended = await deleteSessionById(db.orm, userId, readPathId(req, 'id', 'session'));
-        if (ended === undefined) throw noSuchSession();
-        if (ended !== sessionId) {
+        const author = authorOf(deps, req, res);
+        const ended = await endSession(deps, author, readPathId(req, 'id', 'session'));
+        if (ended !== author.sessionId) {
           res.redirect(303, toAddress(BASE, { done: 'ended' }));
           return;
         }
@@ -62,7 +60,7 @@ export function sessionPages(deps: AccountDeps): Router {
     '/account/sign-out-everywhere',
     formRoute({
       async act(req, res) {
-        await signOutEverywhere(db, authorOf(deps, req, res));
+        await signOutEverywhere(deps, authorOf(deps, req, res));
         clearToken(req);
         res.redirect(303, toAddress('/login', { done: 'signed-out-everywhere' }));
       },
@@ -71,5 +69,3 @@ export function sessionPages(deps: AccountDeps): Router {
   );
   return router;
 }
-
-const noSuchSession = () => new AppError('not_found', 'There is no such session. It may have ended already.');

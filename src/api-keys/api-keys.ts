@@ -1,8 +1,10 @@
 import { v7 as uuid } from 'uuid';
 import { recordAudit } from '../audit/audit.js';
+import type { Authority } from '../auth/authority.js';
+import { change } from '../auth/change.js';
 import type { Scope } from '../auth/key-reader.js';
 import type { Context } from '../context.js';
-import type { Orm } from '../db/client.js';
+import type { Orm, Tx } from '../db/client.js';
 import { AppError } from '../errors.js';
 import { ChangesExhausted, readChangeBudget, type ChangeBudget } from './change-limit.js';
 import { isFreshId } from './fresh-id.js';
@@ -17,6 +19,7 @@ export interface KeyActor {
   orgId: string;
   /** A person; null is the system itself, whose keys the hourly limit neither counts nor stops. */
   userId: string | null;
+  by: Authority;
   ip?: string | undefined;
   requestId?: string | undefined;
 }
@@ -58,7 +61,7 @@ export async function createApiKey(
   const { id, name, livemode, scopes = ['usage:write'], expiresAt = null } = input;
   if (id !== undefined && !isFreshId(id, now.getTime())) throw invalid('/id', 'is not fresh');
   if (expiresAt !== null && expiresAt <= now) throw invalid('/expiresAt', 'must lie in the future');
-  return db.orm.transaction(async (tx) => {
+  return change({ db, clock }, actor.by, async (tx) => {
     await lockKeyChanges(tx, actor.orgId);
     if (id !== undefined && (await findKey(tx, actor.orgId, id))) throw new KeyExists(id);
     return addKey(tx, actor, {
@@ -73,13 +76,13 @@ export async function createApiKey(
 
 /** Makes a key on behalf of the service itself, in the caller's transaction. It counts for no limit. */
 export function addSystemKey(
-  tx: Orm,
+  tx: Tx,
   orgId: string,
   { name, livemode, scopes, now }: { name: string; livemode: boolean; scopes: string[]; now: Date },
 ): Promise<NewKey> {
   return addKey(
     tx,
-    { orgId, userId: null },
+    { orgId, userId: null, by: { kind: 'service' } },
     {
       now,
       limit: 0,
@@ -101,7 +104,7 @@ export async function rotateApiKey(
 ): Promise<NewKey & { previous: KeyRow }> {
   const now = new Date(clock.now());
   const graceEnd = new Date(now.getTime() + graceMinutes * 60_000);
-  return db.orm.transaction(async (tx) => {
+  return change({ db, clock }, actor.by, async (tx) => {
     await lockKeyChanges(tx, actor.orgId);
     const old = await requireKey(tx, actor.orgId, id);
     refuseUnlessActive(old, now);
@@ -124,7 +127,7 @@ export async function rotateApiKey(
  */
 export async function revokeApiKey({ db, clock }: KeyDeps, actor: KeyActor, id: string): Promise<KeyRow> {
   const now = new Date(clock.now());
-  return db.orm.transaction(async (tx) => {
+  return change({ db, clock }, actor.by, async (tx) => {
     await lockKeyChanges(tx, actor.orgId);
     const key = await requireKey(tx, actor.orgId, id);
     if (key.revokedAt !== null) return key;
@@ -154,7 +157,7 @@ interface Addition {
 
 /** Adds a key and its audit row, if the budget has room. The caller holds the Organization's lock. */
 async function addKey(
-  tx: Orm,
+  tx: Tx,
   actor: KeyActor,
   { now, limit, id = uuid(), values, audit: entry }: Addition,
 ): Promise<NewKey> {
@@ -184,7 +187,7 @@ function refuseUnlessActive(key: KeyRow, now: Date): void {
 }
 
 function audit(
-  tx: Orm,
+  tx: Tx,
   { orgId, userId, ip, requestId }: KeyActor,
   entry: { at: Date; action: string; target: string; details: Record<string, unknown> },
 ): Promise<void> {

@@ -1,6 +1,6 @@
 import { and, count, desc, eq, gt, isNotNull, min, sql, type SQL } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/pg-core';
-import type { Orm } from '../db/client.js';
+import type { Orm, Tx } from '../db/client.js';
 import { organizations } from '../organizations/table.js';
 import { apiKeys } from './table.js';
 
@@ -54,7 +54,7 @@ export const isOlderThan = (orgId: string, id: string): SQL =>
  * Makes an Organization's key changes wait for each other until the transaction ends: what is read after this stays
  * true until it is written. `no key update`, because rows that merely point at the Organization need not wait.
  */
-export async function lockKeyChanges(tx: Orm, orgId: string): Promise<void> {
+export async function lockKeyChanges(tx: Tx, orgId: string): Promise<void> {
   await tx
     .select({ id: organizations.id })
     .from(organizations)
@@ -62,12 +62,12 @@ export async function lockKeyChanges(tx: Orm, orgId: string): Promise<void> {
     .for('no key update');
 }
 
-export async function insertKey(tx: Orm, row: typeof apiKeys.$inferInsert): Promise<void> {
+export async function insertKey(tx: Tx, row: typeof apiKeys.$inferInsert): Promise<void> {
   await tx.insert(apiKeys).values(row);
 }
 
 export async function updateKey(
-  tx: Orm,
+  tx: Tx,
   orgId: string,
   id: string,
   values: { expiresAt?: Date; revokedAt?: Date },

@@ -1,4 +1,5 @@
 import type { Request, Response } from 'express';
+import { byMember } from '../auth/authority.js';
 import { sessionOf } from '../auth/session.js';
 import { readPathId } from '../http/path-id.js';
 import type { KeyActor } from './api-keys.js';
@@ -6,7 +7,13 @@ import type { KeyActor } from './api-keys.js';
 /** Who asks for a change, and from where. */
 export function actorOf(req: Request, res: Response): KeyActor {
   const { orgId, userId } = sessionOf(res);
-  return { orgId, userId, ip: req.ip, requestId: String(res.getHeader('X-Request-Id') ?? '') };
+  return {
+    orgId,
+    userId,
+    by: byMember(res),
+    ip: req.ip,
+    requestId: String(res.getHeader('X-Request-Id') ?? ''),
+  };
 }
 
 /** @throws AppError not_found */

@@ -1,14 +1,14 @@
 import { v7 as uuid } from 'uuid';
-import type { Orm } from '../db/client.js';
-import { asStored, genesisHash, hashRow } from './chain.js';
-import { insertAuditRow, lockChain, moveChainEnd } from './queries.js';
-import { operatorLog } from './table.js';
+import type { Tx } from '../db/client.js';
+import { asStored, genesisHash, hashRow, OPERATOR_CHAIN } from './chain.js';
+import { insertAuditRow, lockChain, lockOperatorChain, moveChainEnd } from './queries.js';
+import { operatorChain, operatorLog } from './table.js';
 
 export interface AuditEntry {
   at: Date;
   /** Noun first: `api_key.created`. */
   action: string;
-  /** A User's id, `operator` or `system`. */
+  /** A User's id, `operator` with the name of its token if it has one, `system`, or `unknown`. */
   actor: string;
   target: string;
   details?: Record<string, unknown>;
@@ -23,7 +23,7 @@ export interface AuditEntry {
  * wait for each other in a circle, this comes after every other lock of the transaction, and whoever writes for
  * several Organizations does so in the order of their ids.
  */
-export async function recordAudit(tx: Orm, orgId: string, entry: AuditEntry): Promise<void> {
+export async function recordAudit(tx: Tx, orgId: string, entry: AuditEntry): Promise<void> {
   const end = await lockChain(tx, orgId, genesisHash(orgId));
   const seq = end.seq + 1;
   const { at, ...rest } = toRow(entry);
@@ -34,9 +34,15 @@ export async function recordAudit(tx: Orm, orgId: string, entry: AuditEntry): Pr
   await moveChainEnd(tx, { orgId, seq, hash });
 }
 
-/** Writes the audit row of a change that belongs to no Organization. */
-export async function recordOperatorAudit(tx: Orm, entry: AuditEntry): Promise<void> {
-  await tx.insert(operatorLog).values({ ...toRow(entry), id: uuid() });
+/** Writes the audit row of a change that belongs to no Organization. Its chain is the last lock of all, after those of Organizations. */
+export async function recordOperatorAudit(tx: Tx, entry: AuditEntry): Promise<void> {
+  const end = await lockOperatorChain(tx, genesisHash(OPERATOR_CHAIN));
+  const seq = end.seq + 1;
+  const { at, ...rest } = toRow(entry);
+  const row = { seq, ...rest, id: uuid({ msecs: at.getTime(), seq }) };
+  const hash = hashRow(end.hash, { ...row, orgId: OPERATOR_CHAIN, at: at.toISOString() });
+  await tx.insert(operatorLog).values({ ...row, at, hash });
+  await tx.update(operatorChain).set({ seq, hash });
 }
 
 function toRow({ details, ip, requestId, ...rest }: AuditEntry) {

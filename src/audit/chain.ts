@@ -8,6 +8,9 @@ export type ChainedRow = Omit<typeof auditLog.$inferSelect, 'seq' | 'hash' | 'at
   at: string;
 };
 
+/** Stands for the Organization in the hashes of the log that belongs to none. */
+export const OPERATOR_CHAIN = 'operator';
+
 /** What the first row follows: no row of another Organization, and no other kind of chain, begins like this. */
 export const genesisHash = (orgId: string): string => sha256(`gauge audit chain 1\n${orgId}`);
 

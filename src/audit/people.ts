@@ -4,7 +4,7 @@ import { findPeople } from './queries.js';
 
 /** Who did something. */
 export interface Actor {
-  /** As it is stored: a User's id, `operator` or `system`. */
+  /** As it is stored. */
   id: string;
   /** What to call them. */
   name: string;
@@ -35,6 +35,8 @@ export async function readActors(
         note: person.role === null ? 'former member' : null,
       };
     if (id === 'operator') return { id, name: 'The operator', email: null, note: 'runs this service' };
+    if (id.startsWith('operator:'))
+      return { id, name: `The operator (${id.slice(9)})`, email: null, note: 'runs this service' };
     if (id === 'system') return { id, name: 'The service', email: null, note: 'by itself' };
     return {
       id,

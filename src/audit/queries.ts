@@ -1,13 +1,13 @@
 import { and, desc, eq, gte, inArray, lt, sql } from 'drizzle-orm';
-import type { Orm } from '../db/client.js';
+import type { Orm, Tx } from '../db/client.js';
 import { memberships, users } from '../organizations/table.js';
 import type { AuditFilter } from './filter.js';
-import { auditChains, auditLog } from './table.js';
+import { auditChains, auditLog, operatorChain } from './table.js';
 
 export type ChainEnd = typeof auditChains.$inferSelect;
 
 /** The end of an Organization's chain, held until the transaction ends. One statement, so that two cannot both begin it. */
-export async function lockChain(tx: Orm, orgId: string, genesis: string): Promise<ChainEnd> {
+export async function lockChain(tx: Tx, orgId: string, genesis: string): Promise<ChainEnd> {
   const [end] = await tx
     .insert(auditChains)
     .values({ orgId, seq: 0, hash: genesis })
@@ -16,11 +16,21 @@ export async function lockChain(tx: Orm, orgId: string, genesis: string): Promis
   return end!;
 }
 
-export async function moveChainEnd(tx: Orm, { orgId, seq, hash }: ChainEnd): Promise<void> {
+export async function moveChainEnd(tx: Tx, { orgId, seq, hash }: ChainEnd): Promise<void> {
   await tx.update(auditChains).set({ seq, hash }).where(eq(auditChains.orgId, orgId));
 }
 
-export async function insertAuditRow(tx: Orm, row: typeof auditLog.$inferInsert): Promise<void> {
+/** The same of the log that belongs to no Organization. */
+export async function lockOperatorChain(tx: Tx, genesis: string): Promise<Omit<ChainEnd, 'orgId'>> {
+  const [end] = await tx
+    .insert(operatorChain)
+    .values({ seq: 0, hash: genesis })
+    .onConflictDoUpdate({ target: operatorChain.id, set: { seq: sql`${operatorChain.seq}` } })
+    .returning();
+  return end!;
+}
+
+export async function insertAuditRow(tx: Tx, row: typeof auditLog.$inferInsert): Promise<void> {
   await tx.insert(auditLog).values(row);
 }
 

@@ -58,7 +58,7 @@ const titles: Record<string, string> = {
   'member.role_changed': 'Role changed',
   'member.removed': 'Member removed',
   'organization.created': 'Organization created',
-  'organization.updated': 'Organization renamed',
+  'organization.updated': 'Organization changed',
   'trading_limits.declared': 'Risk limits declared',
   'trading_limits.withdrawn': 'Risk limits withdrawn',
   'trading_switch.changed': 'Trading switch changed',
@@ -87,8 +87,14 @@ const sentences: Record<string, (entry: Told) => Part[]> = {
   },
   'organization.created': (entry) =>
     say`Created the Organization ${{ name: textOf(entry.details.after, 'name') }}`,
-  'organization.updated': (entry) =>
-    say`Renamed the Organization from ${{ name: textOf(entry.details.before, 'name') }} to ${{ name: textOf(entry.details.after, 'name') }}`,
+  'organization.updated': (entry) => {
+    const factor = textOf(entry.details.after, 'requireSecondFactor');
+    if (factor !== '' && textOf(entry.details.after, 'name') === '')
+      return factor === 'yes'
+        ? say`Required a second factor of every member`
+        : say`Required no second factor any more`;
+    return say`Renamed the Organization from ${{ name: textOf(entry.details.before, 'name') }} to ${{ name: textOf(entry.details.after, 'name') }}${factor === '' ? '' : factor === 'yes' ? ', and required a second factor' : ', and required no second factor any more'}`;
+  },
   'trading_limits.declared': (entry) => say`Declared the ${limits(entry)}`,
   'trading_limits.withdrawn': (entry) => say`Withdrew the ${limits(entry)}: the defaults bind`,
   'trading_switch.changed': (entry) => {

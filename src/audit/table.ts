@@ -1,6 +1,7 @@
 import { sql } from 'drizzle-orm';
 import {
   bigint,
+  boolean,
   check,
   index,
   jsonb,
@@ -18,13 +19,20 @@ const columns = {
   at: timestamp({ withTimezone: true, mode: 'date', precision: 6 }).notNull(),
   /** What happened, noun first: `api_key.created`. */
   action: text().notNull(),
-  /** Who did it: a User's id, or `operator`, or `system`. */
+  /** Who did it: a User's id, `operator` with the name of its token if it has one, `system`, or `unknown`. */
   actor: text().notNull(),
   /** What it happened to: a resource's id or slug. */
   target: text().notNull(),
   details: jsonb().$type<Record<string, unknown>>().notNull(),
   ip: text(),
   requestId: text('request_id'),
+};
+
+const place = {
+  /** 1, 2, 3 … within the chain. */
+  seq: bigint({ mode: 'number' }),
+  /** SHA-256, hex. */
+  hash: text(),
 };
 
 /**
@@ -39,10 +47,7 @@ export const auditLog = pgTable(
       .notNull()
       .references(() => organizations.id),
     ...columns,
-    /** 1, 2, 3 … within the Organization. */
-    seq: bigint({ mode: 'number' }),
-    /** SHA-256, hex. */
-    hash: text(),
+    ...place,
   },
   (t) => [
     primaryKey({ columns: [t.orgId, t.id] }),
@@ -62,5 +67,19 @@ export const auditChains = pgTable('audit_chains', {
   hash: text().notNull(),
 });
 
-/** Changes that belong to no Organization: of products and users, by the operator, and of people's own accounts. */
-export const operatorLog = pgTable('operator_log', { ...columns, id: uuid().primaryKey() });
+/** Changes that belong to no Organization: of products and users, by the operator, and of people's own accounts. Chained the same way. */
+export const operatorLog = pgTable('operator_log', { ...columns, id: uuid().primaryKey(), ...place }, (t) => [
+  unique('operator_log_seq').on(t.seq),
+  check('operator_log_chained', sql`(${t.seq} is null) = (${t.hash} is null)`),
+]);
+
+/** The end of the operator log's chain: one row. */
+export const operatorChain = pgTable(
+  'operator_chain',
+  {
+    id: boolean().primaryKey().default(true),
+    seq: bigint({ mode: 'number' }).notNull(),
+    hash: text().notNull(),
+  },
+  (t) => [check('operator_chain_one', sql`${t.id}`)],
+);

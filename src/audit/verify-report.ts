@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { z } from 'zod';
 import { count, printable } from '../send/numbers.js';
+import { OPERATOR_CHAIN } from './chain.js';
 import type { ChainProblem } from './chain-problem.js';
 import type { ChainReport, NotedHead } from './verify.js';
 
@@ -75,7 +76,7 @@ const notedSchema = z.object({
   organizations: z.array(
     z.object({
       organization: z.string(),
-      orgId: z.uuid(),
+      orgId: z.union([z.uuid(), z.literal(OPERATOR_CHAIN)]),
       seq: z.int().min(0),
       hash: z.string().regex(/^[\da-f]{64}$/),
       unchained: z.int().min(0),

@@ -1,12 +1,14 @@
 import { and, asc, count, eq, gt, isNotNull, isNull, lt, sql } from 'drizzle-orm';
 import type { Orm } from '../db/client.js';
 import { organizations } from '../organizations/table.js';
+import { OPERATOR_CHAIN } from './chain.js';
 import type { ChainProblem } from './chain-problem.js';
 import { ChainWalk, type Head, type StoredRow } from './chain-walk.js';
-import { auditChains, auditLog } from './table.js';
+import { auditChains, auditLog, operatorChain, operatorLog } from './table.js';
 
 /** What was found of one Organization's chain. */
 export interface ChainReport {
+  /** Its slug; `(operator)` for the log that belongs to none. */
   organization: string;
   orgId: string;
   /** The last row: what a later verification can be held against. `seq` is 0 for a chain without rows. */
@@ -38,7 +40,7 @@ export interface VerifyOptions {
 const BATCH = 1_000;
 
 /**
- * Verifies the chains of all Organizations, or of one, in the order of their slugs, and hands over each report as it is made.
+ * Verifies the chains of all Organizations and of the operator's log, or of one Organization, in the order of their slugs, and hands over each report as it is made.
  * Everything is read in one snapshot and in batches: changes may go on meanwhile, and memory does not grow with the log.
  */
 export async function verifyChains(
@@ -56,6 +58,11 @@ export async function verifyChains(
         const head = notedById.get(organization.id);
         notedById.delete(organization.id);
         onReport(await verifyChain(tx, organization, head, { batchSize, onRows }));
+      }
+      if (orgId === undefined) {
+        const head = notedById.get(OPERATOR_CHAIN);
+        notedById.delete(OPERATOR_CHAIN);
+        onReport(await verifyChain(tx, await readOperator(tx), head, { batchSize, onRows }));
       }
       for (const head of notedById.values())
         if (orgId === undefined || head.orgId === orgId) onReport(missingOrganization(head));
@@ -94,6 +101,18 @@ function missingOrganization({ organization, orgId, seq, hash, unchained }: Note
   return { organization, orgId, seq, hash, unchained, problemCount: 1, problems: [problem] };
 }
 
+/** The log that belongs to no Organization, as if it were one's. No slug begins like this. */
+async function readOperator(tx: Orm): Promise<Organization> {
+  const [end] = await tx.select({ seq: operatorChain.seq, hash: operatorChain.hash }).from(operatorChain);
+  return { id: OPERATOR_CHAIN, slug: '(operator)', end: end ?? null };
+}
+
+/** The table of a chain and what of it belongs to the chain. Both tables have the same columns, but for the Organization. */
+const logOf = (orgId: string) =>
+  orgId === OPERATOR_CHAIN
+    ? { log: operatorLog as unknown as typeof auditLog, isOwn: undefined }
+    : { log: auditLog, isOwn: eq(auditLog.orgId, orgId) };
+
 async function* readOrganizations(tx: Orm, orgId: string | undefined, batchSize: number) {
   for (let after: string | undefined; ;) {
     const batch = await listOrganizations(tx, orgId, after, batchSize);
@@ -129,32 +148,27 @@ async function readRows(
   after: number | undefined,
   limit: number,
 ): Promise<StoredRow[]> {
+  const { log, isOwn } = logOf(orgId);
   const columns = {
-    orgId: auditLog.orgId,
-    id: auditLog.id,
-    action: auditLog.action,
-    actor: auditLog.actor,
-    target: auditLog.target,
-    details: auditLog.details,
-    ip: auditLog.ip,
-    requestId: auditLog.requestId,
-    hash: auditLog.hash,
+    id: log.id,
+    action: log.action,
+    actor: log.actor,
+    target: log.target,
+    details: log.details,
+    ip: log.ip,
+    requestId: log.requestId,
+    hash: log.hash,
   };
-  const time = sql<string | null>`to_char(${auditLog.at} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US')`;
+  const time = sql<string | null>`to_char(${log.at} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US')`;
   const rows = await tx
-    .select({ ...columns, seq: auditLog.seq, time })
-    .from(auditLog)
-    .where(
-      and(
-        eq(auditLog.orgId, orgId),
-        isNotNull(auditLog.seq),
-        after === undefined ? undefined : gt(auditLog.seq, after),
-      ),
-    )
-    .orderBy(asc(auditLog.seq))
+    .select({ ...columns, seq: log.seq, time })
+    .from(log)
+    .where(and(isOwn, isNotNull(log.seq), after === undefined ? undefined : gt(log.seq, after)))
+    .orderBy(asc(log.seq))
     .limit(limit);
   return rows.map(({ time, seq, hash, ...row }) => ({
     ...row,
+    orgId,
     seq: seq!,
     hash: hash ?? '',
     at: `${(time ?? 'infinity').replace(/(\.\d{3})000$/, '$1')}Z`,
@@ -163,24 +177,24 @@ async function readRows(
 
 /** How many rows came before the chain, and the first of those that have no number though they came after. */
 async function readUnchained(tx: Orm, orgId: string) {
-  const ofOrganization = eq(auditLog.orgId, orgId);
+  const { log, isOwn } = logOf(orgId);
   const [first] = await tx
-    .select({ id: auditLog.id })
-    .from(auditLog)
-    .where(and(ofOrganization, isNotNull(auditLog.seq)))
-    .orderBy(asc(auditLog.seq))
+    .select({ id: log.id })
+    .from(log)
+    .where(and(isOwn, isNotNull(log.seq)))
+    .orderBy(asc(log.seq))
     .limit(1);
-  const unchained = and(ofOrganization, isNull(auditLog.seq));
+  const unchained = and(isOwn, isNull(log.seq));
   const [before] = await tx
     .select({ count: count() })
-    .from(auditLog)
-    .where(and(unchained, first && lt(auditLog.id, first.id)));
+    .from(log)
+    .where(and(unchained, first && lt(log.id, first.id)));
   if (!first) return { before: before!.count, late: [] };
   const late = await tx
-    .select({ seq: auditLog.seq, id: auditLog.id, action: auditLog.action })
-    .from(auditLog)
-    .where(and(unchained, gt(auditLog.id, first.id)))
-    .orderBy(asc(auditLog.id))
+    .select({ seq: log.seq, id: log.id, action: log.action })
+    .from(log)
+    .where(and(unchained, gt(log.id, first.id)))
+    .orderBy(asc(log.id))
     .limit(BATCH);
   return { before: before!.count, late };
 }

@@ -1,26 +1,30 @@
 import type { Request, RequestHandler, Response, Router } from 'express';
 import type { Context } from '../context.js';
 import { AppError } from '../errors.js';
+import { hangUpSignal } from '../http/hang-up.js';
 import { prefersJson } from '../http/accepts.js';
 import { readForm } from '../http/form-body.js';
+import { requestIdOf } from '../http/request-id.js';
 import { formRoute, newForm, textField, type FormFields, type FormState } from '../pages/form.js';
 import { parseInput } from '../http/validate.js';
 import { toAddress } from '../pages/address.js';
 import { renderPage } from '../pages/layout.js';
 import { pageRouter } from '../pages/page-router.js';
+import type { Devices } from './device-cookie.js';
 import { HOME, toLocalPath } from './local-path.js';
 import { codeSchema } from './schema.js';
 import { answerChallenge, type Challenge } from './second-factor/challenge.js';
 import { findChallenge } from './second-factor/challenge-queries.js';
+import type { SecretBox } from './second-factor/secret-box.js';
 import type { ReadSession } from './session.js';
 import { hashToken, readToken, sendToken } from './session-cookie.js';
-import { markGuess, passLimits, setSignInEmail, type SignInLimiters } from './sign-in-limits.js';
+import { markGuess, passLimits, setSignIn, type SignInLimiters } from './sign-in-limits.js';
 
 /** `/login/code`: the second step of a sign-in, for whoever has a second factor. */
 export function codePages(
-  { db, clock }: Pick<Context, 'db' | 'clock'>,
+  { db, clock, secrets }: Pick<Context, 'db' | 'clock'> & { secrets: SecretBox },
   readSession: ReadSession,
-  { perAddress, perAccount, slowDown }: SignInLimiters,
+  { codes, devices }: Pick<SignInLimiters, 'codes'> & { devices: Devices },
 ): Router {
   const router = pageRouter();
 
@@ -30,7 +34,7 @@ export function codePages(
     const challenge = token === undefined ? undefined : await findChallenge(db.orm, hashToken(token), now);
     if (challenge) {
       res.locals.challenge = challenge;
-      setSignInEmail(res, challenge.email);
+      setSignIn(req, res, devices, challenge.email);
       next();
     } else if (await readSession(req)) res.redirect(303, toLocalPath(req.query.next, HOME));
     else beginAgain(req, res, token === undefined ? undefined : 'expired');
@@ -52,15 +56,17 @@ export function codePages(
   };
 
   const act = async (req: Request, res: Response, fields: FormFields) => {
-    await passLimits(req, res, [perAddress]);
     const { code } = parseInput(codeSchema, { ...fields, code: textField(fields, 'code') });
-    await passLimits(req, res, [perAccount, slowDown]);
-    const answer = await answerChallenge({ db, clock }, res.locals.challenge as Challenge, code, {
+    await passLimits(req, res, codes);
+    const answer = await answerChallenge({ db, clock, secrets }, res.locals.challenge as Challenge, code, {
       ip: req.ip ?? '',
       userAgent: req.get('user-agent') ?? '',
+      requestId: requestIdOf(res),
+      gone: hangUpSignal(res),
     });
     const next = toLocalPath(fields.next, HOME);
     if (answer.outcome === 'signed_in') {
+      devices.remember(req, res, (res.locals.challenge as Challenge).email);
       sendToken(req, answer.token);
       res.redirect(303, next);
       return;

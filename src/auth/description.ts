@@ -62,11 +62,12 @@ const signIn: RouteDescription = {
 Starts a session and ends the one that the browser had. The answer is the same, and takes as long, for an unknown address and for a wrong password. A session lasts 30 days
 from the sign-in, and 7 days without a request.
 
-After 3 failures of an account the answers slow down; after 10 of an account or 50 from an address within 15 minutes sign-ins are refused with 429. Successes do not count.
+After 3 failures of an account, from wherever they come, the answers slow down, up to 16 s; a browser in which the account has signed in before (the signed cookie \`gauge_device\`) has a count of its
+own. After 10 failures of an account from one network, or 50 from an address, within 15 minutes sign-ins from there are refused with 429. Successes do not count.
 
 Whoever has turned on a second factor gets no session yet: browsers are sent on to \`/login/code\`, and with \`Accept: application/json\` the answer is a 401 that says so. The cookie
 of either is good for 10 minutes and 5 codes: post the form field \`code\` with it to \`/login/code\`, a code of the authenticator app or a recovery code, each of which is accepted once.
-The answer is then as from here, and wrong codes count as failures of the account.
+The answer is then as from here, and after 10 wrong codes of an account within 15 minutes codes are refused with 429.
 
 With \`Accept: application/json\` a failure is a problem document, otherwise the form with a message.
 `.trim(),

@@ -1,19 +1,24 @@
 import { Router, type ErrorRequestHandler, type Request, type RequestHandler, type Response } from 'express';
 import type { Context } from '../context.js';
 import { AppError, type ErrorCode } from '../errors.js';
+import { hangUpSignal } from '../http/hang-up.js';
 import { prefersJson } from '../http/accepts.js';
 import { readForm } from '../http/form-body.js';
+import { requestIdOf } from '../http/request-id.js';
 import { setProblemHeaders, statusByCode, toAppError } from '../http/problem.js';
 import { parseInput } from '../http/validate.js';
 import { toAddress } from '../pages/address.js';
 import { renderPage } from '../pages/layout.js';
+import { change } from './change.js';
 import { codePages } from './code-pages.js';
+import type { Devices } from './device-cookie.js';
 import { HOME, toLocalPath } from './local-path.js';
 import { signInSchema, type SignIn } from './schema.js';
+import type { SecretBox } from './second-factor/secret-box.js';
 import type { ReadSession } from './session.js';
 import { clearToken, readToken, sendToken } from './session-cookie.js';
-import { limitSignIns, markGuess, setSignInEmail, type SignInLimits } from './sign-in-limits.js';
-import { endToken, signIn } from './sign-in.js';
+import { limitSignIns, markGuess, setSignIn, type SignInLimits } from './sign-in-limits.js';
+import { endToken, normalizeEmail, signIn } from './sign-in.js';
 
 export { HOME };
 
@@ -33,10 +38,9 @@ const reasons: Record<string, string> = {
 export function signInPages(
   { db, clock, limitStores }: Pick<Context, 'db' | 'clock' | 'limitStores'>,
   readSession: ReadSession,
-  limits: SignInLimits,
+  { limits, devices, secrets }: { limits: SignInLimits; devices: Devices; secrets: SecretBox },
 ): Router {
   const limiters = limitSignIns(limitStores, limits);
-  const { perAddress, perAccount, slowDown } = limiters;
   const router = Router();
   const renderForm: RenderForm = (req, res, view) =>
     renderPage({ db, clock }, req, res, { view: 'login', title: 'Sign in', frame: 'card', notices }, view);
@@ -53,27 +57,41 @@ export function signInPages(
     await renderForm(req, res, { email: '', next, problem: undefined, reason: reasonOf(req) });
   });
 
-  router.post('/login', perAddress, readCredentials, perAccount, slowDown, async (req, res) => {
+  const readCredentials: RequestHandler = async (req, res, next) => {
+    const credentials = parseInput(signInSchema, await readForm(req, res));
+    res.locals.credentials = credentials;
+    setSignIn(req, res, devices, credentials.email);
+    next();
+  };
+
+  router.post('/login', readCredentials, ...limiters.passwords, async (req, res) => {
     const credentials = res.locals.credentials as SignIn;
     const next = toLocalPath(credentials.next, HOME);
     const signedIn = await signIn({ db, clock }, credentials, {
       formerToken: readToken(req),
       ip: req.ip ?? '',
       userAgent: req.get('user-agent') ?? '',
+      requestId: requestIdOf(res),
+      gone: hangUpSignal(res),
     });
     if (!signedIn) throw new AppError('not_signed_in', 'The e-mail address or the password is wrong.');
     sendToken(req, signedIn.token);
     markGuess(res, true);
-    if (!signedIn.isCodeDue) res.redirect(303, next);
-    else if (prefersJson(req)) throw codeIsDue();
+    if (!signedIn.isCodeDue) {
+      devices.remember(req, res, normalizeEmail(credentials.email));
+      res.redirect(303, next);
+    } else if (prefersJson(req)) throw codeIsDue();
     else res.redirect(303, toAddress('/login/code', { next }));
   });
-  router.use(codePages({ db, clock }, readSession, limiters));
+  router.use(codePages({ db, clock, secrets }, readSession, { codes: limiters.codes, devices }));
   router.use('/login', answerWithForm(renderForm));
 
   router.post('/logout', async (req, res) => {
     const token = readToken(req);
-    if (token !== undefined) await endToken(db.orm, token);
+    if (token !== undefined)
+      await change({ db, clock }, { kind: 'proof' }, (tx) =>
+        endToken(tx, token, { at: new Date(clock.now()), ip: req.ip, requestId: requestIdOf(res) }),
+      );
     clearToken(req);
     res.redirect(303, toAddress('/login', { done: 'signed-out' }));
   });
@@ -86,13 +104,6 @@ const codeIsDue = () =>
     'not_signed_in',
     'The password is right, and the second factor is due: within 10 minutes, post its code as the form field `code` to /login/code with the cookie of this answer.',
   );
-
-const readCredentials: RequestHandler = async (req, res, next) => {
-  const credentials = parseInput(signInSchema, await readForm(req, res));
-  res.locals.credentials = credentials;
-  setSignInEmail(res, credentials.email);
-  next();
-};
 
 const reasonOf = ({ query }: Request): string | undefined =>
   typeof query.again === 'string' && Object.hasOwn(reasons, query.again) ? reasons[query.again] : undefined;

@@ -1,14 +1,11 @@
-import { and, asc, eq, gt, lte, or, sql } from 'drizzle-orm';
-import type { Orm } from '../db/client.js';
+import { and, asc, eq, gt, isNotNull, lte, or, sql } from 'drizzle-orm';
+import type { Orm, Tx } from '../db/client.js';
 import { memberships, organizations, users } from '../organizations/table.js';
 import { SETUP_MS } from './second-factor/limits.js';
 import { deleteExpiredChallenges } from './second-factor/challenge-queries.js';
 import { deleteAbandonedSetups } from './second-factor/queries.js';
-import { SESSION_IDLE_MS, SESSION_MS } from './session-lifetime.js';
-import { sessions } from './table.js';
-
-/** Whoever was seen last before then is signed out. */
-export const idleSince = (now: Date) => new Date(now.getTime() - SESSION_IDLE_MS);
+import { idleSince, SESSION_MS } from './session-lifetime.js';
+import { secondFactors, sessions } from './table.js';
 
 /**
  * A living session with its person and the Organization they look at, as all of them are now: what an operator takes
@@ -21,6 +18,7 @@ export async function findSession(orm: Orm, hashedToken: string, now: Date) {
       orgSlug: organizations.slug,
       orgName: organizations.name,
       role: memberships.role,
+      requireSecondFactor: organizations.requireSecondFactor,
     })
     .from(memberships)
     .innerJoin(organizations, eq(organizations.id, memberships.orgId))
@@ -43,10 +41,12 @@ export async function findSession(orm: Orm, hashedToken: string, now: Date) {
       orgSlug: membership.orgSlug,
       orgName: membership.orgName,
       role: membership.role,
+      lacksSecondFactor: sql<boolean>`coalesce(${membership.requireSecondFactor}, false) and ${secondFactors.userId} is null`,
     })
     .from(sessions)
     .innerJoin(users, eq(users.id, sessions.userId))
     .leftJoinLateral(membership, sql`true`)
+    .leftJoin(secondFactors, and(eq(secondFactors.userId, users.id), isNotNull(secondFactors.confirmedAt)))
     .where(
       and(
         eq(sessions.hashedToken, hashedToken),
@@ -65,8 +65,18 @@ export async function updateSession(
   await orm.update(sessions).set(values).where(eq(sessions.hashedToken, hashedToken));
 }
 
-export async function deleteSession(orm: Orm, hashedToken: string): Promise<void> {
-  await orm.delete(sessions).where(eq(sessions.hashedToken, hashedToken));
+/** Says whose it was; undefined if there was none. */
+export async function deleteSession(
+  tx: Orm,
+  hashedToken: string,
+): Promise<{ userId: string; email: string } | undefined> {
+  const [gone] = await tx
+    .delete(sessions)
+    .where(eq(sessions.hashedToken, hashedToken))
+    .returning({ userId: sessions.userId });
+  if (!gone) return undefined;
+  const [user] = await tx.select({ email: users.email }).from(users).where(eq(users.id, gone.userId));
+  return user && { ...gone, ...user };
 }
 
 /** Deletes what has ended by itself and opens nothing any more: sessions, challenges, secrets never confirmed. */
@@ -94,7 +104,7 @@ export async function findUserByEmail(
  * one that came first leaves nothing to hold.
  */
 export async function holdUser(
-  tx: Orm,
+  tx: Tx,
   { id, passwordHash }: { id: string; passwordHash: string },
 ): Promise<boolean> {
   const rows = await tx
@@ -106,7 +116,7 @@ export async function holdUser(
 }
 
 export async function insertSession(
-  tx: Orm,
+  tx: Tx,
   session: { hashedToken: string; userId: string; now: Date; ip: string; userAgent: string },
 ): Promise<void> {
   const { now, ...row } = session;

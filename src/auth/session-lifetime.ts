@@ -6,3 +6,6 @@ export const SESSION_MS = 30 * DAY_MS;
 export const SESSION_IDLE_MS = 7 * DAY_MS;
 /** How far `lastSeenAt` may be behind: one write a minute at most, not one a request. */
 export const SESSION_SEEN_MS = 60_000;
+
+/** Whoever was seen last before then is signed out. */
+export const idleSince = (now: Date): Date => new Date(now.getTime() - SESSION_IDLE_MS);

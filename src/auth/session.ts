@@ -24,6 +24,8 @@ export interface SessionPrincipal extends SessionPerson {
   orgSlug: string;
   orgName: string;
   role: Role;
+  /** The Organization requires a second factor, and theirs is off. */
+  lacksSecondFactor: boolean;
 }
 
 /** Signed in, but no longer (or not yet) a member of any Organization. */
@@ -48,7 +50,7 @@ export function createSessionReader({ db, clock }: { db: Database; clock: Clock 
     const now = new Date(clock.now());
     const found = await findSession(db.orm, sessionId, now);
     if (!found) return undefined;
-    const { lastSeenAt, currentOrgId, orgId, orgSlug, orgName, role, ...person } = found;
+    const { lastSeenAt, currentOrgId, orgId, orgSlug, orgName, role, lacksSecondFactor, ...person } = found;
     const isMoved = orgId !== null && orgId !== currentOrgId;
     if (isMoved && currentOrgId !== null && isChange(req)) {
       throw new AppError(
@@ -66,7 +68,7 @@ export function createSessionReader({ db, clock }: { db: Database; clock: Clock 
     // The membership is one row, whole or absent; the types of an outer join cannot say so.
     if (orgId === null || orgSlug === null || orgName === null || role === null)
       return { sessionId, ...person, orgId: null };
-    return { sessionId, ...person, orgId, orgSlug, orgName, role };
+    return { sessionId, ...person, orgId, orgSlug, orgName, role, lacksSecondFactor };
   };
 }
 
@@ -102,10 +104,29 @@ export const requireOrganization: RequestHandler = (_req, res, next) => {
   next();
 };
 
+/**
+ * Sends whoever lacks the second factor that the Organization requires to set one up. Each change asks again: see `change`.
+ * @throws AppError forbidden_role
+ */
+export const requireOwnFactor: RequestHandler = (req, res, next) => {
+  const { lacksSecondFactor, orgName } = sessionOf(res);
+  if (!lacksSecondFactor) next();
+  else if (isNavigation(req)) res.redirect(303, '/dashboard/account/second-factor?done=required');
+  else throw factorRequired(orgName);
+};
+
+export const factorRequired = (orgName: string): AppError =>
+  new AppError(
+    'forbidden_role',
+    `${orgName} requires a second factor. Turn yours on at /dashboard/account/second-factor.`,
+  );
+
 /** @throws AppError forbidden_role */
 export function requireRole(...allowed: readonly Role[]): RequestHandler {
   return (_req, res, next) => {
     const { role, orgName } = sessionOf(res);
+    // The transaction of a change asks for the same again: see `byMember`.
+    res.locals.requiredRoles = allowed;
     if (!allowed.includes(role)) {
       throw new AppError(
         'forbidden_role',

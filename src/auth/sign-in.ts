@@ -1,5 +1,7 @@
 import type { Clock } from '../clock.js';
-import type { Database, Orm } from '../db/client.js';
+import type { Database, Tx } from '../db/client.js';
+import { auditPerson, type Whereabouts } from './audit-person.js';
+import { change } from './change.js';
 import { verifyPassword } from './password.js';
 import { deleteSession, findUserByEmail, holdUser } from './queries.js';
 import { deleteChallenge, insertChallenge } from './second-factor/challenge-queries.js';
@@ -24,18 +26,23 @@ export interface SignedIn {
 export async function signIn(
   { db, clock }: { db: Database; clock: Clock },
   credentials: { email: string; password: string },
-  { formerToken, ...browser }: NewBrowser & { formerToken: string | undefined },
+  { formerToken, gone, ...browser }: NewBrowser & { formerToken: string | undefined; gone: AbortSignal },
 ): Promise<SignedIn | undefined> {
-  const user = await findUserByEmail(db.orm, normalizeEmail(credentials.email));
-  const isRight = await verifyPassword(user?.passwordHash, credentials.password);
+  const email = normalizeEmail(credentials.email);
+  const user = await findUserByEmail(db.orm, email);
+  const isRight = await verifyPassword(user?.passwordHash, credentials.password, gone);
   if (!user || !isRight) return undefined;
   const now = new Date(clock.now());
-  return db.orm.transaction(async (tx) => {
+  return change({ db, clock }, { kind: 'proof' }, async (tx) => {
     if (!(await holdUser(tx, user))) return undefined;
-    if (formerToken !== undefined) await endToken(tx, formerToken);
+    const where = { at: now, ip: browser.ip, requestId: browser.requestId };
+    if (formerToken !== undefined) await endToken(tx, formerToken, where);
     // Read while the person is held: whoever turns it on meanwhile waits, and then ends the session made here.
-    if (!(await findSecondFactor(tx, user.id)))
-      return { token: await startSession(tx, user.id, browser, now), isCodeDue: false };
+    if (!(await findSecondFactor(tx, user.id))) {
+      const session = await startSession(tx, user.id, browser, now);
+      await auditPerson(tx, { userId: user.id, email }, 'user.signed_in', where, { secondFactor: null });
+      return { token: session, isCodeDue: false };
+    }
     const token = generateToken();
     await insertChallenge(tx, { hashedToken: hashToken(token), userId: user.id, now });
     return { token, isCodeDue: true };
@@ -43,8 +50,9 @@ export async function signIn(
 }
 
 /** Ends whatever the token of a cookie stands for. */
-export async function endToken(orm: Orm, token: string): Promise<void> {
+export async function endToken(tx: Tx, token: string, where: Whereabouts): Promise<void> {
   const hashedToken = hashToken(token);
-  await deleteSession(orm, hashedToken);
-  await deleteChallenge(orm, hashedToken);
+  await deleteChallenge(tx, hashedToken);
+  const person = await deleteSession(tx, hashedToken);
+  if (person) await auditPerson(tx, person, 'user.signed_out', where, { sessionsEnded: 1 });
 }

@@ -1,4 +1,4 @@
-import type { Orm } from '../db/client.js';
+import type { Tx } from '../db/client.js';
 import { insertSession } from './queries.js';
 import { generateToken, hashToken } from './session-cookie.js';
 
@@ -6,10 +6,12 @@ import { generateToken, hashToken } from './session-cookie.js';
 export interface NewBrowser {
   ip: string;
   userAgent: string;
+  /** Of the request that started it, for the audit log. */
+  requestId?: string | undefined;
 }
 
 /** Starts a session and returns its token, always a new one. */
-export async function startSession(tx: Orm, userId: string, browser: NewBrowser, now: Date): Promise<string> {
+export async function startSession(tx: Tx, userId: string, browser: NewBrowser, now: Date): Promise<string> {
   const token = generateToken();
   const { ip, userAgent } = browser;
   await insertSession(tx, {

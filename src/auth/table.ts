@@ -54,7 +54,7 @@ export const secondFactors = pgTable('second_factors', {
   userId: uuid('user_id')
     .primaryKey()
     .references(() => users.id, { onDelete: 'cascade' }),
-  /** Base32, as the app holds it. */
+  /** Encrypted: see second-factor/secret-box.ts. In rows of earlier versions base32, as the app holds it. */
   secret: text().notNull(),
   /** When its first code was right. Until then it protects nothing. */
   confirmedAt: time('confirmed_at'),
@@ -72,7 +72,7 @@ export const recoveryCodes = pgTable(
     userId: uuid('user_id')
       .notNull()
       .references(() => users.id, { onDelete: 'cascade' }),
-    /** SHA-256 of the code, hex. */
+    /** Argon2id of the code, of earlier versions SHA-256: see second-factor/recovery-codes.ts. */
     hashedCode: text('hashed_code').notNull(),
     usedAt: time('used_at'),
   },

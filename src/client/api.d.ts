@@ -496,11 +496,12 @@ export interface paths {
          * @description Starts a session and ends the one that the browser had. The answer is the same, and takes as long, for an unknown address and for a wrong password. A session lasts 30 days
          *     from the sign-in, and 7 days without a request.
          *
-         *     After 3 failures of an account the answers slow down; after 10 of an account or 50 from an address within 15 minutes sign-ins are refused with 429. Successes do not count.
+         *     After 3 failures of an account, from wherever they come, the answers slow down, up to 16 s; a browser in which the account has signed in before (the signed cookie `gauge_device`) has a count of its
+         *     own. After 10 failures of an account from one network, or 50 from an address, within 15 minutes sign-ins from there are refused with 429. Successes do not count.
          *
          *     Whoever has turned on a second factor gets no session yet: browsers are sent on to `/login/code`, and with `Accept: application/json` the answer is a 401 that says so. The cookie
          *     of either is good for 10 minutes and 5 codes: post the form field `code` with it to `/login/code`, a code of the authenticator app or a recovery code, each of which is accepted once.
-         *     The answer is then as from here, and wrong codes count as failures of the account.
+         *     The answer is then as from here, and after 10 wrong codes of an account within 15 minutes codes are refused with 429.
          *
          *     With `Accept: application/json` a failure is a problem document, otherwise the form with a message.
          */
@@ -651,7 +652,7 @@ export interface paths {
         get: operations["getOrganization"];
         /**
          * Declare an Organization
-         * @description Creates the Organization or renames it. The slug never changes, and Organizations are not deleted: their usage and their audit log are records.
+         * @description Creates the Organization, renames it, or says whether its members need a second factor. The slug never changes, and Organizations are not deleted: their usage and their audit log are records.
          */
         put: operations["putOrganization"];
         post?: never;
@@ -954,7 +955,7 @@ export interface paths {
         };
         /**
          * List the operator's changes
-         * @description Changes that belong to no Organization (products and Users), newest first: what, by whom, from where. Each was written in the transaction of its change.
+         * @description What belongs to no Organization, newest first: changes of products and Users, signing in and what people do to their accounts, operator tokens that were refused. Each was written in the transaction of its change, and is chained to the one before: `npm run audit:verify` finds what was changed since.
          */
         get: operations["listOperatorLog"];
         put?: never;
@@ -2620,6 +2621,8 @@ export interface components {
             id: string;
             slug: string;
             name: string;
+            /** @description Members need a second factor. */
+            requireSecondFactor: boolean;
             /**
              * Format: date-time
              * @description When it was made. RFC 3339 in UTC, ending in `Z`.
@@ -2629,6 +2632,8 @@ export interface components {
         OrganizationInput: {
             /** @description For people. */
             name: string;
+            /** @description Whether members need a second factor for everything in the Organization. Left out: as it was, and false for a new one. */
+            requireSecondFactor?: boolean;
         };
         /** @description A person who may sign in. The password is never shown. */
         User: {
@@ -2648,7 +2653,7 @@ export interface components {
         UserInput: {
             /** @description For people. */
             name: string;
-            /** @description Only its argon2id hash is kept. One that differs from the present one ends every session of the User. */
+            /** @description Not one that is easy to guess, unless it is the present one. Only its argon2id hash is kept. One that differs from the present one ends every session of the User. */
             password: string;
         };
         Member: {
@@ -2902,32 +2907,6 @@ export interface components {
              */
             changedAt: string | null;
         };
-        AuditEntry: {
-            /**
-             * Format: uuid
-             * @description Of the entry. Ids are in the order of time.
-             */
-            id: string;
-            /**
-             * Format: date-time
-             * @description When it happened. RFC 3339 in UTC, ending in `Z`.
-             */
-            at: string;
-            /** @description What happened, noun first: `product.created`. */
-            action: string;
-            /** @description Who did it: the id of a User, `operator` or `system`. */
-            actor: string;
-            /** @description What it happened to: an id, a slug or an address. */
-            target: string;
-            /** @description What is specific to the action; `before` and `after` hold the fields that changed. */
-            details: {
-                [key: string]: unknown;
-            };
-            /** @description The address the request came from. */
-            ip: string | null;
-            /** @description The `X-Request-Id` of the request. */
-            requestId: string | null;
-        };
         ChainedAuditEntry: {
             /**
              * Format: uuid
@@ -2941,7 +2920,7 @@ export interface components {
             at: string;
             /** @description What happened, noun first: `product.created`. */
             action: string;
-            /** @description Who did it: the id of a User, `operator` or `system`. */
+            /** @description Who did it: the id of a User, `operator` (`operator:` and a name where its token has one), `system`, or `unknown`. */
             actor: string;
             /** @description What it happened to: an id, a slug or an address. */
             target: string;
@@ -2953,7 +2932,7 @@ export interface components {
             ip: string | null;
             /** @description The `X-Request-Id` of the request. */
             requestId: string | null;
-            /** @description 1, 2, 3 … within the Organization's log; `null` for entries from before they were chained. */
+            /** @description 1, 2, 3 … within the log; `null` for entries from before they were chained. */
             seq: number | null;
             /** @description SHA-256 of the entry and of the hash before it. Kept elsewhere, it proves the log up to here. */
             hash: string | null;
@@ -9778,7 +9757,7 @@ export interface operations {
                 content: {
                     "application/json": {
                         /** @description Newest first. */
-                        auditLog: components["schemas"]["AuditEntry"][];
+                        auditLog: components["schemas"]["ChainedAuditEntry"][];
                         /** @description Send it as `cursor` for the next page; `null` on the last one. */
                         nextCursor: string | null;
                     };

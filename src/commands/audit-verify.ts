@@ -1,9 +1,11 @@
 import { SingleBar } from 'cli-progress';
-import { Command } from 'commander';
+import { Command, Option } from 'commander';
+import { exportHeads } from '../audit/export-heads.js';
 import { jsonWriter, NotedHeadsError, readNotedHeads, textWriter } from '../audit/verify-report.js';
 import { verifyChains } from '../audit/verify.js';
 import { runMaintenance } from '../db/maintenance-command.js';
 import type { MaintenanceDatabase } from '../db/maintenance.js';
+import { count } from '../send/numbers.js';
 import { findOrganizationId } from '../usage/reconcile.js';
 
 const help = `
@@ -21,7 +23,10 @@ together, or shorten it. So keep the heads where the database's administrators c
 
 Then every row up to the noted heads is proven to be the one of that day. It does not prove that a row tells the truth when it was
 written, that nothing is missing after the last head that was kept, or anything of rows from before there were
-chains: those are only counted. The operator's own log of products and Users is not chained.
+chains: those are only counted. The operator's own log, of products, Users and signing in, is the chain (operator).
+
+--export does both at once: it verifies, compares with the heads in the file if there is one, and puts the new heads in their place;
+or it sends them to a URL with PUT. The service does the same on a schedule: AUDIT_EXPORT, AUDIT_EXPORT_SCHEDULE.
 
 Environment: DATABASE_URL, or DATA_DIR for the embedded database, as for the service.
 
@@ -31,12 +36,25 @@ interface Flags {
   org?: string;
   json?: boolean;
   expect?: string;
+  export?: string;
 }
 
 /** A check of so few rows is over before a bar is seen. */
 const BAR_FROM_ROWS = 20_000;
 
-async function verify(db: MaintenanceDatabase, { org, json, expect }: Flags): Promise<number> {
+async function verify(
+  db: MaintenanceDatabase,
+  { org, json, expect, export: target }: Flags,
+): Promise<number> {
+  if (target !== undefined) {
+    const { isIntact, chains } = await exportHeads(db.orm, target);
+    if (isIntact) console.log(`Intact: the heads of ${count(chains, 'chain')} were exported.`);
+    else
+      console.error(
+        'audit:verify: a chain is broken, and nothing was exported. Run it without --export to see which.',
+      );
+    return isIntact ? 0 : 1;
+  }
   const orgId = org === undefined ? undefined : await findOrganizationId(db.orm, org);
   if (org !== undefined && orgId === undefined) {
     console.error(`audit:verify: there is no Organization ${JSON.stringify(org)}.`);
@@ -88,6 +106,13 @@ await runMaintenance<Flags>({
     .description('Verifies that the audit log is as it was written.')
     .option('--org <slug>', 'look at one Organization only')
     .option('--expect <file>', 'compare with the heads that an earlier run printed with --json')
+    .addOption(
+      new Option('--export <file or URL>', 'write the heads of chains that are intact').conflicts([
+        'org',
+        'expect',
+        'json',
+      ]),
+    )
     .option('--json', 'print the result as JSON, to be kept for --expect')
     .addHelpText('after', help),
   work: verify,

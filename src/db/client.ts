@@ -4,6 +4,14 @@ import type * as schema from './schema.js';
 /** Drizzle over either driver. Inside `transaction` use only the `tx` it hands out: the embedded database has one connection. */
 export type Orm = PgDatabase<PgQueryResultHKT, typeof schema>;
 
+declare const isDecided: unique symbol;
+
+/**
+ * The transaction of a change whose author may make it. `change` in auth/change.ts alone hands one out, so that no route
+ * can write what belongs to a tenant or a person without being judged there.
+ */
+export type Tx = Orm & { readonly [isDecided]: true };
+
 /** A hot statement: prepared once per connection under `name`; every output column is cast to text. */
 export interface Statement {
   readonly name: string;

@@ -1,9 +1,10 @@
 import { randomInt } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { addSystemKey } from '../api-keys/api-keys.js';
+import { change } from '../auth/change.js';
 import type { Context } from '../context.js';
-import type { Orm } from '../db/client.js';
-import { retryOnConflict, type Source } from '../operator/change.js';
+import type { Orm, Tx } from '../db/client.js';
+import type { Source } from '../operator/change.js';
 import { putGrant } from '../operator/entitlements/entitlements.js';
 import { putMember } from '../operator/members/members.js';
 import { putOrganization } from '../operator/organizations/organizations.js';
@@ -26,24 +27,22 @@ type SeedContext = Pick<Context, 'config' | 'db' | 'clock'>;
  */
 export async function seedDemo({ config, db, clock }: SeedContext): Promise<DemoData | undefined> {
   if (config.production || !(await isEmpty(db.orm))) return undefined;
-  return retryOnConflict(async () => {
-    const password = randomPassword();
-    const choices = await choosePasswords(db.orm, password);
-    return db.orm.transaction(async (tx) => {
-      await tx.execute(sql`select pg_advisory_xact_lock(${DEMO_LOCK})`);
-      if (!(await isEmpty(tx))) return undefined;
-      const source: Source = {
-        actor: 'system',
-        at: new Date(clock.now()),
-        ip: undefined,
-        requestId: undefined,
-      };
-      const keys = await makeDemo(tx, choices, source);
-      const demo = describe(db.kind, password, keys);
-      // Before the commit: after a crash in between, the next start seeds again and writes it anew.
-      await writeDemo(config.dataDir, demo);
-      return demo;
-    });
+  const password = randomPassword();
+  const choices = await choosePasswords(db.orm, password);
+  return change({ db, clock }, { kind: 'service' }, async (tx) => {
+    await tx.execute(sql`select pg_advisory_xact_lock(${DEMO_LOCK})`);
+    if (!(await isEmpty(tx))) return undefined;
+    const source: Source = {
+      actor: 'system',
+      at: new Date(clock.now()),
+      ip: undefined,
+      requestId: undefined,
+    };
+    const keys = await makeDemo(tx, choices, source);
+    const demo = describe(db.kind, password, keys);
+    // Before the commit: after a crash in between, the next start seeds again and writes it anew.
+    await writeDemo(config.dataDir, demo);
+    return demo;
   });
 }
 
@@ -60,7 +59,7 @@ async function choosePasswords(orm: Orm, password: string): Promise<Map<string, 
 
 /** The same steps as calls of the operator API, and the keys of the first Organization. */
 async function makeDemo(
-  tx: Orm,
+  tx: Tx,
   choices: ReadonlyMap<string, PasswordChoice>,
   source: Source,
 ): Promise<DemoData['keys']> {

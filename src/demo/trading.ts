@@ -92,7 +92,7 @@ async function followSignals(
       await orders.place({
         orgId: key.orgId,
         mode: 'paper',
-        placedBy: { apiKeyId: key.id, userId: null },
+        by: { kind: 'key', orgId: key.orgId, keyId: key.id, scope: 'trading:write' },
         idempotencyKey: `demo-${market.ticker}-${side}`,
         ticker: market.ticker,
         side,

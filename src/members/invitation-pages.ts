@@ -1,10 +1,11 @@
 import type { Request, Response, Router } from 'express';
 import { v7 as uuid } from 'uuid';
+import { byMember } from '../auth/authority.js';
+import { change } from '../auth/change.js';
 import { requireRole, sessionOf } from '../auth/session.js';
 import { normalizeEmail } from '../auth/sign-in.js';
 import type { Context } from '../context.js';
 import { parseInput } from '../http/validate.js';
-import { inTransaction } from '../operator/change.js';
 import { toAddress } from '../pages/address.js';
 import { formRoute, newForm, textField, type FormState } from '../pages/form.js';
 import { renderPage } from '../pages/layout.js';
@@ -19,7 +20,7 @@ const MEMBERS = '/dashboard/members';
 
 /** Making and revoking invitations: for owner and admin. */
 export function invitationPages(deps: Pick<Context, 'db' | 'clock'>): Router {
-  const { db, clock } = deps;
+  const { clock } = deps;
   const mayChange = requireRole('owner', 'admin');
   const router = pageRouter();
 
@@ -34,7 +35,7 @@ export function invitationPages(deps: Pick<Context, 'db' | 'clock'>): Router {
         const email = normalizeEmail(textField(fields, 'email') ?? '');
         const { days, ...input } = parseInput(invitationSchema, { ...fields, email });
         const source = sourceOf(req, res, clock, userId);
-        const made = await inTransaction(db.orm, (tx) =>
+        const made = await change(deps, byMember(res), (tx) =>
           invite(tx, orgId, { ...input, days: Number(days) }, source),
         );
         if (!made) {
@@ -77,7 +78,7 @@ export function invitationPages(deps: Pick<Context, 'db' | 'clock'>): Router {
   router.post('/members/invitations/:id/revoke', mayChange, async (req, res) => {
     const { orgId, userId } = sessionOf(res);
     const source = sourceOf(req, res, clock, userId);
-    await inTransaction(db.orm, (tx) => revokeInvitation(tx, orgId, readId(req, 'id'), source));
+    await change(deps, byMember(res), (tx) => revokeInvitation(tx, orgId, readId(req, 'id'), source));
     res.redirect(303, `${MEMBERS}?done=revoked`);
   });
 

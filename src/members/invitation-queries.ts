@@ -1,5 +1,5 @@
 import { and, count, desc, eq, gt, isNull, ne, or, sql } from 'drizzle-orm';
-import type { Orm } from '../db/client.js';
+import type { Orm, Tx } from '../db/client.js';
 import { invitations, memberships, organizations, users } from '../organizations/table.js';
 import type { InvitationKey } from './invitation-token.js';
 
@@ -94,24 +94,24 @@ export async function findUnclosedInvitation(
   return row;
 }
 
-export async function insertInvitation(tx: Orm, row: typeof invitations.$inferInsert): Promise<void> {
+export async function insertInvitation(tx: Tx, row: typeof invitations.$inferInsert): Promise<void> {
   await tx.insert(invitations).values(row);
 }
 
 /** True if it was neither used nor revoked until now. */
-export const closeAsRevoked = (tx: Orm, orgId: string, id: string, now: Date): Promise<boolean> =>
+export const closeAsRevoked = (tx: Tx, orgId: string, id: string, now: Date): Promise<boolean> =>
   close(tx, orgId, id, { revokedAt: now });
 
 /** True if it was neither used nor revoked until now: of two at the same moment, only one gets it. */
 export const closeAsAccepted = (
-  tx: Orm,
+  tx: Tx,
   orgId: string,
   id: string,
   { userId, now }: { userId: string; now: Date },
 ): Promise<boolean> => close(tx, orgId, id, { acceptedAt: now, acceptedBy: userId });
 
 async function close(
-  tx: Orm,
+  tx: Tx,
   orgId: string,
   id: string,
   values: { revokedAt: Date } | { acceptedAt: Date; acceptedBy: string },

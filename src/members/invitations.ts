@@ -1,6 +1,6 @@
 import { v7 as uuid } from 'uuid';
 import { recordAudit } from '../audit/audit.js';
-import type { Orm } from '../db/client.js';
+import type { Tx } from '../db/client.js';
 import { AppError } from '../errors.js';
 import type { Source } from '../operator/change.js';
 import type { Role } from '../organizations/table.js';
@@ -43,7 +43,7 @@ export interface NewInvitation {
  * @throws AppError forbidden_role, invalid_request
  */
 export async function invite(
-  tx: Orm,
+  tx: Tx,
   orgId: string,
   input: InvitationInput,
   source: Source,
@@ -82,7 +82,7 @@ const isSame = (earlier: Invitation, { email, role, days }: InvitationInput): bo
  * Makes an invitation's link stop working. One that was revoked before stays as it is.
  * @throws AppError not_found (also one that was accepted), forbidden_role
  */
-export async function revokeInvitation(tx: Orm, orgId: string, id: string, source: Source): Promise<void> {
+export async function revokeInvitation(tx: Tx, orgId: string, id: string, source: Source): Promise<void> {
   await lockMembers(tx, orgId);
   const me = await requireManager(tx, orgId, source.actor);
   const invitation = await findInvitation(tx, orgId, id, source.at);

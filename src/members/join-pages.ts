@@ -1,14 +1,17 @@
 import type { ErrorRequestHandler, Request, Response, Router } from 'express';
+import { byPerson } from '../auth/authority.js';
+import { change } from '../auth/change.js';
 import { passwordProblem } from '../auth/password-rules.js';
 import { hashPassword } from '../auth/password.js';
-import { deleteSession, findUserByEmail } from '../auth/queries.js';
-import { clearToken, hashToken, readToken, sendToken } from '../auth/session-cookie.js';
+import { findUserByEmail } from '../auth/queries.js';
+import { clearToken, readToken, sendToken } from '../auth/session-cookie.js';
+import { endToken } from '../auth/sign-in.js';
 import { requirePerson, type ReadSession } from '../auth/session.js';
 import type { Context } from '../context.js';
 import { prefersHtml } from '../http/accepts.js';
+import { hangUpSignal } from '../http/hang-up.js';
 import { readForm } from '../http/form-body.js';
 import { parseInput } from '../http/validate.js';
-import { inTransaction } from '../operator/change.js';
 import { fieldError, formRoute, newForm, textField, type FormFields, type FormState } from '../pages/form.js';
 import { renderPage } from '../pages/layout.js';
 import { pageRouter } from '../pages/page-router.js';
@@ -64,7 +67,7 @@ export function joinPages(
     }
     res.locals.person = person;
     const source = sourceOf(req, res, clock, person.userId);
-    const hasJoined = await inTransaction(db.orm, (tx) => joinAs(tx, person, token, source));
+    const hasJoined = await change(deps, byPerson(res), (tx) => joinAs(tx, person, token, source));
     res.redirect(303, hasJoined ? JOINED : toJoinAddress(token));
   });
 
@@ -76,17 +79,19 @@ export function joinPages(
       async act(req, res, fields) {
         const { invitation: token, name, password } = parseInput(accountSchema, fields);
         const { email } = await getInvitation(db.orm, token, undefined, now());
-        const problem = passwordProblem(password, email);
+        const problem = await passwordProblem(password, email);
         if (problem !== undefined) throw fieldError('password', problem);
         // Hashing takes long, so it happens before anything is locked, and not for an address that needs none.
         if (await findUserByEmail(db.orm, email)) throw hasAccount();
         const account = {
           name: name.trim(),
-          passwordHash: await hashPassword(password),
+          passwordHash: await hashPassword(password, hangUpSignal(res)),
           browser: browserOf(req),
         };
         const { actor: _, ...source } = sourceOf(req, res, clock, '');
-        const session = await inTransaction(db.orm, (tx) => joinWithNewAccount(tx, token, account, source));
+        const session = await change(deps, { kind: 'proof' }, (tx) =>
+          joinWithNewAccount(tx, token, account, source),
+        );
         sendToken(req, session);
         res.redirect(303, JOINED);
       },
@@ -110,7 +115,8 @@ export function joinPages(
   router.post(`${JOIN}/sign-out`, async (req, res) => {
     const address = toJoinAddress(textField((await readForm(req, res)) as FormFields, 'invitation'));
     const session = readToken(req);
-    if (session !== undefined) await deleteSession(db.orm, hashToken(session));
+    const { actor: _, ...where } = sourceOf(req, res, clock, '');
+    if (session !== undefined) await change(deps, { kind: 'proof' }, (tx) => endToken(tx, session, where));
     clearToken(req);
     res.redirect(303, address);
   });

@@ -1,10 +1,11 @@
 import { v7 as uuid } from 'uuid';
 import { recordAudit, recordOperatorAudit } from '../audit/audit.js';
-import { deleteSession, findUserByEmail, updateSession } from '../auth/queries.js';
+import { findUserByEmail, updateSession } from '../auth/queries.js';
 import type { SessionPerson } from '../auth/session.js';
 import { hashToken } from '../auth/session-cookie.js';
+import { endToken } from '../auth/sign-in.js';
 import { startSession } from '../auth/start-session.js';
-import type { Orm } from '../db/client.js';
+import type { Orm, Tx } from '../db/client.js';
 import { AppError } from '../errors.js';
 import type { Source } from '../operator/change.js';
 import { insertUser } from '../operator/users/queries.js';
@@ -52,7 +53,7 @@ export async function getInvitation(
  * @throws InvitationGone
  */
 export async function joinAs(
-  tx: Orm,
+  tx: Tx,
   person: SessionPerson,
   token: unknown,
   source: Source,
@@ -82,7 +83,7 @@ export interface NewAccount {
  * @throws InvitationGone; AppError invalid_request if the address has an account by now
  */
 export async function joinWithNewAccount(
-  tx: Orm,
+  tx: Tx,
   token: unknown,
   { name, passwordHash, browser }: NewAccount,
   source: Omit<Source, 'actor'>,
@@ -96,19 +97,19 @@ export async function joinWithNewAccount(
   const user = { id: uuid(), email, name, passwordHash, createdAt: source.at };
   const ownSource: Source = { ...source, actor: user.id };
   await insertUser(tx, user);
+  await addJoined(tx, invitation, { userId: user.id, email }, ownSource, true);
   // Accounts are the operator's: the ones that came into being without them are in their log.
   const details = { after: { name }, invitedTo: organization.slug };
   await recordOperatorAudit(tx, { ...ownSource, action: 'user.created', target: email, details });
-  await addJoined(tx, invitation, { userId: user.id, email }, ownSource, true);
   // As for every sign-in, the session that the browser had before ends.
-  if (browser.formerToken !== undefined) await deleteSession(tx, hashToken(browser.formerToken));
+  if (browser.formerToken !== undefined) await endToken(tx, browser.formerToken, source);
   const session = await startSession(tx, user.id, browser, source.at);
   await updateSession(tx, hashToken(session), { currentOrgId: organization.id });
   return session;
 }
 
 async function addJoined(
-  tx: Orm,
+  tx: Tx,
   invitation: Invitation,
   { userId, email }: Pick<SessionPerson, 'userId' | 'email'>,
   source: Source,

@@ -1,7 +1,8 @@
 import { recordAudit } from '../audit/audit.js';
-import type { Orm } from '../db/client.js';
+import type { Orm, Tx } from '../db/client.js';
 import { AppError } from '../errors.js';
-import { ConcurrentChangeError, type Source } from '../operator/change.js';
+import { ConcurrentChangeError } from '../db/conflict.js';
+import type { Source } from '../operator/change.js';
 import type { Role } from '../organizations/table.js';
 import {
   deleteMembership,
@@ -51,7 +52,7 @@ export async function readPermissions(
  * @throws AppError not_found, forbidden_role, invalid_request (the last owner)
  */
 export async function changeRole(
-  tx: Orm,
+  tx: Tx,
   orgId: string,
   userId: string,
   role: Role,
@@ -72,7 +73,7 @@ export async function changeRole(
  * Ends a membership. Everybody may end their own. Keys belong to the Organization and stay as they are.
  * @throws AppError not_found, forbidden_role, invalid_request (the last owner)
  */
-export async function removeMember(tx: Orm, orgId: string, userId: string, source: Source): Promise<void> {
+export async function removeMember(tx: Tx, orgId: string, userId: string, source: Source): Promise<void> {
   await lockMembers(tx, orgId);
   const me = await requireSelf(tx, orgId, source.actor);
   const member = await requireMember(tx, orgId, userId);
@@ -89,19 +90,19 @@ export async function removeMember(tx: Orm, orgId: string, userId: string, sourc
  * The member who asks for a change, as they are now: their role may have changed while they waited for the lock.
  * @throws AppError forbidden_role
  */
-export async function requireManager(tx: Orm, orgId: string, userId: string): Promise<Member> {
+export async function requireManager(tx: Tx, orgId: string, userId: string): Promise<Member> {
   const me = await requireSelf(tx, orgId, userId);
   if (!isManager(me.role)) throw managersOnly();
   return me;
 }
 
-async function requireSelf(tx: Orm, orgId: string, userId: string): Promise<Member> {
+async function requireSelf(tx: Tx, orgId: string, userId: string): Promise<Member> {
   const me = await findMember(tx, orgId, userId);
   if (!me) throw new AppError('forbidden_role', 'You no longer belong to this Organization.');
   return me;
 }
 
-async function refuseLastOwner(tx: Orm, orgId: string, member: Member): Promise<void> {
+async function refuseLastOwner(tx: Tx, orgId: string, member: Member): Promise<void> {
   if (member.role !== 'owner' || (await holdOtherOwner(tx, orgId, member.userId))) return;
   throw new AppError(
     'invalid_request',

@@ -1,9 +1,10 @@
 import type { Request, Response, Router } from 'express';
+import { byMember } from '../auth/authority.js';
+import { change } from '../auth/change.js';
 import { requireRole, sessionOf } from '../auth/session.js';
 import type { Context } from '../context.js';
 import { AppError } from '../errors.js';
 import { text, parseInput } from '../http/validate.js';
-import { inTransaction } from '../operator/change.js';
 import { toPager } from '../pages/address.js';
 import { fieldError, formRoute, newForm, textField, type FormFields, type FormState } from '../pages/form.js';
 import { renderPage } from '../pages/layout.js';
@@ -71,7 +72,7 @@ export function membersPages(deps: Pick<Context, 'db' | 'clock'>): Router {
         if (userId === me && role !== sessionOf(res).role && confirmed === undefined)
           throw fieldError('confirmed', 'must be ticked, because you cannot take this back yourself');
         const source = sourceOf(req, res, clock, me);
-        await inTransaction(db.orm, (tx) => changeRole(tx, orgId, userId, role, source));
+        await change(deps, byMember(res), (tx) => changeRole(tx, orgId, userId, role, source));
         res.redirect(303, `${MEMBERS}/${userId}?done=role-changed`);
       },
       show: showMember,
@@ -106,7 +107,7 @@ export function membersPages(deps: Pick<Context, 'db' | 'clock'>): Router {
         const { orgId, userId: me } = sessionOf(res);
         const userId = readId(req, 'userId');
         const source = sourceOf(req, res, clock, me);
-        await inTransaction(db.orm, (tx) => removeMember(tx, orgId, userId, source));
+        await change(deps, byMember(res), (tx) => removeMember(tx, orgId, userId, source));
         res.redirect(303, userId === me ? '/dashboard/left' : `${MEMBERS}?done=removed`);
       },
       show: showRemoval,

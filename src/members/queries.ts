@@ -1,5 +1,5 @@
 import { and, asc, count, eq, gt, ne, sql } from 'drizzle-orm';
-import type { Orm } from '../db/client.js';
+import type { Orm, Tx } from '../db/client.js';
 import { memberships, organizations, users, type Role } from '../organizations/table.js';
 
 export interface Member {
@@ -34,7 +34,7 @@ const selectMembers = (orm: Orm) =>
  * is read after this stays true until it is written. `no key update`, because rows that merely point at the
  * Organization need not wait.
  */
-export async function lockMembers(tx: Orm, orgId: string) {
+export async function lockMembers(tx: Tx, orgId: string) {
   const [organization] = await tx
     .select({ id: organizations.id, slug: organizations.slug })
     .from(organizations)
@@ -95,18 +95,18 @@ export async function hasOtherOwner(orm: Orm, orgId: string, userId: string): Pr
 }
 
 /** The same, and that owner stays one until the transaction ends: whoever removes users does not wait for `lockMembers`. */
-export async function holdOtherOwner(tx: Orm, orgId: string, userId: string): Promise<boolean> {
+export async function holdOtherOwner(tx: Tx, orgId: string, userId: string): Promise<boolean> {
   return (await selectOtherOwner(tx, orgId, userId).for('share')).length > 0;
 }
 
 /** Keeps a person's row until the transaction ends. False if the person is gone. */
-export async function holdPerson(tx: Orm, userId: string): Promise<boolean> {
+export async function holdPerson(tx: Tx, userId: string): Promise<boolean> {
   const rows = await tx.select({ id: users.id }).from(users).where(eq(users.id, userId)).for('key share');
   return rows.length > 0;
 }
 
 export async function insertMembership(
-  tx: Orm,
+  tx: Tx,
   orgId: string,
   { userId, role, createdAt }: Pick<Member, 'userId' | 'role' | 'createdAt'>,
 ): Promise<void> {
@@ -115,7 +115,7 @@ export async function insertMembership(
 
 /** True if the membership was still there. */
 export async function updateRole(
-  tx: Orm,
+  tx: Tx,
   orgId: string,
   { userId, role }: Pick<Member, 'userId' | 'role'>,
 ): Promise<boolean> {
@@ -128,7 +128,7 @@ export async function updateRole(
 }
 
 /** The role that the membership had, or undefined if there was none. */
-export async function deleteMembership(tx: Orm, orgId: string, userId: string): Promise<Role | undefined> {
+export async function deleteMembership(tx: Tx, orgId: string, userId: string): Promise<Role | undefined> {
   const [gone] = await tx
     .delete(memberships)
     .where(and(eq(memberships.orgId, orgId), eq(memberships.userId, userId)))

@@ -169,6 +169,8 @@ export const exampleWorld = {
       action: 'product.created',
       target: 'api-calls',
       details: { after: { name: 'API calls', usageMetric: 'calls', unitCap: '1000' } },
+      seq: 1,
+      hash: '9d1f6b0c3a52e84b7c60d95e2f418ab3c7d05e916f28b34a90c1e7d652f3ab84',
     },
     organization: {
       id: '019b8d9a-6400-7000-8000-000000000052',

@@ -19,7 +19,13 @@ export const productAnswerSchema = z
   .meta({ id: 'Product' });
 
 export const organizationAnswerSchema = z
-  .object({ id: idField('Of the Organization.'), slug: z.string(), name: z.string(), createdAt })
+  .object({
+    id: idField('Of the Organization.'),
+    slug: z.string(),
+    name: z.string(),
+    requireSecondFactor: z.boolean().describe('Members need a second factor.'),
+    createdAt,
+  })
   .meta({ id: 'Organization' });
 
 export const userAnswerSchema = z
@@ -51,12 +57,16 @@ export const grantAnswerSchema = z
     description: 'An entitlement as it was declared, whether or not it is in effect now.',
   });
 
-export const auditEntrySchema = z
+const auditEntrySchema = z
   .object({
     id: idField('Of the entry. Ids are in the order of time.'),
     at: timeField('When it happened.'),
     action: z.string().describe('What happened, noun first: `product.created`.'),
-    actor: z.string().describe('Who did it: the id of a User, `operator` or `system`.'),
+    actor: z
+      .string()
+      .describe(
+        'Who did it: the id of a User, `operator` (`operator:` and a name where its token has one), `system`, or `unknown`.',
+      ),
     target: z.string().describe('What it happened to: an id, a slug or an address.'),
     details: z
       .record(z.string(), z.unknown())
@@ -72,7 +82,7 @@ export const chainedAuditEntrySchema = auditEntrySchema
       .int()
       .min(1)
       .nullable()
-      .describe("1, 2, 3 … within the Organization's log; `null` for entries from before they were chained."),
+      .describe('1, 2, 3 … within the log; `null` for entries from before they were chained.'),
     hash: z
       .string()
       .regex(/^[\da-f]{64}$/)

@@ -1,5 +1,6 @@
 import type { Request, Response } from 'express';
 import type { z } from 'zod';
+import { byOperator } from '../auth/authority.js';
 import type { Clock } from '../clock.js';
 import { AppError } from '../errors.js';
 import { sendJson, toJson } from '../http/json.js';
@@ -30,7 +31,7 @@ function readParameter(schema: z.ZodType<string>, name: string, value: unknown):
 
 export function sourceOf(req: Request, res: Response, clock: Clock): Source {
   return {
-    actor: 'operator',
+    actor: byOperator(res).actor,
     at: new Date(clock.now()),
     ip: req.ip,
     requestId: String(res.getHeader('X-Request-Id')),

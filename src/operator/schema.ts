@@ -30,7 +30,15 @@ export const productSchema = z
   .meta({ id: 'ProductInput' });
 
 export const organizationSchema = z
-  .strictObject({ name: text(200).describe('For people.') })
+  .strictObject({
+    name: text(200).describe('For people.'),
+    requireSecondFactor: z
+      .boolean()
+      .optional()
+      .describe(
+        'Whether members need a second factor for everything in the Organization. Left out: as it was, and false for a new one.',
+      ),
+  })
   .meta({ id: 'OrganizationInput' });
 
 const passwordPattern = '^[^\\p{Cc}\\p{Cs}]{12,256}$';
@@ -46,7 +54,7 @@ export const userSchema = z
         minLength: 12,
         maxLength: 256,
         description:
-          'Only its argon2id hash is kept. One that differs from the present one ends every session of the User.',
+          'Not one that is easy to guess, unless it is the present one. Only its argon2id hash is kept. One that differs from the present one ends every session of the User.',
       }),
   })
   .meta({ id: 'UserInput' });

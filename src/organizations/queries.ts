@@ -1,6 +1,6 @@
 import { and, asc, eq } from 'drizzle-orm';
 import { updateSession } from '../auth/queries.js';
-import type { Orm } from '../db/client.js';
+import type { Orm, Tx } from '../db/client.js';
 import { memberships, organizations } from './table.js';
 
 /** The Organizations a person belongs to, by name, with their role in each; `limit` of them at most. */
@@ -21,11 +21,11 @@ export function listOrganizationsOf(orm: Orm, userId: string, limit: number) {
 
 /**
  * Makes a session look at another Organization, if the session's person belongs to it. That is only where they look:
- * each request reads the membership again, so nothing is gained by leaving between the two statements.
+ * each request and each change reads the membership again.
  * @returns the Organization, or undefined if there is none of that name for this person
  */
-export async function chooseOrganization(orm: Orm, sessionId: string, userId: string, slug: string) {
-  const [organization] = await orm
+export async function chooseOrganization(tx: Tx, sessionId: string, userId: string, slug: string) {
+  const [organization] = await tx
     .select({
       id: organizations.id,
       slug: organizations.slug,
@@ -36,6 +36,6 @@ export async function chooseOrganization(orm: Orm, sessionId: string, userId: st
     .innerJoin(organizations, eq(organizations.id, memberships.orgId))
     .where(and(eq(memberships.userId, userId), eq(organizations.slug, slug)));
   if (!organization) return undefined;
-  await updateSession(orm, sessionId, { currentOrgId: organization.id });
+  await updateSession(tx, sessionId, { currentOrgId: organization.id });
   return organization;
 }

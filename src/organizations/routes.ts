@@ -1,7 +1,8 @@
 import { Router } from 'express';
+import { byPerson } from '../auth/authority.js';
+import { change, type ChangeDeps } from '../auth/change.js';
 import { HOME } from '../auth/pages.js';
 import { sessionOf, type SessionPrincipal } from '../auth/session.js';
-import type { Database } from '../db/client.js';
 import { AppError } from '../errors.js';
 import { isForm, readForm } from '../http/form-body.js';
 import { readJsonBody } from '../http/json-body.js';
@@ -13,7 +14,8 @@ import { chooseOrganizationSchema, MAX_BODY_BYTES } from './schema.js';
 const MAX_ORGANIZATIONS = 1_000;
 
 /** Who is signed in, and which of their Organizations they look at. */
-export function organizationRoutes({ db }: { db: Database }): Router {
+export function organizationRoutes(deps: ChangeDeps): Router {
+  const { db } = deps;
   const router = Router();
 
   router.get('/session', async (_req, res) => {
@@ -27,7 +29,9 @@ export function organizationRoutes({ db }: { db: Database }): Router {
       ? await readForm(req, res)
       : (await readJsonBody(req, res, MAX_BODY_BYTES)).value;
     const { organization: slug } = parseInput(chooseOrganizationSchema, body);
-    const chosen = await chooseOrganization(db.orm, session.sessionId, session.userId, slug);
+    const chosen = await change(deps, byPerson(res), (tx) =>
+      chooseOrganization(tx, session.sessionId, session.userId, slug),
+    );
     if (!chosen) throw new AppError('not_found', 'You belong to no such Organization.');
     if (isForm(req)) {
       res.redirect(303, HOME);

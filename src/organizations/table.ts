@@ -1,5 +1,6 @@
 import { sql } from 'drizzle-orm';
 import {
+  boolean,
   check,
   index,
   pgTable,
@@ -17,6 +18,8 @@ export const organizations = pgTable('organizations', {
   id: uuid().primaryKey(),
   slug: text().notNull().unique(),
   name: text().notNull(),
+  /** Members without a second factor see nothing of the Organization and change nothing in it. */
+  requireSecondFactor: boolean('require_second_factor').notNull().default(false),
   createdAt: time('created_at').notNull(),
 });
 

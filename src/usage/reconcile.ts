@@ -1,7 +1,8 @@
 import { eq, sql } from 'drizzle-orm';
 import { recordAudit, recordOperatorAudit } from '../audit/audit.js';
+import { change } from '../auth/change.js';
 import type { Clock } from '../clock.js';
-import type { Orm } from '../db/client.js';
+import type { Orm, Tx } from '../db/client.js';
 import { organizations } from '../db/schema.js';
 import {
   findDrift,
@@ -68,37 +69,32 @@ export async function compare(orm: Orm, scope: Scope): Promise<DriftReport> {
 export async function repair(orm: Orm, clock: Clock, scope: Scope): Promise<RepairReport> {
   const places = await findPlaces(orm, scope);
   if (places.length === 0) return { organizations: 0, totals: 0, hours: 0 };
-  return orm.transaction(
-    async (tx) => {
-      // Whoever waits for this lock keeps every later ingestion waiting behind it.
-      await tx.execute(sql`set local lock_timeout = '5s'`);
-      await tx.execute(sql`lock table usage_events, usage_totals, usage_hours in share row exclusive mode`);
-      const totals = await repairDrift(tx, 'totals', places, AUDITED_ROWS);
-      const hours = await repairDrift(tx, 'hours', places, AUDITED_ROWS);
-      // Sorted: whoever locks the audit chains of several Organizations does so in this order.
-      const orgIds = new Set([...totals, ...hours].map(({ orgId }) => orgId).sort());
-      for (const orgId of orgIds) {
-        const detailsOf = (repairs: Repair[]) => {
-          const { rows = 0, changes = [] } = repairs.find((repair) => repair.orgId === orgId) ?? {};
-          return { rows, changes };
-        };
-        await audit(tx, clock, orgId, { totals: detailsOf(totals), hours: detailsOf(hours) });
-      }
-      for (const table of ['totals', 'hours'] as const) {
-        const left = await findDrift(tx, table, { places }, 1);
-        if (left.length > 0)
-          throw new Error(`The ${table} still differ from the events; nothing was changed.`);
-      }
-      return { organizations: orgIds.size, totals: rowsIn(totals), hours: rowsIn(hours) };
-    },
-    // Each statement must see what was committed until the lock was granted.
-    { isolationLevel: 'read committed' },
-  );
+  return change({ db: { orm }, clock }, { kind: 'service' }, async (tx) => {
+    // Whoever waits for this lock keeps every later ingestion waiting behind it.
+    await tx.execute(sql`set local lock_timeout = '5s'`);
+    await tx.execute(sql`lock table usage_events, usage_totals, usage_hours in share row exclusive mode`);
+    const totals = await repairDrift(tx, 'totals', places, AUDITED_ROWS);
+    const hours = await repairDrift(tx, 'hours', places, AUDITED_ROWS);
+    // Sorted: whoever locks the audit chains of several Organizations does so in this order.
+    const orgIds = new Set([...totals, ...hours].map(({ orgId }) => orgId).sort());
+    for (const orgId of orgIds) {
+      const detailsOf = (repairs: Repair[]) => {
+        const { rows = 0, changes = [] } = repairs.find((repair) => repair.orgId === orgId) ?? {};
+        return { rows, changes };
+      };
+      await audit(tx, clock, orgId, { totals: detailsOf(totals), hours: detailsOf(hours) });
+    }
+    for (const table of ['totals', 'hours'] as const) {
+      const left = await findDrift(tx, table, { places }, 1);
+      if (left.length > 0) throw new Error(`The ${table} still differ from the events; nothing was changed.`);
+    }
+    return { organizations: orgIds.size, totals: rowsIn(totals), hours: rowsIn(hours) };
+  });
 }
 
 const rowsIn = (repairs: Repair[]): number => repairs.reduce((sum, { rows }) => sum + rows, 0);
 
-async function audit(tx: Orm, clock: Clock, orgId: string, details: Record<string, unknown>): Promise<void> {
+async function audit(tx: Tx, clock: Clock, orgId: string, details: Record<string, unknown>): Promise<void> {
   const entry = {
     at: new Date(clock.now()),
     action: 'usage.totals_repaired',

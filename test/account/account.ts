@@ -1,4 +1,4 @@
-import { desc, eq } from 'drizzle-orm';
+import { and, desc, eq, notInArray } from 'drizzle-orm';
 import { operatorLog } from '../../src/db/schema.js';
 import type { Answer, Browser } from '../support/accounts.js';
 import type { TestDatabase } from '../support/database.js';
@@ -21,9 +21,18 @@ export async function follow(browser: Browser, answer: Answer): Promise<Answer> 
 export const isSignedIn = async (browser: Browser): Promise<boolean> =>
   (await browser.get('/dashboard/session')).status !== 401;
 
-/** What the operator's log says about a person, newest first. */
+/** What the operator's log says about a person, newest first; without their signing in and wrong codes, which have tests of their own. */
 export const logOf = ({ db }: TestDatabase, email: string) =>
-  db.orm.select().from(operatorLog).where(eq(operatorLog.target, email)).orderBy(desc(operatorLog.id));
+  db.orm
+    .select()
+    .from(operatorLog)
+    .where(
+      and(
+        eq(operatorLog.target, email),
+        notInArray(operatorLog.action, ['user.signed_in', 'user.code_refused', 'user.recovery_code_used']),
+      ),
+    )
+    .orderBy(desc(operatorLog.id));
 
 /** Every address of the account's pages that changes something. */
 export const changes = [

@@ -5,7 +5,7 @@ import { Browser, PASSWORD, signedIn } from '../support/accounts.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { giveSecondFactor } from '../support/second-factor.js';
 import { startTestService, type TestService } from '../support/service.js';
-import { follow, isSignedIn, logOf, post } from './account.js';
+import { follow, isSignedIn, logOf, open, post } from './account.js';
 
 let database: TestDatabase;
 const services: TestService[] = [];
@@ -63,12 +63,18 @@ describe('a changed password', () => {
     expect(JSON.stringify(entry)).not.toContain(NEW);
   });
 
-  it('ends sign-ins that wait for their code, and leaves the second factor on', async () => {
+  it('takes a code where the second factor is on, which stays so, and ends sign-ins that wait for their code', async () => {
     const { browser, user } = await signedIn(database.db, service.url);
     const app = await giveSecondFactor(database.db, user.id, service.clock);
     const waiting = new Browser(service.url);
     await waiting.signIn(user.email);
-    await post(browser, '/password', form());
+    const page = await open(browser, '/password');
+    expect(page.text).toContain('name="code"');
+    const without = await post(browser, '/password', form());
+    expect([without.status, without.text.includes('Is required.')]).toEqual([400, true]);
+    expect((await post(browser, '/password', { ...form(), code: '000000' })).status).toBe(400);
+    expect((await new Browser(service.url).signIn(user.email, NEW)).status).toBe(401);
+    expect((await post(browser, '/password', { ...form(), code: app.code(-1) })).status).toBe(303);
     const rows = await database.db.orm
       .select()
       .from(signInChallenges)

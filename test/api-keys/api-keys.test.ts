@@ -160,7 +160,7 @@ describe('creating', () => {
 
   it('by the system has no person as its maker', async () => {
     const organization = await createOrganization(database.db);
-    const actor = { orgId: organization.id, userId: null };
+    const actor = { orgId: organization.id, userId: null, by: { kind: 'service' } as const };
     const { key } = await createApiKey(service.context, actor, { name: 'made here', livemode: false });
     expect(key.createdBy).toBeNull();
     expect(await auditOf(organization.id)).toMatchObject([{ actor: 'system', action: 'api_key.created' }]);
@@ -172,7 +172,7 @@ describe('listing', () => {
     const { browser, organization } = await owner();
     const ids: string[] = [];
     for (let i = 0; i < 7; i++) {
-      const actor = { orgId: organization.id, userId: null };
+      const actor = { orgId: organization.id, userId: null, by: { kind: 'service' } as const };
       const { key } = await createApiKey(service.context, actor, { name: `key ${i}`, livemode: true });
       ids.unshift(key.id);
       if (i % 3 === 0) service.clock.advance(10);
@@ -183,7 +183,7 @@ describe('listing', () => {
     // A key made meanwhile does not shift the pages.
     await createApiKey(
       service.context,
-      { orgId: organization.id, userId: null },
+      { orgId: organization.id, userId: null, by: { kind: 'service' } as const },
       { name: 'x', livemode: true },
     );
     const second = await browser.get(`${PATH}?limit=3&cursor=${first.body.nextCursor}`);

@@ -143,7 +143,7 @@ describe('the limit of key changes', () => {
     await browser.send('POST', PATH, { json: { name: '' } });
     await rotate(browser, randomUUID());
     await browser.send('DELETE', `${PATH}/${id}`);
-    const actor = { orgId: organization.id, userId: null };
+    const actor = { orgId: organization.id, userId: null, by: { kind: 'service' } as const };
     for (let i = 0; i < 12; i++)
       await createApiKey(first.context, actor, { name: 'by the system', livemode: true });
     expect((await browser.get(PATH)).headers.get('ratelimit')).toMatch(/r=8;/);

@@ -10,6 +10,7 @@ import { seedDemo } from '../../src/demo/seed.js';
 import { exampleWorld } from '../../src/openapi/example-world.js';
 import { auditChains, auditLog, organizations } from '../../src/db/schema.js';
 import { addMember, createUser, signedIn } from '../support/accounts.js';
+import { inChange } from '../support/change.js';
 import { createTestDatabase, isEmbedded, type TestDatabase } from '../support/database.js';
 import { createOrganization } from '../support/fixtures.js';
 import { startTestService, type TestService } from '../support/service.js';
@@ -131,7 +132,7 @@ describe('every change is chained', () => {
   it('a change that is rolled back leaves neither a row nor a gap', async () => {
     const { id } = await createOrganization(database.db);
     await writeRows(database.db, id, 1);
-    const failing = database.db.orm.transaction(async (tx) => {
+    const failing = inChange(database.db, async (tx) => {
       await recordAudit(tx, id, { at, action: 'test.failed', actor: 'system', target: 'x' });
       throw new Error('no');
     });
@@ -142,7 +143,7 @@ describe('every change is chained', () => {
 
   it.runIf(!isEmbedded)('recording usage waits for no chain', async () => {
     const { organization, key, product } = await createTenant(database.db);
-    await database.db.orm.transaction(async (tx) => {
+    await inChange(database.db, async (tx) => {
       await recordAudit(tx, organization.id, { at, action: 'test.held', actor: 'system', target: 'x' });
       const events = [usageEvent(product.slug, 'while the chain is held')];
       expect((await sendUsage(service.url, key.secret, events)).status).toBe(202);
@@ -199,7 +200,7 @@ describe('what is hashed is what is stored', () => {
     let length = 0;
     await fc.assert(
       fc.asyncProperty(fc.array(entry, { minLength: 1, maxLength: 5 }), async (entries) => {
-        await database.db.orm.transaction(async (tx) => {
+        await inChange(database.db, async (tx) => {
           for (const one of entries) await recordAudit(tx, id, one as never);
         });
         length += entries.length;

@@ -5,6 +5,7 @@ import { recordAudit, type AuditEntry } from '../../src/audit/audit.js';
 import { genesisHash, hashRow } from '../../src/audit/chain.js';
 import { memberships, users } from '../../src/db/schema.js';
 import { addMember, Browser, createUser, signedIn } from '../support/accounts.js';
+import { inChange } from '../support/change.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { startTestService, type TestService } from '../support/service.js';
 import { readLog, writeRows, writeRowsAtOnce } from './support.js';
@@ -28,7 +29,7 @@ beforeEach(async () => {
 });
 
 const write = (entry: Partial<AuditEntry>, orgId = owner.organization.id) =>
-  database.db.orm.transaction((tx) =>
+  inChange(database.db, (tx) =>
     recordAudit(tx, orgId, {
       at: new Date(service.clock.now()),
       action: 'test.written',

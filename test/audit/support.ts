@@ -4,6 +4,7 @@ import { recordAudit, type AuditEntry } from '../../src/audit/audit.js';
 import { genesisHash, hashRow } from '../../src/audit/chain.js';
 import { lockChain, moveChainEnd } from '../../src/audit/queries.js';
 import { verifyChains, type ChainReport, type NotedHead } from '../../src/audit/verify.js';
+import { inChange } from '../support/change.js';
 import type { Database } from '../../src/db/client.js';
 import { auditLog } from '../../src/db/schema.js';
 
@@ -18,7 +19,7 @@ export async function writeRows(
 ): Promise<void> {
   for (let i = 1; i <= count; i++) {
     const entry = { at, action: 'test.written', actor: 'system', target: `target ${i}`, ...values };
-    await db.orm.transaction((tx) => recordAudit(tx, orgId, entry));
+    await inChange(db, (tx) => recordAudit(tx, orgId, entry));
   }
 }
 
@@ -29,7 +30,7 @@ export async function writeRowsAtOnce(
   count: number,
   values: { action?: string; target?: string } = {},
 ): Promise<void> {
-  await db.orm.transaction(async (tx) => {
+  await inChange(db, async (tx) => {
     const end = await lockChain(tx, orgId, genesisHash(orgId));
     let { seq, hash } = end;
     const rows = Array.from({ length: count }, (_, i) => {

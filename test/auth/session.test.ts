@@ -153,6 +153,7 @@ describe('a session', () => {
     });
     const lines = answer.headers.getSetCookie();
     expect(lines.map((line) => line.split('=', 1)[0])).toEqual([
+      '__Host-gauge_device',
       '__Host-gauge_session',
       '__Host-gauge_session.sig',
     ]);
@@ -167,7 +168,7 @@ describe('a session', () => {
     // The secure cookie is none on a plain connection.
     expect(await browser.get('/dashboard/session')).toMatchObject(notSignedIn);
     const plain = await new Browser(proxied.url).signIn(user.email);
-    expect(plain.headers.getSetCookie()[0]).toMatch(/^gauge_session=/);
+    expect(plain.headers.getSetCookie().join('\n')).toMatch(/^gauge_session=/m);
     expect(plain.headers.getSetCookie().join()).not.toMatch(/; secure/i);
   });
 
@@ -248,7 +249,7 @@ describe('what is taken from a person', () => {
     const token = await signIn(
       { db, clock: service.clock },
       { email: user.email, password: PASSWORD },
-      { formerToken: undefined, ip: '', userAgent: '' },
+      { formerToken: undefined, ip: '', userAgent: '', gone: new AbortController().signal },
     );
     expect(token).toBeUndefined();
     expect(await rowsOf(user.id)).toEqual([]);

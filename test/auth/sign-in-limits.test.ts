@@ -34,12 +34,11 @@ const attempt = (service: TestService, email: string, password: string, from = '
 const strangers = () => `${randomUUID()}@example.com`;
 
 describe('sign-ins that fail', () => {
-  it('block the account after ten, from any address, even for the right password', async () => {
+  it('block the account after ten for the network that they come from, even for the right password', async () => {
     const service = await start({});
     const user = await createUser(database.db);
-    for (let i = 0; i < 10; i++)
-      expect((await attempt(service, user.email, 'wrong', `192.0.2.${i}`)).status).toBe(401);
-    const blocked = await attempt(service, user.email.toUpperCase(), PASSWORD, '198.51.100.1');
+    for (let i = 0; i < 10; i++) expect((await attempt(service, user.email, 'wrong')).status).toBe(401);
+    const blocked = await attempt(service, user.email.toUpperCase(), PASSWORD);
     expect(blocked).toMatchObject({ status: 429, body: { code: 'rate_limited' } });
     expect(Number(blocked.headers.get('retry-after'))).toBeGreaterThan(880);
     expect(Number(blocked.headers.get('retry-after'))).toBeLessThanOrEqual(900);
@@ -47,11 +46,55 @@ describe('sign-ins that fail', () => {
     expect(blocked.headers.get('ratelimit-policy')).toMatch(/"login-account"; q=10; w=900/);
     const page = await new Browser(service.url).send('POST', '/login', {
       form: { email: user.email, password: PASSWORD },
-      headers: { accept: 'text/html' },
+      headers: { accept: 'text/html', 'x-forwarded-for': '192.0.2.1' },
     });
     expect(page.status).toBe(429);
     expect(page.text).toContain('Too many sign-ins have failed');
     expect(page.headers.get('retry-after')).not.toBeNull();
+  });
+
+  it('from everywhere lock nobody out: the owner gets in elsewhere, later, and on a known device at once', async () => {
+    const service = await start({ firstDelayMs: 2000, maxDelayMs: 2000 });
+    const user = await createUser(database.db);
+    const device = new Browser(service.url);
+    expect((await device.signIn(user.email)).status).toBe(303);
+    const guesses = Array.from({ length: 25 }, (_, i) =>
+      attempt(service, user.email, 'wrong', `192.0.2.${i}`),
+    );
+    const statuses = (await Promise.all(guesses)).map(({ status }) => status);
+    // Five of them wait at a time; the others are told to come again.
+    expect(statuses.filter((status) => status === 401)).toHaveLength(3 + 5);
+    const timeOf = async (work: () => Promise<{ status: number }>) => {
+      const startedAt = performance.now();
+      expect((await work()).status).toBe(303);
+      return performance.now() - startedAt;
+    };
+    const elsewhere = await timeOf(() => attempt(service, user.email, PASSWORD, '198.51.100.1'));
+    expect(elsewhere).toBeGreaterThan(1990);
+    expect(await timeOf(() => device.signIn(user.email))).toBeLessThan(elsewhere);
+    // The device is known with this account only, and a cookie that was changed is none.
+    expect((await attempt(service, strangers(), 'wrong')).status).toBe(401);
+    const forged = device.copy();
+    forged.cookies.set(
+      'gauge_device',
+      forged.cookies.get('gauge_device')!.replace(/.$/, (c) => (c === 'A' ? 'B' : 'A')),
+    );
+    expect(await timeOf(() => forged.signIn(user.email))).toBeGreaterThan(1990);
+  });
+
+  it('on a known device are counted there, whatever address it comes from', async () => {
+    const service = await start({ perAccount: 2 });
+    const user = await createUser(database.db);
+    const device = new Browser(service.url);
+    await device.signIn(user.email);
+    const guess = (from: string) =>
+      device.send('POST', '/login', {
+        form: { email: user.email, password: 'wrong' },
+        headers: { accept: 'application/json', 'x-forwarded-for': from },
+      });
+    const answers = [await guess('192.0.2.1'), await guess('192.0.2.2'), await guess('192.0.2.3')];
+    expect(answers.map(({ status }) => status)).toEqual([401, 401, 429]);
+    expect((await attempt(service, user.email, PASSWORD, '192.0.2.4')).status).toBe(303);
   });
 
   it('block an account that does not exist in the same way', async () => {
@@ -83,9 +126,7 @@ describe('sign-ins that fail', () => {
   it('get no further in a burst than one after the other', async () => {
     const service = await start({ perAccount: 3 });
     const email = strangers();
-    const answers = await Promise.all(
-      Array.from({ length: 12 }, (_, i) => attempt(service, email, 'wrong', `192.0.2.${i}`)),
-    );
+    const answers = await Promise.all(Array.from({ length: 12 }, () => attempt(service, email, 'wrong')));
     expect(answers.filter(({ status }) => status === 401)).toHaveLength(3);
     expect(answers.filter(({ status }) => status === 429)).toHaveLength(9);
   });
@@ -132,6 +173,7 @@ describe('sign-ins that fail', () => {
     const waiting = fetch(`${service.url}/login`, {
       method: 'POST',
       body: new URLSearchParams({ email, password: 'wrong' }),
+      headers: { 'x-forwarded-for': '192.0.2.1' },
       signal: hangUp.signal,
     }).catch((error: unknown) => error);
     await new Promise((resolve) => setTimeout(resolve, 300));

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import {
   generateRecoveryCodes,
@@ -61,28 +62,52 @@ describe('a secret', () => {
 });
 
 describe('recovery codes', () => {
-  it('are ten of 80 bits, in groups', () => {
+  it('are ten of 140 bits, in groups', () => {
     const codes = generateRecoveryCodes();
     expect(new Set(codes).size).toBe(RECOVERY_CODES);
-    for (const code of codes) expect(code).toMatch(/^([0-9A-HJKMNP-TV-Z]{4}-){3}[0-9A-HJKMNP-TV-Z]{4}$/);
+    for (const code of codes) expect(code).toMatch(/^([0-9A-HJKMNP-TV-Z]{4}-){6}[0-9A-HJKMNP-TV-Z]{4}$/);
   });
 
-  it('are known however they are typed', () => {
-    const hash = hashRecoveryCode('01AB-CDEF-GHJK-MNPQ');
-    expect(hash).toMatch(/^[\da-f]{64}$/);
+  const code = '01AB-CDEF-GHJK-MNPQ-RSTV-WXYZ-0123';
+  const hash = (typed: string, userId = 'ada') => hashRecoveryCode(userId, typed);
+
+  it('are known however they are typed', async () => {
+    const hashed = await hash(code);
+    expect(hashed).toMatch(/^argon2id:[\da-f]{64}$/);
     for (const typed of [
-      '01abcdefghjkmnpq',
-      ' 01ab cdef ghjk mnpq ',
-      'OIab-cdef–ghjk—mnpq',
-      'olAB-CDEF-GHJK-MNPQ',
+      '01abcdefghjkmnpqrstvwxyz0123',
+      ' 01ab cdef ghjk mnpq rstv wxyz 0123 ',
+      'OIab-cdef–ghjk—mnpq-rstv-wxyz-O123',
+      'olAB-CDEF-GHJK-MNPQ-RSTV-WXYZ-0123',
     ])
-      expect(hashRecoveryCode(typed)).toBe(hash);
+      expect(await hash(typed)).toBe(hashed);
   });
 
-  it.each(['', '123456', '01AB-CDEF-GHJK-MNP', '01AB-CDEF-GHJK-MNPU', '<script>alert</sc', '😀'.repeat(16)])(
-    'are not what %j could be',
-    (typed) => {
-      expect(hashRecoveryCode(typed)).toBeUndefined();
-    },
-  );
+  it('are stored under a salt of each person’s own', async () => {
+    expect(await hash(code, 'ben')).not.toBe(await hash(code));
+  });
+
+  it('are hashed as slowly as passwords; those of earlier versions are still known', async () => {
+    const timeOf = async (work: () => Promise<unknown>) => {
+      const startedAt = performance.now();
+      for (let i = 0; i < 3; i++) await work();
+      return performance.now() - startedAt;
+    };
+    const earlier = '01AB-CDEF-GHJK-MNPQ';
+    expect(await hash(earlier)).toBe(createHash('sha256').update('01ABCDEFGHJKMNPQ').digest('hex'));
+    await hash(code);
+    expect(await timeOf(() => hash(code))).toBeGreaterThan(20 * (await timeOf(() => hash(earlier))));
+  });
+
+  it.each([
+    '',
+    '123456',
+    '01AB-CDEF-GHJK-MNP',
+    '01AB-CDEF-GHJK-MNPU',
+    `${code}4`,
+    '<script>alert</sc',
+    '😀'.repeat(16),
+  ])('are not what %j could be', async (typed) => {
+    expect(await hash(typed)).toBeUndefined();
+  });
 });

@@ -21,13 +21,7 @@ export interface MadeWorld {
 }
 
 /** New York, day after day: one decision 30 hours before each day's end, and what the day came to. */
-export function makeMoments({
-  days,
-  model,
-  market,
-  margin,
-  isOpen = true,
-}: MadeWorld): Moment[] {
+export function makeMoments({ days, model, market, margin, isOpen = true }: MadeWorld): Moment[] {
   return Array.from({ length: days }, (_, i) => {
     const date = new Date(Date.UTC(2026, 2, 1 + i)).toISOString().slice(0, 10);
     const truth = 60 + 8 * gaussian('made', i, 'truth');

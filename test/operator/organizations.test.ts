@@ -24,6 +24,7 @@ describe('PUT /operator/organizations/:slug', () => {
       id: expect.any(String),
       slug,
       name: 'Ümlaut 😀 <b>',
+      requireSecondFactor: false,
       createdAt: new Date(service.clock.now()).toISOString(),
     });
     expect(await call('PUT', `/organizations/${slug}`, { name: 'Ümlaut 😀 <b>' })).toMatchObject({

@@ -48,6 +48,8 @@ describe('PUT /operator/products/:slug', () => {
         details: { after: { ...input, unitCap: '1000' } },
         ip: '127.0.0.1',
         requestId: 'make-it',
+        seq: expect.any(Number),
+        hash: expect.stringMatching(/^[\da-f]{64}$/),
       },
     ]);
   });

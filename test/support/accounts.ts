@@ -1,5 +1,6 @@
 import { v7 as uuid } from 'uuid';
 import { hashPassword } from '../../src/auth/password.js';
+import { hashToken } from '../../src/auth/session-cookie.js';
 import type { Database } from '../../src/db/client.js';
 import { memberships, users } from '../../src/db/schema.js';
 import type { Role } from '../../src/organizations/table.js';
@@ -106,6 +107,14 @@ export class Browser {
     if (expires !== undefined && Date.parse(expires) <= Date.now()) this.cookies.delete(name!);
     else this.cookies.set(name!, value!);
   }
+}
+
+/** The hash under which the session of a browser is stored. */
+export function sessionIdOf(browser: Browser): string {
+  const { sid } = JSON.parse(Buffer.from(browser.cookies.get('gauge_session')!, 'base64').toString()) as {
+    sid: string;
+  };
+  return hashToken(sid);
 }
 
 /** A person with a role in an Organization of their own, signed in. */

@@ -2,7 +2,7 @@ import { v7 as uuid } from 'uuid';
 import type { Role } from '../../src/organizations/table.js';
 import { formatDollars } from '../../src/trading/money.js';
 import { operatorClient } from '../operator/client.js';
-import { Browser, PASSWORD } from './accounts.js';
+import { Browser, PASSWORD, sessionIdOf } from './accounts.js';
 import type { TestService } from './service.js';
 import { sendUsage } from './usage.js';
 
@@ -164,10 +164,11 @@ async function buy(
     ({ status, yesAsk, yesBid }) => status === 'active' && yesAsk !== null && yesBid !== null,
   );
   const { ticker, yesAsk, yesBid } = markets[boughtMarkets++ % markets.length]!;
+  const orgId: string = (await browser.get('/dashboard/session')).body.organization.id;
   const { trade } = await trading.orders.place({
-    orgId: (await browser.get('/dashboard/session')).body.organization.id,
+    orgId,
     mode: 'paper',
-    placedBy: { apiKeyId: null, userId },
+    by: { kind: 'member', orgId, userId, sessionId: sessionIdOf(browser), roles: ['owner'] },
     idempotencyKey: uuid({ msecs: clock.now() }),
     ticker,
     side: 'yes',

@@ -25,7 +25,11 @@ export async function giveSecondFactor(
     .values({ userId, secret, setupSession: '', confirmedAt: past, createdAt: past });
   await db.orm
     .insert(recoveryCodes)
-    .values(codes.map((code) => ({ userId, hashedCode: hashRecoveryCode(code)! })));
+    .values(
+      await Promise.all(
+        codes.map(async (code) => ({ userId, hashedCode: (await hashRecoveryCode(userId, code))! })),
+      ),
+    );
   return { secret, recoveryCodes: codes, code: authenticator(secret, clock) };
 }
 

@@ -55,6 +55,7 @@ export async function startTestService(db: Database, options: TestServiceOptions
     NODE_ENV: 'test',
     OPERATOR_TOKEN: 'operator-token-of-the-tests-0123456789',
     SESSION_KEYS: 'session-key-of-the-tests',
+    SECRET_KEYS: 'secret-key-of-the-tests',
     LIMIT_USAGE_PER_MINUTE: '1000000',
     LIMIT_ENTITLEMENTS_PER_MINUTE: '1000000',
     LIMIT_READS_PER_MINUTE: '1000000',

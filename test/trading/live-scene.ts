@@ -148,7 +148,7 @@ export async function setLiveScene(db: Database, { isClosed }: SceneOptions = {}
   const inputOf = (order: Partial<OrderInput>): OrderInput => ({
     orgId: organization.id,
     mode: 'live',
-    placedBy: { apiKeyId: apiKey.id, userId: null },
+    by: { kind: 'key', orgId: organization.id, keyId: apiKey.id, scope: 'trading:write' },
     idempotencyKey: uuid(),
     ticker: TICKER,
     side: 'yes',

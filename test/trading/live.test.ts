@@ -266,7 +266,7 @@ describe('a venue that speaks another language closes trading until somebody has
     expect(second.trading.live!.report.state).toBe('closed');
     scene.venue.fault = scene.venue.answerFault = undefined;
     const source = { actor: 'operator', at: new Date(), ip: undefined, requestId: undefined };
-    await scene.live.accept(source);
+    await scene.live.accept(source, { kind: 'service' });
     await second.trading.live!.reconcile();
     expect(second.trading.live!.report.state).toBe('open');
     await expectConsistent(when === 'before' ? { orders: 0, cost: 0n } : { orders: 1, cost: COST });

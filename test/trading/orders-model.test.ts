@@ -25,7 +25,7 @@ afterAll(async () => {
 async function createRiskTaker() {
   const { db } = database;
   const { id: orgId } = await createOrganization(db);
-  const { id: apiKeyId } = await createKey(db, orgId);
+  const { id: apiKeyId } = await createKey(db, orgId, { scopes: ['trading:write'] });
   const huge = 1_000_000_000_000n;
   await db.orm.insert(riskLimits).values({
     orgId,
@@ -70,7 +70,7 @@ it(
               ...order,
               orgId,
               mode: 'paper',
-              placedBy: { apiKeyId, userId: null },
+              by: { kind: 'key', orgId, keyId: apiKeyId, scope: 'trading:write' },
               idempotencyKey: `order-${i}`,
               ticker: TICKER,
             })

@@ -104,7 +104,12 @@ export function inputOf(ask: Ask = {}, values: Partial<RiskInput> = {}): RiskInp
   const order: RiskInput['order'] = {
     orgId: '019b8d9a-6400-7000-8000-000000000001',
     mode: 'paper',
-    placedBy: { apiKeyId: '019b8d9a-6400-7000-8000-000000000031', userId: null },
+    by: {
+      kind: 'key',
+      orgId: '019b8d9a-6400-7000-8000-000000000001',
+      keyId: '019b8d9a-6400-7000-8000-000000000031',
+      scope: 'trading:write',
+    },
     idempotencyKey: 'one',
     ticker: 'MILD',
     side: 'yes',

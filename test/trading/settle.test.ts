@@ -8,7 +8,7 @@ import { portfolioHistory, tradingAccounts } from '../../src/trading/portfolio/t
 import { jobLeases } from '../../src/trading/risk/table.js';
 import { wordOf } from '../../src/trading/settlement/settle-word.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
-import { createOrganization } from '../support/fixtures.js';
+import { createKey, createOrganization } from '../support/fixtures.js';
 import { startTestService, type TestService } from '../support/service.js';
 import {
   AFTER_CLOSE,
@@ -208,11 +208,12 @@ describe('a position', () => {
     };
     await service.trading.refresher.refresh();
     const { id: orgId } = await createOrganization(database.db);
+    const { id: keyId } = await createKey(database.db, orgId, { scopes: ['trading:write'] });
     const order = async (action: 'buy' | 'sell', side: 'yes' | 'no', contracts: number, cents: bigint) => {
       const { trade } = await service.trading.orders.place({
         orgId,
         mode: 'paper',
-        placedBy: { apiKeyId: orgId, userId: null },
+        by: { kind: 'key', orgId, keyId, scope: 'trading:write' },
         idempotencyKey: `${action} ${side}`,
         ticker,
         side,

@@ -1,11 +1,11 @@
 import { and, eq, gt, lt, lte, sql } from 'drizzle-orm';
-import type { Orm } from '../../db/client.js';
+import type { Orm, Tx } from '../../db/client.js';
 import { users } from '../../organizations/table.js';
 import { signInChallenges } from '../table.js';
 import { CHALLENGE_MS, MAX_CODES } from './limits.js';
 
 export async function insertChallenge(
-  tx: Orm,
+  tx: Tx,
   { hashedToken, userId, now }: { hashedToken: string; userId: string; now: Date },
 ): Promise<void> {
   const expiresAt = new Date(now.getTime() + CHALLENGE_MS);
@@ -44,7 +44,7 @@ export async function countTry(orm: Orm, hashedToken: string, now: Date): Promis
   return row?.attempts;
 }
 
-export async function deleteChallenge(tx: Orm, hashedToken: string): Promise<boolean> {
+export async function deleteChallenge(tx: Tx, hashedToken: string): Promise<boolean> {
   const rows = await tx
     .delete(signInChallenges)
     .where(eq(signInChallenges.hashedToken, hashedToken))
@@ -52,7 +52,7 @@ export async function deleteChallenge(tx: Orm, hashedToken: string): Promise<boo
   return rows.length > 0;
 }
 
-export async function deleteChallengesOf(tx: Orm, userId: string): Promise<void> {
+export async function deleteChallengesOf(tx: Tx, userId: string): Promise<void> {
   await tx.delete(signInChallenges).where(eq(signInChallenges.userId, userId));
 }
 

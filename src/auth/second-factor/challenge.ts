@@ -1,9 +1,12 @@
 import type { Clock } from '../../clock.js';
 import type { Database } from '../../db/client.js';
+import { auditPerson, auditRecoveryCode } from '../audit-person.js';
+import { change } from '../change.js';
 import { holdUser } from '../queries.js';
 import { startSession, type NewBrowser } from '../start-session.js';
-import { acceptCode } from './accept-code.js';
+import { acceptCode, readCode } from './accept-code.js';
 import { MAX_CODES } from './limits.js';
+import type { SecretBox } from './secret-box.js';
 import { countTry, deleteChallenge, type findChallenge } from './challenge-queries.js';
 
 export type Challenge = NonNullable<Awaited<ReturnType<typeof findChallenge>>>;
@@ -22,22 +25,30 @@ class ChallengeOver extends Error {}
  * A password change either comes first and leaves nothing to hold, or waits and then ends the new session too.
  */
 export async function answerChallenge(
-  { db, clock }: { db: Database; clock: Clock },
+  { db, clock, secrets }: { db: Database; clock: Clock; secrets: SecretBox },
   challenge: Challenge,
-  code: string,
-  browser: NewBrowser,
+  typed: string,
+  { gone, ...browser }: NewBrowser & { gone: AbortSignal },
 ): Promise<CodeAnswer> {
   const now = new Date(clock.now());
-  const { hashedToken, userId, passwordHash } = challenge;
+  const { hashedToken, userId, email, passwordHash } = challenge;
+  const where = { at: now, ip: browser.ip, requestId: browser.requestId };
   const tries = await countTry(db.orm, hashedToken, now);
   if (tries === undefined) return { outcome: 'over' };
+  const code = await readCode(userId, typed, gone);
   try {
-    return await db.orm.transaction(async (tx): Promise<CodeAnswer> => {
+    return await change({ db, clock }, { kind: 'proof' }, async (tx): Promise<CodeAnswer> => {
       if (!(await holdUser(tx, { id: userId, passwordHash }))) throw new ChallengeOver();
-      const isRight = await acceptCode(tx, userId, code, now);
-      if (!isRight) return { outcome: 'wrong', triesLeft: MAX_CODES - tries };
+      const kind = await acceptCode(tx, secrets, { userId, code, now });
+      if (kind === undefined) {
+        await auditPerson(tx, { userId, email }, 'user.code_refused', where, { at: 'sign_in', tries });
+        return { outcome: 'wrong', triesLeft: MAX_CODES - tries };
+      }
       if (!(await deleteChallenge(tx, hashedToken))) throw new ChallengeOver();
-      return { outcome: 'signed_in', token: await startSession(tx, userId, browser, now) };
+      const token = await startSession(tx, userId, browser, now);
+      if (kind === 'recovery_code') await auditRecoveryCode(tx, { userId, email }, where);
+      await auditPerson(tx, { userId, email }, 'user.signed_in', where, { secondFactor: kind });
+      return { outcome: 'signed_in', token };
     });
   } catch (error) {
     if (error instanceof ChallengeOver) return { outcome: 'over' };

@@ -1,6 +1,6 @@
 import type { RouteDescription } from '../../openapi/description.js';
 import { exampleWorld } from '../../openapi/example-world.js';
-import { auditEntrySchema, chainedAuditEntrySchema } from '../answer-schema.js';
+import { chainedAuditEntrySchema } from '../answer-schema.js';
 import { describeOperatorRoute, listParts, notFoundExample } from '../description-parts.js';
 
 const { operator, organization, source } = exampleWorld.audit;
@@ -12,8 +12,8 @@ export const auditLogDescriptions: RouteDescription[] = [
     operationId: 'listOperatorLog',
     summary: "List the operator's changes",
     description:
-      'Changes that belong to no Organization (products and Users), newest first: what, by whom, from where. Each was written in the transaction of its change.',
-    ...listParts('auditLog', auditEntrySchema, 'Newest first.'),
+      'What belongs to no Organization, newest first: changes of products and Users, signing in and what people do to their accounts, operator tokens that were refused. Each was written in the transaction of its change, and is chained to the one before: `npm run audit:verify` finds what was changed since.',
+    ...listParts('auditLog', chainedAuditEntrySchema, 'Newest first.'),
     good: {},
     examples: [
       {

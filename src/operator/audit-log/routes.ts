@@ -15,7 +15,7 @@ export function auditLogRoutes({ db }: Context): Router {
   router.get('/audit-log', async (req, res) => {
     const range = readRange(req, idSchema);
     const rows = await listOperatorLog(db.orm, range);
-    sendPage(res, 'auditLog', { rows, limit: range.limit, keyOf: (row) => row.id, present: auditJson });
+    sendPage(res, 'auditLog', { rows, limit: range.limit, keyOf: (row) => row.id, present: chainedJson });
   });
 
   router.get('/organizations/:slug/audit-log', async (req, res) => {
@@ -39,4 +39,4 @@ const auditJson = ({ id, at, action, actor, target, details, ip, requestId }: Op
   requestId,
 });
 
-const chainedJson = (row: AuditRow) => ({ ...auditJson(row), seq: row.seq, hash: row.hash });
+const chainedJson = (row: AuditRow | OperatorRow) => ({ ...auditJson(row), seq: row.seq, hash: row.hash });

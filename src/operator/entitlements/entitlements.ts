@@ -1,5 +1,5 @@
 import { recordAudit } from '../../audit/audit.js';
-import type { Orm } from '../../db/client.js';
+import type { Orm, Tx } from '../../db/client.js';
 import type { EntitlementKind } from '../../entitlements/table.js';
 import { AppError } from '../../errors.js';
 import { findDifference, type Put, type Source } from '../change.js';
@@ -17,7 +17,7 @@ export interface GrantInput {
 
 /** Makes the Organization's entitlement to the product so. It binds the next call. */
 export async function putGrant(
-  tx: Orm,
+  tx: Tx,
   slug: string,
   productSlug: string,
   input: GrantInput,
@@ -49,7 +49,7 @@ export async function putGrant(
 
 /** Withdraws the entitlement; it binds the next call. What was used stays recorded. */
 export async function withdrawGrant(
-  tx: Orm,
+  tx: Tx,
   slug: string,
   productSlug: string,
   source: Source,

@@ -1,5 +1,5 @@
 import { and, asc, eq, gt } from 'drizzle-orm';
-import type { Orm } from '../../db/client.js';
+import type { Orm, Tx } from '../../db/client.js';
 import { entitlements, products, type EntitlementKind } from '../../entitlements/table.js';
 import type { Range } from '../page.js';
 
@@ -45,12 +45,12 @@ export async function listGrants(orm: Orm, orgId: string, { after, limit }: Rang
     .limit(limit + 1);
 }
 
-export async function insertGrant(tx: Orm, orgId: string, grant: Grant): Promise<void> {
+export async function insertGrant(tx: Tx, orgId: string, grant: Grant): Promise<void> {
   const { productId, kind, startsAt, endsAt, createdAt, updatedAt } = grant;
   await tx.insert(entitlements).values({ orgId, productId, kind, startsAt, endsAt, createdAt, updatedAt });
 }
 
-export async function updateGrant(tx: Orm, orgId: string, grant: Grant): Promise<void> {
+export async function updateGrant(tx: Tx, orgId: string, grant: Grant): Promise<void> {
   const { productId, kind, startsAt, endsAt, updatedAt } = grant;
   await tx
     .update(entitlements)
@@ -58,7 +58,7 @@ export async function updateGrant(tx: Orm, orgId: string, grant: Grant): Promise
     .where(and(eq(entitlements.orgId, orgId), eq(entitlements.productId, productId)));
 }
 
-export async function deleteGrant(tx: Orm, orgId: string, productId: string): Promise<void> {
+export async function deleteGrant(tx: Tx, orgId: string, productId: string): Promise<void> {
   await tx
     .delete(entitlements)
     .where(and(eq(entitlements.orgId, orgId), eq(entitlements.productId, productId)));

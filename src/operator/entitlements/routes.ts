@@ -1,9 +1,10 @@
 import { Router } from 'express';
+import { byOperator } from '../../auth/authority.js';
+import { change } from '../../auth/change.js';
 import type { Context } from '../../context.js';
 import { readJsonBody } from '../../http/json-body.js';
 import { sendJson, toJson } from '../../http/json.js';
 import { parseInput } from '../../http/validate.js';
-import { inTransaction } from '../change.js';
 import { MAX_BODY_BYTES, readSlug, sendDeleted, sendPut, sourceOf } from '../http.js';
 import { getOrganization } from '../organizations/organizations.js';
 import { readRange, sendPage } from '../page.js';
@@ -11,7 +12,8 @@ import { entitlementSchema, slugSchema } from '../schema.js';
 import { getGrant, putGrant, withdrawGrant } from './entitlements.js';
 import { listGrants, type Grant } from './queries.js';
 
-export function entitlementRoutes({ db, clock }: Context): Router {
+export function entitlementRoutes(deps: Pick<Context, 'db' | 'clock'>): Router {
+  const { db, clock } = deps;
   const router = Router();
 
   router.get('/organizations/:slug/entitlements', async (req, res) => {
@@ -38,7 +40,7 @@ export function entitlementRoutes({ db, clock }: Context): Router {
       endsAt: endsAt === undefined || endsAt === null ? null : new Date(endsAt),
     };
     const source = sourceOf(req, res, clock);
-    const put = await inTransaction(db.orm, (tx) => putGrant(tx, slug, productSlug, input, source));
+    const put = await change(deps, byOperator(res), (tx) => putGrant(tx, slug, productSlug, input, source));
     sendPut(res, put, grantJson);
   });
 
@@ -46,7 +48,7 @@ export function entitlementRoutes({ db, clock }: Context): Router {
     const slug = readSlug(req);
     const productSlug = readSlug(req, 'productSlug');
     const source = sourceOf(req, res, clock);
-    await inTransaction(db.orm, (tx) => withdrawGrant(tx, slug, productSlug, source));
+    await change(deps, byOperator(res), (tx) => withdrawGrant(tx, slug, productSlug, source));
     sendDeleted(res);
   });
 

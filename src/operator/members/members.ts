@@ -1,8 +1,9 @@
 import { recordAudit } from '../../audit/audit.js';
-import type { Orm } from '../../db/client.js';
+import type { Orm, Tx } from '../../db/client.js';
 import { AppError } from '../../errors.js';
 import type { Role } from '../../organizations/table.js';
-import { ConcurrentChangeError, type Put, type Source } from '../change.js';
+import { ConcurrentChangeError } from '../../db/conflict.js';
+import type { Put, Source } from '../change.js';
 import { getLockedOrganization, getOrganization } from '../organizations/organizations.js';
 import { getUser } from '../users/users.js';
 import {
@@ -15,7 +16,7 @@ import {
 
 /** Makes the user a member of the Organization in that role. */
 export async function putMember(
-  tx: Orm,
+  tx: Tx,
   slug: string,
   email: string,
   { role }: { role: Role },
@@ -41,7 +42,7 @@ export async function putMember(
 }
 
 /** Ends the membership, the last owner's too: the operator can name another. The Organization's keys stay as they are. */
-export async function removeMember(tx: Orm, slug: string, email: string, source: Source): Promise<void> {
+export async function removeMember(tx: Tx, slug: string, email: string, source: Source): Promise<void> {
   const { id: orgId } = await getLockedOrganization(tx, slug);
   const user = await getUser(tx, email);
   const role = await deleteMembership(tx, orgId, user.id);

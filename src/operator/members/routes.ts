@@ -1,9 +1,10 @@
 import { Router } from 'express';
+import { byOperator } from '../../auth/authority.js';
+import { change } from '../../auth/change.js';
 import type { Context } from '../../context.js';
 import { readJsonBody } from '../../http/json-body.js';
 import { sendJson, toJson } from '../../http/json.js';
 import { parseInput } from '../../http/validate.js';
-import { inTransaction } from '../change.js';
 import { MAX_BODY_BYTES, readEmail, readSlug, sendDeleted, sendPut, sourceOf } from '../http.js';
 import { getOrganization } from '../organizations/organizations.js';
 import { readRange, sendPage } from '../page.js';
@@ -11,7 +12,8 @@ import { emailSchema, memberSchema } from '../schema.js';
 import { getMember, putMember, removeMember } from './members.js';
 import { listMembers, type Member } from '../../members/queries.js';
 
-export function memberRoutes({ db, clock }: Context): Router {
+export function memberRoutes(deps: Pick<Context, 'db' | 'clock'>): Router {
+  const { db, clock } = deps;
   const router = Router();
 
   router.get('/organizations/:slug/members', async (req, res) => {
@@ -31,13 +33,17 @@ export function memberRoutes({ db, clock }: Context): Router {
     const { value } = await readJsonBody(req, res, MAX_BODY_BYTES);
     const input = parseInput(memberSchema, value);
     const source = sourceOf(req, res, clock);
-    sendPut(res, await inTransaction(db.orm, (tx) => putMember(tx, slug, email, input, source)), memberJson);
+    sendPut(
+      res,
+      await change(deps, byOperator(res), (tx) => putMember(tx, slug, email, input, source)),
+      memberJson,
+    );
   });
 
   router.delete('/organizations/:slug/members/:email', async (req, res) => {
     const slug = readSlug(req);
     const email = readEmail(req);
-    await inTransaction(db.orm, (tx) => removeMember(tx, slug, email, sourceOf(req, res, clock)));
+    await change(deps, byOperator(res), (tx) => removeMember(tx, slug, email, sourceOf(req, res, clock)));
     sendDeleted(res);
   });
 

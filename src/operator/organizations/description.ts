@@ -14,7 +14,7 @@ import {
 } from '../description-parts.js';
 import { organizationSchema } from '../schema.js';
 
-const acme = { ...exampleWorld.organization, createdAt };
+const acme = { ...exampleWorld.organization, requireSecondFactor: false, createdAt };
 
 export const organizationDescriptions: RouteDescription[] = [
   describeOperatorRoute({
@@ -61,7 +61,7 @@ export const organizationDescriptions: RouteDescription[] = [
     operationId: 'putOrganization',
     summary: 'Declare an Organization',
     description:
-      'Creates the Organization or renames it. The slug never changes, and Organizations are not deleted: their usage and their audit log are records.',
+      'Creates the Organization, renames it, or says whether its members need a second factor. The slug never changes, and Organizations are not deleted: their usage and their audit log are records.',
     body: { schema: organizationSchema },
     responses: putResponses(organizationAnswerSchema),
     good: { params: { slug: 'acme' }, body: { name: 'Acme' } },
@@ -76,7 +76,10 @@ export const organizationDescriptions: RouteDescription[] = [
         name: 'created',
         summary: 'A new Organization',
         request: { credential: 'operator', params: { slug: 'initech' }, body: { name: 'Initech' } },
-        response: { status: 201, body: { id: madeId, slug: 'initech', name: 'Initech', createdAt: now } },
+        response: {
+          status: 201,
+          body: { id: madeId, slug: 'initech', name: 'Initech', requireSecondFactor: false, createdAt: now },
+        },
       },
       problemExample('invalid_request', {
         summary: 'No name',

@@ -1,5 +1,5 @@
 import { asc, eq, gt } from 'drizzle-orm';
-import type { Orm } from '../../db/client.js';
+import type { Orm, Tx } from '../../db/client.js';
 import { organizations } from '../../organizations/table.js';
 import type { Range } from '../page.js';
 
@@ -14,7 +14,7 @@ export async function findOrganization(orm: Orm, slug: string): Promise<Organiza
  * Finds the Organization and lets the operator's changes inside it happen one after another until the transaction
  * ends. Rows that refer to it (audit rows, keys) are not held up.
  */
-export async function lockOrganization(tx: Orm, slug: string): Promise<Organization | undefined> {
+export async function lockOrganization(tx: Tx, slug: string): Promise<Organization | undefined> {
   const [organization] = await tx
     .select()
     .from(organizations)
@@ -32,10 +32,13 @@ export async function listOrganizations(orm: Orm, { after, limit }: Range): Prom
     .limit(limit + 1);
 }
 
-export async function insertOrganization(tx: Orm, organization: Organization): Promise<void> {
+export async function insertOrganization(tx: Tx, organization: Organization): Promise<void> {
   await tx.insert(organizations).values(organization);
 }
 
-export async function renameOrganization(tx: Orm, id: string, name: string): Promise<void> {
-  await tx.update(organizations).set({ name }).where(eq(organizations.id, id));
+export async function updateOrganization(
+  tx: Tx,
+  { id, name, requireSecondFactor }: Organization,
+): Promise<void> {
+  await tx.update(organizations).set({ name, requireSecondFactor }).where(eq(organizations.id, id));
 }

@@ -1,9 +1,10 @@
 import { Router } from 'express';
+import { byOperator } from '../../auth/authority.js';
+import { change } from '../../auth/change.js';
 import type { Context } from '../../context.js';
 import { readJsonBody } from '../../http/json-body.js';
 import { sendJson, toJson } from '../../http/json.js';
 import { parseInput } from '../../http/validate.js';
-import { inTransaction } from '../change.js';
 import { MAX_BODY_BYTES, readSlug, sendPut, sourceOf } from '../http.js';
 import { readRange, sendPage } from '../page.js';
 import { organizationSchema, slugSchema } from '../schema.js';
@@ -11,7 +12,8 @@ import { getOrganization, putOrganization } from './organizations.js';
 import { listOrganizations, type Organization } from './queries.js';
 
 /** Organizations are not deleted: their usage and their audit log are records. */
-export function organizationRoutes({ db, clock }: Context): Router {
+export function organizationRoutes(deps: Pick<Context, 'db' | 'clock'>): Router {
+  const { db, clock } = deps;
   const router = Router();
 
   router.get('/organizations', async (req, res) => {
@@ -32,7 +34,7 @@ export function organizationRoutes({ db, clock }: Context): Router {
     const source = sourceOf(req, res, clock);
     sendPut(
       res,
-      await inTransaction(db.orm, (tx) => putOrganization(tx, slug, input, source)),
+      await change(deps, byOperator(res), (tx) => putOrganization(tx, slug, input, source)),
       organizationJson,
     );
   });
@@ -40,4 +42,10 @@ export function organizationRoutes({ db, clock }: Context): Router {
   return router;
 }
 
-const organizationJson = ({ id, slug, name, createdAt }: Organization) => ({ id, slug, name, createdAt });
+const organizationJson = ({ id, slug, name, requireSecondFactor, createdAt }: Organization) => ({
+  id,
+  slug,
+  name,
+  requireSecondFactor,
+  createdAt,
+});

@@ -1,6 +1,6 @@
 import { v7 as uuid } from 'uuid';
 import { recordOperatorAudit } from '../../audit/audit.js';
-import type { Orm } from '../../db/client.js';
+import type { Orm, Tx } from '../../db/client.js';
 import { AppError } from '../../errors.js';
 import { findDifference, type Put, type Source } from '../change.js';
 import { findProduct, insertProduct, lockProduct, updateProduct, type Product } from './queries.js';
@@ -17,7 +17,7 @@ export interface ProductInput {
  * under the earlier one.
  */
 export async function putProduct(
-  tx: Orm,
+  tx: Tx,
   slug: string,
   input: ProductInput,
   source: Source,

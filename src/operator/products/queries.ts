@@ -1,5 +1,5 @@
 import { asc, eq, gt } from 'drizzle-orm';
-import type { Orm } from '../../db/client.js';
+import type { Orm, Tx } from '../../db/client.js';
 import { products } from '../../entitlements/table.js';
 import type { Range } from '../page.js';
 
@@ -11,7 +11,7 @@ export async function findProduct(orm: Orm, slug: string): Promise<Product | und
 }
 
 /** Finds the product and keeps others from changing it until the transaction ends. */
-export async function lockProduct(tx: Orm, slug: string): Promise<Product | undefined> {
+export async function lockProduct(tx: Tx, slug: string): Promise<Product | undefined> {
   const [product] = await tx.select().from(products).where(eq(products.slug, slug)).for('no key update');
   return product;
 }
@@ -25,12 +25,12 @@ export async function listProducts(orm: Orm, { after, limit }: Range): Promise<P
     .limit(limit + 1);
 }
 
-export async function insertProduct(tx: Orm, product: Product): Promise<void> {
+export async function insertProduct(tx: Tx, product: Product): Promise<void> {
   await tx.insert(products).values(product);
 }
 
 export async function updateProduct(
-  tx: Orm,
+  tx: Tx,
   { id, name, usageMetric, unitCap, updatedAt }: Product,
 ): Promise<void> {
   await tx.update(products).set({ name, usageMetric, unitCap, updatedAt }).where(eq(products.id, id));

@@ -1,9 +1,10 @@
 import { Router } from 'express';
+import { byOperator } from '../../auth/authority.js';
+import { change } from '../../auth/change.js';
 import type { Context } from '../../context.js';
 import { readJsonBody } from '../../http/json-body.js';
 import { exact, sendJson, toJson } from '../../http/json.js';
 import { parseInput } from '../../http/validate.js';
-import { inTransaction } from '../change.js';
 import { MAX_BODY_BYTES, readSlug, sendPut, sourceOf } from '../http.js';
 import { readRange, sendPage } from '../page.js';
 import { productSchema, slugSchema } from '../schema.js';
@@ -12,7 +13,8 @@ import { listProducts, type Product } from './queries.js';
 import { toUnitCap } from './unit-cap.js';
 
 /** Products are not deleted: usage was recorded under them. */
-export function productRoutes({ db, clock }: Context): Router {
+export function productRoutes(deps: Pick<Context, 'db' | 'clock'>): Router {
+  const { db, clock } = deps;
   const router = Router();
 
   router.get('/products', async (req, res) => {
@@ -30,7 +32,9 @@ export function productRoutes({ db, clock }: Context): Router {
     const body = await readJsonBody(req, res, MAX_BODY_BYTES);
     const { name, usageMetric, unitCap } = parseInput(productSchema, body.value);
     const input = { name, usageMetric, unitCap: toUnitCap(unitCap, body.text) };
-    const put = await inTransaction(db.orm, (tx) => putProduct(tx, slug, input, sourceOf(req, res, clock)));
+    const put = await change(deps, byOperator(res), (tx) =>
+      putProduct(tx, slug, input, sourceOf(req, res, clock)),
+    );
     sendPut(res, put, productJson);
   });
 

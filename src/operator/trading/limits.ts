@@ -1,6 +1,6 @@
 import type { z } from 'zod';
 import { recordAudit } from '../../audit/audit.js';
-import type { Orm } from '../../db/client.js';
+import type { Tx } from '../../db/client.js';
 import { AppError } from '../../errors.js';
 import { formatDollars, parseDollars } from '../../trading/money.js';
 import { deleteLimits, findLimits, saveLimits, type LimitsRow } from '../../trading/risk/declared.js';
@@ -11,7 +11,7 @@ import type { limitsSchema } from './schema.js';
 
 /** Makes the Organization's limits so: they bind its next order. */
 export async function putLimits(
-  tx: Orm,
+  tx: Tx,
   slug: string,
   declared: DeclaredLimits,
   source: Source,
@@ -28,7 +28,7 @@ export async function putLimits(
 }
 
 /** Back to the defaults. */
-export async function withdrawLimits(tx: Orm, slug: string, source: Source): Promise<void> {
+export async function withdrawLimits(tx: Tx, slug: string, source: Source): Promise<void> {
   const { id: orgId } = await getLockedOrganization(tx, slug);
   const current = await findLimits(tx, orgId);
   if (!current) throw new AppError('not_found', `No limits were declared for the Organization "${slug}".`);

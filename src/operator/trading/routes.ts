@@ -1,18 +1,20 @@
 import { Router, type Request, type Response } from 'express';
+import { byOperator } from '../../auth/authority.js';
+import { change } from '../../auth/change.js';
 import type { Context } from '../../context.js';
 import { readJsonBody } from '../../http/json-body.js';
 import { sendJson, toJson } from '../../http/json.js';
 import { parseInput } from '../../http/validate.js';
 import { findLimits } from '../../trading/risk/declared.js';
 import { readServiceSwitch, readSwitch, setServiceSwitch, setSwitch } from '../../trading/risk/switches.js';
-import { inTransaction } from '../change.js';
 import { MAX_BODY_BYTES, readSlug, sendDeleted, sendPut, sourceOf } from '../http.js';
 import { getLockedOrganization, getOrganization } from '../organizations/organizations.js';
 import { limitsJson, putLimits, readDeclared, withdrawLimits } from './limits.js';
 import { limitsSchema, switchSchema } from './schema.js';
 
 /** Limits and kill switches. Every order reads them in its own transaction: they bind the next one, on every instance. */
-export function tradingControlRoutes({ db, clock }: Context): Router {
+export function tradingControlRoutes(deps: Pick<Context, 'db' | 'clock'>): Router {
+  const { db, clock } = deps;
   const router = Router();
 
   router.get('/organizations/:slug/trading/limits', async (req, res) => {
@@ -25,13 +27,17 @@ export function tradingControlRoutes({ db, clock }: Context): Router {
     const { value } = await readJsonBody(req, res, MAX_BODY_BYTES);
     const declared = readDeclared(parseInput(limitsSchema, value));
     const source = sourceOf(req, res, clock);
-    sendPut(res, await inTransaction(db.orm, (tx) => putLimits(tx, slug, declared, source)), limitsJson);
+    sendPut(
+      res,
+      await change(deps, byOperator(res), (tx) => putLimits(tx, slug, declared, source)),
+      limitsJson,
+    );
   });
 
   router.delete('/organizations/:slug/trading/limits', async (req, res) => {
     const slug = readSlug(req);
     const source = sourceOf(req, res, clock);
-    await inTransaction(db.orm, (tx) => withdrawLimits(tx, slug, source));
+    await change(deps, byOperator(res), (tx) => withdrawLimits(tx, slug, source));
     sendDeleted(res);
   });
 
@@ -44,7 +50,7 @@ export function tradingControlRoutes({ db, clock }: Context): Router {
     const slug = readSlug(req);
     const input = await readSwitchInput(req, res);
     const source = sourceOf(req, res, clock);
-    const view = await inTransaction(db.orm, async (tx) => {
+    const view = await change(deps, byOperator(res), async (tx) => {
       const { id } = await getLockedOrganization(tx, slug);
       await setSwitch(tx, id, 'operator', input, source);
       return readSwitch(tx, id);
@@ -59,7 +65,11 @@ export function tradingControlRoutes({ db, clock }: Context): Router {
   router.put('/trading/switch', async (req, res) => {
     const input = await readSwitchInput(req, res);
     const source = sourceOf(req, res, clock);
-    sendJson(res, 200, toJson(await inTransaction(db.orm, (tx) => setServiceSwitch(tx, input, source))));
+    sendJson(
+      res,
+      200,
+      toJson(await change(deps, byOperator(res), (tx) => setServiceSwitch(tx, input, source))),
+    );
   });
 
   return router;

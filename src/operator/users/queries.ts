@@ -2,7 +2,7 @@ import { asc, eq, gt } from 'drizzle-orm';
 import { apiKeys } from '../../api-keys/table.js';
 import { deleteChallengesOf } from '../../auth/second-factor/challenge-queries.js';
 import { sessions } from '../../auth/table.js';
-import type { Orm } from '../../db/client.js';
+import type { Orm, Tx } from '../../db/client.js';
 import { memberships, users } from '../../organizations/table.js';
 import type { Range } from '../page.js';
 
@@ -14,7 +14,7 @@ export async function findUser(orm: Orm, email: string): Promise<User | undefine
 }
 
 /** Finds the user and keeps others from changing it until the transaction ends. */
-export async function lockUser(tx: Orm, email: string): Promise<User | undefined> {
+export async function lockUser(tx: Tx, email: string): Promise<User | undefined> {
   const [user] = await tx.select().from(users).where(eq(users.email, email)).for('no key update');
   return user;
 }
@@ -28,21 +28,21 @@ export async function listUsers(orm: Orm, { after, limit }: Range): Promise<User
     .limit(limit + 1);
 }
 
-export async function insertUser(tx: Orm, user: User): Promise<void> {
+export async function insertUser(tx: Tx, user: User): Promise<void> {
   await tx.insert(users).values(user);
 }
 
-export async function updateUser(tx: Orm, { id, name, passwordHash }: User): Promise<void> {
+export async function updateUser(tx: Tx, { id, name, passwordHash }: User): Promise<void> {
   await tx.update(users).set({ name, passwordHash }).where(eq(users.id, id));
 }
 
 /** Takes the user's sessions along; keys and memberships must be gone from it before. True if it was there. */
-export async function deleteUserRow(tx: Orm, userId: string): Promise<boolean> {
+export async function deleteUserRow(tx: Tx, userId: string): Promise<boolean> {
   return (await tx.delete(users).where(eq(users.id, userId)).returning({ id: users.id })).length > 0;
 }
 
 /** Ends the user's sessions, and sign-ins that wait for a code; says how many sessions there were. */
-export async function deleteSessions(tx: Orm, userId: string): Promise<number> {
+export async function deleteSessions(tx: Tx, userId: string): Promise<number> {
   await deleteChallengesOf(tx, userId);
   const gone = await tx
     .delete(sessions)
@@ -52,7 +52,7 @@ export async function deleteSessions(tx: Orm, userId: string): Promise<number> {
 }
 
 /** Ends every membership of the user and says what they were. */
-export async function deleteMembershipsOf(tx: Orm, userId: string) {
+export async function deleteMembershipsOf(tx: Tx, userId: string) {
   return tx
     .delete(memberships)
     .where(eq(memberships.userId, userId))
@@ -60,6 +60,6 @@ export async function deleteMembershipsOf(tx: Orm, userId: string) {
 }
 
 /** The keys that the user made stay as they are; they only lose the name of their maker. */
-export async function forgetKeyCreator(tx: Orm, userId: string): Promise<void> {
+export async function forgetKeyCreator(tx: Tx, userId: string): Promise<void> {
   await tx.update(apiKeys).set({ createdBy: null }).where(eq(apiKeys.createdBy, userId));
 }

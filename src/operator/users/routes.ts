@@ -1,16 +1,28 @@
 import { Router } from 'express';
+import { byOperator } from '../../auth/authority.js';
+import { change } from '../../auth/change.js';
+import { retryOnConflict } from '../../db/conflict.js';
 import type { Context } from '../../context.js';
+import { hangUpSignal } from '../../http/hang-up.js';
 import { readJsonBody } from '../../http/json-body.js';
 import { sendJson, toJson } from '../../http/json.js';
 import { parseInput } from '../../http/validate.js';
-import { inTransaction, retryOnConflict } from '../change.js';
 import { MAX_BODY_BYTES, readEmail, sendDeleted, sendPut, sourceOf } from '../http.js';
 import { readRange, sendPage } from '../page.js';
 import { emailSchema, userSchema } from '../schema.js';
 import { listUsers, type User } from './queries.js';
-import { choosePassword, endSessions, getUser, putUser, removeSecondFactor, removeUser } from './users.js';
+import {
+  choosePassword,
+  endSessions,
+  getUser,
+  PasswordChanged,
+  putUser,
+  removeSecondFactor,
+  removeUser,
+} from './users.js';
 
-export function userRoutes({ db, clock }: Context): Router {
+export function userRoutes(deps: Pick<Context, 'db' | 'clock'>): Router {
+  const { db, clock } = deps;
   const router = Router();
 
   router.get('/users', async (req, res) => {
@@ -28,28 +40,29 @@ export function userRoutes({ db, clock }: Context): Router {
     const { value } = await readJsonBody(req, res, MAX_BODY_BYTES);
     const { name, password } = parseInput(userSchema, value);
     const source = sourceOf(req, res, clock);
-    const put = await retryOnConflict(async () => {
-      const choice = await choosePassword(db.orm, email, password);
-      return db.orm.transaction((tx) => putUser(tx, email, { name, ...choice }, source));
-    });
+    const choose = async () => {
+      const choice = await choosePassword(db.orm, email, password, hangUpSignal(res));
+      return change(deps, byOperator(res), (tx) => putUser(tx, email, { name, ...choice }, source));
+    };
+    const put = await retryOnConflict(choose, (error) => error instanceof PasswordChanged);
     sendPut(res, put, userJson);
   });
 
   router.delete('/users/:email', async (req, res) => {
     const email = readEmail(req);
-    await inTransaction(db.orm, (tx) => removeUser(tx, email, sourceOf(req, res, clock)));
+    await change(deps, byOperator(res), (tx) => removeUser(tx, email, sourceOf(req, res, clock)));
     sendDeleted(res);
   });
 
   router.delete('/users/:email/sessions', async (req, res) => {
     const email = readEmail(req);
-    await inTransaction(db.orm, (tx) => endSessions(tx, email, sourceOf(req, res, clock)));
+    await change(deps, byOperator(res), (tx) => endSessions(tx, email, sourceOf(req, res, clock)));
     sendDeleted(res);
   });
 
   router.delete('/users/:email/second-factor', async (req, res) => {
     const email = readEmail(req);
-    await inTransaction(db.orm, (tx) => removeSecondFactor(tx, email, sourceOf(req, res, clock)));
+    await change(deps, byOperator(res), (tx) => removeSecondFactor(tx, email, sourceOf(req, res, clock)));
     sendDeleted(res);
   });
 

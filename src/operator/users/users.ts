@@ -1,10 +1,12 @@
 import { v7 as uuid } from 'uuid';
 import { recordAudit, recordOperatorAudit } from '../../audit/audit.js';
+import { passwordProblem } from '../../auth/password-rules.js';
 import { hashPassword, verifyPassword } from '../../auth/password.js';
 import { deleteSecondFactor } from '../../auth/second-factor/queries.js';
-import type { Orm } from '../../db/client.js';
+import type { Orm, Tx } from '../../db/client.js';
 import { AppError } from '../../errors.js';
-import { ConcurrentChangeError, findDifference, type Put, type Source } from '../change.js';
+import { fieldError } from '../../pages/form.js';
+import { findDifference, type Put, type Source } from '../change.js';
 import {
   deleteMembershipsOf,
   deleteSessions,
@@ -26,11 +28,27 @@ export interface PasswordChoice {
 /**
  * Keeps the stored hash of a password that has not changed. Hashing takes long, so this happens before the transaction,
  * which then checks that the stored hash is still the one seen here.
+ * @throws AppError invalid_request for a new password that is easy to guess
  */
-export async function choosePassword(orm: Orm, email: string, password: string): Promise<PasswordChoice> {
+export async function choosePassword(
+  orm: Orm,
+  email: string,
+  password: string,
+  gone?: AbortSignal,
+): Promise<PasswordChoice> {
   const seenHash = (await findUser(orm, email))?.passwordHash;
-  const isSame = seenHash !== undefined && (await verifyPassword(seenHash, password));
-  return { seenHash, passwordHash: isSame ? seenHash : await hashPassword(password) };
+  if (seenHash !== undefined && (await verifyPassword(seenHash, password, gone)))
+    return { seenHash, passwordHash: seenHash };
+  const problem = await passwordProblem(password, email);
+  if (problem !== undefined) throw fieldError('password', problem);
+  return { seenHash, passwordHash: await hashPassword(password, gone) };
+}
+
+/** The stored password is no longer the one that the new one was chosen against: choose again. */
+export class PasswordChanged extends AppError {
+  constructor() {
+    super('unavailable', 'The same user is being changed by other requests.', { retryAfterSeconds: 1 });
+  }
 }
 
 export interface UserInput extends PasswordChoice {
@@ -39,12 +57,12 @@ export interface UserInput extends PasswordChoice {
 
 /**
  * Makes the user so. A changed password ends every session of the user.
- * @throws ConcurrentChangeError if the password changed since it was chosen
+ * @throws PasswordChanged
  */
-export async function putUser(tx: Orm, email: string, input: UserInput, source: Source): Promise<Put<User>> {
+export async function putUser(tx: Tx, email: string, input: UserInput, source: Source): Promise<Put<User>> {
   const { name, seenHash, passwordHash } = input;
   const current = await lockUser(tx, email);
-  if (current?.passwordHash !== seenHash) throw new ConcurrentChangeError();
+  if (current?.passwordHash !== seenHash) throw new PasswordChanged();
   if (!current) {
     const user = { id: uuid(), email, name, passwordHash, createdAt: source.at };
     await insertUser(tx, user);
@@ -69,7 +87,7 @@ export async function putUser(tx: Orm, email: string, input: UserInput, source: 
  * Removes a user with their memberships and sessions. Keys belong to Organizations: the ones they made keep working.
  * The user's own row comes last, as for whoever rotates a key: two transactions never wait for each other in a circle.
  */
-export async function removeUser(tx: Orm, email: string, source: Source): Promise<void> {
+export async function removeUser(tx: Tx, email: string, source: Source): Promise<void> {
   const user = await getUser(tx, email);
   const memberships = await deleteMembershipsOf(tx, user.id);
   await forgetKeyCreator(tx, user.id);
@@ -83,7 +101,7 @@ export async function removeUser(tx: Orm, email: string, source: Source): Promis
 }
 
 /** Signs the user out everywhere. */
-export async function endSessions(tx: Orm, email: string, source: Source): Promise<void> {
+export async function endSessions(tx: Tx, email: string, source: Source): Promise<void> {
   const user = await getUser(tx, email);
   const sessionsEnded = await deleteSessions(tx, user.id);
   if (sessionsEnded === 0) throw new AppError('not_found', `The user "${email}" has no session.`);
@@ -95,7 +113,7 @@ export async function endSessions(tx: Orm, email: string, source: Source): Promi
  * Lets a user who lost their app and their recovery codes in with the password alone. Whoever is signed in as them now
  * is signed out: it may be somebody else.
  */
-export async function removeSecondFactor(tx: Orm, email: string, source: Source): Promise<void> {
+export async function removeSecondFactor(tx: Tx, email: string, source: Source): Promise<void> {
   const user = await lockUser(tx, email);
   if (!user) throw unknownUser(email);
   if (!(await deleteSecondFactor(tx, user.id)))

@@ -1,4 +1,6 @@
 import { recordAudit } from '../../audit/audit.js';
+import type { Authority } from '../../auth/authority.js';
+import { change, type ChangeDeps } from '../../auth/change.js';
 import type { Orm } from '../../db/client.js';
 import type { Source } from '../../operator/change.js';
 import { AppError } from '../../errors.js';
@@ -61,7 +63,7 @@ export function bookRounding(orm: Orm, orgId: string, look: Look, at: Date): Pro
 
 /** Takes the venue's word for everything that differs, with an audit row. */
 export function acceptDifferences(
-  orm: Orm,
+  { by, ...deps }: ChangeDeps & { by: Authority },
   {
     orgId,
     slug,
@@ -71,7 +73,7 @@ export function acceptDifferences(
   look: Look,
   source: Source,
 ): Promise<void> {
-  return orm.transaction(async (tx) => {
+  return change(deps, by, async (tx) => {
     await lockCash(tx, orgId);
     await assertUnchanged(tx, orgId, look);
     const kinds = new Set(look.differences.map(({ kind }) => kind));

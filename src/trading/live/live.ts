@@ -1,3 +1,4 @@
+import type { Authority } from '../../auth/authority.js';
 import type { Context } from '../../context.js';
 import { AppError } from '../../errors.js';
 import type { Source } from '../../operator/change.js';
@@ -29,7 +30,7 @@ export interface LiveTrading extends LiveExecutor {
    * @returns what was accepted; empty if both agreed
    * @throws AppError unavailable while the accounts cannot be compared
    */
-  accept(source: Source): Promise<{ accepted: LiveDifference[]; report: LiveReport }>;
+  accept(source: Source, by: Authority): Promise<{ accepted: LiveDifference[]; report: LiveReport }>;
   stop(): Promise<void>;
 }
 
@@ -150,7 +151,7 @@ export function createLiveTrading(
       }
     },
     reconcile: () => (running ??= once().finally(() => (running = undefined))),
-    async accept(source) {
+    async accept(source, by) {
       const orgId = await findOrgId(db.orm, slug);
       const account = orgId === undefined ? undefined : await findLiveAccount(db.orm, orgId);
       if (orgId === undefined || !account)
@@ -167,7 +168,7 @@ export function createLiveTrading(
       const isClean = look.differences.length === 0 && problem === null && standing.problem === null;
       if (!isClean)
         await acceptDifferences(
-          db.orm,
+          { db, clock, by },
           { orgId, slug, accepted, problem: problem ?? standing.problem },
           look,
           source,

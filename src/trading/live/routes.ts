@@ -1,4 +1,5 @@
 import { Router } from 'express';
+import { byOperator } from '../../auth/authority.js';
 import type { Context } from '../../context.js';
 import { AppError } from '../../errors.js';
 import { readJsonBody } from '../../http/json-body.js';
@@ -34,7 +35,7 @@ export function reconciliationRoutes({ db, clock, config }: Context, live: LiveT
         'live_trading_disabled',
         `The Organization "${slug}" does not trade live on this server.`,
       );
-    const { accepted, report } = await own.accept(sourceOf(req, res, clock));
+    const { accepted, report } = await own.accept(sourceOf(req, res, clock), byOperator(res));
     sendJson(res, 200, toJson({ accepted, reconciliation: reportJson(report) }));
   });
 

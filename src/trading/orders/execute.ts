@@ -1,4 +1,4 @@
-import type { Orm } from '../../db/client.js';
+import type { Tx } from '../../db/client.js';
 import { newId } from '../ids.js';
 import type { Micros } from '../money.js';
 import { bookFills } from '../portfolio/ledger.js';
@@ -29,11 +29,7 @@ const FORGET_AFTER_MS = 2 * MAX_TRADING_AGE_MS;
  * Fills a paper order from the book and books it.
  * @param book without what was taken from it
  */
-export async function fillOnPaper(
-  tx: Orm,
-  accepted: AcceptedOrder,
-  book: MarketView['book'],
-): Promise<Trade> {
+export async function fillOnPaper(tx: Tx, accepted: AcceptedOrder, book: MarketView['book']): Promise<Trade> {
   const { input, view, state, at } = accepted;
   const quote = quoteOrder(book, view.feeRule, input);
   const { side, action } = input;
@@ -100,7 +96,7 @@ function outcomeOf(
 }
 
 /** Persists a live order before it is sent: whatever happens from here on, it is known that it may be at the venue. */
-export async function writePending(tx: Orm, accepted: AcceptedOrder, reserved: Micros): Promise<Trade> {
+export async function writePending(tx: Tx, accepted: AcceptedOrder, reserved: Micros): Promise<Trade> {
   const { at } = accepted;
   const order: OrderRow = {
     ...newOrder(accepted),
@@ -121,7 +117,7 @@ export async function writePending(tx: Orm, accepted: AcceptedOrder, reserved: M
 }
 
 function newOrder({ input, view, at }: AcceptedOrder): Omit<OrderRow, 'status' | 'reason'> {
-  const { orgId, mode, idempotencyKey, ticker, side, action, contracts, limitPrice, timeInForce } = input;
+  const { orgId, mode, by, idempotencyKey, ticker, side, action, contracts, limitPrice, timeInForce } = input;
   const { market, feeRule, snapshot } = view;
   return {
     orgId,
@@ -147,7 +143,8 @@ function newOrder({ input, view, at }: AcceptedOrder): Omit<OrderRow, 'status' |
     reserved: 0n,
     feeRule: { type: feeRule.type, multiplier: String(feeRule.multiplier) },
     bookFetchedAt: snapshot.data.fetchedAt,
-    ...input.placedBy,
+    apiKeyId: by.kind === 'key' ? by.keyId : null,
+    userId: by.kind === 'member' ? by.userId : null,
     createdAt: at,
     sentAt: null,
     finishedAt: null,

@@ -1,3 +1,4 @@
+import type { KeyAuthority, MemberAuthority } from '../../auth/authority.js';
 import type { Side } from '../markets/book.js';
 import type { Micros } from '../money.js';
 import type { FeeRule } from '../sizing/fees.js';
@@ -10,8 +11,8 @@ export type TimeInForce = 'immediate_or_cancel' | 'fill_or_kill';
 export interface OrderInput {
   orgId: string;
   mode: TradeMode;
-  /** Who asks: a key of the Organization, or a person on its pages. */
-  placedBy: { apiKeyId: string; userId: null } | { apiKeyId: null; userId: string };
+  /** Who asks: a key of the Organization, or a person on its pages. Read again in the order's transaction. */
+  by: KeyAuthority | MemberAuthority;
   idempotencyKey: string;
   ticker: string;
   side: Side;
@@ -31,7 +32,7 @@ export interface TradeFill {
 }
 
 /** An order and what became of it. */
-export interface Trade extends Omit<OrderInput, 'placedBy'> {
+export interface Trade extends Omit<OrderInput, 'by'> {
   id: string;
   clientOrderId: string;
   venueOrderId: string | null;

@@ -18,8 +18,14 @@ const MAX_WAIT_MS = 10_000;
 
 const UNIQUE_VIOLATION = '23505';
 
-/** What only an order is refused for whose idempotency key was found to be new. */
+/** What only an order is refused for whose idempotency key was found to be new, or that nobody may be told of any more. */
 const refusalsOfNewOrders = new Set<ErrorCode>([
+  'not_signed_in',
+  'forbidden_role',
+  'invalid_key',
+  'key_revoked',
+  'key_expired',
+  'insufficient_scope',
   'idempotency_conflict',
   'insufficient_position',
   'price_moved',

@@ -76,7 +76,7 @@ async function readOrder(
     ...order,
     orgId,
     mode,
-    placedBy: { apiKeyId: keyId, userId: null },
+    by: { kind: 'key', orgId, keyId, scope: 'trading:write' },
     idempotencyKey,
     limitPrice: parseDollars(limitPrice),
     timeInForce,

@@ -1,3 +1,4 @@
+import { confirmAuthority } from '../../auth/change.js';
 import type { Clock } from '../../clock.js';
 import type { Orm } from '../../db/client.js';
 import { AppError } from '../../errors.js';
@@ -24,19 +25,21 @@ interface TransactionDeps {
 }
 
 /**
- * Judges an order and writes it, and for a paper order all that follows from it, in the transaction that `tx` is.
+ * Judges an order and writes it, and for a paper order all that follows from it, in the transaction that `orm` is.
  * Everything is decided on what is read under the lock of the account's row; whoever comes meanwhile, on whatever
  * instance, sees what this one has written.
  * @throws AppError see `Orders.place`
  */
 export async function judgeAndWrite(
-  tx: Orm,
+  orm: Orm,
   input: OrderInput,
   { snapshots, clock, paperCash }: TransactionDeps,
 ): Promise<PlacedOrder> {
-  const cash = await lockOrOpen(tx, input, { clock, paperCash });
+  const cash = await lockOrOpen(orm, input, { clock, paperCash });
   // Anew: while the order waited for its turn, time passed and the books have changed.
   const at = new Date(clock.now());
+  // After the account's lock: orders that wait for it keep nobody from revoking their key.
+  const tx = await confirmAuthority(orm, input.by, at);
   const view = viewMarket(snapshots, input, at.getTime());
   const state = await readState(tx, input, bookHash(view.book));
   if (state.existing) return (await findRepeat(tx, input))!;

@@ -1,5 +1,6 @@
 import type { Request, Response, Router } from 'express';
 import { isFreshId, newFormId } from '../../api-keys/fresh-id.js';
+import { byMember } from '../../auth/authority.js';
 import { requireRole, sessionOf } from '../../auth/session.js';
 import type { Context } from '../../context.js';
 import { AppError } from '../../errors.js';
@@ -62,7 +63,7 @@ export function addTicketPages(router: Router, context: Context, deps: MarketsPa
   );
 
   async function place(req: Request, res: Response, fields: FormFields): Promise<void> {
-    const { orgId, userId } = sessionOf(res);
+    const { orgId } = sessionOf(res);
     const market = deps.snapshots.current && findMarket(deps.snapshots.current, req);
     if (!market || !isPlaced(market))
       throw new AppError('market_data_unavailable', 'No prices have been loaded yet.');
@@ -73,7 +74,7 @@ export function addTicketPages(router: Router, context: Context, deps: MarketsPa
       ...order,
       orgId,
       mode: 'paper',
-      placedBy: { apiKeyId: null, userId },
+      by: byMember(res),
       idempotencyKey: id,
       ticker: market.ticker,
     });

@@ -1,6 +1,7 @@
 import type { Request, Response, Router } from 'express';
 import { isFreshId, newFormId } from '../../api-keys/fresh-id.js';
 import { managingRoles } from '../../api-keys/views.js';
+import { byMember } from '../../auth/authority.js';
 import { requireRole, sessionOf } from '../../auth/session.js';
 import type { Context } from '../../context.js';
 import { AppError, type ErrorCode } from '../../errors.js';
@@ -78,7 +79,7 @@ export function addSalePages(router: Router, context: Context, trading: TradingS
   );
 
   async function sell(req: Request, res: Response, fields: FormFields): Promise<void> {
-    const { orgId, userId } = sessionOf(res);
+    const { orgId } = sessionOf(res);
     const position = await findPosition(db.orm, orgId, 'paper', readTicker(req));
     if (!position) throw noPosition();
     const id = textField(fields, 'id') ?? '';
@@ -86,7 +87,7 @@ export function addSalePages(router: Router, context: Context, trading: TradingS
     const { trade, isRepeat } = await orders.place({
       orgId,
       mode: 'paper',
-      placedBy: { apiKeyId: null, userId },
+      by: byMember(res),
       idempotencyKey: id,
       ticker: position.ticker,
       side: position.side,

@@ -1,5 +1,5 @@
 import { eq } from 'drizzle-orm';
-import type { Orm } from '../../db/client.js';
+import type { Orm, Tx } from '../../db/client.js';
 import type { DeclaredLimits } from './limits.js';
 import { riskLimits } from './table.js';
 
@@ -15,13 +15,13 @@ export async function findLimits(orm: Orm, orgId: string): Promise<LimitsRow | u
   return limits;
 }
 
-export async function saveLimits(tx: Orm, orgId: string, limits: LimitsRow): Promise<void> {
+export async function saveLimits(tx: Tx, orgId: string, limits: LimitsRow): Promise<void> {
   await tx
     .insert(riskLimits)
     .values({ orgId, ...limits })
     .onConflictDoUpdate({ target: riskLimits.orgId, set: limits });
 }
 
-export async function deleteLimits(tx: Orm, orgId: string): Promise<void> {
+export async function deleteLimits(tx: Tx, orgId: string): Promise<void> {
   await tx.delete(riskLimits).where(eq(riskLimits.orgId, orgId));
 }

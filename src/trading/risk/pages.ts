@@ -1,11 +1,11 @@
 import type { Request, Response, Router } from 'express';
 import { mayManage } from '../../api-keys/views.js';
+import { byMember } from '../../auth/authority.js';
+import { change } from '../../auth/change.js';
 import { requireRole, sessionOf } from '../../auth/session.js';
 import type { Context } from '../../context.js';
 import { parseInput } from '../../http/validate.js';
 import { sourceOf } from '../../members/http.js';
-import { inTransaction } from '../../operator/change.js';
-import { getLockedOrganization } from '../../operator/organizations/organizations.js';
 import { switchSchema } from '../../operator/trading/schema.js';
 import { toAddress } from '../../pages/address.js';
 import { formRoute, newForm, textField, type FormState } from '../../pages/form.js';
@@ -69,17 +69,16 @@ export function riskPages(deps: Context, { snapshots }: Pick<TradingServices, 's
     mayChange,
     formRoute({
       async act(req, res, fields) {
-        const { userId, orgSlug } = sessionOf(res);
+        const { userId, orgId } = sessionOf(res);
         const input = {
           state: textField(fields, 'state'),
           reason: textField(fields, 'reason')?.trim() || null,
         };
         const { state, reason } = parseInput(switchSchema, input);
         const source = sourceOf(req, res, clock, userId);
-        await inTransaction(db.orm, async (tx) => {
-          const { id } = await getLockedOrganization(tx, orgSlug);
-          await setSwitch(tx, id, 'own', { state, reason: reason ?? null }, source);
-        });
+        await change(deps, byMember(res), (tx) =>
+          setSwitch(tx, orgId, 'own', { state, reason: reason ?? null }, source),
+        );
         res.redirect(303, toAddress(RISK_PATH, { done: state.replace('_', '-') }));
       },
       show: showSwitch,

@@ -1,6 +1,6 @@
 import { eq, sql } from 'drizzle-orm';
 import { users } from '../../organizations/table.js';
-import type { Orm } from '../../db/client.js';
+import type { Orm, Tx } from '../../db/client.js';
 import { serviceSwitch, tradingSwitches } from './table.js';
 import type { SwitchPart, TradingSwitch } from './switches.js';
 
@@ -35,7 +35,7 @@ const toPart = (state: SwitchPart['state'], reason: string | null, changedAt: Da
 });
 
 export async function saveSwitch(
-  tx: Orm,
+  tx: Tx,
   orgId: string,
   owner: 'operator' | 'own',
   { state, reason, changedAt, by }: SwitchPart & { by: string | null },
@@ -61,7 +61,7 @@ export async function findServiceSwitch(
 }
 
 export async function saveServiceSwitch(
-  tx: Orm,
+  tx: Tx,
   { state, reason, changedAt }: SwitchPart & { changedAt: Date },
 ): Promise<void> {
   const set = { state, reason, updatedAt: changedAt };

@@ -1,4 +1,4 @@
-import type { Orm } from '../../db/client.js';
+import type { Orm, Tx } from '../../db/client.js';
 import { recordAudit, recordOperatorAudit } from '../../audit/audit.js';
 import { AppError } from '../../errors.js';
 import { findDifference, type Source } from '../../operator/change.js';
@@ -53,7 +53,7 @@ export async function readSwitch(orm: Orm, orgId: string): Promise<TradingSwitch
  * @throws AppError invalid_request if it is closed without a reason
  */
 export async function setSwitch(
-  tx: Orm,
+  tx: Tx,
   orgId: string,
   owner: 'operator' | 'own',
   input: SwitchInput,
@@ -70,7 +70,7 @@ export async function setSwitch(
 }
 
 /** Sets the switch of the whole service; it binds on the next order of every Organization, on every instance. */
-export async function setServiceSwitch(tx: Orm, input: SwitchInput, source: Source): Promise<SwitchPart> {
+export async function setServiceSwitch(tx: Tx, input: SwitchInput, source: Source): Promise<SwitchPart> {
   requireReason(input);
   const current = (await findServiceSwitch(tx, { isLocked: true })) ?? untouched;
   const difference = findDifference(toFields(current), toFields(input));

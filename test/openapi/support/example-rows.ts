@@ -8,6 +8,7 @@ import {
   entitlements,
   ledgerEntries,
   memberships,
+  operatorChain,
   operatorLog,
   organizations,
   paperBooks,
@@ -47,6 +48,7 @@ const childrenFirst = [
   auditLog,
   auditChains,
   operatorLog,
+  operatorChain,
   sessions,
   apiKeys,
   entitlements,
@@ -131,6 +133,7 @@ export async function resetExampleWorld(db: Database): Promise<void> {
     const source = { ...audit.source, at: new Date(audit.source.at) };
     await tx.insert(operatorLog).values({ ...audit.operator, ...source });
     await tx.insert(auditLog).values({ ...audit.organization, ...source, orgId });
+    await tx.insert(operatorChain).values({ seq: audit.operator.seq, hash: audit.operator.hash });
     const { seq, hash: end } = audit.organization;
     await tx.insert(auditChains).values({ orgId, seq, hash: end });
     // The member is signed in on some other device.

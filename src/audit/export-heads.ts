@@ -1,0 +1,65 @@
+import { access, rename, writeFile } from 'node:fs/promises';
+import type { Orm } from '../db/client.js';
+import { jsonWriter, readNotedHeads } from './verify-report.js';
+import { verifyChains } from './verify.js';
+
+const TIMEOUT_MS = 30_000;
+
+export interface ExportOutcome {
+  /** False: a chain is broken, and nothing was written. */
+  isIntact: boolean;
+  /** Of Organizations and of the operator's log. */
+  chains: number;
+}
+
+/**
+ * Verifies every chain and writes the heads, as `audit:verify --json` prints them, to a file or with PUT to a URL. A file
+ * holds the heads of the time before: the chains are compared with them first, so that a history which was rewritten
+ * never replaces the proof of it.
+ * @throws NotedHeadsError; Error if the heads cannot be written
+ */
+export async function exportHeads(orm: Orm, target: string): Promise<ExportOutcome> {
+  const isUrl = /^https?:/.test(target);
+  const noted = !isUrl && (await exists(target)) ? await readNotedHeads(target) : undefined;
+  const lines: string[] = [];
+  const writer = jsonWriter((line) => lines.push(line));
+  let chains = 0;
+  await verifyChains(
+    orm,
+    (report) => {
+      chains++;
+      writer.add(report);
+    },
+    { noted },
+  );
+  const isIntact = writer.end();
+  if (!isIntact) return { isIntact, chains };
+  const heads = `${lines.join('\n')}\n`;
+  await (isUrl ? putTo(target, heads) : replaceFile(target, heads));
+  return { isIntact, chains };
+}
+
+const exists = (file: string): Promise<boolean> =>
+  access(file).then(
+    () => true,
+    () => false,
+  );
+
+async function replaceFile(file: string, text: string): Promise<void> {
+  const temporary = `${file}.${process.pid}`;
+  await writeFile(temporary, text, { mode: 0o600 });
+  await rename(temporary, file);
+}
+
+async function putTo(url: string, body: string): Promise<void> {
+  const response = await fetch(url, {
+    method: 'PUT',
+    headers: { 'content-type': 'application/json' },
+    body,
+    redirect: 'error',
+    signal: AbortSignal.timeout(TIMEOUT_MS),
+  });
+  await response.body?.cancel();
+  if (!response.ok)
+    throw new Error(`The heads of the audit log were refused with status ${response.status}.`);
+}

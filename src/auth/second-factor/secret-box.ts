@@ -1,0 +1,54 @@
+import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto';
+
+/** Encrypts the secrets of authenticator apps for the table, with keys that are not in the database. */
+export interface SecretBox {
+  /** As it is stored: bound to the person, so that a row copied to another person's opens nothing. */
+  seal(userId: string, secret: string): string;
+  /** @throws Error if no key of the configuration opens it, or it was changed */
+  open(userId: string, stored: string): string;
+  /** True if the newest key sealed it. */
+  isCurrent(stored: string): boolean;
+  /** What every current one begins with. */
+  readonly currentPrefix: string;
+}
+
+const IV_BYTES = 12;
+const TAG_BYTES = 16;
+/** As apps take it, from before secrets were encrypted. */
+const plain = /^[A-Z2-7]+$/;
+
+/** AES-256-GCM: `v1.<name of the key>.<iv, tag and ciphertext, base64url>`. @param keys newest first; the others only open */
+export function createSecretBox(keys: readonly string[]): SecretBox {
+  const derived = new Map(keys.map((key) => [nameOf(key), derive(key, 'gauge totp secret', 32)]));
+  const newest = nameOf(keys[0]!);
+  const currentPrefix = `v1.${newest}.`;
+  return {
+    currentPrefix,
+    seal(userId, secret) {
+      const iv = randomBytes(IV_BYTES);
+      const cipher = createCipheriv('aes-256-gcm', derived.get(newest)!, iv).setAAD(Buffer.from(userId));
+      const sealed = Buffer.concat([cipher.update(secret, 'utf8'), cipher.final()]);
+      return currentPrefix + Buffer.concat([iv, cipher.getAuthTag(), sealed]).toString('base64url');
+    },
+    open(userId, stored) {
+      if (plain.test(stored)) return stored;
+      const [, name = '', text = ''] = stored.split('.');
+      const key = derived.get(name);
+      if (!key) throw new Error('SECRET_KEYS lacks the key that an authenticator secret was encrypted with.');
+      const bytes = Buffer.from(text, 'base64url');
+      const decipher = createDecipheriv('aes-256-gcm', key, bytes.subarray(0, IV_BYTES))
+        .setAAD(Buffer.from(userId))
+        .setAuthTag(bytes.subarray(IV_BYTES, IV_BYTES + TAG_BYTES));
+      return (
+        decipher.update(bytes.subarray(IV_BYTES + TAG_BYTES), undefined, 'utf8') + decipher.final('utf8')
+      );
+    },
+    isCurrent: (stored) => stored.startsWith(currentPrefix),
+  };
+}
+
+/** Keys of the configuration are random texts, so no slow function is needed (RFC 5869). */
+const derive = (key: string, purpose: string, bytes: number): Buffer =>
+  Buffer.from(hkdfSync('sha256', key, '', purpose, bytes));
+
+const nameOf = (key: string): string => derive(key, 'gauge key name', 4).toString('hex');
