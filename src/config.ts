@@ -1,6 +1,7 @@
 import { isIP } from 'node:net';
 import { z } from 'zod';
 import { parseDollars, type Micros } from './trading/money.js';
+import { productionProblems } from './config-production.js';
 import { findStationOfSeries, stations } from './trading/settlement/stations.js';
 
 const whole = (fallback: number, max = 1_000_000_000) =>
@@ -29,12 +30,18 @@ const environment = z.object({
     .default(3000),
   HOST: z.string().optional(),
   DATABASE_URL: url(/^postgres(ql)?:$/, 'postgres://user:password@host:5432/gauge').optional(),
+  MIGRATION_DATABASE_URL: url(/^postgres(ql)?:$/, 'postgres://owner:password@host:5432/gauge').optional(),
   DATA_DIR: z.string().default('./data'),
   REDIS_URL: url(/^rediss?:$/, 'redis://host:6379').optional(),
   SESSION_KEYS: z
     .string()
     .transform((value) => value.split(',').map((key) => key.trim()))
     .pipe(z.array(z.string().min(1, 'must not contain an empty key')).min(1))
+    .optional(),
+  METRICS_TOKEN: z.string().min(32, 'must have 32 characters or more').optional(),
+  PUBLIC_URL: z
+    .string()
+    .refine(isOrigin, 'must be an origin like https://gauge.example.com, without a path')
     .optional(),
   OPERATOR_TOKEN: z.string().min(32, 'must have 32 characters or more').optional(),
   CORS_ORIGINS: z
@@ -103,11 +110,17 @@ export interface Config {
   port: number;
   host: string;
   databaseUrl: string | undefined;
+  /** The role that owns the schema and migrates it; undefined: that of `databaseUrl`. */
+  migrationDatabaseUrl: string | undefined;
   dataDir: string;
   redisUrl: string | undefined;
   /** Keys that sign the session cookie, newest first; undefined only outside production. */
   sessionKeys: string[] | undefined;
   operatorToken: string | undefined;
+  /** What reads `/metrics` must present; without it everybody may outside of production, and nobody in it. */
+  metricsToken: string | undefined;
+  /** Where people reach the service, an origin; undefined only outside production: then links lead to where a request came. */
+  publicUrl: string | undefined;
   /** Express's `trust proxy`: a number of hops, addresses, or false. */
   trustProxy: number | string | boolean;
   logLevel: string;
@@ -172,7 +185,8 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     ? []
     : parsed.error.issues.map((issue) => `${issue.path[0] as string}: ${issue.message}`);
   const production = given.NODE_ENV === 'production';
-  if (production) problems.push(...productionProblems(given));
+  const known = Object.fromEntries(Object.entries(given).filter(([name]) => name in environment.shape));
+  if (production) problems.push(...productionProblems(known));
   problems.push(...tradingProblems(given));
   if (!parsed.success || problems.length > 0) throw new ConfigError(problems);
   const e = parsed.data;
@@ -182,10 +196,13 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     // The demo prints its passwords: it listens on this machine only, unless it is told otherwise.
     host: e.HOST ?? (production ? '0.0.0.0' : '127.0.0.1'),
     databaseUrl: e.DATABASE_URL,
+    migrationDatabaseUrl: e.MIGRATION_DATABASE_URL,
     dataDir: e.DATA_DIR,
     redisUrl: e.REDIS_URL,
     sessionKeys: e.SESSION_KEYS,
     operatorToken: e.OPERATOR_TOKEN,
+    metricsToken: e.METRICS_TOKEN,
+    publicUrl: e.PUBLIC_URL,
     trustProxy: parseTrustProxy(e.TRUST_PROXY),
     logLevel: e.LOG_LEVEL,
     corsOrigins: e.CORS_ORIGINS ?? [],
@@ -216,15 +233,6 @@ export function readConfig(env: Record<string, string | undefined>): Config {
       readsPerMinute: e.LIMIT_READS_PER_MINUTE,
     },
   };
-}
-
-function productionProblems(env: Record<string, string | undefined>): string[] {
-  const keys = env.SESSION_KEYS?.split(',') ?? [];
-  if (keys.length === 0)
-    return ['SESSION_KEYS: is required in production (make one with: openssl rand -hex 32)'];
-  return keys.some((key) => key.trim().length < 16)
-    ? ['SESSION_KEYS: each key must have 16 characters or more in production']
-    : [];
 }
 
 function tradingProblems(env: Record<string, string | undefined>): string[] {
