@@ -1,11 +1,14 @@
-FROM node:24-slim AS build
+# The exact version; `--build-arg NODE_IMAGE=node:24.11.1-bookworm-slim@sha256:…` pins the image itself, with the digest that
+# `docker buildx imagetools inspect` prints.
+ARG NODE_IMAGE=node:24.11.1-bookworm-slim
+FROM ${NODE_IMAGE} AS build
 WORKDIR /app
 COPY package.json package-lock.json ./
 RUN npm ci
 COPY . .
 RUN npm run build && npm prune --omit=dev
 
-FROM node:24-slim
+FROM ${NODE_IMAGE}
 ENV NODE_ENV=production HOST=0.0.0.0
 WORKDIR /app
 COPY --from=build /app/node_modules ./node_modules

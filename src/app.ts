@@ -7,6 +7,7 @@ import { dashboardRoutes, type DashboardOptions } from './dashboard.js';
 import { healthRoutes } from './health/routes.js';
 import { requireReady } from './http/availability.js';
 import { jsonHeaders } from './http/json-headers.js';
+import { setOwnOrigin } from './http/own-origin.js';
 import { rememberClientAddress } from './http/client-address.js';
 import { notFound, problemHandler } from './http/problem.js';
 import { requestContext } from './http/request-context.js';
@@ -32,7 +33,8 @@ export function createApp(
   app.set('view engine', 'ejs');
   app.set('views', fileURLToPath(new URL('../views', import.meta.url)));
   rememberClientAddress(app);
-  app.use(requestContext(context));
+  setOwnOrigin(app, context.config);
+  app.use(requestContext(context, (hashedSecret) => services.keys.identify(hashedSecret)));
   app.use('/api', apiRoutes(context, services));
   app.use(tradingRoutes(context, services, trading));
   app.use(healthRoutes(context));

@@ -2,6 +2,7 @@ import { isIP } from 'node:net';
 import { validate } from 'node-cron';
 import { z } from 'zod';
 import { parseDollars, type Micros } from './trading/money.js';
+import { productionProblems } from './config-production.js';
 
 const whole = (fallback: number, max = 1_000_000_000) =>
   z
@@ -29,6 +30,7 @@ const environment = z.object({
     .default(3000),
   HOST: z.string().optional(),
   DATABASE_URL: url(/^postgres(ql)?:$/, 'postgres://user:password@host:5432/gauge').optional(),
+  MIGRATION_DATABASE_URL: url(/^postgres(ql)?:$/, 'postgres://owner:password@host:5432/gauge').optional(),
   DATA_DIR: z.string().default('./data'),
   REDIS_URL: url(/^rediss?:$/, 'redis://host:6379').optional(),
   SESSION_KEYS: z
@@ -50,6 +52,11 @@ const environment = z.object({
     .string()
     .refine(validate, 'must be a cron expression like 0 7 3 * * *')
     .default('0 7 3 * * *'),
+  METRICS_TOKEN: z.string().min(32, 'must have 32 characters or more').optional(),
+  PUBLIC_URL: z
+    .string()
+    .refine(isOrigin, 'must be an origin like https://gauge.example.com, without a path')
+    .optional(),
   OPERATOR_TOKEN: z.string().min(32, 'must have 32 characters or more').optional(),
   OPERATOR_TOKENS: z
     .string()
@@ -132,6 +139,8 @@ export interface Config {
   port: number;
   host: string;
   databaseUrl: string | undefined;
+  /** The role that owns the schema and migrates it; undefined: that of `databaseUrl`. */
+  migrationDatabaseUrl: string | undefined;
   dataDir: string;
   redisUrl: string | undefined;
   /** Keys that sign the session cookie, newest first; undefined only outside production. */
@@ -142,6 +151,10 @@ export interface Config {
   auditExport: { target: string; schedule: string } | undefined;
   /** Empty: the operator API does not exist. */
   operatorTokens: OperatorToken[];
+  /** What reads `/metrics` must present; without it everybody may outside of production, and nobody in it. */
+  metricsToken: string | undefined;
+  /** Where people reach the service, an origin; undefined only outside production: then links lead to where a request came. */
+  publicUrl: string | undefined;
   /** Express's `trust proxy`: a number of hops, addresses, or false. */
   trustProxy: number | string | boolean;
   logLevel: string;
@@ -215,7 +228,8 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     ? []
     : parsed.error.issues.map((issue) => `${issue.path[0] as string}: ${issue.message}`);
   const production = given.NODE_ENV === 'production';
-  if (production) problems.push(...productionProblems(given));
+  const known = Object.fromEntries(Object.entries(given).filter(([name]) => name in environment.shape));
+  if (production) problems.push(...productionProblems(known));
   problems.push(...tradingProblems(given));
   if (!parsed.success || problems.length > 0) throw new ConfigError(problems);
   const e = parsed.data;
@@ -225,6 +239,7 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     // The demo prints its passwords: it listens on this machine only, unless it is told otherwise.
     host: e.HOST ?? (production ? '0.0.0.0' : '127.0.0.1'),
     databaseUrl: e.DATABASE_URL,
+    migrationDatabaseUrl: e.MIGRATION_DATABASE_URL,
     dataDir: e.DATA_DIR,
     redisUrl: e.REDIS_URL,
     sessionKeys: e.SESSION_KEYS,
@@ -234,6 +249,8 @@ export function readConfig(env: Record<string, string | undefined>): Config {
         ? undefined
         : { target: e.AUDIT_EXPORT, schedule: e.AUDIT_EXPORT_SCHEDULE },
     operatorTokens: readOperatorTokens(e.OPERATOR_TOKEN, e.OPERATOR_TOKENS),
+    metricsToken: e.METRICS_TOKEN,
+    publicUrl: e.PUBLIC_URL,
     trustProxy: parseTrustProxy(e.TRUST_PROXY),
     logLevel: e.LOG_LEVEL,
     corsOrigins: e.CORS_ORIGINS ?? [],
@@ -280,17 +297,6 @@ function readOperatorTokens(unnamed: string | undefined, named: string[] = []): 
     return { actor: `operator:${part.slice(0, colon)}`, token: part.slice(colon + 1) };
   });
   return unnamed === undefined ? tokens : [{ actor: 'operator', token: unnamed }, ...tokens];
-}
-
-function productionProblems(env: Record<string, string | undefined>): string[] {
-  return ['SESSION_KEYS', 'SECRET_KEYS'].flatMap((name) => {
-    const keys = env[name]?.split(',') ?? [];
-    if (keys.length === 0)
-      return [`${name}: is required in production (make one with: openssl rand -hex 32)`];
-    return keys.some((key) => key.trim().length < 16)
-      ? [`${name}: each key must have 16 characters or more in production`]
-      : [];
-  });
 }
 
 function tradingProblems(env: Record<string, string | undefined>): string[] {

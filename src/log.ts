@@ -1,4 +1,6 @@
 import pino, { type DestinationStream, type Logger } from 'pino';
+import { describeError } from './log-error.js';
+import { createMask } from './log-mask.js';
 
 /** Whatever could carry a credential, wherever a log call puts it. */
 const secrets = [
@@ -13,17 +15,39 @@ const secrets = [
 ];
 const paths = secrets.flatMap((name) => [`["${name}"]`, `*["${name}"]`, `*.*["${name}"]`]);
 
-const timestamp = pino.stdTimeFunctions.isoTime;
+const common = { base: null, timestamp: pino.stdTimeFunctions.isoTime };
 
-/** JSON lines with the time in ISO 8601; whatever looks like a credential is left out. */
-export function createLogger(level: string, stream: DestinationStream): Logger {
-  return pino({ level, redact: { paths, censor: '[redacted]' }, base: null, timestamp }, stream);
+/**
+ * JSON lines with the time in ISO 8601; whatever looks like a credential is left out.
+ * @param known secrets that the configuration holds, masked word by word
+ */
+export function createLogger(
+  level: string,
+  stream: DestinationStream,
+  known: readonly string[] = [],
+): Logger {
+  return pino(
+    {
+      ...common,
+      level,
+      redact: { paths, censor: '[redacted]' },
+      serializers: { err: describeError },
+      // The finished line, so that nothing gets past it.
+      hooks: { streamWrite: createMask(known) },
+    },
+    stream,
+  );
 }
 
 /**
- * For the line that each request gets. It names its few fields itself, none of which can hold a credential, and so
- * goes without the redaction, which would be the dearest part of a small request.
+ * For the line that each request gets. Of its few fields the caller writes two, and only those are looked through: the
+ * whole line would be the dearest part of a small request.
  */
-export function createAccessLog(level: string, stream: DestinationStream): Logger {
-  return pino({ level, base: null, timestamp }, stream);
+export function createAccessLog(
+  level: string,
+  stream: DestinationStream,
+  known: readonly string[] = [],
+): Logger {
+  const mask = createMask(known);
+  return pino({ ...common, level, serializers: { path: mask, requestId: mask } }, stream);
 }

@@ -1,9 +1,11 @@
 import { pino } from 'pino';
 import { ConfigError, readConfig, type Config } from './config.js';
+import { UnsuitableDatabaseError } from './db/check-server.js';
 import { DirectoryInUseError } from './db/directory-lock.js';
 import { describeDemo, embeddedNotice } from './demo/describe.js';
 import { findExampleOrder } from './demo/example-order.js';
 import { createAccessLog, createLogger } from './log.js';
+import { secretsIn } from './log-mask.js';
 import { startService } from './service.js';
 
 /** Reads the configuration or ends with every problem of it on standard error. */
@@ -20,7 +22,8 @@ function configure(): Config {
 const config = configure();
 // Buffered briefly: a write per line would cost more than the request it reports.
 const destination = pino.destination({ dest: 1, sync: false, minLength: 4096, periodicFlush: 500 });
-const log = createLogger(config.logLevel, destination);
+const secrets = secretsIn(process.env);
+const log = createLogger(config.logLevel, destination, secrets);
 
 function exit(code: number): never {
   destination.flushSync();
@@ -34,12 +37,13 @@ process.on('uncaughtException', (error) => {
 
 const service = await startService(config, {
   log,
-  accessLog: createAccessLog(config.logLevel, destination),
+  accessLog: createAccessLog(config.logLevel, destination, secrets),
 }).catch((error: unknown) => {
   const { code, message } = error as NodeJS.ErrnoException;
   const isExpected =
     error instanceof ConfigError ||
     error instanceof DirectoryInUseError ||
+    error instanceof UnsuitableDatabaseError ||
     code === 'EADDRINUSE' ||
     code === 'EACCES';
   if (isExpected) process.stderr.write(`Gauge could not start: ${message}\n`);

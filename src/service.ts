@@ -13,8 +13,9 @@ import { systemClock } from './clock.js';
 import type { Config } from './config.js';
 import type { Context } from './context.js';
 import { isDatabaseUnavailable } from './db/client.js';
-import { migrateDatabase, type Opened } from './db/migrate.js';
-import { connectDatabase } from './db/open.js';
+import type { Opened } from './db/migrate.js';
+import { connectDatabase, prepareDatabase } from './db/open.js';
+import { describeOutage } from './db/outage.js';
 import type { DemoData } from './demo/demo.js';
 import { readDemo } from './demo/file.js';
 import { seedDemo } from './demo/seed.js';
@@ -84,7 +85,7 @@ export async function startService(
     await listen(server, config);
     // Markets are there about as soon as the database is, but nobody waits for them.
     void trading.refresher.refresh();
-    await Promise.all([migrateWhenReachable(db, log), preparePasswordRules()]);
+    await Promise.all([prepareWhenReachable(db, config, log), preparePasswordRules()]);
     if (!replay) await Promise.all([trading.trainer.load(), judgeIfPossible(trading, log)]);
     if (!config.production) demo = await makeOrReadDemo(context, services, replay !== undefined);
   } catch (error) {
@@ -182,14 +183,18 @@ function listen(server: Server, { port, host }: Config): Promise<void> {
 }
 
 /** A database that starts beside the service may need a while; a database that refuses is an error. */
-async function migrateWhenReachable(db: Opened, log: Logger): Promise<void> {
+async function prepareWhenReachable(db: Opened, config: Config, log: Logger): Promise<void> {
+  let said: string | undefined;
   for (let pauseMs = 250; ; pauseMs = Math.min(pauseMs * 2, 5_000)) {
     try {
-      await migrateDatabase(db);
+      await prepareDatabase(db, config);
       return;
     } catch (error) {
       if (!isDatabaseUnavailable(error)) throw error;
-      log.warn({ err: error }, 'the database cannot be reached yet; trying again');
+      const condition = describeOutage(error) ?? 'the database is busy';
+      if (condition !== said)
+        log.warn({ reason: (error as Error).message }, `${condition}; trying again until it is`);
+      said = condition;
       await setTimeout(pauseMs);
     }
   }

@@ -16,8 +16,14 @@ function problemsOf(env: Record<string, string | undefined>): string[] {
 }
 
 const sessionKey = 'a-key-of-sixteen-or-more';
-/** What production needs at least. */
-const production = { NODE_ENV: 'production', SESSION_KEYS: sessionKey, SECRET_KEYS: sessionKey };
+/** The least that production asks for. */
+const production = {
+  NODE_ENV: 'production',
+  SESSION_KEYS: sessionKey,
+  SECRET_KEYS: sessionKey,
+  TRUST_PROXY: '1',
+  PUBLIC_URL: 'https://gauge.example.com',
+};
 
 describe('the configuration', () => {
   it('needs nothing at all to try the service, which then listens on this machine only', () => {
@@ -26,12 +32,15 @@ describe('the configuration', () => {
       port: 3000,
       host: '127.0.0.1',
       databaseUrl: undefined,
+      migrationDatabaseUrl: undefined,
       dataDir: './data',
       redisUrl: undefined,
       sessionKeys: undefined,
       secretKeys: ['a key for trying gauge'],
       auditExport: undefined,
       operatorTokens: [],
+      metricsToken: undefined,
+      publicUrl: undefined,
       trustProxy: false,
       logLevel: 'info',
       corsOrigins: [],
@@ -39,6 +48,7 @@ describe('the configuration', () => {
         marketSource: 'simulated',
         kalshi: {
           baseUrl: 'https://external-api.kalshi.com/trade-api/v2',
+          wsUrl: 'wss://external-api-ws.kalshi.com/trade-api/ws/v2',
           keyId: undefined,
           privateKeyFile: undefined,
           series: undefined,
@@ -69,6 +79,7 @@ describe('the configuration', () => {
       PORT: '8080',
       HOST: '::1',
       DATABASE_URL: 'postgresql://gauge:secret@db:5432/gauge?sslmode=require',
+      MIGRATION_DATABASE_URL: 'postgresql://owner:secret@db:5432/gauge?sslmode=require',
       DATA_DIR: '/var/lib/gauge',
       REDIS_URL: 'rediss://:secret@redis:6380/1',
       SESSION_KEYS: `newest-${sessionKey}, older-${sessionKey}`,
@@ -77,6 +88,8 @@ describe('the configuration', () => {
       AUDIT_EXPORT_SCHEDULE: '0 0 * * * *',
       OPERATOR_TOKEN: 'x'.repeat(32),
       OPERATOR_TOKENS: `billing:${'b'.repeat(32)}, billing:o:${'c'.repeat(32)}`,
+      METRICS_TOKEN: 'y'.repeat(32),
+      PUBLIC_URL: 'https://gauge.example.com',
       TRUST_PROXY: '2',
       LOG_LEVEL: 'warn',
       CORS_ORIGINS: 'https://app.example.com, http://localhost:5173',
@@ -106,6 +119,7 @@ describe('the configuration', () => {
       port: 8080,
       host: '::1',
       databaseUrl: 'postgresql://gauge:secret@db:5432/gauge?sslmode=require',
+      migrationDatabaseUrl: 'postgresql://owner:secret@db:5432/gauge?sslmode=require',
       dataDir: '/var/lib/gauge',
       redisUrl: 'rediss://:secret@redis:6380/1',
       sessionKeys: [`newest-${sessionKey}`, `older-${sessionKey}`],
@@ -116,6 +130,8 @@ describe('the configuration', () => {
         { actor: 'operator:billing', token: 'b'.repeat(32) },
         { actor: 'operator:billing', token: `o:${'c'.repeat(32)}` },
       ],
+      metricsToken: 'y'.repeat(32),
+      publicUrl: 'https://gauge.example.com',
       trustProxy: 2,
       logLevel: 'warn',
       corsOrigins: ['https://app.example.com', 'http://localhost:5173'],
@@ -123,6 +139,7 @@ describe('the configuration', () => {
         marketSource: 'kalshi',
         kalshi: {
           baseUrl: 'https://external-api.demo.kalshi.co/trade-api/v2',
+          wsUrl: 'wss://external-api-ws.demo.kalshi.co/trade-api/ws/v2',
           keyId: 'key-id',
           privateKeyFile: '/secrets/kalshi.pem',
           series: ['KXHIGHNY', 'KXHIGHMIA'],
@@ -241,8 +258,8 @@ describe('the configuration', () => {
 
   it.each(['', ' ', undefined])('production has no fallback for session keys (SESSION_KEYS=%j)', (value) => {
     const env = {
-      NODE_ENV: 'production',
-      SECRET_KEYS: sessionKey,
+      ...production,
+      SESSION_KEYS: undefined,
       ...(value === undefined ? {} : { SESSION_KEYS: value }),
     };
     expect(problemsOf(env)).toEqual([
@@ -261,10 +278,49 @@ describe('the configuration', () => {
 
   it('reports what production lacks together with the other problems', () => {
     const problems = problemsOf({ NODE_ENV: 'production', PORT: '70000' });
-    expect(problems).toHaveLength(3);
-    expect(problems[2]).toContain('SECRET_KEYS: is required');
-    expect(problems[0]).toBe('  - PORT: must be at most 65535');
-    expect(problems[1]).toContain('SESSION_KEYS: is required');
+    expect(problems.map((problem) => problem.split(':')[0])).toEqual([
+      '  - PORT',
+      '  - SESSION_KEYS',
+      '  - SECRET_KEYS',
+      '  - TRUST_PROXY',
+      '  - PUBLIC_URL',
+    ]);
+  });
+
+  it('production takes `0` for an answer about proxies', () => {
+    expect(readConfig({ ...production, TRUST_PROXY: '0' }).trustProxy).toBe(0);
+  });
+
+  it.each([
+    { PUBLIC_URL: 'http://gauge.example.com' },
+    { KALSHI_BASE_URL: 'http://venue.example.com' },
+    { OPEN_METEO_BASE_URL: 'http://192.0.2.7' },
+    { OPEN_METEO_HISTORY_BASE_URL: 'http://weather' },
+    { NWS_BASE_URL: 'http://127.0.0.1.example.com' },
+    { MODEL_URL: 'http://model.example.com/highs', FORECAST_SOURCE: 'http' },
+    { DATABASE_URL: 'postgres://gauge:secret@db.example.com/gauge' },
+    { DATABASE_URL: 'postgres://gauge:secret@10.0.0.7/gauge?sslmode=no-verify' },
+    { MIGRATION_DATABASE_URL: 'postgres://owner:secret@db.example.com/gauge?sslmode=prefer' },
+    { REDIS_URL: 'redis://:secret@cache.example.com:6379' },
+    { REDIS_URL: 'rediss://cache.example.com:6379' },
+  ])('production sends nothing in the clear off the machine: %j', (env) => {
+    const problems = problemsOf({ ...production, ...env });
+    expect(problems).toHaveLength(1);
+    expect(problems[0]).toMatch(new RegExp(`^ {2}- ${Object.keys(env)[0]!}: must (be|have) `));
+    expect(problems[0]).not.toContain('secret');
+    if (!('PUBLIC_URL' in env)) expect(problemsOf(env)).toEqual([]);
+  });
+
+  it.each([
+    { PUBLIC_URL: 'http://localhost:3000' },
+    { MODEL_URL: 'http://127.0.0.1:8080/forecasts' },
+    { NWS_BASE_URL: 'http://[::1]:8080' },
+    { DATABASE_URL: 'postgres://gauge:secret@postgres:5432/gauge' },
+    { DATABASE_URL: 'postgres://gauge:secret@db.example.com/gauge?sslmode=verify-full' },
+    { REDIS_URL: 'redis://:secret@redis:6379' },
+    { SENTRY_URL: 'http://not.ours.example.com' },
+  ])('production takes what stays on the machine or is encrypted: %j', (env) => {
+    expect(problemsOf({ ...production, ...env })).toEqual([]);
   });
 
   it.each(['http', '-1', '65536', '80.5', '0x50', '1e3', ' 80', '99999999999'])('refuses PORT=%j', (PORT) => {
@@ -320,24 +376,29 @@ describe('.env.example', () => {
   const read = (path: string) => readFileSync(new URL(`../${path}`, import.meta.url), 'utf8');
   const known = [...read('src/config.ts').matchAll(/^ {2}([A-Z][A-Z_]+): /gm)].map(([, name]) => name!);
   const example = read('.env.example');
+  const ofCompose = [
+    ...['POSTGRES_PASSWORD', 'POSTGRES_OWNER_PASSWORD', 'POSTGRES_APP_PASSWORD', 'REDIS_PASSWORD'],
+    ...['POSTGRES_IMAGE', 'REDIS_IMAGE'],
+  ];
 
   it('describes every variable, and none that does not exist', () => {
     const described = [...example.matchAll(/^(?:# )?([A-Z][A-Z_]+)=/gm)].map(([, name]) => name!);
     expect(known.length).toBeGreaterThan(10);
-    expect(described.toSorted()).toEqual([...known, 'POSTGRES_PASSWORD'].toSorted());
+    expect(described.toSorted()).toEqual([...known, ...ofCompose].toSorted());
   });
 
   it('copied as it is, it changes nothing; with every line in force, it is a configuration', () => {
     const copied = parseEnv(example);
     expect(readConfig({ ...copied })).toEqual(readConfig({}));
     const inForce = parseEnv(example.replaceAll(/^# (?=[A-Z][A-Z_]+=)/gm, ''));
-    const secrets = { SESSION_KEYS: sessionKey, SECRET_KEYS: sessionKey, OPERATOR_TOKEN: 'x'.repeat(32) };
+    const secrets = { ...production, OPERATOR_TOKEN: 'x'.repeat(32) };
     expect(problemsOf({ ...inForce, ...secrets })).toEqual([]);
   });
 
   it('docker compose passes every variable on, or sets it itself', () => {
-    const app = /\n {2}app:\n([\s\S]+?)\n {2}postgres:\n/.exec(read('docker-compose.yml'))![1]!;
+    const app = /\n {2}app:\n([\s\S]+?)\n {2}migrate:\n/.exec(read('docker-compose.yml'))![1]!;
     const passed = [...app.matchAll(/^ {6}([A-Z][A-Z_]+): /gm)].map(([, name]) => name!);
-    expect(passed.toSorted()).toEqual(known.filter((name) => name !== 'DATA_DIR').toSorted());
+    const ofOthers = ['DATA_DIR', 'MIGRATION_DATABASE_URL'];
+    expect(passed.toSorted()).toEqual(known.filter((name) => !ofOthers.includes(name)).toSorted());
   });
 });

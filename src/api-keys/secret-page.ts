@@ -1,5 +1,6 @@
 import type { Request, Response } from 'express';
 import { sessionOf } from '../auth/session.js';
+import { originOf } from '../http/own-origin.js';
 import { renderPage } from '../pages/layout.js';
 import type { KeyDeps } from './api-keys.js';
 import { SECTION } from './page-kit.js';
@@ -32,7 +33,7 @@ export async function showSecret(
       key: { name, scopes, livemode, expiresAt, href: keyAddress(id) },
       secret,
       previous: previous && { expiresAt: previous.expiresAt, isEnded },
-      snippets: makeSnippets(`${req.protocol}://${req.host}`, { id, secret, scopes }, product),
+      snippets: makeSnippets(originOf(req), { id, secret, scopes }, product),
       lacksProduct: product === undefined && scopes.includes('usage:write'),
     },
   );

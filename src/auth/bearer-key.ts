@@ -19,6 +19,10 @@ export function readHashedSecret(req: Request & { [hashedSecret]?: string }): st
   return (req[hashedSecret] ??= hashSecret(readSecret(req)));
 }
 
+/** The hashed secret that has been read from the request, if a route or a limit has asked for it. */
+export const knownHashedSecret = (req: Request & { [hashedSecret]?: string }): string | undefined =>
+  req[hashedSecret];
+
 function readSecret(req: Request): string {
   const { authorization, cookie } = req.headers;
   if (cookie !== undefined && sessionCookie.test(cookie)) {

@@ -1,5 +1,6 @@
 import type { Request, RequestHandler } from 'express';
 import { AppError } from '../errors.js';
+import { originOf } from '../http/own-origin.js';
 
 const safeMethods = new Set(['GET', 'HEAD', 'OPTIONS']);
 
@@ -29,7 +30,7 @@ function isSameSite(req: Request): boolean {
 
 /** Compares as URLs do: in lower case and without the scheme's default port. */
 function isOwnHost(origin: string, req: Request): boolean {
-  const own = `${req.protocol}://${req.host}`;
+  const own = originOf(req);
   if (!URL.canParse(origin) || !URL.canParse(own)) return false;
   const { host } = new URL(origin);
   return host !== '' && host === new URL(own).host;

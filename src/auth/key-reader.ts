@@ -22,7 +22,13 @@ export interface KeyReader {
    * @throws AppError invalid_key, key_revoked, key_expired, insufficient_scope
    */
   authenticate(hashedSecret: string, scope: Scope | null): Promise<Principal>;
+  /** Whose key it is, if this process has read it before: for the log, never for a decision. */
+  identify(hashedSecret: string): KeyIdentity | undefined;
 }
+
+export type KeyIdentity = Pick<Principal, 'orgId' | 'keyId'>;
+
+const MAX_IDENTITIES = 50_000;
 
 const readKeys: Statement = {
   name: 'api_keys_read',
@@ -44,6 +50,12 @@ interface KeyState {
 }
 
 export function createKeyReader({ db, clock }: { db: Database; clock: Clock }): KeyReader {
+  const identities = new Map<string, KeyIdentity>();
+  function remember(hashedSecret: string, { orgId, keyId }: Principal): void {
+    if (keyId === '' || identities.has(hashedSecret)) return;
+    if (identities.size >= MAX_IDENTITIES) identities.delete(identities.keys().next().value!);
+    identities.set(hashedSecret, { orgId, keyId });
+  }
   const coalescer = createCoalescer<string, KeyState>({
     async flush(hashedSecrets) {
       const states = new Map<string, KeyState>(hashedSecrets.map((hashed) => [hashed, missing]));
@@ -56,6 +68,7 @@ export function createKeyReader({ db, clock }: { db: Database; clock: Clock }): 
           livemode: livemode === 'true',
           scopes: scopeList?.split(' ') ?? [],
         };
+        remember(distinct[Number(ord) - 1]!, principal);
         states.set(distinct[Number(ord) - 1]!, { problem: problem ?? null, principal });
       }
       return hashedSecrets.map((hashed) => states.get(hashed)!);
@@ -73,6 +86,7 @@ export function createKeyReader({ db, clock }: { db: Database; clock: Clock }): 
       if (error) throw error;
       return principal;
     },
+    identify: (hashedSecret) => identities.get(hashedSecret),
   };
 }
 

@@ -1015,7 +1015,7 @@ export interface paths {
         };
         /**
          * May traffic come?
-         * @description Asks the database, too. For a load balancer: 503 while the service starts, while it drains before it ends, and while the database cannot be reached or lacks a migration.
+         * @description Asks the database, too. For a load balancer: 503 while the service starts, while it drains before it ends, and while the database cannot be reached, is read-only or lacks a migration. The database is asked at most once a second.
          */
         get: operations["getReadiness"];
         put?: never;
@@ -1035,7 +1035,7 @@ export interface paths {
         };
         /**
          * Metrics for Prometheus
-         * @description Request durations by route and status, usage events by outcome, sizes and durations of the ingestion statements, the state of the limit store, and the measures of the process. Names of Organizations, products or keys never appear.
+         * @description Request durations by route and status, usage events by outcome, sizes and durations of the ingestion statements, the state of the limit store, and the measures of the process. Names of Organizations, products or keys never appear. Where METRICS_TOKEN is set, it is the bearer token; in production there is nothing here without.
          */
         get: operations["getMetrics"];
         put?: never;
@@ -2943,7 +2943,9 @@ export interface components {
         };
         Readiness: {
             /** @enum {string} */
-            status: "ready" | "starting" | "draining" | "database_unreachable" | "not_migrated";
+            status: "starting" | "draining" | "ready" | "database_unreachable" | "database_read_only" | "not_migrated";
+            /** @description What an operator has to do something about. */
+            reason?: string;
         };
         OpenApi: {
             openapi: string;
@@ -10033,6 +10035,24 @@ export interface operations {
                 };
                 content: {
                     "text/plain": string;
+                };
+            };
+            /**
+             * @description `missing_key`: The request has no `Authorization` header.
+             *
+             *     `invalid_key`: The `Authorization` header holds no key that exists, or not the operator token.
+             */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {string} */
+                        code: "missing_key" | "invalid_key";
+                    };
                 };
             };
         };

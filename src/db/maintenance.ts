@@ -1,9 +1,10 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { drizzle } from 'drizzle-orm/node-postgres';
-import pg from 'pg';
+import type pg from 'pg';
 import type { Config } from '../config.js';
-import { sqlState, type Orm } from './client.js';
+import type { Orm } from './client.js';
+import { Connection } from './connection.js';
 import { openEmbedded } from './embedded.js';
 import { isMigrated } from './migrate.js';
 import * as schema from './schema.js';
@@ -26,7 +27,7 @@ export async function openForMaintenance(
 ): Promise<MaintenanceDatabase> {
   const db = config.databaseUrl ? await connect(config.databaseUrl) : await openExisting(config.dataDir);
   try {
-    if (!(await hasSchema(db)))
+    if (!(await isMigrated(db)))
       throw new NotMigratedError(
         'The database does not have the schema of this version. Start the service once: it brings the schema up to date.',
       );
@@ -38,15 +39,14 @@ export async function openForMaintenance(
 }
 
 async function connect(connectionString: string): Promise<MaintenanceDatabase> {
-  const client = new pg.Client({
+  const client: pg.Client = new Connection({
     connectionString,
     application_name: 'gauge-maintenance',
     connectionTimeoutMillis: 10_000,
     keepAlive: true,
   });
-  // A connection that breaks fails the statement that runs; without a listener it would end the process as well.
-  client.on('error', () => undefined);
   await client.connect();
+  await client.query(`set default_transaction_isolation = 'read committed'`);
   return { orm: drizzle(client, { schema }), close: () => client.end() };
 }
 
@@ -54,14 +54,4 @@ async function openExisting(dataDir: string): Promise<MaintenanceDatabase> {
   if (!existsSync(join(dataDir, 'pglite')))
     throw new NotMigratedError(`There is no database in ${dataDir}. Set DATA_DIR or DATABASE_URL.`);
   return openEmbedded(dataDir);
-}
-
-async function hasSchema(db: MaintenanceDatabase): Promise<boolean> {
-  try {
-    return await isMigrated(db);
-  } catch (error) {
-    // The table of migrations, or its schema, does not exist.
-    if (['42P01', '3F000'].includes(sqlState(error) ?? '')) return false;
-    throw error;
-  }
 }

@@ -3,6 +3,8 @@ import { drizzle } from 'drizzle-orm/node-postgres';
 import pg from 'pg';
 import type { Logger } from 'pino';
 import type { Database, Orm, TextRow } from './client.js';
+import { Connection, type ConnectionWatch } from './connection.js';
+import { createOutageLog } from './outage.js';
 import * as schema from './schema.js';
 
 /**
@@ -18,37 +20,59 @@ const asText = { getTypeParser: () => (value: string) => value };
 /** Hot transactions at once; each keeps its connection from its first statement to its commit. */
 const PARALLEL_TRANSACTIONS = 5;
 
+/** The longest wait for one hot statement, and for one of a page or a job. */
+const HOT_WAIT_MS = 5_000;
+const WAIT_MS = 10_000;
+
+/**
+ * What each connection says for itself, whatever the defaults of the role or the server are. All writing relies on
+ * statements seeing what was committed before them. The server ends a statement a moment before it is given up here,
+ * and then nothing of it was done: what is given up here is a backend that stands still, or a network that lost the answer.
+ * As statements, because poolers refuse start-up parameters that they do not know.
+ */
+const sessionSettings = (waitMs: number) => `set default_transaction_isolation = 'read committed';
+set default_transaction_deferrable = off;
+set statement_timeout = ${waitMs - 500};
+set lock_timeout = ${Math.min(waitMs - 500, 5_000)};
+set idle_in_transaction_session_timeout = 15000`;
+
 /**
  * Opens Postgres. Three pools, so that neither a slow page nor a row that many wait for can ever keep the ingestion from
  * its connections.
  * Every time-out is finite: a database that vanished without closing its sockets is noticed.
  */
 export function openPostgres(url: string, log: Logger): Database & { pool: pg.Pool } {
-  const options = {
-    connectionString: url,
-    application_name: 'gauge',
-    connectionTimeoutMillis: 3_000,
-    idleTimeoutMillis: 60_000,
-    keepAlive: true,
-    statement_timeout: 15_000,
-    query_timeout: 20_000,
-    idle_in_transaction_session_timeout: 15_000,
+  const watch = createOutageLog(log);
+  const openPool = (max: number, waitMs: number, settings = '') => {
+    const options: pg.PoolConfig & { watch: ConnectionWatch } = {
+      // The pool hands its options to each connection.
+      watch,
+      connectionString: url,
+      application_name: 'gauge',
+      connectionTimeoutMillis: 3_000,
+      idleTimeoutMillis: 60_000,
+      keepAlive: true,
+      query_timeout: waitMs,
+      max,
+      Client: Connection,
+      onConnect: (client) => client.query(`${sessionSettings(waitMs)}; ${settings}`).then(() => undefined),
+    };
+    const pool = new pg.Pool(options);
+    // The connection has told the log.
+    pool.on('error', () => undefined);
+    return pool;
   };
-  const pool = new pg.Pool({ ...options, max: 10 });
-  const hot = new pg.Pool({
-    ...options,
-    max: PARALLEL * 3,
-    onConnect: (client) => client.query(PLAN_SETTINGS).then(() => undefined),
-  });
-  const transactions = new pg.Pool({
-    ...options,
-    max: PARALLEL_TRANSACTIONS,
-    onConnect: (client) => client.query(PLAN_SETTINGS).then(() => undefined),
-  });
-  for (const p of [pool, hot, transactions])
-    p.on('error', (error) => log.warn({ err: error }, 'a database connection was lost'));
+  const pool = openPool(10, WAIT_MS);
+  const hot = openPool(PARALLEL * 3, HOT_WAIT_MS, PLAN_SETTINGS);
+  const transactions = openPool(PARALLEL_TRANSACTIONS, HOT_WAIT_MS, PLAN_SETTINGS);
 
+  const orm = drizzle(pool, { schema });
+  const ormOf = rememberPerConnection((client) => drizzle(client, { schema }));
   const prepareEach = createPreparer();
+
+  // The library's own loses a connection of the pool for ever when `begin` fails on it, and gives back broken ones.
+  orm.transaction = (work, config) =>
+    onConnection(pool, (client) => (ormOf(client) as typeof orm).transaction(work, config));
 
   const runOn =
     (client: pg.Pool | pg.PoolClient) =>
@@ -67,48 +91,57 @@ export function openPostgres(url: string, log: Logger): Database & { pool: pg.Po
   return {
     kind: 'postgres',
     pool,
-    orm: drizzle(pool, { schema }),
+    orm,
     parallel: PARALLEL,
     parallelTransactions: PARALLEL_TRANSACTIONS,
     run: runOn(hot),
-    async transaction(work) {
-      const client = await transactions.connect();
-      let failure: Error | undefined;
-      try {
-        await client.query('begin');
-        const result = await work(prepareEach(client));
-        await client.query('commit');
-        return result;
-      } catch (error) {
-        // A connection that cannot even roll back is not used again.
-        await client.query('rollback').catch((broken: Error) => (failure = broken));
-        throw error;
-      } finally {
-        client.release(failure);
-      }
-    },
-    async rehearse(work) {
-      const client = await hot.connect();
-      let failure: Error | undefined;
-      try {
-        await client.query('begin');
-        const result = await work(runOn(client));
-        await client.query('rollback');
-        return result;
-      } catch (error) {
-        // The connection goes back only when it is known to be clean.
-        failure = error as Error;
-        throw error;
-      } finally {
-        client.release(failure);
-      }
-    },
+    transaction: (work) =>
+      onConnection(transactions, (client) => enclose(client, 'commit', () => work(prepareEach(client)))),
+    rehearse: (work) => onConnection(hot, (client) => enclose(client, 'rollback', () => work(runOn(client)))),
     async ping() {
       await pool.query('select 1');
     },
     async close() {
       await Promise.all([pool.end(), hot.end(), transactions.end()]);
     },
+  };
+}
+
+/** Lends a connection of the pool. It goes back only if it is clean; otherwise it ends, and with it what it has begun. */
+async function onConnection<T>(pool: pg.Pool, work: (client: pg.PoolClient) => Promise<T>): Promise<T> {
+  const client = await pool.connect();
+  try {
+    return await work(client);
+  } finally {
+    client.release(!(client as unknown as Connection).isClean);
+  }
+}
+
+/** A transaction of statements, and its end. What `work` throws rolls it back. */
+async function enclose<T>(
+  client: pg.PoolClient,
+  end: 'commit' | 'rollback',
+  work: () => Promise<T>,
+): Promise<T> {
+  await client.query('begin');
+  try {
+    const result = await work();
+    await client.query(end);
+    return result;
+  } catch (error) {
+    // A connection that cannot even roll back is not used again.
+    await client.query('rollback').catch(() => undefined);
+    throw error;
+  }
+}
+
+/** Made once per connection: reading the whole schema anew took a tenth of a transaction's time. */
+function rememberPerConnection(make: (client: pg.PoolClient) => Orm): (client: pg.PoolClient) => Orm {
+  const known = new WeakMap<pg.PoolClient, Orm>();
+  return (client) => {
+    let orm = known.get(client);
+    if (!orm) known.set(client, (orm = make(client)));
+    return orm;
   };
 }
 
@@ -129,16 +162,9 @@ function createPreparer(): (client: pg.PoolClient) => Orm {
     }
     return name === undefined ? {} : { name };
   }
-  // Made once per connection: reading the whole schema anew took a tenth of a transaction's time.
-  const known = new WeakMap<pg.PoolClient, Orm>();
-  return (client) => {
-    let orm = known.get(client);
-    if (!orm) {
-      const query = (config: pg.QueryConfig, values: unknown[]) =>
-        client.query({ ...config, ...nameOf(config.text) }, values);
-      orm = drizzle({ query } as unknown as pg.PoolClient, { schema });
-      known.set(client, orm);
-    }
-    return orm;
-  };
+  return rememberPerConnection((client) => {
+    const query = (config: pg.QueryConfig, values: unknown[]) =>
+      client.query({ ...config, ...nameOf(config.text) }, values);
+    return drizzle({ query } as unknown as pg.PoolClient, { schema });
+  });
 }

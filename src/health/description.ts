@@ -1,11 +1,14 @@
 import { z } from 'zod';
 import type { RouteDescription } from '../openapi/description.js';
+import { problemExample } from '../openapi/problem-examples.js';
+import { databaseStates } from './readiness.js';
 
 const healthSchema = z.object({ status: z.literal('ok') }).meta({ id: 'Health' });
 
 const readinessSchema = z
   .object({
-    status: z.enum(['ready', 'starting', 'draining', 'database_unreachable', 'not_migrated']),
+    status: z.enum(['starting', 'draining', ...databaseStates]),
+    reason: z.string().optional().meta({ description: 'What an operator has to do something about.' }),
   })
   .meta({ id: 'Readiness' });
 
@@ -37,7 +40,7 @@ export const healthDescriptions: RouteDescription[] = [
     tag: 'Service',
     summary: 'May traffic come?',
     description:
-      'Asks the database, too. For a load balancer: 503 while the service starts, while it drains before it ends, and while the database cannot be reached or lacks a migration.',
+      'Asks the database, too. For a load balancer: 503 while the service starts, while it drains before it ends, and while the database cannot be reached, is read-only or lacks a migration. The database is asked at most once a second.',
     security: 'none',
     responses: {
       200: { description: 'Ready.', content: { 'application/json': readinessSchema } },
@@ -56,7 +59,10 @@ export const healthDescriptions: RouteDescription[] = [
         summary: 'The database cannot be reached',
         circumstance: 'database_unreachable',
         request: { credential: 'none' },
-        response: { status: 503, body: { status: 'database_unreachable' } },
+        response: {
+          status: 503,
+          body: { status: 'database_unreachable', reason: 'the database cannot be reached' },
+        },
       },
       {
         name: 'draining',
@@ -74,12 +80,12 @@ export const healthDescriptions: RouteDescription[] = [
     tag: 'Service',
     summary: 'Metrics for Prometheus',
     description:
-      'Request durations by route and status, usage events by outcome, sizes and durations of the ingestion statements, the state of the limit store, and the measures of the process. Names of Organizations, products or keys never appear.',
+      'Request durations by route and status, usage events by outcome, sizes and durations of the ingestion statements, the state of the limit store, and the measures of the process. Names of Organizations, products or keys never appear. Where METRICS_TOKEN is set, it is the bearer token; in production there is nothing here without.',
     security: 'none',
     responses: {
       200: { description: 'Prometheus text format, version 0.0.4.', content: { 'text/plain': null } },
     },
-    errors: [],
+    errors: ['missing_key', 'invalid_key'],
     examples: [
       {
         name: 'metrics',
@@ -90,6 +96,18 @@ export const healthDescriptions: RouteDescription[] = [
           body: '# HELP gauge_usage_events_total Usage events by outcome: accepted, deduped, rejected.',
         },
       },
+      problemExample('missing_key', {
+        summary: 'No token where one is needed',
+        circumstance: 'metrics_protected',
+        detail: 'Send the token of METRICS_TOKEN as `Authorization: Bearer …`.',
+        request: { credential: 'none' },
+      }),
+      problemExample('invalid_key', {
+        summary: 'Not the token of METRICS_TOKEN',
+        circumstance: 'metrics_protected',
+        detail: 'Send the token of METRICS_TOKEN as `Authorization: Bearer …`.',
+        request: { credential: 'wrongOperator' },
+      }),
     ],
   },
 ];

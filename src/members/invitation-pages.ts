@@ -6,13 +6,13 @@ import { requireRole, sessionOf } from '../auth/session.js';
 import { normalizeEmail } from '../auth/sign-in.js';
 import type { Context } from '../context.js';
 import { parseInput } from '../http/validate.js';
-import { toAddress } from '../pages/address.js';
+import { originOf } from '../http/own-origin.js';
 import { formRoute, newForm, textField, type FormState } from '../pages/form.js';
 import { renderPage } from '../pages/layout.js';
 import { pageRouter } from '../pages/page-router.js';
 import { readId, sourceOf } from './http.js';
 import { invite, revokeInvitation } from './invitations.js';
-import { JOIN } from './join-address.js';
+import { toInvitationLink } from './join-address.js';
 import { manageableRoles, roleDescriptions } from './roles.js';
 import { invitationDays, invitationSchema } from './schema.js';
 
@@ -42,7 +42,7 @@ export function invitationPages(deps: Pick<Context, 'db' | 'clock'>): Router {
           res.redirect(303, `${MEMBERS}?done=invited-before`);
           return;
         }
-        const link = `${req.protocol}://${req.host}${toAddress(JOIN, { invitation: made.token })}`;
+        const link = toInvitationLink(originOf(req), made.token);
         // Compressed beside what somebody else chose, a secret can be guessed from the length of the answer.
         res.setHeader('Cache-Control', 'no-store, no-transform');
         res.status(201);

@@ -17,6 +17,7 @@ import { renderPage } from '../pages/layout.js';
 import { pageRouter } from '../pages/page-router.js';
 import { browserOf, sourceOf } from './http.js';
 import { JOIN, toJoinAddress, toSignInAddress } from './join-address.js';
+import { forgetOpened, keepOpened, readOpened } from './join-cookie.js';
 import { defaultJoinLimits, limitJoins, type JoinLimits } from './join-limits.js';
 import { getInvitation, hasAccount, InvitationGone, joinAs, joinWithNewAccount } from './join.js';
 import { roleDescriptions } from './roles.js';
@@ -43,10 +44,14 @@ export function joinPages(
   });
 
   router.get(JOIN, wrongLinks, async (req, res) => {
-    const token = req.query.invitation;
+    const token = readOpened(req);
+    if (token === undefined) {
+      await showLinkForm(req, res, newForm());
+      return;
+    }
     const person = await readSession(req);
     if (!person) {
-      await showAccountForm(req, res, newForm({ invitation: typeof token === 'string' ? token : '' }));
+      await showAccountForm(req, res, newForm({ invitation: token }));
       return;
     }
     res.locals.person = person;
@@ -58,6 +63,21 @@ export function joinPages(
     await renderPage(deps, req, res, { view, title, frame }, data);
   });
 
+  router.post(
+    `${JOIN}/open`,
+    wrongLinks,
+    formRoute({
+      act(req, res, fields) {
+        const [, token] = /(?:^|#)([\w-]{64})$/.exec(textField(fields, 'invitation')?.trim() ?? '') ?? [];
+        if (token === undefined) throw new InvitationGone();
+        keepOpened(req, res, token);
+        res.redirect(303, JOIN);
+        return Promise.resolve();
+      },
+      show: showLinkForm,
+    }),
+  );
+
   router.post(JOIN, wrongLinks, async (req, res) => {
     const token = textField((await readForm(req, res)) as FormFields, 'invitation');
     const person = await readSession(req);
@@ -68,6 +88,7 @@ export function joinPages(
     res.locals.person = person;
     const source = sourceOf(req, res, clock, person.userId);
     const hasJoined = await change(deps, byPerson(res), (tx) => joinAs(tx, person, token, source));
+    if (hasJoined) forgetOpened(req, res);
     res.redirect(303, hasJoined ? JOINED : toJoinAddress(token));
   });
 
@@ -93,11 +114,17 @@ export function joinPages(
           joinWithNewAccount(tx, token, account, source),
         );
         sendToken(req, session);
+        forgetOpened(req, res);
         res.redirect(303, JOINED);
       },
       show: showAccountForm,
     }),
   );
+
+  function showLinkForm(req: Request, res: Response, form: FormState): Promise<void> {
+    const page = { view: 'members/join-open', title: 'Open your invitation', frame };
+    return renderPage(deps, req, res, page, { form });
+  }
 
   async function showAccountForm(req: Request, res: Response, form: FormState): Promise<void> {
     const { invitation: token } = form.values;
@@ -138,6 +165,7 @@ function showGone(deps: Pick<Context, 'db' | 'clock'>): ErrorRequestHandler {
       return;
     }
     res.locals.error = thrown;
+    forgetOpened(req, res);
     res.status(404);
     const page = { view: 'members/join-gone', title: 'This invitation does not work', frame };
     await renderPage(deps, req, res, page, {});

@@ -64,6 +64,7 @@ export type Circumstance =
   | 'no_market_data'
   | 'old_market_data'
   | 'small_account'
+  | 'metrics_protected'
   | 'trading_live';
 
 /** A request and the exact answer it gets in the example world. */

@@ -9,6 +9,7 @@ const circumstances: Record<Circumstance, string> = {
   no_market_data: 'no market data could be loaded yet',
   old_market_data: 'the last market data is 61 seconds old',
   small_account: 'a paper account begins with one dollar',
+  metrics_protected: 'METRICS_TOKEN is set',
   trading_live: 'the Organization trades live, and ten dollars were taken out of its account at the venue',
 };
 

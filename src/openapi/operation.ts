@@ -101,8 +101,9 @@ export function headersOf(route: RouteDescription, status: number): ResponseHead
   return ['X-Request-Id', ...limit, ...own, ...(isProblem ? problemHeaders(route, status) : [])];
 }
 
-function problemHeaders({ security }: RouteDescription, status: number): ResponseHeader[] {
-  if (status === 401 && ['apiKey', 'operator'].includes(security)) return ['WWW-Authenticate'];
+function problemHeaders({ security, errors }: RouteDescription, status: number): ResponseHeader[] {
+  const takesBearer = ['apiKey', 'operator'].includes(security) || errors.includes('missing_key');
+  if (status === 401 && takesBearer) return ['WWW-Authenticate'];
   return status === 429 || status === 503 ? ['Retry-After'] : [];
 }
 

@@ -1,6 +1,7 @@
 import type { Router } from 'express';
 import { sessionOf } from '../auth/session.js';
 import type { Context } from '../context.js';
+import { originOf } from '../http/own-origin.js';
 import { renderPage } from '../pages/layout.js';
 import { pageRouter } from '../pages/page-router.js';
 import { sendEventLine } from '../usage/curl-line.js';
@@ -14,7 +15,7 @@ export function overviewPages(context: Context): Router {
     const session = sessionOf(res);
     const livemode = req.query.mode !== 'test';
     const overview = await readOverview(context, session, livemode);
-    const baseUrl = `${req.protocol}://${req.host}`;
+    const baseUrl = originOf(req);
     const example = overview.steps?.example;
     const page = {
       view: 'overview/overview',

@@ -29,7 +29,10 @@ describe('health', () => {
     const orm = { execute: fail } as unknown as TestDatabase['db']['orm'];
     const broken = await startTestService({ ...database.db, orm, run: fail });
     try {
-      await request(broken.server).get('/readyz').expect(503, { status: 'database_unreachable' });
+      await request(broken.server).get('/readyz').expect(503, {
+        status: 'database_unreachable',
+        reason: 'the database cannot be reached',
+      });
       await request(broken.server).get('/healthz').expect(200);
       const answer = await request(broken.server)
         .get('/api/key')

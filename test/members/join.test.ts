@@ -15,7 +15,8 @@ import {
   freshEmail,
   html,
   invite,
-  joinPath,
+  JOIN,
+  openLink,
   post,
   roleOf,
   sendInvitation,
@@ -57,7 +58,7 @@ const operator = operatorClient(() => service);
 const accept = (browser: Browser, invitation: string) => post(browser, '/dashboard/join', { invitation });
 const makeAccount = (browser: Browser, invitation: string, values: Record<string, string> = {}) =>
   post(browser, '/dashboard/join/account', { invitation, name: 'New', password: NEW_PASSWORD, ...values });
-const look = (browser: Browser, token: string) => browser.get(joinPath(token), html);
+const look = (browser: Browser, token: string) => openLink(browser, token);
 const rowOf = async (email: string) =>
   (await database.db.orm.select().from(invitations).where(eq(invitations.email, email)))[0]!;
 const userOf = async (email: string) =>
@@ -154,7 +155,7 @@ describe('whoever is signed in', () => {
     const token = await invite(team.owner.browser, freshEmail(), { role: 'owner' });
     expect((await look(team.member.browser, token)).text).toContain('You are a member already');
     const answer = await accept(team.member.browser, token);
-    expect(answer.headers.get('location')).toBe(joinPath(token));
+    expect(answer.headers.get('location')).toBe(JOIN);
     expect(await roleOf(database.db, orgId, team.member.id)).toBe('member');
     const person = await stranger();
     expect((await accept(person.browser, token)).headers.get('location')).toBe('/dashboard?done=joined');
@@ -165,7 +166,7 @@ describe('whoever is signed in', () => {
     const token = await invite(team.owner.browser, team.organization.slug + '@example.com');
     const form = { invitation: token };
     const answer = await post(person.browser, '/dashboard/join/sign-out', form);
-    expect(answer.headers.get('location')).toBe(joinPath(token));
+    expect(answer.headers.get('location')).toBe(JOIN);
     expect((await look(person.browser, token)).text).toContain('Make your account');
     for (const invitation of ['//evil.example', 'x', '', '\u0000']) {
       const astray = await post(person.browser, '/dashboard/join/sign-out', { invitation });
@@ -195,19 +196,19 @@ describe('whoever has an account and is not signed in', () => {
     const { text } = await look(browser, token);
     expect(text).not.toContain('Make your account');
     const href = /href="(\/login\?next=[^"]+)"/.exec(text)![1]!;
-    expect(href).toBe(`/login?next=${encodeURIComponent(joinPath(token))}`);
+    expect(href).toBe(`/login?next=${encodeURIComponent(JOIN)}`);
     const next = /name="next" value="([^"]+)"/.exec((await browser.get(href, html)).text)![1]!;
     const answer = await browser.send('POST', '/login', {
       form: { email: user.email, password: PASSWORD, next },
     });
-    expect(answer.headers.get('location')).toBe(joinPath(token));
+    expect(answer.headers.get('location')).toBe(JOIN);
     expect((await look(browser, token)).text).toContain(`Join as <bdi>${user.email}</bdi>`);
   });
 
   it('is sent to sign in when they post the form', async () => {
     const token = await invite(team.owner.browser, freshEmail());
     const answer = await accept(new Browser(service.url), token);
-    expect(answer.headers.get('location')).toBe(`/login?next=${encodeURIComponent(joinPath(token))}`);
+    expect(answer.headers.get('location')).toBe(`/login?next=${encodeURIComponent(JOIN)}`);
   });
 });
 
@@ -353,7 +354,7 @@ describe('an invitation that opens nothing', () => {
     }
     expect(await roleOf(database.db, orgId, person.id)).toBeUndefined();
     expect((await look(person.browser, good)).status).toBe(200);
-    const problem = await person.browser.get(joinPath(used));
+    const problem = await openLink(person.browser, used, {});
     expect(problem).toMatchObject({ status: 404, body: { code: 'not_found' } });
   });
 });
@@ -365,7 +366,7 @@ describe('the secret of a link', () => {
     const browser = new Browser(service.url);
     await look(browser, token);
     await look(team.member.browser, token);
-    await browser.get(`/login?next=${encodeURIComponent(joinPath(token))}`, html);
+    await browser.get(`/login?next=${encodeURIComponent(JOIN)}`, html);
     await makeAccount(browser, token, { password: 'short' });
     await makeAccount(browser, token);
     await accept(browser, token);
@@ -397,14 +398,13 @@ describe('an address that tries too much', () => {
       const token = await invite(team.owner.browser, freshEmail());
       const browser = new Browser(limited.url);
       for (let i = 0; i < 4; i++)
-        expect((await browser.get(joinPath(token), from('192.0.2.1'))).status).toBe(200);
-      for (let i = 0; i < 3; i++)
-        expect((await browser.get(joinPath('x'), from('192.0.2.1'))).status).toBe(404);
-      const refused = await browser.get(joinPath(token), from('192.0.2.1'));
+        expect((await openLink(browser, token, from('192.0.2.1'))).status).toBe(200);
+      for (let i = 0; i < 3; i++) expect((await openLink(browser, 'x', from('192.0.2.1'))).status).toBe(404);
+      const refused = await openLink(browser, token, from('192.0.2.1'));
       expect(refused.status).toBe(429);
       expect(refused.text).not.toContain(team.organization.name);
       expect(refused.headers.get('retry-after')).not.toBeNull();
-      expect((await browser.get(joinPath(token), from('192.0.2.2'))).status).toBe(200);
+      expect((await openLink(browser, token, from('192.0.2.2'))).status).toBe(200);
     } finally {
       await limited.stop();
     }

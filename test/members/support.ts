@@ -77,7 +77,7 @@ export async function sendInvitation(
 }
 
 /** The token of the link that a page shows. */
-export const tokenIn = ({ text }: Answer): string => /dashboard\/join\?invitation=([\w-]+)/.exec(text)![1]!;
+export const tokenIn = ({ text }: Answer): string => /dashboard\/join#([\w-]+)/.exec(text)![1]!;
 
 export async function invite(
   browser: Browser,
@@ -89,7 +89,17 @@ export async function invite(
   return tokenIn(answer);
 }
 
-export const joinPath = (token: string) => `/dashboard/join?invitation=${token}`;
+export const JOIN = '/dashboard/join';
+
+/** Opens a link, as the page does with what stands behind its `#`, and follows to where that leads. */
+export async function openLink(
+  browser: Browser,
+  token: string,
+  headers: Record<string, string> = html,
+): Promise<Answer> {
+  const opened = await browser.send('POST', `${JOIN}/open`, { form: { invitation: token }, headers });
+  return opened.status === 303 ? browser.get(JOIN, headers) : opened;
+}
 
 export async function roleOf(db: Database, orgId: string, userId: string): Promise<Role | undefined> {
   const [row] = await db.orm

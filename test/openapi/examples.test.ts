@@ -114,6 +114,8 @@ function settingsOf(circumstance: Circumstance | 'healthy'): TestServiceOptions 
       };
     case 'small_account':
       return { env: { PAPER_CASH: '1.00' } };
+    case 'metrics_protected':
+      return { env: { METRICS_TOKEN: 'metrics-token-of-the-tests-0123456789' } };
     case 'database_unreachable':
       return { context: { db: failingDatabase(database.db, connectionRefused()) } };
     case 'defect':

@@ -172,8 +172,11 @@ const members = {
   },
   // The secret of the link is what lets people in: whoever has it may know whose it is, member or not.
   'get /dashboard/join': {
-    path: async (of) => `/dashboard/join?invitation=${(await of.newInvitation()).token}`,
     own: [200, 200, 200, 200, 200],
+  },
+  'post /dashboard/join/open': {
+    form: async (of) => ({ invitation: (await of.newInvitation()).token }),
+    own: [303, 303, 303, 303, 303],
   },
   'post /dashboard/join': {
     form: async (of) => ({ invitation: (await of.newInvitation()).token }),

@@ -198,7 +198,7 @@ async function createInvitation(owner: Browser): Promise<{ id: string; token: st
   const form = { id, email: `guest-${id}@example.com`, role: 'member', days: '7' };
   const headers = { accept: 'text/html' };
   const { text } = await owner.send('POST', '/dashboard/members/invite', { form, headers });
-  const token = /\?invitation=([\w-]+)/.exec(text)?.[1];
+  const token = /join#([\w-]+)/.exec(text)?.[1];
   if (token === undefined) throw new Error(`nobody was invited: ${text}`);
   return { id, token };
 }

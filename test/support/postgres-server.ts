@@ -18,10 +18,12 @@ export interface PostgresServer {
   url(database: string): string;
   dataDir: string;
   start(): Promise<void>;
-  /** `immediate` is a crash: no checkpoint, connections cut. */
-  stop(mode: 'fast' | 'immediate'): Promise<void>;
+  /** `immediate` is a crash: no checkpoint, connections cut. `kill` ends the first process alone, with no word to anybody. */
+  stop(mode: 'fast' | 'immediate' | 'kill'): Promise<void>;
   remove(): Promise<void>;
 }
+
+const signals = { fast: 'SIGINT', immediate: 'SIGQUIT', kill: 'SIGKILL' } as const;
 
 /** A private Postgres on a free port in a folder of its own. Postgres refuses to run as root, so root lends it to `postgres`. */
 export async function createPostgresServer(settings: Record<string, string> = {}): Promise<PostgresServer> {
@@ -69,12 +71,14 @@ export async function createPostgresServer(settings: Record<string, string> = {}
     throw new Error('Postgres did not answer within 30 seconds.');
   }
 
-  async function stop(mode: 'fast' | 'immediate'): Promise<void> {
+  async function stop(mode: keyof typeof signals): Promise<void> {
     const child = server;
     if (!child || child.exitCode !== null) return;
     const ended = new Promise((resolve) => child.once('exit', resolve));
-    child.kill(mode === 'fast' ? 'SIGINT' : 'SIGQUIT');
+    child.kill(signals[mode]);
     await ended;
+    // The others notice by themselves, and a new one does not start before they are gone.
+    if (mode === 'kill') await setTimeout(200);
   }
 
   await start();

@@ -1,5 +1,6 @@
 // What pages do beyond their HTML. Each of them works without any of this.
 import { copyButtons } from './copy.js';
+import { openInvitation } from './join.js';
 import { liveParts } from './live.js';
 import { menus } from './menus.js';
 import { sendOnce } from './once.js';
@@ -16,6 +17,7 @@ function enhance(root) {
 }
 
 enhance(document);
+openInvitation();
 menus();
 sendOnce();
 liveParts(enhance);

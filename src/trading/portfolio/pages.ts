@@ -2,6 +2,7 @@ import type { Router } from 'express';
 import { mayManage } from '../../api-keys/views.js';
 import { sessionOf } from '../../auth/session.js';
 import type { Context } from '../../context.js';
+import { originOf } from '../../http/own-origin.js';
 import { renderPage } from '../../pages/layout.js';
 import { pageRouter } from '../../pages/page-router.js';
 import { readSwitch } from '../risk/switches.js';
@@ -57,7 +58,7 @@ export function portfolioPages(context: Context, trading: TradingServices): Rout
         tradingSwitch,
         venue: mode === 'live' ? toVenueView(trading.live?.reportOf(orgId)) : undefined,
         query: mode === 'paper' ? '' : `?mode=${mode}`,
-        firstTrade: curlOfFirstTrade(`${req.protocol}://${req.host}`, snapshot),
+        firstTrade: curlOfFirstTrade(originOf(req), snapshot),
       },
     );
   });

@@ -1,0 +1,13 @@
+-- The roles of a new installation, and its database. Run once by a superuser, with psql:
+--   psql -v owner_password=… -v app_password=… -f roles.sql postgres
+-- `gauge_owner` owns the schema and migrates it. `gauge_app` serves: it owns nothing, and each migration gives it the
+-- tables that it reads and writes. Neither may make roles or databases, or read those of others.
+\set ON_ERROR_STOP on
+create role gauge_owner login nosuperuser nocreatedb nocreaterole noreplication password :'owner_password';
+create role gauge_app login nosuperuser nocreatedb nocreaterole noreplication noinherit password :'app_password';
+create database gauge owner gauge_owner;
+revoke all on database gauge from public;
+grant connect on database gauge to gauge_app;
+\connect gauge
+alter schema public owner to gauge_owner;
+revoke all on schema public from public;

@@ -1,0 +1,83 @@
+import pg from 'pg';
+
+const READ_TIMEOUT = 'Query read timeout';
+
+/** Hears what becomes of connections. */
+export interface ConnectionWatch {
+  /** A connection was made. */
+  onConnected(): void;
+  /** A connection could not be made, or ended, or a statement on it failed. */
+  onError(error: unknown): void;
+}
+
+type Callback = (error: unknown, ...rest: unknown[]) => void;
+
+/**
+ * A connection that fails its statements and nothing else, whatever becomes of it:
+ *
+ * - It has a listener of its own from the first moment to the last. The pool listens only while a connection is idle;
+ *   the end of one that is checked out, between two statements or while it is set up, would otherwise be an `error` event
+ *   without a listener, which ends the process.
+ * - A statement that is not answered in time ends it. The driver would leave the statement on the wire, and all that
+ *   follow (a rollback, the next user of the pool) would wait behind it as long again.
+ */
+export class Connection extends pg.Client {
+  private isGivenUp = false;
+  private readonly watch: ConnectionWatch | undefined;
+
+  constructor(config?: pg.ClientConfig & { watch?: ConnectionWatch }) {
+    super(config);
+    this.watch = config?.watch;
+    this.on('error', (error) => this.watch?.onError(error));
+  }
+
+  /** True when the next user may have it: it lives, and is in no transaction. */
+  get isClean(): boolean {
+    return !this.isGivenUp && this.getTransactionStatus() === 'I';
+  }
+
+  override connect(...args: unknown[]): never {
+    return this.observe('connect', args, (error) => {
+      if (error) this.watch?.onError(error);
+      else this.watch?.onConnected();
+    });
+  }
+
+  override query(...args: unknown[]): never {
+    return this.observe('query', args, (error) => {
+      if (!error) return;
+      if (error instanceof Error && error.message === READ_TIMEOUT) this.giveUp();
+      this.watch?.onError(error);
+    });
+  }
+
+  /** The driver's overloads come down to two: a callback as the last argument, or a promise. */
+  private observe(method: 'connect' | 'query', args: unknown[], observer: (error: unknown) => void): never {
+    const call = super[method].bind(this) as (...args: unknown[]) => unknown;
+    const callback = args.at(-1);
+    if (typeof callback === 'function') {
+      const observed: Callback = (error, ...rest) => {
+        observer(error);
+        (callback as Callback)(error, ...rest);
+      };
+      return call(...args.slice(0, -1), observed) as never;
+    }
+    const observed = (call(...args) as Promise<unknown>).then(
+      (result) => {
+        observer(undefined);
+        return result;
+      },
+      (error: unknown) => {
+        observer(error);
+        throw error;
+      },
+    );
+    return observed as never;
+  }
+
+  private giveUp(): void {
+    this.isGivenUp = true;
+    const { connection } = this as unknown as { connection: { stream: { destroy(): void } } };
+    connection.stream.destroy();
+  }
+}

@@ -1,0 +1,188 @@
+import { setTimeout } from 'node:timers/promises';
+import pg from 'pg';
+import { pino } from 'pino';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Database } from '../../src/db/client.js';
+import { openDatabase } from '../../src/db/open.js';
+import { operatorClient, unique } from '../operator/client.js';
+import { addMember, Browser, createUser, signedIn } from '../support/accounts.js';
+import { createOrganization } from '../support/fixtures.js';
+import { createPostgresProxy, type Fault, type PostgresProxy } from '../support/postgres-proxy.js';
+import { createPostgresServer, type PostgresServer } from '../support/postgres-server.js';
+import { createTenant, sendUsage, usageEvent } from '../support/usage.js';
+import { createTrader, postTrade, startTradingTest, type TradingTest } from '../trading/trade-support.js';
+
+/** A Postgres of this file's own, a proxy that can do harm at any statement, and the service behind it. */
+let server: PostgresServer;
+let proxy: PostgresProxy;
+let db: Database;
+let service: TradingTest;
+let admin: pg.Pool;
+const uncaught: unknown[] = [];
+const onUncaught = (error: unknown) => void uncaught.push(error);
+
+beforeAll(async () => {
+  server = await createPostgresServer({ fsync: 'off' });
+  proxy = await createPostgresProxy(server.url('postgres'));
+  db = await openDatabase({ databaseUrl: proxy.url, dataDir: '' }, pino({ level: 'silent' }));
+  service = await startTradingTest(db, { env: { LIMIT_KEY_CHANGES_PER_HOUR: '1000000' } });
+  admin = new pg.Pool({ connectionString: server.url('postgres'), max: 1 });
+  admin.on('error', () => undefined);
+  admin.on('connect', (client) => client.on('error', () => undefined));
+  process.on('uncaughtException', onUncaught);
+  for (const [name, prepare] of Object.entries(kinds)) prepared.set(name, await prepare());
+}, 120_000);
+afterAll(async () => {
+  process.off('uncaughtException', onUncaught);
+  await service.stop();
+  await admin.end();
+  await db.close();
+  await proxy.close();
+  await server.remove();
+});
+
+/** Does one thing anew each time it is called; what it resolves with is a status, or true for work that is no request. */
+type Work = () => Promise<number | true>;
+const prepared = new Map<string, Work>();
+const operator = operatorClient(() => service);
+
+/** Every way in which the service uses the database: single statements, and each kind of transaction. */
+const kinds: Record<string, () => Promise<Work>> = {
+  async 'events are recorded'() {
+    const { product, key } = await createTenant(db);
+    return async () =>
+      (await sendUsage(service.url, key.secret, [usageEvent(product.slug, unique('e'))])).status;
+  },
+  async 'events are rehearsed'() {
+    const { product, key } = await createTenant(db);
+    return async () =>
+      (await sendUsage(service.url, key.secret, [usageEvent(product.slug, unique('e'))], { dryRun: true }))
+        .status;
+  },
+  'an order is filled': () =>
+    Promise.resolve(async () => {
+      // An account of its own, so that there is always something to buy.
+      const { secret } = await createTrader(db);
+      return (await postTrade(service.url, secret, { contracts: 1 })).status;
+    }),
+  async 'a portfolio is read in one snapshot'() {
+    const { secret } = await createTrader(db);
+    await postTrade(service.url, secret);
+    return async () =>
+      (await fetch(`${service.url}/portfolio`, { headers: { authorization: `Bearer ${secret}` } })).status;
+  },
+  async 'a person signs in'() {
+    const organization = await createOrganization(db);
+    const { email, id } = await createUser(db);
+    await addMember(db, organization.id, id, 'owner');
+    return async () => (await new Browser(service.url).signIn(email)).status;
+  },
+  async 'a key is made, exchanged and revoked'() {
+    const { browser } = await signedIn(db, service.url);
+    return async () => {
+      const made = await browser.send('POST', '/dashboard/api-keys', {
+        json: { name: 'a key', livemode: true },
+      });
+      if (made.status !== 201) return made.status;
+      const path = `/dashboard/api-keys/${made.body.apiKey.id}`;
+      const rotated = await browser.send('POST', `${path}/rotate`, { json: {} });
+      if (rotated.status !== 201) return rotated.status;
+      return (await browser.send('DELETE', path)).status;
+    };
+  },
+  'the operator grants a product': () =>
+    Promise.resolve(async () => {
+      const [organization, product] = [unique('org'), unique('product')];
+      const calls: [string, object][] = [
+        [`/organizations/${organization}`, { name: 'An Organization' }],
+        [`/products/${product}`, { name: 'A product', usageMetric: 'calls' }],
+        [`/organizations/${organization}/entitlements/${product}`, { kind: 'live' }],
+      ];
+      for (const [path, body] of calls) {
+        const { status } = await operator('PUT', path, body);
+        if (status >= 400) return status;
+      }
+      return 200;
+    }),
+  async 'a page is shown'() {
+    const { browser } = await signedIn(db, service.url);
+    return async () => (await browser.get('/dashboard', { accept: 'text/html' })).status;
+  },
+  'markets are settled': () =>
+    Promise.resolve(async () => {
+      await service.trading.settlement.settle();
+      await service.trading.settlement.recordHistory();
+      return true as const;
+    }),
+};
+
+/** Does the work with the fault at its first statement, at its second, and so on, each time with what follows undisturbed. */
+async function disturbEachStep(
+  work: Work,
+  makeFault: () => Fault,
+  recover: () => Promise<unknown> = () => setTimeout(20),
+) {
+  let struck = 0;
+  for (let step = 1; ; step++) {
+    proxy.arm(step, makeFault());
+    const outcome = await work().catch((error: unknown) => error);
+    if (!proxy.hasStruck) break;
+    struck++;
+    const where = `step ${step}: ${proxy.steps[step - 1]?.sql.slice(0, 80)}`;
+    // Done again by itself, or refused so that the caller comes again. A job tells its scheduler.
+    if (typeof outcome === 'number')
+      expect(outcome === 503 || outcome < 400, `${where}: ${outcome}`).toBe(true);
+    expect(uncaught, where).toEqual([]);
+    await recover();
+    proxy.arm(0);
+    const after = await work();
+    expect(after === true || after < 400, `after ${where}: ${String(after)}`).toBe(true);
+  }
+  return struck;
+}
+
+const terminate = async ({ pid }: { pid: number }) => {
+  await admin.query('select pg_terminate_backend($1, 2000)', [pid]);
+};
+
+describe.each(Object.keys(kinds))('%s', (name) => {
+  it.each<[string, () => Fault]>([
+    ['its backend is killed before a statement', () => ({ when: 'before', act: () => undefined })],
+    ['its backend is killed between two statements', () => ({ when: 'after', act: terminate })],
+    ['the wire is cut between two statements', () => ({ when: 'after', act: () => undefined, isCut: true })],
+  ])(
+    '%s, at every one of them: 503 at worst, and the same process goes on',
+    { timeout: 120_000 },
+    async (_, fault) => {
+      expect(await disturbEachStep(prepared.get(name)!, fault)).toBeGreaterThan(0);
+    },
+  );
+});
+
+describe('Postgres itself ends', () => {
+  it.each([
+    ['by a crash', 'immediate'],
+    ['by SIGKILL', 'kill'],
+  ] as const)(
+    '%s, between the statements of a transaction: the same process goes on',
+    { timeout: 240_000 },
+    async (_, mode) => {
+      const crash = (): Fault => ({ when: 'after', act: () => server.stop(mode) });
+      for (const name of ['events are rehearsed', 'an order is filled', 'a person signs in'])
+        await disturbEachStep(prepared.get(name)!, crash, () => server.start());
+    },
+  );
+});
+
+it('no connection is lost for good: after as many failures as the pools are large, all of it still works', async () => {
+  for (const work of prepared.values()) {
+    for (let i = 0; i < 12; i++) {
+      proxy.arm(1, { when: 'before', act: () => undefined });
+      await work().catch(() => undefined);
+    }
+    proxy.arm(0);
+    expect(await Promise.all(Array.from({ length: 12 }, () => work()))).toSatisfy((all: unknown[]) =>
+      all.every((one) => one === true || (one as number) < 400),
+    );
+  }
+});

@@ -1,0 +1,248 @@
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
+import pg from 'pg';
+import { pino } from 'pino';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { UnsuitableDatabaseError } from '../../src/db/check-server.js';
+import type { Database } from '../../src/db/client.js';
+import { openDatabase } from '../../src/db/open.js';
+import { createPostgresProxy } from '../support/postgres-proxy.js';
+import { createPostgresServer, freePort, type PostgresServer } from '../support/postgres-server.js';
+import { startTestService, type TestService } from '../support/service.js';
+import { createTenant, readUsage, sendUsage, usageEvent } from '../support/usage.js';
+
+const silent = pino({ level: 'silent' });
+let server: PostgresServer;
+let admin: pg.Pool;
+beforeAll(async () => {
+  server = await createPostgresServer({ fsync: 'off', max_connections: '40' });
+  admin = new pg.Pool({ connectionString: server.url('postgres'), max: 1 });
+});
+afterAll(async () => {
+  await admin.end();
+  await server.remove();
+});
+
+let databases = 0;
+/** A database of its own, and the URL of it at `at`. */
+async function createDatabase(settings: Record<string, string> = {}): Promise<string> {
+  const name = `surroundings_${++databases}`;
+  await admin.query(`create database ${name}`);
+  for (const [setting, value] of Object.entries(settings))
+    await admin.query(`alter database ${name} set ${setting} = '${value}'`);
+  return name;
+}
+
+/** Lines of the log, as objects. */
+function createLog() {
+  const lines: Record<string, unknown>[] = [];
+  const log = pino({ level: 'info' }, { write: (line) => void lines.push(JSON.parse(line)) });
+  return { log, lines };
+}
+
+async function withService<T>(
+  url: string,
+  work: (service: TestService, db: Database, lines: Record<string, unknown>[]) => Promise<T>,
+): Promise<T> {
+  const { log, lines } = createLog();
+  const db = await openDatabase({ databaseUrl: url, dataDir: '' }, log);
+  const service = await startTestService(db, { context: { log } });
+  try {
+    return await work(service, db, lines);
+  } finally {
+    await service.stop();
+    await db.close();
+  }
+}
+
+const readyz = async (service: TestService) => {
+  const answer = await fetch(`${service.url}/readyz`);
+  return { status: answer.status, body: (await answer.json()) as Record<string, unknown> };
+};
+
+it('connections read what is committed, whatever the defaults of the server are', async () => {
+  const name = await createDatabase({ default_transaction_isolation: 'serializable' });
+  await withService(server.url(name), async (_service, db) => {
+    const show = `select current_setting('transaction_isolation') as isolation`;
+    const read = (rows: unknown) => (rows as { rows: { isolation: string }[] }).rows[0]!.isolation;
+    expect(read(await db.orm.execute(show))).toBe('read committed');
+    expect(read(await db.orm.transaction((tx) => tx.execute(show)))).toBe('read committed');
+    expect(read(await db.transaction((tx) => tx.execute(show)))).toBe('read committed');
+    expect((await db.run({ name: 'test_isolation', text: show }, []))[0]).toEqual(['read committed']);
+  });
+});
+
+describe('a server that only reads', () => {
+  it('is said by /readyz and once by the log; reads go on, and what would be recorded is 503', async () => {
+    const name = await createDatabase();
+    await withService(server.url(name), async (service, db, lines) => {
+      const { product, key } = await createTenant(db);
+      const send = (id: string) => sendUsage(service.url, key.secret, [usageEvent(product.slug, id)]);
+      expect((await send('before')).status).toBe(202);
+      await admin.query(`alter database ${name} set default_transaction_read_only = on`);
+      await admin.query(`select pg_terminate_backend(pid) from pg_stat_activity where datname = $1`, [name]);
+      await setTimeout(50);
+      for (let i = 0; i < 3; i++)
+        expect(await send('a')).toMatchObject({ status: 503, body: { code: 'unavailable' } });
+      expect(await readyz(service)).toMatchObject({
+        status: 503,
+        body: { status: 'database_read_only', reason: expect.stringContaining('read-only') },
+      });
+      const own = await fetch(`${service.url}/api/key`, {
+        headers: { authorization: `Bearer ${key.secret}` },
+      });
+      expect(own.status).toBe(200);
+      expect(lines.filter(({ msg }) => String(msg).startsWith('the database is read-only'))).toHaveLength(1);
+      expect(JSON.stringify(lines)).not.toContain('node_modules');
+    });
+  });
+
+  it('is enough for a start where the schema is up to date', async () => {
+    const name = await createDatabase();
+    await (await openDatabase({ databaseUrl: server.url(name), dataDir: '' }, silent)).close();
+    await admin.query(`alter database ${name} set default_transaction_read_only = on`);
+    await (await openDatabase({ databaseUrl: server.url(name), dataDir: '' }, silent)).close();
+  });
+});
+
+it('max_connections that others use up is 503 at once, said once, and over when they have gone', async () => {
+  const name = await createDatabase();
+  await withService(server.url(name), async (service, db, lines) => {
+    const { product, key } = await createTenant(db);
+    await admin.query(`select pg_terminate_backend(pid) from pg_stat_activity where datname = $1`, [name]);
+    const others: pg.Client[] = [];
+    for (;;) {
+      const client = new pg.Client({ connectionString: server.url('postgres') });
+      client.on('error', () => undefined);
+      try {
+        await client.connect();
+        others.push(client);
+      } catch {
+        break;
+      }
+    }
+    const send = () => sendUsage(service.url, key.secret, [usageEvent(product.slug, 'a')]);
+    const answers = await Promise.all([send(), send(), readyz(service)]);
+    expect(answers.map(({ status }) => status)).toEqual([503, 503, 503]);
+    expect(answers[2].body.reason).toMatch(/raise max_connections/);
+    await Promise.all(others.map((client) => client.end()));
+    await setTimeout(1_100);
+    expect((await send()).status).toBe(202);
+    expect(await readyz(service)).toMatchObject({ status: 200 });
+    expect(lines.filter(({ msg }) => /raise max_connections/.test(String(msg)))).toHaveLength(1);
+    expect(JSON.stringify(lines)).not.toContain('node_modules');
+  });
+});
+
+it('a full disk is 503 for what would be recorded, said once, and over when there is room', async () => {
+  const name = await createDatabase();
+  const proxy = await createPostgresProxy(server.url(name));
+  await withService(proxy.url, async (service, db, lines) => {
+    const { organization, product, key } = await createTenant(db);
+    const send = () => sendUsage(service.url, key.secret, [usageEvent(product.slug, 'a')]);
+    proxy.refuse({ pattern: /insert into usage_events/, code: '53100', message: 'No space left on device' });
+    expect(await send()).toMatchObject({ status: 503, body: { code: 'unavailable' } });
+    expect(await send()).toMatchObject({ status: 503 });
+    const own = await fetch(`${service.url}/api/key`, { headers: { authorization: `Bearer ${key.secret}` } });
+    expect(own.status).toBe(200);
+    proxy.refuse(undefined);
+    expect(await send()).toMatchObject({ status: 202, body: { accepted: 1 } });
+    expect(await readUsage(db, organization.id)).toMatchObject({ keys: ['a'], drift: [] });
+    expect(lines.filter(({ msg }) => /disk of the database is full/.test(String(msg)))).toHaveLength(1);
+    expect(JSON.stringify(lines)).not.toContain('node_modules');
+  });
+  await proxy.close();
+});
+
+it(
+  'a backend that stands still (SIGSTOP) holds one request up for its time and no other; its connection is not used again',
+  { timeout: 60_000 },
+  async () => {
+    const name = await createDatabase();
+    await withService(server.url(name), async (service, db) => {
+      const { product, key } = await createTenant(db);
+      const send = (id: string) => sendUsage(service.url, key.secret, [usageEvent(product.slug, id)]);
+      await send('warm');
+      const { rows } = await admin.query<{ pid: number }>(
+        `select pid from pg_stat_activity where datname = $1 and application_name = 'gauge'`,
+        [name],
+      );
+      for (const { pid } of rows) process.kill(pid, 'SIGSTOP');
+      try {
+        const startedAt = performance.now();
+        const answers = await Promise.all([send('a'), readyz(service)]);
+        expect(performance.now() - startedAt).toBeLessThan(7_000);
+        expect(answers.map(({ status }) => status)).toEqual([503, 503]);
+        // The next ones get connections of their own, while those backends still stand.
+        const again = performance.now();
+        expect((await send('b')).status).toBe(202);
+        expect(performance.now() - again).toBeLessThan(2_000);
+        const sessions = await Promise.all(
+          Array.from({ length: 12 }, () =>
+            db.orm.transaction((tx) => tx.execute('select 1')).catch(() => 'failed'),
+          ),
+        );
+        expect(sessions.filter((one) => one === 'failed').length).toBeLessThan(rows.length + 1);
+      } finally {
+        for (const { pid } of rows) process.kill(pid, 'SIGCONT');
+      }
+    });
+  },
+);
+
+const pgbouncer = ['/usr/sbin/pgbouncer', '/usr/bin/pgbouncer'].find(existsSync);
+
+describe.skipIf(!pgbouncer)('a pooler (PgBouncer)', () => {
+  async function withPooler(mode: string, work: (url: string) => Promise<void>): Promise<void> {
+    const folder = mkdtempSync(join(tmpdir(), 'gauge-pooler-'));
+    const port = await freePort();
+    const { port: target } = new URL(server.url('postgres'));
+    const name = await createDatabase();
+    writeFileSync(join(folder, 'users.txt'), '"gauge" ""\n');
+    writeFileSync(
+      join(folder, 'pgbouncer.ini'),
+      `[databases]\n${name} = host=127.0.0.1 port=${target}\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = ${port}\nauth_type = trust\nauth_file = ${join(folder, 'users.txt')}\npool_mode = ${mode}\nunix_socket_dir =\ndefault_pool_size = 30\n`,
+    );
+    execFileSync('chmod', ['-R', 'a+rX', folder]);
+    const user = process.getuid?.() === 0 ? ['-u', 'postgres'] : [];
+    const child: ChildProcess = spawn(pgbouncer!, [...user, join(folder, 'pgbouncer.ini')], {
+      stdio: 'ignore',
+    });
+    try {
+      const url = `postgres://gauge@127.0.0.1:${port}/${name}`;
+      for (let i = 0; i < 100; i++) {
+        const client = new pg.Client({ connectionString: url });
+        const isUp = await client.connect().then(
+          () => true,
+          () => false,
+        );
+        await client.end().catch(() => undefined);
+        if (isUp) break;
+        await setTimeout(50);
+      }
+      await work(url);
+    } finally {
+      child.kill('SIGKILL');
+      rmSync(folder, { recursive: true, force: true });
+    }
+  }
+
+  it('in transaction mode is refused at the start, in a sentence', () =>
+    withPooler('transaction', async (url) => {
+      const opened = openDatabase({ databaseUrl: url, dataDir: '' }, silent);
+      await expect(opened).rejects.toThrow(UnsuitableDatabaseError);
+      await expect(opened).rejects.toThrow(/pooler in transaction mode.*session mode/);
+    }));
+
+  it('in session mode is as good as none', () =>
+    withPooler('session', (url) =>
+      withService(url, async (service, db) => {
+        const { product, key } = await createTenant(db);
+        const answer = await sendUsage(service.url, key.secret, [usageEvent(product.slug, 'a')]);
+        expect(answer).toMatchObject({ status: 202, body: { accepted: 1 } });
+      }),
+    ));
+});

@@ -1,0 +1,119 @@
+import { execFileSync } from 'node:child_process';
+import { join } from 'node:path';
+import pg from 'pg';
+import { pino } from 'pino';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { UnsuitableDatabaseError } from '../../src/db/check-server.js';
+import type { Database } from '../../src/db/client.js';
+import { openDatabase } from '../../src/db/open.js';
+import {
+  createPostgresServer,
+  findPostgresBinaries,
+  type PostgresServer,
+} from '../support/postgres-server.js';
+import { operatorClient, unique } from '../operator/client.js';
+import { signedIn } from '../support/accounts.js';
+import { createTenant, sendUsage, usageEvent } from '../support/usage.js';
+import { createTrader, postTrade, startTradingTest, type TradingTest } from '../trading/trade-support.js';
+
+const silent = pino({ level: 'silent' });
+let server: PostgresServer;
+let db: Database;
+let service: TradingTest;
+let appUrl: string;
+let ownerUrl: string;
+
+beforeAll(async () => {
+  server = await createPostgresServer({ fsync: 'off' });
+  const file = new URL('../../deploy/postgres/roles.sql', import.meta.url).pathname;
+  const passwords = ['-v', "owner_password=it's", '-v', 'app_password=secret'];
+  execFileSync(join(findPostgresBinaries()!, 'psql'), [...passwords, '-f', file, server.url('postgres')], {
+    stdio: 'pipe',
+  });
+  const at = (role: string) => server.url('gauge').replace('//gauge@', `//${role}@`);
+  [appUrl, ownerUrl] = [at('gauge_app'), at('gauge_owner')];
+}, 60_000);
+afterAll(async () => {
+  await service.stop();
+  await db.close();
+  await server.remove();
+});
+
+const asApp = async (sql: string): Promise<unknown> => {
+  const client = new pg.Client({ connectionString: appUrl });
+  await client.connect();
+  try {
+    return await client.query(sql);
+  } finally {
+    await client.end();
+  }
+};
+
+it('the role that serves cannot migrate, and says what to do', async () => {
+  const opened = openDatabase({ databaseUrl: appUrl, dataDir: '' }, silent);
+  await expect(opened).rejects.toThrow(UnsuitableDatabaseError);
+  await expect(opened).rejects.toThrow(/npm run migrate.*MIGRATION_DATABASE_URL/);
+});
+
+it('the owner migrates for it; then it starts by itself', async () => {
+  const urls = { databaseUrl: appUrl, migrationDatabaseUrl: ownerUrl, dataDir: '' };
+  await (await openDatabase(urls, silent)).close();
+  // A second time there is nothing to do, and the rights are given again.
+  await (await openDatabase(urls, silent)).close();
+  db = await openDatabase({ databaseUrl: appUrl, dataDir: '' }, silent);
+  service = await startTradingTest(db);
+});
+
+describe('the role that serves', () => {
+  const operator = operatorClient(() => service);
+
+  it('can do all that the service does', async () => {
+    const { product, key } = await createTenant(db);
+    for (const dryRun of [true, false]) {
+      const answer = await sendUsage(service.url, key.secret, [usageEvent(product.slug, 'a')], { dryRun });
+      expect(answer).toMatchObject({ status: 202, body: { accepted: 1 } });
+    }
+    const { secret } = await createTrader(db);
+    expect((await postTrade(service.url, secret)).status).toBe(201);
+    await service.trading.settlement.settle();
+    await service.trading.settlement.recordHistory();
+    await service.trading.settlement.cleanUp();
+    await service.services.keyUse.flush();
+    const { browser } = await signedIn(db, service.url);
+    const made = await browser.send('POST', '/dashboard/api-keys', {
+      json: { name: 'a key', livemode: true },
+    });
+    expect(made.status).toBe(201);
+    const path = `/dashboard/api-keys/${made.body.apiKey.id}`;
+    expect((await browser.send('POST', `${path}/rotate`, { json: {} })).status).toBe(201);
+    expect((await browser.send('DELETE', path)).status).toBeLessThan(300);
+    expect((await browser.get('/dashboard', { accept: 'text/html' })).status).toBe(200);
+    expect((await operator('PUT', `/organizations/${unique('org')}`, { name: 'x' })).status).toBe(201);
+    expect((await fetch(`${service.url}/readyz`)).status).toBe(200);
+  });
+
+  it.each([
+    'create table mine (id int)',
+    'create schema mine',
+    'create temporary table mine (id int)',
+    'alter table users add column x int',
+    'drop table usage_events',
+    'truncate usage_events',
+    'create role mine',
+    'alter role gauge_app superuser',
+    'set role gauge_owner',
+    `select pg_read_file('/etc/passwd')`,
+    `copy users to program 'cat'`,
+    'delete from drizzle.__drizzle_migrations',
+    // What is recorded stays.
+    'update usage_events set quantity = 0',
+    'delete from usage_events',
+    'update audit_log set action = null',
+    'delete from audit_log',
+    'delete from operator_log',
+    'update ledger_entries set cash = 0',
+    'delete from trading_fills',
+  ])('cannot %s', async (sql) => {
+    await expect(asApp(sql)).rejects.toMatchObject({ code: '42501' });
+  });
+});

@@ -1,0 +1,103 @@
+import { pino } from 'pino';
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { startJobs, type Job } from '../src/jobs.js';
+
+const lines: Record<string, unknown>[] = [];
+const log = pino(
+  { level: 'info' },
+  { write: (line) => void lines.push(JSON.parse(line) as Record<string, unknown>) },
+);
+const consoleMethods = ['log', 'info', 'warn', 'error'] as const;
+let written = 0;
+
+beforeEach(() => {
+  lines.length = 0;
+  written = 0;
+  vi.useFakeTimers({ now: Date.parse('2026-11-22T10:00:01Z') });
+  for (const method of consoleMethods) vi.spyOn(console, method).mockImplementation(() => void written++);
+});
+afterEach(() => {
+  vi.useRealTimers();
+  vi.restoreAllMocks();
+});
+
+async function withJob(run: Job['run'], work: () => Promise<void>): Promise<void> {
+  const stop = startJobs([{ name: 'a-job', schedule: '*/30 * * * * *', run }], log);
+  await work();
+  await stop();
+}
+
+it('a clock that jumps a year ahead, and back, costs one run and no line; the schedule goes on from there', async () => {
+  let runs = 0;
+  await withJob(
+    () => Promise.resolve(runs++),
+    async () => {
+      await vi.advanceTimersByTimeAsync(60_000);
+      expect(runs).toBe(2);
+      vi.setSystemTime(Date.parse('2027-11-22T10:00:05Z'));
+      await vi.advanceTimersByTimeAsync(60_000);
+      expect(runs).toBeGreaterThanOrEqual(4);
+      expect(runs).toBeLessThanOrEqual(5);
+      const ahead = runs;
+      vi.setSystemTime(Date.parse('2026-11-22T10:05:00Z'));
+      await vi.advanceTimersByTimeAsync(120_000);
+      expect(runs).toBeGreaterThanOrEqual(ahead + 3);
+      expect(runs).toBeLessThanOrEqual(ahead + 5);
+    },
+  );
+  expect(lines).toEqual([]);
+  expect(written).toBe(0);
+});
+
+it('a job that takes longer than its turn runs once at a time, and says so once', async () => {
+  let running = 0;
+  let most = 0;
+  let finish = () => undefined as void;
+  await withJob(
+    () => {
+      most = Math.max(most, ++running);
+      return new Promise<void>((resolve) => (finish = resolve)).finally(() => running--);
+    },
+    async () => {
+      await vi.advanceTimersByTimeAsync(600_000);
+      finish();
+    },
+  );
+  expect(most).toBe(1);
+  expect(lines).toHaveLength(1);
+  expect(lines[0]).toMatchObject({ level: 40, job: 'a-job' });
+  expect(written).toBe(0);
+});
+
+it('a job that fails says so once until it succeeds; an outage of the database has no stack', async () => {
+  const outage = Object.assign(new Error('connect ECONNREFUSED 127.0.0.1:5432'), { code: 'ECONNREFUSED' });
+  let error: Error | undefined = outage;
+  await withJob(
+    () => (error ? Promise.reject(error) : Promise.resolve()),
+    async () => {
+      await vi.advanceTimersByTimeAsync(300_000);
+      expect(lines).toMatchObject([{ level: 50, job: 'a-job', reason: 'the database cannot be reached' }]);
+      expect(JSON.stringify(lines)).not.toContain('    at ');
+      error = undefined;
+      await vi.advanceTimersByTimeAsync(60_000);
+      expect(lines).toHaveLength(2);
+      expect(lines[1]).toMatchObject({ level: 30, job: 'a-job' });
+      error = new TypeError('a defect');
+      await vi.advanceTimersByTimeAsync(300_000);
+      expect(lines).toHaveLength(3);
+      expect(lines[2]).toMatchObject({
+        err: { message: 'a defect', stack: expect.stringContaining('at ') as string },
+      });
+    },
+  );
+});
+
+it('a job that throws before it returns a promise ends nothing', async () => {
+  await withJob(
+    () => {
+      throw new Error('at once');
+    },
+    () => vi.advanceTimersByTimeAsync(60_000).then(() => undefined),
+  );
+  expect(lines).toMatchObject([{ err: { message: 'at once' } }]);
+});

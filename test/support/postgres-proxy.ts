@@ -1,0 +1,200 @@
+import { connect, createServer, type Socket } from 'node:net';
+import { setTimeout } from 'node:timers/promises';
+
+export interface Step {
+  /** Counted over all connections since `arm`, from 1. */
+  number: number;
+  /** Process of the server at the other end. */
+  pid: number;
+  /** What the client had asked, as far as it is text. */
+  sql: string;
+}
+
+/** What becomes of the connection whose step it is. */
+export type Fault =
+  /** The question never arrives: both ends are cut before it. */
+  | { when: 'before'; act: (step: Step) => Promise<void> | void }
+  /**
+   * The answer arrives, and in the same packet whatever `act` makes the server say (the end, as a rule): it finds the
+   * client between two statements.
+   */
+  | { when: 'after'; act: (step: Step) => Promise<void> | void; isCut?: boolean };
+
+/** Statements of this text are answered with this error; the server never hears of them. */
+interface Refusal {
+  pattern: RegExp;
+  code: string;
+  message: string;
+}
+
+export interface PostgresProxy {
+  url: string;
+  /** Does `fault` at this step, counted from now; 0 only counts. */
+  arm(step: number, fault?: Fault): void;
+  refuse(refusal: Refusal | undefined): void;
+  /** Steps since `arm`, and whether the fault has happened. */
+  readonly steps: Step[];
+  readonly hasStruck: boolean;
+  close(): Promise<void>;
+}
+
+const SYNC = 'S'.charCodeAt(0);
+const QUERY = 'Q'.charCodeAt(0);
+const PARSE = 'P'.charCodeAt(0);
+const READY = 'Z'.charCodeAt(0);
+const BIND = 'B'.charCodeAt(0);
+const KEY_DATA = 'K'.charCodeAt(0);
+
+/** Stands between a client and Postgres, reads the protocol (version 3), and can do harm at any one statement. */
+export async function createPostgresProxy(target: string): Promise<PostgresProxy> {
+  const { hostname, port } = new URL(target);
+  const sockets = new Set<Socket>();
+  let armed: { step: number; fault: Fault | undefined } = { step: 0, fault: undefined };
+  let steps: Step[] = [];
+  let hasStruck = false;
+  let refused: Refusal | undefined;
+
+  const server = createServer((client) => {
+    const upstream = connect(Number(port), hostname);
+    for (const socket of [client, upstream]) {
+      sockets.add(socket);
+      socket.setNoDelay(true);
+      socket.on('error', () => undefined);
+      socket.on('close', () => sockets.delete(socket));
+    }
+    const cut = () => {
+      client.destroy();
+      upstream.destroy();
+    };
+    let pid = 0;
+    let sql = '';
+    let isStarted = false;
+    let asked: Buffer[] = [];
+    let struck: { fault: Fault; step: Step } | undefined;
+    let held: Buffer[] | undefined;
+    const textOf = new Map<string, string>();
+
+    const fromClient = splitMessages(
+      () => isStarted,
+      (message, type) => {
+        isStarted = true;
+        if (type === QUERY) sql = readString(message, 5).text;
+        if (type === PARSE) {
+          const name = readString(message, 5);
+          sql = readString(message, name.end).text;
+          textOf.set(name.text, sql);
+        }
+        if (type === BIND) sql = textOf.get(readString(message, readString(message, 5).end).text) ?? sql;
+        asked.push(message);
+        // A question is passed on when it is whole.
+        if (type !== SYNC && type !== QUERY && isExtended(type)) return;
+        const question = Buffer.concat(asked);
+        asked = [];
+        if (type === SYNC || type === QUERY) {
+          const step = { number: steps.length + 1, pid, sql };
+          steps.push(step);
+          if (armed.step === step.number && !hasStruck && armed.fault) {
+            hasStruck = true;
+            struck = { fault: armed.fault, step };
+          }
+        }
+        if (refused?.pattern.test(sql)) {
+          client.write(errorAnswer(refused.code, refused.message));
+          return;
+        }
+        if (struck?.fault.when === 'before') {
+          void Promise.resolve(struck.fault.act(struck.step)).then(cut);
+          return;
+        }
+        upstream.write(question);
+      },
+    );
+    const fromServer = splitMessages(
+      () => true,
+      (message, type) => {
+        if (type === KEY_DATA) pid = message.readInt32BE(5);
+        if (held) {
+          held.push(message);
+          return;
+        }
+        if (type !== READY || struck?.fault.when !== 'after') {
+          client.write(message);
+          return;
+        }
+        const { fault, step } = struck;
+        const last = (held = [message]);
+        void (async () => {
+          await fault.act(step);
+          // The server's last words.
+          for (let i = 0; i < 200 && !fault.isCut && !upstream.destroyed; i++) await setTimeout(5);
+          client.end(Buffer.concat(last));
+        })();
+      },
+    );
+    client.on('data', fromClient);
+    upstream.on('data', fromServer);
+    client.on('close', () => upstream.destroy());
+    upstream.on('close', () => {
+      if (!held) client.destroy();
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const url = new URL(target);
+  url.hostname = '127.0.0.1';
+  url.port = String((server.address() as { port: number }).port);
+  return {
+    url: url.href,
+    arm(step, fault) {
+      armed = { step, fault };
+      steps = [];
+      hasStruck = false;
+    },
+    refuse(refusal) {
+      refused = refusal;
+    },
+    get steps() {
+      return steps;
+    },
+    get hasStruck() {
+      return hasStruck;
+    },
+    close() {
+      for (const socket of sockets) socket.destroy();
+      return new Promise((resolve) => server.close(() => resolve()));
+    },
+  };
+}
+
+/** Calls `take` with each whole message; the first one of a client has no type. */
+function splitMessages(hasType: () => boolean, take: (message: Buffer, type: number) => void) {
+  let rest = Buffer.alloc(0);
+  return (chunk: Buffer) => {
+    rest = Buffer.concat([rest, chunk]);
+    for (;;) {
+      const start = hasType() ? 1 : 0;
+      if (rest.length < start + 4) return;
+      const length = start + rest.readInt32BE(start);
+      if (rest.length < length) return;
+      const message = rest.subarray(0, length);
+      rest = rest.subarray(length);
+      take(message, start === 1 ? message[0]! : 0);
+    }
+  };
+}
+
+/** Parse, Bind, Describe, Execute and Close wait for a Sync. */
+const isExtended = (type: number): boolean => 'PBDEC'.includes(String.fromCharCode(type));
+
+function readString(message: Buffer, start: number): { text: string; end: number } {
+  const end = message.indexOf(0, start);
+  return { text: message.toString('utf8', start, end), end: end + 1 };
+}
+
+function errorAnswer(code: string, message: string): Buffer {
+  const fields = Buffer.from(`SERROR\0VERROR\0C${code}\0M${message}\0\0`);
+  const head = Buffer.alloc(5);
+  head.write('E');
+  head.writeInt32BE(fields.length + 4, 1);
+  // In no transaction, as far as the client is told; it rolls back what it has begun.
+  return Buffer.concat([head, fields, Buffer.from([READY, 0, 0, 0, 5, 'I'.charCodeAt(0)])]);
+}
