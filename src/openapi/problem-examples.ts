@@ -66,7 +66,7 @@ export function bodyProblemExamples(request: ExampleRequest, maxBytes: number): 
       request: { ...withoutBody, rawBody: 'no JSON' },
     }),
     problemExample('body_too_large', {
-      summary: `More than ${maxBytes / 1024} KiB`,
+      summary: `More than ${maxBytes.toLocaleString('en')} bytes`,
       detail: `The body is larger than ${maxBytes.toLocaleString('en')} bytes.`,
       request: { ...request, paddedToBytes: maxBytes + 1 },
     }),

@@ -190,7 +190,7 @@ const problems: Example[] = [
 ];
 
 const description = `
-Records a batch of 1 to ${MAX_EVENTS} usage events for the Organization of the key, of at most 4 MiB. The body is UTF-8 JSON, plain or
+Records a batch of 1 to ${MAX_EVENTS} usage events for the Organization of the key, of at most ${MAX_BODY_BYTES.toLocaleString('en')} bytes. The body is UTF-8 JSON, plain or
 compressed (\`Content-Encoding: gzip\`, \`deflate\` or \`br\`; the bound holds after inflating).
 
 **202 means durable.** The answer comes after the commit. The totals already include the batch, here and in every later answer of
