@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { Router } from 'express';
+import { Router, type RequestHandler } from 'express';
 import { accountPages } from './account/pages.js';
 import { apiKeyPages } from './api-keys/pages.js';
 import { apiKeyRoutes } from './api-keys/routes.js';
@@ -7,12 +7,13 @@ import { auditPages } from './audit/pages.js';
 import { refuseCrossSite } from './auth/cross-site.js';
 import { signInPages } from './auth/pages.js';
 import { createSessionReader, requireOrganization, requirePerson } from './auth/session.js';
-import { sessionCookie } from './auth/session-cookie.js';
+import { hashToken, readToken, sessionCookie } from './auth/session-cookie.js';
 import { defaultSignInLimits, type SignInLimits } from './auth/sign-in-limits.js';
 import type { Context } from './context.js';
 import { entitlementPages } from './entitlements/pages.js';
 import { pageHeaders } from './http/page-headers.js';
 import { notFound } from './http/problem.js';
+import { perKeyLimit } from './http/rate-limit.js';
 import type { JoinLimits } from './members/join-limits.js';
 import { joinPages } from './members/join-pages.js';
 import { membersPages } from './members/pages.js';
@@ -47,6 +48,7 @@ export function dashboardRoutes(
   const router = Router();
   router.use(pageRouter().get('/dashboard/assets/:version/:file', pageAssets.serve));
   router.use(paths, pageHeaders(), sessionCookie(keys), refuseCrossSite);
+  router.use('/dashboard', sessionLimit(context));
   router.use(signInPages(context, readSession, limits));
   router.use(joinPages(context, readSession, options.joinLimits));
   router.use(
@@ -69,4 +71,17 @@ export function dashboardRoutes(
   );
   router.use(paths, notFound, pageErrorHandler(context));
   return router;
+}
+
+/** Requests a minute of each session. Before anything is looked up: only a cookie that we signed is ever counted. */
+function sessionLimit(context: Context): RequestHandler {
+  const limit = perKeyLimit(context, {
+    name: 'dashboard',
+    perMinute: context.config.limits.dashboardPerMinute,
+    keyOf: (req) => hashToken(readToken(req)!),
+    caller: 'This session',
+    calls: 'requests',
+    isQuiet: true,
+  });
+  return (req, res, next) => (readToken(req) === undefined ? next() : limit(req, res, next));
 }

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Request, Response } from 'express';
 import { chooseEncoding, encodeBeginning, type Completion, type Encoding } from './encodings.js';
+import { hasCopy } from './request-line.js';
 
 /** A JSON object without its last fields, which are told with each answer. */
 export interface CachedAnswer {
@@ -43,10 +44,11 @@ export interface Sent {
  * there unseen; clients that keep their own copy get their 304 by its `ETag`.
  */
 export function sendCachedAnswer(req: Request<object>, res: Response, { answer, end, tag = '' }: Sent): void {
-  res.setHeader('ETag', `W/"${answer.version}${tag}"`);
+  const etag = `W/"${answer.version}${tag}"`;
+  res.setHeader('ETag', etag);
   res.setHeader('Cache-Control', 'no-store');
   res.setHeader('Vary', 'Accept-Encoding, Origin');
-  if (req.headers['if-none-match'] !== undefined && req.fresh) {
+  if (hasCopy(req, etag)) {
     res.statusCode = 304;
     res.end();
     return;

@@ -184,6 +184,7 @@ function badKeysExample(request: Omit<ExampleRequest, 'credential'>): Example {
 export const sessionProblems = (isChange: boolean): ErrorCode[] => [
   'not_signed_in',
   'forbidden_role',
+  'rate_limited',
   ...(isChange ? (['cross_site_request'] as const) : []),
 ];
 
@@ -205,6 +206,17 @@ export function sessionProblemExamples(
       request: { ...request, credential: 'newcomerSession' },
     }),
   ];
+  const good: ExampleRequest = { ...request, credential: 'ownerSession' };
+  examples.push(
+    problemExample('rate_limited', {
+      name: 'sessionLimit',
+      summary: 'More requests in a minute than a session may make',
+      circumstance: 'limit_used_up',
+      before: [good, good],
+      detail: generated('This session may make 300 requests a minute. Try again in 42 s.'),
+      request: good,
+    }),
+  );
   if (!isChange) return examples;
   const foreign = problemExample('cross_site_request', {
     summary: 'Sent from another site',
