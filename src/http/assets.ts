@@ -5,6 +5,7 @@ import { gzip } from 'node:zlib';
 import type { Request, RequestHandler, Response } from 'express';
 import { AppError } from '../errors.js';
 import { once } from '../once.js';
+import { endShared } from './connections.js';
 
 /** Bytes that lie ready, compressed and plain: answers share them, however many wait to be read. */
 export interface Compressed {
@@ -69,7 +70,7 @@ export function sendCompressed(
   const bytes = isGzip ? gzipped : plain;
   if (isGzip) res.setHeader('Content-Encoding', 'gzip');
   res.setHeader('Content-Length', bytes.length);
-  res.end(bytes);
+  endShared(res, bytes);
 }
 
 async function loadAssets(sources: string[]): Promise<LoadedAssets> {

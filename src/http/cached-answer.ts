@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Request, Response } from 'express';
 import { chooseEncoding, encodeBeginning, type Completion, type Encoding } from './encodings.js';
+import { endShared } from './connections.js';
 import { hasCopy } from './request-line.js';
 
 /** A JSON object without its last fields, which are told with each answer. */
@@ -58,5 +59,5 @@ export function sendCachedAnswer(req: Request<object>, res: Response, { answer, 
   res.setHeader('Content-Type', 'application/json; charset=utf-8');
   if (encoding !== 'identity') res.setHeader('Content-Encoding', encoding);
   res.setHeader('Content-Length', bytes.length);
-  res.end(bytes);
+  endShared(res, bytes);
 }

@@ -9,7 +9,7 @@ export interface ConnectionLimits {
   connections: number;
   /** Of one address; Infinity behind a proxy, whose connections are everybody's. */
   connectionsPerAddress: number;
-  /** Answers that wait to be read, over all connections. */
+  /** Answers that wait to be read, over all connections; shared bytes do not count. */
   bufferedBytes: number;
   /** An answer of which nothing was read for so long ends its connection. */
   unreadMs: number;
@@ -31,7 +31,6 @@ const SUM_EVERY_MS = 250;
 interface Line {
   answers: ServerResponse[];
   waiting: [IncomingMessage, ServerResponse][];
-  isFull: boolean;
 }
 
 export interface Lines {
@@ -43,8 +42,8 @@ export interface Lines {
 
 /**
  * The requests of each connection, a few at a time. Node parses all that has arrived and would start every one. Where
- * too many wait, the last of them ends the connection with its answer, and those behind it are left to be sent again, as
- * RFC 9112 (9.3.2) has it.
+ * too many wait the connection ends at once: each waiting request holds some kilobytes, and nobody pipelines that many
+ * but to make us hold them. Whoever does may send them again (RFC 9112, 9.3.2).
  */
 export function createLines(listener: RequestListener): Lines {
   const lines = new WeakMap<Socket, Line>();
@@ -56,22 +55,29 @@ export function createLines(listener: RequestListener): Lines {
       const next = line.waiting.shift();
       if (next && !req.socket.destroyed) start(line, ...next);
     });
-    void listener(req, res);
+    listener(req, res);
   }
 
   return {
     take: (req, res) => {
       let line = lines.get(req.socket);
-      if (line === undefined) lines.set(req.socket, (line = { answers: [], waiting: [], isFull: false }));
-      if (line.isFull) return;
+      if (line === undefined) lines.set(req.socket, (line = { answers: [], waiting: [] }));
+      if (req.socket.destroyed) return;
       if (line.answers.length < MAX_ANSWERS) start(line, req, res);
-      else if (line.waiting.push([req, res]) === MAX_WAITING) {
-        line.isFull = true;
-        res.setHeader('Connection', 'close');
-      }
+      else if (line.waiting.length < MAX_WAITING) line.waiting.push([req, res]);
+      else req.socket.destroy();
     },
     answersOf: (socket) => lines.get(socket)?.answers ?? [],
   };
+}
+
+/** Answers whose bytes lie in memory anyway, however many wait to be read. */
+const shared = new WeakSet<ServerResponse>();
+
+/** Ends an answer with bytes that many answers share. */
+export function endShared(res: ServerResponse, bytes: Buffer): void {
+  shared.add(res);
+  res.end(bytes);
 }
 
 /** Bounds what connections hold: their number, and the answers that nobody reads. */
@@ -109,14 +115,17 @@ export function limitConnections(
     else socket.setTimeout(unreadMs);
   });
 
-  const unreadOf = (socket: Socket): number =>
-    answersOf(socket).reduce((sum, answer) => sum + answer.writableLength, 0);
+  const unreadOf = (socket: Socket, isCounted: (answer: ServerResponse) => boolean = () => true): number =>
+    answersOf(socket)
+      .filter(isCounted)
+      .reduce((sum, answer) => sum + answer.writableLength, 0);
+  const heldBy = (socket: Socket) => unreadOf(socket, (answer) => !shared.has(answer));
 
   const timer = setInterval(() => {
     let sum = 0;
-    for (const socket of sockets) sum += unreadOf(socket);
+    for (const socket of sockets) sum += heldBy(socket);
     if (sum <= bufferedBytes) return;
-    const largest = [...sockets].map((socket) => ({ socket, unread: unreadOf(socket) }));
+    const largest = [...sockets].map((socket) => ({ socket, unread: heldBy(socket) }));
     largest.sort((a, b) => b.unread - a.unread);
     let ended = 0;
     for (; sum > bufferedBytes; ended++) {
