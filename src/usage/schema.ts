@@ -65,11 +65,22 @@ const warningSchema = z.discriminatedUnion('code', [
       description:
         'The month is above its cap. The events were recorded all the same. One warning for each product and month.',
     }),
-  z.object({ code: z.literal('duplicate_mismatch'), index: z.int().min(0) }).meta({
-    id: 'DuplicateMismatch',
-    description:
-      'The idempotency key at `index` was used before for another event: what differs was not recorded. It counts as `deduped`.',
-  }),
+  z
+    .object({
+      code: z.literal('duplicate_mismatch'),
+      index: z.int().min(0),
+      differs: z
+        .array(z.enum(['livemode']))
+        .optional()
+        .describe(
+          'Only where the mode differs: a live event with the key of a test one is not counted as live, nor the other way round. Treat it as an error.',
+        ),
+    })
+    .meta({
+      id: 'DuplicateMismatch',
+      description:
+        'The idempotency key at `index` was used before for another event: what differs was not recorded. It counts as `deduped`.',
+    }),
 ]);
 
 export const usageAnswerSchema = z
