@@ -359,7 +359,10 @@ async function expectPaperOnly(url: string, testSecret: string, liveSecret: stri
   const [trade] = (await read('/trades?mode=live', liveSecret)).trades!;
   expect((await read('/trades', liveSecret)).trades).toHaveLength(1);
   expect((await read('/trades', testSecret)).trades).toEqual([]);
-  for (const path of ['/portfolio?mode=live', '/trades?mode=live', `/trades/${trade!.id}`]) {
+  const one = `/trades/${trade!.id}`;
+  expect((await read(one, liveSecret)).status).toBe(200);
+  expect(await read(one, testSecret)).toMatchObject({ status: 404, code: 'not_found' });
+  for (const path of ['/portfolio?mode=live', '/trades?mode=live']) {
     expect((await read(path, liveSecret)).status).toBe(200);
     expect(await read(path, testSecret)).toMatchObject({ status: 403, code: 'live_trading_disabled' });
   }

@@ -233,10 +233,10 @@ const one: RouteDescription = {
   operationId: 'getTrade',
   summary: 'Read one trade',
   description:
-    'What became of an order. Of a live one that is `pending`, until `finishedAt` is there. A test key reads paper trades only.',
+    'What became of an order. Of a live one that is `pending`, until `finishedAt` is there. For a test key there are paper trades only.',
   params: z.object({ id: z.string().meta({ description: 'The id of the trade.' }) }),
   responses: { 200: { description: 'The trade.', content: { 'application/json': tradeAnswerSchema } } },
-  errors: [...apiKeyProblems('trading:read'), 'live_trading_disabled', 'not_found', ...serviceProblems],
+  errors: [...apiKeyProblems('trading:read'), 'not_found', ...serviceProblems],
   examples: [
     {
       name: 'trade',
