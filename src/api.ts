@@ -1,4 +1,4 @@
-import { Router, type RequestHandler } from 'express';
+import { Router, type ErrorRequestHandler, type RequestHandler } from 'express';
 import { addOwnKeyRoute } from './api-keys/own-key.js';
 import { createKeyUse, type KeyUse } from './api-keys/key-use.js';
 import { readHashedSecret } from './auth/bearer-key.js';
@@ -6,6 +6,7 @@ import { createKeyReader, type KeyReader } from './auth/key-reader.js';
 import type { Context } from './context.js';
 import { createEntitlementReader, type EntitlementReader } from './entitlements/reader.js';
 import { addEntitlementRoutes } from './entitlements/routes.js';
+import { AppError, type ErrorCode } from './errors.js';
 import { requireReady } from './http/availability.js';
 import { jsonHeaders } from './http/json-headers.js';
 import { perKeyLimit, unknownKeyGuard } from './http/rate-limit.js';
@@ -58,5 +59,16 @@ export function apiRoutes(context: Context, services: ApiServices): Router {
     callLimit: perKey('entitlements', limits.entitlementsPerMinute),
   });
   addOwnKeyRoute(router, context, { ...services, guard });
+  router.use(forgetRefusedKeys(services.keyUse));
   return router;
 }
+
+/** A key that was good before and is refused now is a stranger's again: guessed, counted and looked up first. */
+export function forgetRefusedKeys(keyUse: KeyUse): ErrorRequestHandler {
+  return (error, req, _res, next) => {
+    if (error instanceof AppError && refusals.has(error.code)) keyUse.forget(readHashedSecret(req));
+    next(error);
+  };
+}
+
+const refusals = new Set<ErrorCode>(['invalid_key', 'key_revoked', 'key_expired']);

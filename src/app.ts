@@ -3,7 +3,7 @@ import ejs from 'ejs';
 import express, { type Express } from 'express';
 import { apiRoutes, type ApiServices } from './api.js';
 import type { Context } from './context.js';
-import { dashboardRoutes, type DashboardOptions } from './dashboard.js';
+import { dashboardRoutes, pagePaths, type DashboardOptions } from './dashboard.js';
 import { healthRoutes } from './health/routes.js';
 import { requireReady } from './http/availability.js';
 import { jsonHeaders } from './http/json-headers.js';
@@ -11,6 +11,7 @@ import { setOwnOrigin } from './http/own-origin.js';
 import { rememberClientAddress } from './http/client-address.js';
 import { notFound, problemHandler } from './http/problem.js';
 import { requestContext } from './http/request-context.js';
+import { requireWholeAddress } from './http/request-line.js';
 import { documentationRoutes } from './openapi/routes.js';
 import { operatorRoutes } from './operator/routes.js';
 import { tradingRoutes } from './trading.js';
@@ -35,10 +36,14 @@ export function createApp(
   rememberClientAddress(app);
   setOwnOrigin(app, context.config);
   app.use(requestContext(context, (hashedSecret) => services.keys.identify(hashedSecret)));
+  // Pages have theirs behind their headers, so that it ends in a page.
+  app.use((req, res, next) =>
+    pagePaths.some((path) => req.url.startsWith(path)) ? next() : requireWholeAddress(req, res, next),
+  );
   app.use('/api', apiRoutes(context, services));
   app.use(tradingRoutes(context, services, trading));
   app.use(healthRoutes(context));
-  app.use(documentationRoutes());
+  app.use(documentationRoutes(context));
   app.use(ready);
   app.use(dashboardRoutes(context, trading, options));
   app.use('/operator', jsonHeaders, operatorRoutes(context, trading));

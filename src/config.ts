@@ -132,6 +132,11 @@ const environment = z.object({
   LIMIT_TRADING_PER_MINUTE: whole(600),
   LIMIT_KEY_CHANGES_PER_HOUR: whole(10),
   LIMIT_READS_PER_MINUTE: whole(600),
+  LIMIT_DOCUMENTS_PER_MINUTE: whole(300),
+  LIMIT_DASHBOARD_PER_MINUTE: whole(300),
+  LIMIT_CONNECTIONS: whole(10_000),
+  LIMIT_CONNECTIONS_PER_ADDRESS: whole(4_000),
+  LIMIT_BUFFERED_MB: whole(64, 100_000),
 });
 
 export interface Config {
@@ -169,6 +174,17 @@ export interface Config {
     /** Of each address, over all reads of market data. */
     readsPerMinute: number;
     keyChangesPerHour: number;
+    /** Of each address, over the API reference and its document. */
+    documentsPerMinute: number;
+    /** Of each session. */
+    dashboardPerMinute: number;
+    connections: {
+      connections: number;
+      /** Infinity behind a proxy, whose connections are everybody's. */
+      connectionsPerAddress: number;
+      /** Answers that wait to be read, over all connections. */
+      bufferedBytes: number;
+    };
   };
 }
 
@@ -233,6 +249,7 @@ export function readConfig(env: Record<string, string | undefined>): Config {
   problems.push(...tradingProblems(given));
   if (!parsed.success || problems.length > 0) throw new ConfigError(problems);
   const e = parsed.data;
+  const trustProxy = parseTrustProxy(e.TRUST_PROXY);
   return {
     production,
     port: e.PORT,
@@ -251,7 +268,7 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     operatorTokens: readOperatorTokens(e.OPERATOR_TOKEN, e.OPERATOR_TOKENS),
     metricsToken: e.METRICS_TOKEN,
     publicUrl: e.PUBLIC_URL,
-    trustProxy: parseTrustProxy(e.TRUST_PROXY),
+    trustProxy,
     logLevel: e.LOG_LEVEL,
     corsOrigins: e.CORS_ORIGINS ?? [],
     trading: {
@@ -280,6 +297,13 @@ export function readConfig(env: Record<string, string | undefined>): Config {
       tradingPerMinute: e.LIMIT_TRADING_PER_MINUTE,
       keyChangesPerHour: e.LIMIT_KEY_CHANGES_PER_HOUR,
       readsPerMinute: e.LIMIT_READS_PER_MINUTE,
+      documentsPerMinute: e.LIMIT_DOCUMENTS_PER_MINUTE,
+      dashboardPerMinute: e.LIMIT_DASHBOARD_PER_MINUTE,
+      connections: {
+        connections: e.LIMIT_CONNECTIONS,
+        connectionsPerAddress: trustProxy ? Infinity : e.LIMIT_CONNECTIONS_PER_ADDRESS,
+        bufferedBytes: e.LIMIT_BUFFERED_MB * 1024 * 1024,
+      },
     },
   };
 }

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { Router } from 'express';
+import { Router, type RequestHandler } from 'express';
 import { accountPages } from './account/pages.js';
 import { apiKeyPages } from './api-keys/pages.js';
 import { apiKeyRoutes } from './api-keys/routes.js';
@@ -9,12 +9,14 @@ import { createDevices } from './auth/device-cookie.js';
 import { signInPages } from './auth/pages.js';
 import { createSecretBox } from './auth/second-factor/secret-box.js';
 import { createSessionReader, requireOrganization, requireOwnFactor, requirePerson } from './auth/session.js';
-import { sessionCookie } from './auth/session-cookie.js';
+import { hashToken, readToken, sessionCookie } from './auth/session-cookie.js';
 import { defaultSignInLimits, type SignInLimits } from './auth/sign-in-limits.js';
 import type { Context } from './context.js';
 import { entitlementPages } from './entitlements/pages.js';
 import { pageHeaders } from './http/page-headers.js';
 import { notFound } from './http/problem.js';
+import { perKeyLimit } from './http/rate-limit.js';
+import { requireWholeAddress } from './http/request-line.js';
 import type { JoinLimits } from './members/join-limits.js';
 import { joinPages } from './members/join-pages.js';
 import { membersPages } from './members/pages.js';
@@ -35,13 +37,15 @@ export interface DashboardOptions {
   joinLimits?: Partial<JoinLimits>;
 }
 
+/** Where people are, with a browser. */
+export const pagePaths = ['/login', '/logout', '/dashboard'];
+
 /** `/login`, `/logout` and `/dashboard`: what people use, with a session cookie. */
 export function dashboardRoutes(
   context: Context,
   trading: TradingServices,
   options: DashboardOptions = {},
 ): Router {
-  const paths = ['/login', '/logout', '/dashboard'];
   // Without configured keys, which only production insists on, sessions last as long as the process.
   const keys = context.config.sessionKeys ?? [randomBytes(32).toString('hex')];
   const secrets = createSecretBox(context.config.secretKeys);
@@ -49,7 +53,8 @@ export function dashboardRoutes(
   const limits = { ...defaultSignInLimits, ...options.signInLimits };
   const router = Router();
   router.use(pageRouter().get('/dashboard/assets/:version/:file', pageAssets.serve));
-  router.use(paths, pageHeaders(), sessionCookie(keys), refuseCrossSite);
+  router.use(pagePaths, pageHeaders(), requireWholeAddress, sessionCookie(keys), refuseCrossSite);
+  router.use('/dashboard', sessionLimit(context));
   router.use(signInPages(context, readSession, { limits, secrets, devices: createDevices(keys) }));
   router.use(joinPages(context, readSession, options.joinLimits));
   router.use(
@@ -71,6 +76,19 @@ export function dashboardRoutes(
     membersPages(context),
     overviewPages(context),
   );
-  router.use(paths, notFound, pageErrorHandler(context));
+  router.use(pagePaths, notFound, pageErrorHandler(context));
   return router;
+}
+
+/** Requests a minute of each session. Before anything is looked up: only a cookie that we signed is ever counted. */
+function sessionLimit(context: Context): RequestHandler {
+  const limit = perKeyLimit(context, {
+    name: 'dashboard',
+    perMinute: context.config.limits.dashboardPerMinute,
+    keyOf: (req) => hashToken(readToken(req)!),
+    caller: 'This session',
+    calls: 'requests',
+    isQuiet: true,
+  });
+  return (req, res, next) => (readToken(req) === undefined ? next() : limit(req, res, next));
 }

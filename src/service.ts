@@ -79,7 +79,11 @@ export async function startService(
   };
   const services = createApiServices(context);
   const trading = createTradingServices(context, options);
-  const server = createHttpServer(createApp(context, services, trading));
+  const server = createHttpServer(createApp(context, services, trading), {
+    limits: config.limits.connections,
+    log,
+    accessLog,
+  });
   let demo: DemoData | undefined;
   try {
     await listen(server, config);

@@ -1,5 +1,5 @@
 import { Router, type RequestHandler } from 'express';
-import type { ApiServices } from './api.js';
+import { forgetRefusedKeys, type ApiServices } from './api.js';
 import { readHashedSecret } from './auth/bearer-key.js';
 import type { Context } from './context.js';
 import { notFound } from './http/problem.js';
@@ -35,6 +35,7 @@ export function tradingRoutes(context: Context, api: ApiServices, trading: Tradi
     callLimit,
   });
   addOrderRoutes(router, { ...api, ...trading, callLimit });
+  router.use(['/portfolio', '/trade', '/trades'], forgetRefusedKeys(api.keyUse));
   return router;
 }
 

@@ -69,6 +69,13 @@ describe('the configuration', () => {
         keyChangesPerHour: 10,
         readsPerMinute: 600,
         tradingPerMinute: 600,
+        documentsPerMinute: 300,
+        dashboardPerMinute: 300,
+        connections: {
+          connections: 10_000,
+          connectionsPerAddress: 4_000,
+          bufferedBytes: 64 * 1024 * 1024,
+        },
       },
     });
   });
@@ -113,6 +120,11 @@ describe('the configuration', () => {
       LIMIT_KEY_CHANGES_PER_HOUR: '3',
       LIMIT_READS_PER_MINUTE: '4',
       LIMIT_TRADING_PER_MINUTE: '5',
+      LIMIT_DOCUMENTS_PER_MINUTE: '6',
+      LIMIT_DASHBOARD_PER_MINUTE: '7',
+      LIMIT_CONNECTIONS: '8',
+      LIMIT_CONNECTIONS_PER_ADDRESS: '9',
+      LIMIT_BUFFERED_MB: '10',
     });
     expect(config).toEqual({
       production: true,
@@ -160,6 +172,9 @@ describe('the configuration', () => {
         keyChangesPerHour: 3,
         readsPerMinute: 4,
         tradingPerMinute: 5,
+        documentsPerMinute: 6,
+        dashboardPerMinute: 7,
+        connections: { connections: 8, connectionsPerAddress: Infinity, bufferedBytes: 10 * 1024 * 1024 },
       },
     });
   });
@@ -193,6 +208,18 @@ describe('the configuration', () => {
     ]);
     expect(problems).toContain('  - OPERATOR_TOKEN: must have 32 characters or more');
     expect(problems).toContain('  - REDIS_URL: must be a URL like redis://host:6379');
+  });
+
+  it('counts the connections of an address only where they are its own', () => {
+    const limitOf = (env: Record<string, string>) =>
+      readConfig({ LIMIT_CONNECTIONS_PER_ADDRESS: '9', ...env }).limits.connections.connectionsPerAddress;
+    expect([limitOf({}), limitOf({ TRUST_PROXY: 'false' }), limitOf({ TRUST_PROXY: '0' })]).toEqual([
+      9, 9, 9,
+    ]);
+    expect([limitOf({ TRUST_PROXY: '1' }), limitOf({ TRUST_PROXY: 'loopback' })]).toEqual([
+      Infinity,
+      Infinity,
+    ]);
   });
 
   it.each([

@@ -206,7 +206,7 @@ refused request does not count.
   responses: {
     201: { description: 'The new key and its secret.', content: { 'application/json': newApiKeySchema } },
   },
-  errors: ['invalid_request', ...bodyProblems, ...sessionProblems(true), 'rate_limited', ...serviceProblems],
+  errors: ['invalid_request', ...bodyProblems, ...sessionProblems(true), ...serviceProblems],
   examples: [
     {
       name: 'created',
@@ -289,7 +289,6 @@ Counts towards the 10 keys an hour of the Organization. A key is rotated once; a
     'not_found',
     'key_not_active',
     'key_already_rotated',
-    'rate_limited',
     ...serviceProblems,
   ],
   examples: [

@@ -11,6 +11,8 @@ export interface KeyUse {
   touch(hashedSecret: string, scope: Scope | null): void;
   /** True if the key was good the last time it was seen here. A hint for the order of the work, never a decision. */
   hasSeen(hashedSecret: string): boolean;
+  /** The key was refused: its next call is looked up before anything is done for it. */
+  forget(hashedSecret: string): void;
   /** Writes what has gathered. A failure keeps it for the next time. */
   flush(): Promise<void>;
 }
@@ -113,6 +115,7 @@ export function createKeyUse(
       seen.add(hashedSecret);
     },
     hasSeen: (hashedSecret) => seen.has(hashedSecret),
+    forget: (hashedSecret) => void seen.delete(hashedSecret),
     flush: () => (work = work.then(write)),
   };
 }

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { scopes } from '../auth/key-reader.js';
 import { idField, timeField } from '../http/fields.js';
-import { text } from '../http/validate.js';
+import { text, timeInput } from '../http/validate.js';
 
 export const MAX_BODY_BYTES = 16 * 1024;
 
@@ -17,11 +17,12 @@ export const createApiKeySchema = z
       .refine((list) => new Set(list).size === list.length, 'must not name a scope twice')
       .optional()
       .describe('What the key may do, for as long as it exists; `["usage:write"]` if left out. None twice.'),
-    expiresAt: z.iso
-      .datetime({ offset: true, error: 'must be an RFC 3339 time with an offset, like 2030-01-31T12:00:00Z' })
+    expiresAt: timeInput
       .nullable()
       .optional()
-      .describe('In the future, RFC 3339 with an offset; `null` or left out: without end.'),
+      .describe(
+        'In the future and before the year 10000, RFC 3339 with an offset; `null` or left out: without end.',
+      ),
   })
   .meta({ id: 'ApiKeyInput' });
 

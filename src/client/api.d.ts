@@ -16,7 +16,7 @@ export interface paths {
         put?: never;
         /**
          * Send usage events
-         * @description Records a batch of 1 to 500 usage events for the Organization of the key, of at most 4 MiB. The body is UTF-8 JSON, plain or
+         * @description Records a batch of 1 to 500 usage events for the Organization of the key, of at most 4,750,000 bytes. The body is UTF-8 JSON, plain or
          *     compressed (`Content-Encoding: gzip`, `deflate` or `br`; the bound holds after inflating).
          *
          *     **202 means durable.** The answer comes after the commit. The totals already include the batch, here and in every later answer of
@@ -24,7 +24,8 @@ export interface paths {
          *
          *     **Counted once.** `idempotencyKey` names an event within the Organization, for ever. A repeat, in a later batch, in the same one or in two requests at
          *     the same moment, is counted as `deduped` and changes nothing. If its product, metric, quantity, mode or (where given) time differs
-         *     from what was recorded first, the warning `duplicate_mismatch` says so.
+         *     from what was recorded first, the warning `duplicate_mismatch` says so. Live and test share the keys: a live event that repeats a
+         *     test one is not counted, and the warning's `differs` names `livemode`.
          *
          *     **All or nothing.** If any event breaks a rule, nothing is recorded. The status is that of the first broken rule in this order:
          *     `entitlement_required` (403), `entitlement_read_only` (403), `unknown_metric` (422), `timestamp_out_of_range` (422); `errors` lists
@@ -283,7 +284,7 @@ export interface paths {
         };
         /**
          * List trades
-         * @description Every order of the key's Organization that was accepted, whoever placed it, newest first: also those that filled nothing. Refused orders are not among them.
+         * @description Every order of the key's Organization that was accepted, whoever placed it, newest first: also those that filled nothing. Refused orders are not among them. A test key lists paper trades only.
          *
          *     Takes a key with the scope `trading:read`.
          */
@@ -305,7 +306,7 @@ export interface paths {
         };
         /**
          * Read one trade
-         * @description What became of an order. Of a live one that is `pending`, until `finishedAt` is there.
+         * @description What became of an order. Of a live one that is `pending`, until `finishedAt` is there. For a test key there are paper trades only.
          *
          *     Takes a key with the scope `trading:read`.
          */
@@ -337,6 +338,8 @@ export interface paths {
          *     **Profit and loss** is without fees; `fees` stand apart. `deposits + realisedPnl + unrealisedPnl − fees = equity`, to the millionth.
          *
          *     **Events.** Exactly one bracket of a day wins, so the positions of a day are netted: `worstCase` is what they make in the worst of its outcomes. A void market, which gives back what was paid, is not among them.
+         *
+         *     A test key reads paper portfolios only.
          *
          *     Money is as of this request. The marks are as of `asOf`; without any market data they are `null`, `sources` says why, and the rest is answered all the same.
          *
@@ -1177,6 +1180,8 @@ export interface components {
              */
             code: "duplicate_mismatch";
             index: number;
+            /** @description Only where the mode differs: a live event with the key of a test one is not counted as live, nor the other way round. Treat it as an error. */
+            differs?: "livemode"[];
         };
         /** @description An event that was not recorded, with the first rule that it breaks. */
         RejectedEvent: {
@@ -1209,7 +1214,7 @@ export interface components {
          * @description The stable word for what went wrong; switch on it. Each is explained at `/docs/errors#<code>`. New codes may be added.
          * @enum {string}
          */
-        ErrorCode: "invalid_json" | "invalid_request" | "session_cookie_not_allowed" | "key_in_query_string" | "missing_key" | "invalid_key" | "key_expired" | "key_revoked" | "not_signed_in" | "insufficient_scope" | "forbidden_role" | "cross_site_request" | "entitlement_required" | "entitlement_read_only" | "live_trading_disabled" | "not_found" | "entitlement_not_found" | "unknown_station" | "unknown_market" | "key_not_active" | "key_already_rotated" | "idempotency_conflict" | "market_closed" | "body_too_large" | "batch_too_large" | "unsupported_media_type" | "unknown_metric" | "timestamp_out_of_range" | "insufficient_funds" | "insufficient_position" | "risk_limit" | "price_moved" | "rate_limited" | "unavailable" | "market_data_unavailable" | "market_data_stale" | "internal";
+        ErrorCode: "invalid_json" | "invalid_request" | "session_cookie_not_allowed" | "key_in_query_string" | "missing_key" | "invalid_key" | "key_expired" | "key_revoked" | "not_signed_in" | "insufficient_scope" | "forbidden_role" | "cross_site_request" | "entitlement_required" | "entitlement_read_only" | "live_trading_disabled" | "not_found" | "entitlement_not_found" | "unknown_station" | "unknown_market" | "request_timeout" | "key_not_active" | "key_already_rotated" | "idempotency_conflict" | "market_closed" | "body_too_large" | "batch_too_large" | "unsupported_media_type" | "unknown_metric" | "timestamp_out_of_range" | "insufficient_funds" | "insufficient_position" | "risk_limit" | "price_moved" | "rate_limited" | "headers_too_large" | "unavailable" | "market_data_unavailable" | "market_data_stale" | "internal";
         /** @description One offending place of the request body. */
         ErrorPlace: {
             /** @description The item of the list, counted from 0, where the place lies in one. */
@@ -2512,7 +2517,7 @@ export interface components {
             scopes?: ("usage:write" | "entitlements:read" | "trading:read" | "trading:write")[];
             /**
              * Format: date-time
-             * @description In the future, RFC 3339 with an offset; `null` or left out: without end.
+             * @description In the future and before the year 10000, RFC 3339 with an offset; `null` or left out: without end.
              */
             expiresAt?: string | null;
         };
@@ -4368,7 +4373,7 @@ export interface operations {
     listTrades: {
         parameters: {
             query?: {
-                /** @description Both if left out. */
+                /** @description Both if left out; of a test key, `paper`. */
                 mode?: "paper" | "live";
                 /** @description Of one market only. */
                 ticker?: string;
@@ -4440,7 +4445,11 @@ export interface operations {
                     };
                 };
             };
-            /** @description `insufficient_scope`: The key is good, but it does not have the scope of this route. */
+            /**
+             * @description `insufficient_scope`: The key is good, but it does not have the scope of this route.
+             *
+             *     `live_trading_disabled`: A live order needs a live key, the live switch of the server, and the Organization named in its configuration. One of them is missing.
+             */
             403: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -4451,7 +4460,7 @@ export interface operations {
                 content: {
                     "application/problem+json": components["schemas"]["Problem"] & {
                         /** @enum {string} */
-                        code: "insufficient_scope";
+                        code: "insufficient_scope" | "live_trading_disabled";
                     };
                 };
             };
@@ -4719,7 +4728,11 @@ export interface operations {
                     };
                 };
             };
-            /** @description `insufficient_scope`: The key is good, but it does not have the scope of this route. */
+            /**
+             * @description `insufficient_scope`: The key is good, but it does not have the scope of this route.
+             *
+             *     `live_trading_disabled`: A live order needs a live key, the live switch of the server, and the Organization named in its configuration. One of them is missing.
+             */
             403: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -4730,7 +4743,7 @@ export interface operations {
                 content: {
                     "application/problem+json": components["schemas"]["Problem"] & {
                         /** @enum {string} */
-                        code: "insufficient_scope";
+                        code: "insufficient_scope" | "live_trading_disabled";
                     };
                 };
             };
@@ -5087,6 +5100,22 @@ export interface operations {
                     };
                 };
             };
+            /** @description `rate_limited`: There were too many requests in the window of the limit. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {string} */
+                        code: "rate_limited";
+                    };
+                };
+            };
             /** @description `internal`: A defect of the service. */
             500: {
                 headers: {
@@ -5338,6 +5367,22 @@ export interface operations {
                     };
                 };
             };
+            /** @description `rate_limited`: There were too many requests in the window of the limit. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {string} */
+                        code: "rate_limited";
+                    };
+                };
+            };
             /** @description `internal`: A defect of the service. */
             500: {
                 headers: {
@@ -5429,6 +5474,22 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"] & {
                         /** @enum {string} */
                         code: "not_found";
+                    };
+                };
+            };
+            /** @description `rate_limited`: There were too many requests in the window of the limit. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {string} */
+                        code: "rate_limited";
                     };
                 };
             };
@@ -5986,6 +6047,22 @@ export interface operations {
                     };
                 };
             };
+            /** @description `rate_limited`: There were too many requests in the window of the limit. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {string} */
+                        code: "rate_limited";
+                    };
+                };
+            };
             /** @description `internal`: A defect of the service. */
             500: {
                 headers: {
@@ -6130,6 +6207,22 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"] & {
                         /** @enum {string} */
                         code: "unsupported_media_type";
+                    };
+                };
+            };
+            /** @description `rate_limited`: There were too many requests in the window of the limit. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {string} */
+                        code: "rate_limited";
                     };
                 };
             };
@@ -10073,6 +10166,8 @@ export interface operations {
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     ETag: components["headers"]["ETag"];
                     [name: string]: unknown;
                 };
@@ -10084,10 +10179,28 @@ export interface operations {
             304: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     ETag: components["headers"]["ETag"];
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            /** @description `rate_limited`: There were too many requests in the window of the limit. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {string} */
+                        code: "rate_limited";
+                    };
+                };
             };
         };
     };
@@ -10104,10 +10217,28 @@ export interface operations {
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     [name: string]: unknown;
                 };
                 content: {
                     "text/html": string;
+                };
+            };
+            /** @description `rate_limited`: There were too many requests in the window of the limit. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {string} */
+                        code: "rate_limited";
+                    };
                 };
             };
         };
@@ -10125,10 +10256,28 @@ export interface operations {
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     [name: string]: unknown;
                 };
                 content: {
                     "text/html": string;
+                };
+            };
+            /** @description `rate_limited`: There were too many requests in the window of the limit. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {string} */
+                        code: "rate_limited";
+                    };
                 };
             };
         };
@@ -10151,6 +10300,8 @@ export interface operations {
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -10162,12 +10313,30 @@ export interface operations {
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     [name: string]: unknown;
                 };
                 content: {
                     "application/problem+json": components["schemas"]["Problem"] & {
                         /** @enum {string} */
                         code: "not_found";
+                    };
+                };
+            };
+            /** @description `rate_limited`: There were too many requests in the window of the limit. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {string} */
+                        code: "rate_limited";
                     };
                 };
             };

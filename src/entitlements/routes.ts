@@ -4,13 +4,16 @@ import { readHashedSecret } from '../auth/bearer-key.js';
 import { keyFirst } from '../auth/key-first.js';
 import type { KeyReader } from '../auth/key-reader.js';
 import { AppError } from '../errors.js';
-import { readJsonText } from '../http/json-body.js';
+import { hasSmallBody, readJsonText } from '../http/json-body.js';
+import { usualBounds } from '../http/json-shape.js';
 import { sendJson, toJson } from '../http/json.js';
 import { parseInput } from '../http/validate.js';
 import { parseCheck } from './parse-check.js';
 import type { EntitlementReader } from './reader.js';
 import { entitlementPageSchema, MAX_BODY_BYTES } from './schema.js';
 import { checkResultsJson, toEntitlementView } from './view.js';
+
+const bounds = { ...usualBounds, tooManyValues: 'batch_too_large' as const };
 
 export interface EntitlementServices {
   entitlements: EntitlementReader;
@@ -55,7 +58,8 @@ export function addEntitlementRoutes(
 
   router.post('/entitlements/check', callLimit, async (req, res) => {
     const hashedSecret = readHashedSecret(req);
-    if (!keyUse.hasSeen(hashedSecret)) await keys.authenticate(hashedSecret, 'entitlements:read');
+    if (!keyUse.hasSeen(hashedSecret) || !hasSmallBody(req))
+      await keys.authenticate(hashedSecret, 'entitlements:read');
     const slugs = await readSlugs(req, res, () => judge(hashedSecret));
     const found = await entitlements.check(hashedSecret, slugs);
     keyUse.touch(hashedSecret, 'entitlements:read');
@@ -78,5 +82,5 @@ function readSlugs(
   res: Parameters<typeof readJsonText>[1],
   authenticate: () => Promise<unknown>,
 ): Promise<string[]> {
-  return keyFirst(authenticate, async () => parseCheck(await readJsonText(req, res, MAX_BODY_BYTES)));
+  return keyFirst(authenticate, async () => parseCheck(await readJsonText(req, res, MAX_BODY_BYTES, bounds)));
 }

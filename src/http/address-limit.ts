@@ -8,6 +8,8 @@ export interface PerAddressLimitOptions {
   /** Names the limit in headers. */
   name: string;
   perMinute: number;
+  /** What is limited, for people; the name if left out. */
+  calls?: string;
 }
 
 /**
@@ -16,18 +18,18 @@ export interface PerAddressLimitOptions {
  */
 export function perAddressLimit(
   { clock }: Pick<Context, 'clock'>,
-  { name, perMinute }: PerAddressLimitOptions,
+  { name, perMinute, calls = name }: PerAddressLimitOptions,
 ): RequestHandler {
-  const calls = countByAddress(clock);
+  const counts = countByAddress(clock);
   return (req, res, next) => {
-    const { count, resetsAt } = calls.add(addressOf(req));
+    const { count, resetsAt } = counts.add(addressOf(req));
     const seconds = secondsUntil(resetsAt, clock.now());
     setHeaders(res, { name, quota: perMinute, remaining: perMinute - count, seconds });
     if (count <= perMinute) {
       next();
       return;
     }
-    const detail = `Your address may make ${perMinute} ${name} a minute. Try again in ${seconds} s.`;
+    const detail = `Your address may make ${perMinute} ${calls} a minute. Try again in ${seconds} s.`;
     next(new AppError('rate_limited', detail, { retryAfterSeconds: seconds }));
   };
 }

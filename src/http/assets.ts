@@ -1,14 +1,20 @@
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { promisify } from 'node:util';
-import { gunzip, gzip } from 'node:zlib';
+import { gzip } from 'node:zlib';
 import type { Request, RequestHandler, Response } from 'express';
 import { AppError } from '../errors.js';
 import { once } from '../once.js';
+import { endShared } from './connections.js';
 
-interface Asset {
-  type: string;
+/** Bytes that lie ready, compressed and plain: answers share them, however many wait to be read. */
+export interface Compressed {
+  plain: Buffer;
   gzipped: Buffer;
+}
+
+interface Asset extends Compressed {
+  type: string;
 }
 
 interface LoadedAssets {
@@ -41,25 +47,30 @@ export function createAssets(mount: string, listFiles: () => string[] | Promise<
       // While versions change over, a page of the one may ask an instance of the other: it gets what there is, not to keep.
       const isExact = req.params.version === version;
       res.setHeader('Cache-Control', isExact ? 'public, max-age=31536000, immutable' : 'no-store');
-      await sendCompressed(req, res, asset.type, asset.gzipped);
+      sendCompressed(req, res, asset.type, asset);
     },
   };
 }
 
+export const compress = async (plain: Buffer): Promise<Compressed> => ({
+  plain,
+  gzipped: await promisify(gzip)(plain, { level: 9 }),
+});
+
 /** Answers with bytes that were compressed beforehand. */
-export async function sendCompressed(
+export function sendCompressed(
   req: Request<object>,
   res: Response,
   type: string,
-  gzipped: Buffer,
-): Promise<void> {
+  { plain, gzipped }: Compressed,
+): void {
   res.setHeader('Content-Type', type);
   res.setHeader('Vary', 'Accept-Encoding');
   const isGzip = req.acceptsEncodings('gzip', 'identity') === 'gzip';
-  const bytes = isGzip ? gzipped : await promisify(gunzip)(gzipped);
+  const bytes = isGzip ? gzipped : plain;
   if (isGzip) res.setHeader('Content-Encoding', 'gzip');
   res.setHeader('Content-Length', bytes.length);
-  res.end(bytes);
+  endShared(res, bytes);
 }
 
 async function loadAssets(sources: string[]): Promise<LoadedAssets> {
@@ -71,7 +82,7 @@ async function loadAssets(sources: string[]): Promise<LoadedAssets> {
     const name = source.slice(source.lastIndexOf('/') + 1);
     const type = types[name.slice(name.lastIndexOf('.') + 1)];
     if (type === undefined) throw new Error(`${source}: no media type is known for this file`);
-    files.set(name, { type, gzipped: await promisify(gzip)(bytes, { level: 9 }) });
+    files.set(name, { type, ...(await compress(bytes)) });
   }
   return { version: hash.digest('hex').slice(0, 16), files };
 }

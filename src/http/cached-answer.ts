@@ -7,6 +7,8 @@ import {
   type Completion,
   type Encoding,
 } from './encodings.js';
+import { endShared } from './connections.js';
+import { hasCopy } from './request-line.js';
 
 /** A JSON object without its last fields, which are told with each answer. */
 export interface CachedAnswer {
@@ -67,10 +69,11 @@ export interface Sent {
  * there unseen; clients that keep their own copy get their 304 by its `ETag`.
  */
 export function sendCachedAnswer(req: Request<object>, res: Response, { answer, end, tag = '' }: Sent): void {
-  res.setHeader('ETag', `W/"${answer.version}${tag}"`);
+  const etag = `W/"${answer.version}${tag}"`;
+  res.setHeader('ETag', etag);
   res.setHeader('Cache-Control', 'no-store');
   res.setHeader('Vary', 'Accept-Encoding, Origin');
-  if (req.headers['if-none-match'] !== undefined && req.fresh) {
+  if (hasCopy(req, etag)) {
     res.statusCode = 304;
     res.end();
     return;
@@ -86,5 +89,5 @@ function sendBytes(res: Response, answer: CachedAnswer, encoding: Encoding, end:
   res.setHeader('Content-Type', 'application/json; charset=utf-8');
   if (encoding !== 'identity') res.setHeader('Content-Encoding', encoding);
   res.setHeader('Content-Length', bytes.length);
-  res.end(bytes);
+  endShared(res, bytes);
 }

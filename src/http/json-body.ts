@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import express, { type Request, type Response } from 'express';
 import { AppError } from '../errors.js';
+import { boundJson, usualBounds, type JsonBounds } from './json-shape.js';
 
 export interface JsonBody {
   value: unknown;
@@ -8,14 +9,28 @@ export interface JsonBody {
   text: string;
 }
 
+/** What is larger costs more to read and to parse than to ask the database who sends it. */
+const SMALL_BODY_BYTES = 64 * 1024;
+
+/** False unless the body says that it is small. */
+export function hasSmallBody({ headers }: Request): boolean {
+  const length = Number(headers['content-length']);
+  return length <= SMALL_BODY_BYTES && headers['content-encoding'] === undefined;
+}
+
 const jsonType = /^application\/json\s*(;\s*charset\s*=\s*"?utf-8"?\s*)?$/i;
 
 /**
  * Reads a UTF-8 JSON body of at most `maxBytes`, after inflating.
- * @throws AppError unsupported_media_type, body_too_large, invalid_json
+ * @throws AppError unsupported_media_type, body_too_large, invalid_json, and what `bounds` names
  */
-export async function readJsonBody(req: Request, res: Response, maxBytes: number): Promise<JsonBody> {
-  const text = await readJsonText(req, res, maxBytes);
+export async function readJsonBody(
+  req: Request,
+  res: Response,
+  maxBytes: number,
+  bounds?: JsonBounds,
+): Promise<JsonBody> {
+  const text = await readJsonText(req, res, maxBytes, bounds);
   return { value: parseJson(text), text };
 }
 
@@ -32,9 +47,14 @@ export function parseJson(text: string): unknown {
 /**
  * The text of a JSON body, not parsed yet. Plain bodies of a stated length are read here, which is a good part cheaper
  * than the general parser; everything else goes through Express's.
- * @throws AppError unsupported_media_type, body_too_large, invalid_json (not UTF-8)
+ * @throws AppError unsupported_media_type, body_too_large, invalid_json (not UTF-8), and what `bounds` names
  */
-export async function readJsonText(req: Request, res: Response, maxBytes: number): Promise<string> {
+export async function readJsonText(
+  req: Request,
+  res: Response,
+  maxBytes: number,
+  bounds: JsonBounds = usualBounds,
+): Promise<string> {
   const type = req.headers['content-type'];
   if (type === undefined || (type !== 'application/json' && !jsonType.test(type))) {
     throw new AppError(
@@ -51,6 +71,7 @@ export async function readJsonText(req: Request, res: Response, maxBytes: number
   const isPlain = req.headers['content-encoding'] === undefined && length >= 0;
   const bytes = isPlain ? await readPlain(req) : await readEncoded(req, res, maxBytes);
   if (!isUtf8(bytes)) throw new AppError('invalid_json', 'The body is not valid UTF-8.');
+  boundJson(bytes, bounds);
   return bytes.toString('utf8');
 }
 

@@ -18,6 +18,11 @@ export interface PerKeyLimitOptions {
   perMinute: number;
   /** @throws AppError for a call without a usable key; it is then not counted */
   keyOf: (req: Request) => string;
+  /** Who may make how many of what, in the answer to whoever made more. */
+  caller?: string;
+  calls?: string;
+  /** Answers that are not refused say nothing of the limit. */
+  isQuiet?: boolean;
 }
 
 /**
@@ -26,7 +31,14 @@ export interface PerKeyLimitOptions {
  */
 export function perKeyLimit(
   { limitStores, log }: Pick<Context, 'limitStores' | 'log'>,
-  { name, perMinute, keyOf }: PerKeyLimitOptions,
+  {
+    name,
+    perMinute,
+    keyOf,
+    caller = 'This API key',
+    calls = `${name} calls`,
+    isQuiet = false,
+  }: PerKeyLimitOptions,
 ): RequestHandler {
   const limit = rateLimit({
     windowMs: WINDOW_MS,
@@ -43,13 +55,13 @@ export function perKeyLimit(
     },
     handler(req, res, next) {
       const { seconds } = describeCount(req, res, name, perMinute);
-      const detail = `This API key may make ${perMinute} ${name} calls a minute. Try again in ${seconds} s.`;
+      const detail = `${caller} may make ${perMinute} ${calls} a minute. Try again in ${seconds} s.`;
       next(new AppError('rate_limited', detail, { retryAfterSeconds: seconds }));
     },
   });
   return (req, res, next) =>
     limit(req, res, (error?: unknown) => {
-      if (error === undefined) describeCount(req, res, name, perMinute);
+      if (error === undefined && !isQuiet) describeCount(req, res, name, perMinute);
       next(error);
     });
 }

@@ -10,22 +10,71 @@ export const text = (maxLength: number) => {
     .meta({ minLength: 1, maxLength, pattern });
 };
 
+/** Years beyond these cannot be written as RFC 3339 in UTC, or cannot be meant. */
+const earliest = Date.parse('1970-01-01T00:00:00Z');
+const latest = Date.parse('9999-12-31T23:59:59.999Z');
+
+/** A time that is kept as it was sent. */
+export const timeInput = z.iso
+  .datetime({ offset: true, error: 'must be an RFC 3339 time with an offset, like 2026-01-31T12:00:00Z' })
+  .refine((value) => {
+    const ms = Date.parse(value);
+    return ms >= earliest && ms <= latest;
+  }, 'must lie in the years 1970 to 9999');
+
+/** Places that one answer names. Who has more wrong than this has one thing wrong many times. */
+export const MAX_PLACES = 100;
+/** Of a field's name in a pointer: what is longer was never one of ours. */
+const MAX_NAME_LENGTH = 255;
+
 /**
  * Parses outside input.
- * @throws AppError invalid_request whose `errors` name every offending place
+ * @throws AppError invalid_request whose `errors` name every offending place, up to `MAX_PLACES`
  */
 export function parseInput<T extends z.ZodType>(schema: T, input: unknown): z.output<T> {
   // With the input, which tells what is missing from what is of another type.
   const parsed = schema.safeParse(input, { reportInput: true });
   if (parsed.success) return parsed.data;
-  const errors = parsed.error.issues.flatMap(toPlaces);
+  const places: ErrorPlace[] = [];
+  for (const issue of parsed.error.issues) {
+    places.push(...toPlaces(issue));
+    if (places.length > MAX_PLACES) break;
+  }
+  throw refuse(places);
+}
+
+/**
+ * Parses a list item by item, and stops where there are too many errors to be told: an error costs a hundred times
+ * as much as a value that fits.
+ * @param path of the list in the body
+ * @throws AppError as `parseInput` does
+ */
+export function parseItems<T extends z.ZodType>(schema: T, items: unknown[], path: string[]): z.output<T>[] {
+  const values: z.output<T>[] = [];
+  const places: ErrorPlace[] = [];
+  for (const [index, item] of items.entries()) {
+    const parsed = schema.safeParse(item, { reportInput: true });
+    if (parsed.success) values.push(parsed.data);
+    else
+      for (const issue of parsed.error.issues)
+        places.push(...toPlaces({ ...issue, path: [...path, index, ...issue.path] }));
+    if (places.length > MAX_PLACES) break;
+  }
+  if (places.length > 0) throw refuse(places);
+  return values;
+}
+
+function refuse(places: ErrorPlace[]): AppError {
+  const errors = places.slice(0, MAX_PLACES);
   const first = errors[0]!;
-  const more = errors.length > 1 ? ` (and ${errors.length - 1} more, see errors)` : '';
-  throw new AppError(
-    'invalid_request',
-    `${first.pointer === '' ? 'The body' : first.pointer} ${first.detail}${more}`,
-    { errors },
-  );
+  const more =
+    places.length > MAX_PLACES
+      ? ` (and at least ${MAX_PLACES} more; errors lists the first ${MAX_PLACES})`
+      : places.length > 1
+        ? ` (and ${places.length - 1} more, see errors)`
+        : '';
+  const detail = `${first.pointer === '' ? 'The body' : first.pointer} ${first.detail}${more}`;
+  return new AppError('invalid_request', detail, { errors });
 }
 
 function toPlaces(issue: z.core.$ZodIssue): ErrorPlace[] {
@@ -38,6 +87,11 @@ function toPlaces(issue: z.core.$ZodIssue): ErrorPlace[] {
 
 function place(path: PropertyKey[], detail: string): ErrorPlace {
   const index = path.find((part) => typeof part === 'number');
-  const pointer = path.map((part) => `/${String(part).replaceAll('~', '~0').replaceAll('/', '~1')}`).join('');
+  const pointer = path.map((part) => `/${toPointerPart(String(part))}`).join('');
   return { ...(index === undefined ? {} : { index }), pointer, code: 'invalid_request', detail };
+}
+
+function toPointerPart(name: string): string {
+  const shown = name.length > MAX_NAME_LENGTH ? `${name.slice(0, MAX_NAME_LENGTH)}…` : name;
+  return shown.replaceAll('~', '~0').replaceAll('/', '~1');
 }

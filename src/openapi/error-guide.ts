@@ -106,6 +106,14 @@ export const errorGuide: Record<ErrorCode, { meaning: string; remedy: string }> 
       'The market does not take orders: it is closed or not open yet, or the venue has paused trading.',
     remedy: '`status` and `closeTime` of the market say until when it can be traded.',
   },
+  request_timeout: {
+    meaning: 'The headers did not arrive within 10 seconds, or the whole request within 30.',
+    remedy: 'Repeat the request over a new connection; this one is closed.',
+  },
+  headers_too_large: {
+    meaning: 'The headers of the request are larger than 16 KiB together.',
+    remedy: 'Send fewer or shorter headers; a browser may have to delete cookies.',
+  },
   body_too_large: {
     meaning: 'The body has more bytes than the route accepts.',
     remedy: 'Send smaller batches.',

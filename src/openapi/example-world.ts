@@ -92,7 +92,7 @@ export const exampleWorld = {
       id: '019b8d9a-6400-7000-8000-000000000032',
       name: 'staging runtime',
       secret: exampleSecret('test', 'Staging'),
-      scopes: ['usage:write', 'entitlements:read'],
+      scopes: ['usage:write', 'entitlements:read', 'trading:read'],
       expiresAt: null,
       revokedAt: null,
     },
@@ -197,7 +197,7 @@ export const exampleWorld = {
 export const credentials = {
   none: 'no credential',
   liveKey: 'an active live key with `usage:write` and `entitlements:read`',
-  testKey: 'an active test key with `usage:write` and `entitlements:read`',
+  testKey: 'an active test key with `usage:write`, `entitlements:read` and `trading:read`',
   usageKey: 'a live key with `usage:write` only',
   readerKey: 'a live key with `entitlements:read` only',
   traderKey: 'a live key with `trading:read` and `trading:write`',

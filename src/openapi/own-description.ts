@@ -1,6 +1,21 @@
 import { z } from 'zod';
 import { problemExample } from './problem-examples.js';
-import { excerpt, type RouteDescription } from './description.js';
+import {
+  excerpt,
+  generated,
+  type Example,
+  type ExampleRequest,
+  type RouteDescription,
+} from './description.js';
+
+const limitExample = (request: ExampleRequest): Example =>
+  problemExample('rate_limited', {
+    summary: 'More requests for documents in a minute than an address may make',
+    circumstance: 'limit_used_up',
+    before: [request],
+    detail: generated('Your address may make 300 requests for documents a minute. Try again in 42 s.'),
+    request,
+  });
 
 export const documentationDescriptions: RouteDescription[] = [
   {
@@ -12,6 +27,7 @@ export const documentationDescriptions: RouteDescription[] = [
     description:
       'OpenAPI 3.1. It changes only with the version of the service: keep the `ETag` and ask with `If-None-Match`.',
     security: 'none',
+    isLimited: true,
     headers: z.object({
       'If-None-Match': z.string().optional().meta({ description: 'The `ETag` of the copy at hand.' }),
     }),
@@ -23,7 +39,7 @@ export const documentationDescriptions: RouteDescription[] = [
       },
       304: { description: 'The copy at hand is still right.', headers: ['ETag'] },
     },
-    errors: [],
+    errors: ['rate_limited'],
     examples: [
       {
         name: 'document',
@@ -37,6 +53,7 @@ export const documentationDescriptions: RouteDescription[] = [
         request: { credential: 'none', headers: { 'if-none-match': '*' } },
         response: { status: 304 },
       },
+      limitExample({ credential: 'none' }),
     ],
   },
   {
@@ -48,8 +65,9 @@ export const documentationDescriptions: RouteDescription[] = [
     description:
       'Shows the document and lets requests be tried. Works offline; a key that is entered stays in the memory of the tab.',
     security: 'none',
+    isLimited: true,
     responses: { 200: { description: 'The page.', content: { 'text/html': null } } },
-    errors: [],
+    errors: ['rate_limited'],
     examples: [
       {
         name: 'page',
@@ -57,6 +75,7 @@ export const documentationDescriptions: RouteDescription[] = [
         request: { credential: 'none' },
         response: { status: 200, body: '<title>Gauge API reference</title>' },
       },
+      limitExample({ credential: 'none' }),
     ],
   },
   {
@@ -68,8 +87,9 @@ export const documentationDescriptions: RouteDescription[] = [
     description:
       'What each `code` means and what to do about it. The `type` of a problem leads to its place here.',
     security: 'none',
+    isLimited: true,
     responses: { 200: { description: 'The page.', content: { 'text/html': null } } },
-    errors: [],
+    errors: ['rate_limited'],
     examples: [
       {
         name: 'page',
@@ -77,6 +97,7 @@ export const documentationDescriptions: RouteDescription[] = [
         request: { credential: 'none' },
         response: { status: 200, body: '<section class="error" id="rate_limited">' },
       },
+      limitExample({ credential: 'none' }),
     ],
   },
   {
@@ -88,6 +109,7 @@ export const documentationDescriptions: RouteDescription[] = [
     description:
       'Scripts and styles of `/docs`. The version changes with their content, so they may be cached for ever.',
     security: 'none',
+    isLimited: true,
     params: z.object({
       version: z.string().meta({ description: 'As the pages name it.' }),
       file: z.string().meta({ description: 'A file name.' }),
@@ -95,7 +117,7 @@ export const documentationDescriptions: RouteDescription[] = [
     responses: {
       200: { description: 'The file.', content: { 'text/javascript': null, 'text/css': null } },
     },
-    errors: ['not_found'],
+    errors: ['not_found', 'rate_limited'],
     examples: [
       {
         name: 'script',
@@ -108,6 +130,7 @@ export const documentationDescriptions: RouteDescription[] = [
         detail: 'There is nothing at this address.',
         request: { credential: 'none', params: { version: '0', file: 'other.js' } },
       }),
+      limitExample({ credential: 'none', params: { version: '0', file: 'docs.js' } }),
     ],
   },
 ];

@@ -66,7 +66,7 @@ export function bodyProblemExamples(request: ExampleRequest, maxBytes: number): 
       request: { ...withoutBody, rawBody: 'no JSON' },
     }),
     problemExample('body_too_large', {
-      summary: `More than ${maxBytes / 1024} KiB`,
+      summary: `More than ${maxBytes.toLocaleString('en')} bytes`,
       detail: `The body is larger than ${maxBytes.toLocaleString('en')} bytes.`,
       request: { ...request, paddedToBytes: maxBytes + 1 },
     }),
@@ -184,6 +184,7 @@ function badKeysExample(request: Omit<ExampleRequest, 'credential'>): Example {
 export const sessionProblems = (isChange: boolean): ErrorCode[] => [
   'not_signed_in',
   'forbidden_role',
+  'rate_limited',
   ...(isChange ? (['cross_site_request'] as const) : []),
 ];
 
@@ -205,6 +206,17 @@ export function sessionProblemExamples(
       request: { ...request, credential: 'newcomerSession' },
     }),
   ];
+  const good: ExampleRequest = { ...request, credential: 'ownerSession' };
+  examples.push(
+    problemExample('rate_limited', {
+      name: 'sessionLimit',
+      summary: 'More requests in a minute than a session may make',
+      circumstance: 'limit_used_up',
+      before: [good, good],
+      detail: generated('This session may make 300 requests a minute. Try again in 42 s.'),
+      request: good,
+    }),
+  );
   if (!isChange) return examples;
   const foreign = problemExample('cross_site_request', {
     summary: 'Sent from another site',

@@ -3,43 +3,52 @@ import { STATUS_CODES } from 'node:http';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { promisify } from 'node:util';
-import { gzip } from 'node:zlib';
 import ejs from 'ejs';
-import { Router, type Response } from 'express';
+import { Router, type Request, type Response } from 'express';
 import helmet from 'helmet';
 import type { ErrorCode } from '../errors.js';
-import { createAssets, sendCompressed } from '../http/assets.js';
+import type { Context } from '../context.js';
+import { perAddressLimit } from '../http/address-limit.js';
+import { compress, createAssets, sendCompressed, type Compressed } from '../http/assets.js';
 import { statusByCode } from '../http/problem.js';
+import { hasCopy } from '../http/request-line.js';
 import { once } from '../once.js';
 import { errorGuide } from './error-guide.js';
 
 const documentationPaths = ['/openapi.json', '/docs'];
 
 /** `/openapi.json` and `/docs`. Everything is made at the first request for it and kept. */
-export function documentationRoutes(): Router {
+export function documentationRoutes(context: Pick<Context, 'clock' | 'config'>): Router {
   const document = once(makeDocument);
   const assets = createAssets('/docs/assets', listAssets);
   const pages = { page: once(() => render('page')), errors: once(() => render('errors')) };
   const router = Router();
-  router.use(documentationPaths, securityHeaders);
+  const perMinute = context.config.limits.documentsPerMinute;
+  const limit = perAddressLimit(context, {
+    name: 'documents',
+    perMinute,
+    calls: 'requests for documents',
+  });
+  router.use(documentationPaths, securityHeaders, limit);
 
   router.get('/openapi.json', async (req, res) => {
-    const { gzipped, etag } = await document();
+    const { body, etag } = await document();
     res.setHeader('ETag', etag);
     res.setHeader('Cache-Control', 'no-cache');
-    if (req.fresh) res.status(304).end();
-    else await sendCompressed(req, res, 'application/json; charset=utf-8', gzipped);
+    if (hasCopy(req, etag)) res.status(304).end();
+    else sendCompressed(req, res, 'application/json; charset=utf-8', body);
   });
 
-  router.get('/docs', async (_req, res) => sendPage(res, await pages.page()));
-  router.get('/docs/errors', async (_req, res) => sendPage(res, await pages.errors()));
+  router.get('/docs', async (req, res) => sendPage(req, res, await pages.page()));
+  router.get('/docs/errors', async (req, res) => sendPage(req, res, await pages.errors()));
 
   router.get('/docs/assets/:version/:file', assets.serve);
 
-  async function render(view: 'page' | 'errors'): Promise<string> {
+  async function render(view: 'page' | 'errors'): Promise<Compressed> {
     const file = fileURLToPath(new URL(`../../views/docs/${view}.ejs`, import.meta.url));
-    return ejs.renderFile(file, { assets: await assets.base(), errors: errorList() });
+    return compress(
+      Buffer.from(await ejs.renderFile(file, { assets: await assets.base(), errors: errorList() })),
+    );
   }
 
   return router;
@@ -76,11 +85,11 @@ const securityHeaders = helmet({
 });
 
 /** The builder is loaded with the first request, so that a start does not wait for it. */
-async function makeDocument(): Promise<{ gzipped: Buffer; etag: string }> {
+async function makeDocument(): Promise<{ body: Compressed; etag: string }> {
   const { buildDocument } = await import('./document.js');
   const json = JSON.stringify(buildDocument());
   const etag = `W/"${createHash('sha256').update(json).digest('base64url').slice(0, 27)}"`;
-  return { gzipped: await promisify(gzip)(json, { level: 9 }), etag };
+  return { body: await compress(Buffer.from(json)), etag };
 }
 
 function errorList() {
@@ -95,7 +104,7 @@ function errorList() {
     .toSorted((a, b) => a.status - b.status);
 }
 
-function sendPage(res: Response, html: string): void {
+function sendPage(req: Request, res: Response, html: Compressed): void {
   res.setHeader('Cache-Control', 'no-cache');
-  res.type('html').send(html);
+  sendCompressed(req, res, 'text/html; charset=utf-8', html);
 }

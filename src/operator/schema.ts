@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { entitlementKinds } from '../entitlements/table.js';
-import { text } from '../http/validate.js';
+import { text, timeInput } from '../http/validate.js';
 import { roles } from '../organizations/table.js';
 
 /** Names products and Organizations in addresses; never changes. */
@@ -65,26 +65,15 @@ export const memberSchema = z
   })
   .meta({ id: 'MemberInput' });
 
-/** Years beyond these cannot be written as RFC 3339 in UTC, or cannot be meant. */
-const earliest = Date.parse('1970-01-01T00:00:00Z');
-const latest = Date.parse('9999-12-31T23:59:59.999Z');
-
-const time = z.iso
-  .datetime({ offset: true, error: 'must be an RFC 3339 time with an offset, like 2026-01-31T12:00:00Z' })
-  .refine((value) => {
-    const ms = Date.parse(value);
-    return ms >= earliest && ms <= latest;
-  }, 'must lie in the years 1970 to 9999');
-
 export const entitlementSchema = z
   .strictObject({
     kind: z.enum(entitlementKinds).describe('`live` allows use, `read_only` does not.'),
-    startsAt: time
+    startsAt: timeInput
       .optional()
       .describe(
         'In effect from then, inclusive, in the years 1970 to 9999. Left out: from now, or for an entitlement that exists, as it was.',
       ),
-    endsAt: time
+    endsAt: timeInput
       .nullable()
       .optional()
       .describe('In effect until then, exclusive; later than the start. `null` or left out: without end.'),

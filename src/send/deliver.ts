@@ -19,6 +19,9 @@ export interface Delivery {
   mismatches: SourceRecord[];
 }
 
+const OTHER_MODE =
+  'The idempotency key was used before in the other mode (live or test): this event is not counted. Send it with another key.';
+
 /**
  * Delivers events until each has its answer. Those that break the schema are taken out and the others sent again; a
  * batch that is refused as a whole is halved until what is at fault stands alone.
@@ -57,7 +60,15 @@ function toDelivery(
   };
   for (const warning of answer.warnings) {
     if (warning.code === 'unit_cap_exceeded') delivery.overCap.push(warning);
-    else if (warning.code === 'duplicate_mismatch') delivery.mismatches.push(events[warning.index]!.record);
+    else if (warning.code === 'duplicate_mismatch') {
+      const event = events[warning.index]!;
+      if (!warning.differs?.includes('livemode')) delivery.mismatches.push(event.record);
+      else {
+        // Not counted in this mode, and never will be: no repeat, but something to put right.
+        delivery.deduped--;
+        delivery.refusals.push(refuse(event, warning.code, OTHER_MODE));
+      }
+    }
   }
   return delivery;
 }

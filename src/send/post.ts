@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { GaugeClient, UsageAnswer } from '../client/client.js';
+import { OtherModeError, type GaugeClient, type UsageAnswer } from '../client/client.js';
 import { readRetryAfter, type Gate } from './gate.js';
 import { SendError, type OutgoingEvent } from './record.js';
 
@@ -75,6 +75,8 @@ async function attempt(options: PostOptions, events: OutgoingEvent[]): Promise<A
     return readFailure(response, error);
   } catch (error) {
     if (error instanceof SendError) throw error;
+    // Recorded as far as it ever will be: the delivery tells which events are not.
+    if (error instanceof OtherModeError) return readAnswer(error.answer, events.length);
     return { kind: 'retry', reason: reasonOf(error), isThrottled: false, retryAfterMs: undefined };
   } finally {
     deadline.clear();

@@ -12,7 +12,7 @@ export type UsageWarning =
       used: string;
       period: { start: string; end: string };
     }
-  | { code: 'duplicate_mismatch'; index: number };
+  | { code: 'duplicate_mismatch'; index: number; differs?: ['livemode'] };
 
 export interface RejectedEvent {
   index: number;
@@ -66,8 +66,12 @@ export function toUsageAnswer(batch: Batch, outcome: BatchOutcome): UsageAnswer 
         period: monthRange(period),
       })),
       ...outcome.mismatches
-        .toSorted((a, b) => a - b)
-        .map((index) => ({ code: 'duplicate_mismatch' as const, index })),
+        .toSorted((a, b) => a.index - b.index)
+        .map(({ index, isOtherMode }): UsageWarning => ({
+          code: 'duplicate_mismatch',
+          index,
+          ...(isOtherMode ? { differs: ['livemode'] } : {}),
+        })),
     ],
     ...(batch.isLenient ? { rejected } : {}),
   };

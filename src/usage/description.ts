@@ -69,6 +69,20 @@ const successes: Example[] = [
     },
   },
   {
+    name: 'otherMode',
+    summary: 'An idempotency key that a test event has: the live one is not counted',
+    before: [{ credential: 'testKey', body: good }],
+    request: { credential: 'liveKey', body: good },
+    response: {
+      status: 202,
+      body: {
+        accepted: 0,
+        deduped: 1,
+        warnings: [{ code: 'duplicate_mismatch', index: 0, differs: ['livemode'] }],
+      },
+    },
+  },
+  {
     name: 'unitCapExceeded',
     summary: 'Above the cap: recorded, with a warning',
     request: { credential: 'liveKey', body: { events: [call('req-9c01', { quantity: 600.5 })] } },
@@ -190,7 +204,7 @@ const problems: Example[] = [
 ];
 
 const description = `
-Records a batch of 1 to ${MAX_EVENTS} usage events for the Organization of the key, of at most 4 MiB. The body is UTF-8 JSON, plain or
+Records a batch of 1 to ${MAX_EVENTS} usage events for the Organization of the key, of at most ${MAX_BODY_BYTES.toLocaleString('en')} bytes. The body is UTF-8 JSON, plain or
 compressed (\`Content-Encoding: gzip\`, \`deflate\` or \`br\`; the bound holds after inflating).
 
 **202 means durable.** The answer comes after the commit. The totals already include the batch, here and in every later answer of
@@ -198,7 +212,8 @@ the entitlement routes. Without an answer, or after a 5xx, it is unknown whether
 
 **Counted once.** \`idempotencyKey\` names an event within the Organization, for ever. A repeat, in a later batch, in the same one or in two requests at
 the same moment, is counted as \`deduped\` and changes nothing. If its product, metric, quantity, mode or (where given) time differs
-from what was recorded first, the warning \`duplicate_mismatch\` says so.
+from what was recorded first, the warning \`duplicate_mismatch\` says so. Live and test share the keys: a live event that repeats a
+test one is not counted, and the warning's \`differs\` names \`livemode\`.
 
 **All or nothing.** If any event breaks a rule, nothing is recorded. The status is that of the first broken rule in this order:
 \`entitlement_required\` (403), \`entitlement_read_only\` (403), \`unknown_metric\` (422), \`timestamp_out_of_range\` (422); \`errors\` lists

@@ -31,8 +31,8 @@ export interface BatchOutcome {
   verdicts: (PairVerdict | undefined)[];
   /** Events that were sent on and turned out to be repeats, by index. */
   repeats: number[];
-  /** Repeats that differ from what their key was first used for, by index. */
-  mismatches: number[];
+  /** Repeats that differ from what their key was first used for. */
+  mismatches: { index: number; isOtherMode: boolean }[];
   overCap: OverCap[];
 }
 

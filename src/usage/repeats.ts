@@ -69,9 +69,9 @@ export async function examineRepeats(
       textArray(asked.map(({ period }) => period)),
     ]),
   ]);
-  for (const [ord] of mismatches) {
+  for (const [ord, isOtherMode] of mismatches) {
     const { batch, event } = plan.sources[repeats[Number(ord) - 1]!]!;
-    outcomes[batch]!.mismatches.push(event);
+    outcomes[batch]!.mismatches.push({ index: event, isOtherMode: isOtherMode === 'true' });
   }
   for (const [ord, unitCap, used] of overCap) {
     const { pair, period, batches: among } = asked[Number(ord) - 1]!;

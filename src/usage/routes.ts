@@ -5,14 +5,17 @@ import { keyFirst } from '../auth/key-first.js';
 import type { KeyReader } from '../auth/key-reader.js';
 import type { Context } from '../context.js';
 import { AppError } from '../errors.js';
-import { readJsonBody, type JsonBody } from '../http/json-body.js';
+import { hasSmallBody, readJsonBody, type JsonBody } from '../http/json-body.js';
 import { exact, sendJson, toJson } from '../http/json.js';
-import { parseInput } from '../http/validate.js';
+import { usualBounds } from '../http/json-shape.js';
+import { parseInput, parseItems } from '../http/validate.js';
 import { refuseBadKey, toUsageAnswer, type UsageAnswer } from './answer.js';
 import { toBatch } from './batch.js';
 import { findExactQuantities } from './exact-quantity.js';
 import type { Ingestion } from './ingestion.js';
-import { MAX_BODY_BYTES, MAX_EVENTS, usageBatchSchema, type UsageEvent } from './schema.js';
+import { batchFrameSchema, MAX_BODY_BYTES, MAX_EVENTS, usageEventSchema, type UsageEvent } from './schema.js';
+
+const bounds = { ...usualBounds, tooManyValues: 'batch_too_large' as const };
 
 export interface UsageServices {
   context: Context;
@@ -31,15 +34,16 @@ export function addUsageRoutes(
     const hashedSecret = readHashedSecret(req);
     const receivedAtMs = clock.now();
     const isLenient = prefersLenient(req);
-    // A stranger's body is not read before its key is known; the statement decides about every key again.
-    if (!keyUse.hasSeen(hashedSecret)) await keys.authenticate(hashedSecret, 'usage:write');
+    // A body that costs something is not read before its key is judged; the statement decides about every key again.
+    if (!keyUse.hasSeen(hashedSecret) || !hasSmallBody(req))
+      await keys.authenticate(hashedSecret, 'usage:write');
     const batch = await keyFirst(
       async () => {
         await keys.authenticate(hashedSecret, 'usage:write');
         keyUse.touch(hashedSecret, 'usage:write');
       },
       async () => {
-        const body = await readJsonBody(req, res, MAX_BODY_BYTES);
+        const body = await readJsonBody(req, res, MAX_BODY_BYTES, bounds);
         const { events, exactQuantities } = parseUsageBatch(body);
         const bytes = body.text.length;
         return toBatch({ events, exactQuantities, hashedSecret, isLenient, receivedAtMs, bytes });
@@ -67,7 +71,7 @@ function parseUsageBatch({ value, text }: JsonBody): {
       `A batch holds at most ${MAX_EVENTS} events; this one has ${sent.length}.`,
     );
   }
-  const { events } = parseInput(usageBatchSchema, value);
+  const events = parseItems(usageEventSchema, parseInput(batchFrameSchema, value).events, ['events']);
   try {
     return { events, exactQuantities: findExactQuantities(text) };
   } catch (error) {

@@ -3,14 +3,21 @@ import { exactField, periodSchema } from '../http/fields.js';
 import { text } from '../http/validate.js';
 
 export const MAX_EVENTS = 500;
-/** 500 events with the longest texts, escaped. */
-export const MAX_BODY_BYTES = 4 * 1024 * 1024;
+const MAX_TEXT_LENGTH = 255;
+/** A character beyond the basic plane as two `\\uXXXX`, as encoders write it that keep to ASCII. */
+const MAX_CHARACTER_BYTES = 12;
+/** Names and punctuation of an event, its time, and a quantity of 100 digits. */
+const OTHER_BYTES = 320;
+/** The largest events that there can be, in the longest way to write them. */
+export const MAX_BODY_BYTES = MAX_EVENTS * (3 * MAX_TEXT_LENGTH * MAX_CHARACTER_BYTES + OTHER_BYTES);
 
 /** One usage event as it is sent. Plain types, no transforms: this runs for each of up to 500 events. */
 export const usageEventSchema = z
   .strictObject({
-    productSlug: text(255).describe('A product for which the Organization has a live entitlement.'),
-    metric: text(255).describe("Must equal the product's `usageMetric`."),
+    productSlug: text(MAX_TEXT_LENGTH).describe(
+      'A product for which the Organization has a live entitlement.',
+    ),
+    metric: text(MAX_TEXT_LENGTH).describe("Must equal the product's `usageMetric`."),
     quantity: z
       .number()
       .min(0, 'must be a finite number of at least 0')
@@ -24,7 +31,7 @@ export const usageEventSchema = z
       .describe(
         'When the usage happened, RFC 3339 with an offset (`Z` or `+02:00`); the time of receipt if left out. From 7 days before to 5 minutes after the receipt, both included. Kept to the microsecond. Its calendar month in UTC is the one it counts in.',
       ),
-    idempotencyKey: text(255).describe(
+    idempotencyKey: text(MAX_TEXT_LENGTH).describe(
       'Names the event within the Organization, for ever and over all its keys, live and test. A key that was used before is counted as `deduped` and changes nothing.',
     ),
   })
@@ -37,6 +44,11 @@ export const usageBatchSchema = z
     events: z.array(usageEventSchema).min(1, 'must hold at least one event').max(MAX_EVENTS),
   })
   .meta({ id: 'UsageBatch' });
+
+/** The batch around the events, which are parsed one by one. */
+export const batchFrameSchema = z.strictObject({
+  events: z.array(z.unknown()).min(1, 'must hold at least one event'),
+});
 
 const warningSchema = z.discriminatedUnion('code', [
   z
@@ -53,11 +65,22 @@ const warningSchema = z.discriminatedUnion('code', [
       description:
         'The month is above its cap. The events were recorded all the same. One warning for each product and month.',
     }),
-  z.object({ code: z.literal('duplicate_mismatch'), index: z.int().min(0) }).meta({
-    id: 'DuplicateMismatch',
-    description:
-      'The idempotency key at `index` was used before for another event: what differs was not recorded. It counts as `deduped`.',
-  }),
+  z
+    .object({
+      code: z.literal('duplicate_mismatch'),
+      index: z.int().min(0),
+      differs: z
+        .array(z.enum(['livemode']))
+        .optional()
+        .describe(
+          'Only where the mode differs: a live event with the key of a test one is not counted as live, nor the other way round. Treat it as an error.',
+        ),
+    })
+    .meta({
+      id: 'DuplicateMismatch',
+      description:
+        'The idempotency key at `index` was used before for another event: what differs was not recorded. It counts as `deduped`.',
+    }),
 ]);
 
 export const usageAnswerSchema = z

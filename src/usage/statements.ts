@@ -101,7 +101,8 @@ where p.problem is not null or r.quantity is not null or not c.is_all_new`,
 };
 
 /**
- * For events that were not new: the numbers of those that differ from what their key was first used for. A repeat
+ * For events that were not new: the numbers of those that differ from what their key was first used for, and whether the
+ * mode does. A repeat
  * without a time matches any time, because the first one's may have been the time of its receipt.
  *
  * $1 org, $2 idempotency key, $3 product, $4 metric, $5 quantity, $6 livemode, $7 occurred at or null, per event
@@ -109,7 +110,7 @@ where p.problem is not null or r.quantity is not null or not c.is_all_new`,
 export const findMismatches: Statement = {
   name: 'usage_find_mismatches',
   text: `
-select d.ord::text
+select d.ord::text, (u.livemode <> d.livemode)::text
 from unnest($1::uuid[], $2::text[], $3::uuid[], $4::text[], $5::numeric[], $6::bool[], $7::timestamptz[]) with ordinality
   as d (org_id, idempotency_key, product_id, metric, quantity, livemode, occurred_at, ord)
 cross join lateral (

@@ -120,6 +120,8 @@ describe('creating', () => {
     ['/expiresAt', { expiresAt: '2999-02-30T12:00:00Z' }],
     ['/expiresAt', { expiresAt: '2020-01-01T00:00:00Z' }],
     ['/expiresAt', { expiresAt: 4_102_444_800_000 }],
+    ['/expiresAt', { expiresAt: '9999-12-31T23:59:59-12:00' }],
+    ['/expiresAt', { expiresAt: '0000-01-01T00:00:00+14:00' }],
     ['/orgId', { orgId: randomUUID() }],
     ['/createdBy', { createdBy: randomUUID() }],
   ])('refuses what is wrong at %s: %j', async (pointer, input) => {
@@ -423,7 +425,7 @@ describe('who may', () => {
   it('another Organization’s key does not exist, and neither does a malformed id', async () => {
     const { browser } = await owner();
     const foreign = await createKey(database.db, (await createOrganization(database.db)).id);
-    const ids = [foreign.id, randomUUID(), 'x', '%00', '__proto__', '%F0%9F%91%BE', `${foreign.id}x`];
+    const ids = [foreign.id, randomUUID(), 'x', '%01', '__proto__', '%F0%9F%91%BE', `${foreign.id}x`];
     for (const id of ids)
       for (const answer of [
         await browser.get(`${PATH}/${id}`),

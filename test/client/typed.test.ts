@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { components } from '../../src/client/api.js';
-import { createGaugeClient } from '../../src/client/client.js';
+import { createGaugeClient, OtherModeError } from '../../src/client/client.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { createKey, createOrganization, createProduct, grant } from '../support/fixtures.js';
 import { startTestService, type TestService } from '../support/service.js';
@@ -33,6 +33,27 @@ describe('a client with the generated types', () => {
     expect([data?.accepted, data?.deduped, error]).toEqual([1, 0, undefined]);
     // @ts-expect-error there is no such field in an answer
     expect(data?.recorded).toBeUndefined();
+  });
+
+  it('throws where a live event repeats the key of a test one, and says what became of the rest', async () => {
+    const organization = await createOrganization(database.db);
+    const product = await createProduct(database.db);
+    await grant(database.db, organization.id, product.id);
+    const record = async (livemode: boolean, ...keys: string[]) => {
+      const { secret } = await createKey(database.db, organization.id, { livemode });
+      const client = createGaugeClient({ baseUrl: service.url, apiKey: secret });
+      const events = keys.map((idempotencyKey) => ({
+        productSlug: product.slug,
+        metric: 'calls',
+        idempotencyKey,
+      }));
+      return client.POST('/api/usage/events', { body: { events } });
+    };
+    expect((await record(false, 'a', 'b')).data?.accepted).toBe(2);
+    const failure: unknown = await record(true, 'c', 'a', 'b').catch((error: unknown) => error);
+    expect(failure).toBeInstanceOf(OtherModeError);
+    expect(failure).toMatchObject({ indexes: [1, 2], answer: { accepted: 1, deduped: 2 } });
+    expect((await record(true, 'c')).data).toMatchObject({ deduped: 1, warnings: [] });
   });
 
   it('does not compile with a field that the route does not know, and the service refuses it', async () => {

@@ -109,6 +109,9 @@ function settingsOf(circumstance: Circumstance | 'healthy'): TestServiceOptions 
           LIMIT_ENTITLEMENTS_PER_MINUTE: '1',
           LIMIT_TRADING_PER_MINUTE: '1',
           LIMIT_KEY_CHANGES_PER_HOUR: '1',
+          LIMIT_DOCUMENTS_PER_MINUTE: '1',
+          // One more than of the changes of keys, which are refused in here.
+          LIMIT_DASHBOARD_PER_MINUTE: '2',
         },
         app: { signInLimits: { perAccount: 1 } },
       };

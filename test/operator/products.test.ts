@@ -247,7 +247,7 @@ describe('GET /operator/products', () => {
     'limit=',
     'limit=1&limit=2',
     'cursor=',
-    'cursor=%00',
+    'cursor=%01',
     'cursor=!',
     'cursor=AAAA',
     'cursor=4',

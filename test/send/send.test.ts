@@ -112,6 +112,21 @@ describe('recorded trades in one JSON document', () => {
 });
 
 describe('what is rejected', () => {
+  it('are live events whose keys test events have: they would never be counted', async () => {
+    const { organization, env } = await entitled(['both-modes'], 'calls');
+    const { secret } = await createKey(database.db, organization.id, { livemode: false });
+    const event = (idempotencyKey: string) =>
+      JSON.stringify({ productSlug: 'both-modes', metric: 'calls', idempotencyKey });
+    const file = folder.path('both-modes.ndjson');
+    writeFileSync(file, [event('a'), event('b')].join('\n'));
+    expect((await send([file], { ...env, GAUGE_API_KEY: secret })).code).toBe(0);
+    writeFileSync(file, [event('c'), event('a'), event('b')].join('\n'));
+    const run = await send([file, '--json'], env);
+    expect(run.code).toBe(1);
+    expect(run.summary).toMatchObject({ accepted: 1, deduped: 0, rejected: 2, warnings: [] });
+    expect(readFileSync(`${file}.rejected.ndjson`, 'utf8')).toMatch(/"duplicate_mismatch".*other mode/);
+  });
+
   it('goes to a file with its line, its reason and the record, and the rest is recorded', async () => {
     const { organization, env } = await entitled(['good-one'], 'calls');
     const event = (idempotencyKey: unknown, more: object = {}) =>

@@ -60,6 +60,8 @@ export async function startTestService(db: Database, options: TestServiceOptions
     LIMIT_ENTITLEMENTS_PER_MINUTE: '1000000',
     LIMIT_READS_PER_MINUTE: '1000000',
     LIMIT_TRADING_PER_MINUTE: '1000000',
+    LIMIT_DOCUMENTS_PER_MINUTE: '1000000',
+    LIMIT_DASHBOARD_PER_MINUTE: '1000000',
     ...options.env,
   });
   const lifecycle = createLifecycle();
@@ -77,7 +79,9 @@ export async function startTestService(db: Database, options: TestServiceOptions
   };
   const services = createApiServices(context);
   const trading = createTradingServices(context, options.trading);
-  const server = createHttpServer(createApp(context, services, trading, options.app));
+  const server = createHttpServer(createApp(context, services, trading, options.app), {
+    limits: config.limits.connections,
+  });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as { port: number };
   return {

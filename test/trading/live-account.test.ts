@@ -336,6 +336,7 @@ describe('live trading needs all three switches, each on its own', () => {
     expect(await post(scene.service.url, scene.apiKey.secret)).toEqual([201, 'filled']);
     const test = await createKey(database.db, scene.organization.id, { scopes, livemode: false });
     expect(await post(scene.service.url, test.secret)).toEqual(disabled);
+    await expectPaperOnly(scene.service.url, test.secret, scene.apiKey.secret);
     const other = await createOrganization(database.db);
     const foreign = await createKey(database.db, other.id, { scopes });
     expect(await post(scene.service.url, foreign.secret)).toEqual(disabled);
@@ -347,3 +348,23 @@ describe('live trading needs all three switches, each on its own', () => {
     expect(scene.arrived()).toHaveLength(1);
   });
 });
+
+/** What a test key may read: nothing of the one live order that there is. */
+async function expectPaperOnly(url: string, testSecret: string, liveSecret: string): Promise<void> {
+  const read = async (path: string, secret: string) => {
+    const response = await fetch(url + path, { headers: { authorization: `Bearer ${secret}` } });
+    const body = (await response.json()) as { code?: string; trades?: { id: string }[] };
+    return { status: response.status, ...body };
+  };
+  const [trade] = (await read('/trades?mode=live', liveSecret)).trades!;
+  expect((await read('/trades', liveSecret)).trades).toHaveLength(1);
+  expect((await read('/trades', testSecret)).trades).toEqual([]);
+  const one = `/trades/${trade!.id}`;
+  expect((await read(one, liveSecret)).status).toBe(200);
+  expect(await read(one, testSecret)).toMatchObject({ status: 404, code: 'not_found' });
+  for (const path of ['/portfolio?mode=live', '/trades?mode=live']) {
+    expect((await read(path, liveSecret)).status).toBe(200);
+    expect(await read(path, testSecret)).toMatchObject({ status: 403, code: 'live_trading_disabled' });
+  }
+  expect((await read('/portfolio', testSecret)).status).toBe(200);
+}

@@ -146,7 +146,7 @@ it.each([
   `?date=${'9'.repeat(300)}`,
   `/${'X'.repeat(300)}`,
   '/%3Cscript%3Ealert(1)%3C%2Fscript%3E',
-  '/%00',
+  '/%01',
   '/KXHIGHNY-26JUL15',
   '/__proto__',
 ])('what does not exist is the page that says so: %s', async (address) => {

@@ -103,6 +103,15 @@ describe('an event', () => {
     );
   });
 
+  it('of test mode says that a live event with its key is not counted', async () => {
+    const { open, fill } = await arrive();
+    await fill(1, { prefix: 'live ' });
+    await fill(1, { prefix: 'test ', livemode: false });
+    const warning = 'A live event with the same key is a repeat of it';
+    expect(textOf((await open({ idempotencyKey: 'test 00000000' })).text)).toContain(warning);
+    expect(textOf((await open({ idempotencyKey: 'live 00000000' })).text)).not.toContain(warning);
+  });
+
   it('of another Organization is not found, nor is it told that there is one', async () => {
     const stranger = await arrive();
     await sendUsage(service.url, stranger.key.secret, [usageEvent(stranger.product.slug, 'theirs')]);

@@ -107,7 +107,7 @@ describe('an accepted batch', () => {
     expect((await send(testKey.secret, [one.event('same')])).body).toEqual({
       accepted: 0,
       deduped: 1,
-      warnings: [{ code: 'duplicate_mismatch', index: 0 }],
+      warnings: [{ code: 'duplicate_mismatch', index: 0, differs: ['livemode'] }],
     });
   });
 

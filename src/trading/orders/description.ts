@@ -189,12 +189,12 @@ const list: RouteDescription = {
   operationId: 'listTrades',
   summary: 'List trades',
   description:
-    "Every order of the key's Organization that was accepted, whoever placed it, newest first: also those that filled nothing. Refused orders are not among them.",
+    "Every order of the key's Organization that was accepted, whoever placed it, newest first: also those that filled nothing. Refused orders are not among them. A test key lists paper trades only.",
   query: listTradesSchema,
   responses: {
     200: { description: 'A page of them.', content: { 'application/json': tradeListSchema } },
   },
-  errors: ['invalid_request', ...apiKeyProblems('trading:read'), ...serviceProblems],
+  errors: ['invalid_request', ...apiKeyProblems('trading:read'), 'live_trading_disabled', ...serviceProblems],
   examples: [
     {
       name: 'list',
@@ -216,6 +216,11 @@ const list: RouteDescription = {
       ],
       request: { credential: 'traderKey', query: { limit: '101' } },
     }),
+    problemExample('live_trading_disabled', {
+      summary: 'Live trading, with a test key',
+      detail: 'A test key reads paper trading only. Live needs a live key.',
+      request: { credential: 'testKey', query: { mode: 'live' } },
+    }),
     ...apiKeyProblemExamples({}, 'trading:read'),
     ...serviceProblemExamples({ credential: 'traderKey' }),
   ],
@@ -227,7 +232,8 @@ const one: RouteDescription = {
   path: '/trades/{id}',
   operationId: 'getTrade',
   summary: 'Read one trade',
-  description: 'What became of an order. Of a live one that is `pending`, until `finishedAt` is there.',
+  description:
+    'What became of an order. Of a live one that is `pending`, until `finishedAt` is there. For a test key there are paper trades only.',
   params: z.object({ id: z.string().meta({ description: 'The id of the trade.' }) }),
   responses: { 200: { description: 'The trade.', content: { 'application/json': tradeAnswerSchema } } },
   errors: [...apiKeyProblems('trading:read'), 'not_found', ...serviceProblems],

@@ -7,6 +7,7 @@ import { readJsonBody } from '../../http/json-body.js';
 import { sendJson } from '../../http/json.js';
 import { readPathId } from '../../http/path-id.js';
 import { parseInput } from '../../http/validate.js';
+import { requireLiveKey } from '../live-mode.js';
 import { parseDollars } from '../money.js';
 import type { TradingServices } from '../services.js';
 import type { OrderInput } from './order.js';
@@ -36,20 +37,24 @@ export function addOrderRoutes(router: Router, { keys, keyUse, orders, callLimit
   });
 
   router.get('/trades', callLimit, async (req, res) => {
-    const { orgId } = await authenticate(req, 'trading:read');
-    const { limit, ...filter } = parseInput(listTradesSchema, req.query);
+    const principal = await authenticate(req, 'trading:read');
+    const { limit, mode, ...filter } = parseInput(listTradesSchema, req.query);
+    requireLiveKey(principal, mode);
     const { trades, nextCursor } = await orders.list({
       ...filter,
-      orgId,
+      mode: principal.livemode ? mode : 'paper',
+      orgId: principal.orgId,
       limit: Number(limit ?? 50),
     });
     sendJson(res, 200, JSON.stringify({ trades: trades.map(toTradeJson), nextCursor }));
   });
 
   router.get('/trades/:id', callLimit, async (req, res) => {
-    const { orgId } = await authenticate(req, 'trading:read');
-    const trade = await orders.find(orgId, readPathId(req, 'id', 'trade'));
-    if (!trade) throw new AppError('not_found', 'There is no such trade.');
+    const principal = await authenticate(req, 'trading:read');
+    const trade = await orders.find(principal.orgId, readPathId(req, 'id', 'trade'));
+    // For a test key nothing was traded live.
+    if (!trade || (trade.mode === 'live' && !principal.livemode))
+      throw new AppError('not_found', 'There is no such trade.');
     sendJson(res, 200, JSON.stringify({ trade: toTradeJson(trade) }));
   });
 }

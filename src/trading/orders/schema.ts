@@ -54,7 +54,7 @@ export const orderHeaders = z.object({
 });
 
 export const listTradesSchema = z.object({
-  mode: z.enum(tradeModes).optional().describe('Both if left out.'),
+  mode: z.enum(tradeModes).optional().describe('Both if left out; of a test key, `paper`.'),
   ticker: ticker.optional().describe('Of one market only.'),
   limit: z
     .string()

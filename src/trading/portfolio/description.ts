@@ -48,6 +48,8 @@ returns with the venue's next book. Where a market has ended, \`valuation\` says
 
 **Events.** Exactly one bracket of a day wins, and every threshold of an hour that is passed, so the positions of an event are netted: \`worstCase\` is what they make in the worst of its outcomes. A void market, which gives back what was paid, is not among them.
 
+A test key reads paper portfolios only.
+
 Money is as of this request. The marks are as of \`asOf\`; without any market data they are \`null\`, \`sources\` says why, and the rest is answered all the same.
 `.trim(),
     security: 'apiKey',
@@ -57,7 +59,7 @@ Money is as of this request. The marks are as of \`asOf\`; without any market da
     responses: {
       200: { description: 'The portfolio.', content: { 'application/json': portfolioAnswerSchema } },
     },
-    errors: ['invalid_request', ...apiKeyProblems(scope), ...serviceProblems],
+    errors: ['invalid_request', ...apiKeyProblems(scope), 'live_trading_disabled', ...serviceProblems],
     examples: [
       {
         name: 'newAccount',
@@ -89,6 +91,11 @@ Money is as of this request. The marks are as of \`asOf\`; without any market da
         detail: '/mode must be paper or live',
         errors: [{ pointer: '/mode', code: 'invalid_request', detail: 'must be paper or live' }],
         request: { credential: 'traderKey', query: { mode: 'test' } },
+      }),
+      problemExample('live_trading_disabled', {
+        summary: 'Live trading, with a test key',
+        detail: 'A test key reads paper trading only. Live needs a live key.',
+        request: { credential: 'testKey', query: { mode: 'live' } },
       }),
       ...apiKeyProblemExamples({}, scope),
       ...serviceProblemExamples({ credential: 'traderKey' }),

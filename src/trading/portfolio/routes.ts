@@ -6,6 +6,7 @@ import type { KeyReader } from '../../auth/key-reader.js';
 import { sendJson } from '../../http/json.js';
 import { parseInput } from '../../http/validate.js';
 import type { LiveTrading } from '../live/live.js';
+import { requireLiveKey } from '../live-mode.js';
 import type { TradeMode } from '../orders/table.js';
 import { toPortfolioAnswer } from './portfolio-json.js';
 import { portfolioQuerySchema } from './portfolio-schema.js';
@@ -32,7 +33,9 @@ export function addPortfolioRoutes(router: Router, deps: PortfolioRouteDeps): vo
       return principal;
     };
     const mode = await keyFirst(authenticate, () => readMode(req));
-    const { orgId } = await authenticate();
+    const principal = await authenticate();
+    requireLiveKey(principal, mode);
+    const { orgId } = principal;
     const portfolio = await readPortfolio(deps, orgId, mode);
     // What is booked changes with each order.
     res.setHeader('Cache-Control', 'no-store');

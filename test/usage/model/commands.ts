@@ -135,6 +135,7 @@ const slugOf = (real: System, product: number) => real.products[product]?.slug ?
 interface Warning {
   code: string;
   index: number;
+  differs?: string[];
   productSlug: string;
   period: { start: string };
   used: number;
@@ -143,7 +144,7 @@ interface Warning {
 
 const warningOf = (real: System) => (w: Warning) =>
   w.code === 'duplicate_mismatch'
-    ? `${w.code} ${w.index}`
+    ? [w.code, w.index, ...(w.differs ?? [])].join(' ')
     : `${w.code} ${real.products.findIndex(({ slug }) => slug === w.productSlug)} ${w.period.start.slice(0, 10)} ${Math.round(w.used * 1000)}/${w.unitCap * 1000}`;
 
 /** The same instant as a clock with that offset shows it. */

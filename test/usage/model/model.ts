@@ -169,7 +169,8 @@ export function sendToModel(
       first.quantity === quantity &&
       first.livemode === key.livemode &&
       (sent.occurredAt === undefined || first.occurredAt === occurredAt);
-    if (!isSame) mismatches.push(`duplicate_mismatch ${i}`);
+    if (!isSame)
+      mismatches.push(`duplicate_mismatch ${i}${first.livemode === key.livemode ? '' : ' livemode'}`);
   }
   const overCap = [...touched.values()].flatMap((total) => {
     const { unitCap } = model.products[total.product]!;

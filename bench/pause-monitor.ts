@@ -1,0 +1,17 @@
+/** Loaded into the measured server: SIGUSR2 writes the longest pause of its event loop since the last time to PAUSE_FILE. */
+import { renameSync, writeFileSync } from 'node:fs';
+import { monitorEventLoopDelay } from 'node:perf_hooks';
+
+const RESOLUTION_MS = 1;
+const delays = monitorEventLoopDelay({ resolution: RESOLUTION_MS });
+delays.enable();
+const file = process.env.PAUSE_FILE!;
+
+process.on('SIGUSR2', () => {
+  // A turn later: the pause that is going on belongs to this time, not to the next.
+  setTimeout(() => {
+    writeFileSync(`${file}.new`, String(Math.max(0, delays.max / 1e6 - RESOLUTION_MS)));
+    renameSync(`${file}.new`, file);
+    delays.reset();
+  }, 5);
+});

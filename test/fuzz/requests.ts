@@ -1,0 +1,242 @@
+import fc from 'fast-check';
+import { gzipSync } from 'node:zlib';
+import { fitting, hostileTexts, hostileValues, type Pools, type Schema } from './values.js';
+import type { Actor, World } from './world.js';
+
+export interface Parameter {
+  in: 'path' | 'query' | 'header';
+  name: string;
+  required?: boolean;
+  schema: Schema;
+}
+
+export interface Operation {
+  method: string;
+  path: string;
+  security: string | undefined;
+  parameters: Parameter[];
+  mediaType: string | undefined;
+  bodySchema: Schema | undefined;
+}
+
+export interface FuzzRequest {
+  operation: Operation;
+  actor: Actor;
+  /** With the query, percent-encoded. */
+  path: string;
+  headers: Record<string, string>;
+  body: Buffer | undefined;
+}
+
+type Mood = 'fitting' | 'mutated' | 'hostile';
+
+/** Any request to any operation of the document: one that fits, one that nearly fits, or one that means harm. */
+export function anyRequest(
+  operations: Operation[],
+  world: World,
+  components: Record<string, Schema>,
+): fc.Arbitrary<FuzzRequest> {
+  return fc.oneof(
+    ...operations.flatMap((operation) =>
+      Object.entries(moods).map(([mood, weight]) => ({
+        weight,
+        arbitrary: requestTo(operation, world, components, mood as Mood),
+      })),
+    ),
+  );
+}
+
+const moods: Record<Mood, number> = { fitting: 4, mutated: 4, hostile: 3 };
+
+function requestTo(
+  operation: Operation,
+  { actors, pools }: World,
+  components: Record<string, Schema>,
+  mood: Mood,
+): fc.Arbitrary<FuzzRequest> {
+  const kind = operation.path === '/logout' ? 'leaver' : (operation.security ?? 'nobody');
+  const rightful = actors.filter((actor) => actor.kind === kind);
+  const actor = fc.oneof(
+    { weight: 5, arbitrary: fc.constantFrom(...rightful) },
+    { weight: kind === 'leaver' ? 0 : 1, arbitrary: fc.constantFrom(...actors) },
+  );
+  const values = fc.tuple(
+    ...operation.parameters.map((parameter) => parameterValue(parameter, pools, components, mood)),
+  );
+  const extras: typeof anyExtras = mood === 'fitting' ? fc.constant({}) : anyExtras;
+  return fc
+    .tuple(actor, values, bodyOf(operation, pools, components, mood), extras, fc.nat(50_000))
+    .map(([actor, given, body, { query, headers }, caller]) => {
+      const at = (place: Parameter['in']) =>
+        operation.parameters
+          .map((parameter, i) => [parameter, given[i]] as const)
+          .filter(([parameter, value]) => parameter.in === place && value !== undefined);
+      let path = operation.path;
+      for (const [{ name }, value] of at('path')) path = path.replace(`{${name}}`, encode(value!));
+      const pairs = at('query').map(([{ name }, value]) => `${name}=${encode(value!)}`);
+      const search = [...pairs, ...(query === undefined ? [] : [query])].join('&');
+      const own = at('header').map(([{ name }, value]) => [name.toLowerCase(), toHeader(value!)]);
+      return {
+        operation,
+        actor,
+        path: search === '' ? path : `${path}?${search}`,
+        headers: {
+          accept: 'application/json, */*',
+          // Everybody comes from somewhere else, so that the limits of an address do not end the run.
+          'x-forwarded-for': `10.${caller >> 8}.${caller & 255}.1`,
+          ...(Object.fromEntries(own) as Record<string, string>),
+          ...body?.headers,
+          ...actor.headers,
+          ...headers,
+        },
+        body: body?.bytes,
+      };
+    });
+}
+
+/** Values that Node would refuse to send are sent by the raw sockets. */
+const toHeader = (value: string): string => value.replace(/[^\x20-\x7e\xa0-\xff]/g, '?').slice(0, 8_000);
+
+/** Halves of surrogate pairs as the bytes that they would have: what no encoder makes. */
+const encode = (value: string): string => {
+  try {
+    return encodeURIComponent(value).slice(0, 9_000).replace(/%.?$/, '');
+  } catch {
+    return '%ED%A0%80';
+  }
+};
+
+function parameterValue(
+  { name, required = false, schema, in: place }: Parameter,
+  pools: Pools,
+  components: Record<string, Schema>,
+  mood: Mood,
+): fc.Arbitrary<string | undefined> {
+  const good = fitting(schema, pools, components, name).map(String);
+  const bad = fc.constantFrom(...hostileTexts.filter((text) => place !== 'path' || text.trim() !== ''));
+  const isLeftOut = required || place === 'path' ? 0 : 1;
+  const weights = { fitting: [6, 0], mutated: [3, 1], hostile: [1, 4] }[mood];
+  return fc.oneof(
+    { weight: weights[0]!, arbitrary: good.map((value) => (place === 'path' && value === '' ? 'x' : value)) },
+    { weight: weights[1]!, arbitrary: bad },
+    { weight: mood === 'mutated' && place !== 'path' ? 1 : isLeftOut, arbitrary: fc.constant(undefined) },
+  );
+}
+
+const anyExtras: fc.Arbitrary<{ query?: string; headers?: Record<string, string> }> = fc.constantFrom(
+  {},
+  {},
+  {},
+  { query: 'unknown=1' },
+  { query: 'limit=1&limit=2' },
+  { query: '%zz' },
+  { query: 'a=%00' },
+  { query: 'api_key=org_live_x' },
+  { query: '[]=&__proto__[a]=1' },
+  { headers: { cookie: 'gauge_session=x; gauge_session.sig=y' } },
+  { headers: { authorization: 'Bearer' } },
+  { headers: { authorization: 'Basic eDp5' } },
+  { headers: { 'x-request-id': 'x'.repeat(300) } },
+  { headers: { origin: 'https://evil.example', 'sec-fetch-site': 'cross-site' } },
+  { headers: { prefer: 'handling=lenient' } },
+  { headers: { 'accept-encoding': 'br;q=x, gzip;q=2, *;q=-1' } },
+  { headers: { expect: 'nothing' } },
+  { headers: { range: 'bytes=0-1' } },
+);
+
+interface Body {
+  bytes: Buffer;
+  headers: Record<string, string>;
+}
+
+function bodyOf(
+  { bodySchema, mediaType = 'application/json' }: Operation,
+  pools: Pools,
+  components: Record<string, Schema>,
+  mood: Mood,
+): fc.Arbitrary<Body | undefined> {
+  if (bodySchema === undefined) return fc.constant(undefined);
+  const write = (value: unknown): Body => ({
+    bytes: Buffer.from(
+      mediaType === 'application/json'
+        ? JSON.stringify(value)
+        : new URLSearchParams(toFields(value)).toString(),
+    ),
+    headers: { 'content-type': mediaType },
+  });
+  const good = fitting(bodySchema, pools, components);
+  if (mood === 'fitting') return good.map(write);
+  if (mood === 'mutated') return fc.tuple(good, anyMutation).map(([value, mutate]) => write(mutate(value)));
+  return fc.oneof(good.map(write), anyHostileBody);
+}
+
+const toFields = (value: unknown): [string, string][] =>
+  Object.entries(Object(value) as object).map(([name, field]) => [
+    name,
+    typeof field === 'string' ? field : (JSON.stringify(field) ?? ''),
+  ]);
+
+type Mutation = (value: unknown) => unknown;
+
+const anyMutation: fc.Arbitrary<Mutation> = fc
+  .tuple(fc.nat(3), fc.nat(20), fc.constantFrom(...hostileValues))
+  .map(
+    ([kind, place, value]) =>
+      (whole) =>
+        mutate(whole, kind, place, value),
+  );
+
+/** Leaves a field out, adds one, or puts something else in its place; at a place within the value. */
+function mutate(whole: unknown, kind: number, place: number, value: unknown): unknown {
+  if (typeof whole !== 'object' || whole === null) return value;
+  if (Array.isArray(whole)) {
+    if (whole.length === 0 || kind === 3) return [...(whole as unknown[]), value];
+    return (whole as unknown[]).map((item, i) =>
+      i === place % whole.length ? mutate(item, kind, place >> 1, value) : item,
+    );
+  }
+  const names = Object.keys(whole);
+  const name = names[place % Math.max(1, names.length)];
+  const fields = whole as Record<string, unknown>;
+  if (name === undefined || kind === 1) return { ...fields, unknown: value };
+  if (kind === 0) return Object.fromEntries(Object.entries(fields).filter(([other]) => other !== name));
+  const inner = fields[name];
+  const isDeep = typeof inner === 'object' && inner !== null;
+  return { ...fields, [name]: isDeep ? mutate(inner, kind, place >> 1, value) : value };
+}
+
+const json = { 'content-type': 'application/json' };
+const raw = (text: string | Buffer, headers: Record<string, string> = json): Body => ({
+  bytes: Buffer.from(text as string),
+  headers,
+});
+
+const anyHostileBody: fc.Arbitrary<Body> = fc.oneof(
+  fc.constantFrom(
+    raw(''),
+    raw('null'),
+    raw('[]'),
+    raw('"'),
+    raw('{"a":'),
+    raw('{"__proto__":{"isAdmin":true},"constructor":{"prototype":{}}}'),
+    raw('{"events":[{"quantity":1e400,"quantity":-1}]}'),
+    raw(`{"name":"\\ud800"}`),
+    raw(`{"name":"\\u0000","password":"\\u0000"}`),
+    raw(`${'['.repeat(5_000)}${']'.repeat(5_000)}`),
+    raw(`{"events":[${'{},'.repeat(700)}{}]}`),
+    raw(`{"unitCap":${'9'.repeat(2_000)}}`),
+    raw('\ufeff{}'),
+    raw(Buffer.from([0x7b, 0xff, 0xfe, 0x7d])),
+    raw('{}', { 'content-type': 'text/plain' }),
+    raw('{}', { 'content-type': 'application/json; charset=utf-16' }),
+    raw('{}', {}),
+    raw('a=1&a=2&__proto__=3', { 'content-type': 'application/x-www-form-urlencoded' }),
+    raw('not gzip', { ...json, 'content-encoding': 'gzip' }),
+    raw(gzipSync('{}'), { ...json, 'content-encoding': 'gzip' }),
+    raw(gzipSync(Buffer.alloc(8_000_000, 0x20)), { ...json, 'content-encoding': 'gzip' }),
+    raw('{}', { ...json, 'content-encoding': 'x' }),
+    raw(' '.repeat(300_000)),
+  ),
+  fc.json().map((text) => raw(text)),
+  fc.uint8Array({ maxLength: 200 }).map((bytes) => raw(Buffer.from(bytes))),
+);

@@ -1,0 +1,92 @@
+import { Agent, request } from 'node:http';
+import { connect } from 'node:net';
+import { brotliDecompressSync, gunzipSync } from 'node:zlib';
+import { MAX_ANSWER_MS, type FuzzAnswer } from './check.js';
+import type { FuzzRequest } from './requests.js';
+
+const agent = new Agent({ keepAlive: true, maxSockets: 32 });
+/** The connection is given up a little later than an answer is late. */
+const GIVE_UP_MS = MAX_ANSWER_MS + 1_000;
+
+/** @throws Error if the connection ends without an answer */
+export function send(url: URL, { operation, path, headers, body }: FuzzRequest): Promise<FuzzAnswer> {
+  const startedAt = performance.now();
+  return new Promise((resolve, reject) => {
+    const outgoing = request(
+      {
+        agent,
+        host: url.hostname,
+        port: url.port,
+        method: operation.method.toUpperCase(),
+        path,
+        headers: { ...headers, ...(body ? { 'content-length': body.length } : {}) },
+        timeout: GIVE_UP_MS,
+      },
+      (incoming) => {
+        const chunks: Buffer[] = [];
+        const finish = () =>
+          resolve({
+            status: incoming.statusCode!,
+            headers: incoming.headers,
+            body: decode(Buffer.concat(chunks), incoming.headers['content-encoding']),
+            ms: performance.now() - startedAt,
+          });
+        const hasNoEnd = incoming.headers['content-type']?.startsWith('text/event-stream') === true;
+        incoming.on('data', (chunk: Buffer) => {
+          chunks.push(chunk);
+          if (!hasNoEnd) return;
+          finish();
+          outgoing.destroy();
+        });
+        incoming.on('end', finish);
+        incoming.on('error', reject);
+      },
+    );
+    outgoing.on('timeout', () => outgoing.destroy(new Error(`no answer within ${GIVE_UP_MS} ms`)));
+    outgoing.on('error', reject);
+    outgoing.end(body);
+  });
+}
+
+const decode = (bytes: Buffer, encoding: string | undefined): string =>
+  (encoding === 'gzip'
+    ? gunzipSync(bytes)
+    : encoding === 'br'
+      ? brotliDecompressSync(bytes)
+      : bytes
+  ).toString();
+
+/** Sends bytes as they are and says what is wrong with what comes back; undefined if nothing is. */
+export function sendRaw(url: URL, bytes: Buffer): Promise<string | undefined> {
+  return new Promise((resolve) => {
+    const socket = connect(Number(url.port), url.hostname);
+    let answer = '';
+    const timer = setTimeout(() => {
+      socket.destroy();
+      resolve(`the connection was still open after ${MAX_ANSWER_MS} ms`);
+    }, MAX_ANSWER_MS);
+    socket.on('data', (chunk) => {
+      answer += chunk.toString('latin1');
+      // A stream has no end of its own.
+      if (answer.includes('text/event-stream')) socket.destroy();
+    });
+    socket.on('error', () => undefined);
+    socket.on('close', () => {
+      clearTimeout(timer);
+      resolve(findFault(answer));
+    });
+    socket.end(bytes);
+  });
+}
+
+function findFault(answer: string): string | undefined {
+  if (answer === '') return undefined;
+  if (!/^HTTP\/1\.1 \d{3} /.test(answer)) return `answered with what is no HTTP: ${answer.slice(0, 100)}`;
+  const failed = /HTTP\/1\.1 5(?!03)\d\d /.exec(answer);
+  if (failed) return `answered ${failed[0]}`;
+  const [, body] = answer.split(/\r\n\r\n/, 2);
+  const isRefusal = answer.startsWith('HTTP/1.1 4');
+  return isRefusal && !answer.includes('application/problem+json') && body === ''
+    ? 'refused without saying why'
+    : undefined;
+}

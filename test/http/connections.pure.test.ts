@@ -1,0 +1,151 @@
+import type { Server } from 'node:http';
+import { connect, type Socket } from 'node:net';
+import { setTimeout } from 'node:timers/promises';
+import express from 'express';
+import { afterEach, describe, expect, it } from 'vitest';
+import type { ConnectionLimits } from '../../src/http/connections.js';
+import { createHttpServer } from '../../src/http/server.js';
+import { until } from '../support/usage.js';
+
+const large = Buffer.alloc(8 * 1024 * 1024, 'x');
+const open: (Server | Socket)[] = [];
+afterEach(() => {
+  for (const one of open.splice(0)) {
+    if ('closeAllConnections' in one) one.close().closeAllConnections();
+    else one.destroy();
+  }
+});
+
+/** Answers `/large` with eight megabytes, everything else when it is let go. */
+async function start(limits: Partial<ConnectionLimits> = {}) {
+  const begun: string[] = [];
+  const finish: (() => void)[] = [];
+  const app = express();
+  app.get('/large', (_req, res) => void res.end(large));
+  app.get('/slow', async (_req, res) => {
+    await setTimeout(600);
+    res.end('slow');
+  });
+  app.use((req, res) => {
+    begun.push(req.url);
+    finish.push(() => res.end(req.url));
+  });
+  const server = createHttpServer(app, { limits });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  open.push(server);
+  return { begun, finish, port: (server.address() as { port: number }).port };
+}
+
+async function dial(port: number) {
+  const socket = connect(port, '127.0.0.1');
+  open.push(socket);
+  const state = { isClosed: false };
+  socket.on('error', () => undefined);
+  socket.on('close', () => (state.isClosed = true));
+  await new Promise((resolve) => socket.once('connect', resolve));
+  return { socket, state };
+}
+
+const get = (path: string) => `GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`;
+const range = (count: number) => Array.from({ length: count }, (_, i) => `/${i}`);
+
+describe('pipelined requests', () => {
+  it('are begun a few at a time and answered in order', async () => {
+    const { begun, finish, port } = await start();
+    const { socket } = await dial(port);
+    let answers = '';
+    socket.on('data', (chunk) => (answers += chunk.toString()));
+    socket.write(range(20).map(get).join(''));
+    await until(() => begun.length === 4);
+    await setTimeout(50);
+    expect(begun).toEqual(['/0', '/1', '/2', '/3']);
+    // The last of them are done first: their answers wait for the others'.
+    while (begun.length < 20 || finish.length > 0) {
+      finish.pop()?.();
+      await setTimeout(1);
+    }
+    await until(() => answers.endsWith('/19'));
+    const bodies = answers.split('HTTP/1.1 200').map((one) => one.slice(one.lastIndexOf('\n') + 1));
+    expect(bodies.slice(1)).toEqual(range(20));
+  });
+
+  it('end their connection where more wait than ever should', async () => {
+    const { begun, port } = await start();
+    const { socket, state } = await dial(port);
+    socket.write(range(64).map(get).join(''));
+    await until(() => begun.length === 4);
+    await setTimeout(50);
+    expect(state.isClosed).toBe(false);
+    socket.write(get('/64'));
+    await until(() => state.isClosed);
+    expect(begun).toHaveLength(4);
+  });
+});
+
+describe('an answer that is not read', () => {
+  it('ends its connection, and one that is read, however slowly, does not', async () => {
+    const unreadMs = 1_000;
+    const { port } = await start({ unreadMs });
+    const deaf = await dial(port);
+    deaf.socket.pause();
+    deaf.socket.write(get('/large').repeat(4));
+    const slow = await dial(port);
+    const began = performance.now();
+    slow.socket.write(get('/large').repeat(2));
+    let received = 0;
+    slow.socket.on('data', (chunk) => {
+      received += chunk.length;
+      slow.socket.pause();
+      void setTimeout(10).then(() => slow.socket.resume());
+    });
+    await until(() => received >= 2 * large.length, 15_000);
+    expect(performance.now() - began).toBeGreaterThan(2 * unreadMs);
+    expect(slow.state.isClosed).toBe(false);
+    // What the kernel took for it is still there to be read; then comes the end.
+    deaf.socket.resume();
+    await until(() => deaf.state.isClosed);
+  });
+
+  it('is told from an answer that takes its time', async () => {
+    const { port } = await start({ unreadMs: 200 });
+    const { socket } = await dial(port);
+    let answer = '';
+    socket.on('data', (chunk) => (answer += chunk.toString()));
+    socket.write(get('/slow'));
+    await until(() => answer.endsWith('slow'));
+  });
+
+  it('counts to the buffer of the whole process: beyond that those with the most are ended', async () => {
+    const { port } = await start({ bufferedBytes: 40 * 1024 * 1024 });
+    const deaf = await Promise.all(
+      Array.from({ length: 10 }, async (_, i) => {
+        const one = await dial(port);
+        one.socket.pause();
+        one.socket.write(get('/large').repeat(i < 2 ? 1 : 4));
+        return one;
+      }),
+    );
+    await setTimeout(1_000);
+    for (const { socket } of deaf) socket.resume();
+    const ended = () => deaf.map(({ state }) => state.isClosed);
+    await until(() => ended().filter(Boolean).length >= 4);
+    expect(ended().slice(0, 2)).toEqual([false, false]);
+  });
+});
+
+describe('an address', () => {
+  it('has so many connections and no more, and gets new ones when old ones end', async () => {
+    const { port } = await start({ connectionsPerAddress: 3 });
+    const held = await Promise.all([dial(port), dial(port), dial(port)]);
+    const refused = await dial(port);
+    await until(() => refused.state.isClosed);
+    expect(held.map(({ state }) => state.isClosed)).toEqual([false, false, false]);
+    held[0].socket.destroy();
+    await setTimeout(50);
+    const { socket } = await dial(port);
+    let answer = '';
+    socket.on('data', (chunk) => (answer += chunk.toString()));
+    socket.write(get('/slow'));
+    await until(() => answer.endsWith('slow'));
+  });
+});
