@@ -404,8 +404,12 @@ describe('.env.example', () => {
   const known = [...read('src/config.ts').matchAll(/^ {2}([A-Z][A-Z_]+): /gm)].map(([, name]) => name!);
   const example = read('.env.example');
   const ofCompose = [
-    ...['POSTGRES_PASSWORD', 'POSTGRES_OWNER_PASSWORD', 'POSTGRES_APP_PASSWORD', 'REDIS_PASSWORD'],
-    ...['POSTGRES_IMAGE', 'REDIS_IMAGE'],
+    'POSTGRES_PASSWORD',
+    'POSTGRES_OWNER_PASSWORD',
+    'POSTGRES_APP_PASSWORD',
+    'REDIS_PASSWORD',
+    'POSTGRES_IMAGE',
+    'REDIS_IMAGE',
   ];
 
   it('describes every variable, and none that does not exist', () => {
@@ -425,7 +429,7 @@ describe('.env.example', () => {
   it('docker compose passes every variable on, or sets it itself', () => {
     const app = /\n {2}app:\n([\s\S]+?)\n {2}migrate:\n/.exec(read('docker-compose.yml'))![1]!;
     const passed = [...app.matchAll(/^ {6}([A-Z][A-Z_]+): /gm)].map(([, name]) => name!);
-    const ofOthers = ['DATA_DIR', 'MIGRATION_DATABASE_URL'];
-    expect(passed.toSorted()).toEqual(known.filter((name) => !ofOthers.includes(name)).toSorted());
+    const ofOthers = new Set(['DATA_DIR', 'MIGRATION_DATABASE_URL']);
+    expect(passed.toSorted()).toEqual(known.filter((name) => !ofOthers.has(name)).toSorted());
   });
 });

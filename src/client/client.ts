@@ -35,11 +35,13 @@ export class OtherModeError extends Error {
 const refuseOtherMode: Middleware = {
   async onResponse({ schemaPath, response }) {
     if (schemaPath !== '/api/usage/events' || response.status !== 202) return;
-    const answer = (await response.clone().json()) as UsageAnswer;
+    const answer = (await response.clone().json()) as Partial<UsageAnswer> | null;
+    // Another service may answer here: what it says goes to the caller, who can tell.
+    if (!Array.isArray(answer?.warnings)) return;
     const indexes = answer.warnings.flatMap((warning) =>
       warning.code === 'duplicate_mismatch' && warning.differs?.includes('livemode') ? [warning.index] : [],
     );
-    if (indexes.length > 0) throw new OtherModeError(indexes, answer);
+    if (indexes.length > 0) throw new OtherModeError(indexes, answer as UsageAnswer);
   },
 };
 

@@ -141,15 +141,16 @@ export const exampleWorld = {
   markets: {
     yesterday: {
       eventTicker: 'KXHIGHNY-26JAN30',
-      lowest: { ticker: 'KXHIGHNY-26JAN30-T43', label: '42° or below' },
+      lowest: { ticker: 'KXHIGHNY-26JAN30-T42', label: '41° or below' },
     },
     today: {
       eventTicker: 'KXHIGHNY-26JAN31',
-      lowest: { ticker: 'KXHIGHNY-26JAN31-T50' },
-      /** The one above it, which the examples trade: its asks are for 14 contracts at 0.30 dollars and 68 at 0.31. */
+      lowest: { ticker: 'KXHIGHNY-26JAN31-T49' },
+      /** The one above it, which the examples trade: its asks are for 32 contracts at 0.45 dollars and more at 0.46. */
       traded: {
-        ticker: 'KXHIGHNY-26JAN31-B50.5',
-        bracket: { kind: 'between', floor: 50, cap: 51, unit: 'fahrenheit', label: '50° to 51°' },
+        ticker: 'KXHIGHNY-26JAN31-B49.5',
+        bracket: { kind: 'between', floor: 49, cap: 50, unit: 'fahrenheit', label: '49° to 50°' },
+        label: '49° to 50°',
       },
       unknown: { ticker: 'KXHIGHNY-26JAN31-B99.5' },
     },
@@ -159,7 +160,7 @@ export const exampleWorld = {
     id: '019c0f10-9500-7000-8000-000000000061',
     idempotencyKey: 'ny-jan31-morning',
     clientOrderId: '6f1c2a4e-8d0b-5c37-9e21-4b7a1d5f0c93',
-    ticker: 'KXHIGHNY-26JAN31-B50.5',
+    ticker: 'KXHIGHNY-26JAN31-B49.5',
     createdAt: '2026-01-30T15:04:05.000Z',
   },
   /** One entry of the operator's log and one of Acme's. */

@@ -432,6 +432,8 @@ export const changes: Record<string, Prepare[]> = {
 export const others = [
   // Reads.
   'post /api/entitlements/check',
+  // Keeps the link in a cookie of this browser; nothing is written.
+  'post /dashboard/join/open',
   // End the session that they come with.
   'post /logout',
   'post /dashboard/join/sign-out',

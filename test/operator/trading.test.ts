@@ -109,7 +109,7 @@ describe('the limits of an Organization', () => {
 
   it.each<[unknown, string]>([
     [{ maxOrderContracts: -1 }, '/maxOrderContracts'],
-    [{ maxOrderContracts: 1.5 }, '/maxOrderContracts'],
+    [{ maxOrderContracts: 1.005 }, '/maxOrderContracts'],
     [{ maxOrderContracts: 10_000_001 }, '/maxOrderContracts'],
     [{ maxOrderContracts: '5' }, '/maxOrderContracts'],
     [{ maxDailyLoss: 50 }, '/maxDailyLoss'],

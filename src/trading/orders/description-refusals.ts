@@ -16,14 +16,14 @@ export function placeRefusals(order: ExampleRequest, body: Record<string, unknow
     problemExample('insufficient_funds', {
       summary: 'More than the account holds',
       circumstance: 'small_account',
-      detail: 'The order may take $12.9990 at its limit price, fee included; $1.0000 can be spent.',
+      detail: 'The order may take $19.0956 at its limit price, fee included; $1.0000 can be spent.',
       request: order,
     }),
     problemExample('invalid_request', {
       summary: 'A price between two steps of the market',
       detail: `/limitPrice ${tick}`,
       errors: [{ pointer: '/limitPrice', code: 'invalid_request', detail: tick }],
-      request: but({ limitPrice: '0.3150' }),
+      request: but({ limitPrice: '0.4650' }),
     }),
     problemExample('invalid_request', {
       name: 'noIdempotencyKey',
@@ -64,8 +64,8 @@ export function placeRefusals(order: ExampleRequest, body: Record<string, unknow
     }),
     problemExample('price_moved', {
       summary: 'Nothing stands at the limit price or better',
-      detail: `YES of ${ticker} is offered at $0.3000 at best (14 contracts); the limit is $0.2900.`,
-      request: but({ limitPrice: '0.2900' }),
+      detail: `YES of ${ticker} is offered at $0.4500 at best (32 contracts); the limit is $0.4400.`,
+      request: but({ limitPrice: '0.4400' }),
     }),
     problemExample('market_data_unavailable', {
       summary: 'Before the first market data',

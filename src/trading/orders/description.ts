@@ -28,7 +28,7 @@ const body = {
   side: 'yes',
   action: 'buy',
   contracts: 40,
-  limitPrice: '0.3100',
+  limitPrice: '0.4600',
 };
 const placed = {
   id: generated('019c13a6-8a00-7b3c-9d41-2f60c5a1e7d8'),
@@ -40,7 +40,7 @@ const placed = {
   side: 'yes',
   action: 'buy',
   contracts: 40,
-  limitPrice: '0.3100',
+  limitPrice: '0.4600',
   idempotencyKey: 'ny-jan31-1',
   clientOrderId: generated('c7d1f1de-6c0e-5a0b-8f35-0a1f6f5f7b52'),
   venueOrderId: null,
@@ -53,20 +53,20 @@ const filled = {
   reason: null,
   timeInForce: 'immediate_or_cancel',
   filledContracts: 40,
-  averagePrice: '0.3065',
-  fees: '0.5951',
-  total: '-12.8551',
+  averagePrice: '0.4520',
+  fees: '0.6936',
+  total: '-18.7736',
   fills: [
-    { price: '0.3000', contracts: 14, fee: '0.2058', filledAt: exampleWorld.now },
-    { price: '0.3100', contracts: 26, fee: '0.3893', filledAt: exampleWorld.now },
+    { price: '0.4500', contracts: 32, fee: '0.5544', filledAt: exampleWorld.now },
+    { price: '0.4600', contracts: 8, fee: '0.1392', filledAt: exampleWorld.now },
   ],
 };
 const killed = {
   ...placed,
-  contracts: 100,
+  contracts: 250,
   status: 'cancelled',
   reason:
-    'The book does not hold all 100 contracts at the limit price or better, and the order was to be filled whole or not at all.',
+    'The book does not hold all 250 contracts at the limit price or better, and the order was to be filled whole or not at all.',
   timeInForce: 'fill_or_kill',
   filledContracts: 0,
   averagePrice: null,
@@ -149,7 +149,7 @@ There is no selling short: to bet against a side buy the other one. Buying the s
     {
       name: 'killed',
       summary: 'All or nothing, and the book does not hold all',
-      request: { ...order, body: { ...body, contracts: 100, timeInForce: 'fill_or_kill' } },
+      request: { ...order, body: { ...body, contracts: 250, timeInForce: 'fill_or_kill' } },
       response: { status: 201, body: { trade: killed } },
     },
     ...placeRefusals(order, body),

@@ -499,7 +499,10 @@ const stationSchema = z
       .nullable()
       .describe('How well the rule was checked on settled markets; `null`: by the text of the rules only.'),
     crossCheck: z
-      .object({ maximum: crossCheckSchema.nullable(), minimum: crossCheckSchema.nullable() })
+      .object({
+        maximum: z.union([crossCheckSchema, z.null()]),
+        minimum: z.union([crossCheckSchema, z.null()]),
+      })
       .describe(
         "How often the venue settled by the weather service's first final report, of the days that this service has seen; `null` while there is none.",
       ),

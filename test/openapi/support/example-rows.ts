@@ -182,8 +182,8 @@ async function insertTrade(tx: Orm): Promise<void> {
     status: 'filled',
     filledContracts: 10,
     exact: -4_673_300n,
-    booked: -4_680_000n,
-    fees: 180_000n,
+    booked: -4_673_300n,
+    fees: 173_300n,
     feeRule: { type: 'quadratic', multiplier: '1000000' },
     bookFetchedAt: at,
     apiKeyId: exampleWorld.keys.traderKey.id,
@@ -196,8 +196,8 @@ async function insertTrade(tx: Orm): Promise<void> {
     n: 1,
     price: 450_000n,
     contracts: 10,
-    fee: 180_000n,
-    balanceChange: -4_680_000n,
+    fee: 173_300n,
+    balanceChange: -4_673_300n,
     filledAt: at,
   });
 }
