@@ -214,13 +214,13 @@ describe('settlements', () => {
     await writeWord(database.db, { ...amended, state: 'amended' });
     const { words } = await read(browser, `${PATH}/settlements`);
     expect(words).toContain(
-      'Amended correction The report says 62 °F: YES of 60° to 61° pays $0.00. 10 YES for $3.00 −$10.00 –',
+      'Amended correction The Weather Company says 62 °F: YES of 60° to 61° pays $0.00. 10 YES for $3.00 −$10.00 –',
     );
     expect(words).toContain(
-      'Final The report says 61 °F: YES of 60° to 61° pays $1.00. 10 YES for $3.00 +$10.00 +$7.00',
+      'Final The Weather Company says 61 °F: YES of 60° to 61° pays $1.00. 10 YES for $3.00 +$10.00 +$7.00',
     );
     expect(words).toContain(
-      'Determined The report says 61 °F: YES of 60° to 61° pays $1.00. 10 YES for $3.00 nothing yet –',
+      'Determined The Weather Company says 61 °F: YES of 60° to 61° pays $1.00. 10 YES for $3.00 nothing yet –',
     );
     expect((await read(browser, `${PATH}/settlements?cursor=x`)).status).toBe(400);
     expect((await read(stranger.browser, `${PATH}/settlements`)).words).not.toContain('62 °F');
