@@ -4593,7 +4593,7 @@ export interface operations {
             /**
              * @description `insufficient_scope`: The key is good, but it does not have the scope of this route.
              *
-             *     `live_trading_disabled`: A live order needs a live key, the live switch of the server, and the Organization named in its configuration. One of them is missing.
+             *     `live_trading_disabled`: A live order needs a live key, the live switch of the server, the Organization named in its configuration, and a market of which it is certain what it is about. One of them is missing.
              */
             403: {
                 headers: {
@@ -9259,7 +9259,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `live_trading_disabled`: A live order needs a live key, the live switch of the server, and the Organization named in its configuration. One of them is missing. */
+            /** @description `live_trading_disabled`: A live order needs a live key, the live switch of the server, the Organization named in its configuration, and a market of which it is certain what it is about. One of them is missing. */
             403: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];

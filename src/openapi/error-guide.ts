@@ -70,7 +70,7 @@ export const errorGuide: Record<ErrorCode, { meaning: string; remedy: string }> 
   },
   live_trading_disabled: {
     meaning:
-      'A live order needs a live key, the live switch of the server, and the Organization named in its configuration. One of them is missing.',
+      'A live order needs a live key, the live switch of the server, the Organization named in its configuration, and a market of which it is certain what it is about. One of them is missing.',
     remedy: 'Trade with `"mode": "paper"`, or ask whoever runs the service.',
   },
   not_found: {

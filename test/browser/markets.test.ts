@@ -1,7 +1,7 @@
 import type { Page } from 'playwright-core';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { isPlaced, type Market } from '../../src/trading/markets/market.js';
-import { CENT, formatDollars } from '../../src/trading/money.js';
+import { CENT, formatDollars, parseDollars } from '../../src/trading/money.js';
 import { formatCents } from '../../src/trading/pages/price-text.js';
 import { signedIn } from '../support/accounts.js';
 import { browserWorld, PHONE } from '../support/browser.js';
@@ -17,6 +17,7 @@ function findMarket(): Market {
   const markets = [...world.service.trading.snapshots.current!.markets.values()];
   return markets
     .filter(isPlaced)
+    .filter(({ kind }) => kind === 'daily_maximum')
     .find(({ yesAsk }) => yesAsk !== null && yesAsk > 5n * CENT && yesAsk < 90n * CENT)!;
 }
 
@@ -32,11 +33,13 @@ describe.each([{ javaScript: true }, { javaScript: false }])(
       const page = await world.visit({ javaScript, as: browser });
       await page.goto('/dashboard');
       await follow(page, 'Markets');
+      await page.getByRole('searchbox', { name: 'City' }).fill(station.city.toLowerCase());
+      await page.keyboard.press('Enter');
       await page
         .getByRole('navigation', { name: 'Cities' })
         .getByRole('link', { name: station.city })
         .click();
-      await page.locator(`a[href$="station=${station.id}&date=${date}"]`).click();
+      await page.locator(`nav a[href*="station=${station.id}&date=${date}"]`).click();
       await page.locator(`a[href*="/${ticker}?side=yes"]`).first().click();
       await page.getByLabel('Contracts').fill('3');
       if (!javaScript) await page.getByRole('button', { name: 'Review' }).click();
@@ -58,9 +61,10 @@ describe.each([{ javaScript: true }, { javaScript: false }])(
       const headers = { authorization: `Bearer ${secret}` };
       const response = await fetch(`${world.service.url}/portfolio`, { headers });
       const { portfolio } = (await response.json()) as { portfolio: Record<string, unknown> };
-      expect(portfolio.cash).toBe(`${after.slice(1).replace(',', '')}00`);
-      expect(portfolio.fees).toBe(`${fee}00`);
-      expect(1000 * 100 - Math.round(Number(cost) * 100)).toBe(Math.round(Number(portfolio.cash) * 100));
+      const exactly = (dollars: string) => formatDollars(parseDollars(dollars.replace(',', '')));
+      expect(portfolio.cash).toBe(exactly(after.slice(1)));
+      expect(portfolio.fees).toBe(exactly(fee));
+      expect(portfolio.cash).toBe(formatDollars(parseDollars('1000') - parseDollars(cost)));
       expect(portfolio.positions).toMatchObject([{ ticker, side: 'yes', contracts: 3 }]);
     });
   },
@@ -102,6 +106,67 @@ it('new prices arrive by themselves and leave the focus and what is open alone',
     await buy.getAttribute('href'),
   );
   expect(await page.locator('#books').getAttribute('open')).not.toBe(null);
+});
+
+it('the list follows what is typed, and the focus stays in the search', async () => {
+  const { browser } = await signedIn(world.db, world.service.url);
+  const page = await world.visit({ as: browser });
+  await page.goto('/dashboard/markets');
+  const cities = page.getByRole('navigation', { name: 'Cities' }).getByRole('listitem');
+  const all = await cities.count();
+  expect(all).toBeGreaterThan(10);
+  const search = page.getByRole('searchbox', { name: 'City' });
+  await search.pressSequentially('san');
+  await expect.poll(() => cities.count()).toBeLessThan(all);
+  for (const text of await cities.allInnerTexts()) expect(text.toLowerCase()).toContain('san');
+  expect(page.url()).toContain('q=san');
+  expect(await page.evaluate<string>('document.activeElement.id')).toBe('q');
+  expect(await page.locator('[data-found]').innerText()).toContain('for “san”');
+  // The search goes along to the other kinds.
+  await page.getByRole('link', { name: /^Minima/ }).click();
+  await page.waitForURL('**/dashboard/markets?kind=daily_minimum&q=san');
+  await page.getByRole('searchbox', { name: 'City' }).fill('nowhere');
+  await page.getByRole('heading', { name: 'No cities match' }).waitFor();
+  await page.getByRole('link', { name: 'Show all cities' }).click();
+  await expect.poll(() => cities.count()).toBe(all);
+});
+
+it('the overview hears of new prices of all cities, and asks no more often than every few seconds', async () => {
+  const { browser } = await signedIn(world.db, world.service.url);
+  const page = await world.visit({ as: browser });
+  let asked = 0;
+  page.on('request', (request) => {
+    if (request.url().endsWith('/dashboard/markets') && request.resourceType() === 'fetch') asked++;
+  });
+  const streamed = page.waitForResponse('**/stream');
+  await page.goto('/dashboard/markets');
+  await streamed;
+  const before = await page.locator('#best').getAttribute('data-as-of');
+  for (let i = 0; i < 8; i++) {
+    world.service.clock.advance(1_000);
+    await world.service.trading.refresher.refresh();
+  }
+  await expect
+    .poll(() => page.locator('#best').getAttribute('data-as-of'), { timeout: 10_000 })
+    .not.toBe(before);
+  expect(asked).toBe(1);
+});
+
+it.each([
+  ['/dashboard/markets', 'Markets'],
+  ['/dashboard/markets?kind=others', 'Markets'],
+  ['/dashboard/markets?q=nowhere', 'Markets'],
+  ['/dashboard/markets?station=KMIA&kind=daily_minimum', 'Miami'],
+  ['/dashboard/markets?station=INDEX-MIAMI&kind=hourly', 'Miami'],
+  ['/dashboard/scores?kind=hourly', 'Scores'],
+])('%s has no barriers and fits a phone, in both schemes', async (path, heading) => {
+  const { browser } = await signedIn(world.db, world.service.url);
+  const page = await world.visit({ as: browser, viewport: PHONE });
+  await page.goto(path);
+  expect(await page.getByRole('heading', { level: 1 }).innerText()).toBe(heading);
+  expect(await findAllBarriers(page)).toEqual([]);
+  const tooWide = await page.evaluate<number>('document.documentElement.scrollWidth - innerWidth');
+  expect(tooWide).toBeLessThanOrEqual(0);
 });
 
 it('a refused order says why to everybody, on a desk and on a phone', async () => {

@@ -123,8 +123,12 @@ async function prepare(page: Page, { context: { db }, demo }: Service): Promise<
     events: '/dashboard/usage/events',
     entitlements: '/dashboard/entitlements',
     markets: '/dashboard/markets',
+    'markets-city': '/dashboard/markets?station=KMIA',
+    'markets-minimum': '/dashboard/markets?station=KMIA&kind=daily_minimum',
+    'markets-hour': '/dashboard/markets?station=INDEX-MIAMI&kind=hourly',
+    'markets-others': '/dashboard/markets?kind=others',
     ticket: async (page) => {
-      await page.goto('/dashboard/markets');
+      await page.goto('/dashboard/markets?station=KMIA');
       await page.getByRole('link', { name: /^Buy/ }).nth(2).click();
       await page.getByRole('heading', { level: 1 }).waitFor();
     },

@@ -4,9 +4,11 @@ import { newFormId } from '../../src/api-keys/fresh-id.js';
 import { AppError, type ErrorCode } from '../../src/errors.js';
 import { sureDegree } from '../../src/trading/forecast/distribution.js';
 import type { MarketEvent } from '../../src/trading/markets/event.js';
-import type { ListedMarket, Market } from '../../src/trading/markets/market.js';
+import type { ListedMarket, Market, UnplacedMarket } from '../../src/trading/markets/market.js';
 import { formatDollars } from '../../src/trading/money.js';
+import { viewMarket } from '../../src/trading/orders/judge.js';
 import type { Orders } from '../../src/trading/orders/order.js';
+import { signalsFor } from '../../src/trading/pages/own-signals.js';
 import { formatCents } from '../../src/trading/pages/price-text.js';
 import { tradingAccounts, tradingPositions } from '../../src/trading/portfolio/table.js';
 import { formatMoney } from '../../src/trading/portfolio/view-text.js';
@@ -69,13 +71,41 @@ const form = (market: Market, changes: Record<string, string> = {}) => ({
   ...changes,
 });
 
-it('the page shows the present day of the first city, and every city beside it', async () => {
+it('the overview has every city of a kind, with the way to its present day', async () => {
   const page = await getPage(owner.browser, PATH);
   expect(page.status).toBe(200);
   const text = textOf(page);
-  for (const { city } of stations) expect(text).toContain(city);
+  const listed = snapshot().events.filter(({ kind }) => kind === 'daily_maximum');
+  for (const { station } of listed) {
+    expect(text).toContain(station.city);
+    expect(linksOf(page)).toContain(`${PATH}?station=${station.id}`);
+  }
+  expect(text).toContain(`Maxima ${new Set(listed.map(({ station }) => station.id)).size} cities`);
+  expect(text).toContain('Prices are 0 s old');
+  // Nobody is to take it for more than it is.
+  expect(text).toContain('Simulated');
+});
+
+it('a search keeps the cities that have it in their name, in any case, and says so where none has', async () => {
+  const found = await getPage(owner.browser, `${PATH}?q=new+YORK`);
+  const cities = linksOf(found).filter((link) => link.startsWith(`${PATH}?station=`));
+  expect(cities).toEqual([`${PATH}?station=KNYC&q=new+YORK`]);
+  expect(fieldOf(found, 'q')).toEqual(['new YORK']);
+  const none = await getPage(owner.browser, `${PATH}?q=%3Ci%3Eatlantis`);
+  expect([none.status, textOf(none)]).toEqual([200, expect.stringContaining('No cities match')]);
+  expect(none.text).not.toContain('<i>atlantis');
+  // The search goes with the kinds, into a city and back.
+  expect(linksOf(found)).toContain(`${PATH}?kind=daily_minimum&q=new+YORK`);
+  const city = await getPage(owner.browser, `${PATH}?station=KNYC&q=new+YORK`);
+  expect(linksOf(city)).toContain(`${PATH}?q=new+YORK`);
+});
+
+it('the page of a city shows its present day', async () => {
+  const page = await getPage(owner.browser, `${PATH}?station=KNYC`);
+  expect(page.status).toBe(200);
+  const text = textOf(page);
   const event = snapshot().events.find(
-    ({ station, date }) => station.id === 'KNYC' && date === '2026-07-15',
+    ({ kind, station, date }) => kind === 'daily_maximum' && station.id === 'KNYC' && date === '2026-07-15',
   )!;
   expect(text).toContain('Today, Wed 15 Jul');
   expect(event.markets).toHaveLength(6);
@@ -86,11 +116,183 @@ it('the page shows the present day of the first city, and every city beside it',
     expect(links).toContain(`${PATH}/${ticker}?side=yes&action=buy`);
     expect(text).toContain(formatCents(yesAsk));
   }
-  expect(text).toContain('Prices are 0 s old');
-  // Nobody is to take it for more than it is.
-  expect(text).toContain('Simulated');
   expect(text).toMatch(/The 31 members .* expect .*: the raw ensemble, not calibrated/);
   expect(text).toContain('CLINYC');
+});
+
+it('every kind has its tab with how many cities it has, and its own words', async () => {
+  const { events, data } = snapshot();
+  const cities = (kind: string) =>
+    new Set(events.filter((event) => event.kind === kind).map(({ station }) => station.city)).size;
+  const text = textOf(await getPage(owner.browser, `${PATH}?kind=hourly`));
+  expect(text).toContain(`Minima ${cities('daily_minimum')} cities`);
+  expect(text).toContain(`Hours ${cities('hourly')} cities`);
+  expect(text).toContain(`Others ${data.markets.filter(({ station }) => station === null).length} markets`);
+
+  const minimum = await getPage(owner.browser, `${PATH}?station=KMIA&kind=daily_minimum&date=2026-07-15`);
+  const words = textOf(minimum);
+  expect(words).toContain('What the lowest temperature of a day will be.');
+  expect(words).toContain('Minimum of Wed 15 Jul');
+  expect(words).not.toContain('Expected maximum');
+  expect(words).toContain('the lowest temperature in whole °F');
+  expect(words).toMatch(
+    /The rules in the venue’s own words .* minimum temperature recorded at Miami \(CLIMIA\)/,
+  );
+});
+
+it('an hour is a ladder of thresholds, each with its own probability', async () => {
+  const event = snapshot().events.find(
+    ({ kind, station, markets }) =>
+      kind === 'hourly' && station.id === 'INDEX-MIAMI' && markets.some(({ status }) => status === 'active'),
+  )!;
+  const clock = `${String(event.hour).padStart(2, '0')}:00`;
+  const address = `${PATH}?station=INDEX-MIAMI&kind=hourly&date=${event.date}&hour=${event.hour}`;
+  const page = await getPage(owner.browser, address);
+  expect(page.status).toBe(200);
+  const text = textOf(page);
+  expect(text).toContain(`Temperature at ${clock} on `);
+  for (const { bracket, ticker } of event.markets) {
+    expect(text).toContain(bracketLabel(bracket));
+    expect(linksOf(page)).toContain(`${PATH}/${ticker}`);
+  }
+  expect(text).not.toContain('Likeliest');
+  expect(text).toContain('Each threshold pays by itself');
+  expect(text).toContain('The venue’s own temperature index');
+  expect(text).toMatch(/Expected temperature \d+\.\d°F/);
+  // The same city's days are beside it, and it is reached from them.
+  expect(linksOf(page)).toContain(`${PATH}?station=KMIA`);
+  const ofDay = await getPage(owner.browser, `${PATH}?station=KMIA`);
+  expect(linksOf(ofDay)).toContain(`${PATH}?station=INDEX-MIAMI&kind=hourly`);
+  const ticket = textOf(await getPage(owner.browser, `${PATH}/${event.markets[0]!.ticker}`));
+  expect(ticket).toContain(`The temperature at ${clock} on `);
+});
+
+it('an hour that is not listed says so', async () => {
+  const missing = await getPage(
+    owner.browser,
+    `${PATH}?station=INDEX-MIAMI&kind=hourly&date=2026-07-01&hour=3`,
+  );
+  expect([missing.status, textOf(missing)]).toEqual([
+    404,
+    expect.stringContaining('No markets of 03:00 on Wed 1 Jul'),
+  ]);
+});
+
+it('how often the venue’s word agreed with the first final report is said for its station and kind', async () => {
+  const checks = { compared: 30, agreed: 29, since: '2026-06-01', disagreements: [] };
+  service.trading.climate = {
+    crossChecks: new Map([['KMIA', { daily_minimum: checks }]]),
+  } as unknown as NonNullable<TestService['trading']['climate']>;
+  try {
+    const of = async (query: string) => textOf(await getPage(owner.browser, `${PATH}?station=${query}`));
+    expect(await of('KMIA&kind=daily_minimum')).toContain('first final report on 29 of 30 days.');
+    expect(await of('KMIA')).not.toContain('first final report');
+    expect(await of('KNYC&kind=daily_minimum')).toContain('not yet against past days');
+  } finally {
+    service.trading.climate = undefined;
+  }
+});
+
+it('a page that asks again is not sized anew before the account or the prices change', async () => {
+  const now = new Date(NOON);
+  const account = { cash: 500_000_000n, holdings: new Map() };
+  const first = await signalsFor(snapshot(), account, now);
+  expect(first.bankroll).toBe(500_000_000n);
+  expect(await signalsFor(snapshot(), { ...account, holdings: new Map() }, now)).toBe(first);
+  expect(await signalsFor(snapshot(), { ...account, cash: 400_000_000n }, now)).not.toBe(first);
+  const next = { ...snapshot(), signals: { ...snapshot().signals } };
+  expect(await signalsFor(next, account, now)).not.toBe(first);
+});
+
+it('the stream of an area is listened to by the page of its hours', async () => {
+  const page = await getPage(owner.browser, `${PATH}?station=INDEX-MIAMI&kind=hourly`);
+  expect(page.text).toContain('data-stream="/stream?station=INDEX-MIAMI"');
+  const head = (station: string) => fetch(`${service.url}/stream?station=${station}`, { method: 'HEAD' });
+  expect((await head('index-miami')).status).toBe(200);
+  expect((await head('INDEX-ATLANTIS')).status).toBe(404);
+});
+
+describe('a market without a place', () => {
+  const rain = () =>
+    snapshot().data.markets.find(
+      ({ station, status, yesAsk }) => station === null && status === 'active' && yesAsk !== null,
+    ) as UnplacedMarket;
+
+  it('is listed with its prices and the reason why there is no forecast, and can be searched for', async () => {
+    const page = await getPage(owner.browser, `${PATH}?kind=others`);
+    const text = textOf(page);
+    expect(text).toContain(rain().title);
+    expect(text).toContain('Rain is not forecast here.');
+    expect(linksOf(page)).toContain(`${PATH}/${rain().ticker}?side=yes&action=buy`);
+    const found = textOf(await getPage(owner.browser, `${PATH}?kind=others&q=RAIN+denver`));
+    expect(found).toContain('Denver');
+    expect(found).not.toContain('Will it rain in Chicago');
+    expect(textOf(await getPage(owner.browser, `${PATH}?kind=others&q=atlantis`))).toContain(
+      'No markets match',
+    );
+  });
+
+  it('comes in pages of at most 200, each market once', async () => {
+    const real = snapshot();
+    const many = Array.from({ length: 450 }, (_, i) => ({
+      ...rain(),
+      ticker: `KXOTHER-${i}`,
+      title: `Other ${i}.`,
+    }));
+    service.trading.snapshots.replace({ ...real, data: { ...real.data, markets: many } });
+    try {
+      const seen: string[] = [];
+      for (let next: string | undefined = `${PATH}?kind=others&q=other`; next !== undefined;) {
+        const page = await getPage(owner.browser, next);
+        const own = [...page.text.matchAll(/<a href="[^"?]*\/(KXOTHER-\d+)"/g)].map(([, ticker]) => ticker!);
+        expect(own.length).toBeLessThanOrEqual(200);
+        seen.push(...own);
+        next = linksOf(page).find((link) => link.includes('cursor='));
+      }
+      expect(seen).toEqual(many.map(({ ticker }) => ticker));
+    } finally {
+      service.trading.snapshots.replace(real);
+    }
+  });
+
+  it('is bought on paper from its ticket, and named in the portfolio', async () => {
+    const { browser } = await signedIn(database.db, service.url);
+    const market = rain();
+    const path = `${PATH}/${market.ticker}`;
+    const text = textOf(await getPage(browser, `${path}?contracts=2.5`));
+    expect(text).toContain('There is neither forecast nor signal: rain is not forecast here.');
+    expect(text).toContain('Buy 2.5 YES at');
+    expect(text).toContain('There is no forecast to compare it with.');
+    const placed = await postForm(browser, path, {
+      ...form(openMarket(), { contracts: '2.5' }),
+      limitPrice: formatDollars(market.yesAsk!).replace(/0+$/, ''),
+    });
+    expect(placed.status).toBe(303);
+    const order = textOf(await getPage(browser, placed.headers.get('location')!));
+    expect(order).toContain('Buy 2.5 YES');
+    expect(order).toContain(`${market.city} rain, `);
+  });
+
+  it('takes no live order', () => {
+    const order = {
+      ticker: rain().ticker,
+      side: 'yes',
+      action: 'buy',
+      contracts: 1,
+      limitPrice: rain().yesAsk!,
+    } as const;
+    const now = service.clock.now();
+    const view = (mode: 'paper' | 'live') => viewMarket(service.trading.snapshots, { ...order, mode }, now);
+    expect(view('paper').market).toBe(rain());
+    expect(() => view('live')).toThrow(
+      expect.objectContaining({
+        code: 'live_trading_disabled',
+        message: `${rain().ticker} is traded on paper only: rain is not forecast here.`,
+      }),
+    );
+    const placed = { ...order, ticker: openMarket().ticker, limitPrice: openMarket().yesAsk! };
+    expect(viewMarket(service.trading.snapshots, { ...placed, mode: 'live' }, now).market).toBe(openMarket());
+  });
 });
 
 it('the climate day is midnight to midnight in standard time, also in summer', async () => {
@@ -140,6 +342,11 @@ it('brackets that the day has left behind are marked as impossible', async () =>
 it.each([
   '?station=KXXX',
   '?station=knyc',
+  '?kind=weekly',
+  '?kind=others&station=KNYC',
+  '?station=KNYC&date=2026-07-15&hour=12',
+  '?station=INDEX-MIAMI&kind=hourly&date=2026-07-15&hour=24',
+  '?hour=12',
   '?station=%00',
   '?station=KNYC&date=2026-02-30',
   '?station=KNYC&date=tomorrow',
@@ -284,7 +491,8 @@ it('cash and positions are those of one’s own Organization', async () => {
     updatedAt: at,
   });
   const pages = async (browser: Browser) =>
-    textOf(await getPage(browser, PATH)) + textOf(await getPage(browser, `${PATH}/${ticker}`));
+    textOf(await getPage(browser, `${PATH}?station=KNYC`)) +
+    textOf(await getPage(browser, `${PATH}/${ticker}`));
   const theirs = await pages(other.browser);
   expect(theirs).toContain('You hold 77 YES at $0.40');
   expect(theirs).toContain('$123.45');
@@ -448,6 +656,31 @@ describe('with calibrated forecasts and open gates', () => {
       open.trading.snapshots.current!,
       ({ signals }) => signals.length > 1 && signals.some(({ contracts }) => contracts > 10),
     );
+
+  it('the overview has the ten best of them, each with the way to its ticket, and counts what is withheld', async () => {
+    const browser = owner.browser.copy(open.url);
+    const { signals: report } = open.trading.snapshots.current!;
+    const best = report.events
+      .flatMap(({ signals }) => signals)
+      .filter(({ isHedge }) => !isHedge)
+      .sort((a, b) => b.edge - a.edge);
+    expect(best.length).toBeGreaterThan(0);
+    const page = await getPage(browser, PATH);
+    const tickets = linksOf(page).filter((link) => link.includes('limitPrice='));
+    expect(tickets).toHaveLength(Math.min(10, best.length));
+    for (const [i, { market, side, contracts }] of best.slice(0, 10).entries())
+      expect(tickets[i]).toMatch(
+        new RegExp(`/${market.ticker}\\?side=${side}&action=buy&contracts=${contracts}&limitPrice=`),
+      );
+    const text = textOf(page);
+    expect(text).toContain(`Stake ${formatMoney(best[0]!.stake)}`);
+    const withheld = report.events.flatMap(({ suppressed }) => suppressed.filter((side) => side.isWithheld));
+    if (withheld.length > 0) expect(text).toContain(`${withheld.length} purchases in`);
+    open.clock.advance(31_000);
+    const stale = await getPage(browser, PATH);
+    open.clock.set(NOON);
+    expect(linksOf(stale).filter((link) => link.includes('limitPrice='))).toEqual([]);
+  });
 
   it('signals say what they cost together, what they can lose and how the forecast was corrected', async () => {
     const event = opened();

@@ -105,7 +105,7 @@ describe('the portfolio', () => {
     expect(words).toContain('Unrealised −$7.2713');
     expect(words).toContain('Fees paid $2.01');
     expect(words).toContain('59° or below');
-    expect(words).toContain('New York, 21 Nov 2026');
+    expect(words).toContain('New York high, 21 Nov 2026');
     expect(words).toContain('Worst case −$72.20 Best case +$47.80');
     expect(text).toContain(`href="${sellPath(COLD)}"`);
     expect(text).toContain('<svg class="plot" role="img"');

@@ -139,8 +139,8 @@ describe('the limits', () => {
     for (const text of [
       // 920 at midnight, 910 now.
       /Loss in a day .* \$50\.00 \$10\.00 lost/,
-      /Worst case of an event .* \$120\.00 \$100\.00 The worst: New York, 10 Nov 2026\./,
-      /400 contracts 100 The largest position: YES of New York, 10 Nov 2026, 50° to 51°\./,
+      /Worst case of an event .* \$120\.00 \$100\.00 The worst: New York high, 10 Nov 2026\./,
+      /400 contracts 100 The largest position: YES of New York high, 10 Nov 2026, 50° to 51°\./,
       /1,000 contracts default 250 The largest order of today\./,
       /\$250\.00 default \$50\.00 The dearest purchase of today/,
       /20 default 1 /,

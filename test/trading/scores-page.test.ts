@@ -46,6 +46,17 @@ describe('the scores page', () => {
     expect(main).not.toContain('class="plot"');
   });
 
+  it('has minima and hours apart, each with its own leads', async () => {
+    const hours = await see('?kind=hourly');
+    expect(hours.words).toContain('None of 16 gates are open');
+    expect(hours.words).toContain('written down 12, 6, 3 and 1 hours before each hour');
+    // A station stands for the hours of its city.
+    expect((await see('?kind=hourly&station=KMIA&lead=3')).words).toContain('None of 1 gate are open');
+    expect((await see('?kind=daily_minimum')).words).toContain('None of 96 gates are open');
+    for (const wrong of ['?kind=weekly', '?kind=hourly&lead=36', '?kind=hourly&station=KDEN'])
+      expect((await see(wrong)).status, wrong).toBe(400);
+  });
+
   it('counts what waits for its day', async () => {
     const bracket = { ticker: 'T', floor: null, cap: null, model: 1, market: 1 };
     await insertRecords(database.db.orm, [

@@ -4,6 +4,7 @@ import { localTimes } from './times.js';
 
 const STALE_MS = 35_000;
 const DEBOUNCE_MS = 250;
+const PACE_MS = 1_000;
 const parts = (root) => [...root.querySelectorAll('[data-part][id]')];
 
 /** How far this computer's clock is ahead of the server's. */
@@ -90,6 +91,28 @@ async function refresh(address = location.href) {
   return true;
 }
 
+/** The search: the list follows what is typed, and the address with it. */
+function followSearch() {
+  const form = document.querySelector('form#search');
+  if (!form) return;
+  let timer;
+  const show = async () => {
+    const fields = [...new FormData(form)].filter(([, value]) => value !== '');
+    const address = `${form.getAttribute('action')}?${new URLSearchParams(fields)}`;
+    history.replaceState(null, '', address);
+    await refresh(address);
+  };
+  form.addEventListener('input', () => {
+    clearTimeout(timer);
+    timer = setTimeout(show, DEBOUNCE_MS);
+  });
+  form.addEventListener('submit', (event) => {
+    event.preventDefault();
+    clearTimeout(timer);
+    void show();
+  });
+}
+
 /** The ticket: the quote follows what is typed. */
 function followTyping() {
   const form = document.querySelector('form#ticket');
@@ -118,16 +141,27 @@ function followTyping() {
 
 /** Only a page that is looked at listens: a browser has few connections for one server. */
 function listen() {
-  const address = document.querySelector('[data-stream]')?.dataset.stream;
-  if (!address) return;
+  const source = document.querySelector('[data-stream]');
+  if (!source) return;
+  const address = source.dataset.stream;
+  // However often prices change: no more often than this is the page asked for.
+  const paceMs = Number(source.dataset.pace ?? PACE_MS);
   let stream;
   let timer;
-  const onNews = ({ data }) => {
+  const onNews = ({ type, data }) => {
+    // The question that is due already will see this news too.
+    if (timer !== undefined) return;
     // Whoever begins to listen is told what the page shows already.
-    if (JSON.parse(data).asOf === document.querySelector('[data-as-of]')?.dataset.asOf) return;
-    clearTimeout(timer);
+    if (type === 'snapshot' && JSON.parse(data).asOf === document.querySelector('[data-as-of]')?.dataset.asOf) return;
+    const dueMs = lastRefreshMs + paceMs - Date.now();
     // Not all readers at the same moment.
-    timer = setTimeout(() => refresh(), Math.random() * 500);
+    timer = setTimeout(
+      () => {
+        timer = undefined;
+        if (document.visibilityState === 'visible') void refresh();
+      },
+      Math.max(0, dueMs) + Math.random() * 500,
+    );
   };
   const follow = () => {
     if (document.visibilityState === 'visible' && !stream) {
@@ -145,6 +179,7 @@ function listen() {
 readClock(document);
 tickAges(document);
 followTyping();
+followSearch();
 listen();
 setInterval(() => {
   tickAges(document);

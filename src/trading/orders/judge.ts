@@ -1,6 +1,6 @@
 import { AppError, type ErrorPlace } from '../../errors.js';
 import { asksOf, bidsOf, emptyBook, isCrossed, type OrderBook } from '../markets/book.js';
-import { isOnTick, type ListedMarket } from '../markets/market.js';
+import { isOnTick, isPlaced, type ListedMarket } from '../markets/market.js';
 import { DOLLAR, formatDollars, type Micros } from '../money.js';
 import { matchOrder } from '../portfolio/match.js';
 import type { FeeRule } from '../sizing/fees.js';
@@ -22,16 +22,20 @@ type AskedOrder = Pick<OrderInput, 'ticker' | 'side' | 'action' | 'contracts' | 
 
 /**
  * The market of an order, if it can be traded now on data that can be trusted.
- * @throws AppError market_data_unavailable, market_data_stale, unknown_market, market_closed, invalid_request
+ * @throws AppError market_data_unavailable, market_data_stale, unknown_market, live_trading_disabled, market_closed,
+ * invalid_request
  */
 export function viewMarket(
   snapshots: SnapshotStore,
-  { ticker, contracts, limitPrice }: AskedOrder,
+  { ticker, contracts, limitPrice, mode }: AskedOrder & Pick<OrderInput, 'mode'>,
   nowMs: number,
 ): MarketView {
   const snapshot = requireFresh(snapshots, nowMs);
   const market = snapshot.markets.get(ticker);
   if (!market) throw new AppError('unknown_market', `There is no market ${ticker}.`);
+  // Real money needs certainty about what it is put on.
+  if (mode === 'live' && !isPlaced(market))
+    throw new AppError('live_trading_disabled', `${ticker} is traded on paper only: ${market.problem}.`);
   const feeRule = feeRuleOf(snapshot.data, market);
   assertOpen(snapshot, market, nowMs);
   assertCertain(snapshot, ticker, nowMs);

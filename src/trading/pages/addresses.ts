@@ -1,5 +1,7 @@
 import { toAddress } from '../../pages/address.js';
 import type { Side } from '../markets/book.js';
+import type { MarketEvent } from '../markets/event.js';
+import type { TemperatureKind } from '../markets/market.js';
 import { formatDollars, type Micros } from '../money.js';
 import type { Action } from '../orders/order.js';
 
@@ -7,11 +9,39 @@ export const MARKETS_PATH = '/dashboard/markets';
 /** How the forecasts have done against the market. */
 export const SCORES_PATH = '/dashboard/scores';
 
-export const marketsAddress = (station: string, date?: string): string =>
-  toAddress(MARKETS_PATH, { station, date });
+export const scoresAddress = (kind: TemperatureKind, station: string): string =>
+  toAddress(SCORES_PATH, { kind: kind === 'daily_maximum' ? undefined : kind, station });
 
-/** Where a page hears of new prices of a city. */
-export const streamAddress = (station: string): string => toAddress('/stream', { station });
+/** What the overview shows at a time: one kind of temperature, or all that has no place. */
+export type Tab = TemperatureKind | 'others';
+
+/** Left out of addresses where nothing else is asked for. */
+const nameOf = (tab: Tab): string | undefined => (tab === 'daily_maximum' ? undefined : tab);
+
+export const overviewAddress = (tab: Tab, q = ''): string =>
+  toAddress(MARKETS_PATH, { kind: nameOf(tab), q });
+
+/** What is shown of a city; what is left out is chosen by the page. `q` is what the overview was searched for. */
+export interface EventChoice {
+  station: string;
+  kind: TemperatureKind;
+  date?: string | undefined;
+  hour?: number | undefined;
+  q?: string | undefined;
+}
+
+export const eventAddress = ({ kind, ...choice }: EventChoice): string => {
+  const { station, date, hour, q } = choice;
+  return toAddress(MARKETS_PATH, { station, kind: nameOf(kind), date, hour, q });
+};
+
+export const addressOfEvent = (
+  { station, kind, date, hour }: Pick<MarketEvent, 'station' | 'kind' | 'date' | 'hour'>,
+  q?: string,
+): string => eventAddress({ station: station.id, kind, date, hour, q });
+
+/** Where a page hears of new prices: of a station, or of everything. */
+export const streamAddress = (station?: string): string => toAddress('/stream', { station });
 
 /** What a ticket is opened with; what is left out is chosen by the ticket. */
 export interface TicketChoice {

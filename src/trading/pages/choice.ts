@@ -1,38 +1,47 @@
 import { AppError } from '../../errors.js';
 import type { MarketEvent } from '../markets/event.js';
+import { spanOf, temperatureKinds, type TemperatureKind } from '../markets/market.js';
 import { climateDayAt } from '../settlement/climate-day.js';
-import { findStation, type Place } from '../settlement/stations.js';
+import { findPlace, type Place } from '../settlement/stations.js';
 import type { Snapshot } from '../snapshot.js';
+import type { Tab } from './addresses.js';
 
-export interface Choice {
-  station: Place;
-  /** Of the station, in the order of days. */
-  events: MarketEvent[];
-  /** Undefined where nothing is offered: for the station at present, or on the day that was asked for. */
-  event: MarketEvent | undefined;
-  /** The day that was asked for, if it is not offered: any more, or yet. */
-  missingDate: string | null;
+/** What an address asks for: the overview, or with a station the events of one city. */
+export type Asked = { q: string } & (
+  | { station: undefined; tab: Tab; cursor: string | undefined }
+  | { station: Place; kind: TemperatureKind; date: string | undefined; hour: number | undefined }
+);
+
+const MAX_SEARCH = 100;
+
+/** @throws AppError not_found */
+export function readAsked({ station, kind, date, hour, q, cursor }: Record<string, unknown>): Asked {
+  const tab = readTab(kind);
+  const search = typeof q === 'string' ? q.trim().slice(0, MAX_SEARCH) : '';
+  if (station === undefined) {
+    if (date !== undefined || hour !== undefined) throw missing('There is no day without a station.');
+    return { q: search, station: undefined, tab, cursor: typeof cursor === 'string' ? cursor : undefined };
+  }
+  const place = typeof station === 'string' ? findPlace(station) : undefined;
+  if (!place || tab === 'others') throw missing('There is no such station.');
+  if (date !== undefined && !isDate(date)) throw missing('There is no such day.');
+  if (hour !== undefined && (!isHour(hour) || date === undefined || tab !== 'hourly'))
+    throw missing('There is no such hour.');
+  return { q: search, station: place, kind: tab, date, hour: hour === undefined ? undefined : Number(hour) };
 }
 
-/**
- * The city and the day that an address asks for; without one, the first city that has markets, and its present climate day.
- * @throws AppError not_found
- */
-export function chooseEvent(
-  { events }: Pick<Snapshot, 'events'>,
-  { station: id, date }: { station?: unknown; date?: unknown },
-  now: Date,
-): Choice {
-  const station =
-    id === undefined ? events[0]?.station : typeof id === 'string' ? findStation(id) : undefined;
-  if (!station) throw new AppError('not_found', 'There is no such station, or nothing to trade at all.');
-  const own = eventsOf(events, station);
-  if (date === undefined)
-    return { station, events: own, event: currentEvent(own, station, now), missingDate: null };
-  if (!isDate(date)) throw new AppError('not_found', 'There is no such day.');
-  const event = own.find((event) => event.date === date);
-  return { station, events: own, event, missingDate: event ? null : date };
+const missing = (detail: string) => new AppError('not_found', detail);
+
+function readTab(kind: unknown): Tab {
+  if (kind === undefined) return 'daily_maximum';
+  const tabs: readonly Tab[] = [...temperatureKinds, 'others'];
+  const tab = tabs.find((name) => name === kind);
+  if (!tab) throw missing('There is no such kind of market.');
+  return tab;
 }
+
+const isHour = (value: unknown): value is string =>
+  typeof value === 'string' && /^\d{1,2}$/.test(value) && Number(value) < 24;
 
 const isDate = (value: unknown): value is string =>
   typeof value === 'string' &&
@@ -40,17 +49,47 @@ const isDate = (value: unknown): value is string =>
   new Date(`${value}T00:00:00Z`).getTime() > 0 &&
   new Date(`${value}T00:00:00Z`).toISOString().startsWith(value);
 
-export const eventsOf = (events: readonly MarketEvent[], station: Place): MarketEvent[] =>
-  events
-    .filter((event) => event.station.id === station.id && event.kind === 'daily_maximum')
-    .toSorted((a, b) => (a.date < b.date ? -1 : a.date > b.date ? 1 : 0));
+export interface Choice {
+  /** The place of the events; without any, the one that was asked for. */
+  station: Place;
+  kind: TemperatureKind;
+  /** Of the city and the kind, in the order of time. */
+  events: MarketEvent[];
+  /** Undefined where nothing is offered: for the city at present, or at the time that was asked for. */
+  event: MarketEvent | undefined;
+  /** The time that was asked for, if it is not offered: any more, or yet. */
+  missing: { date: string; hour: number | undefined } | null;
+}
 
-/** The event of the present climate day; else the next one, else the last one. */
-export function currentEvent(
-  events: readonly MarketEvent[],
-  station: Place,
+/** The event that an address asks for; where it leaves that open, the present one. */
+export function chooseEvent(
+  { events }: Pick<Snapshot, 'events'>,
+  { station, kind, date, hour }: Extract<Asked, { station: Place }>,
   now: Date,
-): MarketEvent | undefined {
-  const today = climateDayAt(station, now).date;
-  return events.find(({ date }) => date >= today) ?? events.at(-1);
+): Choice {
+  const own = eventsOf(events, station, kind);
+  const found = own.filter((event) => date === undefined || event.date === date);
+  const event = hour === undefined ? currentEvent(found, now) : found.find((each) => each.hour === hour);
+  const missing = event || date === undefined ? null : { date, hour };
+  return { station: own[0]?.station ?? station, kind, events: own, event, missing };
+}
+
+/** Of one kind in one city: its hours are those of an area, its days those of a station. */
+export const eventsOf = (
+  events: readonly MarketEvent[],
+  { city }: Pick<Place, 'city'>,
+  kind: TemperatureKind,
+): MarketEvent[] =>
+  events.filter((event) => event.kind === kind && event.station.city === city).toSorted(byTime);
+
+const byTime = (a: MarketEvent, b: MarketEvent): number =>
+  a.date < b.date ? -1 : a.date > b.date ? 1 : (a.hour ?? 0) - (b.hour ?? 0);
+
+/** The event of the present climate day, or of the next hour; else the next one, else the last one. */
+export function currentEvent(events: readonly MarketEvent[], now: Date): MarketEvent | undefined {
+  const isAhead = (event: MarketEvent) =>
+    event.kind === 'hourly'
+      ? spanOf(event.station, event).end > now
+      : event.date >= climateDayAt(event.station, now).date;
+  return events.find(isAhead) ?? events.at(-1);
 }

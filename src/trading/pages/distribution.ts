@@ -1,7 +1,8 @@
 import type { DayForecast } from '../forecast/forecast.js';
 import type { MarketEvent } from '../markets/event.js';
 import { bracketLabel } from '../settlement/brackets.js';
-import { degreesOf, lowestPossible } from './probabilities.js';
+import { kindWords } from './kind-words.js';
+import { degreesOf, possibleDegrees, type Degree } from './probabilities.js';
 import { formatDegrees, formatExactProbability } from './price-text.js';
 
 /** Positions along the x axis are in percent, so that the drawing takes any width while its letters keep their size. */
@@ -21,18 +22,19 @@ export interface DistributionChart {
   axis: { x: string; label: string; isMinor: boolean }[];
   /** Between brackets. */
   borders: string[];
-  /** Degrees that the day has left behind: their share of the width; null while there are none. */
-  passedWidth: string | null;
+  /** Degrees that the day has left behind; null while there are none. */
+  passed: { x: string; width: string } | null;
   members: string[];
   observed: { x: string; label: string; isRight: boolean } | null;
   rows: { degree: string; probability: string; bracket: string }[];
+  words: { value: string; bar: string; lines: string; bracket: string; passed: string };
 }
 
 export const CHART_HEIGHT = 170;
 /** A bar that stands for anything at all can be seen. */
 const LEAST_HEIGHT = 1.5;
 
-/** The forecast's distribution as bars, one for each whole degree that the report can say. */
+/** The forecast's distribution as bars: one for each whole degree that the report can say, of an hour for each step of a degree. */
 export function toDistribution(day: DayForecast, event: MarketEvent): DistributionChart | null {
   const degrees = degreesOf(day, event);
   const first = degrees[0]?.temperature;
@@ -41,14 +43,19 @@ export function toDistribution(day: DayForecast, event: MarketEvent): Distributi
   const top = Math.max(...degrees.map(({ probability }) => probability), 1e-9) * 1.08;
   const likeliest = degrees.reduce((a, b) => (b.probability > a.probability ? b : a));
   const labels = new Map(event.markets.map(({ ticker, bracket }) => [ticker, bracketLabel(bracket)]));
-  const toX = (temperature: number) => (temperature - first + 0.5) * step;
+  const isHour = event.kind === 'hourly';
+  // A bar is a whole degree of a report, in its middle; of an hour it begins at its degree.
+  const toX = (temperature: number) => (temperature - first + (isHour ? 0 : 0.5)) * step;
   const every = degrees.length > 20 ? 4 : 2;
-  const possible = lowestPossible(day.observed);
-  const passed = degrees.filter(({ temperature }) => possible !== null && temperature < possible).length;
-  const describe = ({ temperature, probability, ticker }: (typeof degrees)[number]) =>
-    `${formatDegrees(temperature)}: ${formatExactProbability(probability)}, in the bracket ${labels.get(ticker)}`;
+  const nameOf = ({ temperature }: Degree) =>
+    isHour
+      ? `${formatDegrees(temperature)} to ${formatDegrees(temperature + 0.99, 2)}`
+      : formatDegrees(temperature);
+  const bracketOf = ({ ticker }: Degree) => (ticker === null ? 'none' : (labels.get(ticker) ?? ''));
+  const describe = (degree: Degree) =>
+    `${nameOf(degree)}: ${formatExactProbability(degree.probability)}, ${isHour ? 'the highest threshold that it passes is' : 'in the bracket'} ${bracketOf(degree)}`;
   return {
-    summary: `The forecast’s probability of each whole degree. The likeliest maximum is ${formatDegrees(likeliest.temperature)} with ${formatExactProbability(likeliest.probability)}. The numbers are in the table below.`,
+    summary: `The forecast’s probability of each ${isHour ? 'degree' : 'whole degree'}. The likeliest ${kindWords[event.kind].value.toLowerCase()} is ${nameOf(likeliest)} with ${formatExactProbability(likeliest.probability)}. The numbers are in the table below.`,
     height: CHART_HEIGHT,
     bars: degrees.map((degree, i) => {
       const { probability } = degree;
@@ -72,21 +79,44 @@ export function toDistribution(day: DayForecast, event: MarketEvent): Distributi
     borders: degrees.flatMap(({ ticker }, i) =>
       i > 0 && degrees[i - 1]!.ticker !== ticker ? [percent(step * i)] : [],
     ),
-    passedWidth: passed === 0 ? null : percent(step * passed),
+    passed: toPassed(degrees, possibleDegrees(day.observed, event.kind), step),
     members: day.membersF
       .map(toX)
       .filter((x) => x >= 0 && x <= 100)
       .map(percent),
     observed: day.observed && observedMark(toX(day.observed.extremeF), day.observed.extremeF),
-    rows: degrees.map(({ temperature, probability, ticker }) => ({
-      degree: formatDegrees(temperature),
-      probability: formatExactProbability(probability),
-      bracket: labels.get(ticker) ?? '',
+    rows: degrees.map((degree) => ({
+      degree: nameOf(degree),
+      probability: formatExactProbability(degree.probability),
+      bracket: bracketOf(degree),
     })),
+    words: {
+      value: kindWords[event.kind].value,
+      bar: isHour
+        ? 'Each bar is the step from one degree to the next'
+        : 'Each bar is a whole degree that the report can say',
+      lines: isHour ? 'are the thresholds' : 'part the brackets',
+      bracket: isHour ? 'Highest threshold passed' : 'Bracket',
+      passed: kindWords[event.kind].passed,
+    },
   };
 }
 
-/** Null where it lies outside of what is drawn: the first hours of a day are far below its maximum. */
+/** On the cold side of a maximum that rises, on the warm side of a minimum that falls. */
+function toPassed(
+  degrees: readonly Degree[],
+  { lowest, highest }: ReturnType<typeof possibleDegrees>,
+  step: number,
+): DistributionChart['passed'] {
+  const isOut = ({ temperature }: Degree) =>
+    (lowest !== null && temperature < lowest) || (highest !== null && temperature > highest);
+  const count = degrees.filter(isOut).length;
+  if (count === 0) return null;
+  const from = degrees.findIndex(isOut);
+  return { x: percent(step * from), width: percent(step * count) };
+}
+
+/** Null where it lies outside of what is drawn: the first hours of a day are far from its maximum. */
 function observedMark(x: number, extremeF: number): DistributionChart['observed'] {
   if (x < 0 || x > 100) return null;
   return { x: percent(x), label: `${formatDegrees(extremeF, 1)} so far`, isRight: x > 60 };

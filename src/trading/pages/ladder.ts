@@ -75,8 +75,10 @@ export function toLadder({ event, books, day, holdings }: LadderInput): LadderRo
       href: ticketAddress(ticker),
       isOpen,
       status: statusOf(market),
-      isPassed: isOpen && isPassed(market.bracket, day?.observed ?? null),
-      isLikeliest: isOpen && forecast !== null && forecast > 0 && forecast === highest,
+      isPassed: isOpen && isPassed(market.bracket, day?.observed ?? null, event.kind),
+      // Of thresholds the lowest is always the likeliest.
+      isLikeliest:
+        event.kind !== 'hourly' && isOpen && forecast !== null && forecast > 0 && forecast === highest,
       forecast: market.settlementValue === null ? shareOf(forecast) : null,
       market: shareOf(crowd),
       gap: isOpen && forecast !== null && crowd !== null ? formatPoints(forecast - crowd) : null,

@@ -1,53 +1,25 @@
+import type { CrossChecks } from '../climate/watch.js';
 import { forecastOf as findForecast, type DayForecast } from '../forecast/forecast.js';
 import type { MarketEvent } from '../markets/event.js';
+import { spanOf } from '../markets/market.js';
 import { DOLLAR, type Micros } from '../money.js';
 import type { Holding } from '../portfolio/positions.js';
 import { formatMoney } from '../portfolio/view-text.js';
 import { bracketLabel } from '../settlement/brackets.js';
-import { climateDayAt, climateDayOf } from '../settlement/climate-day.js';
-import { isStation, type Place } from '../settlement/stations.js';
+import { clockAt, climateDayAt } from '../settlement/climate-day.js';
 import type { SignalReport } from '../signals/signal.js';
 import { ageOf, TIME_TO_LIVE_MS, type Snapshot } from '../snapshot.js';
-import { marketsAddress } from './addresses.js';
-import { currentEvent, eventsOf, type Choice } from './choice.js';
 import { toDistribution } from './distribution.js';
+import { formatHour, kindWords } from './kind-words.js';
 import { toLadder } from './ladder.js';
-import { degreesOf, expectedMaximum } from './probabilities.js';
+import { expectedOf } from './probabilities.js';
 import { formatAge, formatDegrees } from './price-text.js';
-import { bestSignal, sentence, toSignalsView } from './signals-view.js';
+import { toSettlementView } from './settlement-view.js';
+import { sentence, toSignalsView } from './signals-view.js';
 
-/** The day's forecast that belongs to an event. */
+/** The forecast of what an event is about. */
 export const forecastOf = ({ forecasts }: Snapshot, event: MarketEvent): DayForecast | undefined =>
   findForecast(forecasts, event);
-
-/** Every city that has markets, with the headline of its present day. */
-export function toOverview(snapshot: Snapshot, signals: SignalReport, current: Place | undefined, now: Date) {
-  const ofDays = snapshot.events.filter(({ kind }) => kind === 'daily_maximum');
-  const stations = [...new Map(ofDays.map(({ station }) => [station.id, station])).values()];
-  return stations.map((station) => {
-    const event = currentEvent(eventsOf(snapshot.events, station), station, now);
-    const day = event && forecastOf(snapshot, event);
-    const expected = event && day ? expectedMaximum(degreesOf(day, event)) : null;
-    return {
-      city: station.city,
-      href: marketsAddress(station.id),
-      isCurrent: station.id === current?.id,
-      expected: expected === null ? null : formatDegrees(Math.round(expected)),
-      observed: day?.observed ? formatDegrees(day.observed.extremeF, 1) : null,
-      signal: event && bestSignal(signals, event.eventTicker, now),
-    };
-  });
-}
-
-/** The days of the chosen city, as links. */
-export function toDays({ station, events, event: chosen }: Choice, now: Date) {
-  const today = climateDayAt(station, now).date;
-  return events.map(({ date }) => ({
-    label: dayLabel(date, today),
-    href: marketsAddress(station.id, date),
-    isCurrent: date === chosen?.date,
-  }));
-}
 
 const shortDay = new Intl.DateTimeFormat('en-GB', {
   timeZone: 'UTC',
@@ -60,14 +32,32 @@ export const formatClimateDay = (date: string): string => shortDay.format(new Da
 
 const DAY_MS = 86_400_000;
 
-function dayLabel(date: string, today: string): string {
+export function dayLabel(date: string, today: string): string {
   const days = Math.round((Date.parse(date) - Date.parse(today)) / DAY_MS);
   const word = { [-1]: 'Yesterday, ', 0: 'Today, ', 1: 'Tomorrow, ' }[days] ?? '';
   return `${word}${formatClimateDay(date)}`;
 }
 
+type Moment = Pick<MarketEvent, 'station' | 'kind' | 'date' | 'hour'>;
+
+/** The day that a place has now: of days by standard time, of hours by the clock. */
+export const todayAt = ({ station, kind }: Pick<MarketEvent, 'station' | 'kind'>, now: Date): string =>
+  kind === 'hourly' ? clockAt(station, now).date : climateDayAt(station, now).date;
+
+/** `Today, Sun 22 Nov`, `12:00 today`: what an event is of, as short as it can be said. */
+export function whenOf({ hour, ...event }: Moment, now: Date): string {
+  const label = dayLabel(event.date, todayAt(event, now)).split(', ');
+  const day =
+    label.length > 1 && /^(Yesterday|Today|Tomorrow)$/.test(label[0]!) ? label[0]! : label.join(', ');
+  return hour === undefined ? day : `${day} ${formatHour(hour)}`;
+}
+
+/** `Sun, 22 Nov`, `12:00 on Sun, 22 Nov`. */
+export const formatMoment = ({ date, hour }: { date: string; hour?: number | undefined }): string =>
+  hour === undefined ? formatClimateDay(date) : `${formatHour(hour)} on ${formatClimateDay(date)}`;
+
 /** The paper account of who looks, and the signals as they are sized for it. */
-interface OwnAccount {
+export interface OwnAccount {
   /** Undefined for one that was never opened. */
   cash: Micros | undefined;
   holdings: ReadonlyMap<string, Holding>;
@@ -78,37 +68,36 @@ interface OwnAccount {
 export function toEventView(
   snapshot: Snapshot,
   event: MarketEvent,
-  { cash, holdings, signals }: OwnAccount,
+  { cash, holdings, signals, crossChecks }: OwnAccount & { crossChecks?: CrossChecks | undefined },
   now: Date,
 ) {
   const day = forecastOf(snapshot, event);
-  const { station, date } = event;
-  const { start, end } = climateDayOf(station, date);
+  const { station, kind } = event;
+  const { start, end } = spanOf(station, event);
   const isOpen = event.markets.some(({ status }) => status === 'active');
   return {
+    kind,
+    words: kindWords[kind],
     city: station.city,
-    dayName: formatClimateDay(date),
-    station,
-    offset: `UTC−${-station.standardOffsetHours}`,
-    start,
-    end,
+    column: kind === 'hourly' ? `At ${formatHour(event.hour ?? 0)}` : kindWords[kind].value,
     phase: now < start ? 'before' : now < end ? 'during' : 'after',
     isOpen,
     ladder: toLadder({ event, books: snapshot.data.books, day, holdings }),
-    forecast: day && toForecastView(day, event, snapshot.forecasts.get(station.id)!.source, now),
+    forecast: day && toForecastView(day, event, snapshot.forecasts.get(station.id)?.source ?? '', now),
     chart: day && isOpen ? toDistribution(day, event) : null,
     settled: toSettled(event),
+    settlement: toSettlementView(event, { start, end }, crossChecks),
     signals: toSignalsView(signals, event, now),
     areTooOld: ageOf(snapshot, now.getTime()) > TIME_TO_LIVE_MS,
     cash: formatMoney(cash ?? signals.bankroll),
     positions: formatMoney(signals.bankroll - (cash ?? signals.bankroll)),
     holdsAnything: holdings.size > 0,
-    evidence: isStation(station) && station.evidence !== 'rules text only' ? station.evidence : null,
   };
 }
 
 function toForecastView(day: DayForecast, event: MarketEvent, source: string, now: Date) {
-  const expected = expectedMaximum(degreesOf(day, event));
+  const expected = expectedOf(day, event);
+  const decimals = event.kind === 'hourly' ? 2 : 1;
   return {
     expected: expected === null ? null : formatDegrees(expected, 1),
     corrected: formatSpread(day.meanF, day.deviationF),
@@ -123,7 +112,7 @@ function toForecastView(day: DayForecast, event: MarketEvent, source: string, no
     modelRunAt: day.modelRunAt,
     modelAge: formatAge(Math.max(0, now.getTime() - day.modelRunAt.getTime())),
     observed: day.observed && {
-      maximum: formatDegrees(day.observed.extremeF, 1),
+      value: formatDegrees(day.observed.extremeF, decimals),
       at: day.observed.observedAt,
       age: formatAge(Math.max(0, now.getTime() - day.observed.observedAt.getTime())),
     },
@@ -146,16 +135,24 @@ function toCorrection({ fit }: DayForecast) {
   );
 }
 
-/** How a day came out, as far as the venue has said it. */
-function toSettled({ markets }: MarketEvent) {
-  const winner = markets.find(({ settlementValue }) => settlementValue === DOLLAR);
+/** How a day or an hour came out, as far as the venue has said it. */
+function toSettled({ kind, markets }: MarketEvent) {
+  // Of thresholds all up to some one pay: the last of them says it.
+  const winner = markets.findLast(({ settlementValue }) => settlementValue === DOLLAR);
+  const isDecided = markets.every(({ settlementValue }) => settlementValue !== null);
   const temperature = markets.find(
     ({ settledTemperature }) => settledTemperature !== null,
   )?.settledTemperature;
-  if (!winner && temperature == null) return null;
+  if (!winner && !isDecided && temperature == null) return null;
+  const fair = markets.find(
+    ({ settlementValue: value }) => value !== null && value !== 0n && value !== DOLLAR,
+  );
   return {
-    temperature: temperature == null ? null : formatDegrees(temperature),
+    temperature: temperature == null ? null : formatDegrees(temperature, kind === 'hourly' ? 2 : 0),
     winner: winner ? bracketLabel(winner.bracket) : null,
+    isNothing: !winner && isDecided && !fair,
+    isFair: fair !== undefined,
+    isThreshold: kind === 'hourly',
     isFinal: markets.every(({ status }) => status === 'finalized'),
     isDisputed: markets.some(({ status }) => status === 'disputed'),
   };

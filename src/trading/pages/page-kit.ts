@@ -1,4 +1,5 @@
 import type { Page } from '../../pages/layout.js';
+import type { ClimateWatch } from '../climate/watch.js';
 import type { Orders } from '../orders/order.js';
 import type { SnapshotStore } from '../snapshot.js';
 
@@ -7,6 +8,8 @@ import type { SnapshotStore } from '../snapshot.js';
 export interface MarketsPagesDeps {
   snapshots: SnapshotStore;
   orders: Pick<Orders, 'place'>;
+  /** Undefined for an invented world. */
+  climate: Pick<ClimateWatch, 'crossChecks'> | undefined;
 }
 
 export const SECTION = 'markets';

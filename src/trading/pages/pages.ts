@@ -1,18 +1,32 @@
-import type { Router } from 'express';
+import type { Request, Response, Router } from 'express';
 import { sessionOf } from '../../auth/session.js';
 import type { Context } from '../../context.js';
 import { renderPage } from '../../pages/layout.js';
 import { pageRouter } from '../../pages/page-router.js';
 import { readQuery, requireOnce } from '../../pages/query-form.js';
-import { streamAddress } from './addresses.js';
-import { chooseEvent } from './choice.js';
-import { toFreshness } from './freshness.js';
-import { formatClimateDay, toDays, toEventView, toOverview } from './market-view.js';
+import { overviewAddress, streamAddress } from './addresses.js';
+import { chooseEvent, readAsked, type Asked } from './choice.js';
+import { toFreshness, type Freshness } from './freshness.js';
+import { toCityTabs, toDays, toHours } from './event-tabs.js';
+import { formatMoment, toEventView, type OwnAccount } from './market-view.js';
+import { kindWords } from './kind-words.js';
+import { toOthers } from './others-view.js';
+import { toBest, toCities, toTabs } from './overview-view.js';
 import { loadingPage, SECTION, type MarketsPagesDeps } from './page-kit.js';
-import { readSwitch } from '../risk/switches.js';
+import { readSwitch, type TradingSwitch } from '../risk/switches.js';
+import type { Place } from '../settlement/stations.js';
+import type { Snapshot } from '../snapshot.js';
 import { signalsFor } from './own-signals.js';
 import { findPaperCash, listPaperHoldings } from './queries.js';
 import { addTicketPages } from './ticket-pages.js';
+
+interface Scene<Page extends 'overview' | 'event'> {
+  snapshot: Snapshot;
+  asked: Page extends 'event' ? Extract<Asked, { station: Place }> : Extract<Asked, { station: undefined }>;
+  own: OwnAccount;
+  now: Date;
+  standing: { tradingSwitch: TradingSwitch; freshness: Freshness };
+}
 
 /** `/dashboard/markets`: prices, forecasts and signals for every role, and the ticket for paper orders. */
 export function marketsPages(context: Context, deps: MarketsPagesDeps): Router {
@@ -27,29 +41,68 @@ export function marketsPages(context: Context, deps: MarketsPagesDeps): Router {
     }
     const query = readQuery(req);
     requireOnce(query);
+    const asked = readAsked(query);
     const { orgId } = sessionOf(res);
     const now = new Date(clock.now());
-    const choice = chooseEvent(snapshot, query, now);
-    const { station, event, missingDate } = choice;
-    if (missingDate !== null) res.status(404);
-    const page = { view: 'markets/markets', title: `Markets: ${station.city}`, section: SECTION };
     const [tradingSwitch, cash, holdings] = await Promise.all([
       readSwitch(db.orm, orgId),
       findPaperCash(db.orm, orgId),
       listPaperHoldings(db.orm, orgId),
     ]);
     const own = { cash, holdings, signals: await signalsFor(snapshot, { cash, holdings }, now) };
-    await renderPage(context, req, res, page, {
-      tradingSwitch,
-      freshness: toFreshness(snapshot, deps.snapshots.sources, now),
-      overview: toOverview(snapshot, own.signals, station, now),
-      days: toDays(choice, now),
-      city: station.city,
-      missingDay: missingDate === null ? null : formatClimateDay(missingDate),
-      streamHref: streamAddress(station.id),
-      event: event && toEventView(snapshot, event, own, now),
-    });
+    const standing = { tradingSwitch, freshness: toFreshness(snapshot, deps.snapshots.sources, now) };
+    if (asked.station) await showEvent(req, res, { snapshot, asked, own, now, standing });
+    else await showOverview(req, res, { snapshot, asked, own, now, standing });
   });
+
+  async function showOverview(req: Request, res: Response, scene: Scene<'overview'>): Promise<void> {
+    const { snapshot, asked, own, now, standing } = scene;
+    const { tab, q, cursor } = asked;
+    await renderPage(
+      context,
+      req,
+      res,
+      { view: 'markets/markets', title: 'Markets', section: SECTION },
+      {
+        ...standing,
+        best: toBest(snapshot, own.signals, now),
+        tabs: toTabs(snapshot, tab, q),
+        tab,
+        q,
+        allHref: overviewAddress(tab),
+        cities: tab === 'others' ? null : toCities(snapshot, own.signals, { kind: tab, q }, now),
+        others: tab === 'others' ? toOthers(snapshot, { q, cursor }) : null,
+        streamHref: streamAddress(),
+      },
+    );
+  }
+
+  async function showEvent(req: Request, res: Response, scene: Scene<'event'>): Promise<void> {
+    const { snapshot, asked, own, now, standing } = scene;
+    const choice = chooseEvent(snapshot, asked, now);
+    const { station, kind, event, missing } = choice;
+    if (missing !== null) res.status(404);
+    const title = `${station.city}: ${kindWords[kind].temperature}`;
+    await renderPage(
+      context,
+      req,
+      res,
+      { view: 'markets/event', title, section: SECTION },
+      {
+        ...standing,
+        city: station.city,
+        words: kindWords[kind],
+        back: { href: overviewAddress(kind, asked.q), q: asked.q },
+        kinds: toCityTabs(snapshot, choice, asked.q),
+        days: toDays(choice, asked.q, now),
+        hours: toHours(choice, asked.q, now),
+        moment: event ? formatMoment(event) : missing && formatMoment(missing),
+        isMissing: missing !== null,
+        streamHref: streamAddress(station.id),
+        event: event && toEventView(snapshot, event, { ...own, crossChecks: deps.climate?.crossChecks }, now),
+      },
+    );
+  }
 
   addTicketPages(router, context, deps);
   return router;

@@ -18,7 +18,7 @@ export const formatChange = (micros: Micros): string => `${micros > 0n ? '+' : '
 export function formatProbability(probability: number): string {
   const percent = probability * 100;
   if (probability > 0 && percent < 0.5) return '<1\u00a0%';
-  if (probability < 1 && percent > 99.5) return '>99\u00a0%';
+  if (probability < 1 && percent >= 99.5) return '>99\u00a0%';
   return `${Math.round(percent)}\u00a0%`;
 }
 

@@ -1,19 +1,21 @@
 import type { DayForecast, ObservedExtreme } from '../forecast/forecast.js';
-import { probabilityOf, sureDegree } from '../forecast/distribution.js';
+import { sureDegree } from '../forecast/distribution.js';
+import { normalCdf } from '../forecast/normal.js';
 import type { MarketEvent } from '../markets/event.js';
-import type { Market } from '../markets/market.js';
+import type { Market, TemperatureKind } from '../markets/market.js';
 import { DOLLAR } from '../money.js';
-import { bracketRange, type Bracket } from '../settlement/brackets.js';
+import { areThresholds, bracketRange, type Bracket } from '../settlement/brackets.js';
 
 /**
- * What the market itself holds to be probable, by ticker: the middle between bid and ask, over the whole event made to sum
- * to one. Null where nobody bids or asks.
+ * What the market itself holds to be probable, by ticker: the middle between bid and ask, over the brackets of a day made to
+ * sum to one (of thresholds several pay, so each stands by itself). Null where nobody bids or asks.
  */
 export function impliedProbabilities({ markets }: MarketEvent): ReadonlyMap<string, number | null> {
   const mids = markets.map(midOf);
   const sum = mids.reduce<number>((total, mid) => total + (mid ?? 0), 0);
   // With a part of the ladder missing there is nothing to sum up to.
-  const scale = mids.every((mid) => mid !== null) && sum > 0 ? 1 / sum : 1;
+  const isOneOf = !areThresholds(markets.map(({ bracket }) => bracket)) && mids.every((mid) => mid !== null);
+  const scale = isOneOf && sum > 0 ? 1 / sum : 1;
   return new Map(markets.map(({ ticker }, i) => [ticker, mids[i] == null ? null : mids[i] * scale]));
 }
 
@@ -22,22 +24,35 @@ function midOf({ status, yesBid, yesAsk }: Market): number | null {
   return Number((yesBid ?? 0n) + (yesAsk ?? DOLLAR)) / 2 / Number(DOLLAR);
 }
 
-/** The whole degree that the report cannot be below any more; null while nothing was observed. */
-export const lowestPossible = (observed: Pick<ObservedExtreme, 'extremeF'> | null): number | null =>
-  observed === null ? null : sureDegree(observed.extremeF);
+type Observed = Pick<ObservedExtreme, 'extremeF'> | null;
+type Bounds = { lowest: number | null; highest: number | null };
+
+/** The whole degrees that a day's report can still say: a maximum only rises, a minimum only falls. Null: no bound. */
+export function possibleDegrees(observed: Observed, kind: TemperatureKind): Bounds {
+  const none = { lowest: null, highest: null };
+  if (observed === null || kind === 'hourly') return none;
+  return kind === 'daily_maximum'
+    ? { ...none, lowest: sureDegree(observed.extremeF) }
+    : // Exactly between two degrees it is the upper one: a bound must hold.
+      { ...none, highest: Math.floor(observed.extremeF + 0.5) };
+}
 
 /** True if what was observed has gone beyond the bracket: its YES cannot win any more. */
-export function isPassed(bracket: Bracket, observed: Pick<ObservedExtreme, 'extremeF'> | null): boolean {
-  const [lowest, { highest }] = [lowestPossible(observed), bracketRange(bracket)];
-  return lowest !== null && highest !== null && highest < lowest;
+export function isPassed(bracket: Bracket, observed: Observed, kind: TemperatureKind): boolean {
+  const possible = possibleDegrees(observed, kind);
+  const { lowest, highest } = bracketRange(bracket);
+  return (
+    (possible.lowest !== null && highest !== null && highest < possible.lowest) ||
+    (possible.highest !== null && lowest !== null && lowest > possible.highest)
+  );
 }
 
 export interface Degree {
-  /** Whole °F, as the report has them. */
+  /** Whole °F, as the report has them; of an hour all hundredths from there to the next one. */
   temperature: number;
   probability: number;
-  /** The market whose YES it pays. */
-  ticker: string;
+  /** The market whose YES it pays; of thresholds the highest of them, null below all. */
+  ticker: string | null;
 }
 
 /** Beyond this many standard deviations nothing can be seen in a drawing. */
@@ -46,18 +61,19 @@ const REACH = 3.2;
 const MAX_DEGREES = 60;
 
 /**
- * The distribution over the whole degrees that a report can say, from cold to warm: the probability of each bracket as the
- * forecast has it, within the bracket in the shape of the forecast's normal distribution.
+ * The distribution over whole degrees, from cold to warm: the probability of each bracket (of what lies between two thresholds)
+ * as the forecast has it, within it in the shape of the forecast's normal distribution. Empty where the markets part degrees.
  */
-export function degreesOf(day: DayForecast, { markets }: MarketEvent): Degree[] {
-  const { meanF, deviationF, probabilities } = day;
-  const ends = markets.flatMap(({ bracket }) => {
-    const { lowest, highest } = bracketRange(bracket);
-    return [lowest, highest].filter((end) => end !== null);
-  });
-  const possible = lowestPossible(day.observed);
-  // What was measured in the morning is far below, and would only make the rest small.
-  if (possible !== null && possible > meanF) ends.push(possible);
+export function degreesOf(day: DayForecast, event: MarketEvent): Degree[] {
+  const { meanF } = day;
+  const deviationF = Math.max(day.deviationF, 1e-6);
+  const parts = partsOf(day, event);
+  const ends = parts.flatMap(({ lowest, highest }) => [lowest, highest].filter((end) => end !== null));
+  if (!ends.every(Number.isInteger)) return [];
+  const possible = possibleDegrees(day.observed, event.kind);
+  // What was measured in the morning is far off, and would only make the rest small.
+  if (possible.lowest !== null && possible.lowest > meanF) ends.push(possible.lowest);
+  if (possible.highest !== null && possible.highest < meanF) ends.push(possible.highest);
   const from = Math.max(
     Math.min(...ends, Math.floor(meanF - REACH * deviationF)),
     Math.round(meanF) - MAX_DEGREES / 2,
@@ -66,32 +82,69 @@ export function degreesOf(day: DayForecast, { markets }: MarketEvent): Degree[] 
     Math.max(...ends, Math.ceil(meanF + REACH * deviationF)),
     Math.round(meanF) + MAX_DEGREES / 2,
   );
-  return markets.flatMap(({ ticker, bracket }) => {
-    const { lowest, highest } = bracketRange(bracket);
+  const start = event.kind === 'hourly' ? 0 : -0.5;
+  const shape = (t: number) => massOf((t + start - meanF) / deviationF, (t + start + 1 - meanF) / deviationF);
+  const isPossible = (t: number) =>
+    (possible.lowest === null || t >= possible.lowest) &&
+    (possible.highest === null || t <= possible.highest);
+  return parts.flatMap(({ ticker, lowest, highest, probability }) => {
     const first = Math.max(lowest ?? from, from);
     const count = Math.min(highest ?? to, to) - first + 1;
     if (count < 1) return [];
     const temperatures = Array.from({ length: count }, (_, i) => first + i);
-    const probability = probabilities.get(ticker) ?? 0;
-    const weigh = (atLeast: number | null) => (t: number) =>
-      probabilityOf({ mean: meanF, deviation: deviationF, atLeast }, { kind: 'between', floor: t, cap: t });
     // A forecast may say otherwise than its normal distribution, of a day that is over for example: then each degree counts the same.
     const shapes = [
-      temperatures.map(weigh(possible)),
-      temperatures.map(weigh(null)),
+      temperatures.map((t) => (isPossible(t) ? shape(t) : 0)),
+      temperatures.map(shape),
       temperatures.map(() => 1),
     ];
-    const weights = shapes.find((shape) => sumOf(shape) > 1e-12)!;
+    const weights = shapes.find((weights) => sumOf(weights) > 1e-300)!;
     const scale = probability / sumOf(weights);
     return temperatures.map((temperature, k) => ({ temperature, ticker, probability: weights[k]! * scale }));
   });
 }
 
+interface Part extends Bounds {
+  ticker: string | null;
+  probability: number;
+}
+
+/** What the markets of an event part all temperatures into, from cold to warm, both ends included in whole degrees. */
+function partsOf({ probabilities }: DayForecast, { markets }: MarketEvent): Part[] {
+  const given = (ticker: string) => probabilities.get(ticker) ?? 0;
+  if (!areThresholds(markets.map(({ bracket }) => bracket)))
+    return markets.map(({ ticker, bracket }) => ({
+      ticker,
+      ...bracketRange(bracket),
+      probability: given(ticker),
+    }));
+  const first = markets[0]!;
+  const lowestOf = ({ bracket }: Market) => bracketRange(bracket).lowest!;
+  return [
+    { ticker: null, lowest: null, highest: lowestOf(first) - 1, probability: 1 - given(first.ticker) },
+    ...markets.map((market, i): Part => {
+      const next = markets[i + 1];
+      return {
+        ticker: market.ticker,
+        lowest: lowestOf(market),
+        highest: next ? lowestOf(next) - 1 : null,
+        probability: Math.max(0, given(market.ticker) - (next ? given(next.ticker) : 0)),
+      };
+    }),
+  ];
+}
+
+/** P(a ≤ Z < b) of a standard normal Z, on the side where the values are small so that nothing is lost. */
+const massOf = (a: number, b: number): number =>
+  a > 0 ? normalCdf(-a) - normalCdf(-b) : normalCdf(b) - normalCdf(a);
+
 const sumOf = (values: readonly number[]): number => values.reduce((a, b) => a + b, 0);
 
-/** The mean of a distribution over whole degrees; null for none. */
-export function expectedMaximum(degrees: readonly Degree[]): number | null {
-  const sum = degrees.reduce((total, { probability }) => total + probability, 0);
+/** What is expected, given what was observed; null where that cannot be told. */
+export function expectedOf(day: DayForecast, event: MarketEvent): number | null {
+  if (event.kind === 'hourly') return day.observed?.extremeF ?? day.meanF;
+  const degrees = degreesOf(day, event);
+  const sum = sumOf(degrees.map(({ probability }) => probability));
   if (sum <= 0) return null;
-  return degrees.reduce((total, { temperature, probability }) => total + temperature * probability, 0) / sum;
+  return sumOf(degrees.map(({ temperature, probability }) => temperature * probability)) / sum;
 }

@@ -1,17 +1,16 @@
 import { asksOf, bidsOf, type OrderBook } from '../markets/book.js';
-import type { Market } from '../markets/market.js';
+import { isPlaced, labelOf, type ListedMarket } from '../markets/market.js';
 import { DOLLAR, type Micros } from '../money.js';
 import { quoteOrder, worstCost, type Quote } from '../orders/quote.js';
 import type { MarketableOrder } from '../portfolio/match.js';
 import { applyFill, type Holding } from '../portfolio/positions.js';
-import { bracketLabel } from '../settlement/brackets.js';
 import { chargeFill, newOrderAccount, type FeeRule } from '../sizing/fees.js';
 import { formatCents, formatChange, formatExactProbability, formatPoints } from './price-text.js';
 import { formatMoney } from '../portfolio/view-text.js';
 import { subtractCounts, valueOf } from '../contracts.js';
 
 export interface ReviewInput {
-  market: Market;
+  market: ListedMarket;
   /** What can be taken: without what the Organization's paper orders have taken already. */
   book: OrderBook;
   feeRule: FeeRule;
@@ -56,7 +55,7 @@ export function reviewOrder(input: ReviewInput): Review {
         : order.action === 'buy'
           ? costs(input, quote)
           : proceeds(input, quote),
-    results: quote.filledContracts === 0 ? [] : resultsOf(order, quote, bracketLabel(market.bracket)),
+    results: quote.filledContracts === 0 ? [] : resultsOf(order, quote, market),
     chance: quote.filledContracts === 0 ? null : chanceOf(input, quote),
     fills: quote.fills.map(({ price, contracts, fee, balanceChange }) => ({
       price: formatCents(price),
@@ -211,7 +210,7 @@ function book(
 function resultsOf(
   { side, action }: MarketableOrder,
   { balanceChange, maximumPayout }: Quote,
-  label: string,
+  market: ListedMarket,
 ): Review['results'] {
   const paid = action === 'buy' ? maximumPayout : -maximumPayout;
   const ifSide = balanceChange + paid;
@@ -221,7 +220,9 @@ function resultsOf(
     value: formatChange(micros),
     tone: micros >= 0n ? ('good' as const) : ('bad' as const),
   });
-  return [toResult(`If it is ${label}`, ifYes), toResult('If it is not', ifNo)];
+  return isPlaced(market)
+    ? [toResult(`If it is ${labelOf(market)}`, ifYes), toResult('If it is not', ifNo)]
+    : [toResult('If YES wins', ifYes), toResult('If NO wins', ifNo)];
 }
 
 function chanceOf(

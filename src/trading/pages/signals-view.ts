@@ -3,7 +3,7 @@ import { CENT, floorTo } from '../money.js';
 import { formatMoney } from '../portfolio/view-text.js';
 import { bracketLabel } from '../settlement/brackets.js';
 import type { EventSignals, Signal, SignalReport } from '../signals/signal.js';
-import { SCORES_PATH, ticketAddress } from './addresses.js';
+import { scoresAddress, ticketAddress } from './addresses.js';
 import { formatCents, formatChange, formatExactProbability, formatPoints } from './price-text.js';
 
 export interface SignalView {
@@ -60,7 +60,7 @@ export function toSignalsView(report: SignalReport, event: MarketEvent, now: Dat
       ? {
           isOpen: found.gate.isOpen,
           reason: found.gate.reason,
-          href: `${SCORES_PATH}?station=${found.stationId}`,
+          href: scoresAddress(event.kind, found.stationId),
         }
       : null,
     signals: currentSignals(found, now).map(toSignalView),
@@ -73,16 +73,18 @@ export function toSignalsView(report: SignalReport, event: MarketEvent, now: Dat
   };
 }
 
-/** The signal with the largest edge; undefined for none. */
-export function bestSignal(report: SignalReport, eventTicker: string, now: Date): SignalView | undefined {
-  const [best] = currentSignals(findSignals(report, eventTicker), now);
-  return best && toSignalView(best);
-}
+/** The signals of all events that hold, the largest edge first; without hedges, which are worth their cost only beside others. */
+export const bestSignals = ({ events }: SignalReport, now: Date): Signal[] =>
+  events
+    .flatMap((found) => currentSignals(found, now))
+    .filter(({ isHedge }) => !isHedge)
+    .sort((a, b) => b.edge - a.edge);
 
 const findSignals = ({ events }: SignalReport, eventTicker: string): EventSignals | undefined =>
   events.find((event) => event.eventTicker === eventTicker);
 
-const currentSignals = (found: EventSignals | undefined, now: Date): Signal[] =>
+/** Those of an event that hold, the largest edge first. */
+export const currentSignals = (found: EventSignals | undefined, now: Date): Signal[] =>
   (found?.signals ?? []).filter(({ expiresAt }) => expiresAt > now).toSorted((a, b) => b.edge - a.edge);
 
 const wholePercent = (share: number): string => `${Math.round(share * 100)}\u00a0%`;
@@ -90,7 +92,7 @@ const wholePercent = (share: number): string => `${Math.round(share * 100)}\u00a
 /** `Nothing has been learned yet.` of what is a part of other sentences. */
 export const sentence = (clause: string): string => `${clause[0]!.toUpperCase()}${clause.slice(1)}.`;
 
-const toSignalView = (signal: Signal): SignalView => ({
+export const toSignalView = (signal: Signal): SignalView => ({
   title: `Buy ${signal.side.toUpperCase()} ${bracketLabel(signal.market.bracket)}`,
   href: ticketAddress(signal.market.ticker, {
     side: signal.side,

@@ -10,7 +10,7 @@ import { renderPage } from '../../pages/layout.js';
 import { readQuery, requireOnce, tryQuery } from '../../pages/query-form.js';
 import { forecastOf } from '../forecast/forecast.js';
 import { emptyBook, type OrderBook } from '../markets/book.js';
-import { isPlaced, type Market } from '../markets/market.js';
+import { isPlaced, type ListedMarket } from '../markets/market.js';
 import type { Micros } from '../money.js';
 import { bookHash, withoutTaken } from '../orders/paper-book.js';
 import type { Holding } from '../portfolio/positions.js';
@@ -31,7 +31,7 @@ const orderingRoles = ['owner', 'admin'] as const satisfies Role[];
 interface Scene {
   snapshot: Snapshot;
   tradingSwitch: TradingSwitch;
-  market: Market;
+  market: ListedMarket;
   book: OrderBook;
   held: Holding | undefined;
   cash: Micros | undefined;
@@ -65,8 +65,7 @@ export function addTicketPages(router: Router, context: Context, deps: MarketsPa
   async function place(req: Request, res: Response, fields: FormFields): Promise<void> {
     const { orgId } = sessionOf(res);
     const market = deps.snapshots.current && findMarket(deps.snapshots.current, req);
-    if (!market || !isPlaced(market))
-      throw new AppError('market_data_unavailable', 'No prices have been loaded yet.');
+    if (!market) throw new AppError('market_data_unavailable', 'No prices have been loaded yet.');
     const order = readTicket(fields, market);
     const id = textField(fields, 'id') ?? '';
     if (!isFreshId(id, clock.now())) throw fieldError('id', 'is not the id of a recent form');
@@ -125,7 +124,7 @@ export function addTicketPages(router: Router, context: Context, deps: MarketsPa
       listPaperHoldings(db.orm, orgId, market.eventTicker),
       findTaken(db.orm, orgId, market.ticker, bookHash(whole)),
     ]);
-    const day = forecastOf(snapshot.forecasts, market);
+    const day = isPlaced(market) ? forecastOf(snapshot.forecasts, market) : undefined;
     return {
       snapshot,
       tradingSwitch,
@@ -171,10 +170,9 @@ export function addTicketPages(router: Router, context: Context, deps: MarketsPa
 }
 
 /** @throws AppError not_found */
-function findMarket({ markets }: Snapshot, req: Request): Market {
+function findMarket({ markets }: Snapshot, req: Request): ListedMarket {
   const market = markets.get(String(req.params.ticker));
-  if (!market || !isPlaced(market))
-    throw new AppError('not_found', 'There is no such market, or it is no longer offered.');
+  if (!market) throw new AppError('not_found', 'There is no such market, or it is no longer offered.');
   return market;
 }
 

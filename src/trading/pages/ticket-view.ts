@@ -1,24 +1,26 @@
 import type { AppError, ErrorCode } from '../../errors.js';
 import type { FormState } from '../../pages/form.js';
 import { asksOf, bidsOf, type OrderBook, type Side } from '../markets/book.js';
-import type { Market } from '../markets/market.js';
+import { cityOf, isPlaced, labelOf, type ListedMarket } from '../markets/market.js';
 import type { Micros } from '../money.js';
 import type { Action } from '../orders/order.js';
 import type { Holding } from '../portfolio/positions.js';
-import { bracketLabel } from '../settlement/brackets.js';
-import { marketsAddress, streamAddress, ticketAddress } from './addresses.js';
+import { addressOfEvent, overviewAddress, streamAddress, ticketAddress } from './addresses.js';
 import type { TradingSwitch } from '../risk/switches.js';
 import type { Freshness } from './freshness.js';
 import { toBookLevels } from './ladder.js';
-import { formatClimateDay } from './market-view.js';
+import { kindNames, kindWords } from './kind-words.js';
+import { formatClimateDay, formatMoment } from './market-view.js';
+import { nameOf } from './others-view.js';
 import { formatCents, formatProbability } from './price-text.js';
+import { sourceNames } from './settlement-view.js';
 import { formatMoney } from '../portfolio/view-text.js';
 import type { Review } from './review.js';
 import { bestPrice, priceLimits } from './ticket-form.js';
 import { isCount, perContract } from '../contracts.js';
 
 export interface TicketInput {
-  market: Market;
+  market: ListedMarket;
   book: OrderBook;
   held: Holding | undefined;
   cash: Micros;
@@ -37,16 +39,14 @@ export interface TicketInput {
 /** All that the ticket for one market says. */
 export function toTicketView(input: TicketInput) {
   const { market, book, held, cash, form, probability } = input;
-  const { station, date, ticker } = market;
+  const { ticker } = market;
   const side = form.values.side === 'no' ? 'no' : 'yes';
   return {
     ticker,
     action: ticketAddress(ticker),
-    label: bracketLabel(market.bracket),
-    city: station.city,
-    dayName: formatClimateDay(date),
-    marketsHref: marketsAddress(station.id, date),
-    streamHref: streamAddress(station.id),
+    ...toSubject(market),
+    streamHref: streamAddress(market.station?.id),
+    rules: toRules(market),
     closeTime: market.closeTime,
     tabs: toTabs(input),
     sideName: side.toUpperCase(),
@@ -70,6 +70,35 @@ export function toTicketView(input: TicketInput) {
     problem: input.error && problemOf(input.error),
   };
 }
+
+/** What the market is about, and where the markets beside it are. */
+function toSubject(market: ListedMarket) {
+  if (isPlaced(market)) {
+    const { station, kind } = market;
+    return {
+      heading: `${station.city}: ${labelOf(market)}`,
+      about: `The ${kindWords[kind].temperature} ${kind === 'hourly' ? 'at' : 'of'} ${formatMoment(market)}.`,
+      unplaced: null,
+      back: {
+        href: addressOfEvent(market),
+        text: kind === 'hourly' ? 'All thresholds of the hour' : 'All brackets of the day',
+      },
+    };
+  }
+  const { date, problem } = market;
+  const city = cityOf(market);
+  return {
+    heading: nameOf(market),
+    about: `${[kindNames[market.kind], city, date && formatClimateDay(date)].filter(Boolean).join(', ')}.`,
+    unplaced: `There is neither forecast nor signal: ${problem}. It settles by the venue’s word.`,
+    back: { href: overviewAddress('others'), text: 'All other markets' },
+  };
+}
+
+const toRules = ({ settlement: { source, rulesText } }: ListedMarket) => ({
+  source: source === null ? null : sourceNames[source],
+  text: rulesText === '' ? null : rulesText,
+});
 
 const toPrices = (book: OrderBook, side: Side) => {
   const [bid, ask] = [bidsOf(book, side)[0], asksOf(book, side)[0]];

@@ -128,7 +128,14 @@ export function addSalePages(router: Router, context: Context, trading: TradingS
       return { sale: undefined, quote: undefined, blocked: 'Nobody bids for it at the moment.' };
     // Without a bid there is no price to judge, and what is left to say is about the market.
     const limitPrice = asked.limitPrice === 0n ? 10_000n : asked.limitPrice;
-    const order = { ticker, side, action: 'sell' as const, contracts: asked.contracts, limitPrice };
+    const order = {
+      ticker,
+      side,
+      action: 'sell' as const,
+      mode: 'paper' as const,
+      contracts: asked.contracts,
+      limitPrice,
+    };
     const { book, feeRule } = viewMarket(snapshots, order, clock.now());
     const taken = await findTaken(db.orm, sessionOf(res).orgId, ticker, bookHash(book));
     const left = withoutTaken(book, taken);

@@ -63,7 +63,7 @@ const toPositionJson = ({ mark, settlement, ...position }: ValuedPosition) => ({
   ticker: position.ticker,
   eventTicker: position.eventTicker,
   station: position.station?.id ?? null,
-  city: position.station?.city ?? null,
+  city: position.city,
   date: position.date,
   label: position.label,
   side: position.side,

@@ -1,8 +1,8 @@
-import { readEventTicker } from '../markets/event-ticker.js';
-import { labelOf, type ListedMarket } from '../markets/market.js';
+import { readEventTicker, type NamedEvent } from '../markets/event-ticker.js';
+import { cityOf, isPlaced, labelOf, type ListedMarket, type MarketKind } from '../markets/market.js';
 import { bracketLabel, parseBracket, type Bracket } from '../settlement/brackets.js';
 import { sourceOn, type SettlementSource } from '../settlement/rules.js';
-import { findSeries, type Place } from '../settlement/stations.js';
+import { findAreaOfSeries, findSeries, type Place } from '../settlement/stations.js';
 
 /** What a market is about, as far as its ticker tells it: old ones are no longer listed anywhere. */
 export interface MarketName {
@@ -10,10 +10,18 @@ export interface MarketName {
   eventTicker: string;
   /** Undefined for a series that is not known. */
   station: Place | undefined;
-  /** The climate day, `YYYY-MM-DD`; null if the ticker does not say. */
+  /** Of the station; of a market without one what the venue says of it. Null if neither is known. */
+  city: string | null;
+  /** Null for a series that is not known. */
+  kind: MarketKind | null;
+  /** The climate day, `YYYY-MM-DD`, of an hour the date by the clock; null if the ticker does not say. */
   date: string | null;
+  /** By the clock of the place; null but for hours. */
+  hour: number | null;
   /** `84° to 85°`. */
   label: string;
+  /** Whether the venue lists it now. */
+  isListed: boolean;
   /** Who reports what it settles by, by the rules of its day; null where that is not certain. */
   source: SettlementSource | null;
 }
@@ -29,26 +37,44 @@ export function nameMarket(
 ): MarketName {
   // Degrees may be below zero: `-B-3.5`.
   const eventTicker = market?.eventTicker ?? ticker.replace(/-([TB]-?[\d.]+|[^-]*)$/, '');
-  const bracket = bracketOf(ticker);
   const named = readEventTicker(eventTicker);
-  const station = market?.station ?? findSeries(eventTicker.split('-')[0] ?? '')?.station;
+  const series = market ? undefined : findNamed(named);
+  const station = market?.station ?? series?.station;
   const date = market?.date ?? named?.date ?? null;
+  const bracket = bracketOf(ticker, series?.kind === 'hourly');
   return {
     ticker,
     eventTicker,
     station,
+    city: market ? cityOf(market) : (station?.city ?? null),
+    kind: market?.kind ?? series?.kind ?? null,
     date,
-    source: market ? market.settlement.source : station && date !== null ? sourceOn(date) : null,
+    hour: (market && isPlaced(market) ? market.hour : named?.hour) ?? null,
     label: market
       ? labelOf(market)
       : bracket
         ? bracketLabel(bracket)
         : (known ?? ticker.split('-').at(-1) ?? ticker),
+    isListed: market !== undefined,
+    source: market ? market.settlement.source : series && date !== null ? sourceOf(series.kind, date) : null,
   };
 }
 
-/** `-B84.5` is the middle of two degrees. `-T84` is either tail. */
-function bracketOf(ticker: string): Bracket | undefined {
+/** Where the rules themselves are no longer at hand. */
+const sourceOf = (kind: MarketKind, date: string): SettlementSource =>
+  kind === 'hourly' ? 'Kalshi Weather Index' : sourceOn(date);
+
+/** What the series is known to be about. */
+function findNamed(named: NamedEvent | undefined): { station: Place; kind: MarketKind } | undefined {
+  if (!named) return undefined;
+  const area = named.hour === undefined ? undefined : findAreaOfSeries(named.seriesTicker);
+  return area ? { station: area, kind: 'hourly' } : findSeries(named.seriesTicker);
+}
+
+/** `-B84.5` is the middle of two degrees. `-T84` is either tail of a day; of an hour it is a threshold: `-T89.99`. */
+function bracketOf(ticker: string, isHour: boolean): Bracket | undefined {
+  const threshold = isHour ? /-T(-?\d+(?:\.\d+)?)$/.exec(ticker)?.[1] : undefined;
+  if (threshold !== undefined) return { kind: 'greater', floor: Number(threshold), cap: null, step: 0.01 };
   const strike = Number(/-B(-?\d+(?:\.\d+)?)$/.exec(ticker)?.[1] ?? Number.NaN);
   if (Number.isNaN(strike)) return undefined;
   return parseBracket({

@@ -159,18 +159,16 @@ function valuePosition(
     knownValue: word?.value ?? null,
   };
   const mark = markPosition(row, quotes);
-  const { station, date, label, source } = nameMarket(row.ticker, market, row.label);
+  const name = nameMarket(row.ticker, market, row.label);
   const said = settlementOf(market, word);
   return {
     ...row,
-    station,
-    date,
-    label,
-    source,
+    ...name,
+    eventTicker: row.eventTicker,
     averagePrice: perContract(row.cost, row.contracts),
     mark,
     unrealised: mark.value === null ? null : mark.value - row.cost,
-    settlement: said && { ...said, source },
+    settlement: said && { ...said, source: name.source },
   };
 }
 

@@ -1,5 +1,6 @@
 import { formatDay, formatDecimal } from '../../pages/format.js';
 import { toAddress } from '../../pages/address.js';
+import type { MarketKind } from '../markets/market.js';
 import { DOLLAR, type Micros } from '../money.js';
 import type { TradeMode } from '../orders/table.js';
 import type { MarketName } from './portfolio-names.js';
@@ -40,15 +41,38 @@ export const toChangeOrNull = (micros: Micros | null): Change | null =>
 export const formatDate = (date: string): string => formatDay(new Date(`${date}T00:00:00Z`));
 
 /** A market as the pages name it, with where it can be looked at. */
-export const toMarketView = ({ ticker, eventTicker, station, date, label }: MarketName) => ({
-  ticker,
-  label,
-  /** `New York, 21 Nov 2026`. */
-  day: [station?.city ?? eventTicker, date === null ? undefined : formatDate(date)]
-    .filter((part) => part !== undefined)
-    .join(', '),
-  href: station && toAddress('/dashboard/markets', { station: station.id, date: date ?? undefined }),
+export const toMarketView = (name: MarketName) => ({
+  ticker: name.ticker,
+  label: name.label,
+  day: dayOf(name),
+  href: hrefOf(name),
 });
+
+const shortNames: Readonly<Partial<Record<MarketKind, string>>> = {
+  daily_maximum: ' high',
+  daily_minimum: ' low',
+  rain: ' rain',
+};
+
+/** `New York high, 21 Nov 2026`, `Miami, 12:00 on 13 Sep 2026`. */
+function dayOf({ eventTicker, city, kind, date, hour }: MarketName): string {
+  const what = city === null ? eventTicker : `${city}${(kind && shortNames[kind]) ?? ''}`;
+  if (date === null) return what;
+  const clock = hour === null ? '' : `${String(hour).padStart(2, '0')}:00 on `;
+  return `${what}, ${clock}${formatDate(date)}`;
+}
+
+/** The page of its event; where it has no place its own, while it is listed. */
+function hrefOf({ ticker, station, kind, date, hour, isListed }: MarketName): string | undefined {
+  const markets = '/dashboard/markets';
+  if (!station) return isListed ? `${markets}/${encodeURIComponent(ticker)}` : undefined;
+  return toAddress(markets, {
+    station: station.id,
+    kind: kind === null || kind === 'daily_maximum' ? undefined : kind,
+    date: date ?? undefined,
+    hour: hour ?? undefined,
+  });
+}
 
 export const toModeTabs = (path: string, current: TradeMode) =>
   (['paper', 'live'] as const).map((mode) => ({

@@ -138,6 +138,17 @@ function toEventView(
   snapshot: Snapshot | undefined,
 ) {
   const held = positions.filter((position) => position.eventTicker === eventTicker);
+  const isHour = held[0]!.kind === 'hourly';
+  // Where it is not known how the markets go together.
+  const isRange = outcomes.length === 2 && outcomes.every(({ ticker }) => ticker === null);
+  const nameOf = (ticker: string | null, i: number) =>
+    isRange
+      ? ['At the worst', 'At the best'][i]!
+      : ticker === null
+        ? isHour
+          ? 'Below all of them'
+          : 'Any other bracket'
+        : nameMarket(ticker, snapshot?.markets.get(ticker)).label;
   return {
     id: `event-${eventTicker.replaceAll(/[^\w-]/g, '')}`,
     market: toMarketView(held[0]!),
@@ -145,8 +156,8 @@ function toEventView(
     cost: formatMoney(cost),
     worst: toChange(worstCase),
     best: toChange(bestCase),
-    outcomes: outcomes.map(({ ticker, payout, result }) => ({
-      label: ticker === null ? 'Any other bracket' : nameMarket(ticker, snapshot?.markets.get(ticker)).label,
+    outcomes: outcomes.map(({ ticker, payout, result }, i) => ({
+      label: nameOf(ticker, i),
       payout: formatMoney(payout),
       result: toChange(result),
       isWorst: result === worstCase,

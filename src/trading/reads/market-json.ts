@@ -87,7 +87,8 @@ function tickSizeOf({ priceRanges, yesAsk, yesBid, lastPrice }: ListedMarket): M
 /** Where a person can look at the market: at the venue, or on our own page for a venue that is simulated. */
 function urlOf(market: ListedMarket, marketSource: string): string {
   if (marketSource === 'kalshi') return `https://kalshi.com/markets/${market.seriesTicker.toLowerCase()}`;
-  return isPlaced(market)
-    ? `/dashboard/markets?station=${market.station.id}&date=${market.date}`
-    : '/dashboard/markets';
+  if (!isPlaced(market)) return '/dashboard/markets?kind=others';
+  const { station, kind, date, hour } = market;
+  const ofKind = kind === 'daily_maximum' ? '' : `&kind=${kind}`;
+  return `/dashboard/markets?station=${station.id}${ofKind}&date=${date}${hour === undefined ? '' : `&hour=${hour}`}`;
 }

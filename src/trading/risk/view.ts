@@ -33,7 +33,7 @@ const guides: { name: keyof RiskLimits; label: string; note: string }[] = [
   {
     name: 'maxEventLoss',
     label: 'Worst case of an event',
-    note: 'What one day at one station may lose at its worst. Its brackets exclude each other and are netted.',
+    note: 'What one day at one station, or one hour, may lose at its worst. Its markets are netted.',
   },
   {
     name: 'maxPositionContracts',
@@ -112,7 +112,9 @@ function aboutOf(name: keyof RiskLimits, use: LimitUse, snapshot: Snapshot | und
     return `The largest position: ${side.toUpperCase()} of ${day}, ${label}.`;
   }
   if (name === 'maxEventLoss' && use.worstEvent && use.worstEvent.loss > 0n) {
-    const { day } = toMarketView(nameMarket(`${use.worstEvent.eventTicker}-T0`, undefined));
+    const { eventTicker } = use.worstEvent;
+    const listed = snapshot?.data.markets.find((market) => market.eventTicker === eventTicker);
+    const { day } = toMarketView(nameMarket(listed?.ticker ?? `${eventTicker}-T0`, listed));
     return `The worst: ${day}.`;
   }
   return undefined;

@@ -5,8 +5,8 @@ import { toCrpsChart } from '../../charts/series.js';
 import { formatFixed, formatPercent, formatSigned } from '../../charts/text.js';
 import { formatCount, formatDay, formatDecimal } from '../../pages/format.js';
 import { formatDegrees } from '../pages/price-text.js';
-import { findStation } from '../settlement/stations.js';
-import { describeErrorRates, describeFirstScores } from './page-words.js';
+import { findPlace } from '../settlement/stations.js';
+import { describeErrorRates, describeFirstScores, wordsOf } from './page-words.js';
 import type { ScoresAnswer, ScoreSummary } from './schema.js';
 import type { ScoresAsked } from './scores.js';
 
@@ -18,6 +18,7 @@ export function toScoresPage(answer: ScoresAnswer, asked: ScoresAsked) {
   const { overall, uncalibrated, gateRule, gatesJudgedAt, diagnostics, records, windowDays } = answer;
   const isOneOfEachDay = asked.station !== undefined && asked.leadHours !== undefined;
   return {
+    words: wordsOf(answer.kind),
     windowDays,
     isEmpty: records.length === 0 && overall.n === 0,
     hasScores: overall.n > 0 || diagnostics.pit.n > 0,
@@ -115,17 +116,17 @@ function describeUncalibrated({ n, model, market }: ScoreSummary): string {
 function toResults({ records, leads }: ScoresAnswer) {
   const results = new Map<string, ScoresAnswer['records']>();
   for (const record of records) {
-    const key = `${record.date} ${record.station}`;
+    const key = `${record.date} ${record.hour} ${record.station}`;
     const found = results.get(key);
     if (found) found.push(record);
     else results.set(key, [record]);
   }
   return [...results.values()].slice(0, SHOWN_RESULTS).map((ofDay) => {
-    const { date, station, temperatureF } = ofDay[0]!;
+    const { date, hour, station, temperatureF } = ofDay[0]!;
     return {
-      day: formatDate(date),
-      city: findStation(station)?.city ?? station,
-      temperature: `${formatDegrees(temperatureF)}F`,
+      day: hour === null ? formatDate(date) : `${formatDate(date)}, ${String(hour).padStart(2, '0')}:00`,
+      city: findPlace(station)?.city ?? station,
+      temperature: `${formatDegrees(temperatureF, hour === null ? 0 : 2)}F`,
       isCalibrated: ofDay.every(({ method }) => method !== 'raw_ensemble'),
       given: leads.map(({ leadHours }) => ({
         lead: `${leadHours} h`,

@@ -1,23 +1,41 @@
 import { formatPercent } from '../../charts/text.js';
 import { formatCount } from '../../pages/format.js';
-import { stations } from '../settlement/stations.js';
-import { LEAD_HOURS } from './leads.js';
+import { toAddress } from '../../pages/address.js';
+import { temperatureKinds, type TemperatureKind } from '../markets/market.js';
+import { placesOf } from '../settlement/stations.js';
+import { leadsOf } from './leads.js';
 import type { ScoresAnswer } from './schema.js';
 
+/** What is scored apart, since it is another thing to forecast. */
+const kindNames = {
+  daily_maximum: { tab: 'Maxima', value: 'Maximum', end: 'the end of the day', of: 'day' },
+  daily_minimum: { tab: 'Minima', value: 'Minimum', end: 'the end of the day', of: 'day' },
+  hourly: { tab: 'Hours', value: 'Temperature', end: 'the hour', of: 'hour' },
+} as const satisfies Record<TemperatureKind, object>;
+
+export const wordsOf = (kind: TemperatureKind) => kindNames[kind];
+
+export const toKindTabs = (current: TemperatureKind) =>
+  temperatureKinds.map((kind) => ({
+    label: kindNames[kind].tab,
+    href: toAddress('/dashboard/scores', { kind: kind === 'daily_maximum' ? undefined : kind }),
+    isCurrent: kind === current,
+  }));
+
 /** What the page can be narrowed to. */
-export const filterOptions = {
+export const filterOptions = (kind: TemperatureKind) => ({
   stationOptions: [
     { value: '', label: 'All cities' },
-    ...stations.map(({ id, city }) => ({ value: id, label: city })),
+    ...placesOf(kind).map(({ id, city }) => ({ value: id, label: city })),
   ],
   leadOptions: [
     { value: '', label: 'All leads' },
-    ...LEAD_HOURS.map((hours) => ({
+    ...leadsOf(kind).map((hours) => ({
       value: String(hours),
-      label: `${hours} hours before the end of the day`,
+      label: `${hours === 1 ? '1 hour' : `${hours} hours`} before ${kindNames[kind].end}`,
     })),
   ],
-};
+});
 
 /** How often the rule errs, as sentences. */
 export function describeErrorRates({ errorRates, windowDays }: ScoresAnswer['gateRule']): string[] {
@@ -30,14 +48,24 @@ export function describeErrorRates({ errorRates, windowDays }: ScoresAnswer['gat
   ];
 }
 
-/** When there will be something to see: days settle in the morning after they end. */
-export function describeFirstScores({ overall, uncalibrated, gateRule }: ScoresAnswer): string[] {
+/** When there will be something to see: days settle in the morning after they end, hours soon after they have struck. */
+export function describeFirstScores({
+  kind,
+  overall,
+  uncalibrated,
+  gateRule,
+}: Pick<ScoresAnswer, 'kind' | 'overall' | 'uncalibrated' | 'gateRule'>): string[] {
   const waiting = overall.waiting + uncalibrated.waiting;
-  const hours = `${LEAD_HOURS.slice(0, -1).join(', ')} and ${LEAD_HOURS.at(-1)}`;
+  const leads = leadsOf(kind);
+  const hours = `${leads.slice(0, -1).join(', ')} and ${leads.at(-1)}`;
+  const [each, its] =
+    kind === 'hourly' ? ['each hour', 'its hour'] : ['the end of each climate day', 'the end of its day'];
   return [
     waiting === 0
-      ? `Forecasts and prices are written down ${hours} hours before the end of each climate day; none has been so far.`
-      : `${formatCount(waiting, 'forecast')} ${waiting === 1 ? 'has' : 'have'} been written down and ${waiting === 1 ? 'waits' : 'wait'} for the end of ${waiting === 1 ? 'its' : 'their'} day.`,
-    `A day’s scores come with its climate report, in the morning after it. A gate can open once ${gateRule.minimumDays} days of its station and lead have settled; until then signals are withheld.`,
+      ? `Forecasts and prices are written down ${hours} hours before ${each}; none has been so far.`
+      : `${formatCount(waiting, 'forecast')} ${waiting === 1 ? `has been written down and waits for ${its}` : `have been written down and wait for ${kind === 'hourly' ? 'their hour' : 'the end of their day'}`}.`,
+    kind === 'hourly'
+      ? `An hour’s scores come with the venue’s index. A gate can open once ${gateRule.minimumDays} days of its area and lead have settled; until then signals are withheld.`
+      : `A day’s scores come with its climate report, in the morning after it. A gate can open once ${gateRule.minimumDays} days of its station and lead have settled; until then signals are withheld.`,
   ];
 }

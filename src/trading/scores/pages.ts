@@ -5,10 +5,11 @@ import { renderPage } from '../../pages/layout.js';
 import { pageRouter } from '../../pages/page-router.js';
 import { readQuery, requireOnce, tryQuery } from '../../pages/query-form.js';
 import type { TradingServices } from '../services.js';
-import { findStation } from '../settlement/stations.js';
-import { LEAD_HOURS } from './leads.js';
+import { temperatureKinds, type TemperatureKind } from '../markets/market.js';
+import { findPlace, placesOf } from '../settlement/stations.js';
+import { leadsOf } from './leads.js';
 import { toScoresPage } from './page-view.js';
-import { filterOptions } from './page-words.js';
+import { filterOptions, toKindTabs } from './page-words.js';
 import type { ScoreReport } from './report.js';
 import type { ScoresAnswer } from './schema.js';
 import type { ScoresAsked } from './scores.js';
@@ -25,7 +26,9 @@ export function scoresPages(context: Context, trading: Pick<TradingServices, 'sc
       return toScoresPage(await readAnswer(trading.scoreReport, asked), asked);
     });
     const page = { view: 'scores/scores', title: 'Scores', section: 'scores' };
-    await renderPage(context, req, res, page, { form, ...filterOptions, scores: result });
+    const kind = findKind(textField(query, 'kind')) ?? 'daily_maximum';
+    const view = { form, kind, kinds: toKindTabs(kind), ...filterOptions(kind), scores: result };
+    await renderPage(context, req, res, page, view);
   });
 
   return router;
@@ -37,13 +40,25 @@ async function readAnswer(report: ScoreReport, asked: ScoresAsked): Promise<Scor
   return JSON.parse(Buffer.concat(answer.parts('identity', end)).toString()) as ScoresAnswer;
 }
 
+const findKind = (name: string | undefined): TemperatureKind | undefined =>
+  temperatureKinds.find((kind) => kind === name);
+
 /** @throws AppError invalid_request for the field that is wrong */
 function readAsked(query: FormFields): ScoresAsked {
-  const [station, lead] = [textField(query, 'station'), textField(query, 'lead')];
-  const found = station === undefined ? undefined : findStation(station.toUpperCase());
+  const [name, station, lead] = [
+    textField(query, 'kind'),
+    textField(query, 'station'),
+    textField(query, 'lead'),
+  ];
+  const kind = name === undefined ? 'daily_maximum' : findKind(name);
+  if (!kind) throw fieldError('kind', `must be one of ${temperatureKinds.join(', ')}`);
+  // A station stands for its city: the hours of that are those of an area.
+  const city = station === undefined ? undefined : findPlace(station.toUpperCase())?.city;
+  const found = placesOf(kind).find((place) => place.city === city);
   if (station !== undefined && !found) throw fieldError('station', 'must be one of the stations');
-  const leadHours = LEAD_HOURS.find((hours) => String(hours) === lead);
+  const leads = leadsOf(kind);
+  const leadHours = leads.find((hours) => String(hours) === lead);
   if (lead !== undefined && leadHours === undefined)
-    throw fieldError('lead', `must be one of ${LEAD_HOURS.join(', ')} hours`);
-  return { kind: 'daily_maximum', station: found?.id, leadHours };
+    throw fieldError('lead', `must be one of ${leads.join(', ')} hours`);
+  return { kind, station: found?.id, leadHours };
 }

@@ -43,6 +43,8 @@ export interface Station extends Place {
 export interface IndexArea extends Place {
   /** As `/live_data/weather/:city` takes it. */
   indexId: string;
+  /** What the venue calls its hours' series: a name for old positions, never evidence of what they are about. */
+  series: string;
   /** How rules may write it, in lower case. */
   rulesPlaces: readonly string[];
 }
@@ -67,15 +69,16 @@ export const stations: readonly Station[] = stationRows.map(
 
 /** Miami's and New York's stations are in the venue's filing; the others' areas are placed at the city's daily station. */
 export const indexAreas: readonly IndexArea[] = [
-  area('miami', 'KMIA', ['miami', 'miami, fl'], [26.044, -80.206]),
+  area('miami', 'KXTEMPMIAH', 'KMIA', ['miami', 'miami, fl'], [26.044, -80.206]),
   area(
     'nyc',
+    'KXTEMPNYCHS',
     'KNYC',
     ['new york city', 'new york city, ny', 'new york', 'new york, ny', 'nyc'],
     [40.801, -73.91],
   ),
-  area('chicago', 'KMDW', ['chicago', 'chicago, il']),
-  area('la-coastal', 'KLAX', [
+  area('chicago', 'KXTEMPCHIHS', 'KMDW', ['chicago', 'chicago, il']),
+  area('la-coastal', 'KXTEMPLAXHS', 'KLAX', [
     'la coastal',
     'la coastal, ca',
     'los angeles',
@@ -86,6 +89,7 @@ export const indexAreas: readonly IndexArea[] = [
 
 function area(
   indexId: string,
+  series: string,
   dailyStation: string,
   rulesPlaces: readonly string[],
   middle?: readonly [latitude: number, longitude: number],
@@ -102,6 +106,7 @@ function area(
     timeZone,
     standardOffsetHours,
     indexId,
+    series,
     rulesPlaces,
   };
 }
@@ -163,6 +168,10 @@ export const findIndexArea = (place: string): IndexArea | undefined =>
 
 /** What a series is known to be about, by its present or former ticker: a name for old positions, never evidence. */
 export const findSeries = (ticker: string): KnownSeries | undefined => bySeries.get(ticker);
+
+/** The area that a series of hours is known to be about: a name for old positions, never evidence. */
+export const findAreaOfSeries = (ticker: string): IndexArea | undefined =>
+  indexAreas.find(({ series }) => series === ticker);
 
 /** True if the place is a station with a climate report, and not an area. */
 export const isStation = (place: Place): place is Station => byId.get(place.id) === place;

@@ -1,15 +1,16 @@
 import type { Router } from 'express';
+import { AppError } from '../../errors.js';
 import { addressOf } from '../../http/address-limit.js';
 import { parseInput } from '../../http/validate.js';
-import { readStationId } from '../reads/routes.js';
 import { streamQuerySchema } from '../reads/schema.js';
+import { findPlace } from '../settlement/stations.js';
 import { setStreamHeaders, type MarketStream } from './stream.js';
 
 /** `/stream`: server-sent events. It stands behind `readLayer`. */
 export function addStreamRoute(router: Router, { stream }: { stream: MarketStream }): void {
   router.get('/stream', (req, res) => {
     const { station } = parseInput(streamQuerySchema, req.query);
-    const stationId = station === undefined ? undefined : readStationId(station);
+    const stationId = station === undefined ? undefined : readPlaceId(station);
     if (req.method === 'HEAD') {
       setStreamHeaders(res);
       res.end();
@@ -18,4 +19,14 @@ export function addStreamRoute(router: Router, { stream }: { stream: MarketStrea
     const lastEventId = req.headers['last-event-id']?.toString();
     stream.open(res, { address: addressOf(req), stationId, lastEventId });
   });
+}
+
+/**
+ * The id of a station or of an area of the index, as it is written anywhere.
+ * @throws AppError unknown_station
+ */
+function readPlaceId(given: string): string {
+  const place = findPlace(given.toUpperCase());
+  if (!place) throw new AppError('unknown_station', 'There is no such station.');
+  return place.id;
 }

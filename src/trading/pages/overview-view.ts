@@ -1,0 +1,125 @@
+import { formatCount } from '../../pages/format.js';
+import type { MarketEvent } from '../markets/event.js';
+import { isPlaced, temperatureKinds, type TemperatureKind } from '../markets/market.js';
+import type { Place } from '../settlement/stations.js';
+import type { SignalReport } from '../signals/signal.js';
+import { ageOf, TIME_TO_LIVE_MS, type Snapshot } from '../snapshot.js';
+import { addressOfEvent, eventAddress, overviewAddress, SCORES_PATH, type Tab } from './addresses.js';
+import { currentEvent } from './choice.js';
+import { kindWords } from './kind-words.js';
+import { forecastOf, todayAt, whenOf } from './market-view.js';
+import { formatDegrees } from './price-text.js';
+import { expectedOf } from './probabilities.js';
+import { bestSignals, currentSignals, toSignalView } from './signals-view.js';
+
+const SHOWN_SIGNALS = 10;
+
+/** The kinds with how many cities, or markets without a place, each has; the search goes with them. */
+export function toTabs({ events, data }: Snapshot, current: Tab, q: string) {
+  const tab = (name: Tab, label: string, count: number, unit: string) => ({
+    label,
+    count,
+    unit: count === 1 ? unit : unit === 'city' ? 'cities' : `${unit}s`,
+    href: overviewAddress(name, q),
+    isCurrent: name === current,
+  });
+  return [
+    ...temperatureKinds.map((kind) => tab(kind, kindWords[kind].tab, citiesOf(events, kind).size, 'city')),
+    tab('others', 'Others', data.markets.filter((market) => !isPlaced(market)).length, 'market'),
+  ];
+}
+
+/** The events of each city, in the order of time. */
+function citiesOf(events: readonly MarketEvent[], kind: TemperatureKind): Map<string, MarketEvent[]> {
+  const found = new Map<string, MarketEvent[]>();
+  for (const event of events) {
+    if (event.kind !== kind) continue;
+    const ofCity = found.get(event.station.city);
+    if (ofCity) ofCity.push(event);
+    else found.set(event.station.city, [event]);
+  }
+  for (const ofCity of found.values())
+    ofCity.sort((a, b) => a.date.localeCompare(b.date) || (a.hour ?? 0) - (b.hour ?? 0));
+  return found;
+}
+
+/** Every city that has markets of a kind and fits the search, with the headline of its present day or its next hour. */
+export function toCities(
+  snapshot: Snapshot,
+  signals: SignalReport,
+  { kind, q }: { kind: TemperatureKind; q: string },
+  now: Date,
+) {
+  const byEvent = new Map(signals.events.map((found) => [found.eventTicker, found]));
+  return [...citiesOf(snapshot.events, kind).values()]
+    .filter((events) => isFound(events[0]!.station, q))
+    .map((events) => {
+      const event = currentEvent(events, now)!;
+      const day = forecastOf(snapshot, event);
+      const expected = day ? expectedOf(day, event) : null;
+      const best = currentSignals(byEvent.get(event.eventTicker), now).find(({ isHedge }) => !isHedge);
+      const isPresent = kind !== 'hourly' && event.date === todayAt(event, now);
+      return {
+        city: event.station.city,
+        href: eventAddress({ station: event.station.id, kind, q }),
+        when: isPresent ? null : whenOf(event, now),
+        expected: expected === null ? null : formatDegrees(Math.round(expected)),
+        observed: day?.observed ? formatDegrees(day.observed.extremeF, 1) : null,
+        signal: best ? toSignalView(best) : undefined,
+      };
+    });
+}
+
+const isFound = ({ city, id, name }: Place, q: string): boolean => contains([city, id, name], q);
+
+/** True if one of the texts has every word of the search in it. */
+export const contains = (texts: readonly (string | null)[], q: string): boolean => {
+  const text = texts.join(' ').toLowerCase();
+  return q
+    .toLowerCase()
+    .split(/\s+/)
+    .every((word) => text.includes(word));
+};
+
+/** The signals with the largest edge over all events, and how many purchases are withheld. */
+export function toBest(snapshot: Snapshot, report: SignalReport, now: Date) {
+  const signals = bestSignals(report, now);
+  const events = new Map(snapshot.events.map((event) => [event.eventTicker, event]));
+  const held = report.events
+    .map(({ suppressed }) => suppressed.filter(({ isWithheld }) => isWithheld).length)
+    .filter((count) => count > 0);
+  const withheld = held.reduce((sum, count) => sum + count, 0);
+  return {
+    rows: signals.slice(0, SHOWN_SIGNALS).flatMap((signal) => {
+      const event = events.get(signal.market.eventTicker);
+      if (!event) return [];
+      return {
+        ...toSignalView(signal),
+        city: event.station.city,
+        kind: event.kind === 'hourly' ? null : kindWords[event.kind].short,
+        when: whenOf(event, now),
+        eventHref: addressOfEvent(event),
+      };
+    }),
+    more: Math.max(0, signals.length - SHOWN_SIGNALS),
+    withheld:
+      withheld === 0
+        ? null
+        : {
+            text: `${formatCount(withheld, 'purchase')} in ${formatCount(held.length, 'event')}`,
+            isOne: withheld === 1,
+            href: SCORES_PATH,
+          },
+    none: noneBecause(snapshot, now),
+  };
+}
+
+/** Why there is no signal at all, as far as it is one reason for all events. */
+function noneBecause(snapshot: Snapshot, now: Date): string {
+  if (ageOf(snapshot, now.getTime()) > TIME_TO_LIVE_MS)
+    return 'None: the last ones have expired with their prices. New ones come with the next prices.';
+  if (snapshot.events.length === 0)
+    return 'None: the venue lists no market that there could be a forecast for.';
+  if (snapshot.forecasts.size === 0) return 'None: there is no forecast yet.';
+  return 'None at these prices: after fees, the forecasts see no purchase that is worth its cost.';
+}
