@@ -98,7 +98,7 @@ async function measureRefresh(seconds: number) {
         reads.signals(),
         ...stations.map(({ id }) => reads.forecast(id)),
       ]) {
-        answer.bytes(encoding, end);
+        answer.parts(encoding, end);
         // Each of them belongs to a request of its own.
         await setImmediate();
       }

@@ -80,7 +80,7 @@ async function measureRefresh(seconds: number) {
       for (const encoding of ['br', 'gzip', 'identity'] as const) {
         const { answer, end } = reads.markets({});
         await answer.prepare(encoding);
-        answer.bytes(encoding, end);
+        answer.parts(encoding, end);
         await setImmediate();
       }
       const { user, system } = process.cpuUsage(before);

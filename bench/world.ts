@@ -40,6 +40,8 @@ export async function startProduct(
       HOST: '127.0.0.1',
       PORT: String(port),
       DATA_DIR: join(folder, 'data'),
+      PUBLIC_URL: `http://127.0.0.1:${port}`,
+      TRUST_PROXY: '0',
       SESSION_KEYS: 'a-session-key-for-the-benchmarks',
       SECRET_KEYS: 'a-secret-key-for-the-benchmarks',
       LIMIT_USAGE_PER_MINUTE: '1000000000',

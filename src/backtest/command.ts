@@ -80,7 +80,9 @@ async function openSource(tapes: string[], flags: Flags, { clock, stderr }: Term
     bar?.setTotal(total);
     bar?.update(done);
   };
-  return momentsOfSimulation({ seed: flags.seed, from, to, onDay }).finally(() => bar?.stop());
+  return momentsOfSimulation({ seed: flags.seed, from, to, stations: flags.stations, onDay }).finally(() =>
+    bar?.stop(),
+  );
 }
 
 const progress = (stderr: Terminal['stderr']): SingleBar | undefined =>

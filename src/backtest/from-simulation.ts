@@ -10,10 +10,11 @@ import { recordedKinds } from '../trading/past/parts.js';
 import { judgeGates, type JudgedRecord } from '../trading/scores/judge-gates.js';
 import { recordsDue, type NewRecord } from '../trading/scores/records.js';
 import { scoreBrackets } from '../trading/scores/score-record.js';
-import { stations } from '../trading/settlement/stations.js';
+import type { Station } from '../trading/settlement/stations.js';
 import { simulateWeather } from '../trading/simulation/weather.js';
 import {
   dailySubject,
+  leadingStations,
   stationDaysBetween,
   subjectsOf,
   type SimulatedWorld,
@@ -29,6 +30,8 @@ export interface SimulationOptions {
   /** The first and the last climate day that is traded. */
   from: string;
   to: string;
+  /** Whose days; left out: the leading ones. Each takes its share of the time. */
+  stations?: readonly Station[] | undefined;
   /** Scored before anything is bought; what is learned from lies before that. Left out: 45. */
   scoreDays?: number;
   /** Called after each day that has been prepared. */
@@ -44,6 +47,7 @@ export async function momentsOfSimulation({
   seed,
   from,
   to,
+  stations = leadingStations,
   scoreDays = 45,
   onDay,
 }: SimulationOptions): Promise<MomentSource> {
@@ -57,7 +61,7 @@ export async function momentsOfSimulation({
   };
   const range = { from: new Date(daysBefore(from, scoreDays)), to: new Date(afterwards) };
   const lessons = await createLessons(histories, range, signal);
-  const days = stationDaysBetween({ from: daysBefore(from, scoreDays), to });
+  const days = stationDaysBetween({ from: daysBefore(from, scoreDays), to }, stations);
   const records: JudgedRecord[] = [];
   const moments: Moment[] = [];
   let learned = { day: '', fits: noFits, gates: noGates };

@@ -1,5 +1,6 @@
 import { Command, InvalidArgumentError } from 'commander';
 import { parseDollars } from '../trading/money.js';
+import { findStation, type Station } from '../trading/settlement/stations.js';
 
 export interface Flags {
   every: number;
@@ -8,6 +9,7 @@ export interface Flags {
   forecasts?: string;
   from?: string;
   to?: string;
+  stations?: Station[];
   seed: string;
   cash: string;
   shuffles: number;
@@ -37,6 +39,11 @@ are what trades of the last ten minutes prove. Nothing was scored then, so nothi
     )
     .option('--from <date>', 'first day of the invented world; left out: 30 days before the last', readDate)
     .option('--to <date>', 'last day of the invented world; left out: the day before yesterday', readDate)
+    .option(
+      '--stations <id...>',
+      'whose days of the invented world are traded; left out: the seven cities that had markets first',
+      readStation,
+    )
     .option('--seed <text>', 'of the invented world', 'gauge')
     .option('--cash <dollars>', 'what the account begins with', readCash, '1000.00')
     .option('--shuffles <n>', 'rounds with other events’ forecasts', wholeUpTo(1_000, 0), 20)
@@ -45,12 +52,12 @@ are what trades of the last ten minutes prove. Nothing was scored then, so nothi
 
 /** What cannot go together, in a sentence; undefined if nothing is wrong. */
 export function findConflict(tapes: readonly string[], flags: Flags): string | undefined {
-  const { events, trades, forecasts, from, to } = flags;
+  const { events, trades, forecasts, from, to, stations } = flags;
   if (tapes.length > 0 && (events || trades)) return 'either tapes or --events with --trades, not both';
   if ((events === undefined) !== (trades === undefined)) return '--events and --trades are needed both';
   if (forecasts !== undefined && !events) return '--forecasts goes with --events and --trades';
-  if ((from ?? to) !== undefined && (tapes.length > 0 || events))
-    return '--from and --to are of the invented world';
+  if ((from ?? to ?? stations) !== undefined && (tapes.length > 0 || events))
+    return '--from, --to and --stations are of the invented world';
   return undefined;
 }
 
@@ -69,6 +76,12 @@ function readDate(given: string): string {
   if (Number.isNaN(ms) || new Date(ms).toISOString().slice(0, 10) !== given)
     throw new InvalidArgumentError('It must be a date like 2026-10-01.');
   return given;
+}
+
+function readStation(given: string, before: Station[] = []): Station[] {
+  const station = findStation(given.toUpperCase());
+  if (!station) throw new InvalidArgumentError('It must be a station like KNYC.');
+  return before.includes(station) ? before : [...before, station];
 }
 
 function readCash(given: string): string {

@@ -6,6 +6,7 @@ import {
   encodeBeginningLater,
   type Completion,
   type Encoding,
+  type Parts,
 } from './encodings.js';
 import { endShared } from './connections.js';
 import { hasCopy } from './request-line.js';
@@ -16,8 +17,8 @@ export interface CachedAnswer {
   version: string;
   /** Resolves when the bytes in an encoding lie ready; undefined if they do, or are made in no time. */
   prepare(encoding: Encoding): Promise<void> | undefined;
-  /** The whole object, encoded. */
-  bytes(encoding: Encoding, end: string): Buffer;
+  /** The whole object, encoded: the beginning is the same bytes for every end. */
+  parts(encoding: Encoding, end: string): Parts;
 }
 
 /** What takes more than some milliseconds to compress. */
@@ -30,7 +31,7 @@ const LARGE_BYTES = 128 * 1024;
  */
 export function createCachedAnswer(beginning: string): CachedAnswer {
   const bytes = Buffer.from(beginning);
-  const encoded = new Map<Encoding, { complete: Completion; end: string; whole: Buffer }>();
+  const encoded = new Map<Encoding, { complete: Completion; end: string; parts: Parts }>();
   const beginnings = new Map<Encoding, Completion>();
   const preparing = new Map<Encoding, Promise<void>>();
   return {
@@ -46,13 +47,13 @@ export function createCachedAnswer(beginning: string): CachedAnswer {
       return work;
     },
     version: createHash('sha256').update(bytes).digest('base64url').slice(0, 22),
-    bytes(encoding, end) {
+    parts(encoding, end) {
       const known = encoded.get(encoding);
-      if (known?.end === end) return known.whole;
+      if (known?.end === end) return known.parts;
       const complete = known?.complete ?? beginnings.get(encoding) ?? encodeBeginning[encoding](bytes);
-      const whole = complete(Buffer.from(end));
-      encoded.set(encoding, { complete, end, whole });
-      return whole;
+      const parts = complete(Buffer.from(end));
+      encoded.set(encoding, { complete, end, parts });
+      return parts;
     },
   };
 }
@@ -85,9 +86,9 @@ export function sendCachedAnswer(req: Request<object>, res: Response, { answer, 
 }
 
 function sendBytes(res: Response, answer: CachedAnswer, encoding: Encoding, end: string): void {
-  const bytes = answer.bytes(encoding, end);
+  const parts = answer.parts(encoding, end);
   res.setHeader('Content-Type', 'application/json; charset=utf-8');
   if (encoding !== 'identity') res.setHeader('Content-Encoding', encoding);
-  res.setHeader('Content-Length', bytes.length);
-  endShared(res, bytes);
+  res.setHeader('Content-Length', parts[0].length + parts[1].length);
+  endShared(res, ...parts);
 }

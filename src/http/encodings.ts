@@ -32,13 +32,16 @@ function readWeight(part: string): [string, number] {
   return [name.trim().toLowerCase(), weight >= 0 && weight <= 1 ? weight : 0];
 }
 
-/** Encoded bytes that lack their end: gives the whole for any end. At most `MAX_END_BYTES` long. */
-export type Completion = (end: Buffer) => Buffer;
+/** What is sent one part after the other; the first is the same in many answers. */
+export type Parts = readonly [beginning: Buffer, rest: Buffer];
+
+/** Encoded bytes that lack their end: gives the whole for any end, which may be `MAX_END_BYTES` long. */
+export type Completion = (end: Buffer) => Parts;
 
 export const MAX_END_BYTES = 0xffff;
 
 /**
- * Encodes the beginning of a text once, so that it can be completed with different ends at the cost of a copy.
+ * Encodes the beginning of a text once, so that it can be completed with different ends without a copy.
  *
  * Both formats are sequences of blocks that may start at any byte after a flush, and both have blocks that hold their
  * bytes as they are: the end goes into one of those.
@@ -60,7 +63,7 @@ export const encodeBeginningLater: Record<Encoding, (beginning: Buffer) => Promi
 };
 
 function beginIdentity(beginning: Buffer): Completion {
-  return (end) => Buffer.concat([beginning, end]);
+  return (end) => [beginning, end];
 }
 
 const gzipOptions = { finishFlush: constants.Z_SYNC_FLUSH };
@@ -79,6 +82,7 @@ const gzipHeader = Buffer.from([0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff]);
 
 function completeGzip(beginning: Buffer, flushed: Buffer): Completion {
   const sum = crc32(beginning);
+  const first = Buffer.concat([gzipHeader, flushed]);
   return (end) => {
     // The last block, stored: its length and the complement of that (RFC 1951, 3.2.4).
     const block = Buffer.alloc(5);
@@ -88,7 +92,7 @@ function completeGzip(beginning: Buffer, flushed: Buffer): Completion {
     const trailer = Buffer.alloc(8);
     trailer.writeUInt32LE(crc32(end, sum), 0);
     trailer.writeUInt32LE((beginning.length + end.length) >>> 0, 4);
-    return Buffer.concat([gzipHeader, flushed, block, end, trailer]);
+    return [first, Buffer.concat([block, end, trailer])];
   };
 }
 
@@ -97,10 +101,10 @@ const brotliEnd = Buffer.from([0b11]);
 
 function completeBrotli(flushed: Buffer): Completion {
   return (end) => {
-    if (end.length === 0) return Buffer.concat([flushed, brotliEnd]);
+    if (end.length === 0) return [flushed, brotliEnd];
     // Not the last meta-block, four digits of length, the length less one, uncompressed (RFC 7932, 9.2).
     const header = Buffer.alloc(3);
     header.writeUIntLE(((end.length - 1) << 3) | (1 << 19), 0, 3);
-    return Buffer.concat([flushed, header, end, brotliEnd]);
+    return [flushed, Buffer.concat([header, end, brotliEnd])];
   };
 }

@@ -138,7 +138,9 @@ describe('npm run backtest', () => {
   it.each([
     [['--events', events], '--events and --trades are needed both'],
     [['tape.gz', ...recorded], 'either tapes or --events with --trades, not both'],
-    [[...recorded, '--from', '2026-01-01'], '--from and --to are of the invented world'],
+    [[...recorded, '--from', '2026-01-01'], '--from, --to and --stations are of the invented world'],
+    [['--stations', 'KNYC', ...recorded], '--from, --to and --stations are of the invented world'],
+    [['--stations', 'KNYC', 'KXXX'], 'It must be a station like KNYC'],
     [['--from', '2026-05-01', '--to', '2026-04-01'], 'at least one day and at most 400'],
     [['--from', 'May'], 'It must be a date like 2026-10-01'],
     [['--cash', '0'], 'It must be an amount in dollars'],
@@ -178,13 +180,16 @@ describe('npm run backtest', () => {
       '2026-10-10',
       '--to',
       '2026-10-11',
+      '--stations',
+      'KNYC',
+      'kden',
       '--shuffles',
       '0',
       '--json',
     ]);
     expect(code).toBe(0);
-    // Seven cities, four times before the end of each day.
-    expect(JSON.parse(out)).toMatchObject({ decisions: 56, days: 2 });
+    // The maxima and minima of two cities, four times before the end of each day.
+    expect(JSON.parse(out)).toMatchObject({ decisions: 2 * 2 * 4 * 2, days: 2 });
   });
 });
 

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { addDays, daysBetween } from '../../src/trading/settlement/calendar.js';
 import { climateDayAt } from '../../src/trading/settlement/climate-day.js';
-import { findStation } from '../../src/trading/settlement/stations.js';
+import { findPlace, indexAreas, stations } from '../../src/trading/settlement/stations.js';
 import { maintenanceCommand } from '../support/maintenance-command.js';
 import { settledLadder, startFakeVenue, type FakeVenue } from './fake-venue.js';
 import { startFakeWeather, type FakeWeather } from './forecast-fake-weather.js';
@@ -21,7 +21,7 @@ beforeAll(async () => {
   // Reports between 70 and 88 °F; the forecast is 3 °F too warm and a degree off to either side.
   const reported = (date: string) => 70 + ((Date.parse(date) / 86_400_000) % 10) * 2;
   weather.previous = (stationId, ms, days) => {
-    const { date } = climateDayAt(findStation(stationId)!, new Date(ms));
+    const { date } = climateDayAt(findPlace(stationId)!, new Date(ms));
     return reported(date) + 3 + (((Date.parse(date) / 86_400_000) * 7 + days) % 3) - 1;
   };
   venue.markets = daysBetween(range.from, range.to).flatMap((date) => settledLadder(date, reported(date)));
@@ -41,7 +41,9 @@ it('the command fills the configured database, says what there is, learns from i
   const flags = ['--from', range.from, '--to', range.to];
   const first = await command.run(flags, env);
   expect(first.code, first.stderr).toBe(0);
-  expect(first.stdout).toContain('New: 560 runs, 40 reports.');
+  // Of each station's maximum and minimum and of each area's hours, from one and two days before.
+  const runs = 40 * 2 * (2 * stations.length + 24 * indexAreas.length);
+  expect(first.stdout).toContain(`New: ${runs.toLocaleString('en')} runs, 40 reports.`);
   expect(first.stdout).toContain('  KNYC  forecasts of 40 days (80 runs), reports of 40 days');
   expect(first.stdout).toContain('Forecasts are corrected by fits of their own at 1 of 1 station');
   expect(first.stderr).toContain(`38% · 31 of 80 days · forecasts to ${addDays(range.from, 30)}\n`);

@@ -95,7 +95,7 @@ describe('filling the past', () => {
       problems: [],
       isInterrupted: false,
     });
-    expect(first.coverage.stations).toMatchObject([{ forecastDays: 40, runs: 160, reports: 40 }]);
+    expect(first.coverage.stations).toMatchObject([{ forecastDays: 40, runs: 80, reports: 40 }]);
     expect(first.steps).toEqual([
       'of 80',
       '31 forecasts to 2026-05-31',

@@ -5,12 +5,12 @@ import { calibratedModel } from '../../src/trading/forecast/calibrated.js';
 import { noFits, type FitBook } from '../../src/trading/forecast/fits.js';
 import { pitHistogram, pitOfMaximum, type PitValue } from '../../src/trading/forecast/pit.js';
 import { rawEnsemble } from '../../src/trading/forecast/raw-ensemble.js';
-import { stations } from '../../src/trading/settlement/stations.js';
 import { gaussian } from '../../src/trading/simulation/random.js';
+import { leadingStations } from '../../src/trading/simulation/world.js';
 import { dateAfter, first, makePast, together, type Past } from './forecast-past.js';
 
 /** Members that are biased, and agree better than they are right: their mean is off by 2.5 °F, they deviate by 1.2 °F. */
-const planted = stations.map(({ id }, i) => ({
+const planted = leadingStations.map(({ id }, i) => ({
   stationId: id,
   biasF: [0.4, 1.2, -2.1, 0.8, -1.5, 3.5, -0.6][i]!,
   errorF: 2.5,

@@ -12,7 +12,7 @@ import { calibratedModel } from '../../src/trading/forecast/calibrated.js';
 import { groupEvents } from '../../src/trading/markets/event.js';
 import { createSimulatedSource } from '../../src/trading/markets/simulated.js';
 import { createPast } from '../../src/trading/past/past.js';
-import { pastParts } from '../../src/trading/past/parts.js';
+import { pastParts, recordedKinds } from '../../src/trading/past/parts.js';
 import { recordsDue } from '../../src/trading/scores/records.js';
 import { climateDayOf } from '../../src/trading/settlement/climate-day.js';
 import { findStation, stations } from '../../src/trading/settlement/stations.js';
@@ -22,7 +22,7 @@ import { createTestDatabase, type TestDatabase } from '../support/database.js';
 const names = { marketSource: 'simulated', forecastSource: 'simulated' };
 const world = { seed: 'gauge', weather: simulateWeather('gauge') };
 const never = new AbortController().signal;
-/** The leading cities and the others. */
+/** Maxima and minima of the leading cities. */
 const [first, second] = pastParts;
 const DAY_MS = 86_400_000;
 
@@ -109,10 +109,12 @@ describe('the past of an invented world', () => {
     expect(await db.orm.$count(forecastFits)).toBeGreaterThanOrEqual(fits);
   });
 
-  it('comes part by part: together they are every station once, and one leaves the others as they are', async () => {
-    const all = pastParts.flatMap(({ stations }) => stations);
+  it('comes part by part: together they are each kind of every station once, and one leaves the others as they are', async () => {
+    const all = pastParts.flatMap(({ stations, kinds }) =>
+      stations.flatMap(({ id }) => kinds.map((kind) => `${kind} ${id}`)),
+    );
     expect(new Set(all).size).toBe(all.length);
-    expect(all).toHaveLength(stations.length);
+    expect(all).toHaveLength(recordedKinds.length * stations.length);
     expect(first!.stations.map(({ id }) => id)).toContain('KNYC');
     const before = await rows();
     // A clock that is behind the others: nothing of the first part is missing before it.
@@ -120,9 +122,8 @@ describe('the past of an invented world', () => {
     const made = await past.fillRecords(second!, await past.learn(second!, never), never);
     const after = await rows();
     expect(after).toHaveLength(before.length + made);
-    expect(made).toBeGreaterThan(17 * 4);
-    const isOfSecond = ({ station }: { station: string }) =>
-      second!.stations.some(({ id }) => id === station);
+    expect(made).toBeGreaterThan(7 * 4);
+    const isOfSecond = ({ kind }: { kind: string }) => kind === 'daily_minimum';
     expect(after.filter(isOfSecond)).toHaveLength(made);
     expect(after.filter((row) => !isOfSecond(row))).toEqual(before);
   });

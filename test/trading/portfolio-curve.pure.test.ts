@@ -114,12 +114,12 @@ describe('a sale', () => {
     expect(proposeSale({ yes: [], no: [] }, held)).toBeUndefined();
   });
 
-  it('is quoted to the cent, with what it realises and what it leaves', () => {
-    // 100 at 0.56 and 20 at 0.55 are 67.00, with 2.08 of fees; they cost 72.00.
+  it('is quoted to the last digit, with what it realises and what it leaves', () => {
+    // 100 at 0.56 and 20 at 0.55 are 67.00, with 2.0713 of fees; they cost 72.00.
     const all = quoteSale(book, feeRule, held, { contracts: 120, limitPrice: dollars('0.55') });
     expect([all.balanceChange, all.fees, all.realised].map(formatDollars)).toEqual([
-      '64.9200',
-      '2.0800',
+      '64.9287',
+      '2.0713',
       '-5.0000',
     ]);
     expect(all.left).toEqual({ side: 'yes', contracts: 0, cost: 0n });
@@ -131,7 +131,7 @@ describe('a sale', () => {
 
   it.each([
     [{ contracts: '0', limitPrice: '0.5' }, '/contracts'],
-    [{ contracts: '1.5', limitPrice: '0.5' }, '/contracts'],
+    [{ contracts: '1.555', limitPrice: '0.5' }, '/contracts'],
     [{ contracts: '121', limitPrice: '0.5' }, '/contracts'],
     [{ contracts: '1', limitPrice: '1.00' }, '/limitPrice'],
     [{ contracts: '1', limitPrice: '0.1234567' }, '/limitPrice'],

@@ -1,6 +1,7 @@
 import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { ScoresAnswer } from '../../src/trading/scores/schema.js';
+import { everything, leadingStations } from '../../src/trading/simulation/world.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { startTestService, type TestService } from '../support/service.js';
 
@@ -8,7 +9,9 @@ let database: TestDatabase;
 let service: TestService;
 beforeAll(async () => {
   database = await createTestDatabase();
-  service = await startTestService(database.db);
+  service = await startTestService(database.db, {
+    trading: { selection: { ...everything, stations: leadingStations } },
+  });
   service.clock.set('2026-11-21T20:00:00Z');
 });
 afterAll(async () => {
@@ -19,7 +22,7 @@ afterAll(async () => {
 /** As they were written before forecasts were calibrated: of the columns that came with it they have none. */
 async function insertOldRecords(): Promise<number> {
   const settled = service.trading.snapshots.current!.events.filter(
-    ({ markets }) => markets[0]!.status === 'finalized',
+    ({ kind, markets }) => kind === 'daily_maximum' && markets[0]!.status === 'finalized',
   );
   for (const { station, date, markets } of settled) {
     const share = 1 / markets.length;

@@ -11,6 +11,8 @@ import { createArchive } from '../../src/trading/forecast/archive/archive.js';
 import type { GateBook } from '../../src/trading/scores/gate.js';
 import { readGates } from '../../src/trading/scores/read-gates.js';
 import { readScores } from '../../src/trading/scores/scores.js';
+import { findStation } from '../../src/trading/settlement/stations.js';
+import { everything } from '../../src/trading/simulation/world.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { startTestService, type TestService } from '../support/service.js';
 import { makeBook, makeData, makeEvent, makeForecasts } from './signals-world.js';
@@ -19,7 +21,8 @@ let database: TestDatabase;
 let service: TestService;
 beforeAll(async () => {
   database = await createTestDatabase();
-  service = await startTestService(database.db);
+  const stations = [findStation('KDEN')!, findStation('KMIA')!];
+  service = await startTestService(database.db, { trading: { selection: { ...everything, stations } } });
 });
 afterAll(async () => {
   await service.stop();
@@ -386,20 +389,28 @@ describe('the gates', () => {
 describe('the keeper', () => {
   it('writes down the present from the snapshot, and only then', async () => {
     await database.db.orm.delete(forecastRecords);
-    // The climate day of Denver ends at 07:00Z: 12 hours before it is 19:00Z, and 36 hours before the next day's end.
+    // The climate day of Denver ends at 07:00Z: 12 hours before it is 19:00Z, and 36 hours before the next day's end. In Miami
+    // it is 2 pm: one, three and six hours before 3 pm, 5 pm and 8 pm.
     service.clock.set('2026-11-21T19:01:00Z');
     await service.trading.refresher.refresh();
     await service.trading.scores.record();
     await service.trading.scores.record();
-    const rows = await database.db.orm.select().from(forecastRecords).orderBy(forecastRecords.leadHours);
-    expect(rows.map(({ station, leadHours }) => [station, leadHours])).toEqual([
-      ['KDEN', 12],
-      ['KDEN', 36],
+    const rows = await database.db.orm.select().from(forecastRecords);
+    expect(
+      rows.map(({ station, kind, hour, leadHours }) => `${station} ${kind} ${hour} ${leadHours}`).sort(),
+    ).toEqual([
+      'INDEX-MIAMI hourly 15 1',
+      'INDEX-MIAMI hourly 17 3',
+      'INDEX-MIAMI hourly 20 6',
+      'KDEN daily_maximum 0 12',
+      'KDEN daily_maximum 0 36',
+      'KDEN daily_minimum 0 12',
+      'KDEN daily_minimum 0 36',
     ]);
     service.clock.set('2026-11-21T19:06:00Z');
     await service.trading.refresher.refresh();
     await service.trading.scores.record();
-    expect(await database.db.orm.$count(forecastRecords)).toBe(2);
+    expect(await database.db.orm.$count(forecastRecords)).toBe(rows.length);
     await service.trading.scores.score();
     expect((await read()).uncalibrated).toMatchObject({ n: 0, waiting: 2 });
   });

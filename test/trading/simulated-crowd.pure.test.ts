@@ -65,7 +65,7 @@ const differenceAt = (stationId: string, leadHours: number): number =>
     daysOf('daily_maximum', [stationId]).map((subject) => {
       const { at, markets, prices, winner } = look(subject, leadHours);
       const brackets = markets.map(({ bracket }) => bracket);
-      return logScore(bestForecast(subject, at, brackets), winner) - logScore(prices!, winner);
+      return logScore(bestForecast(subject, at, brackets), winner) - logScore(prices, winner);
     }),
   );
 
@@ -82,7 +82,7 @@ describe('the crowd of the simulated markets', () => {
           })),
         )
         .flatMap(({ id, prices, winner }) =>
-          prices!.map((price, i) => ({ id, price, came: i === winner ? 1 : 0 })),
+          prices.map((price, i) => ({ id, price, came: i === winner ? 1 : 0 })),
         );
       const levels = [0, 0.05, 0.2, 0.4, 0.7, 1.01];
       for (const [i, below] of levels.slice(1).entries()) {

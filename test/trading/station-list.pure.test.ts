@@ -12,7 +12,8 @@ it('shows how often the venue agreed with the first report, and how its index is
   const climate = { crossChecks: new Map() as CrossChecks };
   const index = { states: unknown() as readonly IndexState[] };
   const list = createStationList({ climate, index });
-  const read = () => stationListSchema.parse(JSON.parse(list().bytes('identity', '}').toString()));
+  const read = () =>
+    stationListSchema.parse(JSON.parse(Buffer.concat(list().parts('identity', '}')).toString()));
   const first = list();
   expect(read().stations[2]!.crossCheck).toEqual({ maximum: null, minimum: null });
   // The same answer as long as nothing was learned.
@@ -46,12 +47,10 @@ it('shows how often the venue agreed with the first report, and how its index is
       members: [{ station: 'KMIA1M', weight: 0.2, offsetC: -0.4 }],
     },
   });
-  expect(list().bytes('identity', '}').toString()).not.toContain('10.0.0.1');
+  expect(Buffer.concat(list().parts('identity', '}')).toString()).not.toContain('10.0.0.1');
 });
 
 it('is the table alone where nothing is learned', () => {
-  const body = createStationList({ climate: undefined, index: undefined })()
-    .bytes('identity', '}')
-    .toString();
-  expect(stationListSchema.parse(JSON.parse(body)).areas).toHaveLength(4);
+  const parts = createStationList({ climate: undefined, index: undefined })().parts('identity', '}');
+  expect(stationListSchema.parse(JSON.parse(Buffer.concat(parts).toString())).areas).toHaveLength(4);
 });

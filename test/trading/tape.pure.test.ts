@@ -76,7 +76,7 @@ async function bytesOf(store: SnapshotStore, nowMs: number): Promise<string[]> {
     ...selection.stations.map(({ id }) => reads.forecast(id)),
   ];
   return answers.map(({ answer, end, tag }) => {
-    const bytes = answer.bytes('identity', end).toString('base64');
+    const bytes = Buffer.concat(answer.parts('identity', end)).toString('base64');
     return `${answer.version} ${tag} ${bytes}`;
   });
 }

@@ -3,18 +3,23 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { noFits } from '../../src/trading/forecast/fits.js';
 import { createSimulatedWeatherSource } from '../../src/trading/forecast/simulated.js';
 import { forecastFits } from '../../src/trading/forecast/table.js';
+import { targetKey, targetOf } from '../../src/trading/markets/market.js';
 import { createSimulatedSource } from '../../src/trading/markets/simulated.js';
 import { simulateWeather } from '../../src/trading/simulation/weather.js';
-import { leadingStations } from '../../src/trading/simulation/world.js';
+import { everything, leadingStations } from '../../src/trading/simulation/world.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { startTestService, type TestService } from '../support/service.js';
 
 let database: TestDatabase;
 let service: TestService;
+/** Of the seven leading cities; four of them have an area whose hours there are markets of. */
+const selection = { ...everything, stations: leadingStations };
+/** Yesterday, today and tomorrow, maxima and minima; of hours those of a day ahead and of the last two. */
+const RUNS = 7 * 3 * 2 + 4 * 13;
 const never = new AbortController().signal;
 beforeAll(async () => {
   database = await createTestDatabase();
-  service = await startTestService(database.db);
+  service = await startTestService(database.db, { trading: { selection } });
   service.clock.set('2026-11-21T12:00:00Z');
 });
 afterAll(async () => {
@@ -35,23 +40,19 @@ describe('the trainer', () => {
     await trainer.learn();
     const at = new Date(service.clock.now());
     const known = await archive.asOf(at);
-    // Yesterday, today and tomorrow; yesterday is reported and final where it ended nine hours ago or more.
-    expect(known.runs).toHaveLength(24 * 3);
+    expect(known.runs).toHaveLength(RUNS);
+    // Yesterday is reported and final where it ended nine hours ago or more.
     const reported = [...known.reports];
     const snapshot = service.trading.snapshots.current!;
-    const final = snapshot.events.filter(
-      ({ kind, markets }) => kind === 'daily_maximum' && markets[0]!.status === 'finalized',
-    );
-    expect(reported.map(({ stationId, date }) => `${stationId} ${date}`).sort()).toEqual(
-      final.map(({ station, date }) => `${station.id} ${date}`).sort(),
-    );
+    const final = snapshot.events.filter(({ markets }) => markets[0]!.status === 'finalized');
+    expect(reported.map(targetKey).sort()).toEqual(final.map((event) => targetKey(targetOf(event))).sort());
     for (const { knownAt } of reported) expect(knownAt).toEqual(snapshot.asOf);
     service.clock.advance(60_000);
     await refresher.refresh();
     const { changes } = archive;
     await trainer.learn();
     expect(archive.changes).toBe(changes);
-    expect((await archive.asOf(new Date(service.clock.now()))).runs).toHaveLength(24 * 3);
+    expect((await archive.asOf(new Date(service.clock.now()))).runs).toHaveLength(RUNS);
     expect(days().every(({ method }) => method === 'raw_ensemble')).toBe(true);
   });
 
@@ -100,7 +101,7 @@ describe('the trainer', () => {
   });
 
   it('begins with the newest stored fits, as they were', async () => {
-    const other = await startTestService(database.db);
+    const other = await startTestService(database.db, { trading: { selection } });
     other.clock.set('2026-11-21T14:00:00Z');
     await other.trading.trainer.load();
     const byId = (a: { id: string }, b: { id: string }) => (a.id < b.id ? -1 : 1);
@@ -113,7 +114,7 @@ describe('the trainer', () => {
   });
 
   it('loads nothing that is too old to be used', async () => {
-    const later = await startTestService(database.db);
+    const later = await startTestService(database.db, { trading: { selection } });
     later.clock.set('2026-11-28T12:01:01Z');
     await later.trading.trainer.load();
     expect(later.trading.calibration.current.fits.madeAt).toBeNull();
@@ -125,7 +126,7 @@ describe('the trainer', () => {
     const id = '019b8d9a-6400-7000-8000-000000000999';
     const later = { ...stored!, id, trainedAt: new Date('2026-11-21T16:00:00Z') };
     await database.db.orm.insert(forecastFits).values(later);
-    const other = await startTestService(database.db);
+    const other = await startTestService(database.db, { trading: { selection } });
     const loadedAt = async (time: string) => {
       other.clock.set(time);
       other.trading.calibration.replace({ fits: noFits });
@@ -154,7 +155,7 @@ describe('the trainer', () => {
   });
 
   it('stops learning when the service stops', async () => {
-    const ending = await startTestService(database.db);
+    const ending = await startTestService(database.db, { trading: { selection } });
     ending.clock.set('2026-11-21T12:00:00Z');
     await ending.trading.refresher.refresh();
     const learning = ending.trading.trainer.learn();

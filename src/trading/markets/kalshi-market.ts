@@ -140,16 +140,16 @@ const readPrice = (text: string): Micros | null => toPrice(parseDollars(text));
 
 const toPrice = (price: Micros): Micros | null => (price > 0n && price < DOLLAR ? price : null);
 
-const decided: readonly MarketStatus[] = ['determined', 'disputed', 'amended', 'finalized'];
-const results: readonly string[] = ['yes', 'no', 'scalar', ''];
+const decided: ReadonlySet<MarketStatus> = new Set(['determined', 'disputed', 'amended', 'finalized']);
+const results: ReadonlySet<string> = new Set(['yes', 'no', 'scalar', '']);
 
 function readSettlement(
   { ticker, result, settlement_value_dollars: value }: KalshiMarket,
   status: MarketStatus,
   notes: Pick<NoteBook, 'add'>,
 ): Micros | null {
-  if (!results.includes(result)) notes.add('unknown_result', result, ticker);
-  if (!decided.includes(status) || !results.includes(result)) return null;
+  if (!results.has(result)) notes.add('unknown_result', result, ticker);
+  if (!decided.has(status) || !results.has(result)) return null;
   if (value != null) return parseDollars(value);
   if (result === 'yes') return DOLLAR;
   return result === 'no' ? 0n : null;

@@ -37,7 +37,7 @@ export function scoresPages(context: Context, trading: Pick<TradingServices, 'sc
 /** What `GET /scores` answers: it is kept, since adding the scores up reads megabytes, and looking through it again does not. */
 async function readAnswer(report: ScoreReport, asked: ScoresAsked): Promise<ScoresAnswer> {
   const { answer, end } = await report(asked);
-  return JSON.parse(answer.bytes('identity', end).toString()) as ScoresAnswer;
+  return JSON.parse(Buffer.concat(answer.parts('identity', end)).toString()) as ScoresAnswer;
 }
 
 const findKind = (name: string | undefined): TemperatureKind | undefined =>
