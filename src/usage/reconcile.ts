@@ -71,7 +71,7 @@ export async function repair(orm: Orm, clock: Clock, scope: Scope): Promise<Repa
   if (places.length === 0) return { organizations: 0, totals: 0, hours: 0 };
   return change({ db: { orm }, clock }, { kind: 'service' }, async (tx) => {
     // Whoever waits for this lock keeps every later ingestion waiting behind it.
-    await tx.execute(sql`set local lock_timeout = '5s'`);
+    await tx.execute(sql`set local lock_timeout = '2s'`);
     await tx.execute(sql`lock table usage_events, usage_totals, usage_hours in share row exclusive mode`);
     const totals = await repairDrift(tx, 'totals', places, AUDITED_ROWS);
     const hours = await repairDrift(tx, 'hours', places, AUDITED_ROWS);

@@ -48,6 +48,13 @@ const operator = operatorClient(() => service);
 
 /** Every way in which the service uses the database: single statements, and each kind of transaction. */
 const kinds: Record<string, () => Promise<Work>> = {
+  // First: each account that holds something is a statement more.
+  'markets are settled': () =>
+    Promise.resolve(async () => {
+      await service.trading.settlement.settle();
+      await service.trading.settlement.recordHistory();
+      return true as const;
+    }),
   async 'events are recorded'() {
     const { product, key } = await createTenant(db);
     return async () =>
@@ -108,12 +115,6 @@ const kinds: Record<string, () => Promise<Work>> = {
     const { browser } = await signedIn(db, service.url);
     return async () => (await browser.get('/dashboard', { accept: 'text/html' })).status;
   },
-  'markets are settled': () =>
-    Promise.resolve(async () => {
-      await service.trading.settlement.settle();
-      await service.trading.settlement.recordHistory();
-      return true as const;
-    }),
 };
 
 /** Does the work with the fault at its first statement, at its second, and so on, each time with what follows undisturbed. */
@@ -182,7 +183,8 @@ it('no connection is lost for good: after as many failures as the pools are larg
     }
     proxy.arm(0);
     expect(await Promise.all(Array.from({ length: 12 }, () => work()))).toSatisfy((all: unknown[]) =>
-      all.every((one) => one === true || (one as number) < 400),
+      // A person who signs in that often at once is slowed down.
+      all.every((one) => one === true || (one as number) < 400 || one === 429),
     );
   }
 });
