@@ -40,3 +40,29 @@ function align(a: string, b: string): [bigint, bigint, number] {
     scale,
   ];
 }
+
+/** Whether `a` is above `b`, exactly; both may be written with an exponent, as JSON allows. */
+export function isDecimalAbove(a: string, b: string): boolean {
+  if (a === b) return false;
+  const [x, y] = [Number(a), Number(b)];
+  // Rounding keeps the order, so only equal doubles need all of the digits.
+  if (x !== y) return x > y;
+  return compareDecimals(plain(a), plain(b)) > 0;
+}
+
+function plain(literal: string): string {
+  const [mantissa = '', exponent = '0'] = literal.toLowerCase().split('e');
+  return toPlainDecimal(mantissa, Number(exponent));
+}
+
+/** The shortest way to write the number without an exponent, so that equal numbers are equal texts. */
+export function toPlainDecimal(mantissa: string, exponent: number): string {
+  const [whole = '', fraction = ''] = mantissa.split('.');
+  const all = whole + fraction;
+  const point = whole.length + exponent;
+  const padded = all.padStart(all.length + Math.max(0, 1 - point), '0').padEnd(point, '0');
+  const at = Math.max(point, 1);
+  const integer = padded.slice(0, at).replace(/^0+(?=\d)/, '');
+  const rest = padded.slice(at).replace(/0+$/, '');
+  return rest === '' ? integer : `${integer}.${rest}`;
+}

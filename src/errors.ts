@@ -29,6 +29,7 @@ export type ErrorCode =
   | 'unsupported_media_type'
   | 'unknown_metric'
   | 'timestamp_out_of_range'
+  | 'quantity_out_of_range'
   | 'insufficient_funds'
   | 'insufficient_position'
   | 'risk_limit'

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { addDecimals, compareDecimals, subtractDecimals } from '../src/decimal.js';
+import { addDecimals, compareDecimals, isDecimalAbove, subtractDecimals } from '../src/decimal.js';
 
 describe('decimals', () => {
   it.each([
@@ -13,6 +13,20 @@ describe('decimals', () => {
     ['100.10', '0.1', '100'],
   ])('%s − %s is %s', (a, b, expected) => {
     expect(subtractDecimals(a, b)).toBe(expected);
+  });
+
+  it.each([
+    ['2', '1', true],
+    ['1', '1', false],
+    ['1.0', '1', false],
+    ['1e3', '1000', false],
+    ['1000000000000000.00000000001', '1e15', true],
+    ['1e15', '1000000000000000.00000000001', false],
+    ['9007199254740993', '9007199254740992', true],
+    ['0.10e-2', '0.001', false],
+    ['1e308', `1${'0'.repeat(400)}`, false],
+  ])('%s above %s: %s', (a, b, expected) => {
+    expect(isDecimalAbove(a, b)).toBe(expected);
   });
 
   it('are compared, added and subtracted exactly, as scaled integers are', () => {

@@ -28,7 +28,7 @@ export const demoPeople: DemoPerson[] = [
   { email: 'elena@helios.example', name: 'Elena Vidal', roles: { 'helios-weather': 'owner' } },
 ];
 
-interface DemoProduct extends ProductInput {
+interface DemoProduct extends Omit<ProductInput, 'maxQuantity'> {
   slug: string;
   /** Who may use it, and how. */
   grants: Partial<Record<OrganizationSlug, EntitlementKind>>;

@@ -4,6 +4,7 @@ import { addSystemKey } from '../api-keys/api-keys.js';
 import { change } from '../auth/change.js';
 import type { Context } from '../context.js';
 import type { Orm, Tx } from '../db/client.js';
+import { DEFAULT_MAX_QUANTITY } from '../entitlements/table.js';
 import type { Source } from '../operator/change.js';
 import { putGrant } from '../operator/entitlements/entitlements.js';
 import { putMember } from '../operator/members/members.js';
@@ -73,7 +74,7 @@ async function makeDemo(
     for (const [slug, role] of Object.entries(roles)) await putMember(tx, slug, email, { role }, source);
   }
   for (const { slug, grants, ...product } of demoProducts) {
-    await putProduct(tx, slug, product, source);
+    await putProduct(tx, slug, { ...product, maxQuantity: DEFAULT_MAX_QUANTITY }, source);
     for (const [orgSlug, kind] of Object.entries(grants)) {
       await putGrant(tx, orgSlug, slug, { kind, startsAt: undefined, endsAt: null }, source);
     }

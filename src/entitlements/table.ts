@@ -4,6 +4,9 @@ import { organizations } from '../organizations/table.js';
 
 const time = (name: string) => timestamp(name, { withTimezone: true, mode: 'date', precision: 6 });
 
+/** Far beyond what any event means, and far below what makes a total useless. */
+export const DEFAULT_MAX_QUANTITY = '1000000000000000';
+
 export const products = pgTable(
   'products',
   {
@@ -13,10 +16,15 @@ export const products = pgTable(
     usageMetric: text('usage_metric').notNull(),
     /** Units per calendar month (UTC) and Organization; null is unlimited. */
     unitCap: numeric('unit_cap'),
+    /** What one usage event may count at most. */
+    maxQuantity: numeric('max_quantity').notNull().default(DEFAULT_MAX_QUANTITY),
     createdAt: time('created_at').notNull(),
     updatedAt: time('updated_at').notNull(),
   },
-  (t) => [check('products_unit_cap', sql`${t.unitCap} >= 0`)],
+  (t) => [
+    check('products_unit_cap', sql`${t.unitCap} >= 0`),
+    check('products_max_quantity', sql`${t.maxQuantity} > 0`),
+  ],
 );
 
 export const entitlementKinds = ['live', 'read_only'] as const;

@@ -34,6 +34,7 @@ export const statusByCode: Record<ErrorCode, number> = {
   unsupported_media_type: 415,
   unknown_metric: 422,
   timestamp_out_of_range: 422,
+  quantity_out_of_range: 422,
   insufficient_funds: 422,
   insufficient_position: 422,
   risk_limit: 422,

@@ -136,6 +136,10 @@ export const errorGuide: Record<ErrorCode, { meaning: string; remedy: string }> 
     meaning: '`occurredAt` lies more than 7 days before or 5 minutes after the receipt of the request.',
     remedy: 'Send events within 7 days, and set the clock. Leave `occurredAt` out for the time of receipt.',
   },
+  quantity_out_of_range: {
+    meaning: "`quantity` is above what one event of the product may count: the product's `maxQuantity`.",
+    remedy: 'Look for a wrong unit or a wrong number. The operator can raise the ceiling of the product.',
+  },
   insufficient_funds: {
     meaning: 'The account does not hold what the order may cost at its limit price, fee included.',
     remedy: 'Order less, or sell something. `GET /portfolio` says what there is.',

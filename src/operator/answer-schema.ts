@@ -13,6 +13,7 @@ export const productAnswerSchema = z
     name: z.string(),
     usageMetric: z.string(),
     unitCap: exactField('Units per Organization and calendar month in UTC; `null` is unlimited.').nullable(),
+    maxQuantity: exactField('What one usage event may count at most.'),
     createdAt,
     updatedAt,
   })

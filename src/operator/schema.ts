@@ -26,6 +26,13 @@ export const productSchema = z
       .describe(
         'Units per Organization and calendar month in UTC, an exact decimal of up to 100 digits; `null` or left out: unlimited.',
       ),
+    maxQuantity: z
+      .number()
+      .positive('must be a finite number above 0')
+      .optional()
+      .describe(
+        'What one usage event may count at most, an exact decimal of up to 100 digits; left out: 1,000,000,000,000,000. An event above it is refused as `quantity_out_of_range`.',
+      ),
   })
   .meta({ id: 'ProductInput' });
 

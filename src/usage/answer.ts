@@ -34,6 +34,7 @@ const ruleOrder: ErrorCode[] = [
   'entitlement_read_only',
   'unknown_metric',
   'timestamp_out_of_range',
+  'quantity_out_of_range',
 ];
 
 /** @throws AppError for a key that is not good */
@@ -78,12 +79,12 @@ export function toUsageAnswer(batch: Batch, outcome: BatchOutcome): UsageAnswer 
 }
 
 interface BrokenRule extends RejectedEvent {
-  field: 'productSlug' | 'metric' | 'occurredAt';
+  field: 'productSlug' | 'metric' | 'occurredAt' | 'quantity';
 }
 
 function findBrokenRules(batch: Batch, outcome: BatchOutcome): BrokenRule[] {
   const hasPairProblem = outcome.verdicts.some((verdict) => verdict?.problem != null);
-  if (!hasPairProblem && batch.outOfRange.size === 0) return [];
+  if (!hasPairProblem && batch.outOfRange.size === 0 && outcome.aboveCeiling.size === 0) return [];
   const broken: BrokenRule[] = [];
   for (let index = 0; index < batch.keys.length; index++) {
     const pair = batch.pairOf[index]!;
@@ -118,6 +119,11 @@ function findBrokenRules(batch: Batch, outcome: BatchOutcome): BrokenRule[] {
     if (batch.outOfRange.has(index)) {
       const detail = 'occurredAt must lie between 7 days before and 5 minutes after the receipt.';
       broken.push({ index, field: 'occurredAt', code: 'timestamp_out_of_range', detail });
+    }
+    const ceiling = outcome.aboveCeiling.get(index);
+    if (ceiling !== undefined) {
+      const detail = `An event of the product ${slug} counts at most ${ceiling}.`;
+      broken.push({ index, field: 'quantity', code: 'quantity_out_of_range', detail });
     }
   }
   return broken;

@@ -1,3 +1,4 @@
+import { isDecimalAbove } from '../decimal.js';
 import type { UsageEvent } from './schema.js';
 
 const MINUTE_MS = 60_000;
@@ -11,8 +12,8 @@ export interface Batch {
   isLenient: boolean;
   /** When the request arrived, in ms since the epoch: the default time of its events. */
   receivedAtMs: number;
-  /** The distinct products and metrics of the batch, in order of first use. */
-  pairs: { slug: string; metric: string }[];
+  /** The distinct products and metrics of the batch, in order of first use, and the largest quantity among their events. */
+  pairs: { slug: string; metric: string; largest: string }[];
   /** Per event: its place in `pairs`, its idempotency key, exact decimal quantity, and RFC 3339 time if it gave one. */
   pairOf: number[];
   keys: string[];
@@ -20,6 +21,8 @@ export interface Batch {
   times: (string | undefined)[];
   /** Events whose time lies outside the window, by index. */
   outOfRange: Set<number>;
+  /** Events found to be above what one event of their product may count, by index, with that ceiling. */
+  aboveCeiling: ReadonlyMap<number, string>;
   /** Size of the body in bytes, for the bound of the queue. */
   bytes: number;
 }
@@ -47,6 +50,7 @@ export function toBatch(input: BatchInput): Batch {
     quantities: [],
     times: [],
     outOfRange: new Set(),
+    aboveCeiling: new Map(),
     bytes: input.bytes,
   };
   const known = new Map<string, number>();
@@ -62,7 +66,10 @@ export function toBatch(input: BatchInput): Batch {
     }
     batch.pairOf.push(pair);
     batch.keys.push(event.idempotencyKey);
-    batch.quantities.push(exactQuantities.get(i) ?? String(event.quantity ?? 1));
+    const quantity = exactQuantities.get(i) ?? String(event.quantity ?? 1);
+    batch.quantities.push(quantity);
+    const own = batch.pairs[pair]!;
+    if (isDecimalAbove(quantity, own.largest)) own.largest = quantity;
     batch.times.push(event.occurredAt === undefined ? undefined : toStorableTime(event.occurredAt));
     if (event.occurredAt !== undefined && !isInWindow(event.occurredAt, receivedAtMs))
       batch.outOfRange.add(i);
@@ -75,10 +82,20 @@ function numberOfPair(batch: Batch, known: Map<string, number>, { productSlug, m
   const name = `${productSlug}\n${metric}`;
   let pair = known.get(name);
   if (pair === undefined) {
-    pair = batch.pairs.push({ slug: productSlug, metric }) - 1;
+    pair = batch.pairs.push({ slug: productSlug, metric, largest: '0' }) - 1;
     known.set(name, pair);
   }
   return pair;
+}
+
+/** The batch without the events that are above their ceiling. */
+export function leaveOut(batch: Batch, aboveCeiling: Batch['aboveCeiling']): Batch {
+  const pairs = batch.pairs.map((pair) => ({ ...pair, largest: '0' }));
+  for (const [i, quantity] of batch.quantities.entries()) {
+    const pair = pairs[batch.pairOf[i]!]!;
+    if (!aboveCeiling.has(i) && isDecimalAbove(quantity, pair.largest)) pair.largest = quantity;
+  }
+  return { ...batch, pairs, aboveCeiling };
 }
 
 /** [-7 days, +5 minutes] around the receipt, both ends included. */
@@ -102,7 +119,7 @@ function toStorableTime(time: string): string {
 export function totalsOf(batch: Batch): Set<string> {
   const totals = new Set<string>();
   for (const [i, pair] of batch.pairOf.entries()) {
-    if (batch.outOfRange.has(i)) continue;
+    if (batch.outOfRange.has(i) || batch.aboveCeiling.has(i)) continue;
     const time = batch.times[i];
     totals.add(`${pair} ${monthOf(time === undefined ? batch.receivedAtMs : Date.parse(time))}`);
   }

@@ -134,7 +134,12 @@ const successes: Example[] = [
 ];
 
 const brokenRule = (
-  code: 'entitlement_required' | 'entitlement_read_only' | 'unknown_metric' | 'timestamp_out_of_range',
+  code:
+    | 'entitlement_required'
+    | 'entitlement_read_only'
+    | 'unknown_metric'
+    | 'timestamp_out_of_range'
+    | 'quantity_out_of_range',
   summary: string,
   event: UsageEvent,
   field: keyof UsageEvent,
@@ -196,6 +201,13 @@ const problems: Example[] = [
     'occurredAt',
     'occurredAt must lie between 7 days before and 5 minutes after the receipt.',
   ),
+  brokenRule(
+    'quantity_out_of_range',
+    'More than one event of the product may count',
+    call('req-7f3a', { quantity: 1e16 }),
+    'quantity',
+    'An event of the product api-calls counts at most 1000000000000000.',
+  ),
   problemExample('batch_too_large', {
     summary: '501 events (one is shown)',
     detail: `A batch holds at most ${MAX_EVENTS} events; this one has ${MAX_EVENTS + 1}.`,
@@ -216,8 +228,8 @@ from what was recorded first, the warning \`duplicate_mismatch\` says so. Live a
 test one is not counted, and the warning's \`differs\` names \`livemode\`.
 
 **All or nothing.** If any event breaks a rule, nothing is recorded. The status is that of the first broken rule in this order:
-\`entitlement_required\` (403), \`entitlement_read_only\` (403), \`unknown_metric\` (422), \`timestamp_out_of_range\` (422); \`errors\` lists
-every one. With \`Prefer: handling=lenient\` (RFC 7240) the good events are recorded, the answer is 202, and \`rejected\` lists the others. A
+\`entitlement_required\` (403), \`entitlement_read_only\` (403), \`unknown_metric\` (422), \`timestamp_out_of_range\` (422), \`quantity_out_of_range\` (422);
+\`errors\` lists every one. With \`Prefer: handling=lenient\` (RFC 7240) the good events are recorded, the answer is 202, and \`rejected\` lists the others. A
 body that does not fit the schema is 400 either way.
 
 **Exact.** Quantities are decimals, added up without rounding. Live and test keys are counted apart.
@@ -266,6 +278,7 @@ export const usageDescriptions: RouteDescription[] = [
       'entitlement_read_only',
       'unknown_metric',
       'timestamp_out_of_range',
+      'quantity_out_of_range',
       'batch_too_large',
       ...serviceProblems,
     ],

@@ -1,3 +1,4 @@
+import { isDecimalAbove } from '../decimal.js';
 import type { Batch } from './batch.js';
 
 /** One (key, product, metric) of a flush, and the batches that have it. */
@@ -5,7 +6,10 @@ export interface FlushPair {
   hashedSecret: string;
   slug: string;
   metric: string;
+  /** Of a batch that has several pairs, its number; below zero if the batch is lenient. 0: a pair that batches share. */
   group: number;
+  /** The largest quantity among its events, an exact decimal. */
+  largest: string;
 }
 
 /** Where an event of the flush came from. */
@@ -39,14 +43,16 @@ export function planFlush(batches: Batch[]): FlushPlan {
   };
   const shared = new Map<string, number>();
   for (const [b, batch] of batches.entries()) {
-    // All or nothing over several pairs: such a batch gets pairs of its own, tied together by a group.
-    const group = !batch.isLenient && batch.pairs.length > 1 ? b + 1 : 0;
-    const numbers = batch.pairs.map(({ slug, metric }) => {
-      const add = () => plan.pairs.push({ hashedSecret: batch.hashedSecret, slug, metric, group }) - 1;
-      if (group > 0) return add();
+    // What is decided over several pairs together gets pairs of its own, tied by a group.
+    const group = batch.pairs.length === 1 ? 0 : batch.isLenient ? -b - 1 : b + 1;
+    const numbers = batch.pairs.map(({ slug, metric, largest }) => {
+      const add = () =>
+        plan.pairs.push({ hashedSecret: batch.hashedSecret, slug, metric, group, largest }) - 1;
+      if (group !== 0) return add();
       const name = `${batch.hashedSecret}\n${slug}\n${metric}`;
       let number = shared.get(name);
       if (number === undefined) shared.set(name, (number = add()));
+      else if (isDecimalAbove(largest, plan.pairs[number]!.largest)) plan.pairs[number]!.largest = largest;
       return number;
     });
     plan.pairNumbers.push(numbers);
@@ -60,7 +66,7 @@ function addEvents(plan: FlushPlan, batch: Batch, b: number, numbers: number[]):
   if (hasOutOfRange && !batch.isLenient) return;
   const receivedAt = new Date(batch.receivedAtMs).toISOString();
   for (let i = 0; i < batch.keys.length; i++) {
-    if (hasOutOfRange && batch.outOfRange.has(i)) continue;
+    if ((hasOutOfRange && batch.outOfRange.has(i)) || batch.aboveCeiling.has(i)) continue;
     plan.eventPairs.push(numbers[batch.pairOf[i]!]! + 1);
     plan.keys.push(batch.keys[i]!);
     plan.quantities.push(batch.quantities[i]!);

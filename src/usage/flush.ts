@@ -1,6 +1,7 @@
 import type { Database, TextRow } from '../db/client.js';
 import { intArray, numericArray, textArray } from '../db/array-literal.js';
-import { totalsOf, type Batch } from './batch.js';
+import { leaveOut, totalsOf, type Batch } from './batch.js';
+import { findAbove, hasCeilingProblem } from './ceiling.js';
 import { planFlush, type FlushPair } from './flush-plan.js';
 import { examineRepeats, findRepeats } from './repeats.js';
 import { ingest } from './statements.js';
@@ -13,6 +14,8 @@ export interface PairVerdict {
   isLive: boolean;
   /** The metric that the product counts. */
   usageMetric: string | null;
+  /** What one event of the product may count; an exact decimal. */
+  maxQuantity: string | null;
 }
 
 export interface OverCap {
@@ -34,17 +37,42 @@ export interface BatchOutcome {
   /** Repeats that differ from what their key was first used for. */
   mismatches: { index: number; isOtherMode: boolean }[];
   overCap: OverCap[];
+  /** Events above what one event of their product may count, by index, with that ceiling. */
+  aboveCeiling: ReadonlyMap<number, string>;
 }
 
 /**
- * Records the batches in one statement and tells each what became of it. It returns after the commit.
- * A batch with a refused pair (a lenient one: those events) leaves nothing behind and changes nothing for the others.
+ * Records the batches and tells each what became of it. It returns after the commit. One statement decides each batch.
+ * A batch with a refused pair (a lenient one: those events) leaves nothing behind and changes nothing for the others:
+ * where a quantity was above its ceiling, what shared its pair goes again without it.
  */
 export async function recordBatches(
   run: Database['run'],
   batches: Batch[],
   nowMs: number,
 ): Promise<BatchOutcome[]> {
+  const outcomes = await recordOnce(run, batches, nowMs);
+  const again: { at: number; batch: Batch }[] = [];
+  for (const [at, batch] of batches.entries()) {
+    const outcome = outcomes[at]!;
+    if (!hasCeilingProblem(outcome)) continue;
+    const above = findAbove(batch, outcome);
+    if (!batch.isLenient && above.size > 0) outcome.aboveCeiling = above;
+    else again.push({ at, batch: leaveOut(batch, above) });
+  }
+  // Each round leaves out at least one event or decides at least one batch, so this ends.
+  if (again.length > 0) {
+    const decided = await recordBatches(
+      run,
+      again.map(({ batch }) => batch),
+      nowMs,
+    );
+    for (const [i, { at }] of again.entries()) outcomes[at] = decided[i]!;
+  }
+  return outcomes;
+}
+
+async function recordOnce(run: Database['run'], batches: Batch[], nowMs: number): Promise<BatchOutcome[]> {
   const plan = planFlush(batches);
   const now = new Date(nowMs).toISOString();
   const [counts, ...rows] = await run(ingest, [
@@ -57,6 +85,7 @@ export async function recordBatches(
     numericArray(plan.quantities),
     textArray(plan.times),
     now,
+    numericArray(plan.pairs.map((pair) => pair.largest)),
   ]);
   const verdicts: (PairVerdict | undefined)[] = [];
   const overCap = new Map<number, OverCap[]>();
@@ -67,6 +96,7 @@ export async function recordBatches(
       verdicts: numbers.map((n) => verdicts[n]),
       repeats: [],
       mismatches: [],
+      aboveCeiling: batch.aboveCeiling,
       overCap: overCap.size === 0 ? [] : findOwnOverCap(batch, numbers, overCap),
     };
   });
@@ -84,7 +114,7 @@ function readPairRow(
   verdicts: (PairVerdict | undefined)[],
   overCap: Map<number, OverCap[]>,
 ): void {
-  const [ord, problem, orgId, productId, livemode, usageMetric, unitCap, period, used] = row;
+  const [ord, problem, orgId, productId, livemode, usageMetric, unitCap, period, used, maxQuantity] = row;
   const number = Number(ord) - 1;
   const { slug, metric } = pairs[number]!;
   verdicts[number] = {
@@ -93,6 +123,7 @@ function readPairRow(
     productId: productId ?? null,
     isLive: livemode === 'true',
     usageMetric: usageMetric ?? null,
+    maxQuantity: maxQuantity ?? null,
   };
   if (used != null) {
     const list = overCap.get(number) ?? [];

@@ -1,6 +1,7 @@
 import { numericArray, textArray } from '../db/array-literal.js';
 import type { Database } from '../db/client.js';
 import type { Batch } from './batch.js';
+import { hasCeilingProblem } from './ceiling.js';
 import type { BatchOutcome, OverCap, PairVerdict } from './flush.js';
 import type { FlushPlan } from './flush-plan.js';
 import * as statements from './statements.js';
@@ -17,7 +18,9 @@ export function findRepeats(
     (JSON.parse(insertedKeys) as [string, string][]).map(([orgId, key]) => `${orgId}${key}`),
   );
   const isRefused = batches.map(
-    (batch, b) => !batch.isLenient && outcomes[b]!.verdicts.some((verdict) => verdict?.problem != null),
+    (batch, b) =>
+      (!batch.isLenient && outcomes[b]!.verdicts.some((verdict) => verdict?.problem != null)) ||
+      hasCeilingProblem(outcomes[b]!),
   );
   const repeats: number[] = [];
   for (let e = 0; e < plan.keys.length; e++) {

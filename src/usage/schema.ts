@@ -23,7 +23,7 @@ export const usageEventSchema = z
       .min(0, 'must be a finite number of at least 0')
       .optional()
       .describe(
-        'How many units; 1 if left out. Counted as the decimal that was written, up to 100 digits: 0.1 and 0.2 add up to 0.3.',
+        'How many units; 1 if left out. Counted as the decimal that was written, up to 100 digits: 0.1 and 0.2 add up to 0.3. At most what an event of the product may count, 1,000,000,000,000,000 unless the operator has set another ceiling.',
       ),
     occurredAt: z.iso
       .datetime({ offset: true, error: 'must be an RFC 3339 time with an offset, like 2026-01-31T12:00:00Z' })
@@ -101,6 +101,7 @@ export const usageAnswerSchema = z
               'entitlement_read_only',
               'unknown_metric',
               'timestamp_out_of_range',
+              'quantity_out_of_range',
             ]),
             detail: z.string(),
           })

@@ -6,7 +6,11 @@ import type { Statement } from '../db/client.js';
  * `pair` is each distinct (API key, product, metric) of the flush, and an event only names its pair. That keeps the
  * re-check of keys and entitlements to a few index look-ups however many events there are, and puts it into the same
  * snapshot as the insert: what was revoked or withdrawn before a request arrived binds that request, with no cache
- * to ask. A strict request with several pairs has a group of its own; one bad pair leaves out the whole group.
+ * to ask. A strict request with several pairs has a group of its own; one bad pair leaves out the whole group. The group of
+ * a lenient one is below zero, and only a quantity above the ceiling leaves it out.
+ *
+ * The ceiling of an event is judged once per pair, by its largest quantity: which event it was, and whose, is found by
+ * the caller, who sends the others again.
  *
  * Each of those look-ups is a lateral sub-select of one row: its whole key is given, so the plan is an index whatever
  * the planner believes about the size of the tables.
@@ -21,14 +25,14 @@ import type { Statement } from '../db/client.js';
  * The first row counts what was inserted, and names it only where something was not (repeats, or a refused pair).
  * The other rows are the pairs that need a word: refused, above the cap, or perhaps repeated.
  *
- * $1 hashed secret, $2 product slug, $3 metric, $4 group (0: none), per pair ·
+ * $1 hashed secret, $2 product slug, $3 metric, $4 group (0: none), $10 largest quantity, per pair ·
  * $5 pair number (from 1), $6 idempotency key, $7 quantity, $8 occurred at, per event · $9 now
  */
 export const ingest: Statement = {
   name: 'usage_ingest',
   text: `
 with pair as materialized (
-  select p.ord, p.grp, p.metric, k.org_id, k.id as api_key_id, k.livemode, pr.id as product_id, pr.usage_metric, pr.unit_cap,
+  select p.ord, p.grp, p.metric, pr.max_quantity, k.org_id, k.id as api_key_id, k.livemode, pr.id as product_id, pr.usage_metric, pr.unit_cap,
     case
       when k.id is null then 'invalid_key'
       when k.revoked_at is not null then 'key_revoked'
@@ -37,8 +41,10 @@ with pair as materialized (
       when e.kind is null then 'entitlement_required'
       when e.kind = 'read_only' then 'entitlement_read_only'
       when pr.usage_metric <> p.metric then 'unknown_metric'
+      when p.largest > pr.max_quantity then 'quantity_out_of_range'
     end as problem
-  from unnest($1::text[], $2::text[], $3::text[], $4::int[]) with ordinality as p (hashed_secret, slug, metric, grp, ord)
+  from unnest($1::text[], $2::text[], $3::text[], $4::int[], $10::numeric[]) with ordinality
+    as p (hashed_secret, slug, metric, grp, largest, ord)
   left join lateral (select * from api_keys where hashed_secret = p.hashed_secret limit 1) k on true
   left join lateral (select * from products where slug = p.slug limit 1) pr on true
   left join lateral (
@@ -49,7 +55,9 @@ with pair as materialized (
   ) e on true
 ), good as (
   select * from pair
-  where problem is null and (grp = 0 or grp not in (select grp from pair where problem is not null))
+  where problem is null and (grp = 0 or grp not in (
+    select grp from pair where problem is not null and (grp > 0 or problem = 'quantity_out_of_range')
+  ))
 ), inserted as (
   insert into usage_events
     (org_id, idempotency_key, product_id, metric, quantity, livemode, api_key_id, occurred_at, received_at)
@@ -88,11 +96,11 @@ with pair as materialized (
   select count(*) as inserted, count(*) = cardinality($5::int[]) as is_all_new from inserted
 )
 select c.inserted::text, case when not c.is_all_new then (select coalesce(json_agg(json_build_array(org_id, idempotency_key)), '[]') from inserted)::text end,
-  null, null, null, null, null, null, null
+  null, null, null, null, null, null, null, null
 from counted c
 union all
 select p.ord::text, p.problem, p.org_id::text, p.product_id::text, p.livemode::text, p.usage_metric, trim_scale(p.unit_cap)::text,
-  r.period::text, trim_scale(r.quantity)::text
+  r.period::text, trim_scale(r.quantity)::text, trim_scale(p.max_quantity)::text
 from pair p
 cross join counted c
 left join raised r on r.org_id = p.org_id and r.product_id = p.product_id and r.metric = p.metric and r.livemode = p.livemode

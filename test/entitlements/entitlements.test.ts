@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createKey, createOrganization, createProduct, grant } from '../support/fixtures.js';
+import { ANY_QUANTITY, createKey, createOrganization, createProduct, grant } from '../support/fixtures.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { startTestService, type TestService } from '../support/service.js';
 
@@ -43,7 +43,7 @@ async function entitledOrganization() {
   const organization = await createOrganization(database.db);
   const key = await createKey(database.db, organization.id);
   const capped = await createProduct(database.db, { unitCap: '10.5' });
-  const open = await createProduct(database.db);
+  const open = await createProduct(database.db, { maxQuantity: ANY_QUANTITY });
   const readOnly = await createProduct(database.db);
   await grant(database.db, organization.id, capped.id);
   await grant(database.db, organization.id, open.id);

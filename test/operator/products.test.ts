@@ -32,6 +32,7 @@ describe('PUT /operator/products/:slug', () => {
       id: expect.stringMatching(/^[0-9a-f-]{14}7/),
       slug,
       ...input,
+      maxQuantity: 1e15,
       createdAt: new Date(service.clock.now()).toISOString(),
       updatedAt: new Date(service.clock.now()).toISOString(),
     });
@@ -45,7 +46,7 @@ describe('PUT /operator/products/:slug', () => {
         action: 'product.created',
         actor: 'operator',
         target: slug,
-        details: { after: { ...input, unitCap: '1000' } },
+        details: { after: { ...input, unitCap: '1000', maxQuantity: '1000000000000000' } },
         ip: '127.0.0.1',
         requestId: 'make-it',
         seq: expect.any(Number),
@@ -119,6 +120,41 @@ describe('PUT /operator/products/:slug', () => {
       const answer = await call('PUT', `/products/${unique('product')}`, body);
       expect(answer.status).toBe(400);
       if (sent !== 'NaN') expect(answer.body.errors).toMatchObject([{ pointer: '/unitCap' }]);
+    },
+  );
+
+  it.each([
+    ['5', '5'],
+    ['0.1', '0.1'],
+    ['12345678901234567890.123456789', '12345678901234567890.123456789'],
+    ['1e30', `1${'0'.repeat(30)}`],
+  ])('keeps every digit of the ceiling of an event %s; left out, it is the usual one', async (sent, kept) => {
+    const slug = unique('product');
+    const made = await call(
+      'PUT',
+      `/products/${slug}`,
+      `{"name":"n","usageMetric":"calls","maxQuantity":${sent}}`,
+    );
+    expect(made.status).toBe(201);
+    expect(made.text).toContain(`"maxQuantity":${kept},`);
+    const usual = await call('PUT', `/products/${slug}`, { name: 'n', usageMetric: 'calls' });
+    expect(usual.text).toContain('"maxQuantity":1000000000000000,');
+    const [changed] = await audit(slug);
+    expect(changed.details).toEqual({
+      before: { maxQuantity: kept },
+      after: { maxQuantity: '1000000000000000' },
+    });
+  });
+
+  it.each(['0', '-1', 'null', '"5"', '1e400', `1${'0'.repeat(120)}`])(
+    'refuses the ceiling of an event %s',
+    async (sent) => {
+      const answer = await call(
+        'PUT',
+        `/products/${unique('product')}`,
+        `{"name":"n","usageMetric":"calls","maxQuantity":${sent}}`,
+      );
+      expect(answer).toMatchObject({ status: 400, body: { errors: [{ pointer: '/maxQuantity' }] } });
     },
   );
 

@@ -25,9 +25,12 @@ export async function createOrganization(
   return organization;
 }
 
+/** For what is about digits, not about ceilings. */
+export const ANY_QUANTITY = `1${'0'.repeat(400)}`;
+
 export async function createProduct(
   db: Database,
-  values: { slug?: string; usageMetric?: string; unitCap?: string | null } = {},
+  values: { slug?: string; usageMetric?: string; unitCap?: string | null; maxQuantity?: string } = {},
 ) {
   const slug = values.slug ?? unique('product');
   const product = {

@@ -1,5 +1,5 @@
 import type { Database } from '../../src/db/client.js';
-import { createKey, createOrganization, createProduct, grant } from './fixtures.js';
+import { ANY_QUANTITY, createKey, createOrganization, createProduct, grant } from './fixtures.js';
 
 export interface UsageReply {
   status: number;
@@ -42,7 +42,7 @@ export const usageEvent = (productSlug: string, idempotencyKey: string, more: ob
 /** An Organization that may use a product of its own, and a key. */
 export async function createTenant(db: Database, unitCap: string | null = null) {
   const organization = await createOrganization(db);
-  const product = await createProduct(db, { unitCap });
+  const product = await createProduct(db, { unitCap, maxQuantity: ANY_QUANTITY });
   await grant(db, organization.id, product.id);
   const key = await createKey(db, organization.id);
   return { organization, product, key };

@@ -1,7 +1,7 @@
 import { gzipSync } from 'node:zlib';
 import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createKey, createOrganization, createProduct, grant } from '../support/fixtures.js';
+import { ANY_QUANTITY, createKey, createOrganization, createProduct, grant } from '../support/fixtures.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { startTestService, type TestService } from '../support/service.js';
 
@@ -52,7 +52,7 @@ const lenient = { headers: { prefer: 'handling=lenient' } };
 
 async function entitled(unitCap: string | null = null) {
   const organization = await createOrganization(database.db);
-  const product = await createProduct(database.db, { unitCap });
+  const product = await createProduct(database.db, { unitCap, maxQuantity: ANY_QUANTITY });
   await grant(database.db, organization.id, product.id);
   const key = await createKey(database.db, organization.id);
   const event = (idempotencyKey: string, more: object = {}) => ({

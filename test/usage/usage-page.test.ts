@@ -5,7 +5,7 @@ import { products, usageTotals } from '../../src/db/schema.js';
 import { roles } from '../../src/organizations/table.js';
 import { Browser, signedIn } from '../support/accounts.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
-import { createKey, createProduct, grant } from '../support/fixtures.js';
+import { ANY_QUANTITY, createKey, createProduct, grant } from '../support/fixtures.js';
 import { startTestService, type TestService } from '../support/service.js';
 import { fillUsage } from '../support/usage-events.js';
 import { sendUsage, usageEvent } from '../support/usage.js';
@@ -29,7 +29,7 @@ afterAll(async () => {
 async function arrive(unitCap: string | null = null, role: (typeof roles)[number] = 'owner') {
   const { db } = database;
   const { organization, browser } = await signedIn(db, service.url, role);
-  const product = await createProduct(db, { unitCap });
+  const product = await createProduct(db, { unitCap, maxQuantity: ANY_QUANTITY });
   await grant(db, organization.id, product.id);
   const key = await createKey(db, organization.id, { name: 'the runtime' });
   const open = (query = '') => browser.get(`/dashboard/usage${query}`, html);

@@ -16,7 +16,13 @@ import { productSchema } from '../schema.js';
 
 const product = (name: keyof typeof exampleWorld.products) => {
   const { entitlement: _entitlement, used: _used, unitCap, ...rest } = exampleWorld.products[name];
-  return { ...rest, unitCap: unitCap === null ? null : Number(unitCap), createdAt, updatedAt: createdAt };
+  return {
+    ...rest,
+    unitCap: unitCap === null ? null : Number(unitCap),
+    maxQuantity: 1e15,
+    createdAt,
+    updatedAt: createdAt,
+  };
 };
 const declared = { name: 'API calls', usageMetric: 'calls', unitCap: 1000 };
 
@@ -68,7 +74,7 @@ export const productDescriptions: RouteDescription[] = [
     description: `
 Creates the product or makes it as declared, in full. The slug never changes, and products are not deleted: usage was recorded under them.
 
-A change binds the next request. A new \`usageMetric\` counts from zero; earlier usage stays under the earlier metric. \`unitCap\` is kept with every digit that was sent.
+A change binds the next request. A new \`usageMetric\` counts from zero; earlier usage stays under the earlier metric. \`unitCap\` and \`maxQuantity\` are kept with every digit that was sent.
 `.trim(),
     body: { schema: productSchema },
     responses: putResponses(productAnswerSchema),
@@ -92,11 +98,11 @@ A change binds the next request. A new \`usageMetric\` counts from zero; earlier
       },
       {
         name: 'created',
-        summary: 'A new product, unlimited',
+        summary: 'A new product, unlimited, of whose units an event counts at most 500,000',
         request: {
           credential: 'operator',
           params: { slug: 'maps' },
-          body: { name: 'Map tiles', usageMetric: 'tiles' },
+          body: { name: 'Map tiles', usageMetric: 'tiles', maxQuantity: 500_000 },
         },
         response: {
           status: 201,
@@ -106,6 +112,7 @@ A change binds the next request. A new \`usageMetric\` counts from zero; earlier
             name: 'Map tiles',
             usageMetric: 'tiles',
             unitCap: null,
+            maxQuantity: 500000,
             createdAt: now,
             updatedAt: now,
           },

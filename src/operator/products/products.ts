@@ -10,6 +10,8 @@ export interface ProductInput {
   usageMetric: string;
   /** Units per calendar month (UTC) as a plain decimal; null is unlimited. */
   unitCap: string | null;
+  /** What one usage event may count, as a plain decimal. */
+  maxQuantity: string;
 }
 
 /**
@@ -31,8 +33,8 @@ export async function putProduct(
     await recordOperatorAudit(tx, { ...source, action: 'product.created', target: slug, details });
     return { isNew: true, resource: product };
   }
-  const { name, usageMetric, unitCap } = current;
-  const difference = findDifference({ name, usageMetric, unitCap }, { ...input });
+  const { name, usageMetric, unitCap, maxQuantity } = current;
+  const difference = findDifference({ name, usageMetric, unitCap, maxQuantity }, { ...input });
   if (!difference) return { isNew: false, resource: current };
   const product = { ...current, ...input, updatedAt: at };
   await updateProduct(tx, product);

@@ -31,7 +31,10 @@ export async function insertProduct(tx: Tx, product: Product): Promise<void> {
 
 export async function updateProduct(
   tx: Tx,
-  { id, name, usageMetric, unitCap, updatedAt }: Product,
+  { id, name, usageMetric, unitCap, maxQuantity, updatedAt }: Product,
 ): Promise<void> {
-  await tx.update(products).set({ name, usageMetric, unitCap, updatedAt }).where(eq(products.id, id));
+  await tx
+    .update(products)
+    .set({ name, usageMetric, unitCap, maxQuantity, updatedAt })
+    .where(eq(products.id, id));
 }

@@ -2,6 +2,7 @@ import { Router } from 'express';
 import { byOperator } from '../../auth/authority.js';
 import { change } from '../../auth/change.js';
 import type { Context } from '../../context.js';
+import { DEFAULT_MAX_QUANTITY } from '../../entitlements/table.js';
 import { readJsonBody } from '../../http/json-body.js';
 import { exact, sendJson, toJson } from '../../http/json.js';
 import { parseInput } from '../../http/validate.js';
@@ -10,7 +11,7 @@ import { readRange, sendPage } from '../page.js';
 import { productSchema, slugSchema } from '../schema.js';
 import { getProduct, putProduct } from './products.js';
 import { listProducts, type Product } from './queries.js';
-import { toUnitCap } from './unit-cap.js';
+import { toExactNumber } from './exact-number.js';
 
 /** Products are not deleted: usage was recorded under them. */
 export function productRoutes(deps: Pick<Context, 'db' | 'clock'>): Router {
@@ -30,8 +31,16 @@ export function productRoutes(deps: Pick<Context, 'db' | 'clock'>): Router {
   router.put('/products/:slug', async (req, res) => {
     const slug = readSlug(req);
     const body = await readJsonBody(req, res, MAX_BODY_BYTES);
-    const { name, usageMetric, unitCap } = parseInput(productSchema, body.value);
-    const input = { name, usageMetric, unitCap: toUnitCap(unitCap, body.text) };
+    const { name, usageMetric, unitCap, maxQuantity } = parseInput(productSchema, body.value);
+    const input = {
+      name,
+      usageMetric,
+      unitCap: unitCap == null ? null : toExactNumber('unitCap', unitCap, body.text),
+      maxQuantity:
+        maxQuantity === undefined
+          ? DEFAULT_MAX_QUANTITY
+          : toExactNumber('maxQuantity', maxQuantity, body.text),
+    };
     const put = await change(deps, byOperator(res), (tx) =>
       putProduct(tx, slug, input, sourceOf(req, res, clock)),
     );
@@ -41,12 +50,22 @@ export function productRoutes(deps: Pick<Context, 'db' | 'clock'>): Router {
   return router;
 }
 
-const productJson = ({ id, slug, name, usageMetric, unitCap, createdAt, updatedAt }: Product) => ({
+const productJson = ({
+  id,
+  slug,
+  name,
+  usageMetric,
+  unitCap,
+  maxQuantity,
+  createdAt,
+  updatedAt,
+}: Product) => ({
   id,
   slug,
   name,
   usageMetric,
   unitCap: exact(unitCap),
+  maxQuantity: exact(maxQuantity),
   createdAt,
   updatedAt,
 });
