@@ -16,6 +16,7 @@ const seed = 'seed';
 const weather = simulateWeather(seed);
 const signal = new AbortController().signal;
 const DAY_MS = 86_400_000;
+const leading = { ...everything, stations: leadingStations };
 
 function readAt(time: number | string, selection = everything) {
   const clock = { now: () => (typeof time === 'string' ? Date.parse(time) : time) };
@@ -37,7 +38,7 @@ describe('the simulated forecasts', () => {
   it('know nothing that is not there yet', async () => {
     for (let hour = 0; hour < 24; hour++) {
       const at = new Date(Date.parse('2026-07-04T00:30:00Z') + hour * 3_600_000);
-      const { ensembles, observed } = await readAt(at.getTime());
+      const { ensembles, observed } = await readAt(at.getTime(), leading);
       for (const { modelRunAt, fetchedAt } of ensembles) {
         expect(fetchedAt <= at).toBe(true);
         expect(at.getTime() - modelRunAt.getTime()).toBeGreaterThanOrEqual(4 * 3_600_000);

@@ -20,6 +20,7 @@ import type { EventSignals } from '../../src/trading/signals/signal.js';
 import { makeSignals } from '../../src/trading/signals/signals.js';
 import type { Snapshot } from '../../src/trading/snapshot.js';
 import { fieldOf, getPage, linksOf, postForm, textOf } from '../api-keys/html.js';
+import { everything, leadingStations } from '../../src/trading/simulation/world.js';
 import { Browser, signedIn } from '../support/accounts.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { startTestService, type TestService } from '../support/service.js';
@@ -29,13 +30,19 @@ const PATH = '/dashboard/markets';
 /** 18:00 UTC: midday at the stations, one day settling, one going on, one to come. */
 const NOON = '2026-07-15T18:00:00.000Z';
 
+/** The cities that had markets first: 24 would prove nothing more. */
+const selection = { ...everything, stations: leadingStations };
+
 let database: TestDatabase;
 let service: TestService;
 let owner: Awaited<ReturnType<typeof signedIn>>;
 let realOrders: Orders;
 beforeAll(async () => {
   database = await createTestDatabase();
-  service = await startTestService(database.db, { app: { signInLimits: { perAddress: 10_000 } } });
+  service = await startTestService(database.db, {
+    app: { signInLimits: { perAddress: 10_000 } },
+    trading: { selection },
+  });
   service.clock.set(NOON);
   await service.trading.refresher.refresh();
   realOrders = service.trading.orders;
@@ -319,7 +326,7 @@ it('a day that is over shows its temperature and its winner as far as the venue 
 
 it('brackets that the day has left behind are marked as impossible', async () => {
   // In the evening the maximum stands, so colder brackets cannot win any more.
-  const evening = await startTestService(database.db);
+  const evening = await startTestService(database.db, { trading: { selection } });
   try {
     evening.clock.set('2026-07-16T01:00:00Z');
     await evening.trading.refresher.refresh();
@@ -371,7 +378,7 @@ it('a day that is not listed any more says so, and offers those that are', async
 });
 
 it('before the first prices the pages wait for them and say so', async () => {
-  const early = await startTestService(database.db);
+  const early = await startTestService(database.db, { trading: { selection } });
   early.clock.set(NOON);
   try {
     const browser = owner.browser.copy(early.url);
@@ -623,7 +630,7 @@ it('what the gate withholds is named with its reason, and how the forecasts have
 describe('with calibrated forecasts and open gates', () => {
   let open: TestService;
   beforeAll(async () => {
-    open = await startTestService(database.db);
+    open = await startTestService(database.db, { trading: { selection } });
     open.clock.set(NOON);
     await open.trading.refresher.refresh();
     const current = open.trading.snapshots.current!;

@@ -4,6 +4,7 @@ import { readConfig } from '../../src/config.js';
 import type { Database } from '../../src/db/client.js';
 import { selectRows } from '../../src/db/select-rows.js';
 import { AppError } from '../../src/errors.js';
+import type { Market } from '../../src/trading/markets/market.js';
 import { CENT, DOLLAR } from '../../src/trading/money.js';
 import type { LiveExecutor, LiveOrder, VenueFill, VenueOutcome } from '../../src/trading/orders/order.js';
 import { recordOutcome } from '../../src/trading/orders/record-outcome.js';
@@ -106,6 +107,28 @@ const record = (id: string, outcome: VenueOutcome) =>
   recordOutcome(db.orm, trader.orgId, id, outcome, new Date(service.clock.now()));
 
 describe('a live order', () => {
+  it('on a market whose subject is not certain is refused and never sent; on paper it is taken', async () => {
+    const problem = 'the rules name no station';
+    service.markets.change = {
+      station: null,
+      bracket: null,
+      label: 'Rain',
+      problem,
+    } as unknown as Partial<Market>;
+    await service.trading.refresher.refresh();
+    try {
+      const answer = await trade();
+      expect([answer.status, answer.code]).toEqual([403, 'live_trading_disabled']);
+      expect(answer.detail).toContain(problem);
+      expect(live.sent).toEqual([]);
+      expect(await selectRows(db.orm, sql`select id from trading_orders`)).toEqual([]);
+      expect((await postTrade(service.url, trader.secret, { mode: 'paper' })).status).toBe(201);
+    } finally {
+      service.markets.change = {};
+      await service.trading.refresher.refresh();
+    }
+  });
+
   it('is persisted, sent once, and booked as the venue says', async () => {
     live.outcome = done([fill(1, 45, 3), fill(2, 44, 2)]);
     const headers = { 'idempotency-key': 'live-1' };

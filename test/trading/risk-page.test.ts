@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Role } from '../../src/organizations/table.js';
 import { portfolioHistory, tradingAccounts, tradingOrders, tradingPositions } from '../../src/db/schema.js';
 import { CENT, DOLLAR, parseDollars } from '../../src/trading/money.js';
+import { everything, leadingStations } from '../../src/trading/simulation/world.js';
 import { operatorClient } from '../operator/client.js';
 import { signedIn } from '../support/accounts.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
@@ -16,7 +17,8 @@ let database: TestDatabase;
 let service: TestService;
 beforeAll(async () => {
   database = await createTestDatabase();
-  service = await startTestService(database.db);
+  const selection = { ...everything, stations: leadingStations };
+  service = await startTestService(database.db, { trading: { selection } });
   // 15:00 in UTC on a day that is not over anywhere.
   service.clock.set('2026-11-21T15:00:00Z');
   await service.trading.refresher.refresh();

@@ -1,12 +1,14 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { OrderBook } from '../../src/trading/markets/book.js';
+import type { MarketEvent } from '../../src/trading/markets/event.js';
 import type { Market } from '../../src/trading/markets/market.js';
 import { CENT, DOLLAR, type Micros } from '../../src/trading/money.js';
 import { quoteOrder } from '../../src/trading/orders/quote.js';
 import type { Holding } from '../../src/trading/portfolio/positions.js';
 import { paidOf } from '../../src/trading/signals/account.js';
 import type { Signal, SignalReport } from '../../src/trading/signals/signal.js';
+import { findStation } from '../../src/trading/settlement/stations.js';
 import { makeSignals, type SignalInput } from '../../src/trading/signals/signals.js';
 import {
   calibrated,
@@ -32,14 +34,38 @@ interface City {
   books?: OrderBook[];
   probabilities?: number[];
   date?: string;
+  /** Of its minimum instead of its maximum. */
+  isMinimum?: boolean;
   over?: Partial<Market>;
+}
+
+const gates = makeGates(true, stations, at);
+const openGates = {
+  ...gates,
+  gates: gates.gates.flatMap((gate) => [gate, { ...gate, kind: 'daily_minimum' as const }]),
+};
+
+/** The same ladder of the day's minimum. */
+function toMinimum({ station, date, markets }: MarketEvent): MarketEvent {
+  const seriesTicker = findStation(station.id)!.series.minimum;
+  const eventTicker = `${seriesTicker}-${date}`;
+  const kind = 'daily_minimum' as const;
+  const ladder = markets.map((market, i) => ({
+    ...market,
+    kind,
+    seriesTicker,
+    eventTicker,
+    ticker: `${eventTicker}-${i}`,
+  }));
+  return { eventTicker, kind, station, date, markets: ladder };
 }
 
 type Situation = Omit<SignalInput, 'bankroll' | 'account'>;
 
 function situationOf(cities: City[]): Situation {
   const each = cities.map((city) => {
-    const event = makeEvent({ lowest: 68, date, ...city });
+    const maximum = makeEvent({ lowest: 68, date, ...city });
+    const event = city.isMinimum ? toMinimum(maximum) : maximum;
     const data = makeData(event, city.books ?? asks, at);
     const forecasts = makeForecasts(event, city.probabilities ?? chances, { at, ...calibrated });
     return { event, data, forecasts };
@@ -57,7 +83,7 @@ function situationOf(cities: City[]): Situation {
     forecasts: new Map(
       each.map(({ event: { station } }) => [station.id, { station, source: 'test', days: days(station.id) }]),
     ),
-    gates: makeGates(true, stations, at),
+    gates: openGates,
     at,
   };
 }
@@ -137,6 +163,35 @@ describe('the cap of a day', () => {
     expect(alone.growth).toBeGreaterThan(0.0274);
     // Now the last of the tied ones is left with the rest.
     expect(events.get(`KMIA ${date}`)!.stake).toBeLessThan(50n * DOLLAR);
+  });
+
+  it('is shared by maxima and minima: the weather of a day goes together', () => {
+    const cities = ['KNYC', 'KAUS'].flatMap((stationId) => [{ stationId }, { stationId, isMinimum: true }]);
+    const { events } = forBankroll(cities);
+    const wanted = forBankroll([{ stationId: 'KNYC', isMinimum: true }]).events[0]!.stake;
+    // Two have what they want, the third what is left of $200, the last one nothing: ties go by ticker.
+    expect(events.map(({ stake }) => stake).filter((stake) => stake === wanted)).toHaveLength(2);
+    expect(stakeOf(events)).toBeLessThanOrEqual(200n * DOLLAR);
+    expect(stakeOf(events)).toBeGreaterThan(190n * DOLLAR);
+    const stakes = new Map(events.map(({ eventTicker, stake }) => [eventTicker, stake]));
+    expect(stakes.get(`KXHIGHAUS-${date}`)).toBe(wanted);
+    expect(stakes.get(`KXHIGHNY-${date}`)).toBe(wanted);
+    const cut = events.find(({ eventTicker }) => eventTicker === `KXLOWTAUS-${date}`)!;
+    expect(cut.signals.some(({ limitedBy }) => limitedBy === 'day')).toBe(true);
+  });
+
+  it('has what is held of a minimum taken off what a maximum may get', () => {
+    const both = [{ stationId: 'KNYC' }, { stationId: 'KNYC', isMinimum: true }];
+    const held: [string, Holding][] = [
+      [`KXLOWTNYC-${date}-5`, { side: 'yes', contracts: 1_000, cost: 120n * DOLLAR }],
+    ];
+    const free = forAccount(both, 1_000n * DOLLAR).events[0]!;
+    const left = forAccount(both, 880n * DOLLAR, held).events[0]!;
+    expect(free.stake).toBeGreaterThan(70n * DOLLAR);
+    // A fifth of what the account is worth, less $120.
+    expect(left.stake).toBeLessThanOrEqual(62n * DOLLAR);
+    expect(left.stake).toBeGreaterThan(45n * DOLLAR);
+    expect(left.signals.some(({ limitedBy }) => limitedBy === 'day')).toBe(true);
   });
 
   it('is that of each climate date by itself', () => {
