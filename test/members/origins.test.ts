@@ -1,10 +1,9 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { putMember } from '../../src/operator/members/members.js';
-import { createUser } from '../support/accounts.js';
+import { Browser, createUser } from '../support/accounts.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { startTestService, type TestService } from '../support/service.js';
 import { operatorClient } from '../operator/client.js';
-import { Browser } from '../support/accounts.js';
 import { createTeam, freshEmail, html, invite, post, remove, signIn } from './support.js';
 
 let database: TestDatabase;
