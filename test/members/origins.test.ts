@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { formatTime } from '../../src/pages/format.js';
 import { putMember } from '../../src/operator/members/members.js';
+import { inChange } from '../support/change.js';
 import { Browser, createUser } from '../support/accounts.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { startTestService, type TestService } from '../support/service.js';
@@ -58,7 +60,7 @@ it('the pages of members say who came by an invitation, by the operator or with 
     role: 'member',
   });
   const demo = await createUser(database.db, { name: 'Demo One' });
-  await database.db.orm.transaction((tx) =>
+  await inChange(database.db, (tx) =>
     putMember(
       tx,
       slug,
@@ -75,8 +77,8 @@ it('the pages of members say who came by an invitation, by the operator or with 
 
   const made = await told(owner, 'New Account');
   expect(made.cell).toBe(`Invited by ${team.owner.name}`);
-  const day = new Date(service.clock.now() - 86_400_000).toISOString().slice(0, 10);
-  expect(made.fact).toContain(`Invited by ${team.owner.name}, ${day}`);
+  const invitedAt = formatTime(new Date(service.clock.now() - 86_400_000));
+  expect(made.fact).toContain(`Invited by ${team.owner.name}, ${invitedAt.slice(0, 11)}`);
   expect(made.fact).toContain('The account was made by the invitation.');
   expect((await told(owner, 'Old Account')).fact).toContain('The account was there before.');
   expect(await told(owner, 'Added One')).toMatchObject({
