@@ -63,7 +63,7 @@ export function listAuditRows(
 const DAY_MS = 86_400_000;
 
 /** No UUIDv7 of that millisecond or later is smaller. */
-const firstIdOf = (ms: number): string =>
+export const firstIdOf = (ms: number): string =>
   Math.max(ms, 0)
     .toString(16)
     .padStart(12, '0')

@@ -14,6 +14,7 @@ import { invitationPages } from './invitation-pages.js';
 import { listOpenInvitations } from './invitation-queries.js';
 import { MAX_OPEN_INVITATIONS } from './invitations.js';
 import { changeRole, readPermissions, removeMember, requireMember } from './members.js';
+import { readOrigins } from './origins.js';
 import { countMembers, listMembers } from './queries.js';
 import { isManager, mayManage, roleDescriptions } from './roles.js';
 import { listSchema, roleSchema } from './schema.js';
@@ -40,9 +41,14 @@ export function membersPages(deps: Pick<Context, 'db' | 'clock'>): Router {
     const rows = await listMembers(db.orm, orgId, { after, search, limit: PAGE_SIZE });
     const members = rows.slice(0, PAGE_SIZE);
     const nextCursor = rows.length > PAGE_SIZE ? encodeCursor(members.at(-1)!.email) : undefined;
+    const origins = await readOrigins(db.orm, orgId, members);
     const page = { view: 'members/list', title: 'Members', section: 'members', notices };
     await renderPage(deps, req, res, page, {
-      members: members.map((member) => ({ ...member, isManageable: mayManage(role, member.role) })),
+      members: members.map((member) => ({
+        ...member,
+        origin: origins.get(member.userId),
+        isManageable: mayManage(role, member.role),
+      })),
       memberCount: await countMembers(db.orm, orgId),
       search,
       isManager: isManager(role),
@@ -83,6 +89,7 @@ export function membersPages(deps: Pick<Context, 'db' | 'clock'>): Router {
     const me = sessionOf(res);
     const member = await requireMember(db.orm, me.orgId, readId(req, 'userId'));
     const permissions = await readPermissions(db.orm, me.orgId, me, member);
+    const origins = await readOrigins(db.orm, me.orgId, [member]);
     const page = {
       view: 'members/member',
       title: member.name,
@@ -91,6 +98,7 @@ export function membersPages(deps: Pick<Context, 'db' | 'clock'>): Router {
     };
     await renderPage(deps, req, res, page, {
       member,
+      origin: origins.get(member.userId),
       isMe: member.userId === me.userId,
       permissions,
       roleDescriptions,

@@ -36,6 +36,7 @@ export function anyRequest(
   world: World,
   components: Record<string, Schema>,
 ): fc.Arbitrary<FuzzRequest> {
+  const usage = operations.find(({ path }) => path === '/api/usage/events')!;
   return fc.oneof(
     ...operations.flatMap((operation) =>
       Object.entries(moods).map(([mood, weight]) => ({
@@ -43,10 +44,60 @@ export function anyRequest(
         arbitrary: requestTo(operation, world, components, mood as Mood),
       })),
     ),
+    { weight: RECORDABLE_WEIGHT, arbitrary: recordable(usage, world) },
   );
 }
 
 const moods: Record<Mood, number> = { fitting: 4, mutated: 4, hostile: 3 };
+/** A batch from its schema alone breaks nearly always a rule of the products; these come behind the rules. */
+const RECORDABLE_WEIGHT = 40;
+
+/** Batches whose every event may be recorded, unless the fuzzer has meanwhile changed the product: repeats and caps included. */
+function recordable(operation: Operation, { actors }: World): fc.Arbitrary<FuzzRequest> {
+  const event = fc.record(
+    {
+      productSlug: fc.constantFrom('fuzz-calls', 'fuzz-bytes'),
+      metric: fc.constant('calls'),
+      idempotencyKey: fc.oneof(
+        fc.nat(200).map((n) => `again-${n}`),
+        fc.uuid(),
+        fc.constantFrom('💥', '__proto__', "'; --"),
+      ),
+      quantity: fc.oneof(
+        fc.nat(1_000),
+        fc.double({ min: 0, max: 1e15, noNaN: true }),
+        fc.constantFrom(0, 1e-20, 1e15),
+      ),
+      occurredAt: fc
+        .integer({ min: -6 * 86_400_000, max: 60_000 })
+        .map((ms) => new Date(Date.now() + ms).toISOString()),
+    },
+    { requiredKeys: ['productSlug', 'metric', 'idempotencyKey'] },
+  );
+  const batch = fc.oneof(
+    { weight: 9, arbitrary: fc.array(event, { minLength: 1, maxLength: 8 }) },
+    { weight: 1, arbitrary: fc.array(event, { minLength: 100, maxLength: 500, size: 'max' }) },
+  );
+  const keys = actors.filter(({ kind }) => kind === 'apiKey');
+  return fc
+    .tuple(fc.constantFrom(...keys), batch, fc.boolean(), fc.boolean(), fc.integer({ min: 0, max: 9 }))
+    .map(([actor, events, isLenient, isZipped, dry]) => {
+      const body = Buffer.from(JSON.stringify({ events }));
+      return {
+        operation,
+        actor,
+        path: dry === 0 ? `${operation.path}?dryRun=true` : operation.path,
+        headers: {
+          accept: 'application/json',
+          'content-type': 'application/json',
+          ...(isLenient ? { prefer: 'handling=lenient' } : {}),
+          ...(isZipped ? { 'content-encoding': 'gzip' } : {}),
+          ...actor.headers,
+        },
+        body: isZipped ? gzipSync(body) : body,
+      };
+    });
+}
 
 function requestTo(
   operation: Operation,

@@ -68,7 +68,7 @@ function ofType(
       return fc.integer({ min: minimum ?? -1_000, max: Math.min(maximum ?? 10_000, 10_000_000) });
     case 'number':
       return fc.oneof(
-        fc.integer({ min: minimum ?? 0, max: 1_000 }),
+        fc.integer({ min: Math.ceil(minimum ?? 0), max: 1_000 }),
         fc.double({ min: minimum ?? -1e12, max: maximum ?? 1e12, noNaN: true, noDefaultInfinity: true }),
       );
     case 'boolean':

@@ -5,7 +5,7 @@ import { auditLog, operatorLog, usageHours, usageTotals } from '../../src/db/sch
 import { driftJson } from '../../src/usage/drift-report.js';
 import { compare, hasDrift, repair } from '../../src/usage/reconcile.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
-import { createKey, createOrganization, createProduct, grant } from '../support/fixtures.js';
+import { ANY_QUANTITY, createKey, createOrganization, createProduct, grant } from '../support/fixtures.js';
 import { startTestService, TestClock, type TestService } from '../support/service.js';
 
 let database: TestDatabase;
@@ -25,7 +25,7 @@ afterAll(async () => {
 /** An Organization with events of two keys in two months and several hours, live and test. */
 async function used() {
   const organization = await createOrganization(database.db);
-  const product = await createProduct(database.db);
+  const product = await createProduct(database.db, { maxQuantity: ANY_QUANTITY });
   await grant(database.db, organization.id, product.id);
   const live = await createKey(database.db, organization.id);
   const test = await createKey(database.db, organization.id, { livemode: false });
