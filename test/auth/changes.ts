@@ -163,7 +163,7 @@ const order = ({ own }: World) => ({
   side: 'yes',
   action: 'buy',
   contracts: '1',
-  limitPrice: own.market.ask.replace(/0+$/, ''),
+  limitPrice: own.market.limit,
   timeInForce: 'immediate_or_cancel',
 });
 
@@ -351,7 +351,7 @@ export const changes: Record<string, Prepare[]> = {
       side: 'yes',
       action: 'buy',
       contracts: 1,
-      limitPrice: own.market.ask,
+      limitPrice: own.market.limit,
     })),
   ],
   'post /api/usage/events': [

@@ -227,12 +227,12 @@ const markets = {
   },
   'post /dashboard/markets/{ticker}': {
     path: ({ market }) => `/dashboard/markets/${market.ticker}`,
-    form: ({ market: { ask } }) => ({
+    form: ({ market: { limit } }) => ({
       id: uuid(),
       side: 'yes',
       action: 'buy',
       contracts: '1',
-      limitPrice: ask.replace(/0+$/, ''),
+      limitPrice: limit,
       timeInForce: 'immediate_or_cancel',
     }),
     own: managersForm,

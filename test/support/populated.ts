@@ -1,6 +1,6 @@
 import { v7 as uuid } from 'uuid';
 import type { Role } from '../../src/organizations/table.js';
-import { formatDollars } from '../../src/trading/money.js';
+import { CENT, formatDollars } from '../../src/trading/money.js';
 import { operatorClient } from '../operator/client.js';
 import { Browser, PASSWORD, sessionIdOf } from './accounts.js';
 import type { TestService } from './service.js';
@@ -59,7 +59,7 @@ export interface Populated {
   /** What it holds of a market that no other Organization holds, what YES of it can be sold for, and the order that bought it. */
   position: { ticker: string; bid: string; orderId: string };
   /** One of the markets that can be bought, and what its YES costs in dollars. The same for every Organization. */
-  market: { ticker: string; ask: string };
+  market: { ticker: string; limit: string };
   /** Makes one more of its kind, for a test to use up. */
   newKey(): Promise<{ id: string; secret: string }>;
   newMember(): Promise<{ id: string; email: string }>;
@@ -180,11 +180,20 @@ async function buy(
   return { ticker, bid: formatDollars(yesBid!).replace(/0{1,2}$/, ''), orderId: trade.id };
 }
 
+/** A market in the middle of its range, and a limit that still buys should its price move meanwhile. */
 async function findMarket({ trading }: TestService): Promise<Populated['market']> {
   if (!trading.snapshots.current) await trading.refresher.refresh();
-  const markets = [...trading.snapshots.current!.markets.values()];
-  const { ticker, yesAsk } = markets.find(({ yesAsk }) => yesAsk !== null)!;
-  return { ticker, ask: formatDollars(yesAsk!) };
+  const askOf = (ticker: string) => trading.snapshots.current!.markets.get(ticker)!.yesAsk!;
+  const { ticker } = [...trading.snapshots.current!.markets.values()].find(
+    ({ status, yesAsk }) =>
+      status === 'active' && yesAsk !== null && yesAsk > 20n * CENT && yesAsk < 80n * CENT,
+  )!;
+  return {
+    ticker,
+    get limit() {
+      return formatDollars(askOf(ticker) + 5n * CENT).replace(/0{1,2}$/, '');
+    },
+  };
 }
 
 async function createKey(owner: Browser, json: object): Promise<{ id: string; secret: string }> {

@@ -57,6 +57,7 @@ beforeEach(async () => {
     'trading_positions',
     'ledger_entries',
     'trading_accounts',
+    'paper_books',
   ])
     await db.orm.execute(sql`delete from ${sql.identifier(table)}`);
   await openAccount(100n * DOLLAR);
@@ -210,7 +211,7 @@ describe('a live order', () => {
 
   it('shares its idempotency keys with paper orders', async () => {
     const headers = { 'idempotency-key': 'shared' };
-    expect((await trade({ mode: 'paper' }, headers)).status).toBe(201);
+    expect(await trade({ mode: 'paper' }, headers)).toMatchObject({ status: 201 });
     expect((await trade({}, headers)).code).toBe('idempotency_conflict');
     live.outcome = done([]);
     const both = await Promise.all(
