@@ -136,11 +136,11 @@ export function openReader(port: number, i: number, onEvent: () => void): Promis
 export const marketMeasures: Measure[] = [
   readMeasure(
     'markets-bytes',
-    '`/markets` of 84 markets ÷ the same bytes from a bare Express handler',
+    '`/markets`, every market, ÷ the same bytes from a bare Express handler',
     '/bytes',
     0.9,
   ),
-  readMeasure('markets-json', '`/markets` of 84 markets ÷ `res.json` of the same object', '/json', 3),
+  readMeasure('markets-json', '`/markets`, every market, ÷ `res.json` of the same object', '/json', 3),
   {
     key: 'refresh-cpu',
     name: 'processor time of a refresh, and of every shared answer in every encoding',
