@@ -49,7 +49,7 @@ export function membersPages(deps: Pick<Context, 'db' | 'clock'>): Router {
         origin: origins.get(member.userId),
         isManageable: mayManage(role, member.role),
       })),
-      memberCount: await countMembers(db.orm, orgId),
+      memberCount: rows[0]?.memberCount ?? (await countMembers(db.orm, orgId)),
       search,
       isManager: isManager(role),
       invitations: isManager(role) ? await readInvitations(res) : [],

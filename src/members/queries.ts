@@ -1,4 +1,5 @@
 import { and, asc, count, eq, gt, ne, sql } from 'drizzle-orm';
+import { alias } from 'drizzle-orm/pg-core';
 import type { Orm, Tx } from '../db/client.js';
 import { memberships, organizations, users, type Role } from '../organizations/table.js';
 
@@ -55,13 +56,16 @@ export async function findMemberByEmail(orm: Orm, orgId: string, email: string):
   return member;
 }
 
-/** One more than the limit, which tells whether there is a next page. */
+/** One more than the limit, which tells whether there is a next page. Each says how many members there are in all. */
 export async function listMembers(
   orm: Orm,
   orgId: string,
   { after, limit, search }: MemberRange,
-): Promise<Member[]> {
-  return selectMembers(orm)
+): Promise<(Member & { memberCount: number })[]> {
+  return orm
+    .select({ ...columns, memberCount: sql<number>`(${selectCount(orm, orgId)})`.mapWith(Number) })
+    .from(memberships)
+    .innerJoin(users, eq(users.id, memberships.userId))
     .where(
       and(
         eq(memberships.orgId, orgId),
@@ -77,8 +81,13 @@ export async function listMembers(
 const beginsWith = (search: string) => sql`(starts_with(${users.email}, lower(${search}::text))
   or position(' ' || lower(${search}::text) in ' ' || lower(${users.name})) > 0)`;
 
+const counted = alias(memberships, 'counted');
+
+const selectCount = (orm: Orm, orgId: string) =>
+  orm.select({ members: count() }).from(counted).where(eq(counted.orgId, orgId));
+
 export async function countMembers(orm: Orm, orgId: string): Promise<number> {
-  const [row] = await orm.select({ members: count() }).from(memberships).where(eq(memberships.orgId, orgId));
+  const [row] = await selectCount(orm, orgId);
   return row!.members;
 }
 
