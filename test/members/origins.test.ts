@@ -26,13 +26,13 @@ async function told(browser: Browser, name: string) {
   const row = list.split('<tr role="row">').find((part) => part.includes(`<bdi>${name}</bdi>`))!;
   const [, id] = /\/dashboard\/members\/([\w-]+)/.exec(row)!;
   const { text } = await browser.get(`/dashboard/members/${id}`, html);
-  const [, fact] = /<dt>Came by<\/dt>\s*<dd>(.*?)<\/dd>/s.exec(text)!;
+  const [, fact] = /<dt>How they joined<\/dt>\s*<dd>(.*?)<\/dd>/s.exec(text)!;
   const plain = (part: string) =>
     part
       .replaceAll(/<[^>]+>/g, '')
       .replaceAll(/\s+/g, ' ')
       .trim();
-  const [, cell] = /data-label="Came by">(.*?)<\/td>/s.exec(row)!;
+  const [, cell] = /data-label="How they joined">(.*?)<\/td>/s.exec(row)!;
   return { id: id!, cell: plain(cell!), fact: plain(fact!) };
 }
 
