@@ -8,7 +8,7 @@ import { pino } from 'pino';
 import { readConfig } from '../src/config.js';
 import { trainInSteps } from '../src/trading/archive/training.js';
 import { noFits } from '../src/trading/forecast/fits.js';
-import { newId } from '../src/trading/market/ids.js';
+import { newId } from '../src/core/ids.js';
 import { startService } from '../src/service.js';
 
 const EVERY_MS = 3_000;

@@ -1,9 +1,8 @@
-import type { OrderBook, Side } from '../trading/market/book.js';
+import { quoteOrder, type OrderBook, type Side } from '../trading/market/book.js';
 import type { ListedMarket } from '../trading/market/market.js';
 import type { MarketData } from '../trading/market/source.js';
 import { DOLLAR, type Micros } from '../trading/market/money.js';
 import { addTaken, bookHash, withoutTaken, type Taken } from '../trading/orders/paper-book.js';
-import { quoteOrder } from '../trading/market/quote.js';
 import {
   applyFill,
   applySettlement,
@@ -15,7 +14,7 @@ import {
 import { worthOf } from '../trading/signals/account.js';
 import type { Signal } from '../trading/signals/signal.js';
 import { valueOf } from '../trading/market/contracts.js';
-import { feeRuleOf } from '../trading/market/fee-rules.js';
+import { feeRuleOf } from '../trading/market/fees.js';
 
 /** A purchase that was filled, and how it came out. */
 export interface Purchase {

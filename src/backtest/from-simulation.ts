@@ -6,7 +6,7 @@ import { finalTimeOf } from '../trading/venue/simulated-event.js';
 import { createSimulatedSource, readMarketsOf } from '../trading/venue/simulated.js';
 import { noGates } from '../trading/signals/gate.js';
 import { createLessons } from '../trading/past/lessons.js';
-import { recordedKinds } from '../trading/past/parts.js';
+import { recordedKinds } from '../trading/past/past.js';
 import { judgeGates, type JudgedRecord } from '../trading/scores/judge-gates.js';
 import { recordsDue, type NewRecord } from '../trading/scores/records.js';
 import { scoreBrackets } from '../trading/scores/score-record.js';

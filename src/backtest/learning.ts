@@ -1,5 +1,5 @@
 import { v7 as newId } from 'uuid';
-import { KnownHistory, type KnownRun } from '../trading/archive/known-history.js';
+import { KnownHistory, type KnownRun } from '../trading/archive/archive.js';
 import { train } from '../trading/archive/training.js';
 import { noFits, type FitBook } from '../trading/forecast/fits.js';
 import type { DayEnsemble } from '../trading/forecast/forecast.js';

@@ -1,5 +1,5 @@
 import { finalTimeOf } from '../trading/venue/simulated-event.js';
-import { LEAD_HOURS } from '../trading/signals/leads.js';
+import { LEAD_HOURS } from '../trading/signals/signal.js';
 import type { StationDay } from '../trading/venue/simulation/world.js';
 
 const HOUR_MS = 60 * 60 * 1000;

@@ -1,5 +1,5 @@
-import { crpsAndGradient, logScoreOfNormal } from '../trading/forecast/crps.js';
-import type { ScoreKernel } from '../trading/forecast/emos-fit.js';
+import { crpsAndGradient, logScoreOfNormal } from '../trading/forecast/pit.js';
+import type { ScoreKernel } from '../trading/forecast/emos.js';
 import { normalCdf, normalQuantile } from '../core/statistics/normal.js';
 
 /** A family of symmetric distributions with mean and deviation; z is in deviations from the mean. */

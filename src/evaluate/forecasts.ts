@@ -1,4 +1,4 @@
-import { crpsOfNormal } from '../trading/forecast/crps.js';
+import { crpsOfNormal } from '../trading/forecast/pit.js';
 import { predictEmos } from '../trading/forecast/emos.js';
 import type { CaseTable } from './case-table.js';
 import { formatDay } from './dates.js';

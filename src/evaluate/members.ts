@@ -1,4 +1,4 @@
-import { crpsOfEnsemble } from '../trading/forecast/crps.js';
+import { crpsOfEnsemble } from '../trading/forecast/pit.js';
 import type { CaseRow } from './case-table.js';
 
 type MembersPart = Omit<CaseRow, 'day' | 'group' | 'observed'>;

@@ -1,5 +1,4 @@
-import { fitEmos, type EmosCase, type NoFitReason } from '../trading/forecast/emos-fit.js';
-import { predictEmos, type EmosCoefficients } from '../trading/forecast/emos.js';
+import { fitEmos, predictEmos, type EmosCase, type EmosCoefficients, type NoFitReason } from '../trading/forecast/emos.js';
 import type { Distribution } from './distributions.js';
 
 /** What was learned from a training window. */

@@ -5,8 +5,7 @@ import { promisify } from 'node:util';
 import { gzipSync } from 'node:zlib';
 import { afterAll, describe, expect, it } from 'vitest';
 import type { EvaluationSummary } from '../../src/evaluate/evaluation.js';
-import { fitEmos } from '../../src/trading/forecast/emos-fit.js';
-import type { EmosCoefficients } from '../../src/trading/forecast/emos.js';
+import { fitEmos, type EmosCoefficients } from '../../src/trading/forecast/emos.js';
 import { ownScript } from '../support/own-build.js';
 import { createFolder, days, evaluate, flags, header, toCsv, type Day } from './run-evaluate.js';
 

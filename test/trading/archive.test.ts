@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { createArchive, type Archive } from '../../src/trading/archive/archive.js';
-import { KnownHistory, type KnownRun } from '../../src/trading/archive/known-history.js';
+import { KnownHistory, createArchive, type Archive, type KnownRun } from '../../src/trading/archive/archive.js';
 import { train } from '../../src/trading/archive/training.js';
 import { noFits } from '../../src/trading/forecast/fits.js';
 import type { DayEnsemble } from '../../src/trading/forecast/forecast.js';

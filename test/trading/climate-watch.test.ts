@@ -1,7 +1,7 @@
 import { pino } from 'pino';
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import { climateProducts } from '../../src/trading/climate/table.js';
-import { createClimateReader } from '../../src/trading/climate/reader.js';
+import { createClimateReader } from '../../src/trading/climate/product.js';
 import { createClimateWatch, type ClimateWatch } from '../../src/trading/climate/watch.js';
 import type { MarketEvent } from '../../src/trading/market/event.js';
 import type { Market } from '../../src/trading/market/market.js';

@@ -1,19 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { contractsText, isOrderSize } from '../../src/trading/market/contract-fields.js';
-import {
-  addCounts,
-  formatCount,
-  fromHundredths,
-  isCount,
-  parseCount,
-  partOf,
-  perContract,
-  subtractCounts,
-  sumCounts,
-  toHundredths,
-  valueOf,
-} from '../../src/trading/market/contracts.js';
+import { addCounts, contractsText, formatCount, fromHundredths, isCount, isOrderSize, parseCount, partOf, perContract, subtractCounts, sumCounts, toHundredths, valueOf } from '../../src/trading/market/contracts.js';
 import { DOLLAR } from '../../src/trading/market/money.js';
 
 const hundredths = fc.integer({ min: -1_000_000_000_000, max: 1_000_000_000_000 });

@@ -6,9 +6,8 @@ import {
   crpsOfEnsemble,
   crpsOfNormal,
   logScoreOfNormal,
-} from '../../src/trading/forecast/crps.js';
-import { fitEmos, type EmosCase, type EmosFit } from '../../src/trading/forecast/emos-fit.js';
-import { predictEmos, type EmosCoefficients } from '../../src/trading/forecast/emos.js';
+} from '../../src/trading/forecast/pit.js';
+import { fitEmos, predictEmos, type EmosCase, type EmosCoefficients, type EmosFit } from '../../src/trading/forecast/emos.js';
 import { gaussian, uniform } from '../../src/trading/venue/simulation/random.js';
 
 const member = fc.double({ min: -60, max: 130, noNaN: true });

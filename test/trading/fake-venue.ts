@@ -1,5 +1,5 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import { readEventTicker, writeEventTicker } from '../../src/trading/market/event-ticker.js';
+import { readEventTicker, writeEventTicker } from '../../src/trading/market/event.js';
 import { addDays } from '../../src/trading/market/calendar.js';
 import { findSeries, findStation } from '../../src/trading/market/stations.js';
 import { answerMember, newExchange, type FakeExchange } from './fake-exchange.js';

@@ -1,4 +1,4 @@
-import { writeEventTicker } from '../../src/trading/market/event-ticker.js';
+import { writeEventTicker } from '../../src/trading/market/event.js';
 import { addDays } from '../../src/trading/market/calendar.js';
 import { stations, type Station } from '../../src/trading/market/stations.js';
 import type { WireBook } from './fake-stream.js';

@@ -1,4 +1,4 @@
-import { KnownHistory, type KnownRun } from '../../src/trading/archive/known-history.js';
+import { KnownHistory, type KnownRun } from '../../src/trading/archive/archive.js';
 import { train, type Training } from '../../src/trading/archive/training.js';
 import { noFits } from '../../src/trading/forecast/fits.js';
 import type { SettledDay } from '../../src/trading/market/source.js';

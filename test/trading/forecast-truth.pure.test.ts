@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { KnownHistory, type KnownRun } from '../../src/trading/archive/known-history.js';
+import { KnownHistory, type KnownRun } from '../../src/trading/archive/archive.js';
 import { train } from '../../src/trading/archive/training.js';
 import { calibratedModel } from '../../src/trading/forecast/calibrated.js';
 import { noFits, type FitBook } from '../../src/trading/forecast/fits.js';

@@ -2,7 +2,7 @@ import { pino } from 'pino';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createMetrics } from '../../src/core/metrics.js';
 import { isSameBook } from '../../src/trading/market/book.js';
-import { createBookRotation } from '../../src/trading/venue/book-rotation.js';
+import { createBookRotation } from '../../src/trading/venue/kalshi-books.js';
 import { createKalshiClient } from '../../src/trading/venue/kalshi-client.js';
 import { toOrderBook } from '../../src/trading/venue/kalshi-market.js';
 import { createKalshiSource, type KalshiSourceOptions } from '../../src/trading/venue/kalshi.js';

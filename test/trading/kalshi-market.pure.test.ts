@@ -3,7 +3,7 @@ import { gunzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
 import { readMarket, toOrderBook } from '../../src/trading/venue/kalshi-market.js';
 import { isOnTick, isPlaced, type Market } from '../../src/trading/market/market.js';
-import { createNoteBook } from '../../src/trading/market/notes.js';
+import { createNoteBook } from '../../src/trading/market/source.js';
 import { CENT, parseDollars } from '../../src/trading/market/money.js';
 import { bracketPays } from '../../src/trading/market/brackets.js';
 import { rulesOf, wireMarket } from './fake-venue.js';

@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createMetrics } from '../../src/core/metrics.js';
 import { isCrossed, isSameBook, type OrderBook } from '../../src/trading/market/book.js';
 import { toOrderBook } from '../../src/trading/venue/kalshi-market.js';
-import { compareBooks } from '../../src/trading/venue/socket/compare.js';
+import { compareBooks } from '../../src/trading/venue/socket/changes.js';
 import { createKeptBooks, type KeptBooks } from '../../src/trading/venue/socket/kept-books.js';
 import type { StreamFrame } from './fake-stream.js';
 import { startFakeVenue, type FakeVenue } from './fake-venue.js';

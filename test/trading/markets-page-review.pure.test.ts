@@ -1,8 +1,7 @@
 import { expect, it } from 'vitest';
-import type { OrderBook } from '../../src/trading/market/book.js';
+import type { MarketableOrder, OrderBook } from '../../src/trading/market/book.js';
 import type { Market } from '../../src/trading/market/market.js';
 import { CENT, DOLLAR } from '../../src/trading/market/money.js';
-import type { MarketableOrder } from '../../src/trading/market/match.js';
 import {
   formatAge,
   formatCents,

@@ -1,15 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import {
-  asksOf,
-  bidsOf,
-  emptyBook,
-  isCrossed,
-  toLevels,
-  type OrderBook,
-} from '../../src/trading/market/book.js';
+import { asksOf, bidsOf, consume, emptyBook, isCrossed, matchOrder, toLevels, type MarketableOrder, type OrderBook } from '../../src/trading/market/book.js';
 import { CENT, DOLLAR } from '../../src/trading/market/money.js';
-import { consume, matchOrder, type MarketableOrder } from '../../src/trading/market/match.js';
 
 const cents = (amount: number) => BigInt(amount) * CENT;
 const level = (price: number, contracts: number) => ({ price: cents(price), contracts });

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { KnownHistory } from '../../src/trading/archive/known-history.js';
+import { KnownHistory } from '../../src/trading/archive/archive.js';
 import { train } from '../../src/trading/archive/training.js';
 import { calibratedModel } from '../../src/trading/forecast/calibrated.js';
 import { noFits } from '../../src/trading/forecast/fits.js';

@@ -11,8 +11,7 @@ import { createSimulatedWeatherSource } from '../../src/trading/forecast/simulat
 import { calibratedModel } from '../../src/trading/forecast/calibrated.js';
 import { groupEvents } from '../../src/trading/market/event.js';
 import { createSimulatedSource } from '../../src/trading/venue/simulated.js';
-import { createPast } from '../../src/trading/past/past.js';
-import { pastParts, recordedKinds } from '../../src/trading/past/parts.js';
+import { createPast, pastParts, recordedKinds } from '../../src/trading/past/past.js';
 import { recordsDue } from '../../src/trading/scores/records.js';
 import { climateDayOf } from '../../src/trading/market/climate-day.js';
 import { findStation, stations } from '../../src/trading/market/stations.js';

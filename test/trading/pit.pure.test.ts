@@ -1,16 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { chiSquareTail } from '../../src/trading/forecast/chi-square.js';
-import { fitEmos, type EmosCase } from '../../src/trading/forecast/emos-fit.js';
-import { predictEmos } from '../../src/trading/forecast/emos.js';
-import {
-  flatness,
-  flatnessOfShares,
-  pitHistogram,
-  pitOfMaximum,
-  pitOfNormal,
-  pitOfOutcome,
-  type PitValue,
-} from '../../src/trading/forecast/pit.js';
+import { chiSquareTail, flatness, flatnessOfShares, pitHistogram, pitOfMaximum, pitOfNormal, pitOfOutcome, type PitValue } from '../../src/trading/forecast/pit.js';
+import { fitEmos, predictEmos, type EmosCase } from '../../src/trading/forecast/emos.js';
 import { gaussian, uniform } from '../../src/trading/venue/simulation/random.js';
 
 it.each([

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { clockSkewOf } from '../../src/trading/venue/clock-skew.js';
+import { clockSkewOf } from '../../src/trading/venue/kalshi-client.js';
 import { CENT, DOLLAR, type Micros } from '../../src/trading/market/money.js';
 import { applyFill } from '../../src/trading/ledger/positions.js';
 import { assessRisk } from '../../src/trading/risk/assess.js';

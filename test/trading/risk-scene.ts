@@ -1,10 +1,9 @@
-import type { OrderBook } from '../../src/trading/market/book.js';
+import { worstCost, type OrderBook } from '../../src/trading/market/book.js';
 import type { Market } from '../../src/trading/market/market.js';
 import { CENT, DOLLAR, parseDollars } from '../../src/trading/market/money.js';
 import type { HeldPosition, PendingOrder, RiskFacts } from '../../src/trading/risk/facts.js';
 import type { RiskInput } from '../../src/trading/risk/gate.js';
 import { defaultLimits } from '../../src/trading/risk/limits.js';
-import { worstCost } from '../../src/trading/market/quote.js';
 import type { Bracket } from '../../src/trading/market/brackets.js';
 import { stations } from '../../src/trading/market/stations.js';
 import type { FeeRule } from '../../src/trading/market/fees.js';

@@ -1,7 +1,7 @@
 import { probabilityOf, type TemperatureDistribution } from '../../src/trading/market/distribution.js';
 import { normalQuantile } from '../../src/core/statistics/normal.js';
 import { judgeGates } from '../../src/trading/scores/judge-gates.js';
-import { LEAD_HOURS } from '../../src/trading/signals/leads.js';
+import { LEAD_HOURS } from '../../src/trading/signals/signal.js';
 import { insertRecords } from '../../src/trading/scores/queries.js';
 import type { NewRecord } from '../../src/trading/scores/records.js';
 import { scoreRecord } from '../../src/trading/scores/score-record.js';

@@ -4,8 +4,7 @@ import { DOLLAR } from '../../src/trading/market/money.js';
 import { finalOutcomes, recordsDue, type Scene } from '../../src/trading/scores/records.js';
 import { scoreRecord } from '../../src/trading/scores/score-record.js';
 import { impliedProbabilities, logScore, rankedProbabilityScore } from '../../src/trading/scores/score.js';
-import { bracketPays } from '../../src/trading/market/brackets.js';
-import { outcomesOf } from '../../src/trading/market/outcomes.js';
+import { bracketPays, outcomesOf } from '../../src/trading/market/brackets.js';
 import { makeBook, makeData, makeEvent, makeForecasts } from './signals-world.js';
 
 const date = '2026-07-04';

@@ -1,10 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { OrderBook } from '../../src/trading/market/book.js';
+import { quoteOrder, type OrderBook } from '../../src/trading/market/book.js';
 import type { MarketEvent } from '../../src/trading/market/event.js';
 import type { Market } from '../../src/trading/market/market.js';
 import { CENT, DOLLAR, type Micros } from '../../src/trading/market/money.js';
-import { quoteOrder } from '../../src/trading/market/quote.js';
 import type { Holding } from '../../src/trading/ledger/positions.js';
 import { paidOf } from '../../src/trading/signals/account.js';
 import type { Signal, SignalReport } from '../../src/trading/signals/signal.js';

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { asksOf, emptyBook, isCrossed, toLevels, type OrderBook } from '../../src/trading/market/book.js';
 import { groupEvents, type MarketEvent } from '../../src/trading/market/event.js';
 import { readMarket } from '../../src/trading/venue/kalshi-market.js';
-import { createNoteBook } from '../../src/trading/market/notes.js';
+import { createNoteBook } from '../../src/trading/market/source.js';
 import type { Market } from '../../src/trading/market/market.js';
 import { CENT, DOLLAR, parseDollars } from '../../src/trading/market/money.js';
 import { climateDayOf } from '../../src/trading/market/climate-day.js';

@@ -5,7 +5,7 @@ import type { Market } from '../../src/trading/market/market.js';
 import type { MarketData } from '../../src/trading/market/source.js';
 import { CENT, DOLLAR } from '../../src/trading/market/money.js';
 import type { GateBook } from '../../src/trading/signals/gate.js';
-import { LEAD_HOURS } from '../../src/trading/signals/leads.js';
+import { LEAD_HOURS } from '../../src/trading/signals/signal.js';
 import type { Bracket } from '../../src/trading/market/brackets.js';
 import { climateDayOf } from '../../src/trading/market/climate-day.js';
 import { findStation } from '../../src/trading/market/stations.js';

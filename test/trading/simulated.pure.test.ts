@@ -3,7 +3,7 @@ import { isCrossed } from '../../src/trading/market/book.js';
 import { isPlaced, type ListedMarket, type Market } from '../../src/trading/market/market.js';
 import { groupEvents } from '../../src/trading/market/event.js';
 import { placeMarket } from '../../src/trading/venue/place-market.js';
-import type { KalshiMarket } from '../../src/trading/venue/kalshi-schema.js';
+import type { KalshiMarket } from '../../src/trading/venue/kalshi-market.js';
 import { createSimulatedSource } from '../../src/trading/venue/simulated.js';
 import type { MarketData } from '../../src/trading/market/source.js';
 import { DOLLAR } from '../../src/trading/market/money.js';

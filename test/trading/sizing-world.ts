@@ -1,7 +1,5 @@
-import type { Side } from '../../src/trading/market/book.js';
+import { consume, quoteOrder, type Quote, type Side } from '../../src/trading/market/book.js';
 import { CENT, DOLLAR, type Micros } from '../../src/trading/market/money.js';
-import { quoteOrder, type Quote } from '../../src/trading/market/quote.js';
-import { consume } from '../../src/trading/market/match.js';
 import { applyFill } from '../../src/trading/ledger/positions.js';
 import type { EventToSize, MarketToSize, SizedEvent, SizedPurchase } from '../../src/trading/sizing/event.js';
 import { makeBook, quadratic } from './signals-world.js';

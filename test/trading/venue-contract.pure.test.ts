@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { z } from 'zod';
 import * as venueSchemas from '../../src/trading/live/venue-schema.js';
-import * as kalshiSchemas from '../../src/trading/venue/kalshi-schema.js';
+import * as kalshiSchemas from '../../src/trading/venue/kalshi-market.js';
 import { marketStatuses } from '../../src/trading/market/market.js';
 
 /** The venue's published document, where it lies beside the project. */

@@ -4,7 +4,7 @@ import { gunzip } from 'node:zlib';
 import { z } from 'zod';
 import { readMarket } from '../../trading/venue/kalshi-market.js';
 import { isPlaced, type Market } from '../../trading/market/market.js';
-import type { NoteBook } from '../../trading/market/notes.js';
+import type { NoteBook } from '../../trading/market/source.js';
 import { CENT, DOLLAR } from '../../trading/market/money.js';
 
 const unpack = promisify(gunzip);

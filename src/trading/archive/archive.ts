@@ -1,10 +1,9 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Database } from '../../core/db/client.js';
-import { spanOf, temperatureKinds, type TemperatureKind } from '../market/market.js';
+import type { DayEnsemble } from '../forecast/forecast.js';
+import { isPossible, momentsOf } from '../forecast/moments.js';
+import { spanOf, targetKey, temperatureKinds, type Target, type TemperatureKind } from '../market/market.js';
 import type { SettledDay } from '../market/source.js';
 import { findPlace, placesOf } from '../market/stations.js';
-import type { DayEnsemble } from '../forecast/forecast.js';
-import { KnownHistory, type KnownRun } from './known-history.js';
 import {
   deleteOldReports,
   deleteOldRuns,
@@ -13,7 +12,71 @@ import {
   readReports,
   readRuns,
 } from './queries.js';
-import { isPossible, momentsOf } from '../forecast/moments.js';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+
+/** A run of an ensemble for one temperature, without its members. */
+export interface KnownRun extends Target {
+  modelRunAt: Date;
+  fetchedAt: Date;
+  members: number;
+  /** °F. */
+  meanF: number;
+  /** Sample variance of the members, °F²; 0 for a single one. */
+  varianceF: number;
+}
+
+/**
+ * What was known at one time. Nothing else is trained on or scored by, and there is no other way to make one than `at`,
+ * which leaves out whatever came later: nobody can ask for more.
+ */
+export class KnownHistory {
+  readonly knownAt: Date;
+  readonly #runs: readonly KnownRun[];
+  readonly #reports: ReadonlyMap<string, SettledDay>;
+
+  private constructor(knownAt: Date, runs: readonly KnownRun[], reports: ReadonlyMap<string, SettledDay>) {
+    this.knownAt = knownAt;
+    this.#runs = runs;
+    this.#reports = reports;
+  }
+
+  /**
+   * @param runs a run counts once it was started and fetched
+   * @param reports of several of a target the one counts that became known last
+   */
+  static at(
+    knownAt: Date,
+    { runs, reports }: { runs: readonly KnownRun[]; reports: readonly SettledDay[] },
+  ): KnownHistory {
+    const newest = new Map<string, SettledDay>();
+    // As numbers: comparing dates themselves takes ten times as long, and there are thousands.
+    const atMs = knownAt.getTime();
+    for (const report of reports) {
+      if (report.knownAt.getTime() > atMs) continue;
+      const key = targetKey(report);
+      const found = newest.get(key);
+      if (!found || report.knownAt.getTime() > found.knownAt.getTime()) newest.set(key, report);
+    }
+    const started = runs.filter(
+      ({ modelRunAt, fetchedAt }) => modelRunAt.getTime() <= atMs && fetchedAt.getTime() <= atMs,
+    );
+    return new KnownHistory(knownAt, started, newest);
+  }
+
+  get runs(): readonly KnownRun[] {
+    return this.#runs;
+  }
+
+  /** What was reported; undefined while nothing was known. */
+  reportOf(target: Target): SettledDay | undefined {
+    return this.#reports.get(targetKey(target));
+  }
+
+  /** The newest report of each target. */
+  get reports(): Iterable<SettledDay> {
+    return this.#reports.values();
+  }
+}
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 /** A training window of days that have data, and a third as many that may lack them. */
@@ -46,7 +109,7 @@ export interface Archive {
   deleteBefore(date: string): Promise<void>;
 }
 
-export interface ArchiveOptions {
+interface ArchiveOptions {
   db: Pick<Database, 'orm'>;
   forecastSource: string;
   marketSource: string;

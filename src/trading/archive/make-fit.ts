@@ -1,10 +1,152 @@
 import { POSSIBLE_DEVIATION_F } from '../forecast/calibrated.js';
-import { crpsOfNormal } from '../forecast/crps.js';
 import { rawDeviation } from '../forecast/day-forecast.js';
-import { fitEmos, type EmosCase, type EmosFit, type NoFitReason } from '../forecast/emos-fit.js';
-import { predictEmos } from '../forecast/emos.js';
-import { biasOf, findFit, type Fit, type FitBook } from '../forecast/fits.js';
-import type { TrainingCase } from './cases.js';
+import { fitEmos, predictEmos, type EmosCase, type EmosFit, type NoFitReason } from '../forecast/emos.js';
+import { MAX_LEAD_HOURS, biasOf, findFit, fitLeadOf, type Fit, type FitBook } from '../forecast/fits.js';
+import { MIN_MEMBERS } from '../forecast/forecast.js';
+import { crpsOfNormal } from '../forecast/pit.js';
+import { spanOf, type TemperatureKind } from '../market/market.js';
+import { placesOf, type Place } from '../market/stations.js';
+import type { KnownHistory, KnownRun } from './archive.js';
+
+/** What a run said of a day or an hour, and what was reported of it. */
+export interface TrainingCase extends KnownRun {
+  temperatureF: number;
+  /** When the report became known. */
+  knownAt: Date;
+}
+
+/**
+ * Most recent days with data that a fit learns from. Errors of summer are not those of winter, so not many more; the
+ * deviation of 60 errors is known to a tenth. A day has many hours.
+ */
+const WINDOW_DAYS: Readonly<Record<TemperatureKind, number>> = {
+  daily_maximum: 60,
+  daily_minimum: 60,
+  hourly: 45,
+};
+
+/**
+ * The cases of one station by lead, the latest first: one for each day or hour.
+ * @param runs of one kind
+ */
+export function casesOf(
+  history: KnownHistory,
+  station: Place,
+  runs: readonly KnownRun[],
+): Map<number, TrainingCase[]> {
+  const byLead = new Map<number, Map<string, KnownRun>>();
+  const reported = new Map<string, Reported | undefined>();
+  for (const run of runs) {
+    const { kind, modelRunAt } = run;
+    const key = keyOf(run);
+    if (!reported.has(key)) reported.set(key, whatWasReported(history, station, run));
+    const end = reported.get(key)?.end;
+    if (!end) continue;
+    const hours = (end.getTime() - modelRunAt.getTime()) / 3_600_000;
+    if (hours <= 0 || hours > MAX_LEAD_HOURS[kind]) continue;
+    const lead = fitLeadOf(kind, modelRunAt, end);
+    const ofLead = byLead.get(lead) ?? new Map<string, KnownRun>();
+    byLead.set(lead, ofLead);
+    const found = ofLead.get(key);
+    if (!found || isBetter(run, found)) ofLead.set(key, run);
+  }
+  const toCase = (run: KnownRun): TrainingCase => ({ ...run, ...reported.get(keyOf(run))!.report });
+  return new Map([...byLead].map(([lead, ofLead]) => [lead, latestDays([...ofLead.values()]).map(toCase)]));
+}
+
+const keyOf = ({ date, hour }: KnownRun): string => (hour === undefined ? date : `${date} ${hour}`);
+
+interface Reported {
+  end: Date;
+  report: Pick<TrainingCase, 'temperatureF' | 'knownAt'>;
+}
+
+/** Looked up once for all runs of a day or an hour. */
+function whatWasReported(history: KnownHistory, station: Place, run: KnownRun): Reported | undefined {
+  const found = history.reportOf(run);
+  if (!found) return undefined;
+  const { temperatureF, knownAt } = found;
+  return { end: spanOf(station, run).end, report: { temperatureF, knownAt } };
+}
+
+/** Hours of one day have their errors in common: what is known is counted in days. */
+export const daysIn = (cases: readonly Pick<KnownRun, 'stationId' | 'date'>[]): number =>
+  new Set(cases.map(({ stationId, date }) => `${stationId} ${date}`)).size;
+
+/** True for the members of a real ensemble: their spread says something. */
+export const hasSpread = ({ members }: KnownRun): boolean => members >= MIN_MEMBERS;
+
+/**
+ * Of several runs of one lead a real ensemble counts before a single run; of those the oldest. It had the longest way to go:
+ * a fit by it is rather too careful for the others than too sure.
+ */
+const isBetter = (a: KnownRun, b: KnownRun): boolean =>
+  hasSpread(a) === hasSpread(b) ? a.modelRunAt.getTime() < b.modelRunAt.getTime() : hasSpread(a);
+
+function latestDays(runs: KnownRun[]): KnownRun[] {
+  runs.sort(latestFirst);
+  const dates = [...new Set(runs.map(({ date }) => date))];
+  const first = dates[WINDOW_DAYS[runs[0]!.kind] - 1] ?? '';
+  return runs.filter(({ date }) => date >= first);
+}
+
+export const latestFirst = (a: KnownRun, b: KnownRun): number =>
+  a.date === b.date ? (b.hour ?? 0) - (a.hour ?? 0) : a.date < b.date ? 1 : -1;
+
+/**
+ * How many days weigh as much as what all stations have in common. Errors of a day deviate by about 3 °F, biases of
+ * stations by 1.5 to 2 °F from each other: about 3 independent days, and neighbouring days are not independent.
+ */
+const PRIOR_DAYS = 10;
+
+/**
+ * What each station's members are too warm by, °F: between its own mean error and that of all stations, the nearer to its
+ * own the more days are known, n/(n + 10). A station without days gets what is common.
+ * B. Efron, C. Morris, Stein's Estimation Rule and its Competitors, J. Amer. Statist. Assoc. 68 (1973).
+ * @param cases of one kind
+ */
+export const stationBiases = (cases: readonly TrainingCase[]): Record<string, number> =>
+  shrunken(
+    cases.map(({ stationId, date, meanF, temperatureF }) => ({
+      stationId,
+      date,
+      key: stationId,
+      error: meanF - temperatureF,
+    })),
+    placesOf(cases[0]?.kind ?? 'daily_maximum').map(({ id }) => id),
+  );
+
+/** The same of each hour by the clock, of what the stations' biases leave. */
+export const hourBiases = (
+  cases: readonly TrainingCase[],
+  stationBiasF: Readonly<Record<string, number>> | null,
+): Record<string, number> =>
+  shrunken(
+    cases.map(({ stationId, date, hour, meanF, temperatureF }) => ({
+      stationId,
+      date,
+      key: String(hour),
+      error: meanF - temperatureF - (stationBiasF?.[stationId] ?? 0),
+    })),
+    Array.from({ length: 24 }, (_, hour) => String(hour)),
+  );
+
+type KeyedError = Pick<TrainingCase, 'stationId' | 'date'> & { key: string; error: number };
+
+function shrunken(errors: readonly KeyedError[], keys: readonly string[]): Record<string, number> {
+  const common = meanOf(errors);
+  const byKey = new Map<string, KeyedError[]>(keys.map((key) => [key, []]));
+  for (const each of errors) byKey.get(each.key)?.push(each);
+  return Object.fromEntries(
+    [...byKey].map(([key, own]) => {
+      const days = daysIn(own);
+      return [key, common + (days / (days + PRIOR_DAYS)) * (meanOf(own) - common)];
+    }),
+  );
+}
+
+const meanOf = (errors: readonly KeyedError[]): number =>
+  errors.length === 0 ? 0 : errors.reduce((sum, { error }) => sum + error, 0) / errors.length;
 
 export interface Group extends Pick<Fit, 'kind' | 'stationId' | 'leadHours' | 'stationBiasF' | 'hourBiasF'> {
   cases: readonly TrainingCase[];

@@ -4,7 +4,7 @@ import { selectRows } from '../../core/db/select-rows.js';
 import type { Target, TemperatureKind } from '../market/market.js';
 import type { SettledDay } from '../market/source.js';
 import type { DayEnsemble } from '../forecast/forecast.js';
-import type { KnownRun } from './known-history.js';
+import type { KnownRun } from './archive.js';
 
 /** A statement deletes no more than this; what is left goes the next time. */
 const DELETED_AT_ONCE = 5_000;

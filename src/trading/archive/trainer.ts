@@ -1,16 +1,60 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { Logger } from 'pino';
 import type { Clock } from '../../core/clock.js';
 import type { Database } from '../../core/db/client.js';
-import type { CalibrationStore } from '../snapshot/calibration.js';
-import { newId } from '../market/ids.js';
-import type { SnapshotStore } from '../snapshot/snapshot.js';
+import { newId } from '../../core/ids.js';
+import { inSlices } from '../../core/steps.js';
 import { LONGEST_AGE_DAYS } from '../forecast/calibrated.js';
-import { inSlices } from '../market/steps.js';
+import type { DayEnsemble } from '../forecast/forecast.js';
+import { targetKey } from '../market/market.js';
+import type { SettledDay } from '../market/source.js';
+import { finalOutcomes } from '../scores/records.js';
+import type { CalibrationStore } from '../snapshot/calibration.js';
+import type { Snapshot, SnapshotStore } from '../snapshot/snapshot.js';
 import type { Archive } from './archive.js';
-import { createCollector } from './collect.js';
 import { deleteOldFits, insertFits, newestFits, type Sources } from './fit-queries.js';
 import { trainInSteps, type Training } from './training.js';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { Logger } from 'pino';
+
+/**
+ * Writes down what snapshots show. Runs stay the same for hours and reports for good: only what the last snapshot did not
+ * show is written.
+ * @returns whether there was anything new
+ */
+function createCollector(
+  archive: Pick<Archive, 'addRuns' | 'addReports'>,
+): (snapshot: Snapshot) => Promise<boolean> {
+  let seen = new Set<string>();
+  return async (snapshot) => {
+    const runs = new Map(runsIn(snapshot).map((run) => [keyOfRun(run), run]));
+    const reports = new Map(reportsIn(snapshot).map((report) => [keyOfReport(report), report]));
+    const newRuns = [...runs].filter(([key]) => !seen.has(key)).map(([, run]) => run);
+    const newReports = [...reports].filter(([key]) => !seen.has(key)).map(([, report]) => report);
+    if (newRuns.length > 0) await archive.addRuns(newRuns);
+    if (newReports.length > 0) await archive.addReports(newReports);
+    seen = new Set([...runs.keys(), ...reports.keys()]);
+    return newRuns.length + newReports.length > 0;
+  };
+}
+
+const runsIn = ({ forecasts }: Snapshot): DayEnsemble[] =>
+  [...forecasts].flatMap(([stationId, { days }]) =>
+    days.map(({ kind, date, hour, modelRunAt, fetchedAt, membersF }) => ({
+      kind,
+      stationId,
+      date,
+      hour,
+      modelRunAt,
+      fetchedAt,
+      membersF,
+    })),
+  );
+
+const reportsIn = ({ events, asOf }: Snapshot): SettledDay[] =>
+  finalOutcomes(events).map((outcome) => ({ ...outcome, knownAt: asOf }));
+
+const keyOfRun = (run: DayEnsemble): string => `${targetKey(run)} ${run.modelRunAt.getTime()}`;
+
+const keyOfReport = (report: SettledDay): string => `${targetKey(report)} ${report.temperatureF} °F`;
 
 const HOUR_MS = 60 * 60 * 1000;
 const DAY_MS = 24 * HOUR_MS;
@@ -29,7 +73,7 @@ export interface Trainer {
   stop(): void;
 }
 
-export interface TrainerOptions {
+interface TrainerOptions {
   db: Pick<Database, 'orm'>;
   archive: Archive;
   sources: Sources;

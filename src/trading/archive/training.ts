@@ -1,6 +1,6 @@
 import { temperatureKinds, type TemperatureKind } from '../market/market.js';
 import { placesOf } from '../market/stations.js';
-import { allAtOnce, type Steps } from '../market/steps.js';
+import { allAtOnce, type Steps } from '../../core/steps.js';
 import {
   MAX_LEAD_HOURS,
   LEAD_STEP_HOURS,
@@ -8,10 +8,8 @@ import {
   type FitBook,
   type MissingFit,
 } from '../forecast/fits.js';
-import { casesOf, daysIn, hasSpread, latestFirst, type TrainingCase } from './cases.js';
-import type { KnownHistory, KnownRun } from './known-history.js';
-import { makeFit, type Group } from './make-fit.js';
-import { hourBiases, stationBiases } from './station-bias.js';
+import { casesOf, daysIn, hasSpread, hourBiases, latestFirst, makeFit, stationBiases, type Group, type TrainingCase } from './make-fit.js';
+import type { KnownHistory, KnownRun } from './archive.js';
 
 /** Fewer days tell four coefficients apart badly: of 30 errors the deviation is known to an eighth. */
 const MIN_OWN_DAYS = 30;

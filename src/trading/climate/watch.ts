@@ -1,14 +1,14 @@
 import type { Logger } from 'pino';
 import type { Clock } from '../../core/clock.js';
 import type { Database } from '../../core/db/client.js';
-import { inParallel } from '../market/chunks.js';
+import { inParallel } from '../../core/steps.js';
 import type { MarketEvent } from '../market/event.js';
 import { addDays } from '../market/calendar.js';
 import { climateDayAt, climateDayOf } from '../market/climate-day.js';
 import { createLease } from '../../core/db/lease.js';
 import { stations, type Station } from '../market/stations.js';
 import type { SnapshotStore } from '../snapshot/snapshot.js';
-import type { ClimateProduct } from './product.js';
+import type { ClimateProduct, ClimateReader } from './product.js';
 import {
   dailyKinds,
   deleteOldReports,
@@ -20,7 +20,6 @@ import {
   type DailyKind,
   type DayKey,
 } from './queries.js';
-import type { ClimateReader } from './reader.js';
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;

@@ -9,14 +9,7 @@ import {
   type TemperatureDistribution,
 } from '../market/distribution.js';
 import type { FitBook } from './fits.js';
-import type {
-  DayEnsemble,
-  DayForecast,
-  ForecastModel,
-  ObservedExtreme,
-  StationForecast,
-} from './forecast.js';
-import { whatWasKnown } from './known-weather.js';
+import { whatWasKnown, type DayEnsemble, type DayForecast, type ForecastModel, type ObservedExtreme, type StationForecast } from './forecast.js';
 import { momentsOf } from './moments.js';
 
 /**

@@ -1,7 +1,74 @@
+import type { Clock } from '../../core/clock.js';
 import type { MarketEvent } from '../market/event.js';
-import type { Target, TemperatureKind } from '../market/market.js';
+import { targetKey, type Target, type TemperatureKind } from '../market/market.js';
 import type { Place } from '../market/stations.js';
 import type { Fit, FitBook } from './fits.js';
+import { isPossible } from './moments.js';
+import { createPoll } from './poll.js';
+import type { Logger } from 'pino';
+
+/** A spread of fewer members says nothing. */
+export const MIN_MEMBERS = 10;
+
+/** By target: the newest ensemble that can be used, and the extreme that was reported. */
+export function whatWasKnown({ ensembles, observed }: WeatherData, at: Date) {
+  const newest = new Map<string, DayEnsemble>();
+  for (const ensemble of ensembles) {
+    if (ensemble.fetchedAt > at || ensemble.modelRunAt > at || !isUsable(ensemble.membersF)) continue;
+    const key = targetKey(ensemble);
+    const found = newest.get(key);
+    if (!found || isNewer(ensemble, found)) newest.set(key, ensemble);
+  }
+  const extremes = new Map<string, ObservedExtreme>();
+  for (const observation of observed) {
+    const { fetchedAt, observedAt, extremeF } = observation;
+    if (fetchedAt > at || observedAt > at || !isPossible(extremeF)) continue;
+    const key = targetKey(observation);
+    const found = extremes.get(key);
+    // A later report of the same day is never less extreme, so the newest is what counts.
+    if (!found || observedAt > found.observedAt) extremes.set(key, observation);
+  }
+  return { ensembles: newest, observed: extremes };
+}
+
+const isUsable = (membersF: readonly number[]): boolean =>
+  membersF.length >= MIN_MEMBERS && membersF.every(isPossible);
+
+const isNewer = (a: DayEnsemble, b: DayEnsemble): boolean =>
+  a.modelRunAt.getTime() === b.modelRunAt.getTime() ? a.fetchedAt > b.fetchedAt : a.modelRunAt > b.modelRunAt;
+
+type Observe = (signal: AbortSignal) => Promise<readonly ObservedExtreme[]>;
+
+/** One service that knows what was measured. */
+export interface ObservationPart {
+  /** For the log. */
+  name: string;
+  everyMs: number;
+  read: Observe;
+}
+
+/**
+ * What several services have measured, each asked at its own pace. Never rejects: a part that fails keeps what it said last and
+ * takes nothing from the others. Each problem is told once, not with every read until the next question.
+ */
+export function createObserver(
+  parts: readonly ObservationPart[],
+  { clock, log }: { clock: Clock; log: Logger },
+): Observe {
+  const polls = parts.map(({ name, everyMs, read }) => ({ name, poll: createPoll(clock, everyMs, read) }));
+  const told = new Map<string, unknown>();
+  return async (signal) => {
+    const polled = await Promise.all(
+      polls.map(async ({ name, poll }) => ({ name, ...(await poll(signal)) })),
+    );
+    for (const { name, problem } of polled) {
+      if (problem !== undefined && problem !== told.get(name))
+        log.warn({ err: problem }, `no new ${name}: the last ones are kept`);
+      told.set(name, problem);
+    }
+    return polled.flatMap(({ value }) => value ?? []);
+  };
+}
 
 /** One run of an ensemble for one temperature. */
 export interface DayEnsemble extends Target {

@@ -1,14 +1,208 @@
-import type { Logger } from 'pino';
 import type { Clock } from '../../core/clock.js';
-import { UnexpectedAnswerError } from '../venue/kalshi-client.js';
+import { normalQuantile } from '../../core/statistics/normal.js';
 import { addDays } from '../market/calendar.js';
 import { climateDayAt } from '../market/climate-day.js';
-import { stations } from '../market/stations.js';
-import { NoHistoryError, type WeatherSource } from './forecast.js';
-import { askModel } from './model-client.js';
-import { createObserver, type ObservationPart } from './observations.js';
+import { spanOf, targetKey, temperatureKinds } from '../market/market.js';
+import { findPlace, indexAreas, isStation, stations } from '../market/stations.js';
+import { UnexpectedAnswerError } from '../venue/kalshi-client.js';
+import { MIN_MEMBERS, NoHistoryError, createObserver, type DayEnsemble, type ObservationPart, type WeatherSource } from './forecast.js';
 import { createPoll } from './poll.js';
-import { UnexpectedStatusError } from './read-json.js';
+import { UnexpectedStatusError, placeOf, readJson } from './read-json.js';
+import type { Logger } from 'pino';
+import { z } from 'zod';
+
+/** Of 31 days: five runs of each maximum and minimum at 24 stations, and of each hour in 4 areas. */
+const MAX_FORECASTS = 25_000;
+const possibleF = z.number().min(-100).max(150);
+
+/** One run of the operator's model for one day's maximum or minimum, or one hour: its members, or what it thinks in two numbers. */
+const forecastSchema = z
+  .object({
+    station: z
+      .string()
+      .refine((id) => findPlace(id) !== undefined, 'is no station or area that there are markets of'),
+    kind: z.enum(temperatureKinds).default('daily_maximum'),
+    date: z.iso.date(),
+    /** By the clock of the area; of `hourly` only. */
+    hour: z.int().min(0).max(23).optional(),
+    modelRunAt: z.iso.datetime({ offset: true }),
+    membersF: z.array(possibleF).min(MIN_MEMBERS).max(500).optional(),
+    meanF: possibleF.optional(),
+    standardDeviationF: z.number().min(0.1).max(40).optional(),
+  })
+  .superRefine(({ station, kind, hour, membersF, meanF, standardDeviationF }, context) => {
+    const isHour = kind === 'hourly';
+    const place = findPlace(station);
+    if ((hour !== undefined) !== isHour)
+      context.addIssue({
+        code: 'custom',
+        path: ['hour'],
+        message: isHour ? 'is missing: this is a forecast of an hour' : 'is of hourly forecasts only',
+      });
+    if (place && isStation(place) === isHour)
+      context.addIssue({
+        code: 'custom',
+        path: ['kind'],
+        message: isHour
+          ? 'is of areas only: no market is about an hour at a station'
+          : 'must be hourly: an area has no days',
+      });
+    const numbers = [meanF, standardDeviationF].filter((value) => value !== undefined).length;
+    if (numbers !== (membersF ? 0 : 2))
+      context.addIssue({
+        code: 'custom',
+        message: 'must have either membersF, or both meanF and standardDeviationF',
+      });
+  });
+
+/** What a model answers. Other fields may be there and are not read. */
+const modelAnswerSchema = z.object({
+  /** A name for the log. */
+  model: z.string().min(1).max(100).optional(),
+  forecasts: z.array(forecastSchema).max(MAX_FORECASTS),
+});
+
+type ModelAnswer = z.output<typeof modelAnswerSchema>;
+type ModelForecast = ModelAnswer['forecasts'][number];
+
+const MEMBERS = 31;
+
+/** Quantiles at the middles of 31 equal parts, which have a mean of nothing, made to have a sample deviation of one. */
+function standardMembers(): number[] {
+  const half = Array.from({ length: (MEMBERS - 1) / 2 }, (_, i) => normalQuantile((i + 0.5) / MEMBERS));
+  // Mirrored, so that the mean is exact.
+  const members = [...half, 0, ...half.toReversed().map((z) => -z)];
+  const deviation = Math.sqrt(members.reduce((sum, z) => sum + z * z, 0) / (MEMBERS - 1));
+  return members.map((z) => z / deviation);
+}
+
+/** An ensemble that says as much as a mean and a deviation: always the same one, with just these as its own. */
+const normalMembers = (meanF: number, standardDeviationF: number): number[] =>
+  standardMembers().map((z) => meanF + standardDeviationF * z);
+
+/** How far ahead the clock of the model's machine may be. */
+const CLOCK_TOLERANCE_MS = 60_000;
+/** Nobody forecasts a day earlier than this before it. */
+const LONGEST_LEAD_MS = 400 * 24 * 60 * 60_000;
+
+/** The climate days that are asked for, both included. */
+interface ModelQuestion {
+  from: string;
+  to: string;
+  /** What was forecast of days that are over. */
+  isHistory: boolean;
+}
+
+interface ModelRuns {
+  model: string | undefined;
+  runs: DayEnsemble[];
+}
+
+/**
+ * Asks the operator's model. Days that were not asked for are left out, so that a file can answer as well; whatever else is not
+ * as agreed fails the whole answer, with its place. A run that was made after its day has ended is no forecast.
+ * @throws UnexpectedAnswerError, WeatherUnavailableError
+ */
+async function askModel(
+  { url, clock }: { url: string; clock: Clock },
+  { from, to, isHistory }: ModelQuestion,
+  signal: AbortSignal,
+): Promise<ModelRuns> {
+  const address = addressOf(url);
+  address.searchParams.set('stations', stations.map(({ id }) => id).join(','));
+  address.searchParams.set('areas', indexAreas.map(({ id }) => id).join(','));
+  address.searchParams.set('from', from);
+  address.searchParams.set('to', to);
+  if (isHistory) address.searchParams.set('history', 'true');
+  const { model, forecasts } = await readJson({
+    url: address.href,
+    headers: credentialsOf(url),
+    secrets: secretsOf(url),
+    schema: modelAnswerSchema,
+    signal,
+  });
+  const fetchedAt = new Date(clock.now());
+  const refuse = (path: (string | number)[], what: string) =>
+    new UnexpectedAnswerError(address.href.split('?')[0]!, `${placeOf(path)}: ${what}`);
+  const seen = new Set<string>();
+  const runs = forecasts.flatMap((forecast, i) => {
+    const run = toRun(forecast, fetchedAt);
+    const place = ['forecasts', i];
+    if (Date.parse(forecast.modelRunAt) > fetchedAt.getTime() + CLOCK_TOLERANCE_MS)
+      throw refuse([...place, 'modelRunAt'], 'is in the future');
+    if (run.date < from || run.date > to) return [];
+    if (Date.parse(run.date) - run.modelRunAt.getTime() > LONGEST_LEAD_MS)
+      throw refuse([...place, 'modelRunAt'], `is more than 400 days before ${run.date}`);
+    const key = `${targetKey(run)} ${run.modelRunAt.getTime()}`;
+    if (seen.has(key)) throw refuse(place, `is there twice: the same ${whatIsSame(run)} and modelRunAt`);
+    seen.add(key);
+    const isForecast = run.modelRunAt < spanOf(findPlace(run.stationId)!, run).end;
+    if (!isForecast && isHistory)
+      throw refuse([...place, 'modelRunAt'], `is after the end of ${run.date}: that is no forecast`);
+    return isForecast ? [run] : [];
+  });
+  return { model, runs };
+}
+
+const whatIsSame = ({ kind }: DayEnsemble): string =>
+  kind === 'hourly' ? 'area, date, hour' : 'station, kind, date';
+
+function toRun(
+  { station: stationId, kind, date, hour, modelRunAt, membersF, meanF, standardDeviationF }: ModelForecast,
+  fetchedAt: Date,
+): DayEnsemble {
+  return {
+    kind,
+    stationId,
+    date,
+    ...(hour === undefined ? {} : { hour }),
+    // A clock that is a little ahead makes no run that is not there yet.
+    modelRunAt: new Date(Math.min(Date.parse(modelRunAt), fetchedAt.getTime())),
+    fetchedAt,
+    membersF: membersF ?? normalMembers(meanF!, standardDeviationF!),
+  };
+}
+
+/** Without the name and password that may stand in it: they go into a header, where no log shows them. */
+function addressOf(url: string): URL {
+  const address = new URL(url);
+  address.username = '';
+  address.password = '';
+  address.hash = '';
+  return address;
+}
+
+/** Shorter ones are in every sentence, and keep nobody out. */
+const SHORTEST_SECRET = 4;
+
+/** Whatever of the URL is not for everybody, in each form: models say back what they were asked. */
+function secretsOf(url: string): string[] {
+  const { username, password, searchParams } = new URL(url);
+  const [pair] = Object.values(credentialsOf(url)).map((header) => header.split(' ')[1]!);
+  const own = [...searchParams.values(), username, password].flatMap((value) => [
+    value,
+    decode(value),
+    encodeURIComponent(value),
+    new URLSearchParams({ '': value }).toString().slice(1),
+  ]);
+  return [pair ?? '', ...own].filter(({ length }) => length >= SHORTEST_SECRET);
+}
+
+/** A `%` that means itself stays. */
+function decode(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+function credentialsOf(url: string): Record<string, string> {
+  const { username, password } = new URL(url);
+  if (username === '' && password === '') return {};
+  const pair = `${decode(username)}:${decode(password)}`;
+  return { authorization: `Basic ${Buffer.from(pair).toString('base64')}` };
+}
 
 /** However often markets are read, the model has its peace: 288 questions a day. */
 const FORECASTS_EVERY_MS = 5 * 60_000;
@@ -17,7 +211,7 @@ const FORECASTS_LAST_MS = 3 * 60 * 60_000;
 /** Not found, gone, not implemented: it keeps no past. */
 const noHistoryStatuses = new Set([404, 410, 501]);
 
-export interface HttpModelOptions {
+interface HttpModelOptions {
   /** May have a name, a password and a query of its own. */
   url: string;
   /** What was measured in the world that the markets are about. */

@@ -1,11 +1,48 @@
-import type { Logger } from 'pino';
 import type { Clock } from '../../core/clock.js';
-import type { ObservedExtreme } from './forecast.js';
-import { createPoll } from './poll.js';
 import { clockAt, hourOf } from '../market/climate-day.js';
 import { indexAreas, type IndexArea } from '../market/stations.js';
 import { UnexpectedAnswerError, type KalshiClient } from '../venue/kalshi-client.js';
-import { calibrationsAnswerSchema, indexAnswerSchema, type IndexPoint } from './kalshi-index-schema.js';
+import type { ObservedExtreme } from './forecast.js';
+import { createPoll } from './poll.js';
+import type { Logger } from 'pino';
+import { z } from 'zod';
+
+const MAX_POINTS = 5_000;
+const MAX_MEMBERS = 100;
+
+const pointSchema = z.looseObject({
+  /** The minute, ms since 1970. */
+  t: z.int(),
+  /** °F in hundredths; left out while there is no value. */
+  v: z.number().min(-100).max(150).optional(),
+  status: z.string(),
+  /** Only on points that were filled in afterwards: nothing settles on them. */
+  receipt_basis: z.string().optional(),
+});
+type IndexPoint = z.output<typeof pointSchema>;
+
+/** `GET /live_data/weather/{city}` (OpenAPI 3.32). */
+const indexAnswerSchema = z.looseObject({
+  city: z.string(),
+  units: z.literal('fahrenheit'),
+  timeseries: z.array(pointSchema).max(MAX_POINTS).nullish(),
+});
+
+const calibrationSchema = z.looseObject({
+  config_version: z.string().max(200),
+  effective_at_ms: z.int(),
+  city_reference_c: z.number(),
+  stations: z
+    .array(z.looseObject({ station_id: z.string().max(50), weight: z.number(), offset_c: z.number() }))
+    .max(MAX_MEMBERS),
+});
+
+/** `GET /live_data/weather/{city}/calibrations`: all that ever were, oldest first. */
+const calibrationsAnswerSchema = z.looseObject({
+  city: z.string(),
+  units: z.literal('celsius'),
+  calibrations: z.array(calibrationSchema).max(10_000),
+});
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
@@ -24,7 +61,7 @@ const HOURS_KEPT_MS = 3 * DAY_MS;
 const eligible = new Set(['normal', 'degraded']);
 
 /** A station of the index. */
-export interface IndexMember {
+interface IndexMember {
   /** The venue's own name of it. */
   stationId: string;
   /** Of all together: 1. */
@@ -56,7 +93,7 @@ export interface IndexReader {
   readonly states: readonly IndexState[];
 }
 
-export interface IndexOptions {
+interface IndexOptions {
   client: Pick<KalshiClient, 'get'>;
   clock: Clock;
   log: Logger;

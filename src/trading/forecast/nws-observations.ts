@@ -2,7 +2,7 @@ import type { Logger } from 'pino';
 import { z } from 'zod';
 import type { Clock } from '../../core/clock.js';
 import { UnexpectedAnswerError } from '../venue/kalshi-client.js';
-import { inParallel } from '../market/chunks.js';
+import { inParallel } from '../../core/steps.js';
 import { climateDayAt, type ClimateDay } from '../market/climate-day.js';
 import { stations, type Station } from '../market/stations.js';
 import type { ObservedExtreme } from './forecast.js';

@@ -1,8 +1,7 @@
 import type { Logger } from 'pino';
 import type { Clock } from '../../core/clock.js';
 import { UnexpectedAnswerError } from '../venue/kalshi-client.js';
-import type { WeatherSource } from './forecast.js';
-import { createObserver, type ObservationPart } from './observations.js';
+import { createObserver, type ObservationPart, type WeatherSource } from './forecast.js';
 import { readEnsembles } from './open-meteo-ensembles.js';
 import { readPreviousRuns } from './open-meteo-history.js';
 import { createPoll } from './poll.js';

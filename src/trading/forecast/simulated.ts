@@ -1,7 +1,7 @@
 import { daysBetween } from '../market/calendar.js';
 import type { ClimateDay } from '../market/climate-day.js';
 import { firstSeenAt, newestRunAt, runsOf } from '../venue/simulation/ensemble.js';
-import { createPace } from '../venue/simulation/pace.js';
+import { createPace } from '../venue/simulation/random.js';
 import {
   everything,
   subjectsAround,

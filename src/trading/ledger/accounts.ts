@@ -1,7 +1,7 @@
 import { sql } from 'drizzle-orm';
 import type { Orm } from '../../core/db/client.js';
 import { selectRows } from '../../core/db/select-rows.js';
-import { newId } from '../market/ids.js';
+import { newId } from '../../core/ids.js';
 import type { Micros } from '../market/money.js';
 import type { TradeMode } from './orders-table.js';
 

@@ -4,7 +4,7 @@ import { change, type ChangeDeps } from '../../identity/session/change.js';
 import type { Orm } from '../../core/db/client.js';
 import type { Source } from '../../identity/operator/change.js';
 import { AppError } from '../../core/errors.js';
-import { newId } from '../market/ids.js';
+import { newId } from '../../core/ids.js';
 import type { Micros } from '../market/money.js';
 import { keyOf } from './compare.js';
 import type { Look } from './look.js';

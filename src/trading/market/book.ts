@@ -1,5 +1,116 @@
+import { addCounts, perContract, subtractCounts, valueOf } from './contracts.js';
+import { chargeFill, newOrderAccount, type FeeRule } from './fees.js';
 import { DOLLAR, type Micros } from './money.js';
-import { addCounts } from './contracts.js';
+
+export interface MarketableOrder {
+  side: Side;
+  action: 'buy' | 'sell';
+  contracts: number;
+  /** The worst price to trade at, of the order's own side. */
+  limitPrice: Micros;
+  timeInForce: 'immediate_or_cancel' | 'fill_or_kill';
+}
+
+interface Match {
+  /** What is taken, level by level, the best first. Empty if nothing is. */
+  fills: Level[];
+  filledContracts: number;
+}
+
+/**
+ * What an order takes from a book at once: level by level from the best price on, never beyond its limit, never more than
+ * stands there. The rest is cancelled; fill-or-kill takes all or nothing.
+ */
+export function matchOrder(book: OrderBook, order: MarketableOrder): Match {
+  const levels = order.action === 'buy' ? asksOf(book, order.side) : bidsOf(book, order.side);
+  const fills: Level[] = [];
+  let open = order.contracts;
+  for (const { price, contracts } of levels) {
+    const isBeyondLimit = order.action === 'buy' ? price > order.limitPrice : price < order.limitPrice;
+    if (open === 0 || isBeyondLimit) break;
+    const taken = Math.min(open, contracts);
+    fills.push({ price, contracts: taken });
+    open = subtractCounts(open, taken);
+  }
+  if (order.timeInForce === 'fill_or_kill' && open > 0) return { fills: [], filledContracts: 0 };
+  return { fills, filledContracts: subtractCounts(order.contracts, open) };
+}
+
+/** The book without what fills have taken from it: nobody can take the same contract twice. */
+export function consume(
+  book: OrderBook,
+  order: Pick<MarketableOrder, 'side' | 'action'>,
+  fills: readonly Level[],
+): OrderBook {
+  const isOwnSide = order.action === 'sell';
+  const name = (order.side === 'yes') === isOwnSide ? 'yes' : 'no';
+  const taken = new Map(fills.map(({ price, contracts }) => [isOwnSide ? price : DOLLAR - price, contracts]));
+  const left = book[name].flatMap(({ price, contracts }) => {
+    const rest = subtractCounts(contracts, taken.get(price) ?? 0);
+    return rest > 0 ? [{ price, contracts: rest }] : [];
+  });
+  return { ...book, [name]: left };
+}
+
+interface QuotedFill extends Level {
+  fee: Micros;
+  /** Negative for a purchase. */
+  balanceChange: Micros;
+}
+
+/** What an order would do to a book at this moment, as it would be charged. */
+export interface Quote {
+  fills: QuotedFill[];
+  filledContracts: number;
+  /** Of what is filled, rounded to the millionth; null if nothing is. */
+  averagePrice: Micros | null;
+  fees: Micros;
+  /** What the balance changes by: negative for a purchase. */
+  balanceChange: Micros;
+  /** What the filled contracts may pay at the most. For a purchase: one dollar each. */
+  maximumPayout: Micros;
+  /** For a purchase: the probability from which on it is worth its price and fee; null if nothing is filled. */
+  breakEven: number | null;
+  /** The balance change before its rounding, see `OrderAccount`. */
+  exact: Micros;
+}
+
+/** Matches an order and charges the venue's fee, as `POST /trade` does in paper mode. */
+export function quoteOrder(book: OrderBook, feeRule: FeeRule, order: MarketableOrder): Quote {
+  const match = matchOrder(book, order);
+  let account = newOrderAccount;
+  const fills = match.fills.map(({ price, contracts }): QuotedFill => {
+    const charge = chargeFill(feeRule, account, { action: order.action, price, contracts });
+    account = charge.account;
+    return { price, contracts, fee: charge.fee, balanceChange: charge.balanceChange };
+  });
+  const { filledContracts } = match;
+  const value = fills.reduce((sum, { price, contracts }) => sum + valueOf(price, contracts), 0n);
+  const balanceChange = fills.reduce((sum, fill) => sum + fill.balanceChange, 0n);
+  const maximumPayout = valueOf(DOLLAR, filledContracts);
+  return {
+    fills,
+    filledContracts,
+    averagePrice: filledContracts === 0 ? null : perContract(value, filledContracts),
+    fees: fills.reduce((sum, { fee }) => sum + fee, 0n),
+    balanceChange,
+    maximumPayout,
+    breakEven: filledContracts === 0 ? null : Number(-balanceChange) / Number(maximumPayout),
+    exact: account.exact,
+  };
+}
+
+/**
+ * What a purchase may cost at the most: everything at its limit price, with the fee of that. The fee is largest at 50
+ * cents, so a purchase that is filled below its limit could pay more fee than at the limit, but not more in sum: only where prices have parts of
+ * a cent each of many small fills may be rounded by up to $0.0001 that is not given back.
+ */
+export function worstCost(
+  feeRule: FeeRule,
+  { contracts, limitPrice }: Pick<MarketableOrder, 'contracts' | 'limitPrice'>,
+): Micros {
+  return -chargeFill(feeRule, newOrderAccount, { action: 'buy', price: limitPrice, contracts }).balanceChange;
+}
 
 export type Side = 'yes' | 'no';
 

@@ -1,5 +1,16 @@
 import { toHundredths, valueOf } from './contracts.js';
+import type { Market } from './market.js';
 import { BALANCE_STEP, DOLLAR, floorTo, type Micros } from './money.js';
+import type { MarketData } from './source.js';
+
+/** What an order of a market is charged by: its event's own rule, or else its series'. Undefined where it is not known: no orders then. */
+export function feeRuleOf(
+  { feeRules }: Pick<MarketData, 'feeRules'>,
+  { eventTicker, seriesTicker }: Pick<Market, 'eventTicker' | 'seriesTicker'>,
+): FeeRule | undefined {
+  const rule = feeRules.get(eventTicker) ?? feeRules.get(seriesTicker);
+  return isSupported(rule) ? rule : undefined;
+}
 
 /** The fee structures that the venue names. */
 export const feeTypes = [
@@ -8,7 +19,7 @@ export const feeTypes = [
   'quadratic_with_combo_maker_fees',
   'flat',
 ] as const;
-export type FeeType = (typeof feeTypes)[number];
+type FeeType = (typeof feeTypes)[number];
 
 /** How a market charges. Read from the venue: type and multiplier differ between series, and an event may have its own. */
 export interface FeeRule {
@@ -59,7 +70,7 @@ export function tradeFee(
 }
 
 /** What an order has cost or brought so far. Both start at 0. What was rounded away and not given back is the difference. */
-export interface OrderAccount {
+interface OrderAccount {
   /** Before rounding: minus what was paid, plus what was received, minus fees. */
   exact: Micros;
   /** What the balance has changed by: whole steps of the balance. */
@@ -68,7 +79,7 @@ export interface OrderAccount {
 
 export const newOrderAccount: OrderAccount = { exact: 0n, booked: 0n };
 
-export interface Charge {
+interface Charge {
   /** By how much the balance changes with this fill: negative for a purchase. */
   balanceChange: Micros;
   /** What of it is the fee: with the rounding, less what is given back of earlier roundings. Never below 0. */

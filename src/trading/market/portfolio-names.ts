@@ -1,4 +1,4 @@
-import { readEventTicker, type NamedEvent } from './event-ticker.js';
+import { readEventTicker, type NamedEvent } from './event.js';
 import { cityOf, isPlaced, labelOf, type ListedMarket, type MarketKind } from './market.js';
 import { bracketLabel, parseBracket, type Bracket } from './brackets.js';
 import { sourceOn, type SettlementSource } from './rules.js';

@@ -1,7 +1,7 @@
 import type { Tx } from '../../core/db/client.js';
-import { newId } from '../market/ids.js';
+import { newId } from '../../core/ids.js';
 import type { Micros } from '../market/money.js';
-import { bookFills } from '../ledger/ledger.js';
+import { bookFills } from '../ledger/positions.js';
 import { MAX_TRADING_AGE_MS } from '../snapshot/snapshot.js';
 import { clientOrderId, requestHash } from './identity.js';
 import type { MarketView } from './judge.js';
@@ -9,7 +9,7 @@ import type { OrderInput, Trade } from './order.js';
 import { addTaken, bookHash } from './paper-book.js';
 import { labelOf } from '../market/market.js';
 import { writeExecution, type AccountState, type OrderRow, type WrittenFill } from './queries.js';
-import { quoteOrder } from '../market/quote.js';
+import { quoteOrder } from '../market/book.js';
 import { toTrade } from './trade.js';
 import { valueOf } from '../market/contracts.js';
 

@@ -11,7 +11,7 @@ import { recordOutcome } from './record-outcome.js';
 import { toTrade } from './trade.js';
 import { findRepeat, judgeAndWrite } from './transaction.js';
 import { createTurns } from './turns.js';
-import { feeRuleOf } from '../market/fee-rules.js';
+import { feeRuleOf } from '../market/fees.js';
 
 const MAX_WAITING = 5_000;
 const MAX_WAIT_MS = 10_000;

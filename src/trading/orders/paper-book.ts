@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto';
-import type { Level, OrderBook, Side } from '../market/book.js';
+import type { Level, MarketableOrder, OrderBook, Side } from '../market/book.js';
 import { DOLLAR } from '../market/money.js';
-import type { MarketableOrder } from '../market/match.js';
 import { addCounts, subtractCounts } from '../market/contracts.js';
 
 /** Bids that paper orders have hit: `[side of the bid, price in millionths, contracts]`. */

@@ -1,7 +1,7 @@
 import type { Orm } from '../../core/db/client.js';
-import { newId } from '../market/ids.js';
+import { newId } from '../../core/ids.js';
 import { lockAccount } from '../ledger/accounts.js';
-import { applyVenueFill, bookFills } from '../ledger/ledger.js';
+import { applyVenueFill, bookFills } from '../ledger/positions.js';
 import type { Trade, VenueFill, VenueOutcome } from './order.js';
 import {
   findTrade,

@@ -6,7 +6,7 @@ import {
   MAX_CONTRACTS,
   MIN_CONTRACTS,
   ORDER_SIZE,
-} from '../market/contract-fields.js';
+} from '../market/contracts.js';
 import { orderStatuses, tradeModes } from '../ledger/orders-table.js';
 
 export const MAX_BODY_BYTES = 4 * 1024;

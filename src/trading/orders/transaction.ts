@@ -12,10 +12,9 @@ import { assertReachable, viewMarket } from './judge.js';
 import type { OrderInput, PlacedOrder } from './order.js';
 import { bookHash, withoutTaken } from './paper-book.js';
 import { findTrade, readState, type AccountState } from './queries.js';
-import { quoteOrder, worstCost } from '../market/quote.js';
+import { quoteOrder, worstCost, type OrderBook } from '../market/book.js';
 import { toTrade } from './trade.js';
 import { subtractCounts, valueOf } from '../market/contracts.js';
-import type { OrderBook } from '../market/book.js';
 import type { FeeRule } from '../market/fees.js';
 
 interface TransactionDeps {

@@ -1,13 +1,11 @@
 import { z } from 'zod';
 import { parseInput } from '../../core/http/validate.js';
 import { fieldError, textField, type FormFields } from '../../core/pages/form.js';
-import { bidsOf, type OrderBook } from '../market/book.js';
+import { bidsOf, quoteOrder, type OrderBook, type Quote } from '../market/book.js';
 import { parseDollars, type Micros } from '../market/money.js';
-import { quoteOrder, type Quote } from '../market/quote.js';
 import type { FeeRule } from '../market/fees.js';
 import { applyFill, type Holding } from '../ledger/positions.js';
-import { contractsText } from '../market/contract-fields.js';
-import { addCounts, subtractCounts } from '../market/contracts.js';
+import { addCounts, contractsText, subtractCounts } from '../market/contracts.js';
 
 /** What somebody wants to sell of a position. */
 export interface Sale {

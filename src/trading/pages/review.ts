@@ -1,8 +1,6 @@
-import { asksOf, bidsOf, type OrderBook } from '../market/book.js';
+import { asksOf, bidsOf, quoteOrder, worstCost, type MarketableOrder, type OrderBook, type Quote } from '../market/book.js';
 import { isPlaced, labelOf, type ListedMarket } from '../market/market.js';
 import { DOLLAR, type Micros } from '../market/money.js';
-import { quoteOrder, worstCost, type Quote } from '../market/quote.js';
-import type { MarketableOrder } from '../market/match.js';
 import { applyFill, type Holding } from '../ledger/positions.js';
 import { chargeFill, newOrderAccount, type FeeRule } from '../market/fees.js';
 import { formatCents, formatChange, formatExactProbability, formatPoints } from './price-text.js';

@@ -3,7 +3,7 @@ import { formatCount } from '../../core/pages/format.js';
 import { toAddress } from '../../core/pages/address.js';
 import { temperatureKinds, type TemperatureKind } from '../market/market.js';
 import { placesOf } from '../market/stations.js';
-import { leadsOf } from '../signals/leads.js';
+import { leadsOf } from '../signals/signal.js';
 import type { ScoresAnswer } from '../scores/schema.js';
 
 /** What is scored apart, since it is another thing to forecast. */

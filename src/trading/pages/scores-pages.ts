@@ -7,7 +7,7 @@ import { readQuery, requireOnce, tryQuery } from '../../core/pages/query-form.js
 import type { TradingServices } from '../services/services.js';
 import { temperatureKinds, type TemperatureKind } from '../market/market.js';
 import { findPlace, placesOf } from '../market/stations.js';
-import { leadsOf } from '../signals/leads.js';
+import { leadsOf } from '../signals/signal.js';
 import { toScoresPage } from './scores-page-view.js';
 import { filterOptions, toKindTabs } from './scores-page-words.js';
 import type { ScoreReport } from '../scores/report.js';

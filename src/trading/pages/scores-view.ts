@@ -4,7 +4,7 @@ import { placesOf } from '../market/stations.js';
 import { gateAt, type GateBook } from '../signals/gate.js';
 import { gateErrorRates, gateRule, gateRuleText } from '../scores/gate-rule.js';
 import type { CrpsPoint } from '../scores/diagnostics.js';
-import { leadsOf } from '../signals/leads.js';
+import { leadsOf } from '../signals/signal.js';
 import { toPitHistogram, type DatedPit } from '../scores/pit-histogram.js';
 import type { ForecastRecord } from '../scores/records.js';
 import { toReliability, type ReliabilityCount, type Side } from '../scores/reliability.js';

@@ -22,7 +22,7 @@ import { findPaperCash, findTaken, listPaperHoldings } from './queries.js';
 import { reviewOrder, type Review } from './review.js';
 import { fillTicket, readTicket } from './ticket-form.js';
 import { ticketCodes, toTicketView } from './ticket-view.js';
-import { feeRuleOf } from '../market/fee-rules.js';
+import { feeRuleOf } from '../market/fees.js';
 
 /** Roles that place orders. */
 const orderingRoles = ['owner', 'admin'] as const satisfies Role[];

@@ -1,4 +1,4 @@
-import { LEAD_HOURS } from '../signals/leads.js';
+import { LEAD_HOURS } from '../signals/signal.js';
 import { RECORD_WINDOW_MS } from '../scores/records.js';
 import { daysBetween } from '../market/calendar.js';
 import { subjectsOn, type Selection, type Subject } from '../venue/simulation/world.js';

@@ -1,23 +1,63 @@
 import type { Clock } from '../../core/clock.js';
 import type { Database } from '../../core/db/client.js';
-import { readCoverage } from '../backfill/coverage.js';
+import { inChunks } from '../../core/steps.js';
 import type { Archive } from '../archive/archive.js';
 import { insertFits } from '../archive/fit-queries.js';
-import { createSimulatedWeatherSource } from '../forecast/simulated.js';
-import { inChunks } from '../market/chunks.js';
-import { createSimulatedSource } from '../venue/simulated.js';
-import type { SettledDay } from '../market/source.js';
+import { readCoverage } from '../backfill/coverage.js';
+import { calibratedModel } from '../forecast/calibrated.js';
+import type { FitBook } from '../forecast/fits.js';
+import { createSimulatedWeatherSource, readWeatherOf } from '../forecast/simulated.js';
 import { daysBetween } from '../market/calendar.js';
+import { groupEvents } from '../market/event.js';
+import { targetKey, type Target, type TemperatureKind } from '../market/market.js';
+import type { SettledDay } from '../market/source.js';
+import { stations } from '../market/stations.js';
+import type { Climates } from '../scores/climate.js';
 import { insertRecords, listOpenRecords, listRecorded, setOutcome, type Sources } from '../scores/queries.js';
-import { targetOfRecord, type NewRecord } from '../scores/records.js';
+import { recordsDue, targetOfRecord, type NewRecord } from '../scores/records.js';
 import { scoreRecord, type ScorableRecord } from '../scores/score-record.js';
-import { createPace } from '../venue/simulation/pace.js';
-import { targetKey, type Target } from '../market/market.js';
-import { targetOfSubject, type SimulatedWorld, type Subject } from '../venue/simulation/world.js';
+import { createSimulatedSource, readMarketsOf } from '../venue/simulated.js';
+import { createPace } from '../venue/simulation/random.js';
+import {
+  leadingStations,
+  targetOfSubject,
+  type Selection,
+  type SimulatedWorld,
+  type Subject,
+} from '../venue/simulation/world.js';
 import { createLessons, type Lessons } from './lessons.js';
-import { dateOf, pastMoments } from './moments.js';
-import { pastParts, type PastPart } from './parts.js';
-import { makeRecords } from './records.js';
+import { dateOf, pastMoments, type Moment } from './moments.js';
+
+/** What would have been written down at a moment of the past: by the code of the present, of what was known then. */
+function makeRecords(
+  world: Pick<SimulatedWorld, 'seed' | 'weather'>,
+  names: Sources,
+  { at, subjects }: Moment,
+  { fits, climates }: { fits: FitBook; climates: Climates },
+): NewRecord[] {
+  const data = readMarketsOf(world, subjects, at);
+  const events = groupEvents(data.markets);
+  const weather = readWeatherOf(world, subjects, at);
+  const forecasts = calibratedModel({ source: names.forecastSource, weather, events, fits, at });
+  return recordsDue({ ...names, data, events, forecasts, at }, climates);
+}
+
+/** A part of the past that is made up for by itself: one kind of temperature at some stations. */
+interface PastPart extends Selection {
+  /** Of the time that it may take, see `createPace`. */
+  share: number;
+}
+
+/** What forecasts are recorded and learned of. */
+export const recordedKinds = ['daily_maximum', 'daily_minimum'] as const satisfies readonly TemperatureKind[];
+
+const others = stations.filter((station) => !leadingStations.includes(station));
+
+/** In the order in which they are made up for: what is looked at first comes at full speed, the others behind the service's back. */
+export const pastParts: readonly PastPart[] = [
+  { of: leadingStations, share: 1 },
+  { of: others, share: 0.4 },
+].flatMap(({ of, share }) => recordedKinds.map((kind) => ({ stations: of, kinds: [kind], share })));
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 /** Written at once: a few milliseconds of the embedded database, so that requests are not held up. */
@@ -49,7 +89,7 @@ export interface Recalled {
   report: SettledDay | undefined;
 }
 
-export interface PastOptions {
+interface PastOptions {
   db: Database;
   archive: Pick<Archive, 'addRuns' | 'addReports'>;
   clock: Clock;

@@ -4,7 +4,7 @@ import { marketStatuses } from '../market/market.js';
 import { reconciliationSchema } from '../live/schema.js';
 import { sourceSchema } from '../reads/schema.js';
 import { tradeModes } from '../ledger/orders-table.js';
-import { contractsField } from '../market/contract-fields.js';
+import { contractsField } from '../market/contracts.js';
 
 export const portfolioQuerySchema = z.strictObject({
   mode: z

@@ -20,7 +20,7 @@ import {
 import { markPosition, sumKnown, type Mark, type Quotes } from './valuation.js';
 import { eventOutcomes, type EventOutcomes } from './valuation-events.js';
 import { perContract } from '../market/contracts.js';
-import { feeRuleOf } from '../market/fee-rules.js';
+import { feeRuleOf } from '../market/fees.js';
 
 export interface PortfolioDeps {
   db: Database;

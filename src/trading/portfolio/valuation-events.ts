@@ -1,5 +1,4 @@
-import type { MarketEvent } from '../market/event.js';
-import { endsOf } from '../market/event-ends.js';
+import { endsOf, type MarketEvent } from '../market/event.js';
 import { DOLLAR, type Micros } from '../market/money.js';
 import type { Holding } from '../ledger/positions.js';
 import { valueOf } from '../market/contracts.js';

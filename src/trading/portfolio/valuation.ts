@@ -1,7 +1,6 @@
-import type { OrderBook } from '../market/book.js';
+import { quoteOrder, type OrderBook } from '../market/book.js';
 import type { Market, MarketStatus } from '../market/market.js';
 import { DOLLAR, type Micros } from '../market/money.js';
-import { quoteOrder } from '../market/quote.js';
 import { isSupported, type FeeRule } from '../market/fees.js';
 import type { Holding } from '../ledger/positions.js';
 import { subtractCounts, valueOf } from '../market/contracts.js';

@@ -1,10 +1,10 @@
 import { z } from 'zod';
 import { timeField } from '../../core/http/fields.js';
 import { text } from '../../core/http/validate.js';
-import { noteKinds } from '../market/notes.js';
+import { noteKinds } from '../market/source.js';
 import { marketKinds, marketStatuses, temperatureKinds } from '../market/market.js';
 import { indexAreas, stations } from '../market/stations.js';
-import { contractsField } from '../market/contract-fields.js';
+import { contractsField } from '../market/contracts.js';
 import { bookStates } from './market-json.js';
 
 const stationParameter = text(64)

@@ -7,8 +7,8 @@ import { cityOf, type ListedMarket, type MarketKind, type MarketStatus } from '.
 import type { Micros } from '../market/money.js';
 import type { SignalReport } from '../signals/signal.js';
 import { makeSignalsInSteps } from '../signals/signals.js';
-import { withholdDoubtful } from '../signals/withhold.js';
-import { inSlices } from '../market/steps.js';
+import { withholdDoubtful } from '../signals/event-case.js';
+import { inSlices } from '../../core/steps.js';
 import { findAreaOf, findStation, isStation } from '../market/stations.js';
 import {
   ageOf,

@@ -1,5 +1,5 @@
 import type { Side } from '../market/book.js';
-import type { EventEnds } from '../market/event-ends.js';
+import type { EventEnds } from '../market/event.js';
 import { DOLLAR, type Micros } from '../market/money.js';
 import { valueOf } from '../market/contracts.js';
 

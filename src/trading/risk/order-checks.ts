@@ -1,13 +1,12 @@
-import { asksOf, bidsOf } from '../market/book.js';
+import { asksOf, bidsOf, worstCost } from '../market/book.js';
 import type { Micros } from '../market/money.js';
-import { worstCost } from '../market/quote.js';
 import { dayLossOf } from './day-loss.js';
 import { positionAfter, toLeg, type Deal } from './deal.js';
-import { endsOf } from '../market/event-ends.js';
+import { endsOf } from '../market/event.js';
 import { worstCaseLoss, type Leg } from './exposure.js';
 import type { RiskInput } from './gate.js';
 import { count, dollars, refuse, type Refusal } from './refusal.js';
-import { feeRuleOf } from '../market/fee-rules.js';
+import { feeRuleOf } from '../market/fees.js';
 
 /** What every order is held to, also one that only reduces. */
 export function checkOrder({

@@ -7,7 +7,7 @@ import {
   serviceProblems,
 } from '../../core/reference/problem-examples.js';
 import { gateErrorRates, gateRule, gateRuleText } from './gate-rule.js';
-import { LEAD_HOURS, leadsOf } from '../signals/leads.js';
+import { LEAD_HOURS, leadsOf } from '../signals/signal.js';
 import { toPitHistogram } from './pit-histogram.js';
 import { PAST_DAYS } from './records.js';
 import { toReliability } from './reliability.js';

@@ -4,7 +4,7 @@ import { placesOf } from '../market/stations.js';
 import { blockBootstrap, type Interval } from './bootstrap.js';
 import type { Gate, GateBook, GateKey } from '../signals/gate.js';
 import { gateRule, judgedSince } from './gate-rule.js';
-import { leadsOf } from '../signals/leads.js';
+import { leadsOf } from '../signals/signal.js';
 
 /** A settled forecast, as far as gates are judged by it. */
 export interface JudgedRecord {

@@ -1,5 +1,4 @@
-import { chiSquareTail } from '../forecast/chi-square.js';
-import { pitHistogram } from '../forecast/pit.js';
+import { chiSquareTail, pitHistogram } from '../forecast/pit.js';
 import type { PitHistogram } from './diagnostics.js';
 
 const PIT_BINS = 10;

@@ -4,10 +4,9 @@ import type { MarketEvent } from '../market/event.js';
 import { spanOf, targetOf, type Target } from '../market/market.js';
 import type { MarketData } from '../market/source.js';
 import { DOLLAR } from '../market/money.js';
-import { bracketPays } from '../market/brackets.js';
-import { areOutcomesKnown, outcomesOf } from '../market/outcomes.js';
+import { areOutcomesKnown, bracketPays, outcomesOf } from '../market/brackets.js';
 import { climateKey, type Climate, type Climates } from './climate.js';
-import { leadsOf } from '../signals/leads.js';
+import { leadsOf } from '../signals/signal.js';
 import { impliedProbabilities } from './score.js';
 import type { ScorableRecord } from './score-record.js';
 

@@ -3,7 +3,7 @@ import { sendCachedAnswer } from '../../core/http/cached-answer.js';
 import { parseInput } from '../../core/http/validate.js';
 import { fieldError } from '../../core/pages/form.js';
 import { readPlaceId } from '../reads/routes.js';
-import { leadsOf } from '../signals/leads.js';
+import { leadsOf } from '../signals/signal.js';
 import type { ScoreReport } from './report.js';
 import { scoresQuerySchema } from './schema.js';
 

@@ -1,5 +1,4 @@
-import type { Bracket } from '../market/brackets.js';
-import { outcomeAt, outcomeProbabilities, outcomesOf } from '../market/outcomes.js';
+import { outcomeAt, outcomeProbabilities, outcomesOf, type Bracket } from '../market/brackets.js';
 import { atMostOf, atMostOfMembers, degreeCrps, type AtMost } from './crps.js';
 import type { TemperatureKind } from '../market/market.js';
 import { atMostOfMarket } from './implied.js';

@@ -1,5 +1,5 @@
 import type { Context } from '../../core/http/context.js';
-import { createClimateReader } from '../climate/reader.js';
+import { createClimateReader } from '../climate/product.js';
 import { createClimateWatch, type ClimateWatch } from '../climate/watch.js';
 import { createCalibrationStore, type CalibrationStore } from '../snapshot/calibration.js';
 import { createArchive, type Archive } from '../archive/archive.js';

@@ -1,5 +1,5 @@
 import type { Orm } from '../../core/db/client.js';
-import { newId } from '../market/ids.js';
+import { newId } from '../../core/ids.js';
 import { lockAccount } from '../ledger/accounts.js';
 import { ledgerEntries, tradingSettlements } from '../ledger/portfolio-table.js';
 import { closePositions, moveCash, readPositions, readRecorded, type Account } from './queries.js';

@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
 import type { Clock } from '../../core/clock.js';
 import type { Orm } from '../../core/db/client.js';
-import { inChunks } from '../market/chunks.js';
+import { inChunks } from '../../core/steps.js';
 import type { ListedMarket } from '../market/market.js';
 import type { MarketSource } from '../market/source.js';
 import type { Snapshot } from '../snapshot/snapshot.js';

@@ -3,7 +3,7 @@ import type { Micros } from '../market/money.js';
 import type { Holding } from '../ledger/positions.js';
 import { markPosition } from '../portfolio/valuation.js';
 import { paidFor } from '../sizing/fund.js';
-import { feeRuleOf } from '../market/fee-rules.js';
+import { feeRuleOf } from '../market/fees.js';
 
 /** Whom signals are sized for: what can be spent, and what is held already. */
 export interface SignalAccount {

@@ -1,5 +1,5 @@
 import type { TemperatureKind } from '../market/market.js';
-import { leadsOf } from './leads.js';
+import { leadsOf } from './signal.js';
 
 /** Which forecasts a gate is of. */
 export interface GateKey {

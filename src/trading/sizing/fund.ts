@@ -1,6 +1,6 @@
 import { BALANCE_STEP, ceilTo, DOLLAR, type Micros } from '../market/money.js';
 import type { Holding } from '../ledger/positions.js';
-import { isPaid, type Payout } from '../market/outcomes.js';
+import { isPaid, type Payout } from '../market/brackets.js';
 import type { EventToSize } from './event.js';
 import { isSupported, type FeeRule } from '../market/fees.js';
 import { allInCost, shareOf } from './kelly.js';

@@ -1,7 +1,7 @@
 import type { Fund } from './fund.js';
 import { isWon } from './joint.js';
 import { inDollars, stakeOf, type Offer } from './offers.js';
-import { exceededRoom, type Rooms } from './rooms.js';
+import { exceededRoom, type Rooms } from './headroom.js';
 
 /** A purchase must add more growth than rounding could. */
 const NO_GROWTH = 1e-13;

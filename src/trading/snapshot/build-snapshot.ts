@@ -6,7 +6,7 @@ import type { MarketData } from '../market/source.js';
 import type { Micros } from '../market/money.js';
 import { makeSignalsInSteps } from '../signals/signals.js';
 import type { Snapshot, SourceState } from './snapshot.js';
-import { allAtOnce, type Steps } from '../market/steps.js';
+import { allAtOnce, type Steps } from '../../core/steps.js';
 
 /** All that a snapshot is made of, and all that changes from one to the next. */
 export interface SnapshotInputs {

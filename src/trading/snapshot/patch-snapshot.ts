@@ -1,7 +1,7 @@
 import type { MarketEvent } from '../market/event.js';
 import { isPlaced, type ListedMarket } from '../market/market.js';
 import type { MarketData } from '../market/source.js';
-import { withholdDoubtful } from '../signals/withhold.js';
+import { withholdDoubtful } from '../signals/event-case.js';
 import { refreshOf, type Snapshot } from './snapshot.js';
 
 /**

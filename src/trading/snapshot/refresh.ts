@@ -9,7 +9,7 @@ import type { MarketData, MarketSource } from '../market/source.js';
 import type { Micros } from '../market/money.js';
 import { patchSnapshot } from './patch-snapshot.js';
 import type { Snapshot, SnapshotStore } from './snapshot.js';
-import { inSlices } from '../market/steps.js';
+import { inSlices } from '../../core/steps.js';
 import { createSourcePart } from './source-part.js';
 import type { TapeWriter } from '../tape/writer.js';
 

@@ -1,8 +1,7 @@
 import type { StationForecast } from '../forecast/forecast.js';
 import type { MarketEvent } from '../market/event.js';
 import type { ListedMarket } from '../market/market.js';
-import type { VenueNote } from '../market/notes.js';
-import type { MarketData } from '../market/source.js';
+import type { MarketData, VenueNote } from '../market/source.js';
 import type { GateBook } from '../signals/gate.js';
 import type { SignalReport } from '../signals/signal.js';
 

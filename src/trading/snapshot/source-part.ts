@@ -3,7 +3,7 @@ import type { Logger } from 'pino';
 import type { Clock } from '../../core/clock.js';
 import type { Metrics } from '../../core/metrics.js';
 import { UnexpectedAnswerError } from '../venue/kalshi-client.js';
-import type { VenueNote } from '../market/notes.js';
+import type { VenueNote } from '../market/source.js';
 import type { SourceState } from './snapshot.js';
 
 interface Source<T> {

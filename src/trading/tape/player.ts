@@ -6,7 +6,7 @@ import type { ForecastModel } from '../forecast/forecast.js';
 import type { MarketSource } from '../market/source.js';
 import type { Refresher } from '../snapshot/refresh.js';
 import type { SnapshotStore } from '../snapshot/snapshot.js';
-import { inSlices } from '../market/steps.js';
+import { inSlices } from '../../core/steps.js';
 import { readTape, TapeError, type TapeEntry } from './reader.js';
 
 /** Nobody waits through the hours in which nothing was taped. */

@@ -1,11 +1,10 @@
 import type { Clock } from '../../core/clock.js';
-import { inParallel } from '../market/chunks.js';
+import { inParallel } from '../../core/steps.js';
 import { createCatalogue } from './kalshi-catalogue.js';
-import type { KalshiClient } from './kalshi-client.js';
+import { readMarketPages, type KalshiClient } from './kalshi-client.js';
 import { readMarket } from './kalshi-market.js';
-import { readMarketPages } from './kalshi-pages.js';
 import { isPlaced, marketKinds, type MarketKind } from '../market/market.js';
-import { createNoteBook, type NoteKind, type VenueNote } from '../market/notes.js';
+import { createNoteBook, type NoteKind, type VenueNote } from '../market/source.js';
 
 /** What a look at all markets of the venue that are not over has found. */
 export interface VenueReport {

@@ -1,9 +1,156 @@
 import type { Clock } from '../../core/clock.js';
-import type { OrderBook } from '../market/book.js';
-import { inChunks } from '../market/chunks.js';
+import { inChunks } from '../../core/steps.js';
+import { isSameBook, type OrderBook } from '../market/book.js';
+import type { ListedMarket } from '../market/market.js';
+import type { MarketData } from '../market/source.js';
 import { UnexpectedAnswerError, type KalshiClient } from './kalshi-client.js';
-import { toOrderBook } from './kalshi-market.js';
-import { kalshiOrderBookSchema, kalshiOrderBooksSchema, type KalshiOrderBook } from './kalshi-schema.js';
+import { kalshiOrderBookSchema, kalshiOrderBooksSchema, toOrderBook, type KalshiOrderBook } from './kalshi-market.js';
+import type { KalshiChanges } from './socket/changes.js';
+
+/** A whole book counts for this long; after that the listing's best prices are nearer to the truth. */
+const WHOLE_BOOK_MS = 30_000;
+
+type Books = Pick<MarketData, 'books' | 'bookTimes' | 'shallow'>;
+
+/** Which books are read where each costs a call and there are more than calls. */
+interface BookRotation {
+  /** In the order in which they should be read: those that matter most, then those that were not read for longest. */
+  order(active: readonly string[]): string[];
+  take(read: ReadonlyMap<string, ReadBook>): void;
+  /**
+   * The books of listed markets: whole ones that were read since the listing began, or lately and agree with it; of the
+   * others the best prices as listed.
+   * @param topOf what the listing says of the best prices
+   */
+  booksOf(
+    markets: readonly ListedMarket[],
+    topOf: (ticker: string) => OrderBook | undefined,
+    times: { listedAt: number; now: number },
+  ): Books;
+}
+
+/** @param interest markets in which somebody holds something, or something is worth doing */
+export function createBookRotation(interest: () => ReadonlySet<string>): BookRotation {
+  let whole = new Map<string, ReadBook>();
+  return {
+    order(active) {
+      const matters = interest();
+      const rank = (ticker: string): number =>
+        (whole.get(ticker)?.readAt.getTime() ?? 0) - (matters.has(ticker) ? Number.MAX_SAFE_INTEGER : 0);
+      return active.toSorted((a, b) => rank(a) - rank(b));
+    },
+    take(read) {
+      for (const [ticker, one] of read) {
+        const known = whole.get(ticker);
+        const isSame = known !== undefined && isSameBook(known.book, one.book);
+        whole.set(ticker, isSame ? { ...one, book: known.book } : one);
+      }
+    },
+    booksOf(markets, topOf, { listedAt, now }) {
+      const books = new Map<string, OrderBook>();
+      const bookTimes = new Map<string, Date>();
+      const shallow = new Map<string, true>();
+      for (const { ticker } of markets) {
+        const top = topOf(ticker);
+        const known = whole.get(ticker);
+        const isRecent = known !== undefined && now - known.readAt.getTime() <= WHOLE_BOOK_MS;
+        const isNewer = known !== undefined && known.readAt.getTime() >= listedAt;
+        if (isRecent && (isNewer || top === undefined || isSameTop(known.book, top))) {
+          books.set(ticker, known.book);
+          bookTimes.set(ticker, known.readAt);
+        } else if (top) {
+          books.set(ticker, top);
+          shallow.set(ticker, true);
+        }
+      }
+      const listed = new Set(markets.map(({ ticker }) => ticker));
+      whole = new Map([...whole].filter(([ticker]) => listed.has(ticker)));
+      return { books, bookTimes, shallow };
+    },
+  };
+}
+
+const isSameTop = (a: OrderBook, b: OrderBook): boolean =>
+  isSameBook(
+    { yes: a.yes.slice(0, 1), no: a.no.slice(0, 1) },
+    { yes: b.yes.slice(0, 1), no: b.no.slice(0, 1) },
+  );
+
+/** Where each book costs a call: how long books are read before the listing, and until when with those after it. */
+const BOOKS_FIRST_MS = 8_000;
+const READ_MS = 16_000;
+
+interface BookReaderOptions {
+  client: KalshiClient;
+  clock: Clock;
+  /** Markets whose books are read first where not all can be. */
+  interest: () => ReadonlySet<string>;
+  /** The best prices as last listed. */
+  topOf: (ticker: string) => OrderBook | undefined;
+  changes: KalshiChanges | undefined;
+}
+
+type ReadMarkets = Pick<MarketData, 'books' | 'bookTimes' | 'shallow'> & { markets: ListedMarket[] };
+
+/**
+ * Reads the books of open markets around a listing of all markets.
+ *
+ * With a key they come in some calls after it. Without one each costs a call, and a refresh has time for some 250 of 1,500:
+ * most of them are read before the listing, which is then the newest of all, and the others have the best prices that it
+ * says. A whole book is used for 30 s, and only while the listing agrees with it.
+ */
+export function createBookReader({ client, clock, interest, topOf, changes }: BookReaderOptions) {
+  const rotation = createBookRotation(interest);
+  let active: readonly string[] = [];
+  let last: ReadonlyMap<string, OrderBook> = new Map();
+
+  const openOf = (markets: readonly ListedMarket[]) => markets.filter(({ status }) => status === 'active');
+  const namesOf = (markets: readonly ListedMarket[]) => openOf(markets).map(({ ticker }) => ticker);
+
+  async function readInBulk(list: () => Promise<ListedMarket[]>, signal: AbortSignal): Promise<ReadMarkets> {
+    const markets = await list();
+    active = namesOf(markets);
+    const beganAt = clock.now();
+    last = reuseBooks(last, await readKalshiBooks(client, active, signal));
+    const readAgain = (tickers: string[], until: AbortSignal) => readKalshiBooks(client, tickers, until);
+    changes?.noteRead({ beganAt, active, books: last, readAgain });
+    return { markets, books: last };
+  }
+
+  async function readInTurn(list: () => Promise<ListedMarket[]>, signal: AbortSignal): Promise<ReadMarkets> {
+    const startedAt = performance.now();
+    const readSome = (tickers: readonly string[], ms: number) =>
+      readBooksUntil(client, rotation.order(tickers), { endsAt: startedAt + ms, clock }, signal);
+    const first = await readSome(active, BOOKS_FIRST_MS);
+    rotation.take(first);
+    const listedAt = clock.now();
+    const markets = await list();
+    active = namesOf(markets);
+    rotation.take(
+      await readSome(
+        active.filter((ticker) => !first.has(ticker)),
+        READ_MS,
+      ),
+    );
+    return { markets, ...rotation.booksOf(openOf(markets), topOf, { listedAt, now: clock.now() }) };
+  }
+
+  return (list: () => Promise<ListedMarket[]>, signal: AbortSignal): Promise<ReadMarkets> =>
+    client.isSigned ? readInBulk(list, signal) : readInTurn(list, signal);
+}
+
+/** The books as they were before, where they are still the same: what was made of them need not be made again. */
+function reuseBooks(
+  before: ReadonlyMap<string, OrderBook>,
+  now: ReadonlyMap<string, OrderBook>,
+): ReadonlyMap<string, OrderBook> {
+  return new Map(
+    [...now].map(([ticker, book]) => {
+      const known = before.get(ticker);
+      return [ticker, known && isSameBook(known, book) ? known : book];
+    }),
+  );
+}
 
 const BOOKS_PER_CALL = 100;
 /** Books that are asked for at once where each is asked for alone; the budget keeps the pace. */
@@ -13,7 +160,7 @@ const BOOKS_AT_ONCE = 8;
  * Many books in each call: only whoever has a key may ask so.
  * @throws UnexpectedAnswerError if one of them is missing
  */
-export async function readKalshiBooks(
+async function readKalshiBooks(
   client: KalshiClient,
   tickers: readonly string[],
   signal: AbortSignal,
@@ -34,13 +181,13 @@ export async function readKalshiBooks(
   return books;
 }
 
-export interface ReadBook {
+interface ReadBook {
   book: OrderBook;
   readAt: Date;
 }
 
 /** One book in each call, in the order of the tickers, until the time is over. A market that is gone has none. */
-export async function readBooksUntil(
+async function readBooksUntil(
   client: KalshiClient,
   tickers: readonly string[],
   { endsAt, clock }: { endsAt: number; clock: Clock },

@@ -1,8 +1,8 @@
 import type { Clock } from '../../core/clock.js';
 import { stations } from '../market/stations.js';
 import type { KalshiClient } from './kalshi-client.js';
-import { kalshiSeriesListSchema, kalshiSeriesSchema, type KalshiSeries } from './kalshi-schema.js';
-import type { NoteBook } from '../market/notes.js';
+import { kalshiSeriesListSchema, kalshiSeriesSchema, type KalshiSeries } from './kalshi-market.js';
+import type { NoteBook } from '../market/source.js';
 
 /** The venue's name of the category; it matches to the letter. */
 const CATEGORY = 'Climate and Weather';

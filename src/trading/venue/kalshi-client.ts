@@ -1,7 +1,48 @@
+import { kalshiMarketsPageSchema } from './kalshi-market.js';
+import { createVenueBudget, type VenueBudget } from './venue-budget.js';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { z } from 'zod';
-import { clockSkewOf } from './clock-skew.js';
-import { createVenueBudget, type VenueBudget } from './venue-budget.js';
+
+/**
+ * How far the clock of who answered is from ours, in milliseconds, positive if it is ahead: the smallest difference that
+ * explains the answer. It was written at some moment between asking and having it, and its `Date` names whole seconds,
+ * so neither a slow way nor the rounding is taken for a wrong clock. `Age` is how long a cache has kept it.
+ * @returns undefined if the answer does not tell the time
+ */
+export function clockSkewOf(headers: Headers, askedAt: number, answeredAt: number): number | undefined {
+  const written = Date.parse(headers.get('date') ?? '');
+  const kept = Number(headers.get('age') ?? 0) * 1000;
+  if (Number.isNaN(written) || Number.isNaN(kept)) return undefined;
+  // The date leaves out up to a second; the age may be rounded either way.
+  const roundingMs = kept > 0 ? 1000 : 0;
+  const earliest = written + kept - roundingMs;
+  const latest = written + kept + 1000 + roundingMs;
+  if (earliest > answeredAt) return earliest - answeredAt;
+  return latest < askedAt ? latest - askedAt : 0;
+}
+
+const PAGE_SIZE = 1000;
+const MAX_PAGES = 20;
+
+/** All markets that a filter lets through, page by page, as the venue sends them. */
+export async function readMarketPages(
+  client: KalshiClient,
+  path: '/markets' | '/historical/markets',
+  filter: Query,
+  signal: AbortSignal,
+): Promise<unknown[]> {
+  const found: unknown[] = [];
+  let cursor = '';
+  for (let page = 0; page === 0 || cursor !== ''; page++) {
+    if (page === MAX_PAGES) throw new UnexpectedAnswerError(path, `more than ${MAX_PAGES} pages`);
+    const query: Query = [...filter, ['limit', PAGE_SIZE]];
+    if (cursor !== '') query.push(['cursor', cursor]);
+    const answer = await client.get(path, query, kalshiMarketsPageSchema, signal);
+    found.push(...answer.markets);
+    cursor = answer.cursor;
+  }
+  return found;
+}
 
 /** The venue answered with something else than its documentation says: nothing of it may be believed. */
 export class UnexpectedAnswerError extends Error {

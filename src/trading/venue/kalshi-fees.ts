@@ -4,7 +4,7 @@ import type { Clock } from '../../core/clock.js';
 import { feeTypes, type FeeRule } from '../market/fees.js';
 import type { KalshiClient, Query } from './kalshi-client.js';
 import { CATALOGUE_FRESH_MS } from './kalshi-catalogue.js';
-import type { KalshiSeries } from './kalshi-schema.js';
+import type { KalshiSeries } from './kalshi-market.js';
 
 const CHANGES_FRESH_MS = 5 * 60 * 1000;
 /** A change counts for so long beside what the venue says itself, which may follow its own schedule a moment late. */

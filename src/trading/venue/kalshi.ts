@@ -1,27 +1,126 @@
-import type { Logger } from 'pino';
 import type { Clock } from '../../core/clock.js';
-import { places } from '../market/stations.js';
-import { emptyBook } from '../market/book.js';
-import { inParallel } from '../market/chunks.js';
+import { inChunks, inParallel } from '../../core/steps.js';
+import { emptyBook, type OrderBook } from '../market/book.js';
 import { lowestOf } from '../market/event.js';
-import { createCatalogue } from './kalshi-catalogue.js';
-import type { KalshiClient } from './kalshi-client.js';
-import { findKalshiMarkets } from './kalshi-find.js';
-import { createKalshiHistory } from './kalshi-history.js';
-import { readMarket, shareTemperatures } from './kalshi-market.js';
-import { readMarketPages } from './kalshi-pages.js';
-import { kalshiExchangeStatusSchema } from './kalshi-schema.js';
 import { isPlaced, temperatureKinds, type ListedMarket } from '../market/market.js';
-import { createBookReader } from './kalshi-read-books.js';
-import { createLimitReader } from './kalshi-limits.js';
-import { createMarketReader } from './market-reader.js';
-import { createNoteBook, type VenueNote } from '../market/notes.js';
+import { createNoteBook, type MarketSource, type NoteBook, type VenueNote } from '../market/source.js';
+import { places } from '../market/stations.js';
+import { createBookReader } from './kalshi-books.js';
+import { createCatalogue } from './kalshi-catalogue.js';
+import { UnexpectedAnswerError, readMarketPages, type KalshiClient, type Query } from './kalshi-client.js';
+import { createKalshiFees } from './kalshi-fees.js';
+import { createKalshiHistory } from './kalshi-history.js';
+import {
+  kalshiExchangeStatusSchema,
+  kalshiMarketsPageSchema,
+  readMarket,
+  shareTemperatures,
+  toTopOfBook,
+} from './kalshi-market.js';
+import { createKalshiPauses } from './kalshi-pauses.js';
 import { createKalshiChanges } from './socket/changes.js';
 import type { KeptBooks } from './socket/kept-books.js';
-import type { MarketSource } from '../market/source.js';
-import type { VenueBudget } from './venue-budget.js';
-import { createKalshiFees } from './kalshi-fees.js';
-import { createKalshiPauses } from './kalshi-pauses.js';
+import { createLimitReader, type VenueBudget } from './venue-budget.js';
+import type { Logger } from 'pino';
+
+interface Known {
+  text: string;
+  market: ListedMarket | undefined;
+  top: OrderBook | undefined;
+  notes: readonly VenueNote[];
+}
+
+/**
+ * Reads listed markets, and remembers them: most are the same from one listing to the next. Who gets the same object again
+ * need not make anew what was made of it, and reading it again would cost ten times as much.
+ */
+interface MarketReader {
+  read(value: unknown, notes: Pick<NoteBook, 'add'>): ListedMarket | undefined;
+  /** The best prices as last listed. */
+  topOf(ticker: string): OrderBook | undefined;
+  /** Forgets all markets but these. */
+  keep(tickers: Iterable<string>): void;
+}
+
+function createMarketReader(): MarketReader {
+  let known = new Map<string, Known>();
+
+  function readAnew(value: unknown, text: string): Known {
+    const own = createNoteBook();
+    const market = readMarket(value, own);
+    return { text, market, top: market && toTopOfBook(value), notes: own.list() };
+  }
+
+  return {
+    read(value, notes) {
+      const { ticker } = (value ?? {}) as { ticker?: unknown };
+      if (typeof ticker !== 'string') return readMarket(value, notes);
+      const text = JSON.stringify(value);
+      const before = known.get(ticker);
+      const found = before?.text === text ? before : readAnew(value, text);
+      known.set(ticker, found);
+      for (const { kind, name, example } of found.notes) notes.add(kind, name, example);
+      return found.market;
+    },
+    topOf: (ticker) => known.get(ticker)?.top,
+    keep(tickers) {
+      known = new Map(
+        [...tickers].flatMap((ticker) => {
+          const found = known.get(ticker);
+          return found ? [[ticker, found] as const] : [];
+        }),
+      );
+    },
+  };
+}
+
+/** Names in one address: it stays below the 8 kB that servers take, and one page has room for all of them. */
+const TICKERS_PER_CALL = 100;
+
+interface FindDeps {
+  client: KalshiClient;
+  /** In our terms; undefined for one that cannot be used. */
+  read: (value: unknown) => ListedMarket | undefined;
+}
+
+/** Markets by name; what was settled before the venue's cutoff is asked for where it has moved to. */
+async function findKalshiMarkets(
+  deps: FindDeps,
+  tickers: readonly string[],
+  signal: AbortSignal,
+): Promise<ListedMarket[]> {
+  // Names go into one list with commas between them.
+  const named = tickers.filter((ticker) => /^[\w.-]+$/.test(ticker));
+  const current = await findAt(deps, '/markets', named, signal);
+  const missing = named.filter((ticker) => !current.known.has(ticker));
+  return [...current.found, ...(await findAt(deps, '/historical/markets', missing, signal)).found];
+}
+
+async function findAt(
+  { client, read }: FindDeps,
+  path: '/markets' | '/historical/markets',
+  tickers: readonly string[],
+  signal: AbortSignal,
+): Promise<{ known: Set<string>; found: ListedMarket[] }> {
+  const known = new Set<string>();
+  const found = new Map<string, ListedMarket>();
+  for (const asked of inChunks(tickers, TICKERS_PER_CALL)) {
+    const query: Query = [
+      ['tickers', asked.join(',')],
+      ['limit', TICKERS_PER_CALL],
+    ];
+    const { markets } = await client.get(path, query, kalshiMarketsPageSchema, signal);
+    for (const value of markets) {
+      const { ticker } = (value ?? {}) as { ticker?: unknown };
+      if (typeof ticker !== 'string' || !asked.includes(ticker))
+        throw new UnexpectedAnswerError(path, `${String(ticker)} was not asked for`);
+      known.add(ticker);
+      const market = read(value);
+      if (market) found.set(ticker, market);
+    }
+  }
+  return { known, found: [...found.values()] };
+}
 
 /** Markets stay in view for as long after their close as the venue may take to settle them; hours settle within one. */
 const LOOK_BACK_MS = { daily: 3 * 24 * 60 * 60 * 1000, hourly: 6 * 60 * 60 * 1000 };
@@ -163,7 +262,7 @@ export function createKalshiSource(options: KalshiSourceOptions): MarketSource {
 const placeOrder = new Map(places.map(({ id }, i) => [id, i]));
 
 /** By station, kind, day and what is paid for; those without a place last, by ticker. */
-export function inOrder(a: ListedMarket, b: ListedMarket): number {
+function inOrder(a: ListedMarket, b: ListedMarket): number {
   if (!isPlaced(a) || !isPlaced(b)) {
     const order = Number(isPlaced(b)) - Number(isPlaced(a));
     return order !== 0 ? order : compare(a.ticker, b.ticker);

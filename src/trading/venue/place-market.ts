@@ -9,10 +9,10 @@ import {
   findStationOfReport,
   type Place,
 } from '../market/stations.js';
-import { readEventTicker } from '../market/event-ticker.js';
-import type { KalshiMarket } from './kalshi-schema.js';
+import { readEventTicker } from '../market/event.js';
+import type { KalshiMarket } from './kalshi-market.js';
 import type { MarketKind, TemperatureKind } from '../market/market.js';
-import type { NoteKind } from '../market/notes.js';
+import type { NoteKind } from '../market/source.js';
 
 /** A market says two things that cannot both be right: it is left out. */
 export class ContradictionError extends Error {

@@ -1,13 +1,120 @@
-import { DOLLAR } from '../market/money.js';
+import { asksOf, emptyBook, toLevels, type Level, type OrderBook } from '../market/book.js';
 import { bracketPays, type Bracket } from '../market/brackets.js';
-import { isStation } from '../market/stations.js';
-import { believe } from './simulation/crowd.js';
-import { HOUR_OPENS_BEFORE_MS, type SimulatedWorld, type Subject } from './simulation/world.js';
-import { emptyBook, type OrderBook } from '../market/book.js';
-import { writeEventTicker } from '../market/event-ticker.js';
+import { writeEventTicker } from '../market/event.js';
 import type { ListedMarket, Market, MarketStatus, TemperatureKind } from '../market/market.js';
-import { bookTimeOf, linearCents, makeBook, pricesOf, volumeOf } from './simulated-book.js';
-import { rulesOf } from './simulated-wording.js';
+import { CENT, DOLLAR, type Micros } from '../market/money.js';
+import { isStation, type Place, type Station } from '../market/stations.js';
+import { believe } from './simulation/crowd.js';
+import { nextGaussian, uniform, uniformsOf } from './simulation/random.js';
+import { HOUR_OPENS_BEFORE_MS, type SimulatedWorld, type Subject } from './simulation/world.js';
+
+/** Books change this often. */
+const BOOK_MS = 15_000;
+const LEVELS = 5;
+
+/**
+ * When an event's books changed last. Each event has a rhythm of its own, so that not everything changes at once; until then
+ * all that is said of the event stays the same.
+ */
+function bookTimeOf(seed: string, eventTicker: string, at: Date): Date {
+  const offsetMs = Math.floor(uniform(seed, eventTicker, 'rhythm') * BOOK_MS);
+  return new Date(Math.floor((at.getTime() - offsetMs) / BOOK_MS) * BOOK_MS + offsetMs);
+}
+
+/** Bids below and asks above what the crowd believes, thinner and dearer the further away. */
+export function makeBook(seed: string, ticker: string, probability: number, changedAt: Date): OrderBook {
+  const next = uniformsOf(seed, ticker, changedAt.getTime());
+  const mid = probability * 100 + 0.5 * nextGaussian(next);
+  const half = 0.6 + 1.2 * next();
+  const side = (best: number): Level[] =>
+    toLevels(
+      Array.from({ length: LEVELS }, (_, i) => ({
+        price: BigInt(best - i) * CENT,
+        contracts: Math.ceil((20 + 30 * i) * (0.3 + 1.4 * next())),
+      })),
+    );
+  return { yes: side(Math.floor(mid - half)), no: side(Math.floor(100 - mid - half)) };
+}
+
+type Prices = Pick<
+  Market,
+  'yesBid' | 'yesAsk' | 'noBid' | 'noAsk' | 'lastPrice' | 'volume' | 'volume24h' | 'openInterest'
+>;
+
+/** What a market says of itself. */
+export const pricesOf = (book: OrderBook, probability: number, volume: number): Prices => ({
+  yesBid: book.yes[0]?.price ?? null,
+  yesAsk: asksOf(book, 'yes')[0]?.price ?? null,
+  noBid: book.no[0]?.price ?? null,
+  noAsk: asksOf(book, 'no')[0]?.price ?? null,
+  lastPrice: volume === 0 ? null : toCents(probability),
+  volume,
+  volume24h: volume,
+  openInterest: Math.floor(volume * 0.6),
+});
+
+const toCents = (probability: number): Micros =>
+  BigInt(Math.max(1, Math.min(99, Math.round(probability * 100)))) * CENT;
+
+/** Grows from the opening to the close. */
+export function volumeOf(
+  seed: string,
+  ticker: string,
+  { openTime, closeTime }: Pick<Market, 'openTime' | 'closeTime'>,
+  at: Date,
+): number {
+  const open = closeTime.getTime() - openTime.getTime();
+  const share = Math.max(0, Math.min(1, (at.getTime() - openTime.getTime()) / open));
+  return Math.floor((500 + 9_000 * uniform(seed, ticker, 'volume') ** 2) * share ** 1.5);
+}
+
+export const linearCents = [{ start: 0n, end: DOLLAR, step: CENT }];
+
+/** `Sep 23, 2026`. */
+const dayFormat = new Intl.DateTimeFormat('en-US', { timeZone: 'UTC', dateStyle: 'medium' });
+const zoneFormats = new Map<string, Intl.DateTimeFormat>();
+
+/** The rules of a market as the venue words them today. */
+function rulesOf(subject: Subject, bracket: Bracket): string {
+  const { kind, station, date } = subject;
+  const day = dayFormat.format(new Date(date));
+  if (!isStation(station))
+    return `If the temperature recorded at ${areaName(station)} for ${day} at ${clockOf(subject)} as reported by Synoptic Data, is above ${bracket.floor}°, then the market resolves to Yes.`;
+  const measure = kind === 'daily_maximum' ? 'maximum' : 'minimum';
+  return `If the ${measure} temperature recorded at ${placeOf(station)} for ${day}, is ${wordsOf(bracket)}° fahrenheit according to The Weather Company, then the market resolves to Yes.`;
+}
+
+export const rainRulesOf = ({ rulesCity, report }: Station, date: string): string =>
+  `If the total precipitation at ${report} in ${rulesCity} in ${dayFormat.format(new Date(date))} is strictly greater than 0 inches, then the market resolves to Yes.`;
+
+export const rainTitleOf = ({ rulesCity }: Station, date: string): string =>
+  `Will it rain in ${rulesCity} on ${dayFormat.format(new Date(date))}?`;
+
+const placeOf = ({ rulesCity, report }: Station): string => `${rulesCity} (${report})`;
+
+const areaNames: Readonly<Record<string, string>> = {
+  'INDEX-MIAMI': 'Miami, FL',
+  'INDEX-NYC': 'New York City, NY',
+  'INDEX-CHICAGO': 'Chicago, IL',
+  'INDEX-LA-COASTAL': 'Los Angeles, CA',
+};
+const areaName = ({ id, city }: Place): string => areaNames[id] ?? city;
+
+/** `12 PM EDT`. */
+function clockOf({ station: { timeZone }, hour, span }: Subject): string {
+  let format = zoneFormats.get(timeZone);
+  if (!format) {
+    format = new Intl.DateTimeFormat('en-US', { timeZone, timeZoneName: 'short' });
+    zoneFormats.set(timeZone, format);
+  }
+  const zone = format.formatToParts(span.end).find(({ type }) => type === 'timeZoneName')!.value;
+  return `${hour! % 12 || 12} ${hour! < 12 ? 'AM' : 'PM'} ${zone}`;
+}
+
+function wordsOf({ kind, floor, cap }: Bracket): string {
+  if (kind === 'between') return `between ${floor}-${cap}`;
+  return kind === 'less' ? `less than ${cap}` : `greater than ${floor}`;
+}
 
 const MINUTE_MS = 60 * 1000;
 const HOUR_MS = 60 * MINUTE_MS;
@@ -45,7 +152,7 @@ export interface ListedEvent {
 }
 
 /** An event as it stands at a time. */
-export interface EventScene {
+interface EventScene {
   subject: Subject;
   eventTicker: string;
   phase: Phase;

@@ -1,11 +1,169 @@
-import { createTokenBucket, type TokenBucket } from './token-bucket.js';
+import type { Clock } from '../../core/clock.js';
+import type { KalshiClient } from './kalshi-client.js';
+import type { Logger } from 'pino';
+import { z } from 'zod';
 
-export interface BucketLimits {
+/** Tokens that come back at a steady rate, up to a capacity; requests wait until theirs are there. */
+interface TokenBucket {
+  /** Waits for so many tokens and takes them: urgent callers first, others in the order they came. */
+  take(tokens: number, signal: AbortSignal, isUrgent?: boolean): Promise<void>;
+  /** The venue refused for lack of tokens: its bucket is emptier than this one. */
+  slowDown(): void;
+  setLimits(limits: BucketLimits): void;
+}
+
+interface Waiter {
+  tokens: number;
+  go: () => void;
+}
+
+/** The least share of its rate that a bucket is slowed down to. */
+const LEAST_SHARE = 1 / 8;
+/** A slowed bucket doubles its rate after so long without another refusal. */
+const RECOVERY_MS = 10_000;
+/** Requests that were under way together are refused together: that is one refusal. */
+const ONE_REFUSAL_MS = 1_000;
+
+function createTokenBucket(initial: BucketLimits): TokenBucket {
+  let limits = initial;
+  let tokens = initial.capacity;
+  let countedAt = performance.now();
+  let share = 1;
+  let changedAt = 0;
+  const urgent: Waiter[] = [];
+  const ordinary: Waiter[] = [];
+  let timer: NodeJS.Timeout | undefined;
+
+  function count(): void {
+    const now = performance.now();
+    if (share < 1 && now - changedAt >= RECOVERY_MS) {
+      share = Math.min(1, share * 2);
+      changedAt = now;
+    }
+    const gained = ((now - countedAt) / 1000) * limits.refillPerSecond * share;
+    tokens = Math.min(limits.capacity, tokens + gained);
+    countedAt = now;
+  }
+
+  function serve(): void {
+    timer = undefined;
+    count();
+    for (;;) {
+      const queue = urgent.length > 0 ? urgent : ordinary;
+      const [next] = queue;
+      if (!next) return;
+      // What costs more than there can ever be goes when the bucket is full.
+      const missing = Math.min(next.tokens, limits.capacity) - tokens;
+      if (missing > 1e-6) {
+        const waitMs = (missing / (limits.refillPerSecond * share)) * 1000;
+        timer = setTimeout(serve, Math.ceil(waitMs));
+        return;
+      }
+      queue.shift();
+      tokens -= next.tokens;
+      next.go();
+    }
+  }
+
+  function serveAnew(): void {
+    clearTimeout(timer);
+    serve();
+  }
+
+  return {
+    take(wanted, signal, isUrgent = false) {
+      return new Promise((resolve, reject) => {
+        if (signal.aborted) return reject(signal.reason as Error);
+        const queue = isUrgent ? urgent : ordinary;
+        const giveUp = () => {
+          queue.splice(queue.indexOf(waiter), 1);
+          reject(signal.reason as Error);
+          serveAnew();
+        };
+        const waiter = {
+          tokens: wanted,
+          go: () => {
+            signal.removeEventListener('abort', giveUp);
+            resolve();
+          },
+        };
+        signal.addEventListener('abort', giveUp, { once: true });
+        queue.push(waiter);
+        if (isUrgent || timer === undefined) serveAnew();
+      });
+    },
+    slowDown() {
+      count();
+      tokens = Math.min(tokens, 0);
+      const now = performance.now();
+      if (share < 1 && now - changedAt < ONE_REFUSAL_MS) return;
+      share = Math.max(LEAST_SHARE, share / 2);
+      changedAt = now;
+    },
+    setLimits(given) {
+      count();
+      limits = given;
+      tokens = Math.min(tokens, limits.capacity);
+      serveAnew();
+    },
+  };
+}
+
+const bucketSchema = z.object({ refill_rate: z.number().positive(), bucket_capacity: z.number().positive() });
+const limitsSchema = z.object({ read: bucketSchema, write: bucketSchema });
+const costsSchema = z.object({
+  default_cost: z.number().positive(),
+  endpoint_costs: z.array(z.object({ method: z.string(), path: z.string(), cost: z.number().min(0) })),
+});
+
+const FRESH_MS = 60 * 60 * 1000;
+
+/**
+ * Asks once an hour what the key's account may ask, and sets the budget to it. Without a key the smallest tier's limits
+ * stay; where the venue does not say, those that were known stay.
+ */
+export function createLimitReader({
+  client,
+  budget,
+  clock,
+  log,
+}: {
+  client: KalshiClient;
+  budget: VenueBudget;
+  clock: Clock;
+  log: Pick<Logger, 'warn'>;
+}): (signal: AbortSignal) => Promise<void> {
+  let readAt = -Infinity;
+  return async (signal) => {
+    if (!client.isSigned || clock.now() - readAt < FRESH_MS) return;
+    readAt = clock.now();
+    try {
+      const { read, write } = await client.get('/account/limits', [], limitsSchema, signal);
+      const costs = await client.get('/account/endpoint_costs', [], costsSchema, signal);
+      budget.setLimits({
+        read: toBucket(read),
+        write: toBucket(write),
+        defaultCost: costs.default_cost,
+        costs: costs.endpoint_costs,
+      });
+    } catch (error) {
+      signal.throwIfAborted();
+      log.warn({ err: error }, 'the venue does not say what this key may ask: the known limits stay');
+    }
+  };
+}
+
+const toBucket = ({ refill_rate, bucket_capacity }: z.infer<typeof bucketSchema>) => ({
+  refillPerSecond: refill_rate,
+  capacity: bucket_capacity,
+});
+
+interface BucketLimits {
   refillPerSecond: number;
   capacity: number;
 }
 
-export interface VenueLimits {
+interface VenueLimits {
   read: BucketLimits;
   write: BucketLimits;
   /** Of an address that is not named in `costs`. */

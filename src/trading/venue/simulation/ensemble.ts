@@ -1,6 +1,5 @@
 import type { ClimateDay } from '../../market/climate-day.js';
-import { nextGaussian, smoothNoise, uniformsOf } from './random.js';
-import { createRecall } from './recall.js';
+import { createRecall, nextGaussian, smoothNoise, uniformsOf } from './random.js';
 import { cityStationOf, type Subject } from './world.js';
 
 const HOUR_MS = 60 * 60 * 1000;

@@ -1,5 +1,37 @@
-import { hash } from 'node:crypto';
 import { normalQuantile } from '../../../core/statistics/normal.js';
+import { hash } from 'node:crypto';
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
+
+/** What was made for the keys that were asked for lately. Making it anew gives the same: this only saves the time. */
+export function createRecall<T>(most: number): (key: string, make: () => T) => T {
+  let [young, old] = [new Map<string, T>(), new Map<string, T>()];
+  return (key, make) => {
+    const found = young.get(key);
+    if (found !== undefined) return found;
+    const value = old.get(key) ?? make();
+    // What is not asked for again before the young ones are full is forgotten with the old ones.
+    if (young.size >= most) [young, old] = [new Map(), young];
+    young.set(key, value);
+    return value;
+  };
+}
+
+/** Nothing else waits longer than about this. */
+const SLICE_MS = 10;
+
+/**
+ * For long work: to be awaited between its steps, so that other work gets its turn after each 10 ms.
+ * @param share of the time that the work may take, above 0; 1: all that nothing else asks for
+ */
+export function createPace(share = 1): () => Promise<void> {
+  let startedAt = performance.now();
+  return async () => {
+    const workedMs = performance.now() - startedAt;
+    if (workedMs < SLICE_MS) return;
+    await (share === 1 ? nextTurn() : sleep(Math.min(250, workedMs * (1 / share - 1))));
+    startedAt = performance.now();
+  };
+}
 
 /**
  * A number above 0 and below 1 that belongs to a name: the same name gives the same number in every process, whatever

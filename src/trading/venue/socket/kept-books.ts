@@ -1,11 +1,10 @@
 import type { Logger } from 'pino';
 import type { Metrics } from '../../../core/metrics.js';
 import type { OrderBook } from '../../market/book.js';
-import { inChunks } from '../../market/chunks.js';
+import { inChunks } from '../../../core/steps.js';
 import { createBookKeeper, type Problem } from './book-keeper.js';
-import { createConnection, type ConnectionOptions } from './connection.js';
+import { createConnection, createRepairs, type ConnectionOptions } from './connection.js';
 import { readFrame, type Frame, type LifecycleFrame } from './frames.js';
-import { createRepairs } from './repairs.js';
 
 export interface KeptBooksTimings {
   silenceMs: number;

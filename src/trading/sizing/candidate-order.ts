@@ -1,11 +1,38 @@
-import { afterPurchases } from './after.js';
-import type { EventToSize } from './event.js';
+import { applyFill } from '../ledger/positions.js';
+import { consume } from '../market/book.js';
+import type { EventToSize, MarketToSize } from './event.js';
 import { toFund, type Fund } from './fund.js';
-import { readOffers, type Offer, type Refusal } from './offers.js';
-import { findOptimum, type Optimum } from './optimum.js';
-import { judgeEvent, MAX_GAP } from './refusals.js';
-import { reachOf, toRooms, type Rooms } from './rooms.js';
+import { reachOf, toRooms, type Rooms } from './headroom.js';
+import { findOptimum, type Optimum } from './joint.js';
+import { MAX_GAP, judgeEvent, openStakeOf, readOffers, type Offer, type Refusal } from './offers.js';
 import { isRoundedDown, toWholeContracts } from './whole-contracts.js';
+
+/** The event as it is to be sized when these contracts have been bought. What closing pairs brings is no cash to go by yet. */
+function afterPurchases(
+  event: EventToSize,
+  offers: readonly Offer[],
+  contracts: readonly number[],
+  { spent }: Fund,
+): EventToSize {
+  let { cash, bankroll } = event;
+  const markets = event.markets.map((market, i): MarketToSize => ({ ...market, spent: spent[i]! }));
+  offers.forEach((offer, i) => {
+    if (contracts[i] === 0) return;
+    const { side, market } = offer;
+    const { fills } = offer.quote(contracts[i]!);
+    let { held, spent: paid } = markets[market]!;
+    for (const { price, contracts, fee } of fills) {
+      const { holding, postings } = applyFill(held, { side, action: 'buy', price, contracts, fee });
+      held = holding;
+      paid = paid! - postings.cash;
+    }
+    bankroll += markets[market]!.spent! - paid!;
+    cash -= openStakeOf(offer, contracts[i]!);
+    const book = consume(markets[market]!.book!, { side, action: 'buy' }, fills);
+    markets[market] = { ...markets[market]!, held, spent: paid, book };
+  });
+  return { ...event, markets, cash, bankroll };
+}
 
 /** What is known of an event, and how many contracts of each offer to buy. */
 interface Sizing {
