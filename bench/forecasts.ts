@@ -9,7 +9,7 @@ import { openDatabase } from '../src/core/db/open.js';
 import { inSlices } from '../src/core/steps.js';
 import { buildSnapshotInSteps } from '../src/trading/snapshot/build-snapshot.js';
 import { createArchive } from '../src/trading/archive/archive.js';
-import { insertFits } from '../src/trading/archive/fit-queries.js';
+import { insertFits } from '../src/trading/archive/queries.js';
 import { trainInSteps } from '../src/trading/archive/training.js';
 import { noFits } from '../src/trading/forecast/fits.js';
 import { newId } from '../src/core/ids.js';

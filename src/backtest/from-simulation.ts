@@ -5,7 +5,7 @@ import { groupEvents, type MarketEvent } from '../trading/market/event.js';
 import { finalTimeOf } from '../trading/venue/simulated-event.js';
 import { createSimulatedSource, readMarketsOf } from '../trading/venue/simulated.js';
 import { noGates } from '../trading/signals/gate.js';
-import { createLessons } from '../trading/past/lessons.js';
+import { createLessons } from '../trading/past/training-history.js';
 import { recordedKinds } from '../trading/past/past.js';
 import { judgeGates, type JudgedRecord } from '../trading/scores/judge-gates.js';
 import { recordsDue, type NewRecord } from '../trading/scores/records.js';

@@ -1,7 +1,7 @@
 import { pino } from 'pino';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { createObservationReader } from '../../src/trading/forecast/nws-observations.js';
-import { createOpenMeteoSource } from '../../src/trading/forecast/openmeteo.js';
+import { createOpenMeteoSource } from '../../src/trading/forecast/open-meteo.js';
 import { WeatherUnavailableError } from '../../src/trading/forecast/read-json.js';
 import { UnexpectedAnswerError } from '../../src/trading/venue/kalshi-client.js';
 import { startFakeWeather, type FakeWeather, type Report } from './forecast-fake-weather.js';

@@ -1,6 +1,6 @@
 import { pino } from 'pino';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { createOpenMeteoSource } from '../../src/trading/forecast/openmeteo.js';
+import { createOpenMeteoSource } from '../../src/trading/forecast/open-meteo.js';
 import { WeatherUnavailableError } from '../../src/trading/forecast/read-json.js';
 import { UnexpectedAnswerError } from '../../src/trading/venue/kalshi-client.js';
 import { climateDayOf, hourOf } from '../../src/trading/market/climate-day.js';

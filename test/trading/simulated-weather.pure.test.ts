@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { addDays } from '../../src/trading/market/calendar.js';
-import { climateDayOf } from '../../src/trading/market/climate-day.js';
+import { addDays, climateDayOf } from '../../src/trading/market/climate-day.js';
 import { findStation, indexAreas, stations } from '../../src/trading/market/stations.js';
 import { simulateWeather } from '../../src/trading/venue/simulation/weather.js';
 import { cityStationOf, hourSubject } from '../../src/trading/venue/simulation/world.js';

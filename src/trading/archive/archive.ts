@@ -1,3 +1,4 @@
+import { DAY_MS } from '../../core/time.js';
 import type { Database } from '../../core/db/client.js';
 import type { DayEnsemble } from '../forecast/forecast.js';
 import { isPossible, momentsOf } from '../forecast/moments.js';
@@ -78,7 +79,6 @@ export class KnownHistory {
   }
 }
 
-const DAY_MS = 24 * 60 * 60 * 1000;
 /** A training window of days that have data, and a third as many that may lack them. */
 const WINDOW_DAYS: Readonly<Record<TemperatureKind, number>> = {
   daily_maximum: 90,

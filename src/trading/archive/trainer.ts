@@ -1,3 +1,4 @@
+import { DAY_MS, HOUR_MS } from '../../core/time.js';
 import type { Clock } from '../../core/clock.js';
 import type { Database } from '../../core/db/client.js';
 import { newId } from '../../core/ids.js';
@@ -10,7 +11,7 @@ import { finalOutcomes } from '../scores/records.js';
 import type { CalibrationStore } from '../snapshot/calibration.js';
 import type { Snapshot, SnapshotStore } from '../snapshot/snapshot.js';
 import type { Archive } from './archive.js';
-import { deleteOldFits, insertFits, newestFits, type Sources } from './fit-queries.js';
+import { deleteOldFits, insertFits, newestFits, type Sources } from './queries.js';
 import { trainInSteps, type Training } from './training.js';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Logger } from 'pino';
@@ -56,8 +57,6 @@ const keyOfRun = (run: DayEnsemble): string => `${targetKey(run)} ${run.modelRun
 
 const keyOfReport = (report: SettledDay): string => `${targetKey(report)} ${report.temperatureF} °F`;
 
-const HOUR_MS = 60 * 60 * 1000;
-const DAY_MS = 24 * HOUR_MS;
 /** Another instance, or a command, may have written what this one has not seen. */
 const LOOK_EVERY_MS = HOUR_MS;
 const KEPT_DAYS = 400;

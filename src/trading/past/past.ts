@@ -1,13 +1,14 @@
+import { DAY_MS } from '../../core/time.js';
 import type { Clock } from '../../core/clock.js';
 import type { Database } from '../../core/db/client.js';
 import { inChunks } from '../../core/steps.js';
 import type { Archive } from '../archive/archive.js';
-import { insertFits } from '../archive/fit-queries.js';
+import { insertFits } from '../archive/queries.js';
 import { readCoverage } from '../backfill/coverage.js';
 import { calibratedModel } from '../forecast/calibrated.js';
 import type { FitBook } from '../forecast/fits.js';
 import { createSimulatedWeatherSource, readWeatherOf } from '../forecast/simulated.js';
-import { daysBetween } from '../market/calendar.js';
+import { daysBetween } from '../market/climate-day.js';
 import { groupEvents } from '../market/event.js';
 import { targetKey, type Target, type TemperatureKind } from '../market/market.js';
 import type { SettledDay } from '../market/source.js';
@@ -25,8 +26,7 @@ import {
   type SimulatedWorld,
   type Subject,
 } from '../venue/simulation/world.js';
-import { createLessons, type Lessons } from './lessons.js';
-import { dateOf, pastMoments, type Moment } from './moments.js';
+import { createLessons, dateOf, pastMoments, type Lessons, type Moment } from './training-history.js';
 
 /** What would have been written down at a moment of the past: by the code of the present, of what was known then. */
 function makeRecords(
@@ -59,7 +59,6 @@ export const pastParts: readonly PastPart[] = [
   { of: others, share: 0.4 },
 ].flatMap(({ of, share }) => recordedKinds.map((kind) => ({ stations: of, kinds: [kind], share })));
 
-const DAY_MS = 24 * 60 * 60 * 1000;
 /** Written at once: a few milliseconds of the embedded database, so that requests are not held up. */
 const RECORDS_AT_ONCE = 28;
 const FITS_AT_ONCE = 7;

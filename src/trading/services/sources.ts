@@ -4,7 +4,7 @@ import type { TradingConfig } from '../../config.js';
 import { createHttpModelSource } from '../forecast/http-model.js';
 import type { ObservationPart, WeatherSource } from '../forecast/forecast.js';
 import { createObservationReader } from '../forecast/nws-observations.js';
-import { createOpenMeteoSource } from '../forecast/openmeteo.js';
+import { createOpenMeteoSource } from '../forecast/open-meteo.js';
 import { createSimulatedWeatherSource } from '../forecast/simulated.js';
 import { signRequest, type VenueKey } from '../live/sign.js';
 import { createKalshiClient } from '../venue/kalshi-client.js';

@@ -1,3 +1,4 @@
+import { MINUTE_MS } from '../../core/time.js';
 import type { Logger } from 'pino';
 import { z } from 'zod';
 import type { Clock } from '../../core/clock.js';
@@ -6,9 +7,9 @@ import type { KalshiClient, Query } from './kalshi-client.js';
 import { CATALOGUE_FRESH_MS } from './kalshi-catalogue.js';
 import type { KalshiSeries } from './kalshi-market.js';
 
-const CHANGES_FRESH_MS = 5 * 60 * 1000;
+const CHANGES_FRESH_MS = 5 * MINUTE_MS;
 /** A change counts for so long beside what the venue says itself, which may follow its own schedule a moment late. */
-const SETTLED_MS = 5 * 60 * 1000;
+const SETTLED_MS = 5 * MINUTE_MS;
 const PAGE_SIZE = 1000;
 const MAX_PAGES = 10;
 

@@ -1,7 +1,6 @@
 import type { Clock } from '../../core/clock.js';
 import { isWholeLadder } from '../market/brackets.js';
-import { daysBetween } from '../market/calendar.js';
-import { climateDayOf } from '../market/climate-day.js';
+import { climateDayOf, daysBetween } from '../market/climate-day.js';
 import { stations, type Station } from '../market/stations.js';
 import { finalOutcomes } from '../scores/records.js';
 import { groupEvents, writeEventTicker } from '../market/event.js';

@@ -1,22 +1,54 @@
-import type { WeatherHistory } from '../forecast/forecast.js';
+import { newId } from '../../core/ids.js';
+import { DAY_MS, HOUR_MS } from '../../core/time.js';
 import { KnownHistory, type KnownRun } from '../archive/archive.js';
 import { trainInSteps, type TrainedFit, type Training } from '../archive/training.js';
 import { noFits, type FitBook } from '../forecast/fits.js';
+import type { WeatherHistory } from '../forecast/forecast.js';
 import { momentsOf } from '../forecast/moments.js';
-import { newId } from '../../core/ids.js';
+import { daysBetween } from '../market/climate-day.js';
 import { targetKey, type Target } from '../market/market.js';
 import type { MarketHistory, SettledDay } from '../market/source.js';
 import { climatesOf, type Climates } from '../scores/climate.js';
+import { RECORD_WINDOW_MS } from '../scores/records.js';
+import { LEAD_HOURS } from '../signals/signal.js';
 import { createPace } from '../venue/simulation/random.js';
-import { dateOf } from './moments.js';
+import { subjectsOn, type Selection, type Subject } from '../venue/simulation/world.js';
 
-const DAY_MS = 24 * 60 * 60 * 1000;
+/** A time at which forecasts of some days were due to be written down. */
+export interface Moment {
+  at: Date;
+  subjects: readonly Subject[];
+}
+
+/** The moments of the climate days of the last days, in order, of which something is missing. The present is left to itself. */
+export function pastMoments(
+  now: Date,
+  days: number,
+  selection: Selection,
+  isThere: (subject: Subject, lead: number) => boolean,
+): Moment[] {
+  const latest = now.getTime() - RECORD_WINDOW_MS;
+  const dates = daysBetween(dateOf(now.getTime() - days * DAY_MS), dateOf(latest + 2 * DAY_MS));
+  const byTime = new Map<number, Subject[]>();
+  for (const subject of dates.flatMap((date) => subjectsOn(date, selection)))
+    for (const lead of LEAD_HOURS) {
+      const ms = subject.span.end.getTime() - lead * HOUR_MS;
+      if (ms > latest || isThere(subject, lead)) continue;
+      const found = byTime.get(ms);
+      if (found) found.push(subject);
+      else byTime.set(ms, [subject]);
+    }
+  return [...byTime].sort(([a], [b]) => a - b).map(([ms, subjects]) => ({ at: new Date(ms), subjects }));
+}
+
+export const dateOf = (ms: number): string => new Date(ms).toISOString().slice(0, 10);
+
 /**
  * The present learns whenever something new is known; in the past that would be most of the work, for fits that hardly
  * differ. Times are the same whoever asks: whole steps since 1970, in the evening, when the last report of a day is there.
  */
 const STEP_MS = 5 * DAY_MS;
-const EVENING_MS = 18 * 60 * 60 * 1000;
+const EVENING_MS = 18 * HOUR_MS;
 /** As the archive keeps it: what training looks back. */
 const WINDOW_DAYS = 90;
 const CLIMATE_DAYS = 30;
