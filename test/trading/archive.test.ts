@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { KnownHistory, createArchive, type Archive, type KnownRun } from '../../src/trading/archive/archive.js';
+import { KnownHistory, createArchive, type Archive } from '../../src/trading/archive/archive.js';
 import { train } from '../../src/trading/archive/training.js';
 import { noFits } from '../../src/trading/forecast/fits.js';
 import type { DayEnsemble } from '../../src/trading/forecast/forecast.js';
@@ -8,6 +8,7 @@ import type { SettledDay } from '../../src/trading/market/source.js';
 import { gaussian } from '../../src/trading/venue/simulation/random.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { dateAfter, first, makePast } from './forecast-past.js';
+import type { KnownRun } from '../../src/trading/forecast/queries.js';
 
 let database: TestDatabase;
 let archive: Archive;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { KnownHistory, type KnownRun } from '../../src/trading/archive/archive.js';
+import { KnownHistory } from '../../src/trading/archive/archive.js';
 import { train } from '../../src/trading/archive/training.js';
 import { calibratedModel } from '../../src/trading/forecast/calibrated.js';
 import { noFits, type FitBook } from '../../src/trading/forecast/fits.js';
@@ -8,6 +8,7 @@ import { rawEnsemble } from '../../src/trading/forecast/raw-ensemble.js';
 import { gaussian } from '../../src/trading/venue/simulation/random.js';
 import { leadingStations } from '../../src/trading/venue/simulation/world.js';
 import { dateAfter, first, makePast, together, type Past } from './forecast-past.js';
+import type { KnownRun } from '../../src/trading/forecast/queries.js';
 
 /** Members that are biased, and agree better than they are right: their mean is off by 2.5 °F, they deviate by 1.2 °F. */
 const planted = leadingStations.map(({ id }, i) => ({

@@ -12,19 +12,9 @@ import {
   insertRuns,
   readReports,
   readRuns,
-} from './queries.js';
+  type KnownRun,
+} from '../forecast/queries.js';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-
-/** A run of an ensemble for one temperature, without its members. */
-export interface KnownRun extends Target {
-  modelRunAt: Date;
-  fetchedAt: Date;
-  members: number;
-  /** °F. */
-  meanF: number;
-  /** Sample variance of the members, °F²; 0 for a single one. */
-  varianceF: number;
-}
 
 /**
  * What was known at one time. Nothing else is trained on or scored by, and there is no other way to make one than `at`,

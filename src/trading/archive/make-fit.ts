@@ -7,7 +7,8 @@ import { MIN_MEMBERS } from '../forecast/forecast.js';
 import { crpsOfNormal } from '../forecast/pit.js';
 import { spanOf, type TemperatureKind } from '../market/market.js';
 import { placesOf, type Place } from '../market/stations.js';
-import type { KnownHistory, KnownRun } from './archive.js';
+import type { KnownHistory } from './archive.js';
+import type { KnownRun } from '../forecast/queries.js';
 
 /** What a run said of a day or an hour, and what was reported of it. */
 export interface TrainingCase extends KnownRun {

@@ -7,14 +7,15 @@ import { LONGEST_AGE_DAYS } from '../forecast/calibrated.js';
 import type { DayEnsemble } from '../forecast/forecast.js';
 import { targetKey } from '../market/market.js';
 import type { SettledDay } from '../market/source.js';
-import { finalOutcomes } from '../scores/records.js';
 import type { CalibrationStore } from '../snapshot/calibration.js';
 import type { Snapshot, SnapshotStore } from '../snapshot/snapshot.js';
 import type { Archive } from './archive.js';
-import { deleteOldFits, insertFits, newestFits, type Sources } from './queries.js';
+import { deleteOldFits, insertFits, newestFits } from './queries.js';
 import { trainInSteps, type Training } from './training.js';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Logger } from 'pino';
+import type { SourceNames } from '../forecast/queries.js';
+import { finalOutcomes } from '../market/event.js';
 
 /**
  * Writes down what snapshots show. Runs stay the same for hours and reports for good: only what the last snapshot did not
@@ -75,7 +76,7 @@ export interface Trainer {
 interface TrainerOptions {
   db: Pick<Database, 'orm'>;
   archive: Archive;
-  sources: Sources;
+  sources: SourceNames;
   store: Pick<SnapshotStore, 'current'>;
   calibration: CalibrationStore;
   clock: Clock;

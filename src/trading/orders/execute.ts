@@ -2,7 +2,6 @@ import type { Tx } from '../../core/db/client.js';
 import { newId } from '../../core/ids.js';
 import type { Micros } from '../market/money.js';
 import { bookFills } from '../ledger/positions.js';
-import { MAX_TRADING_AGE_MS } from '../snapshot/snapshot.js';
 import { clientOrderId, requestHash } from './identity.js';
 import type { MarketView } from './judge.js';
 import type { OrderInput, Trade } from './order.js';
@@ -12,6 +11,7 @@ import { writeExecution, type AccountState, type OrderRow, type WrittenFill } fr
 import { quoteOrder } from '../market/book.js';
 import { toTrade } from './trade.js';
 import { valueOf } from '../market/contracts.js';
+import { MAX_TRADING_AGE_MS } from '../market/source.js';
 
 /** An order that passed every check, with what was read for them under the account's lock. */
 export interface AcceptedOrder {

@@ -4,10 +4,11 @@ import { temperatureKinds } from '../market/market.js';
 import type { Gate, GateBook } from '../signals/gate.js';
 import { judgedSince } from './gate-rule.js';
 import { gateKeys, judgeGate, recordsKnown, type JudgedRecord } from './judge-gates.js';
-import { listJudgedRecords, type Sources } from './queries.js';
+import { listJudgedRecords } from './queries.js';
+import type { SourceNames } from '../forecast/queries.js';
 
 /** Judges all gates by what the database knew at a time, one after the other: requests go in between. */
-export async function readGates({ orm }: Database, sources: Sources, at: Date): Promise<GateBook> {
+export async function readGates({ orm }: Database, sources: SourceNames, at: Date): Promise<GateBook> {
   const records: JudgedRecord[] = [];
   for (const kind of temperatureKinds)
     records.push(...(await listJudgedRecords(orm, sources, { kind, since: judgedSince(at), settledBy: at })));

@@ -3,11 +3,12 @@ import type { Orm } from '../../core/db/client.js';
 import { selectRows } from '../../core/db/select-rows.js';
 import type { TemperatureKind } from '../market/market.js';
 import { forecastRecords } from '../forecast/table.js';
-import { ofSources, type Sources } from './queries.js';
+import { ofSources } from './queries.js';
 import type { ForecastRecord } from './records.js';
+import type { SourceNames } from '../forecast/queries.js';
 
 /** What is asked of the records. */
-export interface Wanted extends Sources {
+export interface Wanted extends SourceNames {
   kind: TemperatureKind;
   /** The first day. */
   since: string;
@@ -105,7 +106,7 @@ export async function listScoredRecords(
 /** Cheap to ask, and different after anything has been written down or scored. */
 export async function countRecords(
   orm: Orm,
-  { kind, since, ...sources }: Sources & Pick<Wanted, 'kind' | 'since'>,
+  { kind, since, ...sources }: SourceNames & Pick<Wanted, 'kind' | 'since'>,
 ): Promise<{ written: number; settled: number; lastSettled: string | null }> {
   const [counts] = await orm
     .select({

@@ -3,20 +3,20 @@ import type { Database } from '../../core/db/client.js';
 import type { CalibrationStore } from '../snapshot/calibration.js';
 import { listCrpsByDay, listPits, listSaid } from './diagnostic-queries.js';
 import { judgedSince } from './gate-rule.js';
-import type { Sources } from './queries.js';
 import type { TemperatureKind } from '../market/market.js';
 import { placesOf } from '../market/stations.js';
 import { countReliability, type ReliabilityCount } from './reliability.js';
 import { countRecords, listScoredRecords, meanScores, type Wanted } from './report-queries.js';
 import type { ScoresAnswer } from './schema.js';
 import { toScoresAnswer } from '../pages/scores-view.js';
+import type { SourceNames } from '../forecast/queries.js';
 
 const MAX_RECORDS = 100;
 
 export interface ScoresDeps {
   db: Database;
   clock: Clock;
-  sources: Sources;
+  sources: SourceNames;
   /** Whose gates are shown: those that the signals go by. */
   calibration: Pick<CalibrationStore, 'current'>;
 }

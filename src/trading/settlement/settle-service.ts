@@ -1,8 +1,8 @@
 import type { Context } from '../../core/http/context.js';
-import type { MarketSource } from '../market/source.js';
+import { MAX_TRADING_AGE_MS, type MarketSource } from '../market/source.js';
 import type { Micros } from '../market/money.js';
 import { recordHistory, thinOutHistory, tryToRecordPoint } from '../portfolio/history.js';
-import { ageOf, MAX_TRADING_AGE_MS, type Snapshot, type SnapshotStore } from '../snapshot/snapshot.js';
+import { ageOf, type Snapshot, type SnapshotStore } from '../snapshot/snapshot.js';
 import { createLease } from '../../core/db/lease.js';
 import { deleteOldPaperBooks } from './queries.js';
 import { createSettling, type SettleReport } from './settle.js';

@@ -5,8 +5,7 @@ import { areOutcomesKnown, outcomeProbabilities, outcomesOf, type Bracket } from
 import type { MarketEvent } from '../market/event.js';
 import { feeRuleOf } from '../market/fees.js';
 import { spanOf, targetOf, type Market } from '../market/market.js';
-import type { MarketData } from '../market/source.js';
-import { MAX_TRADING_AGE_MS } from '../snapshot/snapshot.js';
+import { MAX_TRADING_AGE_MS, type MarketData } from '../market/source.js';
 import { gateAt, type Gate } from './gate.js';
 import {
   MAX_FORECAST_AGE_MS,
@@ -117,7 +116,6 @@ function withhold(event: EventSignals, doubts: ReadonlyMap<string, Date>): Event
     gap: 0,
   };
 }
-
 
 /** An event with everything that speaks for or against buying something of it, before anything is sized. */
 export interface EventCase {

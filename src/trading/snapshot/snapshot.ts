@@ -5,11 +5,6 @@ import type { MarketData, VenueNote } from '../market/source.js';
 import type { GateBook } from '../signals/gate.js';
 import type { SignalReport } from '../signals/signal.js';
 
-/** How long data count as current. */
-export const TIME_TO_LIVE_MS = 30_000;
-/** Nobody trades on data older than this. */
-export const MAX_TRADING_AGE_MS = 2 * TIME_TO_LIVE_MS;
-
 /** How things stand with one source as of the last refresh. */
 export interface SourceState {
   part: 'markets' | 'forecasts';

@@ -1,16 +1,16 @@
 import { quoteOrder, type OrderBook } from '../market/book.js';
+import { subtractCounts, valueOf } from '../market/contracts.js';
+import { isSupported, type FeeRule } from '../market/fees.js';
 import type { Market, MarketStatus } from '../market/market.js';
 import { DOLLAR, type Micros } from '../market/money.js';
-import { isSupported, type FeeRule } from '../market/fees.js';
-import type { Holding } from '../ledger/positions.js';
-import { subtractCounts, valueOf } from '../market/contracts.js';
+import type { Holding } from './positions.js';
 
 /**
  * What a position's value rests on. `book`: sold into the present bids. `expected`: the venue has named a result that is not
  * final or not booked yet, and it stands. `closed`: the market takes no orders and has no result. `not_listed`: the venue
  * no longer shows the market, and nothing is known of its result. `unknown`: there are no market data at all.
  */
-export type Valuation = 'book' | 'expected' | 'closed' | 'not_listed' | 'unknown';
+type Valuation = 'book' | 'expected' | 'closed' | 'not_listed' | 'unknown';
 
 /** What a position is worth at this moment. */
 export interface Mark {

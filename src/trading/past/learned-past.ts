@@ -1,6 +1,6 @@
 import { newId } from '../../core/ids.js';
 import { DAY_MS, HOUR_MS } from '../../core/time.js';
-import { KnownHistory, type KnownRun } from '../archive/archive.js';
+import { KnownHistory } from '../archive/archive.js';
 import { trainInSteps, type TrainedFit, type Training } from '../archive/training.js';
 import { noFits, type FitBook } from '../forecast/fits.js';
 import type { WeatherHistory } from '../forecast/forecast.js';
@@ -13,20 +13,21 @@ import { RECORD_WINDOW_MS } from '../scores/records.js';
 import { LEAD_HOURS } from '../signals/signal.js';
 import { createPace } from '../venue/simulation/random.js';
 import { subjectsOn, type Selection, type Subject } from '../venue/simulation/world.js';
+import type { KnownRun } from '../forecast/queries.js';
 
-/** A time at which forecasts of some days were due to be written down. */
-export interface Moment {
+/** A time at which forecasts of some days were due to be recorded. */
+export interface SnapshotTime {
   at: Date;
   subjects: readonly Subject[];
 }
 
-/** The moments of the climate days of the last days, in order, of which something is missing. The present is left to itself. */
-export function pastMoments(
+/** The times of the climate days of the last days, in order, of which something is missing. The present is left to itself. */
+export function pastSnapshotTimes(
   now: Date,
   days: number,
   selection: Selection,
   isThere: (subject: Subject, lead: number) => boolean,
-): Moment[] {
+): SnapshotTime[] {
   const latest = now.getTime() - RECORD_WINDOW_MS;
   const dates = daysBetween(dateOf(now.getTime() - days * DAY_MS), dateOf(latest + 2 * DAY_MS));
   const byTime = new Map<number, Subject[]>();
@@ -45,7 +46,7 @@ export const dateOf = (ms: number): string => new Date(ms).toISOString().slice(0
 
 /**
  * The present learns whenever something new is known; in the past that would be most of the work, for fits that hardly
- * differ. Times are the same whoever asks: whole steps since 1970, in the evening, when the last report of a day is there.
+ * differ. Times are the same for every caller: whole steps since 1970, in the evening, when the last report of a day is there.
  */
 const STEP_MS = 5 * DAY_MS;
 const EVENING_MS = 18 * HOUR_MS;
@@ -54,7 +55,7 @@ const WINDOW_DAYS = 90;
 const CLIMATE_DAYS = 30;
 
 /** What would have been learned at any time of the past by what was known then, and by nothing else. */
-export interface Lessons {
+export interface LearnedPast {
   fitsAt(at: Date): Promise<FitBook>;
   /** A fit that was made, with what it was trained on. */
   find(fitId: string): TrainedFit | undefined;
@@ -72,12 +73,12 @@ interface Histories {
  * Reads the world's history of one kind once, a day at a time so that others get their turn.
  * @param from the first day that is looked back from; @param to the last one
  */
-export async function createLessons(
+export async function learnPast(
   { weather, markets }: Histories,
   { from, to }: { from: Date; to: Date },
   signal: AbortSignal,
   pace = createPace(),
-): Promise<Lessons> {
+): Promise<LearnedPast> {
   const runs: KnownRun[] = [];
   const reports: SettledDay[] = [];
   for (let ms = from.getTime() - WINDOW_DAYS * DAY_MS; ms <= to.getTime(); ms += DAY_MS) {
