@@ -10,7 +10,14 @@ import {
   type TemperatureDistribution,
 } from '../market/distribution.js';
 import type { FitBook } from './fits.js';
-import { whatWasKnown, type DayEnsemble, type DayForecast, type ForecastModel, type ObservedExtreme, type StationForecast } from './forecast.js';
+import {
+  whatWasKnown,
+  type DayEnsemble,
+  type DayForecast,
+  type ForecastModel,
+  type ObservedExtreme,
+  type StationForecast,
+} from './forecast.js';
 import { momentsOf } from './moments.js';
 
 /**

@@ -5,7 +5,14 @@ import { addDays, climateDayAt } from '../market/climate-day.js';
 import { spanOf, targetKey, temperatureKinds } from '../market/market.js';
 import { findPlace, indexAreas, isStation, stations } from '../market/stations.js';
 import { UnexpectedAnswerError } from '../venue/kalshi-client.js';
-import { MIN_MEMBERS, NoHistoryError, createObserver, type DayEnsemble, type ObservationPart, type WeatherSource } from './forecast.js';
+import {
+  MIN_MEMBERS,
+  NoHistoryError,
+  createObserver,
+  type DayEnsemble,
+  type ObservationPart,
+  type WeatherSource,
+} from './forecast.js';
 import { createPoll } from './poll.js';
 import { UnexpectedStatusError, placeOf, readJson } from './read-json.js';
 import type { Logger } from 'pino';

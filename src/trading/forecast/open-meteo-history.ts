@@ -6,14 +6,7 @@ import { addDays, daysBetween } from '../market/climate-day.js';
 import { spanOf, type Target } from '../market/market.js';
 import type { Place } from '../market/stations.js';
 import type { DayEnsemble } from './forecast.js';
-import {
-  hourlyF,
-  matchPlaces,
-  placeFields,
-  placeQuery,
-  targetsOn,
-  targetReader,
-} from './open-meteo.js';
+import { hourlyF, matchPlaces, placeFields, placeQuery, targetsOn, targetReader } from './open-meteo.js';
 import { readJson } from './read-json.js';
 
 /** NOAA's GFS alone, the model that the ensemble is made with; `gfs_seamless` would be another one near the stations. */

@@ -77,8 +77,8 @@ export interface PastFiller {
 /** Is told what there is after each part of the past. */
 export interface FilledIn {
   /** The fits that forecasts would be made by now. */
-  useFits(fitsAt: (at: Date) => Promise<FitBook>): Promise<void>;
-  recorded(): Promise<void>;
+  useFits: (fitsAt: (at: Date) => Promise<FitBook>) => Promise<void>;
+  recorded: () => Promise<void>;
 }
 
 export function createScoreKeeper(options: ScoreKeeperOptions): ScoreKeeper {

@@ -7,7 +7,20 @@ import type { ListedMarket, UnplacedMarket } from '../market/market.js';
 import { DOLLAR } from '../market/money.js';
 import type { MarketData, MarketHistory, MarketSource, SettledDay } from '../market/source.js';
 import { findSeries, indexAreas, stations, type Station } from '../market/stations.js';
-import { finalTimeOf, linearCents, listEvent, makeBook, pricesOf, rainRulesOf, rainTitleOf, sceneOf, seriesOf, volumeOf, type ListedEvent, type Seeded } from './simulated-event.js';
+import {
+  finalTimeOf,
+  linearCents,
+  listEvent,
+  makeBook,
+  pricesOf,
+  rainRulesOf,
+  rainTitleOf,
+  sceneOf,
+  seriesOf,
+  volumeOf,
+  type ListedEvent,
+  type Seeded,
+} from './simulated-event.js';
 import { createPace, createRecall, uniform } from './simulation/random.js';
 import {
   dailySubject,
@@ -80,7 +93,7 @@ function listCity(world: Seeded, station: Station, date: string, at: Date): List
 
 /** What those who look out of the window expect: as often as it rains, and surer as the day goes on. */
 function expect(rains: boolean, at: Date, start: Date): number {
-  const share = Math.max(0, Math.min(1, (at.getTime() - start.getTime()) / (DAY_MS)));
+  const share = Math.max(0, Math.min(1, (at.getTime() - start.getTime()) / DAY_MS));
   return RAINY + (Number(rains) - RAINY) * share * 0.97;
 }
 

@@ -6,7 +6,6 @@ import { smoothNoise } from './random.js';
 import type { SimulatedWeather } from './weather.js';
 import { cityStationOf, type Subject } from './world.js';
 
-
 /** How those who trade on a city's temperatures go about it. */
 interface Temperament {
   /** The share of the grid point's bias that they know of. 1: they read the ensemble as it should be read. */

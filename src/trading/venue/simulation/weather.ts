@@ -74,8 +74,7 @@ const usualF = ({ mean, swing }: Yearly, date: string): number => mean - swing *
 
 /** −1 at the end of July, 1 at the end of January. */
 function seasonOf(date: string): number {
-  const dayOfYear =
-    (Date.parse(`${date}T00:00:00Z`) - Date.UTC(Number(date.slice(0, 4)), 0, 1)) / (DAY_MS);
+  const dayOfYear = (Date.parse(`${date}T00:00:00Z`) - Date.UTC(Number(date.slice(0, 4)), 0, 1)) / DAY_MS;
   return Math.cos(((dayOfYear - 22) / 365.25) * 2 * Math.PI);
 }
 
@@ -102,7 +101,6 @@ function reachedAt(turns: readonly Turn[], hour: number): number[] {
 
 /** Days are asked for again with every refresh, each with its neighbours. */
 const MAX_KEPT = 1_000;
-
 
 /** What the weather of an invented world does. Everything follows from its seed. */
 export interface SimulatedWeather {
