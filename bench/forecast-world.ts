@@ -2,9 +2,8 @@
 import type { SnapshotInputs, SnapshotRules } from '../src/trading/snapshot/build-snapshot.js';
 import { KnownHistory } from '../src/trading/archive/archive.js';
 import { train } from '../src/trading/archive/training.js';
-import { calibratedModel } from '../src/trading/forecast/calibrated.js';
-import { noFits, type FitBook } from '../src/trading/forecast/fits.js';
-import { momentsOf } from '../src/trading/forecast/moments.js';
+import { calibratedModel, noFits, type FitBook } from '../src/trading/forecast/fits.js';
+import { momentsOf } from '../src/trading/forecast/forecast.js';
 import { createSimulatedWeatherSource, readWeather } from '../src/trading/forecast/simulated.js';
 import { createSimulatedSource, readMarkets } from '../src/trading/venue/simulated.js';
 import { newId } from '../src/core/ids.js';

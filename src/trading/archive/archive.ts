@@ -1,7 +1,6 @@
 import { DAY_MS } from '../../core/time.js';
 import type { Database } from '../../core/db/client.js';
-import type { DayEnsemble } from '../forecast/forecast.js';
-import { isPossible, momentsOf } from '../forecast/moments.js';
+import { isPossible, momentsOf, type DayEnsemble } from '../forecast/forecast.js';
 import { spanOf, targetKey, temperatureKinds, type Target, type TemperatureKind } from '../market/market.js';
 import type { SettledDay } from '../market/source.js';
 import { findPlace, placesOf } from '../market/stations.js';

@@ -1,8 +1,7 @@
 import { HOUR_MS } from '../../core/time.js';
-import { POSSIBLE_DEVIATION_F } from '../forecast/calibrated.js';
+import { MAX_LEAD_HOURS, POSSIBLE_DEVIATION_F, biasOf, findFit, fitLeadOf, type Fit, type FitBook } from '../forecast/fits.js';
 import { rawDeviation } from '../forecast/day-forecast.js';
 import { fitEmos, predictEmos, type EmosCase, type EmosFit, type NoFitReason } from '../forecast/emos.js';
-import { MAX_LEAD_HOURS, biasOf, findFit, fitLeadOf, type Fit, type FitBook } from '../forecast/fits.js';
 import { MIN_MEMBERS } from '../forecast/forecast.js';
 import { crpsOfNormal } from '../forecast/pit.js';
 import { spanOf, type TemperatureKind } from '../market/market.js';

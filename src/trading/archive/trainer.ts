@@ -3,7 +3,7 @@ import type { Clock } from '../../core/clock.js';
 import type { Database } from '../../core/db/client.js';
 import { newId } from '../../core/ids.js';
 import { inSlices } from '../../core/steps.js';
-import { LONGEST_AGE_DAYS } from '../forecast/calibrated.js';
+import { LONGEST_AGE_DAYS } from '../forecast/fits.js';
 import type { DayEnsemble } from '../forecast/forecast.js';
 import { targetKey } from '../market/market.js';
 import type { SettledDay } from '../market/source.js';

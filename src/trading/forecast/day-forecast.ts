@@ -10,15 +10,7 @@ import {
   type TemperatureDistribution,
 } from '../market/distribution.js';
 import type { FitBook } from './fits.js';
-import {
-  whatWasKnown,
-  type DayEnsemble,
-  type DayForecast,
-  type ForecastModel,
-  type ObservedExtreme,
-  type StationForecast,
-} from './forecast.js';
-import { momentsOf } from './moments.js';
+import { momentsOf, whatWasKnown, type DayEnsemble, type DayForecast, type ForecastModel, type ObservedExtreme, type StationForecast } from './forecast.js';
 
 /**
  * °F. Members that agree to a tenth are not that sure: the model's grid is not the station, and its hours are not the

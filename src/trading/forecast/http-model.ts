@@ -13,8 +13,7 @@ import {
   type ObservationPart,
   type WeatherSource,
 } from './forecast.js';
-import { createPoll } from './poll.js';
-import { UnexpectedStatusError, placeOf, readJson } from './read-json.js';
+import { UnexpectedStatusError, createPoll, placeOf, readJson } from './read-json.js';
 import type { Logger } from 'pino';
 import { z } from 'zod';
 

@@ -4,7 +4,7 @@ import { clockAt, hourOf } from '../market/climate-day.js';
 import { indexAreas, type IndexArea } from '../market/stations.js';
 import { UnexpectedAnswerError, type KalshiClient } from '../venue/kalshi-client.js';
 import type { ObservedExtreme } from './forecast.js';
-import { createPoll } from './poll.js';
+import { createPoll } from './read-json.js';
 import type { Logger } from 'pino';
 import { z } from 'zod';
 

@@ -6,8 +6,7 @@ import { isStation, places, type Place } from '../market/stations.js';
 import { UnexpectedAnswerError } from '../venue/kalshi-client.js';
 import { createObserver, type DayEnsemble, type ObservationPart, type WeatherSource } from './forecast.js';
 import { readPreviousRuns } from './open-meteo-history.js';
-import { createPoll } from './poll.js';
-import { readJson } from './read-json.js';
+import { createPoll, readJson } from './read-json.js';
 import type { Logger } from 'pino';
 import { z } from 'zod';
 

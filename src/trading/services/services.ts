@@ -4,7 +4,7 @@ import { createClimateWatch, type ClimateWatch } from '../climate/watch.js';
 import { createCalibrationStore, type CalibrationStore } from '../snapshot/calibration.js';
 import { createArchive, type Archive } from '../archive/archive.js';
 import { createTrainer, type Trainer } from '../archive/trainer.js';
-import { calibratedModel } from '../forecast/calibrated.js';
+import { calibratedModel } from '../forecast/fits.js';
 import type { WeatherSource } from '../forecast/forecast.js';
 import { createLiveTrading, type LiveTimings, type LiveTrading } from '../live/live.js';
 import { readVenueKey } from '../live/sign.js';

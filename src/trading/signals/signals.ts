@@ -6,7 +6,7 @@ import type { MarketEvent } from '../market/event.js';
 import { formatDollars, type Micros } from '../market/money.js';
 import { TIME_TO_LIVE_MS, type MarketData } from '../market/source.js';
 import type { SizedPurchase } from '../sizing/event.js';
-import { worthOf, type SignalAccount } from './account.js';
+import { sizeEvents, worthOf, type EventSizes, type Money, type SignalAccount } from './sizes.js';
 import { lookAtEvent, type EventCase } from './event-case.js';
 import type { GateBook } from './gate.js';
 import {
@@ -19,7 +19,6 @@ import {
   type SignalReport,
   type Suppressed,
 } from './signal.js';
-import { sizeEvents, type EventSizes, type Money } from './sizes.js';
 
 interface SignalParts {
   purchase: SizedPurchase;

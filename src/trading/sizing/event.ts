@@ -4,10 +4,9 @@ import type { Payout } from '../market/brackets.js';
 import { valueOf } from '../market/contracts.js';
 import type { FeeRule } from '../market/fees.js';
 import { DOLLAR, type Micros } from '../market/money.js';
-import { sizeStably } from './candidate-order.js';
+import { exactGrowth, sizeStably } from './candidate-order.js';
 import { isWon, type Optimum } from './joint.js';
 import { reasonAgainst, stakeOf, type Offer, type Refusal } from './offers.js';
-import { exactGrowth } from './whole-contracts.js';
 
 /** A purchase with its exact cost. */
 function toPurchase(

@@ -1,10 +1,9 @@
 import type { Side } from '../market/book.js';
 import { isPaid, type Payout } from '../market/brackets.js';
 import type { SizedPurchase } from './event.js';
-import type { Fund } from './fund.js';
+import { toLimits, type Fund, type Rooms } from './fund.js';
 import { maximise, rowsAt, type ConcaveProblem } from './maximise.js';
 import { inDollars, type Offer } from './offers.js';
-import { toLimits, type Rooms } from './headroom.js';
 
 /** The best sizes as real numbers: one of each per offer. */
 export interface Optimum {

@@ -12,9 +12,8 @@ import { subtractCounts, sumCounts } from '../market/contracts.js';
 import { isSupported, allInCost, type FeeRule } from '../market/fees.js';
 import { DOLLAR, type Micros } from '../market/money.js';
 import type { EventToSize, MarketToSize } from './event.js';
-import { outcomesOf, payoutOf, type Fund } from './fund.js';
+import { outcomesOf, payoutOf, type Fund, type Rooms } from './fund.js';
 import type { Leg, Optimum } from './joint.js';
-import type { Rooms } from './headroom.js';
 
 /** Further from the true optimum, in growth, no size is used. */
 export const MAX_GAP = 1e-9;

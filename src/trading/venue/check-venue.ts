@@ -1,6 +1,6 @@
 import type { Clock } from '../../core/clock.js';
 import { inParallel } from '../../core/steps.js';
-import { createCatalogue } from './kalshi-catalogue.js';
+import { createCatalogue } from './kalshi-fees.js';
 import { readMarketPages, type KalshiClient } from './kalshi-client.js';
 import { readMarket } from './kalshi-market.js';
 import { isPlaced, marketKinds, type MarketKind } from '../market/market.js';

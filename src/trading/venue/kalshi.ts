@@ -7,9 +7,8 @@ import { isPlaced, temperatureKinds, type ListedMarket } from '../market/market.
 import { createNoteBook, type MarketSource, type NoteBook, type VenueNote } from '../market/source.js';
 import { places } from '../market/stations.js';
 import { createBookReader } from './kalshi-books.js';
-import { createCatalogue } from './kalshi-catalogue.js';
+import { createCatalogue, createKalshiFees } from './kalshi-fees.js';
 import { UnexpectedAnswerError, readMarketPages, type KalshiClient, type Query } from './kalshi-client.js';
-import { createKalshiFees } from './kalshi-fees.js';
 import { createKalshiHistory } from './kalshi-history.js';
 import {
   kalshiExchangeStatusSchema,

@@ -14,10 +14,9 @@ import {
   yesProbabilities,
 } from '../../../src/trading/market/brackets.js';
 import { sizeEvent, type EventToSize } from '../../../src/trading/sizing/event.js';
-import { exactGrowth } from '../../../src/trading/sizing/whole-contracts.js';
-import { toFund } from '../../../src/trading/sizing/fund.js';
+import { exactGrowth } from '../../../src/trading/sizing/candidate-order.js';
+import { exceededRoom, reachOf, toFund, toRooms } from '../../../src/trading/sizing/fund.js';
 import { readOffers } from '../../../src/trading/sizing/offers.js';
-import { exceededRoom, reachOf, toRooms } from '../../../src/trading/sizing/headroom.js';
 import { makeHour } from '../hours-world.js';
 import { randomOf } from '../joint-arbitraries.js';
 import { dollars, toEvent, toMarket } from '../sizing-world.js';
