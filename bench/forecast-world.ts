@@ -3,7 +3,7 @@ import type { SnapshotInputs, SnapshotRules } from '../src/trading/snapshot/buil
 import { KnownHistory } from '../src/trading/archive/archive.js';
 import { train } from '../src/trading/archive/training.js';
 import { calibratedModel, noFits, type FitBook } from '../src/trading/forecast/fits.js';
-import { momentsOf } from '../src/trading/forecast/forecast.js';
+import { meanAndVariance } from '../src/trading/forecast/forecast.js';
 import { createSimulatedWeatherSource, readWeather } from '../src/trading/forecast/simulated.js';
 import { createSimulatedSource, readMarkets } from '../src/trading/venue/simulated.js';
 import { newId } from '../src/core/ids.js';
@@ -41,7 +41,7 @@ function withoutMembers({
   membersF,
   ...run
 }: { membersF: readonly number[] } & Omit<KnownRun, 'members' | 'meanF' | 'varianceF'>): KnownRun {
-  const { mean, variance } = momentsOf(membersF);
+  const { mean, variance } = meanAndVariance(membersF);
   return { ...run, members: membersF.length, meanF: mean, varianceF: variance };
 }
 

@@ -10,7 +10,7 @@ export const LONGEST_AGE_DAYS = 7;
  * correction learned in a cool month says nothing of a hot spell.
  */
 const FAR_F = 10;
-/** °F. Whatever a fit says, nobody is surer than half a degree of what is to come, and less sure than 15 says nothing. */
+/** °F. Whatever a fit says, what is to come is not known better than to half a degree, and less sure than 15 says nothing. */
 export const POSSIBLE_DEVIATION_F = { lowest: 0.5, highest: 15 };
 
 /**

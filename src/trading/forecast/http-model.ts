@@ -88,7 +88,7 @@ const normalMembers = (meanF: number, standardDeviationF: number): number[] =>
 
 /** How far ahead the clock of the model's machine may be. */
 const CLOCK_TOLERANCE_MS = MINUTE_MS;
-/** Nobody forecasts a day earlier than this before it. */
+/** A day is not forecast earlier than this before it. */
 const LONGEST_LEAD_MS = 400 * DAY_MS;
 
 /** The climate days that are asked for, both included. */
@@ -178,10 +178,10 @@ function addressOf(url: string): URL {
   return address;
 }
 
-/** Shorter ones are in every sentence, and keep nobody out. */
+/** Shorter ones are in every sentence, and protect nothing. */
 const SHORTEST_SECRET = 4;
 
-/** Whatever of the URL is not for everybody, in each form: models say back what they were asked. */
+/** Whatever of the URL is not public, in each form: models say back what they were asked. */
 function secretsOf(url: string): string[] {
   const { username, password, searchParams } = new URL(url);
   const [pair] = Object.values(credentialsOf(url)).map((header) => header.split(' ')[1]!);

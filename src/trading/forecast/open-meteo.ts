@@ -133,7 +133,7 @@ async function readEnsembles(
 
 /**
  * When the run was started that the data are from. Where the service does not tell: the last one that can be there, so
- * that nobody takes the data to have been known earlier than they were.
+ * that the data are not taken to have been known earlier than they were.
  */
 async function readRunTime(baseUrl: string, fetchedAt: Date, signal: AbortSignal): Promise<Date> {
   const url = `${baseUrl}/data/${DATASET}/static/meta.json`;

@@ -83,7 +83,7 @@ const MAX_BYTES = 8 * 1024 * 1024;
  */
 export async function readJson<T extends z.ZodType>(request: JsonRequest<T>): Promise<z.output<T>> {
   const { schema, signal, secrets = [], timeoutMs = TIMEOUT_MS } = request;
-  // Coordinates and start times say nothing to whoever reads the log.
+  // Coordinates and start times say nothing to a reader of the log.
   const url = request.url.split('?')[0]!;
   const { status, retryAfterMs, body } = await load(
     request,

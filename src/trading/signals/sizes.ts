@@ -20,7 +20,7 @@ export interface SignalAccount {
 
 /**
  * What the holdings in some markets are worth: sold into the present bids after fees, or what the venue has said that they
- * pay. What nobody bids for is worth nothing.
+ * pay. What has no bid is worth nothing.
  */
 export function worthOf(
   holdings: SignalAccount['holdings'],

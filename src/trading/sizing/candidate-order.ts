@@ -1,17 +1,17 @@
 import { applyFill } from '../ledger/positions.js';
 import { consume } from '../market/book.js';
 import type { EventToSize, MarketToSize } from './event.js';
-import { exceededRoom, reachOf, toFund, toRooms, type Fund, type Rooms } from './fund.js';
+import { exceededHeadroom, reachOf, toFund, toHeadroom, type Fund, type Headroom } from './fund.js';
 import { findOptimum, isWon, type Optimum } from './joint.js';
 import {
   MAX_GAP,
   inDollars,
-  judgeEvent,
+  problemOfSizing,
   openStakeOf,
   readOffers,
   stakeOf,
   type Offer,
-  type Refusal,
+  type RefusedOffer,
 } from './offers.js';
 
 /** A purchase must add more growth than rounding could. */
@@ -22,17 +22,17 @@ const NEARLY_WHOLE = 1e-7;
 interface Sizes {
   offers: readonly Offer[];
   fund: Fund;
-  rooms: Rooms;
+  headroom: Headroom;
 }
 
 /**
  * Whole contracts near an optimum, one number per offer: rounded down, then made smaller as long as that makes the event as a whole
- * better at its exact cost (each order's is rounded up to $0.0001) or the rooms demand it. Never more than the optimum.
+ * better at its exact cost (each order's is rounded up to $0.0001) or the headroom demand it. Never more than the optimum.
  */
 function toWholeContracts(sizes: Sizes, optimum: readonly number[]): number[] {
   const contracts = optimum.map(roundDown);
   for (;;) {
-    const isOver = exceededRoom(sizes.rooms, sizes.offers, contracts, sizes.fund);
+    const isOver = exceededHeadroom(sizes.headroom, sizes.offers, contracts, sizes.fund);
     const least = isOver ? -Infinity : exactGrowth(sizes, contracts) + NO_GROWTH;
     const smaller = bestSmaller(sizes, contracts, isOver ?? (() => true), least);
     // Purchases that only make sense together may cost more together, too.
@@ -84,7 +84,7 @@ export function exactGrowth({ offers, fund }: Sizes, contracts: readonly number[
 }
 
 /** The event as it is to be sized when these contracts have been bought. What closing pairs brings is no cash to go by yet. */
-function afterPurchases(
+function withPurchases(
   event: EventToSize,
   offers: readonly Offer[],
   contracts: readonly number[],
@@ -113,9 +113,9 @@ function afterPurchases(
 /** What is known of an event, and how many contracts of each offer to buy. */
 interface Sizing {
   offers: readonly Offer[];
-  refused: readonly Refusal[];
+  refused: readonly RefusedOffer[];
   fund: Fund;
-  rooms: Rooms;
+  headroom: Headroom;
   optimum: Optimum;
   /** Why nothing can be sized. */
   problem: string | undefined;
@@ -128,12 +128,12 @@ const MAX_ROUNDS = 4;
  * Where rounding has left out more than parts of contracts, the rest may have become worth more: what would be bought if it
  * were asked again is bought at once, until that is nothing.
  */
-export function sizeStably(event: EventToSize): Sizing {
+export function sizeCandidates(event: EventToSize): Sizing {
   const first = sizeOnce(event);
   let contracts = [...first.contracts];
   let last = first;
   for (let round = 1; round < MAX_ROUNDS && !isSettled(last); round++) {
-    last = sizeOnce(afterPurchases(event, first.offers, contracts, first.fund));
+    last = sizeOnce(withPurchases(event, first.offers, contracts, first.fund));
     // What has been bought out is no offer any more.
     const more = first.offers.map((offer) => {
       const at = last.offers.findIndex(({ market, side }) => market === offer.market && side === offer.side);
@@ -152,17 +152,24 @@ const isSettled = ({ offers, optimum, contracts }: Sizing): boolean =>
 function sizeOnce(event: EventToSize): Sizing {
   const fund = toFund(event);
   const { offers, refused } = readOffers(event, reachOf(event, fund));
-  const rooms = toRooms(event, fund);
-  const none = { offers, refused, fund, rooms, optimum: noOptimum(offers), contracts: offers.map(() => 0) };
-  const problem = judgeEvent(event, fund);
+  const headroom = toHeadroom(event, fund);
+  const none = {
+    offers,
+    refused,
+    fund,
+    headroom,
+    optimum: noOptimum(offers),
+    contracts: offers.map(() => 0),
+  };
+  const problem = problemOfSizing(event, fund);
   if (problem !== undefined) return { ...none, problem };
-  const optimum = findOptimum(fund, rooms, offers);
+  const optimum = findOptimum(fund, headroom, offers);
   if (!(optimum.gap <= MAX_GAP)) return { ...none, optimum, problem };
   return {
     ...none,
     optimum,
     problem,
-    contracts: toWholeContracts({ offers, fund, rooms }, optimum.contracts),
+    contracts: toWholeContracts({ offers, fund, headroom }, optimum.contracts),
   };
 }
 

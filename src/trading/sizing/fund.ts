@@ -8,7 +8,7 @@ import type { Limit } from './joint.js';
 import { inDollars, openStakeOf, stakeOf, type Offer } from './offers.js';
 
 /** What may still be spent: of cash, on the event, and on each market. Below zero where more is held than may be. */
-export interface Rooms {
+export interface Headroom {
   cash: Micros;
   fund: Micros;
   event: Micros;
@@ -16,7 +16,7 @@ export interface Rooms {
 }
 
 /** No more than the fund has is spent, so that a sure gain is not bought with the rest of the bankroll. */
-export const toRooms = ({ cash, eventRoom, marketRoom }: EventToSize, fund: Fund): Rooms => ({
+export const toHeadroom = ({ cash, eventRoom, marketRoom }: EventToSize, fund: Fund): Headroom => ({
   cash,
   fund: fund.cash,
   event: eventRoom - fund.totalPaid,
@@ -28,33 +28,36 @@ export const reachOf = ({ markets }: EventToSize, fund: Fund): number =>
   markets.reduce((sum, { held }) => sum + (held?.contracts ?? 0), Math.max(0, inDollars(fund.cash)));
 
 /**
- * The rooms as limits on the offers' legs. Whoever closes a pair gets its dollar at once and frees what was paid for the contract
+ * As limits on the offers' legs. Closing a pair brings its dollar at once and frees what was paid for the contract
  * that is closed. The dollar is the fund's, but no cash to go by: orders are not carried out together.
  */
-export function toLimits(rooms: Rooms, offers: readonly Offer[], { paid }: Fund) {
+export function toLimits(headroom: Headroom, offers: readonly Offer[], { paid }: Fund) {
   const legs = offers.flatMap((offer) => offer.legs);
   const staked = offers.flatMap(({ legs, market, closable }) => {
     const freed = inDollars(paid[market]!) / closable;
     return legs.map(({ cost, isClosing }) => (isClosing ? -freed : cost));
   });
-  const markets = rooms.markets.map((room, market): Limit => ({
+  const markets = headroom.markets.map((room, market): Limit => ({
     room: inDollars(room),
     weights: legs.map((leg, l) => (leg.market === market ? staked[l]! : 0)),
   }));
   return {
     fund: {
-      room: inDollars(rooms.fund),
+      room: inDollars(headroom.fund),
       weights: legs.map(({ cost, isClosing }) => (isClosing ? cost - 1 : cost)),
     },
-    cash: { room: inDollars(rooms.cash), weights: legs.map(({ cost, isClosing }) => (isClosing ? 0 : cost)) },
-    event: { room: inDollars(rooms.event), weights: staked },
+    cash: {
+      room: inDollars(headroom.cash),
+      weights: legs.map(({ cost, isClosing }) => (isClosing ? 0 : cost)),
+    },
+    event: { room: inDollars(headroom.event), weights: staked },
     markets,
   };
 }
 
 /** Which room the purchases go beyond, at their exact cost; undefined if none. */
-export function exceededRoom(
-  rooms: Rooms,
+export function exceededHeadroom(
+  headroom: Headroom,
   offers: readonly Offer[],
   contracts: readonly number[],
   { paid }: Fund,
@@ -65,9 +68,12 @@ export function exceededRoom(
     amounts.reduce((total, micros, i) => (isCounted(i) ? total + micros : total), 0n);
   const total = sum(opened);
   const received = sum(offers.map((offer, i) => receivedFor(offer, contracts[i]!)));
-  if (total > 0n && (total > rooms.cash || total - received > rooms.fund || total - sum(freed) > rooms.event))
+  if (
+    total > 0n &&
+    (total > headroom.cash || total - received > headroom.fund || total - sum(freed) > headroom.event)
+  )
     return () => true;
-  for (const [market, room] of rooms.markets.entries()) {
+  for (const [market, room] of headroom.markets.entries()) {
     const isHere = (i: number) => offers[i]!.market === market;
     const here = sum(opened, isHere);
     if (here > 0n && here - sum(freed, isHere) > room) return (offer) => offer.market === market;

@@ -73,7 +73,7 @@ const byImportance = (a: KalshiSeries, b: KalshiSeries): number =>
   Number(stationSeries.has(b.ticker)) - Number(stationSeries.has(a.ticker)) || (a.ticker < b.ticker ? -1 : 1);
 
 const CHANGES_FRESH_MS = 5 * MINUTE_MS;
-/** A change counts for so long beside what the venue says itself, which may follow its own schedule a moment late. */
+/** A change counts for so long beside what the venue says itself, which may follow its own schedule a little late. */
 const SETTLED_MS = 5 * MINUTE_MS;
 const PAGE_SIZE = 1000;
 const MAX_PAGES = 10;
@@ -117,7 +117,7 @@ export interface EventFees {
 
 interface KalshiFees {
   /**
-   * The rules of this moment, by series and, for events that have their own, by event. Scheduled changes count from their time on.
+   * The rules of this time, by series and, for events that have their own, by event. Scheduled changes count from their time on.
    * @param catalogue what the venue's list of series says, and when it was read
    * @param events as far as their bodies were read; of the others the venue's list of changes is known
    */

@@ -124,7 +124,7 @@ async function findAt(
 
 /** Markets stay in view for as long after their close as the venue may take to settle them; hours settle within one. */
 const LOOK_BACK_MS = { daily: 3 * DAY_MS, hourly: 6 * HOUR_MS };
-/** Series without a market that are looked at with each read: all of some 300 within a few minutes. */
+/** Series without a market that are asked for with each read: all of some 300 within a few minutes. */
 const DORMANT_AT_ONCE = 40;
 const SERIES_AT_ONCE = 8;
 
@@ -190,7 +190,7 @@ export function createKalshiSource(options: KalshiSourceOptions): MarketSource {
     return markets;
   }
 
-  /** Those that had markets, those that were never looked at, and some of the others. */
+  /** Those that had markets, those that were never asked for, and some of the others. */
   function chooseSeries(all: readonly string[]): string[] {
     const active = all.filter((ticker) => seen.get(ticker)?.hasMarkets);
     const others = all.filter((ticker) => !seen.get(ticker)?.hasMarkets);

@@ -104,7 +104,7 @@ const MAX_KEPT = 1_000;
 
 /** What the weather of an invented world does. Everything follows from its seed. */
 export interface SimulatedWeather {
-  /** °F at any moment. */
+  /** °F at any time. */
   temperature(place: Place, at: Date): number;
   /** The highest and the lowest temperature of a climate day, °F, before they are rounded to whole degrees. */
   maximum(station: Place, date: string): number;

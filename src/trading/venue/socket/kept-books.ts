@@ -15,7 +15,7 @@ export interface KeptBooksTimings {
   gatherMs: number;
   /** A command that the venue has not answered within this was lost with its connection. */
   answerMs: number;
-  /** How often what is in doubt is looked after. */
+  /** How often what is in doubt is repaired. */
   tendMs: number;
   /** Of the first pause before a repair is repeated; it doubles, up to a minute. */
   repairMs: number;
