@@ -160,8 +160,9 @@ export function createKalshiSource(options: KalshiSourceOptions): MarketSource {
   const seen = new Map<string, SeenSeries>();
   const fees = createKalshiFees({ client, clock, log });
   const readTrading = createKalshiPauses({ client, clock, log });
-  let nextDormant = 0;
-  const told = new Set<string>();
+  const chooseSeries = createSeriesChooser(seen);
+  const tell = createTeller(log);
+  const read = (value: unknown) => readAlone(value, tell);
   const catalogue = createCatalogue({
     client,
     clock,
@@ -188,37 +189,6 @@ export function createKalshiSource(options: KalshiSourceOptions): MarketSource {
       isHourly: markets.some(({ kind }) => kind === 'hourly'),
     });
     return markets;
-  }
-
-  /** Those that had markets, those that were never asked for, and some of the others. */
-  function chooseSeries(all: readonly string[]): string[] {
-    const active = all.filter((ticker) => seen.get(ticker)?.hasMarkets);
-    const others = all.filter((ticker) => !seen.get(ticker)?.hasMarkets);
-    const isFirst = seen.size === 0;
-    const some = Array.from(
-      { length: Math.min(isFirst ? 2 * DORMANT_AT_ONCE : DORMANT_AT_ONCE, others.length) },
-      (_, i) => others[(nextDormant + i) % others.length]!,
-    );
-    nextDormant = others.length === 0 ? 0 : (nextDormant + some.length) % others.length;
-    return [...active, ...some];
-  }
-
-  /** A market that no refresh brings. */
-  function readAlone(value: unknown): ListedMarket | undefined {
-    const alone = createNoteBook();
-    const market = readMarket(value, alone);
-    tell(alone.list());
-    return market;
-  }
-
-  /** Once for each thing, not with every read. */
-  function tell(found: readonly VenueNote[]): void {
-    for (const note of found) {
-      const key = `${note.kind} ${note.name}`;
-      if (told.has(key) || note.kind === 'unknown_kind') continue;
-      if (told.size < 1_000) told.add(key);
-      log.warn(note, 'the venue says something that is not understood');
-    }
   }
 
   async function list(tickers: readonly string[], signal: AbortSignal): Promise<ListedMarket[]> {
@@ -254,8 +224,45 @@ export function createKalshiSource(options: KalshiSourceOptions): MarketSource {
       };
     },
     changes,
-    find: (tickers, signal) => findKalshiMarkets({ client, read: readAlone }, tickers, signal),
-    history: createKalshiHistory({ client, series, clock, read: readAlone }),
+    find: (tickers, signal) => findKalshiMarkets({ client, read }, tickers, signal),
+    history: createKalshiHistory({ client, series, clock, read }),
+  };
+}
+
+/** Those that had markets, those that were never asked for, and some of the others. */
+function createSeriesChooser(seen: ReadonlyMap<string, SeenSeries>): (all: readonly string[]) => string[] {
+  let nextDormant = 0;
+  return (all) => {
+    const active = all.filter((ticker) => seen.get(ticker)?.hasMarkets);
+    const others = all.filter((ticker) => !seen.get(ticker)?.hasMarkets);
+    const isFirst = seen.size === 0;
+    const some = Array.from(
+      { length: Math.min(isFirst ? 2 * DORMANT_AT_ONCE : DORMANT_AT_ONCE, others.length) },
+      (_, i) => others[(nextDormant + i) % others.length]!,
+    );
+    nextDormant = others.length === 0 ? 0 : (nextDormant + some.length) % others.length;
+    return [...active, ...some];
+  };
+}
+
+/** A market that no refresh brings. */
+function readAlone(value: unknown, tell: (found: readonly VenueNote[]) => void): ListedMarket | undefined {
+  const notes = createNoteBook();
+  const market = readMarket(value, notes);
+  tell(notes.list());
+  return market;
+}
+
+/** Once for each thing, not with every read. */
+function createTeller(log: Logger): (found: readonly VenueNote[]) => void {
+  const told = new Set<string>();
+  return (found) => {
+    for (const note of found) {
+      const key = `${note.kind} ${note.name}`;
+      if (told.has(key) || note.kind === 'unknown_kind') continue;
+      if (told.size < 1_000) told.add(key);
+      log.warn(note, 'the venue says something that is not understood');
+    }
   };
 }
 
