@@ -1,11 +1,10 @@
 import type { Clock } from '../../core/clock.js';
-import { HOUR_MS, MINUTE_MS } from '../../core/time.js';
-import { addDays, climateDayAt, climateDayOf, clockAt, hourOf } from '../market/climate-day.js';
-import type { Target } from '../market/market.js';
+import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../core/time.js';
+import { addDays, climateDayAt, climateDayOf, clockAt, daysBetween, hourOf } from '../market/climate-day.js';
+import { spanOf, type Target } from '../market/market.js';
 import { isStation, places, type Place } from '../market/stations.js';
 import { UnexpectedAnswerError } from '../venue/kalshi-client.js';
 import { createObserver, type DayEnsemble, type ObservationPart, type WeatherSource } from './forecast.js';
-import { readPreviousRuns } from './open-meteo-history.js';
 import { createPoll, readJson } from './read-json.js';
 import type { Logger } from 'pino';
 import { z } from 'zod';
@@ -14,9 +13,9 @@ import { z } from 'zod';
 const NEAR_DEGREES = 0.5;
 
 /** One hourly series, °F; null where the service has nothing. */
-export const hourlyF = z.array(z.number().min(-100).max(150).nullable());
+const hourlyF = z.array(z.number().min(-100).max(150).nullable());
 
-export const placeFields = { latitude: z.number(), longitude: z.number(), utc_offset_seconds: z.literal(0) };
+const placeFields = { latitude: z.number(), longitude: z.number(), utc_offset_seconds: z.literal(0) };
 
 /**
  * All stations and areas in one question, hours in UTC, temperatures in °F.
@@ -25,7 +24,7 @@ export const placeFields = { latitude: z.number(), longitude: z.number(), utc_of
  * series for each (members count as series) if they are more than ten, times the weeks if it is more than one. Never asked for by
  * station: 28 questions would count as much, and take 28 times as long.
  */
-export const placeQuery = {
+const placeQuery = {
   latitude: places.map(({ latitude }) => latitude).join(','),
   longitude: places.map(({ longitude }) => longitude).join(','),
   temperature_unit: 'fahrenheit',
@@ -34,7 +33,7 @@ export const placeQuery = {
 } as const;
 
 /** Each place with its answer: they come in the order of the question. */
-export function matchPlaces<T extends { latitude: number; longitude: number }>(
+function matchPlaces<T extends { latitude: number; longitude: number }>(
   url: string,
   answers: readonly T[],
 ): [Place, T][] {
@@ -50,7 +49,7 @@ export function matchPlaces<T extends { latitude: number; longitude: number }>(
 }
 
 /** What is forecast for a place on a day: its maximum and minimum, or of an area each hour by its clock. */
-export const targetsOn = (place: Place, date: string): Target[] =>
+const targetsOn = (place: Place, date: string): Target[] =>
   isStation(place)
     ? [
         { kind: 'daily_maximum', stationId: place.id, date },
@@ -63,7 +62,7 @@ export const targetsOn = (place: Place, date: string): Target[] =>
  * in it.
  * @param time of each value, seconds since 1970, an hour apart
  */
-export function targetReader(
+function targetReader(
   place: Place,
   { kind, date, hour }: Target,
   time: readonly number[],
@@ -226,3 +225,76 @@ export function createOpenMeteoSource(options: OpenMeteoOptions): WeatherSource 
     },
   };
 }
+
+/** NOAA's GFS alone, the model that the ensemble is made with; `gfs_seamless` would be another one near the stations. */
+const ARCHIVED_MODEL = 'gfs_global';
+const ARCHIVED_RUN_MS = 6 * HOUR_MS;
+/** The archive begins on this day for temperatures of this model. */
+const FIRST_DAY = '2021-04-01';
+
+/** By the days that the forecast is older than the hour that it is about. */
+const columns = ['temperature_2m_previous_day1', 'temperature_2m_previous_day2'] as const;
+const [dayBefore, twoDaysBefore] = columns;
+
+const placeSchema = z.looseObject({
+  ...placeFields,
+  hourly_units: z.looseObject({ [dayBefore]: z.literal('°F'), [twoDaysBefore]: z.literal('°F') }),
+  hourly: z.looseObject({ time: z.array(z.int()), [dayBefore]: hourlyF, [twoDaysBefore]: hourlyF }),
+});
+
+/**
+ * What a single run of the model said of past days, one and two days before: ensembles of one member each. The
+ * archive of ensembles themselves keeps only what each run said of its own first hours, which were not known in time.
+ *
+ * When such a forecast was made: the archive gives for each hour the value of the newest run that was started at least one (two)
+ * days before that hour, so a day's hours are of several runs. The newest one among them, that of the day's last hour,
+ * stands for all: none of the values was known before an earlier run and none is of a later one. With four runs a day
+ * that is 25 to 30 (49 to 54) hours before the day's end. An hour of an area is of one run.
+ *
+ * Asks for all places at once: 31 days (and one more) count as 28 places × 32/7 weeks, so 128, and a year as 1,540.
+ */
+async function readPreviousRuns(
+  { baseUrl, clock }: { baseUrl: string; clock: Clock },
+  { from, to }: { from: string; to: string },
+  signal: AbortSignal,
+): Promise<DayEnsemble[]> {
+  const first = from < FIRST_DAY ? FIRST_DAY : from;
+  if (to < first) return [];
+  const query = new URLSearchParams({
+    ...placeQuery,
+    hourly: columns.join(','),
+    models: ARCHIVED_MODEL,
+    start_date: first,
+    // A climate day ends some hours after midnight UTC.
+    end_date: addDays(to, 1),
+  });
+  const url = `${baseUrl}/v1/forecast`;
+  const answers = await readJson({ url: `${url}?${query.toString()}`, schema: z.array(placeSchema), signal });
+  const fetchedAt = new Date(clock.now());
+  return matchPlaces(url, answers).flatMap(([place, { hourly }]) => {
+    if (columns.some((column) => hourly[column].length !== hourly.time.length))
+      throw new UnexpectedAnswerError(url, 'there is not a value for each hour');
+    return daysBetween(first, to)
+      .flatMap((date) => targetsOn(place, date))
+      .flatMap((target) => {
+        const { end } = spanOf(place, target);
+        if (end > fetchedAt) return [];
+        const read = targetReader(place, target, hourly.time);
+        return columns.flatMap((column, i) => {
+          const valueF = read(hourly[column]);
+          const modelRunAt = newestRun(lastHourOf(place, target), i + 1);
+          return valueF === null ? [] : [{ ...target, modelRunAt, fetchedAt, membersF: [valueF] }];
+        });
+      });
+  });
+}
+
+/** The last whole hour whose value is in what is forecast. */
+const lastHourOf = (place: Place, target: Target): number => {
+  const { start, end } = spanOf(place, target);
+  return start < end ? end.getTime() - HOUR_MS : end.getTime();
+};
+
+/** The newest run that was started at least so many days before an hour. */
+const newestRun = (hourMs: number, days: number): Date =>
+  new Date(Math.floor((hourMs - days * DAY_MS) / ARCHIVED_RUN_MS) * ARCHIVED_RUN_MS);

@@ -1,4 +1,4 @@
-import { rowsAt, type ConcaveProblem } from './maximise.js';
+import { rowsAt, type ConcaveProblem } from './concave.js';
 
 /** Turns `right` into the solution of matrix·v = right, by elimination with pivots; both are overwritten. False if it is singular. */
 function solveLinear(matrix: Float64Array, right: Float64Array): boolean {

@@ -1,11 +1,11 @@
 import type { Holding } from '../ledger/positions.js';
-import { isPaid, type Payout } from '../market/brackets.js';
+import { isPaid } from '../market/brackets.js';
 import { partOf, valueOf } from '../market/contracts.js';
 import { allInCost, isSupported, type FeeRule } from '../market/fees.js';
 import { BALANCE_STEP, DOLLAR, ceilTo, shareOf, type Micros } from '../market/money.js';
 import type { EventToSize } from './event.js';
 import type { Limit } from './joint.js';
-import { inDollars, openStakeOf, stakeOf, type Offer } from './offers.js';
+import { inDollars, openStakeOf, outcomesOf, payoutOf, stakeOf, type Offer } from './offers.js';
 
 /** What may still be spent: of cash, on the event, and on each market. Below zero where more is held than may be. */
 export interface Headroom {
@@ -110,17 +110,6 @@ export interface Fund {
   paid: Micros[];
   totalPaid: Micros;
 }
-
-/** Where a market's YES pays: see `MarketToSize`. */
-export const payoutOf = (markets: EventToSize['markets'], index: number): Payout =>
-  markets[index]!.pays ?? { from: index, to: index };
-
-/** The probability of each outcome: see `EventToSize`. */
-export const outcomesOf = ({
-  markets,
-  outcomes,
-}: Pick<EventToSize, 'markets' | 'outcomes'>): readonly number[] =>
-  outcomes ?? markets.map(({ probability }) => probability);
 
 export function toFund(event: EventToSize): Fund {
   const { markets, bankroll, kellyShare } = event;

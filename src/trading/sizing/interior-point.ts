@@ -1,5 +1,5 @@
 import type { Guess } from './active-set.js';
-import { optimalityGap, rowsAt, type ConcaveProblem } from './maximise.js';
+import { optimalityGap, rowsAt, type ConcaveProblem } from './concave.js';
 
 /**
  * L with L·Lᵀ = matrix, in place: of the symmetric matrix, row by row, only the lower triangle is read. Undefined where

@@ -2,8 +2,9 @@ import type { Side } from '../market/book.js';
 import { isPaid, type Payout } from '../market/brackets.js';
 import type { SizedPurchase } from './event.js';
 import { toLimits, type Fund, type Headroom } from './fund.js';
-import { maximise, rowsAt, type ConcaveProblem } from './maximise.js';
+import { maximise } from './maximise.js';
 import { inDollars, type Offer } from './offers.js';
+import { rowsAt, type ConcaveProblem } from './concave.js';
 
 /** The best sizes as real numbers: one of each per offer. */
 export interface Optimum {

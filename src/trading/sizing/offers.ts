@@ -12,8 +12,19 @@ import { subtractCounts, sumCounts } from '../market/contracts.js';
 import { isSupported, allInCost, type FeeRule } from '../market/fees.js';
 import { DOLLAR, type Micros } from '../market/money.js';
 import type { EventToSize, MarketToSize } from './event.js';
-import { outcomesOf, payoutOf, type Fund, type Headroom } from './fund.js';
+import type { Fund, Headroom } from './fund.js';
 import type { Leg, Optimum } from './joint.js';
+
+/** Where a market's YES pays: see `MarketToSize`. */
+export const payoutOf = (markets: EventToSize['markets'], index: number): Payout =>
+  markets[index]!.pays ?? { from: index, to: index };
+
+/** The probability of each outcome: see `EventToSize`. */
+export const outcomesOf = ({
+  markets,
+  outcomes,
+}: Pick<EventToSize, 'markets' | 'outcomes'>): readonly number[] =>
+  outcomes ?? markets.map(({ probability }) => probability);
 
 /** Further from the true optimum, in growth, no size is used. */
 export const MAX_GAP = 1e-9;
