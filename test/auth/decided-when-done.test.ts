@@ -7,6 +7,7 @@ import { listMountedRoutes, listPageRoutes } from '../openapi/support/mounted-ro
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { ordinaryNames, populate } from '../support/populated.js';
 import { startTestService, type TestService } from '../support/service.js';
+import { removeKeys, setLiveScene } from '../trading/live-scene.js';
 import { changes, others, type Prepared, type World } from './changes.js';
 
 let database: TestDatabase;
@@ -22,9 +23,11 @@ beforeAll(async () => {
     app: { signInLimits: { perAddress: 10_000 }, joinLimits: { newAccounts: 1000, wrongLinks: 1000 } },
   });
   const own = await populate(service, ordinaryNames);
-  world = { db: database.db, service, own };
+  world = { db: database.db, service, own, live: await setLiveScene(interrupted(database.db)) };
 }, 120_000);
 afterAll(async () => {
+  await world.live.stop();
+  removeKeys();
   await service.stop();
   await database.remove();
 });
@@ -87,7 +90,7 @@ describe.each(cases)('$name', ({ name, prepare }) => {
       const prepared = await prepare(world);
       if (prepared.body === undefined || prepared.body.length < 2) return;
       let before = '';
-      const answer = await withTokens(() =>
+      const answer = await withTokens(prepared, () =>
         send(prepared, async () => {
           await prepared.withdrawals[what]!();
           before = await fingerprint();
@@ -109,7 +112,7 @@ describe.each(cases)('$name', ({ name, prepare }) => {
           await prepared.withdrawals[what]!();
           before = await fingerprint();
         };
-        const answer = await withTokens(() => send(prepared));
+        const answer = await withTokens(prepared, () => send(prepared));
         expect([what, meanwhile]).toEqual([what, undefined]);
         expect([what, isRefused(answer), answer.status]).toEqual([what, true, answer.status]);
         expect(await fingerprint(), what).toBe(before);
@@ -119,8 +122,8 @@ describe.each(cases)('$name', ({ name, prepare }) => {
 });
 
 /** Puts the operator's tokens back. */
-async function withTokens<T>(work: () => Promise<T>): Promise<T> {
-  const { operatorTokens } = service.context.config;
+async function withTokens<T>({ service: asked = service }: Prepared, work: () => Promise<T>): Promise<T> {
+  const { operatorTokens } = asked.context.config;
   const tokens = [...operatorTokens];
   try {
     return await work();
@@ -134,12 +137,12 @@ const HALF_SENT_MS = 150;
 
 /** Sends half of the body, waits for what happens meanwhile, and sends the rest. */
 async function send(
-  { method, path, headers, body }: Prepared,
+  { method, path, headers, body, service: asked = service }: Prepared,
   between?: () => Promise<void>,
 ): Promise<Answer> {
   const bytes = Buffer.from(body ?? '');
   const length = body === undefined ? {} : { 'content-length': String(bytes.length) };
-  const call = request(service.url + path, { method, headers: { ...headers, ...length } });
+  const call = request(asked.url + path, { method, headers: { ...headers, ...length } });
   const answer = new Promise<Answer>((resolve, reject) => {
     call.on('error', reject);
     call.on('response', (res) => {
