@@ -2,9 +2,9 @@ import { setMaxListeners } from 'node:events';
 import { request } from 'node:http';
 import { eq, like } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { hashPassword } from '../../src/auth/password.js';
-import { sessions, users } from '../../src/db/schema.js';
-import { AppError } from '../../src/errors.js';
+import { hashPassword } from '../../src/identity/password.js';
+import { sessions, users } from '../../src/tables.js';
+import { AppError } from '../../src/core/errors.js';
 import { operatorClient, operatorToken, unique } from '../operator/client.js';
 import { Browser, createUser, PASSWORD } from '../support/accounts.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
@@ -26,7 +26,7 @@ afterAll(async () => {
 const CALLERS = 10;
 /** Half a second of hashing and more, and room in the queue for the callers behind it. */
 const AHEAD = 80;
-/** At once: see MAX_PARALLEL in src/auth/password.ts. */
+/** At once: see MAX_PARALLEL in src/identity/password.ts. */
 const RUNNING = 2;
 
 /** Of many callers at once. */
