@@ -33,7 +33,7 @@ export interface Prepared {
   withdrawals: Record<string, () => Promise<unknown>>;
 }
 
-type Prepare = (world: World) => Promise<Prepared>;
+export type Prepare = (world: World) => Promise<Prepared>;
 
 const form = (fields: Record<string, string>) => ({
   body: new URLSearchParams(fields).toString(),

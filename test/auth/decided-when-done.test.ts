@@ -8,7 +8,7 @@ import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { ordinaryNames, populate } from '../support/populated.js';
 import { startTestService, type TestService } from '../support/service.js';
 import { removeKeys, setLiveScene } from '../trading/live-scene.js';
-import { changes, others, type Prepared, type World } from './changes.js';
+import { changes, others, type Prepare, type Prepared, type World } from './changes.js';
 
 let database: TestDatabase;
 let service: TestService;
@@ -86,8 +86,7 @@ describe.each(cases)('$name', ({ name, prepare }) => {
   });
 
   it('is refused, and changes nothing, for who may no longer when the rest of the body comes', async () => {
-    for (const what of Object.keys((await prepare(world)).withdrawals)) {
-      const prepared = await prepare(world);
+    for await (const { prepared, what } of withdrawals(prepare)) {
       if (prepared.body === undefined || prepared.body.length < 2) return;
       let before = '';
       const answer = await withTokens(prepared, () =>
@@ -105,8 +104,7 @@ describe.each(cases)('$name', ({ name, prepare }) => {
   it.skipIf(name.includes('/api/usage'))(
     'is refused, and changes nothing, for who may no longer when its transaction begins',
     async () => {
-      for (const what of Object.keys((await prepare(world)).withdrawals)) {
-        const prepared = await prepare(world);
+      for await (const { prepared, what } of withdrawals(prepare)) {
         let before = '';
         meanwhile = async () => {
           await prepared.withdrawals[what]!();
@@ -120,6 +118,15 @@ describe.each(cases)('$name', ({ name, prepare }) => {
     },
   );
 });
+
+/** The request, prepared anew for each thing that can be taken away. */
+async function* withdrawals(prepare: Prepare) {
+  let prepared = await prepare(world);
+  for (const [n, what] of Object.keys(prepared.withdrawals).entries()) {
+    if (n > 0) prepared = await prepare(world);
+    yield { prepared, what };
+  }
+}
 
 /** Puts the operator's tokens back. */
 async function withTokens<T>({ service: asked = service }: Prepared, work: () => Promise<T>): Promise<T> {
@@ -171,11 +178,9 @@ async function fingerprint(): Promise<string> {
     'fingerprint_tables',
     `select tablename from pg_tables where schemaname = 'public' order by 1`,
   );
-  const hashes: unknown[] = [];
-  for (const [table] of tables) {
+  const each = tables.map(([table]) => {
     const row = table === 'sessions' ? 't.hashed_token' : table === 'sign_in_challenges' ? 't.user_id' : 't';
-    const text = `select md5(coalesce(string_agg(${row}::text, '|' order by ${row}::text), '')) from ${table!} t`;
-    hashes.push(table, await run(`fingerprint_${table!}`, text));
-  }
-  return JSON.stringify(hashes);
+    return `select '${table!}', md5(coalesce(string_agg(${row}::text, '|' order by ${row}::text), '')) from ${table!} t`;
+  });
+  return JSON.stringify(await run('fingerprint', each.join(' union all ')));
 }

@@ -1,5 +1,5 @@
 import { hashSecret } from '../../../src/api-keys/secret.js';
-import { hashPassword } from '../../../src/identity/password.js';
+import { hashCheaply } from '../../support/accounts.js';
 import type { Database, Orm } from '../../../src/core/db/client.js';
 import {
   apiKeys,
@@ -61,8 +61,8 @@ let passwordHash: Promise<string> | undefined;
 
 /** Makes the rows of the example world, and nothing but them. */
 export async function resetExampleWorld(db: Database): Promise<void> {
-  passwordHash ??= hashPassword(exampleWorld.password);
-  const hash = await passwordHash;
+  passwordHash ??= hashCheaply(exampleWorld.password);
+  const hashed = await passwordHash;
   await db.orm.transaction(async (tx) => {
     // Deleting a handful of rows is several times faster than truncating.
     for (const table of childrenFirst) await tx.delete(table);
@@ -75,7 +75,7 @@ export async function resetExampleWorld(db: Database): Promise<void> {
       .insert(riskLimits)
       .values({ orgId: otherOrganization.id, maxOpenOrders: 5, updatedAt: createdAt });
     for (const { role, ...user } of Object.values(exampleWorld.users)) {
-      await tx.insert(users).values({ ...user, passwordHash: hash, createdAt });
+      await tx.insert(users).values({ ...user, passwordHash: hashed, createdAt });
       if (role !== null) await tx.insert(memberships).values({ orgId, userId: user.id, role, createdAt });
     }
     await tx.insert(secondFactors).values({
