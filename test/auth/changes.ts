@@ -10,7 +10,7 @@ import { authenticator, giveSecondFactor } from '../support/second-factor.js';
 import type { TestService } from '../support/service.js';
 import { usageEvent } from '../support/usage.js';
 import { operatorToken } from '../operator/client.js';
-import type { LiveScene as LiveAccount } from '../trading/live-scene.js';
+import type { LiveAccount } from '../fixtures/live-account.js';
 
 export interface World {
   db: Database;

@@ -7,7 +7,7 @@ import { listMountedRoutes, listPageRoutes } from '../openapi/support/mounted-ro
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { ordinaryNames, populate } from '../support/populated.js';
 import { startTestService, type TestService } from '../support/service.js';
-import { removeKeys, setLiveScene } from '../trading/live-scene.js';
+import { removeKeys, openLiveAccount } from '../fixtures/live-account.js';
 import { changes, others, type Prepare, type Prepared, type World } from './changes.js';
 
 let database: TestDatabase;
@@ -23,7 +23,7 @@ beforeAll(async () => {
     app: { signInLimits: { perAddress: 10_000 }, joinLimits: { newAccounts: 1000, wrongLinks: 1000 } },
   });
   const own = await populate(service, ordinaryNames);
-  world = { db: database.db, service, own, live: await setLiveScene(interrupted(database.db)) };
+  world = { db: database.db, service, own, live: await openLiveAccount(interrupted(database.db)) };
 }, 120_000);
 afterAll(async () => {
   await world.live.stop();

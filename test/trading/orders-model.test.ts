@@ -8,7 +8,7 @@ import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { createKey, createOrganization } from '../support/fixtures.js';
 import { books, marketableOrders } from './orders-arbitraries.js';
 import { bidsOfBook, placeOnModel, type ModelAccount, type ModelAnswer } from './orders-model.js';
-import { startTradingTest, TICKER, type TradingTest } from './trade-support.js';
+import { startTradingTest, TICKER, type TradingTest } from '../fixtures/trade.js';
 
 let database: TestDatabase;
 let service: TradingTest;
