@@ -1,3 +1,4 @@
+import type { Bracket } from '../../src/trading/market/brackets.js';
 import { normalQuantile } from '../../src/core/statistics/normal.js';
 import { probabilityOf } from '../../src/trading/market/distribution.js';
 import type { JudgedRecord } from '../../src/trading/scores/judge-gates.js';
@@ -86,7 +87,7 @@ export const rivals =
       driftA = 0.85 * driftA + Math.sqrt(1 - 0.85 ** 2) * drift * gaussian();
       driftB = 0.85 * driftB + Math.sqrt(1 - 0.85 ** 2) * drift * gaussian();
       const truth = 70 + 3 * gaussian();
-      const brackets = ladderAround(Math.round(truth + 2 * gaussian()));
+      const brackets = ladderFrom(Math.round(truth + 2 * gaussian()) - 4);
       const won = brackets[winnerAt(brackets, Math.round(truth))]!;
       const scoreOf = (mean: number, deviation: number) =>
         logScore([probabilityOf({ mean, deviation, atLeast: null }, won)], 0);
