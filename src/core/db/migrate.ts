@@ -45,8 +45,7 @@ async function migrateAs(connectionString: string, servingRole: string | undefin
     await client.query('select pg_advisory_lock($1)', [MIGRATION_LOCK]);
     const orm = drizzle(client);
     await migratePostgres(orm, { migrationsFolder });
-    if (servingRole && servingRole !== userOf(connectionString))
-      await grantServing(orm, servingRole);
+    if (servingRole && servingRole !== userOf(connectionString)) await grantServing(orm, servingRole);
   } catch (error) {
     if (sqlState(error) !== '42501') throw error;
     throw new UnsuitableDatabaseError(
