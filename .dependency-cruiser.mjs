@@ -67,7 +67,6 @@ export default {
       from: {},
       to: { circular: true },
     },
-    { name: 'no-cycle', severity: 'error', from: {}, to: { circular: true } },
     {
       name: 'on-a-floor',
       severity: 'error',
