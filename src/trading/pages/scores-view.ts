@@ -3,14 +3,14 @@ import { bracketPays } from '../market/brackets.js';
 import { placesOf } from '../market/stations.js';
 import { gateAt, type GateBook } from '../signals/gate.js';
 import { gateErrorRates, gateRule, gateRuleText } from '../scores/gate-rule.js';
-import type { CrpsPoint } from '../scores/diagnostics.js';
-import { leadsOf } from '../signals/signal.js';
+import type { CrpsPoint } from '../../core/charts/series.js';
 import { toPitHistogram, type DatedPit } from '../scores/pit-histogram.js';
 import type { ForecastRecord } from '../scores/records.js';
 import { toReliability, type ReliabilityCount, type Side } from '../scores/reliability.js';
 import type { Means, Wanted } from '../scores/report-queries.js';
 import { bracketOf, outcomeOf } from '../scores/score-record.js';
 import type { ScoresAnswer, ScoreSummary } from '../scores/schema.js';
+import { leadsOf } from '../signals/signal.js';
 
 /** What the database says, and the gates that are in use. */
 export interface FoundScores {

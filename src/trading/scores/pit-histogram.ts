@@ -1,5 +1,5 @@
-import { chiSquareTail, pitHistogram } from '../forecast/pit.js';
-import type { PitHistogram } from './diagnostics.js';
+import { pitHistogram, chiSquareTail } from '../forecast/pit.js';
+import type { PitHistogram } from '../../core/charts/histogram.js';
 
 const PIT_BINS = 10;
 /** With fewer days nothing is said about flatness. */

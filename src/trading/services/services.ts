@@ -1,5 +1,4 @@
-import type { Context } from '../../core/http/context.js';
-import { createClimateReader } from '../climate/product.js';
+import type { TradingContext } from '../config.js';
 import { createClimateWatch, type ClimateWatch } from '../climate/watch.js';
 import { createCalibrationStore, type CalibrationStore } from '../snapshot/calibration.js';
 import { createArchive, type Archive } from '../archive/archive.js';
@@ -29,6 +28,7 @@ import { tapedMarkets, type TapePlayer } from '../tape/player.js';
 import { requireTapeTarget } from '../tape/target.js';
 import { createTapeWriter } from '../tape/writer.js';
 import { createMarketStream, type MarketStream, type StreamLimits } from '../stream/stream.js';
+import { createClimateReader } from '../climate/product.js';
 
 /** What the trading face keeps running between requests. */
 export interface TradingServices {
@@ -78,7 +78,10 @@ export interface TradingOverrides {
   selection?: Selection;
 }
 
-export function createTradingServices(context: Context, overrides: TradingOverrides = {}): TradingServices {
+export function createTradingServices(
+  context: TradingContext,
+  overrides: TradingOverrides = {},
+): TradingServices {
   const { db, clock, log, config, metrics } = context;
   const { pastDays = PAST_DAYS } = overrides;
   const { kalshi, marketSource, forecastSource, paperCash, tapeFile } = config.trading;

@@ -6,21 +6,14 @@ import { eventOutcomes } from '../../../src/trading/portfolio/valuation-events.j
 import { worstCaseLoss, type Leg } from '../../../src/trading/risk/exposure.js';
 import { impliedProbabilities } from '../../../src/trading/scores/score.js';
 import { scoreRecord, type ScorableRecord } from '../../../src/trading/scores/score-record.js';
-import {
-  bracketPays,
-  outcomeAt,
-  outcomeProbabilities,
-  outcomesOf,
-  yesProbabilities,
-} from '../../../src/trading/market/brackets.js';
+import { bracketPays, outcomeAt, outcomeProbabilities, outcomesOf, yesProbabilities } from '../../../src/trading/market/brackets.js';
 import { sizeEvent, type EventToSize } from '../../../src/trading/sizing/event.js';
 import { exactGrowth } from '../../../src/trading/sizing/candidate-order.js';
-import { exceededHeadroom, reachOf, toFund, toHeadroom } from '../../../src/trading/sizing/fund.js';
+import { toFund, exceededHeadroom, reachOf, toHeadroom } from '../../../src/trading/sizing/fund.js';
 import { readOffers } from '../../../src/trading/sizing/offers.js';
-import { makeHour } from '../hours-world.js';
+import { makeBook, makeHour } from '../../fixtures/events.js';
 import { randomOf } from '../joint-arbitraries.js';
-import { dollars, toEvent, toMarket } from '../sizing-world.js';
-import { makeBook } from '../signals-world.js';
+import { dollars, toEvent, toMarket } from '../../fixtures/sizing.js';
 
 const hour = makeHour({ date: '2026-09-13', hour: 12 });
 const brackets = hour.markets.map(({ bracket }) => bracket);

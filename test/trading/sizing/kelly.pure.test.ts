@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { CENT, DOLLAR, parseDollars, shareOf } from '../../../src/trading/market/money.js';
-import { quadratic } from '../signals-world.js';
 import { allInCost } from '../../../src/trading/market/fees.js';
 import { kellyFraction, walkLevels } from './walk-levels.js';
+import { quadratic } from '../../fixtures/events.js';
 
 const rule = { bankroll: 1_000n * DOLLAR, kellyShare: 0.25, maxStake: 1_000n * DOLLAR };
 const asks = (...levels: [cents: number, contracts: number][]) =>
