@@ -1,4 +1,4 @@
-import { compareDecimals, subtractDecimals } from '../decimal.js';
+import { compareDecimals, subtractDecimals } from '../core/decimal.js';
 import { toAddress } from '../pages/address.js';
 import { formatShare } from '../pages/format.js';
 import { monthRange } from '../usage/answer.js';

@@ -1,4 +1,4 @@
-import { compareDecimals, subtractDecimals } from '../decimal.js';
+import { compareDecimals, subtractDecimals } from '../core/decimal.js';
 import { exact } from '../http/json.js';
 import { monthRange } from '../usage/answer.js';
 import type { Balance, CurrentEntitlement } from './reader.js';

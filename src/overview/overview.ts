@@ -3,7 +3,7 @@ import { listAuditRows } from '../audit/queries.js';
 import { toEntryView, type EntryView } from '../audit/view.js';
 import type { Context } from '../context.js';
 import type { Orm } from '../db/client.js';
-import { compareDecimals, subtractDecimals } from '../decimal.js';
+import { compareDecimals, subtractDecimals } from '../core/decimal.js';
 import type { Role } from '../organizations/table.js';
 import { listExpiringKeys, listStandings, readProgress, type Standing } from './queries.js';
 

@@ -1,7 +1,7 @@
 import { findKey } from '../api-keys/queries.js';
 import type { Clock } from '../clock.js';
 import type { Orm } from '../db/client.js';
-import { addDecimals, compareDecimals, subtractDecimals } from '../decimal.js';
+import { addDecimals, compareDecimals, subtractDecimals } from '../core/decimal.js';
 import { parseInput } from '../http/validate.js';
 import { requireOnce } from '../pages/query-form.js';
 import { findLatest, readSums, type UsageProduct, type UsageSum } from './page-queries.js';

@@ -4,8 +4,13 @@ import type { TemperatureKind } from '../markets/market.js';
 import type { MarketHistory } from '../markets/source.js';
 import { climateDayOf } from '../settlement/climate-day.js';
 import { findPlace, placesOf, type Place } from '../settlement/stations.js';
-import type { Range } from './plan.js';
 import { countRuns, listReportedDays } from './queries.js';
+
+/** Climate days, both included. */
+export interface Range {
+  from: string;
+  to: string;
+}
 
 export interface StationCoverage {
   kind: TemperatureKind;

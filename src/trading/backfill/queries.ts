@@ -3,7 +3,7 @@ import type { Orm } from '../../db/client.js';
 import { textArray } from '../../db/array-literal.js';
 import { selectRows } from '../../db/select-rows.js';
 import type { TemperatureKind } from '../markets/market.js';
-import type { Range } from './plan.js';
+import type { Range } from './coverage.js';
 
 export interface DayRuns {
   kind: TemperatureKind;

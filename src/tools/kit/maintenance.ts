@@ -1,0 +1,43 @@
+import type { Command } from 'commander';
+import { ConfigError, readConfig } from '../../config.js';
+import { isDatabaseUnavailable } from '../../db/client.js';
+import { DirectoryInUseError } from '../../db/directory-lock.js';
+import { NotMigratedError, openForMaintenance, type MaintenanceDatabase } from '../../db/maintenance.js';
+import { openTerminal, runCommand } from './command.js';
+
+interface MaintenanceOptions<Flags> {
+  command: Command;
+  /** Resolves to the exit status. */
+  work: (db: MaintenanceDatabase, flags: Flags) => Promise<number>;
+  /** Errors of this command that are no bugs, in a sentence. */
+  explain?: (error: unknown) => string | undefined;
+}
+
+/** Runs a command beside the service, on its database. Sets the exit status: 2 where the work could not be done. */
+export async function runMaintenance<Flags extends object>({
+  command,
+  work,
+  explain,
+}: MaintenanceOptions<Flags>): Promise<void> {
+  process.exitCode = await runCommand<Flags>(
+    command,
+    openTerminal(),
+    async (flags) => {
+      const db = await openForMaintenance(readConfig(process.env));
+      try {
+        return await work(db, flags);
+      } finally {
+        await db.close();
+      }
+    },
+    (error) => explain?.(error) ?? explainCommon(error),
+  );
+}
+
+const expected = [ConfigError, NotMigratedError, DirectoryInUseError];
+
+function explainCommon(error: unknown): string | undefined {
+  if (expected.some((kind) => error instanceof kind)) return (error as Error).message;
+  if (isDatabaseUnavailable(error)) return `the database cannot be reached: ${(error as Error).message}`;
+  return undefined;
+}
