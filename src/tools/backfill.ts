@@ -1,22 +1,22 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Command } from 'commander';
 import { pino, type Logger } from 'pino';
-import { systemClock } from '../clock.js';
 import { readConfig } from '../config.js';
+import { systemClock } from '../core/clock.js';
+import type { MaintenanceDatabase } from '../core/db/maintenance.js';
+import { formatCount } from '../core/pages/format.js';
 import { printable } from '../core/terminal.js';
-import type { MaintenanceDatabase } from '../db/maintenance.js';
-import { formatCount } from '../pages/format.js';
+import { createArchive, type Archive } from '../trading/archive/archive.js';
+import { createTrainer } from '../trading/archive/trainer.js';
 import type { Range } from '../trading/backfill/coverage.js';
-import { createCalibrationStore } from '../trading/calibration.js';
-import { createArchive, type Archive } from '../trading/forecast/archive/archive.js';
-import { createTrainer } from '../trading/forecast/archive/trainer.js';
 import type { FitBook } from '../trading/forecast/fits.js';
 import { readVenueKey } from '../trading/live/sign.js';
-import type { TemperatureKind } from '../trading/markets/market.js';
-import { createVenueBudget } from '../trading/markets/venue-budget.js';
-import { daysBetween } from '../trading/settlement/calendar.js';
-import { stations as allStations, type Station } from '../trading/settlement/stations.js';
-import { createSources } from '../trading/sources.js';
+import { daysBetween } from '../trading/market/calendar.js';
+import type { TemperatureKind } from '../trading/market/market.js';
+import { stations as allStations, type Station } from '../trading/market/stations.js';
+import { createSources } from '../trading/services/sources.js';
+import { createCalibrationStore } from '../trading/snapshot/calibration.js';
+import { createVenueBudget } from '../trading/venue/venue-budget.js';
 import {
   backfill,
   DEFAULT_DAYS,

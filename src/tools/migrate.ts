@@ -1,9 +1,9 @@
 import { Command } from 'commander';
 import { pino } from 'pino';
 import { ConfigError, readConfig } from '../config.js';
-import { UnsuitableDatabaseError } from '../db/check-server.js';
-import { isDatabaseUnavailable } from '../db/client.js';
-import { openDatabase } from '../db/open.js';
+import { UnsuitableDatabaseError } from '../core/db/check-server.js';
+import { isDatabaseUnavailable } from '../core/db/client.js';
+import { openDatabase } from '../core/db/open.js';
 import { openTerminal, runCommand } from './kit/command.js';
 
 const help = `

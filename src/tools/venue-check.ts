@@ -1,14 +1,14 @@
 import { Command } from 'commander';
-import { systemClock } from '../clock.js';
 import { ConfigError, readConfig } from '../config.js';
+import { systemClock } from '../core/clock.js';
 import { printableLines } from '../core/terminal.js';
-import { checkVenue, isAlarming, venueReportText } from '../trading/markets/check-venue.js';
+import { checkVenue, isAlarming, venueReportText } from '../trading/venue/check-venue.js';
 import {
   createKalshiClient,
   UnexpectedAnswerError,
   VenueUnavailableError,
-} from '../trading/markets/kalshi-client.js';
-import { createVenueBudget } from '../trading/markets/venue-budget.js';
+} from '../trading/venue/kalshi-client.js';
+import { createVenueBudget } from '../trading/venue/venue-budget.js';
 import { CommandError, messageOf, openTerminal, runCommand } from './kit/command.js';
 import { createProgress } from './kit/progress.js';
 

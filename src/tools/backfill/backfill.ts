@@ -1,13 +1,13 @@
-import type { Orm } from '../../db/client.js';
+import type { Orm } from '../../core/db/client.js';
+import type { Archive } from '../../trading/archive/archive.js';
 import { kindsOf, readCoverage, type Coverage, type Range } from '../../trading/backfill/coverage.js';
-import type { Archive } from '../../trading/forecast/archive/archive.js';
 import { NoHistoryError, type WeatherSource } from '../../trading/forecast/forecast.js';
 import { WeatherUnavailableError } from '../../trading/forecast/read-json.js';
-import { UnexpectedAnswerError, VenueUnavailableError } from '../../trading/markets/kalshi-client.js';
-import type { MarketSource } from '../../trading/markets/source.js';
-import { addDays, daysBetween } from '../../trading/settlement/calendar.js';
-import { climateDayAt } from '../../trading/settlement/climate-day.js';
-import type { Station } from '../../trading/settlement/stations.js';
+import { addDays, daysBetween } from '../../trading/market/calendar.js';
+import { climateDayAt } from '../../trading/market/climate-day.js';
+import type { MarketSource } from '../../trading/market/source.js';
+import type { Station } from '../../trading/market/stations.js';
+import { UnexpectedAnswerError, VenueUnavailableError } from '../../trading/venue/kalshi-client.js';
 import { CommandError, isDate } from '../kit/command.js';
 
 export interface BackfillOptions {

@@ -1,8 +1,8 @@
 import { Command, InvalidArgumentError } from 'commander';
-import type { Clock } from '../../clock.js';
-import { formatDecimal } from '../../pages/format.js';
-import { parseDollars } from '../../trading/money.js';
-import { findStation, type Station } from '../../trading/settlement/stations.js';
+import type { Clock } from '../../core/clock.js';
+import { formatDecimal } from '../../core/pages/format.js';
+import { parseDollars } from '../../trading/market/money.js';
+import { findStation, type Station } from '../../trading/market/stations.js';
 import { TapeError } from '../../trading/tape/reader.js';
 import { CommandError, dateFlag, messageOf, runCommand, wholeFrom, type Terminal } from '../kit/command.js';
 import { createProgress } from '../kit/progress.js';

@@ -1,11 +1,11 @@
 import { pino } from 'pino';
-import { buildSnapshot, type SnapshotInputs } from '../../trading/build-snapshot.js';
 import { calibratedModel } from '../../trading/forecast/calibrated.js';
 import type { StationForecast } from '../../trading/forecast/forecast.js';
-import type { MarketEvent } from '../../trading/markets/event.js';
-import type { MarketData } from '../../trading/markets/source.js';
-import type { GateBook } from '../../trading/scores/gate.js';
-import type { Snapshot } from '../../trading/snapshot.js';
+import type { MarketEvent } from '../../trading/market/event.js';
+import type { MarketData } from '../../trading/market/source.js';
+import type { GateBook } from '../../trading/signals/gate.js';
+import { buildSnapshot, type SnapshotInputs } from '../../trading/snapshot/build-snapshot.js';
+import type { Snapshot } from '../../trading/snapshot/snapshot.js';
 import { readTape, TapeError } from '../../trading/tape/reader.js';
 import type { TapeHeader } from '../../trading/tape/tape.js';
 

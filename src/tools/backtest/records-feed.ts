@@ -1,18 +1,18 @@
 import { v7 as newId } from 'uuid';
-import { KnownHistory, type KnownRun } from '../../trading/forecast/archive/known-history.js';
-import { train } from '../../trading/forecast/archive/training.js';
+import { KnownHistory, type KnownRun } from '../../trading/archive/known-history.js';
+import { train } from '../../trading/archive/training.js';
 import { calibratedModel } from '../../trading/forecast/calibrated.js';
 import { noFits, type FitBook } from '../../trading/forecast/fits.js';
 import type { DayEnsemble } from '../../trading/forecast/forecast.js';
 import { momentsOf } from '../../trading/forecast/moments.js';
-import { asksOf, emptyBook, isCrossed } from '../../trading/markets/book.js';
-import { groupEvents, type MarketEvent } from '../../trading/markets/event.js';
-import { spanOf, targetOf, type Market, type Target } from '../../trading/markets/market.js';
-import type { MarketData, SettledDay } from '../../trading/markets/source.js';
-import { DOLLAR } from '../../trading/money.js';
-import { noGates } from '../../trading/scores/gate.js';
+import { asksOf, emptyBook, isCrossed } from '../../trading/market/book.js';
+import { groupEvents, type MarketEvent } from '../../trading/market/event.js';
+import { spanOf, targetOf, type Market, type Target } from '../../trading/market/market.js';
+import { DOLLAR } from '../../trading/market/money.js';
+import type { MarketData, SettledDay } from '../../trading/market/source.js';
+import { findPlace } from '../../trading/market/stations.js';
 import { finalOutcomes } from '../../trading/scores/records.js';
-import { findPlace } from '../../trading/settlement/stations.js';
+import { noGates } from '../../trading/signals/gate.js';
 import type { Feed, PointInTime } from './feed.js';
 import { bookOfTrades, type RecordedEvents, type RecordedTrade } from './records.js';
 

@@ -4,12 +4,12 @@ import { gunzip } from 'node:zlib';
 import { CsvError, parse } from 'csv-parse';
 import { z } from 'zod';
 import type { DayEnsemble } from '../../trading/forecast/forecast.js';
-import { toLevels, type Level, type OrderBook } from '../../trading/markets/book.js';
-import { readMarket } from '../../trading/markets/kalshi-market.js';
-import { isPlaced, type Market } from '../../trading/markets/market.js';
-import type { NoteBook } from '../../trading/markets/notes.js';
-import { CENT, DOLLAR } from '../../trading/money.js';
-import { findStation } from '../../trading/settlement/stations.js';
+import { toLevels, type Level, type OrderBook } from '../../trading/market/book.js';
+import { isPlaced, type Market } from '../../trading/market/market.js';
+import { CENT, DOLLAR } from '../../trading/market/money.js';
+import type { NoteBook } from '../../trading/market/notes.js';
+import { findStation } from '../../trading/market/stations.js';
+import { readMarket } from '../../trading/venue/kalshi-market.js';
 import { CommandError } from '../kit/command.js';
 
 const unpack = promisify(gunzip);

@@ -1,11 +1,3 @@
-import { valueOf } from '../../trading/contracts.js';
-import type { OrderBook, Side } from '../../trading/markets/book.js';
-import { feeRuleOf } from '../../trading/markets/fee-rules.js';
-import type { ListedMarket } from '../../trading/markets/market.js';
-import type { MarketData } from '../../trading/markets/source.js';
-import { DOLLAR, type Micros } from '../../trading/money.js';
-import { addTaken, bookHash, withoutTaken, type Taken } from '../../trading/orders/paper-book.js';
-import { quoteOrder } from '../../trading/orders/quote.js';
 import {
   applyFill,
   applySettlement,
@@ -13,7 +5,15 @@ import {
   type Booking,
   type Holding,
   type Postings,
-} from '../../trading/portfolio/positions.js';
+} from '../../trading/ledger/positions.js';
+import type { OrderBook, Side } from '../../trading/market/book.js';
+import { valueOf } from '../../trading/market/contracts.js';
+import { feeRuleOf } from '../../trading/market/fee-rules.js';
+import type { ListedMarket } from '../../trading/market/market.js';
+import { DOLLAR, type Micros } from '../../trading/market/money.js';
+import { quoteOrder } from '../../trading/market/quote.js';
+import type { MarketData } from '../../trading/market/source.js';
+import { addTaken, bookHash, withoutTaken, type Taken } from '../../trading/orders/paper-book.js';
 import { worthOf } from '../../trading/signals/account.js';
 import type { Signal } from '../../trading/signals/signal.js';
 import { makeSignals } from '../../trading/signals/signals.js';

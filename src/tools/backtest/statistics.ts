@@ -1,5 +1,5 @@
-import { sumCounts } from '../../trading/contracts.js';
-import { DOLLAR, type Micros } from '../../trading/money.js';
+import { sumCounts } from '../../trading/market/contracts.js';
+import { DOLLAR, type Micros } from '../../trading/market/money.js';
 import { blockBootstrap, type Interval } from '../../trading/scores/bootstrap.js';
 import type { Purchase, Trail } from './run.js';
 

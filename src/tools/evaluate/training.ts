@@ -1,3 +1,4 @@
+import { normalCdf, normalQuantile } from '../../core/statistics/normal.js';
 import { crpsAndGradient, logScoreOfNormal } from '../../trading/forecast/crps.js';
 import {
   fitEmos,
@@ -6,7 +7,6 @@ import {
   type ScoreKernel,
 } from '../../trading/forecast/emos-fit.js';
 import { predictEmos, type EmosCoefficients } from '../../trading/forecast/emos.js';
-import { normalCdf, normalQuantile } from '../../trading/forecast/normal.js';
 import type { FixedTraining, RollingTraining } from './evaluation.js';
 
 const DAY_MS = 24 * 60 * 60 * 1000;

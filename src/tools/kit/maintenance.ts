@@ -1,8 +1,8 @@
 import type { Command } from 'commander';
 import { ConfigError, readConfig } from '../../config.js';
-import { isDatabaseUnavailable } from '../../db/client.js';
-import { DirectoryInUseError } from '../../db/directory-lock.js';
-import { NotMigratedError, openForMaintenance, type MaintenanceDatabase } from '../../db/maintenance.js';
+import { isDatabaseUnavailable } from '../../core/db/client.js';
+import { DirectoryInUseError } from '../../core/db/directory-lock.js';
+import { NotMigratedError, openForMaintenance, type MaintenanceDatabase } from '../../core/db/maintenance.js';
 import { openTerminal, runCommand } from './command.js';
 
 interface MaintenanceOptions<Flags> {

@@ -1,5 +1,5 @@
 import { parse } from 'csv-parse/sync';
-import { formatCount } from '../../pages/format.js';
+import { formatCount } from '../../core/pages/format.js';
 import { CommandError } from '../kit/command.js';
 import type { Input } from '../kit/input.js';
 import { MAX_LINE_BYTES, readLines, type Line } from './lines.js';

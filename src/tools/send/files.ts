@@ -11,7 +11,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { z } from 'zod';
-import { formatCount } from '../../pages/format.js';
+import { formatCount } from '../../core/pages/format.js';
 import { CommandError } from '../kit/command.js';
 import type { Input } from '../kit/input.js';
 import { emptyTally, type Tally } from './batches.js';

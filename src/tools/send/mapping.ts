@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { UsageEvent } from '../../client/client.js';
-import { openJson } from '../../http/json.js';
+import { openJson } from '../../core/http/json.js';
 import { CommandError } from '../kit/command.js';
 import type { OutgoingEvent, Refusal, SourceRecord } from './records.js';
 

@@ -1,6 +1,6 @@
 import { createGaugeClient } from '../../client/client.js';
+import { formatCount, formatDecimal } from '../../core/pages/format.js';
 import { printable } from '../../core/terminal.js';
-import { formatCount, formatDecimal } from '../../pages/format.js';
 import { CommandError, type Terminal } from '../kit/command.js';
 import { openInput } from '../kit/input.js';
 import { createProgress, duration, noProgress, type Progress } from '../kit/progress.js';

@@ -1,6 +1,6 @@
 import type { z } from 'zod';
 import { readRetryAfter } from '../../core/retry-after.js';
-import { UnexpectedAnswerError } from '../markets/kalshi-client.js';
+import { UnexpectedAnswerError } from '../venue/kalshi-client.js';
 
 /** A weather service could not be reached, was too busy or failed: it may answer later. */
 export class WeatherUnavailableError extends Error {

@@ -1,7 +1,7 @@
-import { closeJson, openJson } from '../../http/json.js';
-import { formatDollars } from '../money.js';
-import type { Gate } from '../scores/gate.js';
-import { findPlace } from '../settlement/stations.js';
+import { closeJson, openJson } from '../../core/http/json.js';
+import { formatDollars } from '../market/money.js';
+import type { Gate } from '../signals/gate.js';
+import { findPlace } from '../market/stations.js';
 import type { EventSignals, Signal, SignalReport } from '../signals/signal.js';
 
 /**

@@ -1,5 +1,5 @@
-import { createCachedAnswer, type Sent } from '../../http/cached-answer.js';
-import { closeJson, openJson } from '../../http/json.js';
+import { createCachedAnswer, type Sent } from '../../core/http/cached-answer.js';
+import { closeJson, openJson } from '../../core/http/json.js';
 import { readScores, readVersion, type ScoresAsked, type ScoresDeps } from './scores.js';
 
 /** However many ask, the database says at most once in this time for each kind, station and lead whether something is new. */

@@ -3,9 +3,9 @@ import { describe, expect, it } from 'vitest';
 import { askAgain, lastDayOver, planChunks, readRange } from '../../../src/tools/backfill/backfill.js';
 import { CommandError } from '../../../src/tools/kit/command.js';
 import { WeatherUnavailableError } from '../../../src/trading/forecast/read-json.js';
-import { UnexpectedAnswerError, VenueUnavailableError } from '../../../src/trading/markets/kalshi-client.js';
-import { addDays, daysBetween } from '../../../src/trading/settlement/calendar.js';
-import { stations } from '../../../src/trading/settlement/stations.js';
+import { addDays, daysBetween } from '../../../src/trading/market/calendar.js';
+import { stations } from '../../../src/trading/market/stations.js';
+import { UnexpectedAnswerError, VenueUnavailableError } from '../../../src/trading/venue/kalshi-client.js';
 
 describe('days', () => {
   it('between two are both of them and all in between, over the ends of months and leap years', () => {

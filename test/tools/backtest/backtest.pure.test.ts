@@ -4,10 +4,10 @@ import type { Feed, PointInTime } from '../../../src/tools/backtest/feed.js';
 import { createBroker, runBacktest } from '../../../src/tools/backtest/run.js';
 import { planOf, simulationFeed } from '../../../src/tools/backtest/simulation-feed.js';
 import { summarise } from '../../../src/tools/backtest/statistics.js';
-import { CENT, DOLLAR } from '../../../src/trading/money.js';
-import { climateDayOf } from '../../../src/trading/settlement/climate-day.js';
+import { climateDayOf } from '../../../src/trading/market/climate-day.js';
+import { CENT, DOLLAR } from '../../../src/trading/market/money.js';
 import type { Signal } from '../../../src/trading/signals/signal.js';
-import { stationDaysBetween, type StationDay } from '../../../src/trading/simulation/world.js';
+import { stationDaysBetween, type StationDay } from '../../../src/trading/venue/simulation/world.js';
 import {
   calibrated,
   makeBook,

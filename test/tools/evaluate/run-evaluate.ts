@@ -5,7 +5,7 @@ import { Readable } from 'node:stream';
 import { runEvaluateCommand } from '../../../src/tools/evaluate/command.js';
 import type { EvaluationSummary } from '../../../src/tools/evaluate/evaluation.js';
 import { formatDay, parseDay } from '../../../src/tools/evaluate/training.js';
-import { gaussian, uniform } from '../../../src/trading/simulation/random.js';
+import { gaussian, uniform } from '../../../src/trading/venue/simulation/random.js';
 
 export interface EvaluateRun {
   code: number;
