@@ -1,5 +1,6 @@
 const manyDigits = /[\d.]{16,}/;
-const stringOrNumber = /"[^"\\]*(?:\\.[^"\\]*)*"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g;
+/** Strings in runs, so that there are fewer matches: that takes half the time. */
+const stringsOrNumber = /(?:"[^"\\]*(?:\\.[^"\\]*)*"[\s:,{}[\]]*){1,64}|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g;
 
 /**
  * Parses JSON; numbers of 16 digits or more become strings with all their digits. A double would round them: two long
@@ -18,7 +19,7 @@ export function parseExactJson(text: string): unknown {
  */
 export const parseNumbersAsText = (text: string, isKept = (_literal: string): boolean => true): unknown =>
   JSON.parse(
-    text.replace(stringOrNumber, (token) => (token[0] !== '"' && isKept(token) ? `"${token}"` : token)),
+    text.replace(stringsOrNumber, (token) => (token[0] !== '"' && isKept(token) ? `"${token}"` : token)),
   );
 
 /** Counted with its sign and point, which is near enough: all that have fewer are exact as doubles. */

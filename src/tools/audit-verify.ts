@@ -4,8 +4,7 @@ import { jsonWriter, NotedHeadsError, readNotedHeads, textWriter } from '../audi
 import { verifyChains } from '../audit/verify.js';
 import type { MaintenanceDatabase } from '../core/db/maintenance.js';
 import { formatCount, formatDecimal } from '../core/pages/format.js';
-import { findOrganizationId } from '../usage/reconcile.js';
-import { runMaintenance } from './kit/maintenance.js';
+import { organizationFlag, runMaintenance } from './kit/maintenance.js';
 import { createProgress } from './kit/progress.js';
 
 const help = `
@@ -14,15 +13,15 @@ along every chain and names each row that was changed, removed, put in or moved,
 the head of each chain: Organization, id, number and hash of the last row. It may run while the service does: all is read in
 one snapshot. The embedded database has room for one process, so stop the service first there.
 
-What it proves: the rows are the ones that were written, as long as whoever changed them did not compute all later
-hashes anew. Nothing in the database can exclude that: who may write to all of it can make another history that fits
-together, or shorten it. So keep the heads where the database's administrators cannot write, and compare:
+What it proves: the rows are the ones that were written, unless all later hashes were computed anew. Nothing in the
+database can exclude that: a person who may write to all of it can make another history that fits together, or shorten
+it. So keep the heads where the database's administrators cannot write, and compare:
 
   npm run --silent audit:verify -- --json > heads-2026-01-31.json
   npm run audit:verify -- --expect heads-2026-01-31.json
 
-Then every row up to the noted heads is proven to be the one of that day. It does not prove that a row tells the truth when it was
-written, that nothing is missing after the last head that was kept, or anything of rows from before there were
+Then every row up to the recorded heads is proven to be the one of that day. It does not prove that a row told the truth
+when it was written, that nothing is missing after the last head that was kept, or anything of rows from before there were
 chains: those are only counted. The operator's own log, of products, Users and signing in, is the chain (operator).
 
 --export does both at once: it verifies, compares with the heads in the file if there is one, and puts the new heads in their place;
@@ -55,11 +54,7 @@ async function verify(
       );
     return isIntact ? 0 : 1;
   }
-  const orgId = org === undefined ? undefined : await findOrganizationId(db.orm, org);
-  if (org !== undefined && orgId === undefined) {
-    console.error(`audit:verify: there is no Organization ${JSON.stringify(org)}.`);
-    return 2;
-  }
+  const orgId = await organizationFlag(db, org);
   const noted = expect === undefined ? undefined : await readNotedHeads(expect);
   const progress = createProgress(process.stderr);
   const writer = (json ? jsonWriter : textWriter)((line) => {
@@ -81,7 +76,7 @@ async function verify(
 await runMaintenance<Flags>({
   command: new Command('audit:verify')
     .description('Verifies that the audit log is as it was written.')
-    .option('--org <slug>', 'look at one Organization only')
+    .option('--org <slug>', 'one Organization only')
     .option('--expect <file>', 'compare with the heads that an earlier run printed with --json')
     .addOption(
       new Option('--export <file or URL>', 'write the heads of chains that are intact').conflicts([

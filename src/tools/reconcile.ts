@@ -5,12 +5,12 @@ import type { MaintenanceDatabase } from '../core/db/maintenance.js';
 import { checkLedger } from '../trading/portfolio/ledger-check.js';
 import { ledgerJson, ledgerText } from '../trading/portfolio/ledger-report.js';
 import { driftJson, driftText, repairText } from '../usage/drift-report.js';
-import { compare, findOrganizationId, hasDrift, repair } from '../usage/reconcile.js';
-import { runMaintenance } from './kit/maintenance.js';
+import { compare, hasDrift, repair } from '../usage/reconcile.js';
+import { organizationFlag, runMaintenance } from './kit/maintenance.js';
 
 const help = `
 The totals of a month and the sums of an hour are kept while events are recorded. This adds the events up again and
-prints every total and every hour that says something else. It may run while the service does: both are read in one
+prints every total and every hour that differs. It may run while the service does: both are read in one
 snapshot. The embedded database has room for one process, so stop the service first there.
 
 --fix finds what drifts, then keeps ingestion waiting while it sums those months again and sets them right, in one
@@ -33,11 +33,7 @@ interface Flags {
 }
 
 async function reconcile(db: MaintenanceDatabase, { org, fix, json }: Flags): Promise<number> {
-  const orgId = org === undefined ? undefined : await findOrganizationId(db.orm, org);
-  if (org !== undefined && orgId === undefined) {
-    console.error(`reconcile: there is no Organization ${JSON.stringify(org)}.`);
-    return 2;
-  }
+  const orgId = await organizationFlag(db, org);
   const found = await compare(db.orm, { orgId });
   const isRepairing = fix === true && hasDrift(found);
   const ledger = await checkLedger(db.orm, { orgId }, MAX_PROBLEMS);
@@ -52,7 +48,7 @@ async function reconcile(db: MaintenanceDatabase, { org, fix, json }: Flags): Pr
 await runMaintenance<Flags>({
   command: new Command('reconcile')
     .description('Compares the totals with the events that they are made of, and money with its ledger.')
-    .option('--org <slug>', 'look at one Organization only')
+    .option('--org <slug>', 'one Organization only')
     .option('--fix', 'set what drifts to the sums of the events')
     .option('--json', 'print the result as JSON')
     .addHelpText('after', help),

@@ -19,7 +19,7 @@ interface Flags {
 
 const command = new Command('replay')
   .description(
-    `Serves a tape of TAPE_FILE: the same markets, forecasts and signals at the same moments of the tape's day, byte by byte.
+    `Serves a tape of TAPE_FILE: the same markets, forecasts and signals at the same times of the tape's day, byte by byte.
 
 The service is a demo of its own, with a database that is gone in the end: paper orders can be tried, nothing else is
 touched, and nothing is asked of a venue or a weather service. PORT, HOST and LOG_LEVEL are read from the environment.`,

@@ -158,7 +158,7 @@ const MIN_MEMBERS = 10;
 const LEADS = [48, 42, 36, 30, 24];
 
 /**
- * The simplest forecast that looks at nothing but the past: the last 31 reports of the same kind (and hour), as members of an
+ * The simplest forecast: the last 31 reports of the same kind (and hour), as members of an
  * ensemble. It stands in where no forecasts are given, so that recorded days can be gone through at all; it should
  * earn nothing.
  * @returns none where fewer than ten days were known

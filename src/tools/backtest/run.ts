@@ -28,7 +28,7 @@ export interface Trail {
   purchases: readonly Purchase[];
   /** Climate dates of which something was decided, in order. */
   dates: readonly string[];
-  /** Events that were looked at, as often as they were; signals that were followed or withheld. */
+  /** Events that were decided on, as often as they were; signals that were followed or withheld. */
   decisions: number;
   signals: number;
   withheld: number;

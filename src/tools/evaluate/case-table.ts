@@ -18,34 +18,32 @@ export interface CaseRow {
   rank: number;
 }
 
-/** Ensembles are described before they are kept: some numbers for each row, however many members there are. */
-const fields: readonly (keyof CaseRow)[] = [
-  'day',
-  'group',
-  'observed',
-  'mean',
-  'variance',
-  'lowest',
-  'highest',
-  'low',
-  'high',
-  'crps',
-  'rank',
-];
-
-/** Rows by column, a third of the memory of as many objects. */
+/**
+ * Ensembles are described before they are kept: some numbers for each row, however many members there are. Rows are kept
+ * by column, in a third of the memory of as many objects.
+ */
 export class CaseTable {
-  private readonly columns = Object.fromEntries(fields.map((name) => [name, []])) as unknown as Record<
-    keyof CaseRow,
-    number[]
-  >;
+  private readonly columns: Record<keyof CaseRow, number[]> = {
+    day: [],
+    group: [],
+    observed: [],
+    mean: [],
+    variance: [],
+    lowest: [],
+    highest: [],
+    low: [],
+    high: [],
+    crps: [],
+    rank: [],
+  };
+  private readonly names = Object.keys(this.columns) as (keyof CaseRow)[];
 
   get length(): number {
     return this.columns.day.length;
   }
 
   add(row: CaseRow): void {
-    for (const name of fields) this.columns[name].push(row[name]);
+    for (const name of this.names) this.columns[name].push(row[name]);
   }
 
   get(name: keyof CaseRow, index: number): number {

@@ -57,7 +57,7 @@ coefficients  of the fit, with --train-days of the last one, with --by { value: 
 A sharper choice:
   --distribution logistic  has heavier tails: errors of temperature often do, and then it scores better and covers more.
   --widen             multiplies the spread by the least factor, 1 or more, with which the interval covers 90 % of the
-                      rows that were trained on. c and d are given with the factor. Nothing tested is looked at.
+                      rows that were trained on. c and d are given with the factor. What is tested plays no part.
 
 Exit status: 0 done, 2 it could not be done.
 

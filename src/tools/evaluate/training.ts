@@ -105,7 +105,7 @@ export interface Trained {
   climate: { mean: number; deviation: number };
 }
 
-/** Of the central interval whose coverage is looked at. */
+/** Of the central interval whose coverage is counted. */
 export const INTERVAL = 0.9;
 
 interface TrainingRule {

@@ -3,7 +3,8 @@ import { ConfigError, readConfig } from '../../config.js';
 import { isDatabaseUnavailable } from '../../core/db/client.js';
 import { DirectoryInUseError } from '../../core/db/directory-lock.js';
 import { NotMigratedError, openForMaintenance, type MaintenanceDatabase } from '../../core/db/maintenance.js';
-import { openTerminal, runCommand } from './command.js';
+import { findOrganizationId } from '../../usage/reconcile.js';
+import { CommandError, openTerminal, runCommand } from './command.js';
 
 interface MaintenanceOptions<Flags> {
   command: Command;
@@ -40,4 +41,18 @@ function explainCommon(error: unknown): string | undefined {
   if (expected.some((kind) => error instanceof kind)) return (error as Error).message;
   if (isDatabaseUnavailable(error)) return `the database cannot be reached: ${(error as Error).message}`;
   return undefined;
+}
+
+/**
+ * The id of the Organization that --org names; undefined without the flag.
+ * @throws CommandError
+ */
+export async function organizationFlag(
+  db: MaintenanceDatabase,
+  slug: string | undefined,
+): Promise<string | undefined> {
+  if (slug === undefined) return undefined;
+  const orgId = await findOrganizationId(db.orm, slug);
+  if (orgId === undefined) throw new CommandError(`there is no Organization ${JSON.stringify(slug)}.`);
+  return orgId;
 }

@@ -62,20 +62,10 @@ export interface Tally {
 export const emptyTally = (): Tally => ({ lastRecord: 0, records: 0, accepted: 0, deduped: 0, rejected: 0 });
 
 export interface Warnings {
-  /** The latest word on each product, metric and period above its cap. */
+  /** The latest warning of each product, metric and period above its cap. */
   overCap: Map<string, CapWarning>;
   mismatches: number;
   firstMismatch: number | undefined;
-}
-
-export interface Ledger {
-  readonly tally: Readonly<Tally>;
-  readonly warnings: Readonly<Warnings>;
-  /** Input position of the last settled record. */
-  readonly position: number;
-  /** Resolves when another batch may be taken up: how far one may run ahead of a slow one is bounded. */
-  room(): Promise<void>;
-  close(batch: OutgoingBatch, delivery: Delivery): void;
 }
 
 /**
@@ -87,7 +77,7 @@ export function createLedger(options: {
   /** How many answered batches may wait for an earlier one. */
   window: number;
   onSettled(refusals: Refusal[]): void;
-}): Ledger {
+}) {
   const { tally, window } = options;
   const warnings: Warnings = { overCap: new Map(), mismatches: 0, firstMismatch: undefined };
   const answered = new Map<number, { batch: OutgoingBatch; delivery: Delivery }>();
@@ -113,15 +103,17 @@ export function createLedger(options: {
   }
 
   return {
-    tally,
-    warnings,
+    tally: tally as Readonly<Tally>,
+    warnings: warnings as Readonly<Warnings>,
+    /** Of the last settled record in the input. */
     get position() {
       return position;
     },
+    /** Resolves when another batch may be taken up: how far one may run ahead of a slow one is bounded. */
     async room() {
       while (answered.size >= window) await new Promise<void>((resolve) => waiting.push(resolve));
     },
-    close(batch, delivery) {
+    close(batch: OutgoingBatch, delivery: Delivery) {
       answered.set(batch.index, { batch, delivery });
       for (let ready = answered.get(next); ready; ready = answered.get(next)) {
         settle(ready.batch, ready.delivery);

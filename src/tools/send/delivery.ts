@@ -107,31 +107,8 @@ function merge(a: Delivery, b: Delivery): Delivery {
 
 const MAX_PAUSE_MS = 60 * 60 * 1000;
 
-/** What all senders pass before a request: when the service asks one of them to wait, they all wait. */
-export interface Gate {
-  /** Closes the gate for a time; a longer pause that runs already stays. */
-  pause(ms: number): void;
-  /** Resolves when the gate is open. Rejects when `signal` aborts. */
-  pass(signal: AbortSignal): Promise<void>;
-}
-
-export function createGate(): Gate {
-  let openAt = 0;
-  return {
-    pause(ms) {
-      openAt = Math.max(openAt, performance.now() + Math.min(ms, MAX_PAUSE_MS));
-    },
-    async pass(signal) {
-      signal.throwIfAborted();
-      // A timer may fire a fraction early, and the pause may have grown meanwhile.
-      for (let ms = openAt - performance.now(); ms > 0; ms = openAt - performance.now())
-        await sleep(Math.ceil(ms), undefined, { signal });
-    },
-  };
-}
-
 /** What the service finally said about a request: everything that a repeat may cure is behind us. */
-export type Answer =
+type Answer =
   { kind: 'recorded'; answer: UsageAnswer } | { kind: 'refused'; status: number; problem: ProblemBody };
 
 interface ProblemBody {
@@ -140,9 +117,8 @@ interface ProblemBody {
   errors?: { index?: number; pointer?: string; code: string; detail: string }[];
 }
 
-export interface PostOptions {
+interface PostOptions {
   client: GaugeClient;
-  gate: Gate;
   isDryRun: boolean;
   /** Attempts per request that fail before the run stops; 0: without end. Being told to slow down is no failure. */
   maxAttempts: number;
@@ -162,10 +138,20 @@ const MAX_BACKOFF_MS = 30_000;
 
 /** Posts events and repeats the very same request, with its idempotency keys, until the service has answered for good. */
 export function createPost(options: PostOptions): Post {
-  const { gate, maxAttempts, signal } = options;
+  const { maxAttempts, signal } = options;
+  let pauseEndsAt = 0;
+
+  /** When the service asks one of the senders to wait, they all wait. */
+  async function waitForPause(): Promise<void> {
+    signal.throwIfAborted();
+    // A timer may fire a fraction early, and the pause may have grown meanwhile.
+    for (let ms = pauseEndsAt - performance.now(); ms > 0; ms = pauseEndsAt - performance.now())
+      await sleep(Math.ceil(ms), undefined, { signal });
+  }
+
   return async (events) => {
     for (let failures = 0; ;) {
-      await gate.pass(signal);
+      await waitForPause();
       const outcome = await attempt(options, events);
       if (outcome.kind !== 'retry') return outcome;
       const { reason, retryAfterMs } = outcome;
@@ -175,7 +161,7 @@ export function createPost(options: PostOptions): Post {
       const waitMs = retryAfterMs ?? backoff(options.backoffMs, failures);
       options.onRetry(reason, waitMs);
       if (retryAfterMs === undefined) await sleep(waitMs, undefined, { signal });
-      else gate.pause(retryAfterMs);
+      else pauseEndsAt = Math.max(pauseEndsAt, performance.now() + Math.min(retryAfterMs, MAX_PAUSE_MS));
     }
   };
 }
@@ -210,7 +196,7 @@ async function attempt(options: PostOptions, events: OutgoingEvent[]): Promise<A
   }
 }
 
-/** Anything but Gauge's own answer would let events pass for recorded that nobody has. */
+/** Anything but Gauge's own answer would let events pass for recorded that are not. */
 function readAnswer(data: UsageAnswer | undefined, sent: number): Answer {
   const { accepted, deduped, rejected } = (data ?? {}) as Partial<UsageAnswer>;
   if (data === undefined || Number(accepted) + Number(deduped) + (rejected?.length ?? 0) !== sent)

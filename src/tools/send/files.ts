@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import {
   closeSync,
+  existsSync,
   fsyncSync,
   openSync,
   readFileSync,
@@ -14,7 +15,7 @@ import { z } from 'zod';
 import { formatCount } from '../../core/pages/format.js';
 import { CommandError } from '../kit/command.js';
 import type { Input } from '../kit/input.js';
-import { emptyTally, type Tally } from './batches.js';
+import { emptyTally } from './batches.js';
 import type { Refusal } from './records.js';
 import type { SendOptions } from './send.js';
 
@@ -27,126 +28,83 @@ const contents = z.object({
   rejectedBytes: count,
 });
 
-/** What an interrupted run leaves behind. It only saves time: a record that is sent again is not counted again. */
-export type Progress = z.infer<typeof contents> & { tally: Tally };
-
-/** What must be the same for a run to continue another: the input, the address, the key and the mapping. */
-export type Identity = Pick<Progress, 'input' | 'url' | 'settings'>;
+/** Where an interrupted run was. It only saves time: a record that is sent again is not counted again. */
+type Progress = Pick<z.infer<typeof contents>, 'tally' | 'rejectedBytes'>;
 
 export interface ProgressFile {
-  path: string;
-  /** What an earlier run left; undefined where there is none, or `mismatch` where it was about something else. */
-  load(): Progress | 'mismatch' | undefined;
-  save(progress: Pick<Progress, 'tally' | 'rejectedBytes'>): void;
+  /** Where the run starts, and what a person should know about that. */
+  start: Progress;
+  note: string | undefined;
+  /** At most once a second, unless forced. A run goes on where its progress cannot be kept. */
+  save(read: () => Progress, isForced: boolean): void;
   remove(): void;
-}
-
-export function openProgressFile(path: string, identity: Identity): ProgressFile {
-  return {
-    path,
-    load() {
-      let text: string;
-      try {
-        text = readFileSync(path, 'utf8');
-      } catch {
-        return undefined;
-      }
-      const parsed = contents.safeParse(parseJson(text));
-      if (!parsed.success) return 'mismatch';
-      const { input, url, settings } = parsed.data;
-      const isSame = JSON.stringify({ input, url, settings }) === JSON.stringify(identity);
-      return isSame ? parsed.data : 'mismatch';
-    },
-    save({ tally, rejectedBytes }) {
-      // Renaming replaces the file in one step: a run that is killed leaves the old one or the new one, never a half.
-      writeFileSync(`${path}.new`, `${JSON.stringify({ ...identity, tally, rejectedBytes })}\n`);
-      renameSync(`${path}.new`, path);
-    },
-    remove: () => rmSync(path, { force: true }),
-  };
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
 
 const SAVE_EVERY_MS = 1_000;
 
-/** Where a run's progress is kept; undefined where there is nothing to come back to: standard input, a dry run. */
-export function progressFileFor(options: SendOptions, input: Input): ProgressFile | undefined {
-  const { file, format, delimiter, mapping, url, apiKey, isDryRun } = options;
-  const { size, modifiedAt } = input;
-  if (size === undefined || modifiedAt === undefined || isDryRun) return undefined;
+/** Standard input and a dry run have no such file: there is nothing to come back to. */
+export function openProgressFile(
+  options: SendOptions,
+  { size, modifiedAt }: Input,
+  onFailure: (error: Error) => void,
+): ProgressFile {
+  const { file, format, delimiter, mapping, url, apiKey, isDryRun, isRestart } = options;
+  const beginning = { tally: emptyTally(), rejectedBytes: 0 };
+  if (size === undefined || modifiedAt === undefined || isDryRun)
+    return { start: beginning, note: undefined, save: () => undefined, remove: () => undefined };
+
   // Another key is perhaps another Organization, and another mapping makes other events: those start anew.
   const settings = createHash('sha256')
     .update(JSON.stringify([format, delimiter, Object.entries(mapping), apiKey]))
     .digest('hex');
-  return openProgressFile(`${file}.gauge-progress.json`, { input: { size, modifiedAt }, url, settings });
-}
-
-/** Where the run starts, and what a person should know about it. */
-export function findStart(
-  { isRestart }: SendOptions,
-  progressFile: ProgressFile | undefined,
-): { tally: Tally; rejectedBytes: number; note?: string } {
-  const start = { tally: emptyTally(), rejectedBytes: 0 };
-  if (progressFile === undefined || isRestart) return start;
-  const progress = progressFile.load();
-  if (progress === undefined) return start;
-  if (progress === 'mismatch') {
-    const note = `Starting from the beginning: ${progressFile.path} is about another input, address, key or mapping.`;
-    return { ...start, note };
-  }
-  const { tally, rejectedBytes } = progress;
-  const note = `Continuing after the first ${formatCount(tally.records, 'record')}.`;
-  return { tally, rejectedBytes, note };
-}
-
-/**
- * Saves progress at most once a second, unless forced. It only saves time later, so that a run goes on where it
- * cannot be kept.
- */
-export function createSaver(
-  progressFile: ProgressFile | undefined,
-  read: () => Pick<Progress, 'tally' | 'rejectedBytes'>,
-  onFailure: (error: Error) => void,
-): (isForced: boolean) => void {
+  const identity = { input: { size, modifiedAt }, url, settings };
+  const path = `${file}.gauge-progress.json`;
   let savedAt = -Infinity;
   let hasFailed = false;
-  return (isForced) => {
-    if (progressFile === undefined || hasFailed) return;
-    if (!isForced && performance.now() - savedAt < SAVE_EVERY_MS) return;
+
+  function save(read: () => Progress, isForced: boolean): void {
+    if (hasFailed || (!isForced && performance.now() - savedAt < SAVE_EVERY_MS)) return;
     savedAt = performance.now();
     try {
-      progressFile.save(read());
+      // Renaming replaces the file in one step: a run that is killed leaves the old one or the new one, never a half.
+      writeFileSync(`${path}.new`, `${JSON.stringify({ ...identity, ...read() })}\n`);
+      renameSync(`${path}.new`, path);
     } catch (error) {
       hasFailed = true;
       onFailure(error as Error);
     }
+  }
+
+  return {
+    ...findStart(path, identity, isRestart, beginning),
+    save,
+    remove: () => rmSync(path, { force: true }),
   };
 }
 
-/** The file of what was refused. It comes into being with the first refusal. */
-export interface RejectedFile {
-  readonly path: string;
-  /** Length of what belongs to this run and the ones it continues, in bytes. */
-  readonly bytes: number;
-  append(refusals: Refusal[]): void;
-  /** Makes sure that a power cut leaves what was appended. */
-  sync(): void;
-  close(): void;
+function findStart(path: string, identity: object, isRestart: boolean, beginning: Progress) {
+  const none = { start: beginning, note: undefined };
+  if (isRestart || !existsSync(path)) return none;
+  try {
+    const { tally, rejectedBytes, ...found } = contents.parse(JSON.parse(readFileSync(path, 'utf8')));
+    if (JSON.stringify(found) === JSON.stringify(identity)) {
+      const note = `Continuing after the first ${formatCount(tally.records, 'record')}.`;
+      return { start: { tally, rejectedBytes }, note };
+    }
+  } catch {
+    // Not a file of this command: as good as one about something else.
+  }
+  const note = `Starting from the beginning: ${path} is about another input, address, key or mapping.`;
+  return { ...none, note };
 }
 
 /**
+ * The file of what was refused. It comes into being with the first refusal.
  * @param inputPath the file that is being read, which must not be this one
  * @param settledBytes what an interrupted run had settled: the rest of the file is dropped, as its records come again
  * @throws CommandError when the file cannot be written
  */
-export function openRejectedFile(path: string, inputPath: string, settledBytes: number): RejectedFile {
+export function openRejectedFile(path: string, inputPath: string, settledBytes: number) {
   let file: number | undefined;
   let isDirty = false;
   let bytes = settledBytes;
@@ -169,10 +127,11 @@ export function openRejectedFile(path: string, inputPath: string, settledBytes: 
 
   return {
     path,
+    /** Of this run and the ones that it continues. */
     get bytes() {
       return bytes;
     },
-    append(refusals) {
+    append(refusals: Refusal[]) {
       if (refusals.length === 0) return;
       const text = refusals.map((refusal) => `${toLine(refusal)}\n`).join('');
       orExplain(() => {
@@ -182,6 +141,7 @@ export function openRejectedFile(path: string, inputPath: string, settledBytes: 
       bytes += Buffer.byteLength(text);
       isDirty = true;
     },
+    /** Makes sure that a power cut leaves what was appended. */
     sync() {
       if (file === undefined || !isDirty) return;
       isDirty = false;

@@ -149,7 +149,7 @@ function findRecords(document: unknown): SourceRecord[] {
     }
   };
   const visitArray = (items: unknown[], keys: string[], pointer: string, depth: number): void => {
-    // A list of plain values is somebody's field; among records such a value is a mistake that must be seen.
+    // A list of plain values is a field of a record; among records such a value is a mistake that must be seen.
     const hasRecords = items.some(isObject);
     hasEmptyList ||= items.length === 0;
     for (const [i, item] of items.entries()) {

@@ -5,8 +5,8 @@ import { CommandError, type Terminal } from '../kit/command.js';
 import { openInput } from '../kit/input.js';
 import { createProgress, duration, noProgress, type Progress } from '../kit/progress.js';
 import { createLedger, toBatches, type OutgoingBatch, type Tally, type Warnings } from './batches.js';
-import { createGate, createPost, deliver, type CapWarning, type Post } from './delivery.js';
-import { createSaver, findStart, openRejectedFile, progressFileFor } from './files.js';
+import { createPost, deliver, type CapWarning, type Post } from './delivery.js';
+import { openProgressFile, openRejectedFile } from './files.js';
 import { createMapping, type MappingOptions } from './mapping.js';
 import { readRecords, type FormatOptions } from './records.js';
 
@@ -44,24 +44,23 @@ export async function sendFile(options: SendOptions, surroundings: SendSurroundi
   const startedAt = performance.now();
   const map = createMapping(options.mapping);
   const input = openInput(options.file, surroundings.stdin);
-  const progressFile = progressFileFor(options, input);
-  const { tally: resumed, rejectedBytes, note } = findStart(options, progressFile);
+  const progress = options.isQuiet ? noProgress : createProgress(stderr, LINE_EVERY_MS);
+  const progressFile = openProgressFile(options, input, ({ message }) =>
+    progress.note(`The progress cannot be kept: ${message}`),
+  );
+  const { tally: resumed, rejectedBytes } = progressFile.start;
   const rejected = openRejectedFile(options.rejectedPath, options.file, rejectedBytes);
+  if (progressFile.note) progress.note(progressFile.note);
   const ledger = createLedger({
     tally: { ...resumed },
     window: options.concurrency * 16,
     onSettled: (refusals) => rejected.append(refusals),
   });
-  const progress = options.isQuiet ? noProgress : createProgress(stderr, LINE_EVERY_MS);
-  if (note) progress.note(note);
-  const save = createSaver(
-    progressFile,
-    () => {
+  const save = (isForced: boolean) =>
+    progressFile.save(() => {
       rejected.sync();
       return { tally: ledger.tally, rejectedBytes: rejected.bytes };
-    },
-    (error) => progress.note(`The progress cannot be kept: ${error.message}`),
-  );
+    }, isForced);
 
   let sent = 0;
   const stop = createStop(interrupt);
@@ -99,7 +98,7 @@ export async function sendFile(options: SendOptions, surroundings: SendSurroundi
   stop.release();
 
   const isComplete = !stop.signal.aborted;
-  if (isComplete) progressFile?.remove();
+  if (isComplete) progressFile.remove();
   else save(true);
   rejected.close();
   progress.stop();
@@ -126,7 +125,6 @@ function openPost(
   let told = { reason: '', at: 0 };
   return createPost({
     client: createGaugeClient({ baseUrl: options.url, apiKey: options.apiKey }),
-    gate: createGate(),
     isDryRun: options.isDryRun,
     maxAttempts: options.maxAttempts,
     backoffMs,
