@@ -11,7 +11,7 @@ import { valueOf } from '../../trading/market/contracts.js';
 import { feeRuleOf } from '../../trading/market/fee-rules.js';
 import type { ListedMarket } from '../../trading/market/market.js';
 import { DOLLAR, type Micros } from '../../trading/market/money.js';
-import { quoteOrder } from '../../trading/market/quote.js';
+import { quoteOrder, type Quote } from '../../trading/market/quote.js';
 import type { MarketData } from '../../trading/market/source.js';
 import { addTaken, bookHash, withoutTaken, type Taken } from '../../trading/orders/paper-book.js';
 import { worthOf } from '../../trading/signals/account.js';
@@ -175,7 +175,7 @@ export function createBroker(start: Micros): Broker {
       return { ...data, books };
     },
     buy(signal, data, at) {
-      const { market, side, contracts, limitPrice, probability } = signal;
+      const { market, side, contracts, limitPrice } = signal;
       const shown = data.books.get(market.ticker)!;
       const order = {
         side,
@@ -196,22 +196,9 @@ export function createBroker(start: Micros): Broker {
       const before = taken.get(market.ticker);
       const levels = addTaken(before?.hash === hash ? before.levels : [], order, quote.fills);
       taken.set(market.ticker, { hash, levels });
-      const { ticker, eventTicker, date } = market;
-      const purchase: Purchase = {
-        at,
-        ticker,
-        eventTicker,
-        date,
-        side,
-        contracts: quote.filledContracts,
-        cost,
-        fee: quote.fees,
-        probability,
-        breakEven: quote.breakEven!,
-        payout: null,
-      };
+      const purchase = toPurchase(signal, quote, at);
       purchases.push(purchase);
-      unsettled.set(ticker, [...(unsettled.get(ticker) ?? []), purchase]);
+      unsettled.set(market.ticker, [...(unsettled.get(market.ticker) ?? []), purchase]);
     },
     settle(markets) {
       for (const { ticker, status, settlementValue, isVoid } of markets) {
@@ -226,6 +213,24 @@ export function createBroker(start: Micros): Broker {
     equity: (data) => balance.cash + worthOf(holdings, data.markets, data),
   };
 }
+
+const toPurchase = (
+  { market, side, probability }: Signal,
+  quote: ReturnType<typeof quoteOrder>,
+  at: Date,
+): Purchase => ({
+  at,
+  ticker: market.ticker,
+  eventTicker: market.eventTicker,
+  date: market.date,
+  side,
+  contracts: quote.filledContracts,
+  cost: -quote.balanceChange,
+  fee: quote.fees,
+  probability,
+  breakEven: quote.breakEven!,
+  payout: null,
+});
 
 const payoutOf = ({ side, contracts }: Purchase, valueOfYes: Micros): Micros =>
   valueOf(side === 'yes' ? valueOfYes : DOLLAR - valueOfYes, contracts);

@@ -32,13 +32,23 @@ export function createProgress(screen: Screen, linesEveryMs = Infinity): Progres
   const bar = screen.isTTY ? createBar(screen) : undefined;
   let lineAt = performance.now();
   let isShown = false;
-  const clear = () => void (isShown && screen.write('\r\u001B[K'));
+  let isCleared = false;
+  function clear(): void {
+    if (isShown) screen.write('\r\u001B[K');
+    isCleared = isShown;
+  }
+  /** In the end the bar clears the line where the cursor was saved: lines in between have moved it. */
+  function saveCursor(): void {
+    if (isCleared) screen.write('\u001B7');
+    isCleared = false;
+  }
   return {
     show(share, text) {
       if (bar) {
         const texts = { text: describe(share, text) };
         if (!isShown) bar.start(1, 0, texts);
         isShown = true;
+        saveCursor();
         bar.update(Math.min(1, share ?? 0), texts);
       } else if (performance.now() - lineAt >= linesEveryMs) {
         lineAt = performance.now();
@@ -51,6 +61,7 @@ export function createProgress(screen: Screen, linesEveryMs = Infinity): Progres
     },
     clear,
     stop() {
+      saveCursor();
       if (isShown) bar?.stop();
       isShown = false;
     },
