@@ -1,7 +1,7 @@
 import { randomInt } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { addSystemKey } from '../api-keys/api-keys.js';
-import { change } from '../identity/session/change.js';
+import { change, byService } from '../audit/change.js';
 import type { Context } from '../core/http/context.js';
 import type { Orm, Tx } from '../core/db/client.js';
 import { DEFAULT_MAX_QUANTITY } from '../entitlements/table.js';
@@ -30,7 +30,7 @@ export async function seedDemo({ config, db, clock }: SeedContext): Promise<Demo
   if (config.production || !(await isEmpty(db.orm))) return undefined;
   const password = randomPassword();
   const choices = await choosePasswords(db.orm, password);
-  return change({ db, clock }, { kind: 'service' }, async (tx) => {
+  return change({ db, clock }, byService, async (tx) => {
     await tx.execute(sql`select pg_advisory_xact_lock(${DEMO_LOCK})`);
     if (!(await isEmpty(tx))) return undefined;
     const source: Source = {

@@ -1,6 +1,7 @@
 import { Command } from 'commander';
-import { ConfigError, readConfig } from '../config.js';
+import { readConfig } from '../config.js';
 import { systemClock } from '../core/clock.js';
+import { ConfigError } from '../core/config.js';
 import { printableLines } from '../core/terminal.js';
 import { checkVenue, isAlarming, venueReportText } from '../trading/venue/check-venue.js';
 import {

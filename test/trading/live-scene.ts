@@ -15,6 +15,7 @@ import { createKey, createOrganization, type TestKey, type TestOrganization } fr
 import { startTestService, type TestService } from '../support/service.js';
 import { startFakeVenue, wireMarket, type FakeVenue } from './fake-venue.js';
 import { plentyOfTokens } from './venue-tokens.js';
+import { keyAuthority } from '../../src/api-keys/authority.js';
 
 export const EVENT = 'KXHIGHNY-26JUL04';
 export const TICKER = `${EVENT}-B80.5`;
@@ -148,7 +149,7 @@ export async function setLiveScene(db: Database, { isClosed }: SceneOptions = {}
   const inputOf = (order: Partial<OrderInput>): OrderInput => ({
     orgId: organization.id,
     mode: 'live',
-    by: { kind: 'key', orgId: organization.id, keyId: apiKey.id, scope: 'trading:write' },
+    by: keyAuthority(organization.id, apiKey.id, 'trading:write'),
     idempotencyKey: uuid(),
     ticker: TICKER,
     side: 'yes',

@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { newBook, removeKeys, setLiveScene, TICKER, type LiveScene } from './live-scene.js';
+import { byService } from '../../src/audit/change.js';
 
 let database: TestDatabase;
 let scene: LiveScene;
@@ -266,7 +267,7 @@ describe('a venue that speaks another language closes trading until somebody has
     expect(second.trading.live!.report.state).toBe('closed');
     scene.venue.fault = scene.venue.answerFault = undefined;
     const source = { actor: 'operator', at: new Date(), ip: undefined, requestId: undefined };
-    await scene.live.accept(source, { kind: 'service' });
+    await scene.live.accept(source, byService);
     await second.trading.live!.reconcile();
     expect(second.trading.live!.report.state).toBe('open');
     await expectConsistent(when === 'before' ? { orders: 0, cost: 0n } : { orders: 1, cost: COST });

@@ -10,6 +10,7 @@ import { stations } from '../../src/trading/market/stations.js';
 import type { FeeRule } from '../../src/trading/market/fees.js';
 import { noGates } from '../../src/trading/signals/gate.js';
 import type { Snapshot } from '../../src/trading/snapshot/snapshot.js';
+import { keyAuthority } from '../../src/api-keys/authority.js';
 
 /** One event of three brackets: COLD is below 50°, MILD is 50° to 51°, WARM is 52° and above. */
 export const EVENT = 'KXHIGHNY-26NOV21';
@@ -104,12 +105,11 @@ export function inputOf(ask: Ask = {}, values: Partial<RiskInput> = {}): RiskInp
   const order: RiskInput['order'] = {
     orgId: '019b8d9a-6400-7000-8000-000000000001',
     mode: 'paper',
-    by: {
-      kind: 'key',
-      orgId: '019b8d9a-6400-7000-8000-000000000001',
-      keyId: '019b8d9a-6400-7000-8000-000000000031',
-      scope: 'trading:write',
-    },
+    by: keyAuthority(
+      '019b8d9a-6400-7000-8000-000000000001',
+      '019b8d9a-6400-7000-8000-000000000031',
+      'trading:write',
+    ),
     idempotencyKey: 'one',
     ticker: 'MILD',
     side: 'yes',

@@ -24,6 +24,7 @@ import {
   wordsOf,
   type TestVenue,
 } from './settle-support.js';
+import { keyAuthority } from '../../src/api-keys/authority.js';
 
 const MINUTE_MS = 60_000;
 const DAY_MS = 24 * 60 * MINUTE_MS;
@@ -213,7 +214,7 @@ describe('a position', () => {
       const { trade } = await service.trading.orders.place({
         orgId,
         mode: 'paper',
-        by: { kind: 'key', orgId, keyId, scope: 'trading:write' },
+        by: keyAuthority(orgId, keyId, 'trading:write'),
         idempotencyKey: `${action} ${side}`,
         ticker,
         side,

@@ -1,7 +1,7 @@
 import { hashPassword, verifyPassword } from '../password.js';
 import { auditPerson, auditRecoveryCode } from '../audit-person.js';
 import type { PersonAuthority } from '../session/authority.js';
-import { change, type ChangeDeps } from '../session/change.js';
+import { change, type ChangeDeps } from '../../audit/change.js';
 import { acceptCode, readCode, type TypedCode } from '../second-factor/accept-code.js';
 import { deleteChallengesOf } from '../second-factor/challenge-queries.js';
 import { findSecondFactor } from '../second-factor/queries.js';

@@ -1,7 +1,7 @@
 import type { Request, Response, Router } from 'express';
 import { v7 as uuid } from 'uuid';
 import { byMember } from '../session/authority.js';
-import { change } from '../session/change.js';
+import { change } from '../../audit/change.js';
 import { requireRole, sessionOf } from '../session/session.js';
 import { normalizeEmail } from '../sign-in/sign-in.js';
 import type { Context } from '../../core/http/context.js';

@@ -1,6 +1,6 @@
 import type { ErrorRequestHandler, Request, Response, Router } from 'express';
 import { byPerson } from '../session/authority.js';
-import { change } from '../session/change.js';
+import { change, byProof } from '../../audit/change.js';
 import { passwordProblem } from '../password-rules.js';
 import { hashPassword } from '../password.js';
 import { findUserByEmail } from '../session/queries.js';
@@ -117,9 +117,7 @@ export function joinPages(
           browser: browserOf(req),
         };
         const { actor: _, ...source } = sourceOf(req, res, clock, '');
-        const session = await change(deps, { kind: 'proof' }, (tx) =>
-          joinWithNewAccount(tx, token, account, source),
-        );
+        const session = await change(deps, byProof, (tx) => joinWithNewAccount(tx, token, account, source));
         sendToken(req, session);
         forgetOpened(req, res);
         res.redirect(303, JOINED);
@@ -150,7 +148,7 @@ export function joinPages(
     const address = toJoinAddress(textField((await readForm(req, res)) as FormFields, 'invitation'));
     const session = readToken(req);
     const { actor: _, ...where } = sourceOf(req, res, clock, '');
-    if (session !== undefined) await change(deps, { kind: 'proof' }, (tx) => endToken(tx, session, where));
+    if (session !== undefined) await change(deps, byProof, (tx) => endToken(tx, session, where));
     clearToken(req);
     res.redirect(303, address);
   });

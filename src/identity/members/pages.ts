@@ -1,6 +1,6 @@
 import type { Request, Response, Router } from 'express';
 import { byMember } from '../session/authority.js';
-import { change } from '../session/change.js';
+import { change } from '../../audit/change.js';
 import { requireRole, sessionOf } from '../session/session.js';
 import type { Context } from '../../core/http/context.js';
 import { AppError } from '../../core/errors.js';

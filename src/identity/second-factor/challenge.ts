@@ -1,7 +1,7 @@
 import type { Clock } from '../../core/clock.js';
 import type { Database } from '../../core/db/client.js';
 import { auditPerson, auditRecoveryCode } from '../audit-person.js';
-import { change } from '../session/change.js';
+import { change, byProof } from '../../audit/change.js';
 import { holdUser } from '../session/queries.js';
 import { startSession, type NewBrowser } from '../session/start-session.js';
 import { acceptCode, readCode } from './accept-code.js';
@@ -37,7 +37,7 @@ export async function answerChallenge(
   if (tries === undefined) return { outcome: 'over' };
   const code = await readCode(userId, typed, gone);
   try {
-    return await change({ db, clock }, { kind: 'proof' }, async (tx): Promise<CodeAnswer> => {
+    return await change({ db, clock }, byProof, async (tx): Promise<CodeAnswer> => {
       if (!(await holdUser(tx, { id: userId, passwordHash }))) throw new ChallengeOver();
       const kind = await acceptCode(tx, secrets, { userId, code, now });
       if (kind === undefined) {

@@ -18,7 +18,8 @@ import { findChallenge } from '../second-factor/challenge-queries.js';
 import type { SecretBox } from '../second-factor/secret-box.js';
 import type { ReadSession } from '../session/session.js';
 import { hashToken, readToken, sendToken } from '../session/session-cookie.js';
-import { markGuess, passLimits, setSignIn, type SignInLimiters } from './sign-in-limits.js';
+import { markGuess, setSignIn, type SignInLimiters } from './sign-in-limits.js';
+import { passLimits } from '../../core/http/rate-limit.js';
 
 /** `/login/code`: the second step of a sign-in, for whoever has a second factor. */
 export function codePages(
@@ -45,7 +46,7 @@ export function codePages(
     const next = toLocalPath(req.query.next ?? form.values.next, HOME);
     const wantsRecoveryCode = (req.query.with ?? form.values.with) === 'recovery-code';
     const page = { view: 'login-code', title: 'Second factor', frame: 'card' } as const;
-    return renderPage({ db, clock }, req, res, page, {
+    return renderPage({ clock }, req, res, page, {
       form,
       email,
       next,

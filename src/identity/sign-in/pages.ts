@@ -9,7 +9,7 @@ import { setProblemHeaders, statusByCode, toAppError } from '../../core/http/pro
 import { parseInput } from '../../core/http/validate.js';
 import { toAddress } from '../../core/pages/address.js';
 import { renderPage } from '../../core/pages/layout.js';
-import { change } from '../session/change.js';
+import { change, byProof } from '../../audit/change.js';
 import { codePages } from './code-pages.js';
 import type { Devices } from './device-cookie.js';
 import { HOME, toLocalPath } from './local-path.js';
@@ -43,7 +43,7 @@ export function signInPages(
   const limiters = limitSignIns(limitStores, limits);
   const router = Router();
   const renderForm: RenderForm = (req, res, view) =>
-    renderPage({ db, clock }, req, res, { view: 'login', title: 'Sign in', frame: 'card', notices }, view);
+    renderPage({ clock }, req, res, { view: 'login', title: 'Sign in', frame: 'card', notices }, view);
 
   router.get('/login', async (req, res) => {
     const next = toLocalPath(req.query.next, HOME);
@@ -89,7 +89,7 @@ export function signInPages(
   router.post('/logout', async (req, res) => {
     const token = readToken(req);
     if (token !== undefined)
-      await change({ db, clock }, { kind: 'proof' }, (tx) =>
+      await change({ db, clock }, byProof, (tx) =>
         endToken(tx, token, { at: new Date(clock.now()), ip: req.ip, requestId: requestIdOf(res) }),
       );
     clearToken(req);

@@ -1,7 +1,7 @@
 import type { Clock } from '../../core/clock.js';
 import type { Database, Tx } from '../../core/db/client.js';
 import { auditPerson, type Whereabouts } from '../audit-person.js';
-import { change } from '../session/change.js';
+import { change, byProof } from '../../audit/change.js';
 import { verifyPassword } from '../password.js';
 import { deleteSession, findUserByEmail, holdUser } from '../session/queries.js';
 import { deleteChallenge, insertChallenge } from '../second-factor/challenge-queries.js';
@@ -33,7 +33,7 @@ export async function signIn(
   const isRight = await verifyPassword(user?.passwordHash, credentials.password, gone);
   if (!user || !isRight) return undefined;
   const now = new Date(clock.now());
-  return change({ db, clock }, { kind: 'proof' }, async (tx) => {
+  return change({ db, clock }, byProof, async (tx) => {
     if (!(await holdUser(tx, user))) return undefined;
     const where = { at: now, ip: browser.ip, requestId: browser.requestId };
     if (formerToken !== undefined) await endToken(tx, formerToken, where);

@@ -1,6 +1,7 @@
 import type { Orm } from '../../core/db/client.js';
 import type { Archive } from '../../trading/archive/archive.js';
-import { kindsOf, readCoverage, type Coverage, type Range } from '../../trading/backfill/coverage.js';
+import { kindsOf, readCoverage, type Coverage } from '../../trading/backfill/coverage.js';
+import type { Range } from '../../trading/backfill/queries.js';
 import { NoHistoryError, type WeatherSource } from '../../trading/forecast/forecast.js';
 import { WeatherUnavailableError } from '../../trading/forecast/read-json.js';
 import { addDays, daysBetween } from '../../trading/market/calendar.js';

@@ -214,11 +214,7 @@ export function createBroker(start: Micros): Broker {
   };
 }
 
-const toPurchase = (
-  { market, side, probability }: Signal,
-  quote: ReturnType<typeof quoteOrder>,
-  at: Date,
-): Purchase => ({
+const toPurchase = ({ market, side, probability }: Signal, quote: Quote, at: Date): Purchase => ({
   at,
   ticker: market.ticker,
   eventTicker: market.eventTicker,

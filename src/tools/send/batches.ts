@@ -1,6 +1,6 @@
 import type { CapWarning, Delivery } from './delivery.js';
 import type { MapRecord } from './mapping.js';
-import type { OutgoingEvent, Refusal, SourceRecord } from './records.js';
+import type { OutgoingEvent, Refusal, SourceRecord } from './record.js';
 
 /** Records that are sent together, and those among them that cannot be. */
 export interface OutgoingBatch {

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { OtherModeError, type GaugeClient, type UsageAnswer } from '../../client/client.js';
 import { readRetryAfter } from '../../core/retry-after.js';
 import { CommandError } from '../kit/command.js';
-import type { OutgoingEvent, Refusal, SourceRecord } from './records.js';
+import type { OutgoingEvent, Refusal, SourceRecord } from './record.js';
 
 export interface CapWarning {
   productSlug: string;

@@ -16,8 +16,9 @@ import { formatCount } from '../../core/pages/format.js';
 import { CommandError } from '../kit/command.js';
 import type { Input } from '../kit/input.js';
 import { emptyTally } from './batches.js';
-import type { Refusal } from './records.js';
-import type { SendOptions } from './send.js';
+import type { MappingOptions } from './mapping.js';
+import type { Refusal } from './record.js';
+import type { FormatOptions } from './records.js';
 
 const count = z.number().int().min(0);
 const contents = z.object({
@@ -40,11 +41,20 @@ export interface ProgressFile {
   remove(): void;
 }
 
+export interface ProgressOptions extends FormatOptions {
+  file: string;
+  url: string;
+  apiKey: string;
+  mapping: MappingOptions;
+  isDryRun: boolean;
+  isRestart: boolean;
+}
+
 const SAVE_EVERY_MS = 1_000;
 
 /** Standard input and a dry run have no such file: there is nothing to come back to. */
 export function openProgressFile(
-  options: SendOptions,
+  options: ProgressOptions,
   { size, modifiedAt }: Input,
   onFailure: (error: Error) => void,
 ): ProgressFile {

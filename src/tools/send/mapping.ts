@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { UsageEvent } from '../../client/client.js';
 import { openJson } from '../../core/http/json.js';
 import { CommandError } from '../kit/command.js';
-import type { OutgoingEvent, Refusal, SourceRecord } from './records.js';
+import type { OutgoingEvent, Refusal, SourceRecord } from './record.js';
 
 /** The flags' values, as they were written; undefined where a flag was not given. */
 export interface MappingOptions {

@@ -6,21 +6,15 @@ import { openInput } from '../kit/input.js';
 import { createProgress, duration, noProgress, type Progress } from '../kit/progress.js';
 import { createLedger, toBatches, type OutgoingBatch, type Tally, type Warnings } from './batches.js';
 import { createPost, deliver, type CapWarning, type Post } from './delivery.js';
-import { openProgressFile, openRejectedFile } from './files.js';
-import { createMapping, type MappingOptions } from './mapping.js';
-import { readRecords, type FormatOptions } from './records.js';
+import { openProgressFile, openRejectedFile, type ProgressOptions } from './files.js';
+import { createMapping } from './mapping.js';
+import { readRecords } from './records.js';
 
-export interface SendOptions extends FormatOptions {
-  file: string;
-  url: string;
-  apiKey: string;
-  mapping: MappingOptions;
+export interface SendOptions extends ProgressOptions {
   batchSize: number;
   concurrency: number;
   maxAttempts: number;
   rejectedPath: string;
-  isDryRun: boolean;
-  isRestart: boolean;
   isQuiet: boolean;
   isJson: boolean;
 }

@@ -4,13 +4,7 @@ import type { TemperatureKind } from '../market/market.js';
 import type { MarketHistory } from '../market/source.js';
 import { climateDayOf } from '../market/climate-day.js';
 import { findPlace, placesOf, type Place } from '../market/stations.js';
-import { countRuns, listReportedDays } from './queries.js';
-
-/** Climate days, both included. */
-export interface Range {
-  from: string;
-  to: string;
-}
+import { countRuns, listReportedDays, type Range } from './queries.js';
 
 export interface StationCoverage {
   kind: TemperatureKind;
