@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { z } from 'zod';
-import { count, printable } from '../send/numbers.js';
+import { formatCount } from '../core/pages/format.js';
+import { printable } from '../core/terminal.js';
 import { OPERATOR_CHAIN } from './chain.js';
 import type { ChainProblem } from './chain-problem.js';
 import type { ChainReport, NotedHead } from './verify.js';
@@ -27,7 +28,7 @@ export function textWriter(write: Write): ReportWriter {
       entries += seq;
       if (problemCount > 0) broken++;
       const state = problemCount > 0 ? 'BROKEN' : 'intact';
-      const before = unchained > 0 ? `  (${count(unchained, 'row')} from before the chain)` : '';
+      const before = unchained > 0 ? `  (${formatCount(unchained, 'row')} from before the chain)` : '';
       write(`${state}  ${organization}  ${orgId}  ${seq}  ${hash}${before}`);
       for (const problem of problems) write(`        ${problemText(problem)}`);
       const more = problemCount - problems.length;
@@ -35,8 +36,9 @@ export function textWriter(write: Write): ReportWriter {
     },
     end() {
       if (chains === 0) write('The audit log is empty.');
-      else if (broken === 0) write(`Intact: ${count(chains, 'chain')}, ${count(entries, 'row')}.`);
-      else write(`Broken: ${broken} of ${count(chains, 'chain')}.`);
+      else if (broken === 0)
+        write(`Intact: ${formatCount(chains, 'chain')}, ${formatCount(entries, 'row')}.`);
+      else write(`Broken: ${broken} of ${formatCount(chains, 'chain')}.`);
       return broken === 0;
     },
   };

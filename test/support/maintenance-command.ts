@@ -9,7 +9,7 @@ import { openDatabase } from '../../src/core/db/open.js';
 import { ownScript } from './own-build.js';
 import { createTestDatabase, isEmbedded, type TestDatabase } from './database.js';
 
-/** A command of `src/commands` as a process of its own, on a database for the test file. */
+/** A command of `src/tools` as a process of its own, on a database for the test file. */
 export function maintenanceCommand(name: string) {
   /** For files of the test; it is removed with the database. */
   const folder = mkdtempSync(join(tmpdir(), `gauge-${name}-`));
@@ -39,7 +39,7 @@ export function maintenanceCommand(name: string) {
   }
 
   async function run(args: string[], more: Record<string, string> = {}) {
-    const child = spawn(process.execPath, [...ownScript(`src/commands/${name}`), ...args], {
+    const child = spawn(process.execPath, [...ownScript(`src/tools/${name}`), ...args], {
       env: { PATH: process.env.PATH, ...env, ...more },
     });
     let stdout = '';

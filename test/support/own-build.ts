@@ -39,7 +39,7 @@ async function compile(): Promise<string> {
   return folder;
 }
 
-/** What Node is started with to run a script of the project, `src/commands/send`: compiled if the tests' setup did that. */
+/** What Node is started with to run a script of the project, `src/tools/reconcile`: compiled if the tests' setup did that. */
 export function ownScript(path: string): string[] {
   const folder = process.env[VARIABLE];
   return folder ? [join(folder, `${path}.js`)] : ['--import', 'tsx', join(root, `${path}.ts`)];

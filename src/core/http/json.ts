@@ -26,6 +26,12 @@ export function toJson(value: unknown): string {
     : json.replace(/"\\u0001(\d+)\\u0001"/g, (_match, i: string) => numbers[Number(i)]!);
 }
 
+/** The JSON of an object without its end, for more fields to follow. */
+export const openJson = (fields: object): string => JSON.stringify(fields).slice(0, -1);
+
+/** The fields that follow, and the end. */
+export const closeJson = (fields: object): string => `,${JSON.stringify(fields).slice(1)}`;
+
 /** Answers with JSON; Node adds its length. */
 export function sendJson(res: Response, status: number, json: string): void {
   res.statusCode = status;

@@ -35,11 +35,8 @@ export function productRoutes(deps: Pick<Context, 'db' | 'clock'>): Router {
     const input = {
       name,
       usageMetric,
-      unitCap: unitCap == null ? null : toExactNumber('unitCap', unitCap, body.text),
-      maxQuantity:
-        maxQuantity === undefined
-          ? DEFAULT_MAX_QUANTITY
-          : toExactNumber('maxQuantity', maxQuantity, body.text),
+      unitCap: unitCap == null ? null : toExactNumber('unitCap', body.text),
+      maxQuantity: maxQuantity === undefined ? DEFAULT_MAX_QUANTITY : toExactNumber('maxQuantity', body.text),
     };
     const put = await change(deps, byOperator(res), (tx) =>
       putProduct(tx, slug, input, sourceOf(req, res, clock)),

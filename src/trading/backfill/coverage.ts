@@ -4,8 +4,7 @@ import type { TemperatureKind } from '../market/market.js';
 import type { MarketHistory } from '../market/source.js';
 import { climateDayOf } from '../market/climate-day.js';
 import { findPlace, placesOf, type Place } from '../market/stations.js';
-import type { Range } from './plan.js';
-import { countRuns, listReportedDays } from './queries.js';
+import { countRuns, listReportedDays, type Range } from './queries.js';
 
 export interface StationCoverage {
   kind: TemperatureKind;

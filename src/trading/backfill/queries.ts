@@ -3,7 +3,12 @@ import type { Orm } from '../../core/db/client.js';
 import { textArray } from '../../core/db/array-literal.js';
 import { selectRows } from '../../core/db/select-rows.js';
 import type { TemperatureKind } from '../market/market.js';
-import type { Range } from './plan.js';
+
+/** Climate days, both included. */
+export interface Range {
+  from: string;
+  to: string;
+}
 
 export interface DayRuns {
   kind: TemperatureKind;

@@ -1,6 +1,7 @@
 import type { Clock } from '../../core/clock.js';
 import { MINUTE_MS } from '../../core/time.js';
-import { UnexpectedAnswerError, readRetryAfter } from '../venue/kalshi-client.js';
+import { readRetryAfter } from '../../core/retry-after.js';
+import { UnexpectedAnswerError } from '../venue/kalshi-client.js';
 import type { z } from 'zod';
 
 /** What is known of one service. */

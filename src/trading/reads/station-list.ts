@@ -1,4 +1,5 @@
 import { createCachedAnswer, type CachedAnswer } from '../../core/http/cached-answer.js';
+import { openJson } from '../../core/http/json.js';
 import type { ClimateWatch, CrossChecks } from '../climate/watch.js';
 import type { IndexReader, IndexState } from '../forecast/kalshi-index.js';
 import { indexAreas, stations } from '../market/stations.js';
@@ -27,7 +28,7 @@ export function createStationList({ climate, index }: PlaceFacts): () => CachedA
           ),
         ),
       };
-      made = { answer: createCachedAnswer(JSON.stringify(body).slice(0, -1)), checks, states };
+      made = { answer: createCachedAnswer(openJson(body)), checks, states };
     }
     return made.answer;
   };

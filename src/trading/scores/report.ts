@@ -1,4 +1,5 @@
 import { createCachedAnswer, type Sent } from '../../core/http/cached-answer.js';
+import { closeJson, openJson } from '../../core/http/json.js';
 import { readScores, readVersion, type ScoresAsked, type ScoresDeps } from './scores.js';
 
 /** However many ask, the database says at most once in this time for each kind, station and lead whether something is new. */
@@ -23,7 +24,7 @@ export function createScoreReport(deps: ScoresDeps): ScoreReport {
       return { ...last, end: endOf({ gatesJudgedAt, asOf: new Date(clock.now()).toISOString() }) };
     }
     const { asOf, gatesJudgedAt, ...rest } = await readScores(deps, asked);
-    const answer = createCachedAnswer(JSON.stringify(rest).slice(0, -1));
+    const answer = createCachedAnswer(openJson(rest));
     return { answer, end: endOf({ gatesJudgedAt, asOf }), version };
   }
 
@@ -40,5 +41,4 @@ export function createScoreReport(deps: ScoresDeps): ScoreReport {
 }
 
 /** The times come last: without them the answer is the same, and has the same ETag, until something settles. */
-const endOf = (times: { gatesJudgedAt: string | null; asOf: string }): string =>
-  `,${JSON.stringify(times).slice(1)}`;
+const endOf = (times: { gatesJudgedAt: string | null; asOf: string }): string => closeJson(times);

@@ -22,11 +22,6 @@ export interface VenueReport {
   notes: VenueNote[];
 }
 
-export interface CheckProgress {
-  start(series: number): void;
-  advance(ticker: string): void;
-}
-
 const SERIES_AT_ONCE = 8;
 /** These say that the venue has changed, not that it has markets of other kinds or places than ours. */
 const alarming: ReadonlySet<NoteKind> = new Set([
@@ -47,7 +42,7 @@ export const isAlarming = ({ notes }: VenueReport): boolean => notes.some(({ kin
  */
 export async function checkVenue(
   { client, clock }: { client: KalshiClient; clock: Clock },
-  progress: CheckProgress,
+  onSeries: (done: number, all: number, ticker: string) => void,
   signal: AbortSignal,
 ): Promise<VenueReport> {
   const notes = createNoteBook();
@@ -61,7 +56,7 @@ export async function checkVenue(
     },
   });
   const { series } = await catalogue.read(signal);
-  progress.start(series.length);
+  let done = 0;
   const minClose = Math.floor(clock.now() / 1000);
   const bySeries = await inParallel(series, { width: SERIES_AT_ONCE, signal }, async ({ ticker }, either) => {
     const found = await readMarketPages(
@@ -73,7 +68,7 @@ export async function checkVenue(
       ],
       either,
     );
-    progress.advance(ticker);
+    onSeries(++done, series.length, ticker);
     return { ticker, count: found.length, markets: found.flatMap((value) => readMarket(value, notes) ?? []) };
   });
   const all = bySeries.flatMap(({ markets }) => markets);

@@ -1,3 +1,4 @@
+import { readRetryAfter } from '../../core/retry-after.js';
 import { kalshiMarketsPageSchema } from './kalshi-market.js';
 import { createVenueBudget, type VenueBudget } from './venue-budget.js';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -176,13 +177,6 @@ function expectShape<T extends z.ZodType>(path: string, schema: T, value: unknow
   if (parsed.success) return parsed.data;
   const { path: place, message } = parsed.error.issues[0]!;
   throw new UnexpectedAnswerError(path, `${place.map(String).join('.') || 'the body'}: ${message}`);
-}
-
-/** Seconds, or a date. */
-export function readRetryAfter(header: string | null): number | undefined {
-  if (header === null) return undefined;
-  const ms = /^\d+$/.test(header) ? Number(header) * 1000 : Date.parse(header) - Date.now();
-  return Number.isNaN(ms) ? undefined : Math.max(0, ms);
 }
 
 export async function readLimited(response: Response, path: string): Promise<string> {

@@ -1,7 +1,16 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { probabilityOf, quantileOf, sureMinimum, type TemperatureDistribution } from '../../../src/trading/market/distribution.js';
-import { forecastOf, type DayEnsemble, type ObservedExtreme } from '../../../src/trading/forecast/forecast.js';
+import {
+  probabilityOf,
+  quantileOf,
+  sureMinimum,
+  type TemperatureDistribution,
+} from '../../../src/trading/market/distribution.js';
+import {
+  forecastOf,
+  type DayEnsemble,
+  type ObservedExtreme,
+} from '../../../src/trading/forecast/forecast.js';
 import { noFits } from '../../../src/trading/forecast/fits.js';
 import { rawEnsemble } from './raw-ensemble.js';
 import type { Bracket } from '../../../src/trading/market/brackets.js';

@@ -6,7 +6,13 @@ import { eventOutcomes } from '../../../src/trading/portfolio/valuation-events.j
 import { worstCaseLoss, type Leg } from '../../../src/trading/risk/exposure.js';
 import { impliedProbabilities } from '../../../src/trading/scores/score.js';
 import { scoreRecord, type ScorableRecord } from '../../../src/trading/scores/score-record.js';
-import { bracketPays, outcomeAt, outcomeProbabilities, outcomesOf, yesProbabilities } from '../../../src/trading/market/brackets.js';
+import {
+  bracketPays,
+  outcomeAt,
+  outcomeProbabilities,
+  outcomesOf,
+  yesProbabilities,
+} from '../../../src/trading/market/brackets.js';
 import { sizeEvent, type EventToSize } from '../../../src/trading/sizing/event.js';
 import { exactGrowth } from '../../../src/trading/sizing/candidate-order.js';
 import { toFund, exceededHeadroom, reachOf, toHeadroom } from '../../../src/trading/sizing/fund.js';

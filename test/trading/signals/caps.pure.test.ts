@@ -9,7 +9,15 @@ import { paidOf } from '../../../src/trading/signals/sizes.js';
 import type { Signal, SignalReport } from '../../../src/trading/signals/signal.js';
 import { findStation } from '../../../src/trading/market/stations.js';
 import { makeSignals, type SignalInput } from '../../../src/trading/signals/signals.js';
-import { calibrated, makeBook, makeData, makeEvent, makeForecasts, makeGates, quadratic } from '../../fixtures/events.js';
+import {
+  calibrated,
+  makeBook,
+  makeData,
+  makeEvent,
+  makeForecasts,
+  makeGates,
+  quadratic,
+} from '../../fixtures/events.js';
 
 const date = '2026-07-04';
 const at = new Date('2026-07-04T06:00:00Z');

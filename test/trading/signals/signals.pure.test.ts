@@ -8,7 +8,15 @@ import { climateDayOf } from '../../../src/trading/market/climate-day.js';
 import { findStation } from '../../../src/trading/market/stations.js';
 import type { SignalAccount } from '../../../src/trading/signals/sizes.js';
 import { makeSignals, type SignalInput } from '../../../src/trading/signals/signals.js';
-import { calibrated, makeBook, makeData, makeEvent, makeForecasts, makeGates, quadratic } from '../../fixtures/events.js';
+import {
+  calibrated,
+  makeBook,
+  makeData,
+  makeEvent,
+  makeForecasts,
+  makeGates,
+  quadratic,
+} from '../../fixtures/events.js';
 
 const date = '2026-07-04';
 /** An hour into the climate day of New York, so that no report is expected yet. */

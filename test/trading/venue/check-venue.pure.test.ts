@@ -22,8 +22,7 @@ afterAll(() => venue.stop());
 
 const check = () => {
   const client = createKalshiClient({ baseUrl: venue.url, budget: plentyOfTokens(), backoffMs: 5 });
-  const progress = { start: () => undefined, advance: () => undefined };
-  return checkVenue({ client, clock }, progress, new AbortController().signal);
+  return checkVenue({ client, clock }, () => undefined, new AbortController().signal);
 };
 
 it('counts what is placed, by kind', async () => {
@@ -50,7 +49,7 @@ it('names what could not be read, and fails for it; a place that is not ours is 
   expect(venueReportText(changed)).toContain('unknown_status paused: 1, such as KXHIGHCHI-26SEP25-T64');
   const command = promisify(execFile)(
     process.execPath,
-    ['--import', 'tsx', 'src/commands/venue-check.ts', '--json'],
+    ['--import', 'tsx', 'src/tools/venue-check.ts', '--json'],
     {
       env: { ...process.env, KALSHI_BASE_URL: venue.url },
     },
@@ -61,7 +60,7 @@ it('names what could not be read, and fails for it; a place that is not ours is 
 });
 
 it('says that a venue cannot be read, and ends with 2', async () => {
-  const command = promisify(execFile)(process.execPath, ['--import', 'tsx', 'src/commands/venue-check.ts'], {
+  const command = promisify(execFile)(process.execPath, ['--import', 'tsx', 'src/tools/venue-check.ts'], {
     env: { ...process.env, KALSHI_BASE_URL: 'http://127.0.0.1:9/trade-api/v2' },
   });
   await expect(command).rejects.toMatchObject({

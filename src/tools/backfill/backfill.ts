@@ -1,0 +1,233 @@
+import type { Orm } from '../../core/db/client.js';
+import type { Archive } from '../../trading/archive/archive.js';
+import { kindsOf, readCoverage, type Coverage } from '../../trading/backfill/coverage.js';
+import type { Range } from '../../trading/backfill/queries.js';
+import { NoHistoryError, type WeatherSource } from '../../trading/forecast/forecast.js';
+import { WeatherUnavailableError } from '../../trading/forecast/read-json.js';
+import { climateDayAt, daysBetween, addDays } from '../../trading/market/climate-day.js';
+import type { MarketSource } from '../../trading/market/source.js';
+import type { Station } from '../../trading/market/stations.js';
+import { UnexpectedAnswerError, VenueUnavailableError } from '../../trading/venue/kalshi-client.js';
+import { CommandError, isDate } from '../kit/command.js';
+
+export interface BackfillOptions {
+  orm: Orm;
+  archive: Pick<Archive, 'addRuns' | 'addReports'>;
+  weather: Pick<WeatherSource, 'name' | 'history'>;
+  markets: Pick<MarketSource, 'name' | 'history'>;
+  /** Whose days count. */
+  stations: readonly Station[];
+  range: Range;
+  pauses: Pauses;
+  /** Called after each answer with the days that were asked for until then, of all that are missing. */
+  onDays(done: number, all: number, what: string): void;
+  /** Once it aborts, the present chunk is the last one. */
+  stop: AbortSignal;
+}
+
+export interface BackfillResult {
+  newRuns: number;
+  newReports: number;
+  /** Why something could not be filled, in sentences. */
+  problems: string[];
+  isInterrupted: boolean;
+  /** What there is now. */
+  coverage: Coverage;
+}
+
+/** One of the two histories, in the terms that both have. */
+interface Part {
+  what: 'forecasts' | 'reports';
+  source: string;
+  chunks: Chunk[];
+  /** Left out where the source has no history. */
+  fill: ((range: Range) => Promise<number>) | undefined;
+}
+
+/**
+ * Asks the sources for the days of a range that are not there and stores each answer as soon as it has come: an
+ * answer is there whole or not at all, so another run goes on where this one ended. A source that fails does not keep the
+ * other one from being asked.
+ */
+export async function backfill(options: BackfillOptions): Promise<BackfillResult> {
+  const { orm, archive, weather, markets, stations, range, stop } = options;
+  const names = {
+    forecastSource: weather.name,
+    marketSource: markets.name,
+    runKinds: kindsOf(weather.history),
+    reportKinds: kindsOf(markets.history),
+  };
+  const before = await readCoverage(orm, names, stations, range);
+  // What has been asked is waited for: only pauses end early.
+  const { signal } = new AbortController();
+  const { history: runsOf } = weather;
+  const { history: reportsOf } = markets;
+  const forecasts: Part = {
+    what: 'forecasts',
+    source: weather.name,
+    chunks: planChunks(range, (date) => before.hasRuns(date)),
+    fill: runsOf && (async (asked) => archive.addRuns(await runsOf.readRuns(asked, signal))),
+  };
+  const reports: Part = {
+    what: 'reports',
+    source: markets.name,
+    chunks: planChunks(range, (date) => before.hasReports(date)),
+    fill: reportsOf && (async (asked) => archive.addReports(await reportsOf.readSettledDays(asked, signal))),
+  };
+  const all = [forecasts, reports].flatMap(({ chunks }) => chunks).reduce((sum, c) => sum + c.missing, 0);
+  let done = 0;
+  const onChunk = (chunk: Chunk, what: string) => options.onDays((done += chunk.missing), all, what);
+  const problems: string[] = [];
+  const newRuns = await fillPart(forecasts, { ...options, onChunk }, problems);
+  const newReports = await fillPart(reports, { ...options, onChunk }, problems);
+  return {
+    newRuns,
+    newReports,
+    problems,
+    isInterrupted: stop.aborted,
+    coverage: await readCoverage(orm, names, stations, range),
+  };
+}
+
+async function fillPart(
+  { what, source, chunks, fill }: Part,
+  { pauses, onChunk, stop }: BackfillOptions & { onChunk: (chunk: Chunk, what: string) => void },
+  problems: string[],
+): Promise<number> {
+  if (!fill) problems.push(`The source ${source} cannot say what its past ${what} were.`);
+  let added = 0;
+  for (const chunk of fill ? chunks : []) {
+    if (stop.aborted) break;
+    try {
+      added += await askAgain(() => fill!(chunk), pauses, stop);
+    } catch (error) {
+      if (stop.aborted && (error as Error).name === 'AbortError') break;
+      const sentence = explain(error);
+      if (sentence === undefined) throw error;
+      problems.push(`The ${what} from ${chunk.from} on could not be filled: ${sentence}`);
+      break;
+    }
+    onChunk(chunk, `${what} to ${chunk.to}`);
+  }
+  return added;
+}
+
+const expected = [WeatherUnavailableError, VenueUnavailableError, UnexpectedAnswerError, NoHistoryError];
+
+/** Undefined for what is no fault of a service. */
+const explain = (error: unknown): string | undefined =>
+  expected.some((kind) => error instanceof kind) ? `${(error as Error).message}.` : undefined;
+
+const ATTEMPTS = 5;
+const FIRST_PAUSE_MS = 5_000;
+/** A service that asks for more than this is asked again another day. */
+const LONGEST_PAUSE_MS = 15 * 60_000;
+
+export interface Pauses {
+  /** Rejects when the signal aborts. */
+  sleep: (ms: number, signal: AbortSignal) => Promise<void>;
+  /** Between 0 and 1: pauses differ, so that several processes do not come back at once. */
+  random: () => number;
+  /** Told before each pause. */
+  note: (text: string) => void;
+}
+
+/**
+ * Asks again where a service is busy or fails, after the time that it names or a growing one, five times in all. Whatever else
+ * goes wrong would go wrong again. An abort ends a pause, not a question.
+ */
+export async function askAgain<T>(
+  ask: () => Promise<T>,
+  { sleep, random, note }: Pauses,
+  stop: AbortSignal,
+): Promise<T> {
+  for (let tried = 1; ; tried++) {
+    try {
+      return await ask();
+    } catch (error) {
+      const isPassing = error instanceof WeatherUnavailableError || error instanceof VenueUnavailableError;
+      if (!isPassing || tried === ATTEMPTS) throw error;
+      const grown = FIRST_PAUSE_MS * 2 ** (tried - 1) * (0.75 + 0.5 * random());
+      const told = error instanceof WeatherUnavailableError ? error.retryAfterMs : undefined;
+      const pauseMs = Math.ceil(told ?? grown);
+      if (pauseMs > LONGEST_PAUSE_MS) throw error;
+      note(`${error.message}. Asking again in ${Math.ceil(pauseMs / 1000)} s.`);
+      await sleep(pauseMs, stop);
+    }
+  }
+}
+
+const DAY_MS = 24 * 60 * 60 * 1000;
+/** What a history is asked for at once. */
+const CHUNK_DAYS = 31;
+
+/** Days that are asked for in one question. */
+interface Chunk extends Range {
+  /** The days in it that are missing. */
+  missing: number;
+}
+
+/** The last day that is over at all of these stations. */
+export const lastDayOver = (stations: readonly Station[], nowMs: number): string =>
+  stations.map((station) => climateDayAt(station, new Date(nowMs - DAY_MS)).date).toSorted()[0]!;
+
+/** Questions that bring every missing day, in order, each about 31 days at most and about none that is there at its ends. */
+export function planChunks({ from, to }: Range, isThere: (date: string) => boolean): Chunk[] {
+  const chunks: Chunk[] = [];
+  for (const date of daysBetween(from, to)) {
+    if (isThere(date)) continue;
+    const open = chunks.at(-1);
+    if (open && date < addDays(open.from, CHUNK_DAYS)) {
+      open.to = date;
+      open.missing++;
+    } else chunks.push({ from: date, to: date, missing: 1 });
+  }
+  return chunks;
+}
+
+/** A fit learns from no earlier days. */
+export const DEFAULT_DAYS = 90;
+/** The service removes what is older. */
+export const MAX_DAYS = 400;
+
+export interface RangeFlags {
+  days?: string;
+  from?: string;
+  to?: string;
+}
+
+/**
+ * The days that the flags mean, all of them over at every station.
+ * @throws CommandError
+ */
+export function readRange(flags: RangeFlags, stations: readonly Station[], nowMs: number): Range {
+  const last = lastDayOver(stations, nowMs);
+  const to = readDate('--to', flags.to) ?? last;
+  if (to > last) throw new CommandError(`--to ${to} is not over yet: ${last} is the last day that is.`);
+  const days = readDays(flags.days);
+  if (flags.from !== undefined && days !== undefined)
+    throw new CommandError('--days and --from say the same: give one of them.');
+  const from = readDate('--from', flags.from) ?? addDays(to, 1 - (days ?? DEFAULT_DAYS));
+  const count = daysBetween(from, to).length;
+  if (count === 0) throw new CommandError(`--from ${from} is after ${to}, the last day to be filled.`);
+  if (count > MAX_DAYS)
+    throw new CommandError(`${from} to ${to} are ${count} days; ${MAX_DAYS} can be filled at once.`);
+  return { from, to };
+}
+
+function readDate(flag: string, value: string | undefined): string | undefined {
+  if (value === undefined) return undefined;
+  if (!isDate(value))
+    throw new CommandError(`${flag} ${JSON.stringify(value)} is not a date like 2026-01-31.`);
+  return value;
+}
+
+function readDays(value: string | undefined): number | undefined {
+  if (value === undefined) return undefined;
+  const days = /^\d{1,5}$/.test(value) ? Number(value) : 0;
+  if (days < 1 || days > MAX_DAYS)
+    throw new CommandError(
+      `--days ${JSON.stringify(value)} is not a whole number between 1 and ${MAX_DAYS}.`,
+    );
+  return days;
+}

@@ -1,0 +1,195 @@
+import { forecastOf, type DayForecast } from '../../trading/forecast/forecast.js';
+import { bracketRange } from '../../trading/market/brackets.js';
+import { probabilityOf, quantileOf } from '../../trading/market/distribution.js';
+import type { MarketEvent } from '../../trading/market/event.js';
+import { spanOf, temperatureKinds, type TemperatureKind } from '../../trading/market/market.js';
+import type { Micros } from '../../trading/market/money.js';
+import type { Interval } from '../../trading/scores/bootstrap.js';
+import { gateKeys } from '../../trading/scores/judge-gates.js';
+import type { GateBook } from '../../trading/signals/gate.js';
+import { uniform } from '../../trading/venue/simulation/random.js';
+import type { Feed, PointInTime } from './feed.js';
+import { runBacktest } from './run.js';
+import { dailyProfits, intervalOf, summarise, type BacktestSummary } from './statistics.js';
+
+export interface BacktestOptions {
+  cash: Micros;
+  /** How often it is repeated with other events' forecasts. 0: not at all. */
+  shuffles: number;
+  /** Follows also what the gate would withhold. */
+  isUngated: boolean;
+  /** Called after each point in time, of all rounds. */
+  onPoint?: () => void;
+}
+
+/** Amounts are in dollars. */
+export interface BacktestResult extends BacktestSummary {
+  source: string;
+  isUngated: boolean;
+  /** The same with each event's prices set against the forecast of another one; null if that was not asked for. */
+  shuffled: ShuffledSummary | null;
+}
+
+export interface ShuffledSummary {
+  rounds: number;
+  /** Mean profit of a round. */
+  meanProfit: number;
+  /** What a climate date brought on average over all rounds, with its 95 % interval; null for too few days to tell. */
+  profitPerDay: (Interval & { confidence: number }) | null;
+  /** The share of rounds that brought as much as the real forecasts, or more. */
+  asGood: number;
+  /** Where this is true, something is wrong with the prices, fills or fees: such forecasts know nothing. */
+  isEarning: boolean;
+}
+
+export async function backtest(feed: Feed, options: BacktestOptions): Promise<BacktestResult> {
+  const { cash, shuffles, isUngated, onPoint } = options;
+  const open = isUngated ? openGates : (point: PointInTime) => point;
+  const rules = { cash, ...(onPoint && { onPoint }) };
+  const summary = summarise(await runBacktest(feed.points(), { ...rules, change: open }));
+  const rounds: number[][] = [];
+  const forecasts = shuffles > 0 ? await collectForecasts(feed.points()) : undefined;
+  for (let round = 0; forecasts && round < shuffles; round++) {
+    const change = shuffle(forecasts, `round ${round}`);
+    const trail = await runBacktest(feed.points(), { ...rules, change: (point) => open(change(point)) });
+    rounds.push(dailyProfits(trail));
+  }
+  return {
+    source: feed.name,
+    isUngated,
+    ...summary,
+    shuffled: rounds.length === 0 ? null : summariseRounds(rounds, summary.profit),
+  };
+}
+
+/** Rounds share their days, and so their luck: what counts is how many days there are, not how many rounds. */
+function summariseRounds(rounds: readonly (readonly number[])[], real: number): ShuffledSummary {
+  const profits = rounds.map((daily) => daily.reduce((total, profit) => total + profit, 0));
+  const average = (values: readonly number[]) => values.reduce((total, x) => total + x, 0) / values.length;
+  const profitPerDay = intervalOf(rounds[0]!.map((_, day) => average(rounds.map((daily) => daily[day]!))));
+  return {
+    rounds: rounds.length,
+    meanProfit: average(profits),
+    profitPerDay,
+    asGood: profits.filter((profit) => profit >= real).length / rounds.length,
+    isEarning: profitPerDay !== null && profitPerDay.low > 0,
+  };
+}
+
+function openGates(point: PointInTime): PointInTime {
+  const gates: GateBook = {
+    madeAt: point.at,
+    gates: gateKeys().map((key) => ({
+      ...key,
+      isOpen: true,
+      n: 0,
+      difference: null,
+      reason: 'Open: it was not asked in this run.',
+    })),
+  };
+  return { ...point, gates };
+}
+
+const HOUR_MS = 60 * 60 * 1000;
+
+/** What was forecast of each event, by event and whole hours to the end of its day. */
+interface ForecastsByEvent {
+  events: ReadonlyMap<string, MarketEvent>;
+  forecasts: ReadonlyMap<string, ReadonlyMap<number, DayForecast>>;
+}
+
+async function collectForecasts(
+  points: AsyncIterable<PointInTime> | Iterable<PointInTime>,
+): Promise<ForecastsByEvent> {
+  const events = new Map<string, MarketEvent>();
+  const forecasts = new Map<string, Map<number, DayForecast>>();
+  for await (const { due, at, forecasts: present } of points)
+    for (const event of due) {
+      const day = forecastOf(present, event);
+      if (!day) continue;
+      events.set(event.eventTicker, event);
+      const ofEvent = forecasts.get(event.eventTicker) ?? new Map<number, DayForecast>();
+      forecasts.set(event.eventTicker, ofEvent.set(hoursToEnd(event, at), day));
+    }
+  return { events, forecasts };
+}
+
+const hoursToEnd = (event: MarketEvent, at: Date): number =>
+  Math.round((spanOf(event.station, event).end.getTime() - at.getTime()) / HOUR_MS);
+
+/**
+ * Sets the prices and the result of each event against the forecast of another one, at the same time before its day's
+ * end and moved to this one's brackets. Such a forecast is as sure as the real one and knows nothing of the day: earnings
+ * with it come from a mistake in how purchases are filled, charged or paid.
+ * @returns changes a point in time; an event whose partner has no forecast for the time loses its own
+ */
+function shuffle({ events, forecasts }: ForecastsByEvent, seed: string): (point: PointInTime) => PointInTime {
+  const partners = pairUp([...events.values()], seed);
+  return (point) => {
+    const changed = new Map(point.forecasts);
+    for (const event of point.due) {
+      const station = point.forecasts.get(event.station.id);
+      if (!station) continue;
+      const partner = partners.get(event.eventTicker);
+      const theirs = partner && forecasts.get(partner.eventTicker)?.get(hoursToEnd(event, point.at));
+      const own = forecastOf(point.forecasts, event);
+      const now = changed.get(event.station.id) ?? station;
+      const others = now.days.filter((day) => day !== own);
+      const days = theirs && own ? [...others, moveTo(event, own, theirs, partner)] : others;
+      changed.set(event.station.id, { ...station, days });
+    }
+    return { ...point, forecasts: changed };
+  };
+}
+
+/** Each event gets the place of another one of its kind in a shuffled ring, so that none keeps its own. */
+function pairUp(events: readonly MarketEvent[], seed: string): Map<string, MarketEvent> {
+  const ofKind = (kind: TemperatureKind) => events.filter((event) => event.kind === kind);
+  return new Map(temperatureKinds.flatMap((kind) => [...pairWithin(ofKind(kind), seed)]));
+}
+
+function pairWithin(events: readonly MarketEvent[], seed: string): Map<string, MarketEvent> {
+  const ring = events
+    .map((event) => ({ event, place: uniform(seed, event.eventTicker) }))
+    .sort((a, b) => a.place - b.place || (a.event.eventTicker < b.event.eventTicker ? -1 : 1))
+    .map(({ event }) => event);
+  return new Map(ring.map((event, i) => [event.eventTicker, ring[(i + 1) % ring.length]!]));
+}
+
+/** The times stay the event's own: its forecast is as old as it was. */
+function moveTo(
+  event: MarketEvent,
+  own: DayForecast,
+  theirs: DayForecast,
+  partner: MarketEvent,
+): DayForecast {
+  const shift = lowestEdge(event) - lowestEdge(partner);
+  const moved = (bound: number | null) => (bound === null ? null : bound + shift);
+  const [atLeast, atMost] = [moved(theirs.atLeastF), moved(theirs.atMostF)];
+  const distribution = { mean: theirs.meanF + shift, deviation: theirs.deviationF, atLeast, atMost };
+  return {
+    ...theirs,
+    date: event.date,
+    ...(event.hour === undefined ? {} : { hour: event.hour }),
+    eventTicker: event.eventTicker,
+    modelRunAt: own.modelRunAt,
+    fetchedAt: own.fetchedAt,
+    observed: own.observed,
+    meanF: distribution.mean,
+    atLeastF: atLeast,
+    atMostF: atMost,
+    quantiles: theirs.quantiles.map(({ probability }) => ({
+      probability,
+      temperatureF: quantileOf(distribution, probability),
+    })),
+    probabilities: new Map(
+      event.markets.map(({ ticker, bracket }) => [ticker, probabilityOf(distribution, bracket)]),
+    ),
+  };
+}
+
+/** Ladders are laid around what the market expects: their ends are what makes days alike. */
+function lowestEdge({ markets }: MarketEvent): number {
+  const { lowest, highest } = bracketRange(markets[0]!.bracket);
+  return highest ?? lowest ?? 0;
+}

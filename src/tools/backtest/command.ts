@@ -1,0 +1,226 @@
+import { Command, InvalidArgumentError } from 'commander';
+import type { Clock } from '../../core/clock.js';
+import { formatDecimal } from '../../core/pages/format.js';
+import { parseDollars } from '../../trading/market/money.js';
+import { findStation, type Station } from '../../trading/market/stations.js';
+import { TapeError } from '../../trading/tape/reader.js';
+import { CommandError, dateFlag, messageOf, runCommand, wholeFrom, type Terminal } from '../kit/command.js';
+import { createProgress } from '../kit/progress.js';
+import { backtest, type BacktestResult, type ShuffledSummary } from './backtest.js';
+import { tapeFeed, type Feed } from './feed.js';
+import { recordsFeed } from './records-feed.js';
+import { readEvents, readForecasts, readTrades } from './records.js';
+import { simulationFeed } from './simulation-feed.js';
+
+interface Flags {
+  every: number;
+  events?: string[];
+  trades?: string[];
+  forecasts?: string;
+  from?: string;
+  to?: string;
+  stations?: Station[];
+  seed: string;
+  cash: string;
+  shuffles: number;
+  ungated: boolean;
+  json: boolean;
+}
+
+const createBacktestCommand = (): Command =>
+  new Command('backtest')
+    .description(
+      `Goes through the past as the service would have: the same signals, sizes, fills, fees and ledger, with what was known
+at each point. Prints profit after fees with an interval, drawdown, turnover and calibration, and the same with the
+prices of each event set against the forecast of another one: nothing may be earned then (exit status 1 if it is).
+
+Without a file: the invented world of the demo, forecasts and gates made anew day by day.
+With tapes of TAPE_FILE: what was taped, one file after the other.
+With --events and --trades: recorded answers of GET /events/{ticker} with nested markets (one a line) and trades. Books
+are what trades of the last ten minutes prove. Nothing was scored then, so nothing is bought without --ungated.`,
+    )
+    .argument('[tape...]', 'tapes of TAPE_FILE, in the order of time')
+    .option(
+      '--every <minutes>',
+      'from one decision to the next, on tapes and records',
+      wholeFrom(1, 1_440),
+      30,
+    )
+    .option('--events <file...>', 'recorded events, JSON lines, plain or .gz')
+    .option('--trades <file...>', 'recorded trades, JSON {series: {ticker: [trade]}}, plain or .gz')
+    .option(
+      '--forecasts <file>',
+      'with --events: CSV of station, date, model_run_at, fetched_at and a column member… for each member in °F. Left out: the last 31 reported maxima stand in',
+    )
+    .option('--from <date>', 'first day of the invented world; left out: 30 days before the last', dateFlag)
+    .option('--to <date>', 'last day of the invented world; left out: the day before yesterday', dateFlag)
+    .option(
+      '--stations <id...>',
+      'whose days of the invented world are traded; left out: the seven cities that had markets first',
+      readStation,
+    )
+    .option('--seed <text>', 'of the invented world', 'gauge')
+    .option('--cash <dollars>', 'what the account begins with', readCash, '1000.00')
+    .option('--shuffles <n>', 'rounds with other events’ forecasts', wholeFrom(0, 1_000), 20)
+    .option('--ungated', 'follow also what the gate would withhold', false)
+    .option('--json', 'print JSON', false);
+
+/** What cannot go together, in a sentence; undefined if nothing is wrong. */
+function findConflict(tapes: readonly string[], flags: Flags): string | undefined {
+  const { events, trades, forecasts, from, to, stations } = flags;
+  if (tapes.length > 0 && (events || trades)) return 'either tapes or --events with --trades, not both';
+  if ((events === undefined) !== (trades === undefined)) return '--events and --trades are needed both';
+  if (forecasts !== undefined && !events) return '--forecasts goes with --events and --trades';
+  if ((from ?? to ?? stations) !== undefined && (tapes.length > 0 || events))
+    return '--from, --to and --stations are of the invented world';
+  return undefined;
+}
+
+function readStation(given: string, before: Station[] = []): Station[] {
+  const station = findStation(given.toUpperCase());
+  if (!station) throw new InvalidArgumentError('It must be a station like KNYC.');
+  return before.includes(station) ? before : [...before, station];
+}
+
+function readCash(given: string): string {
+  if (!/^\d{1,9}(\.\d{1,2})?$/.test(given) || parseDollars(given) === 0n)
+    throw new InvalidArgumentError('It must be an amount in dollars like 1000.00.');
+  return given;
+}
+
+const DAY_MS = 24 * 60 * 60 * 1000;
+const MAX_DAYS = 400;
+
+export interface BacktestTerminal extends Pick<Terminal, 'args' | 'stdout' | 'stderr'> {
+  clock: Clock;
+}
+
+/** Resolves to the exit status: 1 where shuffled forecasts earn. */
+export const runBacktestCommand = (terminal: BacktestTerminal): Promise<number> =>
+  runCommand<Flags>(
+    createBacktestCommand(),
+    terminal,
+    async (flags, tapes) => {
+      const conflict = findConflict(tapes, flags);
+      if (conflict) throw new CommandError(conflict);
+      const feed = await openFeed(tapes, flags, terminal);
+      const progress = createProgress(terminal.stderr);
+      const all = feed.count === undefined ? undefined : feed.count * (flags.shuffles + 1);
+      let done = 0;
+      const onPoint = () => progress.show(all && ++done / all, `${flags.shuffles + 1} rounds`);
+      const result = await backtest(feed, {
+        ...flags,
+        cash: parseDollars(flags.cash),
+        isUngated: flags.ungated,
+        onPoint,
+      }).finally(() => progress.stop());
+      terminal.stdout.write(`${flags.json ? JSON.stringify(result) : toText(result)}\n`);
+      return result.shuffled?.isEarning ? 1 : 0;
+    },
+    messageOf(TapeError),
+  );
+
+async function openFeed(tapes: string[], flags: Flags, { clock, stderr }: BacktestTerminal): Promise<Feed> {
+  const everyMs = flags.every * 60_000;
+  if (tapes.length > 0) return tapeFeed({ files: tapes, everyMs });
+  if (flags.events && flags.trades) {
+    const { events, unusable, byClosingPrice } = await readEvents(flags.events);
+    if (unusable.length > 0)
+      stderr.write(
+        `${unusable.length} markets cannot be read for certain and are left out: ${unusable[0]}\n`,
+      );
+    if (byClosingPrice > 0)
+      stderr.write(`${byClosingPrice} events have no result: they count as their closing prices say.\n`);
+    if (events.size === 0) throw new CommandError(`${flags.events.join(', ')}: there is no event in it`);
+    const trades = await readTrades(flags.trades);
+    const runs = flags.forecasts === undefined ? undefined : await readForecasts(flags.forecasts);
+    return recordsFeed({ events, trades, runs, everyMs });
+  }
+  const to = flags.to ?? dateOf(clock.now() - 2 * DAY_MS);
+  const from = flags.from ?? dateOf(Date.parse(to) - 29 * DAY_MS);
+  if (from > to || Date.parse(to) - Date.parse(from) >= MAX_DAYS * DAY_MS)
+    throw new CommandError(`from ${from} to ${to}: at least one day and at most ${MAX_DAYS}`);
+  const progress = createProgress(stderr);
+  const onDay = (done: number, total: number) => progress.show(done / total, 'preparing the invented world');
+  return simulationFeed({ seed: flags.seed, from, to, stations: flags.stations, onDay }).finally(() =>
+    progress.stop(),
+  );
+}
+
+const dateOf = (ms: number): string => new Date(ms).toISOString().slice(0, 10);
+
+/** The result for a person's eyes. */
+function toText(result: BacktestResult): string {
+  const { profitPerDay, maximumDrawdown, calibration, shuffled } = result;
+  const lines: [string, string][] = [
+    ['Source', result.source],
+    [
+      'Gate',
+      result.isUngated ? 'not asked: what it would withhold was bought, too' : 'as it stood at the time',
+    ],
+    [
+      'Decisions',
+      `${formatDecimal(result.decisions)}, signals ${formatDecimal(result.signals)}, withheld ${formatDecimal(result.withheld)}`,
+    ],
+    [
+      'Purchases',
+      `${formatDecimal(result.purchases)} of ${formatDecimal(result.contracts)} contracts, ${formatDecimal(result.openPurchases)} not settled`,
+    ],
+    [
+      'Staked',
+      `${money(result.staked)}, of which fees ${money(result.fees)}; ${result.turnover.toFixed(1)} times the mean equity`,
+    ],
+    [
+      'Profit',
+      `${money(result.profit)} after fees${result.returnOnStake === null ? '' : `, ${percent(result.returnOnStake)} of what was staked`}`,
+    ],
+    [
+      'A day',
+      profitPerDay
+        ? `${money(profitPerDay.mean)}, 95 % interval ${money(profitPerDay.low)} to ${money(profitPerDay.high)} over ${result.days} days`
+        : `${result.days} days are too few for an interval`,
+    ],
+    [
+      'Equity',
+      `${money(result.startCash)} to ${money(result.endEquity)}, deepest fall ${money(maximumDrawdown.amount)} (${percent(maximumDrawdown.share)})`,
+    ],
+    ['Shuffled', shuffled ? shuffledText(shuffled) : 'not asked for'],
+  ];
+  const width = Math.max(...lines.map(([name]) => name.length));
+  const facts = lines.map(([name, text]) => `${name.padEnd(width)}  ${text}`).join('\n');
+  const parts = [facts];
+  if (calibration.length > 0) parts.push(calibrationText(calibration));
+  if (result.reasons.length > 0) parts.push(reasonsText(result.reasons));
+  return parts.join('\n\n');
+}
+
+function shuffledText({ rounds, meanProfit, profitPerDay, asGood, isEarning }: ShuffledSummary): string {
+  const found = `${money(meanProfit)} on average of ${rounds} rounds, ${percent(asGood)} of them as good as above`;
+  if (!profitPerDay) return `${found}: too few days to tell luck from a mistake`;
+  const aDay = `a day ${money(profitPerDay.low)} to ${money(profitPerDay.high)}`;
+  return isEarning
+    ? `${found}; ${aDay}: earned without knowing anything, so something is wrong with the prices, fills or fees`
+    : `${found}; ${aDay}: nothing is earned by chance`;
+}
+
+function calibrationText(bins: BacktestResult['calibration']): string {
+  const rows = bins.map(({ from, to, purchases, meanProbability, frequency, meanBreakEven }) =>
+    [
+      `${percent(from)} to ${percent(to)}`.padEnd(18),
+      formatDecimal(purchases).padStart(9),
+      percent(meanProbability).padStart(9),
+      percent(frequency).padStart(9),
+      percent(meanBreakEven).padStart(11),
+    ].join(' '),
+  );
+  const head = `${'Forecast'.padEnd(18)} ${'purchases'.padStart(9)} ${'mean'.padStart(9)} ${'paid'.padStart(9)} ${'break-even'.padStart(11)}`;
+  return [head, ...rows].join('\n');
+}
+
+function reasonsText(reasons: BacktestResult['reasons']): string {
+  const rows = reasons.map(({ reason, times }) => `${formatDecimal(times).padStart(9)}  ${reason}`);
+  return ['Not bought, most often because', ...rows].join('\n');
+}
+
+const money = (dollars: number): string => `${dollars < 0 ? '−' : ''}$${Math.abs(dollars).toFixed(2)}`;
+const percent = (share: number): string => `${(share * 100).toFixed(1)} %`;

@@ -1,0 +1,82 @@
+import { pino } from 'pino';
+import type { StationForecast } from '../../trading/forecast/forecast.js';
+import type { MarketEvent } from '../../trading/market/event.js';
+import type { MarketData } from '../../trading/market/source.js';
+import type { GateBook } from '../../trading/signals/gate.js';
+import { buildSnapshot, type SnapshotInputs } from '../../trading/snapshot/build-snapshot.js';
+import type { Snapshot } from '../../trading/snapshot/snapshot.js';
+import { readTape, TapeError } from '../../trading/tape/reader.js';
+import type { TapeHeader } from '../../trading/tape/tape.js';
+import { calibratedModel } from '../../trading/forecast/fits.js';
+
+/** What was known at a time of the past, and nothing else. */
+export interface PointInTime {
+  at: Date;
+  data: MarketData;
+  /** Every event of `data`. */
+  events: readonly MarketEvent[];
+  /** The events that are decided on now; none at a time that only settles. */
+  due: readonly MarketEvent[];
+  forecasts: ReadonlyMap<string, StationForecast>;
+  gates: GateBook;
+}
+
+/** Points in time, in order, to be gone through as often as wanted. */
+export interface Feed {
+  /** What the markets and the forecasts are of, for the report. */
+  name: string;
+  /** How many there are; undefined where that is not known. */
+  count: number | undefined;
+  points: () => AsyncIterable<PointInTime> | Iterable<PointInTime>;
+}
+
+const log = pino({ level: 'silent' });
+
+export interface TapeOptions {
+  /** One after the other. */
+  files: readonly string[];
+  /** From one decision to the next, of the tape's time. */
+  everyMs: number;
+}
+
+/**
+ * Forecasts are made of what was taped by the model of today, gates are those of then. Rejects with
+ * TapeError for what is no tape.
+ */
+export function tapeFeed({ files, everyMs }: TapeOptions): Feed {
+  return { name: `tape ${files.join(', ')}`, count: undefined, points: () => play(files, everyMs) };
+}
+
+async function* play(files: readonly string[], everyMs: number): AsyncGenerator<PointInTime> {
+  let before: Snapshot | undefined;
+  let nextMs = -Infinity;
+  for (const [i, file] of files.entries()) {
+    const end = before?.asOf;
+    for await (const { header, inputs, record } of readTape(file)) {
+      if (end && inputs.at < end)
+        throw new TapeError(
+          `${file}, record ${record}: ${inputs.at.toISOString()} is before the end of ${files[i - 1]}; tapes are given in the order of time`,
+        );
+      if (inputs.at.getTime() < nextMs) continue;
+      nextMs = inputs.at.getTime() + everyMs;
+      before = snapshotOf(inputs, header, before, `${file}, record ${record}`);
+      const { data, events, forecasts, gates } = before;
+      yield { at: inputs.at, data, events, due: events, forecasts, gates };
+    }
+  }
+}
+
+function snapshotOf(
+  inputs: SnapshotInputs,
+  header: TapeHeader,
+  before: Snapshot | undefined,
+  place: string,
+): Snapshot {
+  try {
+    return buildSnapshot(inputs, { ...header, model: calibratedModel }, before, log);
+  } catch (error) {
+    throw new TapeError(`${place}: no snapshot can be made of it: ${(error as Error).message}`, {
+      cause: error,
+    });
+  }
+}

@@ -1,0 +1,231 @@
+import {
+  applyFill,
+  applySettlement,
+  applyVoid,
+  type Booking,
+  type Holding,
+  type Postings,
+} from '../../trading/ledger/positions.js';
+import { type OrderBook, type Side, quoteOrder, type Quote } from '../../trading/market/book.js';
+import { valueOf } from '../../trading/market/contracts.js';
+import type { ListedMarket } from '../../trading/market/market.js';
+import { DOLLAR, type Micros } from '../../trading/market/money.js';
+import type { MarketData } from '../../trading/market/source.js';
+import { addTaken, bookHash, withoutTaken, type Taken } from '../../trading/orders/paper-book.js';
+import type { Signal } from '../../trading/signals/signal.js';
+import { makeSignals } from '../../trading/signals/signals.js';
+import type { PointInTime } from './feed.js';
+import { feeRuleOf } from '../../trading/market/fees.js';
+import { worthOf } from '../../trading/signals/sizes.js';
+
+export interface Trail {
+  start: Micros;
+  /** At each point in time, positions at what they could be sold for. */
+  equity: readonly { at: Date; amount: Micros }[];
+  /** Cash in the end, and what is still held at what it could be sold for. */
+  end: Micros;
+  purchases: readonly Purchase[];
+  /** Climate dates of which something was decided, in order. */
+  dates: readonly string[];
+  /** Events that were decided on, as often as they were; signals that were followed or withheld. */
+  decisions: number;
+  signals: number;
+  withheld: number;
+  /** Why sides of markets were not bought, and how often; numbers in a reason are left out. */
+  reasons: ReadonlyMap<string, number>;
+}
+
+export interface RunOptions {
+  cash: Micros;
+  /** Changes the forecasts; left out: they are what they were. */
+  change?: (point: PointInTime) => PointInTime;
+  onPoint?: () => void;
+}
+
+/**
+ * Goes through the past as the service would have: settles what the venue is done with, makes signals for the account
+ * as it stands, and buys what they say at the books of that time.
+ */
+export async function runBacktest(
+  points: AsyncIterable<PointInTime> | Iterable<PointInTime>,
+  { cash, change = (point) => point, onPoint }: RunOptions,
+): Promise<Trail> {
+  const broker = createBroker(cash);
+  const equity: { at: Date; amount: Micros }[] = [];
+  const counts = { decisions: 0, signals: 0, withheld: 0, reasons: new Map<string, number>() };
+  const dates = new Set<string>();
+  let end = cash;
+  for await (const point of points) {
+    broker.settle(point.data.markets);
+    if (point.due.length > 0) {
+      counts.decisions += point.due.length;
+      for (const { date } of point.due) dates.add(date);
+      follow(change(point), broker, counts);
+    }
+    end = broker.equity(point.data);
+    equity.push({ at: point.at, amount: end });
+    onPoint?.();
+  }
+  return { start: cash, equity, end, purchases: broker.purchases, dates: [...dates].sort(), ...counts };
+}
+
+function follow(
+  { at, data, events, due, forecasts, gates }: PointInTime,
+  broker: ReturnType<typeof createBroker>,
+  counts: Pick<Trail, 'signals' | 'withheld'> & { reasons: Map<string, number> },
+): void {
+  const account = { cash: broker.cash, holdings: broker.holdings };
+  const isDue = new Set(due.map(({ eventTicker }) => eventTicker));
+  // What is held of the others uses up the day's cap, too; without a forecast nothing more of them is sized.
+  const report = makeSignals({
+    data: broker.see(data),
+    events,
+    forecasts: onlyOf(forecasts, isDue),
+    gates,
+    at,
+    account,
+  });
+  for (const { eventTicker, signals, suppressed } of report.events) {
+    if (!isDue.has(eventTicker)) continue;
+    counts.signals += signals.length;
+    counts.withheld += suppressed.filter(({ isWithheld }) => isWithheld).length;
+    for (const { reason } of suppressed) {
+      const kind = reason.replace(/[+−-]?\d[\d.,:TZ-]*/g, 'N');
+      counts.reasons.set(kind, (counts.reasons.get(kind) ?? 0) + 1);
+    }
+    for (const signal of signals) broker.buy(signal, data, at);
+  }
+}
+
+const onlyOf = (forecasts: PointInTime['forecasts'], events: ReadonlySet<string>): PointInTime['forecasts'] =>
+  new Map(
+    [...forecasts].map(([stationId, forecast]) => [
+      stationId,
+      { ...forecast, days: forecast.days.filter(({ eventTicker }) => events.has(eventTicker ?? '')) },
+    ]),
+  );
+
+/** A purchase that was filled, and how it came out. */
+export interface Purchase {
+  at: Date;
+  ticker: string;
+  eventTicker: string;
+  date: string;
+  side: Side;
+  contracts: number;
+  /** Price and fee, as charged. */
+  cost: Micros;
+  fee: Micros;
+  /** That the side pays, by the forecast; and what was paid for that in dollars a contract, fee included. */
+  probability: number;
+  breakEven: number;
+  /** What it paid: null while the market has not settled. */
+  payout: Micros | null;
+}
+
+/**
+ * An account on paper by the same arithmetic as that of the service: books are walked level by level, what was taken
+ * stays taken until a book changes, fees are charged as the venue does, and every booking's postings sum to nothing.
+ */
+export interface Broker {
+  readonly cash: Micros;
+  readonly holdings: ReadonlyMap<string, Holding>;
+  readonly purchases: readonly Purchase[];
+  /** The books without what was taken from them. */
+  see(data: MarketData): MarketData;
+  /** Buys what of a signal can be had. */
+  buy(signal: Signal, data: MarketData, at: Date): void;
+  /** Books what the venue has finally said. */
+  settle(markets: readonly ListedMarket[]): void;
+  /** Cash, and what the positions would bring if they were sold now. */
+  equity(data: MarketData): Micros;
+}
+
+/** @throws Error if the books do not balance: that is a bug, and no result */
+export function createBroker(start: Micros): Broker {
+  const balance: Postings = { cash: start, positions: 0n, fees: 0n, realised: 0n, capital: -start };
+  const holdings = new Map<string, Holding>();
+  const taken = new Map<string, { hash: string; levels: Taken }>();
+  const purchases: Purchase[] = [];
+  const unsettled = new Map<string, Purchase[]>();
+
+  function book(ticker: string, { holding, postings }: Booking): void {
+    for (const account of Object.keys(balance) as (keyof Postings)[]) balance[account] += postings[account];
+    const sum = Object.values(balance).reduce((total: Micros, amount: Micros) => total + amount, 0n);
+    if (sum !== 0n || balance.cash < 0n) throw new Error(`the books do not balance after ${ticker}`);
+    if (holding.contracts > 0) holdings.set(ticker, holding);
+    else holdings.delete(ticker);
+  }
+
+  function bookOf(ticker: string, shown: OrderBook): OrderBook {
+    const found = taken.get(ticker);
+    return found?.hash === bookHash(shown) ? withoutTaken(shown, found.levels) : shown;
+  }
+
+  return {
+    get cash() {
+      return balance.cash;
+    },
+    holdings,
+    purchases,
+    see(data) {
+      if (taken.size === 0) return data;
+      const books = new Map([...data.books].map(([ticker, shown]) => [ticker, bookOf(ticker, shown)]));
+      return { ...data, books };
+    },
+    buy(signal, data, at) {
+      const { market, side, contracts, limitPrice } = signal;
+      const shown = data.books.get(market.ticker)!;
+      const order = {
+        side,
+        action: 'buy',
+        contracts,
+        limitPrice,
+        timeInForce: 'immediate_or_cancel',
+      } as const;
+      const quote = quoteOrder(bookOf(market.ticker, shown), feeRuleOf(data, market)!, order);
+      const cost = -quote.balanceChange;
+      if (quote.filledContracts === 0 || cost > balance.cash) return;
+      for (const { price, contracts: filled, fee } of quote.fills)
+        book(
+          market.ticker,
+          applyFill(holdings.get(market.ticker), { side, action: 'buy', price, contracts: filled, fee }),
+        );
+      const hash = bookHash(shown);
+      const before = taken.get(market.ticker);
+      const levels = addTaken(before?.hash === hash ? before.levels : [], order, quote.fills);
+      taken.set(market.ticker, { hash, levels });
+      const purchase = toPurchase(signal, quote, at);
+      purchases.push(purchase);
+      unsettled.set(market.ticker, [...(unsettled.get(market.ticker) ?? []), purchase]);
+    },
+    settle(markets) {
+      for (const { ticker, status, settlementValue, isVoid } of markets) {
+        if (status !== 'finalized' || (settlementValue === null && !isVoid)) continue;
+        const held = holdings.get(ticker);
+        if (held) book(ticker, isVoid ? applyVoid(held) : applySettlement(held, settlementValue!));
+        for (const purchase of unsettled.get(ticker) ?? [])
+          purchase.payout = isVoid ? purchase.cost - purchase.fee : payoutOf(purchase, settlementValue!);
+        unsettled.delete(ticker);
+      }
+    },
+    equity: (data) => balance.cash + worthOf(holdings, data.markets, data),
+  };
+}
+
+const toPurchase = ({ market, side, probability }: Signal, quote: Quote, at: Date): Purchase => ({
+  at,
+  ticker: market.ticker,
+  eventTicker: market.eventTicker,
+  date: market.date,
+  side,
+  contracts: quote.filledContracts,
+  cost: -quote.balanceChange,
+  fee: quote.fees,
+  probability,
+  breakEven: quote.breakEven!,
+  payout: null,
+});
+
+const payoutOf = ({ side, contracts }: Purchase, valueOfYes: Micros): Micros =>
+  valueOf(side === 'yes' ? valueOfYes : DOLLAR - valueOfYes, contracts);

@@ -1,0 +1,165 @@
+import { noFits, calibratedModel } from '../../trading/forecast/fits.js';
+import { createSimulatedWeatherSource, readWeatherOf } from '../../trading/forecast/simulated.js';
+import { groupEvents, type MarketEvent } from '../../trading/market/event.js';
+import type { Station } from '../../trading/market/stations.js';
+import { judgeGates, type JudgedRecord } from '../../trading/scores/judge-gates.js';
+import { recordsDue, type NewRecord } from '../../trading/scores/records.js';
+import { scoreBrackets } from '../../trading/scores/score-record.js';
+import { noGates } from '../../trading/signals/gate.js';
+import { finalTimeOf } from '../../trading/venue/simulated-event.js';
+import { createSimulatedSource, readMarketsOf } from '../../trading/venue/simulated.js';
+import { simulateWeather } from '../../trading/venue/simulation/weather.js';
+import {
+  dailySubject,
+  leadingStations,
+  stationDaysBetween,
+  subjectsOf,
+  type SimulatedWorld,
+  type StationDay,
+} from '../../trading/venue/simulation/world.js';
+import type { Feed, PointInTime } from './feed.js';
+import { recordedKinds } from '../../trading/past/past.js';
+import { learnPast } from '../../trading/past/learned-past.js';
+import { LEAD_HOURS } from '../../trading/signals/signal.js';
+
+const DAY_MS = 24 * 60 * 60 * 1000;
+
+interface SimulationOptions {
+  seed: string;
+  /** The first and the last climate day that is traded. */
+  from: string;
+  to: string;
+  /** Whose days; left out: the leading ones. Each takes its share of the time. */
+  stations?: readonly Station[] | undefined;
+  /** Scored before anything is bought; what is learned from lies before that. Left out: 45. */
+  scoreDays?: number;
+  /** Called after each day that has been prepared. */
+  onDay?: (done: number, total: number) => void;
+}
+
+/**
+ * The times of an invented world at which forecasts are recorded: nothing is known of it but what its sources
+ * would have said by then. Fits are made as the service makes up for the world's past, and gates are judged anew each day, all
+ * along.
+ */
+export async function simulationFeed({
+  seed,
+  from,
+  to,
+  stations = leadingStations,
+  scoreDays = 45,
+  onDay,
+}: SimulationOptions): Promise<Feed> {
+  const afterwards = Date.parse(`${to}T00:00:00Z`) + 3 * DAY_MS;
+  const world = { seed, weather: simulateWeather(seed), clock: { now: () => afterwards } };
+  const { signal } = new AbortController();
+  const selection = { stations, kinds: recordedKinds };
+  const histories = {
+    weather: createSimulatedWeatherSource(world, selection).history,
+    markets: createSimulatedSource(world, selection).history,
+  };
+  const range = { from: new Date(daysBefore(from, scoreDays)), to: new Date(afterwards) };
+  const lessons = await learnPast(histories, range, signal);
+  const days = stationDaysBetween({ from: daysBefore(from, scoreDays), to }, stations);
+  const records: JudgedRecord[] = [];
+  const points: PointInTime[] = [];
+  let learned = { day: '', fits: noFits, gates: noGates };
+  let done = 0;
+  for (const step of planOf(days, from)) {
+    const at = new Date(step.atMs);
+    const day = at.toISOString().slice(0, 10);
+    if (day !== learned.day) {
+      learned = { day, fits: await lessons.fitsAt(at), gates: judgeGates(records, at) };
+      onDay?.(++done, days.length / stations.length + 2);
+    }
+    const data = readMarketsOf(world, subjectsOf(step.shown, recordedKinds), at);
+    const events = groupEvents(data.markets);
+    const due = events.filter((event) => step.due.some((each) => isOf(each, event)));
+    const weather = readWeatherOf(world, subjectsOf(step.due, recordedKinds), at);
+    const forecasts = calibratedModel({ source: 'simulated', weather, events: due, fits: learned.fits, at });
+    const known = {
+      marketSource: 'simulated',
+      forecastSource: 'simulated',
+      data,
+      events: due,
+      forecasts,
+      at,
+    };
+    records.push(...recordsDue(known).map((record) => toJudged(world, step.due, record)));
+    const traded = due.filter(({ date }) => date >= from);
+    points.push({ at, data, events, due: traded, forecasts, gates: learned.gates });
+  }
+  return {
+    name: `the invented world “${seed}”, ${from} to ${to}`,
+    count: points.length,
+    points: () => points,
+  };
+}
+
+const isOf = ({ station, day }: StationDay, event: MarketEvent): boolean =>
+  station === event.station && day.date === event.date;
+
+/** Scored by what was reported later, and known from then on. */
+function toJudged({ weather }: SimulatedWorld, due: readonly StationDay[], record: NewRecord): JudgedRecord {
+  const { station, day } = due.find(
+    (each) => each.station.id === record.station && each.day.date === record.date,
+  )!;
+  const { kind } = record;
+  const { modelLogScore, marketLogScore } = scoreBrackets(
+    record,
+    weather.value(dailySubject(kind, { station, day })),
+  );
+  const { date, leadHours, method } = record;
+  return {
+    kind,
+    station: station.id,
+    date,
+    leadHours,
+    method,
+    modelLogScore,
+    marketLogScore,
+    settledAt: finalTimeOf(day),
+  };
+}
+
+const daysBefore = (date: string, days: number): string =>
+  new Date(Date.parse(`${date}T00:00:00Z`) - days * DAY_MS).toISOString().slice(0, 10);
+
+const HOUR_MS = 60 * 60 * 1000;
+
+interface Step {
+  atMs: number;
+  /** Days whose forecasts are recorded and acted on. */
+  due: StationDay[];
+  /**
+   * Those, and each of which something may be held: what that is worth, and what it leaves of a day's cap, must be known all
+   * along.
+   */
+  shown: StationDay[];
+}
+
+/**
+ * The times at which forecasts of days are recorded and at which days are finally settled, in order.
+ * @param from the first day of which something is bought
+ */
+export function planOf(days: readonly StationDay[], from: string): Step[] {
+  const due = new Map<number, StationDay[]>();
+  for (const each of days) {
+    for (const lead of LEAD_HOURS) {
+      const atMs = each.day.end.getTime() - lead * HOUR_MS;
+      due.set(atMs, [...(due.get(atMs) ?? []), each]);
+    }
+    const finalMs = finalTimeOf(each.day).getTime();
+    due.set(finalMs, due.get(finalMs) ?? []);
+  }
+  return [...due]
+    .sort(([a], [b]) => a - b)
+    .map(([atMs, dueNow]) => {
+      const mayBeHeld = days.filter((each) => each.day.date >= from && isOpenAt(each, atMs));
+      return { atMs, due: dueNow, shown: [...new Set([...dueNow, ...mayBeHeld])] };
+    });
+}
+
+/** From the first decision until it is settled. */
+const isOpenAt = ({ day }: StationDay, atMs: number): boolean =>
+  atMs >= day.end.getTime() - LEAD_HOURS[0] * HOUR_MS && atMs <= finalTimeOf(day).getTime();

@@ -1,0 +1,110 @@
+import { crpsOfEnsemble } from '../../trading/forecast/pit.js';
+
+/** A row of the file: what the ensemble said, how well, and what came. */
+export interface CaseRow {
+  /** See `parseDay`. */
+  day: number;
+  /** Index of its value in the column that is fitted by; 0 without one. */
+  group: number;
+  observed: number;
+  mean: number;
+  variance: number;
+  lowest: number;
+  highest: number;
+  /** The central 90 % interval of the members. */
+  low: number;
+  high: number;
+  crps: number;
+  rank: number;
+}
+
+/**
+ * Ensembles are described before they are kept: some numbers for each row, however many members there are. Rows are kept
+ * by column, in a third of the memory of as many objects.
+ */
+export class CaseTable {
+  private readonly columns: Record<keyof CaseRow, number[]> = {
+    day: [],
+    group: [],
+    observed: [],
+    mean: [],
+    variance: [],
+    lowest: [],
+    highest: [],
+    low: [],
+    high: [],
+    crps: [],
+    rank: [],
+  };
+  private readonly names = Object.keys(this.columns) as (keyof CaseRow)[];
+
+  get length(): number {
+    return this.columns.day.length;
+  }
+
+  add(row: CaseRow): void {
+    for (const name of this.names) this.columns[name].push(row[name]);
+  }
+
+  get(name: keyof CaseRow, index: number): number {
+    return this.columns[name][index]!;
+  }
+
+  /** Indices of the rows by group, then day, then as they came. */
+  inOrder(): Uint32Array {
+    const { group, day } = this.columns;
+    return Uint32Array.from({ length: this.length }, (_, i) => i).sort(
+      (i, j) => group[i]! - group[j]! || day[i]! - day[j]! || i - j,
+    );
+  }
+}
+
+type MembersPart = Omit<CaseRow, 'day' | 'group' | 'observed'>;
+
+/**
+ * What an ensemble says as it is. The central 90 % interval lies between the quantiles 0.05 and 0.95, interpolated
+ * linearly between the members (type 7 of R. J. Hyndman, Y. Fan, Sample Quantiles in Statistical Packages, Amer. Statist. 50 (1996)).
+ * @param members in any order; they are sorted in place
+ * @param seed decides between ranks where members equal the observation
+ */
+export function describeMembers(members: Float64Array, observed: number, seed: number): MembersPart {
+  members.sort();
+  const m = members.length;
+  const mean = members.reduce((sum, x) => sum + x, 0) / m;
+  const squares = members.reduce((sum, x) => sum + (x - mean) ** 2, 0);
+  return {
+    mean,
+    variance: m > 1 ? squares / (m - 1) : 0,
+    lowest: members[0]!,
+    highest: members[m - 1]!,
+    low: quantileOf(members, 0.05),
+    high: quantileOf(members, 0.95),
+    crps: crpsOfEnsemble(members, observed),
+    rank: rankOf(members, observed, seed),
+  };
+}
+
+function quantileOf(sorted: Float64Array, probability: number): number {
+  const position = (sorted.length - 1) * probability;
+  const index = Math.floor(position);
+  const below = sorted[index]!;
+  const above = sorted[Math.min(sorted.length - 1, index + 1)]!;
+  return below + (position - index) * (above - below);
+}
+
+/** How many members lie below; each place among those that are equal is as likely. */
+function rankOf(sorted: Float64Array, observed: number, seed: number): number {
+  let below = 0;
+  while (below < sorted.length && sorted[below]! < observed) below++;
+  let equal = 0;
+  while (below + equal < sorted.length && sorted[below + equal] === observed) equal++;
+  return equal === 0 ? below : below + Math.floor(mulberry(seed) * (equal + 1));
+}
+
+/** A number from 0 to below 1 for a whole number: the output of T. Ettinger's generator Mulberry32 at that state. */
+function mulberry(seed: number): number {
+  let t = (seed + 1) * 0x6d2b79f5;
+  t = Math.imul(t ^ (t >>> 15), t | 1);
+  t ^= t + Math.imul(t ^ (t >>> 7), t | 61);
+  return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
+}

@@ -1,0 +1,261 @@
+import { basename } from 'node:path';
+import {
+  predictEmos,
+  type EmosCoefficients,
+  type EmosCase,
+  MIN_FIT_CASES,
+  type NoFitReason,
+} from '../../trading/forecast/emos.js';
+import { CommandError } from '../kit/command.js';
+import { nameOf } from '../kit/input.js';
+import type { CaseTable } from './case-table.js';
+import type { EvaluatedCase, EvaluateOptions, Evaluation, EvaluationSummary } from './evaluation.js';
+import type { FileCases } from './read-cases.js';
+import {
+  distributions,
+  formatDay,
+  INTERVAL,
+  planWindows,
+  train,
+  type Range,
+  type Trained,
+} from './training.js';
+import { crpsOfNormal } from '../../trading/forecast/pit.js';
+
+/**
+ * Trains and tests what was read from a file.
+ * @throws CommandError where there is nothing to train on, nothing to test, or nothing that can be fitted
+ */
+export function evaluate(
+  options: EvaluateOptions,
+  file: FileCases,
+  onProgress: (share: number) => void,
+): Evaluation {
+  const { table, groups, rows, leftOut } = file;
+  const order = table.inOrder();
+  const forecasts = createForecasts(table, groups, options);
+  const run: Run = { options, file, order, forecasts, problems: new Map(), tooEarly: 0, notFitted: 0 };
+  const coefficients = new Map<string, EmosCoefficients>();
+  for (const { group, from, to } of groupRanges(file, order)) {
+    const last = evaluateGroup(run, order.subarray(from, to), (done) =>
+      onProgress((from + done) / order.length),
+    );
+    if (last) coefficients.set(groups[group]!, last);
+  }
+  if (forecasts.length === 0) throw new CommandError(`${nameOf(options.file)}: ${whyNothing(run)}`);
+  return {
+    options,
+    fileName: basename(options.file),
+    memberCount: file.columns.members.length,
+    rows,
+    usedRows: table.length,
+    leftOut,
+    untested: { tooEarly: run.tooEarly, notFitted: run.notFitted, whyNotFitted: whyNotFitted(run) },
+    summary: summarize(forecasts, options.by === null ? coefficients.get('')! : coefficients),
+    cases: forecasts,
+  };
+}
+
+interface Run {
+  options: EvaluateOptions;
+  file: FileCases;
+  order: Uint32Array;
+  forecasts: Forecasts;
+  /** Why windows could not be fitted, and how many rows were to be tested with them. */
+  problems: Map<NoFitReason, number>;
+  tooEarly: number;
+  notFitted: number;
+}
+
+/** @returns the coefficients of the last fit, if there was one */
+function evaluateGroup(
+  run: Run,
+  rows: Uint32Array,
+  onDone: (rows: number) => void,
+): EmosCoefficients | undefined {
+  const { options, file, forecasts } = run;
+  const { table } = file;
+  const rule = { distribution: distributions[options.distribution], isWidened: options.isWidened };
+  let last: Trained | undefined;
+  let previous: { training: Range; result: Trained | NoFitReason } | undefined;
+  const days = Array.from(rows, (row) => table.get('day', row));
+  for (const { training, test } of planWindows(days, options.training)) {
+    const count = test.to - test.from;
+    onDone(test.to);
+    if (!training) {
+      run.tooEarly += count;
+      continue;
+    }
+    if (previous?.training.from !== training.from || previous.training.to !== training.to) {
+      const cases = casesOf(run, rows.subarray(training.from, training.to));
+      previous = { training, result: train(cases, rule, last?.fitted) };
+    }
+    const { result } = previous;
+    if (typeof result === 'string') {
+      run.notFitted += count;
+      run.problems.set(result, (run.problems.get(result) ?? 0) + count);
+      continue;
+    }
+    last = result;
+    for (const row of rows.subarray(test.from, test.to)) forecasts.add(row, result);
+  }
+  return last?.coefficients;
+}
+
+function casesOf({ file: { table } }: Run, rows: Uint32Array): EmosCase[] {
+  return Array.from(rows, (row) => ({
+    mean: table.get('mean', row),
+    variance: table.get('variance', row),
+    observed: table.get('observed', row),
+  }));
+}
+
+function groupRanges({ table }: FileCases, order: Uint32Array): (Range & { group: number })[] {
+  const ranges: (Range & { group: number })[] = [];
+  for (const [i, row] of order.entries()) {
+    const group = table.get('group', row);
+    const last = ranges.at(-1);
+    if (last?.group === group) last.to = i + 1;
+    else ranges.push({ group, from: i, to: i + 1 });
+  }
+  return ranges;
+}
+
+const reasons: Record<NoFitReason, string> = {
+  too_few_cases: `fewer than ${MIN_FIT_CASES} cases to train on`,
+  not_finite: 'a number too large to square',
+  constant_mean: 'the mean of the members is always the same',
+  no_errors: 'the observations lie on a line exactly, which leaves no error to learn from',
+};
+
+const whyNotFitted = ({ problems }: Run): string | null =>
+  problems.size === 0 ? null : [...problems].map(([reason]) => reasons[reason]).join('; ');
+
+function whyNothing(run: Run): string {
+  const { options, file, tooEarly } = run;
+  const { training } = options;
+  const reason = whyNotFitted(run);
+  if (file.table.length === 0) return 'No row can be used.';
+  if (reason !== null)
+    return `Nothing could be fitted${'until' in training ? ` on rows before ${training.until}` : ''}: ${reason}.`;
+  if ('until' in training) return `No row can be tested: none is from ${training.until} or later.`;
+  return `No row can be tested: none of ${tooEarly} has ${training.days} dates with data before it.`;
+}
+
+/** A tested case with what only its sums are needed of. */
+interface ScoredCase extends EvaluatedCase {
+  logScore: number;
+  isRawCovered: boolean;
+}
+
+/** The forecasts that were made, in the order of dates. They are worked out while they are read. */
+interface Forecasts extends Iterable<ScoredCase> {
+  readonly length: number;
+  add(row: number, trained: Trained): void;
+}
+
+function createForecasts(
+  table: CaseTable,
+  groups: readonly string[],
+  options: Pick<EvaluateOptions, 'by' | 'distribution'>,
+): Forecasts {
+  const distribution = distributions[options.distribution];
+  const rows: number[] = [];
+  const fits: Trained[] = [];
+
+  function scored(row: number, { coefficients, climate }: Trained): ScoredCase {
+    const read = (name: Parameters<CaseTable['get']>[0]) => table.get(name, row);
+    const observed = read('observed');
+    const { mean, deviation } = predictEmos(coefficients, read('mean'), read('variance'));
+    const half = deviation * distribution.quantile((1 + INTERVAL) / 2);
+    return {
+      date: formatDay(read('day')),
+      by: options.by === null ? null : groups[read('group')]!,
+      observed,
+      members: {
+        mean: read('mean'),
+        deviation: Math.sqrt(read('variance')),
+        lowest: read('lowest'),
+        highest: read('highest'),
+      },
+      mean,
+      deviation,
+      low: mean - half,
+      high: mean + half,
+      rawCrps: read('crps'),
+      emosCrps:
+        deviation === 0 ? Math.abs(observed - mean) : distribution.kernel(observed - mean, deviation).crps,
+      climateCrps: crpsOfNormal(climate.mean, climate.deviation, observed),
+      pit: deviation === 0 ? Number(observed >= mean) : distribution.cdf((observed - mean) / deviation),
+      rawRank: read('rank'),
+      logScore: distribution.logScore(mean, deviation, observed),
+      isRawCovered: observed >= read('low') && observed <= read('high'),
+    };
+  }
+
+  function* inOrder(): Generator<ScoredCase> {
+    const order = Uint32Array.from(rows.keys()).sort(
+      (i, j) => table.get('day', rows[i]!) - table.get('day', rows[j]!) || i - j,
+    );
+    for (const i of order) yield scored(rows[i]!, fits[i]!);
+  }
+
+  return {
+    get length() {
+      return rows.length;
+    },
+    add(row, trained) {
+      rows.push(row);
+      fits.push(trained);
+    },
+    [Symbol.iterator]: inOrder,
+  };
+}
+
+/**
+ * Means over all forecasts.
+ * @param coefficients one set, or by the value that was fitted by
+ */
+function summarize(forecasts: Forecasts, coefficients: EmosCoefficients | ByValue): EvaluationSummary {
+  const raw = { crps: 0, mae: 0, bias: 0, coverage: 0 };
+  const emos = { crps: 0, mae: 0, bias: 0, logScore: 0, coverage: 0 };
+  for (const forecast of forecasts) {
+    addRaw(raw, forecast);
+    addEmos(emos, forecast);
+  }
+  const n = forecasts.length;
+  return {
+    n,
+    raw: divided(raw, n),
+    emos: divided(emos, n),
+    coefficients: isByValue(coefficients) ? Object.fromEntries(coefficients) : coefficients,
+  };
+}
+
+type ByValue = ReadonlyMap<string, EmosCoefficients>;
+
+const isByValue = (coefficients: EmosCoefficients | ByValue): coefficients is ByValue =>
+  coefficients instanceof Map;
+
+function addRaw(
+  sum: EvaluationSummary['raw'],
+  { members, observed, rawCrps, isRawCovered }: ScoredCase,
+): void {
+  const error = members.mean - observed;
+  sum.crps += rawCrps;
+  sum.mae += Math.abs(error);
+  sum.bias += error;
+  sum.coverage += Number(isRawCovered);
+}
+
+function addEmos(sum: EvaluationSummary['emos'], forecast: ScoredCase): void {
+  const { mean, low, high, observed, emosCrps, logScore } = forecast;
+  sum.crps += emosCrps;
+  sum.mae += Math.abs(mean - observed);
+  sum.bias += mean - observed;
+  sum.logScore += logScore;
+  sum.coverage += Number(observed >= low && observed <= high);
+}
+
+const divided = <Sums extends object>(sums: Sums, n: number): Sums =>
+  Object.fromEntries(Object.entries(sums).map(([name, sum]) => [name, (sum as number) / n])) as Sums;

@@ -1,0 +1,229 @@
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { runInNewContext } from 'node:vm';
+import { CsvError, parse } from 'csv-parse';
+import { CommandError } from '../kit/command.js';
+import { nameOf, type Input } from '../kit/input.js';
+import { CaseTable, describeMembers } from './case-table.js';
+import type { EvaluateOptions, LeftOut } from './evaluation.js';
+import { monthOf, parseDay } from './training.js';
+
+/** Where a row was left out for a reason for the first time. */
+interface Example {
+  line: number;
+  column: string | null;
+  value: string;
+}
+
+export interface FileCases {
+  table: CaseTable;
+  /** Values of the column that is fitted by, in the order of `group`. */
+  groups: string[];
+  columns: Columns;
+  rows: number;
+  leftOut: LeftOut;
+  examples: Partial<Record<keyof LeftOut, Example>>;
+}
+
+const MISSING = ['', 'na', 'n/a', 'nan', 'null', 'none', '-'];
+/** A longer record is a quote that was never closed. */
+const MAX_RECORD_LENGTH = 16 * 1024 * 1024;
+
+/**
+ * Reads the rows that can be used. Memory is that of some numbers for each.
+ * @throws CommandError for a file that is no CSV, or without the columns
+ */
+export async function readCases(
+  input: Input,
+  options: EvaluateOptions,
+  onRow: () => void,
+): Promise<FileCases> {
+  let reader: RowReader | undefined;
+  const parser = parse({
+    bom: true,
+    delimiter: options.delimiter,
+    trim: true,
+    skip_empty_lines: true,
+    relax_column_count: true,
+    max_record_size: MAX_RECORD_LENGTH,
+    // Rows are read here and not handed on, which is several times as fast.
+    on_record: (record: string[], { lines }) => {
+      if (reader) reader.read(record, lines);
+      else reader = createRowReader(record, options);
+      onRow();
+      return null;
+    },
+  });
+  try {
+    await pipeline(Readable.from(input.chunks()), parser.resume());
+  } catch (error) {
+    if (!(error instanceof CsvError)) throw error;
+    throw new CommandError(`${nameOf(options.file)}: this is no CSV: ${error.message}.`, { cause: error });
+  }
+  if (!reader) throw new CommandError(`${nameOf(options.file)} is empty.`);
+  return reader.found;
+}
+
+interface RowReader {
+  read(record: string[], line: number): void;
+  found: FileCases;
+}
+
+function createRowReader(header: string[], options: EvaluateOptions): RowReader {
+  const columns = findColumns(header, options);
+  const isMissing = missingTest(options.missing);
+  const months = options.months && new Set(options.months);
+  const groupOf = new Map<string, number>();
+  const members = new Float64Array(columns.members.length);
+  const found: FileCases = {
+    table: new CaseTable(),
+    groups: [],
+    columns,
+    rows: 0,
+    leftOut: { fields: 0, date: 0, missingObservation: 0, missingMember: 0, notNumeric: 0 },
+    examples: {},
+  };
+
+  function leaveOut(reason: keyof LeftOut, line: number, index: number | null, value = ''): void {
+    found.leftOut[reason]++;
+    found.examples[reason] ??= { line, column: index === null ? null : header[index]!, value };
+  }
+
+  function read(record: string[], line: number): void {
+    found.rows++;
+    if (record.length !== columns.count) return leaveOut('fields', line, null, String(record.length));
+    const day = parseDay(record[columns.date]!);
+    if (day === undefined) return leaveOut('date', line, columns.date, record[columns.date]);
+    if (months && !months.has(monthOf(day))) return;
+    const text = record[columns.observed]!;
+    if (isMissing(text)) return leaveOut('missingObservation', line, columns.observed, text);
+    const gap = columns.members.find(({ index }) => isMissing(record[index]!));
+    if (gap) return leaveOut('missingMember', line, gap.index, record[gap.index]);
+    const observed = parseNumber(text);
+    if (observed === undefined) return leaveOut('notNumeric', line, columns.observed, text);
+    for (const [i, { index }] of columns.members.entries()) {
+      const member = parseNumber(record[index]!);
+      if (member === undefined) return leaveOut('notNumeric', line, index, record[index]);
+      members[i] = member;
+    }
+    const group = groupFor(columns.by === undefined ? '' : record[columns.by]!);
+    found.table.add({ day, group, observed, ...describeMembers(members, observed, found.rows) });
+  }
+
+  function groupFor(value: string): number {
+    let group = groupOf.get(value);
+    if (group === undefined) {
+      group = found.groups.push(value) - 1;
+      groupOf.set(value, group);
+    }
+    return group;
+  }
+
+  return { read, found };
+}
+
+function missingTest(own: readonly string[]): (text: string) => boolean {
+  const texts = new Set([...MISSING, ...own.map((text) => text.trim().toLowerCase())]);
+  const numbers = new Set(own.map(parseNumber).filter((number) => number !== undefined));
+  return (text) =>
+    texts.has(text) || texts.has(text.toLowerCase()) || (numbers.size > 0 && numbers.has(Number(text)));
+}
+
+/** Beyond it are the numbers by which files mark what they do not have, such as 9.96921e+36 or 1e20. */
+const LARGEST = 1e15;
+
+/** A decimal number; nothing that JavaScript takes for one besides, such as 0x10 or Infinity. */
+function parseNumber(text: string): number | undefined {
+  const number = Number(text);
+  return Math.abs(number) <= LARGEST && decimal.test(text) ? number : undefined;
+}
+
+const decimal = /^[-+]?(?:\d|\.\d)[\d.eE+-]*$/;
+
+/** Where in a record what is needed stands. */
+interface Columns {
+  count: number;
+  date: number;
+  observed: number;
+  /** Undefined where all rows belong together. */
+  by: number | undefined;
+  members: { index: number; name: string }[];
+  /** Columns that the pattern names besides the members, as they are used otherwise. */
+  excluded: string[];
+}
+
+const LISTED = 20;
+const LONGEST_NAME = 60;
+const MATCHING_MS = 2_000;
+
+/**
+ * Finds the columns in the header.
+ * @throws CommandError for a column that is not there, or there twice, and for a pattern that names none
+ */
+function findColumns(
+  header: readonly string[],
+  options: Pick<EvaluateOptions, 'file' | 'date' | 'observed' | 'by' | 'members'>,
+): Columns {
+  const where = `${nameOf(options.file)}, line 1: `;
+  const find = (flag: string, name: string): number => {
+    const index = header.indexOf(name);
+    if (index < 0)
+      throw new CommandError(`${where}${flag}: there is no column ${quote(name)}. ${list(header)}`);
+    if (header.lastIndexOf(name) !== index)
+      throw new CommandError(`${where}${flag}: two columns are named ${quote(name)}.`);
+    return index;
+  };
+  const date = find('--date', options.date);
+  const observed = find('--obs', options.observed);
+  if (observed === date) throw new CommandError(`${where}--obs and --date name the same column.`);
+  const by = options.by === null ? undefined : find('--by', options.by);
+  const matches = matchAll(options.members, header);
+  if (!matches)
+    throw new CommandError(
+      `${where}--members: ${quote(options.members)} takes too long to match. Repetitions within repetitions, such as (a+)+, do.`,
+    );
+  const matching = header.map((name, index) => ({ index, name })).filter(({ index }) => matches[index]);
+  // An observation among the members would be a forecast that knows what came.
+  const isOther = ({ index }: { index: number }) => index === date || index === observed || index === by;
+  const members = matching.filter((column) => !isOther(column));
+  if (members.length === 0)
+    throw new CommandError(`${where}--members: ${quote(options.members)} matches no column. ${list(header)}`);
+  for (const { name } of members) find('--members', name);
+  return {
+    count: header.length,
+    date,
+    observed,
+    by,
+    members,
+    excluded: matching.filter(isOther).map(({ name }) => name),
+  };
+}
+
+/** Which of the names the pattern matches. Undefined where that takes too long: no pattern may hang the command. */
+function matchAll(pattern: string, names: readonly string[]): readonly boolean[] | undefined {
+  const script = 'names.map((name) => new RegExp(pattern).test(name))';
+  try {
+    return runInNewContext(script, { names, pattern }, { timeout: MATCHING_MS }) as boolean[];
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ERR_SCRIPT_EXECUTION_TIMEOUT') return undefined;
+    throw error;
+  }
+}
+
+/** Not all of what may be no CSV at all, and nothing that a terminal obeys. */
+const quote = (text: string): string =>
+  JSON.stringify(text.length > LONGEST_NAME ? `${text.slice(0, LONGEST_NAME)}…` : text).replace(
+    /\p{Cc}/gu,
+    '\uFFFD',
+  );
+
+function list(header: readonly string[]): string {
+  const names = header.slice(0, LISTED).map(quote).join(', ');
+  const rest = header.length - LISTED;
+  const separator = header.length === 1 ? /[;\t|]/.exec(header[0]!)?.[0] : undefined;
+  const hint =
+    separator === undefined
+      ? ''
+      : ` If fields are separated by ${quote(separator)}, say --delimiter '${separator === '\t' ? '\\t' : separator}'.`;
+  return `The columns are ${names}${rest > 0 ? ` and ${rest} more` : ''}.${hint}`;
+}

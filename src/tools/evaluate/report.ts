@@ -1,0 +1,248 @@
+import { randomUUID } from 'node:crypto';
+import { lstat, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { dirname, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import ejs from 'ejs';
+import { toCoverageChart } from '../../core/charts/coverage.js';
+import { toPitChart, toRankChart } from '../../core/charts/histogram.js';
+import { toScatterChart } from '../../core/charts/scatter.js';
+import { toSeriesChart } from '../../core/charts/series.js';
+import { formatFixed, formatPercent, formatSigned } from '../../core/charts/text.js';
+import * as ui from '../../core/pages/format.js';
+import type { EmosCoefficients } from '../../trading/forecast/emos.js';
+import { flatnessOfShares } from '../../trading/forecast/pit.js';
+import { CommandError } from '../kit/command.js';
+import { leftOutReasons, type EvaluateOptions, type Evaluation, type LeftOut } from './evaluation.js';
+import { tallyCases, type ScoreSums, type Tally } from './report-tally.js';
+
+/** Three levels up both from the sources and from what is built of them. */
+const views = fileURLToPath(new URL('../../../views', import.meta.url));
+
+/**
+ * Says before the work begins what would keep its report from being written.
+ * @throws CommandError if there is no such folder, or if what is there is no ordinary file
+ */
+export async function requireReportTarget(file: string): Promise<void> {
+  const target = resolve(file);
+  const folder = await stat(dirname(target)).catch(() => undefined);
+  if (!folder?.isDirectory()) throw refuse(file, `there is no folder ${dirname(target)}`);
+  // It is put in the place of what is there, which must not be a device or a link to somewhere.
+  const found = await lstat(target).catch(() => undefined);
+  if (found && !found.isFile()) throw refuse(file, 'what is there is no ordinary file');
+}
+
+/**
+ * Writes the evaluation as one HTML file that needs nothing else: it opens offline, in both colour schemes, and prints.
+ * It is there whole or not at all, in place of what was there before.
+ * @throws CommandError as `requireReportTarget` does, or if it cannot be written
+ */
+export async function writeReport(evaluation: Evaluation, file: string): Promise<void> {
+  await requireReportTarget(file);
+  const target = resolve(file);
+  const html = await renderReport(evaluation);
+  const written = `${target}.${randomUUID()}.tmp`;
+  try {
+    await writeFile(written, html, { flag: 'wx' });
+    await rename(written, target);
+  } catch (error) {
+    await rm(written, { force: true });
+    throw refuse(file, (error as Error).message, error);
+  }
+}
+
+const refuse = (file: string, reason: string, cause?: unknown): CommandError =>
+  new CommandError(`The report cannot be written to ${file || "''"}: ${reason}.`, { cause });
+
+async function renderReport(evaluation: Evaluation): Promise<string> {
+  const [css, ownCss] = await Promise.all(
+    ['assets/gauge.css', 'evaluate/report.css'].map((name) => readFile(`${views}/${name}`, 'utf8')),
+  );
+  return ejs.renderFile(`${views}/evaluate/report.ejs`, {
+    ...toReportView(evaluation),
+    css: `${css}\n${ownCss}`,
+    ui,
+  });
+}
+
+/** More groups than this are not listed one by one. */
+const MOST_GROUPS = 500;
+
+/** All that the report says. Reads the cases once. */
+function toReportView(evaluation: Evaluation) {
+  const { options, summary, fileName } = evaluation;
+  const tally = tallyCases(evaluation);
+  return {
+    title: `Evaluation of ${fileName}`,
+    fileName,
+    n: ui.formatDecimal(summary.n),
+    verdict: describeResult(evaluation, tally),
+    facts: toFacts(evaluation, tally),
+    leftOut: describeLeftOut(evaluation).map(({ reason, count }) => ({
+      reason,
+      count: ui.formatDecimal(count),
+    })),
+    scores: toScores(evaluation, tally),
+    groupColumn: options.by,
+    groups: toGroups(tally),
+    groupsLeftOut: Math.max(0, tally.groups.size - MOST_GROUPS),
+    coefficients: toCoefficients(evaluation),
+    coefficientsOf: 'until' in options.training ? '' : ' of the last date’s fit',
+    charts: toCharts(tally),
+  };
+}
+
+function describeResult({ summary }: Evaluation, { total }: Tally): string {
+  if (total.n === 0) return 'No forecast could be tested: there are no dates that others come before.';
+  const { emos, raw } = summary;
+  const climate = total.climate / total.n;
+  return `The calibrated forecast’s mean CRPS is ${formatFixed(emos.crps, 3)}: ${compareScores(emos.crps, raw.crps)} that of the raw ensemble (${formatFixed(raw.crps, 3)}) and ${compareScores(emos.crps, climate)} that of climatology (${formatFixed(climate, 3)}). Its central 90 % interval held ${formatPercent(emos.coverage)} of the observations.`;
+}
+
+/** User-given texts are marked, so that the page keeps their direction to themselves. */
+function toFacts(evaluation: Evaluation, { days }: Tally): { name: string; value: string; isGiven?: true }[] {
+  const { options, fileName, memberCount, rows, usedRows } = evaluation;
+  const day = (date: string | undefined) => (date === undefined ? '–' : ui.formatDay(new Date(date)));
+  return [
+    { name: 'File', value: fileName, isGiven: true },
+    { name: 'Observation', value: options.observed, isGiven: true },
+    {
+      name: 'Members',
+      value: `${options.members} (${ui.formatDecimal(memberCount)} columns)`,
+      isGiven: true,
+    },
+    { name: 'Date', value: options.date, isGiven: true },
+    ...(options.by === null ? [] : [{ name: 'Fitted by', value: options.by, isGiven: true as const }]),
+    { name: 'Months', value: nameMonths(options.months) },
+    { name: 'Method', value: describeMethod(options) },
+    { name: 'Trained', value: describeTraining(options) },
+    { name: 'Tested', value: `${day(days[0]?.date)} to ${day(days.at(-1)?.date)}` },
+    {
+      name: 'Rows',
+      value: `${ui.formatDecimal(rows)} in the file, ${ui.formatDecimal(usedRows)} of them used`,
+    },
+  ];
+}
+
+function toScores({ summary: { emos, raw } }: Evaluation, { total }: Tally) {
+  const climate = total.n === 0 ? null : total.climate / total.n;
+  const skill = (crps: number) =>
+    climate === null || climate === 0 ? '–' : formatPercent(1 - crps / climate);
+  const row = (name: string, of: typeof raw, logScore: string) => ({
+    name,
+    crps: formatFixed(of.crps, 4),
+    skill: skill(of.crps),
+    mae: formatFixed(of.mae, 3),
+    bias: formatSigned(of.bias, 3),
+    coverage: formatPercent(of.coverage),
+    logScore,
+  });
+  if (climate === null) return [];
+  return [
+    row('EMOS', emos, formatFixed(emos.logScore, 4)),
+    row('Raw ensemble', raw, '–'),
+    {
+      name: 'Climatology',
+      crps: formatFixed(climate, 4),
+      skill: '–',
+      mae: '–',
+      bias: '–',
+      coverage: '–',
+      logScore: '–',
+    },
+  ];
+}
+
+const toGroups = ({ groups }: Tally) =>
+  [...groups].slice(0, MOST_GROUPS).map(([name, sums]: [string, ScoreSums]) => ({
+    name,
+    n: ui.formatDecimal(sums.n),
+    emos: formatFixed(sums.emos / sums.n, 3),
+    raw: formatFixed(sums.raw / sums.n, 3),
+    climate: formatFixed(sums.climate / sums.n, 3),
+  }));
+
+function toCoefficients({ options, summary: { coefficients } }: Evaluation) {
+  const all =
+    options.by === null
+      ? [['All rows', coefficients as EmosCoefficients] as const]
+      : Object.entries(coefficients as Record<string, EmosCoefficients>);
+  return all.slice(0, MOST_GROUPS).map(([name, { a, b, c, d }]) => ({
+    name,
+    values: [a, b, c, d].map((value) => formatFixed(value, 4)),
+  }));
+}
+
+function toCharts({ days, pitCounts, rankCounts, coverage, pairs, total: { n } }: Tally) {
+  // Places of one date have their errors in common, so that a date counts once.
+  const histogram = (counts: readonly number[]) => {
+    const shares = counts.map((count) => (n === 0 ? 0 : count / n));
+    return { n, shares, pFlat: flatnessOfShares(shares, days.length) };
+  };
+  return {
+    series: toSeriesChart({
+      title: 'CRPS over time',
+      unit: '',
+      series: [
+        { name: 'model', label: 'EMOS' },
+        { name: 'raw', label: 'Raw ensemble' },
+        { name: 'climate', label: 'Climatology' },
+      ],
+      points: days,
+    }),
+    pit: toPitChart(histogram(pitCounts), days.length),
+    ranks: toRankChart(histogram(rankCounts), days.length),
+    coverage: toCoverageChart(coverage),
+    scatter: toScatterChart(pairs, ''),
+  };
+}
+
+const monthNames = Array.from({ length: 12 }, (_, month) =>
+  new Intl.DateTimeFormat('en-GB', { timeZone: 'UTC', month: 'long' }).format(
+    new Date(Date.UTC(2000, month)),
+  ),
+);
+
+const nameMonths = (months: readonly number[] | null): string =>
+  months === null ? 'all' : months.map((month) => monthNames[month - 1] ?? String(month)).join(', ');
+
+/** What the calibration knew of each forecast that it was tested on. */
+export function describeTraining({ training, by }: EvaluateOptions): string {
+  const group = by === null ? '' : ', each value for itself';
+  if ('until' in training) {
+    const lag = training.lagDays === 0 ? '' : `more than ${ui.formatCount(training.lagDays, 'day')} `;
+    return `Once, on all dates ${lag}before ${training.until}; tested from that date on${group}`;
+  }
+  const lag =
+    training.lagDays === 0 ? 'before it' : `more than ${ui.formatCount(training.lagDays, 'day')} before it`;
+  return `For each date anew, on the latest ${ui.formatCount(training.days, 'date')} with data ${lag}${group}`;
+}
+
+function describeMethod({ distribution, isWidened }: EvaluateOptions): string {
+  const widened = isWidened
+    ? '; its spread widened until the central 90 % interval covers 90 % of what it was trained on'
+    : '';
+  return `EMOS: a ${distribution} distribution with mean a + b·x̄ and variance c + d·s² of the ensemble’s mean and sample variance, by minimum CRPS${widened}`;
+}
+
+/** Rows that are in none of the numbers, and why; only what there was. */
+function describeLeftOut({ leftOut, untested }: Evaluation): { reason: string; count: number }[] {
+  return [
+    ...(Object.entries(leftOutReasons) as [keyof LeftOut, string][]).map(([name, reason]) => ({
+      reason,
+      count: leftOut[name],
+    })),
+    { reason: 'with too few dates before them to train on', count: untested.tooEarly },
+    {
+      reason: `that no fit could be made for${untested.whyNotFitted === null ? '' : ` (${untested.whyNotFitted})`}`,
+      count: untested.notFitted,
+    },
+  ].filter(({ count }) => count > 0);
+}
+
+/** `81 % below`: a score against another, smaller being better. */
+export function compareScores(score: number, other: number): string {
+  const difference = ((other - score) / other) * 100;
+  if (!Number.isFinite(difference) || Math.abs(difference) < 0.05) return 'as good as';
+  const percent = Math.abs(difference).toFixed(Math.abs(difference) < 10 ? 1 : 0);
+  return `${percent}\u00a0% ${difference > 0 ? 'below' : 'above'}`;
+}

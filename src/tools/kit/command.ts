@@ -1,0 +1,101 @@
+import type { Readable } from 'node:stream';
+import { CommanderError, InvalidArgumentError, type Command } from 'commander';
+import { printableLines } from '../../core/terminal.js';
+import type { Screen } from './progress.js';
+
+/** What a command has of the process that it runs in. */
+export interface Terminal {
+  /** The flags and the files, without the names of the program. */
+  args: string[];
+  stdin: Readable;
+  stdout: { write(text: string): unknown };
+  stderr: Screen;
+}
+
+/** What ends a command and a person can put right: a wrong flag or setting, a file that cannot be read. */
+export class CommandError extends Error {
+  override name = 'CommandError';
+}
+
+/** Of this process. A reader that is gone, as with `| head`, does not end a command: its exit status still counts. */
+export function openTerminal(): Terminal {
+  const { argv, stdin, stdout, stderr } = process;
+  for (const stream of [stdout, stderr]) stream.on('error', () => undefined);
+  return { args: argv.slice(2), stdin, stdout, stderr };
+}
+
+/** Aborts with the first SIGINT or SIGTERM, so that what has begun is finished; the second ends the process at once. */
+export function listenForInterrupt(): AbortSignal {
+  const interrupt = new AbortController();
+  for (const signal of ['SIGINT', 'SIGTERM'] as const)
+    process.on(signal, () => {
+      if (interrupt.signal.aborted) process.exit(130);
+      interrupt.abort();
+    });
+  return interrupt.signal;
+}
+
+/** Resolves to the exit status. */
+type Work<Flags> = (flags: Flags, files: string[]) => Promise<number>;
+
+/**
+ * Parses the flags and does the work. Resolves to the exit status: that of the work, or 2 where it could not be done.
+ * @param explain errors of this command that are no bugs, in a sentence
+ */
+export async function runCommand<Flags extends object>(
+  command: Command,
+  { args, stdout, stderr }: Pick<Terminal, 'args' | 'stdout' | 'stderr'>,
+  work: Work<Flags>,
+  explain: (error: unknown) => string | undefined = () => undefined,
+): Promise<number> {
+  command.exitOverride().configureOutput({
+    writeOut: (text) => stdout.write(text),
+    writeErr: (text) => stderr.write(text),
+  });
+  try {
+    command.parse(args, { from: 'user' });
+    return await work(command.opts<Flags>(), command.args);
+  } catch (error) {
+    // Commander has already said what is wrong with the flags, or has printed the help.
+    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
+    const sentence = error instanceof CommandError ? error.message : explain(error);
+    // A bug shows itself whole.
+    const bug = error instanceof Error ? (error.stack ?? error.message) : String(error);
+    stderr.write(`${command.name()}: ${printableLines(sentence ?? bug)}\n`);
+    return 2;
+  }
+}
+
+const fileErrors = new Set(['ENOENT', 'EACCES', 'EISDIR', 'ENOTDIR']);
+
+/** The message of an error of one of these kinds, or of a file that cannot be read. */
+export const messageOf =
+  (...kinds: (abstract new (...args: never[]) => Error)[]) =>
+  (error: unknown): string | undefined =>
+    error instanceof Error &&
+    (kinds.some((kind) => error instanceof kind) ||
+      fileErrors.has((error as NodeJS.ErrnoException).code ?? ''))
+      ? error.message
+      : undefined;
+
+/** Reads the value of a flag. */
+export const wholeFrom =
+  (least: number, most: number) =>
+  (value: string): number => {
+    const number = Number(value);
+    if (!/^\d{1,6}$/.test(value) || number < least || number > most)
+      throw new InvalidArgumentError(`It must be a whole number from ${least} to ${most}.`);
+    return number;
+  };
+
+/** A day of the calendar, YYYY-MM-DD: the 31st of a month that has 30 days would be taken for the next day. */
+export function isDate(text: string): boolean {
+  const ms = /^\d{4}-\d\d-\d\d$/.test(text) ? Date.parse(`${text}T00:00:00Z`) : NaN;
+  return !Number.isNaN(ms) && new Date(ms).toISOString().startsWith(text);
+}
+
+/** Reads the value of a flag. */
+export function dateFlag(value: string): string {
+  if (!isDate(value)) throw new InvalidArgumentError('It must be a date like 2026-10-01.');
+  return value;
+}

@@ -1,0 +1,92 @@
+import { createReadStream, statSync } from 'node:fs';
+import { Readable } from 'node:stream';
+import { createGunzip } from 'node:zlib';
+import { CommandError } from './command.js';
+
+export interface Input {
+  /** The file's size in bytes; undefined for standard input. */
+  size: number | undefined;
+  modifiedAt: string | undefined;
+  /** Bytes of the file read so far, before inflating. */
+  readonly position: number;
+  /** The contents, inflated where they were gzip. */
+  chunks(): AsyncGenerator<Buffer>;
+  /** Stops reading; what waits for a chunk fails. */
+  close(): void;
+}
+
+/**
+ * Opens a file, or standard input for `-`. Gzip is known by its first two bytes, whatever the name says.
+ * @throws CommandError when there is no such file
+ */
+export function openInput(file: string, stdin: Readable): Input {
+  const stats = file === '-' ? undefined : statFile(file);
+  const source = file === '-' ? stdin : createReadStream(file);
+  let position = 0;
+
+  async function* counted(): AsyncGenerator<Buffer> {
+    for await (const chunk of source) {
+      position += (chunk as Buffer).length;
+      yield chunk as Buffer;
+    }
+  }
+
+  async function* chunks(): AsyncGenerator<Buffer> {
+    const raw = counted();
+    try {
+      const start = await readStart(raw);
+      if (start[0] !== 0x1f || start[1] !== 0x8b) {
+        if (start.length > 0) yield start;
+        yield* raw;
+        return;
+      }
+      const packed = Readable.from(chain(start, raw), { objectMode: false });
+      const inflated = createGunzip();
+      packed.on('error', (error) => inflated.destroy(error));
+      for await (const chunk of packed.pipe(inflated)) yield chunk as Buffer;
+    } catch (error) {
+      throw new CommandError(`${nameOf(file)} cannot be read to its end: ${(error as Error).message}`, {
+        cause: error,
+      });
+    }
+  }
+
+  return {
+    size: stats?.size,
+    modifiedAt: stats?.mtime.toISOString(),
+    get position() {
+      return position;
+    },
+    chunks,
+    close: () => source.destroy(),
+  };
+}
+
+/** What a file is called in a sentence. */
+export const nameOf = (file: string): string => (file === '-' ? 'standard input' : file);
+
+function statFile(file: string) {
+  try {
+    const stats = statSync(file);
+    if (stats.isDirectory()) throw new Error('it is a directory');
+    return stats;
+  } catch (error) {
+    throw new CommandError(`${file} cannot be read: ${(error as Error).message}`, { cause: error });
+  }
+}
+
+/** Standard input may hand out a single byte at first. */
+async function readStart(raw: AsyncGenerator<Buffer>): Promise<Buffer> {
+  let start: Buffer = Buffer.alloc(0);
+  while (start.length < 2) {
+    const next = await raw.next();
+    if (next.done) break;
+    start = Buffer.concat([start, next.value]);
+  }
+  return start;
+}
+
+async function* chain(start: Buffer, rest: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  yield start;
+  yield* rest;
+}

@@ -1,0 +1,59 @@
+import type { Command } from 'commander';
+import { readConfig } from '../../config.js';
+import { ConfigError } from '../../core/config.js';
+import { isDatabaseUnavailable } from '../../core/db/client.js';
+import { DirectoryInUseError } from '../../core/db/directory-lock.js';
+import { NotMigratedError, openForMaintenance, type MaintenanceDatabase } from '../../core/db/maintenance.js';
+import { findOrganizationId } from '../../usage/reconcile.js';
+import { CommandError, openTerminal, runCommand } from './command.js';
+
+interface MaintenanceOptions<Flags> {
+  command: Command;
+  /** Resolves to the exit status. */
+  work: (db: MaintenanceDatabase, flags: Flags) => Promise<number>;
+  /** Errors of this command that are no bugs, in a sentence. */
+  explain?: (error: unknown) => string | undefined;
+}
+
+/** Runs a command beside the service, on its database. Sets the exit status: 2 where the work could not be done. */
+export async function runMaintenance<Flags extends object>({
+  command,
+  work,
+  explain,
+}: MaintenanceOptions<Flags>): Promise<void> {
+  process.exitCode = await runCommand<Flags>(
+    command,
+    openTerminal(),
+    async (flags) => {
+      const db = await openForMaintenance(readConfig(process.env));
+      try {
+        return await work(db, flags);
+      } finally {
+        await db.close();
+      }
+    },
+    (error) => explain?.(error) ?? explainCommon(error),
+  );
+}
+
+const expected = [ConfigError, NotMigratedError, DirectoryInUseError];
+
+function explainCommon(error: unknown): string | undefined {
+  if (expected.some((kind) => error instanceof kind)) return (error as Error).message;
+  if (isDatabaseUnavailable(error)) return `the database cannot be reached: ${(error as Error).message}`;
+  return undefined;
+}
+
+/**
+ * The id of the Organization that --org names; undefined without the flag.
+ * @throws CommandError
+ */
+export async function organizationFlag(
+  db: MaintenanceDatabase,
+  slug: string | undefined,
+): Promise<string | undefined> {
+  if (slug === undefined) return undefined;
+  const orgId = await findOrganizationId(db.orm, slug);
+  if (orgId === undefined) throw new CommandError(`there is no Organization ${JSON.stringify(slug)}.`);
+  return orgId;
+}

@@ -1,0 +1,106 @@
+import { SingleBar } from 'cli-progress';
+
+/** Where a person watches; a terminal or not. */
+export interface Screen {
+  write(text: string): unknown;
+  isTTY?: boolean;
+}
+
+export interface Progress {
+  /** @param share of the work that is done, 0 to 1; undefined where the whole is not known */
+  show(share: number | undefined, text: string): void;
+  /** A line that stays. */
+  note(text: string): void;
+  /** Makes room for what something else writes to the same terminal; the next change draws the bar again. */
+  clear(): void;
+  stop(): void;
+}
+
+export const noProgress: Progress = {
+  show: () => undefined,
+  note: () => undefined,
+  clear: () => undefined,
+  stop: () => undefined,
+};
+
+/**
+ * How far a command is: a bar on a terminal, and lines where the output is kept.
+ * @param linesEveryMs the least time between two of these lines; left out: there are none
+ */
+export function createProgress(screen: Screen, linesEveryMs = Infinity): Progress {
+  const describe = createDescription();
+  const bar = screen.isTTY ? createBar(screen) : undefined;
+  let lineAt = performance.now();
+  let isShown = false;
+  let isCleared = false;
+  function clear(): void {
+    if (isShown) screen.write('\r\u001B[K');
+    isCleared = isShown;
+  }
+  /** In the end the bar clears the line where the cursor was saved: lines in between have moved it. */
+  function saveCursor(): void {
+    if (isCleared) screen.write('\u001B7');
+    isCleared = false;
+  }
+  return {
+    show(share, text) {
+      if (bar) {
+        const texts = { text: describe(share, text) };
+        if (!isShown) bar.start(1, 0, texts);
+        isShown = true;
+        saveCursor();
+        bar.update(Math.min(1, share ?? 0), texts);
+      } else if (performance.now() - lineAt >= linesEveryMs) {
+        lineAt = performance.now();
+        screen.write(`${describe(share, text)}\n`);
+      }
+    },
+    note(text) {
+      clear();
+      screen.write(`${text}\n`);
+    },
+    clear,
+    stop() {
+      saveCursor();
+      if (isShown) bar?.stop();
+      isShown = false;
+    },
+  };
+}
+
+const createBar = (screen: Screen): SingleBar =>
+  new SingleBar({
+    stream: screen as NodeJS.WriteStream,
+    format: '{bar} {text}',
+    barsize: 24,
+    barCompleteChar: '█',
+    barIncompleteChar: '░',
+    // Ctrl-C may end a command at once, in the middle of its work: the terminal must be as it was.
+    hideCursor: false,
+    linewrap: true,
+    clearOnComplete: true,
+    gracefulExit: false,
+    fps: 8,
+  });
+
+/** The time that is left follows from what was done since the first call: an earlier run may have done the rest. */
+function createDescription() {
+  let first: { share: number; at: number } | undefined;
+  return (share: number | undefined, text: string): string => {
+    if (share === undefined) return `– · ${text}`;
+    const now = performance.now();
+    first ??= { share, at: now };
+    const own = share - first.share;
+    const left = own > 0 ? ` · about ${duration(((now - first.at) / 1000) * ((1 - share) / own))} left` : '';
+    return `${Math.floor(Math.min(1, share) * 100)}% · ${text}${left}`;
+  };
+}
+
+/** `4.2 s`, `3 min 20 s`, `2 h 5 min`. */
+export function duration(seconds: number): string {
+  if (seconds < 9.95) return `${seconds.toFixed(1)} s`;
+  const s = Math.round(seconds);
+  if (s < 60) return `${s} s`;
+  if (s < 3600) return `${Math.floor(s / 60)} min ${s % 60} s`;
+  return `${Math.floor(s / 3600)} h ${Math.floor((s % 3600) / 60)} min`;
+}

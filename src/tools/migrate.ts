@@ -1,0 +1,33 @@
+import { Command } from 'commander';
+import { pino } from 'pino';
+import { readConfig } from '../config.js';
+import { ConfigError } from '../core/config.js';
+import { UnsuitableDatabaseError } from '../core/db/check-server.js';
+import { isDatabaseUnavailable } from '../core/db/client.js';
+import { openDatabase } from '../core/db/open.js';
+import { openTerminal, runCommand } from './kit/command.js';
+
+const help = `
+For a deployment in which the service runs with a role that owns nothing.
+
+Environment: DATABASE_URL names that role, MIGRATION_DATABASE_URL the owner's; or DATA_DIR for the embedded database.
+
+Exit status: 0 the schema is up to date, 2 it could not be brought up to date.`;
+
+const terminal = openTerminal();
+process.exitCode = await runCommand(
+  new Command('migrate').description('Brings the schema up to date and ends.').addHelpText('after', help),
+  terminal,
+  async () => {
+    const { DATABASE_URL, MIGRATION_DATABASE_URL, DATA_DIR } = process.env;
+    const config = readConfig({ DATABASE_URL, MIGRATION_DATABASE_URL, DATA_DIR });
+    const db = await openDatabase(config, pino({ level: 'silent' }));
+    await db.close();
+    terminal.stdout.write('The schema is up to date.\n');
+    return 0;
+  },
+  (error) =>
+    error instanceof ConfigError || error instanceof UnsuitableDatabaseError || isDatabaseUnavailable(error)
+      ? (error as Error).message
+      : undefined,
+);

@@ -1,0 +1,94 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Command, InvalidArgumentError } from 'commander';
+import { pino } from 'pino';
+import { readConfig, type Config } from '../config.js';
+import { ConfigError } from '../core/config.js';
+import { createAccessLog, createLogger } from '../core/log/log.js';
+import { describeDemo } from '../demo/describe.js';
+import { findExampleOrder } from '../demo/example-order.js';
+import { startService } from '../service.js';
+import { openTapePlayer, type TapePlayer } from '../trading/tape/player.js';
+import { TapeError } from '../trading/tape/reader.js';
+import { messageOf, openTerminal, runCommand } from './kit/command.js';
+
+interface Flags {
+  speed: number;
+  from?: Date;
+}
+
+const command = new Command('replay')
+  .description(
+    `Serves a tape of TAPE_FILE: the same markets, forecasts and signals at the same times of the tape's day, byte by byte.
+
+The service is a demo of its own, with a database that is gone in the end: paper orders can be tried, nothing else is
+touched, and nothing is asked of a venue or a weather service. PORT, HOST and LOG_LEVEL are read from the environment.`,
+  )
+  .argument('<file>', 'the tape')
+  .option('--speed <factor>', 'how many seconds of the tape pass in one, 0.01 to 1000', readSpeed, 1)
+  .option('--from <time>', 'begins at this time of the tape, like 2026-11-21T14:00:00Z', readTime);
+
+function readSpeed(given: string): number {
+  const speed = Number(given);
+  if (!/^\d*\.?\d+$/.test(given) || speed < 0.01 || speed > 1000)
+    throw new InvalidArgumentError('It must be a number from 0.01 to 1000.');
+  return speed;
+}
+
+function readTime(given: string): Date {
+  const isTime = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)$/.test(given);
+  const time = new Date(given);
+  if (!isTime || Number.isNaN(time.getTime()))
+    throw new InvalidArgumentError('It must be a time with an offset, like 2026-11-21T14:00:00Z.');
+  return time;
+}
+
+/** Nothing of the environment's own service is used: neither its database nor its venue. */
+function configure(player: TapePlayer, dataDir: string): Config {
+  const { PORT, HOST, LOG_LEVEL } = process.env;
+  const markets = player.marketSource === 'kalshi' ? 'kalshi' : 'simulated';
+  return readConfig({ PORT, HOST, LOG_LEVEL, DATA_DIR: dataDir, MARKET_SOURCE: markets });
+}
+
+/** Resolves to the exit status. */
+async function replay(path: string, flags: Flags): Promise<number> {
+  const player = await openTapePlayer({ path, ...flags });
+  const stopped = new Promise<undefined>((resolve) => {
+    for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => resolve(undefined));
+  });
+  const dataDir = await mkdtemp(join(tmpdir(), 'gauge-replay-'));
+  try {
+    const config = configure(player, dataDir);
+    const destination = pino.destination({ dest: 2, sync: true });
+    const starting = startService(config, {
+      log: createLogger(config.logLevel, destination),
+      accessLog: createAccessLog(config.logLevel, destination),
+      replay: player,
+    });
+    const service = await Promise.race([starting, stopped]);
+    // What is only starting is not waited for; its database goes with it.
+    if (!service) return 130;
+    if (service.demo)
+      process.stdout.write(
+        describeDemo(service.demo, service.url, findExampleOrder(service.trading.snapshots.current)),
+      );
+    process.stdout.write(`\nPlaying ${path} from ${new Date(player.clock.now()).toISOString()} on.\n`);
+    await stopped;
+    await service.stop();
+    return 0;
+  } finally {
+    await rm(dataDir, { recursive: true, force: true });
+  }
+}
+
+process.exitCode = await runCommand<Flags>(
+  command,
+  openTerminal(),
+  (flags, [file]) => replay(file!, flags),
+  (error) =>
+    messageOf(TapeError, ConfigError)(error) ??
+    ((error as NodeJS.ErrnoException).code === 'EADDRINUSE' ? (error as Error).message : undefined),
+);
+// What is still starting up would keep the process.
+if (process.exitCode === 130) process.exit();

@@ -1,0 +1,18 @@
+import { systemClock } from '../core/clock.js';
+import { runBacktestCommand } from './backtest/command.js';
+import { runEvaluateCommand } from './evaluate/command.js';
+import { listenForInterrupt, openTerminal, type Terminal } from './kit/command.js';
+import { runSendCommand } from './send/command.js';
+
+/** The commands that know of this process only what they are given. */
+const commands: Record<string, (terminal: Terminal) => Promise<number>> = {
+  send: (terminal) => runSendCommand({ ...terminal, env: process.env, interrupt: listenForInterrupt() }),
+  evaluate: runEvaluateCommand,
+  backtest: (terminal) => runBacktestCommand({ ...terminal, clock: systemClock }),
+};
+
+const terminal = openTerminal();
+const [name = '', ...args] = terminal.args;
+const run = commands[name];
+if (!run) throw new Error(`The first argument is one of ${Object.keys(commands).join(', ')}.`);
+process.exitCode = await run({ ...terminal, args });

@@ -1,0 +1,126 @@
+import type { CapWarning, Delivery } from './delivery.js';
+import type { MapRecord } from './mapping.js';
+import type { OutgoingEvent, Refusal, SourceRecord } from './record.js';
+
+/** Records that are sent together, and those among them that cannot be. */
+export interface OutgoingBatch {
+  /** Counts the batches from 0. */
+  index: number;
+  events: OutgoingEvent[];
+  refusals: Refusal[];
+  /** Number and position of its last record. */
+  lastRecord: number;
+  position: number;
+}
+
+/** Well under what the service takes in one body, and few in memory at once. */
+const MAX_BATCH_LENGTH = 3 * 1024 * 1024;
+
+export async function* toBatches(
+  source: AsyncIterable<SourceRecord[]>,
+  map: MapRecord,
+  size: number,
+): AsyncGenerator<OutgoingBatch> {
+  let index = 0;
+  let batch = emptyBatch(index);
+  let length = 0;
+  for await (const records of source) {
+    for (const record of records) {
+      const mapped = map(record);
+      if ('json' in mapped) batch.events.push(mapped);
+      else batch.refusals.push(mapped);
+      batch.lastRecord = record.number;
+      batch.position = record.position;
+      length += 'json' in mapped ? mapped.json.length : 0;
+      const isFull = batch.events.length + batch.refusals.length >= size || length >= MAX_BATCH_LENGTH;
+      if (!isFull) continue;
+      yield batch;
+      batch = emptyBatch(++index);
+      length = 0;
+    }
+  }
+  if (batch.events.length + batch.refusals.length > 0) yield batch;
+}
+
+const emptyBatch = (index: number): OutgoingBatch => ({
+  index,
+  events: [],
+  refusals: [],
+  lastRecord: 0,
+  position: 0,
+});
+
+/** What is known for certain about the records from the start of the input up to `lastRecord`. */
+export interface Tally {
+  lastRecord: number;
+  records: number;
+  accepted: number;
+  deduped: number;
+  rejected: number;
+}
+
+export const emptyTally = (): Tally => ({ lastRecord: 0, records: 0, accepted: 0, deduped: 0, rejected: 0 });
+
+export interface Warnings {
+  /** The latest warning of each product, metric and period above its cap. */
+  overCap: Map<string, CapWarning>;
+  mismatches: number;
+  firstMismatch: number | undefined;
+}
+
+/**
+ * Settles batches in the order of the input, although they are answered in any order: a record counts as done only
+ * when all before it are done, so that a later run may start right after it. Refusals come out in that order too.
+ */
+export function createLedger(options: {
+  tally: Tally;
+  /** How many answered batches may wait for an earlier one. */
+  window: number;
+  onSettled(refusals: Refusal[]): void;
+}) {
+  const { tally, window } = options;
+  const warnings: Warnings = { overCap: new Map(), mismatches: 0, firstMismatch: undefined };
+  const answered = new Map<number, { batch: OutgoingBatch; delivery: Delivery }>();
+  let next = 0;
+  let position = 0;
+  let waiting: (() => void)[] = [];
+
+  function settle(batch: OutgoingBatch, delivery: Delivery): void {
+    const refusals = [...batch.refusals, ...delivery.refusals].sort(
+      (a, b) => a.record.number - b.record.number,
+    );
+    options.onSettled(refusals);
+    tally.lastRecord = batch.lastRecord;
+    tally.records += batch.events.length + batch.refusals.length;
+    tally.accepted += delivery.accepted;
+    tally.deduped += delivery.deduped;
+    tally.rejected += refusals.length;
+    position = batch.position;
+    for (const warning of delivery.overCap)
+      warnings.overCap.set(`${warning.productSlug}\n${warning.metric}\n${warning.period.start}`, warning);
+    warnings.mismatches += delivery.mismatches.length;
+    warnings.firstMismatch ??= delivery.mismatches[0]?.number;
+  }
+
+  return {
+    tally: tally as Readonly<Tally>,
+    warnings: warnings as Readonly<Warnings>,
+    /** Of the last settled record in the input. */
+    get position() {
+      return position;
+    },
+    /** Resolves when another batch may be taken up: how far one may run ahead of a slow one is bounded. */
+    async room() {
+      while (answered.size >= window) await new Promise<void>((resolve) => waiting.push(resolve));
+    },
+    close(batch: OutgoingBatch, delivery: Delivery) {
+      answered.set(batch.index, { batch, delivery });
+      for (let ready = answered.get(next); ready; ready = answered.get(next)) {
+        settle(ready.batch, ready.delivery);
+        answered.delete(next++);
+      }
+      for (const resolve of waiting) resolve();
+      waiting = [];
+    },
+  };
+}

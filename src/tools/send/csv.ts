@@ -1,0 +1,157 @@
+import { parse } from 'csv-parse/sync';
+import { formatCount } from '../../core/pages/format.js';
+import { CommandError } from '../kit/command.js';
+import type { Input } from '../kit/input.js';
+import { MAX_LINE_BYTES, readLines, type Line } from './lines.js';
+import type { SourceRecord } from './record.js';
+
+/** The lines of one record: more than one where a quoted field holds line ends. */
+type Row = Line[];
+
+/**
+ * CSV (RFC 4180) whose first record names the columns. A record ends at the first line end outside quotes. Where a
+ * quote is out of place only the line that opened it is refused; reading goes on with the line after it. csv-parse alone
+ * would lose all that follows an open quote, and row by row it takes 13 times as long.
+ */
+export async function* readCsv(
+  input: Input,
+  lastRecord: number,
+  delimiter: string,
+): AsyncGenerator<SourceRecord[]> {
+  const assembler = createAssembler(createRowReader(delimiter));
+  const toSend = (records: SourceRecord[]) =>
+    records
+      .filter(({ number }) => number > lastRecord)
+      .map((record) => ({ ...record, position: input.position }));
+  for await (const lines of readLines(input)) yield toSend(assembler.take(lines));
+  yield toSend(assembler.end());
+}
+
+/** Puts lines together to rows. */
+function createAssembler(readRows: (rows: Row[]) => SourceRecord[]) {
+  /** Lines of a record whose quotes are still open, and their size. */
+  let open: Row = [];
+  let openLength = 0;
+
+  function close(): Row {
+    const row = open;
+    open = [];
+    openLength = 0;
+    return row;
+  }
+
+  function take(lines: Line[]): SourceRecord[] {
+    const records: SourceRecord[] = [];
+    const waiting = lines.toReversed();
+    let single: Row[] = [];
+    const flush = () => {
+      for (const record of readRows(single)) records.push(record);
+      single = [];
+    };
+    for (let line = waiting.pop(); line !== undefined; line = waiting.pop()) {
+      const isBalanced = quotesIn(line.text) % 2 === 0;
+      if (open.length === 0 && (isBalanced || line.problem !== undefined)) {
+        if (line.text.trim() !== '') single.push([line]);
+        continue;
+      }
+      flush();
+      open.push(line);
+      openLength += line.text.length;
+      const isComplete = !isBalanced && open.length > 1;
+      const isHopeless = openLength > MAX_LINE_BYTES || line.problem !== undefined;
+      if (!isComplete && !isHopeless) continue;
+      const row = close();
+      const [record] = isHopeless ? [refused(row, unclosed)] : readRows([row]);
+      if (record?.problem === undefined) {
+        if (record) records.push(record);
+      } else {
+        records.push({ ...record, value: row[0]!.text });
+        for (const rest of row.slice(1).toReversed()) waiting.push(rest);
+      }
+    }
+    flush();
+    return records;
+  }
+
+  function end(): SourceRecord[] {
+    const records: SourceRecord[] = [];
+    while (open.length > 0) {
+      const [first, ...rest] = close();
+      records.push(refused([first!], unclosed));
+      for (const record of take(rest)) records.push(record);
+    }
+    return records;
+  }
+
+  return { take, end };
+}
+
+/** Reads many rows in one go; when that fails, one at a time to find the one at fault. */
+function createRowReader(delimiter: string): (rows: Row[]) => SourceRecord[] {
+  let header: string[] | undefined;
+
+  function parseRows(rows: Row[]): string[][] | undefined {
+    try {
+      const fields = parse(rows.map(textOf).join('\n'), {
+        delimiter,
+        recordDelimiter: '\n',
+        relaxColumnCount: true,
+      });
+      return fields.length === rows.length ? fields : undefined;
+    } catch {
+      return undefined;
+    }
+  }
+
+  function readHeader(row: Row): string[] {
+    const [names] = row[0]!.problem === undefined ? (parseRows([row]) ?? []) : [];
+    if (!names) throw new CommandError('The first line of a CSV file must name its columns.');
+    const twice = names.find((name, i) => names.indexOf(name) !== i);
+    if (twice !== undefined)
+      throw new CommandError(`The CSV file has two columns named ${JSON.stringify(twice)}.`);
+    return names;
+  }
+
+  function toRecord(row: Row, fields: string[] | undefined): SourceRecord {
+    const problem = row[0]!.problem;
+    if (problem !== undefined) return refused(row, problem);
+    if (!fields) return refused(row, 'A quote in this line is out of place.');
+    if (fields.length !== header!.length) {
+      const found = formatCount(fields.length, 'field');
+      return refused(row, `The line has ${found} where the header names ${header!.length}.`);
+    }
+    const value = Object.fromEntries(header!.map((name, i) => [name, fields[i]]));
+    return { number: row[0]!.number, keys: [], value, position: 0 };
+  }
+
+  return (rows) => {
+    const good = rows.filter((row) => row[0]!.problem === undefined);
+    if (header === undefined && good.length > 0) header = readHeader(rows.shift()!);
+    if (rows.length === 0) return [];
+    const fields = good.length === rows.length ? parseRows(rows) : undefined;
+    return rows.map((row, i) => toRecord(row, fields ? fields[i] : parseRows([row])?.[0]));
+  };
+}
+
+const unclosed = 'The quote that this line opens is not closed.';
+
+const refused = (row: Row, problem: string): SourceRecord => ({
+  number: row[0]!.number,
+  keys: [],
+  value: textOf(row),
+  problem,
+  position: 0,
+});
+
+/** A record's text without the carriage return of its line end; those inside quotes belong to the field. */
+const textOf = (row: Row): string =>
+  row
+    .map(({ text }) => text)
+    .join('\n')
+    .replace(/\r$/, '');
+
+function quotesIn(text: string): number {
+  let count = 0;
+  for (let at = text.indexOf('"'); at >= 0; at = text.indexOf('"', at + 1)) count++;
+  return count;
+}

@@ -1,0 +1,179 @@
+import { createHash } from 'node:crypto';
+import {
+  closeSync,
+  existsSync,
+  fsyncSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
+import { z } from 'zod';
+import { formatCount } from '../../core/pages/format.js';
+import { CommandError } from '../kit/command.js';
+import type { Input } from '../kit/input.js';
+import { emptyTally } from './batches.js';
+import type { MappingOptions } from './mapping.js';
+import type { Refusal } from './record.js';
+import type { FormatOptions } from './records.js';
+
+const count = z.number().int().min(0);
+const contents = z.object({
+  input: z.object({ size: count, modifiedAt: z.string() }),
+  url: z.string(),
+  settings: z.string(),
+  tally: z.object({ lastRecord: count, records: count, accepted: count, deduped: count, rejected: count }),
+  rejectedBytes: count,
+});
+
+/** Where an interrupted run was. It only saves time: a record that is sent again is not counted again. */
+type Progress = Pick<z.infer<typeof contents>, 'tally' | 'rejectedBytes'>;
+
+export interface ProgressFile {
+  /** Where the run starts, and what a person should know about that. */
+  start: Progress;
+  note: string | undefined;
+  /** At most once a second, unless forced. A run goes on where its progress cannot be kept. */
+  save(read: () => Progress, isForced: boolean): void;
+  remove(): void;
+}
+
+export interface ProgressOptions extends FormatOptions {
+  file: string;
+  url: string;
+  apiKey: string;
+  mapping: MappingOptions;
+  isDryRun: boolean;
+  isRestart: boolean;
+}
+
+const SAVE_EVERY_MS = 1_000;
+
+/** Standard input and a dry run have no such file: there is nothing to come back to. */
+export function openProgressFile(
+  options: ProgressOptions,
+  { size, modifiedAt }: Input,
+  onFailure: (error: Error) => void,
+): ProgressFile {
+  const { file, format, delimiter, mapping, url, apiKey, isDryRun, isRestart } = options;
+  const beginning = { tally: emptyTally(), rejectedBytes: 0 };
+  if (size === undefined || modifiedAt === undefined || isDryRun)
+    return { start: beginning, note: undefined, save: () => undefined, remove: () => undefined };
+
+  // Another key is perhaps another Organization, and another mapping makes other events: those start anew.
+  const settings = createHash('sha256')
+    .update(JSON.stringify([format, delimiter, Object.entries(mapping), apiKey]))
+    .digest('hex');
+  const identity = { input: { size, modifiedAt }, url, settings };
+  const path = `${file}.gauge-progress.json`;
+  let savedAt = -Infinity;
+  let hasFailed = false;
+
+  function save(read: () => Progress, isForced: boolean): void {
+    if (hasFailed || (!isForced && performance.now() - savedAt < SAVE_EVERY_MS)) return;
+    savedAt = performance.now();
+    try {
+      // Renaming replaces the file in one step: a run that is killed leaves the old one or the new one, never a half.
+      writeFileSync(`${path}.new`, `${JSON.stringify({ ...identity, ...read() })}\n`);
+      renameSync(`${path}.new`, path);
+    } catch (error) {
+      hasFailed = true;
+      onFailure(error as Error);
+    }
+  }
+
+  return {
+    ...findStart(path, identity, isRestart, beginning),
+    save,
+    remove: () => rmSync(path, { force: true }),
+  };
+}
+
+function findStart(path: string, identity: object, isRestart: boolean, beginning: Progress) {
+  const none = { start: beginning, note: undefined };
+  if (isRestart || !existsSync(path)) return none;
+  try {
+    const { tally, rejectedBytes, ...found } = contents.parse(JSON.parse(readFileSync(path, 'utf8')));
+    if (JSON.stringify(found) === JSON.stringify(identity)) {
+      const note = `Continuing after the first ${formatCount(tally.records, 'record')}.`;
+      return { start: { tally, rejectedBytes }, note };
+    }
+  } catch {
+    // Not a file of this command: as good as one about something else.
+  }
+  const note = `Starting from the beginning: ${path} is about another input, address, key or mapping.`;
+  return { ...none, note };
+}
+
+/**
+ * The file of what was refused. It comes into being with the first refusal.
+ * @param inputPath the file that is being read, which must not be this one
+ * @param settledBytes what an interrupted run had settled: the rest of the file is dropped, as its records come again
+ * @throws CommandError when the file cannot be written
+ */
+export function openRejectedFile(path: string, inputPath: string, settledBytes: number) {
+  let file: number | undefined;
+  let isDirty = false;
+  let bytes = settledBytes;
+
+  function orExplain(work: () => void): void {
+    try {
+      work();
+    } catch (error) {
+      throw new CommandError(`${path} cannot be written: ${(error as Error).message}`, { cause: error });
+    }
+  }
+
+  const stats = statSync(path, { throwIfNoEntry: false });
+  const inputStats = statSync(inputPath, { throwIfNoEntry: false });
+  if (stats && inputStats && stats.ino === inputStats.ino && stats.dev === inputStats.dev)
+    throw new CommandError('--rejected is the input itself.');
+  // A device or a pipe is written to; only a file of ours is cut or removed.
+  bytes = stats?.isFile() ? Math.min(bytes, stats.size) : 0;
+  if (stats?.isFile()) orExplain(() => (bytes > 0 ? truncateSync(path, bytes) : rmSync(path)));
+
+  return {
+    path,
+    /** Of this run and the ones that it continues. */
+    get bytes() {
+      return bytes;
+    },
+    append(refusals: Refusal[]) {
+      if (refusals.length === 0) return;
+      const text = refusals.map((refusal) => `${toLine(refusal)}\n`).join('');
+      orExplain(() => {
+        file ??= openSync(path, 'a');
+        writeFileSync(file, text);
+      });
+      bytes += Buffer.byteLength(text);
+      isDirty = true;
+    },
+    /** Makes sure that a power cut leaves what was appended. */
+    sync() {
+      if (file === undefined || !isDirty) return;
+      isDirty = false;
+      try {
+        fsyncSync(file);
+      } catch {
+        // Devices and pipes cannot be synced.
+      }
+    },
+    close() {
+      if (file !== undefined) closeSync(file);
+    },
+  };
+}
+
+function toLine({ record, code, detail, event }: Refusal): string {
+  const { number, pointer, keys, value } = record;
+  const place = pointer === undefined ? { line: number } : { record: number, pointer, keys };
+  const entry = { ...place, code, detail, event: event ?? null };
+  try {
+    return JSON.stringify({ ...entry, original: value });
+  } catch {
+    return JSON.stringify({ ...entry, original: null });
+  }
+}

@@ -1,0 +1,149 @@
+import { createHash } from 'node:crypto';
+import type { UsageEvent } from '../../client/client.js';
+import { openJson } from '../../core/http/json.js';
+import { CommandError } from '../kit/command.js';
+import type { OutgoingEvent, Refusal, SourceRecord } from './record.js';
+
+/** The flags' values, as they were written; undefined where a flag was not given. */
+export interface MappingOptions {
+  productSlug?: string | undefined;
+  metric?: string | undefined;
+  quantity?: string | undefined;
+  occurredAt?: string | undefined;
+  idempotencyKey?: string | undefined;
+}
+
+export type MapRecord = (record: SourceRecord) => OutgoingEvent | Refusal;
+
+/** Reads one value from a record; undefined where there is none. */
+type Read = (record: SourceRecord) => unknown;
+
+class UnmappedError extends Error {}
+
+/**
+ * Turns the flags into a function from record to event.
+ * @throws CommandError for a flag that makes no sense
+ */
+export function createMapping(options: MappingOptions): MapRecord {
+  const productSlug = readerOf('--product-slug', options.productSlug ?? 'productSlug');
+  const metric = readerOf('--metric', options.metric ?? 'metric');
+  const quantity = readerOf('--quantity', options.quantity ?? 'quantity');
+  const hasTime = options.occurredAt !== 'none';
+  const occurredAt = readerOf('--occurred-at', options.occurredAt ?? 'occurredAt');
+  const idempotencyKey = keyReaderOf(options.idempotencyKey ?? 'idempotencyKey');
+
+  function toEvent(record: SourceRecord): OutgoingEvent {
+    const { value } = record;
+    if (typeof value !== 'object' || value === null || Array.isArray(value))
+      throw new UnmappedError('The record is not an object with fields.');
+    const digits = toDecimal(pick(record, quantity, options.quantity, '--quantity'));
+    const time = hasTime ? pick(record, occurredAt, options.occurredAt, '--occurred-at') : undefined;
+    const event: UsageEvent = {
+      productSlug: toText(productSlug(record), '--product-slug', options.productSlug ?? 'productSlug'),
+      metric: toText(metric(record), '--metric', options.metric ?? 'metric'),
+      ...(digits === undefined ? {} : { quantity: Number(digits) }),
+      ...(time === undefined ? {} : { occurredAt: toText(time, '--occurred-at', '') }),
+      idempotencyKey: toText(
+        idempotencyKey(record),
+        '--idempotency-key',
+        options.idempotencyKey ?? 'idempotencyKey',
+      ),
+    };
+    return { record, event, json: toEventJson(event, digits) };
+  }
+
+  return (record) => {
+    if (record.problem !== undefined) return { record, code: 'invalid_record', detail: record.problem };
+    try {
+      return toEvent(record);
+    } catch (error) {
+      if (error instanceof UnmappedError) return { record, code: 'invalid_record', detail: error.message };
+      // Only a record that is nested thousands deep is too much for the stack.
+      if (error instanceof RangeError)
+        return { record, code: 'invalid_record', detail: 'The record is nested too deep.' };
+      throw error;
+    }
+  };
+}
+
+/** A field that is only tried, because no flag names it, may be missing or empty; one that a flag names may not. */
+function pick(record: SourceRecord, read: Read, given: string | undefined, flag: string): unknown {
+  const value = read(record);
+  if (value !== undefined && value !== null && value !== '') return value;
+  if (given === undefined) return undefined;
+  throw new UnmappedError(`There is nothing at ${given} (${flag}).`);
+}
+
+function readerOf(flag: string, expression: string): Read {
+  if (expression.startsWith('=')) {
+    const constant = expression.slice(1);
+    if (constant === '') throw new CommandError(`${flag}: nothing follows the equals sign.`);
+    return () => constant;
+  }
+  const lower = /^lower\((.+)\)$/s.exec(expression);
+  if (lower) {
+    const inner = readerOf(flag, lower[1]!);
+    return (record) => {
+      const value = inner(record);
+      return typeof value === 'string' ? value.toLowerCase() : value;
+    };
+  }
+  const key = /^\$([1-9]\d?)$/.exec(expression);
+  if (key) return ({ keys }) => keys[Number(key[1]) - 1];
+  const path = expression.startsWith('.') ? expression.slice(1) : expression;
+  if (path === '') throw new CommandError(`${flag} needs the name of a field, or a constant like =value.`);
+  const parts = path.split('.');
+  return ({ value }) => readField(value, path) ?? parts.reduce(readField, value);
+}
+
+function readField(value: unknown, name: string): unknown {
+  return typeof value === 'object' && value !== null && Object.hasOwn(value, name)
+    ? (value as Record<string, unknown>)[name]
+    : undefined;
+}
+
+/** `hash` or `hash(text)`: a key made from the record itself, its place in the input and the text. */
+function keyReaderOf(expression: string): Read {
+  if (expression.startsWith('=')) {
+    throw new CommandError(
+      '--idempotency-key cannot be a constant: every event after the first would be a repeat.',
+    );
+  }
+  const hash = /^hash(?:\((.*)\))?$/s.exec(expression);
+  if (!hash) return readerOf('--idempotency-key', expression);
+  const salt = hash[1] ?? '';
+  return ({ number, keys, value }) =>
+    createHash('sha256')
+      .update(JSON.stringify([salt, number, keys, value]))
+      .digest('hex');
+}
+
+function toText(value: unknown, flag: string, expression: string): string {
+  if (typeof value === 'string' && value !== '') return value;
+  if (typeof value === 'number' || typeof value === 'boolean') return String(value);
+  if (value === undefined || value === null || value === '')
+    throw new UnmappedError(`There is nothing at ${expression}; name the field with ${flag}.`);
+  throw new UnmappedError(`The value for ${flag} is not text.`);
+}
+
+/** The service takes 100 digits. */
+const MAX_QUANTITY_LENGTH = 120;
+const decimal = /^\+?0*(\d+(?:\.\d+)?|\.\d+)(e[+-]?\d+)?$/i;
+
+/** The digits of a quantity, as JSON writes them. */
+function toDecimal(value: unknown): string | undefined {
+  if (value === undefined) return undefined;
+  const text = typeof value === 'number' || typeof value === 'string' ? String(value).trim() : '';
+  const match = text.length > MAX_QUANTITY_LENGTH ? null : decimal.exec(text);
+  if (!match || !Number.isFinite(Number(text)))
+    throw new UnmappedError(`The quantity ${shorten(JSON.stringify(value))} is not a number of at least 0.`);
+  return `${match[1]!.startsWith('.') ? '0' : ''}${match[1]}${match[2] ?? ''}`;
+}
+
+const shorten = (text: string): string => (text.length > 60 ? `${text.slice(0, 60)}…` : text);
+
+function toEventJson(event: UsageEvent, digits: string | undefined): string {
+  if (digits === undefined) return JSON.stringify(event);
+  const { quantity: _rounded, ...rest } = event;
+  return `${openJson(rest)},"quantity":${digits}}`;
+}

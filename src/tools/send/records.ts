@@ -1,0 +1,139 @@
+import { isUtf8 } from 'node:buffer';
+import { extname } from 'node:path';
+import { parseExactJson } from '../../core/exact-json.js';
+import { CommandError } from '../kit/command.js';
+import type { Input } from '../kit/input.js';
+import { readCsv } from './csv.js';
+import { readLines, withoutByteOrderMark } from './lines.js';
+import type { SourceRecord } from './record.js';
+
+export const formats = ['ndjson', 'csv', 'json'] as const;
+export type Format = (typeof formats)[number];
+
+export interface FormatOptions {
+  format: Format;
+  /** Between the fields of a CSV file. */
+  delimiter: string;
+}
+
+/** The records of the input, some at a time, without those up to `lastRecord`. */
+export function readRecords(
+  input: Input,
+  { format, delimiter }: FormatOptions,
+  lastRecord: number,
+): AsyncGenerator<SourceRecord[]> {
+  if (format === 'ndjson') return readNdjson(input, lastRecord);
+  if (format === 'csv') return readCsv(input, lastRecord, delimiter);
+  return readJsonTree(input, lastRecord);
+}
+
+const byExtension: Record<string, FormatOptions> = {
+  '.ndjson': { format: 'ndjson', delimiter: ',' },
+  '.jsonl': { format: 'ndjson', delimiter: ',' },
+  '.csv': { format: 'csv', delimiter: ',' },
+  '.tsv': { format: 'csv', delimiter: '\t' },
+  '.json': { format: 'json', delimiter: ',' },
+};
+
+/** What the name of a file says of its format, with or without `.gz`. */
+export function guessFormat(file: string): FormatOptions | undefined {
+  const name = file.toLowerCase().replace(/\.gz$/, '');
+  const extension = extname(name);
+  return Object.hasOwn(byExtension, extension) ? byExtension[extension] : undefined;
+}
+
+/** One JSON value per line. Blank lines are left out. Lines up to `lastRecord` were dealt with before and are not parsed. */
+export async function* readNdjson(input: Input, lastRecord: number): AsyncGenerator<SourceRecord[]> {
+  for await (const lines of readLines(input)) {
+    const records: SourceRecord[] = [];
+    for (const { number, text, problem } of lines) {
+      if (number <= lastRecord || text.trim() === '') continue;
+      const record = { number, keys: [], position: input.position };
+      if (problem !== undefined) records.push({ ...record, value: text, problem });
+      else records.push({ ...record, ...parseLine(text) });
+    }
+    yield records;
+  }
+}
+
+function parseLine(text: string): Pick<SourceRecord, 'value' | 'problem'> {
+  try {
+    return { value: parseExactJson(text) };
+  } catch (error) {
+    return { value: text, problem: `The line is not valid JSON: ${(error as Error).message.slice(0, 200)}` };
+  }
+}
+
+/** A document is read whole; NDJSON and CSV have no limit. */
+const MAX_DOCUMENT_BYTES = 256 * 1024 * 1024;
+const MAX_DEPTH = 100;
+const SLICE = 500;
+
+/**
+ * The records of one JSON document: the objects in its arrays, at any depth. What lies inside a record belongs to it.
+ * @throws CommandError when the document is not JSON, too large, or holds no record
+ */
+export async function* readJsonTree(input: Input, lastRecord: number): AsyncGenerator<SourceRecord[]> {
+  const records = findRecords(await readDocument(input));
+  const end = input.position;
+  for (const record of records) record.position = (end * record.number) / records.length;
+  for (let from = lastRecord; from < records.length; from += SLICE) yield records.slice(from, from + SLICE);
+}
+
+async function readDocument(input: Input): Promise<unknown> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of input.chunks()) {
+    size += chunk.length;
+    if (size > MAX_DOCUMENT_BYTES)
+      throw new CommandError(
+        `A JSON document may have ${MAX_DOCUMENT_BYTES >> 20} MiB, because it is read whole. Send a larger one as NDJSON, for example with: jq -c '.[]'`,
+      );
+    chunks.push(chunk);
+  }
+  const bytes = withoutByteOrderMark(Buffer.concat(chunks));
+  if (!isUtf8(bytes)) throw new CommandError('The document is not valid UTF-8.');
+  try {
+    return parseExactJson(bytes.toString('utf8'));
+  } catch (error) {
+    throw new CommandError(`The document is not valid JSON: ${(error as Error).message.slice(0, 200)}`, {
+      cause: error,
+    });
+  }
+}
+
+function findRecords(document: unknown): SourceRecord[] {
+  const records: SourceRecord[] = [];
+  let hasEmptyList = false;
+  const visit = (value: unknown, keys: string[], pointer: string, depth: number): void => {
+    if (depth > MAX_DEPTH) throw new CommandError(`The document is nested deeper than ${MAX_DEPTH} levels.`);
+    if (Array.isArray(value)) visitArray(value, keys, pointer, depth);
+    else if (isObject(value)) {
+      for (const [key, child] of Object.entries(value))
+        visit(
+          child,
+          [...keys, key],
+          `${pointer}/${key.replaceAll('~', '~0').replaceAll('/', '~1')}`,
+          depth + 1,
+        );
+    }
+  };
+  const visitArray = (items: unknown[], keys: string[], pointer: string, depth: number): void => {
+    // A list of plain values is a field of a record; among records such a value is a mistake that must be seen.
+    const hasRecords = items.some(isObject);
+    hasEmptyList ||= items.length === 0;
+    for (const [i, item] of items.entries()) {
+      const place = `${pointer}/${i}`;
+      if (Array.isArray(item)) visit(item, keys, place, depth + 1);
+      else if (hasRecords)
+        records.push({ number: records.length + 1, pointer: place, keys, value: item, position: 0 });
+    }
+  };
+  visit(document, [], '', 0);
+  if (records.length === 0 && !hasEmptyList)
+    throw new CommandError('The document holds no records: they are the objects in its arrays.');
+  return records;
+}
+
+const isObject = (value: unknown): value is object =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);

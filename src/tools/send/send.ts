@@ -1,0 +1,259 @@
+import { createGaugeClient } from '../../client/client.js';
+import { formatCount, formatDecimal } from '../../core/pages/format.js';
+import { printable } from '../../core/terminal.js';
+import { CommandError, type Terminal } from '../kit/command.js';
+import { openInput } from '../kit/input.js';
+import { createProgress, duration, noProgress, type Progress } from '../kit/progress.js';
+import { createLedger, toBatches, type OutgoingBatch, type Tally, type Warnings } from './batches.js';
+import { createPost, deliver, type CapWarning, type Post } from './delivery.js';
+import { openProgressFile, openRejectedFile, type ProgressOptions } from './files.js';
+import { createMapping } from './mapping.js';
+import { readRecords } from './records.js';
+
+export interface SendOptions extends ProgressOptions {
+  batchSize: number;
+  concurrency: number;
+  maxAttempts: number;
+  rejectedPath: string;
+  isQuiet: boolean;
+  isJson: boolean;
+}
+
+export interface SendSurroundings extends Pick<Terminal, 'stdin' | 'stderr'> {
+  /** Aborts when the person wants to stop. */
+  interrupt: AbortSignal;
+  backoffMs?: number;
+}
+
+const TELL_AGAIN_MS = 5_000;
+const LINE_EVERY_MS = 5_000;
+
+/**
+ * Sends a whole file. A run that ends early, interrupted or with a failure that only a person can cure, returns as
+ * well, with what was settled until then.
+ * @throws CommandError when it cannot start
+ */
+export async function sendFile(options: SendOptions, surroundings: SendSurroundings): Promise<Summary> {
+  const { stderr, interrupt } = surroundings;
+  const startedAt = performance.now();
+  const map = createMapping(options.mapping);
+  const input = openInput(options.file, surroundings.stdin);
+  const progress = options.isQuiet ? noProgress : createProgress(stderr, LINE_EVERY_MS);
+  const progressFile = openProgressFile(options, input, ({ message }) =>
+    progress.note(`The progress cannot be kept: ${message}`),
+  );
+  const { tally: resumed, rejectedBytes } = progressFile.start;
+  const rejected = openRejectedFile(options.rejectedPath, options.file, rejectedBytes);
+  if (progressFile.note) progress.note(progressFile.note);
+  const ledger = createLedger({
+    tally: { ...resumed },
+    window: options.concurrency * 16,
+    onSettled: (refusals) => rejected.append(refusals),
+  });
+  const save = (isForced: boolean) =>
+    progressFile.save(() => {
+      rejected.sync();
+      return { tally: ledger.tally, rejectedBytes: rejected.bytes };
+    }, isForced);
+
+  let sent = 0;
+  const stop = createStop(interrupt);
+  const post = openPost(options, surroundings, stop.signal, progress);
+  const batches = toBatches(readRecords(input, options, resumed.lastRecord), map, options.batchSize);
+
+  function showProgress(): void {
+    const { records } = ledger.tally;
+    const rate = rateOf(records - resumed.records, (performance.now() - startedAt) / 1000);
+    const share = input.size ? Math.min(ledger.position / input.size, 1) : undefined;
+    progress.show(share, `${formatCount(records, 'record')} · ${formatDecimal(rate)}/s`);
+  }
+
+  async function work(): Promise<void> {
+    while (!stop.signal.aborted) {
+      await Promise.race([ledger.room(), stop.stopped]);
+      const next: IteratorResult<OutgoingBatch, void> = await batches.next();
+      if (next.done) return;
+      const { events } = next.value;
+      const delivery = await deliver(post, events);
+      sent += events.length;
+      ledger.close(next.value, delivery);
+      save(false);
+      showProgress();
+    }
+  }
+
+  const workers = Array.from({ length: options.concurrency }, () =>
+    work().catch((error) => stop.fail(error)),
+  );
+  await Promise.race([Promise.all(workers), stop.stopped]);
+  // A request in flight is given a moment to finish; waiting for more input ends here.
+  if (stop.signal.aborted) input.close();
+  await Promise.all(workers);
+  stop.release();
+
+  const isComplete = !stop.signal.aborted;
+  if (isComplete) progressFile.remove();
+  else save(true);
+  rejected.close();
+  progress.stop();
+  const failure = stop.failure();
+  if (failure && !(failure instanceof CommandError)) throw failure;
+  const run = {
+    state: isComplete ? ('complete' as const) : ('stopped' as const),
+    stopReason: isComplete ? undefined : (failure?.message ?? 'The run was interrupted.'),
+    url: options.url,
+    dryRun: options.isDryRun,
+    sent,
+    rejectedFile: rejected.path,
+    seconds: (performance.now() - startedAt) / 1000,
+  };
+  return toSummary(run, ledger.tally, resumed, ledger.warnings);
+}
+
+function openPost(
+  options: SendOptions,
+  { backoffMs = 250 }: SendSurroundings,
+  signal: AbortSignal,
+  progress: Progress,
+): Post {
+  let told = { reason: '', at: 0 };
+  return createPost({
+    client: createGaugeClient({ baseUrl: options.url, apiKey: options.apiKey }),
+    isDryRun: options.isDryRun,
+    maxAttempts: options.maxAttempts,
+    backoffMs,
+    signal,
+    onRetry(reason, waitMs) {
+      // Every sender meets the same trouble; a person reads of it once, and again while it lasts.
+      const now = performance.now();
+      if (reason === told.reason && now - told.at < TELL_AGAIN_MS) return;
+      told = { reason, at: now };
+      progress.note(printable(`Trying again in ${duration(waitMs / 1000)}: ${reason}`));
+    },
+  });
+}
+
+/** The end of a run before the end of its input: by a person, or by the first failure. What fails after that is only its echo. */
+function createStop(interrupt: AbortSignal) {
+  const controller = new AbortController();
+  const { signal } = controller;
+  const stopped = new Promise<void>((resolve) => {
+    signal.addEventListener('abort', () => resolve(), { once: true });
+  });
+  let failure: Error | undefined;
+  const onInterrupt = () => controller.abort();
+  interrupt.addEventListener('abort', onInterrupt, { once: true });
+  if (interrupt.aborted) onInterrupt();
+  return {
+    signal,
+    stopped,
+    failure: () => failure,
+    fail(error: unknown) {
+      if (signal.aborted) return;
+      failure = error as Error;
+      controller.abort();
+    },
+    release: () => interrupt.removeEventListener('abort', onInterrupt),
+  };
+}
+
+/** How a run ended; `--json` prints it. */
+export interface Summary {
+  /** `stopped`: before the end of the input; `stopReason` says why. */
+  state: 'complete' | 'stopped';
+  stopReason?: string;
+  url: string;
+  dryRun: boolean;
+  /** Records dealt with, from the start of the input: accepted + deduped + rejected. */
+  records: number;
+  /** Records that an earlier, interrupted run had dealt with. They are part of the counts. */
+  resumedAfter: number;
+  /** Records that were posted by this run. */
+  sent: number;
+  accepted: number;
+  deduped: number;
+  rejected: number;
+  rejectedFile: string | null;
+  warnings: (
+    | ({ code: 'unit_cap_exceeded' } & CapWarning)
+    | { code: 'duplicate_mismatch'; events: number; firstRecord: number }
+  )[];
+  seconds: number;
+  /** This run's records per second. */
+  recordsPerSecond: number;
+}
+
+function toWarningList({ overCap, mismatches, firstMismatch }: Warnings): Summary['warnings'] {
+  return [
+    ...[...overCap.values()].map(({ productSlug, metric, unitCap, used, period }) => ({
+      code: 'unit_cap_exceeded' as const,
+      productSlug,
+      metric,
+      unitCap,
+      used,
+      period,
+    })),
+    ...(firstMismatch === undefined
+      ? []
+      : [{ code: 'duplicate_mismatch' as const, events: mismatches, firstRecord: firstMismatch }]),
+  ];
+}
+
+/** @param resumed what an earlier run had settled */
+export function toSummary(
+  run: Pick<Summary, 'state' | 'url' | 'dryRun' | 'sent' | 'rejectedFile' | 'seconds'> & {
+    stopReason: string | undefined;
+  },
+  { records, accepted, deduped, rejected }: Tally,
+  resumed: Tally,
+  warnings: Warnings,
+): Summary {
+  const { state, stopReason, url, dryRun, sent, rejectedFile, seconds } = run;
+  return {
+    state,
+    ...(stopReason === undefined ? {} : { stopReason }),
+    url,
+    dryRun,
+    records,
+    resumedAfter: resumed.records,
+    sent,
+    accepted,
+    deduped,
+    rejected,
+    rejectedFile: rejected > 0 ? rejectedFile : null,
+    warnings: toWarningList(warnings),
+    seconds: Number(seconds.toFixed(3)),
+    recordsPerSecond: rateOf(records - resumed.records, seconds),
+  };
+}
+
+/** A second, rounded. */
+const rateOf = (count: number, seconds: number): number => (seconds > 0 ? Math.round(count / seconds) : 0);
+
+export function summaryText(summary: Summary): string {
+  const { records, accepted, deduped, rejected, resumedAfter, seconds, url } = summary;
+  const width = Math.max(...[accepted, deduped, rejected].map((n) => formatDecimal(n).length));
+  const line = (label: string, n: number) => `  ${label.padEnd(10)}${formatDecimal(n).padStart(width)}`;
+  const lines = [
+    `${summary.dryRun ? 'Checked' : 'Sent'} ${formatCount(records - resumedAfter, 'record')} to ${url} in ${duration(seconds)} (${formatDecimal(summary.recordsPerSecond)} a second).`,
+    ...(resumedAfter > 0
+      ? [`An earlier run had dealt with the first ${formatDecimal(resumedAfter)}; the counts include them.`]
+      : []),
+    line('accepted', accepted),
+    line('deduped', deduped),
+    line('rejected', rejected),
+    ...(summary.dryRun ? ['A dry run: nothing was recorded.'] : []),
+    ...summary.warnings.map(warningText),
+    ...(summary.rejectedFile === null ? [] : [`What was rejected, and why: ${summary.rejectedFile}`]),
+    ...(summary.state === 'stopped' ? ['The run stopped before the end of the input.'] : []),
+  ];
+  return lines.map(printable).join('\n');
+}
+
+function warningText(warning: Summary['warnings'][number]): string {
+  if (warning.code === 'duplicate_mismatch') {
+    return `Warning: ${formatDecimal(warning.events)} deduped ${warning.events === 1 ? 'event differs' : 'events differ'} from what the idempotency key was first used for; the first is record ${formatDecimal(warning.firstRecord)}.`;
+  }
+  const { productSlug, metric, unitCap, used, period } = warning;
+  return `Warning: ${productSlug} is above its cap in ${period.start.slice(0, 7)}: ${used} of ${unitCap} ${metric}.`;
+}

@@ -1,0 +1,52 @@
+import { Command } from 'commander';
+import { readConfig } from '../config.js';
+import { systemClock } from '../core/clock.js';
+import { ConfigError } from '../core/config.js';
+import { printableLines } from '../core/terminal.js';
+import { checkVenue, isAlarming, venueReportText } from '../trading/venue/check-venue.js';
+import {
+  createKalshiClient,
+  UnexpectedAnswerError,
+  VenueUnavailableError,
+} from '../trading/venue/kalshi-client.js';
+import { createVenueBudget } from '../trading/venue/venue-budget.js';
+import { CommandError, messageOf, openTerminal, runCommand } from './kit/command.js';
+import { createProgress } from './kit/progress.js';
+
+const help = `
+Reads every weather series of the venue as the service would, and prints what it could not read or place: a new status, a missing
+field, another wording of the rules, a station that is not in the table. It needs no key, orders nothing and changes nothing; some
+400 reads take about half a minute within what the venue allows to everybody.
+
+Environment: KALSHI_BASE_URL.
+
+Exit status: 0 all could be read (places and kinds that are not forecast here do not count), 1 something was not understood, 2
+the venue could not be read.`;
+
+const command = new Command('venue:check')
+  .description('Reads the live venue and says what could not be placed.')
+  .option('--json', 'print the report as JSON')
+  .addHelpText('after', help);
+const terminal = openTerminal();
+process.exitCode = await runCommand<{ json?: true }>(
+  command,
+  terminal,
+  async ({ json }) => {
+    const { KALSHI_BASE_URL } = process.env;
+    const { baseUrl } = readConfig({ KALSHI_BASE_URL }).trading.kalshi;
+    const client = createKalshiClient({ baseUrl, budget: createVenueBudget() });
+    const stopping = new AbortController();
+    process.once('SIGINT', () => stopping.abort(new CommandError('interrupted')));
+    const progress = createProgress(terminal.stderr);
+    const onSeries = (done: number, all: number, ticker: string) =>
+      progress.show(done / all, `${done} of ${all} series · ${ticker}`);
+    const report = await checkVenue({ client, clock: systemClock }, onSeries, stopping.signal).finally(() =>
+      progress.stop(),
+    );
+    terminal.stdout.write(
+      json ? `${JSON.stringify(report, null, 2)}\n` : printableLines(venueReportText(report)),
+    );
+    return isAlarming(report) ? 1 : 0;
+  },
+  messageOf(ConfigError, UnexpectedAnswerError, VenueUnavailableError),
+);

@@ -1,0 +1,29 @@
+import fc from 'fast-check';
+import { expect, it } from 'vitest';
+import { parseExactJson, parseNumbersAsText } from '../../src/core/exact-json.js';
+
+it('keeps the digits of numbers, and nothing of what strings hold', () => {
+  const text = '{"a":[1.50,-2e3,{"12":"1, \\"2\\" [3]"}],"b\\\\":12345678901234567890,"c":true}';
+  expect(parseNumbersAsText(text)).toEqual({
+    a: ['1.50', '-2e3', { '12': '1, "2" [3]' }],
+    'b\\': '12345678901234567890',
+    c: true,
+  });
+  expect(parseExactJson(text)).toEqual({
+    a: [1.5, -2000, { '12': '1, "2" [3]' }],
+    'b\\': '12345678901234567890',
+    c: true,
+  });
+});
+
+it('reads any document as JSON.parse does, but for its numbers', () => {
+  const textual = (value: unknown): unknown =>
+    JSON.parse(JSON.stringify(value), (_key, part: unknown) =>
+      typeof part === 'number' ? JSON.stringify(part) : part,
+    );
+  fc.assert(
+    fc.property(fc.json({ maxDepth: 5 }), (text) => {
+      expect(parseNumbersAsText(text)).toEqual(textual(JSON.parse(text)));
+    }),
+  );
+});

@@ -1,0 +1,96 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { sql } from 'drizzle-orm';
+import { expect, it, vi } from 'vitest';
+import { readLog, writeRows } from '../audit/support.js';
+import { isEmbedded } from '../support/database.js';
+import { createOrganization } from '../support/fixtures.js';
+import { maintenanceCommand } from '../support/maintenance-command.js';
+
+// Each test starts processes, which is slow on a machine that is busy.
+vi.setConfig({ testTimeout: 120_000 });
+
+const { folder, run, withDatabase } = maintenanceCommand('audit-verify');
+
+it('--help says what a chain proves and what not, and a wrong flag is an error', async () => {
+  const [help, wrong] = await Promise.all([run(['--help']), run(['--fix'])]);
+  expect(help).toMatchObject({ code: 0, stderr: '' });
+  for (const words of ['--expect', '--org', '--json', 'DATABASE_URL', 'Exit status', 'does not prove'])
+    expect(help.stdout).toContain(words);
+  expect(wrong).toMatchObject({ code: 2, stderr: expect.stringMatching(/unknown option '--fix'/) });
+});
+
+it('prints the heads of chains that are intact', async () => {
+  const { organization, head } = await withDatabase(async (db) => {
+    const organization = await createOrganization(db);
+    await writeRows(db, organization.id, 5);
+    return { organization, head: (await readLog(db, organization.id)).at(-1)! };
+  });
+  const intact = await run([]);
+  expect(intact).toMatchObject({ code: 0, stderr: '' });
+  expect(intact.stdout).toContain(`intact  ${organization.slug}  ${organization.id}  5  ${head.hash}\n`);
+  expect(intact.stdout).toMatch(/^Intact: \d+ chains?, \d+ rows\.$/m);
+});
+
+it('names what was changed, and knows by the heads that were kept a history that was replaced', async () => {
+  const { organization, other } = await withDatabase(async (db) => {
+    const [organization, other] = [await createOrganization(db), await createOrganization(db)];
+    await writeRows(db, organization.id, 5);
+    await writeRows(db, other.id, 2);
+    return { organization, other };
+  });
+  const noted = await run(['--json']);
+  expect(noted.code).toBe(0);
+  expect(JSON.parse(noted.stdout)).toMatchObject({
+    intact: true,
+    organizations: expect.arrayContaining([
+      expect.objectContaining({
+        organization: organization.slug,
+        orgId: organization.id,
+        seq: 5,
+        problems: [],
+      }),
+      expect.objectContaining({ organization: other.slug, seq: 2 }),
+    ]),
+  });
+  const file = join(folder, 'heads.json');
+  writeFileSync(file, noted.stdout);
+
+  await withDatabase(async (db) => {
+    await db.orm.execute(
+      sql`update audit_log set action = E'x\u001B[2J' where org_id = ${organization.id} and seq = 2`,
+    );
+    await db.orm.execute(sql`delete from audit_log where org_id = ${other.id}`);
+    await db.orm.execute(sql`delete from audit_chains where org_id = ${other.id}`);
+  });
+  const broken = await run(['--expect', file]);
+  expect(broken).toMatchObject({ code: 1, stderr: '' });
+  expect(broken.stdout).toMatch(new RegExp(`^BROKEN  ${organization.slug} `, 'm'));
+  expect(broken.stdout).toMatch(/changed: row 2 \(x \[2J, [\da-f-]{36}\): It does not match its hash/);
+  expect(broken.stdout).toMatch(/rewritten: row 2: This row was noted, and the chain ends at row 0/);
+  expect(broken.stdout).toMatch(/^Broken: 2 of \d chains\.$/m);
+  const json = JSON.parse((await run(['--org', organization.slug, '--json'])).stdout);
+  expect(json).toMatchObject({ intact: false, organizations: [{ problems: [{ kind: 'changed', seq: 2 }] }] });
+});
+
+it('says what is wrong with an unknown Organization, a file that is none, and a configuration that is none', async () => {
+  const file = join(folder, 'none.json');
+  writeFileSync(file, '{"organizations":[{}]}');
+  const answers = await Promise.all(
+    isEmbedded
+      ? [run(['--expect', file])]
+      : [run(['--expect', file]), run(['--expect', join(folder, 'missing')]), run(['--org', 'nobody'])],
+  );
+  for (const [i, words] of [/is not what this command prints/, /no such file/, /no Organization "nobody"/]
+    .slice(0, answers.length)
+    .entries())
+    expect(answers[i]).toMatchObject({ code: 2, stderr: expect.stringMatching(words) });
+  expect(await run([], { DATABASE_URL: 'mysql://x' })).toMatchObject({
+    code: 2,
+    stderr: expect.stringMatching(/DATABASE_URL/),
+  });
+  expect(await run([], { DATABASE_URL: 'postgres://gauge@127.0.0.1:1/gauge' })).toMatchObject({
+    code: 2,
+    stderr: expect.stringMatching(/cannot be reached/),
+  });
+});

@@ -1,0 +1,182 @@
+import { sql } from 'drizzle-orm';
+import { pino } from 'pino';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import type { Orm } from '../../../src/core/db/client.js';
+import { backfill, type BackfillOptions } from '../../../src/tools/backfill/backfill.js';
+import { createArchive } from '../../../src/trading/archive/archive.js';
+import { findStation, indexAreas, stations } from '../../../src/trading/market/stations.js';
+import { createKalshiClient } from '../../../src/trading/venue/kalshi-client.js';
+import { createKalshiSource } from '../../../src/trading/venue/kalshi.js';
+import { createTestDatabase, type TestDatabase } from '../../support/database.js';
+import { settledLadder, startFakeVenue, type FakeVenue } from '../../trading/fake-venue.js';
+import { startFakeWeather, type FakeWeather } from '../../trading/forecast-fake-weather.js';
+import { plentyOfTokens } from '../../trading/venue-tokens.js';
+import { daysBetween, addDays } from '../../../src/trading/market/climate-day.js';
+import { createOpenMeteoSource } from '../../../src/trading/forecast/open-meteo.js';
+
+const clock = { now: () => Date.parse('2026-07-05T12:00:00Z') };
+const log = pino({ level: 'silent' });
+const names = { forecastSource: 'openmeteo', marketSource: 'kalshi' };
+/** 40 days: two questions about forecasts, and two for the one series. */
+const range = { from: '2026-05-01', to: '2026-06-09' };
+
+/** Of each station's maximum and minimum and of each area's hours, from one and two days before. */
+const RUNS_A_DAY = 2 * (2 * stations.length + 24 * indexAreas.length);
+
+let database: TestDatabase;
+let orm: Orm;
+let weather: FakeWeather;
+let venue: FakeVenue;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  orm = database.db.orm;
+  weather = await startFakeWeather();
+  venue = await startFakeVenue();
+});
+afterAll(async () => {
+  await database.remove();
+  await weather.stop();
+  await venue.stop();
+});
+beforeEach(async () => {
+  Object.assign(weather, { fault: undefined, requests: [] });
+  Object.assign(venue, { fault: undefined, requests: [] });
+  venue.markets = daysBetween(range.from, range.to).flatMap((date) => settledLadder(date));
+  await orm.execute(sql`delete from ensemble_runs`);
+  await orm.execute(sql`delete from climate_reports`);
+});
+
+/** Fills the range; what it says and how long it waits is kept. */
+async function fill(over: Partial<BackfillOptions> = {}) {
+  const pauses: number[] = [];
+  const steps: string[] = [];
+  const urls = { baseUrl: weather.url, historyBaseUrl: weather.url, observations: [] };
+  const client = createKalshiClient({ baseUrl: venue.url, budget: plentyOfTokens(), backoffMs: 5 });
+  const result = await backfill({
+    orm,
+    archive: createArchive({ db: { orm }, ...names }),
+    weather: createOpenMeteoSource({ ...urls, clock, log }),
+    markets: createKalshiSource({ client, series: ['KXHIGHNY'], clock, log }),
+    stations: [findStation('KNYC')!],
+    range,
+    pauses: {
+      sleep: (ms, signal) => {
+        pauses.push(ms);
+        signal.throwIfAborted();
+        return Promise.resolve();
+      },
+      random: () => 0.5,
+      note: () => undefined,
+    },
+    onDays: (done, all, what) => steps.push(`${done} of ${all}: ${what}`),
+    stop: new AbortController().signal,
+    ...over,
+  });
+  return { ...result, pauses, steps };
+}
+
+const askedDays = () =>
+  weather.requests.map(({ path }) => {
+    const query = new URL(path, 'http://x').searchParams;
+    // The last day ends in the next one by UTC.
+    return `${query.get('start_date')} ${addDays(query.get('end_date')!, -1)}`;
+  });
+
+describe('filling the past', () => {
+  it('asks for what is missing and writes it down; the next run asks for nothing', async () => {
+    const first = await fill();
+    // Seven stations, 40 days, two runs of each; one series.
+    expect(first).toMatchObject({
+      newRuns: 40 * RUNS_A_DAY,
+      newReports: 40,
+      problems: [],
+      isInterrupted: false,
+    });
+    expect(first.coverage.stations).toMatchObject([{ forecastDays: 40, runs: 80, reports: 40 }]);
+    expect(first.steps).toEqual([
+      '31 of 80: forecasts to 2026-05-31',
+      '40 of 80: forecasts to 2026-06-09',
+      '71 of 80: reports to 2026-05-31',
+      '80 of 80: reports to 2026-06-09',
+    ]);
+    weather.requests = [];
+    venue.requests = [];
+    expect(await fill()).toMatchObject({ newRuns: 0, newReports: 0, problems: [], steps: [] });
+    expect([...weather.requests, ...venue.requests]).toEqual([]);
+  });
+
+  it('asks again for the days alone that have no run from before they began', async () => {
+    await fill();
+    // As if the service had only come up at noon of 20 May.
+    await orm.execute(sql`
+      update ensemble_runs set model_run_at = '2026-05-20T12:00:00Z'
+      where date = '2026-05-20' and station = 'KNYC' and model_run_at = '2026-05-20T00:00:00Z'`);
+    await orm.execute(sql`
+      delete from ensemble_runs where date = '2026-05-20' and station = 'KNYC' and model_run_at < '2026-05-20T00:00:00Z'`);
+    weather.requests = [];
+    expect(await fill()).toMatchObject({ newRuns: 4, newReports: 0 });
+    expect(askedDays()).toEqual(['2026-05-20 2026-05-20']);
+  });
+
+  it('ends after the present question when it is interrupted, and goes on from there', async () => {
+    const stop = new AbortController();
+    weather.fault = () => {
+      stop.abort();
+      return false;
+    };
+    const first = await fill({ stop: stop.signal });
+    expect(first).toMatchObject({
+      newRuns: 31 * RUNS_A_DAY,
+      newReports: 0,
+      problems: [],
+      isInterrupted: true,
+    });
+    expect(venue.requests).toEqual([]);
+    weather.fault = undefined;
+    weather.requests = [];
+    expect(await fill()).toMatchObject({ newRuns: 9 * RUNS_A_DAY, newReports: 40, isInterrupted: false });
+    expect(askedDays()).toEqual(['2026-06-01 2026-06-09']);
+  });
+
+  it('waits for a busy service as long as it asks; an interruption ends the wait', async () => {
+    let refused = 0;
+    weather.fault = (_req, res) => {
+      if (refused++ > 0) return false;
+      res.writeHead(429, { 'retry-after': '7' }).end('{"error":true}');
+      return true;
+    };
+    expect(await fill()).toMatchObject({ newRuns: 40 * RUNS_A_DAY, pauses: [7_000], problems: [] });
+    await orm.execute(sql`delete from ensemble_runs`);
+    const late = new AbortController();
+    weather.fault = (_req, res) => {
+      late.abort();
+      res.writeHead(429).end('{"error":true}');
+      return true;
+    };
+    const ended = await fill({ stop: late.signal });
+    expect(ended).toMatchObject({ newRuns: 0, problems: [], isInterrupted: true, pauses: [60_000] });
+  });
+
+  it('gives up a service that keeps failing, says so, and still asks the other one', async () => {
+    let asked = 0;
+    weather.fault = (_req, res) => {
+      if (asked++ === 0) return false;
+      res.writeHead(503).end('maintenance');
+      return true;
+    };
+    const result = await fill();
+    expect(result).toMatchObject({ newRuns: 31 * RUNS_A_DAY, newReports: 40, isInterrupted: false });
+    expect(result.problems).toEqual([
+      `The forecasts from 2026-06-01 on could not be filled: ${weather.url}/v1/forecast: status 503: maintenance.`,
+    ]);
+    expect(result.pauses).toHaveLength(4);
+  });
+
+  it('says which source keeps no past', async () => {
+    const result = await fill({ weather: { name: 'http' }, markets: { name: 'mine' } });
+    expect(result.problems).toEqual([
+      'The source http cannot say what its past forecasts were.',
+      'The source mine cannot say what its past reports were.',
+    ]);
+  });
+});

@@ -1,0 +1,52 @@
+import { afterAll, beforeAll, expect, it, vi } from 'vitest';
+import { climateDayAt, daysBetween, addDays } from '../../../src/trading/market/climate-day.js';
+import { findPlace, indexAreas, stations } from '../../../src/trading/market/stations.js';
+import { maintenanceCommand } from '../../support/maintenance-command.js';
+import { settledLadder, startFakeVenue, type FakeVenue } from '../../trading/fake-venue.js';
+import { startFakeWeather, type FakeWeather } from '../../trading/forecast-fake-weather.js';
+
+// It starts processes, which is slow on a machine that is busy.
+vi.setConfig({ testTimeout: 60_000 });
+
+const command = maintenanceCommand('backfill');
+// The command lives in the present: 40 days, the last of them a week ago.
+const to = addDays(new Date().toISOString().slice(0, 10), -7);
+const range = { from: addDays(to, -39), to };
+let weather: FakeWeather;
+let venue: FakeVenue;
+beforeAll(async () => {
+  weather = await startFakeWeather();
+  venue = await startFakeVenue();
+  // Reports between 70 and 88 °F; the forecast is 3 °F too warm and a degree off to either side.
+  const reported = (date: string) => 70 + ((Date.parse(date) / 86_400_000) % 10) * 2;
+  weather.previous = (stationId, ms, days) => {
+    const { date } = climateDayAt(findPlace(stationId)!, new Date(ms));
+    return reported(date) + 3 + (((Date.parse(date) / 86_400_000) * 7 + days) % 3) - 1;
+  };
+  venue.markets = daysBetween(range.from, range.to).flatMap((date) => settledLadder(date, reported(date)));
+});
+afterAll(async () => {
+  await weather.stop();
+  await venue.stop();
+});
+
+it('the command fills the configured database, says what there is, learns from it, and does nothing twice', async () => {
+  const env = {
+    MARKET_SOURCE: 'kalshi',
+    KALSHI_BASE_URL: venue.url,
+    KALSHI_SERIES: 'KXHIGHNY',
+    OPEN_METEO_HISTORY_BASE_URL: weather.url,
+  };
+  const flags = ['--from', range.from, '--to', range.to];
+  const first = await command.run(flags, env);
+  expect(first.code, first.stderr).toBe(0);
+  // Of each station's maximum and minimum and of each area's hours, from one and two days before.
+  const runs = 40 * 2 * (2 * stations.length + 24 * indexAreas.length);
+  expect(first.stdout).toContain(`New: ${runs.toLocaleString('en')} runs, 40 reports.`);
+  expect(first.stdout).toContain('  KNYC  forecasts of 40 days (80 runs), reports of 40 days');
+  expect(first.stdout).toContain('Forecasts are corrected by fits of their own at 1 of 1 station');
+  expect(first.stderr).toContain(`38% · 31 of 80 days · forecasts to ${addDays(range.from, 30)}\n`);
+  const second = await command.run(flags, env);
+  expect(second).toMatchObject({ code: 0, stderr: '' });
+  expect(second.stdout).toContain('New: 0 runs, 0 reports.');
+});

@@ -1,0 +1,137 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { askAgain, lastDayOver, planChunks, readRange } from '../../../src/tools/backfill/backfill.js';
+import { CommandError } from '../../../src/tools/kit/command.js';
+import { WeatherUnavailableError } from '../../../src/trading/forecast/read-json.js';
+import { stations } from '../../../src/trading/market/stations.js';
+import { UnexpectedAnswerError, VenueUnavailableError } from '../../../src/trading/venue/kalshi-client.js';
+import { daysBetween, addDays } from '../../../src/trading/market/climate-day.js';
+
+describe('days', () => {
+  it('between two are both of them and all in between, over the ends of months and leap years', () => {
+    expect(daysBetween('2024-02-27', '2024-03-02')).toEqual([
+      '2024-02-27',
+      '2024-02-28',
+      '2024-02-29',
+      '2024-03-01',
+      '2024-03-02',
+    ]);
+    expect(daysBetween('2026-01-01', '2026-01-01')).toEqual(['2026-01-01']);
+    expect(daysBetween('2026-01-02', '2026-01-01')).toEqual([]);
+  });
+
+  it('are over once they are over in Los Angeles', () => {
+    // Its day of 4 July ends at 08:00Z of the 5th, New York's three hours before.
+    expect(lastDayOver(stations, Date.parse('2026-07-05T07:59:00Z'))).toBe('2026-07-03');
+    expect(lastDayOver(stations, Date.parse('2026-07-05T08:00:00Z'))).toBe('2026-07-04');
+  });
+});
+
+describe('the days that the flags mean', () => {
+  const now = Date.parse('2026-07-05T12:00:00Z');
+  const read = (flags: Record<string, string>) => readRange(flags, stations, now);
+
+  it.each([
+    [{}, '2026-04-06', '2026-07-04'],
+    [{ days: '1' }, '2026-07-04', '2026-07-04'],
+    [{ from: '2026-07-01' }, '2026-07-01', '2026-07-04'],
+    [{ from: '2024-02-29', to: '2024-03-01' }, '2024-02-29', '2024-03-01'],
+    [{ days: '400' }, '2025-05-31', '2026-07-04'],
+    [{ days: '31', to: '2026-01-31' }, '2026-01-01', '2026-01-31'],
+  ])('of %j are %s to %s', (flags, from, to) => {
+    expect(read(flags)).toEqual({ from, to });
+  });
+
+  it.each([
+    [{ days: '0' }, '--days "0"'],
+    [{ days: '401' }, 'between 1 and 400'],
+    [{ days: '1e3' }, '--days "1e3"'],
+    [{ from: '2026-02-30' }, '--from "2026-02-30" is not a date'],
+    [{ to: 'yesterday' }, '--to "yesterday" is not a date'],
+    [{ to: '2026-07-05' }, '2026-07-04 is the last day that is'],
+    [{ from: '2026-07-04', to: '2026-07-03' }, 'is after 2026-07-03'],
+    [{ from: '2026-07-01', days: '3' }, 'give one of them'],
+    [{ from: '2020-01-01' }, '2377 days'],
+  ])('cannot be told from %j', (flags, words) => {
+    expect(() => read(flags as Record<string, string>)).toThrow(CommandError);
+    expect(() => read(flags as Record<string, string>)).toThrow(words);
+  });
+});
+
+describe('the questions', () => {
+  it('bring every missing day once, 31 days at most, and none begins or ends with a day that is there', () => {
+    const from = '2025-01-01';
+    fc.assert(
+      fc.property(fc.array(fc.boolean(), { minLength: 1, maxLength: 120 }), (isThere) => {
+        const there = new Map(isThere.map((is, i) => [addDays(from, i), is]));
+        const to = addDays(from, isThere.length - 1);
+        const chunks = planChunks({ from, to }, (date) => there.get(date)!);
+        const asked = chunks.flatMap((chunk) => daysBetween(chunk.from, chunk.to));
+        expect(new Set(asked).size).toBe(asked.length);
+        for (const [date, is] of there) if (!is) expect(asked).toContain(date);
+        for (const chunk of chunks) {
+          const days = daysBetween(chunk.from, chunk.to);
+          expect(days.length).toBeLessThanOrEqual(31);
+          expect([there.get(chunk.from), there.get(chunk.to)]).toEqual([false, false]);
+          expect(chunk.missing).toBe(days.filter((date) => !there.get(date)).length);
+        }
+      }),
+      { numRuns: 100 },
+    );
+    expect(planChunks({ from, to: '2025-03-04' }, () => false)).toEqual([
+      { from, to: '2025-01-31', missing: 31 },
+      { from: '2025-02-01', to: '2025-03-03', missing: 31 },
+      { from: '2025-03-04', to: '2025-03-04', missing: 1 },
+    ]);
+  });
+});
+
+describe('a service that is busy', () => {
+  const stop = new AbortController().signal;
+
+  /** Asks what fails in these ways and then answers; resolves with the pauses, in seconds, and the outcome. */
+  async function ask(problems: Error[]) {
+    const pauses: number[] = [];
+    const notes: string[] = [];
+    let asked = 0;
+    const outcome = await askAgain(
+      () => {
+        const problem = problems[asked++];
+        return problem ? Promise.reject(problem) : Promise.resolve('answered');
+      },
+      {
+        sleep: (ms) => {
+          pauses.push(ms / 1000);
+          return Promise.resolve();
+        },
+        random: () => 0.5,
+        note: (text) => notes.push(text),
+      },
+      stop,
+    ).catch((error: unknown) => error);
+    return { asked, pauses, notes, outcome };
+  }
+  const busy = (retryAfterMs?: number) =>
+    new WeatherUnavailableError('/runs', 'status 429', { retryAfterMs });
+  const down = new VenueUnavailableError('/markets', 'status 503');
+
+  it('is waited for as long as it says, and else longer every time', async () => {
+    expect(await ask([busy(90_000), busy(), down])).toMatchObject({
+      outcome: 'answered',
+      pauses: [90, 10, 20],
+      notes: ['/runs: status 429. Asking again in 90 s.', expect.any(String), expect.any(String)],
+    });
+  });
+
+  it('is asked five times at most, or where the pause would be too long', async () => {
+    const failures = Array.from({ length: 9 }, () => down);
+    expect(await ask(failures)).toMatchObject({ outcome: down, asked: 5, pauses: [5, 10, 20, 40] });
+    const tomorrow = busy(24 * 3_600_000);
+    expect(await ask([tomorrow])).toMatchObject({ outcome: tomorrow, asked: 1, pauses: [] });
+  });
+
+  it('alone is asked again: not what would go wrong again', async () => {
+    for (const problem of [new UnexpectedAnswerError('/runs', 'no JSON'), new TypeError('a bug')])
+      expect(await ask([problem])).toMatchObject({ outcome: problem, asked: 1, pauses: [] });
+  });
+});

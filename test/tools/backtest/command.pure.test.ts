@@ -1,0 +1,218 @@
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { PassThrough } from 'node:stream';
+import { fileURLToPath } from 'node:url';
+import { gzipSync } from 'node:zlib';
+import { afterAll, describe, expect, it } from 'vitest';
+import type { BacktestResult } from '../../../src/tools/backtest/backtest.js';
+import { runBacktestCommand } from '../../../src/tools/backtest/command.js';
+import { wireMarket } from '../../trading/fake-venue.js';
+
+const folder = mkdtempSync(join(tmpdir(), 'gauge-backtest-'));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+const write = (name: string, content: string | Buffer): string => {
+  const file = join(folder, name);
+  writeFileSync(file, content);
+  return file;
+};
+
+async function run(args: string[]) {
+  let out = '';
+  let err = '';
+  const stderr = new PassThrough();
+  stderr.on('data', (chunk: Buffer) => (err += chunk.toString()));
+  const code = await runBacktestCommand({
+    args,
+    clock: { now: () => Date.parse('2026-11-20T12:00:00Z') },
+    stdout: { write: (text) => (out += text) },
+    stderr,
+  });
+  return { code, out, err };
+}
+
+const ladder = [
+  { strike: { cap: 60 }, pays: (degrees: number) => degrees < 60 },
+  ...[60, 62, 64, 66].map((floor) => ({
+    strike: { floor, cap: floor + 1 },
+    pays: (degrees: number) => degrees === floor || degrees === floor + 1,
+  })),
+  { strike: { floor: 67 }, pays: (degrees: number) => degrees > 67 },
+];
+
+/** Days in New York that grow warmer, by a degree in four days, as the venue tells of them. */
+function recordedEvents(days: number): string {
+  return Array.from({ length: days }, (_, i) => {
+    const day = new Date(Date.UTC(2025, 1, 1 + i));
+    const name = `KXHIGHNY-25${['FEB', 'MAR', 'APR'][day.getUTCMonth() - 1]}${String(day.getUTCDate()).padStart(2, '0')}`;
+    // A minute before midnight in New York, where summer time began on March 9.
+    const hours = day.getTime() < Date.UTC(2025, 2, 9) ? 29 : 28;
+    const close = new Date(day.getTime() + hours * 3_600_000 - 60_000);
+    const temperature = 44 + Math.floor(i / 4) + (i % 3);
+    return JSON.stringify({
+      event: { event_ticker: name },
+      markets: ladder.map(({ strike, pays }) => {
+        const isWinner = pays(temperature);
+        return wireMarket(name, strike, {
+          open_time: new Date(day.getTime() - 10 * 3_600_000).toISOString(),
+          close_time: close.toISOString(),
+          status: 'finalized',
+          result: isWinner ? 'yes' : 'no',
+          expiration_value: String(temperature),
+        });
+      }),
+    });
+  }).join('\n');
+}
+
+/** On the eve of April 15 the two brackets in the middle are sold for less than they are worth, and bought for little less. */
+const trades = JSON.stringify({
+  KXHIGHNY: Object.fromEntries(
+    (
+      [
+        ['B62.5', 30],
+        ['B64.5', 31],
+        ['B60.5', 10],
+      ] as const
+    ).map(([suffix, cents]) => [
+      `KXHIGHNY-25APR15-${suffix}`,
+      [
+        { taker_side: 'yes' as const, yes_price: cents, at: '2025-04-14T20:01:00Z' },
+        { taker_side: 'no' as const, yes_price: cents - 2, at: '2025-04-14T20:02:00Z' },
+      ].map(({ taker_side, yes_price, at }) => ({
+        count: 50,
+        created_time: at,
+        yes_price,
+        no_price: 100 - yes_price,
+        taker_side,
+      })),
+    ]),
+  ),
+});
+
+/** Half a megabyte that unpacks to more than anybody wants: gzip files one after the other are one. */
+const bomb = Buffer.concat(Array<Buffer>(110).fill(gzipSync(Buffer.alloc(4 * 1024 * 1024))));
+
+describe('npm run backtest', () => {
+  const events = write('events.jsonl.gz', gzipSync(recordedEvents(75)));
+  const tradesFile = write('trades.json', trades);
+  const recorded = ['--events', events, '--trades', tradesFile, '--shuffles', '0', '--every', '5'];
+
+  it('buys nothing of recorded days by itself: no forecast of them has been scored', async () => {
+    const { code, out } = await run([...recorded, '--json']);
+    expect(code).toBe(0);
+    expect(JSON.parse(out)).toMatchObject({ purchases: 0, profit: 0, isUngated: false, shuffled: null });
+  });
+
+  it('follows recorded prices with what was known by then, if it is told to', async () => {
+    const { code, out } = await run([...recorded, '--ungated', '--json']);
+    expect(code).toBe(0);
+    const result = JSON.parse(out) as BacktestResult;
+    expect(result.signals).toBeGreaterThan(0);
+    expect(result.purchases).toBeGreaterThan(0);
+    // Never more than trades have proved: 50 of each side of three markets.
+    expect(result.contracts).toBeLessThanOrEqual(300);
+    expect(result.openPurchases).toBe(0);
+    expect(result.endEquity).toBeCloseTo(result.startCash + result.profit, 6);
+  });
+
+  it('says the same in words', async () => {
+    const { out } = await run([...recorded, '--ungated']);
+    expect(out).toMatch(/^Source +recorded events, the last maxima as forecast$/m);
+    expect(out).toMatch(/^A day +1 days are too few for an interval$/m);
+    expect(out).toMatch(/^Profit +−?\$\d+\.\d\d after fees/m);
+    expect(out).toContain('Not bought, most often because');
+  });
+
+  it('takes forecasts that are given, and says which line of them is wrong', async () => {
+    const head = 'station,date,model_run_at,fetched_at,member1,member2';
+    const forecasts = write(
+      'f.csv',
+      `${head}\nKNYC,2025-04-15,2025-04-14T12:00:00Z,2025-04-14T16:00:00Z,63,x\n`,
+    );
+    const { code, err } = await run([...recorded, '--forecasts', forecasts]);
+    expect(code).toBe(2);
+    expect(err).toBe(`backtest: ${forecasts}, line 2, column member2: not a number\n`);
+  });
+
+  it.each([
+    [['--events', events], '--events and --trades are needed both'],
+    [['tape.gz', ...recorded], 'either tapes or --events with --trades, not both'],
+    [[...recorded, '--from', '2026-01-01'], '--from, --to and --stations are of the invented world'],
+    [['--stations', 'KNYC', ...recorded], '--from, --to and --stations are of the invented world'],
+    [['--stations', 'KNYC', 'KXXX'], 'It must be a station like KNYC'],
+    [['--from', '2026-05-01', '--to', '2026-04-01'], 'at least one day and at most 400'],
+    [['--from', 'May'], 'It must be a date like 2026-10-01'],
+    [['--cash', '0'], 'It must be an amount in dollars'],
+    [['--shuffles', '-1'], 'It must be a whole number from 0 to 1000'],
+    [['--events', '/none/e.jsonl', '--trades', tradesFile], 'no such file'],
+    [
+      ['--events', write('bad.jsonl', '{"markets":[{}]}'), '--trades', tradesFile],
+      'bad.jsonl, line 1: markets[0].ticker',
+    ],
+    [['--events', write('text.jsonl', 'x'), '--trades', tradesFile], 'text.jsonl, line 1: not JSON'],
+    [['--events', events, '--trades', write('bad.json', '{"S":{"T":[{}]}}')], 'bad.json: S.T.0.count'],
+    [['--events', write('bad.jsonl.gz', 'no gzip'), '--trades', tradesFile], 'incorrect header check'],
+    [[tradesFile], 'is no record of a tape'],
+    [['--from', '2026-02-31'], 'It must be a date like 2026-10-01'],
+    [['--events', write('none.jsonl', '\n'), '--trades', tradesFile], 'none.jsonl: there is no event in it'],
+    [[...recorded, '--forecasts', '/none/f.csv'], 'no such file'],
+    [[...recorded, '--forecasts', folder], 'illegal operation on a directory'],
+    [
+      ['--events', write('cut.jsonl.gz', gzipSync('x'.repeat(999)).subarray(0, 20)), '--trades', tradesFile],
+      'cut.jsonl.gz cannot be unpacked: unexpected end of file',
+    ],
+    [
+      ['--events', write('bomb.jsonl.gz', bomb), '--trades', tradesFile],
+      'bomb.jsonl.gz holds more than 400 MB',
+    ],
+  ])('refuses %j', async (args, message) => {
+    const { code, out, err } = await run(args);
+    expect(code).toBe(2);
+    expect(out).toBe('');
+    expect(err).toContain(message);
+    expect(err).not.toContain('    at ');
+  });
+
+  it('goes through the invented world of some days', async () => {
+    const { code, out } = await run([
+      '--from',
+      '2026-10-10',
+      '--to',
+      '2026-10-11',
+      '--stations',
+      'KNYC',
+      'kden',
+      '--shuffles',
+      '0',
+      '--json',
+    ]);
+    expect(code).toBe(0);
+    // The maxima and minima of two cities, four times before the end of each day.
+    expect(JSON.parse(out)).toMatchObject({ decisions: 2 * 2 * 4 * 2, days: 2 });
+  });
+});
+
+const shared = (name: string) =>
+  fileURLToPath(new URL(`../../../../shared/data/kalshi/${name}`, import.meta.url));
+const recordedFiles = ['NY', 'CHI', 'MIA'].map((city) => shared(`events_KXHIGH${city}.jsonl.gz`));
+const tradeFile = shared('raw_trades_5cities_2025-04-15.json.gz');
+
+it.skipIf(!existsSync(tradeFile))('goes through the recorded day', async () => {
+  const args = [
+    '--events',
+    ...recordedFiles,
+    '--trades',
+    tradeFile,
+    '--ungated',
+    '--shuffles',
+    '0',
+    '--json',
+  ];
+  const { code, out, err } = await run(args);
+  expect(code).toBe(0);
+  expect(err).toContain('events have no result: they count as their closing prices say');
+  const result = JSON.parse(out) as BacktestResult;
+  expect(result.purchases).toBeGreaterThan(0);
+  expect(result.openPurchases).toBe(0);
+});

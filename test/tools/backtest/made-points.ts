@@ -1,0 +1,75 @@
+import type { PointInTime } from '../../../src/tools/backtest/feed.js';
+import { toLevels, type OrderBook } from '../../../src/trading/market/book.js';
+import { bracketPays } from '../../../src/trading/market/brackets.js';
+import { climateDayOf } from '../../../src/trading/market/climate-day.js';
+import { probabilityOf } from '../../../src/trading/market/distribution.js';
+import type { Market } from '../../../src/trading/market/market.js';
+import { CENT, DOLLAR } from '../../../src/trading/market/money.js';
+import { gaussian } from '../../../src/trading/venue/simulation/random.js';
+import { makeEvent, makeForecasts, makeData, makeGates, calibrated } from '../../fixtures/events.js';
+
+const HOUR_MS = 3_600_000;
+
+export interface MadeWorld {
+  days: number;
+  /** °F: what the model's and the market's mean are off by, and what each believes it is. */
+  model: { error: number; deviation: number };
+  market: { error: number; deviation: number };
+  /** Cents that are asked for above what the market believes. */
+  margin: number;
+  isOpen?: boolean;
+}
+
+/** New York, day after day: one decision 30 hours before each day's end, and what the day came to. */
+export function makePoints({ days, model, market, margin, isOpen = true }: MadeWorld): PointInTime[] {
+  return Array.from({ length: days }, (_, i) => {
+    const date = new Date(Date.UTC(2026, 2, 1 + i)).toISOString().slice(0, 10);
+    const truth = 60 + 8 * gaussian('made', i, 'truth');
+    const report = Math.round(truth);
+    const [ours, theirs] = ['model', 'market'].map((who) => gaussian('made', i, who)) as [number, number];
+    const believed = { mean: truth + market.error * theirs, deviation: market.deviation, atLeast: null };
+    const event = makeEvent({ date, lowest: Math.floor(believed.mean) - 3 });
+    const { end } = climateDayOf(event.station, date);
+    const at = new Date(end.getTime() - 30 * HOUR_MS);
+    const books = event.markets.map(({ bracket }) => bookAround(probabilityOf(believed, bracket), margin));
+    const forecast = { mean: truth + model.error * ours, deviation: model.deviation, atLeast: null };
+    const forecasts = makeForecasts(
+      event,
+      event.markets.map(({ bracket }) => probabilityOf(forecast, bracket)),
+      { at, ...calibrated, meanF: forecast.mean, deviationF: forecast.deviation },
+    );
+    const fee = { type: 'quadratic', multiplier: DOLLAR } as const;
+    const data = { ...makeData(event, books, at), feeRules: new Map([['KXHIGHNY', fee]]) };
+    const gates = makeGates(isOpen, ['KNYC'], at);
+    const settledAt = new Date(end.getTime() + 9 * HOUR_MS);
+    const settled = event.markets.map((each): Market => ({
+      ...each,
+      status: 'finalized',
+      settlementValue: bracketPays(each.bracket, report) ? DOLLAR : 0n,
+      settledTemperature: report,
+    }));
+    return [
+      { at, data, events: [event], due: [event], forecasts, gates },
+      {
+        at: settledAt,
+        data: { ...data, fetchedAt: settledAt, markets: settled, books: new Map() },
+        events: [],
+        due: [],
+        forecasts: new Map(),
+        gates,
+      },
+    ];
+  })
+    .flat()
+    .sort((a, b) => a.at.getTime() - b.at.getTime());
+}
+
+/** Bids and asks as far from the probability as the margin. */
+function bookAround(probability: number, margin: number): OrderBook {
+  const bid = (cents: number) =>
+    toLevels([{ price: BigInt(Math.min(99, Math.floor(cents))) * CENT, contracts: 40 }]);
+  return {
+    yes: bid(100 * probability - margin),
+    no: bid(100 * (1 - probability) - margin),
+  };
+}

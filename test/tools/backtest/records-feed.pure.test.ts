@@ -1,0 +1,130 @@
+import { describe, expect, it } from 'vitest';
+import type { PointInTime } from '../../../src/tools/backtest/feed.js';
+import { recordsFeed, type RecordOptions } from '../../../src/tools/backtest/records-feed.js';
+import type { RecordedTrade } from '../../../src/tools/backtest/records.js';
+import type { DayEnsemble } from '../../../src/trading/forecast/forecast.js';
+import { bracketPays } from '../../../src/trading/market/brackets.js';
+import { climateDayOf } from '../../../src/trading/market/climate-day.js';
+import type { Market } from '../../../src/trading/market/market.js';
+import { DOLLAR } from '../../../src/trading/market/money.js';
+import { findStation } from '../../../src/trading/market/stations.js';
+import { gaussian } from '../../../src/trading/venue/simulation/random.js';
+import { makeEvent } from '../../fixtures/events.js';
+
+const HOUR_MS = 3_600_000;
+const DAYS = 40;
+const station = findStation('KNYC')!;
+const dates = Array.from({ length: DAYS }, (_, i) =>
+  new Date(Date.UTC(2026, 2, 1 + i)).toISOString().slice(0, 10),
+);
+const endOf = (date: string): number => climateDayOf(station, date).end.getTime();
+const truthOf = (date: string): number => Math.round(60 + 6 * gaussian('records', date, 'truth'));
+
+/** The markets of a day as they were settled. */
+const settledMarkets = (date: string, temperatureF: number): readonly Market[] =>
+  makeEvent({ date, lowest: 56 }).markets.map((market) => ({
+    ...market,
+    status: 'finalized',
+    settledTemperature: temperatureF,
+    settlementValue: bracketPays(market.bracket, temperatureF) ? DOLLAR : 0n,
+  }));
+
+const runOf = (date: string): DayEnsemble => {
+  const modelRunAt = new Date(endOf(date) - 30 * HOUR_MS);
+  const fetchedAt = new Date(endOf(date) - 26 * HOUR_MS);
+  const centre = truthOf(date) + 2 + 1.5 * gaussian('records', date, 'model');
+  const membersF = Array.from({ length: 12 }, (_, i) => centre + (i - 5.5) / 6);
+  return { kind: 'daily_maximum', stationId: 'KNYC', date, modelRunAt, fetchedAt, membersF };
+};
+
+/** On each of the last two days both sides of two brackets, every 25 minutes from 25 hours before its end. */
+function tradesOf(date: string): [string, RecordedTrade[]][] {
+  return makeEvent({ date, lowest: 56 })
+    .markets.slice(2, 4)
+    .map(({ ticker }) => [
+      ticker,
+      Array.from({ length: 50 }, (_, i): RecordedTrade => {
+        const yesPrice = 30 + Math.round(5 * gaussian(ticker, i)) + (i % 2);
+        const atMs = endOf(date) - 25 * HOUR_MS + i * 25 * 60_000;
+        return { atMs, yesPrice, contracts: 20, takerSide: i % 2 === 0 ? 'no' : 'yes' };
+      }),
+    ]);
+}
+
+const whole: RecordOptions = {
+  events: new Map(dates.map((date) => [date, settledMarkets(date, truthOf(date))])),
+  trades: new Map(dates.slice(-2).flatMap(tradesOf)),
+  runs: dates.map(runOf),
+  everyMs: HOUR_MS,
+};
+
+/** Nothing that was not there at a time: no later trade, no later run, and of days that were not final another outcome. */
+const knownBy = (ms: number): RecordOptions => ({
+  ...whole,
+  events: new Map(
+    dates.map((date) => [
+      date,
+      settledMarkets(date, truthOf(date) + (endOf(date) + 9 * HOUR_MS <= ms ? 0 : 9)),
+    ]),
+  ),
+  trades: new Map([...whole.trades].map(([ticker, all]) => [ticker, all.filter(({ atMs }) => atMs <= ms)])),
+  runs: whole.runs!.filter(({ fetchedAt }) => fetchedAt.getTime() <= ms),
+});
+
+const pointsOf = (options: RecordOptions): PointInTime[] => [
+  ...(recordsFeed(options).points() as Iterable<PointInTime>),
+];
+
+/** All that a decision is made of. Ids of fits are drawn. */
+const decisionsBy = (points: readonly PointInTime[], ms: number) =>
+  points
+    .filter(({ at, due }) => due.length > 0 && at.getTime() <= ms)
+    .map(({ forecasts, ...point }) => ({
+      ...point,
+      forecasts: [...forecasts.values()].flatMap(({ days }) =>
+        days.map((day) => ({ ...day, fit: day.fit && { ...day.fit, id: '' } })),
+      ),
+    }));
+
+describe('the points of recorded days', () => {
+  const points = pointsOf(whole);
+  const times = points.filter(({ due }) => due.length > 0).map(({ at }) => at.getTime());
+
+  it('are what was known at each of them: without everything later they are the same', () => {
+    expect(times.length).toBeGreaterThan(40);
+    for (const ms of [times[3]!, times[20]!, times[30]!, times.at(-2)!]) {
+      const known = decisionsBy(pointsOf(knownBy(ms)), ms);
+      expect(known.length).toBeGreaterThan(0);
+      expect(known).toEqual(decisionsBy(points, ms));
+    }
+    // It does say something: what is cut off at one of them is missed at the next.
+    const late = times[30]!;
+    expect(decisionsBy(pointsOf(knownBy(late)), times.at(-1)!)).not.toEqual(
+      decisionsBy(points, times.at(-1)!),
+    );
+  });
+
+  it('have forecasts that were corrected by what had been reported', () => {
+    const fits = points.flatMap(({ forecasts, at }) =>
+      [...forecasts.values()].flatMap(({ days }) => days.map(({ fit }) => ({ fit, at }))),
+    );
+    expect(fits.some(({ fit }) => fit !== null && fit.n >= 30)).toBe(true);
+    for (const { fit, at } of fits) expect(+(fit?.knownThrough ?? 0)).toBeLessThanOrEqual(+at);
+  });
+
+  it('have the fee of the venue', () => {
+    for (const { data } of points)
+      expect(data.feeRules.get('KXHIGHNY')).toEqual({ type: 'quadratic', multiplier: 1_000_000n });
+  });
+
+  it('tell how a day came out nine hours after it, and not before', () => {
+    for (const { at, data } of points)
+      for (const { date, status, settlementValue, settledTemperature } of data.markets) {
+        const isFinal = at.getTime() >= endOf(date!) + 9 * HOUR_MS;
+        expect(status === 'finalized').toBe(isFinal);
+        expect(settlementValue !== null).toBe(isFinal);
+        expect(settledTemperature !== null).toBe(isFinal);
+      }
+    expect(points.at(-1)!.data.markets.every(({ status }) => status === 'finalized')).toBe(true);
+  });
+});

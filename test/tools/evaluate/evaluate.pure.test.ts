@@ -1,0 +1,410 @@
+import { execFile } from 'node:child_process';
+import { existsSync, readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { gzipSync } from 'node:zlib';
+import { afterAll, describe, expect, it } from 'vitest';
+import type { EvaluationSummary } from '../../../src/tools/evaluate/evaluation.js';
+import { type EmosCoefficients, fitEmos } from '../../../src/trading/forecast/emos.js';
+import { ownScript } from '../../support/own-build.js';
+import { createFolder, days, evaluate, flags, header, toCsv, type Day } from './run-evaluate.js';
+
+const folder = createFolder();
+afterAll(() => folder.remove());
+
+const names = ['a', 'b', 'c', 'd'] as const;
+
+/** What fitting exactly these days gives. */
+function fitOf(rows: readonly Day[]): EmosCoefficients {
+  const fit = fitEmos(
+    rows.map(({ observed, members }) => {
+      const mean = members.reduce((sum, x) => sum + x, 0) / members.length;
+      const squares = members.reduce((sum, x) => sum + (x - mean) ** 2, 0);
+      return { mean, variance: squares / (members.length - 1), observed };
+    }),
+  );
+  if (!('coefficients' in fit)) throw new Error(fit.reason);
+  return fit.coefficients;
+}
+
+function expectCoefficients(summary: EvaluationSummary, expected: EmosCoefficients): void {
+  const found = summary.coefficients as EmosCoefficients;
+  for (const name of names) expect(Math.abs(found[name] - expected[name])).toBeLessThan(1e-3);
+}
+
+const history = days('2020-01-01', 80);
+
+describe('trained once', () => {
+  it('scores what comes from the date on, and fits what came before', async () => {
+    const run = await evaluate(toCsv(history), [...flags, '--train-until', '2020-03-01']);
+    expect(run).toMatchObject({ code: 0, stderr: '' });
+    expect(run.summary.n).toBe(20);
+    expectCoefficients(run.summary, fitOf(history.slice(0, 60)));
+    const { raw, emos } = run.summary;
+    expect(Object.keys(run.summary)).toEqual(['n', 'raw', 'emos', 'coefficients']);
+    expect(Object.keys(raw)).toEqual(['crps', 'mae', 'bias', 'coverage']);
+    expect(Object.keys(emos)).toEqual(['crps', 'mae', 'bias', 'logScore', 'coverage']);
+    expect(raw.bias).toBeLessThan(-1);
+    expect(emos.crps).toBeLessThan(raw.crps);
+    expect(emos.coverage).toBeGreaterThan(raw.coverage);
+  });
+
+  it('scores the ensemble as by hand', async () => {
+    const tested: Day[] = [
+      // |x − y|: 1, 1, 0, 1, 2 → 1; pairs of 1..5: 40 · 2 / 25 / 2 = 0.8; the interval is 1.2 to 4.8.
+      { date: '2020-05-01', observed: 3, members: [5, 4, 3, 2, 1] },
+      // Mean 12, error 4, no spread: the interval is a point.
+      { date: '2020-05-02', observed: 8, members: [12, 12, 12, 12, 12] },
+    ];
+    const { summary } = await evaluate(toCsv([...history, ...tested]), [
+      ...flags,
+      '--train-until',
+      '2020-05-01',
+    ]);
+    expect(summary.n).toBe(2);
+    expect(summary.raw.crps).toBeCloseTo((1.2 - 0.8 + 4) / 2, 12);
+    expect(summary.raw.mae).toBeCloseTo(2, 12);
+    expect(summary.raw.bias).toBeCloseTo(2, 12);
+    expect(summary.raw.coverage).toBe(0.5);
+  });
+
+  it('learns nothing from what is tested, whatever it says', async () => {
+    const args = [...flags, '--train-until', '2020-03-01'];
+    const moved = history.map((day, i) => (i < 60 ? day : { ...day, observed: 99 }));
+    const [before, after] = [await evaluate(toCsv(history), args), await evaluate(toCsv(moved), args)];
+    expect(after.summary.coefficients).toEqual(before.summary.coefficients);
+    expect(after.summary.emos.crps).toBeGreaterThan(before.summary.emos.crps);
+  });
+
+  it('does not depend on the order of the rows', async () => {
+    const args = [...flags, '--train-until', '2020-03-01'];
+    const forwards = await evaluate(toCsv(history), args);
+    expect((await evaluate(toCsv(history.toReversed()), args)).stdout).toBe(forwards.stdout);
+  });
+
+  it('leaves out the days before it that a lag says are not verified', async () => {
+    const { summary } = await evaluate(toCsv(history), [
+      ...flags,
+      '--train-until',
+      '2020-03-01',
+      '--lag',
+      '9',
+    ]);
+    expect(summary.n).toBe(20);
+    expectCoefficients(summary, fitOf(history.slice(0, 51)));
+  });
+});
+
+describe('trained on a rolling window', () => {
+  it('forecasts each date that has as many before it; the last fit is told', async () => {
+    const run = await evaluate(toCsv(history), [...flags, '--train-days', '30']);
+    expect(run.summary.n).toBe(50);
+    expect(run.stderr).toBe('evaluate: Not tested: 30 rows without 30 dates with data before them.\n');
+    expectCoefficients(run.summary, fitOf(history.slice(49, 79)));
+  });
+
+  it('ends as many days before the date as the lag says', async () => {
+    const { summary } = await evaluate(toCsv(history), [...flags, '--train-days', '30', '--lag', '3']);
+    expect(summary.n).toBe(47);
+    expectCoefficients(summary, fitOf(history.slice(46, 76)));
+  });
+
+  it('learns from no day at or after the one it forecasts, nor from those within the lag', async () => {
+    const args = [...flags, '--train-days', '30', '--lag', '3'];
+    const { summary } = await evaluate(toCsv(history), args);
+    const moved = history.map((day, i) => (i < 76 ? day : { ...day, observed: day.observed + 50 }));
+    const after = await evaluate(toCsv(moved), args);
+    expect(after.summary.coefficients).toEqual(summary.coefficients);
+    const leaked = history.map((day, i) => (i === 75 ? { ...day, observed: day.observed + 50 } : day));
+    expect((await evaluate(toCsv(leaked), args)).summary.coefficients).not.toEqual(summary.coefficients);
+  });
+
+  it('reaches back to the same months of the year before', async () => {
+    const rows = [
+      ...days('2019-01-01', 31, 'first'),
+      ...days('2019-07-01', 31, 'summer'),
+      ...days('2020-01-01', 10, 'second'),
+    ];
+    const run = await evaluate(toCsv(rows), [...flags, '--train-days', '31', '--months', '1']);
+    expect(run.summary.n).toBe(10);
+    expectCoefficients(run.summary, fitOf([...rows.slice(9, 31), ...rows.slice(62, 71)]));
+  });
+
+  it('fits all rows of a date together, or each value of a column for itself', async () => {
+    const [north, south] = [days('2020-01-01', 40, 'north'), days('2020-01-01', 40, 'south')];
+    const csv = [
+      `at,${header}`,
+      ...[north, south].flatMap((rows, i) =>
+        toCsv(rows)
+          .split('\n')
+          .slice(1)
+          .map((line) => `${['north', 'south'][i]},${line}`),
+      ),
+    ].join('\n');
+    const pooled = await evaluate(csv, [...flags, '--train-days', '30']);
+    expect(pooled.summary.n).toBe(20);
+    expectCoefficients(pooled.summary, fitOf([...north.slice(9, 39), ...south.slice(9, 39)]));
+    const { summary } = await evaluate(csv, [...flags, '--train-days', '30', '--by', 'at']);
+    expect(summary.n).toBe(20);
+    const { north: northFit, south: southFit } = summary.coefficients as Record<string, EmosCoefficients>;
+    expectCoefficients({ ...summary, coefficients: northFit! }, fitOf(north.slice(9, 39)));
+    expectCoefficients({ ...summary, coefficients: southFit! }, fitOf(south.slice(9, 39)));
+  });
+});
+
+describe('rows that cannot be used', () => {
+  it('are left out and counted, each for its reason, with the first place', async () => {
+    const good = toCsv(history).split('\n');
+    const bad = [
+      '2020-04-01,,1,2,3,4,5',
+      '2020-04-02,NA,1,2,3,4,5',
+      '2020-04-03,7,1,,3,4,5',
+      '2020-04-04,7,1,2,NaN,4,5',
+      '2020-04-05,warm,1,2,3,4,5',
+      '2020-04-06,7,1,2,3,4,0x10',
+      '2020-04-07,7,1,2,3,4,Infinity',
+      '2020-04-07,7,1,2,3,4,9.96921e+36',
+      '04/08/2020,7,1,2,3,4,5',
+      '2020-04-09,7,1,2,3,4',
+    ];
+    const run = await evaluate([...good, ...bad].join('\n'), [...flags, '--train-until', '2020-03-01']);
+    expect(run.code).toBe(0);
+    expect(run.summary.n).toBe(20);
+    expect(run.stderr.trim().split('\n')).toEqual([
+      'evaluate: Left out 1 of 90 rows with more or fewer fields than the header (first in line 91).',
+      'evaluate: Left out 1 of 90 rows with a date that cannot be read (first in line 90, column "day": "04/08/2020").',
+      'evaluate: Left out 2 of 90 rows without an observation (first in line 82, column "obs": "").',
+      'evaluate: Left out 2 of 90 rows without a member (first in line 84, column "fc.2": "").',
+      'evaluate: Left out 4 of 90 rows with something that is no number (first in line 86, column "obs": "warm").',
+    ]);
+  });
+
+  it('can be marked by a value of their own', async () => {
+    const marked = [toCsv(history), '2020-04-01,-9999,1,2,3,4,5', '2020-04-02,5,1,2,-9999.0,4,5'].join('\n');
+    const args = [...flags, '--train-until', '2020-03-01'];
+    expect((await evaluate(marked, args)).summary.n).toBe(22);
+    const run = await evaluate(marked, [...args, '--missing', '-9999']);
+    expect(run.summary.n).toBe(20);
+    expect(run.stderr).toContain('Left out 1 of 82 rows without an observation');
+    expect(run.stderr).toContain('Left out 1 of 82 rows without a member');
+  });
+
+  it('never take the observation for a member', async () => {
+    const csv = toCsv(history).replaceAll('fc.', 'obs.');
+    const args = ['-', '--obs', 'obs', '--members', 'obs', '--date', 'day', '--train-until', '2020-03-01'];
+    const run = await evaluate(csv, args);
+    expect(run.stderr).toBe('evaluate: The pattern also matches the column "obs", which is no member.\n');
+    expectCoefficients(run.summary, fitOf(history.slice(0, 60)));
+  });
+});
+
+describe('what it reads', () => {
+  it('may be quoted, with other line ends, a byte order mark, another delimiter, or gzip', async () => {
+    const args = [...flags, '--train-until', '2020-03-01'];
+    const expected = (await evaluate(toCsv(history), args)).stdout;
+    const windows = `\uFEFF${toCsv(history).replaceAll('\n', '\r\n')}\r\n`;
+    expect((await evaluate(windows, args)).stdout).toBe(expected);
+    const quoted = toCsv(history).replaceAll(/[^,\n]+/g, '"$&"');
+    expect((await evaluate(quoted, args)).stdout).toBe(expected);
+    const tabs = toCsv(history).replaceAll(',', '\t');
+    expect((await evaluate(tabs, [...args, '--delimiter', '\\t'])).stdout).toBe(expected);
+    const file = folder.write('history.csv.gz', gzipSync(toCsv(history)));
+    expect((await evaluate('', [file, ...args.slice(1)])).stdout).toBe(expected);
+  });
+
+  it('may have a single member', async () => {
+    const csv = toCsv(history)
+      .split('\n')
+      .map((line) => line.split(',').slice(0, 3).join(','))
+      .join('\n');
+    const { summary } = await evaluate(csv, [...flags, '--train-until', '2020-03-01']);
+    expect((summary.coefficients as EmosCoefficients).d).toBe(0);
+    expect(summary.raw.crps).toBeCloseTo(summary.raw.mae, 12);
+    expect(summary.emos.crps).toBeLessThan(summary.raw.crps);
+  });
+});
+
+describe('what is wrong is said, on standard error alone, with exit status 2', () => {
+  const until = ['--train-until', '2020-03-01'];
+  const at = (changes: Record<string, string>) => flags.map((flag, i) => changes[flags[i - 1]!] ?? flag);
+  const csv = toCsv(history);
+
+  it.each([
+    [
+      'an unknown column',
+      csv,
+      [...at({ '--obs': 'temp' }), ...until],
+      /line 1: --obs: there is no column "temp"\. The columns are "day", "obs", "fc\.1"/,
+    ],
+    [
+      'an unknown date column',
+      csv,
+      [...at({ '--date': 'when' }), ...until],
+      /--date: there is no column "when"/,
+    ],
+    ['an unknown column to fit by', csv, [...flags, ...until, '--by', 'at'], /--by: there is no column "at"/],
+    [
+      'a column that is there twice',
+      csv.replace('fc.5', 'fc.4'),
+      [...flags, ...until],
+      /two columns are named "fc\.4"/,
+    ],
+    [
+      'a pattern that matches nothing',
+      csv,
+      [...at({ '--members': '^gfs' }), ...until],
+      /--members: "\^gfs" matches no column/,
+    ],
+    ['a pattern that is none', csv, [...at({ '--members': '(' }), ...until], /'\(' is invalid/],
+    ['no training', csv, flags, /either --train-days or --train-until/],
+    ['two trainings', csv, [...flags, ...until, '--train-days', '9'], /either --train-days or --train-until/],
+    ['a date that does not exist', csv, [...flags, '--train-until', '2020-02-30'], /must be a date/],
+    ['no whole number', csv, [...flags, '--train-days', '1.5'], /must be a whole number/],
+    ['a negative lag', csv, [...flags, ...until, '--lag', '-1'], /must be a whole number/],
+    ['a month that is none', csv, [...flags, ...until, '--months', '12,13'], /numbers from 1 to 12/],
+    ['an unknown distribution', csv, [...flags, ...until, '--distribution', 'gamma'], /normal, logistic/],
+    [
+      'nothing to train on',
+      csv,
+      [...flags, '--train-until', '2020-01-01'],
+      /Nothing could be fitted on rows before 2020-01-01: fewer than 6 cases/,
+    ],
+    ['nothing to test', csv, [...flags, '--train-until', '2021-01-01'], /none is from 2021-01-01 or later/],
+    [
+      'a window that is never full',
+      csv,
+      [...flags, '--train-days', '80'],
+      /none of 80 has 80 dates with data before it/,
+    ],
+    ['months without rows', csv, [...flags, ...until, '--months', '7'], /No row can be used/],
+    ['an empty file', '', [...flags, ...until], /standard input is empty/],
+    [
+      'a quote that is not closed',
+      `${csv}\n2020-06-01,"5,1`,
+      [...flags, ...until],
+      /no CSV: Quote Not Closed.* at line 82/,
+    ],
+    [
+      'a file that is not there',
+      '',
+      ['nowhere.csv', ...flags.slice(1), ...until],
+      /nowhere\.csv cannot be read/,
+    ],
+    [
+      'a report that would replace the data',
+      '',
+      ['data.csv', ...flags.slice(1), ...until, '--html', './data.csv'],
+      /would replace it/,
+    ],
+    [
+      'a report into no folder',
+      csv,
+      [...flags, ...until, '--html', '/nowhere/at/all.html'],
+      /there is no folder/,
+    ],
+    [
+      'a report in place of a device',
+      csv,
+      [...flags, ...until, '--html', '/dev/null'],
+      /what is there is no ordinary file/,
+    ],
+    [
+      'fields that something else separates',
+      csv.replaceAll(',', ';'),
+      [...flags, ...until],
+      /there is no column "day".* If fields are separated by ";", say --delimiter ';'/,
+    ],
+    [
+      'a pattern that would take for ever',
+      csv.replace('fc.1', `${'a'.repeat(60)}!`),
+      [...at({ '--members': '^(a+)+$' }), ...until],
+      /line 1: --members: "\^\(a\+\)\+\$" takes too long to match/,
+    ],
+    [
+      'what a terminal would obey, in a name without end',
+      `\u009B31m${'x'.repeat(10_000)},b\n1,2`,
+      [...flags, ...until],
+      /The columns are "\uFFFD31mx{56}…", "b"\.\n$/,
+    ],
+  ])('%s', async (_what, input, args, message) => {
+    const run = await evaluate(input, args);
+    expect(run.code).toBe(2);
+    expect(run.stderr).toMatch(message);
+    expect(run.stdout).toBe('');
+  });
+});
+
+describe('the logistic distribution and a widened spread', () => {
+  /** Errors with heavy tails: each seventh is four times as large. */
+  const heavy = days('2015-01-01', 1400, 'heavy').map((day, i) => ({
+    ...day,
+    observed: i % 7 === 0 ? day.observed + (i % 2 === 0 ? 7 : -7) : day.observed,
+  }));
+  const args = [...flags, '--train-until', '2017-06-01'];
+
+  it('score better and cover more where errors have heavy tails', async () => {
+    const normal = (await evaluate(toCsv(heavy), args)).summary.emos;
+    const logistic = (await evaluate(toCsv(heavy), [...args, '--distribution', 'logistic'])).summary.emos;
+    expect(logistic.crps).toBeLessThan(normal.crps);
+    expect(logistic.logScore).toBeLessThan(normal.logScore);
+    const wide = await evaluate(toCsv(heavy), [...args, '--distribution', 'logistic', '--widen']);
+    expect(Math.abs(wide.summary.emos.coverage - 0.9)).toBeLessThan(0.03);
+  });
+
+  it('a spread that covers enough is left as it is', async () => {
+    // Errors of one size: the fitted normal covers all of them.
+    const even = history.map((day, i) => {
+      const mean = day.members.reduce((sum, x) => sum + x, 0) / 5;
+      return { ...day, observed: mean + (i % 2 === 0 ? 1 : -1) };
+    });
+    const plain = ['--train-until', '2020-03-01'];
+    const [normal, wide] = [
+      await evaluate(toCsv(even), [...flags, ...plain]),
+      await evaluate(toCsv(even), [...flags, ...plain, '--widen']),
+    ];
+    expect(normal.summary.emos.coverage).toBe(1);
+    expect(wide.stdout).toBe(normal.stdout);
+  });
+});
+
+it('runs as a command: one JSON object on standard output, and a report', async () => {
+  const file = folder.write('history.csv', toCsv(history));
+  const html = folder.path('report.html');
+  const args = [...ownScript('src/tools/run'), 'evaluate', file, ...flags.slice(1), '--train-days', '30'];
+  const { stdout, stderr } = await promisify(execFile)(process.execPath, [...args, '--html', html]);
+  expect((JSON.parse(stdout) as EvaluationSummary).n).toBe(50);
+  expect(stderr).toBe('evaluate: Not tested: 30 rows without 30 dates with data before them.\n');
+  expect(readFileSync(html, 'utf8')).toContain('</html>');
+}, 60_000);
+
+const innsbruck = fileURLToPath(
+  new URL('../../../../shared/data/forecast/ensemblepp_temp_innsbruck.csv', import.meta.url),
+);
+
+describe.skipIf(!existsSync(innsbruck))('the winters of Innsbruck', () => {
+  const args =
+    '--obs temp --members ^tempfc\\. --date valid_time_utc --months 12,1,2 --train-until 2010-03-01'.split(
+      ' ',
+    );
+
+  it('are calibrated as in the reference', async () => {
+    const run = await evaluate('', [innsbruck, ...args]);
+    expect(run).toMatchObject({ code: 0, stderr: '' });
+    const { n, raw, emos } = run.summary;
+    expect(n).toBe(253);
+    expect(raw.crps).toBeCloseTo(8.8798, 4);
+    expect(raw.bias).toBeCloseTo(-9.487, 3);
+    expect(raw.mae).toBeCloseTo(9.5317, 4);
+    expect(emos.crps).toBeCloseTo(1.7245, 4);
+    expect(emos.mae).toBeCloseTo(2.3424, 4);
+    expect(emos.coverage).toBeCloseTo(0.862, 3);
+    expectCoefficients(run.summary, { a: 2.03256, b: 0.31977, c: 6.18553, d: 0.29299 });
+  });
+
+  it('are covered by 88 to 92 % with heavier tails and the spread that training asks for, at a lower CRPS', async () => {
+    const { summary } = await evaluate('', [innsbruck, ...args, '--distribution', 'logistic', '--widen']);
+    expect(summary.emos.coverage).toBeGreaterThan(0.88);
+    expect(summary.emos.coverage).toBeLessThan(0.92);
+    expect(summary.emos.crps).toBeLessThan(1.7245);
+  });
+});

@@ -1,0 +1,170 @@
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { tallyCases } from '../../../src/tools/evaluate/report-tally.js';
+import { compareScores, describeTraining, writeReport } from '../../../src/tools/evaluate/report.js';
+import { hostile, newCase, newEvaluation, seasons } from './evaluation-fixture.js';
+
+let folder: string;
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'gauge-report-'));
+});
+afterAll(() => rm(folder, { recursive: true, force: true }));
+
+async function written(evaluation: ReturnType<typeof newEvaluation>, name = 'report.html'): Promise<string> {
+  await writeReport(evaluation, join(folder, name));
+  return readFile(join(folder, name), 'utf8');
+}
+
+/** As it is read: without tags, with what was escaped as it was. */
+const readText = (html: string): string =>
+  html
+    .replace(/<style>[\s\S]*?<\/style>/g, '')
+    .replace(/<[^>]+>/g, ' ')
+    .replace(/&lt;/g, '<')
+    .replace(/&gt;/g, '>')
+    .replace(/&amp;/g, '&')
+    .replace(/\s+/g, ' ');
+
+describe('the report of an evaluation', () => {
+  it('has the numbers that the command prints, and how they compare', async () => {
+    const text = readText(await written(newEvaluation()));
+    for (const number of ['1.7245', '8.8798', '2.7012', '86.2 %', '2.0 %', '+0.408', '−9.487'])
+      expect(text).toContain(number);
+    // 1 − 1.7245/8.8798 = 80.58 %.
+    expect(text).toContain('81 % below that of the raw ensemble (8.880)');
+    expect(text).toContain('12 without an observation; 3 with something that is no number');
+    expect(text).toContain('Once, on all dates before 2010-03-01');
+    expect(text).toContain('December, January, February');
+  });
+
+  it('has a picture with a name, a description and a table for each thing to look at', async () => {
+    const html = await written(newEvaluation());
+    for (const id of ['series', 'pit', 'ranks', 'coverage', 'scatter'])
+      expect(html).toMatch(
+        new RegExp(
+          `<svg class="plot" role="img" aria-labelledby="${id}-title" aria-describedby="${id}-desc">`,
+        ),
+      );
+    // Five pictures, of which the coverage has a table for each of its sides.
+    expect(html.match(/<caption>/g)).toHaveLength(6);
+  });
+
+  it('needs nothing else: no script, no address, nothing that is loaded', async () => {
+    const html = await written(newEvaluation());
+    expect(html).not.toMatch(/<script|<link|<img|<iframe|\bsrc=|href=|url\(|@import|https?:/);
+    expect(html).toContain("default-src 'none'");
+    expect(html).toContain('color-scheme: light dark');
+  });
+
+  it('shows hostile names of files, columns and groups as text', async () => {
+    const html = await written(
+      newEvaluation({
+        fileName: hostile,
+        options: { observed: hostile, members: hostile, date: hostile, by: hostile },
+        cases: seasons().map((each) => ({ ...each, by: hostile })),
+        coefficients: { [hostile]: { a: 1, b: 2, c: 3, d: 4 } },
+      }),
+    );
+    expect(html).not.toContain('<img');
+    expect(html).not.toContain('</style><');
+    expect(readText(html)).toContain(`CRPS by ${hostile}`);
+    // Title, heading, five facts, the column twice, and the group in both tables.
+    expect(html.split('&lt;img').length - 1).toBe(11);
+  });
+
+  it('is the same file each time', async () => {
+    const [first, second] = [await written(newEvaluation()), await written(newEvaluation())];
+    expect(second).toBe(first);
+  });
+
+  it('replaces what was there, whole, and leaves nothing else behind', async () => {
+    await writeFile(join(folder, 'report.html'), 'an older one');
+    expect(await written(newEvaluation())).toMatch(/^<!doctype html>[\s\S]*<\/html>\s*$/);
+    expect(await readdir(folder)).toEqual(['report.html']);
+  });
+
+  it('says that there is no such folder, or that it cannot be written, and leaves nothing behind', async () => {
+    await expect(writeReport(newEvaluation(), join(folder, 'nowhere', 'report.html'))).rejects.toThrow(
+      /there is no folder .*nowhere/,
+    );
+    // The folder itself is no file to be replaced.
+    await expect(writeReport(newEvaluation(), folder)).rejects.toThrow(/cannot be written/);
+    expect(
+      (await readdir(tmpdir())).filter((name) => name.includes('gauge-report-') && name.endsWith('.tmp')),
+    ).toEqual([]);
+  });
+
+  it('says so where nothing could be tested', async () => {
+    const html = await written(newEvaluation({ cases: [], n: 0 }));
+    expect(readText(html)).toContain('No forecast could be tested');
+    expect(html).not.toContain('<svg');
+    expect(html).not.toContain('NaN');
+  });
+
+  it('works with a single case and a single member', async () => {
+    const html = await written(newEvaluation({ cases: [newCase({ rawRank: 1 })], n: 1, memberCount: 1 }));
+    expect(html).not.toMatch(/NaN|Infinity/);
+    expect(readText(html)).toContain('too few to say');
+  });
+});
+
+describe('what is counted over the cases', () => {
+  it('holds each central interval of the calibrated forecast by its PIT', () => {
+    // |2·0.5 − 1| = 0, |2·0.7 − 1| = 0.4, |2·0.99 − 1| = 0.98.
+    const cases = [0.5, 0.7, 0.99].map((pit) => newCase({ pit }));
+    const [emos] = tallyCases({ cases, memberCount: 3 }).coverage;
+    expect(emos!.levels.map(({ actual }) => Number(actual.toFixed(3)))).toEqual([
+      0.333, 0.333, 0.333, 0.667, 0.667, 0.667, 0.667, 0.667, 0.667,
+    ]);
+  });
+
+  it('holds the intervals between members by the ranks: of 4 members the outer two span 3 of 5 ranks', () => {
+    const cases = [0, 1, 2, 2, 4].map((rawRank) => newCase({ rawRank }));
+    const { coverage, rankCounts } = tallyCases({ cases, memberCount: 4 });
+    expect(rankCounts).toEqual([1, 1, 2, 0, 1]);
+    expect(coverage[1]!.levels).toEqual([
+      { nominal: 1 / 5, actual: 2 / 5 },
+      { nominal: 3 / 5, actual: 3 / 5 },
+    ]);
+  });
+
+  it('adds up days and groups, and reads the cases once', () => {
+    let reads = 0;
+    const list = [
+      newCase({ date: '2026-11-02', by: 'a', emosCrps: 1, rawCrps: 3, climateCrps: 5 }),
+      newCase({ date: '2026-11-02', by: 'b', emosCrps: 2, rawCrps: 5, climateCrps: 6 }),
+    ];
+    const cases = {
+      *[Symbol.iterator]() {
+        reads++;
+        yield* list;
+      },
+    };
+    const { days, groups, total } = tallyCases({ cases, memberCount: 3 });
+    expect(days).toEqual([{ date: '2026-11-02', n: 2, values: { model: 1.5, raw: 4, climate: 5.5 } }]);
+    expect([...groups.keys()]).toEqual(['a', 'b']);
+    expect(total).toEqual({ n: 2, emos: 3, raw: 8, climate: 11 });
+    expect(reads).toBe(1);
+  });
+});
+
+describe('the words', () => {
+  it('say what was trained on', () => {
+    const options = newEvaluation().options;
+    expect(describeTraining({ ...options, training: { days: 30, lagDays: 0 } })).toBe(
+      'For each date anew, on the latest 30 dates with data before it',
+    );
+    expect(describeTraining({ ...options, by: 'station', training: { days: 1, lagDays: 2 } })).toBe(
+      'For each date anew, on the latest 1 date with data more than 2 days before it, each value for itself',
+    );
+  });
+
+  it('compare scores, of which the smaller is better', () => {
+    expect(compareScores(1, 2)).toBe('50\u00a0% below');
+    expect(compareScores(2.05, 2)).toBe('2.5\u00a0% above');
+    expect(compareScores(2, 2)).toBe('as good as');
+    expect(compareScores(2, 0)).toBe('as good as');
+  });
+});

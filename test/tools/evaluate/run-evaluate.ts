@@ -1,0 +1,78 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Readable } from 'node:stream';
+import { runEvaluateCommand } from '../../../src/tools/evaluate/command.js';
+import type { EvaluationSummary } from '../../../src/tools/evaluate/evaluation.js';
+import { formatDay, parseDay } from '../../../src/tools/evaluate/training.js';
+import { gaussian, uniform } from '../../../src/trading/venue/simulation/random.js';
+
+export interface EvaluateRun {
+  code: number;
+  stdout: string;
+  stderr: string;
+  readonly summary: EvaluationSummary;
+}
+
+/** Runs the command in this process, on a CSV that is given as standard input unless the arguments name a file. */
+export async function evaluate(csv: string, args: string[]): Promise<EvaluateRun> {
+  let stdout = '';
+  let stderr = '';
+  const code = await runEvaluateCommand({
+    args,
+    stdin: Readable.from([Buffer.from(csv)]),
+    stdout: { write: (text) => (stdout += text) },
+    stderr: { write: (text) => (stderr += text) },
+  });
+  return {
+    code,
+    stdout,
+    stderr,
+    get summary() {
+      return JSON.parse(stdout) as EvaluationSummary;
+    },
+  };
+}
+
+export interface Day {
+  date: string;
+  observed: number;
+  members: number[];
+}
+
+/** Days one after the other, whose five members are 2° too cold and too much of one mind. */
+export function days(from: string, count: number, seed = 'days'): Day[] {
+  return Array.from({ length: count }, (_, i) => {
+    const truth = 10 + 8 * gaussian(seed, 'truth', i);
+    const spread = 0.3 + 0.7 * uniform(seed, 'spread', i);
+    const centre = truth - 2 + 1.5 * gaussian(seed, 'error', i);
+    return {
+      date: formatDay(parseDay(from)! + i),
+      observed: round(truth),
+      members: Array.from({ length: 5 }, (_, k) => round(centre + spread * gaussian(seed, i, k))),
+    };
+  });
+}
+
+const round = (x: number): number => Math.round(x * 10) / 10;
+
+export const header = 'day,obs,fc.1,fc.2,fc.3,fc.4,fc.5';
+
+export const toCsv = (rows: readonly Day[]): string =>
+  [header, ...rows.map(({ date, observed, members }) => [date, observed, ...members].join(','))].join('\n');
+
+export const flags = ['-', '--obs', 'obs', '--members', '^fc\\.', '--date', 'day'];
+
+/** A folder that is removed with the test file. */
+export function createFolder() {
+  const folder = mkdtempSync(join(tmpdir(), 'gauge-evaluate-'));
+  const path = (name: string) => join(folder, name);
+  return {
+    path,
+    write(name: string, content: string | Buffer): string {
+      writeFileSync(path(name), content);
+      return path(name);
+    },
+    remove: () => rmSync(folder, { recursive: true, force: true }),
+  };
+}

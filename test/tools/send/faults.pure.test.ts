@@ -1,0 +1,264 @@
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { afterAll, afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { createFolder, send, startSend } from './run-send.js';
+
+// Some tests start processes, which is slow on a machine that is busy.
+vi.setConfig({ testTimeout: 60_000 });
+
+interface SentEvent {
+  productSlug: string;
+  idempotencyKey: string;
+}
+
+interface Request {
+  at: number;
+  headers: IncomingMessage['headers'];
+  events: SentEvent[];
+}
+
+/** What stands between the command and the service, and behaves as badly as a test asks. */
+type Fault = (res: ServerResponse, request: Request, count: number) => boolean;
+
+const folder = createFolder();
+let server: Server;
+let env: { GAUGE_URL: string; GAUGE_API_KEY: string };
+let requests: Request[];
+let recorded: Map<string, SentEvent>;
+let fault: Fault;
+
+beforeEach(async () => {
+  requests = [];
+  recorded = new Map();
+  fault = () => false;
+  server = createServer(async (req, res) => {
+    const chunks: Buffer[] = [];
+    for await (const chunk of req) chunks.push(chunk as Buffer);
+    const { events } = JSON.parse(Buffer.concat(chunks).toString()) as { events: SentEvent[] };
+    const request = { at: performance.now(), headers: req.headers, events };
+    requests.push(request);
+    if (!fault(res, request, requests.length)) answer(res, events);
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as { port: number };
+  env = { GAUGE_URL: `http://127.0.0.1:${port}/`, GAUGE_API_KEY: 'org_live_key' };
+});
+afterEach(async () => {
+  await new Promise((resolve) => {
+    server.close(resolve);
+    server.closeAllConnections();
+  });
+});
+afterAll(() => folder.remove());
+
+function answer(res: ServerResponse, events: SentEvent[]): void {
+  const before = recorded.size;
+  for (const event of events) recorded.set(event.idempotencyKey, event);
+  const accepted = recorded.size - before;
+  json(res, 202, { accepted, deduped: events.length - accepted, warnings: [], rejected: [] });
+}
+
+function json(res: ServerResponse, status: number, body: unknown, headers = {}): true {
+  res.writeHead(status, { 'content-type': 'application/json', ...headers });
+  res.end(JSON.stringify(body));
+  return true;
+}
+
+const problem = (res: ServerResponse, status: number, code: string, more: object = {}, headers = {}) =>
+  json(
+    res,
+    status,
+    { type: '', title: '', status, code, detail: `said ${code}`, requestId: 'r', ...more },
+    headers,
+  );
+
+let files = 0;
+function eventsFile(count: number): string {
+  const file = folder.path(`events-${++files}.ndjson`);
+  const event = (i: number) => ({ productSlug: 'p', metric: 'm', idempotencyKey: `key ${i}` });
+  writeFileSync(file, Array.from({ length: count }, (_, i) => JSON.stringify(event(i))).join('\n'));
+  return file;
+}
+
+it('says lenient, carries the key as a bearer credential and keeps its connections', async () => {
+  const sockets = new Set<unknown>();
+  server.on('connection', (socket) => sockets.add(socket));
+  const run = await send([eventsFile(2000), '--batch', '100', '--concurrency', '2', '--json'], env);
+  expect(run).toMatchObject({ code: 0, summary: { accepted: 2000, sent: 2000, resumedAfter: 0 } });
+  expect(requests).toHaveLength(20);
+  expect(requests[0]!.headers).toMatchObject({
+    authorization: 'Bearer org_live_key',
+    prefer: 'handling=lenient',
+    'content-type': 'application/json',
+  });
+  expect(sockets.size).toBeLessThan(8);
+});
+
+it.each([429, 503])('all senders wait together as long as a %i asks', async (status) => {
+  let refusedAt = 0;
+  fault = (res, { at }, count) => {
+    if (count !== 3) return false;
+    refusedAt = at;
+    return problem(res, status, 'slow down', {}, { 'retry-after': '1' });
+  };
+  const run = await send([eventsFile(1500), '--batch', '50', '--concurrency', '3', '--json'], env);
+  expect(run).toMatchObject({ code: 0, summary: { accepted: 1500, deduped: 0 } });
+  // Those that were on their way when the service spoke may still come in.
+  const late = requests.filter(({ at }) => at > refusedAt);
+  expect(late.filter(({ at }) => at < refusedAt + 990).length).toBeLessThanOrEqual(3);
+  expect(late.filter(({ at }) => at >= refusedAt + 990).length).toBeGreaterThan(20);
+});
+
+it('a lost connection, a lost answer and server errors are tried again with the same keys', async () => {
+  const faults: Fault[] = [
+    (res) => Boolean(res.destroy()),
+    (res, { events }) => {
+      // Recorded, but the sender never hears of it.
+      answer({ writeHead: () => undefined, end: () => undefined } as unknown as ServerResponse, events);
+      return Boolean(res.destroy());
+    },
+    (res) => problem(res, 500, 'internal'),
+    (res) => problem(res, 503, 'unavailable'),
+    (res) => Boolean(res.writeHead(502, { 'content-type': 'text/html' }).end('<h1>Bad gateway')),
+    (res) => Boolean(res.writeHead(202, { 'content-length': '1000' }).end('{"accepted"').destroy()),
+  ];
+  fault = (res, request, count) => faults[count - 1]?.(res, request, count) ?? false;
+  const run = await send([eventsFile(10), '--json', '--concurrency', '1'], env);
+  expect(run).toMatchObject({ code: 0, summary: { accepted: 0, deduped: 10, rejected: 0 } });
+  expect(requests).toHaveLength(7);
+  for (const { events } of requests) expect(events).toEqual(requests[0]!.events);
+});
+
+it('gives up after --max-attempts; another mapping then starts from the beginning', async () => {
+  const file = eventsFile(300);
+  fault = (res, _request, count) => (count > 2 ? problem(res, 500, 'internal') : false);
+  const args = [file, '--batch', '100', '--concurrency', '1', '--max-attempts', '3', '--json'];
+  const stopped = await send(args, env);
+  expect(stopped).toMatchObject({ code: 2, summary: { state: 'stopped', accepted: 200 } });
+  expect(stopped.stderr).toMatch(/could not be reached in 3 attempts: 500 internal: said internal/);
+  fault = () => false;
+  const other = await send([...args, '--metric', 'metric'], env);
+  expect(other).toMatchObject({ code: 0, summary: { resumedAfter: 0, deduped: 200, accepted: 100 } });
+  expect(existsSync(`${file}.gauge-progress.json`)).toBe(false);
+});
+
+it('continues with the counts of the run before, unless told to start anew or the input has changed', async () => {
+  const file = eventsFile(300);
+  const args = [file, '--batch', '100', '--concurrency', '1', '--json'];
+  const stopAfterTwo = async () => {
+    const from = requests.length;
+    fault = (res, _request, count) => (count > from + 2 ? problem(res, 401, 'key_revoked') : false);
+    expect((await send(args, env)).code).toBe(2);
+    fault = () => false;
+  };
+  await stopAfterTwo();
+  expect((await send(args, env)).summary).toMatchObject({ resumedAfter: 200, accepted: 300, sent: 100 });
+  await stopAfterTwo();
+  expect((await send([...args, '--restart'], env)).summary).toMatchObject({ resumedAfter: 0, deduped: 300 });
+  await stopAfterTwo();
+  writeFileSync(file, `${readFileSync(file, 'utf8')}\n`);
+  const changed = await send(args, env);
+  expect(changed.summary).toMatchObject({ resumedAfter: 0, deduped: 300 });
+  expect(changed.stderr).toMatch(/Starting from the beginning/);
+});
+
+it('events that break the schema are taken out, and the others are sent again', async () => {
+  const file = eventsFile(10);
+  fault = (res, { events }) => {
+    const broken = events.flatMap(({ idempotencyKey }, index) =>
+      /[37]$/.test(idempotencyKey) ? [index] : [],
+    );
+    const errors = broken.map((index) => ({
+      index,
+      pointer: `/events/${index}/metric`,
+      code: 'invalid_request',
+      detail: 'is bad',
+    }));
+    return errors.length > 0 && problem(res, 400, 'invalid_request', { errors });
+  };
+  const run = await send([file, '--json'], env);
+  expect(run).toMatchObject({ code: 1, summary: { accepted: 8, rejected: 2 } });
+  expect(requests.map(({ events }) => events.length)).toEqual([10, 8]);
+  const lines = readFileSync(`${file}.rejected.ndjson`, 'utf8').trim().split('\n');
+  expect(lines.map((line) => JSON.parse(line) as object)).toMatchObject([
+    { line: 4, code: 'invalid_request', detail: 'metric is bad', event: { idempotencyKey: 'key 3' } },
+    { line: 8 },
+  ]);
+});
+
+it('rules that a strict answer names lose only their own events', async () => {
+  fault = (res, { events }) =>
+    events.length === 10 &&
+    problem(res, 403, 'entitlement_required', {
+      errors: [{ index: 2, pointer: '/events/2/productSlug', code: 'entitlement_required', detail: 'none' }],
+    });
+  const run = await send([eventsFile(10), '--json'], env);
+  expect(run).toMatchObject({ code: 1, summary: { accepted: 9, rejected: 1 } });
+});
+
+it.each([413, 400])(
+  'a batch that is refused whole with %i is halved until what is at fault stands alone',
+  async (status) => {
+    const file = eventsFile(16);
+    fault = (res, { events }) =>
+      events.some(({ idempotencyKey }) => idempotencyKey === 'key 5') &&
+      problem(res, status, status === 413 ? 'body_too_large' : 'invalid_request');
+    const run = await send([file, '--json'], env);
+    expect(run).toMatchObject({ code: 1, summary: { accepted: 15, rejected: 1 } });
+    expect(JSON.parse(readFileSync(`${file}.rejected.ndjson`, 'utf8'))).toMatchObject({ line: 6 });
+  },
+);
+
+it.each([
+  ['an insufficient scope', 403, 'insufficient_scope', {}, /said insufficient_scope \(403/],
+  ['an unknown address', 404, 'not_found', {}, /said not_found/],
+  ['a redirect', 308, 'moved', { location: 'https://elsewhere.example' }, /moved.*elsewhere/],
+])('%s stops the run at once', async (_name, status, code, headers, said) => {
+  fault = (res) => problem(res, status, code, {}, headers);
+  const run = await send([eventsFile(2000), '--json'], env);
+  expect(run).toMatchObject({ code: 2, summary: { state: 'stopped', accepted: 0 } });
+  expect(run.stderr).toMatch(said);
+  expect(requests.length).toBeLessThanOrEqual(4);
+});
+
+it('an answer that does not account for the events counts for nothing', async () => {
+  fault = (res) => json(res, 202, { ok: true });
+  const run = await send([eventsFile(5), '--json'], env);
+  expect(run).toMatchObject({ code: 2, summary: { accepted: 0, records: 0 } });
+  expect(run.stderr).toMatch(/does not account for the events/);
+});
+
+it('what a service says cannot steer the terminal', async () => {
+  fault = (res) => problem(res, 401, 'key_revoked', { detail: 'gone\u001b[2J\u0007' });
+  expect((await send([eventsFile(1)], env)).stderr).toBe('send: gone [2J  (401 key_revoked)\n');
+});
+
+it('shows a line of progress where no person watches, and nothing with --quiet', async () => {
+  fault = (res, _request, count) => (count === 1 ? problem(res, 500, 'internal') : false);
+  expect((await send([eventsFile(5)], env)).stderr).toMatch(/Trying again in 0\.0 s: 500 internal/);
+  requests = [];
+  expect((await send([eventsFile(5), '--quiet'], env)).stderr).toBe('');
+});
+
+it('reads a large file in bounded memory', async () => {
+  const file = folder.path('large.ndjson');
+  const line = (i: number) =>
+    `{"productSlug":"p","metric":"m","idempotencyKey":"${i}","note":"${'x'.repeat(980)}"}`;
+  for (let part = 0; part < 60; part++) {
+    const lines = Array.from({ length: 1000 }, (_, i) => line(part * 1000 + i));
+    writeFileSync(file, `${lines.join('\n')}\n`, { flag: 'a' });
+  }
+  const { child, ended } = startSend([file, '--json'], env);
+  let peakKilobytes = 0;
+  const timer = setInterval(() => {
+    const status = existsSync(`/proc/${child.pid}/status`)
+      ? readFileSync(`/proc/${child.pid}/status`, 'utf8')
+      : '';
+    peakKilobytes = Math.max(peakKilobytes, Number(/VmHWM:\s+(\d+)/.exec(status)?.[1] ?? 0));
+  }, 50);
+  const run = await ended;
+  clearInterval(timer);
+  expect(run).toMatchObject({ code: 0, summary: { accepted: 60_000 } });
+  // The runtime itself takes about 100 MB.
+  expect(peakKilobytes).toBeLessThan(250 * 1024);
+});

@@ -1,0 +1,250 @@
+import { Readable } from 'node:stream';
+import { gzipSync } from 'node:zlib';
+import { describe, expect, it } from 'vitest';
+import { openInput } from '../../../src/tools/kit/input.js';
+import { MAX_LINE_BYTES } from '../../../src/tools/send/lines.js';
+import { createMapping, type MappingOptions } from '../../../src/tools/send/mapping.js';
+import type { SourceRecord } from '../../../src/tools/send/record.js';
+import { guessFormat, readRecords, type Format } from '../../../src/tools/send/records.js';
+
+/** The records of an input that arrives in pieces of `size` bytes. */
+async function read(
+  format: Format,
+  contents: string | Buffer,
+  { size = 7, delimiter = ',', after = 0 } = {},
+): Promise<SourceRecord[]> {
+  const bytes = Buffer.from(contents);
+  const pieces = Array.from({ length: Math.ceil(bytes.length / size) }, (_, i) =>
+    bytes.subarray(i * size, (i + 1) * size),
+  );
+  const input = openInput('-', Readable.from(pieces));
+  const records: SourceRecord[] = [];
+  for await (const some of readRecords(input, { format, delimiter }, after))
+    for (const record of some) records.push(record);
+  return records;
+}
+
+const values = (records: SourceRecord[]) =>
+  records.map(({ value, problem }) => (problem ? 'refused' : value));
+const numbers = (records: SourceRecord[]) => records.map(({ number }) => number);
+
+describe('NDJSON', () => {
+  it('is read line by line however its bytes arrive, plain or gzip', async () => {
+    const text = '\ufeff{"a":"é🙂"}\r\n\n  \n{"a":2}\n{"a":3}';
+    for (const size of [1, 2, 3, 5, 1000]) {
+      for (const contents of [Buffer.from(text), gzipSync(text)]) {
+        const records = await read('ndjson', contents, { size });
+        expect(values(records)).toEqual([{ a: 'é🙂' }, { a: 2 }, { a: 3 }]);
+        expect(numbers(records)).toEqual([1, 4, 5]);
+      }
+    }
+  });
+
+  it('goes on behind a line that is too long, not UTF-8 or not JSON', async () => {
+    const long = `{"a":"${'x'.repeat(MAX_LINE_BYTES)}"}`;
+    const bad = Buffer.from([0x7b, 0xff, 0x7d]);
+    const text = Buffer.concat([Buffer.from(`{"a":1}\n${long}\n`), bad, Buffer.from('\n{\n{"a":5}\n')]);
+    for (const size of [65_536, 4_000_000]) {
+      const records = await read('ndjson', text, { size });
+      expect(values(records)).toEqual([{ a: 1 }, 'refused', 'refused', 'refused', { a: 5 }]);
+      expect(numbers(records)).toEqual([1, 2, 3, 4, 5]);
+      expect(String(records[1]!.value).length).toBeLessThan(2000);
+    }
+  });
+
+  it('continues after a line', async () => {
+    expect(numbers(await read('ndjson', '1\n2\n\n4\n5', { after: 2 }))).toEqual([4, 5]);
+  });
+
+  it('stops at a gzip file that is cut off, and at UTF-16', async () => {
+    const cut = gzipSync('{"a":1}\n'.repeat(1000)).subarray(0, -10);
+    await expect(read('ndjson', cut)).rejects.toThrow(/standard input cannot be read to its end/);
+    await expect(read('ndjson', Buffer.from('\ufeff{}', 'utf16le'))).rejects.toThrow(/UTF-16/);
+  });
+});
+
+describe('CSV', () => {
+  it('keeps delimiters, quotes and line ends inside quotes', async () => {
+    const text = 'id,note\r\n1,"a, b"\r\n2,"two\r\nlines\nand ""more"""\r\n\r\n3,\r\n4,"é🙂"';
+    for (const size of [1, 4, 1000]) {
+      const records = await read('csv', text, { size });
+      expect(values(records)).toEqual([
+        { id: '1', note: 'a, b' },
+        { id: '2', note: 'two\r\nlines\nand "more"' },
+        { id: '3', note: '' },
+        { id: '4', note: 'é🙂' },
+      ]);
+      expect(numbers(records)).toEqual([2, 3, 7, 8]);
+    }
+  });
+
+  it('loses only the line at fault to a stray or unclosed quote and to a wrong number of fields', async () => {
+    const text = 'id,size\n1,"5\n2,b\n3,6"x\n4,c"d\n5,e,f\n6\n7,ok\n8,"open\n9,ok';
+    for (const size of [1, 1000]) {
+      const records = await read('csv', text, { size });
+      expect(records.filter(({ problem }) => !problem).map(({ value }) => value)).toEqual([
+        { id: '2', size: 'b' },
+        { id: '7', size: 'ok' },
+        { id: '9', size: 'ok' },
+      ]);
+      expect(records.filter(({ problem }) => problem).map(({ number }) => number)).toEqual([
+        2, 4, 5, 6, 7, 9,
+      ]);
+    }
+  });
+
+  it('does not wait for a closing quote longer than a megabyte', async () => {
+    const rows = Array.from({ length: 200_000 }, (_, i) => `${i},v`).join('\n');
+    const records = await read('csv', `id,v\n"open,x\n${rows}`, { size: 65_536 });
+    expect(records).toHaveLength(200_001);
+    expect(records[0]).toMatchObject({ number: 2, problem: expect.stringMatching(/not closed/) });
+    expect(records[200_000]!.value).toEqual({ id: '199999', v: 'v' });
+  });
+
+  it('takes another delimiter, and odd column names as they are', async () => {
+    const records = await read('csv', '__proto__;a.b;constructor\n1;2;3', { delimiter: ';' });
+    const key = createMapping({ ...constants, idempotencyKey: '__proto__', quantity: 'a.b' })(records[0]!);
+    expect(key).toMatchObject({ event: { idempotencyKey: '1', quantity: 2 } });
+  });
+
+  it('needs a header with distinct names', async () => {
+    await expect(read('csv', 'a,a\n1,2')).rejects.toThrow(/two columns named "a"/);
+    expect(await read('csv', '')).toEqual([]);
+  });
+});
+
+describe('a JSON document', () => {
+  it('has its records in arrays at any depth, with the names on the way', async () => {
+    const document = { 'a/b': { x: [{ n: 1, inner: [{ n: 9 }] }, 5] }, tags: ['t'], c: [[{ n: 2 }]] };
+    const records = await read('json', JSON.stringify(document));
+    expect(records.map(({ value, keys, pointer }) => [value, keys, pointer])).toEqual([
+      [{ n: 1, inner: [{ n: 9 }] }, ['a/b', 'x'], '/a~1b/x/0'],
+      [5, ['a/b', 'x'], '/a~1b/x/1'],
+      [{ n: 2 }, ['c'], '/c/0/0'],
+    ]);
+    expect(numbers(await read('json', JSON.stringify(document), { after: 2 }))).toEqual([3]);
+  });
+
+  it('may hold no records only where it has an empty list', async () => {
+    expect(await read('json', '[]')).toEqual([]);
+    await expect(read('json', '{"a":1}')).rejects.toThrow(/no records/);
+    await expect(read('json', '[1')).rejects.toThrow(/not valid JSON/);
+    await expect(read('json', '['.repeat(200) + ']'.repeat(200))).rejects.toThrow(/nested deeper/);
+  });
+});
+
+const constants: MappingOptions = { productSlug: '=p', metric: '=m' };
+const record = (value: unknown, more: Partial<SourceRecord> = {}): SourceRecord => ({
+  number: 1,
+  keys: [],
+  value,
+  position: 0,
+  ...more,
+});
+
+describe('the mapping', () => {
+  const quantityOf = (quantity: unknown) => {
+    const mapped = createMapping({ ...constants, idempotencyKey: 'id' })(record({ id: 'a', quantity }));
+    return 'json' in mapped ? /"quantity":([^}]*)/.exec(mapped.json)?.[1] : 'refused';
+  };
+
+  it.each([
+    [1.5, '1.5'],
+    ['1.50', '1.50'],
+    ['007', '7'],
+    ['.5', '0.5'],
+    ['0', '0'],
+    ['000', '0'],
+    ['1e3', '1e3'],
+    [' 12 ', '12'],
+    ['0.12345678901234567890', '0.12345678901234567890'],
+    [undefined, undefined],
+    [null, undefined],
+    ['', undefined],
+    [-1, 'refused'],
+    ['1,000', 'refused'],
+    ['NaN', 'refused'],
+    ['1e999', 'refused'],
+    [true, 'refused'],
+    [{}, 'refused'],
+    ['0'.repeat(1_000_000), 'refused'],
+  ])('reads the quantity %j as %s', (quantity, digits) => {
+    expect(quantityOf(quantity)).toBe(digits);
+  });
+
+  it('reads fields, nested fields, constants and the names on the way', () => {
+    const map = createMapping({
+      productSlug: 'lower($1)',
+      metric: 'a.b',
+      quantity: '=2',
+      occurredAt: 'none',
+      idempotencyKey: '.hash',
+    });
+    const value = { a: { b: 'calls' }, hash: 7, occurredAt: 'not used' };
+    expect(map(record(value, { keys: ['SERIES'] }))).toMatchObject({
+      event: { productSlug: 'series', metric: 'calls', quantity: 2, idempotencyKey: '7' },
+      json: '{"productSlug":"series","metric":"calls","idempotencyKey":"7","quantity":2}',
+    });
+  });
+
+  it('keeps long ids apart that a double would merge', async () => {
+    const [a, b] = (await read('ndjson', '{"id":1234567890123456781}\n{"id":1234567890123456782}')).map(
+      createMapping({ ...constants, idempotencyKey: 'id' }),
+    );
+    expect(a).toMatchObject({ event: { idempotencyKey: '1234567890123456781' } });
+    expect(b).toMatchObject({ event: { idempotencyKey: '1234567890123456782' } });
+  });
+
+  it('a field that a flag names must be there; one that is only tried need not', () => {
+    const bare = record({ id: 'a' });
+    expect(createMapping({ ...constants, idempotencyKey: 'id' })(bare)).toHaveProperty('event');
+    const named = createMapping({ ...constants, idempotencyKey: 'id', quantity: 'count' })(bare);
+    expect(named).toMatchObject({
+      code: 'invalid_record',
+      detail: 'There is nothing at count (--quantity).',
+    });
+    expect(createMapping(constants)(bare)).toMatchObject({
+      detail: 'There is nothing at idempotencyKey; name the field with --idempotency-key.',
+    });
+  });
+
+  it('hash makes the same key for the same record in the same place, and only for it', () => {
+    const keyOf = (expression: string, ...args: Parameters<typeof record>) => {
+      const mapped = createMapping({ ...constants, idempotencyKey: expression })(record(...args));
+      return (mapped as { event: { idempotencyKey: string } }).event.idempotencyKey;
+    };
+    const key = keyOf('hash', { a: 1 });
+    expect(key).toMatch(/^[0-9a-f]{64}$/);
+    expect(keyOf('hash', { a: 1 })).toBe(key);
+    const others = [
+      keyOf('hash', { a: 2 }),
+      keyOf('hash', { a: 1 }, { number: 2 }),
+      keyOf('hash(monday)', { a: 1 }),
+      keyOf('hash', { a: 1 }, { keys: ['x'] }),
+    ];
+    expect(new Set([key, ...others]).size).toBe(5);
+  });
+
+  it('does not reach into prototypes, and refuses what is no object with fields', () => {
+    const map = createMapping({ ...constants, idempotencyKey: 'constructor.name' });
+    for (const value of [{}, [], null, 'text', 5]) expect(map(record(value))).toHaveProperty('code');
+    const deep = JSON.parse(`{"a":${'['.repeat(100_000)}${']'.repeat(100_000)}}`) as unknown;
+    expect(createMapping({ ...constants, idempotencyKey: 'hash' })(record(deep))).toMatchObject({
+      detail: 'The record is nested too deep.',
+    });
+  });
+
+  it('refuses a constant as idempotency key and an empty constant', () => {
+    expect(() => createMapping({ idempotencyKey: '=same' })).toThrow(/cannot be a constant/);
+    expect(() => createMapping({ metric: '=' })).toThrow(/--metric/);
+  });
+});
+
+it('the format follows the extension', () => {
+  expect(guessFormat('a.ndjson')?.format).toBe('ndjson');
+  expect(guessFormat('A.JSONL.GZ')?.format).toBe('ndjson');
+  expect(guessFormat('a.csv.gz')).toEqual({ format: 'csv', delimiter: ',' });
+  expect(guessFormat('a.tsv')).toEqual({ format: 'csv', delimiter: '\t' });
+  expect(guessFormat('a.json.gz')?.format).toBe('json');
+  for (const name of ['-', 'a', 'a.gz', 'constructor', 'a.txt']) expect(guessFormat(name)).toBeUndefined();
+});

@@ -1,0 +1,79 @@
+import { spawn, type ChildProcess } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Readable } from 'node:stream';
+import { runSendCommand } from '../../../src/tools/send/command.js';
+import type { Summary } from '../../../src/tools/send/send.js';
+import { ownScript } from '../../support/own-build.js';
+
+export interface SendRun {
+  child: ChildProcess;
+  ended: Promise<{ code: number | null; stdout: string; stderr: string; summary: Summary }>;
+}
+
+/** Starts the command as a user does, in a process of its own. `summary` can be read where `--json` was given. */
+export function startSend(
+  args: string[],
+  env: { GAUGE_URL?: string; GAUGE_API_KEY?: string },
+  input?: Buffer | string,
+): SendRun {
+  const child = spawn(process.execPath, [...ownScript('src/tools/run'), 'send', ...args], {
+    env: { PATH: process.env.PATH, ...env },
+  });
+  let stdout = '';
+  let stderr = '';
+  child.stdout.on('data', (chunk: Buffer) => (stdout += chunk.toString()));
+  child.stderr.on('data', (chunk: Buffer) => (stderr += chunk.toString()));
+  child.stdin.on('error', () => undefined);
+  if (input !== undefined) child.stdin.end(input);
+  const ended = new Promise<Awaited<SendRun['ended']>>((resolve) => {
+    child.on('close', (code) => {
+      resolve({
+        code,
+        stdout,
+        stderr,
+        get summary() {
+          return JSON.parse(stdout) as Summary;
+        },
+      });
+    });
+  });
+  return { child, ended };
+}
+
+/** The same in this process, which is quicker to start; for what does not need a process of its own. */
+export async function send(
+  args: string[],
+  env: { GAUGE_URL?: string; GAUGE_API_KEY?: string },
+  input: Buffer | string = '',
+): Promise<Awaited<SendRun['ended']>> {
+  let stdout = '';
+  let stderr = '';
+  const code = await runSendCommand({
+    args,
+    env,
+    stdin: Readable.from([Buffer.from(input)]),
+    stdout: { write: (text) => (stdout += text) },
+    stderr: { write: (text) => (stderr += text) },
+    interrupt: new AbortController().signal,
+    backoffMs: 5,
+  });
+  return {
+    code,
+    stdout,
+    stderr,
+    get summary() {
+      return JSON.parse(stdout) as Summary;
+    },
+  };
+}
+
+/** A folder that is removed with the test file. */
+export function createFolder(): { path(name: string): string; remove(): void } {
+  const folder = mkdtempSync(join(tmpdir(), 'gauge-send-'));
+  return {
+    path: (name) => join(folder, name),
+    remove: () => rmSync(folder, { recursive: true, force: true }),
+  };
+}

@@ -1,0 +1,320 @@
+import { copyFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { createServer, request as forward, type Server } from 'node:http';
+import { setTimeout } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { gunzipSync, gzipSync } from 'node:zlib';
+import { sql } from 'drizzle-orm';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { createTestDatabase, type TestDatabase } from '../../support/database.js';
+import { createKey, createOrganization, createProduct, grant } from '../../support/fixtures.js';
+import { startTestService, type TestService } from '../../support/service.js';
+import { createFolder, send, startSend } from './run-send.js';
+
+// Some tests start processes, which is slow on a machine that is busy.
+vi.setConfig({ testTimeout: 60_000 });
+
+let database: TestDatabase;
+let service: TestService;
+const folder = createFolder();
+beforeAll(async () => {
+  database = await createTestDatabase();
+  service = await startTestService(database.db);
+});
+afterAll(async () => {
+  await service.stop();
+  await database.remove();
+  folder.remove();
+});
+
+/** An Organization with a key and a live entitlement for each product. */
+async function entitled(slugs: string[], usageMetric = 'contracts', unitCap: string | null = null) {
+  const organization = await createOrganization(database.db);
+  for (const slug of slugs) {
+    const product = await createProduct(database.db, { slug, usageMetric, unitCap });
+    await grant(database.db, organization.id, product.id);
+  }
+  const key = await createKey(database.db, organization.id);
+  return { organization, env: { GAUGE_URL: service.url, GAUGE_API_KEY: key.secret } };
+}
+
+/** What is recorded for an Organization, from the events and from the totals, by product. */
+async function recorded(orgId: string) {
+  const result: unknown = await database.db.orm.execute(sql`
+    select p.slug, trim_scale(t.quantity)::text as total, t.events::text as counted,
+      (select trim_scale(sum(quantity))::text from usage_events e where e.org_id = t.org_id and e.product_id = t.product_id) as sum,
+      (select count(*)::text from usage_events e where e.org_id = t.org_id and e.product_id = t.product_id) as events
+    from usage_totals t join products p on p.id = t.product_id where t.org_id = ${orgId} order by 1`);
+  return (result as { rows: Record<'slug' | 'total' | 'counted' | 'sum' | 'events', string>[] }).rows;
+}
+
+type Trades = Record<string, Record<string, { trade_id: string; count: number }[]>>;
+
+/** What the file itself says: per series the contracts and the number of trades. */
+function sumsOf(trades: Trades) {
+  return Object.entries(trades)
+    .map(([series, tickers]) => {
+      const list = Object.values(tickers).flat();
+      const total = String(list.reduce((sum, trade) => sum + trade.count, 0));
+      const events = String(list.length);
+      return { slug: series.toLowerCase(), total, counted: events, sum: total, events };
+    })
+    .toSorted((a, b) => (a.slug < b.slug ? -1 : 1));
+}
+
+const tradeFlags =
+  '--product-slug lower($1) --metric =contracts --quantity count --idempotency-key trade_id --occurred-at none'.split(
+    ' ',
+  );
+
+const smallTrades: Trades = {
+  SERIESA: {
+    'SERIESA-1': [
+      { trade_id: 'a1', count: 10 },
+      { trade_id: 'a2', count: 1 },
+    ],
+    'SERIESA-2': [{ trade_id: 'a3', count: 27 }],
+    'SERIESA-3': [],
+  },
+  SERIESB: { 'SERIESB-1': [{ trade_id: 'b1', count: 4 }] },
+};
+
+const day = fileURLToPath(
+  new URL('../../../../shared/data/kalshi/raw_trades_5cities_2025-04-15.json.gz', import.meta.url),
+);
+
+describe('recorded trades in one JSON document', () => {
+  async function sendTwice(file: string, trades: Trades) {
+    const sums = sumsOf(trades);
+    const count = sums.reduce((sum, { events }) => sum + Number(events), 0);
+    const { organization, env } = await entitled(sums.map(({ slug }) => slug));
+    const first = await send([file, ...tradeFlags, '--json'], env);
+    expect(first).toMatchObject({ code: 0, summary: { accepted: count, deduped: 0, rejected: 0 } });
+    const second = await startSend([file, ...tradeFlags, '--json'], env).ended;
+    expect(second).toMatchObject({ code: 0, summary: { accepted: 0, deduped: count, warnings: [] } });
+    expect(await recorded(organization.id)).toEqual(sums);
+    expect(existsSync(`${file}.gauge-progress.json`)).toBe(false);
+    expect(existsSync(`${file}.rejected.ndjson`)).toBe(false);
+  }
+
+  it('are counted once, although they are sent twice', async () => {
+    const file = folder.path('small.json.gz');
+    writeFileSync(file, gzipSync(JSON.stringify(smallTrades)));
+    await sendTwice(file, smallTrades);
+  });
+
+  it.skipIf(!existsSync(day))('of a whole day are counted once, although they are sent twice', async () => {
+    const trades = JSON.parse(gunzipSync(readFileSync(day)).toString()) as Trades;
+    expect(Object.values(trades).flatMap((t) => Object.values(t).flat())).toHaveLength(6108);
+    const file = folder.path('day.json.gz');
+    copyFileSync(day, file);
+    await sendTwice(file, trades);
+  });
+});
+
+describe('what is rejected', () => {
+  it('are live events whose keys test events have: they would never be counted', async () => {
+    const { organization, env } = await entitled(['both-modes'], 'calls');
+    const { secret } = await createKey(database.db, organization.id, { livemode: false });
+    const event = (idempotencyKey: string) =>
+      JSON.stringify({ productSlug: 'both-modes', metric: 'calls', idempotencyKey });
+    const file = folder.path('both-modes.ndjson');
+    writeFileSync(file, [event('a'), event('b')].join('\n'));
+    expect((await send([file], { ...env, GAUGE_API_KEY: secret })).code).toBe(0);
+    writeFileSync(file, [event('c'), event('a'), event('b')].join('\n'));
+    const run = await send([file, '--json'], env);
+    expect(run.code).toBe(1);
+    expect(run.summary).toMatchObject({ accepted: 1, deduped: 0, rejected: 2, warnings: [] });
+    expect(readFileSync(`${file}.rejected.ndjson`, 'utf8')).toMatch(/"duplicate_mismatch".*other mode/);
+  });
+
+  it('goes to a file with its line, its reason and the record, and the rest is recorded', async () => {
+    const { organization, env } = await entitled(['good-one'], 'calls');
+    const event = (idempotencyKey: unknown, more: object = {}) =>
+      JSON.stringify({ productSlug: 'good-one', metric: 'calls', idempotencyKey, ...more });
+    const lines = [
+      event('a', { quantity: 2 }),
+      '{"productSlug":',
+      event('b', { quantity: 'many' }),
+      event('c', { productSlug: 'unknown' }),
+      event('d', { metric: 'bytes' }),
+      event('e', { occurredAt: 'yesterday' }),
+      event('f', { occurredAt: '2001-01-01T00:00:00Z' }),
+      event('\u0000'),
+      event('\ud800'),
+      event('x'.repeat(300)),
+      event(undefined),
+      '"text"',
+      '{"__proto__":{"productSlug":"good-one"},"metric":"calls","idempotencyKey":"g"}',
+      event('<script>🙂'),
+      '',
+      event('h', { quantity: -1 }),
+      event('i', { quantity: '0.10' }),
+    ];
+    const file = folder.path('mixed.ndjson');
+    writeFileSync(file, `${lines.join('\n')}\n`);
+    const run = await send([file, '--json'], env);
+    expect(run.code).toBe(1);
+    expect(run.summary).toMatchObject({ records: 16, accepted: 3, deduped: 0, rejected: 13 });
+    expect(run.summary.rejectedFile).toBe(`${file}.rejected.ndjson`);
+    const rejected = readFileSync(`${file}.rejected.ndjson`, 'utf8')
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as Record<string, unknown>);
+    expect(rejected.map(({ line, code }) => [line, code])).toEqual([
+      [2, 'invalid_record'],
+      [3, 'invalid_record'],
+      [4, 'entitlement_required'],
+      [5, 'unknown_metric'],
+      [6, 'invalid_request'],
+      [7, 'timestamp_out_of_range'],
+      [8, 'invalid_request'],
+      [9, 'invalid_request'],
+      [10, 'invalid_request'],
+      [11, 'invalid_record'],
+      [12, 'invalid_record'],
+      [13, 'invalid_record'],
+      [16, 'invalid_record'],
+    ]);
+    expect(rejected[0]).toMatchObject({ event: null, original: '{"productSlug":' });
+    expect(rejected[4]).toMatchObject({
+      event: { productSlug: 'good-one', occurredAt: 'yesterday' },
+      original: { idempotencyKey: 'e' },
+    });
+    expect(rejected[4]!.detail).toMatch(/^occurredAt must be an RFC 3339 time/);
+    expect(rejected[9]!.detail).toMatch(/--idempotency-key/);
+    expect(await recorded(organization.id)).toMatchObject([{ total: '3.1', events: '3' }]);
+  });
+});
+
+describe('standard input', () => {
+  it('may be CSV in gzip, and quantities keep all their digits', async () => {
+    const { organization, env } = await entitled(['exact'], 'bytes', '1');
+    const csv = [
+      'id;amount;note',
+      '12345678901234567890;0.12345678901234567890;plain',
+      '12345678901234567891;1e1;"two',
+      'lines; and a ""quote"""',
+      '',
+    ].join('\r\n');
+    const flags = ['--format', 'csv', '--delimiter', ';', '--product-slug', '=exact', '--metric', '=bytes'];
+    const mapping = ['--quantity', 'amount', '--idempotency-key', 'id'];
+    const rejected = ['--rejected', folder.path('stdin.rejected')];
+    const run = await send(['-', ...flags, ...mapping, ...rejected], env, gzipSync(csv));
+    expect(run.code).toBe(0);
+    expect(run.stdout).toMatch(/Sent 2 records to .* accepted +2\n +deduped +0\n +rejected +0\n/s);
+    expect(run.stdout.match(/exact is above its cap/g)).toHaveLength(1);
+    expect(await recorded(organization.id)).toMatchObject([{ total: '10.1234567890123456789' }]);
+  });
+
+  it('needs a format, as it has no extension', async () => {
+    const run = await send(['-'], { GAUGE_URL: service.url, GAUGE_API_KEY: 'org_live_x' }, '');
+    expect(run).toMatchObject({ code: 2, stderr: expect.stringMatching(/--format/) });
+  });
+});
+
+it('a dry run records nothing and keeps no progress', async () => {
+  const { organization, env } = await entitled(['dry'], 'calls');
+  const file = folder.path('dry.jsonl');
+  writeFileSync(file, '{"productSlug":"dry","metric":"calls","idempotencyKey":"a"}');
+  const run = await send([file, '--dry-run', '--json'], env);
+  expect(run).toMatchObject({ code: 0, summary: { dryRun: true, accepted: 1 } });
+  expect(await recorded(organization.id)).toEqual([]);
+});
+
+it('a key that is not good stops the run with the reason', async () => {
+  const file = folder.path('refused.ndjson');
+  writeFileSync(file, '{"productSlug":"p","metric":"calls","idempotencyKey":"a"}\n'.repeat(3000));
+  const key = `org_live_${'0'.repeat(32)}`;
+  const run = await send([file, '--json'], { GAUGE_URL: service.url, GAUGE_API_KEY: key });
+  expect(run).toMatchObject({ code: 2, summary: { state: 'stopped', records: 0 } });
+  expect(run.stderr).toMatch(/There is no such API key\. \(401 invalid_key\)/);
+  expect(run.stdout + run.stderr).not.toContain(key);
+});
+
+describe('a run that ends early', () => {
+  const count = 3000;
+  let slow: Server;
+  let slowUrl: string;
+  let answered = 0;
+
+  /** The service behind a slow line, so that there is a middle to be killed in. */
+  beforeAll(async () => {
+    slow = createServer((req, res) => {
+      const chunks: Buffer[] = [];
+      req.on('data', (chunk: Buffer) => chunks.push(chunk));
+      req.on('end', async () => {
+        await setTimeout(40);
+        const { method, url, headers } = req;
+        const passed = forward(service.url + url!, { method: method!, headers }, (answer) => {
+          answered++;
+          res.writeHead(answer.statusCode!, answer.headers);
+          answer.pipe(res);
+        });
+        passed.on('error', () => res.destroy());
+        passed.end(Buffer.concat(chunks));
+      });
+    });
+    await new Promise<void>((resolve) => slow.listen(0, '127.0.0.1', resolve));
+    slowUrl = `http://127.0.0.1:${(slow.address() as { port: number }).port}`;
+  });
+  afterAll(() => {
+    slow.close();
+    slow.closeAllConnections();
+  });
+
+  async function prepare(name: string) {
+    const { organization, env } = await entitled([name], 'calls');
+    const file = folder.path(`${name}.ndjson`);
+    const events = Array.from({ length: count }, (_, i) => ({
+      productSlug: name,
+      metric: 'calls',
+      idempotencyKey: `${i}`,
+      quantity: i % 7,
+    }));
+    const broken = [...events.slice(0, 100), { productSlug: 'nobody' }, ...events.slice(100)];
+    writeFileSync(file, broken.map((event) => JSON.stringify(event)).join('\n'));
+    const total = String(events.reduce((sum, { quantity }) => sum + quantity, 0));
+    const args = [file, '--batch', '50', '--concurrency', '2', '--json'];
+    return { organization, file, total, args, env: { ...env, GAUGE_URL: slowUrl } };
+  }
+
+  async function untilHalfWay(file: string) {
+    const goal = answered + 20;
+    const isHalfWay = () => answered >= goal && existsSync(`${file}.gauge-progress.json`);
+    while (!isHalfWay()) await setTimeout(10);
+  }
+
+  async function expectEverythingOnce(prepared: Awaited<ReturnType<typeof prepare>>) {
+    const { organization, file, total, args, env } = prepared;
+    const run = await send(args, env);
+    expect(run.code).toBe(1);
+    const { summary } = run;
+    expect(summary.resumedAfter).toBeGreaterThan(0);
+    expect(summary.sent).toBeLessThan(count);
+    expect(summary.accepted + summary.deduped).toBe(count);
+    expect(summary.rejected).toBe(1);
+    expect(readFileSync(`${file}.rejected.ndjson`, 'utf8').trim().split('\n')).toHaveLength(1);
+    expect(await recorded(organization.id)).toMatchObject([{ total, events: String(count), sum: total }]);
+    expect(existsSync(`${file}.gauge-progress.json`)).toBe(false);
+  }
+
+  it('continues after it was killed, and every event is there once', async () => {
+    const prepared = await prepare('killed');
+    const { child, ended } = startSend(prepared.args, prepared.env);
+    await untilHalfWay(prepared.file);
+    child.kill('SIGKILL');
+    await ended;
+    await expectEverythingOnce(prepared);
+  });
+
+  it('stops cleanly on the first interrupt and continues', async () => {
+    const prepared = await prepare('interrupted');
+    const { child, ended } = startSend(prepared.args, prepared.env);
+    await untilHalfWay(prepared.file);
+    child.kill('SIGINT');
+    const run = await ended;
+    expect(run).toMatchObject({ code: 130, summary: { state: 'stopped' } });
+    expect(run.summary.accepted).toBeLessThan(count);
+    await expectEverythingOnce(prepared);
+  });
+});
