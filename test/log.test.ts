@@ -3,7 +3,7 @@ import { DrizzleQueryError } from 'drizzle-orm';
 import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { generateSecret } from '../src/api-keys/secret.js';
-import { generateRecoveryCodes } from '../src/identity/second-factor/recovery-codes.js';
+import { generateRecoveryCodes } from '../src/identity/second-factor/codes.js';
 import { generateToken } from '../src/identity/session/session-cookie.js';
 import { createAccessLog, createLogger } from '../src/core/log/log.js';
 import { createMask, secretsIn } from '../src/core/log/log-mask.js';

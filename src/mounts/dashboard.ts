@@ -4,18 +4,17 @@ import { accountPages } from '../identity/account/pages.js';
 import { apiKeyPages } from '../api-keys/pages.js';
 import { apiKeyRoutes } from '../api-keys/routes.js';
 import { auditPages } from '../dashboard/audit-log/pages.js';
-import { refuseCrossSite } from '../identity/session/cross-site.js';
-import { createDevices } from '../identity/sign-in/device-cookie.js';
-import { signInPages } from '../identity/sign-in/pages.js';
-import { createSecretBox } from '../identity/second-factor/secret-box.js';
 import {
   createSessionReader,
+  refuseCrossSite,
   requireOrganization,
   requireOwnFactor,
   requirePerson,
 } from '../identity/session/session.js';
+import { createDevices, defaultSignInLimits, type SignInLimits } from '../identity/sign-in/sign-in-limits.js';
+import { signInPages } from '../identity/sign-in/pages.js';
+import { createSecretBox } from '../identity/second-factor/secret-box.js';
 import { hashToken, readToken, sessionCookie } from '../identity/session/session-cookie.js';
-import { defaultSignInLimits, type SignInLimits } from '../identity/sign-in/sign-in-limits.js';
 import type { Context } from '../core/http/context.js';
 import { entitlementPages } from '../entitlements/pages.js';
 import { pageHeaders } from '../core/http/page-headers.js';

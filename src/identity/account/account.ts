@@ -1,10 +1,9 @@
 import { hashPassword, verifyPassword } from '../password.js';
-import { auditPerson, auditRecoveryCode } from '../audit-person.js';
+import { auditPerson } from '../audit-person.js';
 import type { PersonAuthority } from '../session/authority.js';
 import { change, type ChangeDeps } from '../session/change.js';
-import { acceptCode, readCode, type TypedCode } from '../second-factor/accept-code.js';
-import { deleteChallengesOf } from '../second-factor/challenge-queries.js';
-import { findSecondFactor } from '../second-factor/queries.js';
+import { acceptCode, auditRecoveryCode, readCode, type TypedCode } from '../second-factor/codes.js';
+import { deleteChallengesOf, findSecondFactor } from '../second-factor/queries.js';
 import type { SecretBox } from '../second-factor/secret-box.js';
 import { generateToken, hashToken } from '../session/session-cookie.js';
 import type { Orm, Tx } from '../../core/db/client.js';

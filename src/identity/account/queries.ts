@@ -1,5 +1,5 @@
 import { and, count, desc, eq, gt, ne, sql } from 'drizzle-orm';
-import { idleSince } from '../session/session-lifetime.js';
+import { idleSince } from '../session/queries.js';
 import { sessions } from '../table.js';
 import type { Orm, Tx } from '../../core/db/client.js';
 import { users } from '../../organizations/table.js';

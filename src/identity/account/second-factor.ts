@@ -7,8 +7,7 @@ import {
   putSetup,
   replaceRecoveryCodes,
 } from '../second-factor/queries.js';
-import { cleanCode, readCode } from '../second-factor/accept-code.js';
-import { generateRecoveryCodes, hashRecoveryCode } from '../second-factor/recovery-codes.js';
+import { cleanCode, generateRecoveryCodes, hashRecoveryCode, readCode } from '../second-factor/codes.js';
 import { findStep, generateSecret, isCodeShaped } from '../second-factor/totp.js';
 import type { Orm, Tx } from '../../core/db/client.js';
 import { AppError } from '../../core/errors.js';

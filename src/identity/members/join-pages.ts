@@ -1,8 +1,7 @@
 import type { ErrorRequestHandler, Request, Response, Router } from 'express';
 import { byPerson } from '../session/authority.js';
 import { change } from '../session/change.js';
-import { passwordProblem } from '../password-rules.js';
-import { hashPassword } from '../password.js';
+import { hashPassword, passwordProblem } from '../password.js';
 import { findUserByEmail } from '../session/queries.js';
 import { clearToken, readToken, sendToken } from '../session/session-cookie.js';
 import { endToken } from '../sign-in/sign-in.js';

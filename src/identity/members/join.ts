@@ -1,10 +1,9 @@
 import { v7 as uuid } from 'uuid';
 import { recordAudit, recordOperatorAudit } from '../../audit/audit.js';
 import { findUserByEmail, updateSession } from '../session/queries.js';
-import type { SessionPerson } from '../session/session.js';
+import { startSession, type SessionPerson } from '../session/session.js';
 import { hashToken } from '../session/session-cookie.js';
 import { endToken } from '../sign-in/sign-in.js';
-import { startSession } from '../session/start-session.js';
 import type { Orm, Tx } from '../../core/db/client.js';
 import { AppError } from '../../core/errors.js';
 import type { Source } from '../operator/change.js';

@@ -1,11 +1,19 @@
 import { and, asc, eq, gt, isNotNull, lte, or, sql } from 'drizzle-orm';
 import type { Orm, Tx } from '../../core/db/client.js';
+import { DAY_MS, MINUTE_MS } from '../../core/time.js';
 import { memberships, organizations, users } from '../../organizations/table.js';
-import { SETUP_MS } from '../second-factor/limits.js';
-import { deleteExpiredChallenges } from '../second-factor/challenge-queries.js';
-import { deleteAbandonedSetups } from '../second-factor/queries.js';
-import { idleSince, SESSION_MS } from './session-lifetime.js';
+import { deleteAbandonedSetups, deleteExpiredChallenges, SETUP_MS } from '../second-factor/queries.js';
 import { secondFactors, sessions } from '../table.js';
+
+/** A session ends this long after the sign-in, however much it is used. */
+export const SESSION_MS = 30 * DAY_MS;
+/** A session ends after this long without a request. */
+const SESSION_IDLE_MS = 7 * DAY_MS;
+/** How far `lastSeenAt` may be behind: one write a minute at most, not one a request. */
+export const SESSION_SEEN_MS = MINUTE_MS;
+
+/** Whoever was seen last before then is signed out. */
+export const idleSince = (now: Date): Date => new Date(now.getTime() - SESSION_IDLE_MS);
 
 /**
  * A living session with its person and the Organization they look at, as all of them are now: what an operator takes

@@ -1,6 +1,6 @@
 import { asc, eq, gt } from 'drizzle-orm';
 import { apiKeys } from '../../api-keys/table.js';
-import { deleteChallengesOf } from '../second-factor/challenge-queries.js';
+import { deleteChallengesOf } from '../second-factor/queries.js';
 import { sessions } from '../table.js';
 import type { Orm, Tx } from '../../core/db/client.js';
 import { memberships, users } from '../../organizations/table.js';

@@ -1,7 +1,6 @@
 import { v7 as uuid } from 'uuid';
 import { recordAudit, recordOperatorAudit } from '../../audit/audit.js';
-import { passwordProblem } from '../password-rules.js';
-import { hashPassword, verifyPassword } from '../password.js';
+import { hashPassword, passwordProblem, verifyPassword } from '../password.js';
 import { deleteSecondFactor } from '../second-factor/queries.js';
 import type { Orm, Tx } from '../../core/db/client.js';
 import { AppError } from '../../core/errors.js';
