@@ -1,17 +1,18 @@
 import { v7 as uuid } from 'uuid';
 import { recordAudit } from '../audit/audit.js';
-import type { Authority } from '../identity/session/authority.js';
-import { change } from '../identity/session/change.js';
-import type { Scope } from './key-reader.js';
-import type { Context } from '../core/http/context.js';
 import type { Orm, Tx } from '../core/db/client.js';
 import { AppError } from '../core/errors.js';
+import type { Context } from '../core/http/context.js';
+import { MINUTE_MS } from '../core/time.js';
+import { lockOrganization } from '../identity/organizations/queries.js';
+import type { Authority } from '../identity/session/authority.js';
+import { change } from '../identity/session/change.js';
 import { ChangesExhausted, readChangeBudget, type ChangeBudget } from './change-limit.js';
 import { isFreshId } from './fresh-id.js';
 import { stateOf } from './key-json.js';
-import { findKey, insertKey, lockKeyChanges, updateKey, type KeyRow } from './queries.js';
+import type { Scope } from './key-reader.js';
+import { findKey, insertKey, updateKey, type KeyRow } from './queries.js';
 import { generateSecret, hashSecret } from './secret.js';
-import { MINUTE_MS } from '../core/time.js';
 
 export type KeyDeps = Pick<Context, 'db' | 'clock' | 'config'>;
 
@@ -63,7 +64,7 @@ export async function createApiKey(
   if (id !== undefined && !isFreshId(id, now.getTime())) throw invalid('/id', 'is not fresh');
   if (expiresAt !== null && expiresAt <= now) throw invalid('/expiresAt', 'must lie in the future');
   return change({ db, clock }, actor.by, async (tx) => {
-    await lockKeyChanges(tx, actor.orgId);
+    await lockOrganization(tx, { id: actor.orgId });
     if (id !== undefined && (await findKey(tx, actor.orgId, id))) throw new KeyExists(id);
     return addKey(tx, actor, {
       now,
@@ -106,7 +107,7 @@ export async function rotateApiKey(
   const now = new Date(clock.now());
   const graceEnd = new Date(now.getTime() + graceMinutes * MINUTE_MS);
   return change({ db, clock }, actor.by, async (tx) => {
-    await lockKeyChanges(tx, actor.orgId);
+    await lockOrganization(tx, { id: actor.orgId });
     const old = await requireKey(tx, actor.orgId, id);
     refuseUnlessActive(old, now);
     const { name, livemode, scopes, expiresAt } = old;
@@ -129,7 +130,7 @@ export async function rotateApiKey(
 export async function revokeApiKey({ db, clock }: KeyDeps, actor: KeyActor, id: string): Promise<KeyRow> {
   const now = new Date(clock.now());
   return change({ db, clock }, actor.by, async (tx) => {
-    await lockKeyChanges(tx, actor.orgId);
+    await lockOrganization(tx, { id: actor.orgId });
     const key = await requireKey(tx, actor.orgId, id);
     if (key.revokedAt !== null) return key;
     await updateKey(tx, actor.orgId, id, { revokedAt: now });

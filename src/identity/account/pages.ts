@@ -14,7 +14,7 @@ import { personOf } from '../session/session.js';
 import { limitConfirmations, type SignInLimits } from '../sign-in/sign-in-limits.js';
 import { changeName, changePassword, checkPassword, endSession, signOutEverywhere } from './account.js';
 import { ACCOUNT, authorOf, limitGuesses, renderAccount, type AccountDeps } from './page.js';
-import { countSessions, listSessions } from './queries.js';
+import { countSessions, listSessions } from '../session/queries.js';
 import { filledIn, nameSchema, passwordSchema } from './schema.js';
 import { secondFactorPages } from './second-factor-pages.js';
 import { readSecondFactor } from './second-factor.js';

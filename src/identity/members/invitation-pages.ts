@@ -12,8 +12,8 @@ import { renderPage } from '../../core/pages/layout.js';
 import { pageRouter } from '../../core/pages/page-router.js';
 import { readId, sourceOf } from './http.js';
 import { invite, revokeInvitation } from './invitations.js';
-import { toInvitationLink } from './join-address.js';
-import { manageableRoles, roleDescriptions } from './roles.js';
+import { toInvitationLink } from './invitation-token.js';
+import { manageableRoles, roleDescriptions } from './members.js';
 import { invitationDays, invitationSchema } from './schema.js';
 
 const MEMBERS = '/dashboard/members';

@@ -14,7 +14,7 @@ const isBacked = or(
 
 const isOpen = (now: Date) => and(isUnclosed, gt(invitations.expiresAt, now), isBacked)!;
 
-const columns = (now: Date) => ({
+const invitationColumns = (now: Date) => ({
   id: invitations.id,
   email: invitations.email,
   role: invitations.role,
@@ -32,7 +32,7 @@ const columns = (now: Date) => ({
 
 const selectInvitations = (orm: Orm, now: Date) =>
   orm
-    .select(columns(now))
+    .select(invitationColumns(now))
     .from(invitations)
     .innerJoin(organizations, eq(organizations.id, invitations.orgId))
     .leftJoin(

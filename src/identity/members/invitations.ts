@@ -2,9 +2,11 @@ import { v7 as uuid } from 'uuid';
 import { recordAudit } from '../../audit/audit.js';
 import type { Tx } from '../../core/db/client.js';
 import { AppError } from '../../core/errors.js';
-import type { Source } from '../operator/change.js';
-import type { Role } from '../../organizations/table.js';
 import { fieldError } from '../../core/pages/form.js';
+import { DAY_MS } from '../../core/time.js';
+import type { Role } from '../../organizations/table.js';
+import type { Source } from '../operator/change.js';
+import { lockOrganization } from '../organizations/queries.js';
 import {
   closeAsRevoked,
   countOpenInvitations,
@@ -14,10 +16,8 @@ import {
   type Invitation,
 } from './invitation-queries.js';
 import { generateInvitationToken } from './invitation-token.js';
-import { ownersOnly, requireManager } from './members.js';
-import { findMemberByEmail, lockMembers } from './queries.js';
-import { mayManage } from './roles.js';
-import { DAY_MS } from '../../core/time.js';
+import { mayManage, ownersOnly, requireManager } from './members.js';
+import { findMemberByEmail } from './queries.js';
 
 /** Invitations of an Organization that are open at the same time. */
 export const MAX_OPEN_INVITATIONS = 100;
@@ -48,7 +48,7 @@ export async function invite(
   source: Source,
 ): Promise<NewInvitation | undefined> {
   const { email, role, days } = input;
-  await lockMembers(tx, orgId);
+  await lockOrganization(tx, { id: orgId });
   const me = await requireManager(tx, orgId, source.actor);
   if (!mayManage(me.role, role)) throw ownersOnly();
   const earlier = await findInvitation(tx, orgId, input.id, source.at);
@@ -82,7 +82,7 @@ const isSame = (earlier: Invitation, { email, role, days }: InvitationInput): bo
  * @throws AppError not_found (also one that was accepted), forbidden_role
  */
 export async function revokeInvitation(tx: Tx, orgId: string, id: string, source: Source): Promise<void> {
-  await lockMembers(tx, orgId);
+  await lockOrganization(tx, { id: orgId });
   const me = await requireManager(tx, orgId, source.actor);
   const invitation = await findInvitation(tx, orgId, id, source.at);
   if (!invitation) throw new AppError('not_found', 'There is no such invitation.');

@@ -20,10 +20,17 @@ import { readId, sourceOf } from './http.js';
 import { invitationPages } from './invitation-pages.js';
 import { listOpenInvitations } from './invitation-queries.js';
 import { MAX_OPEN_INVITATIONS } from './invitations.js';
-import { changeRole, readPermissions, removeMember, requireMember } from './members.js';
+import {
+  changeRole,
+  isManager,
+  mayManage,
+  readPermissions,
+  removeMember,
+  requireMember,
+  roleDescriptions,
+} from './members.js';
 import { readOrigins } from './origins.js';
 import { countMembers, listMembers } from './queries.js';
-import { isManager, mayManage, roleDescriptions } from './roles.js';
 import { listSchema, roleSchema } from './schema.js';
 
 const PAGE_SIZE = 50;

@@ -13,9 +13,10 @@ import {
 } from '../second-factor/queries.js';
 import type { SecretBox } from '../second-factor/secret-box.js';
 import { change } from '../session/change.js';
-import { deleteSession, findUserByEmail, holdUser } from '../session/queries.js';
+import { deleteSession, holdUser } from '../session/queries.js';
 import { generateToken, hashToken } from '../session/session-cookie.js';
 import { startSession, type NewBrowser } from '../session/session.js';
+import { findUser } from '../users/queries.js';
 
 /** An address as it is stored and compared. */
 export const normalizeEmail = (email: string): string => email.trim().toLowerCase();
@@ -37,7 +38,7 @@ export async function signIn(
   { formerToken, gone, ...browser }: NewBrowser & { formerToken: string | undefined; gone: AbortSignal },
 ): Promise<SignedIn | undefined> {
   const email = normalizeEmail(credentials.email);
-  const user = await findUserByEmail(db.orm, email);
+  const user = await findUser(db.orm, { email });
   const isRight = await verifyPassword(user?.passwordHash, credentials.password, gone);
   if (!user || !isRight) return undefined;
   const now = new Date(clock.now());
