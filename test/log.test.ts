@@ -7,7 +7,7 @@ import { generateRecoveryCodes } from '../src/identity/second-factor/codes.js';
 import { generateToken } from '../src/identity/session/session-cookie.js';
 import { createAccessLog, createLogger } from '../src/core/log/log.js';
 import { createMask, secretsIn } from '../src/core/log/log-mask.js';
-import { generateInvitationToken } from '../src/identity/members/invitation-token.js';
+import { generateInvitationToken } from '../src/identity/members/invitations.js';
 import { users } from '../src/tables.js';
 import { Browser, signedIn } from './support/accounts.js';
 import { createTestDatabase, type TestDatabase } from './support/database.js';

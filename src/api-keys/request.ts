@@ -1,7 +1,8 @@
 import type { Request, Response } from 'express';
+import { readPathId } from '../core/http/path-id.js';
+import { requestIdOf } from '../core/http/request-id.js';
 import { byMember } from '../identity/session/authority.js';
 import { sessionOf } from '../identity/session/session.js';
-import { readPathId } from '../core/http/path-id.js';
 import type { KeyActor } from './api-keys.js';
 
 /** Who asks for a change, and from where. */
@@ -12,7 +13,7 @@ export function actorOf(req: Request, res: Response): KeyActor {
     userId,
     by: byMember(res),
     ip: req.ip,
-    requestId: String(res.getHeader('X-Request-Id') ?? ''),
+    requestId: requestIdOf(res),
   };
 }
 

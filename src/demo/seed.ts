@@ -5,7 +5,7 @@ import { change } from '../identity/session/change.js';
 import type { Context } from '../core/http/context.js';
 import type { Orm, Tx } from '../core/db/client.js';
 import { DEFAULT_MAX_QUANTITY } from '../entitlements/table.js';
-import type { Source } from '../identity/operator/change.js';
+import type { Source } from '../identity/source.js';
 import { putGrant } from '../entitlements/operator/entitlements.js';
 import { putMember } from '../identity/members/members.js';
 import { putOrganization } from '../identity/organizations/organizations.js';

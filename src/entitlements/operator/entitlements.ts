@@ -2,7 +2,7 @@ import { recordAudit } from '../../audit/audit.js';
 import type { Orm, Tx } from '../../core/db/client.js';
 import type { EntitlementKind } from '../table.js';
 import { AppError } from '../../core/errors.js';
-import { findDifference, type Put, type Source } from '../../identity/operator/change.js';
+import { findDifference, type Put, type Source } from '../../identity/source.js';
 import { getLockedOrganization, getOrganization } from '../../identity/organizations/organizations.js';
 import { getProduct } from '../products/products.js';
 import { deleteGrant, findGrant, insertGrant, updateGrant, type Grant } from './queries.js';

@@ -2,7 +2,7 @@ import { v7 as uuid } from 'uuid';
 import { recordOperatorAudit } from '../../audit/audit.js';
 import type { Orm, Tx } from '../../core/db/client.js';
 import { AppError } from '../../core/errors.js';
-import { findDifference, type Put, type Source } from '../../identity/operator/change.js';
+import { findDifference, type Put, type Source } from '../../identity/source.js';
 import { findProduct, insertProduct, lockProduct, updateProduct, type Product } from './queries.js';
 
 export interface ProductInput {

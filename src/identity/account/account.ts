@@ -1,7 +1,6 @@
 import type { Orm, Tx } from '../../core/db/client.js';
 import { AppError } from '../../core/errors.js';
 import { fieldError } from '../../core/pages/form.js';
-import { auditPerson } from '../audit-person.js';
 import { hashPassword, verifyPassword } from '../password.js';
 import { acceptCode, auditRecoveryCode, readCode, type TypedCode } from '../second-factor/codes.js';
 import { findSecondFactor } from '../second-factor/queries.js';
@@ -10,14 +9,12 @@ import type { PersonAuthority } from '../session/authority.js';
 import { change, type ChangeDeps } from '../session/change.js';
 import { deleteSessionById, deleteSessionsOf, updateToken } from '../session/queries.js';
 import { generateToken, hashToken } from '../session/session-cookie.js';
+import { auditPerson, type Whereabouts } from '../source.js';
 import { findUser, lockUser, updateUser, type User } from '../users/queries.js';
 
 /** Who changes their account, in which session, when and from where. */
-export interface Author extends PersonAuthority {
+export interface Author extends PersonAuthority, Whereabouts {
   email: string;
-  at: Date;
-  ip: string | undefined;
-  requestId: string;
   /** Aborted when they hang up. */
   gone: AbortSignal;
 }

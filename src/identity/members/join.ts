@@ -2,15 +2,15 @@ import { v7 as uuid } from 'uuid';
 import { recordAudit, recordOperatorAudit } from '../../audit/audit.js';
 import type { Orm, Tx } from '../../core/db/client.js';
 import { AppError } from '../../core/errors.js';
-import type { Source } from '../operator/change.js';
 import { lockOrganization } from '../organizations/queries.js';
 import { updateSession } from '../session/queries.js';
 import { hashToken } from '../session/session-cookie.js';
-import { startSession, type SessionPerson } from '../session/session.js';
+import { startSession, type NewBrowser, type SessionPerson } from '../session/session.js';
 import { endToken } from '../sign-in/sign-in.js';
+import type { Source } from '../source.js';
 import { findUser, insertUser } from '../users/queries.js';
 import { closeAsAccepted, findInvitationByToken, type Invitation } from './invitation-queries.js';
-import { readInvitationToken } from './invitation-token.js';
+import { readInvitationToken } from './invitations.js';
 import { findMember, holdPerson, insertMembership } from './queries.js';
 
 /** The link opens nothing. Why is not said: it may have come to anybody. */
@@ -74,7 +74,7 @@ export async function joinAs(
 export interface NewAccount {
   name: string;
   passwordHash: string;
-  browser: { formerToken: string | undefined; ip: string; userAgent: string };
+  browser: NewBrowser & { formerToken: string | undefined };
 }
 
 /**

@@ -2,7 +2,7 @@ import { v7 as uuid } from 'uuid';
 import { recordAudit } from '../../audit/audit.js';
 import type { Orm, Tx } from '../../core/db/client.js';
 import { AppError } from '../../core/errors.js';
-import { findDifference, type Put, type Source } from '../operator/change.js';
+import { findDifference, type Put, type Source } from '../source.js';
 import {
   findOrganization,
   insertOrganization,

@@ -1,6 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto';
 import type { Tx } from '../../core/db/client.js';
-import { auditPerson, type Whereabouts } from '../audit-person.js';
+import { auditPerson, type Whereabouts } from '../source.js';
 import { hashWithSalt } from '../password.js';
 import {
   countRecoveryCodes,

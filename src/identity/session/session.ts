@@ -4,7 +4,9 @@ import type { Database, Tx } from '../../core/db/client.js';
 import { AppError } from '../../core/errors.js';
 import { isNavigation } from '../../core/http/accepts.js';
 import { originOf } from '../../core/http/own-origin.js';
+import { requestIdOf } from '../../core/http/request-id.js';
 import type { Role } from '../../organizations/table.js';
+import type { Source, Whereabouts } from '../source.js';
 import { findSession, insertSession, SESSION_SEEN_MS, updateSession } from './queries.js';
 import { generateToken, hashToken, readToken, sendToken } from './session-cookie.js';
 
@@ -78,6 +80,12 @@ export interface NewBrowser {
   /** Of the request that started it, for the audit log. */
   requestId?: string | undefined;
 }
+
+export const browserOf = (req: Request, res: Response): NewBrowser => ({
+  ip: req.ip ?? '',
+  userAgent: req.get('user-agent') ?? '',
+  requestId: requestIdOf(res),
+});
 
 /** Starts a session and returns its token, always a new one. */
 export async function startSession(tx: Tx, userId: string, browser: NewBrowser, now: Date): Promise<string> {
@@ -205,3 +213,16 @@ function isOwnHost(origin: string, req: Request): boolean {
   const { host } = new URL(origin);
   return host !== '' && host === new URL(own).host;
 }
+
+/** When and from where a request came, for the audit log. */
+export const whereaboutsOf = (req: Request, res: Response, clock: Clock): Whereabouts => ({
+  at: new Date(clock.now()),
+  ip: req.ip,
+  requestId: requestIdOf(res),
+});
+
+/** What a signed-in person's change is recorded with. */
+export const personSource = (req: Request, res: Response, clock: Clock): Source => ({
+  ...whereaboutsOf(req, res, clock),
+  actor: personOf(res).userId,
+});

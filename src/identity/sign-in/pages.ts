@@ -5,7 +5,6 @@ import type { Context } from '../../core/http/context.js';
 import { readForm } from '../../core/http/form-body.js';
 import { hangUpSignal } from '../../core/http/hang-up.js';
 import { setProblemHeaders, statusByCode, toAppError } from '../../core/http/problem.js';
-import { requestIdOf } from '../../core/http/request-id.js';
 import { parseInput } from '../../core/http/validate.js';
 import { toAddress } from '../../core/pages/address.js';
 import { formRoute, newForm, textField, type FormFields, type FormState } from '../../core/pages/form.js';
@@ -15,7 +14,7 @@ import { findChallenge } from '../second-factor/queries.js';
 import type { SecretBox } from '../second-factor/secret-box.js';
 import { change } from '../session/change.js';
 import { clearToken, hashToken, readToken, sendToken } from '../session/session-cookie.js';
-import type { ReadSession } from '../session/session.js';
+import { browserOf, whereaboutsOf, type ReadSession } from '../session/session.js';
 import { codeSchema, signInSchema, type SignIn } from './schema.js';
 import {
   limitSignIns,
@@ -78,9 +77,7 @@ export function signInPages(
     const next = toLocalPath(credentials.next, HOME);
     const signedIn = await signIn({ db, clock }, credentials, {
       formerToken: readToken(req),
-      ip: req.ip ?? '',
-      userAgent: req.get('user-agent') ?? '',
-      requestId: requestIdOf(res),
+      ...browserOf(req, res),
       gone: hangUpSignal(res),
     });
     if (!signedIn) throw new AppError('not_signed_in', 'The e-mail address or the password is wrong.');
@@ -99,7 +96,7 @@ export function signInPages(
     const token = readToken(req);
     if (token !== undefined)
       await change({ db, clock }, { kind: 'proof' }, (tx) =>
-        endToken(tx, token, { at: new Date(clock.now()), ip: req.ip, requestId: requestIdOf(res) }),
+        endToken(tx, token, whereaboutsOf(req, res, clock)),
       );
     clearToken(req);
     res.redirect(303, toAddress('/login', { done: 'signed-out' }));
@@ -197,9 +194,7 @@ function codePages(
     const { code } = parseInput(codeSchema, { ...fields, code: textField(fields, 'code') });
     await passLimits(req, res, codes);
     const answer = await answerChallenge({ db, clock, secrets }, res.locals.challenge as Challenge, code, {
-      ip: req.ip ?? '',
-      userAgent: req.get('user-agent') ?? '',
-      requestId: requestIdOf(res),
+      ...browserOf(req, res),
       gone: hangUpSignal(res),
     });
     const next = toLocalPath(fields.next, HOME);

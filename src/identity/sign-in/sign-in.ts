@@ -1,6 +1,6 @@
 import type { Clock } from '../../core/clock.js';
 import type { Database, Tx } from '../../core/db/client.js';
-import { auditPerson, type Whereabouts } from '../audit-person.js';
+import { auditPerson, type Whereabouts } from '../source.js';
 import { verifyPassword } from '../password.js';
 import { acceptCode, auditRecoveryCode, readCode } from '../second-factor/codes.js';
 import {

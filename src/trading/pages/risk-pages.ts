@@ -2,10 +2,9 @@ import type { Request, Response, Router } from 'express';
 import { mayManage } from '../../api-keys/views.js';
 import { byMember } from '../../identity/session/authority.js';
 import { change } from '../../identity/session/change.js';
-import { requireRole, sessionOf } from '../../identity/session/session.js';
+import { requireRole, sessionOf, personSource } from '../../identity/session/session.js';
 import type { Context } from '../../core/http/context.js';
 import { parseInput } from '../../core/http/validate.js';
-import { sourceOf } from '../../identity/members/http.js';
 import { switchSchema } from '../risk/operator/schema.js';
 import { toAddress } from '../../core/pages/address.js';
 import { formRoute, newForm, textField, type FormState } from '../../core/pages/form.js';
@@ -75,7 +74,7 @@ export function riskPages(deps: Context, { snapshots }: Pick<TradingServices, 's
           reason: textField(fields, 'reason')?.trim() || null,
         };
         const { state, reason } = parseInput(switchSchema, input);
-        const source = sourceOf(req, res, clock, userId);
+        const source = personSource(req, res, clock);
         await change(deps, byMember(res), (tx) =>
           setSwitch(tx, orgId, 'own', { state, reason: reason ?? null }, source),
         );
