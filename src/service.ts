@@ -3,7 +3,7 @@ import { setTimeout } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { createApiServices, type ApiServices } from './mounts/api.js';
 import { auditExportJobs } from './audit/export-job.js';
-import { deleteOldKeyCalls } from './api-keys/key-use-retention.js';
+import { deleteOldKeyCalls } from './api-keys/key-use-queries.js';
 import { createApp } from './app.js';
 import { preparePasswordRules } from './identity/password.js';
 import { createSecretBox, resealSecrets } from './identity/second-factor/secret-box.js';

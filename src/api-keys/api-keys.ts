@@ -7,11 +7,9 @@ import { MINUTE_MS } from '../core/time.js';
 import { lockOrganization } from '../identity/organizations/queries.js';
 import type { Authority } from '../identity/session/authority.js';
 import { change } from '../identity/session/change.js';
-import { ChangesExhausted, readChangeBudget, type ChangeBudget } from './change-limit.js';
-import { isFreshId } from './fresh-id.js';
-import { stateOf } from './key-json.js';
+import { isFreshId } from './ids.js';
 import type { Scope } from './key-reader.js';
-import { findKey, insertKey, updateKey, type KeyRow } from './queries.js';
+import { countKeyChanges, findKey, insertKey, updateKey, type KeyRow } from './queries.js';
 import { generateSecret, hashSecret } from './secret.js';
 
 export type KeyDeps = Pick<Context, 'db' | 'clock' | 'config'>;
@@ -200,4 +198,72 @@ function invalid(pointer: string, detail: string): AppError {
   return new AppError('invalid_request', `${pointer} ${detail}`, {
     errors: [{ pointer, code: 'invalid_request', detail }],
   });
+}
+
+export type KeyState = 'active' | 'grace' | 'expired' | 'revoked';
+
+/** The state follows from the timestamps: a key that has a successor is in its grace period until it expires. */
+export function stateOf(
+  key: Pick<KeyRow, 'revokedAt' | 'expiresAt' | 'successorId'>,
+  nowMs: number,
+): KeyState {
+  if (key.revokedAt !== null) return 'revoked';
+  if (key.expiresAt !== null && key.expiresAt.getTime() <= nowMs) return 'expired';
+  return key.successorId === null ? 'active' : 'grace';
+}
+
+/** ApiKey as the contract has it. */
+export function toApiKeyJson(key: KeyRow, nowMs: number) {
+  return {
+    id: key.id,
+    name: key.name,
+    prefix: key.prefix,
+    scopes: key.scopes,
+    livemode: key.livemode,
+    state: stateOf(key, nowMs),
+    lastUsedAt: key.lastUsedAt,
+    expiresAt: key.expiresAt,
+    revokedAt: key.revokedAt,
+    createdAt: key.createdAt,
+    createdBy: key.createdBy,
+    rotatedFromId: key.rotatedFromId,
+  };
+}
+
+/** Changes are counted over the hour that slides along with the time. */
+export const WINDOW_SECONDS = 3600;
+
+/** What is left of an Organization's key changes in the window. */
+export interface ChangeBudget {
+  limit: number;
+  remaining: number;
+  /** Seconds until one more is allowed than now; the whole window where nothing has been used. */
+  resetSeconds: number;
+}
+
+/** The budget is used up. Carries it for the headers of the answer. */
+export class ChangesExhausted extends AppError {
+  readonly budget: ChangeBudget;
+  constructor(budget: ChangeBudget) {
+    super('rate_limited', `An Organization makes or rotates at most ${budget.limit} API keys an hour.`, {
+      retryAfterSeconds: budget.resetSeconds,
+    });
+    this.budget = budget;
+  }
+}
+
+/** The rows are the count, so it holds across restarts and on every instance. */
+export async function readChangeBudget(
+  orm: Orm,
+  orgId: string,
+  nowMs: number,
+  limit: number,
+): Promise<ChangeBudget> {
+  const since = new Date(nowMs - WINDOW_SECONDS * 1000);
+  const { changes, oldestAt } = await countKeyChanges(orm, orgId, since, limit);
+  const resetSeconds =
+    oldestAt === null
+      ? WINDOW_SECONDS
+      : Math.max(1, Math.ceil((oldestAt.getTime() - since.getTime()) / 1000));
+  return { limit, remaining: limit - changes, resetSeconds };
 }

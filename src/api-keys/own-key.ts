@@ -1,9 +1,8 @@
 import type { RequestHandler, Router } from 'express';
 import type { Context } from '../core/http/context.js';
 import { findOrganization } from '../identity/organizations/queries.js';
-import { requireKey } from './api-keys.js';
+import { requireKey, toApiKeyJson } from './api-keys.js';
 import { readHashedSecret } from './bearer-key.js';
-import { toApiKeyJson } from './key-json.js';
 import type { KeyReader } from './key-reader.js';
 import type { KeyUse } from './key-use.js';
 

@@ -2,8 +2,8 @@ import { and, asc, desc, eq, gt, gte, inArray, isNotNull, isNull, lte, or, sql, 
 import { alias } from 'drizzle-orm/pg-core';
 import type { Orm } from '../core/db/client.js';
 import { entitlements, products } from '../entitlements/table.js';
-import { memberships, users } from '../organizations/table.js';
-import type { KeyState } from './key-json.js';
+import { managingRoles, memberships, users } from '../organizations/table.js';
+import type { KeyState } from './api-keys.js';
 import { isOlderThan, keyMetadata, keySuccessor } from './queries.js';
 import { apiKeyCalls, apiKeys, apiKeyScopeUse } from './table.js';
 
@@ -145,7 +145,7 @@ export function listKeyManagers(orm: Orm, orgId: string, limit: number) {
     .select({ name: users.name, role: memberships.role })
     .from(memberships)
     .innerJoin(users, eq(users.id, memberships.userId))
-    .where(and(eq(memberships.orgId, orgId), inArray(memberships.role, ['owner', 'admin'])))
+    .where(and(eq(memberships.orgId, orgId), inArray(memberships.role, managingRoles)))
     .orderBy(desc(memberships.role), asc(users.name))
     .limit(limit);
 }

@@ -1,7 +1,7 @@
 import type { Request, RequestHandler, Router } from 'express';
 import type { KeyUse } from '../api-keys/key-use.js';
 import { readHashedSecret } from '../api-keys/bearer-key.js';
-import { keyFirst } from '../api-keys/key-first.js';
+import { preferKeyError } from '../api-keys/key-problem.js';
 import type { KeyReader } from '../api-keys/key-reader.js';
 import { AppError } from '../core/errors.js';
 import { hasSmallBody, readJsonText } from '../core/http/json-body.js';
@@ -71,7 +71,7 @@ function parsePage(
   req: Request,
   authenticate: () => Promise<unknown>,
 ): Promise<{ limit: number; cursor: string }> {
-  return keyFirst(authenticate, () => {
+  return preferKeyError(authenticate, () => {
     const { limit, cursor } = parseInput(entitlementPageSchema, req.query);
     return { limit: Number(limit ?? 100), cursor: cursor ?? '' };
   });
@@ -82,5 +82,7 @@ function readSlugs(
   res: Parameters<typeof readJsonText>[1],
   authenticate: () => Promise<unknown>,
 ): Promise<string[]> {
-  return keyFirst(authenticate, async () => parseCheck(await readJsonText(req, res, MAX_BODY_BYTES, bounds)));
+  return preferKeyError(authenticate, async () =>
+    parseCheck(await readJsonText(req, res, MAX_BODY_BYTES, bounds)),
+  );
 }

@@ -1,5 +1,5 @@
 import type { Request, Response, Router } from 'express';
-import { mayManage } from '../../api-keys/views.js';
+import { isManager } from '../../organizations/table.js';
 import { byMember } from '../../identity/session/authority.js';
 import { change } from '../../identity/session/change.js';
 import { requireRole, sessionOf, personSource } from '../../identity/session/session.js';
@@ -52,7 +52,7 @@ export function riskPages(deps: Context, { snapshots }: Pick<TradingServices, 's
       modes: toModeTabs(RISK_PATH, mode),
       mode,
       tradingSwitch,
-      choices: mayManage(role) ? toSwitchChoices(tradingSwitch) : [],
+      choices: isManager(role) ? toSwitchChoices(tradingSwitch) : [],
       limits: toLimitViews(toEffectiveLimits(limits), limits, use, snapshot),
       declaredAt: declared?.updatedAt,
     });
@@ -68,7 +68,7 @@ export function riskPages(deps: Context, { snapshots }: Pick<TradingServices, 's
     mayChange,
     formRoute({
       async act(req, res, fields) {
-        const { userId, orgId } = sessionOf(res);
+        const { orgId } = sessionOf(res);
         const input = {
           state: textField(fields, 'state'),
           reason: textField(fields, 'reason')?.trim() || null,
