@@ -1,4 +1,5 @@
 import type { Request, Response, Router } from 'express';
+import type { Orm } from '../core/db/client.js';
 import { prefersHtml } from '../core/http/accepts.js';
 import { originOf } from '../core/http/own-origin.js';
 import { isUuid } from '../core/http/path-id.js';
@@ -10,14 +11,23 @@ import { managingRoles } from '../organizations/table.js';
 import { createApiKey, KeyExists, requireKey, revokeApiKey, rotateApiKey, type KeyDeps } from './api-keys.js';
 import { newFormId } from './ids.js';
 import { expiryChoices, graceChoices, keyFormValues, readGrace, readKeyForm } from './key-form.js';
-import { findKeyDetails, findLiveProduct, sumCalls } from './page-queries.js';
+import { findKeyDetails, sumCalls } from './page-queries.js';
 import type { KeyRow } from './queries.js';
 import { actorOf, readId, requireKeyDetails, SECTION, showBudget } from './request.js';
 import { makeSnippets } from './snippets.js';
 import { keyAddress, scopeGuide, toKeyView } from './view.js';
 
+export interface KeyPageDeps extends KeyDeps {
+  /** A product that the Organization may report usage of now, for the first call with a new key. */
+  findLiveProduct(
+    orm: Orm,
+    orgId: string,
+    now: Date,
+  ): Promise<{ slug: string; usageMetric: string } | undefined>;
+}
+
 /** A key is made with a form that carries the key's id: whoever sends it twice makes one key. */
-export function addCreatePages(router: Router, deps: KeyDeps): void {
+export function addCreatePages(router: Router, deps: KeyPageDeps): void {
   const mayChange = requireRole(...managingRoles);
 
   router.get('/api-keys/new', onlyPages, mayChange, async (req, res) => {
@@ -77,7 +87,7 @@ function onlyForms(req: Request, _res: Response, next: (word?: 'route') => void)
 }
 
 /** Replacing a key, with a choice of how long the old one goes on working. */
-export function addRotatePages(router: Router, deps: KeyDeps): void {
+export function addRotatePages(router: Router, deps: KeyPageDeps): void {
   const mayChange = requireRole(...managingRoles);
 
   router.get('/api-keys/:id/rotate', onlyPages, mayChange, (req, res) =>
@@ -158,13 +168,13 @@ export function addRevokePages(router: Router, deps: KeyDeps): void {
  * compressed: the length of a compressed page says something about what is in it.
  */
 async function showSecret(
-  deps: KeyDeps,
+  deps: KeyPageDeps,
   req: Request,
   res: Response,
   { key, secret, previous }: { key: KeyRow; secret: string; previous: KeyRow | undefined },
 ): Promise<void> {
   const now = new Date(deps.clock.now());
-  const product = await findLiveProduct(deps.db.orm, sessionOf(res).orgId, now);
+  const product = await deps.findLiveProduct(deps.db.orm, sessionOf(res).orgId, now);
   const { id, name, scopes, livemode, expiresAt } = key;
   const isEnded = previous?.expiresAt != null && previous.expiresAt <= now;
   res.status(201).setHeader('Cache-Control', 'no-store, no-transform');

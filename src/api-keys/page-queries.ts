@@ -1,7 +1,6 @@
 import { and, asc, desc, eq, gt, gte, inArray, isNotNull, isNull, lte, or, sql, type SQL } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/pg-core';
 import type { Orm } from '../core/db/client.js';
-import { entitlements, products } from '../entitlements/table.js';
 import { managingRoles, memberships, users } from '../organizations/table.js';
 import type { KeyState } from './api-keys.js';
 import { isOlderThan, keyMetadata, keySuccessor } from './queries.js';
@@ -118,25 +117,6 @@ export async function sumCalls(
     )
     .groupBy(apiKeyCalls.apiKeyId, sql`start_ms`)
     .orderBy(sql`start_ms`);
-}
-
-/** A product that the Organization may report usage of now, or undefined: the first by its slug. */
-export async function findLiveProduct(orm: Orm, orgId: string, now: Date) {
-  const [product] = await orm
-    .select({ slug: products.slug, name: products.name, usageMetric: products.usageMetric })
-    .from(entitlements)
-    .innerJoin(products, eq(products.id, entitlements.productId))
-    .where(
-      and(
-        eq(entitlements.orgId, orgId),
-        eq(entitlements.kind, 'live'),
-        lte(entitlements.startsAt, now),
-        or(isNull(entitlements.endsAt), gt(entitlements.endsAt, now)),
-      ),
-    )
-    .orderBy(asc(products.slug))
-    .limit(1);
-  return product;
 }
 
 /** Some of those who may change keys, owners first. */

@@ -9,7 +9,13 @@ import { pageRouter } from '../core/pages/page-router.js';
 import { HOUR_MS } from '../core/time.js';
 import { sessionOf } from '../identity/session/session.js';
 import type { KeyDeps } from './api-keys.js';
-import { addCreatePages, addRevokePages, addRotatePages, onlyPages } from './change-pages.js';
+import {
+  addCreatePages,
+  addRevokePages,
+  addRotatePages,
+  onlyPages,
+  type KeyPageDeps,
+} from './change-pages.js';
 import { makeCallChart, readCutOver, startOfStep } from './cut-over.js';
 import { decodeCursor, encodeCursor } from './ids.js';
 import { listKeyDetails, listKeyManagers, listScopeUse, sumCalls } from './page-queries.js';
@@ -19,7 +25,7 @@ import { isSecretShaped } from './secret.js';
 import { keyAddress, keyStates, scopeGuide, showPrefix, toKeyView } from './view.js';
 
 /** API keys for people. Whoever asks for no page falls through to the JSON routes at the same addresses. */
-export function apiKeyPages(deps: KeyDeps): Router {
+export function apiKeyPages(deps: KeyPageDeps): Router {
   const router = pageRouter();
   addListPage(router, deps);
   addCreatePages(router, deps);

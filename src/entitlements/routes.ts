@@ -8,10 +8,9 @@ import { hasSmallBody, readJsonText } from '../core/http/json-body.js';
 import { usualBounds } from '../core/http/json-shape.js';
 import { sendJson, toJson } from '../core/http/json.js';
 import { parseInput } from '../core/http/validate.js';
-import { parseCheck } from './parse-check.js';
+import { checkResultsJson, parseCheck, toEntitlementView } from './entitlement-json.js';
 import type { EntitlementReader } from './reader.js';
 import { entitlementPageSchema, MAX_BODY_BYTES } from './schema.js';
-import { checkResultsJson, toEntitlementView } from './view.js';
 
 const bounds = { ...usualBounds, tooManyValues: 'batch_too_large' as const };
 

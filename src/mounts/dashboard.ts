@@ -34,6 +34,7 @@ import { riskPages } from '../trading/pages/risk-pages.js';
 import { scoresPages } from '../trading/pages/scores-pages.js';
 import type { TradingServices } from '../trading/services/services.js';
 import { usagePages } from '../usage/pages.js';
+import { findLiveProduct } from '../entitlements/queries.js';
 
 export interface DashboardOptions {
   signInLimits?: Partial<SignInLimits>;
@@ -67,7 +68,7 @@ export function dashboardRoutes(
     requireOrganization,
     organizationRoutes(context),
     requireOwnFactor,
-    apiKeyPages(context),
+    apiKeyPages({ ...context, findLiveProduct }),
     apiKeyRoutes(context),
     auditPages(context),
     usagePages(context),
