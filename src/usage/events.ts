@@ -5,8 +5,13 @@ import { parseInput } from '../core/http/validate.js';
 import type { CsvCell } from '../core/pages/csv.js';
 import { fieldError } from '../core/pages/form.js';
 import { requireOnce } from '../core/pages/query-form.js';
-import { listEvents, type EventPosition, type EventRange, type EventRow } from './event-queries.js';
-import type { UsageScope } from './page-queries.js';
+import {
+  listEvents,
+  type EventPosition,
+  type EventRange,
+  type EventRow,
+  type UsageScope,
+} from './page-queries.js';
 import { eventsQuerySchema, type Mode } from './page-schema.js';
 
 export interface EventsRequest {

@@ -11,7 +11,7 @@ export interface Ingestion {
   /** Records a batch; resolves after the commit. */
   record(batch: Batch): Promise<BatchOutcome>;
   /** What recording the batch would answer, with nothing recorded. */
-  rehearse(batch: Batch): Promise<BatchOutcome>;
+  dryRun(batch: Batch): Promise<BatchOutcome>;
   readonly waitingEvents: number;
   drain(): Promise<void>;
 }
@@ -19,7 +19,7 @@ export interface Ingestion {
 /** How long a flush goes on trying while the database restarts, before its requests get 503. */
 const RETRY_FOR_MS = 2_000;
 const MAX_QUEUED_EVENTS = 50_000;
-const MAX_QUEUED_REHEARSALS = 200;
+const MAX_QUEUED_DRY_RUNS = 200;
 const MAX_QUEUED_BYTES = 32 * 1024 * 1024;
 
 /** The ingestion engine of one process: batches that wait while a flush is in flight go together in the next one. */
@@ -90,24 +90,24 @@ export function createIngestion({
     return outcomes;
   }
 
-  // One at a time: until it is rolled back a rehearsal holds the rows that real events wait for.
-  const rehearsals = createCoalescer<Batch, BatchOutcome>({
-    flush: async ([batch]) => [await rehearse(batch!).catch(toRefusal)],
+  // One at a time: until it is rolled back a dry run holds the rows that real events wait for.
+  const dryRuns = createCoalescer<Batch, BatchOutcome>({
+    flush: async ([batch]) => [await dryRun(batch!).catch(toRefusal)],
     parallel: 1,
     fullWeight: 1,
     maxWeight: 1,
-    queueLimit: { weight: MAX_QUEUED_REHEARSALS, bytes: MAX_QUEUED_BYTES },
+    queueLimit: { weight: MAX_QUEUED_DRY_RUNS, bytes: MAX_QUEUED_BYTES },
     measure: (batch) => batch.bytes,
   });
 
-  async function rehearse(batch: Batch): Promise<BatchOutcome> {
+  async function dryRun(batch: Batch): Promise<BatchOutcome> {
     const [outcome] = await db.rehearse((run) => recordBatches(run, [batch], clock.now()));
     return outcome!;
   }
 
   return {
     record: (batch) => coalescer.submit(batch),
-    rehearse: (batch) => rehearsals.submit(batch),
+    dryRun: (batch) => dryRuns.submit(batch),
     get waitingEvents() {
       return coalescer.waiting;
     },

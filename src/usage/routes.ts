@@ -10,8 +10,7 @@ import { exact, sendJson, toJson } from '../core/http/json.js';
 import { usualBounds } from '../core/http/json-shape.js';
 import { parseInput, parseItems } from '../core/http/validate.js';
 import { refuseBadKey, toUsageAnswer, type UsageAnswer } from './answer.js';
-import { toBatch } from './batch.js';
-import { findExactQuantities } from './exact-quantity.js';
+import { findExactQuantities, toBatch } from './batch.js';
 import type { Ingestion } from './ingestion.js';
 import { batchFrameSchema, MAX_BODY_BYTES, MAX_EVENTS, usageEventSchema, type UsageEvent } from './schema.js';
 
@@ -50,7 +49,7 @@ export function addUsageRoutes(
       },
     );
     const isDryRun = readDryRun(req);
-    const outcome = await (isDryRun ? ingestion.rehearse(batch) : ingestion.record(batch));
+    const outcome = await (isDryRun ? ingestion.dryRun(batch) : ingestion.record(batch));
     refuseBadKey(outcome);
     keyUse.touch(hashedSecret, 'usage:write');
     const answer = toUsageAnswer(batch, outcome);

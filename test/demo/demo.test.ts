@@ -14,13 +14,11 @@ import {
   tradingOrders,
   users,
 } from '../../src/tables.js';
-import { findExampleOrder } from '../../src/demo/example-order.js';
-import { describeDemo } from '../../src/demo/describe.js';
-import { readDemo } from '../../src/demo/file.js';
+import { describeDemo, findExampleOrder } from '../../src/demo/describe.js';
+import { readDemo, type DemoData } from '../../src/demo/demo.js';
 import { seedDemo } from '../../src/demo/seed.js';
 import { seedDemoTrading } from '../../src/demo/trading.js';
 import { seedDemoUsage } from '../../src/demo/usage.js';
-import type { DemoData } from '../../src/demo/demo.js';
 import { createOrganization } from '../support/fixtures.js';
 import { createTestDatabase, isEmbedded, type TestDatabase } from '../support/database.js';
 import { startTestService, type TestService } from '../support/service.js';

@@ -2,8 +2,9 @@ import { sql, type SQL } from 'drizzle-orm';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { selectRows } from '../../src/core/db/select-rows.js';
 import { selectBalances } from '../../src/entitlements/queries.js';
-import { selectEvent, selectEvents } from '../../src/usage/event-queries.js';
 import {
+  selectEvent,
+  selectEvents,
   selectLatest,
   selectPace,
   selectProduct,

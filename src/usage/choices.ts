@@ -1,12 +1,13 @@
 import type { Clock } from '../core/clock.js';
 import type { Orm } from '../core/db/client.js';
 import { AppError } from '../core/errors.js';
-import { findProduct, listProducts, type UsageProduct } from './page-queries.js';
-import type { Mode } from './page-schema.js';
+import { toAddress, type Query } from '../core/pages/address.js';
 import { monthOf } from '../core/time.js';
+import { findProduct, listProducts, type UsageProduct } from './page-queries.js';
+import { modes, type Mode } from './page-schema.js';
 
 /** The products that a page lets choose from at most. */
-export const MAX_PRODUCTS = 100;
+const MAX_PRODUCTS = 100;
 
 /** One product more than a page lists tells that there are more. */
 export function readProducts(
@@ -48,3 +49,10 @@ export function toProductOptions(products: UsageProduct[]) {
   // A name in another direction of writing must not turn the slug behind it around.
   return products.map(({ slug, name }) => ({ value: slug, label: `\u2068${name}\u2069 (${slug})` }));
 }
+
+export const toModeTabs = (path: string, query: Query, current: Mode) =>
+  modes.map((mode) => ({
+    label: mode === 'live' ? 'Live' : 'Test',
+    href: toAddress(path, { ...query, mode }),
+    isCurrent: mode === current,
+  }));
