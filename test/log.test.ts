@@ -11,7 +11,7 @@ import { generateInvitationToken } from '../src/identity/members/invitations.js'
 import { users } from '../src/tables.js';
 import { Browser, signedIn } from './support/accounts.js';
 import { createTestDatabase, type TestDatabase } from './support/database.js';
-import { operatorToken } from './operator/client.js';
+import { operatorToken } from './support/operator.js';
 import { startTestService, type TestService } from './support/service.js';
 import { createTenant, sendUsage, until, usageEvent } from './support/usage.js';
 

@@ -23,7 +23,7 @@ import { createOrganization } from '../support/fixtures.js';
 import { createTestDatabase, isEmbedded, type TestDatabase } from '../support/database.js';
 import { startTestService, type TestService } from '../support/service.js';
 import { readUsage } from '../support/usage.js';
-import { operatorClient } from '../operator/client.js';
+import { operatorClient } from '../support/operator.js';
 
 const run = promisify(execFile);
 
