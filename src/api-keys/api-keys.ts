@@ -31,7 +31,7 @@ export interface NewKey {
   budget: ChangeBudget;
 }
 
-/** The id of a new key is taken: whoever sent it has sent it before. Changes nothing. */
+/** The id of a new key is taken: the same form was sent before. Changes nothing. */
 export class KeyExists extends AppError {
   readonly keyId: string;
   constructor(keyId: string) {

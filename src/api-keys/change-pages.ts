@@ -26,7 +26,7 @@ export interface KeyPageDeps extends KeyDeps {
   ): Promise<{ slug: string; usageMetric: string } | undefined>;
 }
 
-/** A key is made with a form that carries the key's id: whoever sends it twice makes one key. */
+/** A key is made with a form that carries the key's id: sending it twice makes one key. */
 export function addCreatePages(router: Router, deps: KeyPageDeps): void {
   const mayChange = requireRole(...managingRoles);
 
@@ -123,7 +123,7 @@ export function addRotatePages(router: Router, deps: KeyPageDeps): void {
   }
 }
 
-/** How far back the page looks for calls that would begin to fail. */
+/** How far back the page counts calls that would begin to fail. */
 const RECENT_MINUTES = 15;
 
 /** Ending a key, after a page that says which one and who may still need it. */

@@ -18,7 +18,7 @@ const MAX_AHEAD_MS = 5 * MINUTE_MS;
 /** An id for a form to carry: what the form makes gets it, so that sending the form twice makes one thing. */
 export const newFormId = (nowMs: number): string => uuid({ msecs: nowMs });
 
-/** True for a UUIDv7 of the last day. Ids stay in the order in which things were made, and nobody chooses theirs. */
+/** True for a UUIDv7 of the last day. Ids stay in the order in which things were made, and no caller chooses one. */
 export function isFreshId(id: string, nowMs: number): boolean {
   if (!version7.test(id)) return false;
   const madeAtMs = Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16);

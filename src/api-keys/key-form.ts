@@ -75,7 +75,7 @@ function readExpiry(fields: FormFields, nowMs: number): Date | null {
   if (!expiryChoices.some(({ value }) => value === choice))
     throw fieldError('expiry', 'must be one of the choices');
   if (choice !== 'at') {
-    // Somebody who types a date means it; a key that never ends would be a bad surprise.
+    // A typed date is meant; a key that never ends would be a bad surprise.
     if (typed !== undefined)
       throw fieldError(
         'expiresAt',

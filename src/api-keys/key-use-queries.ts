@@ -86,7 +86,7 @@ export function toUseValues(
 
 const toTime = (ms: number): string => new Date(ms).toISOString();
 
-/** A day more than the longest grace period, so that a cut-over can be looked at until it is over. */
+/** A day more than the longest grace period, so that a cut-over can be shown until it is over. */
 export const CALLS_KEPT_MS = 8 * DAY_MS;
 /** A write is repeated within minutes, if at all. */
 const RECEIPTS_KEPT_MS = DAY_MS;

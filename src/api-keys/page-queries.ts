@@ -16,7 +16,7 @@ const selectKeys = (orm: Orm) =>
       successorPrefix: keySuccessor.prefix,
       successorCreatedAt: keySuccessor.createdAt,
       previousPrefix: previous.prefix,
-      /** Null for whoever is no member (any more). */
+      /** Null where the maker is no member (any more). */
       creatorName: users.name,
     })
     .from(apiKeys)

@@ -24,7 +24,7 @@ import { listApiKeysSchema } from './schema.js';
 import { isSecretShaped } from './secret.js';
 import { keyAddress, keyStates, scopeGuide, showPrefix, toKeyView } from './view.js';
 
-/** API keys for people. Whoever asks for no page falls through to the JSON routes at the same addresses. */
+/** API keys for people. A request for no page falls through to the JSON routes at the same addresses. */
 export function apiKeyPages(deps: KeyPageDeps): Router {
   const router = pageRouter();
   addListPage(router, deps);
@@ -98,7 +98,7 @@ async function showList(deps: KeyDeps, req: Request, res: Response): Promise<voi
 const withoutEmpty = (query: object): object =>
   Object.fromEntries(Object.entries(query).filter(([, value]) => value !== ''));
 
-/** What the page of a key can look back on. */
+/** The past that the page of a key can show. */
 const ranges = {
   day: { label: 'Last 24 hours', hours: 24, stepMs: HOUR_MS },
   week: { label: 'Last 7 days', hours: 7 * 24, stepMs: 6 * HOUR_MS },

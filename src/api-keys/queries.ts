@@ -67,7 +67,7 @@ export async function updateKey(
 
 /**
  * The newest changes after `since`, `atMost` of them: how many, and when the oldest was. Each create and each rotation
- * makes exactly one row, so the rows are the count. What the system made itself is nobody's change.
+ * makes exactly one row, so the rows are the count. What the system made itself does not count.
  */
 export async function countKeyChanges(orm: Orm, orgId: string, since: Date, atMost: number) {
   const newest = orm

@@ -59,7 +59,7 @@ export const keyAddress = (id: string): string => `/dashboard/api-keys/${id}`;
 /** The beginning of a secret, as far as it is stored. */
 export const showPrefix = (prefix: string): string => `${prefix}…`;
 
-/** Deleting a person's account leaves their keys as if nobody had made them. */
+/** Deleting a person's account leaves their keys without a maker. */
 function toCreator({ createdBy, creatorName }: KeyDetails): KeyView['creator'] {
   if (creatorName !== null) return { name: creatorName, isPerson: true };
   const name = createdBy === null ? 'the service or a deleted account' : 'a former member';
@@ -76,7 +76,7 @@ export function toBudgetView({ limit, remaining, resetSeconds }: ChangeBudget, n
   };
 }
 
-/** Something about a key that its Organization should look at, and what to do about it. */
+/** Something about a key that needs attention, and what to do about it. */
 interface Hint {
   kind: 'unused' | 'expiring' | 'unused_scope' | 'still_called';
   text: string;
@@ -95,7 +95,7 @@ function findHints(key: KeyDetails, usedScopes: ReadonlySet<string>, nowMs: numb
   if (state === 'grace') return [stillCalled(key, nowMs)].filter((hint) => hint !== undefined);
   if (state !== 'active') return [];
   const unused = findUnused(key, nowMs);
-  // A key that nobody calls uses none of its scopes; one word about it is enough.
+  // A key that is never called uses none of its scopes; one hint about it is enough.
   const scope = unused === undefined ? findUnusedScope(key, usedScopes, nowMs) : undefined;
   return [findExpiring(key, nowMs), unused, scope].filter((hint) => hint !== undefined);
 }
@@ -141,7 +141,7 @@ function findUnusedScope(
   };
 }
 
-/** An old key whose grace is nearly over although somebody called with it a short while ago. */
+/** An old key whose grace is nearly over although it was called a short while ago. */
 function stillCalled(key: KeyDetails, nowMs: number): Hint | undefined {
   const { expiresAt, lastUsedAt, successorCreatedAt, successorId } = key;
   if (expiresAt === null || lastUsedAt === null || successorCreatedAt === null) return undefined;
@@ -158,7 +158,7 @@ function stillCalled(key: KeyDetails, nowMs: number): Hint | undefined {
   };
 }
 
-/** What each scope allows, in a line for whoever chooses. */
+/** What each scope allows, in a line. */
 const allows: Record<Scope, string> = {
   'usage:write': 'Send usage events. For runtimes that report what they used.',
   'entitlements:read': 'Read and check entitlements: what the Organization may use, and how much is left.',

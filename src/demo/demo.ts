@@ -8,7 +8,7 @@ import type { Context } from '../core/http/context.js';
 import { entitlementKinds } from '../entitlements/table.js';
 import { roles } from '../organizations/table.js';
 
-/** Everything about the demo that can be shown. It is known in clear only to whoever made it. */
+/** Everything about the demo that can be shown. It is known in clear only to the process that made it. */
 const demoSchema = z.strictObject({
   /** The embedded database is for trying; what is printed says so. */
   database: z.enum(['embedded', 'postgres']),

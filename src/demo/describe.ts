@@ -26,8 +26,8 @@ export function findExampleOrder(snapshot: Snapshot | undefined): ExampleOrder |
 }
 
 /**
- * The text that greets whoever started the demo. Its `curl` lines work as they are.
- * @param order what can be bought at this moment; undefined if no market is there yet
+ * The text shown when the demo has started. Its `curl` lines work as they are.
+ * @param order what can be bought now; undefined if no market is there yet
  */
 export function describeDemo(demo: DemoData, baseUrl: string, order?: ExampleOrder): string {
   const { logins, keys, products, database } = demo;

@@ -51,7 +51,7 @@ export function createEntitlementReader({ db, clock }: { db: Database; clock: Cl
   const shared = { parallel: 2, queueLimit: { weight: 200_000, bytes: Infinity } };
   const weighSlugs = {
     fullWeight: 1_600,
-    // A flush looks each key's products up once, however many calls ask: late-comers are nearly free.
+    // A flush reads each key's products once, however many calls ask: late-comers are nearly free.
     gather: { weight: 1_600, ms: 5 },
     maxWeight: 6_400,
     weigh: (request: FindRequest) => request.slugs.length,

@@ -31,12 +31,12 @@ async function inTurn<T>(work: () => Promise<T>, signal: AbortSignal | undefined
 export const hashPassword = (password: string, signal?: AbortSignal): Promise<string> =>
   inTurn(() => hash(password, parameters), signal);
 
-/** The same for what is random already and is looked up by its hash, hex. @param salt 16 bytes */
+/** The same for what is random already and is found by its hash, hex. @param salt 16 bytes */
 export const hashWithSalt = async (text: string, salt: Uint8Array, signal?: AbortSignal): Promise<string> =>
   (await inTurn(() => hashRaw(text, { ...parameters, salt }), signal)).toString('hex');
 
 /** A hash that no password has, so that an unknown address costs as much time as a wrong password. */
-let nobody: Promise<string> | undefined;
+let unusedHash: Promise<string> | undefined;
 
 /**
  * True if the password belongs to the hash. Takes as long where there is no hash to compare with.
@@ -47,8 +47,8 @@ export async function verifyPassword(
   password: string,
   signal?: AbortSignal,
 ): Promise<boolean> {
-  nobody ??= hash(crypto.randomUUID(), parameters);
-  const expected = passwordHash ?? (await nobody);
+  unusedHash ??= hash(crypto.randomUUID(), parameters);
+  const expected = passwordHash ?? (await unusedHash);
   return (await inTurn(() => verify(expected, password), signal)) && passwordHash !== undefined;
 }
 
@@ -62,7 +62,7 @@ const MIN_GUESSES = 1e8;
 /** The time of an estimate grows with the square of the length. What goes beyond it only makes a password better. */
 const MAX_JUDGED = 32;
 
-/** Beside the 49,000 common passwords and 7,800 words of the library: what everybody has read about. */
+/** Beside the 49,000 common passwords and 7,800 words of the library: the best-known examples. */
 const wellKnown = [
   'correcthorsebatterystaple',
   'thisismypassword',
@@ -90,7 +90,7 @@ async function loadEstimator(): Promise<ZxcvbnFactory> {
 }
 
 /**
- * What is wrong with a password that somebody chooses, to go on where the field's name ends, or undefined if it is good.
+ * What is wrong with a newly chosen password, to go on where the field's name ends, or undefined if it is good.
  * What the sign-in form would refuse is refused here as well: control characters and halves of surrogate pairs.
  */
 export async function passwordProblem(password: string, email: string): Promise<string | undefined> {

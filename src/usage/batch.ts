@@ -135,7 +135,7 @@ const MAX_DIGITS = 100;
 
 /**
  * The exact digits of quantities that `JSON.parse` would round to a double, by event. Almost no body has one, and a
- * body that has none of 16 digits or more is not looked at twice. A closing quote that is not escaped, followed by a
+ * body that has none of 16 digits or more is not parsed twice. A closing quote that is not escaped, followed by a
  * colon, ends a field name, so a text that merely contains the word is never taken for one.
  *
  * @param text the body that `events` was parsed from

@@ -36,7 +36,7 @@ export async function chooseProduct(
   );
 }
 
-/** Refuses what an address names for not being the Organization's: nobody learns whether it is another's. */
+/** Refuses what an address names for not being the Organization's: the answer does not say whether it is another's. */
 export function notThere(field: string, detail: string): never {
   throw new AppError('not_found', `/${field} ${detail}.`, {
     errors: [{ pointer: `/${field}`, code: 'not_found', detail }],

@@ -69,7 +69,7 @@ function decodePosition(cursor: string): EventPosition {
   return { occurredAt, idempotencyKey };
 }
 
-/** Large enough that the round trips do not count, small enough that one of them holds nobody up. */
+/** Large enough that the round trips do not count, small enough that no other request waits for one. */
 const BATCH_SIZE = 2_000;
 
 /**

@@ -186,7 +186,7 @@ export interface EventRow {
   keyPrefix: string | null;
 }
 
-/** `events` selects rows of `usage_events`; what they belong to is looked up for those alone. */
+/** `events` selects rows of `usage_events`; what they belong to is read for those alone. */
 const withNames = (orgId: string, events: SQL, order: SQL): SQL => sql`
   select e.idempotency_key as "idempotencyKey", ${timeText(sql`e.occurred_at`)} as "occurredAt", ${timeText(sql`e.received_at`)} as "receivedAt",
     trim_scale(e.quantity)::text as quantity, e.metric, e.livemode, p.slug as "productSlug", p.name as "productName",

@@ -53,7 +53,7 @@ export function findRepeats(
   return repeats;
 }
 
-/** Compares repeats with what was recorded first, and gives them the same word about the cap as a new event would get. */
+/** Compares repeats with what was recorded first, and warns of the cap as for a new event. */
 export async function examineRepeats(
   run: Database['run'],
   plan: FlushPlan,

@@ -223,6 +223,6 @@ async function projectMonth(
   return { perDay, paceDays: days, total, capReachedAt: isReached ? new Date(reachedMs) : undefined };
 }
 
-/** The projected total at a moment of the rest of the month. */
+/** The projected total at a time in the rest of the month. */
 export const projectAt = (used: number, { perDay }: Projection, now: number, at: number): number =>
   used + perDay * ((at - now) / DAY_MS);

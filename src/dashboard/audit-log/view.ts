@@ -10,13 +10,13 @@ export interface Actor {
   /** What to call them. */
   name: string;
   email: string | null;
-  /** A word about who they are, where the name does not say it. */
+  /** Who they are, where the name does not say it. */
   note: string | null;
 }
 
 /**
  * Who stands behind the actors of a log; one query for all. Only actors that were read from the Organization's own log may be
- * asked for: whoever knows the id of a User elsewhere must learn nothing by it.
+ * asked for: knowing the id of a User elsewhere must reveal nothing.
  */
 export async function readActors(
   orm: Orm,
@@ -121,7 +121,7 @@ export function toCsvCells(row: AuditRow, actor: Actor) {
   ];
 }
 
-/** A value in words; a time is shown as one. */
+/** A value as text; a time is shown as one. */
 type FactValue = { text: string; isNone: boolean; href?: string } | { at: Date };
 
 /** One line of an entry's details: what a field is, or what it was before and is afterwards. */

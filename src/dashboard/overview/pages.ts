@@ -57,7 +57,7 @@ const SOON_MS = 14 * DAY_MS;
 /** From this share of its cap on a product is near it. */
 const NEAR = 0.8;
 
-/** As long as this few events have come in all, their arrival is worth a word. */
+/** As long as this few events have come in all, their arrival is announced. */
 const FIRST_EVENTS = 10;
 
 interface Cap {

@@ -20,7 +20,7 @@ export interface ProductUse {
 }
 
 /**
- * The entitlements in effect, those nearest to their cap first. Each sum is a look-up by primary key: a row of the
+ * The entitlements in effect, those nearest to their cap first. Each sum is a lookup by primary key: a row of the
  * totals, and at most 48 hours of the hourly sums.
  */
 export async function listCurrentUse(

@@ -85,7 +85,7 @@ export function changeName(deps: ChangeDeps, author: Author, name: string): Prom
 }
 
 /**
- * @param typed a code, for whoever has a second factor: without it a session that somebody left open would do
+ * @param typed a code, where a second factor is on: without it a session left open would do
  * @returns the new token of this session; every other session of the person ends
  * @throws WrongGuess
  */

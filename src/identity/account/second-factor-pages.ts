@@ -59,6 +59,15 @@ export function secondFactorPages(deps: AccountDeps): Router {
     }),
   );
 
+  addSetupPages(router, deps);
+  addConfirmedPages(router, deps);
+  return router;
+}
+
+/** The set-up: a secret to scan, and its first code. */
+function addSetupPages(router: Router, deps: AccountDeps): void {
+  const { db } = deps;
+
   const showSetup = async (req: Request, res: Response, form: FormState) => {
     const { email, ...person } = personOf(res);
     const stored = await findSetup(db.orm, person);
@@ -87,19 +96,30 @@ export function secondFactorPages(deps: AccountDeps): Router {
         const { code } = parseInput(setupSchema, filledIn(fields));
         const { recoveryCodes, token } = await finishSetup(deps, authorOf(deps, req, res), code);
         sendToken(req, token);
-        await showRecoveryCodes(req, res, recoveryCodes, true);
+        await showRecoveryCodes(deps, req, res, recoveryCodes, true);
       },
       show: showSetup,
     }),
   );
+}
 
-  /** They are known now and never again, so this page is no address to come back to. */
-  const showRecoveryCodes = (req: Request, res: Response, recoveryCodes: string[], isNew: boolean) => {
-    const page = { view: 'recovery-codes', tab, title: 'Your recovery codes' } as const;
-    return renderAccount(deps, req, res, page, { recoveryCodes, isNew });
-  };
+/** They are known now and never again, so this page is no address to come back to. */
+function showRecoveryCodes(
+  deps: AccountDeps,
+  req: Request,
+  res: Response,
+  recoveryCodes: string[],
+  isNew: boolean,
+): Promise<void> {
+  const page = { view: 'recovery-codes', tab, title: 'Your recovery codes' } as const;
+  return renderAccount(deps, req, res, page, { recoveryCodes, isNew });
+}
 
-  /** A page that asks for the password and a code, for whoever has the second factor on. */
+/** What asks for the password and a code: new recovery codes, and turning the factor off. */
+function addConfirmedPages(router: Router, deps: AccountDeps): void {
+  const { db } = deps;
+
+  /** A page that asks for the password and a code, for a person whose second factor is on. */
   const showConfirmation =
     (view: string, title: string) => async (req: Request, res: Response, form: FormState) => {
       const factor = await readSecondFactor(db.orm, personOf(res).userId);
@@ -120,7 +140,7 @@ export function secondFactorPages(deps: AccountDeps): Router {
           const person = await checkPassword(db.orm, author, currentPassword);
           return renewRecoveryCodes(deps, author, person, code);
         });
-        await showRecoveryCodes(req, res, recoveryCodes, false);
+        await showRecoveryCodes(deps, req, res, recoveryCodes, false);
       },
       show: showRenewal,
     }),
@@ -145,7 +165,6 @@ export function secondFactorPages(deps: AccountDeps): Router {
       show: showTurnOff,
     }),
   );
-  return router;
 }
 
 interface QrCode {

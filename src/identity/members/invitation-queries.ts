@@ -5,7 +5,7 @@ import { invitations, memberships, organizations, users } from '../../organizati
 /** Neither used nor revoked; it may have expired. At most one for an address. */
 const isUnclosed = and(isNull(invitations.acceptedAt), isNull(invitations.revokedAt));
 
-/** Its maker still has a role that may give this one: whoever is removed or demoted takes their invitations along. */
+/** Its maker still has a role that may give this one: removing or demoting a person ends their invitations. */
 const isBacked = or(
   eq(memberships.role, 'owner'),
   and(eq(memberships.role, 'admin'), ne(invitations.role, 'owner')),
@@ -107,7 +107,7 @@ export async function insertInvitation(tx: Tx, row: typeof invitations.$inferIns
 export const closeAsRevoked = (tx: Tx, orgId: string, id: string, now: Date): Promise<boolean> =>
   close(tx, orgId, id, { revokedAt: now });
 
-/** True if it was neither used nor revoked until now: of two at the same moment, only one gets it. */
+/** True if it was neither used nor revoked until now: of two at once, only one gets it. */
 export const closeAsAccepted = (
   tx: Tx,
   orgId: string,

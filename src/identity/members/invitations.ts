@@ -64,7 +64,7 @@ export async function invite(
   }
   if ((await countOpenInvitations(tx, orgId, source.at)) >= MAX_OPEN_INVITATIONS) throw tooMany();
 
-  // Somebody who goes back to a form that was carried out and writes another address into it means another invitation.
+  // A form that was carried out and is sent again with another address means another invitation.
   const id = earlier ? uuid() : input.id;
   const { token, hashedToken } = generateInvitationToken(orgId);
   const expiresAt = new Date(source.at.getTime() + days * DAY_MS);
@@ -113,7 +113,7 @@ export const JOIN = '/dashboard/join';
 /** The part of an address behind `#` never leaves the browser by itself. */
 export const toInvitationLink = (origin: string, token: string): string => `${origin}${JOIN}#${token}`;
 
-/** The invitation that was opened, for whoever goes elsewhere on the way; the sign-in form where there was none. */
+/** The invitation that was opened, after a way elsewhere; the sign-in form where there was none. */
 export const toJoinAddress = (token: unknown): string => (isTokenShaped(token) ? JOIN : '/login');
 
 /** To sign in and come back. */

@@ -40,6 +40,8 @@ const JOINED = '/dashboard?done=joined';
 
 const frame = 'card' as const;
 
+type JoinDeps = Pick<Context, 'db' | 'clock'>;
+
 /** Where an invitation's link leads: for people who belong to no Organization yet, and often have no account. */
 export function joinPages(
   deps: Pick<Context, 'db' | 'clock' | 'limitStores'>,
@@ -65,7 +67,7 @@ export function joinPages(
     }
     const person = await readSession(req);
     if (!person) {
-      await showAccountForm(req, res, newForm({ invitation: token }));
+      await showAccountForm(deps, req, res, newForm({ invitation: token }));
       return;
     }
     res.locals.person = person;
@@ -111,27 +113,8 @@ export function joinPages(
     wrongLinks,
     newAccounts,
     formRoute({
-      async act(req, res, fields) {
-        const { invitation: token, name, password } = parseInput(accountSchema, fields);
-        const { email } = await getInvitation(db.orm, token, undefined, now());
-        const problem = await passwordProblem(password, email);
-        if (problem !== undefined) throw fieldError('password', problem);
-        // Hashing takes long, so it happens before anything is locked, and not for an address that needs none.
-        if (await findUser(db.orm, { email })) throw hasAccount();
-        const account = {
-          name: name.trim(),
-          passwordHash: await hashPassword(password, hangUpSignal(res)),
-          browser: { ...browserOf(req, res), formerToken: readToken(req) },
-        };
-        const source = whereaboutsOf(req, res, clock);
-        const session = await change(deps, { kind: 'proof' }, (tx) =>
-          joinWithNewAccount(tx, token, account, source),
-        );
-        sendToken(req, session);
-        forgetOpened(req, res);
-        res.redirect(303, JOINED);
-      },
-      show: showAccountForm,
+      act: createAccount(deps),
+      show: (req, res, form) => showAccountForm(deps, req, res, form),
     }),
   );
 
@@ -140,18 +123,52 @@ export function joinPages(
     return renderPage(deps, req, res, page, { form });
   }
 
-  async function showAccountForm(req: Request, res: Response, form: FormState): Promise<void> {
-    const { invitation: token } = form.values;
-    const invitation = await getInvitation(db.orm, token, undefined, now());
-    const page = { view: 'members/join-account', title: `Join ${invitation.orgName}`, frame };
-    await renderPage(deps, req, res, page, {
-      invitation,
-      description: roleDescriptions[invitation.role],
-      isNew: (await findUser(db.orm, { email: invitation.email })) === undefined,
-      signInAddress: toSignInAddress(token),
-      form,
-    });
-  }
+  addLeavingPages(router, deps, readSession);
+  router.use(JOIN, showGone(deps));
+  return router;
+}
+
+async function showAccountForm(deps: JoinDeps, req: Request, res: Response, form: FormState): Promise<void> {
+  const { invitation: token } = form.values;
+  const invitation = await getInvitation(deps.db.orm, token, undefined, new Date(deps.clock.now()));
+  const page = { view: 'members/join-account', title: `Join ${invitation.orgName}`, frame };
+  await renderPage(deps, req, res, page, {
+    invitation,
+    description: roleDescriptions[invitation.role],
+    isNew: (await findUser(deps.db.orm, { email: invitation.email })) === undefined,
+    signInAddress: toSignInAddress(token),
+    form,
+  });
+}
+
+/** Makes the account of the form, a member and signed in. */
+const createAccount =
+  (deps: JoinDeps) =>
+  async (req: Request, res: Response, fields: FormFields): Promise<void> => {
+    const { db, clock } = deps;
+    const { invitation: token, name, password } = parseInput(accountSchema, fields);
+    const { email } = await getInvitation(db.orm, token, undefined, new Date(clock.now()));
+    const problem = await passwordProblem(password, email);
+    if (problem !== undefined) throw fieldError('password', problem);
+    // Hashing takes long, so it happens before anything is locked, and not for an address that needs none.
+    if (await findUser(db.orm, { email })) throw hasAccount();
+    const account = {
+      name: name.trim(),
+      passwordHash: await hashPassword(password, hangUpSignal(res)),
+      browser: { ...browserOf(req, res), formerToken: readToken(req) },
+    };
+    const source = whereaboutsOf(req, res, clock);
+    const session = await change(deps, { kind: 'proof' }, (tx) =>
+      joinWithNewAccount(tx, token, account, source),
+    );
+    sendToken(req, session);
+    forgetOpened(req, res);
+    res.redirect(303, JOINED);
+  };
+
+/** The ways out: to join as another person, and the page of people who left their last Organization. */
+function addLeavingPages(router: Router, deps: JoinDeps, readSession: ReadSession): void {
+  const { clock } = deps;
 
   router.post(`${JOIN}/sign-out`, async (req, res) => {
     const address = toJoinAddress(textField((await readForm(req, res)) as FormFields, 'invitation'));
@@ -162,17 +179,14 @@ export function joinPages(
     res.redirect(303, address);
   });
 
-  // Whoever has left their last Organization belongs nowhere, so this page cannot ask for one.
+  // Without a membership: this page cannot ask for one.
   router.get('/dashboard/left', requirePerson(readSession), (req, res) =>
     renderPage(deps, req, res, { view: 'members/left', title: 'You have left', frame }, {}),
   );
-
-  router.use(JOIN, showGone(deps));
-  return router;
 }
 
 /** One page for every link that opens nothing. */
-function showGone(deps: Pick<Context, 'db' | 'clock'>): ErrorRequestHandler {
+function showGone(deps: JoinDeps): ErrorRequestHandler {
   return async (thrown, req, res, next) => {
     if (!(thrown instanceof InvitationGone) || res.headersSent || !prefersHtml(req)) {
       next(thrown);

@@ -13,7 +13,7 @@ import { closeAsAccepted, findInvitationByToken, type Invitation } from './invit
 import { readInvitationToken } from './invitations.js';
 import { findMember, holdPerson, insertMembership } from './queries.js';
 
-/** The link opens nothing. Why is not said: it may have come to anybody. */
+/** The link opens nothing. Why is not said: its holder may be a stranger. */
 export class InvitationGone extends AppError {
   constructor() {
     super(
@@ -29,7 +29,7 @@ export interface FoundInvitation extends Invitation {
 }
 
 /**
- * What a link stands for, to whoever holds it.
+ * What a link stands for, to its holder.
  * @throws InvitationGone
  */
 export async function getInvitation(
@@ -48,7 +48,7 @@ export async function getInvitation(
 }
 
 /**
- * Makes the signed-in person a member and their session look at the Organization.
+ * Makes the signed-in person a member, and their session show the Organization.
  * @returns false if they were a member before: then the invitation stays open
  * @throws InvitationGone
  */

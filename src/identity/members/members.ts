@@ -72,7 +72,7 @@ export async function changeRole(
 }
 
 /**
- * Ends a membership. Everybody may end their own. Keys belong to the Organization and stay as they are.
+ * Ends a membership. Every member may end their own. Keys belong to the Organization and stay as they are.
  * @throws AppError not_found, forbidden_role, invalid_request (the last owner)
  */
 export async function removeMember(tx: Tx, orgId: string, userId: string, source: Source): Promise<void> {
@@ -117,7 +117,7 @@ export const ownersOnly = () => new AppError('forbidden_role', 'Only an owner de
 const managersOnly = () =>
   new AppError('forbidden_role', 'Only an owner or admin changes members and invitations.');
 
-/** What each role is for, in the words of the pages. */
+/** What each role is for, as the pages say it. */
 export const roleDescriptions: Record<Role, string> = {
   owner: 'Does everything, and alone decides who else is an owner.',
   admin: 'Manages API keys, members and invitations, but no owners.',

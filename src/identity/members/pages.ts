@@ -189,7 +189,7 @@ function addInvitationPages(router: Router, deps: PageDeps): void {
           return;
         }
         const link = toInvitationLink(originOf(req), invited.token);
-        // Compressed beside what somebody else chose, a secret can be guessed from the length of the answer.
+        // Compressed beside text of another person, a secret can be guessed from the length of the answer.
         res.setHeader('Cache-Control', 'no-store, no-transform');
         res.status(201);
         const page = { view: 'members/invited', title: 'Invitation made', section: 'members' };
@@ -208,7 +208,7 @@ function addInvitationPages(router: Router, deps: PageDeps): void {
   );
 
   async function showForm(req: Request, res: Response, form: FormState): Promise<void> {
-    // Nobody sees the field with the id, so nobody could put a bad one right.
+    // The field with the id is hidden, so a bad one could not be put right.
     const id = form.errors.id === undefined ? (form.values.id ?? uuid()) : uuid();
     const values = { role: 'member', days: '7', ...form.values, id };
     const page = { view: 'members/invite', title: 'Invite a member', section: 'members' };

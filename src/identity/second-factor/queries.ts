@@ -198,7 +198,7 @@ export async function findChallenge(orm: Orm, hashedToken: string, now: Date) {
   return challenge;
 }
 
-/** Counts a try before it is judged, so that tries at once get no further. Undefined if none was left. */
+/** Counts a try before it is checked, so that tries at once get no further. Undefined if none was left. */
 export async function countTry(orm: Orm, hashedToken: string, now: Date): Promise<number | undefined> {
   const [row] = await orm
     .update(signInChallenges)

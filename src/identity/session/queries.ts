@@ -19,12 +19,12 @@ const SESSION_IDLE_MS = 7 * DAY_MS;
 /** How far `lastSeenAt` may be behind: one write a minute at most, not one a request. */
 export const SESSION_SEEN_MS = MINUTE_MS;
 
-/** Whoever was seen last before then is signed out. */
+/** A session last used before then has ended. */
 export const idleSince = (now: Date): Date => new Date(now.getTime() - SESSION_IDLE_MS);
 
 /**
- * A living session with its person and the Organization they look at, as all of them are now: what an operator takes
- * away is gone on the next request. Whoever left their current Organization sees the one they have belonged to longest.
+ * A living session with its person and the Organization it shows, as all of them are now: what an operator takes
+ * away is gone on the next request. A person who left their current Organization sees the one they have belonged to longest.
  */
 export async function findSession(orm: Orm, hashedToken: string, now: Date) {
   const membership = orm

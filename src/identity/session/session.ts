@@ -19,7 +19,7 @@ export interface SessionPerson {
   userName: string;
 }
 
-/** Who looks at the dashboard, and at which of their Organizations, as of this request. */
+/** A signed-in member and the Organization shown, as of this request. */
 export interface SessionPrincipal extends SessionPerson {
   orgId: string;
   orgSlug: string;
@@ -39,7 +39,7 @@ export type ReadSession = (req: Request) => Promise<SessionPrincipal | Homeless 
 /**
  * Reads the session of a request from the database: one query, and a write at most once a minute.
  *
- * Whoever has left the Organization they look at is moved to another of theirs, but only on a page they can see:
+ * A person who has left the Organization shown is moved to another of theirs, but only on a page they can see:
  * a change that was meant for the one must not happen in the other.
  * @throws AppError forbidden_role
  */
@@ -102,7 +102,7 @@ export async function startSession(tx: Tx, userId: string, browser: NewBrowser, 
 }
 
 /**
- * Lets everybody who is signed in through, and sends a browser that is not to do so.
+ * Lets signed-in people through, and sends other browsers to sign in.
  * @throws AppError not_signed_in
  */
 export function requirePerson(readSession: ReadSession): RequestHandler {
@@ -134,7 +134,7 @@ export const requireOrganization: RequestHandler = (_req, res, next) => {
 };
 
 /**
- * Sends whoever lacks the second factor that the Organization requires to set one up. Each change asks again: see `change`.
+ * Sends a person who lacks the second factor that the Organization requires to set one up. Each change asks again: see `change`.
  * @throws AppError forbidden_role
  */
 export const requireOwnFactor: RequestHandler = (req, res, next) => {

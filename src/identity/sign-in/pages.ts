@@ -30,13 +30,13 @@ import { answerChallenge, endToken, normalizeEmail, signIn, type Challenge } fro
 /** Where a person goes who was not going anywhere. */
 export const HOME = '/dashboard';
 
-/** What has led to the form, by the word in `?done=`. */
+/** What has led to the form, by `?done=`. */
 const notices = {
   'signed-out': 'You are signed out.',
   'signed-out-everywhere': 'You are signed out, here and everywhere else.',
 };
 
-/** Why somebody has to begin again, by the word in `?again=`. */
+/** Why a sign-in has to begin again, by `?again=`. */
 const reasons: Record<string, string> = {
   expired: 'That sign-in has expired or was ended. Please begin again.',
   exhausted: 'Too many codes were wrong. Please begin again with your password.',
@@ -56,7 +56,7 @@ export function signInPages(
   router.get('/login', async (req, res) => {
     const next = toLocalPath(req.query.next, HOME);
     const session = await readSession(req);
-    // Without an Organization the dashboard is no place to go on to, but there is coming back as somebody else.
+    // Without an Organization the dashboard is no place to go on to, but another person may sign in.
     if (session && (session.orgId !== null || next !== HOME)) {
       res.redirect(303, next);
       return;
@@ -155,7 +155,7 @@ function toLocalPath(value: unknown, fallback: string): string {
   return origin === here && !pathname.startsWith('//') ? pathname + search + hash : fallback;
 }
 
-/** `/login/code`: the second step of a sign-in, for whoever has a second factor. */
+/** `/login/code`: the second step of a sign-in, for people with a second factor. */
 function codePages(
   { db, clock, secrets }: Pick<Context, 'db' | 'clock'> & { secrets: SecretBox },
   readSession: ReadSession,

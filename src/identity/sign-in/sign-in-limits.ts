@@ -46,7 +46,7 @@ interface SignInOf {
  * Counts failed sign-ins. A request counts when it comes and is taken back when it was no failure, so that a burst of
  * guesses at once gets no further than one after the other; one that hangs up before its answer stays counted.
  *
- * Nobody can lock somebody else out: an account's failures are refused per network, slow down every sign-in to it from
+ * No caller can lock another out: an account's failures are refused per network, slow down every sign-in to it from
  * devices that it does not know, and do not concern the ones that it knows, which have a count of their own. Codes are
  * six digits and come after the password: those of unknown devices are refused per account.
  */
@@ -91,7 +91,7 @@ export type SignInLimiters = ReturnType<typeof limitSignIns>;
 
 /**
  * Counts wrong passwords and codes of people who are signed in and confirm who they are. Apart from the sign-ins:
- * strangers who guess at somebody's account must not keep that person from changing the password.
+ * strangers who guess at an account must not keep its person from changing the password.
  */
 export function limitConfirmations(stores: LimitStores, limits: SignInLimits): RequestHandler[] {
   const personOf = (res: Response) => (res.locals.person as { userId: string }).userId;
@@ -123,7 +123,7 @@ const networkOf = (req: Request): string => ipKeyGenerator(req.ip ?? '', 64);
 /** Says whose sign-in it is that the limits count. */
 export function setSignIn(req: Request, res: Response, devices: Devices, email: string): void {
   const normalized = normalizeEmail(email);
-  // An address may be long and is nobody else's business: the store holds its hash.
+  // An address may be long, and it is private: the store holds its hash.
   const account = createHash('sha256').update(normalized).digest('hex');
   res.locals.signInOf = { account, device: devices.find(req, normalized) } satisfies SignInOf;
 }
@@ -188,7 +188,7 @@ const MAX_ACCOUNTS = 5;
 
 const shape = /^([\w-]{22})\.((?:[\w-]{22}~?){1,5})\.([\w-]{43})$/;
 
-/** Browsers in which somebody has signed in before: strangers who guess at the account do not slow them down. */
+/** Browsers in which the account has signed in before: strangers who guess at the account do not slow them down. */
 export interface Devices {
   /** The id of the browser if this account has signed in there. */
   find(req: Request, email: string): string | undefined;
@@ -230,6 +230,6 @@ export function createDevices(keys: readonly string[]): Devices {
 
 const nameOf = (req: Request) => (req.secure ? '__Host-gauge_device' : 'gauge_device');
 
-/** 128 bits of the address's hash: the cookie shows nobody who has signed in. */
+/** 128 bits of the address's hash: the cookie does not show who has signed in. */
 const hashAccount = (email: string) =>
   createHash('sha256').update(`gauge device ${email}`).digest('base64url').slice(0, 22);

@@ -28,8 +28,8 @@ interface SignedIn {
 }
 
 /**
- * Starts a session, or a challenge for whoever has a second factor. The token is always a new one, and what the browser
- * had before ends: nobody can prepare a session for somebody else.
+ * Starts a session, or a challenge where a second factor is on. The token is always a new one, and what the browser
+ * had before ends: no session can be prepared for another person.
  * @returns undefined for an unknown address or a wrong password, after the same time
  */
 export async function signIn(
@@ -46,7 +46,7 @@ export async function signIn(
     if (!(await holdUser(tx, user))) return undefined;
     const where = { at: now, ip: browser.ip, requestId: browser.requestId };
     if (formerToken !== undefined) await endToken(tx, formerToken, where);
-    // Read while the person is held: whoever turns it on meanwhile waits, and then ends the session made here.
+    // Read while the person is held: turning it on meanwhile waits, and then ends the session made here.
     if (!(await findSecondFactor(tx, user.id))) {
       const session = await startSession(tx, user.id, browser, now);
       await auditPerson(tx, { userId: user.id, email }, 'user.signed_in', where, { secondFactor: null });
@@ -78,7 +78,7 @@ type CodeAnswer =
 class ChallengeOver extends Error {}
 
 /**
- * Ends a challenge with the right code and starts the session. The try is counted for good before the code is judged.
+ * Ends a challenge with the right code and starts the session. The try is counted for good before the code is checked.
  * A password change either comes first and leaves nothing to hold, or waits and then ends the new session too.
  */
 export async function answerChallenge(

@@ -84,7 +84,7 @@ export async function putUser(tx: Tx, email: string, input: UserInput, source: S
 
 /**
  * Removes a user with their memberships and sessions. Keys belong to Organizations: the ones they made keep working.
- * The user's own row comes last, as for whoever rotates a key: two transactions never wait for each other in a circle.
+ * The user's own row comes last, as where a key is rotated: two transactions never wait for each other in a circle.
  */
 export async function removeUser(tx: Tx, email: string, source: Source): Promise<void> {
   const user = await getUser(tx, email);
@@ -109,8 +109,8 @@ export async function endSessions(tx: Tx, email: string, source: Source): Promis
 }
 
 /**
- * Lets a user who lost their app and their recovery codes in with the password alone. Whoever is signed in as them now
- * is signed out: it may be somebody else.
+ * Lets a user who lost their app and their recovery codes in with the password alone. All sessions of theirs end:
+ * they may be another person's.
  */
 export async function removeSecondFactor(tx: Tx, email: string, source: Source): Promise<void> {
   const user = await lockUser(tx, { email });
