@@ -81,8 +81,14 @@ async function makeRefresher() {
   return { refresher, reads: createSnapshotReads({ store, clock }), store };
 }
 
-async function measureRefresh(seconds: number) {
-  const { refresher, reads, store } = await makeRefresher();
+type Refreshed = Awaited<ReturnType<typeof makeRefresher>>;
+
+/** @param serve makes everything that readers may ask for after a refresh */
+export async function measureRefreshes(
+  { refresher, store }: Pick<Refreshed, 'refresher' | 'store'>,
+  seconds: number,
+  serve: () => Promise<void>,
+) {
   const delay = monitorEventLoopDelay({ resolution: 1 });
   await refresher.refresh();
   let cpuMicros = 0;
@@ -91,7 +97,18 @@ async function measureRefresh(seconds: number) {
   for (const endsAt = performance.now() + seconds * 1000; performance.now() < endsAt; rounds++) {
     const before = process.cpuUsage();
     await refresher.refresh();
-    // Everything that readers may ask for at once, in every encoding.
+    await serve();
+    const { user, system } = process.cpuUsage(before);
+    cpuMicros += user + system;
+    await setTimeout(20);
+  }
+  delay.disable();
+  return { cpuMs: cpuMicros / 1000 / rounds, pauseMs: delay.max / 1e6, markets: store.current!.markets.size };
+}
+
+async function measureRefresh(seconds: number) {
+  const { reads, ...refreshed } = await makeRefresher();
+  return measureRefreshes(refreshed, seconds, async () => {
     for (const encoding of ['br', 'gzip', 'identity'] as const)
       for (const { answer, end } of [
         reads.markets({}),
@@ -102,12 +119,7 @@ async function measureRefresh(seconds: number) {
         // Each of them belongs to a request of its own.
         await setImmediate();
       }
-    const { user, system } = process.cpuUsage(before);
-    cpuMicros += user + system;
-    await setTimeout(20);
-  }
-  delay.disable();
-  return { cpuMs: cpuMicros / 1000 / rounds, pauseMs: delay.max / 1e6, markets: store.current!.markets.size };
+  });
 }
 
 /** What the machine alone does to a process: the longest pause of one that only waits. */

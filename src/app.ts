@@ -1,8 +1,11 @@
 import { fileURLToPath } from 'node:url';
 import ejs from 'ejs';
-import express, { type Express } from 'express';
+import express, { type Express, type Request, type Response } from 'express';
+import { knownHashedSecret } from './api-keys/bearer-key.js';
+import type { KeyReader } from './api-keys/key-reader.js';
+import type { SessionPerson, SessionPrincipal } from './identity/session/session.js';
 import { apiRoutes, type ApiServices } from './mounts/api.js';
-import type { Context } from './core/http/context.js';
+import type { TradingContext } from './trading/config.js';
 import { dashboardRoutes, pagePaths, type DashboardOptions } from './mounts/dashboard.js';
 import { healthRoutes } from './health/routes.js';
 import { requireReady } from './core/http/availability.js';
@@ -10,7 +13,7 @@ import { jsonHeaders } from './core/http/json-headers.js';
 import { setOwnOrigin } from './core/http/own-origin.js';
 import { rememberClientAddress } from './core/http/client-address.js';
 import { notFound, problemHandler } from './core/http/problem.js';
-import { requestContext } from './core/http/request-context.js';
+import { requestContext, type Caller } from './core/http/request-context.js';
 import { requireWholeAddress } from './core/http/request-line.js';
 import { documentationRoutes } from './mounts/documentation.js';
 import { operatorRoutes } from './mounts/operator.js';
@@ -19,7 +22,7 @@ import type { TradingServices } from './trading/services/services.js';
 
 /** The sitemap of the service: its faces in reading order. The API goes first, because it is called the most. */
 export function createApp(
-  context: Context,
+  context: TradingContext,
   services: ApiServices,
   trading: TradingServices,
   options: DashboardOptions = {},
@@ -35,7 +38,7 @@ export function createApp(
   app.set('views', fileURLToPath(new URL('../views', import.meta.url)));
   rememberClientAddress(app);
   setOwnOrigin(app, context.config);
-  app.use(requestContext(context, (hashedSecret) => services.keys.identify(hashedSecret)));
+  app.use(requestContext(context, callerOf(services.keys)));
   // Pages have theirs behind their headers, so that it ends in a page.
   app.use((req, res, next) =>
     pagePaths.some((path) => req.url.startsWith(path)) ? next() : requireWholeAddress(req, res, next),
@@ -50,4 +53,13 @@ export function createApp(
   app.use(notFound);
   app.use(problemHandler);
   return app;
+}
+
+function callerOf(keys: KeyReader) {
+  return (req: Request, res: Response): Caller => {
+    const hashedSecret = knownHashedSecret(req);
+    if (hashedSecret !== undefined) return { ...keys.identify(hashedSecret) };
+    const { person, session } = res.locals as { person?: SessionPerson; session?: SessionPrincipal };
+    return person ? { orgId: session?.orgId, userId: person.userId } : {};
+  };
 }

@@ -1,14 +1,13 @@
 import { v7 as uuid } from 'uuid';
 import { recordAudit } from '../audit/audit.js';
+import { change, byService, type Authority } from '../audit/change.js';
+import type { Scope } from './key-reader.js';
+import type { Context } from '../core/http/context.js';
 import type { Orm, Tx } from '../core/db/client.js';
 import { AppError } from '../core/errors.js';
-import type { Context } from '../core/http/context.js';
 import { MINUTE_MS } from '../core/time.js';
 import { lockOrganization } from '../identity/organizations/queries.js';
-import type { Authority } from '../identity/session/authority.js';
-import { change } from '../identity/session/change.js';
 import { isFreshId } from './ids.js';
-import type { Scope } from './key-reader.js';
 import { countKeyChanges, findKey, insertKey, updateKey, type KeyRow } from './queries.js';
 import { generateSecret, hashSecret } from './secret.js';
 
@@ -82,7 +81,7 @@ export function addSystemKey(
 ): Promise<NewKey> {
   return addKey(
     tx,
-    { orgId, userId: null, by: { kind: 'service' } },
+    { orgId, userId: null, by: byService },
     {
       now,
       limit: 0,

@@ -2,9 +2,6 @@ import type { Request } from 'express';
 import { hashSecret, isSecretShaped } from './secret.js';
 import { AppError } from '../core/errors.js';
 
-/** Both names of the session cookie: `__Host-` where the connection is secure. */
-export const sessionCookieNames = ['gauge_session', '__Host-gauge_session'] as const;
-
 const sessionCookie = /(^|;\s*)(__Host-)?gauge_session=/;
 const secretInQuery = /org_(live|test)_|[?&](api[-_]?key|key|token|access_token|secret)=/i;
 

@@ -1,14 +1,14 @@
 import { randomInt } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { addSystemKey } from '../api-keys/api-keys.js';
-import type { Orm, Tx } from '../core/db/client.js';
+import { change, byService } from '../audit/change.js';
 import type { Context } from '../core/http/context.js';
+import type { Orm, Tx } from '../core/db/client.js';
 import { putGrant } from '../entitlements/grants.js';
 import { putProduct, type ProductInput } from '../entitlements/products.js';
 import { DEFAULT_MAX_QUANTITY, type EntitlementKind } from '../entitlements/table.js';
 import { putMember } from '../identity/members/members.js';
 import { putOrganization } from '../identity/organizations/organizations.js';
-import { change } from '../identity/session/change.js';
 import type { Source } from '../identity/source.js';
 import { choosePassword, putUser, type PasswordChoice } from '../identity/users/users.js';
 import { organizations, type Role } from '../organizations/table.js';
@@ -28,7 +28,7 @@ export async function seedDemo({ config, db, clock }: SeedContext): Promise<Demo
   if (config.production || !(await isEmpty(db.orm))) return undefined;
   const password = randomPassword();
   const choices = await choosePasswords(db.orm, password);
-  return change({ db, clock }, { kind: 'service' }, async (tx) => {
+  return change({ db, clock }, byService, async (tx) => {
     await tx.execute(sql`select pg_advisory_xact_lock(${DEMO_LOCK})`);
     if (!(await isEmpty(tx))) return undefined;
     const source: Source = {

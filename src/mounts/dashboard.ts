@@ -15,9 +15,10 @@ import { createDevices, defaultSignInLimits, type SignInLimits } from '../identi
 import { signInPages } from '../identity/sign-in/pages.js';
 import { createSecretBox } from '../identity/second-factor/secret-box.js';
 import { hashToken, readToken, sessionCookie } from '../identity/session/session-cookie.js';
-import type { Context } from '../core/http/context.js';
+import type { TradingContext } from '../trading/config.js';
 import { entitlementPages } from '../entitlements/pages.js';
 import { pageHeaders } from '../core/http/page-headers.js';
+import { createFrame } from '../dashboard/frame.js';
 import { notFound } from '../core/http/problem.js';
 import { perKeyLimit } from '../core/http/rate-limit.js';
 import { requireWholeAddress } from '../core/http/request-line.js';
@@ -26,7 +27,7 @@ import { membersPages } from '../identity/members/pages.js';
 import { organizationRoutes } from '../identity/organizations/routes.js';
 import { overviewPages } from '../dashboard/overview/pages.js';
 import { pageErrorHandler } from '../core/pages/error-page.js';
-import { pageAssets } from '../core/pages/layout.js';
+import { pageAssets, pageFrame } from '../core/pages/layout.js';
 import { pageRouter } from '../core/pages/page-router.js';
 import { marketsPages } from '../trading/pages/pages.js';
 import { portfolioPages } from '../trading/pages/portfolio-pages.js';
@@ -46,7 +47,7 @@ export const pagePaths = ['/login', '/logout', '/dashboard'];
 
 /** `/login`, `/logout` and `/dashboard`: what people use, with a session cookie. */
 export function dashboardRoutes(
-  context: Context,
+  context: TradingContext,
   trading: TradingServices,
   options: DashboardOptions = {},
 ): Router {
@@ -57,7 +58,14 @@ export function dashboardRoutes(
   const limits = { ...defaultSignInLimits, ...options.signInLimits };
   const router = Router();
   router.use(pageRouter().get('/dashboard/assets/:version/:file', pageAssets.serve));
-  router.use(pagePaths, pageHeaders(), requireWholeAddress, sessionCookie(keys), refuseCrossSite);
+  router.use(
+    pagePaths,
+    pageFrame(createFrame(context)),
+    pageHeaders(),
+    requireWholeAddress,
+    sessionCookie(keys),
+    refuseCrossSite,
+  );
   router.use('/dashboard', sessionLimit(context));
   router.use(signInPages(context, readSession, { limits, secrets, devices: createDevices(keys) }));
   router.use(joinPages(context, readSession, options.joinLimits));
@@ -85,7 +93,7 @@ export function dashboardRoutes(
 }
 
 /** Requests a minute of each session. Before anything is looked up: only a cookie that we signed is ever counted. */
-function sessionLimit(context: Context): RequestHandler {
+function sessionLimit(context: TradingContext): RequestHandler {
   const limit = perKeyLimit(context, {
     name: 'dashboard',
     perMinute: context.config.limits.dashboardPerMinute,

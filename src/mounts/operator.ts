@@ -1,6 +1,6 @@
 import { Router } from 'express';
 import { requireOperator } from '../identity/session/operator.js';
-import type { Context } from '../core/http/context.js';
+import type { TradingContext } from '../trading/config.js';
 import { auditLogRoutes } from '../dashboard/audit-log/operator/routes.js';
 import { entitlementRoutes } from '../entitlements/operator/routes.js';
 import { memberRoutes } from '../identity/members/operator/routes.js';
@@ -12,7 +12,7 @@ import { tradingControlRoutes } from '../trading/risk/operator/routes.js';
 import { userRoutes } from '../identity/users/routes.js';
 
 /** `/operator`: whoever runs the service declares here what there is. Every PUT is idempotent and replaces in full. */
-export function operatorRoutes(context: Context, { live }: Pick<TradingServices, 'live'>): Router {
+export function operatorRoutes(context: TradingContext, { live }: Pick<TradingServices, 'live'>): Router {
   const router = Router();
   router.use(requireOperator(context), (_req, res, next) => {
     res.setHeader('Cache-Control', 'no-store');

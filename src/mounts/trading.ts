@@ -1,7 +1,7 @@
 import { Router, type RequestHandler } from 'express';
 import { forgetRefusedKeys, type ApiServices } from './api.js';
 import { readHashedSecret } from '../api-keys/bearer-key.js';
-import type { Context } from '../core/http/context.js';
+import type { TradingContext } from '../trading/config.js';
 import { notFound } from '../core/http/problem.js';
 import { addOrderRoutes } from '../trading/orders/routes.js';
 import { readLayer } from '../trading/reads/read-layer.js';
@@ -18,7 +18,7 @@ import type { TradingServices } from '../trading/services/services.js';
 const publicReads = ['/markets', '/signals', '/forecast', '/stations', '/scores', '/stream'];
 
 /** The trading API: reads for everybody, portfolios and orders for an Organization's API key. */
-export function tradingRoutes(context: Context, api: ApiServices, trading: TradingServices): Router {
+export function tradingRoutes(context: TradingContext, api: ApiServices, trading: TradingServices): Router {
   const router = Router();
   router.use(publicReads, readLayer(context));
   addReadRoutes(router, context, trading);
@@ -40,7 +40,7 @@ export function tradingRoutes(context: Context, api: ApiServices, trading: Tradi
 }
 
 /** Calls a minute of one key, about its portfolio and its orders together. */
-function keyLimit(context: Context, { keys, keyUse }: ApiServices): RequestHandler {
+function keyLimit(context: TradingContext, { keys, keyUse }: ApiServices): RequestHandler {
   const guard = unknownKeyGuard(context, {
     keyOf: readHashedSecret,
     hasSeen: (hashedSecret) => keyUse.hasSeen(hashedSecret),

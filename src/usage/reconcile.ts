@@ -3,7 +3,7 @@ import { recordAudit, recordOperatorAudit } from '../audit/audit.js';
 import type { Clock } from '../core/clock.js';
 import type { Orm, Tx } from '../core/db/client.js';
 import { findOrganization } from '../identity/organizations/queries.js';
-import { change } from '../identity/session/change.js';
+import { change, byService } from '../audit/change.js';
 import {
   findDrift,
   findDriftingPlaces,
@@ -60,7 +60,7 @@ export async function compare(orm: Orm, scope: Scope): Promise<DriftReport> {
 export async function repair(orm: Orm, clock: Clock, scope: Scope): Promise<RepairReport> {
   const places = await findPlaces(orm, scope);
   if (places.length === 0) return { organizations: 0, totals: 0, hours: 0 };
-  return change({ db: { orm }, clock }, { kind: 'service' }, async (tx) => {
+  return change({ db: { orm }, clock }, byService, async (tx) => {
     // While this waits for the lock, every later ingestion waits behind it.
     await tx.execute(sql`set local lock_timeout = '2s'`);
     await tx.execute(sql`lock table usage_events, usage_totals, usage_hours in share row exclusive mode`);

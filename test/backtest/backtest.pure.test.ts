@@ -10,14 +10,7 @@ import { CENT, DOLLAR } from '../../src/trading/market/money.js';
 import type { Signal } from '../../src/trading/signals/signal.js';
 import { stationDaysBetween, type StationDay } from '../../src/trading/venue/simulation/world.js';
 import { climateDayOf } from '../../src/trading/market/climate-day.js';
-import {
-  calibrated,
-  makeBook,
-  makeData,
-  makeEvent,
-  makeForecasts,
-  makeGates,
-} from '../trading/signals-world.js';
+import { calibrated, makeBook, makeData, makeEvent, makeForecasts, makeGates } from '../fixtures/events.js';
 import { makeMoments, type MadeWorld } from './made-moments.js';
 
 const sourceOf = (moments: Moment[]): MomentSource => ({

@@ -9,7 +9,7 @@ import { bracketPays } from '../../src/trading/market/brackets.js';
 import { climateDayOf } from '../../src/trading/market/climate-day.js';
 import { findStation } from '../../src/trading/market/stations.js';
 import { gaussian } from '../../src/trading/venue/simulation/random.js';
-import { makeEvent } from '../trading/signals-world.js';
+import { makeEvent } from '../fixtures/events.js';
 
 const HOUR_MS = 3_600_000;
 const DAYS = 40;

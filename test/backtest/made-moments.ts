@@ -6,7 +6,7 @@ import { bracketPays } from '../../src/trading/market/brackets.js';
 import { climateDayOf } from '../../src/trading/market/climate-day.js';
 import { gaussian } from '../../src/trading/venue/simulation/random.js';
 import type { Moment } from '../../src/backtest/moment.js';
-import { calibrated, makeData, makeEvent, makeForecasts, makeGates } from '../trading/signals-world.js';
+import { calibrated, makeData, makeEvent, makeForecasts, makeGates } from '../fixtures/events.js';
 
 const HOUR_MS = 3_600_000;
 

@@ -10,7 +10,7 @@ import { createOrganization } from '../support/fixtures.js';
 import { createPostgresProxy, type Fault, type PostgresProxy } from '../support/postgres-proxy.js';
 import { createPostgresServer, type PostgresServer } from '../support/postgres-server.js';
 import { createTenant, sendUsage, usageEvent } from '../support/usage.js';
-import { createTrader, postTrade, startTradingTest, type TradingTest } from '../trading/trade-support.js';
+import { createTrader, postTrade, startTradingTest, type TradingTest } from '../fixtures/trade.js';
 
 /** A Postgres of this file's own, a proxy that can do harm at any statement, and the service behind it. */
 let server: PostgresServer;

@@ -14,7 +14,7 @@ import {
 import { operatorClient, unique } from '../support/operator.js';
 import { signedIn } from '../support/accounts.js';
 import { createTenant, sendUsage, usageEvent } from '../support/usage.js';
-import { createTrader, postTrade, startTradingTest, type TradingTest } from '../trading/trade-support.js';
+import { createTrader, postTrade, startTradingTest, type TradingTest } from '../fixtures/trade.js';
 
 const silent = pino({ level: 'silent' });
 let server: PostgresServer;

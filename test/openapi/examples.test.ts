@@ -3,7 +3,7 @@ import type { Circumstance, Example, RouteDescription } from '../../src/core/ref
 import { exampleWorld, type Credential } from '../../src/core/reference/example-world.js';
 import { routeDescriptions } from '../../src/reference.js';
 import { startFakeVenue } from '../trading/fake-venue.js';
-import { liveSettings, member, removeKeys } from '../trading/live-scene.js';
+import { liveSettings, member, removeKeys } from '../fixtures/live-account.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { startTestService, type TestService, type TestServiceOptions } from '../support/service.js';
 import { differences, expectDocumentedHeaders, expectDocumentedSchema } from './support/documented.js';

@@ -5,6 +5,7 @@ import { operatorClient } from './operator.js';
 import { Browser, PASSWORD, sessionIdOf } from './accounts.js';
 import type { TestService } from './service.js';
 import { sendUsage } from './usage.js';
+import { memberAuthority } from '../../src/identity/session/authority.js';
 
 /** What people and products are called. There are as many of each as there are names, four people at least. */
 export interface Names {
@@ -168,7 +169,7 @@ async function buy(
   const { trade } = await trading.orders.place({
     orgId,
     mode: 'paper',
-    by: { kind: 'member', orgId, userId, sessionId: sessionIdOf(browser), roles: ['owner'] },
+    by: memberAuthority({ orgId, userId, sessionId: sessionIdOf(browser), roles: ['owner'] }),
     idempotencyKey: uuid({ msecs: clock.now() }),
     ticker,
     side: 'yes',

@@ -4,7 +4,7 @@ import { createApiServices, type ApiServices } from '../../src/mounts/api.js';
 import { createApp } from '../../src/app.js';
 import { readConfig } from '../../src/config.js';
 import type { Clock } from '../../src/core/clock.js';
-import type { Context } from '../../src/core/http/context.js';
+import type { TradingContext } from '../../src/trading/config.js';
 import type { DashboardOptions } from '../../src/mounts/dashboard.js';
 import {
   createTradingServices,
@@ -30,7 +30,7 @@ export class TestClock implements Clock {
 }
 
 export interface TestService {
-  context: Context;
+  context: TradingContext;
   services: ApiServices;
   /** Its snapshot is empty until a test calls `trading.refresher.refresh()`: no job runs here. */
   trading: TradingServices;
@@ -43,7 +43,7 @@ export interface TestService {
 
 export interface TestServiceOptions {
   env?: Record<string, string>;
-  context?: Partial<Context>;
+  context?: Partial<TradingContext>;
   app?: DashboardOptions;
   trading?: TradingOverrides;
 }
@@ -66,7 +66,7 @@ export async function startTestService(db: Database, options: TestServiceOptions
   });
   const lifecycle = createLifecycle();
   lifecycle.state = 'ready';
-  const context: Context = {
+  const context: TradingContext = {
     config,
     db,
     clock,

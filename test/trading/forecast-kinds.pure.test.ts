@@ -11,8 +11,7 @@ import { noFits } from '../../src/trading/forecast/fits.js';
 import { rawEnsemble } from '../../src/trading/forecast/raw-ensemble.js';
 import type { Bracket } from '../../src/trading/market/brackets.js';
 import { learn, makePast, together } from './forecast-past.js';
-import { makeHour } from './hours-world.js';
-import { makeEvent } from './signals-world.js';
+import { makeEvent, makeHour } from '../fixtures/events.js';
 
 const later = new Date('2026-12-31T00:00:00Z');
 

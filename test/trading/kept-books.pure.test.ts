@@ -269,11 +269,12 @@ describe('a book that a read contradicts', () => {
 
   it('is in doubt, counted and mended, once a second read says the same', async () => {
     await begin();
+    const before = venueBook(first);
     // What no frame has told of.
     venue.books.set(first, { yes_dollars: [['0.2000', '1.00']], no_dollars: [] });
     const read = await readNow(tickers);
     const comparing = compareBooks(kept, read, readNow, signal, 20);
-    expect(kept.book(first)).toBeDefined();
+    expect(kept.book(first)).toEqual(before);
     expect(await comparing).toEqual([first]);
     await until(areAllKept);
     expect(await problems('mismatch')).toBe(1);

@@ -7,7 +7,7 @@ import { tradingPositions } from '../../src/trading/ledger/portfolio-table.js';
 import { settleAccount } from '../../src/trading/settlement/settle-account.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { createOrganization, type TestOrganization } from '../support/fixtures.js';
-import { buy, EVENT } from './settle-support.js';
+import { buy, EVENT } from '../fixtures/settlement.js';
 
 const TICKER = `${EVENT}-B84.5`;
 let database: TestDatabase;

@@ -24,7 +24,7 @@ import { everything, leadingStations } from '../../src/trading/venue/simulation/
 import { Browser, signedIn } from '../support/accounts.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { startTestService, type TestService } from '../support/service.js';
-import { calibrated, makeGates } from './signals-world.js';
+import { calibrated, makeGates } from '../fixtures/events.js';
 
 const PATH = '/dashboard/markets';
 /** 18:00 UTC: midday at the stations, one day settling, one going on, one to come. */

@@ -6,8 +6,7 @@ import { calibratedModel } from '../../src/trading/forecast/calibrated.js';
 import { noFits } from '../../src/trading/forecast/fits.js';
 import type { DayEnsemble, ObservedExtreme } from '../../src/trading/forecast/forecast.js';
 import { dateAfter, first, makePast, together, type Past } from './forecast-past.js';
-import { makeHour } from './hours-world.js';
-import { makeEvent } from './signals-world.js';
+import { makeEvent, makeHour } from '../fixtures/events.js';
 
 /** Everything that a decision is made of. */
 interface World extends Past {

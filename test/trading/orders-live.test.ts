@@ -10,7 +10,7 @@ import type { LiveExecutor, LiveOrder, VenueFill, VenueOutcome } from '../../src
 import { recordOutcome } from '../../src/trading/orders/record-outcome.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { createKey } from '../support/fixtures.js';
-import { createTrader, postTrade, startTradingTest, type TradingTest } from './trade-support.js';
+import { createTrader, postTrade, startTradingTest, type TradingTest } from '../fixtures/trade.js';
 
 const SLUG = 'the-live-one';
 const live: LiveExecutor & { sent: LiveOrder[]; outcome: VenueOutcome | Error; isOpen: boolean } = {

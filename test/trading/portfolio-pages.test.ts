@@ -16,7 +16,7 @@ import {
   WARM,
   writeWord,
   type FixedVenue,
-} from './portfolio-world.js';
+} from '../fixtures/portfolio.js';
 
 let database: TestDatabase;
 let service: TestService;

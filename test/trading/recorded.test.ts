@@ -14,7 +14,7 @@ import { createOrganization } from '../support/fixtures.js';
 import { startTestService, type TestService } from '../support/service.js';
 import { startFakeVenue, wireMarket, type FakeVenue } from './fake-venue.js';
 import { plentyOfTokens } from './venue-tokens.js';
-import { buy, cashOf } from './settle-support.js';
+import { buy, cashOf } from '../fixtures/settlement.js';
 
 interface RecordedEvent {
   event: { event_ticker: string; series_ticker: string };

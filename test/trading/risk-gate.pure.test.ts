@@ -7,7 +7,7 @@ import { defaultLimits } from '../../src/trading/risk/limits.js';
 import type { Market } from '../../src/trading/market/market.js';
 import type { MarketData } from '../../src/trading/market/source.js';
 import type { Snapshot } from '../../src/trading/snapshot/snapshot.js';
-import { at, factsOf, held, inputOf, market, markets, pending, snapshotOf } from './risk-scene.js';
+import { at, factsOf, held, inputOf, market, markets, pending, snapshotOf } from '../fixtures/risk.js';
 
 const detailOf = (input: RiskInput, facts: RiskFacts = factsOf()) => assessRisk(input, facts)?.detail;
 const limits = (values: Partial<RiskFacts['limits']>) => factsOf({ limits: { ...defaultLimits, ...values } });

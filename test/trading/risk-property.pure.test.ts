@@ -6,7 +6,7 @@ import { applyFill } from '../../src/trading/ledger/positions.js';
 import { assessRisk } from '../../src/trading/risk/assess.js';
 import type { HeldPosition } from '../../src/trading/risk/facts.js';
 import { defaultLimits } from '../../src/trading/risk/limits.js';
-import { EVENT, factsOf, inputOf } from './risk-scene.js';
+import { EVENT, factsOf, inputOf } from '../fixtures/risk.js';
 
 const tickers = ['COLD', 'MILD', 'WARM'] as const;
 const side = fc.constantFrom('yes' as const, 'no' as const);

@@ -18,7 +18,7 @@ import { operatorClient } from '../support/operator.js';
 import { createTestDatabase, isEmbedded, type TestDatabase } from '../support/database.js';
 import { createOrganization } from '../support/fixtures.js';
 import { startTestService, type TestService } from '../support/service.js';
-import { at, EVENT, inputOf, type Ask } from './risk-scene.js';
+import { at, EVENT, inputOf, type Ask } from '../fixtures/risk.js';
 
 let database: TestDatabase;
 /** Two instances over one database. */

@@ -15,7 +15,7 @@ import { findStation } from '../../src/trading/market/stations.js';
 import { everything } from '../../src/trading/venue/simulation/world.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { startTestService, type TestService } from '../support/service.js';
-import { makeBook, makeData, makeEvent, makeForecasts } from './signals-world.js';
+import { makeBook, makeData, makeEvent, makeForecasts } from '../fixtures/events.js';
 
 let database: TestDatabase;
 let service: TestService;

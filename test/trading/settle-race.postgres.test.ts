@@ -19,7 +19,7 @@ import {
   makeMarket,
   makeVenue,
   type TestVenue,
-} from './settle-support.js';
+} from '../fixtures/settlement.js';
 
 /** Two instances, each with its own connections, clock and view of the venue. */
 let database: TestDatabase;

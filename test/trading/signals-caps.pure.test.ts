@@ -18,7 +18,7 @@ import {
   makeForecasts,
   makeGates,
   quadratic,
-} from './signals-world.js';
+} from '../fixtures/events.js';
 
 const date = '2026-07-04';
 const at = new Date('2026-07-04T06:00:00Z');

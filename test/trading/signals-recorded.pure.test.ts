@@ -11,7 +11,7 @@ import { climateDayOf } from '../../src/trading/market/climate-day.js';
 import type { EventSignals, Signal } from '../../src/trading/signals/signal.js';
 import { makeSignals } from '../../src/trading/signals/signals.js';
 import { wireMarket } from './fake-venue.js';
-import { calibrated, makeForecasts, makeGates, quadratic } from './signals-world.js';
+import { calibrated, makeForecasts, makeGates, quadratic } from '../fixtures/events.js';
 
 const HOUR_MS = 3_600_000;
 const fileOf = (name: string) => new URL(`../../../shared/data/kalshi/${name}`, import.meta.url);

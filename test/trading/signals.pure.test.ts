@@ -16,7 +16,7 @@ import {
   makeForecasts,
   makeGates,
   quadratic,
-} from './signals-world.js';
+} from '../fixtures/events.js';
 
 const date = '2026-07-04';
 /** An hour into the climate day of New York, so that no report is expected yet. */

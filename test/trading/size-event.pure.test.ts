@@ -3,7 +3,7 @@ import { BALANCE_STEP, DOLLAR } from '../../src/trading/market/money.js';
 import { sizeEvent, type EventToSize, type SizedEvent } from '../../src/trading/sizing/event.js';
 import { paidFor } from '../../src/trading/sizing/fund.js';
 import { randomOf } from './joint-arbitraries.js';
-import { buyAll, dollars, profitIf, quoteOf, randomEvent, toEvent, toMarket } from './sizing-world.js';
+import { buyAll, dollars, profitIf, quoteOf, randomEvent, toEvent, toMarket } from '../fixtures/sizing.js';
 
 const paidOf = ({ markets }: EventToSize) => markets.map(({ held, feeRule }) => paidFor(held, feeRule));
 const bought = ({ purchases }: SizedEvent) =>

@@ -18,10 +18,9 @@ import { exactGrowth } from '../../src/trading/sizing/whole-contracts.js';
 import { toFund } from '../../src/trading/sizing/fund.js';
 import { readOffers } from '../../src/trading/sizing/offers.js';
 import { exceededRoom, reachOf, toRooms } from '../../src/trading/sizing/rooms.js';
-import { makeHour } from './hours-world.js';
+import { makeBook, makeHour } from '../fixtures/events.js';
 import { randomOf } from './joint-arbitraries.js';
-import { dollars, toEvent, toMarket } from './sizing-world.js';
-import { makeBook } from './signals-world.js';
+import { dollars, toEvent, toMarket } from '../fixtures/sizing.js';
 
 const hour = makeHour({ date: '2026-09-13', hour: 12 });
 const brackets = hour.markets.map(({ bracket }) => bracket);

@@ -1,9 +1,21 @@
 import { formatCount } from '../pages/format.js';
-import type { PitHistogram } from '../../trading/scores/diagnostics.js';
 import { binomialRange } from './binomial.js';
 import { ticksAround } from './line-chart.js';
 import type { ChartTable } from './table.js';
 import { formatChance, formatFixed, formatPercent, formatTick, toPercent, toPixels } from './text.js';
+
+/**
+ * Where the outcomes lie in the forecast distributions: flat for a calibrated forecast, a bowl for one that is too sure of
+ * itself, a hill for one that is not sure enough. Whole degrees count with the share of each bin that they cover.
+ * C. Czado, T. Gneiting, L. Held, Predictive Model Assessment for Count Data, Biometrics 65 (2009).
+ */
+export interface PitHistogram {
+  n: number;
+  /** Of equal width from 0 to 1: shares that sum to one. */
+  shares: readonly number[];
+  /** The probability of a histogram as uneven as this or more if the forecast is calibrated; null for too few. */
+  pFlat: number | null;
+}
 
 /** Bars of equal width that are level for a calibrated forecast. Along the x axis in percent of the width, else in pixels. */
 export interface HistogramChart {

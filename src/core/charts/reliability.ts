@@ -1,8 +1,20 @@
 import { formatCount, formatDecimal } from '../pages/format.js';
-import type { ReliabilityBin } from '../../trading/scores/diagnostics.js';
 import { isOutside, toDiagonalChart, type DiagonalChart, type DiagonalSide } from './diagonal.js';
 import type { ChartTable } from './table.js';
 import { formatPercent } from './text.js';
+
+/** How often what was given about the same probability came true. */
+export interface ReliabilityBin {
+  /** Probabilities of at least `from` and below `to` (the last bin: at most). */
+  from: number;
+  to: number;
+  n: number;
+  /** Both null for an empty bin. */
+  meanProbability: number | null;
+  frequency: number | null;
+  /** Where the frequency of a reliable forecast is found nine times of ten, by the bin's own probabilities. Null for an empty bin. */
+  expected: { low: number; high: number } | null;
+}
 
 interface Side {
   name: DiagonalSide['name'];

@@ -1,5 +1,4 @@
 import { formatCount, formatDecimal } from '../pages/format.js';
-import type { CrpsPoint } from '../../trading/scores/diagnostics.js';
 import { toLineChart, type LineChart } from './line-chart.js';
 import {
   choosePeriod,
@@ -11,6 +10,16 @@ import {
 } from './periods.js';
 import type { ChartTable } from './table.js';
 import { formatFixed, formatTick } from './text.js';
+
+/** Mean CRPS in °F over the forecasts of a climate day that all four could be scored for. */
+export interface CrpsPoint {
+  date: string;
+  n: number;
+  model: number;
+  raw: number;
+  climate: number;
+  market: number;
+}
 
 /** Says the colour and the dashes of a line. */
 export type SeriesName = 'model' | 'market' | 'raw' | 'climate';

@@ -5,16 +5,13 @@ import { join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Database, Orm, TextRow } from './client.js';
 import { lockDirectory } from './directory-lock.js';
-import * as schema from '../../tables.js';
 
 /**
  * Opens the embedded database (PGlite, Postgres compiled to WebAssembly) in `dataDir`, for trying Gauge and for one
  * process. It does not fsync: committed rows survive a killed process, not a power cut. It has one connection, and
  * a statement blocks the event loop while it runs; the turn that is given up after each lets other requests through.
  */
-export async function openEmbedded(
-  dataDir: string,
-): Promise<Database & { orm: ReturnType<typeof drizzle<typeof schema>> }> {
+export async function openEmbedded(dataDir: string): Promise<Database & { orm: ReturnType<typeof drizzle> }> {
   mkdirSync(dataDir, { recursive: true, mode: 0o700 });
   const unlock = await lockDirectory(dataDir);
   try {
@@ -32,7 +29,7 @@ function embeddedDatabase(pglite: PGlite, unlock: () => void) {
     await nextTurn();
     return result.rows;
   };
-  const orm = drizzle(pglite, { schema });
+  const orm = drizzle(pglite);
   return {
     kind: 'embedded' as const,
     orm,

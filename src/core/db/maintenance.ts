@@ -2,12 +2,11 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { drizzle } from 'drizzle-orm/node-postgres';
 import type pg from 'pg';
-import type { Config } from '../../config.js';
+import type { ServiceConfig } from '../config.js';
 import type { Orm } from './client.js';
 import { Connection } from './connection.js';
 import { openEmbedded } from './embedded.js';
 import { isMigrated } from './migrate.js';
-import * as schema from '../../tables.js';
 
 export interface MaintenanceDatabase {
   orm: Orm;
@@ -23,7 +22,7 @@ export class NotMigratedError extends Error {}
  * @throws NotMigratedError, DirectoryInUseError
  */
 export async function openForMaintenance(
-  config: Pick<Config, 'databaseUrl' | 'dataDir'>,
+  config: Pick<ServiceConfig, 'databaseUrl' | 'dataDir'>,
 ): Promise<MaintenanceDatabase> {
   const db = config.databaseUrl ? await connect(config.databaseUrl) : await openExisting(config.dataDir);
   try {
@@ -47,7 +46,7 @@ async function connect(connectionString: string): Promise<MaintenanceDatabase> {
   });
   await client.connect();
   await client.query(`set default_transaction_isolation = 'read committed'`);
-  return { orm: drizzle(client, { schema }), close: () => client.end() };
+  return { orm: drizzle(client), close: () => client.end() };
 }
 
 async function openExisting(dataDir: string): Promise<MaintenanceDatabase> {

@@ -6,7 +6,7 @@ import { sql } from 'drizzle-orm';
 import { fileURLToPath } from 'node:url';
 import type pg from 'pg';
 import { UnsuitableDatabaseError } from './check-server.js';
-import { sqlState, type Database, type Orm } from './client.js';
+import { sqlState, type Database } from './client.js';
 import { Connection } from './connection.js';
 import type { openEmbedded } from './embedded.js';
 import { grantServing } from './grants.js';
@@ -45,8 +45,7 @@ async function migrateAs(connectionString: string, servingRole: string | undefin
     await client.query('select pg_advisory_lock($1)', [MIGRATION_LOCK]);
     const orm = drizzle(client);
     await migratePostgres(orm, { migrationsFolder });
-    if (servingRole && servingRole !== userOf(connectionString))
-      await grantServing(orm as unknown as Orm, servingRole);
+    if (servingRole && servingRole !== userOf(connectionString)) await grantServing(orm, servingRole);
   } catch (error) {
     if (sqlState(error) !== '42501') throw error;
     throw new UnsuitableDatabaseError(

@@ -1,11 +1,12 @@
 import type { Logger } from 'pino';
-import type { Config } from '../../config.js';
+import type { ServiceConfig } from '../config.js';
 import { requireOwnSessions } from './check-server.js';
 import { openEmbedded } from './embedded.js';
 import { migrateDatabase, type Opened } from './migrate.js';
 import { openPostgres } from './postgres.js';
 
-type DatabaseConfig = Pick<Config, 'databaseUrl' | 'dataDir'> & Partial<Pick<Config, 'migrationDatabaseUrl'>>;
+type DatabaseConfig = Pick<ServiceConfig, 'databaseUrl' | 'dataDir'> &
+  Partial<Pick<ServiceConfig, 'migrationDatabaseUrl'>>;
 
 /** The configured database. A Postgres that is away at the moment is no error yet: its pool connects on first use. */
 export async function connectDatabase(
@@ -21,7 +22,7 @@ export async function connectDatabase(
  */
 export async function prepareDatabase(
   db: Opened,
-  { migrationDatabaseUrl }: Partial<Pick<Config, 'migrationDatabaseUrl'>>,
+  { migrationDatabaseUrl }: Partial<Pick<ServiceConfig, 'migrationDatabaseUrl'>>,
 ): Promise<void> {
   if ('pool' in db) await requireOwnSessions(db.pool);
   await migrateDatabase(db, migrationDatabaseUrl);

@@ -5,7 +5,6 @@ import type { Logger } from 'pino';
 import type { Database, Orm, TextRow } from './client.js';
 import { Connection, type ConnectionWatch } from './connection.js';
 import { createOutageLog } from './outage.js';
-import * as schema from '../../tables.js';
 
 /**
  * Hot statements get one plan that goes by index, from the first call on and whatever the statistics say: planning
@@ -66,8 +65,8 @@ export function openPostgres(url: string, log: Logger): Database & { pool: pg.Po
   const hot = openPool(PARALLEL * 3, HOT_WAIT_MS, PLAN_SETTINGS);
   const transactions = openPool(PARALLEL_TRANSACTIONS, HOT_WAIT_MS, PLAN_SETTINGS);
 
-  const orm = drizzle(pool, { schema });
-  const ormOf = rememberPerConnection((client) => drizzle(client, { schema }));
+  const orm = drizzle(pool);
+  const ormOf = rememberPerConnection((client) => drizzle(client));
   const prepareEach = createPreparer();
 
   // The library's own loses a connection of the pool for ever when `begin` fails on it, and gives back broken ones.
@@ -165,6 +164,6 @@ function createPreparer(): (client: pg.PoolClient) => Orm {
   return rememberPerConnection((client) => {
     const query = (config: pg.QueryConfig, values: unknown[]) =>
       client.query({ ...config, ...nameOf(config.text) }, values);
-    return drizzle({ query } as unknown as pg.PoolClient, { schema });
+    return drizzle({ query } as unknown as pg.PoolClient);
   });
 }

@@ -1,5 +1,5 @@
 import type { Express, Request } from 'express';
-import type { Config } from '../../config.js';
+import type { ServiceConfig } from '../config.js';
 
 const setting = 'own origin';
 
@@ -9,7 +9,7 @@ const setting = 'own origin';
  */
 export function setOwnOrigin(
   app: Express,
-  { production, publicUrl }: Pick<Config, 'production' | 'publicUrl'>,
+  { production, publicUrl }: Pick<ServiceConfig, 'production' | 'publicUrl'>,
 ): void {
   app.set(setting, publicUrl);
   if (production)

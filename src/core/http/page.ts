@@ -1,8 +1,23 @@
 import type { Request, Response } from 'express';
-import type { z } from 'zod';
+import { z } from 'zod';
 import { AppError } from '../errors.js';
 import { sendJson, toJson } from './json.js';
-import { pageSchema } from '../../identity/operator/schema.js';
+
+/** The query of every list. */
+export const pageSchema = z.object({
+  limit: z.coerce
+    .number('must be a whole number')
+    .int('must be a whole number')
+    .min(1)
+    .max(500)
+    .default(100)
+    .describe('How many at most, 1 to 500.'),
+  cursor: z
+    .string()
+    .regex(/^[\w-]{1,400}$/, 'is not one that a list gave out')
+    .optional()
+    .describe('The `nextCursor` of the page before.'),
+});
 
 /** Part of a list that is ordered by a unique key: at most `limit` rows beyond `after`. */
 export interface Range {

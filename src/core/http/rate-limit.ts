@@ -165,3 +165,13 @@ export function countByAddress(clock: Clock) {
 
 export const secondsUntil = (thenMs: number, nowMs: number): number =>
   Math.max(1, Math.ceil((thenMs - nowMs) / 1000));
+
+/** Passes limits in the midst of a handler. @throws what they refuse the request with */
+export async function passLimits(req: Request, res: Response, limits: RequestHandler[]): Promise<void> {
+  for (const limit of limits)
+    await new Promise<void>((resolve, reject) => {
+      const next = (error?: unknown) => (error === undefined ? resolve() : reject(error));
+      // One that waits may also fail by itself.
+      Promise.resolve(limit(req, res, next)).catch(reject);
+    });
+}

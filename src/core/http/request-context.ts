@@ -1,8 +1,5 @@
 import { randomUUID } from 'node:crypto';
 import type { Request, RequestHandler, Response } from 'express';
-import { knownHashedSecret } from '../../api-keys/bearer-key.js';
-import type { KeyReader } from '../../api-keys/key-reader.js';
-import type { SessionPerson, SessionPrincipal } from '../../identity/session/session.js';
 import type { Context } from './context.js';
 import type { AppError } from '../errors.js';
 import { createMask, maskPath } from '../log/log-mask.js';
@@ -11,7 +8,7 @@ const acceptableId = /^[\w.:-]{1,64}$/;
 const mask = createMask([]);
 
 /** Who called, as far as the request showed it: for the log alone. */
-interface Caller {
+export interface Caller {
   orgId?: string | undefined;
   keyId?: string | undefined;
   userId?: string | undefined;
@@ -23,7 +20,7 @@ interface Caller {
  */
 export function requestContext(
   { log, accessLog, metrics }: Context,
-  identifyKey: KeyReader['identify'],
+  callerOf: (req: Request, res: Response) => Caller,
 ): RequestHandler {
   return (req, res, next) => {
     const startedAt = performance.now();
@@ -52,13 +49,6 @@ export function requestContext(
     });
     next();
   };
-
-  function callerOf(req: Request, res: Response): Caller {
-    const hashedSecret = knownHashedSecret(req);
-    if (hashedSecret !== undefined) return { ...identifyKey(hashedSecret) };
-    const { person, session } = res.locals as { person?: SessionPerson; session?: SessionPrincipal };
-    return person ? { orgId: session?.orgId, userId: person.userId } : {};
-  }
 }
 
 const face = /^\/(?:api|dashboard|operator)(?=\/|$|\?)/;

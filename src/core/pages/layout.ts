@@ -1,30 +1,28 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import type { Request, Response } from 'express';
-import type { SessionPerson, SessionPrincipal } from '../../identity/session/session.js';
+import type { Request, RequestHandler, Response } from 'express';
 import type { Clock } from '../clock.js';
-import type { Database } from '../db/client.js';
 import { createAssets } from '../http/assets.js';
-import { listOrganizationsOf } from '../../identity/organizations/queries.js';
-import type { Role } from '../../organizations/table.js';
 import { toAddress } from './address.js';
 import * as format from './format.js';
 
-export type PageDeps = { db: Database; clock: Clock };
+export interface PageDeps {
+  clock: Clock;
+}
 
-/** The parts of the dashboard, in the order of its navigation. */
-const sections: { id: string; href: string; label: string; roles?: readonly Role[] }[] = [
-  { id: 'overview', href: '/dashboard', label: 'Overview' },
-  { id: 'api-keys', href: '/dashboard/api-keys', label: 'API keys' },
-  { id: 'usage', href: '/dashboard/usage', label: 'Usage' },
-  { id: 'entitlements', href: '/dashboard/entitlements', label: 'Entitlements' },
-  { id: 'markets', href: '/dashboard/markets', label: 'Markets' },
-  { id: 'scores', href: '/dashboard/scores', label: 'Scores' },
-  { id: 'portfolio', href: '/dashboard/portfolio', label: 'Portfolio' },
-  { id: 'members', href: '/dashboard/members', label: 'Members' },
-  { id: 'audit-log', href: '/dashboard/audit-log', label: 'Audit log', roles: ['owner', 'admin'] },
-];
+/** What stands around every page: the navigation and who is signed in. Read only when a page is answered with. */
+export type ReadFrame = (res: Response, section: string | undefined) => Promise<object>;
+
+const frameOf = Symbol('frame');
+
+/** Pages behind this stand in the frame that `read` finds. */
+export const pageFrame =
+  (read: ReadFrame): RequestHandler =>
+  (_req, res, next) => {
+    Object.assign(res.locals, { [frameOf]: read });
+    next();
+  };
 
 export interface Page {
   /** The template, below `views`. */
@@ -37,9 +35,6 @@ export interface Page {
   /** What the page says when a form that was carried out has led to it: by the word in `?done=`. */
   notices?: Record<string, string>;
 }
-
-/** The Organizations that the chooser in the header offers at most. */
-const MAX_CHOICES = 100;
 
 /** What templates write addresses, numbers and times with. */
 const ui = { ...format, toAddress };
@@ -55,18 +50,16 @@ export const pageAssets = createAssets('/dashboard/assets', () =>
 
 /**
  * Answers with a page in the dashboard's frame. `data` is the template's view object, complete: templates run no queries.
- * Beside it they see `ui` (formatting), `now`, and `me` (who is signed in, or undefined).
+ * Beside it they see `ui` (formatting), `now`, and what the frame gives, such as `me` (who is signed in, or undefined).
  */
 export async function renderPage(
-  { db, clock }: PageDeps,
+  { clock }: PageDeps,
   req: Request,
   res: Response,
   page: Page,
   data: object,
 ): Promise<void> {
-  const me = res.locals.session as SessionPrincipal | undefined;
-  const person = (res.locals.person as SessionPerson | undefined) ?? me;
-  const organizations = person ? await listOrganizationsOf(db.orm, person.userId, MAX_CHOICES + 1) : [];
+  const readFrame = (res.locals as { [frameOf]?: ReadFrame })[frameOf];
   res.render('layout', {
     ...data,
     ...page,
@@ -76,19 +69,9 @@ export async function renderPage(
     assets: await pageAssets.base(),
     ui,
     now: new Date(clock.now()),
-    me,
-    person,
-    organizations: organizations.slice(0, MAX_CHOICES),
-    hasMoreOrganizations: organizations.length > MAX_CHOICES,
-    navigation: me ? navigationOf(me.role, page.section) : [],
+    ...(await readFrame?.(res, page.section)),
     notice: noticeOf(req, page.notices),
   });
-}
-
-function navigationOf(role: Role, current: string | undefined) {
-  return sections
-    .filter(({ roles }) => !roles || roles.includes(role))
-    .map(({ id, href, label }) => ({ href, label, isCurrent: id === current }));
 }
 
 /** The word of `?done=` stands for one of the page's own texts: an address cannot make a page say anything else. */

@@ -1,6 +1,6 @@
 import { Router } from 'express';
 import { byOperator } from '../../identity/session/authority.js';
-import { change } from '../../identity/session/change.js';
+import { change } from '../../audit/change.js';
 import type { Context } from '../../core/http/context.js';
 import { readJsonBody } from '../../core/http/json-body.js';
 import { sendJson, toJson } from '../../core/http/json.js';

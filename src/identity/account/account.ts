@@ -1,15 +1,15 @@
+import { hashPassword, verifyPassword } from '../password.js';
+import { auditPerson, type Whereabouts } from '../source.js';
+import { auditRecoveryCode, acceptCode, readCode, type TypedCode } from '../second-factor/codes.js';
+import type { PersonAuthority } from '../session/authority.js';
+import { change, type ChangeDeps } from '../../audit/change.js';
+import { findSecondFactor } from '../second-factor/queries.js';
+import type { SecretBox } from '../second-factor/secret-box.js';
+import { generateToken, hashToken } from '../session/session-cookie.js';
 import type { Orm, Tx } from '../../core/db/client.js';
 import { AppError } from '../../core/errors.js';
 import { fieldError } from '../../core/pages/form.js';
-import { hashPassword, verifyPassword } from '../password.js';
-import { acceptCode, auditRecoveryCode, readCode, type TypedCode } from '../second-factor/codes.js';
-import { findSecondFactor } from '../second-factor/queries.js';
-import type { SecretBox } from '../second-factor/secret-box.js';
-import type { PersonAuthority } from '../session/authority.js';
-import { change, type ChangeDeps } from '../session/change.js';
 import { deleteSessionById, deleteSessionsOf, updateToken } from '../session/queries.js';
-import { generateToken, hashToken } from '../session/session-cookie.js';
-import { auditPerson, type Whereabouts } from '../source.js';
 import { findUser, lockUser, updateUser, type User } from '../users/queries.js';
 
 /** Who changes their account, in which session, when and from where. */

@@ -1,12 +1,13 @@
 import type { Request, RequestHandler, Response } from 'express';
+import { byPerson } from '../session/authority.js';
+import type { SecretBox } from '../second-factor/secret-box.js';
+import { change, byProof } from '../../audit/change.js';
+import { personOf, whereaboutsOf } from '../session/session.js';
+import { markGuess } from '../sign-in/sign-in-limits.js';
 import type { Context } from '../../core/http/context.js';
 import { hangUpSignal } from '../../core/http/hang-up.js';
 import { renderPage } from '../../core/pages/layout.js';
-import type { SecretBox } from '../second-factor/secret-box.js';
-import { byPerson } from '../session/authority.js';
-import { change } from '../session/change.js';
-import { personOf, whereaboutsOf } from '../session/session.js';
-import { markGuess, passLimits } from '../sign-in/sign-in-limits.js';
+import { passLimits } from '../../core/http/rate-limit.js';
 import { audit, WrongGuess, type Author } from './account.js';
 
 /** What the pages of an account receive. */
@@ -72,7 +73,7 @@ export async function limitGuesses<T>(
       markGuess(res, false);
       // What the refused change would have written is undone: this is written by itself.
       if (error.field === 'code')
-        await change(deps, { kind: 'proof' }, (tx) =>
+        await change(deps, byProof, (tx) =>
           audit(tx, authorOf(deps, req, res), 'user.code_refused', { at: 'confirmation' }),
         );
     }

@@ -1,8 +1,20 @@
 import type { ErrorRequestHandler, Request, Response, Router } from 'express';
 import { ipKeyGenerator, rateLimit, type Options } from 'express-rate-limit';
 import { AppError } from '../../core/errors.js';
-import { prefersHtml } from '../../core/http/accepts.js';
+import { byPerson } from '../session/authority.js';
+import { change, byProof } from '../../audit/change.js';
+import { passwordProblem, hashPassword } from '../password.js';
+import { clearToken, readToken, sendToken } from '../session/session-cookie.js';
+import { endToken } from '../sign-in/sign-in.js';
+import {
+  requirePerson,
+  browserOf,
+  personSource,
+  whereaboutsOf,
+  type ReadSession,
+} from '../session/session.js';
 import type { Context } from '../../core/http/context.js';
+import { prefersHtml } from '../../core/http/accepts.js';
 import { readForm } from '../../core/http/form-body.js';
 import { hangUpSignal } from '../../core/http/hang-up.js';
 import type { LimitStores } from '../../core/http/limit-store.js';
@@ -18,18 +30,6 @@ import {
 import { renderPage } from '../../core/pages/layout.js';
 import { pageRouter } from '../../core/pages/page-router.js';
 import { HOUR_MS, MINUTE_MS } from '../../core/time.js';
-import { hashPassword, passwordProblem } from '../password.js';
-import { byPerson } from '../session/authority.js';
-import { change } from '../session/change.js';
-import { clearToken, readToken, sendToken } from '../session/session-cookie.js';
-import {
-  browserOf,
-  personSource,
-  requirePerson,
-  whereaboutsOf,
-  type ReadSession,
-} from '../session/session.js';
-import { endToken } from '../sign-in/sign-in.js';
 import { findUser } from '../users/queries.js';
 import { isTokenShaped, JOIN, toJoinAddress, toSignInAddress } from './invitations.js';
 import { getInvitation, hasAccount, InvitationGone, joinAs, joinWithNewAccount } from './join.js';
@@ -158,9 +158,7 @@ const createAccount =
       browser: { ...browserOf(req, res), formerToken: readToken(req) },
     };
     const source = whereaboutsOf(req, res, clock);
-    const session = await change(deps, { kind: 'proof' }, (tx) =>
-      joinWithNewAccount(tx, token, account, source),
-    );
+    const session = await change(deps, byProof, (tx) => joinWithNewAccount(tx, token, account, source));
     sendToken(req, session);
     forgetOpened(req, res);
     res.redirect(303, JOINED);
@@ -174,7 +172,7 @@ function addLeavingPages(router: Router, deps: JoinDeps, readSession: ReadSessio
     const address = toJoinAddress(textField((await readForm(req, res)) as FormFields, 'invitation'));
     const session = readToken(req);
     const where = whereaboutsOf(req, res, clock);
-    if (session !== undefined) await change(deps, { kind: 'proof' }, (tx) => endToken(tx, session, where));
+    if (session !== undefined) await change(deps, byProof, (tx) => endToken(tx, session, where));
     clearToken(req);
     res.redirect(303, address);
   });

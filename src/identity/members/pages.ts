@@ -1,7 +1,10 @@
 import type { Request, Response, Router } from 'express';
 import { v7 as uuid } from 'uuid';
-import { AppError } from '../../core/errors.js';
+import { byMember } from '../session/authority.js';
+import { change } from '../../audit/change.js';
+import { requireRole, sessionOf, personSource } from '../session/session.js';
 import type { Context } from '../../core/http/context.js';
+import { AppError } from '../../core/errors.js';
 import { originOf } from '../../core/http/own-origin.js';
 import { readPathId } from '../../core/http/path-id.js';
 import { parseInput, text } from '../../core/http/validate.js';
@@ -17,9 +20,6 @@ import {
 import { renderPage } from '../../core/pages/layout.js';
 import { pageRouter } from '../../core/pages/page-router.js';
 import { isManager, managingRoles } from '../../organizations/table.js';
-import { byMember } from '../session/authority.js';
-import { change } from '../session/change.js';
-import { personSource, requireRole, sessionOf } from '../session/session.js';
 import { normalizeEmail } from '../sign-in/sign-in.js';
 import { listOpenInvitations } from './invitation-queries.js';
 import { invite, MAX_OPEN_INVITATIONS, revokeInvitation, toInvitationLink } from './invitations.js';

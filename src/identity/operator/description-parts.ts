@@ -17,7 +17,8 @@ import {
   serviceProblems,
 } from '../../core/reference/problem-examples.js';
 import { MAX_BODY_BYTES } from './http.js';
-import { emailSchema, pageSchema, slugSchema } from './schema.js';
+import { pageSchema } from '../../core/http/page.js';
+import { emailSchema, slugSchema } from './schema.js';
 
 type OwnParts = Omit<RouteDescription, 'tag' | 'security' | 'errors' | 'params'> & {
   errors?: ErrorCode[];

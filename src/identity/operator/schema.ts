@@ -48,19 +48,3 @@ export const memberSchema = z
     role: z.enum(roles).describe('`owner` and `admin` change keys; `member` and `billing` read.'),
   })
   .meta({ id: 'MemberInput' });
-
-/** The query of every list. */
-export const pageSchema = z.object({
-  limit: z.coerce
-    .number('must be a whole number')
-    .int('must be a whole number')
-    .min(1)
-    .max(500)
-    .default(100)
-    .describe('How many at most, 1 to 500.'),
-  cursor: z
-    .string()
-    .regex(/^[\w-]{1,400}$/, 'is not one that a list gave out')
-    .optional()
-    .describe('The `nextCursor` of the page before.'),
-});

@@ -1,6 +1,6 @@
 import { Router } from 'express';
 import { byPerson } from '../session/authority.js';
-import { change, type ChangeDeps } from '../session/change.js';
+import { change, type ChangeDeps } from '../../audit/change.js';
 import { HOME } from '../sign-in/pages.js';
 import { sessionOf, type SessionPrincipal } from '../session/session.js';
 import { AppError } from '../../core/errors.js';

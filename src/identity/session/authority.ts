@@ -1,11 +1,26 @@
+import { eq, sql } from 'drizzle-orm';
 import type { Response } from 'express';
-import { roles as allRoles, type Role } from '../../organizations/table.js';
-import type { Scope } from '../../api-keys/key-reader.js';
-import { personOf, sessionOf } from './session.js';
+import type { Authority } from '../../audit/change.js';
+import type { Orm } from '../../core/db/client.js';
+import { selectRows } from '../../core/db/select-rows.js';
+import { AppError } from '../../core/errors.js';
+import { organizations, roles as allRoles, type Role } from '../../organizations/table.js';
+import { factorRequired, personOf, sessionOf } from './session.js';
+import { idleSince } from './queries.js';
+
+/** A person in a session, whatever they belong to. */
+export interface PersonAuthority extends Authority {
+  userId: string;
+  /** The hash of the session's token. */
+  sessionId: string;
+}
 
 /** A member in a session, with one of the roles that the route asks for. */
-export interface MemberAuthority {
-  kind: 'member';
+export interface MemberAuthority extends Authority {
+  userId: string;
+}
+
+interface Member {
   orgId: string;
   userId: string;
   /** The hash of the session's token. */
@@ -13,51 +28,34 @@ export interface MemberAuthority {
   roles: readonly Role[];
 }
 
-/** A person in a session, whatever they belong to. */
-export interface PersonAuthority {
-  kind: 'person';
-  userId: string;
-  sessionId: string;
-}
-
-export interface KeyAuthority {
-  kind: 'key';
-  orgId: string;
-  keyId: string;
-  scope: Scope;
-}
-
-export interface OperatorAuthority {
-  kind: 'operator';
+export interface OperatorAuthority extends Authority {
   /** What the audit log calls them. */
   actor: string;
-  /** False once the token that was sent is no longer in the configuration. */
-  isConfigured: () => boolean;
 }
-
-/**
- * On what a change rests. It is read again in the transaction of the change, under locks that keep it until the commit.
- * `proof`: the change itself checks a password, a code or the secret of a link in its transaction. `service`: jobs,
- * commands and the demo.
- */
-export type Authority =
-  | MemberAuthority
-  | PersonAuthority
-  | KeyAuthority
-  | OperatorAuthority
-  | { kind: 'proof' }
-  | { kind: 'service' };
 
 /** The member behind a request, with the roles that `requireRole` has asked for. */
 export function byMember(res: Response): MemberAuthority {
   const { orgId, userId, sessionId } = sessionOf(res);
   const roles = (res.locals.requiredRoles as readonly Role[] | undefined) ?? allRoles;
-  return { kind: 'member', orgId, userId, sessionId, roles };
+  return memberAuthority({ orgId, userId, sessionId, roles });
 }
+
+/** Changes of members wait for each other under the Organization's lock: what is read after it stays true. */
+export const memberAuthority = (member: Member): MemberAuthority => ({
+  userId: member.userId,
+  // `no key update`, because rows that merely point at the Organization need not wait.
+  lock: (tx) =>
+    tx
+      .select({ id: organizations.id })
+      .from(organizations)
+      .where(eq(organizations.id, member.orgId))
+      .for('no key update'),
+  confirm: (tx, now) => confirmMember(tx, member, now),
+});
 
 export function byPerson(res: Response): PersonAuthority {
   const { userId, sessionId } = personOf(res);
-  return { kind: 'person', userId, sessionId };
+  return { userId, sessionId, confirm: (tx, now) => confirmPerson(tx, { userId, sessionId }, now) };
 }
 
 /** The operator behind a request that `requireOperator` has let through. */
@@ -66,3 +64,59 @@ export function byOperator(res: Response): OperatorAuthority {
   if (!operator) throw new Error('this route is not behind requireOperator');
   return operator;
 }
+
+type Session = Pick<PersonAuthority, 'userId' | 'sessionId'>;
+
+const isAlive = (now: Date) =>
+  sql`s.expires_at > ${now.toISOString()}::timestamptz and s.last_seen_at > ${idleSince(now).toISOString()}::timestamptz`;
+
+/** Rows that are locked are read as they are once the lock is had, whatever the statement saw when it began. */
+async function confirmMember(tx: Orm, { orgId, roles, ...session }: Member, now: Date): Promise<void> {
+  const [row] = await selectRows<{ role: Role }>(
+    tx,
+    sql`select m.role
+    from memberships m
+    join users u on u.id = m.user_id
+    join sessions s on s.user_id = u.id and s.hashed_token = ${session.sessionId} and ${isAlive(now)}
+    where m.org_id = ${orgId} and m.user_id = ${session.userId}
+    for share of m for share of u for key share of s`,
+  );
+  if (!row) throw (await hasSession(tx, session, now)) ? noMember() : sessionEnded();
+  if (!roles.includes(row.role)) throw wrongRole(row.role, roles);
+  // A change that turns a factor off waits for the person's row, which is held by now.
+  const [lacking] = await selectRows<{ name: string }>(
+    tx,
+    sql`select name from organizations where id = ${orgId} and require_second_factor
+      and not exists (select 1 from second_factors where user_id = ${session.userId} and confirmed_at is not null)`,
+  );
+  if (lacking) throw factorRequired(lacking.name);
+}
+
+/** What a person changes of their own account waits for what they change elsewhere. */
+async function confirmPerson(tx: Orm, { userId, sessionId }: Session, now: Date): Promise<void> {
+  const rows = await selectRows(
+    tx,
+    sql`select 1 from users u
+    join sessions s on s.user_id = u.id and s.hashed_token = ${sessionId} and ${isAlive(now)}
+    where u.id = ${userId}
+    for no key update of u for key share of s`,
+  );
+  if (rows.length === 0) throw sessionEnded();
+}
+
+async function hasSession(tx: Orm, { sessionId, userId }: Session, now: Date) {
+  const rows = await selectRows(
+    tx,
+    sql`select 1 from sessions s where s.hashed_token = ${sessionId} and s.user_id = ${userId} and ${isAlive(now)}`,
+  );
+  return rows.length > 0;
+}
+
+const sessionEnded = () =>
+  new AppError('not_signed_in', 'This session was ended just now. Sign in again; nothing was changed.');
+
+const noMember = () =>
+  new AppError('forbidden_role', 'You no longer belong to this Organization. Nothing was changed.');
+
+const wrongRole = (role: Role, allowed: readonly Role[]) =>
+  new AppError('forbidden_role', `You are ${role} by now; this needs the role ${allowed.join(' or ')}.`);

@@ -2,14 +2,14 @@ import { createHash, timingSafeEqual } from 'node:crypto';
 import type { Request, RequestHandler, Response } from 'express';
 import { ipKeyGenerator, rateLimit, type AugmentedRequest } from 'express-rate-limit';
 import { recordOperatorAudit } from '../../audit/audit.js';
-import type { OperatorToken } from '../../config.js';
+import type { OperatorToken } from '../../core/config.js';
 import type { Context } from '../../core/http/context.js';
 import { AppError } from '../../core/errors.js';
 import { notFound } from '../../core/http/problem.js';
 import { requestIdOf } from '../../core/http/request-id.js';
 import type { OperatorAuthority } from './authority.js';
-import { change } from './change.js';
-import { passLimits } from '../sign-in/sign-in-limits.js';
+import { change, byProof } from '../../audit/change.js';
+import { passLimits } from '../../core/http/rate-limit.js';
 
 const MAX_FAILURES_PER_MINUTE = 30;
 
@@ -70,7 +70,7 @@ async function auditRefusal(
     ip: req.ip,
     requestId: requestIdOf(res),
   };
-  await change(deps, { kind: 'proof' }, (tx) => recordOperatorAudit(tx, entry)).catch((error: unknown) =>
+  await change(deps, byProof, (tx) => recordOperatorAudit(tx, entry)).catch((error: unknown) =>
     deps.log.warn({ err: error, ip: req.ip }, 'an operator token was refused, and that could not be audited'),
   );
 }
@@ -83,9 +83,14 @@ function findOperator(req: Request, tokens: readonly OperatorToken[]): OperatorA
   if (given === undefined) return unknownToken();
   const find = () => findToken(given, tokens);
   const token = find();
-  return token
-    ? { kind: 'operator', actor: token.actor, isConfigured: () => find() !== undefined }
-    : unknownToken();
+  if (!token) return unknownToken();
+  return {
+    actor: token.actor,
+    confirm() {
+      // Reading the configuration again can end a token at any time.
+      return find() ? Promise.resolve() : Promise.reject(withdrawnToken());
+    },
+  };
 }
 
 /** Digests have one length whatever was sent, and comparing them takes the same time wherever they differ. */
@@ -93,6 +98,8 @@ function findToken(given: string, tokens: readonly OperatorToken[]): OperatorTok
   const digested = digest(given);
   return tokens.find(({ token }) => timingSafeEqual(digested, digest(token)));
 }
+
+const withdrawnToken = () => new AppError('invalid_key', 'This operator token is no longer valid.');
 
 const unknownToken = () => new AppError('invalid_key', 'This is not the operator token.');
 

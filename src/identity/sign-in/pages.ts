@@ -11,20 +11,20 @@ import { formRoute, newForm, textField, type FormFields, type FormState } from '
 import { renderPage } from '../../core/pages/layout.js';
 import { pageRouter } from '../../core/pages/page-router.js';
 import { findChallenge } from '../second-factor/queries.js';
-import type { SecretBox } from '../second-factor/secret-box.js';
-import { change } from '../session/change.js';
-import { clearToken, hashToken, readToken, sendToken } from '../session/session-cookie.js';
-import { browserOf, whereaboutsOf, type ReadSession } from '../session/session.js';
-import { codeSchema, signInSchema, type SignIn } from './schema.js';
+import { change, byProof } from '../../audit/change.js';
 import {
   limitSignIns,
   markGuess,
-  passLimits,
   setSignIn,
   type Devices,
   type SignInLimiters,
   type SignInLimits,
 } from './sign-in-limits.js';
+import { signInSchema, codeSchema, type SignIn } from './schema.js';
+import type { SecretBox } from '../second-factor/secret-box.js';
+import { clearToken, hashToken, readToken, sendToken } from '../session/session-cookie.js';
+import { browserOf, whereaboutsOf, type ReadSession } from '../session/session.js';
+import { passLimits } from '../../core/http/rate-limit.js';
 import { answerChallenge, endToken, normalizeEmail, signIn, type Challenge } from './sign-in.js';
 
 /** Where a person goes who was not going anywhere. */
@@ -51,7 +51,7 @@ export function signInPages(
   const limiters = limitSignIns(limitStores, limits);
   const router = Router();
   const renderForm: RenderForm = (req, res, view) =>
-    renderPage({ db, clock }, req, res, { view: 'login', title: 'Sign in', frame: 'card', notices }, view);
+    renderPage({ clock }, req, res, { view: 'login', title: 'Sign in', frame: 'card', notices }, view);
 
   router.get('/login', async (req, res) => {
     const next = toLocalPath(req.query.next, HOME);
@@ -95,9 +95,7 @@ export function signInPages(
   router.post('/logout', async (req, res) => {
     const token = readToken(req);
     if (token !== undefined)
-      await change({ db, clock }, { kind: 'proof' }, (tx) =>
-        endToken(tx, token, whereaboutsOf(req, res, clock)),
-      );
+      await change({ db, clock }, byProof, (tx) => endToken(tx, token, whereaboutsOf(req, res, clock)));
     clearToken(req);
     res.redirect(303, toAddress('/login', { done: 'signed-out' }));
   });
@@ -180,7 +178,7 @@ function codePages(
     const next = toLocalPath(req.query.next ?? form.values.next, HOME);
     const wantsRecoveryCode = (req.query.with ?? form.values.with) === 'recovery-code';
     const page = { view: 'login-code', title: 'Second factor', frame: 'card' } as const;
-    return renderPage({ db, clock }, req, res, page, {
+    return renderPage({ clock }, req, res, page, {
       form,
       email,
       next,

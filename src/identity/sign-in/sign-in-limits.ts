@@ -135,16 +135,6 @@ export function markGuess(res: Response, isRight: boolean): void {
   res.locals.isGuessRight = isRight;
 }
 
-/** Passes limits in the midst of a handler. @throws what they refuse the request with */
-export async function passLimits(req: Request, res: Response, limits: RequestHandler[]): Promise<void> {
-  for (const limit of limits)
-    await new Promise<void>((resolve, reject) => {
-      const next = (error?: unknown) => (error === undefined ? resolve() : reject(error));
-      // One that waits may also fail by itself.
-      Promise.resolve(limit(req, res, next)).catch(reject);
-    });
-}
-
 /** Makes what goes after the limits by whose counts it waits. Right and wrong passwords wait alike: the wait says nothing about the password. */
 function createSlowDown(limits: SignInLimits) {
   const { quickFailures, firstDelayMs, maxDelayMs, maxWaiting, maxWaitingPerAccount } = limits;

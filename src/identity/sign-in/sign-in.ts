@@ -1,6 +1,7 @@
 import type { Clock } from '../../core/clock.js';
 import type { Database, Tx } from '../../core/db/client.js';
 import { auditPerson, type Whereabouts } from '../source.js';
+import { change, byProof } from '../../audit/change.js';
 import { verifyPassword } from '../password.js';
 import { acceptCode, auditRecoveryCode, readCode } from '../second-factor/codes.js';
 import {
@@ -12,7 +13,6 @@ import {
   type findChallenge,
 } from '../second-factor/queries.js';
 import type { SecretBox } from '../second-factor/secret-box.js';
-import { change } from '../session/change.js';
 import { deleteSession, holdUser } from '../session/queries.js';
 import { generateToken, hashToken } from '../session/session-cookie.js';
 import { startSession, type NewBrowser } from '../session/session.js';
@@ -42,7 +42,7 @@ export async function signIn(
   const isRight = await verifyPassword(user?.passwordHash, credentials.password, gone);
   if (!user || !isRight) return undefined;
   const now = new Date(clock.now());
-  return change({ db, clock }, { kind: 'proof' }, async (tx) => {
+  return change({ db, clock }, byProof, async (tx) => {
     if (!(await holdUser(tx, user))) return undefined;
     const where = { at: now, ip: browser.ip, requestId: browser.requestId };
     if (formerToken !== undefined) await endToken(tx, formerToken, where);
@@ -94,7 +94,7 @@ export async function answerChallenge(
   if (tries === undefined) return { outcome: 'over' };
   const code = await readCode(userId, typed, gone);
   try {
-    return await change({ db, clock }, { kind: 'proof' }, async (tx): Promise<CodeAnswer> => {
+    return await change({ db, clock }, byProof, async (tx): Promise<CodeAnswer> => {
       if (!(await holdUser(tx, { id: userId, passwordHash }))) throw new ChallengeOver();
       const kind = await acceptCode(tx, secrets, { userId, code, now });
       if (kind === undefined) {

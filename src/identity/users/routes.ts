@@ -1,6 +1,6 @@
 import { Router } from 'express';
 import { byOperator } from '../session/authority.js';
-import { change } from '../session/change.js';
+import { change } from '../../audit/change.js';
 import { retryOnConflict } from '../../core/db/conflict.js';
 import type { Context } from '../../core/http/context.js';
 import { hangUpSignal } from '../../core/http/hang-up.js';

@@ -1,6 +1,5 @@
 import { recordAudit } from '../../audit/audit.js';
-import type { Authority } from '../../identity/session/authority.js';
-import { change, type ChangeDeps } from '../../identity/session/change.js';
+import { change, type ChangeDeps, type Authority } from '../../audit/change.js';
 import type { Orm } from '../../core/db/client.js';
 import type { Source } from '../../identity/source.js';
 import { AppError } from '../../core/errors.js';

@@ -1,5 +1,4 @@
-import type { Authority } from '../../identity/session/authority.js';
-import type { Context } from '../../core/http/context.js';
+import type { TradingContext } from '../config.js';
 import { AppError } from '../../core/errors.js';
 import type { Source } from '../../identity/source.js';
 import { UnexpectedAnswerError, VenueUnavailableError } from '../venue/kalshi-client.js';
@@ -16,6 +15,7 @@ import { sendOrder } from './send.js';
 import type { VenueKey } from './sign.js';
 import { createStanding } from './standing.js';
 import { createVenue } from './venue.js';
+import type { Authority } from '../../audit/change.js';
 
 /** Orders at the venue, and the watch over the account there. One Organization has it. */
 export interface LiveTrading extends LiveExecutor {
@@ -65,7 +65,7 @@ export interface LiveOptions {
 
 /** Undefined unless the configuration lets an Organization trade live. */
 export function createLiveTrading(
-  { config, db, clock, log }: Context,
+  { config, db, clock, log }: TradingContext,
   { record, key, budget, timings: given }: LiveOptions,
 ): LiveTrading | undefined {
   const { liveOrg: slug, kalshi } = config.trading;

@@ -1,6 +1,6 @@
 import { Router } from 'express';
 import { byOperator } from '../../identity/session/authority.js';
-import type { Context } from '../../core/http/context.js';
+import type { TradingContext } from '../config.js';
 import { AppError } from '../../core/errors.js';
 import { readJsonBody } from '../../core/http/json-body.js';
 import { sendJson, toJson } from '../../core/http/json.js';
@@ -14,7 +14,10 @@ import { acceptSchema } from './schema.js';
 const PATH = '/organizations/:slug/trading/reconciliation';
 
 /** For whoever runs the service: how the live account compares with the venue's, and the word that ends a difference. */
-export function reconciliationRoutes({ db, clock, config }: Context, live: LiveTrading | undefined): Router {
+export function reconciliationRoutes(
+  { db, clock, config }: TradingContext,
+  live: LiveTrading | undefined,
+): Router {
   const router = Router();
   const liveOf = (slug: string) => (config.trading.liveOrg === slug ? live : undefined);
 

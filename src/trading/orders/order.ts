@@ -1,4 +1,5 @@
-import type { KeyAuthority, MemberAuthority } from '../../identity/session/authority.js';
+import type { KeyAuthority } from '../../api-keys/authority.js';
+import type { MemberAuthority } from '../../identity/session/authority.js';
 import type { Side } from '../market/book.js';
 import type { Micros } from '../market/money.js';
 import type { FeeRule } from '../market/fees.js';

@@ -1,5 +1,5 @@
 import { eq } from 'drizzle-orm';
-import type { Context } from '../../core/http/context.js';
+import type { TradingContext } from '../config.js';
 import { sqlState } from '../../core/db/client.js';
 import { AppError, type ErrorCode } from '../../core/errors.js';
 import { organizations } from '../../organizations/table.js';
@@ -46,7 +46,7 @@ export interface OrdersDeps {
   live: LiveExecutor | undefined;
 }
 
-export function createOrders(context: Context, { snapshots, live }: OrdersDeps): Orders {
+export function createOrders(context: TradingContext, { snapshots, live }: OrdersDeps): Orders {
   const { db, clock, config, log, metrics } = context;
   const turns = createTurns({
     clock,

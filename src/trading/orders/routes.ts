@@ -13,6 +13,7 @@ import type { TradingServices } from '../services/services.js';
 import type { OrderInput } from './order.js';
 import { listTradesSchema, MAX_BODY_BYTES, orderSchema } from './schema.js';
 import { toTradeJson } from './trade-json.js';
+import { keyAuthority } from '../../api-keys/authority.js';
 
 export interface OrderRouteDeps
   extends Pick<ApiServices, 'keys' | 'keyUse'>, Pick<TradingServices, 'orders'> {
@@ -81,7 +82,7 @@ async function readOrder(
     ...order,
     orgId,
     mode,
-    by: { kind: 'key', orgId, keyId, scope: 'trading:write' },
+    by: keyAuthority(orgId, keyId, 'trading:write'),
     idempotencyKey,
     limitPrice: parseDollars(limitPrice),
     timeInForce,

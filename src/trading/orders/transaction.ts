@@ -1,4 +1,4 @@
-import { confirmAuthority } from '../../identity/session/change.js';
+import { confirmAuthority } from '../../audit/change.js';
 import type { Clock } from '../../core/clock.js';
 import type { Orm } from '../../core/db/client.js';
 import { AppError } from '../../core/errors.js';

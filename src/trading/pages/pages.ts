@@ -1,6 +1,6 @@
 import type { Request, Response, Router } from 'express';
 import { sessionOf } from '../../identity/session/session.js';
-import type { Context } from '../../core/http/context.js';
+import type { TradingContext } from '../config.js';
 import { renderPage } from '../../core/pages/layout.js';
 import { pageRouter } from '../../core/pages/page-router.js';
 import { readQuery, requireOnce } from '../../core/pages/query-form.js';
@@ -29,7 +29,7 @@ interface Scene<Page extends 'overview' | 'event'> {
 }
 
 /** `/dashboard/markets`: prices, forecasts and signals for every role, and the ticket for paper orders. */
-export function marketsPages(context: Context, deps: MarketsPagesDeps): Router {
+export function marketsPages(context: TradingContext, deps: MarketsPagesDeps): Router {
   const { db, clock } = context;
   const router = pageRouter();
 

@@ -1,7 +1,7 @@
 import type { Router } from 'express';
 import { isManager } from '../../organizations/table.js';
 import { sessionOf } from '../../identity/session/session.js';
-import type { Context } from '../../core/http/context.js';
+import type { TradingContext } from '../config.js';
 import { originOf } from '../../core/http/own-origin.js';
 import { renderPage } from '../../core/pages/layout.js';
 import { pageRouter } from '../../core/pages/page-router.js';
@@ -25,7 +25,7 @@ import { curlOfFirstTrade } from './portfolio-view-first-trade.js';
 const RECENT = 5;
 
 /** `/dashboard/portfolio`: what the Organization holds and how it came to it, for every role. */
-export function portfolioPages(context: Context, trading: TradingServices): Router {
+export function portfolioPages(context: TradingContext, trading: TradingServices): Router {
   const { db, clock, config } = context;
   const { snapshots } = trading;
   const deps: PortfolioDeps = { db, clock, snapshots, paperCash: config.trading.paperCash };

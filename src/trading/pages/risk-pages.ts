@@ -1,7 +1,7 @@
 import type { Request, Response, Router } from 'express';
 import { isManager } from '../../organizations/table.js';
 import { byMember } from '../../identity/session/authority.js';
-import { change } from '../../identity/session/change.js';
+import { change } from '../../audit/change.js';
 import { requireRole, sessionOf, personSource } from '../../identity/session/session.js';
 import type { Context } from '../../core/http/context.js';
 import { parseInput } from '../../core/http/validate.js';

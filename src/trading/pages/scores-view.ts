@@ -3,7 +3,7 @@ import { bracketPays } from '../market/brackets.js';
 import { placesOf } from '../market/stations.js';
 import { gateAt, type GateBook } from '../signals/gate.js';
 import { gateErrorRates, gateRule, gateRuleText } from '../scores/gate-rule.js';
-import type { CrpsPoint } from '../scores/diagnostics.js';
+import type { CrpsPoint } from '../../core/charts/series.js';
 import { leadsOf } from '../signals/leads.js';
 import { toPitHistogram, type DatedPit } from '../scores/pit-histogram.js';
 import type { ForecastRecord } from '../scores/records.js';

@@ -2,7 +2,7 @@ import type { Request, Response, Router } from 'express';
 import { isFreshId, newFormId } from '../../api-keys/ids.js';
 import { byMember } from '../../identity/session/authority.js';
 import { requireRole, sessionOf } from '../../identity/session/session.js';
-import type { Context } from '../../core/http/context.js';
+import type { TradingContext } from '../config.js';
 import { AppError } from '../../core/errors.js';
 import type { Role } from '../../organizations/table.js';
 import { fieldError, formRoute, textField, type FormFields, type FormState } from '../../core/pages/form.js';
@@ -42,7 +42,7 @@ interface Scene {
  * The ticket for one market. Looking at it with an order in the address is the review: what the order would do at this
  * moment. Placing sends what was reviewed, with an id that makes sending it twice one order.
  */
-export function addTicketPages(router: Router, context: Context, deps: MarketsPagesDeps): void {
+export function addTicketPages(router: Router, context: TradingContext, deps: MarketsPagesDeps): void {
   const { db, clock, config } = context;
 
   router.get('/markets/:ticker', async (req, res) => {

@@ -1,5 +1,5 @@
 import { binomialRange } from '../../core/charts/binomial.js';
-import type { ReliabilityBin } from './diagnostics.js';
+import type { ReliabilityBin } from '../../core/charts/reliability.js';
 import type { ForecastRecord } from './records.js';
 import { bracketOf } from './score-record.js';
 import { bracketPays } from '../market/brackets.js';

@@ -1,10 +1,10 @@
-import type { Context } from '../../core/http/context.js';
-import type { Job } from '../../core/jobs.js';
+import type { TradingContext } from '../config.js';
+import type { Job } from '../../core/db/jobs.js';
 import type { TradingServices } from './services.js';
 
 /** What the trading face does on schedules. */
 export const tradingJobs = (
-  { config }: Context,
+  { config }: TradingContext,
   { refresher, live, scores, trainer, settlement, climate, isReplay }: TradingServices,
 ): Job[] => [
   {

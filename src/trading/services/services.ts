@@ -1,4 +1,4 @@
-import type { Context } from '../../core/http/context.js';
+import type { TradingContext } from '../config.js';
 import { createClimateReader } from '../climate/reader.js';
 import { createClimateWatch, type ClimateWatch } from '../climate/watch.js';
 import { createCalibrationStore, type CalibrationStore } from '../snapshot/calibration.js';
@@ -78,7 +78,10 @@ export interface TradingOverrides {
   selection?: Selection;
 }
 
-export function createTradingServices(context: Context, overrides: TradingOverrides = {}): TradingServices {
+export function createTradingServices(
+  context: TradingContext,
+  overrides: TradingOverrides = {},
+): TradingServices {
   const { db, clock, log, config, metrics } = context;
   const { pastDays = PAST_DAYS } = overrides;
   const { kalshi, marketSource, forecastSource, paperCash, tapeFile } = config.trading;

@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import type { Clock } from '../../core/clock.js';
-import type { TradingConfig } from '../../config.js';
+import type { TradingConfig } from '../config.js';
 import { createHttpModelSource } from '../forecast/http-model.js';
 import type { WeatherSource } from '../forecast/forecast.js';
 import { createObservationReader } from '../forecast/nws-observations.js';
