@@ -3,15 +3,15 @@ import { DrizzleQueryError } from 'drizzle-orm';
 import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { generateSecret } from '../src/api-keys/secret.js';
-import { generateRecoveryCodes } from '../src/identity/second-factor/recovery-codes.js';
+import { generateRecoveryCodes } from '../src/identity/second-factor/codes.js';
 import { generateToken } from '../src/identity/session/session-cookie.js';
 import { createAccessLog, createLogger } from '../src/core/log/log.js';
 import { createMask, secretsIn } from '../src/core/log/log-mask.js';
-import { generateInvitationToken } from '../src/identity/members/invitation-token.js';
+import { generateInvitationToken } from '../src/identity/members/invitations.js';
 import { users } from '../src/tables.js';
 import { Browser, signedIn } from './support/accounts.js';
 import { createTestDatabase, type TestDatabase } from './support/database.js';
-import { operatorToken } from './operator/client.js';
+import { operatorToken } from './support/operator.js';
 import { startTestService, type TestService } from './support/service.js';
 import { createTenant, sendUsage, until, usageEvent } from './support/usage.js';
 

@@ -1,11 +1,11 @@
 import { AppError, type ErrorPlace } from '../core/errors.js';
 import { parseInput } from '../core/http/validate.js';
 import { fieldError, listField, textField, type FormFields } from '../core/pages/form.js';
+import { DAY_MS, MINUTE_MS } from '../core/time.js';
 import type { KeyDetails } from './page-queries.js';
 import { createApiKeySchema, rotateApiKeySchema } from './schema.js';
 
-const DAY_MS = 86_400_000;
-const GRACE_DAY_MINUTES = 24 * 60;
+const GRACE_DAY_MINUTES = DAY_MS / MINUTE_MS;
 
 export const expiryChoices = [
   { value: 'never', label: 'Never' },
@@ -75,7 +75,7 @@ function readExpiry(fields: FormFields, nowMs: number): Date | null {
   if (!expiryChoices.some(({ value }) => value === choice))
     throw fieldError('expiry', 'must be one of the choices');
   if (choice !== 'at') {
-    // Somebody who types a date means it; a key that never ends would be a bad surprise.
+    // A typed date is meant; a key that never ends would be a bad surprise.
     if (typed !== undefined)
       throw fieldError(
         'expiresAt',

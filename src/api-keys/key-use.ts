@@ -1,24 +1,24 @@
 import type { Logger } from 'pino';
 import { v7 as uuid } from 'uuid';
-import type { Scope } from './key-reader.js';
 import type { Clock } from '../core/clock.js';
 import type { Database } from '../core/db/client.js';
-import { recordUse, toUseValues, type GatheredUse } from './key-use-statement.js';
+import { MINUTE_MS } from '../core/time.js';
+import type { Scope } from './key-reader.js';
+import { recordUse, toUseValues, type GatheredUse } from './key-use-queries.js';
 
 /** Remembers the calls of keys and writes them from time to time: no write per request, at most a minute behind. */
 export interface KeyUse {
   /** Counts a call that the key was good for. `scope` is what the call needed, or null if any good key would have done. */
   touch(hashedSecret: string, scope: Scope | null): void;
-  /** True if the key was good the last time it was seen here. A hint for the order of the work, never a decision. */
+  /** True if the key was good the last time it was seen here. For the order of the work, never a decision. */
   hasSeen(hashedSecret: string): boolean;
-  /** The key was refused: its next call is looked up before anything is done for it. */
+  /** The key was refused: its next call is authenticated before anything is done for it. */
   forget(hashedSecret: string): void;
   /** Writes what has gathered. A failure keeps it for the next time. */
   flush(): Promise<void>;
 }
 
 const MAX_SEEN = 50_000;
-const MINUTE_MS = 60_000;
 /** Keys and minutes that may wait to be written, about 20 MB. Only a database that refuses writes for long gets there. */
 const MAX_CELLS = 100_000;
 /** Keys in one statement: on the embedded database nothing else happens while it runs. */
@@ -33,13 +33,49 @@ export function createKeyUse(
   { db, clock, log }: { db: Database; clock: Clock; log: Logger },
   { maxCells = MAX_CELLS } = {},
 ): KeyUse {
-  let pending = new Map<string, GatheredUse>();
-  let cells = 0;
-  let uncounted = 0;
+  const gathered = gatherUse(clock, maxCells);
   /** Taken out of `pending` as they are. Each is repeated unchanged until the database has confirmed it. */
   let writes: Write[] = [];
   let work = Promise.resolve();
   const seen = new Set<string>();
+
+  async function settle(): Promise<void> {
+    while (writes.length > 0) {
+      const { id, uses } = writes[0]!;
+      await db.run(recordUse, toUseValues(id, clock.now(), uses));
+      writes.shift();
+    }
+  }
+
+  async function write(): Promise<void> {
+    try {
+      await settle();
+      writes = gathered.take();
+      await settle();
+    } catch (error) {
+      log.warn({ err: error }, 'the use of API keys could not be written; it is kept');
+    }
+    const calls = gathered.takeUncounted();
+    if (calls > 0) log.error({ calls }, 'calls of API keys were not counted: too many wait');
+  }
+
+  return {
+    touch(hashedSecret, scope) {
+      gathered.count(hashedSecret, scope);
+      if (seen.size >= MAX_SEEN) seen.clear();
+      seen.add(hashedSecret);
+    },
+    hasSeen: (hashedSecret) => seen.has(hashedSecret),
+    forget: (hashedSecret) => void seen.delete(hashedSecret),
+    flush: () => (work = work.then(write)),
+  };
+}
+
+/** Calls that have not been taken out to be written, within `maxCells` keys and minutes. */
+function gatherUse(clock: Clock, maxCells: number) {
+  let pending = new Map<string, GatheredUse>();
+  let cells = 0;
+  let uncounted = 0;
 
   function openKey(hashedSecret: string, minuteMs: number): GatheredUse | undefined {
     if (cells >= maxCells) return undefined;
@@ -88,34 +124,11 @@ export function createKeyUse(
     return taken;
   }
 
-  async function settle(): Promise<void> {
-    while (writes.length > 0) {
-      const { id, uses } = writes[0]!;
-      await db.run(recordUse, toUseValues(id, clock.now(), uses));
-      writes.shift();
-    }
-  }
-
-  async function write(): Promise<void> {
-    try {
-      await settle();
-      writes = takePending();
-      await settle();
-    } catch (error) {
-      log.warn({ err: error }, 'the use of API keys could not be written; it is kept');
-    }
-    if (uncounted > 0) log.error({ calls: uncounted }, 'calls of API keys were not counted: too many wait');
+  function takeUncounted(): number {
+    const calls = uncounted;
     uncounted = 0;
+    return calls;
   }
 
-  return {
-    touch(hashedSecret, scope) {
-      count(hashedSecret, scope);
-      if (seen.size >= MAX_SEEN) seen.clear();
-      seen.add(hashedSecret);
-    },
-    hasSeen: (hashedSecret) => seen.has(hashedSecret),
-    forget: (hashedSecret) => void seen.delete(hashedSecret),
-    flush: () => (work = work.then(write)),
-  };
+  return { count, take: takePending, takeUncounted };
 }

@@ -40,7 +40,7 @@ export const apiKeys = pgTable(
     primaryKey({ columns: [t.orgId, t.id] }),
     // The hash leads, because a call knows only its secret; org_id completes it, as in every unique constraint.
     unique('api_keys_hashed_secret').on(t.hashedSecret, t.orgId),
-    // A key is rotated once: two rotations at the same moment cannot both insert a successor.
+    // A key is rotated once: two rotations at once cannot both insert a successor.
     unique('api_keys_rotated_from').on(t.orgId, t.rotatedFromId),
     // Serves the list (newest first) and the count of the last hour's changes.
     index('api_keys_created').on(t.orgId, t.createdAt),

@@ -4,17 +4,15 @@ import { addSystemKey } from '../api-keys/api-keys.js';
 import { change, byService } from '../audit/change.js';
 import type { Context } from '../core/http/context.js';
 import type { Orm, Tx } from '../core/db/client.js';
-import { DEFAULT_MAX_QUANTITY } from '../entitlements/table.js';
-import type { Source } from '../identity/operator/change.js';
-import { putGrant } from '../entitlements/operator/entitlements.js';
-import { putMember } from '../identity/members/operator/members.js';
-import { putOrganization } from '../identity/organizations/operator/organizations.js';
-import { putProduct } from '../entitlements/products/products.js';
+import { putGrant } from '../entitlements/grants.js';
+import { putProduct, type ProductInput } from '../entitlements/products.js';
+import { DEFAULT_MAX_QUANTITY, type EntitlementKind } from '../entitlements/table.js';
+import { putMember } from '../identity/members/members.js';
+import { putOrganization } from '../identity/organizations/organizations.js';
+import type { Source } from '../identity/source.js';
 import { choosePassword, putUser, type PasswordChoice } from '../identity/users/users.js';
-import { organizations } from '../organizations/table.js';
-import { demoOrganizations, demoPeople, demoProducts } from './data.js';
-import type { DemoData } from './demo.js';
-import { writeDemo } from './file.js';
+import { organizations, type Role } from '../organizations/table.js';
+import { writeDemo, type DemoData } from './demo.js';
 
 /** Any constant of our own; all instances ask for the same lock. */
 const DEMO_LOCK = 4_283_641_098;
@@ -40,12 +38,68 @@ export async function seedDemo({ config, db, clock }: SeedContext): Promise<Demo
       requestId: undefined,
     };
     const keys = await makeDemo(tx, choices, source);
-    const demo = describe(db.kind, password, keys);
+    const demo = toDemoData(db.kind, password, keys);
     // Before the commit: after a crash in between, the next start seeds again and writes it anew.
     await writeDemo(config.dataDir, demo);
     return demo;
   });
 }
+
+/** What the demo consists of: invented companies and people, on a domain that cannot exist. */
+const demoOrganizations = [
+  { slug: 'northwind-labs', name: 'Northwind Labs' },
+  { slug: 'helios-weather', name: 'Helios Weather' },
+] as const;
+
+type OrganizationSlug = (typeof demoOrganizations)[number]['slug'];
+
+interface DemoPerson {
+  email: string;
+  name: string;
+  roles: Partial<Record<OrganizationSlug, Role>>;
+}
+
+const demoPeople: DemoPerson[] = [
+  { email: 'ada@northwind.example', name: 'Ada Lindqvist', roles: { 'northwind-labs': 'owner' } },
+  {
+    email: 'ben@northwind.example',
+    name: 'Ben Okafor',
+    roles: { 'northwind-labs': 'admin', 'helios-weather': 'member' },
+  },
+  { email: 'chloe@northwind.example', name: 'Chloé Martin', roles: { 'northwind-labs': 'member' } },
+  { email: 'dev@northwind.example', name: 'Dev Raman', roles: { 'northwind-labs': 'billing' } },
+  { email: 'elena@helios.example', name: 'Elena Vidal', roles: { 'helios-weather': 'owner' } },
+];
+
+interface DemoProduct extends Omit<ProductInput, 'maxQuantity'> {
+  slug: string;
+  /** Who may use it, and how. */
+  grants: Partial<Record<OrganizationSlug, EntitlementKind>>;
+}
+
+const demoProducts: DemoProduct[] = [
+  {
+    slug: 'forecast-api',
+    name: 'Forecast API',
+    usageMetric: 'requests',
+    unitCap: '10000',
+    grants: { 'northwind-labs': 'live', 'helios-weather': 'live' },
+  },
+  {
+    slug: 'map-tiles',
+    name: 'Map tiles',
+    usageMetric: 'tiles',
+    unitCap: null,
+    grants: { 'northwind-labs': 'live' },
+  },
+  {
+    slug: 'climate-archive',
+    name: 'Climate archive',
+    usageMetric: 'rows',
+    unitCap: null,
+    grants: { 'northwind-labs': 'read_only' },
+  },
+];
 
 async function isEmpty(orm: Orm): Promise<boolean> {
   return (await orm.select({ id: organizations.id }).from(organizations).limit(1)).length === 0;
@@ -91,7 +145,7 @@ async function makeDemo(
   };
 }
 
-function describe(database: DemoData['database'], password: string, keys: DemoData['keys']): DemoData {
+function toDemoData(database: DemoData['database'], password: string, keys: DemoData['keys']): DemoData {
   const first = demoOrganizations[0].slug;
   const logins = demoPeople.flatMap(({ email, name, roles }) =>
     demoOrganizations.flatMap((organization) => {

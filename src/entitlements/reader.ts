@@ -4,9 +4,9 @@ import { createCoalescer } from '../core/coalesce.js';
 import { intArray, textArray } from '../core/db/array-literal.js';
 import type { Database, Statement, TextRow } from '../core/db/client.js';
 import type { AppError } from '../core/errors.js';
-import { monthOf } from '../usage/batch.js';
 import { checkEntitlements, findEntitlements, listEntitlements } from './statements.js';
 import type { EntitlementKind } from './table.js';
+import { monthOf } from '../core/time.js';
 
 /** An entitlement in effect: its kind, and the balance of the current month in the mode of the asking key. */
 export interface Balance {
@@ -51,7 +51,7 @@ export function createEntitlementReader({ db, clock }: { db: Database; clock: Cl
   const shared = { parallel: 2, queueLimit: { weight: 200_000, bytes: Infinity } };
   const weighSlugs = {
     fullWeight: 1_600,
-    // A flush looks each key's products up once, however many calls ask: late-comers are nearly free.
+    // A flush reads each key's products once, however many calls ask: late-comers are nearly free.
     gather: { weight: 1_600, ms: 5 },
     maxWeight: 6_400,
     weigh: (request: FindRequest) => request.slugs.length,

@@ -1,7 +1,7 @@
 import type { Statement } from '../core/db/client.js';
 
 /**
- * Each look-up is a lateral sub-select of one row: its whole key is given, so the plan is its primary key whatever the
+ * Each lookup is a lateral sub-select of one row: its whole key is given, so the plan is its primary key whatever the
  * planner believes about the size of the tables. A plain join tempted it to go by product or by month, over every
  * Organization's rows.
  */

@@ -19,7 +19,7 @@ export const sessions = pgTable(
     userId: uuid('user_id')
       .notNull()
       .references(() => users.id, { onDelete: 'cascade' }),
-    /** The Organization the person looks at. Named so that sessions stay a person's rows, not a tenant's. */
+    /** The Organization that the session shows. Named so that sessions stay a person's rows, not a tenant's. */
     currentOrgId: uuid('current_org_id').references(() => organizations.id),
     createdAt: time('created_at').notNull(),
     lastSeenAt: time('last_seen_at').notNull(),
@@ -65,7 +65,7 @@ export const secondFactors = pgTable('second_factors', {
   createdAt: time('created_at').notNull(),
 });
 
-/** One-time codes for whoever lost their authenticator. */
+/** One-time codes for people who lost their authenticator. */
 export const recoveryCodes = pgTable(
   'recovery_codes',
   {

@@ -1,8 +1,10 @@
 import { isDecimalAbove } from '../core/decimal.js';
+import { DAY_MS, MINUTE_MS, monthOf } from '../core/time.js';
 import type { UsageEvent } from './schema.js';
+import { parseNumbersAsText } from '../core/exact-json.js';
 
-const MINUTE_MS = 60_000;
-const MAX_PAST_MS = 7 * 24 * 60 * MINUTE_MS;
+const MAX_PAST_MS = 7 * DAY_MS;
+
 const MAX_FUTURE_MS = 5 * MINUTE_MS;
 
 /** One request's events, validated, in the columns that the statement takes. */
@@ -27,7 +29,7 @@ export interface Batch {
   bytes: number;
 }
 
-export interface BatchInput {
+interface BatchInput {
   events: UsageEvent[];
   /** Exact digits of quantities that a double would round, by index. */
   exactQuantities: ReadonlyMap<number, string>;
@@ -126,7 +128,28 @@ export function totalsOf(batch: Batch): Set<string> {
   return totals;
 }
 
-/** First day of the calendar month (UTC) of a time, as `YYYY-MM-01`. */
-export function monthOf(timeMs: number): string {
-  return `${new Date(timeMs).toISOString().slice(0, 7)}-01`;
+const manyDigits = /(?<!\\)"quantity"\s*:\s*-?[\d.]{16,}/;
+
+const MAX_DIGITS = 100;
+
+/**
+ * The exact digits of quantities that `JSON.parse` would round to a double, by event. Almost no body has one, and a
+ * body that has none of 16 digits or more is not parsed twice. A closing quote that is not escaped, followed by a
+ * colon, ends a field name, so a text that merely contains the word is never taken for one.
+ *
+ * @param text the body that `events` was parsed from
+ * @throws RangeError naming the event whose quantity has more than 100 digits
+ */
+export function findExactQuantities(text: string): Map<number, string> {
+  const exact = new Map<number, string>();
+  if (!manyDigits.test(text)) return exact;
+  const { events } = parseNumbersAsText(text) as { events: { quantity?: unknown }[] };
+  for (const [i, { quantity }] of events.entries()) {
+    if (typeof quantity !== 'string') continue;
+    const digits = quantity.replace(/[eE].*$/, '').length;
+    if (digits > MAX_DIGITS) throw new RangeError(`/events/${i}/quantity has more than ${MAX_DIGITS} digits`);
+    // What a double cannot tell from zero is zero, as it is for a literal of few digits.
+    if (digits >= 16 && Number(quantity) !== 0) exact.set(i, quantity);
+  }
+  return exact;
 }

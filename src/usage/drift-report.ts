@@ -73,7 +73,7 @@ export function repairText({ organizations, totals, hours }: RepairReport): stri
 
 /**
  * The same for programs: quantities are numbers with all their digits.
- * @param more what else was looked at
+ * @param more what else was compared
  */
 export function driftJson(
   report: DriftReport,

@@ -60,7 +60,7 @@ const shapes: Record<SumTable, SumShape> = {
   },
 };
 
-/** Which rows are looked at: all, one Organization's, or those of some places. */
+/** Which rows are compared: all, one Organization's, or those of some places. */
 export type Scope = { orgId?: string | undefined } | { places: Place[] };
 
 /**

@@ -1,12 +1,14 @@
 import type { Router } from 'express';
-import { sessionOf } from '../identity/session/session.js';
-import type { Context } from '../core/http/context.js';
 import { AppError } from '../core/errors.js';
+import type { Context } from '../core/http/context.js';
+import { toAddress, toPager } from '../core/pages/address.js';
 import { sendCsv } from '../core/pages/csv.js';
+import { textField, type FormFields, type FormState } from '../core/pages/form.js';
 import { renderPage } from '../core/pages/layout.js';
 import { readQuery, tryQuery } from '../core/pages/query-form.js';
-import { findEvent } from './event-queries.js';
-import { toEventsView } from './event-view.js';
+import { MINUTE_MS } from '../core/time.js';
+import { sessionOf } from '../identity/session/session.js';
+import { chooseProduct, readProducts, toModeTabs, toProductOptions } from './choices.js';
 import {
   eventColumns,
   exportEvents,
@@ -14,11 +16,11 @@ import {
   readEventPage,
   type EventsRequest,
 } from './events.js';
-import type { UsageProduct } from './page-queries.js';
-import { chooseProduct, readProducts } from './product-choice.js';
+import { findEvent, type EventRow, type UsageProduct } from './page-queries.js';
+import { EVENTS_PATH, USAGE_PATH } from './report-view.js';
 
 /** No event may have happened later than this after its receipt. */
-const AHEAD_MS = 5 * 60_000;
+const AHEAD_MS = 5 * MINUTE_MS;
 
 /** `/dashboard/usage/events`: one event by its idempotency key, or those of a product and time. */
 export function addEventPages(router: Router, context: Context): void {
@@ -59,6 +61,68 @@ export function addEventPages(router: Router, context: Context): void {
       pieces: exportEvents(db.orm, scopeOf(orgId, product, request), { from: request.from, to }),
     });
   });
+}
+
+interface EventsPage {
+  query: FormFields;
+  form: FormState;
+  products: UsageProduct[];
+  /** Undefined where the query cannot be read. */
+  request?: EventsRequest;
+  /** The event that was asked for. */
+  found?: EventRow | undefined;
+  product?: UsageProduct;
+  page?: { events: EventRow[]; nextCursor: string | undefined };
+}
+
+/** The whole of the events page: the two forms, and either one event or a page of them. */
+function toEventsView({ query, form, products, request, found, product, page }: EventsPage) {
+  const mode = request?.mode ?? 'live';
+  const wanted = request?.idempotencyKey;
+  const filters = {
+    product: product?.slug ?? textField(query, 'product'),
+    mode,
+    from: textField(query, 'from'),
+    to: textField(query, 'to'),
+  };
+  return {
+    form: { ...form, values: { ...form.values, product: filters.product ?? '' } },
+    mode,
+    hasProducts: products.length > 0,
+    productOptions: toProductOptions(products),
+    modes: toModeTabs(EVENTS_PATH, { ...filters, mode: undefined }, mode),
+    cursorProblem: form.errors.cursor,
+    lookUp:
+      wanted === undefined
+        ? undefined
+        : { wanted, isPadded: wanted !== wanted.trim(), event: found && toEventView(found) },
+    list: page &&
+      product && {
+        product,
+        events: page.events.map(toEventView),
+        pager: toPager(EVENTS_PATH, filters, { cursor: request?.cursor, nextCursor: page.nextCursor }),
+        isFiltered: filters.from !== undefined || filters.to !== undefined,
+        isFirstPage: request?.cursor === undefined,
+        csvHref: toAddress(`${EVENTS_PATH}.csv`, filters),
+        allHref: toAddress(EVENTS_PATH, { product: product.slug, mode }),
+      },
+    firstPageHref: toAddress(EVENTS_PATH, filters),
+    usageHref: toAddress(USAGE_PATH, { product: filters.product, mode }),
+  };
+}
+
+function toEventView(event: EventRow) {
+  const { idempotencyKey, occurredAt, receivedAt, productSlug, livemode } = event;
+  const day = { range: 'day', date: occurredAt.slice(0, 10) };
+  return {
+    ...event,
+    occurredAt: new Date(occurredAt),
+    receivedAt: new Date(receivedAt),
+    exactOccurredAt: occurredAt,
+    exactReceivedAt: receivedAt,
+    href: toAddress(EVENTS_PATH, { idempotencyKey }),
+    dayHref: toAddress(USAGE_PATH, { product: productSlug, mode: livemode ? 'live' : 'test', ...day }),
+  };
 }
 
 const scopeOf = (orgId: string, product: UsageProduct, { mode }: EventsRequest) => ({

@@ -5,8 +5,13 @@ import { parseInput } from '../core/http/validate.js';
 import type { CsvCell } from '../core/pages/csv.js';
 import { fieldError } from '../core/pages/form.js';
 import { requireOnce } from '../core/pages/query-form.js';
-import { listEvents, type EventPosition, type EventRange, type EventRow } from './event-queries.js';
-import type { UsageScope } from './page-queries.js';
+import {
+  listEvents,
+  type EventPosition,
+  type EventRange,
+  type EventRow,
+  type UsageScope,
+} from './page-queries.js';
 import { eventsQuerySchema, type Mode } from './page-schema.js';
 
 export interface EventsRequest {
@@ -64,7 +69,7 @@ function decodePosition(cursor: string): EventPosition {
   return { occurredAt, idempotencyKey };
 }
 
-/** Large enough that the round trips do not count, small enough that one of them holds nobody up. */
+/** Large enough that the round trips do not count, small enough that no other request waits for one. */
 const BATCH_SIZE = 2_000;
 
 /**

@@ -1,9 +1,8 @@
-import type { Database, TextRow } from '../core/db/client.js';
 import { intArray, numericArray, textArray } from '../core/db/array-literal.js';
+import type { Database, TextRow } from '../core/db/client.js';
 import { leaveOut, totalsOf, type Batch } from './batch.js';
-import { findAbove, hasCeilingProblem } from './ceiling.js';
 import { planFlush, type FlushPair } from './flush-plan.js';
-import { examineRepeats, findRepeats } from './repeats.js';
+import { examineRepeats, findAbove, findRepeats, hasCeilingProblem } from './repeats.js';
 import { ingest } from './statements.js';
 
 /** What the statement found about one distinct (key, product, metric). */

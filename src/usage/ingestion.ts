@@ -11,7 +11,7 @@ export interface Ingestion {
   /** Records a batch; resolves after the commit. */
   record(batch: Batch): Promise<BatchOutcome>;
   /** What recording the batch would answer, with nothing recorded. */
-  rehearse(batch: Batch): Promise<BatchOutcome>;
+  dryRun(batch: Batch): Promise<BatchOutcome>;
   readonly waitingEvents: number;
   drain(): Promise<void>;
 }
@@ -19,7 +19,7 @@ export interface Ingestion {
 /** How long a flush goes on trying while the database restarts, before its requests get 503. */
 const RETRY_FOR_MS = 2_000;
 const MAX_QUEUED_EVENTS = 50_000;
-const MAX_QUEUED_REHEARSALS = 200;
+const MAX_QUEUED_DRY_RUNS = 200;
 const MAX_QUEUED_BYTES = 32 * 1024 * 1024;
 
 /** The ingestion engine of one process: batches that wait while a flush is in flight go together in the next one. */
@@ -32,12 +32,10 @@ export function createIngestion({
   clock: Clock;
   metrics: Metrics;
 }): Ingestion {
-  /** When the database was first found to be away; undefined once it has answered. */
-  let awaySince: number | undefined;
   // The embedded database blocks the event loop for the time of a statement: shorter ones keep the process answering.
   const maxWeight = db.kind === 'embedded' ? 250 : 1_000;
   const coalescer = createCoalescer<Batch, BatchOutcome>({
-    flush: (batches) => recordOrSplit(batches),
+    flush: createRecorder({ db, clock, metrics }),
     parallel: db.parallel,
     fullWeight: 100,
     maxWeight,
@@ -45,6 +43,36 @@ export function createIngestion({
     measure: (batch) => batch.bytes,
     queueLimit: { weight: MAX_QUEUED_EVENTS, bytes: MAX_QUEUED_BYTES },
   });
+
+  // One at a time: until it is rolled back a dry run holds the rows that real events wait for.
+  const dryRuns = createCoalescer<Batch, BatchOutcome>({
+    flush: async ([batch]) => [await dryRun(batch!).catch(toRefusal)],
+    parallel: 1,
+    fullWeight: 1,
+    maxWeight: 1,
+    queueLimit: { weight: MAX_QUEUED_DRY_RUNS, bytes: MAX_QUEUED_BYTES },
+    measure: (batch) => batch.bytes,
+  });
+
+  async function dryRun(batch: Batch): Promise<BatchOutcome> {
+    const [outcome] = await db.rehearse((run) => recordBatches(run, [batch], clock.now()));
+    return outcome!;
+  }
+
+  return {
+    record: (batch) => coalescer.submit(batch),
+    dryRun: (batch) => dryRuns.submit(batch),
+    get waitingEvents() {
+      return coalescer.waiting;
+    },
+    drain: () => coalescer.drain(),
+  };
+}
+
+/** Records the batches of a flush, over short outages, and says of each what became of it. */
+function createRecorder({ db, clock, metrics }: { db: Database; clock: Clock; metrics: Metrics }) {
+  /** When the database was first found to be away; undefined once it has answered. */
+  let awaySince: number | undefined;
 
   /** Something in the flush that the database itself refuses is found by halving; only its owner gets the error. */
   async function recordOrSplit(batches: Batch[]): Promise<(BatchOutcome | Error)[]> {
@@ -90,29 +118,7 @@ export function createIngestion({
     return outcomes;
   }
 
-  // One at a time: until it is rolled back a rehearsal holds the rows that real events wait for.
-  const rehearsals = createCoalescer<Batch, BatchOutcome>({
-    flush: async ([batch]) => [await rehearse(batch!).catch(toRefusal)],
-    parallel: 1,
-    fullWeight: 1,
-    maxWeight: 1,
-    queueLimit: { weight: MAX_QUEUED_REHEARSALS, bytes: MAX_QUEUED_BYTES },
-    measure: (batch) => batch.bytes,
-  });
-
-  async function rehearse(batch: Batch): Promise<BatchOutcome> {
-    const [outcome] = await db.rehearse((run) => recordBatches(run, [batch], clock.now()));
-    return outcome!;
-  }
-
-  return {
-    record: (batch) => coalescer.submit(batch),
-    rehearse: (batch) => rehearsals.submit(batch),
-    get waitingEvents() {
-      return coalescer.waiting;
-    },
-    drain: () => coalescer.drain(),
-  };
+  return recordOrSplit;
 }
 
 /** Class 22 is data that the database cannot hold; anything else is ours. */

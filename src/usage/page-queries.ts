@@ -24,7 +24,7 @@ export interface UsageProduct {
 const productColumns = sql`p.id::text, p.slug, p.name, p.usage_metric as "usageMetric", trim_scale(p.unit_cap)::text as "unitCap", e.kind`;
 
 /** `period` is the first day of a month. */
-export interface MonthScope {
+interface MonthScope {
   orgId: string;
   period: string;
   livemode: boolean;
@@ -81,7 +81,7 @@ export interface UsageSum {
   count: number;
 }
 
-export interface SumRange {
+interface SumRange {
   from: Date;
   to: Date;
   stepMs: number;
@@ -126,7 +126,7 @@ export function selectSums({ orgId, productId, livemode }: UsageScope, range: Su
 export const readSums = (orm: Orm, scope: UsageScope, range: SumRange): Promise<UsageSum[]> =>
   selectRows(orm, selectSums(scope, range));
 
-export interface PaceRow {
+interface PaceRow {
   quantity: string | null;
   /** The first hour with usage since `from`. */
   firstHour: string | null;
@@ -170,3 +170,78 @@ export const findLatest = async (
   productId: string,
 ): Promise<{ live: string | null; test: string | null }> =>
   (await selectRows<{ live: string | null; test: string | null }>(orm, selectLatest(orgId, productId)))[0]!;
+
+/** One event as it was recorded, with the names of what it belongs to. */
+export interface EventRow {
+  idempotencyKey: string;
+  occurredAt: string;
+  receivedAt: string;
+  quantity: string;
+  metric: string;
+  livemode: boolean;
+  productSlug: string;
+  productName: string;
+  apiKeyId: string;
+  keyName: string | null;
+  keyPrefix: string | null;
+}
+
+/** `events` selects rows of `usage_events`; what they belong to is read for those alone. */
+const withNames = (orgId: string, events: SQL, order: SQL): SQL => sql`
+  select e.idempotency_key as "idempotencyKey", ${timeText(sql`e.occurred_at`)} as "occurredAt", ${timeText(sql`e.received_at`)} as "receivedAt",
+    trim_scale(e.quantity)::text as quantity, e.metric, e.livemode, p.slug as "productSlug", p.name as "productName",
+    e.api_key_id::text as "apiKeyId", k.name as "keyName", k.prefix as "keyPrefix"
+  from (${events}) e
+  cross join lateral (select slug, name from products where id = e.product_id limit 1) p
+  left join lateral (select name, prefix from api_keys where org_id = ${orgId}::uuid and id = e.api_key_id limit 1) k on true
+  ${order}`;
+
+export const selectEvent = (orgId: string, idempotencyKey: string): SQL =>
+  withNames(
+    orgId,
+    sql`select * from usage_events where org_id = ${orgId}::uuid and idempotency_key = ${idempotencyKey} limit 1`,
+    sql``,
+  );
+
+export const findEvent = async (orm: Orm, orgId: string, key: string): Promise<EventRow | undefined> =>
+  (await selectRows<EventRow>(orm, selectEvent(orgId, key)))[0];
+
+/** Where a page of events begins: behind this one. */
+export type EventPosition = Pick<EventRow, 'occurredAt' | 'idempotencyKey'>;
+
+export interface EventRange {
+  /** Times in UTC; undefined is without bound. */
+  from: string | undefined;
+  to: string | undefined;
+  order: 'newest first' | 'oldest first';
+  after: EventPosition | undefined;
+  limit: number;
+}
+
+export function selectEvents({ orgId, productId, livemode }: UsageScope, range: EventRange): SQL {
+  const { from, to, after, limit } = range;
+  const isNewestFirst = range.order === 'newest first';
+  const beyond = isNewestFirst ? sql`<` : sql`>`;
+  const direction = isNewestFirst ? sql`desc` : sql`asc`;
+  const conditions = [
+    sql`org_id = ${orgId}::uuid and product_id = ${productId}::uuid and livemode = ${livemode}`,
+    from === undefined ? undefined : sql`occurred_at >= ${from}::timestamptz`,
+    to === undefined ? undefined : sql`occurred_at < ${to}::timestamptz`,
+    // The bound on the time alone is what the index can jump to.
+    after && sql`occurred_at ${beyond}= ${after.occurredAt}::timestamptz`,
+    after &&
+      sql`(occurred_at, idempotency_key) ${beyond} (${after.occurredAt}::timestamptz, ${after.idempotencyKey})`,
+  ];
+  return withNames(
+    orgId,
+    sql`select * from usage_events where ${sql.join(
+      conditions.filter((c) => c !== undefined),
+      sql` and `,
+    )}
+      order by occurred_at ${direction}, idempotency_key ${direction} limit ${limit}`,
+    sql`order by e.occurred_at ${direction}, e.idempotency_key ${direction}`,
+  );
+}
+
+export const listEvents = (orm: Orm, scope: UsageScope, range: EventRange): Promise<EventRow[]> =>
+  selectRows(orm, selectEvents(scope, range));

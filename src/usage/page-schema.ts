@@ -3,7 +3,7 @@ import { isUuid } from '../core/http/path-id.js';
 import { slugSchema } from '../identity/operator/schema.js';
 import { text } from '../core/http/validate.js';
 
-/** The queries of the usage pages. Everything is optional, and what else an address carries is nobody's concern. */
+/** The queries of the usage pages. Everything is optional, and anything else in an address is ignored. */
 
 const years = 'of the years 2000 to 2099';
 
@@ -11,7 +11,7 @@ const day = z.string().refine((value) => /^20\d\d-/.test(value) && z.iso.date().
   error: `must be a date like 2026-01-31, ${years}`,
 });
 const month = z.string().regex(/^20\d\d-(0[1-9]|1[0-2])$/, `must be a month like 2026-01, ${years}`);
-const moment = z
+const minute = z
   .string()
   .refine((value) => /^20\d\d-/.test(value) && z.iso.datetime({ local: true }).safeParse(value).success, {
     error: `must be a time in UTC like 2026-01-31T12:00, ${years}`,
@@ -43,7 +43,7 @@ export const rangeSchemas = {
 export const eventsQuerySchema = z.object({
   ...productQuery,
   idempotencyKey: text(255).optional(),
-  from: moment.optional(),
-  to: moment.optional(),
+  from: minute.optional(),
+  to: minute.optional(),
   cursor: z.string().optional(),
 });

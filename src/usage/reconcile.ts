@@ -1,9 +1,9 @@
-import { eq, sql } from 'drizzle-orm';
+import { sql } from 'drizzle-orm';
 import { recordAudit, recordOperatorAudit } from '../audit/audit.js';
-import { change, byService } from '../audit/change.js';
 import type { Clock } from '../core/clock.js';
 import type { Orm, Tx } from '../core/db/client.js';
-import { organizations } from '../organizations/table.js';
+import { findOrganization } from '../identity/organizations/queries.js';
+import { change, byService } from '../audit/change.js';
 import {
   findDrift,
   findDriftingPlaces,
@@ -32,18 +32,9 @@ const AUDITED_ROWS = 20;
 
 export const hasDrift = ({ totals, hours }: DriftReport): boolean => totals.length + hours.length > 0;
 
-/** The id of an Organization, or undefined. */
-export async function findOrganizationId(orm: Orm, slug: string): Promise<string | undefined> {
-  const [row] = await orm
-    .select({ id: organizations.id })
-    .from(organizations)
-    .where(eq(organizations.slug, slug));
-  return row?.id;
-}
-
 /**
  * Compares the sums with the events, both in one snapshot: an ingestion that commits meanwhile is seen whole or not
- * at all, and never looks like drift.
+ * at all, and is never taken for drift.
  */
 export async function compare(orm: Orm, scope: Scope): Promise<DriftReport> {
   return orm.transaction(
@@ -58,7 +49,7 @@ export async function compare(orm: Orm, scope: Scope): Promise<DriftReport> {
 /**
  * Sets totals and hours to the sums of their events, in one transaction with its audit rows.
  *
- * What drifts is looked for before the lock, because that reads every event; under the lock only the months concerned
+ * What drifts is found before the lock, because that reads every event; under the lock only the months concerned
  * are summed again. The lock lets readers through and keeps ingestion out: it takes the tables in the order in which
  * the ingestion statement does (events, totals, hours), so the two can wait for each other but never deadlock, and no
  * event can be committed between the sum and the row that it is written to. An ingestion that waits goes on with rows
@@ -70,12 +61,12 @@ export async function repair(orm: Orm, clock: Clock, scope: Scope): Promise<Repa
   const places = await findPlaces(orm, scope);
   if (places.length === 0) return { organizations: 0, totals: 0, hours: 0 };
   return change({ db: { orm }, clock }, byService, async (tx) => {
-    // Whoever waits for this lock keeps every later ingestion waiting behind it.
+    // While this waits for the lock, every later ingestion waits behind it.
     await tx.execute(sql`set local lock_timeout = '2s'`);
     await tx.execute(sql`lock table usage_events, usage_totals, usage_hours in share row exclusive mode`);
     const totals = await repairDrift(tx, 'totals', places, AUDITED_ROWS);
     const hours = await repairDrift(tx, 'hours', places, AUDITED_ROWS);
-    // Sorted: whoever locks the audit chains of several Organizations does so in this order.
+    // Sorted: the audit chains of several Organizations are always locked in this order.
     const orgIds = new Set([...totals, ...hours].map(({ orgId }) => orgId).sort());
     for (const orgId of orgIds) {
       const detailsOf = (repairs: Repair[]) => {
@@ -102,10 +93,7 @@ async function audit(tx: Tx, clock: Clock, orgId: string, details: Record<string
     target: orgId,
     details,
   };
-  const [organization] = await tx
-    .select({ slug: organizations.slug })
-    .from(organizations)
-    .where(eq(organizations.id, orgId));
+  const organization = await findOrganization(tx, { id: orgId });
   // Sums have no foreign keys: rows of an Organization that is gone belong into the log of the service.
   if (organization) await recordAudit(tx, orgId, { ...entry, target: organization.slug });
   else await recordOperatorAudit(tx, entry);

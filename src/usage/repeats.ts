@@ -1,10 +1,29 @@
 import { numericArray, textArray } from '../core/db/array-literal.js';
 import type { Database } from '../core/db/client.js';
+import { isDecimalAbove } from '../core/decimal.js';
+import { monthOf } from '../core/time.js';
 import type { Batch } from './batch.js';
-import { hasCeilingProblem } from './ceiling.js';
-import type { BatchOutcome, OverCap, PairVerdict } from './flush.js';
 import type { FlushPlan } from './flush-plan.js';
-import * as statements from './statements.js';
+import type { BatchOutcome, OverCap, PairVerdict } from './flush.js';
+import { findMismatches, findOverCap } from './statements.js';
+
+const isOfCeiling = (verdict: BatchOutcome['verdicts'][number]) =>
+  verdict?.problem === 'quantity_out_of_range';
+
+/** True if a pair of the batch had an event above its ceiling, its own or, where the pair is shared, another batch's. */
+export const hasCeilingProblem = ({ verdicts }: Pick<BatchOutcome, 'verdicts'>): boolean =>
+  verdicts.some(isOfCeiling);
+
+/** The batch's own events above their ceiling, with those found before. */
+export function findAbove(batch: Batch, { verdicts }: BatchOutcome): Map<number, string> {
+  const above = new Map(batch.aboveCeiling);
+  for (const [i, quantity] of batch.quantities.entries()) {
+    const verdict = verdicts[batch.pairOf[i]!];
+    if (isOfCeiling(verdict) && !above.has(i) && isDecimalAbove(quantity, verdict!.maxQuantity!))
+      above.set(i, verdict!.maxQuantity!);
+  }
+  return above;
+}
 
 /** The first event of each inserted key, in the order of the flush, is the one that was recorded; the others repeat it. */
 export function findRepeats(
@@ -34,7 +53,7 @@ export function findRepeats(
   return repeats;
 }
 
-/** Compares repeats with what was recorded first, and gives them the same word about the cap as a new event would get. */
+/** Compares repeats with what was recorded first, and warns of the cap as for a new event. */
 export async function examineRepeats(
   run: Database['run'],
   plan: FlushPlan,
@@ -47,7 +66,7 @@ export async function examineRepeats(
   const verdictAt = (e: number) => verdicts[pairAt(e)]!;
   const totals = new Map<string, { pair: number; period: string; batches: Set<number> }>();
   for (const e of repeats) {
-    const period = `${new Date(plan.times[e]!).toISOString().slice(0, 7)}-01`;
+    const period = monthOf(Date.parse(plan.times[e]!));
     const name = `${pairAt(e)} ${period}`;
     const total = totals.get(name) ?? { pair: pairAt(e), period, batches: new Set<number>() };
     total.batches.add(plan.sources[e]!.batch);
@@ -55,7 +74,7 @@ export async function examineRepeats(
   }
   const asked = [...totals.values()];
   const [mismatches, overCap] = await Promise.all([
-    run(statements.findMismatches, [
+    run(findMismatches, [
       textArray(repeats.map((e) => verdictAt(e).orgId!)),
       textArray(repeats.map((e) => plan.keys[e]!)),
       textArray(repeats.map((e) => verdictAt(e).productId!)),
@@ -64,7 +83,7 @@ export async function examineRepeats(
       textArray(repeats.map((e) => String(verdictAt(e).isLive))),
       textArray(repeats.map((e) => batches[plan.sources[e]!.batch]!.times[plan.sources[e]!.event] ?? null)),
     ]),
-    run(statements.findOverCap, [
+    run(findOverCap, [
       textArray(asked.map(({ pair }) => verdicts[pair]!.orgId!)),
       textArray(asked.map(({ pair }) => verdicts[pair]!.productId!)),
       textArray(asked.map(({ pair }) => plan.pairs[pair]!.metric)),

@@ -1,6 +1,6 @@
 import { toAddress } from '../core/pages/address.js';
 import { formatDay, formatDecimal, formatShare } from '../core/pages/format.js';
-import { toChart, formatTick, type Bar, type Chart } from './chart.js';
+import { formatTick, toChart, type Bar, type Chart } from './chart.js';
 import {
   dayPeriod,
   formatPeriod,
@@ -10,8 +10,7 @@ import {
   toPeriodQuery,
   type Period,
 } from './period.js';
-import { projectAt } from './projection.js';
-import type { Balance, UsageReport, UsageRow } from './report.js';
+import { projectAt, type Balance, type UsageReport, type UsageRow } from './report.js';
 
 export const USAGE_PATH = '/dashboard/usage';
 export const EVENTS_PATH = '/dashboard/usage/events';

@@ -1,7 +1,7 @@
 import type { Request, RequestHandler, Router } from 'express';
 import type { KeyUse } from '../api-keys/key-use.js';
 import { readHashedSecret } from '../api-keys/bearer-key.js';
-import { keyFirst } from '../api-keys/key-first.js';
+import { preferKeyError } from '../api-keys/key-problem.js';
 import type { KeyReader } from '../api-keys/key-reader.js';
 import type { Context } from '../core/http/context.js';
 import { AppError } from '../core/errors.js';
@@ -10,8 +10,7 @@ import { exact, sendJson, toJson } from '../core/http/json.js';
 import { usualBounds } from '../core/http/json-shape.js';
 import { parseInput, parseItems } from '../core/http/validate.js';
 import { refuseBadKey, toUsageAnswer, type UsageAnswer } from './answer.js';
-import { toBatch } from './batch.js';
-import { findExactQuantities } from './exact-quantity.js';
+import { findExactQuantities, toBatch } from './batch.js';
 import type { Ingestion } from './ingestion.js';
 import { batchFrameSchema, MAX_BODY_BYTES, MAX_EVENTS, usageEventSchema, type UsageEvent } from './schema.js';
 
@@ -37,7 +36,7 @@ export function addUsageRoutes(
     // A body that costs something is not read before its key is judged; the statement decides about every key again.
     if (!keyUse.hasSeen(hashedSecret) || !hasSmallBody(req))
       await keys.authenticate(hashedSecret, 'usage:write');
-    const batch = await keyFirst(
+    const batch = await preferKeyError(
       async () => {
         await keys.authenticate(hashedSecret, 'usage:write');
         keyUse.touch(hashedSecret, 'usage:write');
@@ -50,7 +49,7 @@ export function addUsageRoutes(
       },
     );
     const isDryRun = readDryRun(req);
-    const outcome = await (isDryRun ? ingestion.rehearse(batch) : ingestion.record(batch));
+    const outcome = await (isDryRun ? ingestion.dryRun(batch) : ingestion.record(batch));
     refuseBadKey(outcome);
     keyUse.touch(hashedSecret, 'usage:write');
     const answer = toUsageAnswer(batch, outcome);

@@ -4,15 +4,15 @@ import type { Statement } from '../core/db/client.js';
  * The ingestion statement: one round trip and one commit for everything that waits.
  *
  * `pair` is each distinct (API key, product, metric) of the flush, and an event only names its pair. That keeps the
- * re-check of keys and entitlements to a few index look-ups however many events there are, and puts it into the same
+ * re-check of keys and entitlements to a few index lookups however many events there are, and puts it into the same
  * snapshot as the insert: what was revoked or withdrawn before a request arrived binds that request, with no cache
  * to ask. A strict request with several pairs has a group of its own; one bad pair leaves out the whole group. The group of
  * a lenient one is below zero, and only a quantity above the ceiling leaves it out.
  *
- * The ceiling of an event is judged once per pair, by its largest quantity: which event it was, and whose, is found by
+ * The ceiling of an event is checked once per pair, by its largest quantity: which event it was, and whose, is found by
  * the caller, who sends the others again.
  *
- * Each of those look-ups is a lateral sub-select of one row: its whole key is given, so the plan is an index whatever
+ * Each of those lookups is a lateral sub-select of one row: its whole key is given, so the plan is an index whatever
  * the planner believes about the size of the tables.
  *
  * Rows go in ordered by key, of equal keys the first sent first, and the sums by their primary key, totals before
@@ -23,7 +23,7 @@ import type { Statement } from '../core/db/client.js';
  * repeat adds nothing, whichever of two racing statements wins.
  *
  * The first row counts what was inserted, and names it only where something was not (repeats, or a refused pair).
- * The other rows are the pairs that need a word: refused, above the cap, or perhaps repeated.
+ * The other rows are the pairs that need an answer: refused, above the cap, or perhaps repeated.
  *
  * $1 hashed secret, $2 product slug, $3 metric, $4 group (0: none), $10 largest quantity, per pair ·
  * $5 pair number (from 1), $6 idempotency key, $7 quantity, $8 occurred at, per event · $9 now

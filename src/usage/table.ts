@@ -39,7 +39,7 @@ export const usageEvents = pgTable(
   },
   (t) => [
     primaryKey({ columns: [t.orgId, t.idempotencyKey] }),
-    // The event look-up by time and product, and the streaming export. With the mode, so that a few test events are
+    // The list of events by time and product, and the streaming export. With the mode, so that a few test events are
     // found at once among millions of live ones.
     index('usage_events_time').on(t.orgId, t.productId, t.livemode, t.occurredAt),
     check('usage_events_quantity', sql`${t.quantity} >= 0`),

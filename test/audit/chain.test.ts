@@ -15,7 +15,7 @@ import { createTestDatabase, isEmbedded, type TestDatabase } from '../support/da
 import { createOrganization } from '../support/fixtures.js';
 import { startTestService, type TestService } from '../support/service.js';
 import { createTenant, sendUsage, usageEvent } from '../support/usage.js';
-import { operatorClient, unique, uniqueEmail } from '../operator/client.js';
+import { operatorClient, unique, uniqueEmail } from '../support/operator.js';
 import { at, readLog, verify, writeRows } from './support.js';
 
 let database: TestDatabase;

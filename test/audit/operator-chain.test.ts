@@ -9,7 +9,7 @@ import { exportHeads } from '../../src/audit/export-heads.js';
 import { auditExportJobs } from '../../src/audit/export-job.js';
 import { verifyChains, type ChainReport } from '../../src/audit/verify.js';
 import { operatorLog } from '../../src/tables.js';
-import { operatorToken, unique } from '../operator/client.js';
+import { operatorToken, unique } from '../support/operator.js';
 import { Browser, createUser } from '../support/accounts.js';
 import { inChange } from '../support/change.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';

@@ -4,7 +4,7 @@ import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Database } from '../../src/core/db/client.js';
 import { openDatabase } from '../../src/core/db/open.js';
-import { operatorClient, unique } from '../operator/client.js';
+import { operatorClient, unique } from '../support/operator.js';
 import { addMember, Browser, createUser, signedIn } from '../support/accounts.js';
 import { createOrganization } from '../support/fixtures.js';
 import { createPostgresProxy, type Fault, type PostgresProxy } from '../support/postgres-proxy.js';

@@ -14,18 +14,16 @@ import {
   tradingOrders,
   users,
 } from '../../src/tables.js';
-import { findExampleOrder } from '../../src/demo/example-order.js';
-import { describeDemo } from '../../src/demo/describe.js';
-import { readDemo, writeDemo } from '../../src/demo/file.js';
+import { describeDemo, findExampleOrder } from '../../src/demo/describe.js';
+import { readDemo, writeDemo, type DemoData } from '../../src/demo/demo.js';
 import { seedDemo } from '../../src/demo/seed.js';
 import { seedDemoTrading } from '../../src/demo/trading.js';
 import { seedDemoUsage } from '../../src/demo/usage.js';
-import type { DemoData } from '../../src/demo/demo.js';
 import { createOrganization } from '../support/fixtures.js';
 import { createTestDatabase, isEmbedded, type TestDatabase } from '../support/database.js';
 import { startTestService, type TestService } from '../support/service.js';
 import { readUsage } from '../support/usage.js';
-import { operatorClient } from '../operator/client.js';
+import { operatorClient } from '../support/operator.js';
 
 const run = promisify(execFile);
 

@@ -11,7 +11,7 @@ import {
   findPostgresBinaries,
   type PostgresServer,
 } from '../support/postgres-server.js';
-import { operatorClient, unique } from '../operator/client.js';
+import { operatorClient, unique } from '../support/operator.js';
 import { signedIn } from '../support/accounts.js';
 import { createTenant, sendUsage, usageEvent } from '../support/usage.js';
 import { createTrader, postTrade, startTradingTest, type TradingTest } from '../fixtures/trade.js';

@@ -1,6 +1,6 @@
+import { generateRecoveryCodes, hashRecoveryCode } from '../../src/identity/second-factor/codes.js';
 import { randomBytes } from 'node:crypto';
 import { eq } from 'drizzle-orm';
-import { generateRecoveryCodes, hashRecoveryCode } from '../../src/identity/second-factor/recovery-codes.js';
 import { codeOf, generateSecret, stepAt } from '../../src/identity/second-factor/totp.js';
 import type { Database } from '../../src/core/db/client.js';
 import { recoveryCodes, secondFactors } from '../../src/tables.js';

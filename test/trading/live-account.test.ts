@@ -5,7 +5,7 @@ import { addMember, Browser, createUser, signedIn } from '../support/accounts.js
 import { createKey, createOrganization } from '../support/fixtures.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { startTestService } from '../support/service.js';
-import { operatorClient } from '../operator/client.js';
+import { operatorClient } from '../support/operator.js';
 import { removeKeys, openLiveAccount, TICKER, type LiveAccount } from '../fixtures/live-account.js';
 
 let database: TestDatabase;

@@ -4,7 +4,7 @@ import type { Role } from '../../src/organizations/table.js';
 import { portfolioHistory, tradingAccounts, tradingOrders, tradingPositions } from '../../src/tables.js';
 import { CENT, DOLLAR, parseDollars } from '../../src/trading/market/money.js';
 import { everything, leadingStations } from '../../src/trading/venue/simulation/world.js';
-import { operatorClient } from '../operator/client.js';
+import { operatorClient } from '../support/operator.js';
 import { signedIn } from '../support/accounts.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { startTestService, type TestService } from '../support/service.js';

@@ -5,7 +5,7 @@ import type { MarketSource } from '../../src/trading/market/source.js';
 import { createSimulatedSource } from '../../src/trading/venue/simulated.js';
 import { formatDollars } from '../../src/trading/market/money.js';
 import { simulateWeather } from '../../src/trading/venue/simulation/weather.js';
-import { operatorClient } from '../operator/client.js';
+import { operatorClient } from '../support/operator.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { createKey, createOrganization } from '../support/fixtures.js';
 import { startTestService, TestClock, type TestService } from '../support/service.js';

@@ -1,20 +1,20 @@
 import type { Request, Response, Router } from 'express';
-import { decodeCursor, encodeCursor } from '../../api-keys/cursor.js';
-import { requireRole, sessionOf } from '../../identity/session/session.js';
-import type { Context } from '../../core/http/context.js';
+import { decodeCursor, encodeCursor } from '../../api-keys/ids.js';
+import { readFilter, type AuditFilter } from '../../audit/filter.js';
+import { listAuditRows, listDistinct } from '../../audit/queries.js';
 import type { Orm } from '../../core/db/client.js';
 import { AppError } from '../../core/errors.js';
+import type { Context } from '../../core/http/context.js';
 import { setProblemHeaders, statusByCode } from '../../core/http/problem.js';
 import { toAddress, toPager } from '../../core/pages/address.js';
 import { sendCsv } from '../../core/pages/csv.js';
 import { newForm, type FormFields, type FormState } from '../../core/pages/form.js';
 import { renderPage } from '../../core/pages/layout.js';
 import { pageRouter } from '../../core/pages/page-router.js';
-import { readFilter, type AuditFilter } from '../../audit/filter.js';
-import { readActors, type Actor } from './people.js';
-import { listAuditRows, listDistinct } from '../../audit/queries.js';
+import { requireRole, sessionOf } from '../../identity/session/session.js';
+import { managingRoles } from '../../organizations/table.js';
 import { titleOf } from './sentences.js';
-import { csvColumns, toCsvCells, toEntryView } from './view.js';
+import { csvColumns, readActors, toCsvCells, toEntryView, type Actor } from './view.js';
 
 const PAGE_SIZE = 50;
 const CSV_BATCH = 500;
@@ -27,7 +27,7 @@ type AuditPageDeps = Pick<Context, 'db' | 'clock' | 'log'>;
 /** `/dashboard/audit-log`: who changed what, when and from where; for owner and admin. */
 export function auditPages(deps: AuditPageDeps): Router {
   const router = pageRouter();
-  const mayRead = requireRole('owner', 'admin');
+  const mayRead = requireRole(...managingRoles);
 
   router.get('/audit-log', mayRead, async (req, res) => {
     const { filter, form } = readForm(req, res);

@@ -1,6 +1,6 @@
 import { formatCount } from '../../core/pages/format.js';
 
-/** A piece of a sentence. A `name` was given by somebody, in whatever script; it may lead to a page. */
+/** A piece of a sentence. A `name` was typed by a person, in any script; it may lead to a page. */
 export type Part = { text: string } | { name: string; href: string | undefined };
 
 export interface Told {
@@ -11,7 +11,7 @@ export interface Told {
   email: string | null;
 }
 
-/** What happened, as a sentence without its subject; an action that is not known is told by its own words. */
+/** What happened, as a sentence without its subject; an unknown action is told by its name. */
 export function tell(entry: Told): Part[] {
   const sentence = own(sentences, entry.action);
   return sentence ? sentence(entry) : say`${{ name: toWords(entry.action) }}: ${{ name: entry.target }}`;
@@ -31,7 +31,7 @@ export function linkTo({ action, target }: Pick<Told, 'action' | 'target'>): str
   return own(pages, noun);
 }
 
-/** An action may be any word, `constructor` too. */
+/** An action may be any text, `constructor` too. */
 const own = <T>(record: Record<string, T>, key: string): T | undefined =>
   Object.hasOwn(record, key) ? record[key] : undefined;
 

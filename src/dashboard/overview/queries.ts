@@ -2,11 +2,12 @@ import { and, asc, desc, eq, gt, isNotNull, isNull, lte, or, sql } from 'drizzle
 import { alias } from 'drizzle-orm/pg-core';
 import { apiKeys } from '../../api-keys/table.js';
 import type { Orm } from '../../core/db/client.js';
+import { DAY_MS, monthOf } from '../../core/time.js';
 import { entitlements, products, type EntitlementKind } from '../../entitlements/table.js';
 import { usageHours, usageTotals } from '../../usage/table.js';
 
 /** An entitlement in effect, with what was used of it lately. Quantities are exact decimals. */
-export interface Standing {
+export interface ProductUse {
   productSlug: string;
   productName: string;
   kind: EntitlementKind;
@@ -19,17 +20,17 @@ export interface Standing {
 }
 
 /**
- * The entitlements in effect, those nearest to their cap first. Each sum is a look-up by primary key: a row of the
+ * The entitlements in effect, those nearest to their cap first. Each sum is a lookup by primary key: a row of the
  * totals, and at most 48 hours of the hourly sums.
  */
-export async function listStandings(
+export async function listCurrentUse(
   orm: Orm,
   orgId: string,
   { now, livemode, limit }: { now: Date; livemode: boolean; limit: number },
-): Promise<Standing[]> {
+): Promise<ProductUse[]> {
   const today = startOfDay(now);
   const yesterday = new Date(today.getTime() - DAY_MS);
-  const month = `${now.toISOString().slice(0, 7)}-01`;
+  const month = monthOf(now.getTime());
   const monthly = orm
     .select({ quantity: usageTotals.quantity })
     .from(usageTotals)
@@ -141,7 +142,5 @@ export function listExpiringKeys(
     .orderBy(asc(apiKeys.expiresAt), desc(apiKeys.id))
     .limit(limit);
 }
-
-const DAY_MS = 24 * 60 * 60 * 1000;
 
 const startOfDay = (at: Date): Date => new Date(Math.floor(at.getTime() / DAY_MS) * DAY_MS);

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { MAX_PASSWORD } from '../password-rules.js';
+import { MAX_PASSWORD } from '../password.js';
 import { text } from '../../core/http/validate.js';
 import type { FormFields } from '../../core/pages/form.js';
 
@@ -12,7 +12,7 @@ export const passwordSchema = z.strictObject({
   // Judged by the rules for passwords, which say what is missing.
   newPassword: z.string(),
   newPasswordAgain: z.string(),
-  /** For whoever has a second factor. */
+  /** Where the second factor is on. */
   code: text(100).optional(),
 });
 
@@ -20,7 +20,7 @@ export const confirmSchema = z.strictObject({ currentPassword: password });
 
 export const setupSchema = z.strictObject({ code: text(100) });
 
-/** Where the second factor is on, whoever changes it has to have it. */
+/** Where the second factor is on, changing it needs a code of it. */
 export const confirmBothSchema = z.strictObject({ currentPassword: password, code: text(100) });
 
 /** A form's fields without those that were left empty, which are missing and not wrong. */

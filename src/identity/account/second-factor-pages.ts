@@ -1,14 +1,14 @@
 import type { Request, Response, Router } from 'express';
-import { findSetup } from '../second-factor/queries.js';
-import { personOf } from '../session/session.js';
-import { sendToken } from '../session/session-cookie.js';
+import { encode } from 'uqr';
 import { parseInput } from '../../core/http/validate.js';
 import { toAddress } from '../../core/pages/address.js';
 import { formRoute, newForm, type FormState } from '../../core/pages/form.js';
 import { pageRouter } from '../../core/pages/page-router.js';
+import { findSetup } from '../second-factor/queries.js';
+import { sendToken } from '../session/session-cookie.js';
+import { personOf } from '../session/session.js';
 import { checkPassword } from './account.js';
 import { ACCOUNT, authorOf, limitGuesses, renderAccount, type AccountDeps } from './page.js';
-import { toQrCode } from './qr-code.js';
 import { confirmBothSchema, confirmSchema, filledIn, setupSchema } from './schema.js';
 import {
   beginSetup,
@@ -20,6 +20,7 @@ import {
 } from './second-factor.js';
 
 const BASE = `${ACCOUNT}/second-factor`;
+
 const tab = 'second-factor';
 
 const notices = {
@@ -58,6 +59,15 @@ export function secondFactorPages(deps: AccountDeps): Router {
     }),
   );
 
+  addSetupPages(router, deps);
+  addConfirmedPages(router, deps);
+  return router;
+}
+
+/** The set-up: a secret to scan, and its first code. */
+function addSetupPages(router: Router, deps: AccountDeps): void {
+  const { db } = deps;
+
   const showSetup = async (req: Request, res: Response, form: FormState) => {
     const { email, ...person } = personOf(res);
     const stored = await findSetup(db.orm, person);
@@ -86,19 +96,30 @@ export function secondFactorPages(deps: AccountDeps): Router {
         const { code } = parseInput(setupSchema, filledIn(fields));
         const { recoveryCodes, token } = await finishSetup(deps, authorOf(deps, req, res), code);
         sendToken(req, token);
-        await showRecoveryCodes(req, res, recoveryCodes, true);
+        await showRecoveryCodes(deps, req, res, recoveryCodes, true);
       },
       show: showSetup,
     }),
   );
+}
 
-  /** They are known now and never again, so this page is no address to come back to. */
-  const showRecoveryCodes = (req: Request, res: Response, recoveryCodes: string[], isNew: boolean) => {
-    const page = { view: 'recovery-codes', tab, title: 'Your recovery codes' } as const;
-    return renderAccount(deps, req, res, page, { recoveryCodes, isNew });
-  };
+/** They are known now and never again, so this page is no address to come back to. */
+function showRecoveryCodes(
+  deps: AccountDeps,
+  req: Request,
+  res: Response,
+  recoveryCodes: string[],
+  isNew: boolean,
+): Promise<void> {
+  const page = { view: 'recovery-codes', tab, title: 'Your recovery codes' } as const;
+  return renderAccount(deps, req, res, page, { recoveryCodes, isNew });
+}
 
-  /** A page that asks for the password and a code, for whoever has the second factor on. */
+/** What asks for the password and a code: new recovery codes, and turning the factor off. */
+function addConfirmedPages(router: Router, deps: AccountDeps): void {
+  const { db } = deps;
+
+  /** A page that asks for the password and a code, for a person whose second factor is on. */
   const showConfirmation =
     (view: string, title: string) => async (req: Request, res: Response, form: FormState) => {
       const factor = await readSecondFactor(db.orm, personOf(res).userId);
@@ -119,7 +140,7 @@ export function secondFactorPages(deps: AccountDeps): Router {
           const person = await checkPassword(db.orm, author, currentPassword);
           return renewRecoveryCodes(deps, author, person, code);
         });
-        await showRecoveryCodes(req, res, recoveryCodes, false);
+        await showRecoveryCodes(deps, req, res, recoveryCodes, false);
       },
       show: showRenewal,
     }),
@@ -144,5 +165,32 @@ export function secondFactorPages(deps: AccountDeps): Router {
       show: showTurnOff,
     }),
   );
-  return router;
+}
+
+interface QrCode {
+  /** Modules on each side, the quiet zone of 4 included (ISO/IEC 18004, 5.3.8). */
+  size: number;
+  /** The dark modules as the data of an SVG path, one unit a module. */
+  path: string;
+}
+
+/** A QR code to be drawn by a page. */
+export function toQrCode(text: string): QrCode {
+  const { size, data } = encode(text, { ecc: 'M', border: 4 });
+  const path = data.flatMap((row, y) =>
+    runsOf(row).map(([x, length]) => `M${x} ${y}h${length}v1h-${length}z`),
+  );
+  return { size, path: path.join('') };
+}
+
+/** Where dark modules stand side by side: they are drawn as one, so that no hairline shows between them. */
+function runsOf(row: boolean[]): [start: number, length: number][] {
+  const runs: [number, number][] = [];
+  for (const [x, isDark] of row.entries()) {
+    if (!isDark) continue;
+    const last = runs.at(-1);
+    if (last && last[0] + last[1] === x) last[1]++;
+    else runs.push([x, 1]);
+  }
+  return runs;
 }

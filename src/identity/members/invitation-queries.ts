@@ -1,12 +1,11 @@
 import { and, count, desc, eq, gt, isNull, ne, or, sql } from 'drizzle-orm';
 import type { Orm, Tx } from '../../core/db/client.js';
 import { invitations, memberships, organizations, users } from '../../organizations/table.js';
-import type { InvitationKey } from './invitation-token.js';
 
 /** Neither used nor revoked; it may have expired. At most one for an address. */
 const isUnclosed = and(isNull(invitations.acceptedAt), isNull(invitations.revokedAt));
 
-/** Its maker still has a role that may give this one: whoever is removed or demoted takes their invitations along. */
+/** Its maker still has a role that may give this one: removing or demoting a person ends their invitations. */
 const isBacked = or(
   eq(memberships.role, 'owner'),
   and(eq(memberships.role, 'admin'), ne(invitations.role, 'owner')),
@@ -14,7 +13,7 @@ const isBacked = or(
 
 const isOpen = (now: Date) => and(isUnclosed, gt(invitations.expiresAt, now), isBacked)!;
 
-const columns = (now: Date) => ({
+const invitationColumns = (now: Date) => ({
   id: invitations.id,
   email: invitations.email,
   role: invitations.role,
@@ -32,7 +31,7 @@ const columns = (now: Date) => ({
 
 const selectInvitations = (orm: Orm, now: Date) =>
   orm
-    .select(columns(now))
+    .select(invitationColumns(now))
     .from(invitations)
     .innerJoin(organizations, eq(organizations.id, invitations.orgId))
     .leftJoin(
@@ -70,6 +69,12 @@ export async function findInvitation(orm: Orm, orgId: string, id: string, now: D
   return row;
 }
 
+/** Finds an invitation: its Organization, as for all of a tenant's rows, and the hash of its token. */
+export interface InvitationKey {
+  orgId: string;
+  hashedToken: string;
+}
+
 export async function findInvitationByToken(
   orm: Orm,
   { orgId, hashedToken }: InvitationKey,
@@ -102,7 +107,7 @@ export async function insertInvitation(tx: Tx, row: typeof invitations.$inferIns
 export const closeAsRevoked = (tx: Tx, orgId: string, id: string, now: Date): Promise<boolean> =>
   close(tx, orgId, id, { revokedAt: now });
 
-/** True if it was neither used nor revoked until now: of two at the same moment, only one gets it. */
+/** True if it was neither used nor revoked until now: of two at once, only one gets it. */
 export const closeAsAccepted = (
   tx: Tx,
   orgId: string,

@@ -5,7 +5,7 @@ import type { Orm } from '../../core/db/client.js';
 import { invitations, users } from '../../organizations/table.js';
 import type { Member } from './queries.js';
 
-/** How a person became a member, in few words and as a sentence. A `name` was given by somebody. */
+/** How a person became a member, in short and as a sentence. A `name` was typed by a person. */
 export interface Origin {
   short: string;
   name: string | null;
@@ -17,7 +17,7 @@ export interface Origin {
 const unknown: Origin = { short: 'Not recorded', name: null, account: null, invitedAt: null };
 
 /**
- * Where members came from, by their ids, as the audit log has it: the entry of the moment in which the membership was made.
+ * Where members came from, by their ids, as the audit log has it: the entry at the time of the membership.
  * Entries have ids in the order of time, so each is found by the index on actions.
  */
 export async function readOrigins(

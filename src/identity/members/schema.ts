@@ -26,7 +26,7 @@ export const listSchema = z.object({
     .optional(),
 });
 
-/** The password is judged apart, with the address. */
+/** The password is checked apart, with the address. */
 export const accountSchema = z.strictObject({
   invitation: z.string(),
   name: text(200).refine((name) => name.trim() !== '', 'must not be blank'),

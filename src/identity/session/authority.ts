@@ -6,7 +6,7 @@ import { selectRows } from '../../core/db/select-rows.js';
 import { AppError } from '../../core/errors.js';
 import { organizations, roles as allRoles, type Role } from '../../organizations/table.js';
 import { factorRequired, personOf, sessionOf } from './session.js';
-import { idleSince } from './session-lifetime.js';
+import { idleSince } from './queries.js';
 
 /** A person in a session, whatever they belong to. */
 export interface PersonAuthority extends Authority {

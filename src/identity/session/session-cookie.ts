@@ -2,7 +2,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import cookieSession from 'cookie-session';
 import type { Request, RequestHandler } from 'express';
 import Keygrip from 'keygrip';
-import { SESSION_MS } from './session-lifetime.js';
+import { SESSION_MS } from './queries.js';
 
 /** Both names of the session cookie: `__Host-` where the connection is secure. */
 export const sessionCookieNames = ['gauge_session', '__Host-gauge_session'] as const;

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { text } from '../../core/http/validate.js';
 
-/** The sign-in form. `next` is where the person was going; it is judged apart, so that a bad one only loses the way. */
+/** The sign-in form. `next` is where the person was going; it is checked apart, so that a bad one only loses the way. */
 export const signInSchema = z
   .strictObject({
     email: text(320).describe('Upper and lower case are the same.'),

@@ -1,11 +1,12 @@
-import { createHash } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Request, RequestHandler, Response } from 'express';
 import { ipKeyGenerator, rateLimit, type Options } from 'express-rate-limit';
+import Keygrip from 'keygrip';
 import { AppError } from '../../core/errors.js';
 import { hangUpSignal } from '../../core/http/hang-up.js';
 import type { LimitStores } from '../../core/http/limit-store.js';
-import type { Devices } from './device-cookie.js';
+import { DAY_MS, MINUTE_MS } from '../../core/time.js';
 import { normalizeEmail } from './sign-in.js';
 
 export interface SignInLimits {
@@ -25,7 +26,7 @@ export interface SignInLimits {
 }
 
 export const defaultSignInLimits: SignInLimits = {
-  windowMs: 15 * 60 * 1000,
+  windowMs: 15 * MINUTE_MS,
   perAddress: 50,
   perAccount: 10,
   quickFailures: 3,
@@ -45,7 +46,7 @@ interface SignInOf {
  * Counts failed sign-ins. A request counts when it comes and is taken back when it was no failure, so that a burst of
  * guesses at once gets no further than one after the other; one that hangs up before its answer stays counted.
  *
- * Nobody can lock somebody else out: an account's failures are refused per network, slow down every sign-in to it from
+ * No caller can lock another out: an account's failures are refused per network, slow down every sign-in to it from
  * devices that it does not know, and do not concern the ones that it knows, which have a count of their own. Codes are
  * six digits and come after the password: those of unknown devices are refused per account.
  */
@@ -90,7 +91,7 @@ export type SignInLimiters = ReturnType<typeof limitSignIns>;
 
 /**
  * Counts wrong passwords and codes of people who are signed in and confirm who they are. Apart from the sign-ins:
- * strangers who guess at somebody's account must not keep that person from changing the password.
+ * strangers who guess at an account must not keep its person from changing the password.
  */
 export function limitConfirmations(stores: LimitStores, limits: SignInLimits): RequestHandler[] {
   const personOf = (res: Response) => (res.locals.person as { userId: string }).userId;
@@ -122,7 +123,7 @@ const networkOf = (req: Request): string => ipKeyGenerator(req.ip ?? '', 64);
 /** Says whose sign-in it is that the limits count. */
 export function setSignIn(req: Request, res: Response, devices: Devices, email: string): void {
   const normalized = normalizeEmail(email);
-  // An address may be long and is nobody else's business: the store holds its hash.
+  // An address may be long, and it is private: the store holds its hash.
   const account = createHash('sha256').update(normalized).digest('hex');
   res.locals.signInOf = { account, device: devices.find(req, normalized) } satisfies SignInOf;
 }
@@ -169,3 +170,56 @@ function createSlowDown(limits: SignInLimits) {
       if (stayed) next();
     };
 }
+
+const MAX_AGE_MS = 180 * DAY_MS;
+
+/** Accounts that are remembered of one browser, newest first. */
+const MAX_ACCOUNTS = 5;
+
+const shape = /^([\w-]{22})\.((?:[\w-]{22}~?){1,5})\.([\w-]{43})$/;
+
+/** Browsers in which the account has signed in before: strangers who guess at the account do not slow them down. */
+export interface Devices {
+  /** The id of the browser if this account has signed in there. */
+  find(req: Request, email: string): string | undefined;
+  /** Remembers a sign-in that was completed. */
+  remember(req: Request, res: Response, email: string): void;
+}
+
+/**
+ * A signed cookie with a random id and the hashes of the addresses that have signed in (OWASP, "Device cookies"). It
+ * opens nothing: it only says which failures count. Signed by the first of `keys`, verified by all.
+ */
+export function createDevices(keys: readonly string[]): Devices {
+  const keygrip = new Keygrip(keys, 'sha256');
+  function read(req: Request): { id: string; accounts: string[] } | undefined {
+    const name = nameOf(req);
+    const value = (req.headers.cookie ?? '')
+      .split(/; */)
+      .find((part) => part.startsWith(`${name}=`))
+      ?.slice(name.length + 1);
+    const [, id, accounts, signature] = shape.exec(value ?? '') ?? [];
+    if (id === undefined || !keygrip.verify(`${id}.${accounts!}`, signature!)) return undefined;
+    return { id, accounts: accounts!.split('~') };
+  }
+  return {
+    find(req, email) {
+      const device = read(req);
+      return device?.accounts.includes(hashAccount(email)) ? device.id : undefined;
+    },
+    remember(req, res, email) {
+      const { id, accounts } = read(req) ?? { id: randomBytes(16).toString('base64url'), accounts: [] };
+      const account = hashAccount(email);
+      const known = [account, ...accounts.filter((other) => other !== account)].slice(0, MAX_ACCOUNTS);
+      const text = `${id}.${known.join('~')}`;
+      const options = { httpOnly: true, sameSite: 'lax', secure: req.secure, path: '/' } as const;
+      res.cookie(nameOf(req), `${text}.${keygrip.sign(text)}`, { ...options, maxAge: MAX_AGE_MS });
+    },
+  };
+}
+
+const nameOf = (req: Request) => (req.secure ? '__Host-gauge_device' : 'gauge_device');
+
+/** 128 bits of the address's hash: the cookie does not show who has signed in. */
+const hashAccount = (email: string) =>
+  createHash('sha256').update(`gauge device ${email}`).digest('base64url').slice(0, 22);

@@ -4,8 +4,8 @@ import { ConfigError } from '../../core/config.js';
 import { isDatabaseUnavailable } from '../../core/db/client.js';
 import { DirectoryInUseError } from '../../core/db/directory-lock.js';
 import { NotMigratedError, openForMaintenance, type MaintenanceDatabase } from '../../core/db/maintenance.js';
-import { findOrganizationId } from '../../usage/reconcile.js';
 import { CommandError, openTerminal, runCommand } from './command.js';
+import { findOrganization } from '../../identity/organizations/queries.js';
 
 interface MaintenanceOptions<Flags> {
   command: Command;
@@ -53,7 +53,7 @@ export async function organizationFlag(
   slug: string | undefined,
 ): Promise<string | undefined> {
   if (slug === undefined) return undefined;
-  const orgId = await findOrganizationId(db.orm, slug);
+  const orgId = (await findOrganization(db.orm, { slug }))?.id;
   if (orgId === undefined) throw new CommandError(`there is no Organization ${JSON.stringify(slug)}.`);
   return orgId;
 }

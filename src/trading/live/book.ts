@@ -1,7 +1,7 @@
 import { recordAudit } from '../../audit/audit.js';
 import { change, type ChangeDeps, type Authority } from '../../audit/change.js';
 import type { Orm } from '../../core/db/client.js';
-import type { Source } from '../../identity/operator/change.js';
+import type { Source } from '../../identity/source.js';
 import { AppError } from '../../core/errors.js';
 import { newId } from '../../core/ids.js';
 import type { Micros } from '../market/money.js';

@@ -1,6 +1,6 @@
 import type { TradingContext } from '../config.js';
 import { AppError } from '../../core/errors.js';
-import type { Source } from '../../identity/operator/change.js';
+import type { Source } from '../../identity/source.js';
 import { UnexpectedAnswerError, VenueUnavailableError } from '../venue/kalshi-client.js';
 import type { VenueBudget } from '../venue/venue-budget.js';
 import type { LiveExecutor } from '../orders/order.js';

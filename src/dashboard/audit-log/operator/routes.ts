@@ -2,9 +2,10 @@ import { Router } from 'express';
 import { z } from 'zod';
 import type { Context } from '../../../core/http/context.js';
 import { readSlug } from '../../../identity/operator/http.js';
-import { getOrganization } from '../../../identity/organizations/operator/organizations.js';
+import { getOrganization } from '../../../identity/organizations/organizations.js';
 import { readRange, sendPage } from '../../../core/http/page.js';
-import { listAuditLog, listOperatorLog, type AuditRow, type OperatorRow } from './queries.js';
+import { listAuditRows, type AuditRow } from '../../../audit/queries.js';
+import { listOperatorLog, type OperatorRow } from './queries.js';
 
 const idSchema = z.uuid();
 
@@ -21,7 +22,7 @@ export function auditLogRoutes({ db }: Context): Router {
   router.get('/organizations/:slug/audit-log', async (req, res) => {
     const range = readRange(req, idSchema);
     const { id } = await getOrganization(db.orm, readSlug(req));
-    const rows = await listAuditLog(db.orm, id, range);
+    const rows = await listAuditRows(db.orm, id, {}, { before: range.after, limit: range.limit + 1 });
     sendPage(res, 'auditLog', { rows, limit: range.limit, keyOf: (row) => row.id, present: chainedJson });
   });
 

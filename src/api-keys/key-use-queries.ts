@@ -1,0 +1,114 @@
+import { sql } from 'drizzle-orm';
+import type { Clock } from '../core/clock.js';
+import { intArray, textArray } from '../core/db/array-literal.js';
+import type { Orm, Statement } from '../core/db/client.js';
+import { DAY_MS } from '../core/time.js';
+import type { Scope } from './key-reader.js';
+
+/** Calls of one key that have not been written yet. */
+export interface GatheredUse {
+  /** Of the last call, in milliseconds. */
+  atMs: number;
+  /** By minute, oldest first. A clock that was set back may make a minute appear twice. */
+  minutes: { minuteMs: number; calls: number }[];
+  scopes: Map<Scope, { calls: number; atMs: number }>;
+}
+
+/**
+ * Adds the calls of some keys to what is known of them: last use, calls by minute, calls by scope. All or nothing, and
+ * once: a write that was committed although its answer got lost leaves a receipt, and its repeat finds that and does
+ * nothing. Rows are taken in one order everywhere, so that two instances wait for each other and never deadlock.
+ *
+ * $1 the write's own id · $2 now · $3 hashed secret, $4 last use, per key ·
+ * $5 number of the key (from 1), $6 minute, $7 calls, per minute · $8 number of the key, $9 scope, $10 calls, $11 last use, per scope
+ */
+export const recordUse: Statement = {
+  name: 'api_keys_record_use',
+  text: `
+with receipt as (
+  insert into api_key_use_receipts (id, at) values ($1::uuid, $2::timestamptz)
+  on conflict (id) do nothing
+  returning id
+), used as materialized (
+  select u.ord, k.org_id, k.id, u.at
+  from unnest($3::text[], $4::timestamptz[]) with ordinality as u (hashed_secret, at, ord)
+  cross join lateral (select org_id, id from api_keys where hashed_secret = u.hashed_secret limit 1) k
+  where exists (select from receipt)
+  order by k.org_id, k.id
+), dated as (
+  update api_keys k set last_used_at = u.at
+  from used u
+  where k.org_id = u.org_id and k.id = u.id and (k.last_used_at is null or k.last_used_at < u.at)
+), called as (
+  insert into api_key_calls as c (org_id, api_key_id, minute, calls)
+  select u.org_id, u.id, m.minute, sum(m.calls)
+  from unnest($5::int[], $6::timestamptz[], $7::int[]) as m (key, minute, calls)
+  join used u on u.ord = m.key
+  group by 1, 2, 3
+  order by 1, 2, 3
+  on conflict (org_id, api_key_id, minute) do update set calls = c.calls + excluded.calls
+), scoped as (
+  insert into api_key_scope_use as s (org_id, api_key_id, scope, calls, last_used_at)
+  select u.org_id, u.id, m.scope, m.calls, m.at
+  from unnest($8::int[], $9::text[], $10::int[], $11::timestamptz[]) as m (key, scope, calls, at)
+  join used u on u.ord = m.key
+  order by 1, 2, 3
+  on conflict (org_id, api_key_id, scope)
+  do update set calls = s.calls + excluded.calls, last_used_at = greatest(s.last_used_at, excluded.last_used_at)
+)
+select count(*)::text from receipt`,
+};
+
+/** The parameters of `recordUse`. */
+export function toUseValues(
+  id: string,
+  nowMs: number,
+  uses: [hashedSecret: string, GatheredUse][],
+): unknown[] {
+  const minutes = uses.flatMap(([, use], i) => use.minutes.map((cell) => ({ key: i + 1, ...cell })));
+  const scopes = uses.flatMap(([, use], i) =>
+    [...use.scopes].map(([scope, cell]) => ({ key: i + 1, scope, ...cell })),
+  );
+  return [
+    id,
+    toTime(nowMs),
+    textArray(uses.map(([hashedSecret]) => hashedSecret)),
+    textArray(uses.map(([, use]) => toTime(use.atMs))),
+    intArray(minutes.map(({ key }) => key)),
+    textArray(minutes.map(({ minuteMs }) => toTime(minuteMs))),
+    intArray(minutes.map(({ calls }) => calls)),
+    intArray(scopes.map(({ key }) => key)),
+    textArray(scopes.map(({ scope }) => scope)),
+    intArray(scopes.map(({ calls }) => calls)),
+    textArray(scopes.map(({ atMs }) => toTime(atMs))),
+  ];
+}
+
+const toTime = (ms: number): string => new Date(ms).toISOString();
+
+/** A day more than the longest grace period, so that a cut-over can be shown until it is over. */
+export const CALLS_KEPT_MS = 8 * DAY_MS;
+/** A write is repeated within minutes, if at all. */
+const RECEIPTS_KEPT_MS = DAY_MS;
+/** Rows in one statement: none runs long, however much has gathered. */
+const ROWS_AT_ONCE = 5_000;
+
+/** Deletes calls by minute that no page shows any more, and the receipts of their writes. */
+export async function deleteOldKeyCalls({ orm }: { orm: Orm }, clock: Clock): Promise<void> {
+  const before = new Date(clock.now() - CALLS_KEPT_MS).toISOString();
+  while ((await deleteSome(orm, before)) === ROWS_AT_ONCE);
+  const receiptsBefore = new Date(clock.now() - RECEIPTS_KEPT_MS).toISOString();
+  await orm.execute(sql`delete from api_key_use_receipts where at < ${receiptsBefore}::timestamptz`);
+}
+
+async function deleteSome(orm: Orm, before: string): Promise<number> {
+  const result = await orm.execute(sql`
+    with deleted as (
+      delete from api_key_calls where (org_id, api_key_id, minute) in (
+        select org_id, api_key_id, minute from api_key_calls where minute < ${before}::timestamptz limit ${ROWS_AT_ONCE}
+      )
+      returning 1
+    )
+    select count(*)::int as rows from deleted`);
+  return (result as { rows: [{ rows: number }] }).rows[0].rows;
+}

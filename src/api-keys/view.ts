@@ -1,0 +1,169 @@
+import { formatCount, formatDuration } from '../core/pages/format.js';
+import { DAY_MS, MINUTE_MS } from '../core/time.js';
+import { stateOf, type ChangeBudget, type KeyState } from './api-keys.js';
+import { scopes, type Scope } from './key-reader.js';
+import type { KeyDetails } from './page-queries.js';
+
+/** How a state is called, and how much it should catch the eye. */
+const stateBadges: Record<KeyState, { label: string; tone: 'good' | 'warn' | 'bad' | 'none' }> = {
+  active: { label: 'Active', tone: 'good' },
+  grace: { label: 'In grace', tone: 'warn' },
+  expired: { label: 'Expired', tone: 'none' },
+  revoked: { label: 'Revoked', tone: 'bad' },
+};
+
+export const keyStates = Object.entries(stateBadges).map(([value, { label }]) => ({ value, label }));
+
+/** A key as pages show it. */
+interface KeyView {
+  id: string;
+  href: string;
+  name: string;
+  /** `org_live_abc…` */
+  prefix: string;
+  state: KeyState;
+  badge: { label: string; tone: string };
+  mode: 'live' | 'test';
+  scopes: string[];
+  createdAt: Date;
+  lastUsedAt: Date | null;
+  expiresAt: Date | null;
+  revokedAt: Date | null;
+  creator: { name: string; isPerson: boolean };
+  hints: Hint[];
+}
+
+export function toKeyView(key: KeyDetails, usedScopes: ReadonlySet<string>, nowMs: number): KeyView {
+  const { id, name, scopes, livemode, createdAt, lastUsedAt, expiresAt, revokedAt } = key;
+  const state = stateOf(key, nowMs);
+  return {
+    id,
+    href: keyAddress(id),
+    name,
+    prefix: showPrefix(key.prefix),
+    state,
+    badge: stateBadges[state],
+    mode: livemode ? 'live' : 'test',
+    scopes,
+    createdAt,
+    lastUsedAt,
+    expiresAt,
+    revokedAt,
+    creator: toCreator(key),
+    hints: findHints(key, usedScopes, nowMs),
+  };
+}
+
+export const keyAddress = (id: string): string => `/dashboard/api-keys/${id}`;
+
+/** The beginning of a secret, as far as it is stored. */
+export const showPrefix = (prefix: string): string => `${prefix}…`;
+
+/** Deleting a person's account leaves their keys without a maker. */
+function toCreator({ createdBy, creatorName }: KeyDetails): KeyView['creator'] {
+  if (creatorName !== null) return { name: creatorName, isPerson: true };
+  const name = createdBy === null ? 'the service or a deleted account' : 'a former member';
+  return { name, isPerson: false };
+}
+
+/** What is left of the hour's changes, and when one more becomes free; null when all are. */
+export function toBudgetView({ limit, remaining, resetSeconds }: ChangeBudget, nowMs: number) {
+  const left = Math.max(0, remaining);
+  return {
+    left,
+    text: `${left} of ${formatCount(limit, 'key change')} left this hour`,
+    moreAt: left < limit ? new Date(nowMs + resetSeconds * 1000) : null,
+  };
+}
+
+/** Something about a key that needs attention, and what to do about it. */
+interface Hint {
+  kind: 'unused' | 'expiring' | 'unused_scope' | 'still_called';
+  text: string;
+  advice: string;
+  /** Where that is done. */
+  action: { label: string; href: string };
+}
+
+const UNUSED_AFTER_MS = 90 * DAY_MS;
+
+const EXPIRING_WITHIN_MS = 14 * DAY_MS;
+
+/** The hints of a key that works. `usedScopes` are the scopes that its calls needed so far. */
+function findHints(key: KeyDetails, usedScopes: ReadonlySet<string>, nowMs: number): Hint[] {
+  const state = stateOf(key, nowMs);
+  if (state === 'grace') return [stillCalled(key, nowMs)].filter((hint) => hint !== undefined);
+  if (state !== 'active') return [];
+  const unused = findUnused(key, nowMs);
+  // A key that is never called uses none of its scopes; one hint about it is enough.
+  const scope = unused === undefined ? findUnusedScope(key, usedScopes, nowMs) : undefined;
+  return [findExpiring(key, nowMs), unused, scope].filter((hint) => hint !== undefined);
+}
+
+function findExpiring({ id, expiresAt }: KeyDetails, nowMs: number): Hint | undefined {
+  if (expiresAt === null) return undefined;
+  const leftMs = expiresAt.getTime() - nowMs;
+  if (leftMs > EXPIRING_WITHIN_MS) return undefined;
+  return {
+    kind: 'expiring',
+    text: `Ends in ${formatDuration(leftMs)}.`,
+    advice:
+      'Its calls fail from then on, and a rotation would keep that end: make a new key with a later one and move the runtime over.',
+    action: { label: 'Make one like it', href: `/dashboard/api-keys/new?like=${id}` },
+  };
+}
+
+function findUnused({ id, lastUsedAt, createdAt }: KeyDetails, nowMs: number): Hint | undefined {
+  const sinceMs = nowMs - (lastUsedAt ?? createdAt).getTime();
+  if (sinceMs < UNUSED_AFTER_MS) return undefined;
+  const duration = formatDuration(sinceMs);
+  return {
+    kind: 'unused',
+    text: lastUsedAt === null ? `Never used since it was made ${duration} ago.` : `Not used for ${duration}.`,
+    advice: 'A key that nobody needs can only leak: revoke it.',
+    action: { label: 'Revoke', href: `/dashboard/api-keys/${id}/revoke` },
+  };
+}
+
+function findUnusedScope(
+  { id, scopes, createdAt }: KeyDetails,
+  usedScopes: ReadonlySet<string>,
+  nowMs: number,
+): Hint | undefined {
+  const ageMs = nowMs - createdAt.getTime();
+  const unused = scopes.filter((scope) => !usedScopes.has(scope));
+  if (ageMs < UNUSED_AFTER_MS || unused.length === 0) return undefined;
+  return {
+    kind: 'unused_scope',
+    text: `Never used ${unused.join(' and ')} in ${formatDuration(ageMs)}.`,
+    advice: 'A key that may do less can do less harm: make one without, and move the runtime over.',
+    action: { label: 'Make one with less', href: `/dashboard/api-keys/new?like=${id}` },
+  };
+}
+
+/** An old key whose grace is nearly over although it was called a short while ago. */
+function stillCalled(key: KeyDetails, nowMs: number): Hint | undefined {
+  const { expiresAt, lastUsedAt, successorCreatedAt, successorId } = key;
+  if (expiresAt === null || lastUsedAt === null || successorCreatedAt === null) return undefined;
+  const graceMs = expiresAt.getTime() - successorCreatedAt.getTime();
+  const leftMs = expiresAt.getTime() - nowMs;
+  const agoMs = nowMs - lastUsedAt.getTime();
+  if (leftMs > Math.max(graceMs / 5, 15 * MINUTE_MS) || agoMs > Math.max(graceMs / 10, 15 * MINUTE_MS))
+    return undefined;
+  return {
+    kind: 'still_called',
+    text: `Ends in ${formatDuration(leftMs)} and was called ${agoMs < MINUTE_MS ? 'just now' : `${formatDuration(agoMs)} ago`}.`,
+    advice: 'Whoever still calls with it will fail: give them the new key.',
+    action: { label: 'Watch the cut-over', href: `/dashboard/api-keys/${successorId}/cut-over` },
+  };
+}
+
+/** What each scope allows, in a line. */
+const allows: Record<Scope, string> = {
+  'usage:write': 'Send usage events. For runtimes that report what they used.',
+  'entitlements:read': 'Read and check entitlements: what the Organization may use, and how much is left.',
+  'trading:read': 'Read the Organization’s portfolio and its trades.',
+  'trading:write': 'Place orders for the Organization. Give it to nothing else than a trading client.',
+};
+
+export const scopeGuide = scopes.map((scope) => ({ scope, allows: allows[scope] }));

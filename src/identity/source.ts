@@ -1,0 +1,40 @@
+import { recordOperatorAudit, type AuditEntry } from '../audit/audit.js';
+import type { Tx } from '../core/db/client.js';
+
+/** Who asks for a change, when and from where: what its audit row says besides the change itself. */
+export type Source = Pick<AuditEntry, 'actor' | 'at' | 'ip' | 'requestId'>;
+
+/** When and from where a person did something to their own account. */
+export type Whereabouts = Omit<Source, 'actor'>;
+
+/** What a declarative write found or made. */
+export interface Put<T> {
+  isNew: boolean;
+  resource: T;
+}
+
+type Fields = Record<string, string | null>;
+
+interface Difference {
+  before: Fields;
+  after: Fields;
+}
+
+/** The fields that `wanted` changes, or undefined if there is nothing to change. */
+export function findDifference(current: Fields, wanted: Fields): Difference | undefined {
+  const changed = Object.keys(wanted).filter((name) => current[name] !== wanted[name]);
+  if (changed.length === 0) return undefined;
+  const pick = (fields: Fields) => Object.fromEntries(changed.map((name) => [name, fields[name] ?? null]));
+  return { before: pick(current), after: pick(wanted) };
+}
+
+/** People belong to no Organization: what they do to their accounts, and signing in, is in the operator's log. */
+export function auditPerson(
+  tx: Tx,
+  { userId, email }: { userId: string; email: string },
+  action: string,
+  { at, ip, requestId }: Whereabouts,
+  details: AuditEntry['details'] = {},
+): Promise<void> {
+  return recordOperatorAudit(tx, { at, action, actor: userId, target: email, details, ip, requestId });
+}

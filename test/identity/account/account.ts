@@ -1,0 +1,47 @@
+import { and, desc, eq, notInArray } from 'drizzle-orm';
+import { operatorLog } from '../../../src/tables.js';
+import type { Answer, Browser } from '../../support/accounts.js';
+import type { TestDatabase } from '../../support/database.js';
+
+export const html = { accept: 'text/html,*/*;q=0.8' };
+export const ACCOUNT = '/dashboard/account';
+
+/** Posts a form of the account's pages as a browser does. */
+export const post = (browser: Browser, path: string, form: Record<string, string> = {}): Promise<Answer> =>
+  browser.send('POST', `${ACCOUNT}${path}`, { form, headers: html });
+
+export const open = (browser: Browser, path: string): Promise<Answer> =>
+  browser.get(`${ACCOUNT}${path}`, html);
+
+/** Follows the redirect that a form was answered with. */
+export async function follow(browser: Browser, answer: Answer): Promise<Answer> {
+  return browser.get(answer.headers.get('location') ?? 'nowhere', html);
+}
+
+export const isSignedIn = async (browser: Browser): Promise<boolean> =>
+  (await browser.get('/dashboard/session')).status !== 401;
+
+/** What the operator's log says about a person, newest first; without their signing in and wrong codes, which have tests of their own. */
+export const logOf = ({ db }: TestDatabase, email: string) =>
+  db.orm
+    .select()
+    .from(operatorLog)
+    .where(
+      and(
+        eq(operatorLog.target, email),
+        notInArray(operatorLog.action, ['user.signed_in', 'user.code_refused', 'user.recovery_code_used']),
+      ),
+    )
+    .orderBy(desc(operatorLog.id));
+
+/** Every address of the account's pages that changes something. */
+export const changes = [
+  '',
+  '/password',
+  '/second-factor',
+  '/second-factor/setup',
+  '/second-factor/recovery-codes',
+  '/second-factor/off',
+  '/sessions/019b8d9a-6400-7000-8000-000000000001/end',
+  '/sign-out-everywhere',
+];

@@ -1,0 +1,167 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { eq } from 'drizzle-orm';
+import { signInChallenges } from '../../../src/tables.js';
+import { Browser, PASSWORD, signedIn } from '../../support/accounts.js';
+import { createTestDatabase, type TestDatabase } from '../../support/database.js';
+import { giveSecondFactor } from '../../support/second-factor.js';
+import { startTestService, type TestService } from '../../support/service.js';
+import { follow, isSignedIn, logOf, open, post } from './account.js';
+
+let database: TestDatabase;
+const services: TestService[] = [];
+let service: TestService;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  service = await start();
+});
+afterAll(async () => {
+  await Promise.all(services.map((each) => each.stop()));
+  await database.remove();
+});
+
+async function start(limits = {}): Promise<TestService> {
+  const started = await startTestService(database.db, {
+    app: { signInLimits: { firstDelayMs: 1, maxDelayMs: 1, ...limits } },
+  });
+  services.push(started);
+  return started;
+}
+
+const NEW = 'eleven green umbrellas';
+const form = (changes = {}) => ({
+  currentPassword: PASSWORD,
+  newPassword: NEW,
+  newPasswordAgain: NEW,
+  ...changes,
+});
+
+describe('a changed password', () => {
+  it('opens the account from then on, and the former one no longer does', async () => {
+    const { browser, user } = await signedIn(database.db, service.url);
+    const answer = await post(browser, '/password', form());
+    expect(answer.status).toBe(303);
+    expect((await follow(browser, answer)).text).toContain('Your password is changed');
+    expect((await new Browser(service.url).signIn(user.email, NEW)).status).toBe(303);
+    expect((await new Browser(service.url).signIn(user.email)).status).toBe(401);
+  });
+
+  it('ends the other sessions on their next request, and gives this one a new token', async () => {
+    const { browser, user } = await signedIn(database.db, service.url);
+    const [other, copied] = [new Browser(service.url), browser.copy()];
+    await other.signIn(user.email);
+    expect(await isSignedIn(other)).toBe(true);
+    await post(browser, '/password', form());
+    expect(await isSignedIn(other)).toBe(false);
+    expect(await isSignedIn(copied)).toBe(false);
+    expect(await isSignedIn(browser)).toBe(true);
+    const [entry] = await logOf(database, user.email);
+    expect(entry).toMatchObject({
+      action: 'user.password_changed',
+      actor: user.id,
+      details: { sessionsEnded: 1 },
+    });
+    expect(JSON.stringify(entry)).not.toContain(NEW);
+  });
+
+  it('takes a code where the second factor is on, which stays so, and ends sign-ins that wait for their code', async () => {
+    const { browser, user } = await signedIn(database.db, service.url);
+    const app = await giveSecondFactor(database.db, user.id, service.clock);
+    const waiting = new Browser(service.url);
+    await waiting.signIn(user.email);
+    const page = await open(browser, '/password');
+    expect(page.text).toContain('name="code"');
+    const without = await post(browser, '/password', form());
+    expect([without.status, without.text.includes('Is required.')]).toEqual([400, true]);
+    expect((await post(browser, '/password', { ...form(), code: '000000' })).status).toBe(400);
+    expect((await new Browser(service.url).signIn(user.email, NEW)).status).toBe(401);
+    expect((await post(browser, '/password', { ...form(), code: app.code(-1) })).status).toBe(303);
+    const rows = await database.db.orm
+      .select()
+      .from(signInChallenges)
+      .where(eq(signInChallenges.userId, user.id));
+    expect(rows).toEqual([]);
+    const late = await waiting.send('POST', '/login/code', { form: { code: app.code() } });
+    expect(late.headers.get('location')).toMatch(/again=expired/);
+    const fresh = new Browser(service.url);
+    expect((await fresh.signIn(user.email, NEW)).headers.get('location')).toMatch(/^\/login\/code/);
+  });
+
+  it('posted twice at once is changed once', async () => {
+    const { browser, user } = await signedIn(database.db, service.url);
+    const other = new Browser(service.url);
+    await other.signIn(user.email);
+    const answers = await Promise.all([
+      post(browser, '/password', form()),
+      post(other, '/password', form({ newPassword: `${NEW}!`, newPasswordAgain: `${NEW}!` })),
+    ]);
+    const won = answers.filter(({ status }) => status === 303);
+    expect(won).toHaveLength(1);
+    for (const { status } of answers) expect([303, 400, 401]).toContain(status);
+    expect(await logOf(database, user.email)).toHaveLength(1);
+  });
+});
+
+describe('a password is not changed', () => {
+  it.each([
+    ['without the current one', { currentPassword: '' }, 'currentPassword'],
+    ['with a wrong current one', { currentPassword: 'not it, not it' }, 'currentPassword'],
+    [
+      'to one that is too short',
+      { newPassword: 'x'.repeat(11), newPasswordAgain: 'x'.repeat(11) },
+      'newPassword',
+    ],
+    ['to one that is too long', { newPassword: 'xy'.repeat(513) }, 'newPassword'],
+    ['to one with a NUL', { newPassword: `${NEW}\0` }, 'newPassword'],
+    ['to the current one', { newPassword: PASSWORD, newPasswordAgain: PASSWORD }, 'newPassword'],
+    [
+      'to a common one',
+      { newPassword: 'passwordpassword', newPasswordAgain: 'passwordpassword' },
+      'newPassword',
+    ],
+    ['to one that is typed differently twice', { newPasswordAgain: `${NEW} ` }, 'newPasswordAgain'],
+    ['to one that is typed once', { newPasswordAgain: '' }, 'newPasswordAgain'],
+  ])('%s', async (_name, changes, field) => {
+    const { browser, user } = await signedIn(database.db, service.url);
+    const answer = await post(browser, '/password', form(changes));
+    expect(answer.status).toBe(400);
+    expect(answer.text).toContain(`id="field-${field}-error"`);
+    for (const typed of Object.values(form(changes)))
+      if (typed.length > 5) expect(answer.text).not.toContain(typed);
+    expect((await new Browser(service.url).signIn(user.email)).status).toBe(303);
+    expect(await logOf(database, user.email)).toEqual([]);
+  });
+
+  it('to the address', async () => {
+    const { browser, user } = await signedIn(database.db, service.url);
+    const answer = await post(
+      browser,
+      '/password',
+      form({ newPassword: user.email.toUpperCase(), newPasswordAgain: user.email.toUpperCase() }),
+    );
+    expect(answer.status).toBe(400);
+    expect(answer.text).toContain('e-mail address');
+  });
+
+  it('after ten wrong guesses, not even with the right one; the sign-in stays open', async () => {
+    const own = await start();
+    const { browser, user } = await signedIn(database.db, own.url);
+    for (let i = 0; i < 10; i++)
+      expect((await post(browser, '/password', form({ currentPassword: 'wrong' }))).status).toBe(400);
+    const blocked = await post(browser, '/password', form());
+    expect(blocked.status).toBe(429);
+    expect(blocked.text).toContain('Too many passwords or codes were wrong');
+    expect(blocked.text).toContain('name="newPassword"');
+    expect(blocked.headers.get('retry-after')).not.toBeNull();
+    // The same guesses are counted on every page that asks for the password.
+    expect((await post(browser, '/second-factor', { currentPassword: PASSWORD })).status).toBe(429);
+    expect((await new Browser(own.url).signIn(user.email)).status).toBe(303);
+  });
+
+  it('while strangers guess at the sign-in it can still be', async () => {
+    const own = await start({ perAccount: 2 });
+    const { browser, user } = await signedIn(database.db, own.url);
+    for (let i = 0; i < 3; i++) await new Browser(own.url).signIn(user.email, 'wrong');
+    expect((await new Browser(own.url).signIn(user.email)).status).toBe(429);
+    expect((await post(browser, '/password', form())).status).toBe(303);
+  });
+});

@@ -1,0 +1,136 @@
+import { eq } from 'drizzle-orm';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { users } from '../../../src/tables.js';
+import { roles } from '../../../src/organizations/table.js';
+import { addMember, Browser, createUser, signedIn } from '../../support/accounts.js';
+import { createTestDatabase, type TestDatabase } from '../../support/database.js';
+import { createOrganization } from '../../support/fixtures.js';
+import { startTestService, type TestService } from '../../support/service.js';
+import { ACCOUNT, changes, follow, html, logOf, open, post } from './account.js';
+
+let database: TestDatabase;
+let service: TestService;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  service = await startTestService(database.db);
+});
+afterAll(async () => {
+  await service.stop();
+  await database.remove();
+});
+
+const pages = ['', '/password', '/second-factor', '/sessions'];
+
+async function nameOf(id: string) {
+  const [user] = await database.db.orm.select().from(users).where(eq(users.id, id));
+  return user!.name;
+}
+
+describe('the pages of an account', () => {
+  it.each(roles)('are open to the role %s', async (role) => {
+    const { browser, user } = await signedIn(database.db, service.url, role);
+    for (const path of pages) expect((await open(browser, path)).status, path).toBe(200);
+    expect((await open(browser, '')).text).toContain(user.email);
+  });
+
+  it('are open to who belongs to no Organization', async () => {
+    const user = await createUser(database.db);
+    const browser = new Browser(service.url);
+    await browser.signIn(user.email);
+    for (const path of pages) expect((await open(browser, path)).status, path).toBe(200);
+    expect((await open(browser, '')).text).toContain('You belong to no Organization yet');
+    expect((await post(browser, '', { name: 'Without' })).status).toBe(303);
+    expect(await nameOf(user.id)).toBe('Without');
+    // The sign-in page goes on to where they may go, and tells them about their account otherwise.
+    expect((await browser.get(`/login?next=${ACCOUNT}`, html)).headers.get('location')).toBe(ACCOUNT);
+    expect((await browser.get('/login', html)).text).toContain(`href="${ACCOUNT}"`);
+  });
+
+  it('send who is not signed in to the sign-in and back', async () => {
+    for (const path of pages) {
+      const answer = await open(new Browser(service.url), path);
+      expect(answer.headers.get('location')).toBe(`/login?next=${encodeURIComponent(ACCOUNT + path)}`);
+    }
+  });
+
+  it.each(changes)('refuse changes without a session and from another site: %s', async (path) => {
+    expect((await post(new Browser(service.url), path)).status).toBe(401);
+    const { browser } = await signedIn(database.db, service.url);
+    const foreign = await browser.send('POST', ACCOUNT + path, {
+      form: { name: 'x' },
+      headers: { 'sec-fetch-site': 'cross-site' },
+    });
+    expect(foreign).toMatchObject({ status: 403, body: { code: 'cross_site_request' } });
+    expect((await browser.get('/dashboard/session')).status).toBe(200);
+  });
+
+  it('name the Organizations with the role in each, and go to another', async () => {
+    const { browser, user, organization } = await signedIn(database.db, service.url, 'admin');
+    const other = await createOrganization(database.db, { name: 'Other <b>Works</b>' });
+    await addMember(database.db, other.id, user.id, 'billing', new Date('2021-01-01T00:00:00Z'));
+    const { text } = await open(browser, '');
+    expect(text).toContain(organization.name);
+    expect(text).toContain('Other &lt;b&gt;Works&lt;/b&gt;');
+    expect(text).toMatch(/billing/);
+    expect(text).toContain(`name="organization" value="${other.slug}"`);
+  });
+});
+
+describe('the name', () => {
+  it('is changed, shown at once and logged with what it was', async () => {
+    const { browser, user } = await signedIn(database.db, service.url);
+    const answer = await post(browser, '', { name: '  Ada Lovelace ' });
+    expect(answer.status).toBe(303);
+    const page = await follow(browser, answer);
+    expect(page.text).toContain('Your name is saved');
+    expect(page.text).toContain('value="Ada Lovelace"');
+    expect((await browser.get('/dashboard/session')).body.user.name).toBe('Ada Lovelace');
+    const [entry] = await logOf(database, user.email);
+    expect(entry).toMatchObject({
+      action: 'user.changed',
+      actor: user.id,
+      details: { before: { name: user.name }, after: { name: 'Ada Lovelace' } },
+      ip: expect.any(String),
+      requestId: expect.any(String),
+    });
+  });
+
+  it('that it has already changes nothing and is not logged', async () => {
+    const { browser, user } = await signedIn(database.db, service.url);
+    const answer = await post(browser, '', { name: user.name });
+    expect((await follow(browser, answer)).text).toContain('That is your name already');
+    expect(await logOf(database, user.email)).toEqual([]);
+  });
+
+  it.each(['<script>alert(1)</script>', '\u202eevil', '👩🏽‍🚀', 'x'.repeat(100), '"><img src=x>', '=1+1'])(
+    'is shown as text: %s',
+    async (name) => {
+      const { browser, user } = await signedIn(database.db, service.url);
+      const page = await follow(browser, await post(browser, '', { name }));
+      expect(await nameOf(user.id)).toBe(name);
+      expect(page.text).not.toContain('<script>alert');
+      expect(page.text).not.toContain('<img');
+    },
+  );
+
+  it.each([
+    ['empty', ''],
+    ['blank', '   '],
+    ['too long', 'x'.repeat(101)],
+    ['with a NUL', 'a\0b'],
+    ['of two lines', 'a\nb'],
+  ])('that is %s is refused beside the field, and what was typed is kept', async (_name, name) => {
+    const { browser, user } = await signedIn(database.db, service.url);
+    const answer = await post(browser, '', { name });
+    expect(answer.status).toBe(400);
+    expect(answer.text).toContain('id="field-name-error"');
+    if (name.length > 100) expect(answer.text).toContain(`value="${name}"`);
+    expect(await nameOf(user.id)).toBe(user.name);
+  });
+
+  it('comes with no other field', async () => {
+    const { browser, user } = await signedIn(database.db, service.url);
+    expect((await post(browser, '', { name: 'x', email: 'other@example.com' })).status).toBe(400);
+    expect(await nameOf(user.id)).toBe(user.name);
+  });
+});

@@ -1,0 +1,116 @@
+import { describe, expect, it } from 'vitest';
+import { describeAddress, describeBrowser } from '../../../src/identity/account/pages.js';
+import { passwordProblem } from '../../../src/identity/password.js';
+import { toQrCode } from '../../../src/identity/account/second-factor-pages.js';
+import { toKeyUri } from '../../../src/identity/account/second-factor.js';
+
+describe('a new password', () => {
+  it.each([
+    ['the address itself', 'ada@example.com'],
+    ['the address in capitals', 'Ada@Example.com'],
+    ['the name in the address with digits', 'ada1234567890'],
+    ['a common one', 'PasswordPassword'],
+    ['one letter', 'aaaaaaaaaaaa'],
+    ['a few letters over and over', 'abcdabcdabcd'],
+    ['digits in order', '123456789012'],
+    ['letters in order', 'abcdefghijklm'],
+    ['letters backwards', 'zyxwvutsrqpo'],
+    ['a common one with the usual ornaments', 'P@ssw0rd1234!'],
+    ['a common one and a year', 'Liverpool2024'],
+    ['a walk over the keyboard', 'qwertyuiop12'],
+    ['what everybody has read about', 'CorrectHorseBatteryStaple'],
+    ['a long run of one pattern', '1q2w3e4r'.repeat(100)],
+  ])('that is %s is weak', async (_name, password) => {
+    expect(await passwordProblem(password, 'ada@example.com')).toEqual(expect.any(String));
+  });
+
+  it('is judged in milliseconds, whatever it is made of', async () => {
+    await passwordProblem('warm up the lists', 'ada@example.com');
+    for (const hostile of ['p4ssw0rd', '4@8({[<69!|1|!7$5+7%2', '01/01/1999', 'lol1l0!|1l', 'asdfasdg']) {
+      const startedAt = performance.now();
+      await passwordProblem(hostile.repeat(100).slice(0, 1024), 'ada@example.com');
+      expect(performance.now() - startedAt, hostile).toBeLessThan(500);
+    }
+  });
+
+  it.each(['correct horse battery staple', 'k8#Vz!q2Lm0p', 'Wörter ohne Sinn', '😀🎉🚀🌍🍕🎲🎻🧭🪁🧊🦊🐙'])(
+    'like %s is none of these',
+    async (password) => {
+      expect(await passwordProblem(password, 'ada@example.com')).toBeUndefined();
+    },
+  );
+});
+
+describe('a browser', () => {
+  it.each([
+    [
+      'Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/130.0.0.0 Safari/537.36',
+      'Chrome on Linux',
+    ],
+    [
+      'Mozilla/5.0 (iPhone; CPU iPhone OS 17_5 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/17.5 Mobile/15E148 Safari/604.1',
+      'Safari on iOS',
+    ],
+    [
+      'Mozilla/5.0 (Windows NT 10.0; Win64; x64; rv:130.0) Gecko/20100101 Firefox/130.0',
+      'Firefox on Windows',
+    ],
+    ['curl/8.5.0', 'curl'],
+    ['', 'Unknown browser'],
+    ['/', 'Unknown browser'],
+  ])('that calls itself %j is named', (userAgent, name) => {
+    expect(describeBrowser(userAgent)).toBe(name);
+  });
+
+  it('with a hostile name costs no time and is cut short', () => {
+    const startedAt = performance.now();
+    for (const name of ['('.repeat(255), 'a'.repeat(255), 'Version/'.repeat(31), '1.'.repeat(127)])
+      expect(describeBrowser(name).length).toBeLessThan(80);
+    expect(performance.now() - startedAt).toBeLessThan(200);
+  });
+
+  it('has an address without the wrapping of the socket', () => {
+    expect(describeAddress('::ffff:192.0.2.1')).toBe('192.0.2.1');
+    expect(describeAddress('2001:db8::1')).toBe('2001:db8::1');
+    expect(describeAddress('')).toBe('unknown');
+  });
+});
+
+describe('what an app scans', () => {
+  it('names the account and the issuer, whatever the address holds', () => {
+    const uri = new URL(toKeyUri('a+b&secret=x@example.com', 'ABCD'));
+    expect(uri.protocol).toBe('otpauth:');
+    expect(decodeURIComponent(uri.pathname)).toContain('Gauge:a+b&secret=x@example.com');
+    expect(Object.fromEntries(uri.searchParams)).toEqual({
+      secret: 'ABCD',
+      issuer: 'Gauge',
+      algorithm: 'SHA1',
+      digits: '6',
+      period: '30',
+    });
+  });
+
+  it('is drawn module by module, with the quiet zone that scanners need', () => {
+    const { size, path } = toQrCode('otpauth://totp/Gauge:a?secret=ABCD');
+    const dark = new Set<string>();
+    for (const [, x, y, length] of path.matchAll(/M(\d+) (\d+)h(\d+)v1h-\d+z/g))
+      for (let i = 0; i < Number(length); i++) dark.add(`${Number(x) + i},${y}`);
+    // The finder pattern in the corner: a ring of 7 by 7 around a block of 3 by 3.
+    const row = (y: number) =>
+      Array.from({ length: 9 }, (_, x) => (dark.has(`${x + 3},${y + 4}`) ? '#' : '.')).join('');
+    expect([0, 1, 2, 3, 4, 5, 6].map(row)).toEqual([
+      '.#######.',
+      '.#.....#.',
+      '.#.###.#.',
+      '.#.###.#.',
+      '.#.###.#.',
+      '.#.....#.',
+      '.#######.',
+    ]);
+    for (const place of dark) {
+      const [x, y] = place.split(',').map(Number);
+      expect(Math.min(x!, y!)).toBeGreaterThanOrEqual(4);
+      expect(Math.max(x!, y!)).toBeLessThan(size - 4);
+    }
+  });
+});

@@ -1,0 +1,73 @@
+import { sql } from 'drizzle-orm';
+import { afterAll, beforeAll, expect, it, vi } from 'vitest';
+import { createTestDatabase, type TestDatabase } from '../../support/database.js';
+import { signedIn } from '../../support/accounts.js';
+import { startTestService, type TestService } from '../../support/service.js';
+import { html } from './support.js';
+
+const MEMBERS = 10_000;
+
+let database: TestDatabase;
+let service: TestService;
+let owner: Awaited<ReturnType<typeof signedIn>>;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  service = await startTestService(database.db);
+  owner = await signedIn(database.db, service.url);
+  const { orm } = database.db;
+  await orm.execute(sql`insert into users (id, email, name, password_hash, created_at)
+    select md5(n::text)::uuid, 'crowd-' || lpad(n::text, 5, '0') || '@example.com', 'Person Nr' || n, 'x', now()
+    from generate_series(1, 20000) as n`);
+  await orm.execute(sql`insert into memberships (org_id, user_id, role, created_at)
+    select ${owner.organization.id}::uuid, md5(n::text)::uuid, 'member', now()
+    from generate_series(1, ${sql.raw(String(MEMBERS - 1))}) as n`);
+  await orm.execute(sql`analyze`);
+});
+afterAll(async () => {
+  await service.stop();
+  await database.remove();
+});
+
+const emailsIn = (text: string) =>
+  [...text.matchAll(/data-label="E-mail"><bdi>([^<]+)</g)].map(([, email]) => email!);
+
+it('10,000 members are counted and paged, each shown once, in order', async () => {
+  const seen: string[] = [];
+  let path: string | undefined = '/dashboard/members';
+  for (let pages = 0; path !== undefined; pages++) {
+    const { text } = await owner.browser.get(path, html);
+    if (pages === 0) expect(text).toContain('10,000 members');
+    const emails = emailsIn(text);
+    expect(emails.length).toBeLessThanOrEqual(50);
+    seen.push(...emails);
+    path = /rel="next" href="([^"]+)"/.exec(text)?.[1]?.replaceAll('&amp;', '&');
+    // The first pages, and then the last ones.
+    if (pages === 2)
+      path = `/dashboard/members?cursor=${Buffer.from('crowd-09900@example.com').toString('base64url')}`;
+  }
+  expect(new Set(seen).size).toBe(seen.length);
+  expect(seen.slice(0, 50)).toEqual(
+    Array.from({ length: 50 }, (_, i) => `crowd-${String(i + 1).padStart(5, '0')}@example.com`),
+  );
+  expect(seen.at(-1)).toBe(owner.user.email);
+});
+
+it('a page of 10,000 members and a search among them take few queries', async () => {
+  // The ORM's own session, to count what it runs.
+  const session = (database.db.orm as any).session;
+  for (const path of [
+    '/dashboard/members',
+    `/dashboard/members?cursor=${Buffer.from('crowd-05000@example.com').toString('base64url')}`,
+    '/dashboard/members?search=nr99',
+    '/dashboard/members?search=nobody-at-all',
+  ]) {
+    await owner.browser.get(path, html);
+    const queries = vi.spyOn(session, 'prepareQuery');
+    expect((await owner.browser.get(path, html)).status).toBe(200);
+    expect(queries.mock.calls.length).toBeLessThanOrEqual(5);
+    queries.mockRestore();
+  }
+  const { text } = await owner.browser.get('/dashboard/members?search=NR99', html);
+  expect(emailsIn(text)).toHaveLength(50);
+  expect(text).toContain('search=NR99&amp;cursor=');
+});

@@ -1,0 +1,145 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createTestDatabase, type TestDatabase } from '../../support/database.js';
+import { startTestService, type TestService } from '../../support/service.js';
+import { hostileNames, hostileSlugs, operatorClient, unique } from '../../support/operator.js';
+
+let database: TestDatabase;
+let service: TestService;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  service = await startTestService(database.db);
+});
+afterAll(async () => {
+  await service.stop();
+  await database.remove();
+});
+const call = operatorClient(() => service);
+
+describe('PUT /operator/organizations/:slug', () => {
+  it('makes the Organization once, renames it, and its audit log says so', async () => {
+    const slug = unique('org');
+    const made = await call('PUT', `/organizations/${slug}`, { name: 'Ümlaut 😀 <b>' });
+    expect(made.status).toBe(201);
+    expect(made.body).toEqual({
+      id: expect.any(String),
+      slug,
+      name: 'Ümlaut 😀 <b>',
+      requireSecondFactor: false,
+      createdAt: new Date(service.clock.now()).toISOString(),
+    });
+    expect(await call('PUT', `/organizations/${slug}`, { name: 'Ümlaut 😀 <b>' })).toMatchObject({
+      status: 200,
+      body: made.body,
+    });
+    const renamed = await call(
+      'PUT',
+      `/organizations/${slug}`,
+      { name: 'Plain' },
+      { 'x-request-id': 'again' },
+    );
+    expect(renamed).toMatchObject({ status: 200, body: { ...made.body, name: 'Plain' } });
+    expect((await call('GET', `/organizations/${slug}`)).body).toEqual(renamed.body);
+    const { body } = await call('GET', `/organizations/${slug}/audit-log`);
+    expect(body).toMatchObject({
+      auditLog: [
+        {
+          action: 'organization.updated',
+          actor: 'operator',
+          target: slug,
+          details: { before: { name: 'Ümlaut 😀 <b>' }, after: { name: 'Plain' } },
+          ip: '127.0.0.1',
+          requestId: 'again',
+        },
+        { action: 'organization.created', details: { after: { name: 'Ümlaut 😀 <b>' } } },
+      ],
+      nextCursor: null,
+    });
+    expect(body.auditLog).toHaveLength(2);
+  });
+
+  it('two identical ones at the same moment make one Organization and one audit row', async () => {
+    const slug = unique('org');
+    const puts = Array.from({ length: 4 }, () => call('PUT', `/organizations/${slug}`, { name: 'Twice' }));
+    const statuses = (await Promise.all(puts)).map((answer) => answer.status).sort((a, b) => b - a);
+    expect(statuses).toEqual([201, 200, 200, 200]);
+    const { body } = await call('GET', `/organizations/${slug}/audit-log`);
+    expect(body.auditLog).toHaveLength(1);
+  });
+
+  it('refuses bodies and slugs that are none', async () => {
+    const path = `/organizations/${unique('org')}`;
+    for (const name of hostileNames) expect((await call('PUT', path, { name })).status).toBe(400);
+    expect((await call('PUT', path, { name: 'n', slug: 's' })).body.errors).toMatchObject([
+      { pointer: '/slug' },
+    ]);
+    expect((await call('PUT', path, '[]')).status).toBe(400);
+    for (const slug of hostileSlugs) {
+      expect((await call('PUT', `/organizations/${slug}`, { name: 'n' })).status, slug).toBe(400);
+      expect((await call('GET', `/organizations/${slug}`)).status, slug).toBe(400);
+      expect((await call('GET', `/organizations/${slug}/audit-log`)).status, slug).toBe(400);
+    }
+    expect((await call('GET', path)).status).toBe(404);
+  });
+});
+
+describe('GET /operator/organizations', () => {
+  it('pages through all of them in order, each once', async () => {
+    const made = [unique('page'), unique('page'), unique('page')];
+    for (const slug of made) await call('PUT', `/organizations/${slug}`, { name: slug });
+    const seen: string[] = [];
+    let query = '?limit=1';
+    while (query !== '') {
+      const { body } = await call('GET', `/organizations${query}`);
+      seen.push(...body.organizations.map((organization: any) => organization.slug));
+      query = body.nextCursor === null ? '' : `?limit=1&cursor=${body.nextCursor}`;
+    }
+    expect(new Set(seen).size).toBe(seen.length);
+    expect(seen.filter((slug) => made.includes(slug))).toEqual(made);
+  });
+
+  it('one that is not there is 404 and says which, for its lists too', async () => {
+    for (const path of ['', '/members', '/entitlements', '/audit-log']) {
+      const answer = await call('GET', `/organizations/no-such-org${path}`);
+      expect(answer.status).toBe(404);
+      expect(answer.body.detail).toContain('Organization "no-such-org"');
+    }
+  });
+});
+
+describe('the audit logs', () => {
+  it('are read newest first, page by page, and show no other Organization', async () => {
+    const slug = unique('org');
+    const other = unique('org');
+    await call('PUT', `/organizations/${other}`, { name: 'Other' });
+    for (const name of ['1', '2', '3']) await call('PUT', `/organizations/${slug}`, { name });
+    const first = await call('GET', `/organizations/${slug}/audit-log?limit=2`);
+    expect(first.body.auditLog.map((row: any) => row.details.after.name)).toEqual(['3', '2']);
+    const second = await call(
+      'GET',
+      `/organizations/${slug}/audit-log?limit=2&cursor=${first.body.nextCursor}`,
+    );
+    expect(second.body.auditLog.map((row: any) => row.details.after.name)).toEqual(['1']);
+    expect(second.body.nextCursor).toBeNull();
+    expect((await call('GET', `/organizations/${other}/audit-log`)).body.auditLog).toHaveLength(1);
+  });
+
+  it('of the operator is paged in the same way', async () => {
+    const made = [unique('product'), unique('product')];
+    for (const slug of made) await call('PUT', `/products/${slug}`, { name: 'n', usageMetric: 'm' });
+    const first = await call('GET', '/audit-log?limit=1');
+    const second = await call('GET', `/audit-log?limit=1&cursor=${first.body.nextCursor}`);
+    expect([...first.body.auditLog, ...second.body.auditLog].map((row: any) => row.target)).toEqual(
+      made.toReversed(),
+    );
+  });
+
+  it('refuse a cursor that is none', async () => {
+    const slug = unique('org');
+    await call('PUT', `/organizations/${slug}`, { name: 'n' });
+    const cursor = Buffer.from('not-an-id').toString('base64url');
+    for (const path of ['/audit-log', `/organizations/${slug}/audit-log`]) {
+      expect((await call('GET', `${path}?cursor=${cursor}`)).status).toBe(400);
+      expect((await call('GET', `${path}?limit=501`)).status).toBe(400);
+    }
+  });
+});

@@ -1,0 +1,90 @@
+import { eq } from 'drizzle-orm';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createSecretBox, resealSecrets } from '../../../src/identity/second-factor/secret-box.js';
+import { secondFactors } from '../../../src/tables.js';
+import { Browser, createUser } from '../../support/accounts.js';
+import { createTestDatabase, type TestDatabase } from '../../support/database.js';
+import { giveSecondFactor } from '../../support/second-factor.js';
+import { startTestService, type TestService } from '../../support/service.js';
+
+const SECRET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567';
+
+let database: TestDatabase;
+let service: TestService;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  service = await startTestService(database.db, { env: { SECRET_KEYS: 'the newest key, an older key' } });
+});
+afterAll(async () => {
+  await service.stop();
+  await database.remove();
+});
+
+const storedOf = async (userId: string) => {
+  const [row] = await database.db.orm.select().from(secondFactors).where(eq(secondFactors.userId, userId));
+  return row!.secret;
+};
+
+describe('a secret', () => {
+  const box = createSecretBox(['new', 'old']);
+
+  it('is stored differently each time, in no form that shows it, and opens', () => {
+    const [one, other] = [box.seal('ada', SECRET), box.seal('ada', SECRET)];
+    expect(one).not.toBe(other);
+    expect(one).not.toContain(SECRET);
+    expect([box.open('ada', one), box.open('ada', other)]).toEqual([SECRET, SECRET]);
+  });
+
+  it('opens for no other person, under no other key, and not when a byte of it was changed', () => {
+    const sealed = box.seal('ada', SECRET);
+    expect(() => box.open('ben', sealed)).toThrow();
+    expect(() => createSecretBox(['another']).open('ada', sealed)).toThrow(/SECRET_KEYS/);
+    const [head, name, text] = sealed.split('.') as [string, string, string];
+    for (let i = 0; i < Buffer.from(text, 'base64url').length; i++) {
+      const bytes = Buffer.from(text, 'base64url');
+      bytes[i]! ^= 1;
+      expect(() => box.open('ada', `${head}.${name}.${bytes.toString('base64url')}`)).toThrow();
+    }
+  });
+
+  it('under an older key opens, and is not current', () => {
+    const older = createSecretBox(['old']).seal('ada', SECRET);
+    expect([box.open('ada', older), box.isCurrent(older), box.isCurrent(box.seal('ada', SECRET))]).toEqual([
+      SECRET,
+      false,
+      true,
+    ]);
+  });
+});
+
+it('stored in clear by an earlier version is encrypted when it is used', async () => {
+  const user = await createUser(database.db);
+  const app = await giveSecondFactor(database.db, user.id, service.clock);
+  expect(await storedOf(user.id)).toBe(app.secret);
+  const browser = new Browser(service.url);
+  await browser.signIn(user.email);
+  const answer = await browser.send('POST', '/login/code', { form: { code: app.code() } });
+  expect(answer.status).toBe(303);
+  const box = createSecretBox(service.context.config.secretKeys);
+  expect(box.isCurrent(await storedOf(user.id))).toBe(true);
+  expect(box.open(user.id, await storedOf(user.id))).toBe(app.secret);
+});
+
+it('the job encrypts anew whatever is in clear or under an older key, once', async () => {
+  const [clear, older] = [await createUser(database.db), await createUser(database.db)];
+  const apps = [
+    await giveSecondFactor(database.db, clear.id, service.clock),
+    await giveSecondFactor(database.db, older.id, service.clock),
+  ];
+  await database.db.orm
+    .update(secondFactors)
+    .set({ secret: createSecretBox(['an older key']).seal(older.id, apps[1]!.secret) })
+    .where(eq(secondFactors.userId, older.id));
+  const box = createSecretBox(service.context.config.secretKeys);
+  expect(await resealSecrets(database.db, box)).toBe(2);
+  expect(await resealSecrets(database.db, box)).toBe(0);
+  for (const [i, { id }] of [clear, older].entries()) {
+    expect(box.isCurrent(await storedOf(id))).toBe(true);
+    expect(createSecretBox(['the newest key']).open(id, await storedOf(id))).toBe(apps[i]!.secret);
+  }
+});

@@ -1,0 +1,113 @@
+import { createHash } from 'node:crypto';
+import { describe, expect, it } from 'vitest';
+import {
+  generateRecoveryCodes,
+  hashRecoveryCode,
+  RECOVERY_CODES,
+} from '../../../src/identity/second-factor/codes.js';
+import {
+  codeOf,
+  encodeBase32,
+  findStep,
+  generateSecret,
+  stepAt,
+  STEP_MS,
+} from '../../../src/identity/second-factor/totp.js';
+
+const rfcSecret = encodeBase32(Buffer.from('12345678901234567890'));
+
+describe('one-time passwords', () => {
+  it.each([
+    [59, '287082'],
+    [1111111109, '081804'],
+    [1111111111, '050471'],
+    [1234567890, '005924'],
+    [2000000000, '279037'],
+    [20000000000, '353130'],
+  ])('are those of RFC 6238, appendix B, at second %d', (seconds, code) => {
+    expect(codeOf(rfcSecret, stepAt(seconds * 1000))).toBe(code);
+  });
+
+  it('are those of RFC 4226, appendix D', () => {
+    expect(Array.from({ length: 10 }, (_, count) => codeOf(rfcSecret, count))).toEqual([
+      '755224',
+      '287082',
+      '359152',
+      '969429',
+      '338314',
+      '254676',
+      '287922',
+      '162583',
+      '399871',
+      '520489',
+    ]);
+  });
+
+  it('are found one step before and after, and no further', () => {
+    const now = 1_234_567_890_000;
+    const code = codeOf(rfcSecret, stepAt(now));
+    for (const steps of [-1, 0, 1])
+      expect(findStep(rfcSecret, code, now + steps * STEP_MS)).toBe(stepAt(now));
+    for (const steps of [-2, 2]) expect(findStep(rfcSecret, code, now + steps * STEP_MS)).toBeUndefined();
+  });
+});
+
+describe('a secret', () => {
+  it('has 160 bits in base32 as in RFC 4648', () => {
+    expect(encodeBase32(Buffer.from('fooba'))).toBe('MZXW6YTB');
+    const secrets = Array.from({ length: 50 }, generateSecret);
+    for (const secret of secrets) expect(secret).toMatch(/^[A-Z2-7]{32}$/);
+    expect(new Set(secrets).size).toBe(50);
+  });
+});
+
+describe('recovery codes', () => {
+  it('are ten of 140 bits, in groups', () => {
+    const codes = generateRecoveryCodes();
+    expect(new Set(codes).size).toBe(RECOVERY_CODES);
+    for (const code of codes) expect(code).toMatch(/^([0-9A-HJKMNP-TV-Z]{4}-){6}[0-9A-HJKMNP-TV-Z]{4}$/);
+  });
+
+  const code = '01AB-CDEF-GHJK-MNPQ-RSTV-WXYZ-0123';
+  const hash = (typed: string, userId = 'ada') => hashRecoveryCode(userId, typed);
+
+  it('are known however they are typed', async () => {
+    const hashed = await hash(code);
+    expect(hashed).toMatch(/^argon2id:[\da-f]{64}$/);
+    for (const typed of [
+      '01abcdefghjkmnpqrstvwxyz0123',
+      ' 01ab cdef ghjk mnpq rstv wxyz 0123 ',
+      'OIab-cdef–ghjk—mnpq-rstv-wxyz-O123',
+      'olAB-CDEF-GHJK-MNPQ-RSTV-WXYZ-0123',
+    ])
+      expect(await hash(typed)).toBe(hashed);
+  });
+
+  it('are stored under a salt of each person’s own', async () => {
+    expect(await hash(code, 'ben')).not.toBe(await hash(code));
+  });
+
+  it('are hashed as slowly as passwords; those of earlier versions are still known', async () => {
+    const timeOf = async (work: () => Promise<unknown>) => {
+      const startedAt = performance.now();
+      for (let i = 0; i < 3; i++) await work();
+      return performance.now() - startedAt;
+    };
+    const earlier = '01AB-CDEF-GHJK-MNPQ';
+    expect(await hash(earlier)).toBe(createHash('sha256').update('01ABCDEFGHJKMNPQ').digest('hex'));
+    await hash(code);
+    expect(await timeOf(() => hash(code))).toBeGreaterThan(20 * (await timeOf(() => hash(earlier))));
+  });
+
+  it.each([
+    '',
+    '123456',
+    '01AB-CDEF-GHJK-MNP',
+    '01AB-CDEF-GHJK-MNPU',
+    `${code}4`,
+    '<script>alert</sc',
+    '😀'.repeat(16),
+  ])('are not what %j could be', async (typed) => {
+    expect(await hash(typed)).toBeUndefined();
+  });
+});

@@ -1,0 +1,186 @@
+import { request } from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createApp } from '../../../src/app.js';
+import type { Database } from '../../../src/core/db/client.js';
+import { listMountedRoutes, listPageRoutes } from '../../openapi/support/mounted-routes.js';
+import { createTestDatabase, type TestDatabase } from '../../support/database.js';
+import { ordinaryNames, populate } from '../../support/populated.js';
+import { startTestService, type TestService } from '../../support/service.js';
+import { changes, others, type Prepared, type World, type Prepare } from './changes.js';
+import { openLiveAccount, removeKeys } from '../../fixtures/live-account.js';
+
+let database: TestDatabase;
+let service: TestService;
+let world: World;
+/** What happens before the next transaction begins, once. */
+let meanwhile: (() => Promise<unknown>) | undefined;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  service = await startTestService(interrupted(database.db), {
+    env: { LIMIT_KEY_CHANGES_PER_HOUR: '1000' },
+    app: { signInLimits: { perAddress: 10_000 }, joinLimits: { newAccounts: 1000, wrongLinks: 1000 } },
+  });
+  const own = await populate(service, ordinaryNames);
+  world = { db: database.db, service, own, live: await openLiveAccount(interrupted(database.db)) };
+}, 120_000);
+afterAll(async () => {
+  await world.live.stop();
+  removeKeys();
+  await service.stop();
+  await database.remove();
+});
+
+/** The database, with `meanwhile` between the checks of a request and the transaction of its change. */
+function interrupted(db: Database): Database {
+  const first =
+    <A extends unknown[], R>(begin: (...args: A) => Promise<R>) =>
+    async (...args: A): Promise<R> => {
+      const happens = meanwhile;
+      meanwhile = undefined;
+      await happens?.();
+      return begin(...args);
+    };
+  const orm = new Proxy(db.orm, {
+    get(target, name) {
+      const value: unknown = Reflect.get(target, name);
+      if (name === 'transaction') return first(target.transaction.bind(target));
+      return typeof value === 'function' ? (value.bind(target) as unknown) : value;
+    },
+  });
+  const transaction: Database['transaction'] = async (work) => {
+    await first(() => Promise.resolve())();
+    return db.transaction(work);
+  };
+  return { ...db, orm, transaction };
+}
+
+it('the table names every route that changes something', () => {
+  const app = createApp(service.context, service.services, service.trading);
+  const mounted = new Set([...listMountedRoutes(app), ...listPageRoutes(app)]);
+  const changing = [...mounted].filter((address) => !/^(get|head|options) /.test(address));
+  expect([...Object.keys(changes), ...others].sort()).toEqual(changing.sort());
+});
+
+interface Answer {
+  status: number;
+  text: string;
+  location: string | undefined;
+}
+
+/** By its status, or by the way back to the sign-in. */
+const isRefused = ({ status, location }: Answer) =>
+  [401, 403, 404].includes(status) || (status === 303 && location!.startsWith('/login'));
+
+const cases = Object.entries(changes).flatMap(([address, prepares]) =>
+  prepares.map((prepare, n) => ({ name: n === 0 ? address : `${address} (${n + 1})`, prepare })),
+);
+
+describe.each(cases)('$name', ({ name, prepare }) => {
+  it('is carried out for who may', async () => {
+    const before = await fingerprint();
+    const { status, text } = await send(await prepare(world));
+    expect([status < 400, text.slice(0, 300)]).toEqual([true, expect.anything()]);
+    expect(await fingerprint()).not.toBe(before);
+  });
+
+  it('is refused, and changes nothing, for who may no longer when the rest of the body comes', async () => {
+    for await (const { prepared, what } of withdrawals(prepare)) {
+      if (prepared.body === undefined || prepared.body.length < 2) return;
+      let before = '';
+      const answer = await withTokens(prepared, () =>
+        send(prepared, async () => {
+          await prepared.withdrawals[what]!();
+          before = await fingerprint();
+        }),
+      );
+      expect([what, isRefused(answer), answer.status]).toEqual([what, true, answer.status]);
+      expect(await fingerprint(), what).toBe(before);
+    }
+  });
+
+  // The statement that records usage judges the key itself, without a transaction around it.
+  it.skipIf(name.includes('/api/usage'))(
+    'is refused, and changes nothing, for who may no longer when its transaction begins',
+    async () => {
+      for await (const { prepared, what } of withdrawals(prepare)) {
+        let before = '';
+        meanwhile = async () => {
+          await prepared.withdrawals[what]!();
+          before = await fingerprint();
+        };
+        const answer = await withTokens(prepared, () => send(prepared));
+        expect([what, meanwhile]).toEqual([what, undefined]);
+        expect([what, isRefused(answer), answer.status]).toEqual([what, true, answer.status]);
+        expect(await fingerprint(), what).toBe(before);
+      }
+    },
+  );
+});
+
+/** The request, prepared anew for each thing that can be taken away. */
+async function* withdrawals(prepare: Prepare) {
+  let prepared = await prepare(world);
+  for (const [n, what] of Object.keys(prepared.withdrawals).entries()) {
+    if (n > 0) prepared = await prepare(world);
+    yield { prepared, what };
+  }
+}
+
+/** Puts the operator's tokens back. */
+async function withTokens<T>({ service: asked = service }: Prepared, work: () => Promise<T>): Promise<T> {
+  const { operatorTokens } = asked.context.config;
+  const tokens = [...operatorTokens];
+  try {
+    return await work();
+  } finally {
+    operatorTokens.splice(0, operatorTokens.length, ...tokens);
+  }
+}
+
+/** Long enough for everything that is judged before the body is read. */
+const HALF_SENT_MS = 150;
+
+/** Sends half of the body, waits for what happens meanwhile, and sends the rest. */
+async function send(
+  { method, path, headers, body, service: asked = service }: Prepared,
+  between?: () => Promise<void>,
+): Promise<Answer> {
+  const bytes = Buffer.from(body ?? '');
+  const length = body === undefined ? {} : { 'content-length': String(bytes.length) };
+  const call = request(asked.url + path, { method, headers: { ...headers, ...length } });
+  const answer = new Promise<Answer>((resolve, reject) => {
+    call.on('error', reject);
+    call.on('response', (res) => {
+      const chunks: Buffer[] = [];
+      res.on('data', (chunk: Buffer) => chunks.push(chunk));
+      res.on('end', () => {
+        const text = Buffer.concat(chunks).toString();
+        resolve({ status: res.statusCode!, text, location: res.headers.location });
+      });
+    });
+  });
+  const half = bytes.length >> 1;
+  if (between) {
+    call.write(bytes.subarray(0, half));
+    await sleep(HALF_SENT_MS);
+    await between();
+    call.end(bytes.subarray(half));
+  } else call.end(bytes);
+  return answer;
+}
+
+/** Of every row of every table, but for when sessions were seen and which Organization they look at. */
+async function fingerprint(): Promise<string> {
+  const run = (name: string, text: string) => database.db.run({ name, text }, []);
+  const tables = await run(
+    'fingerprint_tables',
+    `select tablename from pg_tables where schemaname = 'public' order by 1`,
+  );
+  const each = tables.map(([table]) => {
+    const row = table === 'sessions' ? 't.hashed_token' : table === 'sign_in_challenges' ? 't.user_id' : 't';
+    return `select '${table!}', md5(coalesce(string_agg(${row}::text, '|' order by ${row}::text), '')) from ${table!} t`;
+  });
+  return JSON.stringify(await run('fingerprint', each.join(' union all ')));
+}

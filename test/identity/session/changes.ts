@@ -1,0 +1,464 @@
+import { and, eq } from 'drizzle-orm';
+import { v7 as uuid } from 'uuid';
+import { hashPassword } from '../../../src/identity/password.js';
+import { apiKeys, invitations, memberships, secondFactors, sessions, users } from '../../../src/tables.js';
+import type { Database } from '../../../src/core/db/client.js';
+import { addMember, Browser, createUser, PASSWORD, sessionIdOf } from '../../support/accounts.js';
+import { createKey } from '../../support/fixtures.js';
+import type { Populated } from '../../support/populated.js';
+import { authenticator, giveSecondFactor } from '../../support/second-factor.js';
+import type { TestService } from '../../support/service.js';
+import { usageEvent } from '../../support/usage.js';
+import { operatorToken } from '../../support/operator.js';
+import type { LiveAccount } from '../../fixtures/live-account.js';
+
+export interface World {
+  db: Database;
+  service: TestService;
+  own: Populated;
+  /** An Organization that trades live, on a service of its own. */
+  live: LiveAccount;
+}
+
+/** A request that changes something as long as its author may. */
+export interface Prepared {
+  method: string;
+  path: string;
+  headers: Record<string, string>;
+  /** Undefined: the route reads none. */
+  body?: string;
+  /** The one that is asked, if it is not the one that all others are. */
+  service?: TestService;
+  /** What can be taken away meanwhile, by what it is called. */
+  withdrawals: Record<string, () => Promise<unknown>>;
+}
+
+export type Prepare = (world: World) => Promise<Prepared>;
+
+const form = (fields: Record<string, string>) => ({
+  body: new URLSearchParams(fields).toString(),
+  headers: { 'content-type': 'application/x-www-form-urlencoded', accept: 'text/html' },
+});
+const json = (value: unknown) => ({
+  body: JSON.stringify(value),
+  headers: { 'content-type': 'application/json' },
+});
+const none = { headers: {} };
+
+interface Part {
+  body?: string;
+  headers: Record<string, string>;
+}
+
+const cookieOf = ({ cookies }: Browser) => [...cookies].map(([name, value]) => `${name}=${value}`).join('; ');
+
+/** An admin of the Organization, signed in, and what can be taken from them. */
+async function hire({ db, service, own }: World) {
+  const user = await createUser(db);
+  await addMember(db, own.id, user.id, 'admin');
+  const browser = new Browser(service.url);
+  await browser.signIn(user.email);
+  const isTheirs = and(eq(memberships.orgId, own.id), eq(memberships.userId, user.id));
+  return {
+    ...user,
+    browser,
+    sessionEnded: () => db.orm.delete(sessions).where(eq(sessions.hashedToken, sessionIdOf(browser))),
+    removed: () => db.orm.delete(memberships).where(isTheirs),
+    demoted: () => db.orm.update(memberships).set({ role: 'billing' }).where(isTheirs),
+  };
+}
+
+type Hired = Awaited<ReturnType<typeof hire>>;
+
+/** A change of the Organization's, by an admin. */
+const byMember =
+  (
+    method: string,
+    path: string | ((world: World) => Promise<string> | string),
+    part: Part | ((world: World) => Part),
+  ): Prepare =>
+  async (world) => {
+    const { browser, removed, demoted, sessionEnded } = await hire(world);
+    const { headers, ...rest } = typeof part === 'function' ? part(world) : part;
+    return {
+      method,
+      path: typeof path === 'function' ? await path(world) : path,
+      ...rest,
+      headers: { ...headers, cookie: cookieOf(browser) },
+      withdrawals: { removed, demoted, 'signed out': sessionEnded },
+    };
+  };
+
+/** A change of a person's own account. */
+const byPerson =
+  (
+    path: string | ((world: World, person: Hired) => Promise<string>),
+    fields: (world: World, person: Hired) => Promise<Record<string, string>> | Record<string, string>,
+  ): Prepare =>
+  async (world) => {
+    const person = await hire(world);
+    const { headers, body } = form(await fields(world, person));
+    return {
+      method: 'POST',
+      path: typeof path === 'function' ? await path(world, person) : path,
+      body,
+      headers: { ...headers, cookie: cookieOf(person.browser) },
+      withdrawals: { 'signed out': person.sessionEnded },
+    };
+  };
+
+const byOperator =
+  (
+    method: string,
+    path: (world: World) => Promise<string> | string,
+    value?: unknown,
+    serviceOf: (world: World) => TestService = ({ service }) => service,
+  ): Prepare =>
+  async (world) => {
+    const service = serviceOf(world);
+    const { operatorTokens } = service.context.config;
+    const { headers, ...rest } = value === undefined ? none : json(value);
+    return {
+      method,
+      service,
+      path: `/operator${await path(world)}`,
+      ...rest,
+      headers: { ...headers, authorization: `Bearer ${operatorToken}` },
+      withdrawals: { 'token exchanged': async () => void operatorTokens.splice(0) },
+    };
+  };
+
+const byKey =
+  (path: string, value: (world: World) => unknown): Prepare =>
+  async (world) => {
+    const { db, own, service } = world;
+    const key = await createKey(db, own.id, { scopes: ['usage:write', 'trading:write'] });
+    const set = (values: { revokedAt?: Date; expiresAt?: Date }) => () =>
+      db.orm.update(apiKeys).set(values).where(eq(apiKeys.id, key.id));
+    const { headers, body } = json(value(world));
+    return {
+      method: 'POST',
+      path,
+      body,
+      headers: { ...headers, authorization: `Bearer ${key.secret}`, 'idempotency-key': uuid() },
+      withdrawals: {
+        revoked: set({ revokedAt: new Date(service.clock.now()) }),
+        expired: set({ expiresAt: new Date(service.clock.now()) }),
+      },
+    };
+  };
+
+/** What the request proves itself: a password, a code, the secret of a link. */
+const byProof =
+  (
+    path: string,
+    prepare: (world: World) => Promise<{
+      fields: Record<string, string>;
+      cookie?: string;
+      withdrawals: Prepared['withdrawals'];
+    }>,
+  ): Prepare =>
+  async (world) => {
+    const { fields, cookie, withdrawals } = await prepare(world);
+    const { headers, body } = form(fields);
+    return {
+      method: 'POST',
+      path,
+      body,
+      headers: { ...headers, ...(cookie === undefined ? {} : { cookie }) },
+      withdrawals,
+    };
+  };
+
+const order = ({ own }: World) => ({
+  id: uuid(),
+  side: 'yes',
+  action: 'buy',
+  contracts: '1',
+  limitPrice: own.market.limit,
+  timeInForce: 'immediate_or_cancel',
+});
+
+async function withFactor({ db, service }: World, { id }: Hired) {
+  const app = await giveSecondFactor(db, id, service.clock);
+  return { currentPassword: PASSWORD, code: app.code() };
+}
+
+const changedPassword =
+  ({ db }: World, userId: string) =>
+  async () =>
+    db.orm
+      .update(users)
+      .set({ passwordHash: await hashPassword('another') })
+      .where(eq(users.id, userId));
+
+const revoked =
+  ({ db }: World, id: string) =>
+  () =>
+    db.orm
+      .update(invitations)
+      .set({ revokedAt: new Date('2020-01-01T00:00:00Z') })
+      .where(eq(invitations.id, id));
+
+const SET_UP = '/dashboard/account/second-factor';
+
+const slugOf = ({ own }: World) => own.slug;
+const userOf = async ({ own }: World) => `/users/${(await own.newMember()).email}`;
+
+/** Every route that changes something, with what is sent to it. What is missing here fails the test. */
+export const changes: Record<string, Prepare[]> = {
+  'post /dashboard/api-keys': [
+    byMember('POST', '/dashboard/api-keys', json({ name: 'half-sent', livemode: true })),
+    byMember('POST', '/dashboard/api-keys', () =>
+      form({ id: uuid(), name: 'half-sent', livemode: 'true', scopes: 'usage:write' }),
+    ),
+  ],
+  'post /dashboard/api-keys/{id}/rotate': [
+    byMember('POST', async ({ own }) => `/dashboard/api-keys/${(await own.newKey()).id}/rotate`, json({})),
+    byMember(
+      'POST',
+      async ({ own }) => `/dashboard/api-keys/${(await own.newKey()).id}/rotate`,
+      form({ grace: '60' }),
+    ),
+  ],
+  'delete /dashboard/api-keys/{id}': [
+    byMember('DELETE', async ({ own }) => `/dashboard/api-keys/${(await own.newKey()).id}`, none),
+  ],
+  'post /dashboard/api-keys/{id}/revoke': [
+    byMember('POST', async ({ own }) => `/dashboard/api-keys/${(await own.newKey()).id}/revoke`, none),
+  ],
+  'post /dashboard/members/invite': [
+    byMember('POST', '/dashboard/members/invite', () =>
+      form({ id: uuid(), email: `guest-${uuid()}@example.com`, role: 'member', days: '7' }),
+    ),
+  ],
+  'post /dashboard/members/invitations/{id}/revoke': [
+    byMember(
+      'POST',
+      async ({ own }) => `/dashboard/members/invitations/${(await own.newInvitation()).id}/revoke`,
+      none,
+    ),
+  ],
+  'post /dashboard/members/{userId}/role': [
+    byMember(
+      'POST',
+      async ({ own }) => `/dashboard/members/${(await own.newMember()).id}/role`,
+      form({ role: 'billing' }),
+    ),
+  ],
+  'post /dashboard/members/{userId}/remove': [
+    byMember('POST', async ({ own }) => `/dashboard/members/${(await own.newMember()).id}/remove`, form({})),
+  ],
+  'post /dashboard/markets/{ticker}': [
+    byMember(
+      'POST',
+      ({ own }) => `/dashboard/markets/${own.market.ticker}`,
+      (world) => form(order(world)),
+    ),
+  ],
+  'post /dashboard/portfolio/positions/{ticker}/sell': [
+    byMember(
+      'POST',
+      ({ own }) => `/dashboard/portfolio/positions/${own.position.ticker}/sell`,
+      ({ own }) => form({ id: uuid(), contracts: '1', limitPrice: own.position.bid }),
+    ),
+  ],
+  'post /dashboard/portfolio/risk/switch': [
+    byMember('POST', '/dashboard/portfolio/risk/switch', form({ state: 'open', reason: 'half-sent' })),
+  ],
+  'post /dashboard/organization': [
+    byPerson('/dashboard/organization', (world) => ({ organization: slugOf(world) })),
+  ],
+  'post /dashboard/account': [byPerson('/dashboard/account', () => ({ name: 'Half Sent' }))],
+  'post /dashboard/account/password': [
+    byPerson('/dashboard/account/password', () => ({
+      currentPassword: PASSWORD,
+      newPassword: 'one half-sent long phrase',
+      newPasswordAgain: 'one half-sent long phrase',
+    })),
+  ],
+  'post /dashboard/account/second-factor': [byPerson(SET_UP, () => ({ currentPassword: PASSWORD }))],
+  'post /dashboard/account/second-factor/setup': [
+    byPerson(`${SET_UP}/setup`, async ({ db, service }, { id, browser }) => {
+      const begun = await browser.send('POST', SET_UP, { form: { currentPassword: PASSWORD } });
+      if (begun.status !== 303) throw new Error(begun.text);
+      const { text } = await browser.get(`${SET_UP}/setup`, { accept: 'text/html' });
+      const secret = /secret=([A-Z2-7]{32})/.exec(text)![1]!;
+      if (!(await db.orm.select().from(secondFactors).where(eq(secondFactors.userId, id))).length)
+        throw new Error('no set-up');
+      return { code: authenticator(secret, service.clock)() };
+    }),
+  ],
+  'post /dashboard/account/second-factor/recovery-codes': [byPerson(`${SET_UP}/recovery-codes`, withFactor)],
+  'post /dashboard/account/second-factor/off': [byPerson(`${SET_UP}/off`, withFactor)],
+  'post /dashboard/account/sessions/{id}/end': [
+    byPerson(
+      async ({ db, service }, { id, email }) => {
+        const other = new Browser(service.url);
+        await other.signIn(email);
+        const rows = await db.orm.select().from(sessions).where(eq(sessions.userId, id));
+        const session = rows.find(({ hashedToken }) => hashedToken === sessionIdOf(other))!;
+        return `/dashboard/account/sessions/${session.id}/end`;
+      },
+      () => ({}),
+    ),
+  ],
+  'post /dashboard/account/sign-out-everywhere': [
+    byPerson('/dashboard/account/sign-out-everywhere', () => ({})),
+  ],
+  'post /dashboard/join': [
+    async (world) => {
+      const { db, service, own } = world;
+      const user = await createUser(db);
+      const browser = new Browser(service.url);
+      await browser.signIn(user.email);
+      const { id, token } = await own.newInvitation();
+      const { headers, body } = form({ invitation: token });
+      return {
+        method: 'POST',
+        path: '/dashboard/join',
+        body,
+        headers: { ...headers, cookie: cookieOf(browser) },
+        withdrawals: {
+          'signed out': () => db.orm.delete(sessions).where(eq(sessions.hashedToken, sessionIdOf(browser))),
+          'invitation revoked': revoked(world, id),
+        },
+      };
+    },
+  ],
+  'post /dashboard/join/account': [
+    byProof('/dashboard/join/account', async (world) => {
+      const { id, token } = await world.own.newInvitation();
+      return {
+        fields: { invitation: token, name: 'A guest', password: 'a long phrase of their own' },
+        withdrawals: { 'invitation revoked': revoked(world, id) },
+      };
+    }),
+  ],
+  'post /login': [
+    byProof('/login', async (world) => {
+      const { id, email } = await createUser(world.db);
+      return {
+        fields: { email, password: PASSWORD },
+        withdrawals: { 'password changed': changedPassword(world, id) },
+      };
+    }),
+  ],
+  'post /login/code': [
+    byProof('/login/code', async (world) => {
+      const { id, email } = await createUser(world.db);
+      const app = await giveSecondFactor(world.db, id, world.service.clock);
+      const browser = new Browser(world.service.url);
+      await browser.signIn(email);
+      return {
+        fields: { code: app.code() },
+        cookie: cookieOf(browser),
+        withdrawals: { 'password changed': changedPassword(world, id) },
+      };
+    }),
+  ],
+  'post /trade': [
+    byKey('/trade', ({ own }) => ({
+      ticker: own.market.ticker,
+      side: 'yes',
+      action: 'buy',
+      contracts: 1,
+      limitPrice: own.market.limit,
+    })),
+  ],
+  'post /api/usage/events': [
+    byKey('/api/usage/events', ({ own }) => ({
+      events: [usageEvent(own.productSlugs[0]!, uuid(), { metric: 'requests' })],
+    })),
+  ],
+  'put /operator/products/{slug}': [
+    byOperator('PUT', () => `/products/made-${uuid()}`, { name: 'Half-sent', usageMetric: 'calls' }),
+  ],
+  'put /operator/organizations/{slug}': [
+    byOperator('PUT', () => `/organizations/made-${uuid()}`, { name: 'Half-sent' }),
+  ],
+  'put /operator/users/{email}': [
+    byOperator('PUT', () => `/users/${uuid()}@example.com`, { name: 'Half-sent', password: PASSWORD }),
+  ],
+  'delete /operator/users/{email}': [byOperator('DELETE', userOf)],
+  'delete /operator/users/{email}/sessions': [
+    byOperator('DELETE', async (world) => `/users/${(await hire(world)).email}/sessions`),
+  ],
+  'delete /operator/users/{email}/second-factor': [
+    byOperator('DELETE', async (world) => {
+      const person = await hire(world);
+      await giveSecondFactor(world.db, person.id, world.service.clock);
+      return `/users/${person.email}/second-factor`;
+    }),
+  ],
+  'put /operator/organizations/{slug}/members/{email}': [
+    byOperator(
+      'PUT',
+      async ({ db, own }) => `/organizations/${own.slug}/members/${(await createUser(db)).email}`,
+      {
+        role: 'owner',
+      },
+    ),
+  ],
+  'delete /operator/organizations/{slug}/members/{email}': [
+    byOperator(
+      'DELETE',
+      async ({ own }) => `/organizations/${own.slug}/members/${(await own.newMember()).email}`,
+    ),
+  ],
+  'put /operator/organizations/{slug}/entitlements/{productSlug}': [
+    byOperator('PUT', ({ own }) => `/organizations/${own.slug}/entitlements/${own.productSlugs[0]!}`, {
+      kind: 'read_only',
+    }),
+  ],
+  'delete /operator/organizations/{slug}/entitlements/{productSlug}': [
+    byOperator('DELETE', ({ own }) => `/organizations/${own.slug}/entitlements/${own.productSlugs[1]!}`),
+  ],
+  'put /operator/organizations/{slug}/trading/limits': [
+    byOperator('PUT', ({ own }) => `/organizations/${own.slug}/trading/limits`, { maxOpenOrders: 7 }),
+  ],
+  'delete /operator/organizations/{slug}/trading/limits': [
+    byOperator('DELETE', async ({ own, service }) => {
+      const path = `/organizations/${own.slug}/trading/limits`;
+      const answer = await fetch(`${service.url}/operator${path}`, {
+        method: 'PUT',
+        headers: { authorization: `Bearer ${operatorToken}`, 'content-type': 'application/json' },
+        body: '{"maxOpenOrders":5}',
+      });
+      if (!answer.ok) throw new Error(await answer.text());
+      return path;
+    }),
+  ],
+  'put /operator/organizations/{slug}/trading/switch': [
+    byOperator('PUT', ({ own }) => `/organizations/${own.slug}/trading/switch`, {
+      state: 'open',
+      reason: 'half-sent',
+    }),
+  ],
+  'put /operator/organizations/{slug}/trading/reconciliation': [
+    byOperator(
+      'PUT',
+      ({ live }) => {
+        // A difference for the operator to accept.
+        live.venue.exchange.balanceCents -= 100;
+        return `/organizations/${live.organization.slug}/trading/reconciliation`;
+      },
+      { accept: true },
+      ({ live }) => live.service,
+    ),
+  ],
+  'put /operator/trading/switch': [
+    byOperator('PUT', () => '/trading/switch', { state: 'open', reason: 'half-sent' }),
+  ],
+};
+
+/** What changes nothing that could be taken away meanwhile. */
+export const others = [
+  // Reads.
+  'post /api/entitlements/check',
+  // Keeps the link in a cookie of this browser; nothing is written.
+  'post /dashboard/join/open',
+  // End the session that they come with.
+  'post /logout',
+  'post /dashboard/join/sign-out',
+];

@@ -1,0 +1,291 @@
+import { and, eq } from 'drizzle-orm';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { deleteExpiredSessions } from '../../../src/identity/session/queries.js';
+import { signIn } from '../../../src/identity/sign-in/sign-in.js';
+import { memberships, sessions, users } from '../../../src/tables.js';
+import { addMember, Browser, createUser, PASSWORD, signedIn } from '../../support/accounts.js';
+import { createTestDatabase, type TestDatabase } from '../../support/database.js';
+import { createOrganization } from '../../support/fixtures.js';
+import { startTestService, type TestService } from '../../support/service.js';
+
+const MINUTE = 60_000;
+const DAY = 24 * 60 * MINUTE;
+
+let database: TestDatabase;
+let service: TestService;
+const others: TestService[] = [];
+beforeAll(async () => {
+  database = await createTestDatabase();
+  service = await startTestService(database.db);
+});
+afterAll(async () => {
+  await Promise.all([service, ...others].map((each) => each.stop()));
+  await database.remove();
+});
+
+async function startAnother(env: Record<string, string> = {}): Promise<TestService> {
+  const another = await startTestService(database.db, { env });
+  others.push(another);
+  return another;
+}
+
+const notSignedIn = { status: 401, body: { code: 'not_signed_in' } };
+const rowsOf = (userId: string) => database.db.orm.select().from(sessions).where(eq(sessions.userId, userId));
+const html = { accept: 'text/html,*/*;q=0.8' };
+
+describe('a request without a session', () => {
+  it('is a 401 problem for a fetch, and sends a browser to sign in and back', async () => {
+    const stranger = new Browser(service.url);
+    expect(await stranger.get('/dashboard/api-keys')).toMatchObject(notSignedIn);
+    expect(await stranger.get('/dashboard/api-keys', { accept: 'application/json' })).toMatchObject(
+      notSignedIn,
+    );
+    const page = await stranger.get('/dashboard/api-keys?limit=5', html);
+    expect(page.status).toBe(303);
+    expect(page.headers.get('location')).toBe('/login?next=%2Fdashboard%2Fapi-keys%3Flimit%3D5');
+    const post = await stranger.send('POST', '/dashboard/organization', { headers: html });
+    expect(post.status).toBe(401);
+    expect(post.text).toContain('Sign in first');
+  });
+
+  it('learns nothing about which addresses there are', async () => {
+    expect(await new Browser(service.url).get('/dashboard/nothing-here')).toMatchObject(notSignedIn);
+  });
+});
+
+describe('a session', () => {
+  it('that the server has ended is refused on its next request', async () => {
+    const { browser, user } = await signedIn(database.db, service.url);
+    expect((await browser.get('/dashboard/session')).status).toBe(200);
+    await database.db.orm.delete(sessions).where(eq(sessions.userId, user.id));
+    expect(await browser.get('/dashboard/session')).toMatchObject(notSignedIn);
+  });
+
+  it('is refused when its cookie or signature was changed', async () => {
+    const { browser } = await signedIn(database.db, service.url);
+    const change = (name: string, value: string) => {
+      const copy = browser.copy();
+      copy.cookies.set(name, value);
+      return copy.get('/dashboard/session');
+    };
+    const other = Buffer.from(JSON.stringify({ sid: 'A'.repeat(43) })).toString('base64');
+    expect(await change('gauge_session', other)).toMatchObject(notSignedIn);
+    expect(await change('gauge_session', 'junk')).toMatchObject(notSignedIn);
+    expect(await change('gauge_session.sig', 'A'.repeat(43))).toMatchObject(notSignedIn);
+    expect(await change('gauge_session.sig', '')).toMatchObject(notSignedIn);
+    expect((await browser.get('/dashboard/session')).status).toBe(200);
+  });
+
+  it('needs the signature of a key of this service', async () => {
+    const { browser } = await signedIn(database.db, service.url);
+    const stranger = await startAnother({ SESSION_KEYS: 'another-key-altogether' });
+    expect(await browser.copy(stranger.url).get('/dashboard/session')).toMatchObject(notSignedIn);
+  });
+
+  it('outlives a change of SESSION_KEYS while the old key is listed, and comes to carry the new one', async () => {
+    const { browser } = await signedIn(database.db, service.url);
+    const rotated = await startAnother({ SESSION_KEYS: 'brand-new-session-key,session-key-of-the-tests' });
+    const afterwards = await startAnother({ SESSION_KEYS: 'brand-new-session-key' });
+    const onRotated = browser.copy(rotated.url);
+    rotated.clock.advance(MINUTE);
+    const answer = await onRotated.get('/dashboard/session');
+    expect(answer.status).toBe(200);
+    const signature = answer.headers.getSetCookie().find((line) => line.startsWith('gauge_session.sig='));
+    expect(signature).toMatch(/expires=.*httponly/i);
+    expect(signature).toMatch(/samesite=lax/i);
+    expect((await onRotated.copy(afterwards.url).get('/dashboard/session')).status).toBe(200);
+    expect(await browser.copy(afterwards.url).get('/dashboard/session')).toMatchObject(notSignedIn);
+  });
+
+  it('works without configured keys, for as long as the process lives', async () => {
+    const first = await startAnother({ SESSION_KEYS: '' });
+    const second = await startAnother({ SESSION_KEYS: '' });
+    const { browser } = await signedIn(database.db, first.url);
+    expect((await browser.get('/dashboard/session')).status).toBe(200);
+    expect(await browser.copy(second.url).get('/dashboard/session')).toMatchObject(notSignedIn);
+  });
+
+  it('ends after 7 days without a request', async () => {
+    const own = await startAnother();
+    const { browser } = await signedIn(database.db, own.url);
+    own.clock.advance(7 * DAY - 1);
+    expect((await browser.get('/dashboard/session')).status).toBe(200);
+    own.clock.advance(7 * DAY);
+    expect(await browser.get('/dashboard/session')).toMatchObject(notSignedIn);
+  });
+
+  it('ends after 30 days, however much it is used', async () => {
+    const own = await startAnother();
+    const { browser } = await signedIn(database.db, own.url);
+    for (let day = 6; day < 30; day += 6) {
+      own.clock.advance(6 * DAY);
+      expect((await browser.get('/dashboard/session')).status).toBe(200);
+    }
+    own.clock.advance(6 * DAY - 1);
+    expect((await browser.get('/dashboard/session')).status).toBe(200);
+    own.clock.advance(1);
+    expect(await browser.get('/dashboard/session')).toMatchObject(notSignedIn);
+  });
+
+  it('writes when it was last seen at most once a minute', async () => {
+    const own = await startAnother();
+    const { browser, user } = await signedIn(database.db, own.url);
+    const lastSeen = async () => (await rowsOf(user.id))[0]!.lastSeenAt.getTime();
+    const signedInAt = own.clock.now();
+    own.clock.advance(MINUTE - 1);
+    await browser.get('/dashboard/session');
+    expect(await lastSeen()).toBe(signedInAt);
+    own.clock.advance(1);
+    await browser.get('/dashboard/session');
+    expect(await lastSeen()).toBe(signedInAt + MINUTE);
+  });
+
+  it('has a plain cookie on a plain connection and a __Host- one on a secure connection', async () => {
+    const proxied = await startAnother({ TRUST_PROXY: '1' });
+    const user = await createUser(database.db);
+    const organization = await createOrganization(database.db);
+    await addMember(database.db, organization.id, user.id, 'member');
+    const secure = { 'x-forwarded-proto': 'https' };
+    const browser = new Browser(proxied.url);
+    const answer = await browser.send('POST', '/login', {
+      form: { email: user.email, password: PASSWORD },
+      headers: secure,
+    });
+    const lines = answer.headers.getSetCookie();
+    expect(lines.map((line) => line.split('=', 1)[0])).toEqual([
+      '__Host-gauge_device',
+      '__Host-gauge_session',
+      '__Host-gauge_session.sig',
+    ]);
+    for (const line of lines) {
+      expect(line).toMatch(/; path=\/;/i);
+      expect(line).toMatch(/; secure/i);
+      expect(line).toMatch(/; httponly/i);
+      expect(line).toMatch(/; samesite=lax/i);
+      expect(line).not.toMatch(/domain/i);
+    }
+    expect((await browser.get('/dashboard/session', secure)).status).toBe(200);
+    // The secure cookie is none on a plain connection.
+    expect(await browser.get('/dashboard/session')).toMatchObject(notSignedIn);
+    const plain = await new Browser(proxied.url).signIn(user.email);
+    expect(plain.headers.getSetCookie().join('\n')).toMatch(/^gauge_session=/m);
+    expect(plain.headers.getSetCookie().join()).not.toMatch(/; secure/i);
+  });
+
+  it('opens no route of the key API', async () => {
+    const { browser } = await signedIn(database.db, service.url);
+    const answer = await browser.send('POST', '/api/usage/events', { json: { events: [] } });
+    expect(answer).toMatchObject({ status: 400, body: { code: 'session_cookie_not_allowed' } });
+  });
+});
+
+describe('what is taken from a person', () => {
+  it('binds on the next request: the role', async () => {
+    const { browser, user } = await signedIn(database.db, service.url, 'owner');
+    expect((await browser.get('/dashboard/session')).body.role).toBe('owner');
+    await database.db.orm.update(memberships).set({ role: 'member' }).where(eq(memberships.userId, user.id));
+    expect((await browser.get('/dashboard/session')).body.role).toBe('member');
+    const answer = await browser.send('POST', '/dashboard/api-keys', { json: { name: 'x', livemode: true } });
+    expect(answer).toMatchObject({ status: 403, body: { code: 'forbidden_role' } });
+  });
+
+  it('binds on the next request: the last membership', async () => {
+    const { browser, user } = await signedIn(database.db, service.url);
+    await database.db.orm.delete(memberships).where(eq(memberships.userId, user.id));
+    const answer = await browser.get('/dashboard/session');
+    expect(answer).toMatchObject({ status: 403, body: { code: 'forbidden_role' } });
+    expect(answer.body.detail).toContain('do not belong to an Organization');
+    const page = await browser.get('/dashboard/session', html);
+    expect(page.status).toBe(403);
+    expect(page.text).toContain('do not belong to an Organization');
+    // Not sent in circles: the sign-in form is there, to come back as somebody else.
+    expect((await browser.get('/login', html)).status).toBe(200);
+  });
+
+  it('binds on the next request: the current of several memberships, the others stay', async () => {
+    const { browser, user, organization } = await signedIn(database.db, service.url);
+    const second = await createOrganization(database.db);
+    await addMember(database.db, second.id, user.id, 'billing', new Date('2021-01-01T00:00:00Z'));
+    expect((await browser.get('/dashboard/session')).body.organization.id).toBe(organization.id);
+    await database.db.orm
+      .delete(memberships)
+      .where(and(eq(memberships.userId, user.id), eq(memberships.orgId, organization.id)));
+    expect((await browser.get('/dashboard/session')).body).toMatchObject({
+      organization: { id: second.id },
+      role: 'billing',
+      organizations: [{ id: second.id }],
+    });
+  });
+
+  it('never turns a change meant for one Organization into a change of another', async () => {
+    const { browser, user, organization } = await signedIn(database.db, service.url, 'owner');
+    const second = await createOrganization(database.db);
+    await addMember(database.db, second.id, user.id, 'owner', new Date('2021-01-01T00:00:00Z'));
+    const create = () => browser.send('POST', '/dashboard/api-keys', { json: { name: 'x', livemode: true } });
+    expect((await create()).status).toBe(201);
+    await database.db.orm
+      .delete(memberships)
+      .where(and(eq(memberships.userId, user.id), eq(memberships.orgId, organization.id)));
+    for (let i = 0; i < 2; i++)
+      expect(await create()).toMatchObject({ status: 403, body: { code: 'forbidden_role' } });
+    // Once the person has seen where they are now, they change that.
+    expect((await browser.get('/dashboard/api-keys')).body.apiKeys).toEqual([]);
+    expect((await create()).status).toBe(201);
+    expect((await browser.get('/dashboard/api-keys')).body.apiKeys).toHaveLength(1);
+  });
+
+  it('a password that changes during a sign-in starts no session', async () => {
+    const user = await createUser(database.db);
+    const { orm } = database.db;
+    // The change comes after the password was found right and before the session is written.
+    const transaction: typeof orm.transaction = async (work) => {
+      await orm.update(users).set({ passwordHash: 'changed' }).where(eq(users.id, user.id));
+      return orm.transaction(work);
+    };
+    const db = {
+      ...database.db,
+      orm: Object.create(orm, { transaction: { value: transaction } }) as typeof orm,
+    };
+    const token = await signIn(
+      { db, clock: service.clock },
+      { email: user.email, password: PASSWORD },
+      { formerToken: undefined, ip: '', userAgent: '', gone: new AbortController().signal },
+    );
+    expect(token).toBeUndefined();
+    expect(await rowsOf(user.id)).toEqual([]);
+  });
+});
+
+it('sessions that have ended are deleted, the others stay', async () => {
+  const own = await startAnother();
+  const { user: idle } = await signedIn(database.db, own.url);
+  own.clock.advance(DAY);
+  const { user: fresh, browser } = await signedIn(database.db, own.url);
+  own.clock.advance(6 * DAY);
+  await deleteExpiredSessions(database.db, new Date(own.clock.now()));
+  expect(await rowsOf(idle.id)).toEqual([]);
+  expect(await rowsOf(fresh.id)).toHaveLength(1);
+  expect((await browser.get('/dashboard/session')).status).toBe(200);
+  await deleteExpiredSessions(database.db, new Date(own.clock.now() + 31 * DAY));
+  expect(await rowsOf(fresh.id)).toEqual([]);
+});
+
+describe('an address that is none', () => {
+  it('is a page for a browser and a problem for others', async () => {
+    const { browser } = await signedIn(database.db, service.url);
+    expect(await browser.get('/dashboard/<script>')).toMatchObject({
+      status: 404,
+      body: { code: 'not_found' },
+    });
+    const page = await browser.get('/dashboard/nothing', { ...html, 'x-request-id': 'find-me' });
+    expect(page.status).toBe(404);
+    expect(page.headers.get('content-type')).toContain('text/html');
+    expect(page.text).toContain('There is nothing here');
+    expect(page.text).toContain('find-me');
+    expect(page.headers.get('content-security-policy')).toContain("default-src 'none'");
+    // No text at all, so nothing that could be missing.
+    const broken = await browser.get('/dashboard/%E0%A4%A', html);
+    expect(broken.status).toBe(400);
+    expect(broken.headers.get('content-type')).toContain('text/html');
+  });
+});

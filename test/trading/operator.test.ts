@@ -1,0 +1,276 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createTestDatabase, type TestDatabase } from '../support/database.js';
+import { startTestService, type TestService } from '../support/service.js';
+import { hostileSlugs, operatorClient, unique } from '../support/operator.js';
+
+let database: TestDatabase;
+let service: TestService;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  service = await startTestService(database.db);
+});
+afterAll(async () => {
+  await service.stop();
+  await database.remove();
+});
+const call = operatorClient(() => service);
+
+async function setUp() {
+  const slug = unique('org');
+  await call('PUT', `/organizations/${slug}`, { name: 'Org' });
+  const path = `/organizations/${slug}/trading`;
+  return { slug, limits: `${path}/limits`, own: `${path}/switch` };
+}
+const audit = async (slug: string): Promise<any[]> =>
+  (await call('GET', `/organizations/${slug}/audit-log`)).body.auditLog;
+const now = () => new Date(service.clock.now()).toISOString();
+
+const defaults = {
+  maxOrderContracts: 1000,
+  maxOrderCost: '250.0000',
+  maxPositionContracts: 1000,
+  maxEventLoss: '500.0000',
+  maxDailyLoss: '200.0000',
+  maxOpenOrders: 20,
+  priceCollar: '0.1000',
+};
+const none = Object.fromEntries(Object.keys(defaults).map((name) => [name, null]));
+
+describe('the limits of an Organization', () => {
+  it('are the defaults until some are declared, and again when they are withdrawn', async () => {
+    const { limits } = await setUp();
+    const untouched = { effective: defaults, declared: none, updatedAt: null };
+    expect(await call('GET', limits)).toMatchObject({ status: 200, body: untouched });
+    expect((await call('DELETE', limits)).status).toBe(404);
+    await call('PUT', limits, { maxOpenOrders: 3 });
+    expect((await call('DELETE', limits)).status).toBe(204);
+    expect((await call('DELETE', limits)).status).toBe(404);
+    expect((await call('GET', limits)).body).toEqual(untouched);
+  });
+
+  it('are replaced in full, and what is left out or null is the default', async () => {
+    const { limits } = await setUp();
+    const all = {
+      maxOrderContracts: 0,
+      maxOrderCost: '12.345678',
+      maxPositionContracts: 10_000_000,
+      maxEventLoss: '999999999',
+      maxDailyLoss: '0',
+      maxOpenOrders: 1,
+      priceCollar: '0.05',
+    };
+    const written = {
+      ...all,
+      maxOrderCost: '12.345678',
+      maxEventLoss: '999999999.0000',
+      maxDailyLoss: '0.0000',
+      priceCollar: '0.0500',
+    };
+    const put = await call('PUT', limits, all);
+    expect(put).toMatchObject({
+      status: 201,
+      body: { effective: written, declared: written, updatedAt: now() },
+    });
+    expect((await call('GET', limits)).body).toEqual(put.body);
+    const less = await call('PUT', limits, { maxOpenOrders: 7, maxOrderCost: null });
+    expect(less).toMatchObject({
+      status: 200,
+      body: { effective: { ...defaults, maxOpenOrders: 7 }, declared: { ...none, maxOpenOrders: 7 } },
+    });
+    expect((await call('PUT', limits, {})).body.effective).toEqual(defaults);
+  });
+
+  it('change nothing and leave no trace when they are declared again', async () => {
+    const { slug, limits } = await setUp();
+    const first = await call('PUT', limits, { maxDailyLoss: '50' });
+    service.clock.advance(1000);
+    const again = await call('PUT', limits, { maxDailyLoss: '50.00' });
+    expect(again).toMatchObject({ status: 200, body: first.body });
+    await call('PUT', limits, { maxDailyLoss: '40', maxOrderContracts: 5 });
+    await call('DELETE', limits);
+    expect(await audit(slug)).toMatchObject([
+      { action: 'trading_limits.withdrawn', details: { before: { maxDailyLoss: '40.0000' } } },
+      {
+        action: 'trading_limits.declared',
+        actor: 'operator',
+        target: slug,
+        details: {
+          before: { maxDailyLoss: '50.0000', maxOrderContracts: null },
+          after: { maxDailyLoss: '40.0000', maxOrderContracts: '5' },
+        },
+      },
+      {
+        action: 'trading_limits.declared',
+        details: { before: { maxDailyLoss: null }, after: { maxDailyLoss: '50.0000' } },
+      },
+      { action: 'organization.created' },
+    ]);
+  });
+
+  it.each<[unknown, string]>([
+    [{ maxOrderContracts: -1 }, '/maxOrderContracts'],
+    [{ maxOrderContracts: 1.005 }, '/maxOrderContracts'],
+    [{ maxOrderContracts: 10_000_001 }, '/maxOrderContracts'],
+    [{ maxOrderContracts: '5' }, '/maxOrderContracts'],
+    [{ maxDailyLoss: 50 }, '/maxDailyLoss'],
+    [{ maxDailyLoss: '-1' }, '/maxDailyLoss'],
+    [{ maxDailyLoss: '1e3' }, '/maxDailyLoss'],
+    [{ maxDailyLoss: '' }, '/maxDailyLoss'],
+    [{ maxDailyLoss: '1.1234567' }, '/maxDailyLoss'],
+    [{ maxDailyLoss: '9'.repeat(300) }, '/maxDailyLoss'],
+    [{ maxDailyLoss: '5\u0000' }, '/maxDailyLoss'],
+    [{ maxDailyLoss: 'NaN' }, '/maxDailyLoss'],
+    [{ maxLoss: '5' }, '/maxLoss'],
+    [[], ''],
+    ['text', ''],
+    [null, ''],
+  ])('refuse %j', async (body, pointer) => {
+    const { limits } = await setUp();
+    const sent = typeof body === 'string' ? JSON.stringify(body) : body;
+    const answer = await call('PUT', limits, sent ?? 'null');
+    expect(answer).toMatchObject({ status: 400, body: { code: 'invalid_request', errors: [{ pointer }] } });
+    expect((await call('GET', limits)).body.updatedAt).toBeNull();
+  });
+});
+
+describe('the switch of an Organization', () => {
+  const untouched = { state: 'open', reason: null, changedAt: null };
+
+  it('is open until it is set, says why it is not, and opens again', async () => {
+    const { slug, own } = await setUp();
+    expect((await call('GET', own)).body).toEqual({
+      state: 'open',
+      service: untouched,
+      operator: untouched,
+      own: { ...untouched, by: null },
+    });
+    const halt = { state: 'halt', reason: 'bad fills' };
+    const halted = await call('PUT', own, halt);
+    expect(halted).toMatchObject({
+      status: 200,
+      body: { state: 'halt', operator: { ...halt, changedAt: now() }, own: { ...untouched, by: null } },
+    });
+    service.clock.advance(1000);
+    expect((await call('PUT', own, halt)).body).toEqual(halted.body);
+    expect((await call('GET', own)).body).toEqual(halted.body);
+    expect((await call('PUT', own, { state: 'open' })).body).toMatchObject({
+      state: 'open',
+      operator: { state: 'open', reason: null, changedAt: now() },
+    });
+    expect(await audit(slug)).toMatchObject([
+      { details: { before: halt, after: { state: 'open', reason: null } } },
+      { action: 'trading_switch.changed', target: 'operator', actor: 'operator' },
+      { action: 'organization.created' },
+    ]);
+  });
+
+  it('is not the switch of another Organization', async () => {
+    const [one, other] = [await setUp(), await setUp()];
+    await call('PUT', one.own, { state: 'reduce_only', reason: 'r' });
+    expect((await call('GET', other.own)).body.state).toBe('open');
+  });
+});
+
+describe('the switch of the service', () => {
+  it('stands above those of all Organizations, and leaves its trace in the operator’s log', async () => {
+    const { own } = await setUp();
+    expect((await call('GET', '/trading/switch')).body).toEqual({
+      state: 'open',
+      reason: null,
+      changedAt: null,
+    });
+    const reduce = { state: 'reduce_only', reason: 'maintenance' };
+    for (const _ of [1, 2])
+      expect(await call('PUT', '/trading/switch', reduce)).toMatchObject({
+        status: 200,
+        body: { ...reduce, changedAt: now() },
+      });
+    expect((await call('GET', '/trading/switch')).body).toMatchObject(reduce);
+    expect((await call('GET', own)).body).toMatchObject({
+      state: 'reduce_only',
+      service: reduce,
+      operator: { state: 'open' },
+    });
+    // The stricter one counts.
+    expect((await call('PUT', own, { state: 'halt', reason: 'r' })).body.state).toBe('halt');
+    await call('PUT', '/trading/switch', { state: 'open' });
+    const { auditLog } = (await call('GET', '/audit-log')).body;
+    expect(auditLog).toMatchObject([
+      { action: 'trading_switch.changed', target: 'service', details: { after: { state: 'open' } } },
+      { action: 'trading_switch.changed', target: 'service', details: { after: reduce } },
+    ]);
+  });
+});
+
+describe('every one of these routes', () => {
+  const switchBodies: unknown[] = [
+    {},
+    { state: 'closed', reason: 'r' },
+    { state: 'halt' },
+    { state: 'reduce_only', reason: null },
+    { state: 'halt', reason: '' },
+    { state: 'halt', reason: 'nul\u0000' },
+    { state: 'halt', reason: 'x'.repeat(301) },
+    { state: 'halt', reason: 5 },
+    { state: 'halt', reason: 'r', until: 'tomorrow' },
+    { state: ['halt'], reason: 'r' },
+    [],
+  ];
+
+  it('refuses a switch that makes no sense, and leaves it as it was', async () => {
+    const { own } = await setUp();
+    for (const path of [own, '/trading/switch'])
+      for (const body of switchBodies) expect((await call('PUT', path, body)).status).toBe(400);
+    expect((await call('GET', own)).body).toMatchObject({ state: 'open', operator: { changedAt: null } });
+  });
+
+  it('keeps a reason in any script word by word', async () => {
+    const { own } = await setUp();
+    for (const reason of ['<script>alert(1)</script>', 'שלום ‮evil', '👩‍👩‍👧', "'; drop table x; --"])
+      expect((await call('PUT', own, { state: 'halt', reason })).body.operator.reason).toBe(reason);
+  });
+
+  it('is closed without the operator’s token', async () => {
+    const { limits, own } = await setUp();
+    for (const path of [limits, own, '/trading/switch'])
+      for (const [authorization, code] of [
+        ['', 'missing_key'],
+        ['Bearer wrong', 'invalid_key'],
+      ])
+        for (const [method, body] of [
+          ['GET', undefined],
+          ['PUT', { state: 'halt', reason: 'r' }],
+        ] as const)
+          expect(await call(method, path, body, { authorization: authorization! })).toMatchObject({
+            status: 401,
+            body: { code },
+          });
+    expect((await call('GET', own)).body.state).toBe('open');
+  });
+
+  it('knows only Organizations that there are', async () => {
+    const halt = { state: 'halt', reason: 'r' };
+    for (const part of ['limits', 'switch'] as const) {
+      const body = part === 'limits' ? {} : halt;
+      const missing = `/organizations/${unique('org')}/trading/${part}`;
+      expect((await call('GET', missing)).status).toBe(404);
+      expect((await call('PUT', missing, body)).status).toBe(404);
+      for (const slug of hostileSlugs) {
+        const { status } = await call('PUT', `/organizations/${slug}/trading/${part}`, body);
+        expect([400, 404]).toContain(status);
+      }
+    }
+    expect((await call('DELETE', `/organizations/${unique('org')}/trading/limits`)).status).toBe(404);
+  });
+
+  it('lets many who set the same switch at once end in one state, with one chain of changes', async () => {
+    const { slug, own } = await setUp();
+    const reasons = ['a', 'b', 'c', 'd', 'e', 'f'];
+    const answers = await Promise.all(reasons.map((reason) => call('PUT', own, { state: 'halt', reason })));
+    expect(answers.map(({ status }) => status)).toEqual(reasons.map(() => 200));
+    const { body } = await call('GET', own);
+    const log = (await audit(slug)).filter(({ action }) => action === 'trading_switch.changed');
+    expect(log).toHaveLength(reasons.length);
+    expect(log[0].details.after.reason).toBe(body.operator.reason);
+  });
+});
