@@ -1,7 +1,7 @@
 import type { Micros } from '../trading/market/money.js';
 import type { GateBook } from '../trading/signals/gate.js';
 import type { Interval } from '../trading/scores/bootstrap.js';
-import { gateKeys } from '../trading/scores/judge-gates.js';
+import { gateKeys } from '../trading/scores/gates.js';
 import type { Moment, MomentSource } from './moment.js';
 import { runBacktest } from './run.js';
 import { collectForecasts, shuffle } from './shuffle.js';

@@ -7,9 +7,9 @@ import { createSimulatedSource, readMarketsOf } from '../trading/venue/simulated
 import { noGates } from '../trading/signals/gate.js';
 import { createLessons } from '../trading/past/lessons.js';
 import { recordedKinds } from '../trading/past/past.js';
-import { judgeGates, type JudgedRecord } from '../trading/scores/judge-gates.js';
+import { judgeGates, type JudgedRecord } from '../trading/scores/gates.js';
 import { recordsDue, type NewRecord } from '../trading/scores/records.js';
-import { scoreBrackets } from '../trading/scores/score-record.js';
+import { scoreBrackets } from '../trading/scores/score.js';
 import type { Station } from '../trading/market/stations.js';
 import { simulateWeather } from '../trading/venue/simulation/weather.js';
 import {

@@ -3,7 +3,7 @@ import { buildSnapshot, type SnapshotInputs } from '../trading/snapshot/build-sn
 import { calibratedModel } from '../trading/forecast/calibrated.js';
 import type { Snapshot } from '../trading/snapshot/snapshot.js';
 import { readTape, TapeError } from '../trading/tape/reader.js';
-import type { TapeHeader } from '../trading/tape/tape.js';
+import type { TapeHeader } from '../trading/tape/format.js';
 import type { Moment, MomentSource } from './moment.js';
 
 const log = pino({ level: 'silent' });

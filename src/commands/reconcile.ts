@@ -3,8 +3,7 @@ import { systemClock } from '../core/clock.js';
 import { sqlState } from '../core/db/client.js';
 import { runMaintenance } from '../tools/maintenance-command.js';
 import type { MaintenanceDatabase } from '../core/db/maintenance.js';
-import { checkLedger } from '../trading/portfolio/ledger-check.js';
-import { ledgerJson, ledgerText } from '../trading/portfolio/ledger-report.js';
+import { checkLedger, ledgerJson, ledgerText } from '../trading/portfolio/ledger-check.js';
 import { driftJson, driftText, repairText } from '../usage/drift-report.js';
 import { compare, findOrganizationId, hasDrift, repair } from '../usage/reconcile.js';
 

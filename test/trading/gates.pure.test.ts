@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { blockBootstrap } from '../../src/trading/scores/bootstrap.js';
-import { gateErrorRates, gateRule } from '../../src/trading/scores/gate-rule.js';
+import { gateErrorRates, gateRule, judgeGates, type JudgedRecord } from '../../src/trading/scores/gates.js';
 import { gateAt, type Gate } from '../../src/trading/signals/gate.js';
-import { judgeGates, type JudgedRecord } from '../../src/trading/scores/judge-gates.js';
 import { endOf, makeSeasons, rivals, tooSure, seasonStations } from './gate-seasons.js';
 
 /** Gates of many seasons, 28 at a time. */

@@ -6,7 +6,7 @@ import { inspect } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { pino } from 'pino';
 import { ConfigError } from '../../src/config.js';
-import { judgeAnswer } from '../../src/trading/live/answer.js';
+import { judgeAnswer } from '../../src/trading/live/send.js';
 import { compareWithVenue, type Ours, type Venues } from '../../src/trading/live/compare.js';
 import {
   isReadableByOthers,

@@ -6,7 +6,7 @@ import { sureDegree } from '../../src/trading/market/distribution.js';
 import type { MarketEvent } from '../../src/trading/market/event.js';
 import type { ListedMarket, Market, UnplacedMarket } from '../../src/trading/market/market.js';
 import { formatDollars } from '../../src/trading/market/money.js';
-import { viewMarket } from '../../src/trading/orders/judge.js';
+import { viewMarket } from '../../src/trading/orders/tradable.js';
 import type { Orders } from '../../src/trading/orders/order.js';
 import { signalsFor } from '../../src/trading/pages/own-signals.js';
 import { formatCents } from '../../src/trading/pages/price-text.js';

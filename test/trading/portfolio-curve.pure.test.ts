@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { toLevels, type OrderBook } from '../../src/trading/market/book.js';
 import { formatDollars, parseDollars } from '../../src/trading/market/money.js';
 import { ticksAround, toLineChart } from '../../src/core/charts/line-chart.js';
-import { rangeStart, toCurve } from '../../src/trading/portfolio/portfolio-curve.js';
+import { rangeStart, toCurve } from '../../src/trading/portfolio/curve.js';
 import { proposeSale, quoteSale, readSale } from '../../src/trading/pages/portfolio-sale.js';
 
 const dollars = (text: string) => parseDollars(text);

@@ -3,8 +3,7 @@ import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { readConfig } from '../../src/config.js';
 import type { Database } from '../../src/core/db/client.js';
-import { toBookStateJson, toMarketJson } from '../../src/trading/reads/market-json.js';
-import { writeSignals } from '../../src/trading/reads/signal-json.js';
+import { toBookStateJson, toMarketJson, writeSignals } from '../../src/trading/reads/market-json.js';
 import type { Signal } from '../../src/trading/signals/signal.js';
 import {
   forecastSchema,

@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { CENT, DOLLAR } from '../../src/trading/market/money.js';
-import { assessRisk } from '../../src/trading/risk/assess.js';
+import { assessRisk, type RiskInput } from '../../src/trading/risk/gate.js';
 import type { RiskFacts } from '../../src/trading/risk/facts.js';
-import type { RiskInput } from '../../src/trading/risk/gate.js';
 import { defaultLimits } from '../../src/trading/risk/limits.js';
 import type { Market } from '../../src/trading/market/market.js';
 import type { MarketData } from '../../src/trading/market/source.js';

@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import { clockSkewOf } from '../../src/trading/venue/kalshi-client.js';
 import { CENT, DOLLAR, type Micros } from '../../src/trading/market/money.js';
 import { applyFill } from '../../src/trading/ledger/positions.js';
-import { assessRisk } from '../../src/trading/risk/assess.js';
+import { assessRisk } from '../../src/trading/risk/gate.js';
 import type { HeldPosition } from '../../src/trading/risk/facts.js';
 import { defaultLimits } from '../../src/trading/risk/limits.js';
 import { EVENT, factsOf, inputOf } from './risk-scene.js';

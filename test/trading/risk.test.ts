@@ -13,7 +13,7 @@ import {
 import { CENT, DOLLAR, parseDollars } from '../../src/trading/market/money.js';
 import { assertWithinRisk } from '../../src/trading/risk/gate.js';
 import { defaultLimits } from '../../src/trading/risk/limits.js';
-import { readRiskFacts } from '../../src/trading/risk/read-facts.js';
+import { readRiskFacts } from '../../src/trading/risk/facts.js';
 import { operatorClient } from '../operator/client.js';
 import { createTestDatabase, isEmbedded, type TestDatabase } from '../support/database.js';
 import { createOrganization } from '../support/fixtures.js';

@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { normalQuantile } from '../../src/core/statistics/normal.js';
-import { atMostOf } from '../../src/trading/scores/crps.js';
-import { toPitHistogram, type DatedPit } from '../../src/trading/scores/pit-histogram.js';
-import { countReliability, toReliability } from '../../src/trading/scores/reliability.js';
+import { atMostOf } from '../../src/trading/scores/score.js';
+import { countReliability, toPitHistogram, toReliability, type DatedPit } from '../../src/trading/scores/diagnostics.js';
 import { endOf, randomOf } from './gate-seasons.js';
 
 const dateOf = (day: number): string => endOf(day).toISOString().slice(0, 10);

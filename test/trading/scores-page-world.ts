@@ -1,10 +1,10 @@
 import { probabilityOf, type TemperatureDistribution } from '../../src/trading/market/distribution.js';
 import { normalQuantile } from '../../src/core/statistics/normal.js';
-import { judgeGates } from '../../src/trading/scores/judge-gates.js';
+import { judgeGates } from '../../src/trading/scores/gates.js';
 import { LEAD_HOURS } from '../../src/trading/signals/signal.js';
 import { insertRecords } from '../../src/trading/scores/queries.js';
 import type { NewRecord } from '../../src/trading/scores/records.js';
-import { scoreRecord } from '../../src/trading/scores/score-record.js';
+import { scoreRecord } from '../../src/trading/scores/score.js';
 import { stations } from '../../src/trading/market/stations.js';
 import type { Bracket } from '../../src/trading/market/brackets.js';
 import type { TestService } from '../support/service.js';

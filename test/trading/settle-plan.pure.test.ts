@@ -2,8 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { CENT, DOLLAR, type Micros } from '../../src/trading/market/money.js';
 import type { Holding } from '../../src/trading/ledger/positions.js';
-import { planSettlement, type RecordedWord } from '../../src/trading/settlement/settle-plan.js';
-import { doubtAbout, isFinal, wordOf, type Word } from '../../src/trading/settlement/settle-word.js';
+import { doubtAbout, isFinal, planSettlement, wordOf, type RecordedWord, type Word } from '../../src/trading/settlement/settlement-event.js';
 import { ends, makeMarket } from './settle-support.js';
 
 const word = (

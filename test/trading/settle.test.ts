@@ -6,7 +6,7 @@ import { CENT, DOLLAR } from '../../src/trading/market/money.js';
 import { checkLedger } from '../../src/trading/portfolio/ledger-check.js';
 import { portfolioHistory, tradingAccounts } from '../../src/trading/ledger/portfolio-table.js';
 import { jobLeases } from '../../src/trading/ledger/risk-table.js';
-import { wordOf } from '../../src/trading/settlement/settle-word.js';
+import { wordOf } from '../../src/trading/settlement/settlement-event.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { createKey, createOrganization } from '../support/fixtures.js';
 import { startTestService, type TestService } from '../support/service.js';

@@ -18,7 +18,7 @@ import fc from 'fast-check';
 import { afterAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createMetrics } from '../../src/core/metrics.js';
 import type { SnapshotInputs } from '../../src/trading/snapshot/build-snapshot.js';
-import { createCalibrationStore, nothingLearned } from '../../src/trading/snapshot/calibration.js';
+import { createCalibrationStore, createSnapshotStore, nothingLearned, type Snapshot, type SnapshotStore } from '../../src/trading/snapshot/snapshot.js';
 import type { Fit } from '../../src/trading/forecast/fits.js';
 import { rawEnsemble } from '../../src/trading/forecast/raw-ensemble.js';
 import { createSimulatedWeatherSource } from '../../src/trading/forecast/simulated.js';
@@ -29,17 +29,10 @@ import { createRefresher } from '../../src/trading/snapshot/refresh.js';
 import { findStation, stations } from '../../src/trading/market/stations.js';
 import { simulateWeather } from '../../src/trading/venue/simulation/weather.js';
 import { everything } from '../../src/trading/venue/simulation/world.js';
-import {
-  createSnapshotStore,
-  type Snapshot,
-  type SnapshotStore,
-} from '../../src/trading/snapshot/snapshot.js';
-import { readValue, writeValue } from '../../src/trading/tape/codec.js';
+import { readValue, writeMember, writeValue } from '../../src/trading/tape/format.js';
 import { openTapePlayer } from '../../src/trading/tape/player.js';
 import { readTape, TapeError, type TapeEntry } from '../../src/trading/tape/reader.js';
-import { writeMember } from '../../src/trading/tape/framing.js';
-import { requireTapeTarget } from '../../src/trading/tape/target.js';
-import { createTapeWriter } from '../../src/trading/tape/writer.js';
+import { createTapeWriter, requireTapeTarget } from '../../src/trading/tape/writer.js';
 import { TestClock } from '../support/service.js';
 import { ScriptedWeather } from './scripted-sources.js';
 

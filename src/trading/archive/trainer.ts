@@ -1,3 +1,5 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { Logger } from 'pino';
 import type { Clock } from '../../core/clock.js';
 import type { Database } from '../../core/db/client.js';
 import { newId } from '../../core/ids.js';
@@ -7,13 +9,10 @@ import type { DayEnsemble } from '../forecast/forecast.js';
 import { targetKey } from '../market/market.js';
 import type { SettledDay } from '../market/source.js';
 import { finalOutcomes } from '../scores/records.js';
-import type { CalibrationStore } from '../snapshot/calibration.js';
-import type { Snapshot, SnapshotStore } from '../snapshot/snapshot.js';
+import type { CalibrationStore, Snapshot, SnapshotStore } from '../snapshot/snapshot.js';
 import type { Archive } from './archive.js';
 import { deleteOldFits, insertFits, newestFits, type Sources } from './fit-queries.js';
 import { trainInSteps, type Training } from './training.js';
-import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { Logger } from 'pino';
 
 /**
  * Writes down what snapshots show. Runs stay the same for hours and reports for good: only what the last snapshot did not

@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
 import type { Clock } from '../../core/clock.js';
 import type { Orm } from '../../core/db/client.js';
-import { createCalibrationStore } from '../snapshot/calibration.js';
+import { createCalibrationStore } from '../snapshot/snapshot.js';
 import type { Archive } from '../archive/archive.js';
 import { createTrainer } from '../archive/trainer.js';
 import type { FitBook } from '../forecast/fits.js';

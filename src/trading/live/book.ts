@@ -7,7 +7,7 @@ import { AppError } from '../../core/errors.js';
 import { newId } from '../../core/ids.js';
 import type { Micros } from '../market/money.js';
 import { keyOf } from './compare.js';
-import type { Look } from './look.js';
+import type { Look } from './reconcile.js';
 import {
   addCash,
   insertAccount,

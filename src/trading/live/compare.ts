@@ -1,6 +1,6 @@
 import { CENT, formatDollars, parseDollars, type Micros } from '../market/money.js';
 import type { ForeignPosition, LiveDifference, LiveReport } from './report.js';
-import type { VenueFillAnswer, VenueOrder, VenuePosition, VenueSettlement } from './venue-schema.js';
+import type { VenueFillAnswer, VenueOrder, VenuePosition, VenueSettlement } from './wire.js';
 import { formatCount, formatHundredths, parseHundredths, toHundredths } from '../market/contracts.js';
 
 /** An order of ours, as far as the venue can know of it. */

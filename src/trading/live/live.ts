@@ -7,14 +7,13 @@ import type { VenueBudget } from '../venue/venue-budget.js';
 import type { LiveExecutor } from '../orders/order.js';
 import { createLease } from '../../core/db/lease.js';
 import { acceptDifferences } from './book.js';
-import { lookAtBoth } from './look.js';
+import { lookAtBoth, reconcile, type ReconcileDeps } from './reconcile.js';
 import { findLiveAccount, findOrgId, updateLiveAccount } from './queries.js';
-import { reconcile, type ReconcileDeps } from './reconcile.js';
-import type { RecordOutcome } from './recover.js';
+import type { RecordOutcome } from './order-status.js';
 import type { LiveDifference, LiveReport } from './report.js';
 import { sendOrder } from './send.js';
 import type { VenueKey } from './sign.js';
-import { createStanding } from './standing.js';
+import { createStanding } from './status.js';
 import { createVenue } from './venue.js';
 
 /** Orders at the venue, and the watch over the account there. One Organization has it. */

@@ -10,18 +10,7 @@ import type { VenueBudget } from '../venue/venue-budget.js';
 import { CENT, parseDollars } from '../market/money.js';
 import type { VenueCash } from './compare.js';
 import { signRequest, type VenueKey } from './sign.js';
-import {
-  balanceSchema,
-  fillsPageSchema,
-  ordersPageSchema,
-  positionsPageSchema,
-  settlementsPageSchema,
-  type VenueFillAnswer,
-  type VenueOrder,
-  type VenuePosition,
-  type VenueSettlement,
-} from './venue-schema.js';
-import type { WireOrder } from './wire.js';
+import { balanceSchema, fillsPageSchema, ordersPageSchema, positionsPageSchema, settlementsPageSchema, type VenueFillAnswer, type VenueOrder, type VenuePosition, type VenueSettlement, type WireOrder } from './wire.js';
 
 /** What came back, whatever it says. */
 export interface VenueAnswer {

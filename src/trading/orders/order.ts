@@ -1,11 +1,26 @@
+import { createHash } from 'node:crypto';
+import { v5 as uuidFrom } from 'uuid';
 import type { KeyAuthority, MemberAuthority } from '../../identity/session/authority.js';
-import type { Side } from '../market/book.js';
-import type { Micros } from '../market/money.js';
-import type { FeeRule } from '../market/fees.js';
 import type { OrderStatus, TradeMode } from '../ledger/orders-table.js';
+import type { Side } from '../market/book.js';
+import type { FeeRule } from '../market/fees.js';
+import type { Micros } from '../market/money.js';
+
+/** What makes two orders the same order, SHA-256, hex: everything that was asked for, however it was written. */
+export function requestHash(order: OrderInput): string {
+  const { mode, ticker, side, action, contracts, limitPrice, timeInForce } = order;
+  const fields = [mode, ticker, side, action, contracts, String(limitPrice), timeInForce];
+  return createHash('sha256').update(JSON.stringify(fields)).digest('hex');
+}
+
+/** What the venue knows an order by. The same order has the same one, whoever sends it and whenever: a UUID. */
+export const clientOrderId = ({
+  orgId,
+  idempotencyKey,
+}: Pick<OrderInput, 'orgId' | 'idempotencyKey'>): string => uuidFrom(idempotencyKey, orgId);
 
 export type Action = 'buy' | 'sell';
-export type TimeInForce = 'immediate_or_cancel' | 'fill_or_kill';
+type TimeInForce = 'immediate_or_cancel' | 'fill_or_kill';
 
 /** An order as somebody asks for it. */
 export interface OrderInput {

@@ -12,7 +12,7 @@ import { parseDollars } from '../market/money.js';
 import type { TradingServices } from '../services/services.js';
 import type { OrderInput } from './order.js';
 import { listTradesSchema, MAX_BODY_BYTES, orderSchema } from './schema.js';
-import { toTradeJson } from './trade-json.js';
+import { toTradeJson } from './trade.js';
 
 export interface OrderRouteDeps
   extends Pick<ApiServices, 'keys' | 'keyUse'>, Pick<TradingServices, 'orders'> {

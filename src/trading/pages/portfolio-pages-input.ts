@@ -5,8 +5,8 @@ import { parseInput } from '../../core/http/validate.js';
 import { fieldError } from '../../core/pages/form.js';
 import { readQuery, requireOnce } from '../../core/pages/query-form.js';
 import { tradeModes } from '../ledger/orders-table.js';
-import { curveRanges, type CurveRange } from '../portfolio/portfolio-curve.js';
-import type { WordPosition } from '../portfolio/queries-history.js';
+import { curveRanges, type CurveRange } from '../portfolio/curve.js';
+import type { WordPosition } from '../portfolio/history-queries.js';
 
 /** What the pages' addresses may say. What else stands there is nobody's concern. */
 const pageQuerySchema = z.object({

@@ -15,7 +15,7 @@ import {
 } from '../../core/pages/form.js';
 import { renderPage } from '../../core/pages/layout.js';
 import { readQuery, tryQuery } from '../../core/pages/query-form.js';
-import { viewMarket } from '../orders/judge.js';
+import { viewMarket } from '../orders/tradable.js';
 import { bookHash, withoutTaken } from '../orders/paper-book.js';
 import type { TradingServices } from '../services/services.js';
 import { proposeSale, quoteSale, readSale, saleFields, type Sale, type SaleQuote } from './portfolio-sale.js';

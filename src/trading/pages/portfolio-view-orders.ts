@@ -1,9 +1,9 @@
 import type { Snapshot } from '../snapshot/snapshot.js';
 import type { SettlementSource } from '../market/rules.js';
-import { isFairPrice } from '../settlement/settle-word.js';
+import { isFairPrice } from '../settlement/settlement-event.js';
 import { nameMarket, type MarketName } from '../market/portfolio-names.js';
-import type { WordRow } from '../portfolio/queries-history.js';
-import type { listFills, listPostings, OrderRow } from '../portfolio/queries-orders.js';
+import type { WordRow } from '../portfolio/history-queries.js';
+import type { listFills, listPostings, OrderRow } from '../portfolio/order-queries.js';
 import { formatMoney, formatPrice, ORDERS_PATH, toChange, toMarketView } from './portfolio-view-text.js';
 import type { OrderStatus } from '../ledger/orders-table.js';
 import type { LedgerKind, SettlementState } from '../ledger/portfolio-table.js';

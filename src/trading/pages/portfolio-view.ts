@@ -8,7 +8,7 @@ import {
   type SourceState,
 } from '../snapshot/snapshot.js';
 import type { MarketStatus } from '../market/market.js';
-import { isFairPrice } from '../settlement/settle-word.js';
+import { isFairPrice } from '../settlement/settlement-event.js';
 import type { Portfolio, ValuedPosition } from '../portfolio/portfolio.js';
 import { nameMarket } from '../market/portfolio-names.js';
 import type { PendingRow } from '../portfolio/queries.js';
@@ -21,7 +21,7 @@ import {
   toChangeOrNull,
   toMarketView,
 } from './portfolio-view-text.js';
-import type { EventOutcomes } from '../portfolio/valuation-events.js';
+import type { EventOutcomes } from '../ledger/valuation.js';
 
 interface Marks {
   snapshot: Snapshot | undefined;

@@ -15,12 +15,10 @@ import { readQuery } from '../../core/pages/query-form.js';
 import { readPageQuery } from './portfolio-pages-input.js';
 import { toModeTabs } from './portfolio-view-text.js';
 import type { TradingServices } from '../services/services.js';
-import { findLimits } from '../risk/declared.js';
-import { noLimitsDeclared, toEffectiveLimits } from '../risk/limits.js';
-import { selectLargestOrders } from '../risk/queries.js';
-import { midnightOf, readRiskFacts } from '../risk/read-facts.js';
+import { findLimits, selectLargestOrders } from '../risk/queries.js';
+import { noLimitsDeclared, toEffectiveLimits, toLimitUse } from '../risk/limits.js';
+import { midnightOf, readRiskFacts } from '../risk/facts.js';
 import { readSwitch, setSwitch } from '../risk/switches.js';
-import { toLimitUse } from '../risk/use.js';
 import { RISK_PATH, switchActions, toLimitViews, toSwitchChoices } from './risk-view.js';
 
 const notices = Object.fromEntries(

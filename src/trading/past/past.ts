@@ -15,7 +15,7 @@ import { stations } from '../market/stations.js';
 import type { Climates } from '../scores/climate.js';
 import { insertRecords, listOpenRecords, listRecorded, setOutcome, type Sources } from '../scores/queries.js';
 import { recordsDue, targetOfRecord, type NewRecord } from '../scores/records.js';
-import { scoreRecord, type ScorableRecord } from '../scores/score-record.js';
+import { scoreRecord, type ScorableRecord } from '../scores/score.js';
 import { createSimulatedSource, readMarketsOf } from '../venue/simulated.js';
 import { createPace } from '../venue/simulation/random.js';
 import {

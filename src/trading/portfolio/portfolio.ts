@@ -17,8 +17,7 @@ import {
   type PendingRow,
   type PositionRow,
 } from './queries.js';
-import { markPosition, sumKnown, type Mark, type Quotes } from './valuation.js';
-import { eventOutcomes, type EventOutcomes } from './valuation-events.js';
+import { eventOutcomes, markPosition, sumKnown, type EventOutcomes, type Mark, type Quotes } from '../ledger/valuation.js';
 import { perContract } from '../market/contracts.js';
 import { feeRuleOf } from '../market/fees.js';
 

@@ -10,7 +10,7 @@ import { findAreaOf, findStation, indexAreas, placesOf, stations } from '../mark
 import type { SnapshotStore } from '../snapshot/snapshot.js';
 import { marketsQuerySchema, noQuerySchema, signalsQuerySchema } from './schema.js';
 import { createSnapshotReads } from './snapshot-reads.js';
-import { createStationList, type PlaceFacts } from './station-list.js';
+import { createStationList, type PlaceFacts } from './station-json.js';
 
 /** Sizes for another bankroll are solved for whoever asks: that costs as much as a hundred other reads. */
 const READS_PER_SIZING = 10;

@@ -19,8 +19,7 @@ import {
   type SourceState,
 } from '../snapshot/snapshot.js';
 import { oldestRun, writeForecast } from './forecast-json.js';
-import { toBookStateJson, toMarketJson } from './market-json.js';
-import { writeSignals } from './signal-json.js';
+import { toBookStateJson, toMarketJson, writeSignals } from './market-json.js';
 
 /** Signals for other bankrolls than the server's are kept for this many, so that strangers cannot fill the memory. */
 const MAX_BANKROLLS = 32;

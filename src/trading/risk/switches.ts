@@ -3,7 +3,7 @@ import { recordAudit, recordOperatorAudit } from '../../audit/audit.js';
 import { AppError } from '../../core/errors.js';
 import { findDifference, type Source } from '../../identity/operator/change.js';
 import { switchOwners } from './facts.js';
-import { findServiceSwitch, findSwitches, saveServiceSwitch, saveSwitch } from './switch-queries.js';
+import { findServiceSwitch, findSwitches, saveServiceSwitch, saveSwitch } from './queries.js';
 import type { SwitchState } from '../ledger/risk-table.js';
 
 /** One of the three switches, as it stands. */

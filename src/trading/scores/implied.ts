@@ -1,7 +1,7 @@
 import { probabilityWithin, type TemperatureDistribution } from '../market/distribution.js';
 import { normalCdf, normalDensity } from '../../core/statistics/normal.js';
 import type { Range } from '../market/brackets.js';
-import type { AtMost } from './crps.js';
+import type { AtMost } from './score.js';
 
 export interface Share extends Range {
   probability: number;

@@ -2,14 +2,13 @@ import type { Logger } from 'pino';
 import type { Clock } from '../../core/clock.js';
 import type { Database } from '../../core/db/client.js';
 import { targetKey } from '../market/market.js';
-import type { SnapshotStore } from '../snapshot/snapshot.js';
-import type { CalibrationStore } from '../snapshot/calibration.js';
+import type { CalibrationStore, SnapshotStore } from '../snapshot/snapshot.js';
 import { readClimates } from './climate.js';
 import { insertRecords, listOpenRecords, setOutcome } from './queries.js';
-import { readGates } from './read-gates.js';
+import { readGates } from './gates.js';
 import type { Past } from '../past/past.js';
 import { finalOutcomes, recordsDue, targetOfRecord, type Scene } from './records.js';
-import { scoreRecord } from './score-record.js';
+import { scoreRecord } from './score.js';
 
 /** Writes down what is due at the moment of the scene. Writing it twice, here or on another instance, changes nothing. */
 export async function recordForecasts(db: Database, scene: Scene): Promise<void> {

@@ -5,9 +5,9 @@ import { selectRows } from '../../core/db/select-rows.js';
 import type { ForecastMethod } from '../forecast/forecast.js';
 import { forecastRecords } from '../forecast/table.js';
 import { temperatureKinds, type TemperatureKind } from '../market/market.js';
-import type { JudgedRecord } from './judge-gates.js';
+import type { JudgedRecord } from './gates.js';
 import type { ForecastRecord, NewRecord } from './records.js';
-import type { Scores } from './score-record.js';
+import type { Scores } from './score.js';
 
 /** Whose records: of one pair of sources. */
 export interface Sources {

@@ -7,8 +7,7 @@ import { DOLLAR } from '../market/money.js';
 import { areOutcomesKnown, bracketPays, outcomesOf } from '../market/brackets.js';
 import { climateKey, type Climate, type Climates } from './climate.js';
 import { leadsOf } from '../signals/signal.js';
-import { impliedProbabilities } from './score.js';
-import type { ScorableRecord } from './score-record.js';
+import { impliedProbabilities, type ScorableRecord } from './score.js';
 
 const HOUR_MS = 60 * 60 * 1000;
 

@@ -1,14 +1,14 @@
 import type { Context } from '../../core/http/context.js';
 import { createClimateReader } from '../climate/product.js';
 import { createClimateWatch, type ClimateWatch } from '../climate/watch.js';
-import { createCalibrationStore, type CalibrationStore } from '../snapshot/calibration.js';
+import { createCalibrationStore, createSnapshotStore, type CalibrationStore, type SnapshotStore } from '../snapshot/snapshot.js';
 import { createArchive, type Archive } from '../archive/archive.js';
 import { createTrainer, type Trainer } from '../archive/trainer.js';
 import { calibratedModel } from '../forecast/calibrated.js';
 import type { WeatherSource } from '../forecast/forecast.js';
 import { createLiveTrading, type LiveTimings, type LiveTrading } from '../live/live.js';
 import { readVenueKey } from '../live/sign.js';
-import { createHeldTickers, signalTickers } from '../snapshot/interest.js';
+import { createHeldTickers, createSources, signalTickers } from './sources.js';
 import type { KeptBooksTimings } from '../venue/socket/kept-books.js';
 import type { IndexReader } from '../forecast/kalshi-index.js';
 import type { MarketSource } from '../market/source.js';
@@ -21,13 +21,10 @@ import { createPast, type Past } from '../past/past.js';
 import { PAST_DAYS } from '../scores/records.js';
 import { createScoreKeeper, type ScoreKeeper } from '../scores/keeper.js';
 import { createScoreReport, type ScoreReport } from '../scores/report.js';
-import { createSettlement, type Settlement } from '../settlement/settle-service.js';
-import { createSnapshotStore, type SnapshotStore } from '../snapshot/snapshot.js';
+import { createSettlement, type Settlement } from '../settlement/settlement.js';
 import type { Selection } from '../venue/simulation/world.js';
-import { createSources } from './sources.js';
 import { tapedMarkets, type TapePlayer } from '../tape/player.js';
-import { requireTapeTarget } from '../tape/target.js';
-import { createTapeWriter } from '../tape/writer.js';
+import { createTapeWriter, requireTapeTarget } from '../tape/writer.js';
 import { createMarketStream, type MarketStream, type StreamLimits } from '../stream/stream.js';
 
 /** What the trading face keeps running between requests. */

@@ -1,21 +1,55 @@
 import type { Logger } from 'pino';
-import type { Clock } from '../../core/clock.js';
 import type { TradingConfig } from '../../config.js';
-import { createHttpModelSource } from '../forecast/http-model.js';
+import type { Clock } from '../../core/clock.js';
+import type { Database } from '../../core/db/client.js';
 import type { ObservationPart, WeatherSource } from '../forecast/forecast.js';
+import { createHttpModelSource } from '../forecast/http-model.js';
+import { createIndexReader, type IndexReader } from '../forecast/kalshi-index.js';
 import { createObservationReader } from '../forecast/nws-observations.js';
 import { createOpenMeteoSource } from '../forecast/openmeteo.js';
 import { createSimulatedWeatherSource } from '../forecast/simulated.js';
 import { signRequest, type VenueKey } from '../live/sign.js';
+import type { MarketSource } from '../market/source.js';
+import { listHeldTickers } from '../settlement/queries.js';
+import type { Snapshot } from '../snapshot/snapshot.js';
 import { createKalshiClient } from '../venue/kalshi-client.js';
-import { createIndexReader, type IndexReader } from '../forecast/kalshi-index.js';
 import { createKalshiSource } from '../venue/kalshi.js';
 import { createSimulatedSource } from '../venue/simulated.js';
-import { createKeptBooks, type KeptBooksOptions } from '../venue/socket/kept-books.js';
-import type { MarketSource } from '../market/source.js';
-import type { VenueBudget } from '../venue/venue-budget.js';
 import { simulateWeather } from '../venue/simulation/weather.js';
 import type { Selection, SimulatedWorld } from '../venue/simulation/world.js';
+import { createKeptBooks, type KeptBooksOptions } from '../venue/socket/kept-books.js';
+import type { VenueBudget } from '../venue/venue-budget.js';
+
+/** More markets than this are never preferred: then it would be no preference. */
+const MAX_HELD = 200;
+
+/** Markets in which somebody holds something, as of the last time this was asked; each asking looks anew behind it. */
+export function createHeldTickers({ db, log }: { db: Database; log: Pick<Logger, 'warn'> }) {
+  let tickers: readonly string[] = [];
+  let asking: Promise<void> | undefined;
+
+  async function ask(): Promise<void> {
+    try {
+      tickers = (await listHeldTickers(db.orm, '', MAX_HELD)).map(({ ticker }) => ticker);
+    } catch (error) {
+      // The order in which books are read is no reason to fail.
+      log.warn({ err: error }, 'what is held could not be looked up: books are read in the order of before');
+    } finally {
+      asking = undefined;
+    }
+  }
+
+  return {
+    current(): readonly string[] {
+      asking ??= ask();
+      return tickers;
+    },
+  };
+}
+
+/** Markets in which something is worth doing. */
+export const signalTickers = (snapshot: Snapshot | undefined): string[] =>
+  (snapshot?.signals.events ?? []).flatMap(({ signals }) => signals.map(({ market }) => market.ticker));
 
 /**
  * Stations report once an hour, in between when the weather changes. 24 stations at this pace are 7,000 questions a day, four at a
@@ -26,7 +60,7 @@ const OBSERVATIONS_EVERY_MS = 5 * 60_000;
 /** The invented world of the demo: everybody who starts it sees the same one. */
 const SEED = 'gauge';
 
-export interface SourceOptions {
+interface SourceOptions {
   config: TradingConfig;
   /** Of the venue; without one it shows what it shows to anybody. */
   key: VenueKey | undefined;
@@ -41,7 +75,7 @@ export interface SourceOptions {
   selection?: Selection | undefined;
 }
 
-export interface Sources {
+interface Sources {
   markets: MarketSource;
   weather: WeatherSource;
   /** The venue's own temperature index; undefined for an invented world. */

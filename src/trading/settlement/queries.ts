@@ -9,7 +9,7 @@ import {
   tradingPositions,
   tradingSettlements,
 } from '../ledger/portfolio-table.js';
-import type { Word } from './settle-word.js';
+import type { Word } from './settlement-event.js';
 
 /** An Organization's money in one mode. */
 export interface Account {

@@ -1,7 +1,7 @@
 import type { MarketData } from '../market/source.js';
 import type { Micros } from '../market/money.js';
 import type { Holding } from '../ledger/positions.js';
-import { markPosition } from '../portfolio/valuation.js';
+import { markPosition } from '../ledger/valuation.js';
 import { paidFor } from '../sizing/fund.js';
 import { feeRuleOf } from '../market/fees.js';
 

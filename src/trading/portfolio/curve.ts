@@ -1,5 +1,7 @@
+import type { Orm } from '../../core/db/client.js';
 import type { Micros } from '../market/money.js';
-import { STEP_ORIGIN } from './queries-history.js';
+import type { Portfolio } from './portfolio.js';
+import { STEP_ORIGIN, findUnrealisedBefore, listUnrealised, sumBooked } from './history-queries.js';
 
 /** The periods that the curve can show, each in about a hundred steps. */
 export const curveRanges = {
@@ -37,7 +39,7 @@ interface CurveInput {
 }
 
 /** The beginning of the step that a moment belongs to. */
-export function stepStart(at: Date, stepSeconds: number): Date {
+function stepStart(at: Date, stepSeconds: number): Date {
   const origin = Date.parse(STEP_ORIGIN);
   const stepMs = stepSeconds * 1000;
   return new Date(origin + Math.floor((at.getTime() - origin) / stepMs) * stepMs);
@@ -92,4 +94,24 @@ export function toCurve({
     });
   }
   return points;
+}
+
+/** Profit and loss over a range of time, up to now. Empty for an account that was never opened. */
+export async function readCurve(
+  orm: Orm,
+  orgId: string,
+  { mode, openedAt, realised, fees, unrealised }: Portfolio,
+  range: CurveRange,
+  now: Date,
+): Promise<CurvePoint[]> {
+  if (openedAt === null) return [];
+  const { stepSeconds } = curveRanges[range];
+  const span = { orgId, mode, from: rangeStart(range, now), stepSeconds };
+  const [booked, worth, worthBefore] = await Promise.all([
+    sumBooked(orm, span),
+    listUnrealised(orm, span),
+    findUnrealisedBefore(orm, span),
+  ]);
+  const present = { realised, fees, unrealised };
+  return toCurve({ range, now, openedAt, present, booked, worth, worthBefore });
 }

@@ -1,12 +1,120 @@
+import { switchStates } from '../ledger/risk-table.js';
 import { asksOf, bidsOf, worstCost } from '../market/book.js';
-import type { Micros } from '../market/money.js';
-import { dayLossOf } from './day-loss.js';
-import { positionAfter, toLeg, type Deal } from './deal.js';
 import { endsOf } from '../market/event.js';
-import { worstCaseLoss, type Leg } from './exposure.js';
-import type { RiskInput } from './gate.js';
-import { count, dollars, refuse, type Refusal } from './refusal.js';
 import { feeRuleOf } from '../market/fees.js';
+import { formatDollars, type Micros } from '../market/money.js';
+import { MAX_TRADING_AGE_MS } from '../snapshot/snapshot.js';
+import { dayLossOf, positionAfter, toLeg, worstCaseLoss, type Deal, type Leg } from './exposure.js';
+import { switchOwners, type SwitchOwner } from './facts.js';
+import type { RiskInput } from './gate.js';
+
+/** Everything that can stand against an order, in the order in which it is looked at. A refusal begins with its name. */
+const riskChecks = [
+  'unknown_state',
+  'halt',
+  'reduce_only',
+  'data_age',
+  'clock_skew',
+  'data_source',
+  'exchange_paused',
+  'not_held',
+  'max_order_contracts',
+  'price_collar',
+  'max_open_orders',
+  'max_order_cost',
+  'max_position_contracts',
+  'max_event_loss',
+  'max_daily_loss',
+] as const;
+type RiskCheck = (typeof riskChecks)[number];
+
+export interface Refusal {
+  check: RiskCheck;
+  /** Which limit, its value and what was asked. */
+  detail: string;
+  /** Why something could not be computed. */
+  cause?: unknown;
+}
+
+export const refuse = (check: RiskCheck, text: string): Refusal => ({ check, detail: `${check}: ${text}` });
+
+/** `$250.00`, and more decimals where there are more. */
+export const dollars = (micros: Micros): string =>
+  formatDollars(micros)
+    .replace(/^(-?)/, '$1$')
+    .replace(/(\.\d\d)00$/, '$1');
+
+const count = (contracts: number, noun: string): string =>
+  `${contracts} ${noun}${contracts === 1 ? '' : 's'}`;
+const seconds = (ms: number): string => `${Math.round(ms / 100) / 10} s`;
+
+/**
+ * How far this clock and the venue's may be apart. Measured without the way of the message, so anything above is a clock
+ * that is wrong: ages, the day's begin and signatures would be as well. A machine that keeps its time is within milliseconds.
+ */
+const MAX_CLOCK_SKEW_MS = 2_000;
+
+const ownerNames: Record<SwitchOwner, string> = {
+  service: "the service's switch",
+  operator: "the operator's switch for the Organization",
+  own: "the Organization's own switch",
+};
+
+/** The kill switch: `halt` lets nothing pass, `reduce_only` what gives up contracts that are held. */
+export function checkSwitches({
+  input: { order },
+  facts: { switches },
+  isReducing,
+  closable,
+}: Deal): Refusal | undefined {
+  for (const owner of switchOwners)
+    if (!switchStates.includes(switches[owner].state)) throw new RangeError(`${owner} switch is not known`);
+  const halting = switchOwners.find((owner) => switches[owner].state === 'halt');
+  if (halting)
+    return refuse(
+      'halt',
+      `${ownerNames[halting]} is at halt${because(switches[halting].reason)}. No order passes.`,
+    );
+  const reducing = switchOwners.find((owner) => switches[owner].state === 'reduce_only');
+  if (!reducing || isReducing) return undefined;
+  const asked = `${order.action} ${count(order.contracts, `${order.side} contract`)} of ${order.ticker}`;
+  return refuse(
+    'reduce_only',
+    `${ownerNames[reducing]} is at reduce_only${because(switches[reducing].reason)}. This order would ${asked}, of which ${closable} can close what is held.`,
+  );
+}
+
+/** Are the data that the order is judged on current, from a clock like ours and to be trusted, and does trading go on? */
+export function checkData({ input: { snapshot, at } }: Deal): Refusal | undefined {
+  const ageMs = at.getTime() - snapshot.asOf.getTime();
+  if (Number.isNaN(ageMs)) throw new RangeError('the age of the data is not known');
+  if (ageMs < -MAX_CLOCK_SKEW_MS)
+    return refuse('clock_skew', `the market data are from ${seconds(-ageMs)} in the future.`);
+  if (!(ageMs <= MAX_TRADING_AGE_MS))
+    return refuse(
+      'data_age',
+      `the market data are ${seconds(ageMs)} old, the limit is ${seconds(MAX_TRADING_AGE_MS)}.`,
+    );
+  const { isTrading, clockSkewMs } = snapshot.data;
+  if (clockSkewMs !== undefined && !Number.isFinite(clockSkewMs))
+    throw new RangeError('the difference of the clocks is not known');
+  if (clockSkewMs !== undefined && Math.abs(clockSkewMs) > MAX_CLOCK_SKEW_MS)
+    return refuse(
+      'clock_skew',
+      `the venue's clock and ours are ${seconds(Math.abs(clockSkewMs))} apart, the limit is ${seconds(MAX_CLOCK_SKEW_MS)}.`,
+    );
+  const source = snapshot.sources.find(({ part }) => part === 'markets');
+  // A source that fails is judged by the age of what it said last; one that said something unexpected is not believed.
+  if (source?.state !== 'ok' && source?.state !== 'failing')
+    return refuse(
+      'data_source',
+      `the market data cannot be trusted at the moment: the source is ${source?.state ?? 'not known'}.`,
+    );
+  if (!isTrading) return refuse('exchange_paused', 'the exchange has paused trading.');
+  return undefined;
+}
+
+const because = (reason: string | null): string => (reason === null ? '' : ` (${reason})`);
 
 /** What every order is held to, also one that only reduces. */
 export function checkOrder({

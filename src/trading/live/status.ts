@@ -1,5 +1,5 @@
 import { AppError } from '../../core/errors.js';
-import type { Look } from './look.js';
+import type { Look } from './reconcile.js';
 import type { LiveReport } from './report.js';
 
 /** An agreement is believed for this long: three comparisons may fail. */

@@ -1,6 +1,6 @@
 import { and, asc, desc, eq, gt, lt, sql } from 'drizzle-orm';
-import type { Orm } from '../../core/db/client.js';
 import { apiKeys } from '../../api-keys/table.js';
+import type { Orm } from '../../core/db/client.js';
 import { memberships, users } from '../../organizations/table.js';
 import { tradingFills, tradingOrders, type TradeMode } from '../ledger/orders-table.js';
 import { ledgerEntries } from '../ledger/portfolio-table.js';
@@ -60,7 +60,7 @@ export async function findOrder(orm: Orm, orgId: string, id: string) {
   return row;
 }
 
-export interface OrderPage {
+interface OrderPage {
   mode: TradeMode;
   /** Begins behind this order. */
   afterId: string | undefined;

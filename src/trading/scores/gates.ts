@@ -1,10 +1,51 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { Database } from '../../core/db/client.js';
 import type { ForecastMethod } from '../forecast/forecast.js';
 import { temperatureKinds, type TemperatureKind } from '../market/market.js';
 import { placesOf } from '../market/stations.js';
-import { blockBootstrap, type Interval } from './bootstrap.js';
 import type { Gate, GateBook, GateKey } from '../signals/gate.js';
-import { gateRule, judgedSince } from './gate-rule.js';
 import { leadsOf } from '../signals/signal.js';
+import { blockBootstrap, type Interval } from './bootstrap.js';
+import { listJudgedRecords, type Sources } from './queries.js';
+
+/**
+ * What makes a gate open. The block length is about the cube root of the window, which is
+ * what estimates of a mean's error want (P. Hall, J. L. Horowitz, B.-Y. Jing, Biometrika 82, 1995), and about as long as a
+ * weather pattern, and what a forecast makes wrong of it, lasts.
+ */
+export const gateRule = Object.freeze({
+  windowDays: 90,
+  minimumDays: 30,
+  blockDays: 7,
+  resamples: 1_000,
+  confidence: 0.95,
+  evidence: 100,
+});
+
+/**
+ * How often the rule is wrong, at most, and right, at least: simulated over many seasons of days that depend on each
+ * other, and held to by the tests. See docs/decisions/013-honesty-gate.md.
+ */
+export const gateErrorRates = Object.freeze({
+  /** Open at a model as good as the market: at one time, and at any time within the 90 days after the first judgement. */
+  equal: 0.05,
+  equalEver: 0.2,
+  /** At one that is worse by 0.08 or more, or at any if the market is right. */
+  worse: 0.01,
+  /** At one that is better by this much in log score, after a whole window. */
+  better: 0.8,
+  betterBy: 0.35,
+});
+
+export const gateRuleText =
+  `A gate is open while, over the settled days of the last ${gateRule.windowDays} (at least ${gateRule.minimumDays} of them), the ${gateRule.confidence * 100} % interval of the difference between the calibrated forecast's mean log score and the market's lies below zero ` +
+  `(circular block bootstrap over days, blocks of ${gateRule.blockDays}, studentised), and what happened was at least ${gateRule.evidence} times as likely under the forecast as under the market. Otherwise it is shut, and signals are withheld.`;
+
+const DAY_MS = 24 * 60 * 60 * 1000;
+
+/** The first day that a judgement at this time looks at. */
+export const judgedSince = (at: Date): string =>
+  new Date(at.getTime() - gateRule.windowDays * DAY_MS).toISOString().slice(0, 10);
 
 /** A settled forecast, as far as gates are judged by it. */
 export interface JudgedRecord {
@@ -43,9 +84,9 @@ export const gateKeys = (): GateKey[] =>
  * By gate: model less market of each day, in the order of days. The hours of a day have their errors in common, so that they count
  * as one, by their mean: the rule is about days.
  */
-export type KnownDifferences = ReadonlyMap<string, readonly number[]>;
+type KnownDifferences = ReadonlyMap<string, readonly number[]>;
 
-export function recordsKnown(records: readonly JudgedRecord[], at: Date): KnownDifferences {
+function recordsKnown(records: readonly JudgedRecord[], at: Date): KnownDifferences {
   const since = judgedSince(at);
   const known = records
     .filter(
@@ -69,7 +110,7 @@ const isBy = (time: Date | null, at: Date): boolean => time !== null && time.get
 const keyOf = ({ kind, stationId, leadHours }: GateKey): string => `${kind} ${stationId} ${leadHours}`;
 
 /** A millisecond's work. */
-export function judgeGate(known: KnownDifferences, key: GateKey): Gate {
+function judgeGate(known: KnownDifferences, key: GateKey): Gate {
   const differences = known.get(keyOf(key)) ?? [];
   const n = differences.length;
   if (n < gateRule.minimumDays) {
@@ -115,3 +156,17 @@ function comparisonOf(mean: number): string {
 }
 
 const toText = (value: number): string => value.toFixed(3).replace('-', '−');
+
+/** Judges all gates by what the database knew at a time, one after the other: requests go in between. */
+export async function readGates({ orm }: Database, sources: Sources, at: Date): Promise<GateBook> {
+  const records: JudgedRecord[] = [];
+  for (const kind of temperatureKinds)
+    records.push(...(await listJudgedRecords(orm, sources, { kind, since: judgedSince(at), settledBy: at })));
+  const known = recordsKnown(records, at);
+  const gates: Gate[] = [];
+  for (const key of gateKeys()) {
+    gates.push(judgeGate(known, key));
+    await nextTurn();
+  }
+  return Object.freeze({ madeAt: at, gates });
+}

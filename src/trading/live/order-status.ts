@@ -1,9 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { VenueOutcome } from '../orders/order.js';
-import type { Venue } from './venue.js';
-import type { VenueFillAnswer, VenueOrder } from './venue-schema.js';
-import { toVenueFills, type SentOrder } from './wire.js';
+import type { Logger } from 'pino';
 import { formatCount, parseCount, sumCounts } from '../market/contracts.js';
+import type { Trade, VenueOutcome } from '../orders/order.js';
+import type { LiveOrderRow } from './queries.js';
+import type { Venue } from './venue.js';
+import { toVenueFills, type SentOrder, type VenueFillAnswer, type VenueOrder } from './wire.js';
 
 /** What the venue knows about an order. */
 export type Found =
@@ -13,6 +14,13 @@ export type Found =
   | { kind: 'resting'; venueOrderId: string }
   /** Its fills are not all listed yet. */
   | { kind: 'incomplete'; reason: string };
+
+/**
+ * An order is not sent any more when it is older than this, and is booked as never sent when it is older than
+ * `SAFE_MS` and the venue does not know it. Between both lies the longest that a request can be on its way.
+ */
+export const MAX_SEND_AGE_MS = 10_000;
+const SAFE_MS = 60_000;
 
 /** Clocks differ, and the venue counts in whole seconds. */
 const MARGIN_SECONDS = 120;
@@ -90,3 +98,65 @@ function final(order: SentOrder, venueOrderId: string, wires: readonly VenueFill
 
 /** Why an order ended with less than it asked for. */
 export const UNFILLED = 'no more contracts stood at the limit price or better';
+
+/** Books an outcome, once however often it is told. */
+export type RecordOutcome = (
+  orgId: string,
+  orderId: string,
+  outcome: VenueOutcome,
+  at: Date,
+) => Promise<Trade>;
+
+export interface RecoverDeps extends LookUpDeps {
+  log: Logger;
+  record: RecordOutcome;
+  /** Before an order that the venue does not know is looked for a second time. */
+  secondLookMs: number;
+}
+
+/**
+ * Finds out what became of orders whose outcome is not known, and books it. An order that the venue does not know once it
+ * cannot arrive any more was never sent, or never arrived: its cash is free again.
+ * @throws UnexpectedAnswerError, VenueUnavailableError: the others wait for the next time
+ */
+export async function recoverOrders(
+  deps: RecoverDeps,
+  orders: readonly LiveOrderRow[],
+  signal: AbortSignal,
+): Promise<void> {
+  for (const row of orders) {
+    const outcome = await findOutcome(deps, row, signal);
+    if (!outcome) continue;
+    try {
+      const at = new Date(deps.now());
+      const { status } = await deps.record(row.orgId, row.id, outcome, at);
+      deps.log.info({ orderId: row.id, status }, 'an order was found at the venue and booked');
+    } catch (error) {
+      // What contradicts itself is told to people by the comparison that follows.
+      if (!(error instanceof RangeError)) throw error;
+      deps.log.error({ err: error, orderId: row.id }, 'what the venue says about an order cannot be booked');
+    }
+  }
+}
+
+async function findOutcome(
+  deps: RecoverDeps,
+  row: LiveOrderRow,
+  signal: AbortSignal,
+): Promise<VenueOutcome | undefined> {
+  const order: SentOrder = row;
+  const isSafe = deps.now() - row.createdAt.getTime() > SAFE_MS;
+  let found = await lookUp(deps, order, signal);
+  if (found.kind === 'resting' && isSafe) {
+    deps.log.error({ orderId: row.id }, 'an order stands in the book at the venue: it is cancelled there');
+    await deps.venue.cancelOrder({ venueOrderId: found.venueOrderId, ticker: row.ticker });
+    found = await lookUp(deps, order, signal);
+  }
+  if (found.kind === 'absent' && isSafe) {
+    await sleep(deps.secondLookMs, undefined, { signal });
+    found = await lookUp(deps, order, signal);
+    if (found.kind === 'absent')
+      return { kind: 'done', venueOrderId: null, fills: [], reason: 'never reached the venue' };
+  }
+  return found.kind === 'final' ? found.outcome : undefined;
+}

@@ -1,12 +1,12 @@
 import { AppError, type ErrorPlace } from '../../core/errors.js';
 import { asksOf, bidsOf, emptyBook, isCrossed, matchOrder, type OrderBook } from '../market/book.js';
+import { ORDER_SIZE, isOrderSize } from '../market/contracts.js';
+import { feeRuleOf, type FeeRule } from '../market/fees.js';
 import { isOnTick, isPlaced, type ListedMarket } from '../market/market.js';
 import { DOLLAR, formatDollars, type Micros } from '../market/money.js';
-import { feeRuleOf, type FeeRule } from '../market/fees.js';
-import { ageOf, MAX_TRADING_AGE_MS, type Snapshot, type SnapshotStore } from '../snapshot/snapshot.js';
-import type { OrderInput } from './order.js';
-import { isOrderSize, ORDER_SIZE } from '../market/contracts.js';
 import type { MarketData } from '../market/source.js';
+import { MAX_TRADING_AGE_MS, ageOf, type Snapshot, type SnapshotStore } from '../snapshot/snapshot.js';
+import type { OrderInput } from './order.js';
 
 /** What an order is judged and matched on: what was known of its market at one moment. */
 export interface MarketView {

@@ -1,9 +1,9 @@
-import type { Context } from '../../core/http/context.js';
-import type { MarketSource } from '../market/source.js';
-import type { Micros } from '../market/money.js';
-import { recordHistory, thinOutHistory, tryToRecordPoint } from '../portfolio/history.js';
-import { ageOf, MAX_TRADING_AGE_MS, type Snapshot, type SnapshotStore } from '../snapshot/snapshot.js';
 import { createLease } from '../../core/db/lease.js';
+import type { Context } from '../../core/http/context.js';
+import type { Micros } from '../market/money.js';
+import type { MarketSource } from '../market/source.js';
+import { recordHistory, thinOutHistory, tryToRecordPoint } from '../portfolio/history.js';
+import { MAX_TRADING_AGE_MS, ageOf, type Snapshot, type SnapshotStore } from '../snapshot/snapshot.js';
 import { deleteOldPaperBooks } from './queries.js';
 import { createSettling, type SettleReport } from './settle.js';
 
@@ -19,7 +19,7 @@ export interface Settlement {
   stop(): Promise<void>;
 }
 
-export interface SettlementDeps extends Pick<Context, 'db' | 'clock' | 'log'> {
+interface SettlementDeps extends Pick<Context, 'db' | 'clock' | 'log'> {
   markets: MarketSource;
   snapshots: SnapshotStore;
   paperCash: Micros;
