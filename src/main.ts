@@ -1,5 +1,6 @@
 import { pino } from 'pino';
-import { ConfigError, readConfig, type Config } from './config.js';
+import { readConfig, type Config } from './config.js';
+import { ConfigError } from './core/config.js';
 import { UnsuitableDatabaseError } from './core/db/check-server.js';
 import { DirectoryInUseError } from './core/db/directory-lock.js';
 import { describeDemo, embeddedNotice } from './demo/describe.js';

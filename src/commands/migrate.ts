@@ -1,5 +1,6 @@
 import { pino } from 'pino';
-import { ConfigError, readConfig } from '../config.js';
+import { readConfig } from '../config.js';
+import { ConfigError } from '../core/config.js';
 import { UnsuitableDatabaseError } from '../core/db/check-server.js';
 import { isDatabaseUnavailable } from '../core/db/client.js';
 import { openDatabase } from '../core/db/open.js';

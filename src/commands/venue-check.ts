@@ -1,7 +1,8 @@
 import { SingleBar } from 'cli-progress';
 import { Command } from 'commander';
 import { systemClock } from '../core/clock.js';
-import { ConfigError, readConfig } from '../config.js';
+import { readConfig } from '../config.js';
+import { ConfigError } from '../core/config.js';
 import { printable } from '../send/numbers.js';
 import { checkVenue, isAlarming, venueReportText, type CheckProgress } from '../trading/venue/check-venue.js';
 import {

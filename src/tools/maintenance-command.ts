@@ -1,5 +1,6 @@
 import { type Command, CommanderError } from 'commander';
-import { ConfigError, readConfig } from '../config.js';
+import { readConfig } from '../config.js';
+import { ConfigError } from '../core/config.js';
 import { isDatabaseUnavailable } from '../core/db/client.js';
 import { DirectoryInUseError } from '../core/db/directory-lock.js';
 import { NotMigratedError, openForMaintenance, type MaintenanceDatabase } from '../core/db/maintenance.js';

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { inspect } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { pino } from 'pino';
-import { ConfigError } from '../../src/config.js';
+import { ConfigError } from '../../src/core/config.js';
 import { judgeAnswer } from '../../src/trading/live/send.js';
 import { compareWithVenue, type Ours, type Venues } from '../../src/trading/live/compare.js';
 import {

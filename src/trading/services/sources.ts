@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import type { TradingConfig } from '../../config.js';
+import type { TradingConfig } from '../config.js';
 import type { Clock } from '../../core/clock.js';
 import type { Database } from '../../core/db/client.js';
 import type { ObservationPart, WeatherSource } from '../forecast/forecast.js';

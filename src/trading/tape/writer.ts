@@ -2,7 +2,7 @@ import { accessSync, closeSync, constants, openSync, readSync, statSync, type St
 import { open, stat, type FileHandle } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import type { Logger } from 'pino';
-import { ConfigError } from '../../config.js';
+import { ConfigError } from '../../core/config.js';
 import type { SnapshotInputs } from '../snapshot/build-snapshot.js';
 import {
   TAPE_FORMAT,
