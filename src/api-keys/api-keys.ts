@@ -11,6 +11,7 @@ import { isFreshId } from './fresh-id.js';
 import { stateOf } from './key-json.js';
 import { findKey, insertKey, lockKeyChanges, updateKey, type KeyRow } from './queries.js';
 import { generateSecret, hashSecret } from './secret.js';
+import { MINUTE_MS } from '../core/time.js';
 
 export type KeyDeps = Pick<Context, 'db' | 'clock' | 'config'>;
 
@@ -103,7 +104,7 @@ export async function rotateApiKey(
   graceMinutes: number,
 ): Promise<NewKey & { previous: KeyRow }> {
   const now = new Date(clock.now());
-  const graceEnd = new Date(now.getTime() + graceMinutes * 60_000);
+  const graceEnd = new Date(now.getTime() + graceMinutes * MINUTE_MS);
   return change({ db, clock }, actor.by, async (tx) => {
     await lockKeyChanges(tx, actor.orgId);
     const old = await requireKey(tx, actor.orgId, id);

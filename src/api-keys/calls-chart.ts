@@ -1,4 +1,5 @@
 import { formatCount } from '../core/pages/format.js';
+import { MINUTE_MS } from '../core/time.js';
 
 /** The calls of one key, in steps of equal length. */
 export interface CallSeries {
@@ -25,7 +26,6 @@ export interface CallChart {
   rows: { at: Date; calls: number[] }[];
 }
 
-const MINUTE_MS = 60_000;
 const stepsMs = [1, 2, 5, 10, 15, 30, 60, 120, 180, 360].map((minutes) => minutes * MINUTE_MS);
 const MAX_STEPS = 60;
 /** Where the database counts steps from. */

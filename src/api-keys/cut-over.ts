@@ -3,8 +3,8 @@ import { chooseStep, makeCallChart, type CallChart } from './calls-chart.js';
 import { stateOf, type KeyState } from './key-json.js';
 import { CALLS_KEPT_MS } from './key-use-retention.js';
 import { sumCalls, type KeyDetails } from './page-queries.js';
+import { MINUTE_MS } from '../core/time.js';
 
-const MINUTE_MS = 60_000;
 /** How long after the old key's end the new one is still shown beside it. */
 const AFTERWARDS = 0.25;
 

@@ -1,9 +1,10 @@
 import { v7 as uuid } from 'uuid';
+import { MINUTE_MS, DAY_MS } from '../core/time.js';
 
 const version7 = /^[\da-f]{8}-[\da-f]{4}-7[\da-f]{3}-[89ab][\da-f]{3}-[\da-f]{12}$/;
-const MAX_AGE_MS = 24 * 3_600_000;
+const MAX_AGE_MS = DAY_MS;
 /** Instances whose clocks differ take each other's ids. */
-const MAX_AHEAD_MS = 5 * 60_000;
+const MAX_AHEAD_MS = 5 * MINUTE_MS;
 
 /** An id for a form to carry: what the form makes gets it, so that sending the form twice makes one thing. */
 export const newFormId = (nowMs: number): string => uuid({ msecs: nowMs });

@@ -1,6 +1,7 @@
 import { formatDuration } from '../core/pages/format.js';
 import { stateOf } from './key-json.js';
 import type { KeyDetails } from './page-queries.js';
+import { MINUTE_MS, DAY_MS } from '../core/time.js';
 
 /** Something about a key that its Organization should look at, and what to do about it. */
 export interface Hint {
@@ -11,8 +12,6 @@ export interface Hint {
   action: { label: string; href: string };
 }
 
-const MINUTE_MS = 60_000;
-const DAY_MS = 86_400_000;
 const UNUSED_AFTER_MS = 90 * DAY_MS;
 const EXPIRING_WITHIN_MS = 14 * DAY_MS;
 

@@ -3,9 +3,9 @@ import { parseInput } from '../core/http/validate.js';
 import { fieldError, listField, textField, type FormFields } from '../core/pages/form.js';
 import type { KeyDetails } from './page-queries.js';
 import { createApiKeySchema, rotateApiKeySchema } from './schema.js';
+import { MINUTE_MS, DAY_MS } from '../core/time.js';
 
-const DAY_MS = 86_400_000;
-const GRACE_DAY_MINUTES = 24 * 60;
+const GRACE_DAY_MINUTES = DAY_MS / MINUTE_MS;
 
 export const expiryChoices = [
   { value: 'never', label: 'Never' },

@@ -12,8 +12,7 @@ import { listScopeUse, sumCalls } from './page-queries.js';
 import { readId } from './request.js';
 import { scopeGuide } from './scope-guide.js';
 import { keyAddress, showPrefix, toKeyView } from './views.js';
-
-const HOUR_MS = 3_600_000;
+import { HOUR_MS } from '../core/time.js';
 
 /** What the page of a key can look back on. */
 const ranges = {

@@ -1,8 +1,8 @@
 import { sql } from 'drizzle-orm';
 import type { Clock } from '../core/clock.js';
 import type { Orm } from '../core/db/client.js';
+import { DAY_MS } from '../core/time.js';
 
-const DAY_MS = 86_400_000;
 /** A day more than the longest grace period, so that a cut-over can be looked at until it is over. */
 export const CALLS_KEPT_MS = 8 * DAY_MS;
 /** A write is repeated within minutes, if at all. */

@@ -4,6 +4,7 @@ import type { Scope } from './key-reader.js';
 import type { Clock } from '../core/clock.js';
 import type { Database } from '../core/db/client.js';
 import { recordUse, toUseValues, type GatheredUse } from './key-use-statement.js';
+import { MINUTE_MS } from '../core/time.js';
 
 /** Remembers the calls of keys and writes them from time to time: no write per request, at most a minute behind. */
 export interface KeyUse {
@@ -18,7 +19,6 @@ export interface KeyUse {
 }
 
 const MAX_SEEN = 50_000;
-const MINUTE_MS = 60_000;
 /** Keys and minutes that may wait to be written, about 20 MB. Only a database that refuses writes for long gets there. */
 const MAX_CELLS = 100_000;
 /** Keys in one statement: on the embedded database nothing else happens while it runs. */

@@ -7,8 +7,8 @@ import { requireKeyDetails, SECTION } from './page-kit.js';
 import { sumCalls } from './page-queries.js';
 import { actorOf, readId } from './request.js';
 import { keyAddress, managingRoles, toKeyView } from './views.js';
+import { MINUTE_MS } from '../core/time.js';
 
-const MINUTE_MS = 60_000;
 /** How far back the page looks for calls that would begin to fail. */
 const RECENT_MINUTES = 15;
 

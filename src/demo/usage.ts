@@ -5,8 +5,8 @@ import { toBatch } from '../usage/batch.js';
 import { recordBatches } from '../usage/flush.js';
 import type { UsageEvent } from '../usage/schema.js';
 import type { DemoData } from './demo.js';
+import { MINUTE_MS, HOUR_MS } from '../core/time.js';
 
-const HOUR_MS = 60 * 60 * 1000;
 /** As far back as an event may lie, less the hour that has begun. */
 const HOURS = 7 * 24 - 1;
 const BATCH = 250;
@@ -58,7 +58,7 @@ function makeEvents({ products }: DemoData, now: number, share: number): UsageEv
         productSlug: slug,
         metric: usageMetric,
         quantity,
-        occurredAt: new Date(Math.min(hour + (ago % 59) * 60_000, now)).toISOString(),
+        occurredAt: new Date(Math.min(hour + (ago % 59) * MINUTE_MS, now)).toISOString(),
         idempotencyKey: `demo-${slug}-${hour / HOUR_MS}-${share}`,
       });
     }

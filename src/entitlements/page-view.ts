@@ -1,8 +1,8 @@
 import { compareDecimals, subtractDecimals } from '../core/decimal.js';
 import { toAddress } from '../core/pages/address.js';
 import { formatShare } from '../core/pages/format.js';
-import { monthRange } from '../usage/answer.js';
 import type { GrantRow } from './page-queries.js';
+import { monthRange } from '../core/time.js';
 
 /** In effect or not, and how: what an entitlement is at a moment. */
 type GrantState = 'live' | 'read_only' | 'upcoming' | 'ended';

@@ -8,9 +8,9 @@ import { renderPage } from '../core/pages/layout.js';
 import { pageRouter } from '../core/pages/page-router.js';
 import { readQuery, requireOnce, tryQuery } from '../core/pages/query-form.js';
 import { parseInput } from '../core/http/validate.js';
-import { monthOf } from '../usage/batch.js';
 import { listGrants } from './page-queries.js';
 import { toGrantsView } from './page-view.js';
+import { monthOf } from '../core/time.js';
 
 const PATH = '/dashboard/entitlements';
 const PAGE_SIZE = 50;

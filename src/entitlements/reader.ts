@@ -4,9 +4,9 @@ import { createCoalescer } from '../core/coalesce.js';
 import { intArray, textArray } from '../core/db/array-literal.js';
 import type { Database, Statement, TextRow } from '../core/db/client.js';
 import type { AppError } from '../core/errors.js';
-import { monthOf } from '../usage/batch.js';
 import { checkEntitlements, findEntitlements, listEntitlements } from './statements.js';
 import type { EntitlementKind } from './table.js';
+import { monthOf } from '../core/time.js';
 
 /** An entitlement in effect: its kind, and the balance of the current month in the mode of the asking key. */
 export interface Balance {

@@ -1,7 +1,7 @@
 import { compareDecimals, subtractDecimals } from '../core/decimal.js';
 import { exact } from '../core/http/json.js';
-import { monthRange } from '../usage/answer.js';
 import type { Balance, CurrentEntitlement } from './reader.js';
+import { monthRange } from '../core/time.js';
 
 /** An entitlement as clients see it. `remaining` never goes below 0; null where there is no cap. */
 export function toEntitlementView(entitlement: CurrentEntitlement) {

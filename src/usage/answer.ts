@@ -2,6 +2,7 @@ import { keyError } from '../api-keys/key-problem.js';
 import { AppError, type ErrorCode, type ErrorPlace } from '../core/errors.js';
 import type { Batch } from './batch.js';
 import type { BatchOutcome } from './flush.js';
+import { monthRange } from '../core/time.js';
 
 export type UsageWarning =
   | {
@@ -144,13 +145,4 @@ function firstPerEvent(broken: BrokenRule[]): RejectedEvent[] {
   return broken
     .filter((b, i) => i === 0 || broken[i - 1]!.index !== b.index)
     .map(({ index, code, detail }) => ({ index, code, detail }));
-}
-
-/** A calendar month (UTC) as `{ start, end }`, the end exclusive. */
-export function monthRange(firstDay: string): { start: string; end: string } {
-  const [year = 0, month = 1] = firstDay.split('-').map(Number);
-  return {
-    start: `${firstDay}T00:00:00Z`,
-    end: `${new Date(Date.UTC(year, month, 1)).toISOString().slice(0, 10)}T00:00:00Z`,
-  };
 }

@@ -1,8 +1,8 @@
 import { isDecimalAbove } from '../core/decimal.js';
 import type { UsageEvent } from './schema.js';
+import { MINUTE_MS, DAY_MS, monthOf } from '../core/time.js';
 
-const MINUTE_MS = 60_000;
-const MAX_PAST_MS = 7 * 24 * 60 * MINUTE_MS;
+const MAX_PAST_MS = 7 * DAY_MS;
 const MAX_FUTURE_MS = 5 * MINUTE_MS;
 
 /** One request's events, validated, in the columns that the statement takes. */
@@ -124,9 +124,4 @@ export function totalsOf(batch: Batch): Set<string> {
     totals.add(`${pair} ${monthOf(time === undefined ? batch.receivedAtMs : Date.parse(time))}`);
   }
   return totals;
-}
-
-/** First day of the calendar month (UTC) of a time, as `YYYY-MM-01`. */
-export function monthOf(timeMs: number): string {
-  return `${new Date(timeMs).toISOString().slice(0, 7)}-01`;
 }

@@ -16,9 +16,10 @@ import {
 } from './events.js';
 import type { UsageProduct } from './page-queries.js';
 import { chooseProduct, readProducts } from './product-choice.js';
+import { MINUTE_MS } from '../core/time.js';
 
 /** No event may have happened later than this after its receipt. */
-const AHEAD_MS = 5 * 60_000;
+const AHEAD_MS = 5 * MINUTE_MS;
 
 /** `/dashboard/usage/events`: one event by its idempotency key, or those of a product and time. */
 export function addEventPages(router: Router, context: Context): void {

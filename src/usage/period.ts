@@ -2,9 +2,8 @@ import { fieldError } from '../core/pages/form.js';
 import { formatDay, formatMonth } from '../core/pages/format.js';
 import { parseInput } from '../core/http/validate.js';
 import { rangeSchemas, type RangeKind } from './page-schema.js';
+import { HOUR_MS, DAY_MS } from '../core/time.js';
 
-export const HOUR_MS = 3_600_000;
-export const DAY_MS = 24 * HOUR_MS;
 const MAX_DAYS = 366;
 
 /** What a usage page shows, in UTC: from `from` (inclusive) until `to` (exclusive), in steps of an hour or a day. */

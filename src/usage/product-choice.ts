@@ -1,9 +1,9 @@
 import type { Clock } from '../core/clock.js';
 import type { Orm } from '../core/db/client.js';
 import { AppError } from '../core/errors.js';
-import { monthOf } from './batch.js';
 import { findProduct, listProducts, type UsageProduct } from './page-queries.js';
 import type { Mode } from './page-schema.js';
+import { monthOf } from '../core/time.js';
 
 /** The products that a page lets choose from at most. */
 export const MAX_PRODUCTS = 100;

@@ -1,7 +1,8 @@
 import type { Clock } from '../core/clock.js';
 import type { Orm } from '../core/db/client.js';
-import { DAY_MS, HOUR_MS, type Period } from './period.js';
+import type { Period } from './period.js';
 import { readPace, type UsageScope } from './page-queries.js';
+import { HOUR_MS, DAY_MS } from '../core/time.js';
 
 const PACE_DAYS = 7;
 

@@ -5,6 +5,7 @@ import { hasCeilingProblem } from './ceiling.js';
 import type { BatchOutcome, OverCap, PairVerdict } from './flush.js';
 import type { FlushPlan } from './flush-plan.js';
 import * as statements from './statements.js';
+import { monthOf } from '../core/time.js';
 
 /** The first event of each inserted key, in the order of the flush, is the one that was recorded; the others repeat it. */
 export function findRepeats(
@@ -47,7 +48,7 @@ export async function examineRepeats(
   const verdictAt = (e: number) => verdicts[pairAt(e)]!;
   const totals = new Map<string, { pair: number; period: string; batches: Set<number> }>();
   for (const e of repeats) {
-    const period = `${new Date(plan.times[e]!).toISOString().slice(0, 7)}-01`;
+    const period = monthOf(Date.parse(plan.times[e]!));
     const name = `${pairAt(e)} ${period}`;
     const total = totals.get(name) ?? { pair: pairAt(e), period, batches: new Set<number>() };
     total.batches.add(plan.sources[e]!.batch);

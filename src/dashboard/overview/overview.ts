@@ -6,11 +6,12 @@ import type { Orm } from '../../core/db/client.js';
 import { compareDecimals, subtractDecimals } from '../../core/decimal.js';
 import type { Role } from '../../organizations/table.js';
 import { listExpiringKeys, listStandings, readProgress, type Standing } from './queries.js';
+import { DAY_MS } from '../../core/time.js';
 
 const SHOWN_PRODUCTS = 12;
 const SHOWN_KEYS = 5;
 const SHOWN_CHANGES = 5;
-const SOON_MS = 14 * 24 * 60 * 60 * 1000;
+const SOON_MS = 14 * DAY_MS;
 /** From this share of its cap on a product is near it. */
 const NEAR = 0.8;
 /** As long as this few events have come in all, their arrival is worth a word. */

@@ -4,6 +4,7 @@ import { apiKeys } from '../../api-keys/table.js';
 import type { Orm } from '../../core/db/client.js';
 import { entitlements, products, type EntitlementKind } from '../../entitlements/table.js';
 import { usageHours, usageTotals } from '../../usage/table.js';
+import { DAY_MS, monthOf } from '../../core/time.js';
 
 /** An entitlement in effect, with what was used of it lately. Quantities are exact decimals. */
 export interface Standing {
@@ -29,7 +30,7 @@ export async function listStandings(
 ): Promise<Standing[]> {
   const today = startOfDay(now);
   const yesterday = new Date(today.getTime() - DAY_MS);
-  const month = `${now.toISOString().slice(0, 7)}-01`;
+  const month = monthOf(now.getTime());
   const monthly = orm
     .select({ quantity: usageTotals.quantity })
     .from(usageTotals)
@@ -141,7 +142,5 @@ export function listExpiringKeys(
     .orderBy(asc(apiKeys.expiresAt), desc(apiKeys.id))
     .limit(limit);
 }
-
-const DAY_MS = 24 * 60 * 60 * 1000;
 
 const startOfDay = (at: Date): Date => new Date(Math.floor(at.getTime() / DAY_MS) * DAY_MS);

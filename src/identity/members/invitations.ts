@@ -17,11 +17,10 @@ import { generateInvitationToken } from './invitation-token.js';
 import { ownersOnly, requireManager } from './members.js';
 import { findMemberByEmail, lockMembers } from './queries.js';
 import { mayManage } from './roles.js';
+import { DAY_MS } from '../../core/time.js';
 
 /** Invitations of an Organization that are open at the same time. */
 export const MAX_OPEN_INVITATIONS = 100;
-
-const DAY_MS = 24 * 60 * 60 * 1000;
 
 export interface InvitationInput {
   /** Made with the form, so that the same form makes one invitation however often it arrives. */

@@ -1,7 +1,7 @@
 import type { Request, Response } from 'express';
 import { isTokenShaped } from './invitation-token.js';
+import { HOUR_MS } from '../../core/time.js';
 
-const HOUR_MS = 3_600_000;
 const nameFor = (req: Request): string => `${req.secure ? '__Host-' : ''}gauge_invitation`;
 const options = (req: Request) =>
   ({ httpOnly: true, sameSite: 'lax', secure: req.secure, path: '/' }) as const;

@@ -1,6 +1,7 @@
 import { ipKeyGenerator, rateLimit, type Options } from 'express-rate-limit';
 import { AppError } from '../../core/errors.js';
 import type { LimitStores } from '../../core/http/limit-store.js';
+import { MINUTE_MS } from '../../core/time.js';
 
 export interface JoinLimits {
   windowMs: number;
@@ -10,7 +11,7 @@ export interface JoinLimits {
   newAccounts: number;
 }
 
-export const defaultJoinLimits: JoinLimits = { windowMs: 15 * 60 * 1000, wrongLinks: 30, newAccounts: 20 };
+export const defaultJoinLimits: JoinLimits = { windowMs: 15 * MINUTE_MS, wrongLinks: 30, newAccounts: 20 };
 
 /** What an address may try with invitations. */
 export function limitJoins(stores: LimitStores, { windowMs, wrongLinks, newAccounts }: JoinLimits) {

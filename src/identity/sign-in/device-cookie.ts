@@ -1,8 +1,9 @@
 import { createHash, randomBytes } from 'node:crypto';
 import type { Request, Response } from 'express';
 import Keygrip from 'keygrip';
+import { DAY_MS } from '../../core/time.js';
 
-const MAX_AGE_MS = 180 * 24 * 60 * 60 * 1000;
+const MAX_AGE_MS = 180 * DAY_MS;
 /** Accounts that are remembered of one browser, newest first. */
 const MAX_ACCOUNTS = 5;
 

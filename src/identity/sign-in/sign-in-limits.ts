@@ -7,6 +7,7 @@ import { hangUpSignal } from '../../core/http/hang-up.js';
 import type { LimitStores } from '../../core/http/limit-store.js';
 import type { Devices } from './device-cookie.js';
 import { normalizeEmail } from './sign-in.js';
+import { MINUTE_MS } from '../../core/time.js';
 
 export interface SignInLimits {
   windowMs: number;
@@ -25,7 +26,7 @@ export interface SignInLimits {
 }
 
 export const defaultSignInLimits: SignInLimits = {
-  windowMs: 15 * 60 * 1000,
+  windowMs: 15 * MINUTE_MS,
   perAddress: 50,
   perAccount: 10,
   quickFailures: 3,

@@ -1,0 +1,18 @@
+export const SECOND_MS = 1_000;
+export const MINUTE_MS = 60 * SECOND_MS;
+export const HOUR_MS = 60 * MINUTE_MS;
+export const DAY_MS = 24 * HOUR_MS;
+
+/** First day of the calendar month (UTC) of a time, as `YYYY-MM-01`. */
+export function monthOf(timeMs: number): string {
+  return `${new Date(timeMs).toISOString().slice(0, 7)}-01`;
+}
+
+/** A calendar month (UTC) as `{ start, end }`, the end exclusive. */
+export function monthRange(firstDay: string): { start: string; end: string } {
+  const [year = 0, month = 1] = firstDay.split('-').map(Number);
+  return {
+    start: `${firstDay}T00:00:00Z`,
+    end: `${new Date(Date.UTC(year, month, 1)).toISOString().slice(0, 10)}T00:00:00Z`,
+  };
+}
