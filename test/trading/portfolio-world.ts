@@ -8,7 +8,7 @@ import type { Market } from '../../src/trading/market/market.js';
 import type { MarketSource } from '../../src/trading/market/source.js';
 import { CENT, DOLLAR, parseDollars, type Micros } from '../../src/trading/market/money.js';
 import { tradingFills, tradingOrders, type OrderStatus } from '../../src/trading/ledger/orders-table.js';
-import { openPaperAccount } from '../../src/trading/ledger/accounts.js';
+import { openPaperAccount } from '../../src/trading/ledger/queries.js';
 import { applyFill, type Booking, type Holding } from '../../src/trading/ledger/positions.js';
 import {
   ledgerEntries,

@@ -6,7 +6,7 @@ import type { Market } from '../../src/trading/market/market.js';
 import type { MarketSource } from '../../src/trading/market/source.js';
 import { CENT, DOLLAR, type Micros } from '../../src/trading/market/money.js';
 import { tradingFills, tradingOrders, type TradeMode } from '../../src/trading/ledger/orders-table.js';
-import { openPaperAccount } from '../../src/trading/ledger/accounts.js';
+import { openPaperAccount } from '../../src/trading/ledger/queries.js';
 import { applyFill } from '../../src/trading/ledger/positions.js';
 import {
   ledgerEntries,

@@ -1,3 +1,4 @@
+import { lockAccount } from '../ledger/queries.js';
 import { recordAudit } from '../../audit/audit.js';
 import type { Authority } from '../../identity/session/authority.js';
 import { change, type ChangeDeps } from '../../identity/session/change.js';
@@ -13,7 +14,6 @@ import {
   insertAccount,
   insertEntry,
   insertLiveAccount,
-  lockCash,
   readFingerprint,
   updateLiveAccount,
 } from './queries.js';
@@ -29,7 +29,7 @@ export function openLiveAccount(
 ): Promise<void> {
   return orm.transaction(async (tx) => {
     await insertAccount(tx, orgId, 0n, at);
-    const before = (await lockCash(tx, orgId))!;
+    const before = (await lockAccount(tx, { orgId, mode: 'live' }))!;
     await insertLiveAccount(tx, {
       orgId,
       foreignPositions,
@@ -54,7 +54,7 @@ interface OpenedAccount {
 /** The venue rounds each fill's money on its own: what is lost or found by that is a fee. */
 export function bookRounding(orm: Orm, orgId: string, look: Look, at: Date): Promise<void> {
   return orm.transaction(async (tx) => {
-    await lockCash(tx, orgId);
+    await lockAccount(tx, { orgId, mode: 'live' });
     await assertUnchanged(tx, orgId, look);
     const memo = "rounding of the venue's";
     await moveCash(tx, orgId, { kind: 'adjustment', change: look.cashDifference, memo, at, isFee: true });
@@ -74,7 +74,7 @@ export function acceptDifferences(
   source: Source,
 ): Promise<void> {
   return change(deps, by, async (tx) => {
-    await lockCash(tx, orgId);
+    await lockAccount(tx, { orgId, mode: 'live' });
     await assertUnchanged(tx, orgId, look);
     const kinds = new Set(look.differences.map(({ kind }) => kind));
     if (kinds.has('cash')) {

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { v7 as uuid } from 'uuid';
+import { findAccount, listHoldings } from '../ledger/queries.js';
 import type { Database } from '../../core/db/client.js';
 import type { Lease } from '../../core/db/lease.js';
 import { parseHundredths } from '../market/contracts.js';
@@ -8,9 +9,7 @@ import { bookRounding, openLiveAccount } from './book.js';
 import { compareWithVenue, type Comparison, type OurOrder } from './compare.js';
 import {
   countFillsSinceAdjustment,
-  findCash,
   findLiveAccount,
-  listOpenPositions,
   listOrdersNamed,
   listOrdersSince,
   listPendingOrders,
@@ -72,14 +71,14 @@ export async function lookAtBoth(
     orgId,
     orders.map(({ client_order_id: name }) => name),
   );
-  const held = await listOpenPositions(orm, orgId, MAX_POSITIONS);
+  const held = await listHoldings(orm, { orgId, mode: 'live' }, MAX_POSITIONS);
   const shown = new Set(positions.map(({ ticker }) => ticker));
   const gone = held.filter(({ ticker }) => !shown.has(ticker));
   const settlements = [];
   for (const { ticker } of gone) settlements.push(...(await venue.listSettlements(ticker, signal)));
   const settled = await listSettledSince(orm, orgId, new Date(now() - SETTLING_MS), MAX_POSITIONS);
   const ours = {
-    cash: (await findCash(orm, orgId)) ?? 0n,
+    cash: (await findAccount(orm, { orgId, mode: 'live' }))?.cash ?? 0n,
     positions: held,
     orders: distinct([...named, ...recent]),
     expected: new Set(recent.map(({ clientOrderId }) => clientOrderId)),

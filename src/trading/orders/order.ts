@@ -1,8 +1,7 @@
 import { createHash } from 'node:crypto';
 import { v5 as uuidFrom } from 'uuid';
-import type { KeyAuthority, MemberAuthority } from '../../identity/session/authority.js';
+import type { OrderInput } from '../ledger/order-input.js';
 import type { OrderStatus, TradeMode } from '../ledger/orders-table.js';
-import type { Side } from '../market/book.js';
 import type { FeeRule } from '../market/fees.js';
 import type { Micros } from '../market/money.js';
 
@@ -18,25 +17,6 @@ export const clientOrderId = ({
   orgId,
   idempotencyKey,
 }: Pick<OrderInput, 'orgId' | 'idempotencyKey'>): string => uuidFrom(idempotencyKey, orgId);
-
-export type Action = 'buy' | 'sell';
-type TimeInForce = 'immediate_or_cancel' | 'fill_or_kill';
-
-/** An order as somebody asks for it. */
-export interface OrderInput {
-  orgId: string;
-  mode: TradeMode;
-  /** Who asks: a key of the Organization, or a person on its pages. Read again in the order's transaction. */
-  by: KeyAuthority | MemberAuthority;
-  idempotencyKey: string;
-  ticker: string;
-  side: Side;
-  action: Action;
-  contracts: number;
-  /** The worst price to trade at, of a contract of `side`. */
-  limitPrice: Micros;
-  timeInForce: TimeInForce;
-}
 
 export interface TradeFill {
   n: number;

@@ -1,4 +1,5 @@
 import { eq } from 'drizzle-orm';
+import type { OrderInput } from '../ledger/order-input.js';
 import type { Clock } from '../../core/clock.js';
 import { sqlState } from '../../core/db/client.js';
 import { AppError, type ErrorCode } from '../../core/errors.js';
@@ -7,7 +8,7 @@ import { organizations } from '../../organizations/table.js';
 import { feeRuleOf } from '../market/fees.js';
 import type { SnapshotStore } from '../snapshot/snapshot.js';
 import { viewMarket } from './tradable.js';
-import type { LiveExecutor, OrderInput, Orders, PlacedOrder, Trade, VenueOutcome } from './order.js';
+import type { LiveExecutor, Orders, PlacedOrder, Trade, VenueOutcome } from './order.js';
 import { findTrade, listFills, listOrders } from './queries.js';
 import { recordOutcome } from './record-outcome.js';
 import { toTrade } from './trade.js';

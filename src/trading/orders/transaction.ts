@@ -1,9 +1,10 @@
+import type { OrderInput } from '../ledger/order-input.js';
 import type { Clock } from '../../core/clock.js';
 import type { Orm, Tx } from '../../core/db/client.js';
 import { AppError } from '../../core/errors.js';
 import { newId } from '../../core/ids.js';
 import { confirmAuthority } from '../../identity/session/change.js';
-import { lockAccount, openPaperAccount } from '../ledger/accounts.js';
+import { lockAccount, openPaperAccount } from '../ledger/queries.js';
 import { bookFills } from '../ledger/positions.js';
 import { quoteOrder, worstCost, type OrderBook } from '../market/book.js';
 import { subtractCounts, valueOf } from '../market/contracts.js';
@@ -13,7 +14,7 @@ import { DOLLAR, formatDollars, type Micros } from '../market/money.js';
 import { assertWithinRisk } from '../risk/gate.js';
 import { MAX_TRADING_AGE_MS, type SnapshotStore } from '../snapshot/snapshot.js';
 import { assertReachable, viewMarket, type MarketView } from './tradable.js';
-import { clientOrderId, requestHash, type OrderInput, type PlacedOrder, type Trade } from './order.js';
+import { clientOrderId, requestHash, type PlacedOrder, type Trade } from './order.js';
 import { addTaken, bookHash, withoutTaken } from './paper-book.js';
 import {
   findTrade,

@@ -1,4 +1,5 @@
 import { sql } from 'drizzle-orm';
+import type { Account } from '../ledger/queries.js';
 import type { Orm } from '../../core/db/client.js';
 import { selectRows, timeText } from '../../core/db/select-rows.js';
 import type { TradeMode } from '../ledger/orders-table.js';
@@ -126,11 +127,6 @@ export const listWords = (
       order by s.at desc, ticker desc, n desc
       limit ${limit}`,
   );
-
-interface Account {
-  orgId: string;
-  mode: TradeMode;
-}
 
 /** Accounts that hold something, in their order: the index is read once per account, however much it holds. */
 export const listHoldingAccounts = (orm: Orm, after: Account, limit: number) =>

@@ -4,10 +4,9 @@ import type { Micros } from '../market/money.js';
 import type { TradeMode } from '../ledger/orders-table.js';
 import type { SettlementSource } from '../market/rules.js';
 import type { Snapshot, SnapshotStore } from '../snapshot/snapshot.js';
-import { openPaperAccount } from '../ledger/accounts.js';
+import { findAccount, openPaperAccount } from '../ledger/queries.js';
 import { nameMarket, type MarketName } from '../market/portfolio-names.js';
 import {
-  findAccount,
   listLastWords,
   listOpenPositions,
   listPendingOrders,
@@ -17,7 +16,14 @@ import {
   type PendingRow,
   type PositionRow,
 } from './queries.js';
-import { eventOutcomes, markPosition, sumKnown, type EventOutcomes, type Mark, type Quotes } from '../ledger/valuation.js';
+import {
+  eventOutcomes,
+  markPosition,
+  sumKnown,
+  type EventOutcomes,
+  type Mark,
+  type Quotes,
+} from '../ledger/valuation.js';
 import { perContract } from '../market/contracts.js';
 import { feeRuleOf } from '../market/fees.js';
 
@@ -101,7 +107,7 @@ export type Booked = Awaited<ReturnType<typeof readBooked>>;
 const readBooked = (orm: Orm, orgId: string, mode: TradeMode) =>
   orm.transaction(
     async (tx) => {
-      const account = await findAccount(tx, orgId, mode);
+      const account = await findAccount(tx, { orgId, mode });
       const sums = await sumPositions(tx, orgId, mode);
       const positions = await listOpenPositions(tx, orgId, mode, MAX_POSITIONS + 1);
       const pending = await sumReserved(tx, orgId, mode);

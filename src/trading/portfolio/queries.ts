@@ -1,15 +1,7 @@
 import { and, asc, desc, eq, gt, inArray, sql } from 'drizzle-orm';
 import type { Orm } from '../../core/db/client.js';
 import { tradingOrders, type TradeMode } from '../ledger/orders-table.js';
-import { tradingAccounts, tradingPositions, tradingSettlements } from '../ledger/portfolio-table.js';
-
-export async function findAccount(orm: Orm, orgId: string, mode: TradeMode) {
-  const [account] = await orm
-    .select({ cash: tradingAccounts.cash, openedAt: tradingAccounts.openedAt })
-    .from(tradingAccounts)
-    .where(and(eq(tradingAccounts.orgId, orgId), eq(tradingAccounts.mode, mode)));
-  return account;
-}
+import { tradingPositions, tradingSettlements } from '../ledger/portfolio-table.js';
 
 /** Sums of bigints are numerics in Postgres, and come as text. */
 const total = (column: typeof tradingPositions.cost | typeof tradingOrders.reserved) =>

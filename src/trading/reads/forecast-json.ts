@@ -1,3 +1,4 @@
+import { openJson } from '../../core/http/cached-answer.js';
 import type { DayForecast, ObservedExtreme, StationForecast } from '../forecast/forecast.js';
 import { biasOf, type Fit } from '../forecast/fits.js';
 import { labelOf, spanOf, type ListedMarket, type TemperatureKind } from '../market/market.js';
@@ -22,7 +23,7 @@ export function writeForecast(
   const { source } = (days ?? hours)!;
   const ofKind = (kind: TemperatureKind) => days?.days.filter((day) => day.kind === kind) ?? [];
   const setting = { station, source, markets };
-  const json = JSON.stringify({
+  return openJson({
     station: station.id,
     city: station.city,
     name: station.name,
@@ -39,7 +40,6 @@ export function writeForecast(
     })),
     hours: hours?.days.map((day) => toHourJson(day, { ...setting, station: hours.station })) ?? [],
   });
-  return json.slice(0, -1);
 }
 
 interface Setting {

@@ -1,3 +1,4 @@
+import { openJson, restOfJson } from '../../core/http/cached-answer.js';
 import type { OrderBook } from '../market/book.js';
 import { cityOf, isPlaced, labelOf, type ListedMarket, type MarketKind } from '../market/market.js';
 import { formatDollars, type Micros } from '../market/money.js';
@@ -14,13 +15,13 @@ import type { EventSignals, Signal, SignalReport } from '../signals/signal.js';
 export function writeSignals(report: SignalReport, marketJson: (ticker: string) => string): string {
   const { bankroll, events, ...rules } = report;
   const signals = events.flatMap((event) => event.signals.map((signal) => writeSignal(signal, marketJson)));
-  const head = JSON.stringify({ bankroll: formatDollars(bankroll), ...rules });
-  return `${head.slice(0, -1)},"signals":[${signals.join(',')}],"events":${JSON.stringify(events.map(toEventJson))}`;
+  const head = openJson({ bankroll: formatDollars(bankroll), ...rules });
+  return `${head},"signals":[${signals.join(',')}],"events":${JSON.stringify(events.map(toEventJson))}`;
 }
 
 function writeSignal(signal: Signal, marketJson: (ticker: string) => string): string {
   const { market } = signal;
-  const rest = JSON.stringify({
+  const rest = restOfJson({
     side: signal.side,
     price: formatDollars(signal.price),
     depth: signal.depth,
@@ -41,7 +42,7 @@ function writeSignal(signal: Signal, marketJson: (ticker: string) => string): st
     reasons: signal.reasons,
     expiresAt: signal.expiresAt.toISOString(),
   });
-  return `{"market":${marketJson(market.ticker)},${rest.slice(1)}`;
+  return `{"market":${marketJson(market.ticker)},${rest}`;
 }
 
 const toEventJson = (event: EventSignals) => ({

@@ -1,4 +1,4 @@
-import { createCachedAnswer, type CachedAnswer } from '../../core/http/cached-answer.js';
+import { createCachedAnswer, openJson, type CachedAnswer } from '../../core/http/cached-answer.js';
 import type { CrossCheck, DailyKind } from '../climate/queries.js';
 import type { ClimateWatch, CrossChecks } from '../climate/watch.js';
 import type { IndexReader, IndexState } from '../forecast/kalshi-index.js';
@@ -27,7 +27,7 @@ export function createStationList({ climate, index }: PlaceFacts): () => CachedA
           ),
         ),
       };
-      made = { answer: createCachedAnswer(JSON.stringify(body).slice(0, -1)), checks, states };
+      made = { answer: createCachedAnswer(openJson(body)), checks, states };
     }
     return made.answer;
   };

@@ -3,7 +3,7 @@ import { AppError } from '../../core/errors.js';
 import type { OrderBook } from '../market/book.js';
 import type { ListedMarket } from '../market/market.js';
 import type { Micros } from '../market/money.js';
-import type { OrderInput } from '../orders/order.js';
+import type { OrderInput } from '../ledger/order-input.js';
 import type { Snapshot } from '../snapshot/snapshot.js';
 import { checkData, checkExposure, checkOrder, checkSwitches, refuse, type Refusal } from './checks.js';
 import { toDeal } from './exposure.js';

@@ -1,6 +1,6 @@
 import type { Clock } from '../../core/clock.js';
 import type { Database } from '../../core/db/client.js';
-import { createCachedAnswer, type Sent } from '../../core/http/cached-answer.js';
+import { createCachedAnswer, openJson, restOfJson, type Sent } from '../../core/http/cached-answer.js';
 import { bracketPays } from '../market/brackets.js';
 import type { TemperatureKind } from '../market/market.js';
 import { placesOf } from '../market/stations.js';
@@ -247,7 +247,7 @@ export function createScoreReport(deps: ScoresDeps): ScoreReport {
       return { ...last, end: endOf({ gatesJudgedAt, asOf: new Date(clock.now()).toISOString() }) };
     }
     const { asOf, gatesJudgedAt, ...rest } = await readScores(deps, asked);
-    const answer = createCachedAnswer(JSON.stringify(rest).slice(0, -1));
+    const answer = createCachedAnswer(openJson(rest));
     return { answer, end: endOf({ gatesJudgedAt, asOf }), version };
   }
 
@@ -264,5 +264,4 @@ export function createScoreReport(deps: ScoresDeps): ScoreReport {
 }
 
 /** The times come last: without them the answer is the same, and has the same ETag, until something settles. */
-const endOf = (times: { gatesJudgedAt: string | null; asOf: string }): string =>
-  `,${JSON.stringify(times).slice(1)}`;
+const endOf = (times: { gatesJudgedAt: string | null; asOf: string }): string => `,${restOfJson(times)}`;

@@ -1,7 +1,12 @@
 import type { Context } from '../../core/http/context.js';
 import { createClimateReader } from '../climate/product.js';
 import { createClimateWatch, type ClimateWatch } from '../climate/watch.js';
-import { createCalibrationStore, createSnapshotStore, type CalibrationStore, type SnapshotStore } from '../snapshot/snapshot.js';
+import {
+  createCalibrationStore,
+  createSnapshotStore,
+  type CalibrationStore,
+  type SnapshotStore,
+} from '../snapshot/snapshot.js';
 import { createArchive, type Archive } from '../archive/archive.js';
 import { createTrainer, type Trainer } from '../archive/trainer.js';
 import { calibratedModel } from '../forecast/calibrated.js';
@@ -21,6 +26,7 @@ import { createPast, type Past } from '../past/past.js';
 import { PAST_DAYS } from '../scores/records.js';
 import { createScoreKeeper, type ScoreKeeper } from '../scores/keeper.js';
 import { createScoreReport, type ScoreReport } from '../scores/report.js';
+import { createPortfolioHistory } from '../portfolio/history.js';
 import { createSettlement, type Settlement } from '../settlement/settlement.js';
 import type { Selection } from '../venue/simulation/world.js';
 import { tapedMarkets, type TapePlayer } from '../tape/player.js';
@@ -162,7 +168,14 @@ export function createTradingServices(context: Context, overrides: TradingOverri
           log,
         })
       : undefined;
-  const settlement = createSettlement({ db, clock, log, markets, snapshots: store, paperCash });
+  const settlement = createSettlement({
+    db,
+    clock,
+    log,
+    markets,
+    snapshots: store,
+    history: createPortfolioHistory({ db, clock, log, snapshots: store, paperCash }),
+  });
   return {
     markets,
     snapshots: store,

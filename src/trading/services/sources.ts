@@ -10,7 +10,7 @@ import { createOpenMeteoSource } from '../forecast/openmeteo.js';
 import { createSimulatedWeatherSource } from '../forecast/simulated.js';
 import { signRequest, type VenueKey } from '../live/sign.js';
 import type { MarketSource } from '../market/source.js';
-import { listHeldTickers } from '../settlement/queries.js';
+import { listHeldTickers } from '../ledger/queries.js';
 import type { Snapshot } from '../snapshot/snapshot.js';
 import { createKalshiClient } from '../venue/kalshi-client.js';
 import { createKalshiSource } from '../venue/kalshi.js';

@@ -2,38 +2,14 @@ import { and, asc, eq, inArray, sql, type SQL } from 'drizzle-orm';
 import { textArray } from '../../core/db/array-literal.js';
 import type { Orm } from '../../core/db/client.js';
 import { selectRows } from '../../core/db/select-rows.js';
-import type { TradeMode } from '../ledger/orders-table.js';
 import {
   ledgerEntries,
   tradingAccounts,
   tradingPositions,
   tradingSettlements,
 } from '../ledger/portfolio-table.js';
+import type { Account } from '../ledger/queries.js';
 import type { Word } from './settlement-event.js';
-
-/** An Organization's money in one mode. */
-export interface Account {
-  orgId: string;
-  mode: TradeMode;
-}
-
-/** The walk through accounts begins after this one. */
-export const beforeAll: Account = { orgId: '00000000-0000-0000-0000-000000000000', mode: 'live' };
-
-/** Markets that somebody holds, by ticker: the index is read once per market, however many hold it. */
-export const listHeldTickers = (orm: Orm, after: string, limit: number) =>
-  selectRows<{ ticker: string }>(
-    orm,
-    sql`with recursive held as (
-      (select ticker from trading_positions where contracts > 0 and ticker > ${after} order by ticker limit 1)
-      union all
-      select (
-        select p.ticker from trading_positions p where p.contracts > 0 and p.ticker > held.ticker order by p.ticker limit 1
-      )
-      from held where held.ticker is not null
-    )
-    select ticker from held where ticker is not null limit ${limit}`,
-  );
 
 /** Markets about whose end something was recorded since then, by ticker. */
 export const listRecentTickers = (orm: Orm, since: Date, after: string, limit: number) =>

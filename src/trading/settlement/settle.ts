@@ -3,22 +3,19 @@ import type { Clock } from '../../core/clock.js';
 import type { Orm } from '../../core/db/client.js';
 import { newId } from '../../core/ids.js';
 import { inChunks } from '../../core/steps.js';
-import { lockAccount } from '../ledger/accounts.js';
+import { beforeAll, listHeldTickers, lockAccount, type Account } from '../ledger/queries.js';
 import { ledgerEntries, tradingSettlements } from '../ledger/portfolio-table.js';
 import type { ListedMarket } from '../market/market.js';
 import type { MarketSource } from '../market/source.js';
 import type { Snapshot } from '../snapshot/snapshot.js';
 import {
-  beforeAll,
   closePositions,
-  listHeldTickers,
   listHolders,
   listRecentTickers,
   listToldOtherwise,
   moveCash,
   readPositions,
   readRecorded,
-  type Account,
 } from './queries.js';
 import { doubtAbout, planSettlement, wordOf, type PlannedWord, type Word } from './settlement-event.js';
 

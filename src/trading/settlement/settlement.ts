@@ -1,8 +1,7 @@
 import { createLease } from '../../core/db/lease.js';
 import type { Context } from '../../core/http/context.js';
-import type { Micros } from '../market/money.js';
 import type { MarketSource } from '../market/source.js';
-import { recordHistory, thinOutHistory, tryToRecordPoint } from '../portfolio/history.js';
+import type { Account } from '../ledger/queries.js';
 import { MAX_TRADING_AGE_MS, ageOf, type Snapshot, type SnapshotStore } from '../snapshot/snapshot.js';
 import { deleteOldPaperBooks } from './queries.js';
 import { createSettling, type SettleReport } from './settle.js';
@@ -11,7 +10,7 @@ import { createSettling, type SettleReport } from './settle.js';
 export interface Settlement {
   /** Books what the venue says about the ends of markets. Undefined if nothing was looked at. */
   settle(): Promise<SettleReport | undefined>;
-  /** Writes down what each account is worth that holds something. */
+  /** Records what each account is worth that holds something. */
   recordHistory(): Promise<void>;
   /** Removes what nobody looks at any more. */
   cleanUp(): Promise<void>;
@@ -22,7 +21,12 @@ export interface Settlement {
 interface SettlementDeps extends Pick<Context, 'db' | 'clock' | 'log'> {
   markets: MarketSource;
   snapshots: SnapshotStore;
-  paperCash: Micros;
+  history: {
+    /** Never rejects: the money is booked, and a curve without this point is no reason to book it again. */
+    recordPoint(account: Account): Promise<void>;
+    recordAll(mayGoOn: () => Promise<boolean>): Promise<void>;
+    thinOut(mayGoOn: () => Promise<boolean>): Promise<void>;
+  };
 }
 
 /** Longer than the pause between two passes; another instance takes over after this time. */
@@ -31,8 +35,14 @@ const STOP_MS = 5_000;
 /** What paper orders took holds until the venue's next book, seconds later. */
 const PAPER_BOOKS_KEPT_MS = 24 * 60 * 60 * 1000;
 
-export function createSettlement(deps: SettlementDeps): Settlement {
-  const { db, clock, log, markets, snapshots } = deps;
+export function createSettlement({
+  db,
+  clock,
+  log,
+  markets,
+  snapshots,
+  history,
+}: SettlementDeps): Settlement {
   const stopping = new AbortController();
   const lease = createLease(db.orm, 'settlement', { lengthSeconds: LEASE_SECONDS });
   const mayGoOn = async () => !stopping.signal.aborted && (await lease.hold());
@@ -41,8 +51,7 @@ export function createSettlement(deps: SettlementDeps): Settlement {
     markets,
     clock,
     log,
-    // The money is booked: a curve without this point is no reason to book it again.
-    onMoved: (account) => tryToRecordPoint(deps, account),
+    onMoved: (account) => history.recordPoint(account),
   });
   const running = new Set<Promise<unknown>>();
 
@@ -76,12 +85,12 @@ export function createSettlement(deps: SettlementDeps): Settlement {
       }),
     async recordHistory() {
       await run(async () => {
-        if (await hear()) await recordHistory(deps, mayGoOn);
+        if (await hear()) await history.recordAll(mayGoOn);
       });
     },
     async cleanUp() {
       await run(async () => {
-        await thinOutHistory(deps, mayGoOn);
+        await history.thinOut(mayGoOn);
         if (await mayGoOn()) await deleteOldPaperBooks(db.orm, new Date(clock.now() - PAPER_BOOKS_KEPT_MS));
       });
     },

@@ -9,7 +9,6 @@ import type { MarketData, MarketSource } from '../market/source.js';
 import type { Micros } from '../market/money.js';
 import { inSlices } from '../../core/steps.js';
 import { createSourcePart } from './source-part.js';
-import type { TapeWriter } from '../tape/writer.js';
 
 export interface RefreshDeps {
   markets: MarketSource;
@@ -19,8 +18,8 @@ export interface RefreshDeps {
   calibration: Pick<CalibrationStore, 'current'>;
   store: SnapshotStore;
   bankroll: Micros;
-  /** Takes down what each snapshot was made of. */
-  tape?: Pick<TapeWriter, 'write'> | undefined;
+  /** Records what each snapshot is made of. */
+  tape?: { write(inputs: SnapshotInputs): void } | undefined;
   clock: Clock;
   log: Logger;
   metrics: Pick<Metrics, 'refreshes' | 'refreshSeconds' | 'snapshotTime' | 'sourceNotes'>;
