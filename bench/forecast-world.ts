@@ -1,6 +1,6 @@
 /** The invented world as the forecast's measures see it: what was learned at a time, and what a snapshot is made of. */
 import type { SnapshotInputs, SnapshotRules } from '../src/trading/snapshot/build-snapshot.js';
-import { KnownHistory, type KnownRun } from '../src/trading/archive/archive.js';
+import { KnownHistory } from '../src/trading/archive/archive.js';
 import { train } from '../src/trading/archive/training.js';
 import { calibratedModel } from '../src/trading/forecast/calibrated.js';
 import { noFits, type FitBook } from '../src/trading/forecast/fits.js';
@@ -12,6 +12,7 @@ import type { GateBook } from '../src/trading/signals/gate.js';
 import { gateKeys } from '../src/trading/scores/gates.js';
 import { simulateWeather } from '../src/trading/venue/simulation/weather.js';
 import { stationDaysAround } from '../src/trading/venue/simulation/world.js';
+import type { KnownRun } from '../src/trading/forecast/queries.js';
 
 export const SEED = 'gauge';
 const DAY_MS = 24 * 60 * 60 * 1000;

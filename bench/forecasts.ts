@@ -9,11 +9,11 @@ import { openDatabase } from '../src/core/db/open.js';
 import { inSlices } from '../src/core/steps.js';
 import { buildSnapshotInSteps } from '../src/trading/snapshot/build-snapshot.js';
 import { createArchive } from '../src/trading/archive/archive.js';
-import { insertFits } from '../src/trading/archive/fit-queries.js';
+import { insertFits } from '../src/trading/archive/queries.js';
 import { trainInSteps } from '../src/trading/archive/training.js';
 import { noFits } from '../src/trading/forecast/fits.js';
 import { newId } from '../src/core/ids.js';
-import { createPast } from '../src/trading/past/past.js';
+import { createPast, pastParts } from '../src/trading/past/past.js';
 import { readGates } from '../src/trading/scores/gates.js';
 import { PAST_DAYS } from '../src/trading/scores/records.js';
 import { historyAt, inputsAt, rules, SEED, trainAnew, weather } from './forecast-world.js';
@@ -120,10 +120,10 @@ async function measureLearning(database: { databaseUrl?: string; dataDir: string
     const idle = await measureIdle(2);
     const pauses = {
       past: await pauseOf(async () => {
-        for (const part of past.parts) await past.fillRecords(part, await past.learn(part, signal), signal);
+        for (const part of pastParts) await past.fillRecords(part, await past.learn(part, signal), signal);
       }),
       archive: await pauseOf(async () => {
-        for (const part of past.parts) await past.fillArchive(part, signal);
+        for (const part of pastParts) await past.fillArchive(part, signal);
       }),
       gates: await pauseOf(() => readGates(db, names, NOON)),
       fits: await pauseOf(async () => {

@@ -5,7 +5,7 @@ import { groupEvents, type MarketEvent } from '../trading/market/event.js';
 import { finalTimeOf } from '../trading/venue/simulated-event.js';
 import { createSimulatedSource, readMarketsOf } from '../trading/venue/simulated.js';
 import { noGates } from '../trading/signals/gate.js';
-import { createLessons } from '../trading/past/lessons.js';
+import { learnPast } from '../trading/past/learned-past.js';
 import { recordedKinds } from '../trading/past/past.js';
 import { judgeGates, type JudgedRecord } from '../trading/scores/gates.js';
 import { recordsDue, type NewRecord } from '../trading/scores/records.js';
@@ -60,7 +60,7 @@ export async function momentsOfSimulation({
     markets: createSimulatedSource(world, selection).history,
   };
   const range = { from: new Date(daysBefore(from, scoreDays)), to: new Date(afterwards) };
-  const lessons = await createLessons(histories, range, signal);
+  const lessons = await learnPast(histories, range, signal);
   const days = stationDaysBetween({ from: daysBefore(from, scoreDays), to }, stations);
   const records: JudgedRecord[] = [];
   const moments: Moment[] = [];

@@ -1,10 +1,11 @@
 import { v7 as newId } from 'uuid';
-import { KnownHistory, type KnownRun } from '../trading/archive/archive.js';
+import { KnownHistory } from '../trading/archive/archive.js';
 import { train } from '../trading/archive/training.js';
 import { noFits, type FitBook } from '../trading/forecast/fits.js';
 import type { DayEnsemble } from '../trading/forecast/forecast.js';
 import { momentsOf } from '../trading/forecast/moments.js';
 import type { SettledDay } from '../trading/market/source.js';
+import type { KnownRun } from '../trading/forecast/queries.js';
 
 /** As far back as the service reads, see the archive. */
 const WINDOW_MS = 90 * 24 * 60 * 60 * 1000;

@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
-import { addDays, daysBetween } from '../../src/trading/market/calendar.js';
-import { climateDayAt } from '../../src/trading/market/climate-day.js';
+import { addDays, climateDayAt, daysBetween } from '../../src/trading/market/climate-day.js';
 import { findPlace, indexAreas, stations } from '../../src/trading/market/stations.js';
 import { maintenanceCommand } from '../support/maintenance-command.js';
 import { settledLadder, startFakeVenue, type FakeVenue } from './fake-venue.js';

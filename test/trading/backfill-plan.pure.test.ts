@@ -5,7 +5,7 @@ import { lastDayOver, planChunks } from '../../src/trading/backfill/plan.js';
 import { DateRangeError, readRange } from '../../src/trading/backfill/range.js';
 import { WeatherUnavailableError } from '../../src/trading/forecast/read-json.js';
 import { UnexpectedAnswerError, VenueUnavailableError } from '../../src/trading/venue/kalshi-client.js';
-import { addDays, daysBetween } from '../../src/trading/market/calendar.js';
+import { addDays, daysBetween } from '../../src/trading/market/climate-day.js';
 import { stations } from '../../src/trading/market/stations.js';
 
 describe('days', () => {

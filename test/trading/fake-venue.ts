@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { readEventTicker, writeEventTicker } from '../../src/trading/market/event.js';
-import { addDays } from '../../src/trading/market/calendar.js';
+import { addDays } from '../../src/trading/market/climate-day.js';
 import { findSeries, findStation } from '../../src/trading/market/stations.js';
 import { answerMember, newExchange, type FakeExchange } from './fake-exchange.js';
 import { startFakeStream, type FakeStream, type WireBook } from './fake-stream.js';

@@ -1,10 +1,11 @@
-import { KnownHistory, type KnownRun } from '../../src/trading/archive/archive.js';
+import { KnownHistory } from '../../src/trading/archive/archive.js';
 import { train, type Training } from '../../src/trading/archive/training.js';
 import { noFits } from '../../src/trading/forecast/fits.js';
 import type { SettledDay } from '../../src/trading/market/source.js';
 import { spanOf, type Target } from '../../src/trading/market/market.js';
 import { findPlace } from '../../src/trading/market/stations.js';
 import { gaussian } from '../../src/trading/venue/simulation/random.js';
+import type { KnownRun } from '../../src/trading/forecast/queries.js';
 
 const HOUR_MS = 3_600_000;
 

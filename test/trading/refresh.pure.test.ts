@@ -3,7 +3,7 @@ import { pino } from 'pino';
 import { afterEach, describe, expect, it } from 'vitest';
 import { createMetrics } from '../../src/core/metrics.js';
 import { createCalibrationStore, createSnapshotStore } from '../../src/trading/snapshot/snapshot.js';
-import { rawEnsemble } from '../../src/trading/forecast/raw-ensemble.js';
+import { rawEnsemble } from './forecast/raw-ensemble.js';
 import { UnexpectedAnswerError } from '../../src/trading/venue/kalshi-client.js';
 import { createRefresher, type RefreshDeps, type Refresher } from '../../src/trading/snapshot/refresh.js';
 import { TestClock } from '../support/service.js';

@@ -1,8 +1,13 @@
 import { describe, expect, it } from 'vitest';
-import type { MarketEvent } from '../../src/trading/market/event.js';
+import { finalOutcomes, type MarketEvent } from '../../src/trading/market/event.js';
 import { DOLLAR } from '../../src/trading/market/money.js';
-import { finalOutcomes, recordsDue, type Scene } from '../../src/trading/scores/records.js';
-import { impliedProbabilities, logScore, rankedProbabilityScore, scoreRecord } from '../../src/trading/scores/score.js';
+import { recordsDue, type Scene } from '../../src/trading/scores/records.js';
+import {
+  impliedProbabilities,
+  logScore,
+  rankedProbabilityScore,
+  scoreRecord,
+} from '../../src/trading/scores/score.js';
 import { bracketPays, outcomesOf } from '../../src/trading/market/brackets.js';
 import { makeBook, makeData, makeEvent, makeForecasts } from './signals-world.js';
 

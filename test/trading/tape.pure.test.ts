@@ -18,9 +18,15 @@ import fc from 'fast-check';
 import { afterAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createMetrics } from '../../src/core/metrics.js';
 import type { SnapshotInputs } from '../../src/trading/snapshot/build-snapshot.js';
-import { createCalibrationStore, createSnapshotStore, nothingLearned, type Snapshot, type SnapshotStore } from '../../src/trading/snapshot/snapshot.js';
+import {
+  createCalibrationStore,
+  createSnapshotStore,
+  nothingLearned,
+  type Snapshot,
+  type SnapshotStore,
+} from '../../src/trading/snapshot/snapshot.js';
 import type { Fit } from '../../src/trading/forecast/fits.js';
-import { rawEnsemble } from '../../src/trading/forecast/raw-ensemble.js';
+import { rawEnsemble } from './forecast/raw-ensemble.js';
 import { createSimulatedWeatherSource } from '../../src/trading/forecast/simulated.js';
 import { createSimulatedSource } from '../../src/trading/venue/simulated.js';
 import { DOLLAR } from '../../src/trading/market/money.js';

@@ -1,3 +1,5 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { DAY_MS } from '../../core/time.js';
 import type { Database } from '../../core/db/client.js';
 import type { DayEnsemble } from '../forecast/forecast.js';
 import { isPossible, momentsOf } from '../forecast/moments.js';
@@ -11,19 +13,8 @@ import {
   insertRuns,
   readReports,
   readRuns,
-} from './queries.js';
-import { setImmediate as nextTurn } from 'node:timers/promises';
-
-/** A run of an ensemble for one temperature, without its members. */
-export interface KnownRun extends Target {
-  modelRunAt: Date;
-  fetchedAt: Date;
-  members: number;
-  /** °F. */
-  meanF: number;
-  /** Sample variance of the members, °F²; 0 for a single one. */
-  varianceF: number;
-}
+  type KnownRun,
+} from '../forecast/queries.js';
 
 /**
  * What was known at one time. Nothing else is trained on or scored by, and there is no other way to make one than `at`,
@@ -78,7 +69,6 @@ export class KnownHistory {
   }
 }
 
-const DAY_MS = 24 * 60 * 60 * 1000;
 /** A training window of days that have data, and a third as many that may lack them. */
 const WINDOW_DAYS: Readonly<Record<TemperatureKind, number>> = {
   daily_maximum: 90,

@@ -1,3 +1,4 @@
+import { HOUR_MS } from '../../core/time.js';
 import { POSSIBLE_DEVIATION_F } from '../forecast/calibrated.js';
 import { rawDeviation } from '../forecast/day-forecast.js';
 import { fitEmos, predictEmos, type EmosCase, type EmosFit, type NoFitReason } from '../forecast/emos.js';
@@ -6,7 +7,8 @@ import { MIN_MEMBERS } from '../forecast/forecast.js';
 import { crpsOfNormal } from '../forecast/pit.js';
 import { spanOf, type TemperatureKind } from '../market/market.js';
 import { placesOf, type Place } from '../market/stations.js';
-import type { KnownHistory, KnownRun } from './archive.js';
+import type { KnownHistory } from './archive.js';
+import type { KnownRun } from '../forecast/queries.js';
 
 /** What a run said of a day or an hour, and what was reported of it. */
 export interface TrainingCase extends KnownRun {
@@ -42,7 +44,7 @@ export function casesOf(
     if (!reported.has(key)) reported.set(key, whatWasReported(history, station, run));
     const end = reported.get(key)?.end;
     if (!end) continue;
-    const hours = (end.getTime() - modelRunAt.getTime()) / 3_600_000;
+    const hours = (end.getTime() - modelRunAt.getTime()) / HOUR_MS;
     if (hours <= 0 || hours > MAX_LEAD_HOURS[kind]) continue;
     const lead = fitLeadOf(kind, modelRunAt, end);
     const ofLead = byLead.get(lead) ?? new Map<string, KnownRun>();
@@ -162,7 +164,7 @@ const LARGEST_CORRECTION_AT_END_F = 12;
  * With reports of 48 days coming in one by one every morning and those of hours all day, something is new all the time: a fit of
  * the last hours is kept, unless much more is known than it has seen.
  */
-const KEPT_MS = 18 * 60 * 60 * 1000;
+const KEPT_MS = 18 * HOUR_MS;
 const MUCH_MORE = 1.1;
 
 /**

@@ -1,5 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Logger } from 'pino';
+import { DAY_MS, HOUR_MS } from '../../core/time.js';
 import type { Clock } from '../../core/clock.js';
 import type { Database } from '../../core/db/client.js';
 import { newId } from '../../core/ids.js';
@@ -8,11 +9,12 @@ import { LONGEST_AGE_DAYS } from '../forecast/calibrated.js';
 import type { DayEnsemble } from '../forecast/forecast.js';
 import { targetKey } from '../market/market.js';
 import type { SettledDay } from '../market/source.js';
-import { finalOutcomes } from '../scores/records.js';
+import { finalOutcomes } from '../market/event.js';
 import type { CalibrationStore, Snapshot, SnapshotStore } from '../snapshot/snapshot.js';
 import type { Archive } from './archive.js';
-import { deleteOldFits, insertFits, newestFits, type Sources } from './fit-queries.js';
+import { deleteOldFits, insertFits, newestFits } from './queries.js';
 import { trainInSteps, type Training } from './training.js';
+import type { SourceNames } from '../forecast/queries.js';
 
 /**
  * Writes down what snapshots show. Runs stay the same for hours and reports for good: only what the last snapshot did not
@@ -55,8 +57,6 @@ const keyOfRun = (run: DayEnsemble): string => `${targetKey(run)} ${run.modelRun
 
 const keyOfReport = (report: SettledDay): string => `${targetKey(report)} ${report.temperatureF} °F`;
 
-const HOUR_MS = 60 * 60 * 1000;
-const DAY_MS = 24 * HOUR_MS;
 /** Another instance, or a command, may have written what this one has not seen. */
 const LOOK_EVERY_MS = HOUR_MS;
 const KEPT_DAYS = 400;
@@ -75,7 +75,7 @@ export interface Trainer {
 interface TrainerOptions {
   db: Pick<Database, 'orm'>;
   archive: Archive;
-  sources: Sources;
+  sources: SourceNames;
   store: Pick<SnapshotStore, 'current'>;
   calibration: CalibrationStore;
   clock: Clock;

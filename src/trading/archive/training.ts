@@ -8,8 +8,19 @@ import {
   type FitBook,
   type MissingFit,
 } from '../forecast/fits.js';
-import { casesOf, daysIn, hasSpread, hourBiases, latestFirst, makeFit, stationBiases, type Group, type TrainingCase } from './make-fit.js';
-import type { KnownHistory, KnownRun } from './archive.js';
+import {
+  casesOf,
+  daysIn,
+  hasSpread,
+  hourBiases,
+  latestFirst,
+  makeFit,
+  stationBiases,
+  type Group,
+  type TrainingCase,
+} from './make-fit.js';
+import type { KnownHistory } from './archive.js';
+import type { KnownRun } from '../forecast/queries.js';
 
 /** Fewer days tell four coefficients apart badly: of 30 errors the deviation is known to an eighth. */
 const MIN_OWN_DAYS = 30;

@@ -1,5 +1,4 @@
-import { addDays, daysBetween } from '../market/calendar.js';
-import { climateDayAt } from '../market/climate-day.js';
+import { addDays, climateDayAt, daysBetween } from '../market/climate-day.js';
 import type { Station } from '../market/stations.js';
 
 const DAY_MS = 24 * 60 * 60 * 1000;

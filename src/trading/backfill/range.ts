@@ -1,4 +1,4 @@
-import { addDays, daysBetween } from '../market/calendar.js';
+import { addDays, daysBetween } from '../market/climate-day.js';
 import type { Station } from '../market/stations.js';
 import { lastDayOver, type Range } from './plan.js';
 

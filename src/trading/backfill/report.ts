@@ -1,6 +1,6 @@
 import { count } from '../../send/numbers.js';
 import type { BackfillResult } from './backfill.js';
-import { daysBetween } from '../market/calendar.js';
+import { daysBetween } from '../market/climate-day.js';
 import type { FitBook } from '../forecast/fits.js';
 import type { TemperatureKind } from '../market/market.js';
 import type { Station } from '../market/stations.js';

@@ -1,10 +1,10 @@
 import type { Logger } from 'pino';
+import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../core/time.js';
 import type { Clock } from '../../core/clock.js';
 import type { Database } from '../../core/db/client.js';
 import { inParallel } from '../../core/steps.js';
 import type { MarketEvent } from '../market/event.js';
-import { addDays } from '../market/calendar.js';
-import { climateDayAt, climateDayOf } from '../market/climate-day.js';
+import { addDays, climateDayAt, climateDayOf } from '../market/climate-day.js';
 import { createLease } from '../../core/db/lease.js';
 import { stations, type Station } from '../market/stations.js';
 import type { SnapshotStore } from '../snapshot/snapshot.js';
@@ -21,9 +21,6 @@ import {
   type DayKey,
 } from './queries.js';
 
-const MINUTE_MS = 60_000;
-const HOUR_MS = 60 * MINUTE_MS;
-const DAY_MS = 24 * HOUR_MS;
 /** Final reports come from an hour after the day on, most within three. */
 const EARLIEST_MS = 45 * MINUTE_MS;
 const MOST_COME_WITHIN_MS = 8 * HOUR_MS;

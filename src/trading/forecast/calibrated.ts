@@ -1,8 +1,8 @@
+import { DAY_MS, HOUR_MS } from '../../core/time.js';
 import { asItIs, modelWith, type Corrected, type Ensemble } from './day-forecast.js';
 import { predictEmos } from './emos.js';
 import { biasOf, findFit, fitLeadOf, MAX_LEAD_HOURS, type Fit, type FitBook } from './fits.js';
 
-const DAY_MS = 24 * 60 * 60 * 1000;
 /** The weather changes with the season, and weather models are changed: older fits are not used. */
 export const LONGEST_AGE_DAYS = 7;
 /**
@@ -18,7 +18,7 @@ export const POSSIBLE_DEVIATION_F = { lowest: 0.5, highest: 15 };
  * the members are.
  */
 export const calibratedModel = modelWith((ensemble, fits, at) => {
-  const hours = (ensemble.end.getTime() - ensemble.modelRunAt.getTime()) / 3_600_000;
+  const hours = (ensemble.end.getTime() - ensemble.modelRunAt.getTime()) / HOUR_MS;
   const longest = MAX_LEAD_HOURS[ensemble.kind];
   if (hours > longest) {
     const what = ensemble.kind === 'hourly' ? 'the hour' : "a day's end";

@@ -1,3 +1,4 @@
+import { HOUR_MS, MINUTE_MS } from '../../core/time.js';
 import type { MarketEvent } from '../market/event.js';
 import { spanOf, targetKey, targetOf, temperatureKinds, type Target } from '../market/market.js';
 import { findPlace } from '../market/stations.js';
@@ -9,7 +10,14 @@ import {
   type TemperatureDistribution,
 } from '../market/distribution.js';
 import type { FitBook } from './fits.js';
-import { whatWasKnown, type DayEnsemble, type DayForecast, type ForecastModel, type ObservedExtreme, type StationForecast } from './forecast.js';
+import {
+  whatWasKnown,
+  type DayEnsemble,
+  type DayForecast,
+  type ForecastModel,
+  type ObservedExtreme,
+  type StationForecast,
+} from './forecast.js';
 import { momentsOf } from './moments.js';
 
 /**
@@ -18,7 +26,7 @@ import { momentsOf } from './moments.js';
  */
 const MIN_RAW_DEVIATION_F = 1;
 /** An observation this shortly before the day's end, or later, tells of the whole day. */
-const COVERS_DAY_MS = 90 * 60 * 1000;
+const COVERS_DAY_MS = 90 * MINUTE_MS;
 
 const quantileLevels = [0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95];
 
@@ -110,7 +118,7 @@ function forecastDay({ ensemble, run, corrected, observed, event, at }: Known): 
     ...(hour === undefined ? {} : { hour }),
     eventTicker: event?.eventTicker ?? null,
     ...corrected,
-    leadHours: (run.end.getTime() - modelRunAt.getTime()) / 3_600_000,
+    leadHours: (run.end.getTime() - modelRunAt.getTime()) / HOUR_MS,
     rawMeanF: run.meanF,
     rawDeviationF: rawDeviation(run.varianceF),
     atLeastF: distribution.atLeast,

@@ -1,3 +1,4 @@
+import { HOUR_MS } from '../../core/time.js';
 import type { Target, TemperatureKind } from '../market/market.js';
 import type { EmosCoefficients } from './emos.js';
 
@@ -15,7 +16,7 @@ export const MAX_LEAD_HOURS: Readonly<Record<TemperatureKind, number>> = {
  * next half day, at least 12 and at most what is fitted.
  */
 export function fitLeadOf(kind: TemperatureKind, modelRunAt: Date, end: Date): number {
-  const hours = (end.getTime() - modelRunAt.getTime()) / 3_600_000;
+  const hours = (end.getTime() - modelRunAt.getTime()) / HOUR_MS;
   const steps = Math.ceil(hours / LEAD_STEP_HOURS);
   return Math.max(LEAD_STEP_HOURS, Math.min(MAX_LEAD_HOURS[kind], steps * LEAD_STEP_HOURS));
 }

@@ -1,15 +1,22 @@
+import type { Logger } from 'pino';
+import { z } from 'zod';
+import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../core/time.js';
 import type { Clock } from '../../core/clock.js';
 import { normalQuantile } from '../../core/statistics/normal.js';
-import { addDays } from '../market/calendar.js';
-import { climateDayAt } from '../market/climate-day.js';
+import { addDays, climateDayAt } from '../market/climate-day.js';
 import { spanOf, targetKey, temperatureKinds } from '../market/market.js';
 import { findPlace, indexAreas, isStation, stations } from '../market/stations.js';
 import { UnexpectedAnswerError } from '../venue/kalshi-client.js';
-import { MIN_MEMBERS, NoHistoryError, createObserver, type DayEnsemble, type ObservationPart, type WeatherSource } from './forecast.js';
+import {
+  MIN_MEMBERS,
+  NoHistoryError,
+  createObserver,
+  type DayEnsemble,
+  type ObservationPart,
+  type WeatherSource,
+} from './forecast.js';
 import { createPoll } from './poll.js';
 import { UnexpectedStatusError, placeOf, readJson } from './read-json.js';
-import type { Logger } from 'pino';
-import { z } from 'zod';
 
 /** Of 31 days: five runs of each maximum and minimum at 24 stations, and of each hour in 4 areas. */
 const MAX_FORECASTS = 25_000;
@@ -81,9 +88,9 @@ const normalMembers = (meanF: number, standardDeviationF: number): number[] =>
   standardMembers().map((z) => meanF + standardDeviationF * z);
 
 /** How far ahead the clock of the model's machine may be. */
-const CLOCK_TOLERANCE_MS = 60_000;
+const CLOCK_TOLERANCE_MS = MINUTE_MS;
 /** Nobody forecasts a day earlier than this before it. */
-const LONGEST_LEAD_MS = 400 * 24 * 60 * 60_000;
+const LONGEST_LEAD_MS = 400 * DAY_MS;
 
 /** The climate days that are asked for, both included. */
 interface ModelQuestion {
@@ -205,9 +212,9 @@ function credentialsOf(url: string): Record<string, string> {
 }
 
 /** However often markets are read, the model has its peace: 288 questions a day. */
-const FORECASTS_EVERY_MS = 5 * 60_000;
+const FORECASTS_EVERY_MS = 5 * MINUTE_MS;
 /** Forecasts are used on for as long while the model does not answer. */
-const FORECASTS_LAST_MS = 3 * 60 * 60_000;
+const FORECASTS_LAST_MS = 3 * HOUR_MS;
 /** Not found, gone, not implemented: it keeps no past. */
 const noHistoryStatuses = new Set([404, 410, 501]);
 
@@ -242,7 +249,7 @@ export function createHttpModelSource({ url, observations, clock, log }: HttpMod
 
   return {
     name: 'http',
-    freshMs: 60_000,
+    freshMs: MINUTE_MS,
     async read(signal) {
       const [forecast, observed] = await Promise.all([pollForecasts(signal), observe(signal)]);
       const { value, problem } = forecast;

@@ -1,11 +1,12 @@
+import type { Logger } from 'pino';
+import { z } from 'zod';
+import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../core/time.js';
 import type { Clock } from '../../core/clock.js';
 import { clockAt, hourOf } from '../market/climate-day.js';
 import { indexAreas, type IndexArea } from '../market/stations.js';
 import { UnexpectedAnswerError, type KalshiClient } from '../venue/kalshi-client.js';
 import type { ObservedExtreme } from './forecast.js';
 import { createPoll } from './poll.js';
-import type { Logger } from 'pino';
-import { z } from 'zod';
 
 const MAX_POINTS = 5_000;
 const MAX_MEMBERS = 100;
@@ -44,9 +45,6 @@ const calibrationsAnswerSchema = z.looseObject({
   calibrations: z.array(calibrationSchema).max(10_000),
 });
 
-const MINUTE_MS = 60_000;
-const HOUR_MS = 60 * MINUTE_MS;
-const DAY_MS = 24 * HOUR_MS;
 /** A minute's value is there after two or three. Four areas at 10 tokens each: 40 of the 12,000 of a minute. */
 const INDEX_EVERY_MS = MINUTE_MS;
 const CALIBRATIONS_EVERY_MS = DAY_MS;

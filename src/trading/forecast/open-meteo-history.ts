@@ -1,22 +1,14 @@
 import { z } from 'zod';
+import { DAY_MS, HOUR_MS } from '../../core/time.js';
 import type { Clock } from '../../core/clock.js';
 import { UnexpectedAnswerError } from '../venue/kalshi-client.js';
-import { addDays, daysBetween } from '../market/calendar.js';
+import { addDays, daysBetween } from '../market/climate-day.js';
 import { spanOf, type Target } from '../market/market.js';
 import type { Place } from '../market/stations.js';
 import type { DayEnsemble } from './forecast.js';
-import {
-  hourlyF,
-  matchPlaces,
-  placeFields,
-  placeQuery,
-  targetsOn,
-  targetReader,
-} from './open-meteo-place.js';
+import { hourlyF, matchPlaces, placeFields, placeQuery, targetsOn, targetReader } from './open-meteo.js';
 import { readJson } from './read-json.js';
 
-const HOUR_MS = 60 * 60 * 1000;
-const DAY_MS = 24 * HOUR_MS;
 /** NOAA's GFS alone, the model that the ensemble is made with; `gfs_seamless` would be another one near the stations. */
 const MODEL = 'gfs_global';
 const RUN_MS = 6 * HOUR_MS;

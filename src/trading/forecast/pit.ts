@@ -1,5 +1,4 @@
 import { normalCdf, normalDensity } from '../../core/statistics/normal.js';
-import { probabilityOf, type TemperatureDistribution } from '../market/distribution.js';
 
 /**
  * The probability that a chi-square variable of whole degrees of freedom exceeds x.
@@ -93,54 +92,6 @@ interface PitShares {
 const PIT_BINS = 10;
 /** Expected in each bin at the least, so that sums over the cases are about normal. */
 const MIN_PER_BIN = 5;
-/** In deviations from the mean: degrees further out are taken together. */
-const REACH = 6;
-
-/** The PIT of a continuous forecast, whose probability of at most what came is this. */
-const continuousPit = (probability: number): PitValue => ({
-  below: probability,
-  atMost: probability,
-  steps: [],
-});
-
-/** The PIT of a normal forecast. */
-export function pitOfNormal(mean: number, deviation: number, observed: number): PitValue {
-  if (deviation === 0) return continuousPit(observed < mean ? 0 : 1);
-  return continuousPit(normalCdf((observed - mean) / deviation));
-}
-
-/**
- * The PIT of a forecast of ordered outcomes, one of which came: brackets of a ladder, or whole degrees.
- * @param probabilities in order, summing to one
- */
-export function pitOfOutcome(probabilities: readonly number[], outcome: number): PitValue {
-  const steps: number[] = [];
-  let sum = 0;
-  for (const probability of probabilities) {
-    sum += probability;
-    steps.push(Math.min(1, sum));
-  }
-  steps[steps.length - 1] = 1;
-  return { below: outcome === 0 ? 0 : steps[outcome - 1]!, atMost: steps[outcome]!, steps };
-}
-
-/** The PIT of a day's settled maximum. */
-export function pitOfMaximum(distribution: TemperatureDistribution, reportedF: number): PitValue {
-  const { mean, deviation, atLeast } = distribution;
-  const reach = Math.ceil(REACH * deviation) + 1;
-  const lowest = Math.max(atLeast ?? -Infinity, Math.round(mean) - reach);
-  const highest = Math.max(lowest, Math.round(mean)) + reach;
-  const probabilities = [
-    probabilityOf(distribution, { kind: 'less', floor: null, cap: lowest }),
-    ...Array.from({ length: highest - lowest }, (_, i) =>
-      probabilityOf(distribution, { kind: 'between', floor: lowest + i, cap: lowest + i }),
-    ),
-    probabilityOf(distribution, { kind: 'greater', floor: highest - 1, cap: null }),
-  ];
-  const outcome = Math.round(reportedF) - lowest + 1;
-  return pitOfOutcome(probabilities, Math.max(0, Math.min(probabilities.length - 1, outcome)));
-}
-
 /**
  * The PIT histogram: flat for a calibrated forecast, a bowl for one that is too sure of itself, a hill for one that is
  * not sure enough. An outcome that covers a range of probabilities counts in each bin with its share of the range.

@@ -1,3 +1,4 @@
+import { MINUTE_MS } from '../../core/time.js';
 import type { Clock } from '../../core/clock.js';
 
 /** What is known of one service. */
@@ -8,8 +9,8 @@ export interface Polled<T> {
   problem: unknown;
 }
 
-const FIRST_PAUSE_MS = 60_000;
-const LONGEST_PAUSE_MS = 15 * 60_000;
+const FIRST_PAUSE_MS = MINUTE_MS;
+const LONGEST_PAUSE_MS = 15 * MINUTE_MS;
 
 /**
  * Asks a service at its own pace, however often it is called: every `everyMs`, and after failures with growing pauses.

@@ -1,4 +1,5 @@
 import type { z } from 'zod';
+import { MINUTE_MS } from '../../core/time.js';
 import { readRetryAfter, UnexpectedAnswerError } from '../venue/kalshi-client.js';
 
 /** A weather service could not be reached, was too busy or failed: it may answer later. */
@@ -35,7 +36,7 @@ export interface JsonRequest<T extends z.ZodType> {
 
 const TIMEOUT_MS = 10_000;
 /** For a service that has had too many questions and does not say how long: the free ones count by the minute. */
-const BUSY_PAUSE_MS = 60_000;
+const BUSY_PAUSE_MS = MINUTE_MS;
 const MAX_BYTES = 8 * 1024 * 1024;
 
 /**

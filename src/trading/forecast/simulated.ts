@@ -1,5 +1,5 @@
-import { daysBetween } from '../market/calendar.js';
-import type { ClimateDay } from '../market/climate-day.js';
+import { HOUR_MS, MINUTE_MS } from '../../core/time.js';
+import { daysBetween, type ClimateDay } from '../market/climate-day.js';
 import { firstSeenAt, newestRunAt, runsOf } from '../venue/simulation/ensemble.js';
 import { createPace } from '../venue/simulation/random.js';
 import {
@@ -15,8 +15,6 @@ import {
 } from '../venue/simulation/world.js';
 import type { DayEnsemble, ObservedExtreme, WeatherData, WeatherHistory, WeatherSource } from './forecast.js';
 
-const MINUTE_MS = 60 * 1000;
-const HOUR_MS = 60 * MINUTE_MS;
 /** Stations report at 9 minutes to the hour, and a report is there some minutes later. */
 const REPORT_MINUTE_MS = 51 * MINUTE_MS;
 const REPORT_TAKES_MS = 4 * MINUTE_MS;
@@ -31,7 +29,7 @@ export function createSimulatedWeatherSource(
   const now = () => new Date(world.clock.now());
   return {
     name: 'simulated',
-    freshMs: 60 * 1000,
+    freshMs: MINUTE_MS,
     read: async () => {
       const at = now();
       return readWeatherOf(world, subjectsAround(at, selection), at);

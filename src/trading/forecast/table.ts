@@ -10,14 +10,12 @@ import {
   primaryKey,
   smallint,
   text,
-  timestamp,
   uuid,
   type AnyPgColumn,
 } from 'drizzle-orm/pg-core';
+import { time } from '../../core/db/columns.js';
 import type { TemperatureKind } from '../market/market.js';
 import type { ForecastMethod } from './forecast.js';
-
-const time = (name: string) => timestamp(name, { withTimezone: true, mode: 'date', precision: 6 });
 
 /**
  * What is forecast. `hour` is by the clock of the place and only of hours; of a day it is 0 and means nothing, so that it can be

@@ -1,6 +1,5 @@
 import { sql } from 'drizzle-orm';
 import {
-  bigint,
   check,
   doublePrecision,
   index,
@@ -8,16 +7,12 @@ import {
   pgTable,
   primaryKey,
   text,
-  timestamp,
   uniqueIndex,
   uuid,
 } from 'drizzle-orm/pg-core';
+import { time } from '../../core/db/columns.js';
 import { tradeModes } from './orders-table.js';
-import { contractsColumn } from './count-column.js';
-
-const time = (name: string) => timestamp(name, { withTimezone: true, mode: 'date', precision: 6 });
-/** Millionths of a dollar. */
-const micros = (name: string) => bigint(name, { mode: 'bigint' });
+import { contractsColumn, micros } from './columns.js';
 
 /** An Organization's money in one mode. Its row is the lock under which cash is checked and spent. */
 export const tradingAccounts = pgTable(

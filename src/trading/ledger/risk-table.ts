@@ -1,10 +1,7 @@
 import { sql } from 'drizzle-orm';
-import { bigint, boolean, check, integer, pgTable, text, timestamp, uuid } from 'drizzle-orm/pg-core';
-import { contractsColumn } from './count-column.js';
-
-const time = (name: string) => timestamp(name, { withTimezone: true, mode: 'date', precision: 6 });
-/** Millionths of a dollar. */
-const micros = (name: string) => bigint(name, { mode: 'bigint' });
+import { boolean, check, integer, pgTable, text, uuid } from 'drizzle-orm/pg-core';
+import { time } from '../../core/db/columns.js';
+import { contractsColumn, micros } from './columns.js';
 
 /** An Organization's own limits. A column that is null, or a row that is missing, means the service's default. */
 export const riskLimits = pgTable(

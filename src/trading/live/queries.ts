@@ -3,9 +3,8 @@ import { textArray } from '../../core/db/array-literal.js';
 import type { Orm } from '../../core/db/client.js';
 import { organizations } from '../../organizations/table.js';
 import type { Micros } from '../market/money.js';
-import { tradingOrders } from '../ledger/orders-table.js';
+import { liveAccounts, tradingOrders } from '../ledger/orders-table.js';
 import { ledgerEntries, tradingAccounts, tradingSettlements } from '../ledger/portfolio-table.js';
-import { liveAccounts } from '../ledger/live-table.js';
 
 const MODE = 'live';
 const isLive = (orgId: string) => and(eq(tradingAccounts.orgId, orgId), eq(tradingAccounts.mode, MODE));

@@ -1,7 +1,15 @@
+import { DAY_MS, HOUR_MS } from '../../core/time.js';
 import type { Place } from './stations.js';
 
-const HOUR_MS = 60 * 60 * 1000;
-const DAY_MS = 24 * HOUR_MS;
+/** The days from one to another, both included: `YYYY-MM-DD`. None if the last is before the first. */
+export function daysBetween(from: string, to: string): string[] {
+  const [first, last] = [Date.parse(from), Date.parse(to)];
+  const count = Math.max(0, Math.round((last - first) / DAY_MS) + 1);
+  return Array.from({ length: count }, (_, i) => addDays(from, i));
+}
+
+export const addDays = (date: string, days: number): string =>
+  new Date(Date.parse(date) + days * DAY_MS).toISOString().slice(0, 10);
 
 /** A day as climate reports have it: midnight to midnight in local standard time, in summer too (1:00 to 1:00 by the clock). */
 export interface ClimateDay {

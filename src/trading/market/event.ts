@@ -1,5 +1,7 @@
-import { areThresholds, bracketRange, isPaid, isWholeLadder, outcomesOf } from './brackets.js';
-import { isPlaced, type ListedMarket, type Market, type TemperatureKind } from './market.js';
+import { areThresholds, bracketPays, bracketRange, isPaid, isWholeLadder, outcomesOf } from './brackets.js';
+import { isPlaced, targetOf, type ListedMarket, type Market, type TemperatureKind } from './market.js';
+import { DOLLAR } from './money.js';
+import type { SettledDay } from './source.js';
 import { findSeries, type Place } from './stations.js';
 
 const months = ['JAN', 'FEB', 'MAR', 'APR', 'MAY', 'JUN', 'JUL', 'AUG', 'SEP', 'OCT', 'NOV', 'DEC'];
@@ -125,3 +127,22 @@ export function groupEvents(markets: readonly ListedMarket[]): MarketEvent[] {
 }
 
 export const lowestOf = ({ bracket }: Market): number => bracketRange(bracket).lowest ?? -Infinity;
+
+/**
+ * The days and hours that the venue is done with, and whose reported temperature agrees with what it pays. Before that the
+ * result may still change; one that was paid in another way (void, split) has no outcome to score by.
+ */
+export function finalOutcomes(events: readonly MarketEvent[]): Omit<SettledDay, 'knownAt'>[] {
+  return events.flatMap((event) => {
+    const { markets } = event;
+    const temperatureF = markets[0]?.settledTemperature ?? null;
+    const isSettled = markets.every(
+      ({ status, settledTemperature, settlementValue, bracket }) =>
+        status === 'finalized' &&
+        settledTemperature === temperatureF &&
+        temperatureF !== null &&
+        settlementValue === (bracketPays(bracket, temperatureF) ? DOLLAR : 0n),
+    );
+    return isSettled && temperatureF !== null ? [{ ...targetOf(event), temperatureF }] : [];
+  });
+}

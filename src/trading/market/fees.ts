@@ -107,3 +107,11 @@ export function chargeFill(rule: FeeRule, account: OrderAccount, fill: Fill): Ch
     account: { exact, booked: account.booked + balanceChange },
   };
 }
+
+/** What one more contract costs at a price, fee included, in dollars: the fee's formula before it is rounded. */
+export function allInCost({ multiplier }: FeeRule, price: Micros | number): number {
+  const dollars = Number(price) / MICROS_PER_DOLLAR;
+  return dollars + 0.07 * (Number(multiplier) / 1_000_000) * dollars * (1 - dollars);
+}
+
+const MICROS_PER_DOLLAR = Number(DOLLAR);

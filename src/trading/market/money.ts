@@ -36,3 +36,7 @@ export function floorTo(micros: Micros, unit: Micros): Micros {
 
 /** The next multiple of `unit` at or above, also for what is negative. */
 export const ceilTo = (micros: Micros, unit: Micros): Micros => -floorTo(-micros, unit);
+
+/** A share of an amount, rounded down to the millionth. */
+export const shareOf = (amount: Micros, share: number): Micros =>
+  (amount * BigInt(Math.floor(share * 1e9))) / 1_000_000_000n;

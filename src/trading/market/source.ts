@@ -55,6 +55,11 @@ export interface Pause {
   until: Date;
 }
 
+/** How long data count as current. */
+export const TIME_TO_LIVE_MS = 30_000;
+/** Data older than this are not traded on. */
+export const MAX_TRADING_AGE_MS = 2 * TIME_TO_LIVE_MS;
+
 /** What a venue said at one time. */
 export interface MarketData {
   /** When the answer was complete. */

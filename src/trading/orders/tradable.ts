@@ -4,8 +4,8 @@ import { ORDER_SIZE, isOrderSize } from '../market/contracts.js';
 import { feeRuleOf, type FeeRule } from '../market/fees.js';
 import { isOnTick, isPlaced, type ListedMarket } from '../market/market.js';
 import { DOLLAR, formatDollars, type Micros } from '../market/money.js';
-import type { MarketData } from '../market/source.js';
-import { MAX_TRADING_AGE_MS, ageOf, type Snapshot, type SnapshotStore } from '../snapshot/snapshot.js';
+import { MAX_TRADING_AGE_MS, type MarketData } from '../market/source.js';
+import { ageOf, type Snapshot, type SnapshotStore } from '../snapshot/snapshot.js';
 import type { OrderInput } from '../ledger/order-input.js';
 
 /** What an order is judged and matched on: what was known of its market at one moment. */

@@ -1,11 +1,6 @@
-import {
-  ageOf,
-  MAX_TRADING_AGE_MS,
-  TIME_TO_LIVE_MS,
-  type Snapshot,
-  type SourceState,
-} from '../snapshot/snapshot.js';
+import { ageOf, type Snapshot, type SourceState } from '../snapshot/snapshot.js';
 import { formatAge } from './price-text.js';
+import { MAX_TRADING_AGE_MS, TIME_TO_LIVE_MS } from '../market/source.js';
 
 /** How far the prices on a page can be trusted. */
 export interface Freshness {

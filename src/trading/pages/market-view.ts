@@ -8,7 +8,7 @@ import { formatMoney } from './portfolio-view-text.js';
 import { bracketLabel } from '../market/brackets.js';
 import { clockAt, climateDayAt } from '../market/climate-day.js';
 import type { SignalReport } from '../signals/signal.js';
-import { ageOf, TIME_TO_LIVE_MS, type Snapshot } from '../snapshot/snapshot.js';
+import { ageOf, type Snapshot } from '../snapshot/snapshot.js';
 import { toDistribution } from './distribution.js';
 import { formatHour, kindWords } from './kind-words.js';
 import { toLadder } from './ladder.js';
@@ -16,6 +16,7 @@ import { expectedOf } from './probabilities.js';
 import { formatAge, formatDegrees } from './price-text.js';
 import { toSettlementView } from './settlement-view.js';
 import { sentence, toSignalsView } from './signals-view.js';
+import { TIME_TO_LIVE_MS } from '../market/source.js';
 
 /** The forecast of what an event is about. */
 export const forecastOf = ({ forecasts }: Snapshot, event: MarketEvent): DayForecast | undefined =>

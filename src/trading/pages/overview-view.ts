@@ -3,7 +3,7 @@ import type { MarketEvent } from '../market/event.js';
 import { isPlaced, temperatureKinds, type TemperatureKind } from '../market/market.js';
 import type { Place } from '../market/stations.js';
 import type { SignalReport } from '../signals/signal.js';
-import { ageOf, TIME_TO_LIVE_MS, type Snapshot } from '../snapshot/snapshot.js';
+import { ageOf, type Snapshot } from '../snapshot/snapshot.js';
 import { addressOfEvent, eventAddress, overviewAddress, SCORES_PATH, type Tab } from './addresses.js';
 import { currentEvent } from './choice.js';
 import { kindWords } from './kind-words.js';
@@ -11,6 +11,7 @@ import { forecastOf, todayAt, whenOf } from './market-view.js';
 import { formatDegrees } from './price-text.js';
 import { expectedOf } from './probabilities.js';
 import { bestSignals, currentSignals, toSignalView } from './signals-view.js';
+import { TIME_TO_LIVE_MS } from '../market/source.js';
 
 const SHOWN_SIGNALS = 10;
 

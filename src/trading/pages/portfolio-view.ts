@@ -1,12 +1,6 @@
 import { formatAgo, formatCount } from '../../core/pages/format.js';
 import { toAddress } from '../../core/pages/address.js';
-import {
-  ageOf,
-  MAX_TRADING_AGE_MS,
-  TIME_TO_LIVE_MS,
-  type Snapshot,
-  type SourceState,
-} from '../snapshot/snapshot.js';
+import { ageOf, type Snapshot, type SourceState } from '../snapshot/snapshot.js';
 import type { MarketStatus } from '../market/market.js';
 import { isFairPrice } from '../settlement/settlement-event.js';
 import type { Portfolio, ValuedPosition } from '../portfolio/portfolio.js';
@@ -22,6 +16,7 @@ import {
   toMarketView,
 } from './portfolio-view-text.js';
 import type { EventOutcomes } from '../ledger/valuation.js';
+import { MAX_TRADING_AGE_MS, TIME_TO_LIVE_MS } from '../market/source.js';
 
 interface Marks {
   snapshot: Snapshot | undefined;

@@ -1,4 +1,12 @@
-import { asksOf, bidsOf, quoteOrder, worstCost, type MarketableOrder, type OrderBook, type Quote } from '../market/book.js';
+import {
+  asksOf,
+  bidsOf,
+  quoteOrder,
+  worstCost,
+  type MarketableOrder,
+  type OrderBook,
+  type Quote,
+} from '../market/book.js';
 import { isPlaced, labelOf, type ListedMarket } from '../market/market.js';
 import { DOLLAR, type Micros } from '../market/money.js';
 import { applyFill, type Holding } from '../ledger/positions.js';

@@ -1,19 +1,21 @@
+import { DAY_MS } from '../../core/time.js';
 import type { Clock } from '../../core/clock.js';
 import type { Database } from '../../core/db/client.js';
 import { inChunks } from '../../core/steps.js';
 import type { Archive } from '../archive/archive.js';
-import { insertFits } from '../archive/fit-queries.js';
+import { insertFits } from '../archive/queries.js';
 import { readCoverage } from '../backfill/coverage.js';
 import { calibratedModel } from '../forecast/calibrated.js';
 import type { FitBook } from '../forecast/fits.js';
 import { createSimulatedWeatherSource, readWeatherOf } from '../forecast/simulated.js';
-import { daysBetween } from '../market/calendar.js';
+import { daysBetween } from '../market/climate-day.js';
 import { groupEvents } from '../market/event.js';
 import { targetKey, type Target, type TemperatureKind } from '../market/market.js';
 import type { SettledDay } from '../market/source.js';
 import { stations } from '../market/stations.js';
 import type { Climates } from '../scores/climate.js';
-import { insertRecords, listOpenRecords, listRecorded, setOutcome, type Sources } from '../scores/queries.js';
+import type { PastFiller } from '../scores/keeper.js';
+import { insertRecords, listOpenRecords, listRecorded, setOutcome } from '../scores/queries.js';
 import { recordsDue, targetOfRecord, type NewRecord } from '../scores/records.js';
 import { scoreRecord, type ScorableRecord } from '../scores/score.js';
 import { createSimulatedSource, readMarketsOf } from '../venue/simulated.js';
@@ -25,14 +27,14 @@ import {
   type SimulatedWorld,
   type Subject,
 } from '../venue/simulation/world.js';
-import { createLessons, type Lessons } from './lessons.js';
-import { dateOf, pastMoments, type Moment } from './moments.js';
+import { dateOf, learnPast, pastSnapshotTimes, type LearnedPast, type SnapshotTime } from './learned-past.js';
+import type { SourceNames } from '../forecast/queries.js';
 
-/** What would have been written down at a moment of the past: by the code of the present, of what was known then. */
+/** What would have been recorded at a time of the past: by the code of the present, of what was known then. */
 function makeRecords(
   world: Pick<SimulatedWorld, 'seed' | 'weather'>,
-  names: Sources,
-  { at, subjects }: Moment,
+  names: SourceNames,
+  { at, subjects }: SnapshotTime,
   { fits, climates }: { fits: FitBook; climates: Climates },
 ): NewRecord[] {
   const data = readMarketsOf(world, subjects, at);
@@ -59,27 +61,24 @@ export const pastParts: readonly PastPart[] = [
   { of: others, share: 0.4 },
 ].flatMap(({ of, share }) => recordedKinds.map((kind) => ({ stations: of, kinds: [kind], share })));
 
-const DAY_MS = 24 * 60 * 60 * 1000;
 /** Written at once: a few milliseconds of the embedded database, so that requests are not held up. */
 const RECORDS_AT_ONCE = 28;
 const FITS_AT_ONCE = 7;
 const RUNS_AT_ONCE = 63;
 
 /** The past of an invented world, which everything follows from: it can be made up for at any time, part by part. */
-export interface Past {
-  /** What matters most comes first. */
-  readonly parts: readonly PastPart[];
+export interface Past extends PastFiller {
   /** What would have been learned of a part at any time of the last days. */
-  learn(part: PastPart, signal: AbortSignal): Promise<Lessons>;
-  /** The forecasts that would have been made in the last days, those of a moment at a time. */
-  recall(part: PastPart, lessons: Lessons, signal: AbortSignal): AsyncGenerator<Recalled[]>;
+  learn(part: PastPart, signal: AbortSignal): Promise<LearnedPast>;
+  /** The forecasts that would have been made in the last days, those of one time after the other. */
+  recall(part: PastPart, learned: LearnedPast, signal: AbortSignal): AsyncGenerator<Recalled[]>;
   /**
-   * Writes down the forecasts that would have been made in the last days and are not there, with how they came out. It goes
-   * on where an earlier one ended.
+   * Records the forecasts that would have been made in the last days and are not there, with how they came out. It goes on where
+   * an earlier one ended.
    * @returns how many were missing
    */
-  fillRecords(part: PastPart, lessons: Lessons, signal: AbortSignal): Promise<number>;
-  /** Writes down the runs and reports that forecasts are learned from, of twice as many days. */
+  fillRecords(part: PastPart, learned: LearnedPast, signal: AbortSignal): Promise<number>;
+  /** Records the runs and reports that forecasts are learned from, of twice as many days. */
   fillArchive(part: PastPart, signal: AbortSignal): Promise<void>;
 }
 
@@ -93,128 +92,146 @@ interface PastOptions {
   db: Database;
   archive: Pick<Archive, 'addRuns' | 'addReports'>;
   clock: Clock;
-  names: Sources;
+  names: SourceNames;
   world: Pick<SimulatedWorld, 'seed' | 'weather'>;
   days: number;
 }
 
-export function createPast({ db, archive, clock, names, world, days }: PastOptions): Past {
-  const { orm } = db;
+export function createPast(options: PastOptions): Past {
+  const { clock, names, world, days } = options;
   const now = () => new Date(clock.now());
-  const historiesOf = (part: PastPart) => ({
-    weather: createSimulatedWeatherSource({ ...world, clock }, part).history,
-    markets: createSimulatedSource({ ...world, clock }, part).history,
-  });
 
   async function* recall(
     part: PastPart,
-    lessons: Lessons,
+    learned: LearnedPast,
     signal: AbortSignal,
     isThere: (subject: Subject, lead: number) => boolean = () => false,
   ): AsyncGenerator<Recalled[]> {
     const pace = createPace(part.share);
-    for (const moment of pastMoments(now(), days, part, isThere)) {
+    for (const time of pastSnapshotTimes(now(), days, part, isThere)) {
       signal.throwIfAborted();
-      const known = { fits: await lessons.fitsAt(moment.at), climates: lessons.climatesAt(moment.at) };
-      yield makeRecords(world, names, moment, known).map((record) => ({
+      const known = { fits: await learned.fitsAt(time.at), climates: learned.climatesAt(time.at) };
+      yield makeRecords(world, names, time, known).map((record) => ({
         record,
-        report: lessons.reportOf(targetOfRecord(record), now()),
+        report: learned.reportOf(targetOfRecord(record), now()),
       }));
       await pace();
     }
   }
 
-  async function write(
-    records: readonly NewRecord[],
-    lessons: Lessons,
-    stored: Set<string>,
-    pace: () => Promise<void>,
-  ): Promise<void> {
+  const past: Past = {
+    async fill({ useFits, recorded }, signal) {
+      let made = 0;
+      for (const part of pastParts) {
+        const learned = await past.learn(part, signal);
+        await useFits((at) => learned.fitsAt(at));
+        made += await past.fillRecords(part, learned, signal);
+        await recorded();
+        await past.fillArchive(part, signal);
+      }
+      return made;
+    },
+    recall: (part, learned, signal) => recall(part, learned, signal),
+    learn: (part, signal) => {
+      const from = new Date(clock.now() - days * DAY_MS);
+      return learnPast(historiesOf(options, part), { from, to: now() }, signal, createPace(part.share));
+    },
+    async fillRecords(part, learned, signal) {
+      const there = await readRecorded(options);
+      const isThere = (subject: Subject, lead: number) =>
+        there.has(recordKey(targetOfSubject(subject), lead));
+      const write = createRecordWriter(options, learned, createPace(part.share));
+      let made = 0;
+      let batch: NewRecord[] = [];
+      for await (const recalled of recall(part, learned, signal, isThere)) {
+        for (const { record, report } of recalled)
+          batch.push(report ? { ...record, ...outcomeOf(record, report) } : record);
+        if (batch.length < RECORDS_AT_ONCE) continue;
+        await write(batch);
+        made += batch.length;
+        batch = [];
+      }
+      if (batch.length > 0) await write(batch);
+      await scoreOpen(options, learned);
+      return made + batch.length;
+    },
+    fillArchive: (part, signal) => fillArchive(options, part, signal),
+  };
+  return past;
+}
+
+const historiesOf = ({ world, clock }: PastOptions, part: PastPart) => ({
+  weather: createSimulatedWeatherSource({ ...world, clock }, part).history,
+  markets: createSimulatedSource({ ...world, clock }, part).history,
+});
+
+async function readRecorded({ db: { orm }, clock, names, days }: PastOptions): Promise<Set<string>> {
+  const records = await listRecorded(orm, names, dateOf(clock.now() - days * DAY_MS));
+  return new Set(records.map((record) => recordKey(targetOfRecord(record), record.leadHours)));
+}
+
+const recordKey = (target: Target, leadHours: number): string => `${targetKey(target)} ${leadHours}`;
+
+/** Stores records, and before them the fits that they name. */
+function createRecordWriter(
+  { db: { orm }, names }: PastOptions,
+  learned: LearnedPast,
+  pace: () => Promise<void>,
+): (records: readonly NewRecord[]) => Promise<void> {
+  const stored = new Set<string>();
+  return async (records) => {
     const used = new Set(records.flatMap(({ fitId }) => (fitId && !stored.has(fitId) ? [fitId] : [])));
     for (const ids of inChunks([...used], FITS_AT_ONCE)) {
-      await insertFits(
-        orm,
-        names,
-        ids.map((id) => lessons.find(id)!),
-      );
+      const fits = ids.map((id) => learned.find(id)!);
+      await insertFits(orm, names, fits);
       for (const id of ids) stored.add(id);
       await pace();
     }
     await insertRecords(orm, records);
     await pace();
-  }
-
-  /** Days that came out while nothing ran: whoever writes them down in the present has missed them. */
-  async function scoreOpen(lessons: Lessons): Promise<void> {
-    const dates = Array.from({ length: days }, (_, i) => dateOf(clock.now() - (i + 1) * DAY_MS));
-    for (const record of await listOpenRecords(orm, names, dates)) {
-      const report = lessons.reportOf(targetOfRecord(record), now());
-      if (report) await setOutcome(orm, record, outcomeOf(record, report));
-    }
-  }
-
-  return {
-    parts: pastParts,
-    recall: (part, lessons, signal) => recall(part, lessons, signal),
-    learn: (part, signal) => {
-      const from = new Date(clock.now() - days * DAY_MS);
-      return createLessons(historiesOf(part), { from, to: now() }, signal, createPace(part.share));
-    },
-    async fillRecords(part, lessons, signal) {
-      const since = dateOf(clock.now() - days * DAY_MS);
-      const pace = createPace(part.share);
-      const there = new Set(
-        (await listRecorded(orm, names, since)).map((record) =>
-          recordKey(targetOfRecord(record), record.leadHours),
-        ),
-      );
-      const isThere = (subject: Subject, lead: number) =>
-        there.has(recordKey(targetOfSubject(subject), lead));
-      const stored = new Set<string>();
-      let made = 0;
-      let batch: NewRecord[] = [];
-      for await (const recalled of recall(part, lessons, signal, isThere)) {
-        for (const { record, report } of recalled)
-          batch.push(report ? { ...record, ...outcomeOf(record, report) } : record);
-        if (batch.length < RECORDS_AT_ONCE) continue;
-        await write(batch, lessons, stored, pace);
-        made += batch.length;
-        batch = [];
-      }
-      if (batch.length > 0) await write(batch, lessons, stored, pace);
-      await scoreOpen(lessons);
-      return made + batch.length;
-    },
-    async fillArchive(part, signal) {
-      const pace = createPace(part.share);
-      const { weather, markets } = historiesOf(part);
-      const [from, to] = [dateOf(clock.now() - 2 * days * DAY_MS), dateOf(clock.now() + DAY_MS)];
-      const kinds = { runKinds: part.kinds, reportKinds: part.kinds };
-      const covered = await readCoverage(orm, { ...names, ...kinds }, part.stations, { from, to });
-      // What the present has begun to write down of the last days is not whole.
-      const recent = dateOf(clock.now() - 2 * DAY_MS);
-      // The newest first: what is looked back at from the present is there soonest.
-      for (const date of daysBetween(from, to).toReversed()) {
-        signal.throwIfAborted();
-        const day = { from: date, to: date };
-        if (date >= recent || !covered.hasRuns(date))
-          for (const runs of inChunks(await weather.readRuns(day, signal), RUNS_AT_ONCE)) {
-            await archive.addRuns(runs);
-            await pace();
-          }
-        if (date >= recent || !covered.hasReports(date))
-          await archive.addReports(await markets.readSettledDays(day, signal));
-        await pace();
-      }
-    },
   };
 }
 
-const recordKey = (target: Target, leadHours: number): string => `${targetKey(target)} ${leadHours}`;
+/** Days that came out while nothing ran: what records them in the present has missed them. */
+async function scoreOpen(
+  { db: { orm }, clock, names, days }: PastOptions,
+  learned: LearnedPast,
+): Promise<void> {
+  const now = clock.now();
+  const dates = Array.from({ length: days }, (_, i) => dateOf(now - (i + 1) * DAY_MS));
+  for (const record of await listOpenRecords(orm, names, dates)) {
+    const report = learned.reportOf(targetOfRecord(record), new Date(now));
+    if (report) await setOutcome(orm, record, outcomeOf(record, report));
+  }
+}
 
-/** What is written down of a day once its report is known. */
+/** What is recorded of a day once its report is known. */
 const outcomeOf = (record: ScorableRecord, { temperatureF, knownAt }: SettledDay) => ({
   ...scoreRecord(record, temperatureF),
   outcome: temperatureF,
   settledAt: knownAt,
 });
+
+async function fillArchive(options: PastOptions, part: PastPart, signal: AbortSignal): Promise<void> {
+  const { db, archive, clock, names, days } = options;
+  const pace = createPace(part.share);
+  const { weather, markets } = historiesOf(options, part);
+  const [from, to] = [dateOf(clock.now() - 2 * days * DAY_MS), dateOf(clock.now() + DAY_MS)];
+  const kinds = { runKinds: part.kinds, reportKinds: part.kinds };
+  const covered = await readCoverage(db.orm, { ...names, ...kinds }, part.stations, { from, to });
+  // What the present has begun to record of the last days is not whole.
+  const recent = dateOf(clock.now() - 2 * DAY_MS);
+  // The newest first: what is looked back at from the present is there soonest.
+  for (const date of daysBetween(from, to).toReversed()) {
+    signal.throwIfAborted();
+    const day = { from: date, to: date };
+    if (date >= recent || !covered.hasRuns(date))
+      for (const runs of inChunks(await weather.readRuns(day, signal), RUNS_AT_ONCE)) {
+        await archive.addRuns(runs);
+        await pace();
+      }
+    if (date >= recent || !covered.hasReports(date))
+      await archive.addReports(await markets.readSettledDays(day, signal));
+    await pace();
+  }
+}

@@ -1,8 +1,9 @@
 import type { Logger } from 'pino';
 import { beforeAll, type Account } from '../ledger/queries.js';
-import { MAX_TRADING_AGE_MS, ageOf, type Snapshot } from '../snapshot/snapshot.js';
+import { ageOf, type Snapshot } from '../snapshot/snapshot.js';
 import { listAccounts, listHoldingAccounts, thinOutPoints, writePoint } from './history-queries.js';
 import { readPortfolio, type Portfolio, type PortfolioDeps } from './portfolio.js';
+import { MAX_TRADING_AGE_MS } from '../market/source.js';
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 /** Every point is kept for so long, and then one a day for ever. */

@@ -13,13 +13,13 @@ import { findAreaOf, findStation, isStation } from '../market/stations.js';
 import {
   ageOf,
   refreshOf,
-  TIME_TO_LIVE_MS,
   type Snapshot,
   type SnapshotStore,
   type SourceState,
 } from '../snapshot/snapshot.js';
 import { oldestRun, writeForecast } from './forecast-json.js';
 import { toBookStateJson, toMarketJson, writeSignals } from './market-json.js';
+import { TIME_TO_LIVE_MS } from '../market/source.js';
 
 /** Signals for other bankrolls than the server's are kept for this many, so that strangers cannot fill the memory. */
 const MAX_BANKROLLS = 32;

@@ -3,7 +3,7 @@ import { asksOf, bidsOf, worstCost } from '../market/book.js';
 import { endsOf } from '../market/event.js';
 import { feeRuleOf } from '../market/fees.js';
 import { formatDollars, type Micros } from '../market/money.js';
-import { MAX_TRADING_AGE_MS } from '../snapshot/snapshot.js';
+import { MAX_TRADING_AGE_MS } from '../market/source.js';
 import { dayLossOf, positionAfter, toLeg, worstCaseLoss, type Deal, type Leg } from './exposure.js';
 import { switchOwners, type SwitchOwner } from './facts.js';
 import type { RiskInput } from './gate.js';

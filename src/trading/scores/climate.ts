@@ -1,7 +1,7 @@
 import type { Database } from '../../core/db/client.js';
 import { temperatureKinds, type Target } from '../market/market.js';
-import { readReports } from '../archive/queries.js';
 import type { SettledDay } from '../market/source.js';
+import { readReports } from '../forecast/queries.js';
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 const WINDOW_DAYS = 30;

@@ -6,7 +6,8 @@ import { placesOf } from '../market/stations.js';
 import type { Gate, GateBook, GateKey } from '../signals/gate.js';
 import { leadsOf } from '../signals/signal.js';
 import { blockBootstrap, type Interval } from './bootstrap.js';
-import { listJudgedRecords, type Sources } from './queries.js';
+import type { SourceNames } from '../forecast/queries.js';
+import { listJudgedRecords } from './queries.js';
 
 /**
  * What makes a gate open. The block length is about the cube root of the window, which is
@@ -158,7 +159,7 @@ function comparisonOf(mean: number): string {
 const toText = (value: number): string => value.toFixed(3).replace('-', '−');
 
 /** Judges all gates by what the database knew at a time, one after the other: requests go in between. */
-export async function readGates({ orm }: Database, sources: Sources, at: Date): Promise<GateBook> {
+export async function readGates({ orm }: Database, sources: SourceNames, at: Date): Promise<GateBook> {
   const records: JudgedRecord[] = [];
   for (const kind of temperatureKinds)
     records.push(...(await listJudgedRecords(orm, sources, { kind, since: judgedSince(at), settledBy: at })));

@@ -6,9 +6,10 @@ import type { CalibrationStore, SnapshotStore } from '../snapshot/snapshot.js';
 import { readClimates } from './climate.js';
 import { insertRecords, listOpenRecords, setOutcome } from './queries.js';
 import { readGates } from './gates.js';
-import type { Past } from '../past/past.js';
-import { finalOutcomes, recordsDue, targetOfRecord, type Scene } from './records.js';
+import type { FitBook } from '../forecast/fits.js';
+import { recordsDue, targetOfRecord, type Scene } from './records.js';
 import { scoreRecord } from './score.js';
+import { finalOutcomes } from '../market/event.js';
 
 /** Writes down what is due at the moment of the scene. Writing it twice, here or on another instance, changes nothing. */
 export async function recordForecasts(db: Database, scene: Scene): Promise<void> {
@@ -60,7 +61,23 @@ export interface ScoreKeeperOptions {
   clock: Clock;
   log: Logger;
   /** Undefined where the past cannot be made up for. */
-  past: Past | undefined;
+  past: PastFiller | undefined;
+}
+
+/** What fills in the forecasts that an invented world's past would have shown. */
+export interface PastFiller {
+  /**
+   * Goes on where an earlier one ended.
+   * @returns how many forecasts were missing
+   */
+  fill(into: FilledIn, signal: AbortSignal): Promise<number>;
+}
+
+/** Is told what there is after each part of the past. */
+export interface FilledIn {
+  /** The fits that forecasts would be made by now. */
+  useFits: (fitsAt: (at: Date) => Promise<FitBook>) => Promise<void>;
+  recorded: () => Promise<void>;
 }
 
 export function createScoreKeeper(options: ScoreKeeperOptions): ScoreKeeper {
@@ -79,18 +96,18 @@ export function createScoreKeeper(options: ScoreKeeperOptions): ScoreKeeper {
     calibration.replace({ gates: await readGates(db, { marketSource, forecastSource }, at) });
   }
 
-  async function fillPast(past: Past): Promise<void> {
-    const { signal } = stopping;
-    let made = 0;
-    for (const part of past.parts) {
-      const lessons = await past.learn(part, signal);
-      // The present learns what is missing itself, and more; until then this is better than nothing.
-      if (calibration.current.fits.madeAt === null)
-        calibration.replace({ fits: await lessons.fitsAt(new Date(clock.now())) });
-      made += await past.fillRecords(part, lessons, signal);
-      await judge();
-      await past.fillArchive(part, signal);
-    }
+  async function fillPast(past: PastFiller): Promise<void> {
+    const made = await past.fill(
+      {
+        async useFits(fitsAt) {
+          // The present learns what is missing itself, and more; until then this is better than nothing.
+          if (calibration.current.fits.madeAt === null)
+            calibration.replace({ fits: await fitsAt(new Date(clock.now())) });
+        },
+        recorded: judge,
+      },
+      stopping.signal,
+    );
     if (made > 0) log.info({ made }, 'the forecasts of the last days are filled in');
   }
 

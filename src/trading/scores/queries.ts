@@ -3,19 +3,14 @@ import type { Orm } from '../../core/db/client.js';
 import { insertRows } from '../../core/db/insert-rows.js';
 import { selectRows } from '../../core/db/select-rows.js';
 import type { ForecastMethod } from '../forecast/forecast.js';
+import type { SourceNames } from '../forecast/queries.js';
 import { forecastRecords } from '../forecast/table.js';
 import { temperatureKinds, type TemperatureKind } from '../market/market.js';
 import type { JudgedRecord } from './gates.js';
 import type { ForecastRecord, NewRecord } from './records.js';
 import type { Scores } from './score.js';
 
-/** Whose records: of one pair of sources. */
-export interface Sources {
-  marketSource: string;
-  forecastSource: string;
-}
-
-export const ofSources = ({ marketSource, forecastSource }: Sources) =>
+export const ofSources = ({ marketSource, forecastSource }: SourceNames) =>
   and(eq(forecastRecords.marketSource, marketSource), eq(forecastRecords.forecastSource, forecastSource));
 
 /** The first writer wins: a record is never changed by another look at the same moment. */
@@ -25,7 +20,7 @@ export const insertRecords = (orm: Orm, records: readonly NewRecord[]): Promise<
 /** The records of these days that have no outcome yet. */
 export async function listOpenRecords(
   orm: Orm,
-  sources: Sources,
+  sources: SourceNames,
   dates: string[],
 ): Promise<ForecastRecord[]> {
   return orm
@@ -69,7 +64,7 @@ export async function setOutcome(
  */
 export async function listJudgedRecords(
   orm: Orm,
-  { marketSource, forecastSource }: Sources,
+  { marketSource, forecastSource }: SourceNames,
   { kind, since, settledBy }: { kind: TemperatureKind; since: string; settledBy: Date },
 ): Promise<JudgedRecord[]> {
   const [answer] = await selectRows<{ records: JudgedRow[] | null }>(
@@ -115,7 +110,7 @@ type JudgedRow = [
 /** Which records there are of the days since a date. */
 export async function listRecorded(
   orm: Orm,
-  sources: Sources,
+  sources: SourceNames,
   since: string,
 ): Promise<Pick<ForecastRecord, 'kind' | 'station' | 'date' | 'hour' | 'leadHours'>[]> {
   const { kind, station, date, hour, leadHours } = forecastRecords;

@@ -3,8 +3,7 @@ import type { forecastRecords } from '../forecast/table.js';
 import type { MarketEvent } from '../market/event.js';
 import { spanOf, targetOf, type Target } from '../market/market.js';
 import type { MarketData } from '../market/source.js';
-import { DOLLAR } from '../market/money.js';
-import { areOutcomesKnown, bracketPays, outcomesOf } from '../market/brackets.js';
+import { areOutcomesKnown, outcomesOf } from '../market/brackets.js';
 import { climateKey, type Climate, type Climates } from './climate.js';
 import { leadsOf } from '../signals/signal.js';
 import { impliedProbabilities, type ScorableRecord } from './score.js';
@@ -103,29 +102,4 @@ function toRecord(
       market: implied?.[i] ?? null,
     })),
   };
-}
-
-/** How a day or an hour came out. */
-export interface Outcome extends Target {
-  /** As it was reported: whole degrees of a day, hundredths of an hour. */
-  temperatureF: number;
-}
-
-/**
- * The days and hours that the venue is done with, and whose reported temperature agrees with what it pays. Before that the
- * result may still change; one that was paid in another way (void, split) has no outcome to score by.
- */
-export function finalOutcomes(events: readonly MarketEvent[]): Outcome[] {
-  return events.flatMap((event) => {
-    const { markets } = event;
-    const temperatureF = markets[0]?.settledTemperature ?? null;
-    const isSettled = markets.every(
-      ({ status, settledTemperature, settlementValue, bracket }) =>
-        status === 'finalized' &&
-        settledTemperature === temperatureF &&
-        temperatureF !== null &&
-        settlementValue === (bracketPays(bracket, temperatureF) ? DOLLAR : 0n),
-    );
-    return isSettled && temperatureF !== null ? [{ ...targetOf(event), temperatureF }] : [];
-  });
 }

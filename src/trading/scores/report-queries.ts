@@ -4,8 +4,9 @@ import { selectRows } from '../../core/db/select-rows.js';
 import { forecastRecords } from '../forecast/table.js';
 import type { TemperatureKind } from '../market/market.js';
 import type { CrpsPoint, DatedPit, SaidRecord } from './diagnostics.js';
-import { ofSources, type Sources } from './queries.js';
+import { ofSources } from './queries.js';
 import type { ForecastRecord } from './records.js';
+import type { SourceNames } from '../forecast/queries.js';
 
 /** The calibrated records that are asked for, on the index of recent ones. */
 const wantedRows = ({ marketSource, forecastSource, kind, since, station, leadHours }: Wanted) => sql`
@@ -69,7 +70,7 @@ export async function listCrpsByDay(orm: Orm, wanted: Wanted): Promise<CrpsPoint
 }
 
 /** What is asked of the records. */
-export interface Wanted extends Sources {
+export interface Wanted extends SourceNames {
   kind: TemperatureKind;
   /** The first day. */
   since: string;
@@ -167,7 +168,7 @@ export async function listScoredRecords(
 /** Cheap to ask, and different after anything has been written down or scored. */
 export async function countRecords(
   orm: Orm,
-  { kind, since, ...sources }: Sources & Pick<Wanted, 'kind' | 'since'>,
+  { kind, since, ...sources }: SourceNames & Pick<Wanted, 'kind' | 'since'>,
 ): Promise<{ written: number; settled: number; lastSettled: string | null }> {
   const [counts] = await orm
     .select({

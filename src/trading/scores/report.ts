@@ -17,7 +17,7 @@ import {
   type Side,
 } from './diagnostics.js';
 import { gateErrorRates, gateRule, gateRuleText, judgedSince } from './gates.js';
-import type { Sources } from './queries.js';
+import type { SourceNames } from '../forecast/queries.js';
 import type { ForecastRecord } from './records.js';
 import {
   countRecords,
@@ -37,7 +37,7 @@ const MAX_RECORDS = 100;
 interface ScoresDeps {
   db: Database;
   clock: Clock;
-  sources: Sources;
+  sources: SourceNames;
   /** Whose gates are shown: those that the signals go by. */
   calibration: Pick<CalibrationStore, 'current'>;
 }

@@ -6,7 +6,7 @@ import type { ObservationPart, WeatherSource } from '../forecast/forecast.js';
 import { createHttpModelSource } from '../forecast/http-model.js';
 import { createIndexReader, type IndexReader } from '../forecast/kalshi-index.js';
 import { createObservationReader } from '../forecast/nws-observations.js';
-import { createOpenMeteoSource } from '../forecast/openmeteo.js';
+import { createOpenMeteoSource } from '../forecast/open-meteo.js';
 import { createSimulatedWeatherSource } from '../forecast/simulated.js';
 import { signRequest, type VenueKey } from '../live/sign.js';
 import type { MarketSource } from '../market/source.js';

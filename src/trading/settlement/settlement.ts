@@ -1,8 +1,8 @@
 import { createLease } from '../../core/db/lease.js';
 import type { Context } from '../../core/http/context.js';
-import type { MarketSource } from '../market/source.js';
 import type { Account } from '../ledger/queries.js';
-import { MAX_TRADING_AGE_MS, ageOf, type Snapshot, type SnapshotStore } from '../snapshot/snapshot.js';
+import { MAX_TRADING_AGE_MS, type MarketSource } from '../market/source.js';
+import { ageOf, type Snapshot, type SnapshotStore } from '../snapshot/snapshot.js';
 import { deleteOldPaperBooks } from './queries.js';
 import { createSettling, type SettleReport } from './settle.js';
 

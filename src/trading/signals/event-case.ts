@@ -1,11 +1,11 @@
+import { HOUR_MS } from '../../core/time.js';
 import { forecastOf, type DayForecast } from '../forecast/forecast.js';
 import { isCrossed, type OrderBook } from '../market/book.js';
 import { areOutcomesKnown, outcomeProbabilities, outcomesOf, type Bracket } from '../market/brackets.js';
 import type { MarketEvent } from '../market/event.js';
 import { feeRuleOf } from '../market/fees.js';
 import { spanOf, targetOf, type Market } from '../market/market.js';
-import type { MarketData } from '../market/source.js';
-import { MAX_TRADING_AGE_MS } from '../snapshot/snapshot.js';
+import { MAX_TRADING_AGE_MS, type MarketData } from '../market/source.js';
 import { gateAt, type Gate } from './gate.js';
 import {
   MAX_FORECAST_AGE_MS,
@@ -49,7 +49,7 @@ function judgeProbabilities(brackets: readonly Bracket[], probabilities: readonl
 }
 
 function judgeAge({ modelRunAt, fetchedAt, observed }: DayForecast, start: Date, at: Date) {
-  const hoursSince = (time: Date) => `${((at.getTime() - time.getTime()) / 3_600_000).toFixed(1)} h`;
+  const hoursSince = (time: Date) => `${((at.getTime() - time.getTime()) / HOUR_MS).toFixed(1)} h`;
   const isOlder = (time: Date, ms: number) => at.getTime() - time.getTime() > ms;
   if (isOlder(modelRunAt, MAX_RUN_AGE_MS)) return `the forecast's run is ${hoursSince(modelRunAt)} old`;
   if (isOlder(fetchedAt, MAX_FORECAST_AGE_MS)) return `the forecast was fetched ${hoursSince(fetchedAt)} ago`;
@@ -116,8 +116,6 @@ function withhold(event: EventSignals, doubts: ReadonlyMap<string, Date>): Event
     gap: 0,
   };
 }
-
-const HOUR_MS = 60 * 60 * 1000;
 
 /** An event with everything that speaks for or against buying something of it, before anything is sized. */
 export interface EventCase {

@@ -1,3 +1,4 @@
+import { DAY_MS } from '../../core/time.js';
 import type { TemperatureKind } from '../market/market.js';
 import { leadsOf } from './signal.js';
 
@@ -32,7 +33,7 @@ export interface GateBook {
 export const noGates: GateBook = Object.freeze({ madeAt: null, gates: [] });
 
 /** They are judged every few minutes: after that long without nobody knows whether they would still be open. */
-const MAX_AGE_MS = 24 * 60 * 60 * 1000;
+const MAX_AGE_MS = DAY_MS;
 
 /**
  * The gate for a moment this long before the end of a day or an hour: that of the next moment at which forecasts are written down,

@@ -1,3 +1,4 @@
+import { HOUR_MS } from '../../core/time.js';
 import type { ForecastMethod } from '../forecast/forecast.js';
 import type { Side } from '../market/book.js';
 import type { Market, TemperatureKind } from '../market/market.js';
@@ -13,7 +14,6 @@ export const EVENT_CAP = 0.1;
 /** Over all events of one climate date: what makes one city warmer than expected does so with its neighbours. */
 export const DAY_CAP = 0.2;
 
-const HOUR_MS = 60 * 60 * 1000;
 /** Without a newer run than this something is wrong with the forecasts: there are four a day. */
 export const MAX_RUN_AGE_MS = 24 * HOUR_MS;
 /** The same for how long ago they were fetched. */

@@ -1,9 +1,8 @@
 import type { MarketEvent } from '../market/event.js';
 import type { MarketData } from '../market/source.js';
-import { BALANCE_STEP, type Micros } from '../market/money.js';
+import { BALANCE_STEP, shareOf, type Micros } from '../market/money.js';
 import { outcomeProbabilities, outcomesOf } from '../market/brackets.js';
 import { sizeEvent, type SizedEvent, type SizedPurchase } from '../sizing/event.js';
-import { shareOf } from '../sizing/kelly.js';
 import type { Steps } from '../../core/steps.js';
 import { paidOf, worthOf, type SignalAccount } from './account.js';
 import type { EventCase } from './event-case.js';

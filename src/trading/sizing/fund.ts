@@ -1,9 +1,8 @@
-import { BALANCE_STEP, ceilTo, DOLLAR, type Micros } from '../market/money.js';
+import { BALANCE_STEP, ceilTo, DOLLAR, shareOf, type Micros } from '../market/money.js';
 import type { Holding } from '../ledger/positions.js';
 import { isPaid, type Payout } from '../market/brackets.js';
 import type { EventToSize } from './event.js';
-import { isSupported, type FeeRule } from '../market/fees.js';
-import { allInCost, shareOf } from './kelly.js';
+import { isSupported, allInCost, type FeeRule } from '../market/fees.js';
 import { valueOf } from '../market/contracts.js';
 
 /**

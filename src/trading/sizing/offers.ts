@@ -9,12 +9,11 @@ import {
 } from '../market/book.js';
 import type { Payout } from '../market/brackets.js';
 import { subtractCounts, sumCounts } from '../market/contracts.js';
-import { isSupported, type FeeRule } from '../market/fees.js';
+import { isSupported, allInCost, type FeeRule } from '../market/fees.js';
 import { DOLLAR, type Micros } from '../market/money.js';
 import type { EventToSize, MarketToSize } from './event.js';
 import { outcomesOf, payoutOf, type Fund } from './fund.js';
 import type { Leg, Optimum } from './joint.js';
-import { allInCost } from './kelly.js';
 import type { Rooms } from './headroom.js';
 
 /** Further from the true optimum, in growth, no size is used. */

@@ -38,11 +38,6 @@ export function createCalibrationStore(
   };
 }
 
-/** How long data count as current. */
-export const TIME_TO_LIVE_MS = 30_000;
-/** Nobody trades on data older than this. */
-export const MAX_TRADING_AGE_MS = 2 * TIME_TO_LIVE_MS;
-
 /** How things stand with one source as of the last refresh. */
 export interface SourceState {
   part: 'markets' | 'forecasts';

@@ -4,7 +4,12 @@ import { isSameBook, type OrderBook } from '../market/book.js';
 import type { ListedMarket } from '../market/market.js';
 import type { MarketData } from '../market/source.js';
 import { UnexpectedAnswerError, type KalshiClient } from './kalshi-client.js';
-import { kalshiOrderBookSchema, kalshiOrderBooksSchema, toOrderBook, type KalshiOrderBook } from './kalshi-market.js';
+import {
+  kalshiOrderBookSchema,
+  kalshiOrderBooksSchema,
+  toOrderBook,
+  type KalshiOrderBook,
+} from './kalshi-market.js';
 import type { KalshiChanges } from './socket/changes.js';
 
 /** A whole book counts for this long; after that the listing's best prices are nearer to the truth. */

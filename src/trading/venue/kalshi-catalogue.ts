@@ -1,3 +1,4 @@
+import { HOUR_MS } from '../../core/time.js';
 import type { Clock } from '../../core/clock.js';
 import { stations } from '../market/stations.js';
 import type { KalshiClient } from './kalshi-client.js';
@@ -7,7 +8,7 @@ import type { NoteBook } from '../market/source.js';
 /** The venue's name of the category; it matches to the letter. */
 const CATEGORY = 'Climate and Weather';
 /** New series come a few times a month; fees change at announced times. */
-export const CATALOGUE_FRESH_MS = 60 * 60 * 1000;
+export const CATALOGUE_FRESH_MS = HOUR_MS;
 /** The list has some 400; more than this are not read. */
 const MAX_SERIES = 2_000;
 

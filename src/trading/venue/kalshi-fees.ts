@@ -1,14 +1,15 @@
 import type { Logger } from 'pino';
 import { z } from 'zod';
+import { MINUTE_MS } from '../../core/time.js';
 import type { Clock } from '../../core/clock.js';
 import { feeTypes, type FeeRule } from '../market/fees.js';
 import type { KalshiClient, Query } from './kalshi-client.js';
 import { CATALOGUE_FRESH_MS } from './kalshi-catalogue.js';
 import type { KalshiSeries } from './kalshi-market.js';
 
-const CHANGES_FRESH_MS = 5 * 60 * 1000;
+const CHANGES_FRESH_MS = 5 * MINUTE_MS;
 /** A change counts for so long beside what the venue says itself, which may follow its own schedule a moment late. */
-const SETTLED_MS = 5 * 60 * 1000;
+const SETTLED_MS = 5 * MINUTE_MS;
 const PAGE_SIZE = 1000;
 const MAX_PAGES = 10;
 

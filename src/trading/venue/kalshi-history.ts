@@ -1,10 +1,8 @@
 import type { Clock } from '../../core/clock.js';
 import { isWholeLadder } from '../market/brackets.js';
-import { daysBetween } from '../market/calendar.js';
-import { climateDayOf } from '../market/climate-day.js';
+import { climateDayOf, daysBetween } from '../market/climate-day.js';
 import { stations, type Station } from '../market/stations.js';
-import { finalOutcomes } from '../scores/records.js';
-import { groupEvents, writeEventTicker } from '../market/event.js';
+import { groupEvents, writeEventTicker, finalOutcomes } from '../market/event.js';
 import { readMarketPages, type KalshiClient } from './kalshi-client.js';
 import { kalshiCutoffSchema, shareTemperatures } from './kalshi-market.js';
 import { dailyKinds, isPlaced, type DailyKind, type ListedMarket, type Market } from '../market/market.js';

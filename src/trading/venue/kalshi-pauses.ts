@@ -1,14 +1,14 @@
 import type { Logger } from 'pino';
 import { z } from 'zod';
+import { HOUR_MS, MINUTE_MS } from '../../core/time.js';
 import type { Clock } from '../../core/clock.js';
 import type { KalshiClient } from './kalshi-client.js';
 import type { Pause } from '../market/source.js';
 
-const HOUR_MS = 60 * 60 * 1000;
 /** The schedule is asked for again after this, while trading is paused. */
-const SCHEDULE_FRESH_MS = 10 * 60 * 1000;
+const SCHEDULE_FRESH_MS = 10 * MINUTE_MS;
 /** A pause is announced this long ahead: longer than any data is traded on. */
-const AHEAD_MS = 10 * 60 * 1000;
+const AHEAD_MS = 10 * MINUTE_MS;
 
 const scheduleSchema = z.object({
   schedule: z.object({

@@ -1,3 +1,5 @@
+import type { Logger } from 'pino';
+import { DAY_MS, HOUR_MS } from '../../core/time.js';
 import type { Clock } from '../../core/clock.js';
 import { inChunks, inParallel } from '../../core/steps.js';
 import { emptyBook, type OrderBook } from '../market/book.js';
@@ -21,7 +23,6 @@ import { createKalshiPauses } from './kalshi-pauses.js';
 import { createKalshiChanges } from './socket/changes.js';
 import type { KeptBooks } from './socket/kept-books.js';
 import { createLimitReader, type VenueBudget } from './venue-budget.js';
-import type { Logger } from 'pino';
 
 interface Known {
   text: string;
@@ -123,7 +124,7 @@ async function findAt(
 }
 
 /** Markets stay in view for as long after their close as the venue may take to settle them; hours settle within one. */
-const LOOK_BACK_MS = { daily: 3 * 24 * 60 * 60 * 1000, hourly: 6 * 60 * 60 * 1000 };
+const LOOK_BACK_MS = { daily: 3 * DAY_MS, hourly: 6 * HOUR_MS };
 /** Series without a market that are looked at with each read: all of some 300 within a few minutes. */
 const DORMANT_AT_ONCE = 40;
 const SERIES_AT_ONCE = 8;

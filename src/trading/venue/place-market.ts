@@ -1,3 +1,4 @@
+import { HOUR_MS } from '../../core/time.js';
 import { isSameBracket, parseBracket, type Bracket } from '../market/brackets.js';
 import { climateDayOf, clockAt } from '../market/climate-day.js';
 import { isAboutRain, readTemperatureRules, type TemperatureRules } from '../market/rules.js';
@@ -45,7 +46,7 @@ export interface NotPlaced {
 }
 
 /** How long before the end of its day a market may close. */
-export const MAX_EARLY_MS = 6 * 60 * 60 * 1000;
+export const MAX_EARLY_MS = 6 * HOUR_MS;
 
 /**
  * Takes station, measure, day and bracket from the rules' own words, and compares them with everything else that the market says.
@@ -173,7 +174,7 @@ function readBracket(wire: KalshiMarket, { bracket }: TemperatureRules, refuse: 
 function closesWith(station: Place, { date, hour }: TemperatureRules, closeTime: Date): boolean {
   if (hour !== null) {
     const clock = clockAt(station, closeTime);
-    return clock.date === date && clock.hour === hour && closeTime.getTime() % 3_600_000 === 0;
+    return clock.date === date && clock.hour === hour && closeTime.getTime() % HOUR_MS === 0;
   }
   const early = climateDayOf(station, date).end.getTime() - closeTime.getTime();
   return early >= 0 && early <= MAX_EARLY_MS;

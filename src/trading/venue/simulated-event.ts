@@ -1,3 +1,4 @@
+import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../core/time.js';
 import { asksOf, emptyBook, toLevels, type Level, type OrderBook } from '../market/book.js';
 import { bracketPays, type Bracket } from '../market/brackets.js';
 import { writeEventTicker } from '../market/event.js';
@@ -116,9 +117,6 @@ function wordsOf({ kind, floor, cap }: Bracket): string {
   return kind === 'less' ? `less than ${cap}` : `greater than ${floor}`;
 }
 
-const MINUTE_MS = 60 * 1000;
-const HOUR_MS = 60 * MINUTE_MS;
-const DAY_MS = 24 * HOUR_MS;
 /** Markets of a day open the day before at 14:00 UTC. */
 const DAYS_OPEN_AT_MS = 14 * HOUR_MS;
 

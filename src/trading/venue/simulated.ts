@@ -1,13 +1,26 @@
+import { DAY_MS } from '../../core/time.js';
 import { emptyBook, type OrderBook } from '../market/book.js';
-import { addDays, daysBetween } from '../market/calendar.js';
-import { climateDayOf } from '../market/climate-day.js';
+import { addDays, climateDayOf, daysBetween } from '../market/climate-day.js';
 import { readEventTicker, writeEventTicker } from '../market/event.js';
 import type { FeeRule } from '../market/fees.js';
 import type { ListedMarket, UnplacedMarket } from '../market/market.js';
 import { DOLLAR } from '../market/money.js';
 import type { MarketData, MarketHistory, MarketSource, SettledDay } from '../market/source.js';
 import { findSeries, indexAreas, stations, type Station } from '../market/stations.js';
-import { finalTimeOf, linearCents, listEvent, makeBook, pricesOf, rainRulesOf, rainTitleOf, sceneOf, seriesOf, volumeOf, type ListedEvent, type Seeded } from './simulated-event.js';
+import {
+  finalTimeOf,
+  linearCents,
+  listEvent,
+  makeBook,
+  pricesOf,
+  rainRulesOf,
+  rainTitleOf,
+  sceneOf,
+  seriesOf,
+  volumeOf,
+  type ListedEvent,
+  type Seeded,
+} from './simulated-event.js';
 import { createPace, createRecall, uniform } from './simulation/random.js';
 import {
   dailySubject,
@@ -80,7 +93,7 @@ function listCity(world: Seeded, station: Station, date: string, at: Date): List
 
 /** What those who look out of the window expect: as often as it rains, and surer as the day goes on. */
 function expect(rains: boolean, at: Date, start: Date): number {
-  const share = Math.max(0, Math.min(1, (at.getTime() - start.getTime()) / (24 * 60 * 60 * 1000)));
+  const share = Math.max(0, Math.min(1, (at.getTime() - start.getTime()) / DAY_MS));
   return RAINY + (Number(rains) - RAINY) * share * 0.97;
 }
 

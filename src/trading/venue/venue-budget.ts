@@ -1,7 +1,8 @@
-import type { Clock } from '../../core/clock.js';
-import type { KalshiClient } from './kalshi-client.js';
 import type { Logger } from 'pino';
 import { z } from 'zod';
+import { HOUR_MS } from '../../core/time.js';
+import type { Clock } from '../../core/clock.js';
+import type { KalshiClient } from './kalshi-client.js';
 
 /** Tokens that come back at a steady rate, up to a capacity; requests wait until theirs are there. */
 interface TokenBucket {
@@ -116,7 +117,7 @@ const costsSchema = z.object({
   endpoint_costs: z.array(z.object({ method: z.string(), path: z.string(), cost: z.number().min(0) })),
 });
 
-const FRESH_MS = 60 * 60 * 1000;
+const FRESH_MS = HOUR_MS;
 
 /**
  * Asks once an hour what the key's account may ask, and sets the budget to it. Without a key the smallest tier's limits

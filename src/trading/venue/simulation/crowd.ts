@@ -1,11 +1,10 @@
+import { HOUR_MS } from '../../../core/time.js';
 import { probabilityOf, sureDegree, type TemperatureDistribution } from '../../market/distribution.js';
 import type { Bracket } from '../../market/brackets.js';
 import { gridBiasF, nameOf, newestRunAt, sharedErrorF } from './ensemble.js';
 import { smoothNoise } from './random.js';
 import type { SimulatedWeather } from './weather.js';
 import { cityStationOf, type Subject } from './world.js';
-
-const HOUR_MS = 60 * 60 * 1000;
 
 /** How those who trade on a city's temperatures go about it. */
 interface Temperament {

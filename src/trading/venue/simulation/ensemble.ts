@@ -1,9 +1,8 @@
+import { DAY_MS, HOUR_MS } from '../../../core/time.js';
 import type { ClimateDay } from '../../market/climate-day.js';
 import { createRecall, nextGaussian, smoothNoise, uniformsOf } from './random.js';
 import { cityStationOf, type Subject } from './world.js';
 
-const HOUR_MS = 60 * 60 * 1000;
-const DAY_MS = 24 * HOUR_MS;
 const RUN_MS = 6 * HOUR_MS;
 /** A run is there some hours after it was started. */
 const RUN_TAKES_MS = 4 * HOUR_MS;

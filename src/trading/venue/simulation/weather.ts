@@ -1,5 +1,5 @@
-import { addDays } from '../../market/calendar.js';
-import { climateDayAt, climateDayOf } from '../../market/climate-day.js';
+import { DAY_MS, HOUR_MS } from '../../../core/time.js';
+import { addDays, climateDayAt, climateDayOf } from '../../market/climate-day.js';
 import { isStation, type Place } from '../../market/stations.js';
 import { simulateEnsembles, type Ensembles } from './ensemble.js';
 import { createRecall, gaussian, smoothNoise } from './random.js';
@@ -74,8 +74,7 @@ const usualF = ({ mean, swing }: Yearly, date: string): number => mean - swing *
 
 /** −1 at the end of July, 1 at the end of January. */
 function seasonOf(date: string): number {
-  const dayOfYear =
-    (Date.parse(`${date}T00:00:00Z`) - Date.UTC(Number(date.slice(0, 4)), 0, 1)) / (24 * 60 * 60 * 1000);
+  const dayOfYear = (Date.parse(`${date}T00:00:00Z`) - Date.UTC(Number(date.slice(0, 4)), 0, 1)) / DAY_MS;
   return Math.cos(((dayOfYear - 22) / 365.25) * 2 * Math.PI);
 }
 
@@ -102,9 +101,6 @@ function reachedAt(turns: readonly Turn[], hour: number): number[] {
 
 /** Days are asked for again with every refresh, each with its neighbours. */
 const MAX_KEPT = 1_000;
-
-const DAY_MS = 24 * 60 * 60 * 1000;
-const HOUR_MS = 60 * 60 * 1000;
 
 /** What the weather of an invented world does. Everything follows from its seed. */
 export interface SimulatedWeather {

@@ -1,12 +1,16 @@
+import { DAY_MS, HOUR_MS } from '../../../core/time.js';
 import type { Clock } from '../../../core/clock.js';
 import { spanOf, type Target, type TemperatureKind } from '../../market/market.js';
-import { addDays, daysBetween } from '../../market/calendar.js';
-import { climateDayAt, climateDayOf, clockAt, type ClimateDay } from '../../market/climate-day.js';
+import {
+  addDays,
+  climateDayAt,
+  climateDayOf,
+  clockAt,
+  daysBetween,
+  type ClimateDay,
+} from '../../market/climate-day.js';
 import { indexAreas, isStation, stations, type Place, type Station } from '../../market/stations.js';
 import type { SimulatedWeather } from './weather.js';
-
-const HOUR_MS = 60 * 60 * 1000;
-const DAY_MS = 24 * HOUR_MS;
 
 /** What the sources of an invented world are made of. With the same seed and clock everybody sees the same. */
 export interface SimulatedWorld {

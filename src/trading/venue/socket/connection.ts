@@ -1,5 +1,6 @@
 import type { Logger } from 'pino';
 import { WebSocket } from 'ws';
+import { MINUTE_MS } from '../../../core/time.js';
 
 /** When and how subscriptions whose books are in doubt are mended: at once, and then ever more rarely while it does not help. */
 interface Repairs {
@@ -18,7 +19,7 @@ interface Repair {
   isCondemned: boolean;
 }
 
-const MAX_PAUSE_MS = 60_000;
+const MAX_PAUSE_MS = MINUTE_MS;
 /** Asking for snapshots of all markets has not helped so often. */
 const MAX_SNAPSHOTS = 3;
 
@@ -87,7 +88,7 @@ const MAX_BYTES = 64 * 1024 * 1024;
 const MAX_UNSENT_BYTES = 1024 * 1024;
 const HANDSHAKE_MS = 10_000;
 /** The next failure of a connection that has lasted so long is the first one again. */
-const STEADY_MS = 60_000;
+const STEADY_MS = MINUTE_MS;
 
 /**
  * A WebSocket that is always there or on its way. `ws` and not the platform's WebSocket, because that one can neither

@@ -1,4 +1,5 @@
 import type { Logger } from 'pino';
+import { MINUTE_MS } from '../../../core/time.js';
 import type { Metrics } from '../../../core/metrics.js';
 import type { OrderBook } from '../../market/book.js';
 import { inChunks } from '../../../core/steps.js';
@@ -57,7 +58,7 @@ const MARKETS_PER_SUBSCRIPTION = 100;
 const OVERFLOW = 25;
 
 /** Markets that the venue refuses to subscribe are asked for again, ever more rarely. */
-const MAX_PLACE_PAUSE_MS = 60_000;
+const MAX_PLACE_PAUSE_MS = MINUTE_MS;
 
 interface Pending {
   tickers: readonly string[];

@@ -1,0 +1,264 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { KnownHistory, createArchive, type Archive } from '../../../src/trading/archive/archive.js';
+import { train } from '../../../src/trading/archive/training.js';
+import { noFits } from '../../../src/trading/forecast/fits.js';
+import type { DayEnsemble } from '../../../src/trading/forecast/forecast.js';
+import { climateReports, ensembleRuns } from '../../../src/trading/forecast/table.js';
+import type { SettledDay } from '../../../src/trading/market/source.js';
+import { gaussian } from '../../../src/trading/venue/simulation/random.js';
+import { createTestDatabase, type TestDatabase } from '../../support/database.js';
+import { dateAfter, first, makePast } from '../forecast-past.js';
+import type { KnownRun } from '../../../src/trading/forecast/queries.js';
+
+let database: TestDatabase;
+let archive: Archive;
+const names = { forecastSource: 'some weather', marketSource: 'some venue' };
+beforeAll(async () => {
+  database = await createTestDatabase();
+  archive = createArchive({ db: database.db, ...names });
+});
+afterAll(() => database.remove());
+beforeEach(async () => {
+  await database.db.orm.delete(ensembleRuns);
+  await database.db.orm.delete(climateReports);
+});
+
+// The climate day of New York on this date ends on the next one at 05:00Z.
+const date = '2026-07-04';
+const run = (over: Partial<DayEnsemble> = {}): DayEnsemble => ({
+  kind: 'daily_maximum',
+  stationId: 'KNYC',
+  date,
+  modelRunAt: new Date('2026-07-04T00:00:00Z'),
+  fetchedAt: new Date('2026-07-04T05:00:00Z'),
+  membersF: [69, 71, 73],
+  ...over,
+});
+const report = (over: Partial<SettledDay> = {}): SettledDay => ({
+  kind: 'daily_maximum',
+  stationId: 'KNYC',
+  date,
+  temperatureF: 71,
+  knownAt: new Date('2026-07-05T14:00:00Z'),
+  ...over,
+});
+const later = new Date('2026-07-06T00:00:00Z');
+
+describe('the archive', () => {
+  it('writes a run once, as it was when it came first', async () => {
+    expect(await archive.addRuns([run()])).toBe(1);
+    const again = run({ fetchedAt: new Date('2026-07-04T06:00:00Z'), membersF: [1, 2, 3] });
+    expect(await archive.addRuns([again, run({ stationId: 'KDEN' })])).toBe(1);
+    const { runs } = await archive.asOf(later);
+    // Squares of −2, 0, 2 sum to 8, over two.
+    expect(runs).toEqual([
+      {
+        kind: 'daily_maximum',
+        stationId: 'KNYC',
+        date,
+        modelRunAt: new Date('2026-07-04T00:00:00Z'),
+        fetchedAt: new Date('2026-07-04T05:00:00Z'),
+        members: 3,
+        meanF: 71,
+        varianceF: 4,
+      },
+      { ...runs[1]!, stationId: 'KDEN' },
+    ]);
+  });
+
+  it('keeps maxima, minima and hours apart, hours to the hundredth', async () => {
+    const hour = { kind: 'hourly' as const, stationId: 'INDEX-NYC' };
+    const runs = [
+      run(),
+      run({ kind: 'daily_minimum', membersF: [50, 52] }),
+      run({ ...hour, hour: 0, membersF: [60] }),
+      run({ ...hour, hour: 9, membersF: [61] }),
+    ];
+    const reports = [
+      report(),
+      report({ kind: 'daily_minimum', temperatureF: 51 }),
+      report({ ...hour, hour: 0, temperatureF: 60.07 }),
+      report({ ...hour, hour: 9, temperatureF: 61.5 }),
+    ];
+    // Midnight by the clock was an hour before the end of the day before: a run that was started later forecasts nothing.
+    expect(
+      await archive.addRuns([
+        ...runs,
+        run({ ...hour, hour: 0, modelRunAt: new Date('2026-07-04T04:00:00Z') }),
+      ]),
+    ).toBe(4);
+    expect(await archive.addRuns(runs)).toBe(0);
+    expect(await archive.addReports(reports)).toBe(4);
+    expect(await archive.addReports(reports)).toBe(0);
+    const known = await archive.asOf(later);
+    expect(known.runs.map(({ kind, hour, meanF }) => [kind, hour, meanF])).toEqual([
+      ['daily_maximum', undefined, 71],
+      ['daily_minimum', undefined, 51],
+      ['hourly', expect.any(Number), expect.any(Number)],
+      ['hourly', expect.any(Number), expect.any(Number)],
+    ]);
+    for (const each of reports) expect(known.reportOf(each)).toEqual(each);
+    expect(known.reportOf({ ...reports[3]!, hour: 10 })).toBeUndefined();
+  });
+
+  it('takes thousands at once, twice, and runs of one member or of many', async () => {
+    const runs = Array.from({ length: 1_500 }, (_, i) =>
+      run({
+        date: new Date(Date.UTC(2026, 5, 1 + Math.floor(i / 50))).toISOString().slice(0, 10),
+        modelRunAt: new Date(Date.UTC(2026, 4, 30) + (i % 50) * 60_000),
+        fetchedAt: new Date('2026-05-30T12:00:00Z'),
+        membersF: i % 2 ? [70] : Array.from({ length: 31 }, (_, k) => 70 + k / 7),
+      }),
+    );
+    expect(await archive.addRuns([...runs, ...runs])).toBe(1_500);
+    expect(await archive.addRuns(runs)).toBe(0);
+    const known = (await archive.asOf(later)).runs;
+    expect(known).toHaveLength(1_500);
+    expect(new Set(known.map(({ members }) => members))).toEqual(new Set([1, 31]));
+    expect(known.find(({ members }) => members === 1)).toMatchObject({ meanF: 70, varianceF: 0 });
+  });
+
+  it.each([
+    ['a member that is no number', { membersF: [70, Number.NaN] }],
+    ['a member that no air ever was', { membersF: [70, 451] }],
+    ['no members', { membersF: [] }],
+    ['a station that is not known', { stationId: 'KJFK' }],
+    ['a start after the end of the day', { modelRunAt: new Date('2026-07-05T05:00:00Z') }],
+  ])('leaves out a run with %s', async (_what, over) => {
+    expect(await archive.addRuns([run(over)])).toBe(0);
+  });
+
+  it('keeps what was known before a correction', async () => {
+    const correction = report({ temperatureF: 72, knownAt: new Date('2026-07-05T20:00:00Z') });
+    expect(await archive.addReports([report()])).toBe(1);
+    expect(await archive.addReports([report({ knownAt: new Date('2026-07-05T15:00:00Z') })])).toBe(0);
+    expect(await archive.addReports([correction, correction])).toBe(1);
+    const seen = async (time: string) =>
+      (await archive.asOf(new Date(time))).reportOf({ kind: 'daily_maximum', stationId: 'KNYC', date })
+        ?.temperatureF;
+    expect(await seen('2026-07-05T13:59:59.999Z')).toBeUndefined();
+    expect(await seen('2026-07-05T14:00:00Z')).toBe(71);
+    expect(await seen('2026-07-05T19:59:59.999Z')).toBe(71);
+    expect(await seen('2026-07-05T20:00:00Z')).toBe(72);
+  });
+
+  it('does not know a run before it was fetched', async () => {
+    await archive.addRuns([run()]);
+    const count = async (time: string) => (await archive.asOf(new Date(time))).runs.length;
+    expect(await count('2026-07-04T04:59:59.999Z')).toBe(0);
+    expect(await count('2026-07-04T05:00:00Z')).toBe(1);
+  });
+
+  it('does not know a run before it was started, whatever else is said about it', async () => {
+    await archive.addRuns([run({ fetchedAt: new Date('2026-07-03T20:00:00Z') })]);
+    expect((await archive.asOf(new Date('2026-07-03T23:00:00Z'))).runs).toEqual([]);
+  });
+
+  it('reads the last 90 days and one pair of sources', async () => {
+    await archive.addRuns([run()]);
+    await archive.addReports([report()]);
+    const counts = async (reader: Archive, time: string) => {
+      const known = await reader.asOf(new Date(time));
+      return [known.runs.length, [...known.reports].length];
+    };
+    expect(await counts(archive, '2026-10-02T12:00:00Z')).toEqual([1, 1]);
+    expect(await counts(archive, '2026-10-03T12:00:00Z')).toEqual([0, 0]);
+    const others = { forecastSource: 'another', marketSource: 'another' };
+    expect(await counts(createArchive({ db: database.db, ...others }), '2026-07-06T00:00:00Z')).toEqual([
+      0, 0,
+    ]);
+  });
+
+  it('removes what is older than a day', async () => {
+    await archive.addRuns([run(), run({ date: '2026-07-05' })]);
+    await archive.addReports([report(), report({ date: '2026-07-05' })]);
+    await archive.deleteBefore('2026-07-05');
+    const known = await archive.asOf(later);
+    expect(known.runs.map((found) => found.date)).toEqual(['2026-07-05']);
+    expect(
+      [...(await archive.asOf(new Date('2026-07-07T00:00:00Z'))).reports].map((found) => found.date),
+    ).toEqual(['2026-07-05']);
+  });
+});
+
+describe('what was known', () => {
+  /** Times around the decision, some of them the moment itself. */
+  const at = new Date('2026-07-04T12:00:00Z');
+  const drawTime = (...name: (string | number)[]) =>
+    new Date(at.getTime() + Math.round(4 * gaussian(...name, 'hours')) * 3_600_000);
+  const runs = Array.from({ length: 300 }, (_, i) =>
+    run({
+      stationId: i % 2 ? 'KNYC' : 'KLAX',
+      date: `2026-07-0${4 + (i % 3)}`,
+      // Each run is another one.
+      modelRunAt: new Date(drawTime(i, 'run').getTime() + i),
+      fetchedAt: drawTime(i, 'fetched'),
+    }),
+  );
+  const reports = Array.from({ length: 200 }, (_, i) =>
+    report({
+      date: `2026-06-${10 + (i % 10)}`,
+      temperatureF: 70 + i,
+      knownAt: new Date(drawTime(i, 'known').getTime() + (i % 7)),
+    }),
+  );
+
+  it('is in the database what it is by definition, at any time', async () => {
+    await archive.addRuns(runs);
+    await archive.addReports(reports);
+    const rows = runs.map(({ kind, stationId, date, modelRunAt, fetchedAt }): KnownRun => ({
+      kind,
+      stationId,
+      date,
+      modelRunAt,
+      fetchedAt,
+      members: 3,
+      meanF: 71,
+      varianceF: 4,
+    }));
+    for (const hours of [-20, -8, -4, -2, -1, 0, 1, 2, 4, 8, 20]) {
+      const time = new Date(at.getTime() + hours * 3_600_000);
+      const found = await archive.asOf(time);
+      const expected = KnownHistory.at(time, { runs: rows, reports });
+      const byRun = (a: KnownRun, b: KnownRun) => a.modelRunAt.getTime() - b.modelRunAt.getTime();
+      expect([...found.runs].sort(byRun)).toEqual([...expected.runs].sort(byRun));
+      const byDate = (a: SettledDay, b: SettledDay) => (a.date < b.date ? -1 : 1);
+      expect([...found.reports].sort(byDate)).toEqual([...expected.reports].sort(byDate));
+    }
+  });
+
+  it('teaches a fit nothing of what came after a decision', async () => {
+    const past = makePast({ stationId: 'KNYC', biasF: 2, errorF: 2, spreadF: 1 }, 31);
+    const decidedAt = new Date(`${dateAfter(first, 33)}T12:00:00Z`);
+    const late = new Date(decidedAt.getTime() + 1);
+    const ensembles = past.runs.map(({ members, meanF, ...each }) => ({
+      ...each,
+      kind: 'daily_maximum' as const,
+      membersF: Array.from({ length: members }, (_, i) => meanF + (i - members / 2) / 5),
+    }));
+    let worlds = 0;
+    async function coefficients(someRuns: DayEnsemble[], someReports: SettledDay[]) {
+      const world = createArchive({
+        db: database.db,
+        forecastSource: `weather ${++worlds}`,
+        marketSource: `venue ${worlds}`,
+      });
+      await world.addRuns(someRuns);
+      await world.addReports(someReports);
+      const history = await world.asOf(decidedAt);
+      return train(history, { previous: noFits, newId: () => 'a fit' }).book.fits.map(
+        (fit) => fit.coefficients,
+      );
+    }
+    const all = await coefficients(ensembles, past.reports);
+    expect(all).toHaveLength(1);
+    for (const i of [0, 15, 30]) {
+      const lateRun = ensembles.map((each, k) => (k === i ? { ...each, fetchedAt: late } : each));
+      const lateReport = past.reports.map((each, k) => (k === i ? { ...each, knownAt: late } : each));
+      const fewerRuns = await coefficients(ensembles.toSpliced(i, 1), past.reports);
+      expect(await coefficients(lateRun, past.reports)).toEqual(fewerRuns);
+      expect(await coefficients(ensembles, lateReport)).toEqual(fewerRuns);
+      expect(fewerRuns).not.toEqual(all);
+    }
+  });
+});

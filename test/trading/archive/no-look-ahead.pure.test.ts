@@ -1,0 +1,252 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { KnownHistory } from '../../../src/trading/archive/archive.js';
+import { train } from '../../../src/trading/archive/training.js';
+import { calibratedModel } from '../../../src/trading/forecast/calibrated.js';
+import { noFits } from '../../../src/trading/forecast/fits.js';
+import type { DayEnsemble, ObservedExtreme } from '../../../src/trading/forecast/forecast.js';
+import { dateAfter, first, makePast, together, type Past } from '../forecast-past.js';
+import { makeHour } from '../hours-world.js';
+import { makeEvent } from '../signals-world.js';
+
+/** Everything that a decision is made of. */
+interface World extends Past {
+  ensembles: DayEnsemble[];
+  observed: ObservedExtreme[];
+}
+type Reader = (past: Past, at: Date) => KnownHistory;
+
+const HOUR_MS = 3_600_000;
+const days = 32;
+const date = dateAfter(first, days + 1);
+// The climate day of New York begins at 05:00Z.
+const at = new Date(`${date}T18:00:00Z`);
+const before = (hours: number) => new Date(at.getTime() - hours * HOUR_MS);
+const newYork = { stationId: 'KNYC', biasF: 2, errorF: 2, spreadF: 1 };
+
+const world: World = {
+  // New York has just enough days for a fit of its own; without one of them it falls back to all stations.
+  ...together(
+    makePast(newYork, 30, { from: 2 }),
+    makePast({ ...newYork, stationId: 'KMIA', biasF: -3 }, 20, { from: 12 }),
+  ),
+  ensembles: [12, 6].map((hours) => ({
+    kind: 'daily_maximum',
+    stationId: 'KNYC',
+    date,
+    modelRunAt: before(hours),
+    fetchedAt: before(hours - 4),
+    membersF: Array.from({ length: 12 }, (_, i) => 70 + (i % 6) + hours / 4),
+  })),
+  observed: [4, 1].map((hours) => ({
+    kind: 'daily_maximum',
+    stationId: 'KNYC',
+    date,
+    extremeF: 74.1 - hours,
+    observedAt: before(hours),
+    fetchedAt: before(hours - 0.1),
+  })),
+};
+const event = makeEvent({ date, lowest: 68 });
+
+/** The same world of minima, and of an hour of New York's index, which is at the end of the decision's day by its clock. */
+const minimaOf = <T extends { kind: string }>(all: readonly T[]) =>
+  all.map((each) => ({ ...each, kind: 'daily_minimum' as const }));
+const minima: World = {
+  runs: minimaOf(world.runs),
+  reports: minimaOf(world.reports),
+  ensembles: minimaOf(world.ensembles),
+  observed: minimaOf(world.observed).map((each) => ({ ...each, extremeF: 140 - each.extremeF })),
+};
+const ofHour = { kind: 'hourly' as const, stationId: 'INDEX-NYC', hour: 23 };
+const hours: World = {
+  ...together(
+    makePast({ ...newYork, ...ofHour }, 30, { from: 2 }),
+    makePast({ ...newYork, ...ofHour, stationId: 'INDEX-MIAMI', biasF: -3 }, 20, { from: 12 }),
+  ),
+  ensembles: world.ensembles.map((each) => ({ ...each, ...ofHour })),
+  observed: [{ ...world.observed[1]!, ...ofHour }],
+};
+const hour = makeHour({ date, hour: 23 });
+
+/** A whole decision: what was known → fits → model → probabilities. */
+function decide({ ensembles, observed, ...past }: World, read: Reader) {
+  const { book } = train(read(past, at), { previous: noFits, newId: () => 'a fit' });
+  const weather = { fetchedAt: at, ensembles, observed };
+  return calibratedModel({
+    source: 'test',
+    weather,
+    events: [event, { ...event, kind: 'daily_minimum' }, hour],
+    fits: book,
+    at,
+  });
+}
+
+const parts = ['runs', 'reports', 'ensembles', 'observed'] as const;
+const times = {
+  runs: ['modelRunAt', 'fetchedAt'],
+  reports: ['knownAt'],
+  ensembles: ['modelRunAt', 'fetchedAt'],
+  observed: ['observedAt', 'fetchedAt'],
+} as const;
+
+/** Any datum, one of its times, and how far past the decision that is moved. */
+const move = fc.constantFrom(...parts).chain((part) =>
+  fc.record({
+    part: fc.constant(part),
+    index: fc.nat({ max: world[part].length - 1 }),
+    time: fc.constantFrom(...times[part]),
+    byMs: fc.oneof(fc.constant(1), fc.integer({ min: 1, max: 90 * 24 * HOUR_MS })),
+  }),
+);
+type Move = typeof move extends fc.Arbitrary<infer T> ? T : never;
+
+const moved = ({ part, index, time, byMs }: Move): World => ({
+  ...world,
+  [part]: world[part].map((datum, i) =>
+    i === index ? { ...datum, [time]: new Date(at.getTime() + byMs) } : datum,
+  ),
+});
+const without = ({ part, index }: Move): World => ({
+  ...world,
+  [part]: world[part].filter((_, i) => i !== index),
+});
+
+/** What is moved past a decision is for the decision as if it did not exist. */
+const knowsNothingLater = (read: Reader) =>
+  fc.property(move, (change) => {
+    expect(decide(moved(change), read)).toEqual(decide(without(change), read));
+  });
+
+const honest: Reader = (past, time) => KnownHistory.at(time, past);
+
+describe('no look-ahead', () => {
+  it('holds for a whole decision: a datum that was known later might as well not exist', () => {
+    fc.assert(knowsNothingLater(honest), { numRuns: 150 });
+  });
+
+  it('says something: the decision does depend on every part of what is known', () => {
+    const decision = decide(world, honest);
+    expect(decision.get('KNYC')!.days[0]!.method).toBe('emos');
+    const newest = { runs: 29, reports: 29, ensembles: 1, observed: 1 };
+    for (const part of parts)
+      expect(decide(without({ part, index: newest[part], time: 'fetchedAt', byMs: 1 }), honest)).not.toEqual(
+        decision,
+      );
+  });
+
+  it.each<[string, Reader]>([
+    [
+      'reports that carry the time of the day they are about',
+      (past, time) =>
+        KnownHistory.at(time, {
+          ...past,
+          reports: past.reports.map((report) => ({
+            ...report,
+            knownAt: new Date(`${report.date}T23:59:59Z`),
+          })),
+        }),
+    ],
+    [
+      'runs that carry the time of their start as the time at which they came',
+      (past, time) =>
+        KnownHistory.at(time, {
+          ...past,
+          runs: past.runs.map((run) => ({ ...run, fetchedAt: run.modelRunAt })),
+        }),
+    ],
+    [
+      'forecasts stitched of later runs, said to be of before',
+      (past, time) =>
+        KnownHistory.at(time, {
+          ...past,
+          runs: past.runs.map((run) => ({ ...run, modelRunAt: new Date(`${run.date}T05:00:00Z`) })),
+        }),
+    ],
+  ])('catches a leak: %s', (_what, leaky) => {
+    const { failed, counterexample } = fc.check(knowsNothingLater(leaky), { numRuns: 150, seed: 1 });
+    expect(failed).toBe(true);
+    expect(['runs', 'reports']).toContain(counterexample![0].part);
+  });
+
+  it('leaves what was learned from more than was known unused: fits know when they were made', () => {
+    const tomorrow: Reader = (past) => KnownHistory.at(new Date(at.getTime() + 24 * HOUR_MS), past);
+    expect(decide(world, tomorrow).get('KNYC')!.days[0]).toMatchObject({
+      method: 'raw_ensemble',
+      fit: null,
+      fallback: 'nothing has been learned yet; not corrected',
+    });
+  });
+
+  it('has no other way to make a history than by a time', () => {
+    const made = { knownAt: at, runs: world.runs, reports: world.reports, reportOf: () => undefined };
+    // @ts-expect-error: what only looks like a history is none
+    const history: KnownHistory = made;
+    expect(history).not.toBeInstanceOf(KnownHistory);
+    // @ts-expect-error: nor may one be constructed
+    const construct = () => new KnownHistory(at, world.runs, new Map());
+    expect(construct).toBeTypeOf('function');
+  });
+});
+
+describe.each([
+  ['minima', minima, 'KNYC'],
+  ['hours', hours, 'INDEX-NYC'],
+])('no look-ahead at %s', (_what, ofKind, stationId) => {
+  const move = fc.constantFrom(...parts).chain((part) =>
+    fc.record({
+      part: fc.constant(part),
+      index: fc.nat({ max: ofKind[part].length - 1 }),
+      time: fc.constantFrom(...times[part]),
+      byMs: fc.oneof(fc.constant(1), fc.integer({ min: 1, max: 90 * 24 * HOUR_MS })),
+    }),
+  );
+  const knowsNothing = (read: Reader) =>
+    fc.property(move, ({ part, index, time, byMs }) => {
+      const later = ofKind[part].map((datum, i) =>
+        i === index ? { ...datum, [time]: new Date(at.getTime() + byMs) } : datum,
+      );
+      const missing = ofKind[part].filter((_, i) => i !== index);
+      expect(decide({ ...ofKind, [part]: later }, read)).toEqual(
+        decide({ ...ofKind, [part]: missing }, read),
+      );
+    });
+
+  it('holds for a whole decision, which depends on what is known', () => {
+    fc.assert(knowsNothing(honest), { numRuns: 100 });
+    const decision = decide(ofKind, honest).get(stationId)!.days[0]!;
+    expect(decision).toMatchObject({ method: 'emos', kind: ofKind.ensembles[0]!.kind });
+    expect(decision.probabilities.size).toBeGreaterThan(0);
+    for (const part of parts)
+      expect(decide({ ...ofKind, [part]: [] }, honest).get(stationId)?.days[0]).not.toEqual(decision);
+  });
+
+  it('catches reports that are known before they come', () => {
+    const leaky: Reader = (past, time) =>
+      KnownHistory.at(time, {
+        ...past,
+        reports: past.reports.map((report) => ({ ...report, knownAt: new Date(`${report.date}T00:00:00Z`) })),
+      });
+    expect(fc.check(knowsNothing(leaky), { numRuns: 150, seed: 1 }).failed).toBe(true);
+  });
+});
+
+describe('kinds', () => {
+  it('learn nothing from each other', () => {
+    const together: World = {
+      runs: [...world.runs, ...minima.runs, ...hours.runs],
+      reports: [...world.reports, ...minima.reports, ...hours.reports],
+      ensembles: [...world.ensembles, ...minima.ensembles, ...hours.ensembles],
+      observed: [...world.observed, ...minima.observed, ...hours.observed],
+    };
+    const all = decide(together, honest);
+    for (const [alone, id] of [
+      [world, 'KNYC'],
+      [minima, 'KNYC'],
+      [hours, 'INDEX-NYC'],
+    ] as const) {
+      const [own] = decide(alone, honest).get(id)!.days;
+      expect(all.get(id)!.days.find(({ kind }) => kind === own!.kind)).toEqual(own);
+    }
+  });
+});

@@ -1,0 +1,166 @@
+import { eq } from 'drizzle-orm';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { noFits } from '../../../src/trading/forecast/fits.js';
+import { createSimulatedWeatherSource } from '../../../src/trading/forecast/simulated.js';
+import { forecastFits } from '../../../src/trading/forecast/table.js';
+import { targetKey, targetOf } from '../../../src/trading/market/market.js';
+import { createSimulatedSource } from '../../../src/trading/venue/simulated.js';
+import { simulateWeather } from '../../../src/trading/venue/simulation/weather.js';
+import { everything, leadingStations } from '../../../src/trading/venue/simulation/world.js';
+import { createTestDatabase, type TestDatabase } from '../../support/database.js';
+import { startTestService, type TestService } from '../../support/service.js';
+
+let database: TestDatabase;
+let service: TestService;
+/** Of the seven leading cities; four of them have an area whose hours there are markets of. */
+const selection = { ...everything, stations: leadingStations };
+/** Yesterday, today and tomorrow, maxima and minima; of hours those of a day ahead and of the last two. */
+const RUNS = 7 * 3 * 2 + 4 * 13;
+const never = new AbortController().signal;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  service = await startTestService(database.db, { trading: { selection } });
+  service.clock.set('2026-11-21T12:00:00Z');
+});
+afterAll(async () => {
+  await service.stop();
+  await database.remove();
+});
+
+const days = () => {
+  const { forecasts } = service.trading.snapshots.current!;
+  return [...forecasts.values()].flatMap((forecast) => forecast.days);
+};
+const listFits = () => database.db.orm.select().from(forecastFits);
+
+describe('the trainer', () => {
+  it('writes down what the present shows, once', async () => {
+    const { refresher, trainer, archive } = service.trading;
+    await refresher.refresh();
+    await trainer.learn();
+    const at = new Date(service.clock.now());
+    const known = await archive.asOf(at);
+    expect(known.runs).toHaveLength(RUNS);
+    // Yesterday is reported and final where it ended nine hours ago or more.
+    const reported = [...known.reports];
+    const snapshot = service.trading.snapshots.current!;
+    const final = snapshot.events.filter(({ markets }) => markets[0]!.status === 'finalized');
+    expect(reported.map(targetKey).sort()).toEqual(final.map((event) => targetKey(targetOf(event))).sort());
+    for (const { knownAt } of reported) expect(knownAt).toEqual(snapshot.asOf);
+    service.clock.advance(60_000);
+    await refresher.refresh();
+    const { changes } = archive;
+    await trainer.learn();
+    expect(archive.changes).toBe(changes);
+    expect((await archive.asOf(new Date(service.clock.now()))).runs).toHaveLength(RUNS);
+    expect(days().every(({ method }) => method === 'raw_ensemble')).toBe(true);
+  });
+
+  it('learns when something new is known, stores each fit with what it saw, and forecasts by it', async () => {
+    const { refresher, trainer, archive, calibration } = service.trading;
+    const world = { clock: service.clock, seed: 'gauge', weather: simulateWeather('gauge') };
+    // Of the others nothing but the present is known.
+    const selection = { stations: leadingStations, kinds: ['daily_maximum' as const] };
+    const weather = createSimulatedWeatherSource(world, selection);
+    const markets = createSimulatedSource(world, selection);
+    for (const range of [
+      { from: '2026-10-16', to: '2026-10-31' },
+      { from: '2026-11-01', to: '2026-11-20' },
+    ]) {
+      await archive.addRuns(await weather.history.readRuns(range, never));
+      await archive.addReports(await markets.history.readSettledDays(range, never));
+    }
+    await trainer.learn();
+    const { fits } = calibration.current;
+    expect(fits.madeAt).toEqual(new Date(service.clock.now()));
+    // The seven stations of the selection and all together, at the leads that runs for today and tomorrow have.
+    expect(new Set(fits.fits.map(({ stationId }) => stationId)).size).toBe(8);
+    expect(fits.fits.every(({ knownThrough, trainedAt }) => knownThrough <= trainedAt)).toBe(true);
+    const rows = await listFits();
+    expect(rows.map(({ id }) => id).sort()).toEqual(fits.fits.map(({ id }) => id).sort());
+    for (const { n, training, trainedAt } of rows) {
+      expect(training).toHaveLength(n);
+      for (const { knownAt, fetchedAt } of training)
+        expect([knownAt <= trainedAt.toISOString(), fetchedAt <= trainedAt.toISOString()]).toEqual([
+          true,
+          true,
+        ]);
+    }
+    await refresher.refresh();
+    const own = days().filter(({ method }) => method === 'emos');
+    expect(own.length).toBeGreaterThan(14);
+    expect(own.every(({ isCalibrated, fallback, fit }) => isCalibrated && !fallback && fit)).toBe(true);
+  });
+
+  it('makes no fit twice for the same training set', async () => {
+    const before = service.trading.calibration.current.fits.fits;
+    service.clock.advance(3_600_000);
+    await service.trading.trainer.learn();
+    expect(service.trading.calibration.current.fits.fits).toEqual(before);
+    expect(await listFits()).toHaveLength(before.length);
+  });
+
+  it('begins with the newest stored fits, as they were', async () => {
+    const other = await startTestService(database.db, { trading: { selection } });
+    other.clock.set('2026-11-21T14:00:00Z');
+    await other.trading.trainer.load();
+    const byId = (a: { id: string }, b: { id: string }) => (a.id < b.id ? -1 : 1);
+    const fits = [...service.trading.calibration.current.fits.fits].sort(byId);
+    expect([...other.trading.calibration.current.fits.fits].sort(byId)).toEqual(fits);
+    // They are recognised as those of the same training sets.
+    await other.trading.trainer.learn();
+    expect(await listFits()).toHaveLength(fits.length);
+    await other.stop();
+  });
+
+  it('loads nothing that is too old to be used', async () => {
+    const later = await startTestService(database.db, { trading: { selection } });
+    later.clock.set('2026-11-28T12:01:01Z');
+    await later.trading.trainer.load();
+    expect(later.trading.calibration.current.fits.madeAt).toBeNull();
+    await later.stop();
+  });
+
+  it('loads nothing that was made later, and what was there then in its place', async () => {
+    const [stored] = await listFits();
+    const id = '019b8d9a-6400-7000-8000-000000000999';
+    const later = { ...stored!, id, trainedAt: new Date('2026-11-21T16:00:00Z') };
+    await database.db.orm.insert(forecastFits).values(later);
+    const other = await startTestService(database.db, { trading: { selection } });
+    const loadedAt = async (time: string) => {
+      other.clock.set(time);
+      other.trading.calibration.replace({ fits: noFits });
+      await other.trading.trainer.load();
+      return other.trading.calibration.current.fits.fits.map((fit) => fit.id);
+    };
+    const before = await loadedAt('2026-11-21T15:59:59Z');
+    expect([before.includes(id), before.includes(stored!.id)]).toEqual([false, true]);
+    const after = await loadedAt('2026-11-21T16:00:00Z');
+    expect([after.includes(id), after.includes(stored!.id)]).toEqual([true, false]);
+    expect(await loadedAt('2026-11-21T11:59:59Z')).toEqual([]);
+    await other.stop();
+    await database.db.orm.delete(forecastFits).where(eq(forecastFits.id, id));
+  });
+
+  it('removes what is older than 400 days', async () => {
+    service.clock.set('2027-12-26T12:00:00Z');
+    // A bounded number of rows at a time.
+    for (let turn = 0; turn < 3; turn++) await service.trading.trainer.cleanUp();
+    const known = await service.trading.archive.asOf(new Date('2026-11-21T12:00:00Z'));
+    expect(known.runs.every(({ date }) => date >= '2026-11-21')).toBe(true);
+    expect(await listFits()).not.toHaveLength(0);
+    service.clock.set('2027-12-27T12:00:00Z');
+    await service.trading.trainer.cleanUp();
+    expect(await listFits()).toHaveLength(0);
+  });
+
+  it('stops learning when the service stops', async () => {
+    const ending = await startTestService(database.db, { trading: { selection } });
+    ending.clock.set('2026-11-21T12:00:00Z');
+    await ending.trading.refresher.refresh();
+    const learning = ending.trading.trainer.learn();
+    await ending.stop();
+    await learning;
+    expect(ending.trading.calibration.current.fits.madeAt).toBeNull();
+  });
+});

@@ -1,0 +1,240 @@
+import { pino } from 'pino';
+import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
+import { climateProducts } from '../../../src/trading/climate/table.js';
+import { createClimateReader } from '../../../src/trading/climate/product.js';
+import { createClimateWatch, type ClimateWatch } from '../../../src/trading/climate/watch.js';
+import type { MarketEvent } from '../../../src/trading/market/event.js';
+import type { Market } from '../../../src/trading/market/market.js';
+import type { Snapshot } from '../../../src/trading/snapshot/snapshot.js';
+import { jobLeases } from '../../../src/trading/ledger/risk-table.js';
+import { findStation } from '../../../src/trading/market/stations.js';
+import { createTestDatabase, type TestDatabase } from '../../support/database.js';
+import { climateText } from '../climate-texts.js';
+import { startFakeWeather, type FakeWeather, type Product } from '../forecast-fake-weather.js';
+
+const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
+let database: TestDatabase;
+let fake: FakeWeather;
+let watch: ClimateWatch;
+let now = 0;
+let current: Snapshot | undefined;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  fake = await startFakeWeather();
+});
+afterAll(async () => {
+  await fake.stop();
+  await database.remove();
+});
+beforeEach(async () => {
+  await watch?.stop();
+  await database.db.orm.delete(climateProducts);
+  await database.db.orm.delete(jobLeases);
+  Object.assign(fake, { products: new Map(), fault: undefined, requests: [] });
+  current = undefined;
+  watch = makeWatch();
+  // Shortly before Miami's day of 29 August is over, at 05:00Z.
+  now = Date.parse('2026-08-30T04:50:00Z');
+});
+
+const makeWatch = () =>
+  createClimateWatch({
+    reader: createClimateReader({ baseUrl: fake.url }),
+    db: database.db,
+    snapshots: {
+      get current() {
+        return current;
+      },
+    },
+    clock: { now: () => now },
+    log: pino({ level: 'silent' }),
+  });
+
+let products = 0;
+const product = (
+  location: string,
+  time: string,
+  text: Partial<Parameters<typeof climateText>[0]>,
+): Product => ({
+  id: `product-${++products}`,
+  issuanceTime: `2026-08-${time}:00+00:00`,
+  productText: climateText({
+    report: `CLI${location}`,
+    issued: time.replace(/[T:]/g, ''),
+    date: 'AUGUST 29 2026',
+    ...text,
+  }),
+});
+const add = (location: string, ...added: Product[]) =>
+  fake.products.set(location, [...(fake.products.get(location) ?? []), ...added]);
+
+/** Every ten minutes, as the reports are issued. */
+async function runUntil(time: string) {
+  const all = new Map(fake.products);
+  for (const end = Date.parse(`2026-08-${time}:00Z`); now <= end; now += 10 * MINUTE_MS) {
+    fake.products = new Map(
+      [...all].map(([location, list]) => [
+        location,
+        list.filter(({ issuanceTime }) => Date.parse(issuanceTime) <= now),
+      ]),
+    );
+    await watch.run();
+  }
+  fake.products = all;
+}
+
+const rows = async () =>
+  (await database.db.orm.select().from(climateProducts))
+    .map(({ station, kind, date, issuedAt, value, isFirstFinal, settled }) =>
+      [station, kind, date, issuedAt.toISOString().slice(8, 16), value, isFirstFinal, settled].join(' '),
+    )
+    .sort();
+
+/** A day that the venue is done with. */
+function settle(days: { id: string; kind?: Market['kind']; date?: string; temperature: number | null }[]) {
+  const events = days.map(({ id, kind = 'daily_maximum', date = '2026-08-29', temperature }): MarketEvent => {
+    const market = { status: 'finalized', settledTemperature: temperature } as Market;
+    return { eventTicker: '', kind, station: findStation(id)!, date, markets: [market, market] };
+  });
+  current = { events } as unknown as Snapshot;
+}
+
+it('Miami, 29 August 2026: the venue paid the first final report, and its correction is no disagreement', async () => {
+  add(
+    'MIA',
+    product('MIA', '29T20:24', { maximum: '88', valid: 'VALID TODAY AS OF 0400 PM LOCAL TIME.' }),
+    product('MIA', '30T08:24', { maximum: '90', minimum: '78' }),
+    product('MIA', '30T09:10', { issued: '300910 CCA', maximum: '85', minimum: '78' }),
+  );
+  await runUntil('30T11:40');
+  expect(await rows()).toEqual([
+    'KMIA daily_maximum 2026-08-29 30T08:24 90 true ',
+    'KMIA daily_maximum 2026-08-29 30T09:10 85 false ',
+    'KMIA daily_minimum 2026-08-29 30T08:24 78 true ',
+    'KMIA daily_minimum 2026-08-29 30T09:10 78 false ',
+  ]);
+  expect(watch.crossChecks).toEqual(new Map());
+  settle([{ id: 'KMIA', temperature: 90 }]);
+  await watch.run();
+  expect(watch.crossChecks).toEqual(
+    new Map([
+      ['KMIA', { daily_maximum: { compared: 1, agreed: 1, since: '2026-08-29', disagreements: [] } }],
+    ]),
+  );
+});
+
+it('a disagreement is shown with both values, and gone when the venue amends its word', async () => {
+  add(
+    'MIA',
+    product('MIA', '29T20:24', { valid: 'VALID TODAY AS OF 0400 PM LOCAL TIME.' }),
+    product('MIA', '30T08:24', { maximum: '90', minimum: '78' }),
+  );
+  await runUntil('30T09:00');
+  settle([
+    { id: 'KMIA', temperature: 89 },
+    { id: 'KMIA', kind: 'daily_minimum', temperature: 78 },
+    // Without a report, without a value, and of a day that is not known: nothing to compare.
+    { id: 'KNYC', temperature: 80 },
+    { id: 'KMIA', date: '2026-08-28', temperature: 91 },
+    { id: 'KBOS', temperature: null },
+  ]);
+  await watch.run();
+  const minimum = { compared: 1, agreed: 1, since: '2026-08-29', disagreements: [] };
+  expect(watch.crossChecks.get('KMIA')).toEqual({
+    daily_maximum: {
+      compared: 1,
+      agreed: 0,
+      since: '2026-08-29',
+      disagreements: [{ date: '2026-08-29', venue: 89, report: 90 }],
+    },
+    daily_minimum: minimum,
+  });
+  expect([...watch.crossChecks.keys()]).toEqual(['KMIA']);
+  settle([{ id: 'KMIA', temperature: 90 }]);
+  await watch.run();
+  expect(watch.crossChecks.get('KMIA')!.daily_maximum).toEqual({ ...minimum });
+});
+
+it('what may not be the first report is never taken for it', async () => {
+  // The list begins with a final report: another may have come before it.
+  add('MIA', product('MIA', '30T08:24', { maximum: '90' }));
+  // Only the correction is there.
+  add(
+    'NYC',
+    product('NYC', '29T20:24', { valid: 'VALID TODAY AS OF 0400 PM LOCAL TIME.' }),
+    product('NYC', '30T09:10', { issued: '300910 CCA' }),
+  );
+  // The first one cannot be fetched for a while, the second could.
+  const first = product('BOS', '30T07:00', { maximum: '77' });
+  add('BOS', product('BOS', '29T20:24', { valid: 'VALID TODAY AS OF 0400 PM LOCAL TIME.' }), first);
+  add('BOS', product('BOS', '30T07:30', { maximum: '76' }));
+  fake.fault = (_req, res, path) => path === `/products/${first.id}` && (res.writeHead(500).end(), true);
+  await runUntil('30T10:00');
+  const isFirst = async () => (await rows()).filter((row) => row.includes(' true '));
+  expect(await isFirst()).toEqual([]);
+  expect((await rows()).filter((row) => row.startsWith('KMIA daily_maximum'))).toHaveLength(1);
+  expect((await rows()).filter((row) => row.startsWith('KBOS'))).toEqual([]);
+  fake.fault = undefined;
+  await runUntil('30T11:00');
+  expect((await isFirst()).filter((row) => row.includes('maximum'))).toEqual([
+    'KBOS daily_maximum 2026-08-29 30T07:00 77 true ',
+  ]);
+});
+
+it('a value that is missing is not of the first report, the other one is', async () => {
+  add(
+    'MIA',
+    product('MIA', '29T20:24', { valid: 'VALID TODAY AS OF 0400 PM LOCAL TIME.' }),
+    product('MIA', '30T08:24', { maximum: 'MM', minimum: '78' }),
+    product('MIA', '30T09:40', { maximum: '91', minimum: '79' }),
+  );
+  await runUntil('30T12:30');
+  expect((await rows()).filter((row) => row.includes('true'))).toEqual([
+    'KMIA daily_maximum 2026-08-29 30T09:40 91 true ',
+    'KMIA daily_minimum 2026-08-29 30T08:24 78 true ',
+  ]);
+});
+
+it('asks each station a few times a night, reads each report once, and one instance does it', async () => {
+  for (const location of ['MIA', 'EWR', 'MSP'])
+    add(
+      location,
+      product(location, '29T20:24', { valid: 'VALID TODAY AS OF 0400 PM LOCAL TIME.' }),
+      product(location, '30T08:24', { place: 'TWIN CITIES' }),
+    );
+  const other = makeWatch();
+  await runUntil('30T14:50');
+  await other.run();
+  await other.stop();
+  const lists = (location: string) =>
+    fake.requests.filter(({ path }) => path.endsWith(`/locations/${location}`)).length;
+  // Once at the start, from 05:45Z on every ten minutes, with the report of 08:24 every three hours.
+  expect(lists('MIA')).toBe(1 + 17 + 2);
+  // Of Boston there is no report: after eight hours every hour.
+  expect(lists('BOS')).toBe(1 + 43 + 2);
+  expect(fake.requests.filter(({ path }) => /\/products\/product-/.test(path))).toHaveLength(6);
+  expect(fake.requests.every(({ agent }) => agent?.startsWith('gauge') === true)).toBe(true);
+  expect((await rows()).filter((row) => row.includes('true'))).toHaveLength(6);
+  // After a restart everything is read once more, and nothing is written twice.
+  await watch.stop();
+  watch = makeWatch();
+  now += HOUR_MS;
+  await watch.run();
+  expect(await rows()).toHaveLength(6);
+});
+
+it('old reports are removed', async () => {
+  await database.db.orm.insert(climateProducts).values(
+    ['2025-07-01', '2026-08-01'].map((date) => ({
+      station: 'KMIA',
+      kind: 'daily_maximum' as const,
+      date,
+      issuedAt: new Date(`${date}T08:00:00Z`),
+      value: 90,
+      isFirstFinal: true,
+    })),
+  );
+  await watch.cleanUp();
+  expect((await rows()).map((row) => row.split(' ')[2])).toEqual(['2026-08-01']);
+});

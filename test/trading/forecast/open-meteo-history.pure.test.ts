@@ -1,0 +1,172 @@
+import { pino } from 'pino';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { createOpenMeteoSource } from '../../../src/trading/forecast/open-meteo.js';
+import { WeatherUnavailableError } from '../../../src/trading/forecast/read-json.js';
+import { UnexpectedAnswerError } from '../../../src/trading/venue/kalshi-client.js';
+import { climateDayOf, hourOf } from '../../../src/trading/market/climate-day.js';
+import { findPlace, findStation } from '../../../src/trading/market/stations.js';
+import { startFakeWeather, type FakeWeather } from '../forecast-fake-weather.js';
+
+const HOUR_MS = 3_600_000;
+const now = Date.parse('2026-07-05T12:00:00Z');
+const signal = new AbortController().signal;
+let fake: FakeWeather;
+beforeAll(async () => {
+  fake = await startFakeWeather();
+});
+afterAll(() => fake.stop());
+beforeEach(() => {
+  Object.assign(fake, { previous: () => 60, spoil: undefined, fault: undefined, requests: [] });
+});
+
+const readRuns = (from: string, to: string) =>
+  createOpenMeteoSource({
+    baseUrl: 'http://unused.invalid',
+    historyBaseUrl: fake.url,
+    observations: [],
+    clock: { now: () => now },
+    log: pino({ level: 'silent' }),
+  }).history!.readRuns({ from, to }, signal);
+
+describe('what was forecast of past days', () => {
+  it('is the highest hour of the climate day in standard time, one and two days before, as ensembles of one', async () => {
+    // New York's day of 3 July is 05:00Z to 05:00Z of the 4th; the heat of the hours around it is not part of it.
+    fake.previous = (station, ms, days) => {
+      const time = new Date(ms).toISOString().slice(5, 13);
+      if (time === '07-03T04' || time === '07-04T05') return 110;
+      return station === 'KNYC' && time === '07-04T04' ? 80 + days : 60;
+    };
+    const runs = (await readRuns('2026-07-03', '2026-07-03')).filter(({ stationId }) => stationId === 'KNYC');
+    expect(runs.filter(({ kind }) => kind === 'daily_minimum').map(({ membersF }) => membersF)).toEqual([
+      [60],
+      [60],
+    ]);
+    expect(runs.filter(({ kind }) => kind === 'daily_maximum')).toEqual([
+      {
+        kind: 'daily_maximum',
+        stationId: 'KNYC',
+        date: '2026-07-03',
+        // The last hour of the day is 04:00Z of the 4th. A day before that the newest run is the one of 00:00Z of the 3rd.
+        modelRunAt: new Date('2026-07-03T00:00:00Z'),
+        fetchedAt: new Date(now),
+        membersF: [81],
+      },
+      {
+        kind: 'daily_maximum',
+        stationId: 'KNYC',
+        date: '2026-07-03',
+        modelRunAt: new Date('2026-07-02T00:00:00Z'),
+        fetchedAt: new Date(now),
+        membersF: [82],
+      },
+    ]);
+  });
+
+  it('has the time of the newest run that any of its hours can be of, and of no newer one', async () => {
+    const runs = await readRuns('2026-06-01', '2026-07-01');
+    // Of 24 stations maximum and minimum, of four areas each hour, a day and two days before.
+    expect(runs).toHaveLength((24 * 2 + 4 * 24) * 31 * 2);
+    const hours = runs.filter(({ kind }) => kind === 'hourly');
+    for (const [i, { stationId, date, hour, modelRunAt }] of hours.entries()) {
+      const ms = hourOf(findPlace(stationId)!, date, hour!).getTime() - ((i % 2) + 1) * 24 * HOUR_MS;
+      expect(modelRunAt.getTime()).toBe(Math.floor(ms / (6 * HOUR_MS)) * 6 * HOUR_MS);
+    }
+    runs.splice(0, runs.length, ...runs.filter(({ kind }) => kind !== 'hourly'));
+    for (let i = 0; i < runs.length; i += 2) {
+      const [newer, older] = runs.slice(i, i + 2);
+      expect(older!.kind).toBe(newer!.kind);
+      const { start } = climateDayOf(findStation(newer!.stationId)!, newer!.date);
+      const ofDay = Array.from({ length: 24 }, (_, hour) => start.getTime() + hour * HOUR_MS);
+      for (const [days, run] of [newer!, older!].entries()) {
+        // Each hour's value is of the newest of the runs at 00, 06, 12 and 18Z that is so many days older than it.
+        const made = ofDay.map(
+          (ms) => Math.floor((ms - (days + 1) * 24 * HOUR_MS) / (6 * HOUR_MS)) * 6 * HOUR_MS,
+        );
+        expect(run.modelRunAt.getTime()).toBe(Math.max(...made));
+      }
+      // A forecast of the day before was there before the day began.
+      expect(newer!.modelRunAt.getTime()).toBeLessThan(start.getTime());
+    }
+  });
+
+  it('is asked of one model, for all stations at once, and never of the archive that was put together afterwards', async () => {
+    await readRuns('2026-06-01', '2026-07-01');
+    expect(fake.requests).toHaveLength(1);
+    const query = new URL(fake.requests[0]!.path, 'http://x').searchParams;
+    expect(query.get('hourly')).toBe('temperature_2m_previous_day1,temperature_2m_previous_day2');
+    expect(query.get('models')).toBe('gfs_global');
+    expect([query.get('start_date'), query.get('end_date')]).toEqual(['2026-06-01', '2026-07-02']);
+    expect(query.get('latitude')!.split(',')).toHaveLength(28);
+  });
+
+  it('is nothing of a day that lacks an hour or is not over', async () => {
+    const gap = Date.parse('2026-07-03T12:00:00Z');
+    fake.previous = (station, ms, days) => (station === 'KNYC' && ms === gap && days === 1 ? null : 60);
+    const runs = (await readRuns('2026-07-02', '2026-07-05')).filter(
+      ({ stationId, kind }) => stationId === 'KNYC' && kind === 'daily_maximum',
+    );
+    // 4 July ended at 05:00Z of the 5th, 5 July has not.
+    expect(runs.map(({ date, modelRunAt }) => `${date} ${modelRunAt.toISOString().slice(5, 10)}`)).toEqual([
+      '2026-07-02 07-02',
+      '2026-07-02 07-01',
+      '2026-07-03 07-02',
+      '2026-07-04 07-04',
+      '2026-07-04 07-03',
+    ]);
+  });
+
+  it('is not asked for from before the archive began', async () => {
+    expect(await readRuns('2020-01-01', '2020-01-31')).toEqual([]);
+    expect(fake.requests).toEqual([]);
+    await readRuns('2021-03-15', '2021-04-10');
+    expect(fake.requests[0]!.path).toContain('start_date=2021-04-01');
+  });
+
+  it.each<[string, (places: Record<string, unknown>[]) => unknown]>([
+    ['fewer places', (places) => places.slice(1)],
+    ['places in another order', (places) => places.toReversed()],
+    ['another time zone', (places) => places.map((place) => ({ ...place, utc_offset_seconds: 7_200 }))],
+    [
+      'one of the series only',
+      (places) =>
+        places.map((place) => ({
+          ...place,
+          hourly: { ...(place.hourly as object), temperature_2m_previous_day2: undefined },
+        })),
+    ],
+    [
+      'fewer values than hours',
+      (places) =>
+        places.map((place) => ({
+          ...place,
+          hourly: { ...(place.hourly as object), temperature_2m_previous_day1: [60] },
+        })),
+    ],
+  ])('is refused when the answer has %s', async (_what, spoil) => {
+    fake.spoil = spoil;
+    await expect(readRuns('2026-07-01', '2026-07-02')).rejects.toBeInstanceOf(UnexpectedAnswerError);
+  });
+
+  it('names the place of what is wrong, and how long a busy service wants to be left alone', async () => {
+    fake.spoil = (places) =>
+      places.map((place, i) =>
+        i === 2
+          ? {
+              ...place,
+              hourly: { ...(place.hourly as object), temperature_2m_previous_day1: [60, '61'] },
+            }
+          : place,
+      );
+    await expect(readRuns('2026-07-01', '2026-07-01')).rejects.toThrow(
+      '/v1/forecast: [2].hourly.temperature_2m_previous_day1[1]: ',
+    );
+    fake.fault = (_req, res) => {
+      res.writeHead(429).end('{"error":true,"reason":"Minutely API request limit exceeded."}');
+      return true;
+    };
+    const busy = await readRuns('2026-07-01', '2026-07-01').catch((error: unknown) => error);
+    expect(busy).toBeInstanceOf(WeatherUnavailableError);
+    expect(busy).toMatchObject({ retryAfterMs: 60_000 });
+    expect((busy as Error).message).toContain('Minutely API request limit exceeded.');
+  });
+});

@@ -1,0 +1,459 @@
+import { pino } from 'pino';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { createObservationReader } from '../../../src/trading/forecast/nws-observations.js';
+import { createOpenMeteoSource } from '../../../src/trading/forecast/open-meteo.js';
+import { WeatherUnavailableError } from '../../../src/trading/forecast/read-json.js';
+import { UnexpectedAnswerError } from '../../../src/trading/venue/kalshi-client.js';
+import { startFakeWeather, type FakeWeather, type Report } from '../forecast-fake-weather.js';
+
+let fake: FakeWeather;
+let now = 0;
+beforeAll(async () => {
+  fake = await startFakeWeather();
+});
+afterAll(() => fake.stop());
+beforeEach(() => {
+  now = Date.parse('2026-07-04T20:02:00Z');
+  Object.assign(fake, {
+    temperature: () => 60,
+    lastRun: undefined,
+    spoil: undefined,
+    fault: undefined,
+    requests: [],
+  });
+  fake.reports = new Map();
+});
+
+const MINUTE_MS = 60_000;
+const clock = { now: () => now };
+const signal = new AbortController().signal;
+const log = pino({ level: 'silent' });
+const makeSource = (timeoutMs?: number) =>
+  createOpenMeteoSource({
+    baseUrl: fake.url,
+    historyBaseUrl: fake.url,
+    observations: [
+      {
+        name: 'observations',
+        everyMs: 5 * MINUTE_MS,
+        read: createObservationReader({ baseUrl: fake.url, clock, log, timeoutMs }),
+      },
+    ],
+    clock,
+    log,
+  });
+const ofMaximum = ({ kind }: { kind: string }) => kind === 'daily_maximum';
+const asked = (part: string) => fake.requests.filter(({ path }) => path.startsWith(part)).length;
+
+/** A report of Central Park as it comes: body in whole degrees, remarks in tenths. */
+const metar = (time: string, body: string, remarks: string, over: Partial<Report> = {}): Report => ({
+  timestamp: `2026-07-${time}:00+00:00`,
+  rawMessage: `KNYC ${time.slice(0, 2)}${time.slice(3).replace(':', '')}Z AUTO 00000KT 10SM CLR ${body} A3001 RMK AO2 SLP160 ${remarks}`,
+  valueC: null,
+  ...over,
+});
+
+describe('ensembles', () => {
+  it("are each member's maximum over the climate day in standard time, asked for in one call", async () => {
+    // New York's day of 4 July is 05:00Z to 05:00Z. Each member is 70 plus its number at 21:00Z; a heat just outside of the
+    // day, at 04:00Z and at 05:00Z of the next, is not part of it.
+    fake.temperature = (_station, member, ms) => {
+      const time = new Date(ms).toISOString();
+      if (time === '2026-07-04T04:00:00.000Z' || time === '2026-07-05T05:00:00.000Z') return 110;
+      return time === '2026-07-04T21:00:00.000Z' ? 70 + member : 60;
+    };
+    fake.lastRun = Date.parse('2026-07-04T12:00:00Z') / 1000;
+    const { ensembles, fetchedAt } = await makeSource().read(signal);
+    const find = (kind: string, id: string) =>
+      ensembles.find((run) => run.kind === kind && run.stationId === id && run.date === '2026-07-04')!;
+    const day = find('daily_maximum', 'KNYC');
+    expect(day.membersF).toEqual(Array.from({ length: 31 }, (_, member) => 70 + member));
+    expect(day.modelRunAt).toEqual(new Date('2026-07-04T12:00:00Z'));
+    expect(day.fetchedAt).toEqual(new Date(now));
+    expect(fetchedAt).toEqual(new Date(now));
+    // 24 stations, four areas of the index.
+    expect(new Set(ensembles.map(({ stationId }) => stationId)).size).toBe(28);
+    // Los Angeles' day begins at 08:00Z, so the heat at 05:00Z is in its day of 4 July.
+    const coast = find('daily_maximum', 'KLAX');
+    expect(Math.min(...coast.membersF)).toBe(110);
+    expect(asked('/v1/ensemble')).toBe(1);
+    expect(fake.requests[0]!.path).toContain('latitude=40.78333,41.78417,');
+    expect(fake.requests[0]!.path).toContain('past_days=2&forecast_days=3');
+  });
+
+  it('are minima as well, over the same hours', async () => {
+    fake.temperature = (_station, member, ms) => {
+      const time = new Date(ms).toISOString();
+      if (time === '2026-07-04T04:00:00.000Z' || time === '2026-07-05T05:00:00.000Z') return 10;
+      return time === '2026-07-04T09:00:00.000Z' ? 50 - member : 60;
+    };
+    const { ensembles } = await makeSource().read(signal);
+    const day = ensembles.find(
+      ({ kind, stationId, date }) =>
+        kind === 'daily_minimum' && stationId === 'KNYC' && date === '2026-07-04',
+    )!;
+    expect(day.membersF).toEqual(Array.from({ length: 31 }, (_, member) => 50 - member));
+    // Of each station the same days of both.
+    const keysOf = (kind: string) =>
+      ensembles.filter((run) => run.kind === kind).map(({ stationId, date }) => `${stationId} ${date}`);
+    expect(keysOf('daily_minimum')).toEqual(keysOf('daily_maximum'));
+    expect(keysOf('daily_minimum')).toHaveLength(24 * 3);
+  });
+
+  it('are the hours of today and tomorrow by the clock for the areas of the index, and their days nowhere', async () => {
+    // 12 o'clock in Miami in summer is 16:00Z, in Los Angeles 19:00Z.
+    fake.temperature = (station, member, ms) =>
+      station === 'INDEX-MIAMI' && new Date(ms).toISOString() === '2026-07-04T16:00:00.000Z'
+        ? 88 + member / 10
+        : 61;
+    const { ensembles } = await makeSource().read(signal);
+    const hours = ensembles.filter(({ kind }) => kind === 'hourly');
+    expect(hours).toHaveLength(4 * 48);
+    expect(new Set(hours.map(({ stationId }) => stationId))).toEqual(
+      new Set(['INDEX-MIAMI', 'INDEX-NYC', 'INDEX-CHICAGO', 'INDEX-LA-COASTAL']),
+    );
+    expect(ensembles.filter(({ stationId }) => stationId.startsWith('INDEX')).length).toBe(hours.length);
+    const warm = hours.filter(({ membersF }) => membersF[0] !== 61);
+    expect(warm).toMatchObject([{ stationId: 'INDEX-MIAMI', date: '2026-07-04', hour: 12 }]);
+    expect(warm[0]!.membersF[30]).toBe(91);
+    // After midnight by Miami's clock, before it by the standard time of its climate day.
+    now = Date.parse('2026-07-05T04:30:00Z');
+    fake.today = '2026-07-05';
+    const later = (await makeSource().read(signal)).ensembles.filter(
+      ({ stationId }) => stationId === 'INDEX-MIAMI',
+    );
+    fake.today = '2026-07-04';
+    expect(new Set(later.map(({ date }) => date))).toEqual(new Set(['2026-07-05', '2026-07-06']));
+  });
+
+  it('are not made of a part of a day', async () => {
+    const gap = Date.parse('2026-07-04T18:00:00Z');
+    fake.temperature = (station, member, ms) =>
+      station === 'KNYC' && member === 7 && ms === gap ? null : 60;
+    const { ensembles } = await makeSource().read(signal);
+    const dates = ensembles
+      .filter((run) => ofMaximum(run) && run.stationId === 'KNYC')
+      .map(({ date }) => date);
+    expect(dates).toEqual(['2026-07-03', '2026-07-05']);
+  });
+
+  it('are taken for those of the last run that can be there, where the service does not tell of another', async () => {
+    // 3.5 hours before 20:02Z: the run of 12:00Z.
+    const run = async (lastRun: number | undefined) => {
+      fake.lastRun = lastRun;
+      return (await makeSource().read(signal)).ensembles[0]!.modelRunAt.toISOString();
+    };
+    expect(await run(undefined)).toBe('2026-07-04T12:00:00.000Z');
+    // A run of tomorrow.
+    expect(await run(Date.parse('2026-07-05T12:00:00Z') / 1000)).toBe('2026-07-04T12:00:00.000Z');
+    expect(await run(Date.parse('2026-07-04T06:00:00Z') / 1000)).toBe('2026-07-04T06:00:00.000Z');
+  });
+
+  it.each<[string, (locations: Record<string, unknown>[]) => unknown]>([
+    ['fewer places', (places) => places.slice(1)],
+    ['one object', (places) => places[0]],
+    ['places in another order', (places) => places.toReversed()],
+    [
+      'degrees Celsius',
+      (places) => places.map((place) => ({ ...place, hourly_units: { temperature_2m: '°C' } })),
+    ],
+    ['another time zone', (places) => places.map((place) => ({ ...place, utc_offset_seconds: -18_000 }))],
+    [
+      'a control run without members',
+      (places) => places.map((place) => ({ ...place, hourly: { time: [1], temperature_2m: [60] } })),
+    ],
+    [
+      'rows of different lengths',
+      (places) =>
+        places.map((place) => ({ ...place, hourly: { ...(place.hourly as object), time: [1, 2] } })),
+    ],
+    [
+      'text for numbers',
+      (places) =>
+        places.map((place) => ({
+          ...place,
+          hourly: { ...(place.hourly as object), temperature_2m_member03: ['60'] },
+        })),
+    ],
+    [
+      'a temperature that no air has',
+      (places) =>
+        places.map((place) => ({
+          ...place,
+          hourly: { ...(place.hourly as object), temperature_2m_member03: [9e9] },
+        })),
+    ],
+    ['an error', () => ({ error: true, reason: 'the parameters have changed' })],
+    ['nothing', () => null],
+  ])('are refused when the answer has %s', async (_what, spoil) => {
+    fake.spoil = spoil;
+    await expect(makeSource().read(signal)).rejects.toBeInstanceOf(UnexpectedAnswerError);
+  });
+
+  it.each<[string, number, string, new (...args: never[]) => Error]>([
+    ['a web page', 200, '<html>maintenance</html>', UnexpectedAnswerError],
+    ['numbers that JSON does not have', 200, '[{"latitude": NaN}]', UnexpectedAnswerError],
+    ['a refusal', 400, '{"error":true,"reason":"unknown model"}', UnexpectedAnswerError],
+    ['too many requests', 429, '{"error":true}', WeatherUnavailableError],
+    ['a failure', 503, 'no', WeatherUnavailableError],
+  ])('are not made of %s', async (_what, status, body, kind) => {
+    fake.fault = (_req, res, path) => {
+      if (path !== '/v1/ensemble') return false;
+      res.writeHead(status).end(body);
+      return true;
+    };
+    await expect(makeSource().read(signal)).rejects.toBeInstanceOf(kind);
+  });
+});
+
+describe('observations', () => {
+  const extreme = async (wanted: string, source = makeSource()) => {
+    const { observed } = await source.read(signal);
+    return observed.find(
+      ({ kind, stationId, date }) => kind === wanted && stationId === 'KNYC' && date === '2026-07-04',
+    );
+  };
+  const observed = () => extreme('daily_maximum');
+  const lowest = () => extreme('daily_minimum');
+
+  it('are the highest temperature in tenths that the station reported within the day', async () => {
+    fake.reports.set('KNYC', [
+      metar('04T19:51', '29/15', 'T02890150', { valueC: 28.9 }),
+      metar('04T18:51', '28/15', 'T02830150', { valueC: 28.3 }),
+      // Before the day began: 04:51Z.
+      metar('04T04:51', '33/15', 'T03330150', { valueC: 33.3 }),
+    ]);
+    // 28.9 °C is 84.02 °F.
+    expect(await observed()).toMatchObject({
+      extremeF: expect.closeTo(84.02, 9) as number,
+      observedAt: new Date('2026-07-04T19:51:00Z'),
+      fetchedAt: new Date(now),
+    });
+    expect(fake.requests.find(({ path }) => path.startsWith('/stations/KNYC'))).toMatchObject({
+      path: '/stations/KNYC/observations?start=2026-07-04T05:00:00.000Z&limit=500',
+      agent: expect.stringContaining('gauge') as string,
+    });
+  });
+
+  it('know the maximum between two reports, where the six hours before lie within the day', async () => {
+    fake.reports.set('KNYC', [metar('04T17:51', '27/15', 'T02720150 10283 20200', { valueC: 27.2 })]);
+    expect((await observed())!.extremeF).toBeCloseTo(28.3 * 1.8 + 32, 9);
+    // 10283 at another hour is no maximum, and six hours that began before the day may have had theirs in it.
+    fake.reports.set('KNYC', [metar('04T18:51', '27/15', 'T02720150 10283', { valueC: 27.2 })]);
+    expect((await observed())!.extremeF).toBeCloseTo(27.2 * 1.8 + 32, 9);
+    now = Date.parse('2026-07-04T06:00:00Z');
+    fake.reports.set('KNYC', [metar('04T05:51', '27/15', 'T02720150 10283', { valueC: 27.2 })]);
+    expect((await observed())!.extremeF).toBeCloseTo(27.2 * 1.8 + 32, 9);
+  });
+
+  it.each<[string, Report]>([
+    [
+      'readings every five minutes, which are rounded twice',
+      { timestamp: '2026-07-04T19:55:00+00:00', rawMessage: null, valueC: 35 },
+    ],
+    [
+      'whole degrees without remarks',
+      {
+        timestamp: '2026-07-04T19:55:00+00:00',
+        rawMessage: 'KNYC 041955Z AUTO 10SM CLR 35/15 A3001',
+        valueC: 35,
+      },
+    ],
+    [
+      'a reading that failed its check',
+      metar('04T19:51', '35/15', 'T03500150', { valueC: 35, qualityControl: 'X' }),
+    ],
+    ['a remark that is not what was decoded', metar('04T19:51', '25/15', 'T03500150', { valueC: 25 })],
+    [
+      'a report of another station',
+      {
+        ...metar('04T19:51', '35/15', 'T03500150', { valueC: 35 }),
+        rawMessage: 'KJFK 041951Z AUTO 35/15 A3001 RMK AO2 T03500150',
+      },
+    ],
+    ['a report of the future', metar('04T20:51', '35/15', 'T03500150', { valueC: 35 })],
+    ['a temperature that no air has', metar('04T19:51', '99/15', 'T09990150')],
+    [
+      'a wind that looks like a maximum',
+      metar('04T17:51', '26/15', 'PK WND 10350/1715 20100/1720 T02610150', { valueC: 26.1 }),
+    ],
+  ])('do not count %s', async (_what, report) => {
+    const trusted = metar('04T16:51', '26/15', 'T02610150', { valueC: 26.1 });
+    fake.reports.set('KNYC', [report, trusted]);
+    expect((await observed())!.extremeF).toBeCloseTo(26.1 * 1.8 + 32, 9);
+    expect((await lowest())!.extremeF).toBeCloseTo(26.1 * 1.8 + 32, 9);
+  });
+
+  it('know the lowest temperature in the same way', async () => {
+    fake.reports.set('KNYC', [
+      metar('04T10:51', '18/15', 'T01830150', { valueC: 18.3 }),
+      metar('04T09:51', '19/15', 'T01940150', { valueC: 19.4 }),
+      // Before the day began.
+      metar('04T04:51', '11/10', 'T01110100', { valueC: 11.1 }),
+    ]);
+    expect((await lowest())!).toMatchObject({
+      kind: 'daily_minimum',
+      extremeF: expect.closeTo(18.3 * 1.8 + 32, 9) as number,
+      observedAt: new Date('2026-07-04T10:51:00Z'),
+    });
+    // The six hours to 12Z began within the day; those to 06Z had five of theirs in the day before.
+    fake.reports.set('KNYC', [metar('04T11:51', '20/15', 'T02000150 10256 20172', { valueC: 20 })]);
+    expect((await lowest())!.extremeF).toBeCloseTo(17.2 * 1.8 + 32, 9);
+    fake.reports.set('KNYC', [metar('04T05:51', '20/15', 'T02000150 10256 20172', { valueC: 20 })]);
+    expect((await lowest())!.extremeF).toBeCloseTo(20 * 1.8 + 32, 9);
+    fake.reports.set('KNYC', [metar('04T11:51', 'M02/M10', 'T10221100 10011 21044', { valueC: -2.2 })]);
+    expect((await lowest())!.extremeF).toBeCloseTo(32 - 4.4 * 1.8, 9);
+  });
+
+  it('know both extremes of the day from the report at its end, and from no other', async () => {
+    now = Date.parse('2026-07-05T05:30:00Z');
+    const atEnd = metar('05T04:51', '22/15', 'T02220150 402940167', { valueC: 22.2 });
+    fake.reports.set('KNYC', [atEnd]);
+    expect((await observed())!.extremeF).toBeCloseTo(29.4 * 1.8 + 32, 9);
+    expect((await lowest())!.extremeF).toBeCloseTo(16.7 * 1.8 + 32, 9);
+    fake.reports.set('KNYC', [metar('05T03:51', '22/15', 'T02220150 402940167', { valueC: 22.2 })]);
+    expect((await observed())!.extremeF).toBeCloseTo(22.2 * 1.8 + 32, 9);
+    expect((await lowest())!.extremeF).toBeCloseTo(22.2 * 1.8 + 32, 9);
+  });
+
+  it('below freezing are below freezing', async () => {
+    fake.reports.set('KNYC', [metar('04T19:51', 'M02/M10', 'T10171100', { valueC: -1.7 })]);
+    expect((await observed())!.extremeF).toBeCloseTo(32 - 1.7 * 1.8, 9);
+  });
+
+  it('take nothing away when they fail, and keep what a station has reported', async () => {
+    const source = makeSource();
+    fake.reports.set('KNYC', [metar('04T19:51', '29/15', 'T02890150', { valueC: 28.9 })]);
+    await source.read(signal);
+    fake.fault = (_req, res, path) => {
+      if (!path.startsWith('/stations')) return false;
+      if (path.includes('KAUS')) res.writeHead(200).end('<html>');
+      else if (path.includes('KDEN'))
+        res.writeHead(200).end('{"features":[{"properties":{"timestamp":"noon"}}]}');
+      else res.writeHead(500).end();
+      return true;
+    };
+    now += 6 * MINUTE_MS;
+    const { ensembles, observed } = await source.read(signal);
+    expect(ensembles.length).toBeGreaterThan(0);
+    const kept = { stationId: 'KNYC', fetchedAt: new Date(now - 6 * MINUTE_MS) };
+    expect(observed).toMatchObject([kept, kept]);
+    expect((await makeSource().read(signal)).observed).toEqual([]);
+  });
+});
+
+describe('the pace', () => {
+  it('leaves the weather service in peace: four questions at a time, and only for what is new', async () => {
+    let [running, most] = [0, 0];
+    fake.fault = (_req, res, path) => {
+      if (!path.startsWith('/stations')) return false;
+      most = Math.max(most, ++running);
+      setTimeout(() => {
+        running--;
+        res.writeHead(200).end('{"features":[]}');
+      }, 5);
+      return true;
+    };
+    const source = makeSource();
+    await source.read(signal);
+    expect(asked('/stations')).toBe(24);
+    expect(most).toBe(4);
+    fake.fault = undefined;
+    fake.reports.set('KNYC', [metar('04T19:51', '29/15', 'T02890150', { valueC: 28.9 })]);
+    const startOf = () =>
+      new URL(
+        fake.requests.findLast(({ path }) => path.startsWith('/stations/KNYC'))!.path,
+        'http://x',
+      ).searchParams.get('start');
+    now += 5 * MINUTE_MS;
+    await source.read(signal);
+    expect(startOf()).toBe('2026-07-04T05:00:00.000Z');
+    now += 5 * MINUTE_MS;
+    await source.read(signal);
+    // Three hours before the latest report: late ones and corrections are heard.
+    expect(startOf()).toBe('2026-07-04T16:51:00.000Z');
+    fake.reports.set('KNYC', [metar('04T17:30', '31/15', 'T03110150', { valueC: 31.1 })]);
+    now += 5 * MINUTE_MS;
+    const { observed } = await source.read(signal);
+    expect(observed.find(ofMaximum)!.extremeF).toBeCloseTo(31.1 * 1.8 + 32, 9);
+  });
+
+  it('stays far below what is free at Open-Meteo, also while it fails', async () => {
+    // As the service counts: places × a tenth of the series of each, here the members.
+    const calls = () =>
+      fake.requests.reduce((sum, { path }) => {
+        const query = new URL(path, 'http://x').searchParams;
+        const isEnsemble = path.startsWith('/v1/ensemble');
+        return (
+          sum +
+          (isEnsemble ? query.get('latitude')!.split(',').length * 3.1 : path.startsWith('/data/') ? 1 : 0)
+        );
+      }, 0);
+    const callsOfSixHours = async () => {
+      fake.requests = [];
+      const source = createOpenMeteoSource({
+        baseUrl: fake.url,
+        historyBaseUrl: fake.url,
+        observations: [],
+        clock,
+        log,
+      });
+      for (let minute = 0; minute < 6 * 60; minute += 5) {
+        await source.read(signal).catch(() => undefined);
+        now += 5 * MINUTE_MS;
+      }
+      return calls();
+    };
+    now = Date.parse('2026-07-04T12:00:00Z');
+    expect(await callsOfSixHours()).toBeCloseTo(6 * (28 * 3.1 + 1), 6);
+    now = Date.parse('2026-07-04T12:00:00Z');
+    fake.fault = (_req, res) => (res.writeHead(503).end(), true);
+    expect(4 * (await callsOfSixHours())).toBeLessThan(9_500);
+  });
+
+  it('is every hour for ensembles and every five minutes for observations, however often it is read', async () => {
+    const source = makeSource();
+    for (let minute = 0; minute < 120; minute++) {
+      await source.read(signal);
+      now += MINUTE_MS;
+    }
+    expect(asked('/v1/ensemble')).toBe(2);
+    expect(asked('/data/')).toBe(2);
+    expect(asked('/stations/KNYC')).toBe(24);
+  });
+
+  it('slows down while a service fails, and the last ensembles stay for three hours', async () => {
+    const source = makeSource();
+    const first = await source.read(signal);
+    fake.fault = (_req, res, path) => path === '/v1/ensemble' && (res.writeHead(503).end(), true);
+    const fates: boolean[] = [];
+    for (let minute = 0; minute < 240; minute += 5) {
+      now += 5 * MINUTE_MS;
+      const read = await source.read(signal).catch(() => undefined);
+      fates.push(read !== undefined);
+      if (read) expect(read.ensembles).toBe(first.ensembles);
+    }
+    // Up to three hours after the last answer, and not beyond.
+    expect(fates.indexOf(false)).toBe(35);
+    // Once an attempt is due after an hour, then with pauses of 1, 2, 4, 8 and 15 minutes: not one for each read.
+    expect(asked('/v1/ensemble')).toBeLessThan(22);
+    fake.fault = undefined;
+    now += 15 * MINUTE_MS;
+    expect((await source.read(signal)).ensembles[0]!.fetchedAt).toEqual(new Date(now));
+  });
+
+  it('goes on with forecasts where the weather service does not answer, and with the stations that did', async () => {
+    fake.reports.set('KMIA', [
+      { timestamp: '2026-07-04T19:53:00Z', rawMessage: 'KMIA 041953Z 31/25 RMK AO2 T03110250', valueC: 31.1 },
+    ]);
+    fake.fault = (_req, _res, path) => path.startsWith('/stations/KNYC');
+    const { ensembles, observed } = await makeSource(100).read(signal);
+    expect(ensembles.length).toBeGreaterThan(0);
+    expect(observed.map(({ stationId }) => stationId)).toEqual(['KMIA', 'KMIA']);
+  });
+
+  it('does not wait for a service that does not answer beyond the time given', async () => {
+    fake.fault = (_req, _res, path) => path === '/v1/ensemble';
+    await expect(makeSource().read(AbortSignal.timeout(100))).rejects.toBeInstanceOf(WeatherUnavailableError);
+  });
+});

@@ -1,0 +1,51 @@
+import { normalCdf } from '../../../src/core/statistics/normal.js';
+import type { PitValue } from '../../../src/trading/forecast/pit.js';
+import { probabilityOf, type TemperatureDistribution } from '../../../src/trading/market/distribution.js';
+
+/** In deviations from the mean: degrees further out are taken together. */
+const REACH = 6;
+
+/** The PIT of a continuous forecast, whose probability of at most what came is this. */
+const continuousPit = (probability: number): PitValue => ({
+  below: probability,
+  atMost: probability,
+  steps: [],
+});
+
+/** The PIT of a normal forecast. */
+export function pitOfNormal(mean: number, deviation: number, observed: number): PitValue {
+  if (deviation === 0) return continuousPit(observed < mean ? 0 : 1);
+  return continuousPit(normalCdf((observed - mean) / deviation));
+}
+
+/**
+ * The PIT of a forecast of ordered outcomes, one of which came: brackets of a ladder, or whole degrees.
+ * @param probabilities in order, summing to one
+ */
+export function pitOfOutcome(probabilities: readonly number[], outcome: number): PitValue {
+  const steps: number[] = [];
+  let sum = 0;
+  for (const probability of probabilities) {
+    sum += probability;
+    steps.push(Math.min(1, sum));
+  }
+  steps[steps.length - 1] = 1;
+  return { below: outcome === 0 ? 0 : steps[outcome - 1]!, atMost: steps[outcome]!, steps };
+}
+
+/** The PIT of a day's settled maximum. */
+export function pitOfMaximum(distribution: TemperatureDistribution, reportedF: number): PitValue {
+  const { mean, deviation, atLeast } = distribution;
+  const reach = Math.ceil(REACH * deviation) + 1;
+  const lowest = Math.max(atLeast ?? -Infinity, Math.round(mean) - reach);
+  const highest = Math.max(lowest, Math.round(mean)) + reach;
+  const probabilities = [
+    probabilityOf(distribution, { kind: 'less', floor: null, cap: lowest }),
+    ...Array.from({ length: highest - lowest }, (_, i) =>
+      probabilityOf(distribution, { kind: 'between', floor: lowest + i, cap: lowest + i }),
+    ),
+    probabilityOf(distribution, { kind: 'greater', floor: highest - 1, cap: null }),
+  ];
+  const outcome = Math.round(reportedF) - lowest + 1;
+  return pitOfOutcome(probabilities, Math.max(0, Math.min(probabilities.length - 1, outcome)));
+}

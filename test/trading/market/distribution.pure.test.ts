@@ -1,0 +1,114 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { probabilityOf, quantileOf, sureDegree } from '../../../src/trading/market/distribution.js';
+import type { Bracket } from '../../../src/trading/market/brackets.js';
+
+/** ≤ 67, 68–69, 70–71, 72–73, 74–75, ≥ 76. */
+const ladderFrom = (lowest: number): Bracket[] => [
+  { kind: 'less', floor: null, cap: lowest },
+  ...[0, 2, 4, 6].map((step): Bracket => ({
+    kind: 'between',
+    floor: lowest + step,
+    cap: lowest + step + 1,
+  })),
+  { kind: 'greater', floor: lowest + 7, cap: null },
+];
+const ladder = ladderFrom(68);
+
+const chances = (mean: number, deviation: number, atLeast: number | null, brackets = ladder) =>
+  brackets.map((bracket) => probabilityOf({ mean, deviation, atLeast }, bracket));
+const sum = (values: number[]) => values.reduce((total, value) => total + value, 0);
+
+describe('the distribution of a maximum in whole degrees', () => {
+  it.each([
+    [null, [0.056673, 0.169955, 0.306579, 0.287135, 0.1396, 0.040059]],
+    [71, [0, 0, 0.259715, 0.455365, 0.22139, 0.06353]],
+  ])('gives the published table of N(71.3, 2.4) with at least %s reached', (atLeast, table) => {
+    for (const [i, p] of chances(71.3, 2.4, atLeast).entries())
+      expect(Math.abs(p - table[i]!)).toBeLessThan(1e-6);
+  });
+
+  it('sums to one over every ladder, however far the floor or the ladder is from the mean', () => {
+    const input = fc.record({
+      mean: fc.double({ min: -40, max: 130, noNaN: true }),
+      deviation: fc.double({ min: 0.05, max: 20, noNaN: true }),
+      lowest: fc.integer({ min: -40, max: 130 }),
+      atLeast: fc.option(fc.integer({ min: -60, max: 150 })),
+    });
+    fc.assert(
+      fc.property(input, ({ mean, deviation, lowest, atLeast }) => {
+        const p = chances(mean, deviation, atLeast, ladderFrom(lowest));
+        for (const value of p) expect(value >= 0 && value <= 1).toBe(true);
+        expect(Math.abs(sum(p) - 1)).toBeLessThan(1e-12);
+      }),
+      { numRuns: 1_000 },
+    );
+  });
+
+  it('keeps its shape where plain probabilities are too small for a number', () => {
+    // 60 deviations above the mean a tail falls by exp(−60·d − d²/2) with d deviations: at d = 1, by 8.75e-27 / (1 + 1/60).
+    const p = chances(0, 1, 60, [
+      { kind: 'less', floor: null, cap: 60 },
+      { kind: 'between', floor: 60, cap: 60 },
+      { kind: 'greater', floor: 60, cap: null },
+    ]);
+    expect(p[0]).toBe(0);
+    expect(p[1]).toBe(1);
+    // At 59.5: exp(−59.5 − 0.5) times the ratio of the Mills ratios, about 59.5 / 60.5.
+    expect(p[2]! / (Math.exp(-60) * (59.5 / 60.5))).toBeCloseTo(1, 3);
+  });
+
+  it('does not lose small probabilities below the mean either', () => {
+    // Φ(−20) = 2.7536241186063314e-89: what the lowest bracket has when its upper end is 20 deviations down.
+    const [lowest] = chances(87.5, 1, null);
+    expect(lowest! / 2.7536241186063314e-89).toBeCloseTo(1, 10);
+  });
+
+  it('has the normal quantiles, moved up by what is ruled out', () => {
+    expect(quantileOf({ mean: 71.3, deviation: 2.4, atLeast: null }, 0.95)).toBeCloseTo(
+      71.3 + 2.4 * 1.6448536269514722,
+      9,
+    );
+    expect(quantileOf({ mean: 71.3, deviation: 2.4, atLeast: null }, 0.5)).toBeCloseTo(71.3, 9);
+    // All above 71.5 = the mean: half of it lies below the upper quartile.
+    expect(quantileOf({ mean: 71.5, deviation: 2, atLeast: 72 }, 0.5)).toBeCloseTo(
+      71.5 + 2 * 0.6744897501960817,
+      9,
+    );
+  });
+
+  it('has quantiles above the floor that rise and that bracket probabilities agree with, however far out', () => {
+    const input = fc.record({
+      deviation: fc.double({ min: 0.5, max: 6, noNaN: true }),
+      above: fc.integer({ min: -30, max: 120 }),
+    });
+    fc.assert(
+      fc.property(input, ({ deviation, above }) => {
+        const distribution = { mean: 60.25, deviation, atLeast: 60 + above };
+        const quantiles = [0.05, 0.5, 0.95].map((p) => quantileOf(distribution, p));
+        expect(quantiles[0]).toBeGreaterThanOrEqual(distribution.atLeast - 0.5);
+        expect(quantiles[1]).toBeGreaterThan(quantiles[0]!);
+        expect(quantiles[2]).toBeGreaterThan(quantiles[1]!);
+        // What lies in whole degrees wholly below a quantile has at most its probability.
+        const cap = Math.floor(quantiles[1]! + 0.5);
+        expect(probabilityOf(distribution, { kind: 'less', floor: null, cap })).toBeLessThanOrEqual(
+          0.5 + 1e-9,
+        );
+        const next = { kind: 'less', floor: null, cap: cap + 1 } as const;
+        expect(probabilityOf(distribution, next)).toBeGreaterThanOrEqual(0.5 - 1e-9);
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  it('is certain once the maximum is known', () => {
+    expect(chances(71, 0, 71)).toEqual([0, 0, 1, 0, 0, 0]);
+    expect(chances(67, 0, 67)).toEqual([1, 0, 0, 0, 0, 0]);
+    expect(chances(76, 0, 76)).toEqual([0, 0, 0, 0, 0, 1]);
+    expect(quantileOf({ mean: 71, deviation: 0, atLeast: 71 }, 0.05)).toBe(71);
+  });
+
+  it('takes the lower degree of a reading between two, because a bound must hold', () => {
+    expect([70.52, 71, 71.06, 71.49, 71.5, 71.6, -0.5].map(sureDegree)).toEqual([71, 71, 71, 71, 71, 72, -1]);
+  });
+});

@@ -1,0 +1,233 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { fromHundredths, toHundredths } from '../../../src/trading/market/contracts.js';
+import {
+  BALANCE_STEP,
+  CENT,
+  ceilTo,
+  DOLLAR,
+  floorTo,
+  formatDollars,
+  parseDollars,
+} from '../../../src/trading/market/money.js';
+import {
+  chargeFill,
+  isSupported,
+  newOrderAccount,
+  tradeFee,
+  type FeeRule,
+  type Fill,
+} from '../../../src/trading/market/fees.js';
+
+const quadratic: FeeRule = { type: 'quadratic', multiplier: DOLLAR };
+const cents = (amount: number) => BigInt(amount) * CENT;
+
+describe('dollars', () => {
+  it.each([
+    ['0.5600', 560_000n],
+    ['1', 1_000_000n],
+    ['-3.5', -3_500_000n],
+    ['0.000001', 1n],
+    ['12.34000000', 12_340_000n],
+    ['999999999999999.999999', 999_999_999_999_999_999_999n],
+  ])('%s is read exactly', (text, micros) => expect(parseDollars(text)).toBe(micros));
+
+  it.each(['', '.5', '1.', '1e2', '0x1', ' 1', '1,000', '0.0000001', '--1', 'NaN', '１'])(
+    '%j is no amount',
+    (text) => expect(() => parseDollars(text)).toThrow(RangeError),
+  );
+
+  it('are written with four decimals and read back equal', () => {
+    expect([560_000n, 0n, -1n, 1_234_567_890n].map(formatDollars)).toEqual([
+      '0.5600',
+      '0.0000',
+      '-0.000001',
+      '1234.56789',
+    ]);
+    fc.assert(
+      fc.property(fc.bigInt({ min: -(10n ** 20n), max: 10n ** 20n }), (micros) => {
+        const text = formatDollars(micros);
+        expect(parseDollars(text)).toBe(micros);
+        expect(text).toMatch(/^-?\d+\.\d{4,6}$/);
+      }),
+    );
+  });
+
+  it('are rounded down and up, below zero too', () => {
+    expect([15_000n, -15_000n, 20_000n, -1n].map((micros) => floorTo(micros, CENT))).toEqual([
+      10_000n,
+      -20_000n,
+      20_000n,
+      -10_000n,
+    ]);
+    expect([15_000n, -15_000n, 20_000n, -1n].map((micros) => ceilTo(micros, CENT))).toEqual([
+      20_000n,
+      -10_000n,
+      20_000n,
+      0n,
+    ]);
+  });
+});
+
+/** Prices to a tenth of a cent, and hundredths of contracts: what the venue trades. */
+const anyFill = fc.record({
+  action: fc.constantFrom<Fill['action']>('buy', 'sell'),
+  price: fc.integer({ min: 1, max: 999 }).map((ticks) => BigInt(ticks) * 1000n),
+  contracts: fc
+    .oneof(fc.integer({ min: 1, max: 300 }), fc.integer({ min: 1, max: 10_000_000 }))
+    .map(fromHundredths),
+  isMaker: fc.boolean(),
+});
+
+const feeTypes = ['quadratic', 'quadratic_with_maker_fees', 'quadratic_with_combo_maker_fees'] as const;
+const anyRule = fc.record({
+  type: fc.constantFrom(...feeTypes),
+  multiplier: fc.constantFrom(0n, DOLLAR / 2n, DOLLAR, 2n * DOLLAR),
+});
+
+describe('the taker’s fee', () => {
+  // The table of the venue's fee schedule, which shows whole cents: the amount itself is rounded up to a millionth.
+  it.each([
+    [1, 50, 2, 17_500n],
+    [100, 50, 175, 1_750_000n],
+    [100, 5, 34, 332_500n],
+    [100, 10, 63, 630_000n],
+    [1, 5, 1, 3_325n],
+    [10, 35, 16, 159_250n],
+    [3, 50, 6, 52_500n],
+    [250, 27, 345, 3_449_250n],
+  ])(
+    'of %i contracts at %i cents is %i cents in its table, and %i millionths',
+    (contracts, price, shown, fee) => {
+      const charged = tradeFee(quadratic, { price: cents(price), contracts });
+      expect(charged).toBe(fee);
+      expect(ceilTo(charged, CENT)).toBe(cents(shown));
+    },
+  );
+
+  // By hand: 0.07 · 0.01 · 0.50 · 0.50 = 0.000175; 0.07 · 2.5 · 0.423 · 0.577 = 0.042713…; 0.07 · 0.01 · 0.01 · 0.99 = 0.00000693.
+  it.each([
+    [0.01, 500_000n, 175n],
+    [2.5, 423_000n, 42_713n],
+    [0.01, 10_000n, 7n],
+  ])('of %d contracts at %i millionths is %i millionths', (contracts, price, fee) =>
+    expect(tradeFee(quadratic, { price, contracts })).toBe(fee),
+  );
+
+  it('follows the multiplier, and is nothing at a price of nothing or all', () => {
+    const half = { ...quadratic, multiplier: DOLLAR / 2n };
+    const fill = { price: cents(50), contracts: 100 };
+    expect([tradeFee(quadratic, fill), tradeFee(half, fill)]).toEqual([1_750_000n, 875_000n]);
+    for (const price of [0n, DOLLAR]) expect(tradeFee(quadratic, { price, contracts: 100 })).toBe(0n);
+    for (const type of ['flat', 'unknown'] as const) {
+      expect(isSupported({ ...quadratic, type })).toBe(false);
+      expect(() => tradeFee({ ...quadratic, type }, fill)).toThrow(RangeError);
+    }
+  });
+
+  it('is the exact amount, up by less than $0.000001', () => {
+    fc.assert(
+      fc.property(anyFill, ({ price, contracts }) => {
+        const fee = tradeFee(quadratic, { price, contracts });
+        const scaled = 7n * BigInt(toHundredths(contracts)) * price * (DOLLAR - price);
+        const unit = 10_000n * DOLLAR;
+        expect(fee * unit >= scaled && (fee - 1n) * unit < scaled).toBe(true);
+      }),
+    );
+  });
+});
+
+it('the maker pays the part of the taker’s fee that the type says', () => {
+  const fill = { price: cents(50), contracts: 100, isMaker: true };
+  // 0.07, 0.0175 and 0.035 · 100 · 0.25: the schedule's rates of takers, makers and makers of combos.
+  expect(feeTypes.map((type) => tradeFee({ ...quadratic, type }, fill))).toEqual([0n, 437_500n, 875_000n]);
+});
+
+/** The venue's own words (its text on fee rounding, October 2026), step by step, for a member whose balance has this precision. */
+function chargeByDefinition(fills: Fill[], rule: FeeRule, precision: bigint) {
+  let accumulator = 0n;
+  return fills.map((fill) => {
+    const value = (fill.price * BigInt(toHundredths(fill.contracts))) / 100n;
+    const revenue = fill.action === 'buy' ? -value : value;
+    const trade = tradeFee(rule, fill);
+    const aligned = floorTo(revenue - trade, precision);
+    const rounding = revenue - trade - aligned;
+    accumulator += rounding;
+    let rebate = 0n;
+    while (accumulator >= precision && trade + rounding - rebate >= precision) {
+      rebate += precision;
+      accumulator -= precision;
+    }
+    return { change: aligned + rebate, net: trade + rounding - rebate, accumulator };
+  });
+}
+
+describe('an order that is filled in parts', () => {
+  const fillsOf = (length: number) => fc.array(anyFill, { minLength: 1, maxLength: length });
+  const chargeAll = (rule: FeeRule, fills: Fill[]) => {
+    let account = newOrderAccount;
+    return fills.map((fill) => {
+      const charge = chargeFill(rule, account, fill);
+      account = charge.account;
+      return charge;
+    });
+  };
+
+  it('is charged as the venue defines it, fill by fill, taker and maker alike', () => {
+    fc.assert(
+      fc.property(fillsOf(30), anyRule, (fills, rule) => {
+        const charges = chargeAll(rule, fills).map(({ balanceChange, fee, account }) => ({
+          change: balanceChange,
+          net: fee,
+          accumulator: account.exact - account.booked,
+        }));
+        expect(charges).toEqual(chargeByDefinition(fills, rule, BALANCE_STEP));
+      }),
+    );
+  });
+
+  it('the definition gives the worked example of the venue, which is for a member with a precision of a cent', () => {
+    // A purchase of $0.055 with a model fee of $0.00363825: price 0.055, one contract, 0.07 · 0.055 · 0.945.
+    const fill: Fill = { action: 'buy', price: 55_000n, contracts: 1 };
+    expect(tradeFee(quadratic, fill)).toBe(3_639n);
+    expect(chargeByDefinition([fill], quadratic, CENT)).toEqual([
+      { change: -60_000n, net: 5_000n, accumulator: 1_361n },
+    ]);
+  });
+
+  it('never has a fill that is paid for being traded, and never a balance between two steps', () => {
+    fc.assert(
+      fc.property(fillsOf(30), anyRule, (fills, rule) => {
+        for (const { fee, balanceChange, account } of chargeAll(rule, fills)) {
+          expect(fee).toBeGreaterThanOrEqual(0n);
+          expect(balanceChange % BALANCE_STEP).toBe(0n);
+          expect(account.exact).toBeGreaterThanOrEqual(account.booked);
+        }
+      }),
+    );
+  });
+
+  it('pays in sum the exact amount, rounded once, however many parts there are', () => {
+    // In whole cents a contract, each hundredth of a contract is worth whole steps, so that a fee always covers what is to be given back.
+    const inCents = anyFill.map((fill) => ({
+      ...fill,
+      isMaker: false,
+      price: floorTo(fill.price, CENT) || CENT,
+    }));
+    fc.assert(
+      fc.property(fc.array(inCents, { minLength: 1, maxLength: 30 }), (fills) => {
+        const { account } = chargeAll(quadratic, fills).at(-1)!;
+        expect(account.booked).toBe(floorTo(account.exact, BALANCE_STEP));
+      }),
+    );
+  });
+
+  it('keeps what a fill’s own fee does not cover for the next one', () => {
+    // A hundredth at a tenth of a cent is worth $0.00001, and its fee $0.000001: each pays $0.0001 and 89 millionths too much.
+    const part: Fill = { action: 'buy', price: 1_000n, contracts: 0.01 };
+    const charges = chargeAll(quadratic, [part, part, { ...part, contracts: 10 }]);
+    expect(charges.map(({ balanceChange }) => balanceChange)).toEqual([-100n, -100n, -10_600n]);
+    // In sum 0.01002 and a fee of 702 millionths: 0.010722, up to a step.
+    expect(charges.at(-1)!.account).toEqual({ exact: -10_722n, booked: -10_800n });
+  });
+});

@@ -1,0 +1,271 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { endsOf } from '../../../src/trading/market/event.js';
+import { DOLLAR, parseDollars, type Micros } from '../../../src/trading/market/money.js';
+import { eventOutcomes } from '../../../src/trading/ledger/valuation.js';
+import { worstCaseLoss, type Leg } from '../../../src/trading/risk/exposure.js';
+import { impliedProbabilities } from '../../../src/trading/scores/score.js';
+import { scoreRecord, type ScorableRecord } from '../../../src/trading/scores/score.js';
+import {
+  bracketPays,
+  outcomeAt,
+  outcomeProbabilities,
+  outcomesOf,
+  yesProbabilities,
+} from '../../../src/trading/market/brackets.js';
+import { sizeEvent, type EventToSize } from '../../../src/trading/sizing/event.js';
+import { exactGrowth } from '../../../src/trading/sizing/whole-contracts.js';
+import { toFund } from '../../../src/trading/sizing/fund.js';
+import { readOffers } from '../../../src/trading/sizing/offers.js';
+import { exceededRoom, reachOf, toRooms } from '../../../src/trading/sizing/headroom.js';
+import { makeHour } from '../hours-world.js';
+import { randomOf } from '../joint-arbitraries.js';
+import { dollars, toEvent, toMarket } from '../sizing-world.js';
+import { makeBook } from '../signals-world.js';
+
+const hour = makeHour({ date: '2026-09-13', hour: 12 });
+const brackets = hour.markets.map(({ bracket }) => bracket);
+const outcomes = outcomesOf(brackets);
+const tickers = hour.markets.map(({ ticker }) => ticker);
+
+describe('the outcomes of thresholds', () => {
+  it('are the intervals between them, each of which pays all below it', () => {
+    expect(outcomes.ranges).toEqual([
+      { lowest: null, highest: 70.99 },
+      { lowest: 71, highest: 71.99 },
+      { lowest: 72, highest: 72.99 },
+      { lowest: 73, highest: null },
+    ]);
+    expect(outcomes.pays).toEqual([
+      { from: 1, to: 3 },
+      { from: 2, to: 3 },
+      { from: 3, to: 3 },
+    ]);
+    expect(outcomeProbabilities(outcomes, [0.8, 0.5, 0.1])).toEqual([
+      expect.closeTo(0.2, 12),
+      expect.closeTo(0.3, 12),
+      expect.closeTo(0.4, 12),
+      0.1,
+    ]);
+  });
+
+  it.each([
+    [70.99, 0],
+    [71, 1],
+    [72.99, 2],
+    [73, 3],
+    [99, 3],
+  ])('has %s °F in the one of place %i, also where the markets come in another order', (value, place) => {
+    expect(outcomeAt(brackets, value)).toBe(place);
+    const turned = outcomesOf(brackets.toReversed());
+    brackets.toReversed().forEach((bracket, i) => {
+      const { from, to } = turned.pays[i]!;
+      expect(place >= from && place <= to).toBe(bracketPays(bracket, value));
+    });
+  });
+});
+
+describe("the market's own probabilities of thresholds", () => {
+  it('fall from each threshold to the next, whatever the books say', () => {
+    const book = fc.integer({ min: 1, max: 96 }).map((cents) => makeBook([[cents, 5]], [[98 - cents, 5]]));
+    fc.assert(
+      fc.property(fc.array(book, { minLength: 3, maxLength: 3 }), (books) => {
+        const implied = impliedProbabilities(books, outcomes)!;
+        expect(implied[0]!).toBeLessThanOrEqual(1 + 1e-12);
+        expect(implied[0]! - implied[1]!).toBeGreaterThanOrEqual(-1e-12);
+        expect(implied[1]! - implied[2]!).toBeGreaterThanOrEqual(-1e-12);
+      }),
+    );
+  });
+
+  it('are the middles where these fall already', () => {
+    const books = [80, 50, 10].map((cents) => makeBook([[cents - 1, 5]], [[99 - cents, 5]]));
+    impliedProbabilities(books, outcomes)!.forEach((p, i) => expect(p).toBeCloseTo([0.8, 0.5, 0.1][i]!, 12));
+  });
+});
+
+/** Two thresholds with few contracts of each side, so that every combination can be gone through. */
+function smallEvent(random: () => number): EventToSize {
+  const raw = [1, 2, 3].map(() => 0.05 + random());
+  const total = raw.reduce((sum, value) => sum + value, 0);
+  const ofOutcomes = raw.map((value) => value / total);
+  const pays = [
+    { from: 1, to: 2 },
+    { from: 2, to: 2 },
+  ];
+  const markets = yesProbabilities({ ranges: [], pays, step: 0.01 }, ofOutcomes).map((p, i) => {
+    const middle = Math.round(100 * Math.min(0.93, Math.max(0.07, p + (random() - 0.5) * 0.3)));
+    const depth = () => Math.ceil(5 * random());
+    return { ...toMarket(`T${i}`, p, [[middle - 2, depth()]], [[98 - middle, depth()]]), pays: pays[i]! };
+  });
+  const all = dollars(20);
+  return toEvent(markets, {
+    outcomes: ofOutcomes,
+    bankroll: all,
+    cash: all,
+    marketRoom: all,
+    eventRoom: all,
+  });
+}
+
+describe('the sizes of thresholds', () => {
+  const random = randomOf(11);
+  const events = Array.from({ length: 150 }, () => smallEvent(random));
+
+  it('are as good as the best of all whole contracts, to what rounding down leaves', () => {
+    let worthwhile = 0;
+    let [found, possible] = [0, 0];
+    for (const event of events) {
+      const fund = toFund(event);
+      const rooms = toRooms(event, fund);
+      const { offers } = readOffers(event, reachOf(event, fund));
+      let best = 0;
+      const contracts = offers.map(() => 0);
+      const go = (i: number): void => {
+        if (i === offers.length) {
+          if (!exceededRoom(rooms, offers, contracts, fund))
+            best = Math.max(best, exactGrowth({ offers, fund, rooms }, contracts));
+          return;
+        }
+        for (let n = 0; n <= offers[i]!.depth; n++) {
+          contracts[i] = n;
+          go(i + 1);
+        }
+        contracts[i] = 0;
+      };
+      go(0);
+      const sized = sizeEvent(event);
+      expect(sized.growth).toBeLessThanOrEqual(best + 1e-12);
+      expect(sized.gap).toBeLessThan(1e-9);
+      if (best > 0.001) worthwhile++;
+      found += sized.growth;
+      possible += best;
+    }
+    expect(worthwhile).toBeGreaterThan(50);
+    expect(found / possible).toBeGreaterThan(0.75);
+  });
+
+  it('say exactly what they grow and lose, outcome by outcome', () => {
+    for (const event of events) {
+      const { purchases, growth, worstCase } = sizeEvent(event);
+      const fund = toFund(event);
+      const profits = event.outcomes!.map((_, outcome) =>
+        purchases.reduce((sum, { ticker, side, contracts, stake }) => {
+          const { from, to } = event.markets.find((market) => market.ticker === ticker)!.pays!;
+          const pays = (outcome >= from && outcome <= to) === (side === 'yes');
+          return sum + (pays ? BigInt(contracts) * DOLLAR : 0n) - stake;
+        }, 0n),
+      );
+      const expected = profits.reduce(
+        (sum, profit, j) => sum + event.outcomes![j]! * Math.log1p(Number(profit) / 1e6 / fund.wealth[j]!),
+        0,
+      );
+      expect(growth).toBeCloseTo(expected, 9);
+      const least = profits.reduce((a, b) => (a < b ? a : b));
+      expect(worstCase).toBe(least < 0n ? -least : 0n);
+    }
+  });
+});
+
+describe('what thresholds can lose together', () => {
+  const leg = (i: number, side: 'yes' | 'no', contracts: number, cost: string): Leg & { cost: Micros } => ({
+    ticker: tickers[i]!,
+    side,
+    contracts,
+    cost: parseDollars(cost),
+  });
+
+  it('is found by going through every value that tells them apart', () => {
+    const legs = fc.array(
+      fc.record({
+        i: fc.nat(2),
+        isYes: fc.boolean(),
+        contracts: fc.integer({ min: 1, max: 9 }),
+        cents: fc.integer({ min: 1, max: 99 }),
+      }),
+      { maxLength: 6 },
+    );
+    fc.assert(
+      fc.property(legs, (drawn) => {
+        const held = drawn.map(({ i, isYes, contracts, cents }) =>
+          leg(i, isYes ? 'yes' : 'no', contracts, ((contracts * cents) / 100).toFixed(2)),
+        );
+        const results = [60, 70.99, 71, 71.5, 72, 73, 80].map((value) =>
+          held.reduce((sum, { ticker, side, contracts, cost }) => {
+            const { bracket } = hour.markets.find((market) => market.ticker === ticker)!;
+            return (
+              sum +
+              (bracketPays(bracket, value) === (side === 'yes') ? DOLLAR * BigInt(contracts) : 0n) -
+              cost
+            );
+          }, 0n),
+        );
+        const [worst, best] = [
+          results.reduce((a, b) => (a < b ? a : b)),
+          results.reduce((a, b) => (a > b ? a : b)),
+        ];
+        const ends = endsOf(hour.eventTicker, hour, tickers);
+        expect(worstCaseLoss(ends, held, [])).toBe(worst < 0n ? -worst : 0n);
+        if (held.length > 0)
+          expect(eventOutcomes(hour.eventTicker, held, hour)).toMatchObject({
+            worstCase: worst,
+            bestCase: best,
+          });
+      }),
+    );
+  });
+
+  it('is not netted where the venue lists the event no more: both NO may lose', () => {
+    const both = [leg(0, 'no', 10, '4'), leg(1, 'no', 10, '6')];
+    expect(worstCaseLoss(endsOf(hour.eventTicker, undefined, tickers), both, [])).toBe(parseDollars('10'));
+    // Of a day's brackets only one wins, so at most one of two NO loses.
+    expect(worstCaseLoss(endsOf('KXHIGHNY-26SEP13', undefined, tickers), both, [])).toBe(0n);
+  });
+
+  it('counts an order that is out by its worse end, in each outcome', () => {
+    const ends = endsOf(hour.eventTicker, hour, tickers);
+    const held = [leg(0, 'yes', 10, '6')];
+    expect(worstCaseLoss(ends, held, [leg(2, 'no', 10, '7')])).toBe(parseDollars('6'));
+    expect(worstCaseLoss(ends, held, [leg(2, 'yes', 10, '2')])).toBe(parseDollars('8'));
+  });
+});
+
+describe('a record of an hour', () => {
+  const record: ScorableRecord = {
+    kind: 'hourly',
+    mean: 72,
+    deviation: 1,
+    atLeast: null,
+    atMost: null,
+    members: Array.from({ length: 31 }, () => 72.4),
+    climateMean: 70,
+    climateDeviation: 5,
+    brackets: hour.markets.map(({ ticker, bracket: { floor, cap } }, i) => ({
+      ticker,
+      floor,
+      cap,
+      model: [0.84, 0.5, 0.16][i]!,
+      market: [0.9, 0.4, 0.1][i]!,
+    })),
+  };
+
+  it('is scored by the interval that the value lies in', () => {
+    const scores = scoreRecord(record, 72.5);
+    expect(scores.modelLogScore).toBeCloseTo(-Math.log(0.34), 12);
+    expect(scores.marketLogScore).toBeCloseTo(-Math.log(0.3), 12);
+    // Cumulative 0.16, 0.5, 0.84 against 0, 0, 1.
+    expect(scores.modelRps).toBeCloseTo((0.16 ** 2 + 0.5 ** 2 + 0.16 ** 2) / 3, 12);
+    expect(scoreRecord(record, 70.99).modelLogScore).toBeCloseTo(-Math.log(0.16), 12);
+    expect(scoreRecord(record, 73).modelLogScore).toBeCloseTo(-Math.log(0.16), 12);
+  });
+
+  it('has the CRPS of the continuous distribution, and its PIT', () => {
+    const scores = scoreRecord(record, 72.5);
+    // σ (z (2Φ(z) − 1) + 2φ(z) − 1/√π) at z = 0.5: 0.5 · 0.382925 + 0.704131 − 0.564190.
+    expect(scores.modelCrps).toBeCloseTo(0.331404, 3);
+    expect(scores.rawCrps).toBeCloseTo(0.1, 6);
+    expect(scores.pitHigh).toBeCloseTo(0.6932, 3);
+    expect(scores.pitHigh! - scores.pitLow!).toBeCloseTo(0.01 * 0.352, 4);
+    expect(scores.marketCrps).toBeGreaterThan(0);
+  });
+});

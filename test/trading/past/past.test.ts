@@ -1,0 +1,155 @@
+import { asc } from 'drizzle-orm';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createArchive } from '../../../src/trading/archive/archive.js';
+import {
+  climateReports,
+  ensembleRuns,
+  forecastFits,
+  forecastRecords,
+} from '../../../src/trading/forecast/table.js';
+import { createSimulatedWeatherSource } from '../../../src/trading/forecast/simulated.js';
+import { calibratedModel } from '../../../src/trading/forecast/calibrated.js';
+import { groupEvents } from '../../../src/trading/market/event.js';
+import { createSimulatedSource } from '../../../src/trading/venue/simulated.js';
+import { createPast, pastParts, recordedKinds } from '../../../src/trading/past/past.js';
+import { recordsDue } from '../../../src/trading/scores/records.js';
+import { climateDayOf } from '../../../src/trading/market/climate-day.js';
+import { findStation, stations } from '../../../src/trading/market/stations.js';
+import { simulateWeather } from '../../../src/trading/venue/simulation/weather.js';
+import { createTestDatabase, type TestDatabase } from '../../support/database.js';
+
+const names = { marketSource: 'simulated', forecastSource: 'simulated' };
+const world = { seed: 'gauge', weather: simulateWeather('gauge') };
+const never = new AbortController().signal;
+/** Maxima and minima of the leading cities. */
+const [first, second] = pastParts;
+const DAY_MS = 86_400_000;
+
+let database: TestDatabase;
+beforeAll(async () => {
+  database = await createTestDatabase();
+});
+afterAll(() => database.remove());
+
+const pastAt = (time: string, days = 4) => {
+  const { db } = database;
+  const clock = { now: () => Date.parse(time) };
+  return createPast({ db, archive: createArchive({ db, ...names }), clock, names, world, days });
+};
+const rows = () => {
+  const { date, station, leadHours } = forecastRecords;
+  return database.db.orm.select().from(forecastRecords).orderBy(asc(date), asc(station), asc(leadHours));
+};
+
+describe('the past of an invented world', () => {
+  it('is written down as it would have been then, by fits of what was known then, and scored where it has come out', async () => {
+    const past = pastAt('2026-11-21T12:30:00Z');
+    const lessons = await past.learn(first!, never);
+    const made = await past.fillRecords(first!, lessons, never);
+    const records = await rows();
+    expect(records).toHaveLength(made);
+    // Four whole days before today, at seven stations and four leads, today's moments so far, and 36 hours before tomorrow's end.
+    expect(made).toBeGreaterThan(4 * 7 * 4);
+    const fits = new Map((await database.db.orm.select().from(forecastFits)).map((fit) => [fit.id, fit]));
+    for (const record of records) {
+      const station = findStation(record.station)!;
+      const { end } = climateDayOf(station, record.date);
+      expect(record.recordedAt.getTime()).toBe(end.getTime() - record.leadHours * 3_600_000);
+      const fit = fits.get(record.fitId!)!;
+      expect(fit.trainedAt <= record.recordedAt && fit.knownThrough <= fit.trainedAt).toBe(true);
+      const isFinal = end.getTime() + 9 * 3_600_000 <= Date.parse('2026-11-21T12:30:00Z');
+      expect(record.outcome).toBe(isFinal ? world.weather.report(station, record.date) : null);
+      expect(record.modelLogScore === null).toBe(!isFinal);
+      if (isFinal) expect(record.settledAt).toEqual(new Date(end.getTime() + 9 * 3_600_000));
+    }
+  });
+
+  it('is what the whole sources would have given at that time', async () => {
+    const record = (await rows()).find(({ leadHours }) => leadHours === 24)!;
+    const at = record.recordedAt;
+    const clock = { now: () => at.getTime() };
+    const data = await createSimulatedSource({ ...world, clock }).read(never);
+    const events = groupEvents(data.markets);
+    const fits = await (await pastAt('2026-11-21T12:30:00Z').learn(first!, never)).fitsAt(at);
+    const forecasts = calibratedModel({
+      source: 'simulated',
+      weather: await createSimulatedWeatherSource({ ...world, clock }).read(never),
+      events,
+      fits,
+      at,
+    });
+    const due = recordsDue({ ...names, data, events, forecasts, at });
+    const same = due.find(({ station, date }) => station === record.station && date === record.date)!;
+    const { leadHours, method, modelRunAt, mean, deviation, members, brackets } = record;
+    expect(same).toMatchObject({ leadHours, method, modelRunAt, mean, deviation, members, brackets });
+  });
+
+  it('is made once, goes on where it ended, and scores what came out while nothing ran', async () => {
+    const before = await rows();
+    const again = pastAt('2026-11-21T12:30:00Z');
+    expect(await again.fillRecords(first!, await again.learn(first!, never), never)).toBe(0);
+    expect(await rows()).toEqual(before);
+
+    const { db } = database;
+    const fits = await db.orm.$count(forecastFits);
+    const later = pastAt('2026-11-22T23:30:00Z');
+    const made = await later.fillRecords(first!, await later.learn(first!, never), never);
+    const after = await rows();
+    expect(made).toBeGreaterThan(0);
+    expect(after).toHaveLength(before.length + made);
+    for (const record of before) {
+      const now = after.find(
+        ({ station, date, leadHours }) =>
+          station === record.station && date === record.date && leadHours === record.leadHours,
+      )!;
+      if (record.date <= '2026-11-21') expect(now.outcome, record.date).not.toBeNull();
+      expect(now.brackets).toEqual(record.brackets);
+    }
+    expect(await db.orm.$count(forecastFits)).toBeGreaterThanOrEqual(fits);
+  });
+
+  it('comes part by part: together they are each kind of every station once, and one leaves the others as they are', async () => {
+    const all = pastParts.flatMap(({ stations, kinds }) =>
+      stations.flatMap(({ id }) => kinds.map((kind) => `${kind} ${id}`)),
+    );
+    expect(new Set(all).size).toBe(all.length);
+    expect(all).toHaveLength(recordedKinds.length * stations.length);
+    expect(first!.stations.map(({ id }) => id)).toContain('KNYC');
+    const before = await rows();
+    // A clock that is behind the others: nothing of the first part is missing before it.
+    const past = pastAt('2026-11-18T12:30:00Z', 1);
+    const made = await past.fillRecords(second!, await past.learn(second!, never), never);
+    const after = await rows();
+    expect(after).toHaveLength(before.length + made);
+    expect(made).toBeGreaterThan(7 * 4);
+    const isOfSecond = ({ kind }: { kind: string }) => kind === 'daily_minimum';
+    expect(after.filter(isOfSecond)).toHaveLength(made);
+    expect(after.filter((row) => !isOfSecond(row))).toEqual(before);
+  });
+
+  it('ends as soon as nobody waits for it', async () => {
+    await database.db.orm.delete(forecastRecords);
+    const past = pastAt('2026-11-21T12:30:00Z');
+    const lessons = await past.learn(first!, never);
+    await expect(past.fillRecords(first!, lessons, AbortSignal.abort())).rejects.toThrow();
+    expect(await rows()).toEqual([]);
+  });
+
+  it('has the runs and reports that were known, and no later ones', async () => {
+    const now = '2026-11-21T12:30:00Z';
+    const { db } = database;
+    await pastAt(now).fillArchive(first!, never);
+    const runs = await db.orm.select().from(ensembleRuns);
+    const reports = await db.orm.select().from(climateReports);
+    expect(new Set(runs.map(({ date, station }) => `${date} ${station}`)).size).toBeGreaterThan(8 * 7);
+    for (const { fetchedAt, modelRunAt } of runs)
+      expect(modelRunAt < fetchedAt && fetchedAt <= new Date(now)).toBe(true);
+    for (const { knownAt, date, station, temperature } of reports) {
+      expect(knownAt <= new Date(now)).toBe(true);
+      expect(temperature).toBe(world.weather.report(findStation(station)!, date));
+    }
+    expect(reports.length).toBeGreaterThanOrEqual(7 * 7);
+    await pastAt(new Date(Date.parse(now) + DAY_MS).toISOString()).fillArchive(first!, never);
+    expect((await db.orm.select().from(climateReports)).length).toBe(reports.length + 7);
+  });
+});

@@ -1,0 +1,71 @@
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { checkVenue, isAlarming, venueReportText } from '../../../src/trading/venue/check-venue.js';
+import { createKalshiClient } from '../../../src/trading/venue/kalshi-client.js';
+import { startFakeVenue, wireMarket, wireSeries, type FakeVenue } from '../fake-venue.js';
+import { plentyOfTokens } from '../venue-tokens.js';
+
+const clock = { now: () => Date.parse('2026-09-25T18:00:00Z') };
+const open = { close_time: '2026-09-26T06:00:00Z' };
+let venue: FakeVenue;
+beforeAll(async () => {
+  venue = await startFakeVenue();
+  venue.series = ['KXHIGHCHI', 'KXLOWTCHI', 'KXSNOW'].map(wireSeries);
+  venue.markets = [
+    wireMarket('KXHIGHCHI-26SEP25', { cap: 64 }, open),
+    wireMarket('KXHIGHCHI-26SEP25', { floor: 71 }, open),
+    wireMarket('KXLOWTCHI-26SEP25', { floor: 58, cap: 59 }, open),
+  ];
+});
+afterAll(() => venue.stop());
+
+const check = () => {
+  const client = createKalshiClient({ baseUrl: venue.url, budget: plentyOfTokens(), backoffMs: 5 });
+  const progress = { start: () => undefined, advance: () => undefined };
+  return checkVenue({ client, clock }, progress, new AbortController().signal);
+};
+
+it('counts what is placed, by kind', async () => {
+  const report = await check();
+  expect(report).toMatchObject({ series: 3, seriesWithMarkets: 2, notes: [] });
+  expect(report.kinds.slice(0, 2)).toEqual([
+    { kind: 'daily_maximum', series: 1, events: 1, markets: 2, placed: 2, places: 1 },
+    { kind: 'daily_minimum', series: 1, events: 1, markets: 1, placed: 1, places: 1 },
+  ]);
+  expect(isAlarming(report)).toBe(false);
+  expect(venueReportText(report)).toContain('Everything could be read and placed.');
+});
+
+it('names what could not be read, and fails for it; a place that is not ours is no failure', async () => {
+  const [market] = venue.markets;
+  const rules = String(market!.rules_primary);
+  market!.rules_primary = rules.replace('CLIMDW', 'CLIORD');
+  const elsewhere = await check();
+  expect(elsewhere.notes).toMatchObject([{ kind: 'unknown_place', name: 'CLIORD', count: 1 }]);
+  expect(isAlarming(elsewhere)).toBe(false);
+  Object.assign(market!, { rules_primary: rules, status: 'paused' });
+  const changed = await check();
+  expect(isAlarming(changed)).toBe(true);
+  expect(venueReportText(changed)).toContain('unknown_status paused: 1, such as KXHIGHCHI-26SEP25-T64');
+  const command = promisify(execFile)(
+    process.execPath,
+    ['--import', 'tsx', 'src/commands/venue-check.ts', '--json'],
+    {
+      env: { ...process.env, KALSHI_BASE_URL: venue.url },
+    },
+  );
+  // Its clock is the real one: what was open in the story is over, and nothing is alarming.
+  expect(JSON.parse((await command).stdout)).toMatchObject({ series: 3 });
+  Object.assign(market!, { status: 'active' });
+});
+
+it('says that a venue cannot be read, and ends with 2', async () => {
+  const command = promisify(execFile)(process.execPath, ['--import', 'tsx', 'src/commands/venue-check.ts'], {
+    env: { ...process.env, KALSHI_BASE_URL: 'http://127.0.0.1:9/trade-api/v2' },
+  });
+  await expect(command).rejects.toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining('venue:check:') as string,
+  });
+});

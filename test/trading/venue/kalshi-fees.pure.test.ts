@@ -1,0 +1,215 @@
+import { pino } from 'pino';
+import { beforeEach, describe, expect, it } from 'vitest';
+import type { z } from 'zod';
+import { feeRuleOf } from '../../../src/trading/market/fees.js';
+import { UnexpectedAnswerError, type KalshiClient } from '../../../src/trading/venue/kalshi-client.js';
+import { createKalshiFees, type EventFees } from '../../../src/trading/venue/kalshi-fees.js';
+import type { KalshiSeries } from '../../../src/trading/venue/kalshi-market.js';
+import { createKalshiPauses, weeklyPause } from '../../../src/trading/venue/kalshi-pauses.js';
+
+const start = Date.parse('2026-10-07T12:00:00Z');
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
+const at = (ms: number) => new Date(ms).toISOString();
+
+let now: number;
+let asked: string[];
+let answers: Record<string, unknown>;
+let warnings: string[];
+const clock = { now: () => now };
+const log = pino({ level: 'warn' }, { write: (line: string) => void warnings.push(line) });
+const { signal } = new AbortController();
+const client: KalshiClient = {
+  isSigned: false,
+  clockSkewMs: undefined,
+  get: <T extends z.ZodType>(path: string, _query: unknown, schema: T) => {
+    asked.push(path);
+    if (!(path in answers)) return Promise.reject(new UnexpectedAnswerError(path, 'status 404'));
+    return Promise.resolve(schema.parse(answers[path]));
+  },
+};
+
+/** What the venue's list of series says, read once an hour. */
+let series: KalshiSeries[];
+const seriesOf = (ticker: string, fee_type: string, fee_multiplier: number): KalshiSeries => ({
+  ticker,
+  title: '',
+  fee_type,
+  fee_multiplier,
+});
+const catalogue = () => ({ series, readAtMs: now - ((now - start) % HOUR) });
+
+beforeEach(() => {
+  now = start;
+  [asked, warnings] = [[], []];
+  series = [seriesOf('KXHIGHNY', 'quadratic', 1), seriesOf('KXHIGHCHI', 'quadratic_with_maker_fees', 0.5)];
+  answers = {
+    '/series/fee_changes': { series_fee_change_arr: [] },
+    '/events/fee_changes': { event_fee_changes: [], cursor: '' },
+  };
+});
+
+describe('the fees of the venue', () => {
+  const day = { eventTicker: 'KXHIGHNY-26OCT08', seriesTicker: 'KXHIGHNY' };
+  const seriesChange = (change: Record<string, unknown>) => ({
+    series_fee_change_arr: [
+      { id: '1', series_ticker: 'KXHIGHNY', fee_type: 'quadratic', fee_multiplier: 2, ...change },
+    ],
+  });
+  const eventChange = (type: string | null, multiplier: number | null, ms: number) => ({
+    id: String(ms),
+    event_ticker: day.eventTicker,
+    series_ticker: 'KXHIGHNY',
+    fee_type_override: type,
+    fee_multiplier_override: multiplier,
+    scheduled_ts: at(ms),
+  });
+  const ruleOf = async (fees: ReturnType<typeof createKalshiFees>, market = day, events?: EventFees[]) =>
+    feeRuleOf({ feeRules: await fees.read(catalogue(), signal, events) }, market);
+  const create = () => createKalshiFees({ client, clock, log });
+
+  it('are those of the series', async () => {
+    expect([...(await create().read(catalogue(), signal))]).toEqual([
+      ['KXHIGHNY', { type: 'quadratic', multiplier: 1_000_000n }],
+      ['KXHIGHCHI', { type: 'quadratic_with_maker_fees', multiplier: 500_000n }],
+    ]);
+  });
+
+  it('change at the time that was announced, not when the series is read again', async () => {
+    answers['/series/fee_changes'] = seriesChange({ scheduled_ts: at(start + 10 * MINUTE) });
+    const fees = create();
+    expect(await ruleOf(fees)).toMatchObject({ multiplier: 1_000_000n });
+    now = start + 10 * MINUTE - 1;
+    expect(await ruleOf(fees)).toMatchObject({ multiplier: 1_000_000n });
+    // What has happened leaves the list.
+    answers['/series/fee_changes'] = { series_fee_change_arr: [] };
+    now = start + 10 * MINUTE;
+    expect(await ruleOf(fees)).toMatchObject({ multiplier: 2_000_000n });
+    now = start + 55 * MINUTE;
+    expect(await ruleOf(fees)).toMatchObject({ multiplier: 2_000_000n });
+    // Then the series itself counts, whatever was announced.
+    now = start + 61 * MINUTE;
+    expect(await ruleOf(fees)).toMatchObject({ multiplier: 1_000_000n });
+  });
+
+  it('that were announced and are called off do not change', async () => {
+    answers['/series/fee_changes'] = seriesChange({ scheduled_ts: at(start + 20 * MINUTE) });
+    const fees = create();
+    await ruleOf(fees);
+    answers['/series/fee_changes'] = { series_fee_change_arr: [] };
+    now = start + 6 * MINUTE;
+    await ruleOf(fees);
+    now = start + 21 * MINUTE;
+    expect(await ruleOf(fees)).toMatchObject({ multiplier: 1_000_000n });
+  });
+
+  it('of an event win over those of its series, until they are cleared', async () => {
+    answers['/events/fee_changes'] = {
+      event_fee_changes: [eventChange(null, null, start + HOUR), eventChange(null, 0.5, start - HOUR)],
+      cursor: '',
+    };
+    const fees = create();
+    expect(await ruleOf(fees)).toEqual({ type: 'quadratic', multiplier: 500_000n });
+    expect(await ruleOf(fees, { ...day, eventTicker: 'KXHIGHNY-26OCT09' })).toMatchObject({
+      multiplier: 1_000_000n,
+    });
+    now = start + HOUR;
+    expect(await ruleOf(fees)).toMatchObject({ multiplier: 1_000_000n });
+  });
+
+  it('of an event are also read from its own body, which is as true as it is new', async () => {
+    answers['/events/fee_changes'] = {
+      event_fee_changes: [eventChange(null, 0.5, start - HOUR)],
+      cursor: '',
+    };
+    const body: EventFees = { ...day, feeType: 'quadratic_with_maker_fees', feeMultiplier: 3, readAt: start };
+    const fees = create();
+    expect(await ruleOf(fees, day, [body])).toEqual({
+      type: 'quadratic_with_maker_fees',
+      multiplier: 3_000_000n,
+    });
+    const old = { ...body, readAt: start - 2 * HOUR };
+    expect(await ruleOf(fees, day, [old])).toMatchObject({ multiplier: 500_000n });
+  });
+
+  it('of a kind that is not known close what has them, and nothing else', async () => {
+    series[1] = seriesOf('KXHIGHCHI', 'cubic', 1);
+    answers['/events/fee_changes'] = {
+      event_fee_changes: [eventChange('flat', 1, start - HOUR)],
+      cursor: '',
+    };
+    const fees = create();
+    const chicago = { eventTicker: 'KXHIGHCHI-26OCT08', seriesTicker: 'KXHIGHCHI' };
+    expect([
+      await ruleOf(fees, chicago),
+      await ruleOf(fees, day),
+      await ruleOf(fees, { ...day, eventTicker: 'KXHIGHNY-26OCT09' }),
+    ]).toEqual([undefined, undefined, { type: 'quadratic', multiplier: 1_000_000n }]);
+    expect(warnings.filter((line) => line.includes('cubic'))).toHaveLength(1);
+  });
+
+  it('are those of the series where the announcements cannot be read', async () => {
+    delete answers['/series/fee_changes'];
+    expect(await ruleOf(create())).toMatchObject({ multiplier: 1_000_000n });
+    expect(warnings).toHaveLength(1);
+  });
+
+  it('are read page by page', async () => {
+    const pages = [
+      { event_fee_changes: [eventChange('flat', 1, start - 2 * HOUR)], cursor: 'next' },
+      { event_fee_changes: [eventChange(null, 2, start - HOUR)], cursor: '' },
+    ];
+    Object.defineProperty(answers, '/events/fee_changes', { get: () => pages.shift(), configurable: true });
+    expect(await ruleOf(create())).toEqual({ type: 'quadratic', multiplier: 2_000_000n });
+  });
+});
+
+describe('the pauses of the venue', () => {
+  const open = { exchange_active: true, trading_active: true };
+  const paused = { exchange_active: true, trading_active: false };
+  const create = () => createKalshiPauses({ client, clock, log });
+  const schedule = (from: string, until: string) => ({
+    schedule: { maintenance_windows: [{ start_datetime: from, end_datetime: until }], standard_hours: [] },
+  });
+
+  it.each([
+    // Summer and winter: 3 AM in New York is 7 and 8 in UTC. 2026-11-05 is the first Thursday of winter.
+    ['2026-10-08T06:59:59.999Z', undefined],
+    ['2026-10-08T07:00:00Z', '2026-10-08T09:00:00.000Z'],
+    ['2026-10-08T08:59:59.999Z', '2026-10-08T09:00:00.000Z'],
+    ['2026-10-08T09:00:00Z', undefined],
+    ['2026-11-05T07:30:00Z', undefined],
+    ['2026-11-05T09:59:59Z', '2026-11-05T10:00:00.000Z'],
+    ['2026-10-09T07:30:00Z', undefined],
+  ])('at %s the weekly one ends at %s', (time, until) => {
+    expect(weeklyPause(new Date(time))?.until.toISOString()).toBe(until);
+  });
+
+  it('end when the venue estimates, or by its schedule, or with the weekly window', async () => {
+    now = Date.parse('2026-10-08T07:30:00Z');
+    const resumesAt = async (estimate?: string) =>
+      (
+        await create()({ ...paused, exchange_estimated_resume_time: estimate }, signal)
+      ).resumesAt?.toISOString();
+    expect(await resumesAt()).toBe('2026-10-08T09:00:00.000Z');
+    answers['/exchange/schedule'] = schedule('2026-10-08T07:00:00Z', '2026-10-08T10:30:00Z');
+    expect(await resumesAt()).toBe('2026-10-08T10:30:00.000Z');
+    expect(await resumesAt('2026-10-08T08:15:00Z')).toBe('2026-10-08T08:15:00.000Z');
+    expect(await resumesAt('soon')).toBe('2026-10-08T10:30:00.000Z');
+    now = Date.parse('2026-10-06T12:00:00Z');
+    expect(await resumesAt()).toBeUndefined();
+  });
+
+  it('are announced shortly before they begin, and the venue’s word counts once they have', async () => {
+    now = Date.parse('2026-10-08T06:40:00Z');
+    expect(await create()(open, signal)).toEqual({ isTrading: true });
+    now = Date.parse('2026-10-08T06:55:00Z');
+    expect(await create()(open, signal)).toMatchObject({
+      isTrading: true,
+      pause: { from: new Date('2026-10-08T07:00:00Z'), until: new Date('2026-10-08T09:00:00Z') },
+    });
+    now = Date.parse('2026-10-08T08:00:00Z');
+    expect(await create()(open, signal)).toMatchObject({ isTrading: true });
+    expect(asked).toEqual([]);
+  });
+});

@@ -1,0 +1,384 @@
+import { pino } from 'pino';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import {
+  createKalshiClient,
+  UnexpectedAnswerError,
+  VenueUnavailableError,
+  type KalshiClientOptions,
+} from '../../../src/trading/venue/kalshi-client.js';
+import { createKalshiSource } from '../../../src/trading/venue/kalshi.js';
+import { CENT } from '../../../src/trading/market/money.js';
+import { rulesOf, startFakeVenue, wireMarket, wireSeries, type FakeVenue } from '../fake-venue.js';
+import { plentyOfTokens } from '../venue-tokens.js';
+
+const EVENT = 'KXHIGHNY-26JUL04';
+const clock = { now: () => Date.parse('2026-07-04T18:00:00Z') };
+
+let venue: FakeVenue;
+let warnings: string[];
+beforeEach(async () => {
+  venue = await startFakeVenue();
+  warnings = [];
+  venue.markets = [
+    wireMarket(EVENT, { floor: 91 }),
+    wireMarket(EVENT, { cap: 84 }),
+    ...[84, 86, 88, 90].map((floor) => wireMarket(EVENT, { floor, cap: floor + 1 })),
+  ];
+});
+afterEach(() => venue.stop());
+
+function source(options: Partial<KalshiClientOptions> = {}) {
+  const client = createKalshiClient({
+    baseUrl: venue.url,
+    budget: plentyOfTokens(),
+    backoffMs: 5,
+    ...options,
+  });
+  const log = pino({ level: 'warn' }, { write: (line: string) => void warnings.push(line) });
+  return createKalshiSource({ client, series: ['KXHIGHNY'], clock, log });
+}
+
+/** What the fake venue takes for a proof of who asks. */
+const signed = {
+  headers: (method: string, path: string) => ({
+    'kalshi-access-key': 'key',
+    'x-signed': `${method} ${path}`,
+  }),
+};
+const read = (options?: Partial<KalshiClientOptions>, signal = new AbortController().signal) =>
+  source(options).read(signal);
+const asked = (path: string) => venue.requests.filter((request) => request.includes(path));
+
+describe('the venue’s markets', () => {
+  it('are read page by page to the end, in the order of what they pay for, with their books and fees', async () => {
+    venue.pageSize = 2;
+    venue.books.set(`${EVENT}-B84.5`, {
+      yes_dollars: [
+        ['0.4100', '20.00'],
+        ['0.4200', '10.00'],
+      ],
+      no_dollars: null,
+    });
+    const data = await read();
+    expect(data.markets.map(({ ticker }) => ticker.split('-').at(-1))).toEqual([
+      'T84',
+      'B84.5',
+      'B86.5',
+      'B88.5',
+      'B90.5',
+      'T91',
+    ]);
+    expect(data.books.get(`${EVENT}-B84.5`)).toEqual({
+      yes: [
+        { price: 42n * CENT, contracts: 10 },
+        { price: 41n * CENT, contracts: 20 },
+      ],
+      no: [],
+    });
+    expect(data.books.get(`${EVENT}-T84`)).toEqual({ yes: [], no: [] });
+    expect(data.isTrading).toBe(true);
+    expect(data.feeRules.get('KXHIGHNY')).toEqual({ type: 'quadratic', multiplier: 1_000_000n });
+    expect(asked('/markets?')).toHaveLength(3);
+    expect(asked('/orderbook')).toHaveLength(6);
+  });
+
+  it('have no book where they are not active, and nobody asks for one', async () => {
+    for (const market of venue.markets.slice(1)) market.status = 'closed';
+    const data = await read();
+    expect(asked('/orderbook')).toEqual([`/trade-api/v2/markets/${EVENT}-T91/orderbook`]);
+    expect([...data.books.keys()]).toHaveLength(6);
+  });
+
+  it('are asked for with all books in calls of a hundred by whoever has a key', async () => {
+    venue.markets = Array.from({ length: 150 }, (_, i) =>
+      wireMarket(EVENT, { floor: 84, cap: 85 }, { ticker: `${EVENT}-${i}-B84.5` }),
+    );
+    const data = await read(signed);
+    expect(data.books.size).toBe(150);
+    expect(asked('/markets/orderbooks').map((request) => request.split('tickers=').length - 1)).toEqual([
+      100, 50,
+    ]);
+  });
+
+  it('that contradict themselves are left out and named in the log; the others stay', async () => {
+    venue.markets[0]!.rules_primary = rulesOf('KXHIGHNY-26JUL05', { floor: 91 });
+    const data = await read();
+    expect(data.markets).toHaveLength(5);
+    const example = 'KXHIGHNY-26JUL04-T91: its ticker is of 2026-07-04, its rules are about 2026-07-05';
+    expect(data.notes).toEqual([{ kind: 'contradiction', name: 'date', count: 1, example }]);
+    expect(warnings.join()).toContain(example);
+  });
+
+  it('that are about nothing that is forecast are listed last, with their reason', async () => {
+    const rules_primary =
+      'If the total precipitation at CLINYC in New York City in Jul 4, 2026 is strictly greater than 0 inches, then the market resolves to Yes.';
+    venue.markets.unshift({ ...wireMarket(EVENT, { floor: 0 }), ticker: `${EVENT}-RAIN`, rules_primary });
+    const { markets, notes } = await read();
+    expect(markets).toHaveLength(7);
+    expect(markets.at(-1)).toMatchObject({
+      kind: 'rain',
+      city: 'New York City',
+      problem: 'rain is not forecast here',
+    });
+    expect(notes).toMatchObject([{ kind: 'unknown_kind', name: 'rain', count: 1 }]);
+    expect(warnings).toEqual([]);
+  });
+
+  it('are found by the venue’s list of series, dormant ones now and then', async () => {
+    venue.series = Array.from({ length: 200 }, (_, i) => wireSeries(`KXA${i}`)).concat(
+      wireSeries('KXHIGHNY'),
+    );
+    const client = createKalshiClient({ baseUrl: venue.url, budget: plentyOfTokens(), backoffMs: 5 });
+    const all = createKalshiSource({ client, series: undefined, clock, log: pino({ level: 'silent' }) });
+    const seriesAsked = () =>
+      new Set(asked('/markets?').map((request) => /series_ticker=(\w+)/.exec(request)![1]));
+    expect((await all.read(new AbortController().signal)).markets).toHaveLength(6);
+    expect(seriesAsked().size).toBe(80);
+    for (let i = 0; i < 5; i++) await all.read(new AbortController().signal);
+    expect(seriesAsked().size).toBe(201);
+    expect(asked('series_ticker=KXHIGHNY')).toHaveLength(6);
+  });
+
+  it('share the report of their event once they are settled', async () => {
+    for (const market of venue.markets) Object.assign(market, { status: 'finalized', result: 'no' });
+    Object.assign(venue.markets[0]!, { result: 'yes', expiration_value: '93.00' });
+    expect((await read()).markets.map(({ settledTemperature }) => settledTemperature)).toEqual(
+      Array(6).fill(93),
+    );
+    // Two that contradict each other: each keeps its own.
+    Object.assign(venue.markets[1]!, { expiration_value: '92.00' });
+    expect((await read()).markets.map(({ settledTemperature }) => settledTemperature)).toEqual([
+      92,
+      ...Array(4).fill(null),
+      93,
+    ]);
+  });
+
+  it('say when nobody may trade', async () => {
+    venue.status.trading_active = false;
+    expect((await read()).isTrading).toBe(false);
+  });
+
+  it('ask for fees once an hour', async () => {
+    const one = source();
+    await one.read(new AbortController().signal);
+    await one.read(new AbortController().signal);
+    expect(asked('/series?')).toHaveLength(1);
+  });
+});
+
+describe('a venue that fails', () => {
+  const failing = (times: number, status: number, headers: Record<string, string> = {}) => {
+    let left = times;
+    venue.fault = (_req, res, path) => {
+      if (path !== '/markets' || left-- <= 0) return false;
+      res.writeHead(status, headers).end('{"error":"too many requests"}');
+      return true;
+    };
+  };
+
+  it.each([429, 500, 502, 503])('with %i is asked again', async (status) => {
+    failing(2, status);
+    expect((await read()).markets).toHaveLength(6);
+    expect(asked('/markets?')).toHaveLength(3);
+  });
+
+  it('is asked again no sooner than it says', async () => {
+    failing(1, 429, { 'retry-after': '1' });
+    const startedAt = performance.now();
+    await read();
+    expect(performance.now() - startedAt).toBeGreaterThan(950);
+  });
+
+  it('again and again is unavailable after a few attempts', async () => {
+    failing(Infinity, 503);
+    await expect(read()).rejects.toThrow(VenueUnavailableError);
+    expect(asked('/markets?')).toHaveLength(3);
+  });
+
+  it('is unavailable where nobody listens', async () => {
+    await venue.stop();
+    await expect(read()).rejects.toThrow(VenueUnavailableError);
+  });
+
+  it('by saying nothing is given up in time', async () => {
+    venue.fault = (_req, _res, path) => path === '/markets';
+    const startedAt = performance.now();
+    await expect(read({ timeoutMs: 100, attempts: 2 })).rejects.toThrow(VenueUnavailableError);
+    expect(performance.now() - startedAt).toBeLessThan(2_000);
+  });
+
+  it('in the middle of a body is given up in time', async () => {
+    venue.fault = (_req, res, path) => {
+      if (path !== '/markets') return false;
+      res.writeHead(200, { 'content-type': 'application/json' }).write('{"markets":[');
+      return true;
+    };
+    await expect(read({ timeoutMs: 100, attempts: 1 })).rejects.toThrow(VenueUnavailableError);
+  });
+
+  it('is left alone as soon as nobody waits for it any more', async () => {
+    venue.fault = () => true;
+    const gone = new AbortController();
+    const reading = read({}, gone.signal);
+    setTimeout(() => gone.abort(new Error('stopped')), 50);
+    await expect(reading).rejects.toThrow('stopped');
+    expect(venue.requests).toHaveLength(1);
+  });
+});
+
+describe('an answer that is not what the documentation says', () => {
+  const answering = (path: string, body: string, status = 200, type = 'application/json') => {
+    venue.fault = (_req, res, at) => {
+      if (at !== path) return false;
+      res.writeHead(status, { 'content-type': type }).end(body);
+      return true;
+    };
+  };
+
+  it.each([
+    ['a page of HTML', '/markets', '<!doctype html>', 200, 'text/html'],
+    ['broken JSON', '/markets', '{"markets":[', 200],
+    ['an error inside of a success', '/markets', '{"error":{"code":"deprecated"}}', 200],
+    ['no cursor', '/markets', '{"markets":[]}', 200],
+    ['gone', '/markets', '{"code":"deprecated_endpoint"}', 410],
+    ['other books than were asked for', '/markets/orderbooks', '{"orderbooks":[]}', 200],
+    [
+      'a book in whole cents',
+      '/markets/orderbooks',
+      `{"orderbooks":[{"ticker":"X","orderbook":{"yes":[[42,10]]}}]}`,
+      200,
+    ],
+    ['one series instead of a list', '/series', '{"series":{"ticker":"X"}}', 200],
+    ['a status without its fields', '/exchange/status', '{}', 200],
+  ])(
+    '(%s) is refused at once and not asked for again',
+    async (_what, path, body, status, type = 'application/json') => {
+      answering(path, body, status, type);
+      await expect(read(signed)).rejects.toThrow(UnexpectedAnswerError);
+      expect(asked(path === '/markets' ? '/markets?' : path)).toHaveLength(1);
+    },
+  );
+
+  it.each([
+    ['yes_bid_dollars', undefined],
+    ['yes_bid_dollars', 42],
+    ['volume_fp', undefined],
+    ['price_ranges', []],
+  ])(
+    '(a market whose %s is %j) leaves out that market alone, and the field is named',
+    async (field, value) => {
+      venue.markets[3]![field] = value;
+      const { markets, notes } = await read();
+      expect(markets).toHaveLength(5);
+      expect(notes).toMatchObject([{ kind: 'missing_field', name: field, count: 1 }]);
+    },
+  );
+
+  it('(one book of many) spoils them all, and the others are not waited for', async () => {
+    venue.fault = (_req, res, at) => {
+      if (!at.endsWith('-B84.5/orderbook')) return at.endsWith('/orderbook');
+      res.writeHead(200, { 'content-type': 'application/json' }).end('{"orderbook":{"yes":[[42,10]]}}');
+      return true;
+    };
+    const startedAt = performance.now();
+    await expect(read()).rejects.toThrow(UnexpectedAnswerError);
+    expect(performance.now() - startedAt).toBeLessThan(2_000);
+  });
+
+  it('(pages without end) is refused', async () => {
+    venue.fault = (_req, res, path) => {
+      if (path !== '/markets') return false;
+      res.writeHead(200, { 'content-type': 'application/json' }).end('{"markets":[],"cursor":"more"}');
+      return true;
+    };
+    await expect(read()).rejects.toThrow('more than 20 pages');
+  });
+});
+
+describe('markets that are asked for by name', () => {
+  const find = (tickers: string[]) => source().find(tickers, new AbortController().signal);
+  const settled = { status: 'finalized', result: 'no', settlement_value_dollars: '0.0000' };
+  const [warm, cold] = [`${EVENT}-T91`, `${EVENT}-T84`];
+
+  it('are found where they are and where they have moved to; unknown ones are left out', async () => {
+    const moved = wireMarket(
+      'KXHIGHNY-26JUN01',
+      { floor: 80 },
+      { close_time: '2026-06-02T05:00:00Z', ...settled },
+    );
+    venue.historical = [moved];
+    const found = await find([warm, 'KXHIGHNY-26JUN01-T80', 'KXHIGHNY-26JUN02-T80', 'no, name']);
+    expect(found.map(({ ticker, settlementValue }) => [ticker, settlementValue])).toEqual([
+      [warm, null],
+      ['KXHIGHNY-26JUN01-T80', 0n],
+    ]);
+    expect(asked('/historical/markets')).toHaveLength(1);
+  });
+
+  it('are asked for a hundred at a time, and elsewhere only where they are missing', async () => {
+    await find([warm, cold]);
+    expect(asked('/historical')).toEqual([]);
+    expect(await find([])).toEqual([]);
+    const unknown = Array.from({ length: 150 }, (_, i) => `KXHIGHNY-26JUN02-T${i}`);
+    expect(await find(unknown)).toEqual([]);
+    expect(venue.requests).toHaveLength(1 + 2 + 2);
+  });
+
+  it('are void, or worth what the venue says, and not both', async () => {
+    Object.assign(venue.markets[0]!, { status: 'finalized', result: 'void' });
+    Object.assign(venue.markets[1]!, {
+      status: 'finalized',
+      result: 'scalar',
+      settlement_value_dollars: '0.3700',
+    });
+    const [called, partial] = await find([warm, cold]);
+    expect(called).toMatchObject({ isVoid: true, settlementValue: null });
+    expect(partial!.settlementValue).toBe(37n * CENT);
+    expect(partial!.isVoid).toBeUndefined();
+  });
+
+  it.each([
+    { result: 'yes', settlement_value_dollars: '0.0000' },
+    { result: 'no', settlement_value_dollars: '1.0000' },
+    { result: 'scalar', settlement_value_dollars: '1.0100' },
+    { result: 'scalar', settlement_value_dollars: '-0.0100' },
+  ])('are left out where the result contradicts the payout: %j', async (change) => {
+    Object.assign(venue.markets[0]!, { status: 'finalized', ...change });
+    expect(await find([warm])).toEqual([]);
+    expect(warnings.join()).toContain(`${warm}: it is ${change.result} and pays`);
+  });
+
+  const answering = (change: object) => {
+    venue.fault = (_req, res, path) => {
+      if (path !== '/markets') return false;
+      const body = { markets: [{ ...venue.markets[0], ...change }], cursor: '' };
+      res.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(body));
+      return true;
+    };
+  };
+
+  it('are not believed where another one comes than was asked for', async () => {
+    answering({ ticker: cold });
+    await expect(find([warm])).rejects.toThrow(UnexpectedAnswerError);
+  });
+
+  it('are left out where a field is renamed, and are not looked for elsewhere', async () => {
+    answering({ expiration_value: undefined });
+    expect(await find([warm])).toEqual([]);
+    expect(asked('/historical/markets')).toEqual([]);
+    expect(warnings.join()).toContain('expiration_value');
+  });
+});
+
+it('each attempt is signed anew, for its method and its whole path without the query', async () => {
+  const seen: unknown[] = [];
+  venue.fault = (req, res) => {
+    seen.push(req.headers['x-signed']);
+    if (seen.length > 1) return false;
+    res.writeHead(503).end();
+    return true;
+  };
+  await source(signed).find([`${EVENT}-T91`], new AbortController().signal);
+  expect(seen).toEqual(['GET /trade-api/v2/markets', 'GET /trade-api/v2/markets']);
+});

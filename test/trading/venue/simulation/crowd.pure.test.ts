@@ -1,0 +1,165 @@
+import { describe, expect, it } from 'vitest';
+import { probabilityOf, sureDegree } from '../../../../src/trading/market/distribution.js';
+import { readWeatherOf } from '../../../../src/trading/forecast/simulated.js';
+import { isCrossed } from '../../../../src/trading/market/book.js';
+import { isPlaced, type TemperatureKind } from '../../../../src/trading/market/market.js';
+import { readMarketsOf } from '../../../../src/trading/venue/simulated.js';
+import { impliedProbabilities, logScore } from '../../../../src/trading/scores/score.js';
+import { bracketPays, outcomesOf, type Bracket } from '../../../../src/trading/market/brackets.js';
+import { findStation, indexAreas } from '../../../../src/trading/market/stations.js';
+import { believe } from '../../../../src/trading/venue/simulation/crowd.js';
+import { gridBiasF, sharedErrorF } from '../../../../src/trading/venue/simulation/ensemble.js';
+import { simulateWeather } from '../../../../src/trading/venue/simulation/weather.js';
+import {
+  dailySubject,
+  hourSubject,
+  leadingStations,
+  stationDaysBetween,
+  subjectsOf,
+  type Subject,
+} from '../../../../src/trading/venue/simulation/world.js';
+
+const HOUR_MS = 3_600_000;
+const seed = 'gauge';
+const weather = simulateWeather(seed);
+const season = { from: '2026-05-01', to: '2026-08-28' };
+const mean = (values: readonly number[]) => values.reduce((sum, x) => sum + x, 0) / values.length;
+
+const daysOf = (kind: TemperatureKind, ids: readonly string[] = leadingStations.map(({ id }) => id)) =>
+  subjectsOf(
+    stationDaysBetween(
+      season,
+      ids.map((id) => findStation(id)!),
+    ),
+    [kind],
+  );
+
+function look(subject: Subject, leadHours: number) {
+  const at = new Date(subject.span.end.getTime() - leadHours * HOUR_MS);
+  const { markets: listed, books } = readMarketsOf({ seed, weather }, [subject], at);
+  const markets = listed.filter(isPlaced);
+  const prices = impliedProbabilities(
+    markets.map(({ ticker }) => books.get(ticker)),
+    outcomesOf(markets.map(({ bracket }) => bracket)),
+  )!;
+  const winner = markets.findIndex(({ bracket }) => bracketPays(bracket, weather.value(subject)));
+  return { at, markets, books, prices, winner };
+}
+
+/** What whoever knows how the world was made can make of the public ensemble and the reports of a day's maximum. */
+function bestForecast(subject: Subject, at: Date, brackets: readonly Bracket[]) {
+  const { ensembles, observed } = readWeatherOf({ weather }, [subject], at);
+  const { membersF, modelRunAt } = ensembles[0]!;
+  const distribution = {
+    mean: mean(membersF) - gridBiasF(subject),
+    deviation: sharedErrorF((weather.decidedAt(subject).getTime() - modelRunAt.getTime()) / HOUR_MS),
+    atLeast: observed[0] ? sureDegree(observed[0].extremeF) : null,
+  };
+  return brackets.map((bracket) => probabilityOf(distribution, bracket));
+}
+
+/** Mean log score of that forecast less that of the prices, over a season. */
+const differenceAt = (stationId: string, leadHours: number): number =>
+  mean(
+    daysOf('daily_maximum', [stationId]).map((subject) => {
+      const { at, markets, prices, winner } = look(subject, leadHours);
+      const brackets = markets.map(({ bracket }) => bracket);
+      return logScore(bestForecast(subject, at, brackets), winner) - logScore(prices, winner);
+    }),
+  );
+
+describe('the crowd of the simulated markets', () => {
+  it.each(['daily_maximum', 'daily_minimum'] as const)(
+    'has prices of a %s that come true about as often as they say, and roughly so where few trade',
+    (kind) => {
+      const busy = new Set(['KNYC', 'KMDW', 'KAUS']);
+      const seen = daysOf(kind)
+        .flatMap((subject) =>
+          (kind === 'daily_maximum' ? [30, 9] : [36, 19]).map((leadHours) => ({
+            ...look(subject, leadHours),
+            id: subject.station.id,
+          })),
+        )
+        .flatMap(({ id, prices, winner }) =>
+          prices.map((price, i) => ({ id, price, came: i === winner ? 1 : 0 })),
+        );
+      const levels = [0, 0.05, 0.2, 0.4, 0.7, 1.01];
+      for (const [i, below] of levels.slice(1).entries()) {
+        const group = seen.filter(({ price }) => price >= levels[i]! && price < below);
+        const error = (those: typeof seen) => Math.abs(mean(those.map(({ came, price }) => came - price)));
+        expect(group.length).toBeGreaterThan(100);
+        expect(error(group), `below ${below}`).toBeLessThan(0.12);
+        expect(error(group.filter(({ id }) => busy.has(id))), `below ${below}`).toBeLessThan(0.08);
+      }
+    },
+  );
+
+  it.each(['KLAX', 'KMIA'])(
+    'can be beaten at %s a day and more ahead, where it follows the grid point',
+    (id) => {
+      for (const leadHours of [36, 24])
+        expect(differenceAt(id, leadHours), `${leadHours} h`).toBeLessThan(-0.15);
+    },
+  );
+
+  it.each(['KNYC', 'KMDW', 'KAUS'])('is about as good as anybody can be at %s a day ahead', (id) => {
+    for (const leadHours of [36, 24])
+      expect(Math.abs(differenceAt(id, leadHours)), `${leadHours} h`).toBeLessThan(0.12);
+  });
+
+  it.each(leadingStations.map(({ id }) => id))('has seen the thermometer at %s in the evening', (id) => {
+    expect(differenceAt(id, 6)).toBeGreaterThan(0.2);
+  });
+
+  it('believes of a whole ladder what sums to one, and of a minimum nothing above what has been reached', () => {
+    const [minimum] = daysOf('daily_minimum', ['KDEN']);
+    const { start } = minimum!.span;
+    for (const hours of [-12, 3, 9, 20]) {
+      const at = new Date(start.getTime() + hours * HOUR_MS);
+      const belief = believe(seed, weather, minimum!, at);
+      const of = (bracket: Bracket) => belief.probabilityOf(bracket);
+      const below = of({ kind: 'less', floor: null, cap: 40 });
+      const above = of({ kind: 'greater', floor: 41, cap: null });
+      expect(below + of({ kind: 'between', floor: 40, cap: 41 }) + above).toBeCloseTo(1, 9);
+      const reached = weather.runningMinimum(minimum!.station, minimum!.date, at);
+      if (reached !== null)
+        expect(of({ kind: 'greater', floor: Math.round(reached) + 1, cap: null })).toBe(0);
+    }
+  });
+
+  it('never crosses its own book, and what YES and NO cost together is more than what they pay', () => {
+    const days = stationDaysBetween({ from: '2026-07-01', to: '2026-07-02' }, leadingStations);
+    const hours = indexAreas.flatMap((area) => [9, 15].map((hour) => hourSubject(area, '2026-07-01', hour)));
+    for (const subject of [...subjectsOf(days), ...hours])
+      for (let leadHours = 47; leadHours > 0; leadHours -= 3) {
+        const { markets, books } = look(subject, leadHours);
+        for (const { ticker, yesBid, yesAsk, noBid, noAsk } of markets) {
+          expect(isCrossed(books.get(ticker)!), ticker).toBe(false);
+          if (yesBid !== null) expect(yesBid + noAsk!).toBe(1_000_000n);
+          if (noBid !== null) expect(noBid + yesAsk!).toBe(1_000_000n);
+          if (yesAsk !== null && noAsk !== null) expect(yesAsk + noAsk).toBeGreaterThan(1_000_000n);
+        }
+      }
+  });
+
+  it('pays less for each further threshold of an hour, but for what its books waver', () => {
+    for (const area of indexAreas)
+      for (const leadHours of [20, 6, 1]) {
+        const { markets } = look(hourSubject(area, '2026-07-01', 14), leadHours);
+        const middles = markets.map(({ lastPrice }) => Number(lastPrice));
+        expect(middles).toEqual(middles.toSorted((a, b) => b - a));
+      }
+  });
+
+  it('goes on about a day that is long over', () => {
+    const [station] = leadingStations;
+    const [day] = stationDaysBetween({ from: '2024-01-01', to: '2024-01-01' }, [station!]);
+    for (const kind of ['daily_maximum', 'daily_minimum'] as const) {
+      const subject = dailySubject(kind, day!);
+      const at = new Date('2026-07-04T12:00:00Z');
+      const { markets } = readMarketsOf({ seed, weather }, [subject], at);
+      for (const { bracket, lastPrice } of markets.filter(isPlaced))
+        expect(lastPrice).toBe(bracketPays(bracket, weather.value(subject)) ? 990_000n : 10_000n);
+    }
+  });
+});

@@ -1,0 +1,264 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { isCrossed, type OrderBook } from '../../../../src/trading/market/book.js';
+import { createBookKeeper, type Problem } from '../../../../src/trading/venue/socket/book-keeper.js';
+import { readFrame, type Frame } from '../../../../src/trading/venue/socket/frames.js';
+
+const A = 'KXHIGHNY-26SEP23-B69.5';
+const B = 'KXHIGHNY-26SEP23-T63';
+
+type Levels = [string, string][];
+const frame = (fields: object): Frame => readFrame(JSON.stringify(fields));
+/** As the venue sends it with `use_yes_price`: NO prices as those of the YES leg. */
+const snapshot = (seq: number, ticker: string, yes?: Levels, no?: Levels, sid = 1): Frame =>
+  frame({
+    type: 'orderbook_snapshot',
+    sid,
+    seq,
+    msg: { market_ticker: ticker, market_id: 'x', yes_dollars_fp: yes, no_dollars_fp: no },
+  });
+const delta = (seq: number, ticker: string, side: string, price: string, by: string, sid = 1): Frame =>
+  frame({
+    type: 'orderbook_delta',
+    sid,
+    seq,
+    msg: { market_ticker: ticker, market_id: 'x', side, price_dollars: price, delta_fp: by },
+  });
+
+/** Two markets whose books have come. */
+function begin() {
+  const changes: string[] = [];
+  const keeper = createBookKeeper((ticker) => changes.push(ticker));
+  keeper.expect(1, [A, B]);
+  keeper.take(snapshot(1, A, [['0.4000', '10.00']], [['0.4500', '5.00']]));
+  keeper.take(snapshot(2, B));
+  changes.length = 0;
+  return { keeper, changes };
+}
+const text = (book: OrderBook | undefined) =>
+  book && {
+    yes: book.yes.map(({ price, contracts }) => `${price / 10_000n}:${contracts}`),
+    no: book.no.map(({ price, contracts }) => `${price / 10_000n}:${contracts}`),
+  };
+
+describe('a kept book', () => {
+  it('is not there before its snapshot, and then follows every change', () => {
+    const keeper = createBookKeeper();
+    keeper.expect(1, [A]);
+    expect(keeper.book(A)).toBeUndefined();
+    expect(keeper.take(snapshot(1, A, [['0.4000', '10.00']], [['0.4500', '5.00']]))).toBeUndefined();
+    expect(text(keeper.book(A))).toEqual({ yes: ['40:10'], no: ['55:5'] });
+    keeper.take(delta(2, A, 'yes', '0.4200', '3.00'));
+    keeper.take(delta(3, A, 'no', '0.4500', '-5.00'));
+    keeper.take(delta(4, A, 'no', '0.4400', '1.00'));
+    expect(text(keeper.book(A))).toEqual({ yes: ['42:3', '40:10'], no: ['56:1'] });
+  });
+
+  it('adds up hundredths exactly', () => {
+    const { keeper } = begin();
+    for (let seq = 3; seq < 3 + 1_000; seq++) keeper.take(delta(seq, A, 'yes', '0.4100', '0.01'));
+    keeper.take(delta(1_003, A, 'yes', '0.4100', '-10.00'));
+    expect(text(keeper.book(A))).toEqual({ yes: ['40:10'], no: ['55:5'] });
+  });
+
+  it('that is empty on both sides is a book', () => {
+    expect(text(begin().keeper.book(B))).toEqual({ yes: [], no: [] });
+  });
+
+  it('is of the recorded frames what the venue meant', () => {
+    const keeper = createBookKeeper();
+    const ticker = 'KXMAXSHARDINGTEST-26AUG2818-T57399.99';
+    keeper.expect(1, [ticker]);
+    // In its form without `use_yes_price` the NO side would be 0.43 and 0.42.
+    keeper.take(
+      snapshot(
+        1,
+        ticker,
+        [['0.2500', '100.00']],
+        [
+          ['0.5700', '2500.00'],
+          ['0.5800', '100.00'],
+        ],
+      ),
+    );
+    expect(text(keeper.book(ticker))).toEqual({ yes: ['25:100'], no: ['43:2500', '42:100'] });
+  });
+});
+
+describe('numbers that answers use up', () => {
+  it.each([
+    ['ok', { id: 7, type: 'ok', sid: 1, seq: 3, msg: { market_tickers: [A, B] } }],
+    ['error', { id: 7, type: 'error', sid: 1, seq: 3, msg: { code: 13, msg: 'Unsupported action' } }],
+    ['what is not known', { type: 'something_new', sid: 1, seq: 3, msg: {} }],
+  ])('of %s are no gap', (_name, answer) => {
+    const { keeper } = begin();
+    expect(keeper.take(frame(answer))).toBeUndefined();
+    expect(keeper.take(delta(4, A, 'yes', '0.4200', '3.00'))).toBeUndefined();
+    expect(text(keeper.book(A))!.yes).toEqual(['42:3', '40:10']);
+  });
+});
+
+const ofAll = (doubt: Problem['doubt']): Problem => ({ doubt, isOfAll: true });
+const ofOne = (doubt: Problem['doubt']): Problem => ({ doubt, isOfAll: false });
+
+describe('what breaks a sequence puts all books of its subscription in doubt', () => {
+  it.each([
+    ['a gap', delta(4, A, 'yes', '0.4200', '3.00'), ofAll('gap')],
+    ['a gap before another market’s frame', snapshot(9, B), ofAll('gap')],
+    ['a gap before an answer', frame({ type: 'ok', sid: 1, seq: 5 }), ofAll('gap')],
+    ['a frame that came before', snapshot(2, B), ofAll('stale')],
+    ['a sequence that begins anew', delta(1, A, 'yes', '0.4200', '3.00'), ofAll('stale')],
+    [
+      'a frame that cannot be read',
+      frame({ type: 'orderbook_delta', sid: 1, seq: 3, msg: { market_ticker: A, side: 'yes' } }),
+      ofAll('unreadable'),
+    ],
+  ])('%s', (_name, broken, problem) => {
+    const { keeper } = begin();
+    expect(keeper.take(broken)).toEqual(problem);
+    expect(keeper.book(A)).toBeUndefined();
+  });
+
+  it('and a market is trusted again with its own new snapshot, not with another one’s', () => {
+    const { keeper } = begin();
+    keeper.take(delta(5, A, 'yes', '0.4200', '3.00'));
+    expect(keeper.doubtful(1)).toEqual([A, B]);
+    keeper.take(delta(6, A, 'yes', '0.4200', '3.00'));
+    keeper.take(snapshot(7, A, [['0.3000', '1.00']]));
+    expect([text(keeper.book(A))!.yes, keeper.doubtful(1)]).toEqual([['30:1'], [B]]);
+  });
+
+  it('and after a frame that comes late nothing of the subscription is believed until it is made anew', () => {
+    const { keeper } = begin();
+    keeper.take(snapshot(4, A, [['0.3000', '1.00']]));
+    expect(text(keeper.book(A))!.yes).toEqual(['30:1']);
+    expect(keeper.take(snapshot(3, A, [['0.2000', '1.00']]))).toEqual(ofAll('stale'));
+    for (const seq of [4, 5]) expect(keeper.take(snapshot(seq, A, [['0.2000', '1.00']]))).toBeUndefined();
+    expect(keeper.book(A)).toBeUndefined();
+    keeper.end(1);
+    keeper.expect(2, [A, B]);
+    keeper.take(snapshot(1, A, [['0.3000', '2.00']], undefined, 2));
+    expect(text(keeper.book(A))!.yes).toEqual(['30:2']);
+  });
+
+  it('and leaves other subscriptions alone', () => {
+    const { keeper } = begin();
+    keeper.expect(2, ['C']);
+    keeper.take(snapshot(1, 'C', [['0.1000', '1.00']], undefined, 2));
+    keeper.take(delta(9, A, 'yes', '0.4200', '3.00'));
+    expect(keeper.book('C')).toBeDefined();
+  });
+});
+
+describe('what contradicts one book puts that one in doubt', () => {
+  it.each([
+    ['fewer bids than none', delta(3, A, 'yes', '0.4000', '-10.01'), ofOne('negative')],
+    ['bids gone that were never there', delta(3, A, 'no', '0.9000', '-1.00'), ofOne('negative')],
+    ['a crossed book', delta(3, A, 'yes', '0.4500', '1.00'), ofOne('crossed')],
+    ['a crossed snapshot', snapshot(3, A, [['0.6000', '1.00']], [['0.5000', '1.00']]), ofOne('crossed')],
+    ['a snapshot with less than nothing', snapshot(3, A, [['0.6000', '-1.00']]), ofOne('negative')],
+  ])('%s', (_name, wrong, problem) => {
+    const { keeper } = begin();
+    expect(keeper.take(wrong)).toEqual(problem);
+    expect([keeper.book(A), keeper.doubtful(1)]).toEqual([undefined, [A]]);
+    expect(keeper.take(delta(4, B, 'yes', '0.1000', '1.00'))).toBeUndefined();
+    expect(text(keeper.book(B))!.yes).toEqual(['10:1']);
+  });
+
+  it.each([
+    ['of a subscription that is not ours', 8],
+    ['of another market’s subscription', 2],
+  ])('a frame %s', (_name, sid) => {
+    const { keeper } = begin();
+    keeper.expect(2, ['C']);
+    expect(keeper.take(delta(1, A, 'yes', '0.4200', '1.00', sid))).toEqual(ofOne('foreign'));
+    expect([keeper.book(A), text(keeper.book(B))]).toEqual([undefined, { yes: [], no: [] }]);
+  });
+});
+
+it('who is told of changes learns of trust too, once', () => {
+  const { keeper, changes } = begin();
+  keeper.take(delta(3, A, 'yes', '0.4100', '1.00'));
+  expect(changes.splice(0)).toEqual([A]);
+  keeper.doubt([A]);
+  keeper.doubt([A]);
+  expect(changes.splice(0)).toEqual([A]);
+  expect([keeper.trusted, keeper.size]).toEqual([1, 2]);
+  expect(keeper.end(1)).toEqual([A, B]);
+  expect([keeper.trusted, keeper.size, keeper.book(B)]).toEqual([0, 0, undefined]);
+});
+
+describe('whatever is lost, doubled or exchanged on the way', () => {
+  const change = fc.record({
+    ticker: fc.constantFrom(A, B),
+    side: fc.constantFrom('yes', 'no'),
+    cents: fc.integer({ min: 1, max: 99 }),
+    hundredths: fc.integer({ min: -300, max: 300 }),
+    isSnapshot: fc.boolean(),
+    fault: fc.constantFrom('none', 'none', 'none', 'none', 'lost', 'doubled', 'swapped', 'reset'),
+  });
+
+  it('a book that is given out is the venue’s as of the last frame of its market that came in turn', () => {
+    fc.assert(
+      fc.property(fc.array(change, { maxLength: 60 }), (changes) => {
+        const venue = new Map([A, B].map((ticker) => [ticker, new Map<string, number>()]));
+        const write = (ticker: string) => {
+          const side = (wanted: string) =>
+            [...venue.get(ticker)!].flatMap(([key, n]): Levels => {
+              const [of, price] = key.split(' ') as [string, string];
+              return of === wanted && n > 0 ? [[price, (n / 100).toFixed(2)]] : [];
+            });
+          return { yes: side('yes'), no: side('no') };
+        };
+        const expected = (ticker: string): OrderBook | undefined => {
+          const fresh = createBookKeeper();
+          fresh.expect(1, [ticker]);
+          const { yes, no } = write(ticker);
+          fresh.take(snapshot(1, ticker, yes, no));
+          return fresh.book(ticker);
+        };
+        const keeper = createBookKeeper();
+        let [sid, seq] = [0, 0];
+        const subscribe = () => {
+          keeper.end(sid);
+          [sid, seq] = [sid + 1, 0];
+          keeper.expect(sid, [A, B]);
+        };
+        const take = (taken: Frame) => {
+          if (keeper.take(taken)?.doubt === 'stale') subscribe();
+        };
+        subscribe();
+        let held: Frame | undefined;
+        for (const { ticker, side, cents, hundredths, isSnapshot, fault } of changes) {
+          if (fault === 'reset') seq = 0;
+          const price = (cents / 100).toFixed(4);
+          const levels = venue.get(ticker)!;
+          const before = levels.get(`${side} ${price}`) ?? 0;
+          const by = Math.max(hundredths, -before);
+          levels.set(`${side} ${price}`, before + by);
+          const { yes, no } = write(ticker);
+          const sent = isSnapshot
+            ? snapshot(++seq, ticker, yes, no, sid)
+            : delta(++seq, ticker, side, price, (by / 100).toFixed(2), sid);
+          if (fault === 'lost') continue;
+          if (fault === 'swapped' && !held) {
+            held = sent;
+            continue;
+          }
+          take(sent);
+          if (fault === 'doubled') take(sent);
+          // All that was sent has arrived or is lost: what is trusted must be right about the market just told of.
+          const book = keeper.book(ticker);
+          if (book && !held) expect(book).toEqual(expected(ticker));
+          if (held) take(held);
+          held = undefined;
+          for (const one of [A, B]) {
+            const kept = keeper.book(one);
+            if (kept) expect(isCrossed(kept)).toBe(false);
+          }
+        }
+      }),
+      { numRuns: 500 },
+    );
+  });
+});

@@ -1,0 +1,308 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { pino } from 'pino';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { createMetrics } from '../../../../src/core/metrics.js';
+import { isCrossed, isSameBook, type OrderBook } from '../../../../src/trading/market/book.js';
+import { toOrderBook } from '../../../../src/trading/venue/kalshi-market.js';
+import { compareBooks } from '../../../../src/trading/venue/socket/changes.js';
+import { createKeptBooks, type KeptBooks } from '../../../../src/trading/venue/socket/kept-books.js';
+import type { StreamFrame } from '../../fake-stream.js';
+import { startFakeVenue, type FakeVenue } from '../../fake-venue.js';
+
+const tickers = Array.from({ length: 250 }, (_, i) => `KXHIGHNY-26NOV22-B${i}.5`);
+const [first, second, last] = [tickers[0]!, tickers[1]!, tickers.at(-1)!];
+
+let venue: FakeVenue;
+let kept: KeptBooks;
+let metrics: ReturnType<typeof createMetrics>;
+
+const timings = {
+  silenceMs: 200,
+  backoffMs: 10,
+  maxBackoffMs: 50,
+  gatherMs: 5,
+  answerMs: 300,
+  tendMs: 20,
+  repairMs: 20,
+};
+
+beforeEach(async () => {
+  venue = await startFakeVenue();
+  for (const ticker of tickers)
+    venue.books.set(ticker, {
+      yes_dollars: [
+        ['0.3000', '5.00'],
+        ['0.4000', '10.00'],
+      ],
+      no_dollars: [['0.5500', '7.00']],
+    });
+  metrics = createMetrics({ ofProcess: false });
+  kept = createKeptBooks({
+    url: `${venue.url.replace('http', 'ws').replace('/v2', '')}/ws/v2`,
+    headers: () => ({ 'kalshi-access-signature': 'signed' }),
+    log: pino({ level: 'silent' }),
+    metrics,
+    timings,
+  });
+});
+afterEach(async () => {
+  kept.stop();
+  await venue.stop();
+});
+
+async function until(condition: () => boolean, what = 'It'): Promise<void> {
+  for (let i = 0; !condition(); i++) {
+    if (i > 1_000) throw new Error(`${what} did not come about.`);
+    await sleep(5);
+  }
+}
+
+const venueBook = (ticker: string): OrderBook => {
+  const { yes_dollars: yes, no_dollars: no } = venue.books.get(ticker)!;
+  return toOrderBook({ yes: yes ?? [], no: no ?? [] });
+};
+const isKept = (ticker: string): boolean => {
+  const book = kept.book(ticker);
+  return book !== undefined && isSameBook(book, venueBook(ticker));
+};
+const areAllKept = () => tickers.every(isKept);
+
+/** All books have come. */
+async function begin(): Promise<void> {
+  kept.follow(tickers);
+  await until(areAllKept, 'The first books');
+}
+
+async function problems(kind: string): Promise<number> {
+  const { values } = await metrics.streamProblems.get();
+  return values.find(({ labels }) => labels.kind === kind)?.value ?? 0;
+}
+
+/** Does something with the next frame that changes a book, and lets all others through. */
+function onNextDelta(act: (frame: StreamFrame, send: (frame: StreamFrame) => void) => void): void {
+  venue.stream.fault = (frame, send) => {
+    if (frame.type !== 'orderbook_delta') return send(frame);
+    venue.stream.fault = undefined;
+    act(frame, send);
+  };
+}
+
+/** Every book that was given out, from now on: none may be crossed, or other than the venue's ever was. */
+function watchForPhantoms(): () => string[] {
+  const wrong: string[] = [];
+  const known = new Map(tickers.map((ticker) => [ticker, [venueBook(ticker)]]));
+  const change = venue.stream.change.bind(venue.stream);
+  venue.stream.change = (ticker, side, price, delta) => {
+    change(ticker, side, price, delta);
+    known.get(ticker)!.push(venueBook(ticker));
+  };
+  const unwatch = kept.watch((ticker) => {
+    const book = kept.book(ticker);
+    if (!book) return;
+    const wasThere = known.get(ticker)!.some((one) => isSameBook(one, book));
+    if (isCrossed(book) || !wasThere) wrong.push(ticker);
+  });
+  return () => {
+    unwatch();
+    return wrong;
+  };
+}
+
+describe('books that are kept', () => {
+  it('are subscribed over a signed handshake, a hundred markets at a time, with their prices’ form stated', async () => {
+    await begin();
+    const [handshake] = venue.stream.handshakes;
+    expect([handshake!.url, handshake!.headers['kalshi-access-signature']]).toEqual([
+      '/trade-api/ws/v2',
+      'signed',
+    ]);
+    const subscribed = venue.stream.commands.filter(({ cmd }) => cmd === 'subscribe');
+    expect(subscribed[0]!.params).toEqual({ channels: ['market_lifecycle_v2'] });
+    expect(subscribed.slice(1).map(({ params }) => (params.market_tickers as string[]).length)).toEqual([
+      100, 100, 50,
+    ]);
+    expect(subscribed[1]!.params).toMatchObject({ channels: ['orderbook_delta'], use_yes_price: true });
+  });
+
+  it('follow every change within 100 ms, several together', { retry: 2 }, async () => {
+    await begin();
+    await sleep(5 * timings.gatherMs);
+    const told: { at: number; tickers: string[] }[] = [];
+    kept.subscribe((changed) => told.push({ at: performance.now(), tickers: [...changed] }));
+    const startedAt = performance.now();
+    for (let i = 0; i < 20; i++) venue.stream.change(first, 'yes', '0.4100', '1.00');
+    venue.stream.change(last, 'no', '0.5600', '2.50');
+    await until(() => told.flatMap((one) => one.tickers).includes(last));
+    expect(told[0]!.at - startedAt).toBeLessThan(100);
+    expect(told.length).toBeLessThanOrEqual(3);
+    expect([isKept(first), isKept(last)]).toEqual([true, true]);
+    expect(kept.book(first)!.yes[0]!.contracts).toBe(20);
+  });
+
+  it('come and go with the markets, in subscriptions that are filled up', async () => {
+    await begin();
+    kept.follow(tickers.slice(1, 220));
+    expect([kept.book(first), kept.book(last)]).toEqual([undefined, undefined]);
+    venue.books.set('NEW', { yes_dollars: null, no_dollars: null });
+    kept.follow([...tickers.slice(1, 220), 'NEW']);
+    await until(() => kept.book('NEW') !== undefined);
+    const updates = venue.stream.commands.filter(({ cmd }) => cmd === 'update_subscription');
+    expect(updates.map(({ params }) => params.action)).toEqual([
+      'delete_markets',
+      'delete_markets',
+      'add_markets',
+    ]);
+    await sleep(60);
+    expect(tickers.slice(1, 220).every(isKept)).toBe(true);
+    expect(await problems('gap')).toBe(0);
+  });
+
+  it('that the venue refuses are asked for again, and the others are kept', async () => {
+    venue.stream.refuse = ({ params }) =>
+      (params.market_tickers as string[] | undefined)?.includes(last)
+        ? { code: 16, msg: 'Market not found' }
+        : undefined;
+    kept.follow(tickers);
+    await until(() => isKept(first));
+    expect(kept.book(last)).toBeUndefined();
+    venue.stream.refuse = undefined;
+    await until(areAllKept);
+  });
+});
+
+describe('after each fault the books are the venue’s again, and none was wrong in between', () => {
+  const hit = () => {
+    venue.stream.change(first, 'yes', '0.4200', '3.00');
+    venue.stream.change(second, 'no', '0.5600', '1.00');
+    venue.stream.change(first, 'yes', '0.4000', '-10.00');
+  };
+
+  it.each<[name: string, kind: string, fault: () => void]>([
+    ['a lost frame', 'gap', () => onNextDelta(() => undefined)],
+    [
+      'a frame that comes twice',
+      'stale',
+      () =>
+        onNextDelta((frame, send) => {
+          send(frame);
+          send(frame);
+        }),
+    ],
+    [
+      'frames in the wrong order',
+      'gap',
+      () => onNextDelta((frame, send) => void setTimeout(() => send(frame), 20)),
+    ],
+    ['a sequence that begins anew', 'stale', () => venue.stream.restartSequences()],
+    [
+      'another subscription’s number',
+      'foreign',
+      () => onNextDelta((frame, send) => send({ ...frame, sid: 999 })),
+    ],
+    [
+      'a level that loses more than it had',
+      'negative',
+      () => onNextDelta((frame, send) => send({ ...frame, msg: { ...frame.msg, delta_fp: '-1000.00' } })),
+    ],
+    [
+      'a book that is crossed',
+      'crossed',
+      () => onNextDelta((frame, send) => send({ ...frame, msg: { ...frame.msg, price_dollars: '0.9900' } })),
+    ],
+    [
+      'a frame that says something else',
+      'unreadable',
+      () => onNextDelta((frame, send) => send({ ...frame, msg: { ...frame.msg, side: 'maybe' } })),
+    ],
+    ['an overflow', 'overflow', () => venue.stream.overflow()],
+  ])('%s', async (_name, kind, fault) => {
+    await begin();
+    const phantoms = watchForPhantoms();
+    let doubted = false;
+    kept.watch((ticker) => (doubted ||= kept.book(ticker) === undefined));
+    fault();
+    hit();
+    await until(() => doubted, 'The doubt');
+    await until(areAllKept, 'The mended books');
+    hit();
+    await until(areAllKept, 'The books after that');
+    expect([phantoms(), await problems(kind)]).toEqual([[], expect.any(Number)]);
+    expect(await problems(kind)).toBeGreaterThan(0);
+  });
+
+  it.each<[name: string, fault: () => void]>([
+    ['a lost connection', () => venue.stream.disconnect()],
+    ['a connection that dies in silence', () => venue.stream.goSilent()],
+    ['a message that is none', () => onNextDelta((_frame, send) => send('' as unknown as StreamFrame))],
+  ])('%s', async (_name, fault) => {
+    await begin();
+    const phantoms = watchForPhantoms();
+    fault();
+    hit();
+    await until(() => kept.book(last) === undefined, 'The doubt');
+    await until(areAllKept, 'The mended books');
+    expect(phantoms()).toEqual([]);
+    const { values } = await metrics.streamReconnects.get();
+    expect(values[0]!.value).toBeGreaterThan(0);
+  });
+
+  it('a venue that does not answer', async () => {
+    await begin();
+    venue.stream.fault = (frame, send) => (frame.id === undefined ? send(frame) : undefined);
+    kept.follow([...tickers, 'NEW']);
+    await until(() => kept.book(last) === undefined, 'The doubt');
+    venue.stream.fault = undefined;
+    await until(areAllKept, 'The mended books');
+  });
+
+  it('a quiet market is no silence: pings are answered', async () => {
+    await begin();
+    await sleep(3 * timings.silenceMs);
+    expect(venue.stream.handshakes).toHaveLength(1);
+    expect(areAllKept()).toBe(true);
+  });
+});
+
+describe('a book that a read contradicts', () => {
+  const signal = new AbortController().signal;
+  const readNow = (asked: string[]) => Promise.resolve(new Map(asked.map((one) => [one, venueBook(one)])));
+
+  it('is in doubt, counted and mended, once a second read says the same', async () => {
+    await begin();
+    // What no frame has told of.
+    venue.books.set(first, { yes_dollars: [['0.2000', '1.00']], no_dollars: [] });
+    const read = await readNow(tickers);
+    const comparing = compareBooks(kept, read, readNow, signal, 20);
+    expect(kept.book(first)).toBeDefined();
+    expect(await comparing).toEqual([first]);
+    await until(areAllKept);
+    expect(await problems('mismatch')).toBe(1);
+  });
+
+  it('is no mismatch if only one of both was faster', async () => {
+    await begin();
+    const old = await readNow(tickers);
+    venue.stream.change(first, 'yes', '0.4100', '1.00');
+    venue.stream.change(second, 'yes', '0.4100', '1.00');
+    await until(areAllKept);
+    // The second read is of a moment before the last changes.
+    const readOld = async (asked: string[]) => {
+      const found = await readNow(asked);
+      for (const ticker of asked) venue.stream.change(ticker, 'yes', '0.4200', '1.00');
+      return found;
+    };
+    expect(await compareBooks(kept, old, readOld, signal, 20)).toEqual([]);
+    expect(await problems('mismatch')).toBe(0);
+  });
+});
+
+it('a market’s life is told of', async () => {
+  await begin();
+  const told: unknown[] = [];
+  kept.subscribe((_tickers, lives) => told.push(...lives));
+  venue.stream.announce({ market_ticker: first, event_type: 'deactivated' });
+  venue.stream.announce({ market_ticker: 'ANOTHER', event_type: 'deactivated' });
+  await until(() => told.length > 0);
+  await sleep(20);
+  expect(told).toMatchObject([{ ticker: first, event: 'deactivated' }]);
+});

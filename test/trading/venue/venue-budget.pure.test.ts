@@ -1,0 +1,163 @@
+import { setMaxListeners } from 'node:events';
+import { createServer, type Server } from 'node:http';
+import { pino } from 'pino';
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { z } from 'zod';
+import { createKalshiClient } from '../../../src/trading/venue/kalshi-client.js';
+import {
+  basicLimits,
+  createLimitReader,
+  createVenueBudget,
+} from '../../../src/trading/venue/venue-budget.js';
+
+const never = new AbortController().signal;
+setMaxListeners(0, never);
+/** Ten reads at once, then ten a second. */
+const small = { ...basicLimits, read: { refillPerSecond: 100 / 0.9, capacity: 100 / 0.9 } };
+
+afterEach(() => void vi.useRealTimers());
+
+function fakeTime(): void {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
+}
+
+/** Counts the reads that may go. */
+function ask(budget: ReturnType<typeof createVenueBudget>, reads: number, path = '/markets') {
+  const counted = { went: 0 };
+  for (let i = 0; i < reads; i++) void budget.take('GET', path, never).then(() => counted.went++);
+  return counted;
+}
+
+describe('a budget', () => {
+  it('lets a burst through and then keeps to the rate, whatever is asked for at once', async () => {
+    fakeTime();
+    const counted = ask(createVenueBudget(small), 60);
+    await vi.advanceTimersByTimeAsync(0);
+    expect(counted.went).toBe(10);
+    await vi.advanceTimersByTimeAsync(3_000);
+    expect(counted.went).toBe(40);
+  });
+
+  it('never asks for more than the venue’s own bucket has, over any second', async () => {
+    fakeTime();
+    const budget = createVenueBudget();
+    const counted = ask(budget, 1_000);
+    for (let second = 0; second < 20; second++) {
+      await vi.advanceTimersByTimeAsync(1_000);
+      expect(counted.went * 10).toBeLessThanOrEqual(600 + 200 * (second + 1));
+    }
+    expect(counted.went).toBeGreaterThan(400);
+  });
+
+  it('serves orders and the account before reads that have waited longer', async () => {
+    fakeTime();
+    const budget = createVenueBudget(small);
+    const ordinary = ask(budget, 100);
+    await vi.advanceTimersByTimeAsync(0);
+    let hasGone = false;
+    void budget.take('GET', '/portfolio/orders', never, true).then(() => (hasGone = true));
+    await vi.advanceTimersByTimeAsync(100);
+    expect([hasGone, ordinary.went]).toEqual([true, 10]);
+  });
+
+  it('has tokens of their own for writes', async () => {
+    fakeTime();
+    const budget = createVenueBudget(small);
+    ask(budget, 100);
+    let hasGone = false;
+    void budget.take('POST', '/portfolio/events/orders', never).then(() => (hasGone = true));
+    await vi.advanceTimersByTimeAsync(0);
+    expect(hasGone).toBe(true);
+  });
+
+  it('charges what an address costs', async () => {
+    fakeTime();
+    const costs = [{ method: 'GET', path: '/trade-api/v2/markets/{ticker}/orderbook', cost: 50 }];
+    const budget = createVenueBudget({ ...small, costs });
+    const counted = ask(budget, 10, '/markets/A-B.5/orderbook');
+    await vi.advanceTimersByTimeAsync(0);
+    expect(counted.went).toBe(2);
+  });
+
+  it('is slower for a while after a refusal, once for refusals that come together, and recovers', async () => {
+    fakeTime();
+    const budget = createVenueBudget(small);
+    const counted = ask(budget, 1_000);
+    await vi.advanceTimersByTimeAsync(0);
+    for (let i = 0; i < 5; i++) budget.refused('GET');
+    await vi.advanceTimersByTimeAsync(9_900);
+    expect(counted.went).toBeGreaterThanOrEqual(10 + 49);
+    expect(counted.went).toBeLessThanOrEqual(10 + 50);
+    const before = counted.went;
+    await vi.advanceTimersByTimeAsync(10_000);
+    expect(counted.went - before).toBeGreaterThan(95);
+  });
+
+  it('forgets who has given up waiting, and nobody behind waits for them', async () => {
+    fakeTime();
+    const budget = createVenueBudget(small);
+    ask(budget, 10);
+    const gone = new AbortController();
+    const waiting = budget.take('GET', '/markets', gone.signal).catch((error: Error) => error.message);
+    const counted = ask(budget, 1);
+    gone.abort(new Error('given up'));
+    expect(await waiting).toBe('given up');
+    await vi.advanceTimersByTimeAsync(101);
+    expect(counted.went).toBe(1);
+  });
+});
+
+describe('a client', () => {
+  let server: Server;
+  afterEach(() => void server.close());
+  const any = z.record(z.string(), z.unknown());
+
+  async function serve(answer: (path: string) => { status: number; body?: unknown }): Promise<string> {
+    server = createServer((req, res) => {
+      const { status, body = {} } = answer(req.url!);
+      res.writeHead(status).end(JSON.stringify(body));
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    return `http://127.0.0.1:${(server.address() as { port: number }).port}`;
+  }
+
+  it('tells its budget of a refusal, and asks again', async () => {
+    let asked = 0;
+    const baseUrl = await serve(() => ({ status: asked++ === 0 ? 429 : 200 }));
+    const budget = createVenueBudget();
+    const refused = vi.spyOn(budget, 'refused');
+    const client = createKalshiClient({ baseUrl, budget, backoffMs: 1 });
+    await client.get('/markets', [], any, never);
+    expect([asked, refused.mock.calls]).toEqual([2, [['GET']]]);
+  });
+
+  it('with a key learns what its account may ask, once an hour, and goes on where it is not told', async () => {
+    const asked: string[] = [];
+    let isFailing = false;
+    const baseUrl = await serve((path) => {
+      asked.push(path);
+      if (isFailing) return { status: 404 };
+      if (path === '/account/endpoint_costs')
+        return { status: 200, body: { default_cost: 20, endpoint_costs: [] } };
+      const bucket = { refill_rate: 600, bucket_capacity: 1800 };
+      return { status: 200, body: { usage_tier: 'expert', read: bucket, write: bucket, grants: [] } };
+    });
+    let now = 0;
+    const budget = createVenueBudget();
+    const set = vi.spyOn(budget, 'setLimits');
+    const parts = { budget, clock: { now: () => now }, log: pino({ level: 'silent' }) };
+    const client = createKalshiClient({ baseUrl, budget, headers: () => ({}) });
+    const learn = createLimitReader({ client, ...parts });
+    await learn(never);
+    await learn(never);
+    const bucket = { refillPerSecond: 600, capacity: 1800 };
+    expect(set.mock.calls).toEqual([[{ read: bucket, write: bucket, defaultCost: 20, costs: [] }]]);
+    expect(asked).toEqual(['/account/limits', '/account/endpoint_costs']);
+    isFailing = true;
+    now += 3_600_000;
+    await learn(never);
+    expect(set).toHaveBeenCalledTimes(1);
+    await createLimitReader({ client: createKalshiClient({ baseUrl }), ...parts })(never);
+    expect(asked).toHaveLength(3);
+  });
+});

@@ -1,0 +1,98 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { parse } from 'yaml';
+import { z } from 'zod';
+import * as venueSchemas from '../../../src/trading/live/wire.js';
+import * as kalshiSchemas from '../../../src/trading/venue/kalshi-market.js';
+import { marketStatuses } from '../../../src/trading/market/market.js';
+
+/** The venue's published document, where it lies beside the project. */
+const file = new URL('../../../../shared/reference/kalshi-openapi-3.32.yaml', import.meta.url);
+
+interface Schema {
+  $ref?: string;
+  type?: string | string[];
+  enum?: string[];
+  properties?: Record<string, Schema>;
+  required?: string[];
+  items?: Schema;
+  anyOf?: Schema[];
+  allOf?: Schema[];
+}
+
+const document = existsSync(file)
+  ? (parse(readFileSync(file, 'utf8')) as { components: { schemas: Record<string, Schema> } })
+  : { components: { schemas: {} } };
+
+function resolve(schema: Schema): Schema {
+  const target = schema.$ref ?? schema.allOf?.[0]?.$ref;
+  return target === undefined ? schema : resolve(document.components.schemas[target.split('/').at(-1)!]!);
+}
+
+/** What is read that the document does not have, has in another type, or does not promise. */
+function differences(ours: Schema, theirs: Schema, place: string): string[] {
+  const documented = resolve(theirs);
+  const read = ours.anyOf ? ours.anyOf.find(({ type }) => type !== 'null')! : ours;
+  const [asRead, asDocumented] = [typeOf(read), typeOf(documented)];
+  if (asRead !== undefined && asDocumented !== undefined && asRead !== asDocumented)
+    return [`${place} is read as ${asRead}, and is ${asDocumented}`];
+  const inside = Object.entries(read.properties ?? {}).flatMap(([name, property]) => {
+    const found = documented.properties?.[name];
+    if (!found) return [`${place}.${name} is not documented`];
+    const isNeeded = read.required?.includes(name) ?? false;
+    const isPromised = documented.required?.includes(name) ?? false;
+    const missing = isNeeded && !isPromised ? [`${place}.${name} is needed, and may be missing`] : [];
+    return [...missing, ...differences(property, found, `${place}.${name}`)];
+  });
+  const items = read.items && documented.items ? differences(read.items, documented.items, `${place}[]`) : [];
+  return [...inside, ...items];
+}
+
+/** Without null; all numbers are alike. */
+const typeOf = ({ type }: Schema): string | undefined =>
+  [type]
+    .flat()
+    .find((name) => name !== 'null')
+    ?.replace('integer', 'number');
+
+const component = (name: string): Schema => document.components.schemas[name]!;
+const toJson = (schema: z.ZodType): Schema =>
+  z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' }) as Schema;
+
+describe.skipIf(!existsSync(file))('the venue’s published document', () => {
+  it.each<[string, z.ZodType]>([
+    ['Market', kalshiSchemas.kalshiMarketSchema],
+    ['GetMarketsResponse', kalshiSchemas.kalshiMarketsPageSchema],
+    ['GetMarketOrderbookResponse', kalshiSchemas.kalshiOrderBookSchema],
+    ['GetMarketOrderbooksResponse', kalshiSchemas.kalshiOrderBooksSchema],
+    ['ExchangeStatus', kalshiSchemas.kalshiExchangeStatusSchema],
+    ['Series', kalshiSchemas.kalshiSeriesSchema],
+    ['GetSeriesListResponse', kalshiSchemas.kalshiSeriesListSchema],
+    ['GetHistoricalCutoffResponse', kalshiSchemas.kalshiCutoffSchema],
+    ['CreateOrderV2Response', venueSchemas.createdOrderSchema],
+    ['Order', venueSchemas.venueOrderSchema],
+    ['Fill', venueSchemas.venueFillSchema],
+    ['MarketPosition', venueSchemas.venuePositionSchema],
+    ['Settlement', venueSchemas.venueSettlementSchema],
+    ['GetOrdersResponse', venueSchemas.ordersPageSchema],
+    ['GetFillsResponse', venueSchemas.fillsPageSchema],
+    ['GetPositionsResponse', venueSchemas.positionsPageSchema],
+    ['GetSettlementsResponse', venueSchemas.settlementsPageSchema],
+    ['GetBalanceResponse', venueSchemas.balanceSchema],
+  ])('has what is read of %s', (name, schema) => {
+    expect(component(name), name).toBeDefined();
+    expect(differences(toJson(schema), component(name), name)).toEqual([]);
+  });
+
+  it('has the states, results and fees that are known here, and no others', () => {
+    expect(resolve(component('Market').properties!.status!).enum).toEqual([...marketStatuses]);
+    expect(resolve(component('Market').properties!.result!).enum).toEqual(['yes', 'no', 'scalar', '']);
+    expect(resolve(component('Order').properties!.status!).enum).toEqual(['resting', 'canceled', 'executed']);
+    expect(resolve(component('Series').properties!.fee_type!).enum).toEqual([
+      'quadratic',
+      'quadratic_with_maker_fees',
+      'quadratic_with_combo_maker_fees',
+      'flat',
+    ]);
+  });
+});
