@@ -7,13 +7,11 @@ import {
   pgTable,
   primaryKey,
   text,
-  timestamp,
   unique,
   uuid,
 } from 'drizzle-orm/pg-core';
+import { time } from '../core/db/columns.js';
 import { organizations, users } from '../organizations/table.js';
-
-const time = (name: string) => timestamp(name, { withTimezone: true, mode: 'date', precision: 6 });
 
 export const apiKeys = pgTable(
   'api_keys',
