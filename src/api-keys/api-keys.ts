@@ -1,17 +1,16 @@
 import { v7 as uuid } from 'uuid';
 import { recordAudit } from '../audit/audit.js';
-import type { Authority } from '../identity/session/authority.js';
-import { change } from '../identity/session/change.js';
-import type { Scope } from './key-reader.js';
-import type { Context } from '../core/http/context.js';
 import type { Orm, Tx } from '../core/db/client.js';
 import { AppError } from '../core/errors.js';
-import { ChangesExhausted, readChangeBudget, type ChangeBudget } from './change-limit.js';
-import { isFreshId } from './fresh-id.js';
-import { stateOf } from './key-json.js';
-import { findKey, insertKey, lockKeyChanges, updateKey, type KeyRow } from './queries.js';
-import { generateSecret, hashSecret } from './secret.js';
+import type { Context } from '../core/http/context.js';
 import { MINUTE_MS } from '../core/time.js';
+import { lockOrganization } from '../identity/organizations/queries.js';
+import type { Authority } from '../identity/session/authority.js';
+import { change } from '../identity/session/change.js';
+import { isFreshId } from './ids.js';
+import type { Scope } from './key-reader.js';
+import { countKeyChanges, findKey, insertKey, updateKey, type KeyRow } from './queries.js';
+import { generateSecret, hashSecret } from './secret.js';
 
 export type KeyDeps = Pick<Context, 'db' | 'clock' | 'config'>;
 
@@ -63,7 +62,7 @@ export async function createApiKey(
   if (id !== undefined && !isFreshId(id, now.getTime())) throw invalid('/id', 'is not fresh');
   if (expiresAt !== null && expiresAt <= now) throw invalid('/expiresAt', 'must lie in the future');
   return change({ db, clock }, actor.by, async (tx) => {
-    await lockKeyChanges(tx, actor.orgId);
+    await lockOrganization(tx, { id: actor.orgId });
     if (id !== undefined && (await findKey(tx, actor.orgId, id))) throw new KeyExists(id);
     return addKey(tx, actor, {
       now,
@@ -106,7 +105,7 @@ export async function rotateApiKey(
   const now = new Date(clock.now());
   const graceEnd = new Date(now.getTime() + graceMinutes * MINUTE_MS);
   return change({ db, clock }, actor.by, async (tx) => {
-    await lockKeyChanges(tx, actor.orgId);
+    await lockOrganization(tx, { id: actor.orgId });
     const old = await requireKey(tx, actor.orgId, id);
     refuseUnlessActive(old, now);
     const { name, livemode, scopes, expiresAt } = old;
@@ -129,7 +128,7 @@ export async function rotateApiKey(
 export async function revokeApiKey({ db, clock }: KeyDeps, actor: KeyActor, id: string): Promise<KeyRow> {
   const now = new Date(clock.now());
   return change({ db, clock }, actor.by, async (tx) => {
-    await lockKeyChanges(tx, actor.orgId);
+    await lockOrganization(tx, { id: actor.orgId });
     const key = await requireKey(tx, actor.orgId, id);
     if (key.revokedAt !== null) return key;
     await updateKey(tx, actor.orgId, id, { revokedAt: now });
@@ -199,4 +198,72 @@ function invalid(pointer: string, detail: string): AppError {
   return new AppError('invalid_request', `${pointer} ${detail}`, {
     errors: [{ pointer, code: 'invalid_request', detail }],
   });
+}
+
+export type KeyState = 'active' | 'grace' | 'expired' | 'revoked';
+
+/** The state follows from the timestamps: a key that has a successor is in its grace period until it expires. */
+export function stateOf(
+  key: Pick<KeyRow, 'revokedAt' | 'expiresAt' | 'successorId'>,
+  nowMs: number,
+): KeyState {
+  if (key.revokedAt !== null) return 'revoked';
+  if (key.expiresAt !== null && key.expiresAt.getTime() <= nowMs) return 'expired';
+  return key.successorId === null ? 'active' : 'grace';
+}
+
+/** ApiKey as the contract has it. */
+export function toApiKeyJson(key: KeyRow, nowMs: number) {
+  return {
+    id: key.id,
+    name: key.name,
+    prefix: key.prefix,
+    scopes: key.scopes,
+    livemode: key.livemode,
+    state: stateOf(key, nowMs),
+    lastUsedAt: key.lastUsedAt,
+    expiresAt: key.expiresAt,
+    revokedAt: key.revokedAt,
+    createdAt: key.createdAt,
+    createdBy: key.createdBy,
+    rotatedFromId: key.rotatedFromId,
+  };
+}
+
+/** Changes are counted over the hour that slides along with the time. */
+export const WINDOW_SECONDS = 3600;
+
+/** What is left of an Organization's key changes in the window. */
+export interface ChangeBudget {
+  limit: number;
+  remaining: number;
+  /** Seconds until one more is allowed than now; the whole window where nothing has been used. */
+  resetSeconds: number;
+}
+
+/** The budget is used up. Carries it for the headers of the answer. */
+export class ChangesExhausted extends AppError {
+  readonly budget: ChangeBudget;
+  constructor(budget: ChangeBudget) {
+    super('rate_limited', `An Organization makes or rotates at most ${budget.limit} API keys an hour.`, {
+      retryAfterSeconds: budget.resetSeconds,
+    });
+    this.budget = budget;
+  }
+}
+
+/** The rows are the count, so it holds across restarts and on every instance. */
+export async function readChangeBudget(
+  orm: Orm,
+  orgId: string,
+  nowMs: number,
+  limit: number,
+): Promise<ChangeBudget> {
+  const since = new Date(nowMs - WINDOW_SECONDS * 1000);
+  const { changes, oldestAt } = await countKeyChanges(orm, orgId, since, limit);
+  const resetSeconds =
+    oldestAt === null
+      ? WINDOW_SECONDS
+      : Math.max(1, Math.ceil((oldestAt.getTime() - since.getTime()) / 1000));
+  return { limit, remaining: limit - changes, resetSeconds };
 }

@@ -1,15 +1,15 @@
 import type { Orm } from '../core/db/client.js';
-import { chooseStep, makeCallChart, type CallChart } from './calls-chart.js';
-import { stateOf, type KeyState } from './key-json.js';
-import { CALLS_KEPT_MS } from './key-use-retention.js';
-import { sumCalls, type KeyDetails } from './page-queries.js';
+import { formatCount } from '../core/pages/format.js';
 import { MINUTE_MS } from '../core/time.js';
+import { stateOf, type KeyState } from './api-keys.js';
+import { CALLS_KEPT_MS } from './key-use-queries.js';
+import { sumCalls, type KeyDetails } from './page-queries.js';
 
 /** How long after the old key's end the new one is still shown beside it. */
 const AFTERWARDS = 0.25;
 
 /** How the calls move from an old key to its successor. */
-export interface CutOver {
+interface CutOver {
   startedAt: Date;
   /** When the old key ends, or ended. */
   endsAt: Date;
@@ -68,3 +68,94 @@ async function readChart(
   const found = await sumCalls(orm, orgId, [old.id, successor.id], { from: new Date(fromMs), stepMs });
   return makeCallChart(keys, found, { fromMs, toMs, stepMs });
 }
+
+/** The calls of one key, in steps of equal length. */
+interface CallSeries {
+  /** Names the key in the chart. */
+  label: string;
+  calls: number[];
+}
+
+/** Calls over time: one panel per key below each other, on one scale, so that no colour has to tell them apart. */
+interface CallChart {
+  panels: {
+    label: string;
+    total: number;
+    /** In a picture 100 high, with y from the top. */
+    bars: { x: number; y: number; width: number; height: number; title: string }[];
+  }[];
+  /** The picture is as many units wide as there are steps. */
+  steps: number;
+  stepMs: number;
+  /** The most calls in one step: the top of each panel. */
+  most: number;
+  from: Date;
+  to: Date;
+  rows: { at: Date; calls: number[] }[];
+}
+
+const stepsMs = [1, 2, 5, 10, 15, 30, 60, 120, 180, 360].map((minutes) => minutes * MINUTE_MS);
+
+const MAX_STEPS = 60;
+
+/** Where the database counts steps from. */
+const ORIGIN_MS = Date.UTC(2000, 0, 1);
+
+const GAP = 0.15;
+
+/** The shortest step that needs at most 60 of them. */
+const chooseStep = (spanMs: number): number =>
+  stepsMs.find((stepMs) => spanMs / stepMs <= MAX_STEPS - 1) ?? stepsMs.at(-1)!;
+
+/** The start of the step that a time lies in. */
+export const startOfStep = (ms: number, stepMs: number): number =>
+  ORIGIN_MS + Math.floor((ms - ORIGIN_MS) / stepMs) * stepMs;
+
+/**
+ * Lays the calls of some keys out from `fromMs` to `toMs`, both in milliseconds.
+ * @param found what the database has, by key and start of a step; steps without calls are not in it
+ */
+export function makeCallChart(
+  keys: { id: string; label: string }[],
+  found: { keyId: string; startMs: number; calls: number }[],
+  { fromMs, toMs, stepMs }: { fromMs: number; toMs: number; stepMs: number },
+): CallChart {
+  const firstMs = startOfStep(fromMs, stepMs);
+  const steps = Math.max(1, Math.floor((startOfStep(toMs, stepMs) - firstMs) / stepMs) + 1);
+  const series: CallSeries[] = keys.map(({ label }) => ({ label, calls: Array<number>(steps).fill(0) }));
+  for (const { keyId, startMs, calls } of found) {
+    const step = Math.round((startMs - firstMs) / stepMs);
+    const of = series[keys.findIndex(({ id }) => id === keyId)];
+    if (of && step >= 0 && step < steps) of.calls[step]! += calls;
+  }
+  const starts = Array.from({ length: steps }, (_, i) => new Date(firstMs + i * stepMs));
+  const most = Math.max(...series.flatMap(({ calls }) => calls));
+  return {
+    panels: series.map(({ label, calls }) => ({
+      label,
+      total: calls.reduce((sum, count) => sum + count, 0),
+      bars: calls.map((count, i) => toBar(count, i, most, starts[i]!)),
+    })),
+    steps,
+    stepMs,
+    most,
+    from: starts[0]!,
+    to: new Date(firstMs + steps * stepMs),
+    rows: starts.map((at, i) => ({ at, calls: series.map(({ calls }) => calls[i]!) })),
+  };
+}
+
+function toBar(calls: number, step: number, most: number, start: Date) {
+  // Even a single call beside thousands is seen.
+  const height = calls === 0 ? 0 : Math.max(2, (calls / most) * 100);
+  const time = start.toISOString().slice(0, 16).replace('T', ' ');
+  return {
+    x: step + GAP / 2,
+    y: round(100 - height),
+    width: 1 - GAP,
+    height: round(height),
+    title: `${time} UTC: ${formatCount(calls, 'call')}`,
+  };
+}
+
+const round = (value: number): number => Math.round(value * 100) / 100;

@@ -1,9 +1,9 @@
 import { AppError, type ErrorPlace } from '../core/errors.js';
 import { parseInput } from '../core/http/validate.js';
 import { fieldError, listField, textField, type FormFields } from '../core/pages/form.js';
+import { DAY_MS, MINUTE_MS } from '../core/time.js';
 import type { KeyDetails } from './page-queries.js';
 import { createApiKeySchema, rotateApiKeySchema } from './schema.js';
-import { MINUTE_MS, DAY_MS } from '../core/time.js';
 
 const GRACE_DAY_MINUTES = DAY_MS / MINUTE_MS;
 

@@ -19,3 +19,16 @@ export function keyError(problem: string | null, scope: string): AppError | unde
       return undefined;
   }
 }
+
+/** Reads and parses input. Where that fails the error of the key goes first: without a good key nothing else is learnt. */
+export async function preferKeyError<T>(
+  authenticate: () => Promise<unknown>,
+  read: () => T | Promise<T>,
+): Promise<T> {
+  try {
+    return await read();
+  } catch (error) {
+    await authenticate();
+    throw error;
+  }
+}

@@ -1,9 +1,8 @@
 import { and, asc, desc, eq, gt, gte, inArray, isNotNull, isNull, lte, or, sql, type SQL } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/pg-core';
 import type { Orm } from '../core/db/client.js';
-import { entitlements, products } from '../entitlements/table.js';
-import { memberships, users } from '../organizations/table.js';
-import type { KeyState } from './key-json.js';
+import { managingRoles, memberships, users } from '../organizations/table.js';
+import type { KeyState } from './api-keys.js';
 import { isOlderThan, keyMetadata, keySuccessor } from './queries.js';
 import { apiKeyCalls, apiKeys, apiKeyScopeUse } from './table.js';
 
@@ -120,32 +119,13 @@ export async function sumCalls(
     .orderBy(sql`start_ms`);
 }
 
-/** A product that the Organization may report usage of now, or undefined: the first by its slug. */
-export async function findLiveProduct(orm: Orm, orgId: string, now: Date) {
-  const [product] = await orm
-    .select({ slug: products.slug, name: products.name, usageMetric: products.usageMetric })
-    .from(entitlements)
-    .innerJoin(products, eq(products.id, entitlements.productId))
-    .where(
-      and(
-        eq(entitlements.orgId, orgId),
-        eq(entitlements.kind, 'live'),
-        lte(entitlements.startsAt, now),
-        or(isNull(entitlements.endsAt), gt(entitlements.endsAt, now)),
-      ),
-    )
-    .orderBy(asc(products.slug))
-    .limit(1);
-  return product;
-}
-
 /** Some of those who may change keys, owners first. */
 export function listKeyManagers(orm: Orm, orgId: string, limit: number) {
   return orm
     .select({ name: users.name, role: memberships.role })
     .from(memberships)
     .innerJoin(users, eq(users.id, memberships.userId))
-    .where(and(eq(memberships.orgId, orgId), inArray(memberships.role, ['owner', 'admin'])))
+    .where(and(eq(memberships.orgId, orgId), inArray(memberships.role, managingRoles)))
     .orderBy(desc(memberships.role), asc(users.name))
     .limit(limit);
 }

@@ -1,14 +1,31 @@
-import type { Router } from 'express';
+import type { Request, Response, Router } from 'express';
+import { z } from 'zod';
+import { AppError } from '../core/errors.js';
+import { prefersHtml } from '../core/http/accepts.js';
+import { parseInput, text } from '../core/http/validate.js';
+import { toAddress, toPager } from '../core/pages/address.js';
+import { renderPage } from '../core/pages/layout.js';
 import { pageRouter } from '../core/pages/page-router.js';
+import { HOUR_MS } from '../core/time.js';
+import { sessionOf } from '../identity/session/session.js';
 import type { KeyDeps } from './api-keys.js';
-import { addCreatePages } from './create-pages.js';
-import { addKeyPages } from './key-pages.js';
-import { addListPage } from './list-page.js';
-import { addRevokePages } from './revoke-pages.js';
-import { addRotatePages } from './rotate-pages.js';
+import {
+  addCreatePages,
+  addRevokePages,
+  addRotatePages,
+  onlyPages,
+  type KeyPageDeps,
+} from './change-pages.js';
+import { makeCallChart, readCutOver, startOfStep } from './cut-over.js';
+import { decodeCursor, encodeCursor } from './ids.js';
+import { listKeyDetails, listKeyManagers, listScopeUse, sumCalls } from './page-queries.js';
+import { canManage, readId, readUsedScopes, requireKeyDetails, SECTION, showBudget } from './request.js';
+import { listApiKeysSchema } from './schema.js';
+import { isSecretShaped } from './secret.js';
+import { keyAddress, keyStates, scopeGuide, showPrefix, toKeyView } from './view.js';
 
 /** API keys for people. Whoever asks for no page falls through to the JSON routes at the same addresses. */
-export function apiKeyPages(deps: KeyDeps): Router {
+export function apiKeyPages(deps: KeyPageDeps): Router {
   const router = pageRouter();
   addListPage(router, deps);
   addCreatePages(router, deps);
@@ -17,3 +34,161 @@ export function apiKeyPages(deps: KeyDeps): Router {
   addKeyPages(router, deps);
   return router;
 }
+
+const PATH = '/dashboard/api-keys';
+
+const PAGE_SIZE = 50;
+
+const MAX_MANAGERS = 5;
+
+/** What the list can be narrowed down to. */
+const querySchema = z.object({
+  state: z.enum(['active', 'grace', 'expired', 'revoked']).optional(),
+  mode: z.enum(['live', 'test']).optional(),
+  q: text(100).optional(),
+  cursor: listApiKeysSchema.shape.cursor,
+});
+
+/** `GET /dashboard/api-keys` for a browser. */
+function addListPage(router: Router, deps: KeyDeps): void {
+  router.get('/api-keys', async (req, res, next) => {
+    if (!prefersHtml(req)) next('route');
+    else await showList(deps, req, res);
+  });
+}
+
+async function showList(deps: KeyDeps, req: Request, res: Response): Promise<void> {
+  const { state, mode, q, cursor } = parseInput(querySchema, withoutEmpty(req.query));
+  if (q !== undefined && isSecretShaped(q)) {
+    // A secret that was pasted to find its key must not stay in the address.
+    res.redirect(303, toAddress(PATH, { state, mode, q: q.slice(0, 12) }));
+    return;
+  }
+  const { orgId } = sessionOf(res);
+  const now = new Date(deps.clock.now());
+  const rows = await listKeyDetails(deps.db.orm, orgId, {
+    limit: PAGE_SIZE + 1,
+    afterId: cursor === undefined ? undefined : decodeCursor(cursor),
+    filter: { state, livemode: mode === undefined ? undefined : mode === 'live', search: q },
+    now,
+  });
+  const page = rows.slice(0, PAGE_SIZE);
+  const used = await readUsedScopes(deps, orgId, page);
+  const isFiltered = state !== undefined || mode !== undefined || q !== undefined;
+  const isEmpty = page.length === 0 && !isFiltered && cursor === undefined;
+  const data = {
+    canChange: canManage(res),
+    budget: await showBudget(deps, res),
+    keys: page.map((key) => toKeyView(key, used.get(key.id)!, now.getTime())),
+    filter: { state: state ?? '', mode: mode ?? '', q: q ?? '' },
+    states: keyStates,
+    isFiltered,
+    isEmpty,
+    managers: isEmpty && !canManage(res) ? await listKeyManagers(deps.db.orm, orgId, MAX_MANAGERS) : [],
+    pager: toPager(
+      PATH,
+      { state, mode, q },
+      { cursor, nextCursor: rows.length > PAGE_SIZE ? encodeCursor(page.at(-1)!.id) : undefined },
+    ),
+  };
+  await renderPage(deps, req, res, { view: 'api-keys/list', title: 'API keys', section: SECTION }, data);
+}
+
+/** A form sends its empty fields, too. */
+const withoutEmpty = (query: object): object =>
+  Object.fromEntries(Object.entries(query).filter(([, value]) => value !== ''));
+
+/** What the page of a key can look back on. */
+const ranges = {
+  day: { label: 'Last 24 hours', hours: 24, stepMs: HOUR_MS },
+  week: { label: 'Last 7 days', hours: 7 * 24, stepMs: 6 * HOUR_MS },
+} as const;
+
+const keyNotices = {
+  revoked: 'The key is revoked. Calls with it fail from now on.',
+  exists:
+    'This form has made this key already, and its secret was shown then, once. If you did not see it, rotate the key. For another key, begin with a new form.',
+};
+
+const cutOverNotices = { finished: 'The old key is revoked. Calls with it fail from now on.' };
+
+/** The page of a key, and the page that shows how calls move over to it. Every member may see both. */
+function addKeyPages(router: Router, deps: KeyDeps): void {
+  router.get('/api-keys/:id', async (req, res, next) => {
+    if (!prefersHtml(req)) next('route');
+    else await showKey(deps, req, res);
+  });
+
+  router.get('/api-keys/:id/cut-over', onlyPages, async (req, res) => {
+    const { orgId } = sessionOf(res);
+    const key = await requireKeyDetails(deps, orgId, readId(req));
+    if (key.rotatedFromId === null) {
+      if (key.successorId === null)
+        throw new AppError(
+          'not_found',
+          'This API key has replaced no other, so there is no cut-over to watch.',
+        );
+      res.redirect(303, `${keyAddress(key.successorId)}/cut-over`);
+      return;
+    }
+    const old = await requireKeyDetails(deps, orgId, key.rotatedFromId);
+    const now = deps.clock.now();
+    const cutOver = await readCutOver(deps.db.orm, orgId, { old, successor: key }, now);
+    await renderPage(
+      deps,
+      req,
+      res,
+      {
+        view: 'api-keys/cut-over',
+        title: `Cut-over of ${key.name}`,
+        section: SECTION,
+        notices: cutOverNotices,
+      },
+      {
+        key: toKeyView(key, new Set(key.scopes), now),
+        old: toKeyView(old, new Set(old.scopes), now),
+        cutOver,
+        canChange: canManage(res),
+      },
+    );
+  });
+}
+
+async function showKey(deps: KeyDeps, req: Request, res: Response): Promise<void> {
+  const { orgId } = sessionOf(res);
+  const key = await requireKeyDetails(deps, orgId, readId(req));
+  const now = deps.clock.now();
+  const range = req.query.range === 'week' ? 'week' : 'day';
+  const { stepMs, hours } = ranges[range];
+  const fromMs = startOfStep(now, stepMs) - hours * HOUR_MS + stepMs;
+  const calls = await sumCalls(deps.db.orm, orgId, [key.id], { from: new Date(fromMs), stepMs });
+  const used = await listScopeUse(deps.db.orm, orgId, [key.id]);
+  const view = toKeyView(key, new Set(used.map(({ scope }) => scope)), now);
+  await renderPage(
+    deps,
+    req,
+    res,
+    { view: 'api-keys/key', title: key.name, section: SECTION, notices: keyNotices },
+    {
+      key: view,
+      canChange: canManage(res),
+      scopeUse: key.scopes.map((scope) => ({
+        scope,
+        allows: scopeGuide.find((guide) => guide.scope === scope)?.allows ?? '',
+        ...(used.find((use) => use.scope === scope) ?? { calls: 0, lastUsedAt: null }),
+      })),
+      chart: makeCallChart([{ id: key.id, label: 'Calls' }], calls, { fromMs, toMs: now, stepMs }),
+      ranges: Object.entries(ranges).map(([value, { label }]) => ({
+        href: value === 'day' ? view.href : `${view.href}?range=${value}`,
+        label,
+        isCurrent: value === range,
+      })),
+      previous: toNeighbour(key.rotatedFromId, key.previousPrefix),
+      successor: toNeighbour(key.successorId, key.successorPrefix),
+      usageHref: `/dashboard/usage?key=${key.id}`,
+    },
+  );
+}
+
+const toNeighbour = (id: string | null, prefix: string | null) =>
+  id === null || prefix === null ? undefined : { href: keyAddress(id), prefix: showPrefix(prefix) };

@@ -1,7 +1,6 @@
 import { and, count, desc, eq, gt, isNotNull, min, sql, type SQL } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/pg-core';
 import type { Orm, Tx } from '../core/db/client.js';
-import { organizations } from '../organizations/table.js';
 import { apiKeys } from './table.js';
 
 export const keySuccessor = alias(apiKeys, 'successor');
@@ -49,18 +48,6 @@ export function listKeys(orm: Orm, orgId: string, { limit, afterId }: { limit: n
 /** True for the keys that a list, newest first, shows after that one. */
 export const isOlderThan = (orgId: string, id: string): SQL =>
   sql`(${apiKeys.createdAt}, ${apiKeys.id}) < (select created_at, id from api_keys where org_id = ${orgId} and id = ${id})`;
-
-/**
- * Makes an Organization's key changes wait for each other until the transaction ends: what is read after this stays
- * true until it is written. `no key update`, because rows that merely point at the Organization need not wait.
- */
-export async function lockKeyChanges(tx: Tx, orgId: string): Promise<void> {
-  await tx
-    .select({ id: organizations.id })
-    .from(organizations)
-    .where(eq(organizations.id, orgId))
-    .for('no key update');
-}
 
 export async function insertKey(tx: Tx, row: typeof apiKeys.$inferInsert): Promise<void> {
   await tx.insert(apiKeys).values(row);

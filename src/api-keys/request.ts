@@ -1,8 +1,19 @@
 import type { Request, Response } from 'express';
+import { AppError } from '../core/errors.js';
+import { readPathId } from '../core/http/path-id.js';
+import { requestIdOf } from '../core/http/request-id.js';
 import { byMember } from '../identity/session/authority.js';
 import { sessionOf } from '../identity/session/session.js';
-import { readPathId } from '../core/http/path-id.js';
-import type { KeyActor } from './api-keys.js';
+import { isManager } from '../organizations/table.js';
+import {
+  readChangeBudget,
+  WINDOW_SECONDS,
+  type ChangeBudget,
+  type KeyActor,
+  type KeyDeps,
+} from './api-keys.js';
+import { findKeyDetails, listScopeUse, type KeyDetails } from './page-queries.js';
+import { toBudgetView } from './view.js';
 
 /** Who asks for a change, and from where. */
 export function actorOf(req: Request, res: Response): KeyActor {
@@ -12,9 +23,44 @@ export function actorOf(req: Request, res: Response): KeyActor {
     userId,
     by: byMember(res),
     ip: req.ip,
-    requestId: String(res.getHeader('X-Request-Id') ?? ''),
+    requestId: requestIdOf(res),
   };
 }
 
 /** @throws AppError not_found */
 export const readId = (req: Request): string => readPathId(req, 'id', 'API key');
+
+/** The IETF fields, as express-rate-limit writes them for the other limits. */
+export function setBudgetHeaders(res: Response, { limit, remaining, resetSeconds }: ChangeBudget): void {
+  res.setHeader('RateLimit-Policy', `"key-changes";q=${limit};w=${WINDOW_SECONDS}`);
+  res.setHeader('RateLimit', `"key-changes";r=${remaining};t=${resetSeconds}`);
+}
+
+export const SECTION = 'api-keys';
+
+/** @throws AppError not_found: another Organization's key does not exist here */
+export async function requireKeyDetails({ db }: KeyDeps, orgId: string, id: string): Promise<KeyDetails> {
+  const key = await findKeyDetails(db.orm, orgId, id);
+  if (!key) throw new AppError('not_found', 'There is no such API key.');
+  return key;
+}
+
+/** What is left of the hour's changes, for the page and in its headers. */
+export async function showBudget({ db, clock, config }: KeyDeps, res: Response) {
+  const now = clock.now();
+  const budget = await readChangeBudget(db.orm, sessionOf(res).orgId, now, config.limits.keyChangesPerHour);
+  setBudgetHeaders(res, budget);
+  return toBudgetView(budget, now);
+}
+
+/** The scopes that each of some keys has used. */
+export async function readUsedScopes({ db }: KeyDeps, orgId: string, keys: KeyDetails[]) {
+  const used = new Map<string, Set<string>>(keys.map(({ id }) => [id, new Set()]));
+  if (keys.length === 0) return used;
+  for (const { keyId, scope } of await listScopeUse(db.orm, orgId, [...used.keys()]))
+    used.get(keyId)?.add(scope);
+  return used;
+}
+
+/** True if the pages offer changes. The routes decide by themselves. */
+export const canManage = (res: Response): boolean => isManager(sessionOf(res).role);

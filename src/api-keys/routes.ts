@@ -3,18 +3,19 @@ import { requireRole, sessionOf } from '../identity/session/session.js';
 import { readJsonBody } from '../core/http/json-body.js';
 import { parseInput } from '../core/http/validate.js';
 import {
+  ChangesExhausted,
   createApiKey,
+  readChangeBudget,
   requireKey,
   revokeApiKey,
   rotateApiKey,
+  toApiKeyJson,
   type KeyDeps,
   type NewKey,
 } from './api-keys.js';
-import { ChangesExhausted, readChangeBudget, setBudgetHeaders } from './change-limit.js';
-import { decodeCursor, encodeCursor } from './cursor.js';
-import { toApiKeyJson } from './key-json.js';
+import { setBudgetHeaders, actorOf, readId } from './request.js';
+import { decodeCursor, encodeCursor } from './ids.js';
 import { listKeys } from './queries.js';
-import { actorOf, readId } from './request.js';
 import { createApiKeySchema, listApiKeysSchema, MAX_BODY_BYTES, rotateApiKeySchema } from './schema.js';
 
 const PAGE_SIZE = 100;

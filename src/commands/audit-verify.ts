@@ -6,7 +6,7 @@ import { verifyChains } from '../audit/verify.js';
 import { runMaintenance } from '../tools/maintenance-command.js';
 import type { MaintenanceDatabase } from '../core/db/maintenance.js';
 import { count } from '../send/numbers.js';
-import { findOrganizationId } from '../usage/reconcile.js';
+import { findOrganization } from '../identity/organizations/queries.js';
 
 const help = `
 Each row of an Organization's audit log holds a number and the SHA-256 of itself and of the row before it. This goes
@@ -55,7 +55,7 @@ async function verify(
       );
     return isIntact ? 0 : 1;
   }
-  const orgId = org === undefined ? undefined : await findOrganizationId(db.orm, org);
+  const orgId = org === undefined ? undefined : (await findOrganization(db.orm, { slug: org }))?.id;
   if (org !== undefined && orgId === undefined) {
     console.error(`audit:verify: there is no Organization ${JSON.stringify(org)}.`);
     return 2;

@@ -5,7 +5,8 @@ import { runMaintenance } from '../tools/maintenance-command.js';
 import type { MaintenanceDatabase } from '../core/db/maintenance.js';
 import { checkLedger, ledgerJson, ledgerText } from '../trading/portfolio/ledger-check.js';
 import { driftJson, driftText, repairText } from '../usage/drift-report.js';
-import { compare, findOrganizationId, hasDrift, repair } from '../usage/reconcile.js';
+import { compare, hasDrift, repair } from '../usage/reconcile.js';
+import { findOrganization } from '../identity/organizations/queries.js';
 
 const help = `
 The totals of a month and the sums of an hour are kept while events are recorded. This adds the events up again and
@@ -32,7 +33,7 @@ interface Flags {
 }
 
 async function reconcile(db: MaintenanceDatabase, { org, fix, json }: Flags): Promise<number> {
-  const orgId = org === undefined ? undefined : await findOrganizationId(db.orm, org);
+  const orgId = org === undefined ? undefined : (await findOrganization(db.orm, { slug: org }))?.id;
   if (org !== undefined && orgId === undefined) {
     console.error(`reconcile: there is no Organization ${JSON.stringify(org)}.`);
     return 2;

@@ -1,18 +1,20 @@
 import type { Router } from 'express';
 import { z } from 'zod';
-import { sessionOf } from '../identity/session/session.js';
+import { compareDecimals, subtractDecimals } from '../core/decimal.js';
 import type { Context } from '../core/http/context.js';
-import { slugSchema } from '../identity/operator/schema.js';
-import { toPager } from '../core/pages/address.js';
+import { parseInput } from '../core/http/validate.js';
+import { toAddress, toPager } from '../core/pages/address.js';
+import { formatShare } from '../core/pages/format.js';
 import { renderPage } from '../core/pages/layout.js';
 import { pageRouter } from '../core/pages/page-router.js';
 import { readQuery, requireOnce, tryQuery } from '../core/pages/query-form.js';
-import { parseInput } from '../core/http/validate.js';
-import { listGrants } from './page-queries.js';
-import { toGrantsView } from './page-view.js';
-import { monthOf } from '../core/time.js';
+import { monthOf, monthRange } from '../core/time.js';
+import { slugSchema } from '../identity/operator/schema.js';
+import { sessionOf } from '../identity/session/session.js';
+import { listBalances, type BalanceRow } from './queries.js';
 
 const PATH = '/dashboard/entitlements';
+
 const PAGE_SIZE = 50;
 
 /** The slug of the last product of the page before. */
@@ -31,7 +33,7 @@ export function entitlementPages(context: Context): Router {
     const { form, result } = await tryQuery(res, query, async () => {
       requireOnce(query);
       const { cursor } = parseInput(querySchema, query);
-      const rows = await listGrants(db.orm, orgId, period, { after: cursor, limit: PAGE_SIZE + 1 });
+      const rows = await listBalances(db.orm, orgId, period, { after: cursor, limit: PAGE_SIZE + 1 });
       const grants = rows.slice(0, PAGE_SIZE);
       const nextCursor = rows.length > PAGE_SIZE ? grants.at(-1)!.productSlug : undefined;
       return { grants, cursor, pager: toPager(PATH, {}, { cursor, nextCursor }) };
@@ -47,4 +49,64 @@ export function entitlementPages(context: Context): Router {
   });
 
   return router;
+}
+
+/** In effect or not, and how, at a time. */
+type GrantState = 'live' | 'read_only' | 'upcoming' | 'ended';
+
+/** A month's balance in one mode. */
+interface ModeBalance {
+  used: string;
+  /** Undefined where there is no cap. */
+  remaining: string | undefined;
+  excess: string | undefined;
+  isOver: boolean;
+  /** For the meter alone. */
+  share: number | undefined;
+  percent: string | undefined;
+}
+
+/** Entitlements as their page shows them. `period` is the first day of the month that the balances belong to. */
+function toGrantsView(grants: BalanceRow[], period: string, now: Date) {
+  const { start, end } = monthRange(period);
+  return {
+    periodStart: new Date(start),
+    periodEnd: new Date(end),
+    grants: grants.map((grant) => ({
+      ...grant,
+      startsAt: new Date(grant.startsAt),
+      endsAt: grant.endsAt === null ? null : new Date(grant.endsAt),
+      state: stateOf(grant, now),
+      live: toModeBalance(grant.liveUsed, grant.unitCap),
+      test: toModeBalance(grant.testUsed, grant.unitCap),
+      usageHref: toAddress('/dashboard/usage', { product: grant.productSlug }),
+    })),
+  };
+}
+
+function stateOf({ kind, startsAt, endsAt }: BalanceRow, now: Date): GrantState {
+  if (endsAt !== null && new Date(endsAt) <= now) return 'ended';
+  return new Date(startsAt) > now ? 'upcoming' : kind;
+}
+
+function toModeBalance(used: string, unitCap: string | null): ModeBalance {
+  if (unitCap === null)
+    return {
+      used,
+      remaining: undefined,
+      excess: undefined,
+      isOver: false,
+      share: undefined,
+      percent: undefined,
+    };
+  const isOver = compareDecimals(used, unitCap) > 0;
+  const cap = Number(unitCap);
+  return {
+    used,
+    remaining: subtractDecimals(unitCap, used),
+    excess: subtractDecimals(used, unitCap),
+    isOver,
+    share: cap > 0 ? Number(used) / cap : Number(isOver),
+    percent: formatShare(used, unitCap),
+  };
 }

@@ -1,17 +1,16 @@
 import type { Request, RequestHandler, Router } from 'express';
 import type { KeyUse } from '../api-keys/key-use.js';
 import { readHashedSecret } from '../api-keys/bearer-key.js';
-import { keyFirst } from '../api-keys/key-first.js';
+import { preferKeyError } from '../api-keys/key-problem.js';
 import type { KeyReader } from '../api-keys/key-reader.js';
 import { AppError } from '../core/errors.js';
 import { hasSmallBody, readJsonText } from '../core/http/json-body.js';
 import { usualBounds } from '../core/http/json-shape.js';
 import { sendJson, toJson } from '../core/http/json.js';
 import { parseInput } from '../core/http/validate.js';
-import { parseCheck } from './parse-check.js';
+import { checkResultsJson, parseCheck, toEntitlementView } from './entitlement-json.js';
 import type { EntitlementReader } from './reader.js';
 import { entitlementPageSchema, MAX_BODY_BYTES } from './schema.js';
-import { checkResultsJson, toEntitlementView } from './view.js';
 
 const bounds = { ...usualBounds, tooManyValues: 'batch_too_large' as const };
 
@@ -71,7 +70,7 @@ function parsePage(
   req: Request,
   authenticate: () => Promise<unknown>,
 ): Promise<{ limit: number; cursor: string }> {
-  return keyFirst(authenticate, () => {
+  return preferKeyError(authenticate, () => {
     const { limit, cursor } = parseInput(entitlementPageSchema, req.query);
     return { limit: Number(limit ?? 100), cursor: cursor ?? '' };
   });
@@ -82,5 +81,7 @@ function readSlugs(
   res: Parameters<typeof readJsonText>[1],
   authenticate: () => Promise<unknown>,
 ): Promise<string[]> {
-  return keyFirst(authenticate, async () => parseCheck(await readJsonText(req, res, MAX_BODY_BYTES, bounds)));
+  return preferKeyError(authenticate, async () =>
+    parseCheck(await readJsonText(req, res, MAX_BODY_BYTES, bounds)),
+  );
 }

@@ -4,26 +4,24 @@ import { accountPages } from '../identity/account/pages.js';
 import { apiKeyPages } from '../api-keys/pages.js';
 import { apiKeyRoutes } from '../api-keys/routes.js';
 import { auditPages } from '../dashboard/audit-log/pages.js';
-import { refuseCrossSite } from '../identity/session/cross-site.js';
-import { createDevices } from '../identity/sign-in/device-cookie.js';
-import { signInPages } from '../identity/sign-in/pages.js';
-import { createSecretBox } from '../identity/second-factor/secret-box.js';
 import {
   createSessionReader,
+  refuseCrossSite,
   requireOrganization,
   requireOwnFactor,
   requirePerson,
 } from '../identity/session/session.js';
+import { createDevices, defaultSignInLimits, type SignInLimits } from '../identity/sign-in/sign-in-limits.js';
+import { signInPages } from '../identity/sign-in/pages.js';
+import { createSecretBox } from '../identity/second-factor/secret-box.js';
 import { hashToken, readToken, sessionCookie } from '../identity/session/session-cookie.js';
-import { defaultSignInLimits, type SignInLimits } from '../identity/sign-in/sign-in-limits.js';
 import type { Context } from '../core/http/context.js';
 import { entitlementPages } from '../entitlements/pages.js';
 import { pageHeaders } from '../core/http/page-headers.js';
 import { notFound } from '../core/http/problem.js';
 import { perKeyLimit } from '../core/http/rate-limit.js';
 import { requireWholeAddress } from '../core/http/request-line.js';
-import type { JoinLimits } from '../identity/members/join-limits.js';
-import { joinPages } from '../identity/members/join-pages.js';
+import { joinPages, type JoinLimits } from '../identity/members/join-pages.js';
 import { membersPages } from '../identity/members/pages.js';
 import { organizationRoutes } from '../identity/organizations/routes.js';
 import { overviewPages } from '../dashboard/overview/pages.js';
@@ -36,6 +34,7 @@ import { riskPages } from '../trading/pages/risk-pages.js';
 import { scoresPages } from '../trading/pages/scores-pages.js';
 import type { TradingServices } from '../trading/services/services.js';
 import { usagePages } from '../usage/pages.js';
+import { findLiveProduct } from '../entitlements/queries.js';
 
 export interface DashboardOptions {
   signInLimits?: Partial<SignInLimits>;
@@ -69,7 +68,7 @@ export function dashboardRoutes(
     requireOrganization,
     organizationRoutes(context),
     requireOwnFactor,
-    apiKeyPages(context),
+    apiKeyPages({ ...context, findLiveProduct }),
     apiKeyRoutes(context),
     auditPages(context),
     usagePages(context),

@@ -9,6 +9,7 @@ import {
   unique,
   uniqueIndex,
   uuid,
+  type AnyPgColumn,
 } from 'drizzle-orm/pg-core';
 import { time } from '../core/db/columns.js';
 
@@ -23,7 +24,7 @@ export const organizations = pgTable('organizations', {
 
 export const users = pgTable('users', {
   id: uuid().primaryKey(),
-  /** Trimmed and lower-cased before it is stored or looked up. */
+  /** Trimmed and lower-cased before it is stored or compared. */
   email: text().notNull().unique(),
   name: text().notNull(),
   passwordHash: text('password_hash').notNull(),
@@ -32,6 +33,14 @@ export const users = pgTable('users', {
 
 export const roles = ['owner', 'admin', 'member', 'billing'] as const;
 export type Role = (typeof roles)[number];
+
+/** Roles that change API keys, members and invitations, place orders and read the audit log. */
+export const managingRoles = ['owner', 'admin'] as const satisfies Role[];
+
+export const isManager = (role: Role): boolean => (managingRoles as readonly Role[]).includes(role);
+
+const isRole = (column: AnyPgColumn) =>
+  sql`${column} in (${sql.raw(roles.map((role) => `'${role}'`).join(', '))})`;
 
 export const memberships = pgTable(
   'memberships',
@@ -48,11 +57,11 @@ export const memberships = pgTable(
   (t) => [
     primaryKey({ columns: [t.orgId, t.userId] }),
     index('memberships_user').on(t.userId),
-    check('memberships_role', sql`${t.role} in ('owner', 'admin', 'member', 'billing')`),
+    check('memberships_role', isRole(t.role)),
   ],
 );
 
-/** A link that makes whoever opens it a member, once. */
+/** A link that makes one person a member, once. */
 export const invitations = pgTable(
   'invitations',
   {
@@ -81,6 +90,6 @@ export const invitations = pgTable(
       .where(sql`${t.acceptedAt} is null and ${t.revokedAt} is null`),
     index('invitations_created_by').on(t.createdBy),
     index('invitations_accepted_by').on(t.acceptedBy),
-    check('invitations_role', sql`${t.role} in ('owner', 'admin', 'member', 'billing')`),
+    check('invitations_role', isRole(t.role)),
   ],
 );

@@ -1,9 +1,9 @@
-import { eq, sql } from 'drizzle-orm';
+import { sql } from 'drizzle-orm';
 import { recordAudit, recordOperatorAudit } from '../audit/audit.js';
-import { change } from '../identity/session/change.js';
 import type { Clock } from '../core/clock.js';
 import type { Orm, Tx } from '../core/db/client.js';
-import { organizations } from '../tables.js';
+import { findOrganization } from '../identity/organizations/queries.js';
+import { change } from '../identity/session/change.js';
 import {
   findDrift,
   findDriftingPlaces,
@@ -31,15 +31,6 @@ const MAX_ROWS = 1000;
 const AUDITED_ROWS = 20;
 
 export const hasDrift = ({ totals, hours }: DriftReport): boolean => totals.length + hours.length > 0;
-
-/** The id of an Organization, or undefined. */
-export async function findOrganizationId(orm: Orm, slug: string): Promise<string | undefined> {
-  const [row] = await orm
-    .select({ id: organizations.id })
-    .from(organizations)
-    .where(eq(organizations.slug, slug));
-  return row?.id;
-}
 
 /**
  * Compares the sums with the events, both in one snapshot: an ingestion that commits meanwhile is seen whole or not
@@ -102,10 +93,7 @@ async function audit(tx: Tx, clock: Clock, orgId: string, details: Record<string
     target: orgId,
     details,
   };
-  const [organization] = await tx
-    .select({ slug: organizations.slug })
-    .from(organizations)
-    .where(eq(organizations.id, orgId));
+  const organization = await findOrganization(tx, { id: orgId });
   // Sums have no foreign keys: rows of an Organization that is gone belong into the log of the service.
   if (organization) await recordAudit(tx, orgId, { ...entry, target: organization.slug });
   else await recordOperatorAudit(tx, entry);

@@ -1,7 +1,7 @@
 import type { Request, RequestHandler, Router } from 'express';
 import type { KeyUse } from '../api-keys/key-use.js';
 import { readHashedSecret } from '../api-keys/bearer-key.js';
-import { keyFirst } from '../api-keys/key-first.js';
+import { preferKeyError } from '../api-keys/key-problem.js';
 import type { KeyReader } from '../api-keys/key-reader.js';
 import type { Context } from '../core/http/context.js';
 import { AppError } from '../core/errors.js';
@@ -37,7 +37,7 @@ export function addUsageRoutes(
     // A body that costs something is not read before its key is judged; the statement decides about every key again.
     if (!keyUse.hasSeen(hashedSecret) || !hasSmallBody(req))
       await keys.authenticate(hashedSecret, 'usage:write');
-    const batch = await keyFirst(
+    const batch = await preferKeyError(
       async () => {
         await keys.authenticate(hashedSecret, 'usage:write');
         keyUse.touch(hashedSecret, 'usage:write');

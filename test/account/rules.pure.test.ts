@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { describeAddress, describeBrowser } from '../../src/identity/account/browser-name.js';
-import { passwordProblem } from '../../src/identity/password-rules.js';
-import { toQrCode } from '../../src/identity/account/qr-code.js';
+import { describeAddress, describeBrowser } from '../../src/identity/account/pages.js';
+import { passwordProblem } from '../../src/identity/password.js';
+import { toQrCode } from '../../src/identity/account/second-factor-pages.js';
 import { toKeyUri } from '../../src/identity/account/second-factor.js';
 
 describe('a new password', () => {

@@ -1,7 +1,7 @@
 import { and, asc, eq } from 'drizzle-orm';
 import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { deleteOldKeyCalls } from '../../src/api-keys/key-use-retention.js';
+import { deleteOldKeyCalls } from '../../src/api-keys/key-use-queries.js';
 import { createKeyUse } from '../../src/api-keys/key-use.js';
 import { hashSecret } from '../../src/api-keys/secret.js';
 import { apiKeyCalls, apiKeys, apiKeyScopeUse } from '../../src/tables.js';

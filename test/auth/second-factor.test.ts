@@ -1,8 +1,8 @@
 import { eq } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { deleteExpiredSessions } from '../../src/identity/session/queries.js';
-import { answerChallenge } from '../../src/identity/second-factor/challenge.js';
-import { findChallenge } from '../../src/identity/second-factor/challenge-queries.js';
+import { answerChallenge } from '../../src/identity/sign-in/sign-in.js';
+import { findChallenge } from '../../src/identity/second-factor/queries.js';
 import { createSecretBox } from '../../src/identity/second-factor/secret-box.js';
 import { recoveryCodes, secondFactors, sessions, signInChallenges, users } from '../../src/tables.js';
 import { addMember, Browser, createUser, PASSWORD } from '../support/accounts.js';

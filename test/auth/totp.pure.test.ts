@@ -4,7 +4,7 @@ import {
   generateRecoveryCodes,
   hashRecoveryCode,
   RECOVERY_CODES,
-} from '../../src/identity/second-factor/recovery-codes.js';
+} from '../../src/identity/second-factor/codes.js';
 import {
   codeOf,
   encodeBase32,

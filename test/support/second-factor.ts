@@ -1,4 +1,4 @@
-import { generateRecoveryCodes, hashRecoveryCode } from '../../src/identity/second-factor/recovery-codes.js';
+import { generateRecoveryCodes, hashRecoveryCode } from '../../src/identity/second-factor/codes.js';
 import { codeOf, generateSecret, stepAt } from '../../src/identity/second-factor/totp.js';
 import type { Database } from '../../src/core/db/client.js';
 import { recoveryCodes, secondFactors } from '../../src/tables.js';

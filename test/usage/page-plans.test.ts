@@ -1,7 +1,7 @@
 import { sql, type SQL } from 'drizzle-orm';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { selectRows } from '../../src/core/db/select-rows.js';
-import { selectGrants } from '../../src/entitlements/page-queries.js';
+import { selectBalances } from '../../src/entitlements/queries.js';
 import { selectEvent, selectEvents } from '../../src/usage/event-queries.js';
 import {
   selectLatest,
@@ -92,7 +92,7 @@ function statements(): Record<string, SQL> {
       ...bounds,
       after,
     }),
-    entitlements: selectGrants(orgId, '2031-03-01', { after: undefined, limit: 51 }),
+    entitlements: selectBalances(orgId, '2031-03-01', { after: undefined, limit: 51 }),
   };
 }
 

@@ -1,5 +1,5 @@
 import type { Request, Response, Router } from 'express';
-import { decodeCursor, encodeCursor } from '../../api-keys/cursor.js';
+import { decodeCursor, encodeCursor } from '../../api-keys/ids.js';
 import { requireRole, sessionOf } from '../../identity/session/session.js';
 import type { Context } from '../../core/http/context.js';
 import type { Orm } from '../../core/db/client.js';
@@ -15,6 +15,7 @@ import { readActors, type Actor } from './people.js';
 import { listAuditRows, listDistinct } from '../../audit/queries.js';
 import { titleOf } from './sentences.js';
 import { csvColumns, toCsvCells, toEntryView } from './view.js';
+import { managingRoles } from '../../organizations/table.js';
 
 const PAGE_SIZE = 50;
 const CSV_BATCH = 500;
@@ -27,7 +28,7 @@ type AuditPageDeps = Pick<Context, 'db' | 'clock' | 'log'>;
 /** `/dashboard/audit-log`: who changed what, when and from where; for owner and admin. */
 export function auditPages(deps: AuditPageDeps): Router {
   const router = pageRouter();
-  const mayRead = requireRole('owner', 'admin');
+  const mayRead = requireRole(...managingRoles);
 
   router.get('/audit-log', mayRead, async (req, res) => {
     const { filter, form } = readForm(req, res);

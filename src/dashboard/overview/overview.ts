@@ -7,6 +7,7 @@ import { compareDecimals, subtractDecimals } from '../../core/decimal.js';
 import type { Role } from '../../organizations/table.js';
 import { listExpiringKeys, listStandings, readProgress, type Standing } from './queries.js';
 import { DAY_MS } from '../../core/time.js';
+import { isManager } from '../../organizations/table.js';
 
 const SHOWN_PRODUCTS = 12;
 const SHOWN_KEYS = 5;
@@ -56,7 +57,6 @@ export async function readOverview(
   const standings = await listStandings(db.orm, orgId, { now, livemode, limit: SHOWN_PRODUCTS + 1 });
   const { hasKey, events } = await readProgress(db.orm, orgId);
   const products = standings.slice(0, SHOWN_PRODUCTS).map(toProductView);
-  const isManager = role === 'owner' || role === 'admin';
   const example = standings.find(({ kind }) => kind === 'live');
   return {
     steps: events > 0 ? undefined : { hasEntitlement: example !== undefined, hasKey, example },
@@ -65,8 +65,8 @@ export async function readOverview(
     hasMoreProducts: standings.length > SHOWN_PRODUCTS,
     nearCap: products.filter(({ cap }) => cap?.isNear),
     expiringKeys: await listExpiringKeys(db.orm, orgId, { now, until, limit: SHOWN_KEYS }),
-    changes: isManager ? await readChanges(db.orm, orgId) : undefined,
-    mayChangeKeys: isManager,
+    changes: isManager(role) ? await readChanges(db.orm, orgId) : undefined,
+    mayChangeKeys: isManager(role),
   };
 }
 

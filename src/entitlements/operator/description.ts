@@ -1,6 +1,6 @@
 import type { RouteDescription } from '../../core/reference/description.js';
 import { problemExample } from '../../core/reference/problem-examples.js';
-import { grantAnswerSchema } from '../../identity/operator/answer-schema.js';
+import { grantAnswerSchema, entitlementSchema } from './schema.js';
 import {
   createdAt,
   cursorOf,
@@ -11,7 +11,6 @@ import {
   now,
   putResponses,
 } from '../../identity/operator/description-parts.js';
-import { entitlementSchema } from '../../identity/operator/schema.js';
 
 const dates = { startsAt: createdAt, endsAt: null, createdAt, updatedAt: createdAt };
 const apiCalls = { productSlug: 'api-calls', productName: 'API calls', kind: 'live', ...dates };

@@ -6,11 +6,12 @@ import { readJsonBody } from '../../core/http/json-body.js';
 import { sendJson, toJson } from '../../core/http/json.js';
 import { parseInput } from '../../core/http/validate.js';
 import { MAX_BODY_BYTES, readSlug, sendDeleted, sendPut, sourceOf } from '../../identity/operator/http.js';
-import { getOrganization } from '../../identity/organizations/operator/organizations.js';
+import { getOrganization } from '../../identity/organizations/organizations.js';
 import { readRange, sendPage } from '../../core/http/page.js';
-import { entitlementSchema, slugSchema } from '../../identity/operator/schema.js';
-import { getGrant, putGrant, withdrawGrant } from './entitlements.js';
-import { listGrants, type Grant } from './queries.js';
+import { slugSchema } from '../../identity/operator/schema.js';
+import { entitlementSchema } from './schema.js';
+import { getGrant, putGrant, withdrawGrant } from '../grants.js';
+import { listGrants, type Grant } from '../queries.js';
 
 export function entitlementRoutes(deps: Pick<Context, 'db' | 'clock'>): Router {
   const { db, clock } = deps;

@@ -1,7 +1,7 @@
 import type { RouteDescription } from '../../core/reference/description.js';
 import { exampleWorld } from '../../core/reference/example-world.js';
 import { problemExample } from '../../core/reference/problem-examples.js';
-import { productAnswerSchema } from '../../identity/operator/answer-schema.js';
+import { productAnswerSchema, productSchema } from '../operator/schema.js';
 import {
   createdAt,
   cursorOf,
@@ -12,7 +12,6 @@ import {
   now,
   putResponses,
 } from '../../identity/operator/description-parts.js';
-import { productSchema } from '../../identity/operator/schema.js';
 
 const product = (name: keyof typeof exampleWorld.products) => {
   const { entitlement: _entitlement, used: _used, unitCap, ...rest } = exampleWorld.products[name];

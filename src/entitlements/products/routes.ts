@@ -8,10 +8,10 @@ import { exact, sendJson, toJson } from '../../core/http/json.js';
 import { parseInput } from '../../core/http/validate.js';
 import { MAX_BODY_BYTES, readSlug, sendPut, sourceOf } from '../../identity/operator/http.js';
 import { readRange, sendPage } from '../../core/http/page.js';
-import { productSchema, slugSchema } from '../../identity/operator/schema.js';
-import { getProduct, putProduct } from './products.js';
-import { listProducts, type Product } from './queries.js';
-import { toExactNumber } from './exact-number.js';
+import { slugSchema } from '../../identity/operator/schema.js';
+import { productSchema } from '../operator/schema.js';
+import { getProduct, putProduct, toExactNumber } from '../products.js';
+import { listProducts, type Product } from '../queries.js';
 
 /** Products are not deleted: usage was recorded under them. */
 export function productRoutes(deps: Pick<Context, 'db' | 'clock'>): Router {

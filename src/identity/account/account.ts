@@ -1,32 +1,20 @@
-import { hashPassword, verifyPassword } from '../password.js';
-import { auditPerson, auditRecoveryCode } from '../audit-person.js';
-import type { PersonAuthority } from '../session/authority.js';
-import { change, type ChangeDeps } from '../session/change.js';
-import { acceptCode, readCode, type TypedCode } from '../second-factor/accept-code.js';
-import { deleteChallengesOf } from '../second-factor/challenge-queries.js';
-import { findSecondFactor } from '../second-factor/queries.js';
-import type { SecretBox } from '../second-factor/secret-box.js';
-import { generateToken, hashToken } from '../session/session-cookie.js';
 import type { Orm, Tx } from '../../core/db/client.js';
 import { AppError } from '../../core/errors.js';
 import { fieldError } from '../../core/pages/form.js';
-import {
-  deleteSessionById,
-  deleteSessionsOf,
-  findPerson,
-  lockPerson,
-  updateName,
-  updatePasswordHash,
-  updateToken,
-  type Person,
-} from './queries.js';
+import { hashPassword, verifyPassword } from '../password.js';
+import { acceptCode, auditRecoveryCode, readCode, type TypedCode } from '../second-factor/codes.js';
+import { findSecondFactor } from '../second-factor/queries.js';
+import type { SecretBox } from '../second-factor/secret-box.js';
+import type { PersonAuthority } from '../session/authority.js';
+import { change, type ChangeDeps } from '../session/change.js';
+import { deleteSessionById, deleteSessionsOf, updateToken } from '../session/queries.js';
+import { generateToken, hashToken } from '../session/session-cookie.js';
+import { auditPerson, type Whereabouts } from '../source.js';
+import { findUser, lockUser, updateUser, type User } from '../users/queries.js';
 
 /** Who changes their account, in which session, when and from where. */
-export interface Author extends PersonAuthority {
+export interface Author extends PersonAuthority, Whereabouts {
   email: string;
-  at: Date;
-  ip: string | undefined;
-  requestId: string;
   /** Aborted when they hang up. */
   gone: AbortSignal;
 }
@@ -47,8 +35,8 @@ export class WrongGuess extends AppError {
 }
 
 /** @throws WrongGuess */
-export async function checkPassword(orm: Orm, { userId, gone }: Author, password: string): Promise<Person> {
-  const person = await findPerson(orm, userId);
+export async function checkPassword(orm: Orm, { userId, gone }: Author, password: string): Promise<User> {
+  const person = await findUser(orm, { id: userId });
   const isRight = await verifyPassword(person?.passwordHash, password, gone);
   if (!person || !isRight) throw new WrongGuess('currentPassword', 'is not your password');
   return person;
@@ -75,11 +63,11 @@ export async function requireCode(
 export function changeAccount<T>(
   deps: ChangeDeps,
   author: Author,
-  checked: Person | undefined,
-  work: (tx: Tx, person: Person) => Promise<T>,
+  checked: User | undefined,
+  work: (tx: Tx, person: User) => Promise<T>,
 ): Promise<T> {
   return change(deps, author, async (tx) => {
-    const person = await lockPerson(tx, author.userId);
+    const person = await lockUser(tx, { id: author.userId });
     if (!person || (checked && checked.passwordHash !== person.passwordHash))
       throw new AppError('not_signed_in', 'Your password was changed just now, in another place.');
     return work(tx, person);
@@ -90,7 +78,7 @@ export function changeAccount<T>(
 export function changeName(deps: ChangeDeps, author: Author, name: string): Promise<boolean> {
   return changeAccount(deps, author, undefined, async (tx, person) => {
     if (person.name === name) return false;
-    await updateName(tx, person.id, name);
+    await updateUser(tx, person.id, { name });
     await audit(tx, author, 'user.changed', { before: { name: person.name }, after: { name } });
     return true;
   });
@@ -104,7 +92,7 @@ export function changeName(deps: ChangeDeps, author: Author, name: string): Prom
 export async function changePassword(
   deps: AccountChangeDeps,
   author: Author,
-  person: Person,
+  person: User,
   { newPassword, typed }: { newPassword: string; typed: string | undefined },
 ): Promise<string> {
   // Hashing takes long, so it happens before anything is locked.
@@ -115,7 +103,7 @@ export async function changePassword(
       if (!code) throw fieldError('code', 'is required');
       await requireCode(tx, deps.secrets, author, code);
     }
-    await updatePasswordHash(tx, person.id, passwordHash);
+    await updateUser(tx, person.id, { passwordHash });
     const { token, sessionsEnded } = await endOtherSessions(tx, author);
     await audit(tx, author, 'user.password_changed', { sessionsEnded });
     return token;
@@ -137,7 +125,6 @@ export function endSession(deps: ChangeDeps, author: Author, id: string): Promis
 export function signOutEverywhere(deps: ChangeDeps, author: Author): Promise<void> {
   return changeAccount(deps, author, undefined, async (tx) => {
     const sessionsEnded = await deleteSessionsOf(tx, author.userId);
-    await deleteChallengesOf(tx, author.userId);
     await audit(tx, author, 'user.signed_out', { sessionsEnded });
   });
 }
@@ -149,7 +136,6 @@ export function signOutEverywhere(deps: ChangeDeps, author: Author): Promise<voi
 export async function endOtherSessions(tx: Tx, { userId, sessionId }: Author) {
   const token = generateToken();
   const sessionsEnded = await deleteSessionsOf(tx, userId, sessionId);
-  await deleteChallengesOf(tx, userId);
   if (!(await updateToken(tx, sessionId, hashToken(token))))
     throw new AppError('not_signed_in', 'This session was ended just now. Sign in again.');
   return { token, sessionsEnded };

@@ -1,18 +1,18 @@
 import type { Request, RequestHandler, Response } from 'express';
-import { byPerson } from '../session/authority.js';
-import type { SecretBox } from '../second-factor/secret-box.js';
-import { change } from '../session/change.js';
-import { personOf } from '../session/session.js';
-import { markGuess, passLimits } from '../sign-in/sign-in-limits.js';
 import type { Context } from '../../core/http/context.js';
 import { hangUpSignal } from '../../core/http/hang-up.js';
 import { renderPage } from '../../core/pages/layout.js';
+import type { SecretBox } from '../second-factor/secret-box.js';
+import { byPerson } from '../session/authority.js';
+import { change } from '../session/change.js';
+import { personOf, whereaboutsOf } from '../session/session.js';
+import { markGuess, passLimits } from '../sign-in/sign-in-limits.js';
 import { audit, WrongGuess, type Author } from './account.js';
 
 /** What the pages of an account receive. */
 export interface AccountDeps extends Pick<Context, 'db' | 'clock'> {
   secrets: SecretBox;
-  /** What a request passes before a password or a code is looked at. */
+  /** What a request passes before a password or a code is checked. */
   limits: RequestHandler[];
 }
 
@@ -50,14 +50,14 @@ export function renderAccount(
   );
 }
 
-export function authorOf({ clock }: AccountDeps, req: Request, res: Response): Author {
-  const { email } = personOf(res);
-  const requestId = String(res.getHeader('X-Request-Id') ?? '');
-  const gone = hangUpSignal(res);
-  return { ...byPerson(res), email, at: new Date(clock.now()), ip: req.ip, requestId, gone };
-}
+export const authorOf = ({ clock }: AccountDeps, req: Request, res: Response): Author => ({
+  ...byPerson(res),
+  ...whereaboutsOf(req, res, clock),
+  email: personOf(res).email,
+  gone: hangUpSignal(res),
+});
 
-/** Does what looks at a password or a code: within the limits, and wrong ones are counted. */
+/** Does what checks a password or a code: within the limits, and wrong ones are counted. */
 export async function limitGuesses<T>(
   deps: AccountDeps,
   req: Request,

@@ -1,13 +1,23 @@
-import type { Router } from 'express';
-import type { SecretBox } from '../second-factor/secret-box.js';
-import { limitConfirmations, type SignInLimits } from '../sign-in/sign-in-limits.js';
+import Bowser from 'bowser';
+import type { Request, Response, Router } from 'express';
 import type { Context } from '../../core/http/context.js';
+import { readPathId } from '../../core/http/path-id.js';
+import { parseInput } from '../../core/http/validate.js';
+import { toAddress } from '../../core/pages/address.js';
+import { fieldError, formRoute, newForm, type FormState } from '../../core/pages/form.js';
 import { pageRouter } from '../../core/pages/page-router.js';
-import type { AccountDeps } from './page.js';
-import { passwordPages } from './password-pages.js';
-import { profilePages } from './profile-pages.js';
+import { listOrganizationsOf } from '../organizations/queries.js';
+import { MAX_PASSWORD, MIN_PASSWORD, passwordProblem } from '../password.js';
+import type { SecretBox } from '../second-factor/secret-box.js';
+import { clearToken, sendToken } from '../session/session-cookie.js';
+import { personOf } from '../session/session.js';
+import { limitConfirmations, type SignInLimits } from '../sign-in/sign-in-limits.js';
+import { changeName, changePassword, checkPassword, endSession, signOutEverywhere } from './account.js';
+import { ACCOUNT, authorOf, limitGuesses, renderAccount, type AccountDeps } from './page.js';
+import { countSessions, listSessions } from '../session/queries.js';
+import { filledIn, nameSchema, passwordSchema } from './schema.js';
 import { secondFactorPages } from './second-factor-pages.js';
-import { sessionPages } from './session-pages.js';
+import { readSecondFactor } from './second-factor.js';
 
 /** `/dashboard/account`: what belongs to a person, whether or not they belong to an Organization. */
 export function accountPages(
@@ -20,5 +30,166 @@ export function accountPages(
   router.use(passwordPages(deps));
   router.use(secondFactorPages(deps));
   router.use(sessionPages(deps));
+  return router;
+}
+
+/** The Organizations that the page names at most. */
+const MAX_ORGANIZATIONS = 100;
+
+const profileNotices = { saved: 'Your name is saved.', unchanged: 'That is your name already.' };
+
+function profilePages(deps: AccountDeps): Router {
+  const { db } = deps;
+  const router = pageRouter();
+
+  const show = async (req: Request, res: Response, form: FormState) => {
+    const { userId } = personOf(res);
+    const organizationsOf = await listOrganizationsOf(db.orm, userId, MAX_ORGANIZATIONS + 1);
+    const page = { view: 'profile', tab: 'profile', title: 'Your account', notices: profileNotices } as const;
+    await renderAccount(deps, req, res, page, {
+      form,
+      memberships: organizationsOf.slice(0, MAX_ORGANIZATIONS),
+      hasMoreMemberships: organizationsOf.length > MAX_ORGANIZATIONS,
+    });
+  };
+
+  router.get('/account', (req, res) => show(req, res, newForm({ name: personOf(res).userName })));
+
+  router.post(
+    '/account',
+    formRoute({
+      async act(req, res, fields) {
+        const name = parseInput(nameSchema, filledIn(fields)).name.trim();
+        if (name === '') throw fieldError('name', 'must not be blank');
+        const isChanged = await changeName(deps, authorOf(deps, req, res), name);
+        res.redirect(303, toAddress(ACCOUNT, { done: isChanged ? 'saved' : 'unchanged' }));
+      },
+      show,
+    }),
+  );
+  return router;
+}
+
+const passwordNotices = { changed: 'Your password is changed. All your other sessions have ended.' };
+
+function passwordPages(deps: AccountDeps): Router {
+  const { db } = deps;
+  const router = pageRouter();
+
+  const show = async (req: Request, res: Response, form: FormState) => {
+    const page = {
+      view: 'password',
+      tab: 'password',
+      title: 'Your password',
+      notices: passwordNotices,
+    } as const;
+    const { since } = await readSecondFactor(db.orm, personOf(res).userId);
+    const hasFactor = since !== undefined;
+    await renderAccount(deps, req, res, page, { form, hasFactor, min: MIN_PASSWORD, max: MAX_PASSWORD });
+  };
+
+  router.get('/account/password', (req, res) => show(req, res, newForm()));
+
+  router.post(
+    '/account/password',
+    formRoute({
+      async act(req, res, fields) {
+        const author = authorOf(deps, req, res);
+        const { currentPassword, newPassword, newPasswordAgain, code } = parseInput(
+          passwordSchema,
+          filledIn(fields),
+        );
+        const problem = await passwordProblem(newPassword, author.email);
+        if (problem !== undefined) throw fieldError('newPassword', problem);
+        if (newPassword !== newPasswordAgain)
+          throw fieldError('newPasswordAgain', 'is not the same as the new password');
+        const token = await limitGuesses(deps, req, res, async () => {
+          const person = await checkPassword(db.orm, author, currentPassword);
+          if (newPassword === currentPassword) throw fieldError('newPassword', 'is your password already');
+          return changePassword(deps, author, person, { newPassword, typed: code });
+        });
+        sendToken(req, token);
+        res.redirect(303, toAddress(`${ACCOUNT}/password`, { done: 'changed' }));
+      },
+      show,
+    }),
+  );
+  return router;
+}
+
+/** `Firefox on Windows`; the first word of what it calls itself where it is no browser that is known. */
+export function describeBrowser(userAgent: string): string {
+  if (userAgent === '') return 'Unknown browser';
+  const { browser, os } = Bowser.parse(userAgent);
+  const name = browser.name || userAgent.split(/[\s/(;]/)[0]!.slice(0, 40) || 'Unknown browser';
+  return os.name ? `${name} on ${os.name}` : name;
+}
+
+/** An address as people write it: IPv4 without the IPv6 in which the socket wraps it. */
+export const describeAddress = (ip: string): string => ip.replace(/^::ffff:(?=\d+\.)/i, '') || 'unknown';
+
+/** As many sessions as the page shows. */
+const MAX_SESSIONS = 100;
+
+const SESSIONS = `${ACCOUNT}/sessions`;
+
+const sessionNotices = { ended: 'The session has ended.' };
+
+function sessionPages(deps: AccountDeps): Router {
+  const { db, clock } = deps;
+  const router = pageRouter();
+
+  const show = async (req: Request, res: Response, form: FormState) => {
+    const { userId, sessionId } = personOf(res);
+    const now = new Date(clock.now());
+    const rows = await listSessions(db.orm, userId, sessionId, now, MAX_SESSIONS);
+    const total = rows.length < MAX_SESSIONS ? rows.length : await countSessions(db.orm, userId, now);
+    const page = {
+      view: 'sessions',
+      tab: 'sessions',
+      title: 'Your sessions',
+      notices: sessionNotices,
+    } as const;
+    await renderAccount(deps, req, res, page, {
+      form,
+      total,
+      sessions: rows.map(({ ip, userAgent, ...session }) => ({
+        ...session,
+        browser: describeBrowser(userAgent),
+        address: describeAddress(ip),
+      })),
+    });
+  };
+
+  router.get('/account/sessions', (req, res) => show(req, res, newForm()));
+
+  router.post(
+    '/account/sessions/:id/end',
+    formRoute({
+      async act(req, res) {
+        const author = authorOf(deps, req, res);
+        const ended = await endSession(deps, author, readPathId(req, 'id', 'session'));
+        if (ended !== author.sessionId) {
+          res.redirect(303, toAddress(SESSIONS, { done: 'ended' }));
+          return;
+        }
+        clearToken(req);
+        res.redirect(303, toAddress('/login', { done: 'signed-out' }));
+      },
+      show,
+    }),
+  );
+
+  router.post(
+    '/account/sign-out-everywhere',
+    formRoute({
+      async act(req, res) {
+        await signOutEverywhere(deps, authorOf(deps, req, res));
+        clearToken(req);
+        res.redirect(303, toAddress('/login', { done: 'signed-out-everywhere' }));
+      },
+      show,
+    }),
+  );
   return router;
 }

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { MAX_PASSWORD } from '../password-rules.js';
+import { MAX_PASSWORD } from '../password.js';
 import { text } from '../../core/http/validate.js';
 import type { FormFields } from '../../core/pages/form.js';
 

@@ -1,14 +1,14 @@
 import type { Request, Response, Router } from 'express';
-import { findSetup } from '../second-factor/queries.js';
-import { personOf } from '../session/session.js';
-import { sendToken } from '../session/session-cookie.js';
+import { encode } from 'uqr';
 import { parseInput } from '../../core/http/validate.js';
 import { toAddress } from '../../core/pages/address.js';
 import { formRoute, newForm, type FormState } from '../../core/pages/form.js';
 import { pageRouter } from '../../core/pages/page-router.js';
+import { findSetup } from '../second-factor/queries.js';
+import { sendToken } from '../session/session-cookie.js';
+import { personOf } from '../session/session.js';
 import { checkPassword } from './account.js';
 import { ACCOUNT, authorOf, limitGuesses, renderAccount, type AccountDeps } from './page.js';
-import { toQrCode } from './qr-code.js';
 import { confirmBothSchema, confirmSchema, filledIn, setupSchema } from './schema.js';
 import {
   beginSetup,
@@ -20,6 +20,7 @@ import {
 } from './second-factor.js';
 
 const BASE = `${ACCOUNT}/second-factor`;
+
 const tab = 'second-factor';
 
 const notices = {
@@ -145,4 +146,32 @@ export function secondFactorPages(deps: AccountDeps): Router {
     }),
   );
   return router;
+}
+
+interface QrCode {
+  /** Modules on each side, the quiet zone of 4 included (ISO/IEC 18004, 5.3.8). */
+  size: number;
+  /** The dark modules as the data of an SVG path, one unit a module. */
+  path: string;
+}
+
+/** A QR code to be drawn by a page. */
+export function toQrCode(text: string): QrCode {
+  const { size, data } = encode(text, { ecc: 'M', border: 4 });
+  const path = data.flatMap((row, y) =>
+    runsOf(row).map(([x, length]) => `M${x} ${y}h${length}v1h-${length}z`),
+  );
+  return { size, path: path.join('') };
+}
+
+/** Where dark modules stand side by side: they are drawn as one, so that no hairline shows between them. */
+function runsOf(row: boolean[]): [start: number, length: number][] {
+  const runs: [number, number][] = [];
+  for (const [x, isDark] of row.entries()) {
+    if (!isDark) continue;
+    const last = runs.at(-1);
+    if (last && last[0] + last[1] === x) last[1]++;
+    else runs.push([x, 1]);
+  }
+  return runs;
 }

@@ -1,3 +1,7 @@
+import type { Orm, Tx } from '../../core/db/client.js';
+import { AppError } from '../../core/errors.js';
+import { fieldError } from '../../core/pages/form.js';
+import { cleanCode, generateRecoveryCodes, hashRecoveryCode, readCode } from '../second-factor/codes.js';
 import {
   confirmSetup,
   countRecoveryCodes,
@@ -7,12 +11,8 @@ import {
   putSetup,
   replaceRecoveryCodes,
 } from '../second-factor/queries.js';
-import { cleanCode, readCode } from '../second-factor/accept-code.js';
-import { generateRecoveryCodes, hashRecoveryCode } from '../second-factor/recovery-codes.js';
 import { findStep, generateSecret, isCodeShaped } from '../second-factor/totp.js';
-import type { Orm, Tx } from '../../core/db/client.js';
-import { AppError } from '../../core/errors.js';
-import { fieldError } from '../../core/pages/form.js';
+import type { User } from '../users/queries.js';
 import {
   audit,
   changeAccount,
@@ -21,7 +21,6 @@ import {
   type AccountChangeDeps,
   type Author,
 } from './account.js';
-import type { Person } from './queries.js';
 
 export interface SecondFactorState {
   /** When it was turned on; undefined while it is off. */
@@ -36,7 +35,7 @@ export async function readSecondFactor(orm: Orm, userId: string): Promise<Second
 }
 
 /** Makes a secret for this session to show. It protects nothing until a code of it has been right. */
-export function beginSetup(deps: AccountChangeDeps, author: Author, person: Person): Promise<void> {
+export function beginSetup(deps: AccountChangeDeps, author: Author, person: User): Promise<void> {
   const { sessionId, at: now } = author;
   return changeAccount(deps, author, person, async (tx) => {
     const setup = {
@@ -82,7 +81,7 @@ export async function finishSetup(deps: AccountChangeDeps, author: Author, typed
 export async function renewRecoveryCodes(
   deps: AccountChangeDeps,
   author: Author,
-  person: Person,
+  person: User,
   typed: string,
 ): Promise<string[]> {
   const code = await readCode(person.id, typed, author.gone);
@@ -100,7 +99,7 @@ export async function renewRecoveryCodes(
 export async function turnOff(
   deps: AccountChangeDeps,
   author: Author,
-  person: Person,
+  person: User,
   typed: string,
 ): Promise<string> {
   const code = await readCode(person.id, typed, author.gone);

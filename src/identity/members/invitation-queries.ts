@@ -1,7 +1,6 @@
 import { and, count, desc, eq, gt, isNull, ne, or, sql } from 'drizzle-orm';
 import type { Orm, Tx } from '../../core/db/client.js';
 import { invitations, memberships, organizations, users } from '../../organizations/table.js';
-import type { InvitationKey } from './invitation-token.js';
 
 /** Neither used nor revoked; it may have expired. At most one for an address. */
 const isUnclosed = and(isNull(invitations.acceptedAt), isNull(invitations.revokedAt));
@@ -14,7 +13,7 @@ const isBacked = or(
 
 const isOpen = (now: Date) => and(isUnclosed, gt(invitations.expiresAt, now), isBacked)!;
 
-const columns = (now: Date) => ({
+const invitationColumns = (now: Date) => ({
   id: invitations.id,
   email: invitations.email,
   role: invitations.role,
@@ -32,7 +31,7 @@ const columns = (now: Date) => ({
 
 const selectInvitations = (orm: Orm, now: Date) =>
   orm
-    .select(columns(now))
+    .select(invitationColumns(now))
     .from(invitations)
     .innerJoin(organizations, eq(organizations.id, invitations.orgId))
     .leftJoin(
@@ -68,6 +67,12 @@ export async function findInvitation(orm: Orm, orgId: string, id: string, now: D
     and(eq(invitations.orgId, orgId), eq(invitations.id, id)),
   );
   return row;
+}
+
+/** Finds an invitation: its Organization, as for all of a tenant's rows, and the hash of its token. */
+export interface InvitationKey {
+  orgId: string;
+  hashedToken: string;
 }
 
 export async function findInvitationByToken(

@@ -1,10 +1,15 @@
+import { randomBytes } from 'node:crypto';
 import { v7 as uuid } from 'uuid';
 import { recordAudit } from '../../audit/audit.js';
 import type { Tx } from '../../core/db/client.js';
 import { AppError } from '../../core/errors.js';
-import type { Source } from '../operator/change.js';
-import type { Role } from '../../organizations/table.js';
+import { toAddress } from '../../core/pages/address.js';
 import { fieldError } from '../../core/pages/form.js';
+import { DAY_MS } from '../../core/time.js';
+import type { Role } from '../../organizations/table.js';
+import { lockOrganization } from '../organizations/queries.js';
+import { hashToken } from '../session/session-cookie.js';
+import type { Source } from '../source.js';
 import {
   closeAsRevoked,
   countOpenInvitations,
@@ -12,17 +17,15 @@ import {
   findUnclosedInvitation,
   insertInvitation,
   type Invitation,
+  type InvitationKey,
 } from './invitation-queries.js';
-import { generateInvitationToken } from './invitation-token.js';
-import { ownersOnly, requireManager } from './members.js';
-import { findMemberByEmail, lockMembers } from './queries.js';
-import { mayManage } from './roles.js';
-import { DAY_MS } from '../../core/time.js';
+import { mayManage, ownersOnly, requireManager } from './members.js';
+import { findMemberByEmail } from './queries.js';
 
 /** Invitations of an Organization that are open at the same time. */
 export const MAX_OPEN_INVITATIONS = 100;
 
-export interface InvitationInput {
+interface InvitationInput {
   /** Made with the form, so that the same form makes one invitation however often it arrives. */
   id: string;
   email: string;
@@ -30,7 +33,7 @@ export interface InvitationInput {
   days: number;
 }
 
-export interface NewInvitation {
+interface NewInvitation {
   /** The secret of the link. The only time it is seen. */
   token: string;
   expiresAt: Date;
@@ -48,7 +51,7 @@ export async function invite(
   source: Source,
 ): Promise<NewInvitation | undefined> {
   const { email, role, days } = input;
-  await lockMembers(tx, orgId);
+  await lockOrganization(tx, { id: orgId });
   const me = await requireManager(tx, orgId, source.actor);
   if (!mayManage(me.role, role)) throw ownersOnly();
   const earlier = await findInvitation(tx, orgId, input.id, source.at);
@@ -82,7 +85,7 @@ const isSame = (earlier: Invitation, { email, role, days }: InvitationInput): bo
  * @throws AppError not_found (also one that was accepted), forbidden_role
  */
 export async function revokeInvitation(tx: Tx, orgId: string, id: string, source: Source): Promise<void> {
-  await lockMembers(tx, orgId);
+  await lockOrganization(tx, { id: orgId });
   const me = await requireManager(tx, orgId, source.actor);
   const invitation = await findInvitation(tx, orgId, id, source.at);
   if (!invitation) throw new AppError('not_found', 'There is no such invitation.');
@@ -103,3 +106,36 @@ const tooMany = () =>
     'invalid_request',
     `At most ${MAX_OPEN_INVITATIONS} invitations can be open at the same time. Revoke one that is no longer needed.`,
   );
+
+/** Where an invitation's link leads. */
+export const JOIN = '/dashboard/join';
+
+/** The part of an address behind `#` never leaves the browser by itself. */
+export const toInvitationLink = (origin: string, token: string): string => `${origin}${JOIN}#${token}`;
+
+/** The invitation that was opened, for whoever goes elsewhere on the way; the sign-in form where there was none. */
+export const toJoinAddress = (token: unknown): string => (isTokenShaped(token) ? JOIN : '/login');
+
+/** To sign in and come back. */
+export const toSignInAddress = (token: unknown): string =>
+  isTokenShaped(token) ? toAddress('/login', { next: toJoinAddress(token) }) : '/login';
+
+const shape = /^[\w-]{64}$/;
+
+/** The secret of an invitation's link, base64url: the Organization's id and 256 random bits. Only its hash is stored. */
+export function generateInvitationToken(orgId: string): { token: string; hashedToken: string } {
+  const id = Buffer.from(orgId.replaceAll('-', ''), 'hex');
+  const token = Buffer.concat([id, randomBytes(32)]).toString('base64url');
+  return { token, hashedToken: hashToken(token) };
+}
+
+export const isTokenShaped = (token: unknown): token is string =>
+  typeof token === 'string' && shape.test(token);
+
+/** Undefined for what cannot be a token. */
+export function readInvitationToken(token: unknown): InvitationKey | undefined {
+  if (!isTokenShaped(token)) return undefined;
+  const id = Buffer.from(token, 'base64url').toString('hex', 0, 16);
+  const orgId = id.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
+  return { orgId, hashedToken: hashToken(token) };
+}

@@ -1,16 +1,11 @@
 import type { ErrorRequestHandler, Request, Response, Router } from 'express';
-import { byPerson } from '../session/authority.js';
-import { change } from '../session/change.js';
-import { passwordProblem } from '../password-rules.js';
-import { hashPassword } from '../password.js';
-import { findUserByEmail } from '../session/queries.js';
-import { clearToken, readToken, sendToken } from '../session/session-cookie.js';
-import { endToken } from '../sign-in/sign-in.js';
-import { requirePerson, type ReadSession } from '../session/session.js';
-import type { Context } from '../../core/http/context.js';
+import { ipKeyGenerator, rateLimit, type Options } from 'express-rate-limit';
+import { AppError } from '../../core/errors.js';
 import { prefersHtml } from '../../core/http/accepts.js';
-import { hangUpSignal } from '../../core/http/hang-up.js';
+import type { Context } from '../../core/http/context.js';
 import { readForm } from '../../core/http/form-body.js';
+import { hangUpSignal } from '../../core/http/hang-up.js';
+import type { LimitStores } from '../../core/http/limit-store.js';
 import { parseInput } from '../../core/http/validate.js';
 import {
   fieldError,
@@ -22,15 +17,27 @@ import {
 } from '../../core/pages/form.js';
 import { renderPage } from '../../core/pages/layout.js';
 import { pageRouter } from '../../core/pages/page-router.js';
-import { browserOf, sourceOf } from './http.js';
-import { JOIN, toJoinAddress, toSignInAddress } from './join-address.js';
-import { forgetOpened, keepOpened, readOpened } from './join-cookie.js';
-import { defaultJoinLimits, limitJoins, type JoinLimits } from './join-limits.js';
+import { HOUR_MS, MINUTE_MS } from '../../core/time.js';
+import { hashPassword, passwordProblem } from '../password.js';
+import { byPerson } from '../session/authority.js';
+import { change } from '../session/change.js';
+import { clearToken, readToken, sendToken } from '../session/session-cookie.js';
+import {
+  browserOf,
+  personSource,
+  requirePerson,
+  whereaboutsOf,
+  type ReadSession,
+} from '../session/session.js';
+import { endToken } from '../sign-in/sign-in.js';
+import { findUser } from '../users/queries.js';
+import { isTokenShaped, JOIN, toJoinAddress, toSignInAddress } from './invitations.js';
 import { getInvitation, hasAccount, InvitationGone, joinAs, joinWithNewAccount } from './join.js';
-import { roleDescriptions } from './roles.js';
+import { roleDescriptions } from './members.js';
 import { accountSchema } from './schema.js';
 
 const JOINED = '/dashboard?done=joined';
+
 const frame = 'card' as const;
 
 /** Where an invitation's link leads: for people who belong to no Organization yet, and often have no account. */
@@ -93,7 +100,7 @@ export function joinPages(
       return;
     }
     res.locals.person = person;
-    const source = sourceOf(req, res, clock, person.userId);
+    const source = personSource(req, res, clock);
     const hasJoined = await change(deps, byPerson(res), (tx) => joinAs(tx, person, token, source));
     if (hasJoined) forgetOpened(req, res);
     res.redirect(303, hasJoined ? JOINED : toJoinAddress(token));
@@ -110,13 +117,13 @@ export function joinPages(
         const problem = await passwordProblem(password, email);
         if (problem !== undefined) throw fieldError('password', problem);
         // Hashing takes long, so it happens before anything is locked, and not for an address that needs none.
-        if (await findUserByEmail(db.orm, email)) throw hasAccount();
+        if (await findUser(db.orm, { email })) throw hasAccount();
         const account = {
           name: name.trim(),
           passwordHash: await hashPassword(password, hangUpSignal(res)),
-          browser: browserOf(req),
+          browser: { ...browserOf(req, res), formerToken: readToken(req) },
         };
-        const { actor: _, ...source } = sourceOf(req, res, clock, '');
+        const source = whereaboutsOf(req, res, clock);
         const session = await change(deps, { kind: 'proof' }, (tx) =>
           joinWithNewAccount(tx, token, account, source),
         );
@@ -140,7 +147,7 @@ export function joinPages(
     await renderPage(deps, req, res, page, {
       invitation,
       description: roleDescriptions[invitation.role],
-      isNew: (await findUserByEmail(db.orm, invitation.email)) === undefined,
+      isNew: (await findUser(db.orm, { email: invitation.email })) === undefined,
       signInAddress: toSignInAddress(token),
       form,
     });
@@ -149,7 +156,7 @@ export function joinPages(
   router.post(`${JOIN}/sign-out`, async (req, res) => {
     const address = toJoinAddress(textField((await readForm(req, res)) as FormFields, 'invitation'));
     const session = readToken(req);
-    const { actor: _, ...where } = sourceOf(req, res, clock, '');
+    const where = whereaboutsOf(req, res, clock);
     if (session !== undefined) await change(deps, { kind: 'proof' }, (tx) => endToken(tx, session, where));
     clearToken(req);
     res.redirect(303, address);
@@ -176,5 +183,66 @@ function showGone(deps: Pick<Context, 'db' | 'clock'>): ErrorRequestHandler {
     res.status(404);
     const page = { view: 'members/join-gone', title: 'This invitation does not work', frame };
     await renderPage(deps, req, res, page, {});
+  };
+}
+
+const nameFor = (req: Request): string => `${req.secure ? '__Host-' : ''}gauge_invitation`;
+
+const options = (req: Request) =>
+  ({ httpOnly: true, sameSite: 'lax', secure: req.secure, path: '/' }) as const;
+
+/**
+ * The invitation that this browser has opened. It is kept for an hour in a cookie, while its holder signs in or makes an
+ * account: in an address it would get into histories, into the logs of proxies and into what is sent as a referrer.
+ */
+function readOpened(req: Request): string | undefined {
+  const name = nameFor(req);
+  const pairs = (req.headers.cookie ?? '').split(/;\s*/).map((pair) => pair.split('='));
+  const token = pairs.find(([key]) => key === name)?.[1];
+  return isTokenShaped(token) ? token : undefined;
+}
+
+function keepOpened(req: Request, res: Response, token: string): void {
+  res.cookie(nameFor(req), token, { ...options(req), maxAge: HOUR_MS });
+}
+
+function forgetOpened(req: Request, res: Response): void {
+  res.clearCookie(nameFor(req), options(req));
+}
+
+export interface JoinLimits {
+  windowMs: number;
+  /** Links that open nothing, in the window, after which an address gets no further. */
+  wrongLinks: number;
+  /** Forms for a new account in the window, from one address. Each costs the hash of a password. */
+  newAccounts: number;
+}
+
+const defaultJoinLimits: JoinLimits = { windowMs: 15 * MINUTE_MS, wrongLinks: 30, newAccounts: 20 };
+
+/** What an address may try with invitations. */
+function limitJoins(stores: LimitStores, { windowMs, wrongLinks, newAccounts }: JoinLimits) {
+  const limit = (identifier: string, detail: string, options: Partial<Options>) =>
+    rateLimit({
+      windowMs,
+      standardHeaders: 'draft-8',
+      legacyHeaders: false,
+      identifier,
+      store: stores.create(identifier),
+      passOnStoreError: true,
+      keyGenerator: (req) => ipKeyGenerator(req.ip ?? '', 64),
+      handler: (_req, _res, next) => next(new AppError('rate_limited', detail)),
+      ...options,
+    });
+  return {
+    wrongLinks: limit('join-links', 'Too many invitations from your address did not work. Try again later.', {
+      limit: wrongLinks,
+      // A request counts when it comes and is taken back when its link was good: a burst gets no further.
+      skipSuccessfulRequests: true,
+      requestWasSuccessful: (_req, res) => res.statusCode !== 404,
+    }),
+    newAccounts: limit('join-accounts', 'Too many accounts from your address. Try again later.', {
+      limit: newAccounts,
+    }),
   };
 }

@@ -1,17 +1,17 @@
 import { v7 as uuid } from 'uuid';
 import { recordAudit, recordOperatorAudit } from '../../audit/audit.js';
-import { findUserByEmail, updateSession } from '../session/queries.js';
-import type { SessionPerson } from '../session/session.js';
-import { hashToken } from '../session/session-cookie.js';
-import { endToken } from '../sign-in/sign-in.js';
-import { startSession } from '../session/start-session.js';
 import type { Orm, Tx } from '../../core/db/client.js';
 import { AppError } from '../../core/errors.js';
-import type { Source } from '../operator/change.js';
-import { insertUser } from '../users/queries.js';
+import { lockOrganization } from '../organizations/queries.js';
+import { updateSession } from '../session/queries.js';
+import { hashToken } from '../session/session-cookie.js';
+import { startSession, type NewBrowser, type SessionPerson } from '../session/session.js';
+import { endToken } from '../sign-in/sign-in.js';
+import type { Source } from '../source.js';
+import { findUser, insertUser } from '../users/queries.js';
 import { closeAsAccepted, findInvitationByToken, type Invitation } from './invitation-queries.js';
-import { readInvitationToken } from './invitation-token.js';
-import { findMember, holdPerson, insertMembership, lockMembers } from './queries.js';
+import { readInvitationToken } from './invitations.js';
+import { findMember, holdPerson, insertMembership } from './queries.js';
 
 /** The link opens nothing. Why is not said: it may have come to anybody. */
 export class InvitationGone extends AppError {
@@ -60,7 +60,7 @@ export async function joinAs(
 ): Promise<boolean> {
   const { orgId } = readInvitationToken(token) ?? {};
   if (orgId === undefined) throw new InvitationGone();
-  await lockMembers(tx, orgId);
+  await lockOrganization(tx, { id: orgId });
   const invitation = await getInvitation(tx, token, person.userId, source.at);
   if (!invitation.isMember) {
     if (!(await holdPerson(tx, person.userId)))
@@ -74,7 +74,7 @@ export async function joinAs(
 export interface NewAccount {
   name: string;
   passwordHash: string;
-  browser: { formerToken: string | undefined; ip: string; userAgent: string };
+  browser: NewBrowser & { formerToken: string | undefined };
 }
 
 /**
@@ -89,11 +89,11 @@ export async function joinWithNewAccount(
   source: Omit<Source, 'actor'>,
 ): Promise<string> {
   const { orgId } = readInvitationToken(token) ?? {};
-  const organization = orgId === undefined ? undefined : await lockMembers(tx, orgId);
+  const organization = orgId === undefined ? undefined : await lockOrganization(tx, { id: orgId });
   if (!organization) throw new InvitationGone();
   const invitation = await getInvitation(tx, token, undefined, source.at);
   const { email } = invitation;
-  if (await findUserByEmail(tx, email)) throw hasAccount();
+  if (await findUser(tx, { email })) throw hasAccount();
   const user = { id: uuid(), email, name, passwordHash, createdAt: source.at };
   const ownSource: Source = { ...source, actor: user.id };
   await insertUser(tx, user);

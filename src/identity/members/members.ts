@@ -1,22 +1,24 @@
 import { recordAudit } from '../../audit/audit.js';
 import type { Orm, Tx } from '../../core/db/client.js';
-import { AppError } from '../../core/errors.js';
 import { ConcurrentChangeError } from '../../core/db/conflict.js';
-import type { Source } from '../operator/change.js';
-import type { Role } from '../../organizations/table.js';
+import { AppError } from '../../core/errors.js';
+import { isManager, roles, type Role } from '../../organizations/table.js';
+import { getLockedOrganization, getOrganization } from '../organizations/organizations.js';
+import { lockOrganization } from '../organizations/queries.js';
+import type { Put, Source } from '../source.js';
+import { getUser } from '../users/users.js';
 import {
   deleteMembership,
   findMember,
   hasOtherOwner,
   holdOtherOwner,
-  lockMembers,
+  insertMembership,
   updateRole,
   type Member,
 } from './queries.js';
-import { isManager, manageableRoles, mayManage } from './roles.js';
 
 /** What one member may do with another, or with themselves, as the page offers it. */
-export interface Permissions {
+interface Permissions {
   /** Empty if the role is not theirs to change. */
   assignableRoles: readonly Role[];
   mayRemove: boolean;
@@ -58,7 +60,7 @@ export async function changeRole(
   role: Role,
   source: Source,
 ): Promise<void> {
-  await lockMembers(tx, orgId);
+  await lockOrganization(tx, { id: orgId });
   const me = await requireManager(tx, orgId, source.actor);
   const member = await requireMember(tx, orgId, userId);
   if (!mayManage(me.role, member.role) || !mayManage(me.role, role)) throw ownersOnly();
@@ -74,7 +76,7 @@ export async function changeRole(
  * @throws AppError not_found, forbidden_role, invalid_request (the last owner)
  */
 export async function removeMember(tx: Tx, orgId: string, userId: string, source: Source): Promise<void> {
-  await lockMembers(tx, orgId);
+  await lockOrganization(tx, { id: orgId });
   const me = await requireSelf(tx, orgId, source.actor);
   const member = await requireMember(tx, orgId, userId);
   if (me.userId !== member.userId && !mayManage(me.role, member.role)) {
@@ -114,3 +116,73 @@ export const ownersOnly = () => new AppError('forbidden_role', 'Only an owner de
 
 const managersOnly = () =>
   new AppError('forbidden_role', 'Only an owner or admin changes members and invitations.');
+
+/** What each role is for, in the words of the pages. */
+export const roleDescriptions: Record<Role, string> = {
+  owner: 'Does everything, and alone decides who else is an owner.',
+  admin: 'Manages API keys, members and invitations, but no owners.',
+  member: 'Sees keys, usage, entitlements and members. Changes nothing.',
+  billing: 'Sees the same as a member: for whoever looks after the bills.',
+};
+
+/** The roles that somebody of this role may give, and whose bearers they may change and remove. */
+export function manageableRoles(role: Role): readonly Role[] {
+  if (role === 'owner') return roles;
+  return role === 'admin' ? roles.filter((other) => other !== 'owner') : [];
+}
+
+export const mayManage = (role: Role, other: Role): boolean => manageableRoles(role).includes(other);
+
+/** Makes the user a member of the Organization in that role. */
+export async function putMember(
+  tx: Tx,
+  slug: string,
+  email: string,
+  { role }: { role: Role },
+  source: Source,
+): Promise<Put<Member>> {
+  const { id: orgId } = await getLockedOrganization(tx, slug);
+  const user = await getUser(tx, email);
+  const current = await findMember(tx, orgId, user.id);
+  if (!current) {
+    const member = { userId: user.id, email, name: user.name, role, createdAt: source.at };
+    await insertMembership(tx, orgId, member);
+    const entry = { ...source, action: 'member.added', target: email, details: { after: { role } } };
+    await recordAudit(tx, orgId, entry);
+    return { isNew: true, resource: member };
+  }
+  if (current.role === role) return { isNew: false, resource: current };
+  const member = { ...current, role };
+  // Removing the user does not wait for the Organization's lock.
+  if (!(await updateRole(tx, orgId, member))) throw new ConcurrentChangeError();
+  const details = { before: { role: current.role }, after: { role } };
+  await recordAudit(tx, orgId, { ...source, action: 'member.role_changed', target: email, details });
+  return { isNew: false, resource: member };
+}
+
+/** Ends the membership, the last owner's too: the operator can name another. The Organization's keys stay as they are. */
+export async function removeMemberByEmail(
+  tx: Tx,
+  slug: string,
+  email: string,
+  source: Source,
+): Promise<void> {
+  const { id: orgId } = await getLockedOrganization(tx, slug);
+  const user = await getUser(tx, email);
+  const role = await deleteMembership(tx, orgId, user.id);
+  if (role === undefined) throw notAMember(slug, email);
+  const entry = { ...source, action: 'member.removed', target: email, details: { before: { role } } };
+  await recordAudit(tx, orgId, entry);
+}
+
+/** @throws AppError not_found */
+export async function getMember(orm: Orm, slug: string, email: string): Promise<Member> {
+  const { id: orgId } = await getOrganization(orm, slug);
+  const user = await getUser(orm, email);
+  const member = await findMember(orm, orgId, user.id);
+  if (!member) throw notAMember(slug, email);
+  return member;
+}
+
+const notAMember = (slug: string, email: string) =>
+  new AppError('not_found', `The user "${email}" is not a member of the Organization "${slug}".`);

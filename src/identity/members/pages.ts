@@ -1,10 +1,10 @@
 import type { Request, Response, Router } from 'express';
-import { byMember } from '../session/authority.js';
-import { change } from '../session/change.js';
-import { requireRole, sessionOf } from '../session/session.js';
-import type { Context } from '../../core/http/context.js';
+import { v7 as uuid } from 'uuid';
 import { AppError } from '../../core/errors.js';
-import { text, parseInput } from '../../core/http/validate.js';
+import type { Context } from '../../core/http/context.js';
+import { originOf } from '../../core/http/own-origin.js';
+import { readPathId } from '../../core/http/path-id.js';
+import { parseInput, text } from '../../core/http/validate.js';
 import { toPager } from '../../core/pages/address.js';
 import {
   fieldError,
@@ -16,17 +16,28 @@ import {
 } from '../../core/pages/form.js';
 import { renderPage } from '../../core/pages/layout.js';
 import { pageRouter } from '../../core/pages/page-router.js';
-import { readId, sourceOf } from './http.js';
-import { invitationPages } from './invitation-pages.js';
+import { isManager, managingRoles } from '../../organizations/table.js';
+import { byMember } from '../session/authority.js';
+import { change } from '../session/change.js';
+import { personSource, requireRole, sessionOf } from '../session/session.js';
+import { normalizeEmail } from '../sign-in/sign-in.js';
 import { listOpenInvitations } from './invitation-queries.js';
-import { MAX_OPEN_INVITATIONS } from './invitations.js';
-import { changeRole, readPermissions, removeMember, requireMember } from './members.js';
+import { invite, MAX_OPEN_INVITATIONS, revokeInvitation, toInvitationLink } from './invitations.js';
+import {
+  changeRole,
+  manageableRoles,
+  mayManage,
+  readPermissions,
+  removeMember,
+  requireMember,
+  roleDescriptions,
+} from './members.js';
 import { readOrigins } from './origins.js';
 import { countMembers, listMembers } from './queries.js';
-import { isManager, mayManage, roleDescriptions } from './roles.js';
-import { listSchema, roleSchema } from './schema.js';
+import { invitationDays, invitationSchema, listSchema, roleSchema } from './schema.js';
 
 const PAGE_SIZE = 50;
+
 const MEMBERS = '/dashboard/members';
 
 const notices = {
@@ -36,8 +47,13 @@ const notices = {
     'This invitation was made before, and its link was shown then, once. Invite the address again for a new link; the old one stops working.',
 };
 
+type PageDeps = Pick<Context, 'db' | 'clock'>;
+
+/** @throws AppError not_found */
+const readId = (req: Request, name: string): string => readPathId(req, name, 'member or invitation');
+
 /** `/dashboard/members`: every member sees them, owner and admin change them. */
-export function membersPages(deps: Pick<Context, 'db' | 'clock'>): Router {
+export function membersPages(deps: PageDeps): Router {
   const { db, clock } = deps;
   const router = pageRouter();
 
@@ -70,13 +86,20 @@ export function membersPages(deps: Pick<Context, 'db' | 'clock'>): Router {
     return open.map((invitation) => ({ ...invitation, isRevocable: mayManage(role, invitation.role) }));
   }
 
-  router.use(invitationPages(deps));
+  addInvitationPages(router, deps);
+  addMemberPages(router, deps);
+  return router;
+}
+
+/** One member: their role, and the end of their membership. */
+function addMemberPages(router: Router, deps: PageDeps): void {
+  const { db, clock } = deps;
 
   router.get('/members/:userId', async (req, res) => showMember(req, res, newForm()));
 
   router.post(
     '/members/:userId/role',
-    requireRole('owner', 'admin'),
+    requireRole(...managingRoles),
     formRoute({
       async act(req, res, fields) {
         const { orgId, userId: me } = sessionOf(res);
@@ -84,7 +107,7 @@ export function membersPages(deps: Pick<Context, 'db' | 'clock'>): Router {
         const { role, confirmed } = parseInput(roleSchema, fields);
         if (userId === me && role !== sessionOf(res).role && confirmed === undefined)
           throw fieldError('confirmed', 'must be ticked, because you cannot take this back yourself');
-        const source = sourceOf(req, res, clock, me);
+        const source = personSource(req, res, clock);
         await change(deps, byMember(res), (tx) => changeRole(tx, orgId, userId, role, source));
         res.redirect(303, `${MEMBERS}/${userId}?done=role-changed`);
       },
@@ -121,7 +144,7 @@ export function membersPages(deps: Pick<Context, 'db' | 'clock'>): Router {
       async act(req, res) {
         const { orgId, userId: me } = sessionOf(res);
         const userId = readId(req, 'userId');
-        const source = sourceOf(req, res, clock, me);
+        const source = personSource(req, res, clock);
         await change(deps, byMember(res), (tx) => removeMember(tx, orgId, userId, source));
         res.redirect(303, userId === me ? '/dashboard/left' : `${MEMBERS}?done=removed`);
       },
@@ -140,8 +163,70 @@ export function membersPages(deps: Pick<Context, 'db' | 'clock'>): Router {
     const page = { view: 'members/remove', title, section: 'members' };
     await renderPage(deps, req, res, page, { member, isMe, isLastOwner, form });
   }
+}
 
-  return router;
+/** Making and revoking invitations: for managing roles. */
+function addInvitationPages(router: Router, deps: PageDeps): void {
+  const { clock } = deps;
+  const mayChange = requireRole(...managingRoles);
+
+  router.get('/members/invite', mayChange, (req, res) => showForm(req, res, newForm()));
+
+  router.post(
+    '/members/invite',
+    mayChange,
+    formRoute({
+      async act(req, res, fields) {
+        const { orgId } = sessionOf(res);
+        const email = normalizeEmail(textField(fields, 'email') ?? '');
+        const { days, ...input } = parseInput(invitationSchema, { ...fields, email });
+        const source = personSource(req, res, clock);
+        const invited = await change(deps, byMember(res), (tx) =>
+          invite(tx, orgId, { ...input, days: Number(days) }, source),
+        );
+        if (!invited) {
+          res.redirect(303, `${MEMBERS}?done=invited-before`);
+          return;
+        }
+        const link = toInvitationLink(originOf(req), invited.token);
+        // Compressed beside what somebody else chose, a secret can be guessed from the length of the answer.
+        res.setHeader('Cache-Control', 'no-store, no-transform');
+        res.status(201);
+        const page = { view: 'members/invited', title: 'Invitation made', section: 'members' };
+        const { role } = input;
+        const description = roleDescriptions[role];
+        await renderPage(deps, req, res, page, {
+          email,
+          role,
+          description,
+          link,
+          expiresAt: invited.expiresAt,
+        });
+      },
+      show: showForm,
+    }),
+  );
+
+  async function showForm(req: Request, res: Response, form: FormState): Promise<void> {
+    // Nobody sees the field with the id, so nobody could put a bad one right.
+    const id = form.errors.id === undefined ? (form.values.id ?? uuid()) : uuid();
+    const values = { role: 'member', days: '7', ...form.values, id };
+    const page = { view: 'members/invite', title: 'Invite a member', section: 'members' };
+    const roleChoices = manageableRoles(sessionOf(res).role);
+    await renderPage(deps, req, res, page, {
+      form: { ...form, values, problem: form.problem ?? form.errors.id },
+      roleChoices,
+      roleDescriptions,
+      dayChoices: invitationDays,
+    });
+  }
+
+  router.post('/members/invitations/:id/revoke', mayChange, async (req, res) => {
+    const { orgId } = sessionOf(res);
+    const source = personSource(req, res, clock);
+    await change(deps, byMember(res), (tx) => revokeInvitation(tx, orgId, readId(req, 'id'), source));
+    res.redirect(303, `${MEMBERS}?done=revoked`);
+  });
 }
 
 function readList(req: Request): { search: string | undefined; cursor: string | undefined } {

@@ -1,7 +1,7 @@
 import { and, asc, count, eq, gt, ne, sql } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/pg-core';
 import type { Orm, Tx } from '../../core/db/client.js';
-import { memberships, organizations, users, type Role } from '../../organizations/table.js';
+import { memberships, users, type Role } from '../../organizations/table.js';
 
 export interface Member {
   userId: string;
@@ -29,20 +29,6 @@ const columns = {
 
 const selectMembers = (orm: Orm) =>
   orm.select(columns).from(memberships).innerJoin(users, eq(users.id, memberships.userId));
-
-/**
- * Makes the changes of an Organization's members and invitations wait for each other until the transaction ends: what
- * is read after this stays true until it is written. `no key update`, because rows that merely point at the
- * Organization need not wait.
- */
-export async function lockMembers(tx: Tx, orgId: string) {
-  const [organization] = await tx
-    .select({ id: organizations.id, slug: organizations.slug })
-    .from(organizations)
-    .where(eq(organizations.id, orgId))
-    .for('no key update');
-  return organization;
-}
 
 export async function findMember(orm: Orm, orgId: string, userId: string): Promise<Member | undefined> {
   const [member] = await selectMembers(orm).where(
@@ -103,7 +89,7 @@ export async function hasOtherOwner(orm: Orm, orgId: string, userId: string): Pr
   return (await selectOtherOwner(orm, orgId, userId)).length > 0;
 }
 
-/** The same, and that owner stays one until the transaction ends: whoever removes users does not wait for `lockMembers`. */
+/** The same, and that owner stays one until the transaction ends: removing a user does not wait for `lockOrganization`. */
 export async function holdOtherOwner(tx: Tx, orgId: string, userId: string): Promise<boolean> {
   return (await selectOtherOwner(tx, orgId, userId).for('share')).length > 0;
 }

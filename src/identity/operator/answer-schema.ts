@@ -1,23 +1,8 @@
 import { z } from 'zod';
-import { entitlementKinds } from '../../entitlements/table.js';
-import { exactField, idField, timeField } from '../../core/http/fields.js';
+import { idField, timeField } from '../../core/http/fields.js';
 import { roles } from '../../organizations/table.js';
 
 const createdAt = timeField('When it was made.');
-const updatedAt = timeField('When it was last changed.');
-
-export const productAnswerSchema = z
-  .object({
-    id: idField('Of the product.'),
-    slug: z.string(),
-    name: z.string(),
-    usageMetric: z.string(),
-    unitCap: exactField('Units per Organization and calendar month in UTC; `null` is unlimited.').nullable(),
-    maxQuantity: exactField('What one usage event may count at most.'),
-    createdAt,
-    updatedAt,
-  })
-  .meta({ id: 'Product' });
 
 export const organizationAnswerSchema = z
   .object({
@@ -42,21 +27,6 @@ export const memberAnswerSchema = z
     createdAt: timeField('When the membership began.'),
   })
   .meta({ id: 'Member' });
-
-export const grantAnswerSchema = z
-  .object({
-    productSlug: z.string(),
-    productName: z.string(),
-    kind: z.enum(entitlementKinds),
-    startsAt: timeField('In effect from then, inclusive.'),
-    endsAt: timeField('In effect until then, exclusive; `null` is without end.').nullable(),
-    createdAt,
-    updatedAt,
-  })
-  .meta({
-    id: 'Grant',
-    description: 'An entitlement as it was declared, whether or not it is in effect now.',
-  });
 
 const auditEntrySchema = z
   .object({

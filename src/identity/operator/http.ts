@@ -4,8 +4,9 @@ import { byOperator } from '../session/authority.js';
 import type { Clock } from '../../core/clock.js';
 import { AppError } from '../../core/errors.js';
 import { sendJson, toJson } from '../../core/http/json.js';
-import type { Put, Source } from './change.js';
+import type { Put, Source } from '../source.js';
 import { emailSchema, slugSchema } from './schema.js';
+import { whereaboutsOf } from '../session/session.js';
 
 /** The longest texts, escaped, fit several times. */
 export const MAX_BODY_BYTES = 16 * 1024;
@@ -29,14 +30,10 @@ function readParameter(schema: z.ZodType<string>, name: string, value: unknown):
   );
 }
 
-export function sourceOf(req: Request, res: Response, clock: Clock): Source {
-  return {
-    actor: byOperator(res).actor,
-    at: new Date(clock.now()),
-    ip: req.ip,
-    requestId: String(res.getHeader('X-Request-Id')),
-  };
-}
+export const sourceOf = (req: Request, res: Response, clock: Clock): Source => ({
+  ...whereaboutsOf(req, res, clock),
+  actor: byOperator(res).actor,
+});
 
 /** 201 for what was made now, 200 for what was there, changed or not. */
 export function sendPut<T>(

@@ -1,6 +1,5 @@
 import { z } from 'zod';
-import { entitlementKinds } from '../../entitlements/table.js';
-import { text, timeInput } from '../../core/http/validate.js';
+import { text } from '../../core/http/validate.js';
 import { roles } from '../../organizations/table.js';
 
 /** Names products and Organizations in addresses; never changes. */
@@ -13,28 +12,6 @@ export const slugSchema = z
 
 /** Trimmed and lower-cased before it is checked. */
 export const emailSchema = z.email('must be an e-mail address').max(254, 'must have at most 254 characters');
-
-export const productSchema = z
-  .strictObject({
-    name: text(200).describe('For people.'),
-    usageMetric: text(255).describe('The `metric` that usage events of the product must name.'),
-    unitCap: z
-      .number()
-      .min(0, 'must be null or a finite number of at least 0')
-      .nullable()
-      .optional()
-      .describe(
-        'Units per Organization and calendar month in UTC, an exact decimal of up to 100 digits; `null` or left out: unlimited.',
-      ),
-    maxQuantity: z
-      .number()
-      .positive('must be a finite number above 0')
-      .optional()
-      .describe(
-        'What one usage event may count at most, an exact decimal of up to 100 digits; left out: 1,000,000,000,000,000. An event above it is refused as `quantity_out_of_range`.',
-      ),
-  })
-  .meta({ id: 'ProductInput' });
 
 export const organizationSchema = z
   .strictObject({
@@ -71,21 +48,6 @@ export const memberSchema = z
     role: z.enum(roles).describe('`owner` and `admin` change keys; `member` and `billing` read.'),
   })
   .meta({ id: 'MemberInput' });
-
-export const entitlementSchema = z
-  .strictObject({
-    kind: z.enum(entitlementKinds).describe('`live` allows use, `read_only` does not.'),
-    startsAt: timeInput
-      .optional()
-      .describe(
-        'In effect from then, inclusive, in the years 1970 to 9999. Left out: from now, or for an entitlement that exists, as it was.',
-      ),
-    endsAt: timeInput
-      .nullable()
-      .optional()
-      .describe('In effect until then, exclusive; later than the start. `null` or left out: without end.'),
-  })
-  .meta({ id: 'GrantInput' });
 
 /** The query of every list. */
 export const pageSchema = z.object({

@@ -1,31 +1,57 @@
-import { and, asc, eq } from 'drizzle-orm';
-import { updateSession } from '../session/queries.js';
+import { and, asc, eq, gt } from 'drizzle-orm';
 import type { Orm, Tx } from '../../core/db/client.js';
+import type { Range } from '../../core/http/page.js';
 import { memberships, organizations } from '../../organizations/table.js';
+import { updateSession } from '../session/queries.js';
 
-/** The Organizations a person belongs to, by name, with their role in each; `limit` of them at most. */
-export function listOrganizationsOf(orm: Orm, userId: string, limit: number) {
-  return orm
-    .select({
-      id: organizations.id,
-      slug: organizations.slug,
-      name: organizations.name,
-      role: memberships.role,
-    })
-    .from(memberships)
-    .innerJoin(organizations, eq(organizations.id, memberships.orgId))
-    .where(eq(memberships.userId, userId))
-    .orderBy(asc(organizations.name), asc(organizations.slug))
-    .limit(limit);
+export type Organization = typeof organizations.$inferSelect;
+
+const isOrganization = (by: { id: string } | { slug: string }) =>
+  'id' in by ? eq(organizations.id, by.id) : eq(organizations.slug, by.slug);
+
+export async function findOrganization(
+  orm: Orm,
+  by: { id: string } | { slug: string },
+): Promise<Organization | undefined> {
+  const [organization] = await orm.select().from(organizations).where(isOrganization(by));
+  return organization;
 }
 
 /**
- * Makes a session look at another Organization, if the session's person belongs to it. That is only where they look:
- * each request and each change reads the membership again.
- * @returns the Organization, or undefined if there is none of that name for this person
+ * Makes the changes of an Organization's members, invitations, entitlements and API keys wait for each other until the
+ * transaction ends: what is read after this stays true until it is written. `no key update`, because rows that merely
+ * point at the Organization (audit rows, keys) need not wait.
  */
-export async function chooseOrganization(tx: Tx, sessionId: string, userId: string, slug: string) {
-  const [organization] = await tx
+export async function lockOrganization(
+  tx: Tx,
+  by: { id: string } | { slug: string },
+): Promise<Organization | undefined> {
+  const [organization] = await tx.select().from(organizations).where(isOrganization(by)).for('no key update');
+  return organization;
+}
+
+export async function listOrganizations(orm: Orm, { after, limit }: Range): Promise<Organization[]> {
+  return orm
+    .select()
+    .from(organizations)
+    .where(after === undefined ? undefined : gt(organizations.slug, after))
+    .orderBy(asc(organizations.slug))
+    .limit(limit + 1);
+}
+
+export async function insertOrganization(tx: Tx, organization: Organization): Promise<void> {
+  await tx.insert(organizations).values(organization);
+}
+
+export async function updateOrganization(
+  tx: Tx,
+  { id, name, requireSecondFactor }: Organization,
+): Promise<void> {
+  await tx.update(organizations).set({ name, requireSecondFactor }).where(eq(organizations.id, id));
+}
+
+const selectMemberships = (orm: Orm, userId: string, slug?: string) =>
+  orm
     .select({
       id: organizations.id,
       slug: organizations.slug,
@@ -34,7 +60,21 @@ export async function chooseOrganization(tx: Tx, sessionId: string, userId: stri
     })
     .from(memberships)
     .innerJoin(organizations, eq(organizations.id, memberships.orgId))
-    .where(and(eq(memberships.userId, userId), eq(organizations.slug, slug)));
+    .where(
+      and(eq(memberships.userId, userId), slug === undefined ? undefined : eq(organizations.slug, slug)),
+    );
+
+/** The Organizations a person belongs to, by name, with their role in each; `limit` of them at most. */
+export const listOrganizationsOf = (orm: Orm, userId: string, limit: number) =>
+  selectMemberships(orm, userId).orderBy(asc(organizations.name), asc(organizations.slug)).limit(limit);
+
+/**
+ * Makes a session show another Organization, if the session's person belongs to it. That is only what is shown: each
+ * request and each change reads the membership again.
+ * @returns the Organization, or undefined if there is none of that name for this person
+ */
+export async function chooseOrganization(tx: Tx, sessionId: string, userId: string, slug: string) {
+  const [organization] = await selectMemberships(tx, userId, slug);
   if (!organization) return undefined;
   await updateSession(tx, sessionId, { currentOrgId: organization.id });
   return organization;

@@ -1,4 +1,6 @@
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto';
+import type { Database } from '../../core/db/client.js';
+import { listStaleSecrets, replaceSecret } from './queries.js';
 
 /** Encrypts the secrets of authenticator apps for the table, with keys that are not in the database. */
 export interface SecretBox {
@@ -13,7 +15,9 @@ export interface SecretBox {
 }
 
 const IV_BYTES = 12;
+
 const TAG_BYTES = 16;
+
 /** As apps take it, from before secrets were encrypted. */
 const plain = /^[A-Z2-7]+$/;
 
@@ -52,3 +56,22 @@ const derive = (key: string, purpose: string, bytes: number): Buffer =>
   Buffer.from(hkdfSync('sha256', key, '', purpose, bytes));
 
 const nameOf = (key: string): string => derive(key, 'gauge key name', 4).toString('hex');
+
+const BATCH = 100;
+
+/**
+ * Encrypts anew what is stored in clear, from earlier versions, or under an older key: after it has run the older key
+ * is needed no more. Rows that are replaced meanwhile are left alone.
+ */
+export async function resealSecrets({ orm }: Pick<Database, 'orm'>, secrets: SecretBox): Promise<number> {
+  let resealed = 0;
+  for (let after: string | undefined; ;) {
+    const rows = await listStaleSecrets(orm, secrets.currentPrefix, after, BATCH);
+    for (const { userId, secret: from } of rows) {
+      const to = secrets.seal(userId, secrets.open(userId, from));
+      if (await replaceSecret(orm, { userId, from, to })) resealed++;
+    }
+    if (rows.length < BATCH) return resealed;
+    after = rows.at(-1)!.userId;
+  }
+}

@@ -10,7 +10,7 @@ import type { Authority, KeyAuthority, MemberAuthority, PersonAuthority } from '
 import { invalidKey } from '../../api-keys/bearer-key.js';
 import { keyError, type KeyProblem } from '../../api-keys/key-problem.js';
 import { factorRequired } from './session.js';
-import { idleSince } from './session-lifetime.js';
+import { idleSince } from './queries.js';
 
 export interface ChangeDeps {
   db: Pick<Database, 'orm'>;

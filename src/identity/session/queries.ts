@@ -1,11 +1,26 @@
-import { and, asc, eq, gt, isNotNull, lte, or, sql } from 'drizzle-orm';
+import { and, asc, count, desc, eq, gt, isNotNull, lte, ne, or, sql } from 'drizzle-orm';
 import type { Orm, Tx } from '../../core/db/client.js';
+import { DAY_MS, MINUTE_MS } from '../../core/time.js';
 import { memberships, organizations, users } from '../../organizations/table.js';
-import { SETUP_MS } from '../second-factor/limits.js';
-import { deleteExpiredChallenges } from '../second-factor/challenge-queries.js';
-import { deleteAbandonedSetups } from '../second-factor/queries.js';
-import { idleSince, SESSION_MS } from './session-lifetime.js';
+import {
+  deleteAbandonedSetups,
+  deleteChallengesOf,
+  deleteExpiredChallenges,
+  SETUP_MS,
+} from '../second-factor/queries.js';
 import { secondFactors, sessions } from '../table.js';
+
+/** A session ends this long after the sign-in, however much it is used. */
+export const SESSION_MS = 30 * DAY_MS;
+
+/** A session ends after this long without a request. */
+const SESSION_IDLE_MS = 7 * DAY_MS;
+
+/** How far `lastSeenAt` may be behind: one write a minute at most, not one a request. */
+export const SESSION_SEEN_MS = MINUTE_MS;
+
+/** Whoever was seen last before then is signed out. */
+export const idleSince = (now: Date): Date => new Date(now.getTime() - SESSION_IDLE_MS);
 
 /**
  * A living session with its person and the Organization they look at, as all of them are now: what an operator takes
@@ -88,15 +103,59 @@ export async function deleteExpiredSessions({ orm }: { orm: Orm }, now: Date): P
   await deleteAbandonedSetups(orm, new Date(now.getTime() - SETUP_MS));
 }
 
-export async function findUserByEmail(
-  orm: Orm,
-  email: string,
-): Promise<{ id: string; passwordHash: string } | undefined> {
-  const [user] = await orm
-    .select({ id: users.id, passwordHash: users.passwordHash })
-    .from(users)
-    .where(eq(users.email, email));
-  return user;
+const isLive = (userId: string, now: Date) =>
+  and(eq(sessions.userId, userId), gt(sessions.expiresAt, now), gt(sessions.lastSeenAt, idleSince(now)));
+
+/** A person's open sessions: the one that asks first, then those used most recently. */
+export function listSessions(orm: Orm, userId: string, current: string, now: Date, limit: number) {
+  return orm
+    .select({
+      id: sessions.id,
+      isCurrent: sql<boolean>`${sessions.hashedToken} = ${current}`,
+      createdAt: sessions.createdAt,
+      lastSeenAt: sessions.lastSeenAt,
+      ip: sessions.ip,
+      userAgent: sessions.userAgent,
+    })
+    .from(sessions)
+    .where(isLive(userId, now))
+    .orderBy(sql`${sessions.hashedToken} = ${current} desc`, desc(sessions.lastSeenAt), sessions.id)
+    .limit(limit);
+}
+
+export async function countSessions(orm: Orm, userId: string, now: Date): Promise<number> {
+  const [row] = await orm.select({ open: count() }).from(sessions).where(isLive(userId, now));
+  return row?.open ?? 0;
+}
+
+/** Ends a session of this person and says which it was; undefined if they have none of that id. */
+export async function deleteSessionById(tx: Tx, userId: string, id: string): Promise<string | undefined> {
+  const [row] = await tx
+    .delete(sessions)
+    .where(and(eq(sessions.userId, userId), eq(sessions.id, id)))
+    .returning({ hashedToken: sessions.hashedToken });
+  return row?.hashedToken;
+}
+
+/** Ends a person's sessions, all or all but one, and sign-ins that wait for a code; says how many sessions there were. */
+export async function deleteSessionsOf(tx: Tx, userId: string, except?: string): Promise<number> {
+  await deleteChallengesOf(tx, userId);
+  const isOther = except === undefined ? undefined : ne(sessions.hashedToken, except);
+  const rows = await tx
+    .delete(sessions)
+    .where(and(eq(sessions.userId, userId), isOther))
+    .returning({ id: sessions.id });
+  return rows.length;
+}
+
+/** Gives a session another token. False if it has ended. */
+export async function updateToken(tx: Tx, hashedToken: string, newHashedToken: string): Promise<boolean> {
+  const rows = await tx
+    .update(sessions)
+    .set({ hashedToken: newHashedToken })
+    .where(eq(sessions.hashedToken, hashedToken))
+    .returning({ id: sessions.id });
+  return rows.length > 0;
 }
 
 /**

@@ -3,7 +3,7 @@ import cookieSession from 'cookie-session';
 import type { Request, RequestHandler } from 'express';
 import Keygrip from 'keygrip';
 import { sessionCookieNames } from '../../api-keys/bearer-key.js';
-import { SESSION_MS } from './session-lifetime.js';
+import { SESSION_MS } from './queries.js';
 
 const tokenShape = /^[\w-]{43}$/;
 

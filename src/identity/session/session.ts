@@ -1,13 +1,14 @@
 import type { Request, RequestHandler, Response } from 'express';
 import type { Clock } from '../../core/clock.js';
-import type { Database } from '../../core/db/client.js';
+import type { Database, Tx } from '../../core/db/client.js';
 import { AppError } from '../../core/errors.js';
 import { isNavigation } from '../../core/http/accepts.js';
+import { originOf } from '../../core/http/own-origin.js';
+import { requestIdOf } from '../../core/http/request-id.js';
 import type { Role } from '../../organizations/table.js';
-import { isChange } from './cross-site.js';
-import { findSession, updateSession } from './queries.js';
-import { hashToken, readToken, sendToken } from './session-cookie.js';
-import { SESSION_SEEN_MS } from './session-lifetime.js';
+import type { Source, Whereabouts } from '../source.js';
+import { findSession, insertSession, SESSION_SEEN_MS, updateSession } from './queries.js';
+import { generateToken, hashToken, readToken, sendToken } from './session-cookie.js';
 
 /** Who is signed in. */
 export interface SessionPerson {
@@ -70,6 +71,34 @@ export function createSessionReader({ db, clock }: { db: Database; clock: Clock 
       return { sessionId, ...person, orgId: null };
     return { sessionId, ...person, orgId, orgSlug, orgName, role, lacksSecondFactor };
   };
+}
+
+/** What a session remembers of the browser that it was started in. */
+export interface NewBrowser {
+  ip: string;
+  userAgent: string;
+  /** Of the request that started it, for the audit log. */
+  requestId?: string | undefined;
+}
+
+export const browserOf = (req: Request, res: Response): NewBrowser => ({
+  ip: req.ip ?? '',
+  userAgent: req.get('user-agent') ?? '',
+  requestId: requestIdOf(res),
+});
+
+/** Starts a session and returns its token, always a new one. */
+export async function startSession(tx: Tx, userId: string, browser: NewBrowser, now: Date): Promise<string> {
+  const token = generateToken();
+  const { ip, userAgent } = browser;
+  await insertSession(tx, {
+    hashedToken: hashToken(token),
+    userId,
+    now,
+    ip,
+    userAgent: userAgent.slice(0, 255),
+  });
+  return token;
 }
 
 /**
@@ -150,3 +179,50 @@ export function sessionOf(res: Response): SessionPrincipal {
   if (!session) throw new Error('this route is not behind requireOrganization');
   return session;
 }
+
+/**
+ * Refuses changes that another site makes with a person's cookie. Browsers say where a request comes from in
+ * `Sec-Fetch-Site`, older ones and plain-http hosts in `Origin`. A request with neither is from no browser, so it
+ * carries no victim's cookie.
+ * @throws AppError cross_site_request
+ */
+export const refuseCrossSite: RequestHandler = (req, _res, next) => {
+  if (isChange(req) && !isSameSite(req)) {
+    throw new AppError('cross_site_request', 'Changes are accepted from this site’s own pages only.');
+  }
+  next();
+};
+
+const safeMethods = new Set(['GET', 'HEAD', 'OPTIONS']);
+
+/** True for every request that may change something. */
+const isChange = (req: Request): boolean => !safeMethods.has(req.method);
+
+function isSameSite(req: Request): boolean {
+  const site = req.get('sec-fetch-site');
+  // `same-site` is another host of the same domain, and not necessarily ours. `none` is the person themselves.
+  if (site !== undefined) return site === 'same-origin' || site === 'none';
+  const origin = req.get('origin');
+  return origin === undefined || isOwnHost(origin, req);
+}
+
+/** Compares as URLs do: in lower case and without the scheme's default port. */
+function isOwnHost(origin: string, req: Request): boolean {
+  const own = originOf(req);
+  if (!URL.canParse(origin) || !URL.canParse(own)) return false;
+  const { host } = new URL(origin);
+  return host !== '' && host === new URL(own).host;
+}
+
+/** When and from where a request came, for the audit log. */
+export const whereaboutsOf = (req: Request, res: Response, clock: Clock): Whereabouts => ({
+  at: new Date(clock.now()),
+  ip: req.ip,
+  requestId: requestIdOf(res),
+});
+
+/** What a signed-in person's change is recorded with. */
+export const personSource = (req: Request, res: Response, clock: Clock): Source => ({
+  ...whereaboutsOf(req, res, clock),
+  actor: personOf(res).userId,
+});

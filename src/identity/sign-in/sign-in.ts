@@ -1,18 +1,27 @@
 import type { Clock } from '../../core/clock.js';
 import type { Database, Tx } from '../../core/db/client.js';
-import { auditPerson, type Whereabouts } from '../audit-person.js';
-import { change } from '../session/change.js';
+import { auditPerson, type Whereabouts } from '../source.js';
 import { verifyPassword } from '../password.js';
-import { deleteSession, findUserByEmail, holdUser } from '../session/queries.js';
-import { deleteChallenge, insertChallenge } from '../second-factor/challenge-queries.js';
-import { findSecondFactor } from '../second-factor/queries.js';
+import { acceptCode, auditRecoveryCode, readCode } from '../second-factor/codes.js';
+import {
+  countTry,
+  deleteChallenge,
+  findSecondFactor,
+  insertChallenge,
+  MAX_CODES,
+  type findChallenge,
+} from '../second-factor/queries.js';
+import type { SecretBox } from '../second-factor/secret-box.js';
+import { change } from '../session/change.js';
+import { deleteSession, holdUser } from '../session/queries.js';
 import { generateToken, hashToken } from '../session/session-cookie.js';
-import { startSession, type NewBrowser } from '../session/start-session.js';
+import { startSession, type NewBrowser } from '../session/session.js';
+import { findUser } from '../users/queries.js';
 
 /** An address as it is stored and compared. */
 export const normalizeEmail = (email: string): string => email.trim().toLowerCase();
 
-export interface SignedIn {
+interface SignedIn {
   /** For the cookie. Of a session, or of a challenge while the second factor is due. */
   token: string;
   isCodeDue: boolean;
@@ -29,7 +38,7 @@ export async function signIn(
   { formerToken, gone, ...browser }: NewBrowser & { formerToken: string | undefined; gone: AbortSignal },
 ): Promise<SignedIn | undefined> {
   const email = normalizeEmail(credentials.email);
-  const user = await findUserByEmail(db.orm, email);
+  const user = await findUser(db.orm, { email });
   const isRight = await verifyPassword(user?.passwordHash, credentials.password, gone);
   if (!user || !isRight) return undefined;
   const now = new Date(clock.now());
@@ -55,4 +64,51 @@ export async function endToken(tx: Tx, token: string, where: Whereabouts): Promi
   await deleteChallenge(tx, hashedToken);
   const person = await deleteSession(tx, hashedToken);
   if (person) await auditPerson(tx, person, 'user.signed_out', where, { sessionsEnded: 1 });
+}
+
+export type Challenge = NonNullable<Awaited<ReturnType<typeof findChallenge>>>;
+
+type CodeAnswer =
+  | { outcome: 'signed_in'; token: string }
+  | { outcome: 'wrong'; triesLeft: number }
+  /** The challenge has expired or was ended, or all its tries are used up. */
+  | { outcome: 'over' };
+
+/** Another request has ended the challenge: what this one did is undone. */
+class ChallengeOver extends Error {}
+
+/**
+ * Ends a challenge with the right code and starts the session. The try is counted for good before the code is judged.
+ * A password change either comes first and leaves nothing to hold, or waits and then ends the new session too.
+ */
+export async function answerChallenge(
+  { db, clock, secrets }: { db: Database; clock: Clock; secrets: SecretBox },
+  challenge: Challenge,
+  typed: string,
+  { gone, ...browser }: NewBrowser & { gone: AbortSignal },
+): Promise<CodeAnswer> {
+  const now = new Date(clock.now());
+  const { hashedToken, userId, email, passwordHash } = challenge;
+  const where = { at: now, ip: browser.ip, requestId: browser.requestId };
+  const tries = await countTry(db.orm, hashedToken, now);
+  if (tries === undefined) return { outcome: 'over' };
+  const code = await readCode(userId, typed, gone);
+  try {
+    return await change({ db, clock }, { kind: 'proof' }, async (tx): Promise<CodeAnswer> => {
+      if (!(await holdUser(tx, { id: userId, passwordHash }))) throw new ChallengeOver();
+      const kind = await acceptCode(tx, secrets, { userId, code, now });
+      if (kind === undefined) {
+        await auditPerson(tx, { userId, email }, 'user.code_refused', where, { at: 'sign_in', tries });
+        return { outcome: 'wrong', triesLeft: MAX_CODES - tries };
+      }
+      if (!(await deleteChallenge(tx, hashedToken))) throw new ChallengeOver();
+      const token = await startSession(tx, userId, browser, now);
+      if (kind === 'recovery_code') await auditRecoveryCode(tx, { userId, email }, where);
+      await auditPerson(tx, { userId, email }, 'user.signed_in', where, { secondFactor: kind });
+      return { outcome: 'signed_in', token };
+    });
+  } catch (error) {
+    if (error instanceof ChallengeOver) return { outcome: 'over' };
+    throw error;
+  }
 }

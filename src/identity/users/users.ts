@@ -1,15 +1,14 @@
 import { v7 as uuid } from 'uuid';
 import { recordAudit, recordOperatorAudit } from '../../audit/audit.js';
-import { passwordProblem } from '../password-rules.js';
-import { hashPassword, verifyPassword } from '../password.js';
-import { deleteSecondFactor } from '../second-factor/queries.js';
 import type { Orm, Tx } from '../../core/db/client.js';
 import { AppError } from '../../core/errors.js';
 import { fieldError } from '../../core/pages/form.js';
-import { findDifference, type Put, type Source } from '../operator/change.js';
+import { findDifference, type Put, type Source } from '../source.js';
+import { hashPassword, passwordProblem, verifyPassword } from '../password.js';
+import { deleteSecondFactor } from '../second-factor/queries.js';
+import { deleteSessionsOf } from '../session/queries.js';
 import {
   deleteMembershipsOf,
-  deleteSessions,
   deleteUserRow,
   findUser,
   forgetKeyCreator,
@@ -36,7 +35,7 @@ export async function choosePassword(
   password: string,
   gone?: AbortSignal,
 ): Promise<PasswordChoice> {
-  const seenHash = (await findUser(orm, email))?.passwordHash;
+  const seenHash = (await findUser(orm, { email }))?.passwordHash;
   if (seenHash !== undefined && (await verifyPassword(seenHash, password, gone)))
     return { seenHash, passwordHash: seenHash };
   const problem = await passwordProblem(password, email);
@@ -61,7 +60,7 @@ export interface UserInput extends PasswordChoice {
  */
 export async function putUser(tx: Tx, email: string, input: UserInput, source: Source): Promise<Put<User>> {
   const { name, seenHash, passwordHash } = input;
-  const current = await lockUser(tx, email);
+  const current = await lockUser(tx, { email });
   if (current?.passwordHash !== seenHash) throw new PasswordChanged();
   if (!current) {
     const user = { id: uuid(), email, name, passwordHash, createdAt: source.at };
@@ -74,10 +73,10 @@ export async function putUser(tx: Tx, email: string, input: UserInput, source: S
   const passwordChanged = passwordHash !== current.passwordHash;
   if (!difference && !passwordChanged) return { isNew: false, resource: current };
   const user = { ...current, name, passwordHash };
-  await updateUser(tx, user);
+  await updateUser(tx, user.id, { name, passwordHash });
   const details = {
     ...difference,
-    ...(passwordChanged ? { passwordChanged, sessionsEnded: await deleteSessions(tx, user.id) } : {}),
+    ...(passwordChanged ? { passwordChanged, sessionsEnded: await deleteSessionsOf(tx, user.id) } : {}),
   };
   await recordOperatorAudit(tx, { ...source, action: 'user.changed', target: email, details });
   return { isNew: false, resource: user };
@@ -103,7 +102,7 @@ export async function removeUser(tx: Tx, email: string, source: Source): Promise
 /** Signs the user out everywhere. */
 export async function endSessions(tx: Tx, email: string, source: Source): Promise<void> {
   const user = await getUser(tx, email);
-  const sessionsEnded = await deleteSessions(tx, user.id);
+  const sessionsEnded = await deleteSessionsOf(tx, user.id);
   if (sessionsEnded === 0) throw new AppError('not_found', `The user "${email}" has no session.`);
   const entry = { ...source, action: 'user.signed_out', target: email, details: { sessionsEnded } };
   await recordOperatorAudit(tx, entry);
@@ -114,18 +113,18 @@ export async function endSessions(tx: Tx, email: string, source: Source): Promis
  * is signed out: it may be somebody else.
  */
 export async function removeSecondFactor(tx: Tx, email: string, source: Source): Promise<void> {
-  const user = await lockUser(tx, email);
+  const user = await lockUser(tx, { email });
   if (!user) throw unknownUser(email);
   if (!(await deleteSecondFactor(tx, user.id)))
     throw new AppError('not_found', `The user "${email}" has no second factor.`);
-  const details = { sessionsEnded: await deleteSessions(tx, user.id) };
+  const details = { sessionsEnded: await deleteSessionsOf(tx, user.id) };
   const entry = { ...source, action: 'user.second_factor_removed', target: email, details };
   await recordOperatorAudit(tx, entry);
 }
 
 /** @throws AppError not_found */
 export async function getUser(orm: Orm, email: string): Promise<User> {
-  const user = await findUser(orm, email);
+  const user = await findUser(orm, { email });
   if (!user) throw unknownUser(email);
   return user;
 }

@@ -3,7 +3,7 @@ import { recordAudit } from '../../audit/audit.js';
 import type { Authority } from '../../identity/session/authority.js';
 import { change, type ChangeDeps } from '../../identity/session/change.js';
 import type { Orm } from '../../core/db/client.js';
-import type { Source } from '../../identity/operator/change.js';
+import type { Source } from '../../identity/source.js';
 import { AppError } from '../../core/errors.js';
 import { newId } from '../../core/ids.js';
 import type { Micros } from '../market/money.js';

@@ -1,7 +1,7 @@
 import type { Authority } from '../../identity/session/authority.js';
 import type { Context } from '../../core/http/context.js';
 import { AppError } from '../../core/errors.js';
-import type { Source } from '../../identity/operator/change.js';
+import type { Source } from '../../identity/source.js';
 import { UnexpectedAnswerError, VenueUnavailableError } from '../venue/kalshi-client.js';
 import type { VenueBudget } from '../venue/venue-budget.js';
 import type { LiveExecutor } from '../orders/order.js';

@@ -6,7 +6,7 @@ import { readJsonBody } from '../../core/http/json-body.js';
 import { sendJson, toJson } from '../../core/http/json.js';
 import { parseInput } from '../../core/http/validate.js';
 import { MAX_BODY_BYTES, readSlug, sourceOf } from '../../identity/operator/http.js';
-import { getOrganization } from '../../identity/organizations/operator/organizations.js';
+import { getOrganization } from '../../identity/organizations/organizations.js';
 import type { LiveTrading } from './live.js';
 import { offJson, reportJson } from './report.js';
 import { acceptSchema } from './schema.js';

@@ -1,5 +1,5 @@
 import type { Router } from 'express';
-import { mayManage } from '../../api-keys/views.js';
+import { isManager } from '../../organizations/table.js';
 import { sessionOf } from '../../identity/session/session.js';
 import type { Context } from '../../core/http/context.js';
 import { originOf } from '../../core/http/own-origin.js';
@@ -43,7 +43,7 @@ export function portfolioPages(context: Context, trading: TradingServices): Rout
       listWords(db.orm, orgId, { mode, after: undefined, limit: RECENT }),
     ]);
     const snapshot = snapshots.current;
-    const canTrade = mayManage(role);
+    const canTrade = isManager(role);
     await renderPage(
       context,
       req,

@@ -1,11 +1,10 @@
 import type { Request, Response, Router } from 'express';
-import { mayManage } from '../../api-keys/views.js';
+import { isManager } from '../../organizations/table.js';
 import { byMember } from '../../identity/session/authority.js';
 import { change } from '../../identity/session/change.js';
-import { requireRole, sessionOf } from '../../identity/session/session.js';
+import { requireRole, sessionOf, personSource } from '../../identity/session/session.js';
 import type { Context } from '../../core/http/context.js';
 import { parseInput } from '../../core/http/validate.js';
-import { sourceOf } from '../../identity/members/http.js';
 import { switchSchema } from '../risk/operator/schema.js';
 import { toAddress } from '../../core/pages/address.js';
 import { formRoute, newForm, textField, type FormState } from '../../core/pages/form.js';
@@ -51,7 +50,7 @@ export function riskPages(deps: Context, { snapshots }: Pick<TradingServices, 's
       modes: toModeTabs(RISK_PATH, mode),
       mode,
       tradingSwitch,
-      choices: mayManage(role) ? toSwitchChoices(tradingSwitch) : [],
+      choices: isManager(role) ? toSwitchChoices(tradingSwitch) : [],
       limits: toLimitViews(toEffectiveLimits(limits), limits, use, snapshot),
       declaredAt: declared?.updatedAt,
     });
@@ -67,13 +66,13 @@ export function riskPages(deps: Context, { snapshots }: Pick<TradingServices, 's
     mayChange,
     formRoute({
       async act(req, res, fields) {
-        const { userId, orgId } = sessionOf(res);
+        const { orgId } = sessionOf(res);
         const input = {
           state: textField(fields, 'state'),
           reason: textField(fields, 'reason')?.trim() || null,
         };
         const { state, reason } = parseInput(switchSchema, input);
-        const source = sourceOf(req, res, clock, userId);
+        const source = personSource(req, res, clock);
         await change(deps, byMember(res), (tx) =>
           setSwitch(tx, orgId, 'own', { state, reason: reason ?? null }, source),
         );

@@ -1,7 +1,7 @@
 import type { Request, RequestHandler, Router } from 'express';
 import type { KeyUse } from '../../api-keys/key-use.js';
 import { readHashedSecret } from '../../api-keys/bearer-key.js';
-import { keyFirst } from '../../api-keys/key-first.js';
+import { preferKeyError } from '../../api-keys/key-problem.js';
 import type { KeyReader } from '../../api-keys/key-reader.js';
 import { sendJson } from '../../core/http/json.js';
 import { parseInput } from '../../core/http/validate.js';
@@ -32,7 +32,7 @@ export function addPortfolioRoutes(router: Router, deps: PortfolioRouteDeps): vo
       keyUse.touch(hashedSecret, 'trading:read');
       return principal;
     };
-    const mode = await keyFirst(authenticate, () => readMode(req));
+    const mode = await preferKeyError(authenticate, () => readMode(req));
     const principal = await authenticate();
     requireLiveKey(principal, mode);
     const { orgId } = principal;

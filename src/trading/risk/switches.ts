@@ -1,7 +1,7 @@
 import type { Orm, Tx } from '../../core/db/client.js';
 import { recordAudit, recordOperatorAudit } from '../../audit/audit.js';
 import { AppError } from '../../core/errors.js';
-import { findDifference, type Source } from '../../identity/operator/change.js';
+import { findDifference, type Source } from '../../identity/source.js';
 import { switchOwners } from './facts.js';
 import { findServiceSwitch, findSwitches, saveServiceSwitch, saveSwitch } from './queries.js';
 import type { SwitchState } from '../ledger/risk-table.js';

@@ -2,7 +2,7 @@ import { Router } from 'express';
 import { z } from 'zod';
 import type { Context } from '../../../core/http/context.js';
 import { readSlug } from '../../../identity/operator/http.js';
-import { getOrganization } from '../../../identity/organizations/operator/organizations.js';
+import { getOrganization } from '../../../identity/organizations/organizations.js';
 import { readRange, sendPage } from '../../../core/http/page.js';
 import { listAuditLog, listOperatorLog, type AuditRow, type OperatorRow } from './queries.js';
 

@@ -6,10 +6,10 @@ import { readJsonBody } from '../../../core/http/json-body.js';
 import { sendJson, toJson } from '../../../core/http/json.js';
 import { parseInput } from '../../../core/http/validate.js';
 import { MAX_BODY_BYTES, readEmail, readSlug, sendDeleted, sendPut, sourceOf } from '../../operator/http.js';
-import { getOrganization } from '../../organizations/operator/organizations.js';
+import { getOrganization } from '../../organizations/organizations.js';
 import { readRange, sendPage } from '../../../core/http/page.js';
 import { emailSchema, memberSchema } from '../../operator/schema.js';
-import { getMember, putMember, removeMember } from './members.js';
+import { getMember, putMember, removeMemberByEmail } from '../members.js';
 import { listMembers, type Member } from '../queries.js';
 
 export function memberRoutes(deps: Pick<Context, 'db' | 'clock'>): Router {
@@ -43,7 +43,9 @@ export function memberRoutes(deps: Pick<Context, 'db' | 'clock'>): Router {
   router.delete('/organizations/:slug/members/:email', async (req, res) => {
     const slug = readSlug(req);
     const email = readEmail(req);
-    await change(deps, byOperator(res), (tx) => removeMember(tx, slug, email, sourceOf(req, res, clock)));
+    await change(deps, byOperator(res), (tx) =>
+      removeMemberByEmail(tx, slug, email, sourceOf(req, res, clock)),
+    );
     sendDeleted(res);
   });
 

@@ -8,8 +8,8 @@ import { parseInput } from '../../../core/http/validate.js';
 import { MAX_BODY_BYTES, readSlug, sendPut, sourceOf } from '../../operator/http.js';
 import { readRange, sendPage } from '../../../core/http/page.js';
 import { organizationSchema, slugSchema } from '../../operator/schema.js';
-import { getOrganization, putOrganization } from './organizations.js';
-import { listOrganizations, type Organization } from './queries.js';
+import { getOrganization, putOrganization } from '../organizations.js';
+import { listOrganizations, type Organization } from '../queries.js';
 
 /** Organizations are not deleted: their usage and their audit log are records. */
 export function organizationRoutes(deps: Pick<Context, 'db' | 'clock'>): Router {

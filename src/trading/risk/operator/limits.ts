@@ -5,8 +5,8 @@ import { AppError } from '../../../core/errors.js';
 import { formatDollars, parseDollars } from '../../market/money.js';
 import { deleteLimits, findLimits, saveLimits, type LimitsRow } from '../queries.js';
 import { noLimitsDeclared, toEffectiveLimits, type DeclaredLimits } from '../limits.js';
-import { findDifference, type Put, type Source } from '../../../identity/operator/change.js';
-import { getLockedOrganization } from '../../../identity/organizations/operator/organizations.js';
+import { findDifference, type Put, type Source } from '../../../identity/source.js';
+import { getLockedOrganization } from '../../../identity/organizations/organizations.js';
 import type { limitsSchema } from './schema.js';
 
 /** Makes the Organization's limits so: they bind its next order. */

@@ -8,10 +8,7 @@ import { parseInput } from '../../../core/http/validate.js';
 import { findLimits } from '../queries.js';
 import { readServiceSwitch, readSwitch, setServiceSwitch, setSwitch } from '../switches.js';
 import { MAX_BODY_BYTES, readSlug, sendDeleted, sendPut, sourceOf } from '../../../identity/operator/http.js';
-import {
-  getLockedOrganization,
-  getOrganization,
-} from '../../../identity/organizations/operator/organizations.js';
+import { getLockedOrganization, getOrganization } from '../../../identity/organizations/organizations.js';
 import { limitsJson, putLimits, readDeclared, withdrawLimits } from './limits.js';
 import { limitsSchema, switchSchema } from './schema.js';
 

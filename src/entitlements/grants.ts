@@ -1,16 +1,13 @@
-import { recordAudit } from '../../audit/audit.js';
-import type { Orm, Tx } from '../../core/db/client.js';
-import type { EntitlementKind } from '../table.js';
-import { AppError } from '../../core/errors.js';
-import { findDifference, type Put, type Source } from '../../identity/operator/change.js';
-import {
-  getLockedOrganization,
-  getOrganization,
-} from '../../identity/organizations/operator/organizations.js';
-import { getProduct } from '../products/products.js';
+import { recordAudit } from '../audit/audit.js';
+import type { Orm, Tx } from '../core/db/client.js';
+import { AppError } from '../core/errors.js';
+import { getLockedOrganization, getOrganization } from '../identity/organizations/organizations.js';
+import { findDifference, type Put, type Source } from '../identity/source.js';
+import { getProduct } from './products.js';
 import { deleteGrant, findGrant, insertGrant, updateGrant, type Grant } from './queries.js';
+import type { EntitlementKind } from './table.js';
 
-export interface GrantInput {
+interface GrantInput {
   kind: EntitlementKind;
   /** Absent: from now on, or as it was for an entitlement that exists, so that a repeated declaration changes nothing. */
   startsAt: Date | undefined;

@@ -1,8 +1,8 @@
 import { v7 as uuid } from 'uuid';
-import { recordAudit } from '../../../audit/audit.js';
-import type { Orm, Tx } from '../../../core/db/client.js';
-import { AppError } from '../../../core/errors.js';
-import { findDifference, type Put, type Source } from '../../operator/change.js';
+import { recordAudit } from '../../audit/audit.js';
+import type { Orm, Tx } from '../../core/db/client.js';
+import { AppError } from '../../core/errors.js';
+import { findDifference, type Put, type Source } from '../source.js';
 import {
   findOrganization,
   insertOrganization,
@@ -18,7 +18,7 @@ export async function putOrganization(
   { name, requireSecondFactor }: { name: string; requireSecondFactor?: boolean | undefined },
   source: Source,
 ): Promise<Put<Organization>> {
-  const current = await lockOrganization(tx, slug);
+  const current = await lockOrganization(tx, { slug });
   if (!current) {
     const organization = {
       id: uuid(),
@@ -53,12 +53,12 @@ const toFields = ({ name, requireSecondFactor }: Organization) => ({
 
 /** @throws AppError not_found */
 export async function getOrganization(orm: Orm, slug: string): Promise<Organization> {
-  return known(await findOrganization(orm, slug), slug);
+  return known(await findOrganization(orm, { slug }), slug);
 }
 
 /** The same, held until the transaction ends. */
 export async function getLockedOrganization(tx: Tx, slug: string): Promise<Organization> {
-  return known(await lockOrganization(tx, slug), slug);
+  return known(await lockOrganization(tx, { slug }), slug);
 }
 
 function known(organization: Organization | undefined, slug: string): Organization {

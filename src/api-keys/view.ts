@@ -1,10 +1,83 @@
-import { formatDuration } from '../core/pages/format.js';
-import { stateOf } from './key-json.js';
+import { formatCount, formatDuration } from '../core/pages/format.js';
+import { DAY_MS, MINUTE_MS } from '../core/time.js';
+import { stateOf, type ChangeBudget, type KeyState } from './api-keys.js';
+import { scopes, type Scope } from './key-reader.js';
 import type { KeyDetails } from './page-queries.js';
-import { MINUTE_MS, DAY_MS } from '../core/time.js';
+
+/** How a state is called, and how much it should catch the eye. */
+const stateBadges: Record<KeyState, { label: string; tone: 'good' | 'warn' | 'bad' | 'none' }> = {
+  active: { label: 'Active', tone: 'good' },
+  grace: { label: 'In grace', tone: 'warn' },
+  expired: { label: 'Expired', tone: 'none' },
+  revoked: { label: 'Revoked', tone: 'bad' },
+};
+
+export const keyStates = Object.entries(stateBadges).map(([value, { label }]) => ({ value, label }));
+
+/** A key as pages show it. */
+interface KeyView {
+  id: string;
+  href: string;
+  name: string;
+  /** `org_live_abc…` */
+  prefix: string;
+  state: KeyState;
+  badge: { label: string; tone: string };
+  mode: 'live' | 'test';
+  scopes: string[];
+  createdAt: Date;
+  lastUsedAt: Date | null;
+  expiresAt: Date | null;
+  revokedAt: Date | null;
+  creator: { name: string; isPerson: boolean };
+  hints: Hint[];
+}
+
+export function toKeyView(key: KeyDetails, usedScopes: ReadonlySet<string>, nowMs: number): KeyView {
+  const { id, name, scopes, livemode, createdAt, lastUsedAt, expiresAt, revokedAt } = key;
+  const state = stateOf(key, nowMs);
+  return {
+    id,
+    href: keyAddress(id),
+    name,
+    prefix: showPrefix(key.prefix),
+    state,
+    badge: stateBadges[state],
+    mode: livemode ? 'live' : 'test',
+    scopes,
+    createdAt,
+    lastUsedAt,
+    expiresAt,
+    revokedAt,
+    creator: toCreator(key),
+    hints: findHints(key, usedScopes, nowMs),
+  };
+}
+
+export const keyAddress = (id: string): string => `/dashboard/api-keys/${id}`;
+
+/** The beginning of a secret, as far as it is stored. */
+export const showPrefix = (prefix: string): string => `${prefix}…`;
+
+/** Deleting a person's account leaves their keys as if nobody had made them. */
+function toCreator({ createdBy, creatorName }: KeyDetails): KeyView['creator'] {
+  if (creatorName !== null) return { name: creatorName, isPerson: true };
+  const name = createdBy === null ? 'the service or a deleted account' : 'a former member';
+  return { name, isPerson: false };
+}
+
+/** What is left of the hour's changes, and when one more becomes free; null when all are. */
+export function toBudgetView({ limit, remaining, resetSeconds }: ChangeBudget, nowMs: number) {
+  const left = Math.max(0, remaining);
+  return {
+    left,
+    text: `${left} of ${formatCount(limit, 'key change')} left this hour`,
+    moreAt: left < limit ? new Date(nowMs + resetSeconds * 1000) : null,
+  };
+}
 
 /** Something about a key that its Organization should look at, and what to do about it. */
-export interface Hint {
+interface Hint {
   kind: 'unused' | 'expiring' | 'unused_scope' | 'still_called';
   text: string;
   advice: string;
@@ -13,10 +86,11 @@ export interface Hint {
 }
 
 const UNUSED_AFTER_MS = 90 * DAY_MS;
+
 const EXPIRING_WITHIN_MS = 14 * DAY_MS;
 
 /** The hints of a key that works. `usedScopes` are the scopes that its calls needed so far. */
-export function findHints(key: KeyDetails, usedScopes: ReadonlySet<string>, nowMs: number): Hint[] {
+function findHints(key: KeyDetails, usedScopes: ReadonlySet<string>, nowMs: number): Hint[] {
   const state = stateOf(key, nowMs);
   if (state === 'grace') return [stillCalled(key, nowMs)].filter((hint) => hint !== undefined);
   if (state !== 'active') return [];
@@ -83,3 +157,13 @@ function stillCalled(key: KeyDetails, nowMs: number): Hint | undefined {
     action: { label: 'Watch the cut-over', href: `/dashboard/api-keys/${successorId}/cut-over` },
   };
 }
+
+/** What each scope allows, in a line for whoever chooses. */
+const allows: Record<Scope, string> = {
+  'usage:write': 'Send usage events. For runtimes that report what they used.',
+  'entitlements:read': 'Read and check entitlements: what the Organization may use, and how much is left.',
+  'trading:read': 'Read the Organization’s portfolio and its trades.',
+  'trading:write': 'Place orders for the Organization. Give it to nothing else than a trading client.',
+};
+
+export const scopeGuide = scopes.map((scope) => ({ scope, allows: allows[scope] }));

@@ -1,5 +1,14 @@
 import { v7 as uuid } from 'uuid';
-import { MINUTE_MS, DAY_MS } from '../core/time.js';
+import { DAY_MS, MINUTE_MS } from '../core/time.js';
+
+/** The id of a page's last key, as the 22 characters that callers hand back without reading them. */
+export const encodeCursor = (id: string): string =>
+  Buffer.from(id.replaceAll('-', ''), 'hex').toString('base64url');
+
+export const decodeCursor = (cursor: string): string =>
+  Buffer.from(cursor, 'base64url')
+    .toString('hex')
+    .replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
 
 const version7 = /^[\da-f]{8}-[\da-f]{4}-7[\da-f]{3}-[89ab][\da-f]{3}-[\da-f]{12}$/;
 const MAX_AGE_MS = DAY_MS;

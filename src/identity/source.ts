@@ -1,7 +1,11 @@
-import type { AuditEntry } from '../../audit/audit.js';
+import { recordOperatorAudit, type AuditEntry } from '../audit/audit.js';
+import type { Tx } from '../core/db/client.js';
 
 /** Who asks for a change, when and from where: what its audit row says besides the change itself. */
 export type Source = Pick<AuditEntry, 'actor' | 'at' | 'ip' | 'requestId'>;
+
+/** When and from where a person did something to their own account. */
+export type Whereabouts = Omit<Source, 'actor'>;
 
 /** What a declarative write found or made. */
 export interface Put<T> {
@@ -11,7 +15,7 @@ export interface Put<T> {
 
 type Fields = Record<string, string | null>;
 
-export interface Difference {
+interface Difference {
   before: Fields;
   after: Fields;
 }
@@ -22,4 +26,15 @@ export function findDifference(current: Fields, wanted: Fields): Difference | un
   if (changed.length === 0) return undefined;
   const pick = (fields: Fields) => Object.fromEntries(changed.map((name) => [name, fields[name] ?? null]));
   return { before: pick(current), after: pick(wanted) };
+}
+
+/** People belong to no Organization: what they do to their accounts, and signing in, is in the operator's log. */
+export function auditPerson(
+  tx: Tx,
+  { userId, email }: { userId: string; email: string },
+  action: string,
+  { at, ip, requestId }: Whereabouts,
+  details: AuditEntry['details'] = {},
+): Promise<void> {
+  return recordOperatorAudit(tx, { at, action, actor: userId, target: email, details, ip, requestId });
 }

@@ -1,0 +1,194 @@
+import type { Request, Response, Router } from 'express';
+import type { Orm } from '../core/db/client.js';
+import { prefersHtml } from '../core/http/accepts.js';
+import { originOf } from '../core/http/own-origin.js';
+import { isUuid } from '../core/http/path-id.js';
+import { formRoute, isPostedForm, newForm, type FormFields, type FormState } from '../core/pages/form.js';
+import { renderPage } from '../core/pages/layout.js';
+import { MINUTE_MS } from '../core/time.js';
+import { requireRole, sessionOf } from '../identity/session/session.js';
+import { managingRoles } from '../organizations/table.js';
+import { createApiKey, KeyExists, requireKey, revokeApiKey, rotateApiKey, type KeyDeps } from './api-keys.js';
+import { newFormId } from './ids.js';
+import { expiryChoices, graceChoices, keyFormValues, readGrace, readKeyForm } from './key-form.js';
+import { findKeyDetails, sumCalls } from './page-queries.js';
+import type { KeyRow } from './queries.js';
+import { actorOf, readId, requireKeyDetails, SECTION, showBudget } from './request.js';
+import { makeSnippets } from './snippets.js';
+import { keyAddress, scopeGuide, toKeyView } from './view.js';
+
+export interface KeyPageDeps extends KeyDeps {
+  /** A product that the Organization may report usage of now, for the first call with a new key. */
+  findLiveProduct(
+    orm: Orm,
+    orgId: string,
+    now: Date,
+  ): Promise<{ slug: string; usageMetric: string } | undefined>;
+}
+
+/** A key is made with a form that carries the key's id: whoever sends it twice makes one key. */
+export function addCreatePages(router: Router, deps: KeyPageDeps): void {
+  const mayChange = requireRole(...managingRoles);
+
+  router.get('/api-keys/new', onlyPages, mayChange, async (req, res) => {
+    const { orgId } = sessionOf(res);
+    const { like } = req.query;
+    const model = isUuid(like) ? await findKeyDetails(deps.db.orm, orgId, like) : undefined;
+    await showCreation(req, res, newForm(keyFormValues(newFormId(deps.clock.now()), model)));
+  });
+
+  const create = formRoute({ act: createFromForm, show: showCreation });
+  router.post('/api-keys', onlyForms, mayChange, create);
+
+  async function createFromForm(req: Request, res: Response, fields: FormFields): Promise<void> {
+    try {
+      const input = readKeyForm(fields, deps.clock.now());
+      const { key, secret } = await createApiKey(deps, actorOf(req, res), input);
+      await showSecret(deps, req, res, { key, secret, previous: undefined });
+    } catch (error) {
+      if (!(error instanceof KeyExists)) throw error;
+      res.redirect(303, `${keyAddress(error.keyId)}?done=exists`);
+    }
+  }
+
+  async function showCreation(req: Request, res: Response, form: FormState): Promise<void> {
+    await renderPage(
+      deps,
+      req,
+      res,
+      { view: 'api-keys/new', title: 'New API key', section: SECTION },
+      { form: renewed(form), budget: await showBudget(deps, res), scopeGuide, expiryChoices },
+    );
+  }
+
+  /** A form that is too old for its id gets another one, and says so. */
+  function renewed(form: FormState): FormState {
+    const { id, ...errors } = form.errors;
+    if (id === undefined) return form;
+    return {
+      values: { ...form.values, id: newFormId(deps.clock.now()) },
+      errors,
+      problem:
+        'This form was open for too long and has been renewed. Nothing was made: please send it again.',
+    };
+  }
+}
+
+/** Programs find nothing here: there is no JSON at this address. */
+export function onlyPages(req: Request, _res: Response, next: (word?: 'route') => void): void {
+  if (prefersHtml(req)) next();
+  else next('route');
+}
+
+/** Lets forms of a browser through; everything else goes on to the JSON route at the same address. */
+function onlyForms(req: Request, _res: Response, next: (word?: 'route') => void): void {
+  if (isPostedForm(req) && prefersHtml(req)) next();
+  else next('route');
+}
+
+/** Replacing a key, with a choice of how long the old one goes on working. */
+export function addRotatePages(router: Router, deps: KeyPageDeps): void {
+  const mayChange = requireRole(...managingRoles);
+
+  router.get('/api-keys/:id/rotate', onlyPages, mayChange, (req, res) =>
+    showForm(req, res, newForm({ grace: '60', graceMinutes: '' })),
+  );
+
+  const rotate = formRoute({
+    async act(req, res, fields) {
+      const made = await rotateApiKey(deps, actorOf(req, res), readId(req), readGrace(fields));
+      await showSecret(deps, req, res, made);
+    },
+    show: showForm,
+  });
+  router.post('/api-keys/:id/rotate', onlyForms, mayChange, rotate);
+
+  /** For a key that cannot be rotated the page says why, and what to do instead. */
+  async function showForm(req: Request, res: Response, form: FormState): Promise<void> {
+    const key = await requireKeyDetails(deps, sessionOf(res).orgId, readId(req));
+    const view = toKeyView(key, new Set(key.scopes), deps.clock.now());
+    await renderPage(
+      deps,
+      req,
+      res,
+      { view: 'api-keys/rotate', title: `Rotate ${key.name}`, section: SECTION },
+      {
+        key: view,
+        successor: key.successorId === null ? undefined : { href: keyAddress(key.successorId) },
+        form,
+        graceChoices,
+        budget: await showBudget(deps, res),
+      },
+    );
+  }
+}
+
+/** How far back the page looks for calls that would begin to fail. */
+const RECENT_MINUTES = 15;
+
+/** Ending a key, after a page that says which one and who may still need it. */
+export function addRevokePages(router: Router, deps: KeyDeps): void {
+  const mayChange = requireRole(...managingRoles);
+
+  router.get('/api-keys/:id/revoke', onlyPages, mayChange, async (req, res) => {
+    const { orgId } = sessionOf(res);
+    const key = await requireKeyDetails(deps, orgId, readId(req));
+    const now = deps.clock.now();
+    const from = new Date(now - (now % MINUTE_MS) - RECENT_MINUTES * MINUTE_MS);
+    const recent = await sumCalls(deps.db.orm, orgId, [key.id], { from, stepMs: MINUTE_MS });
+    await renderPage(
+      deps,
+      req,
+      res,
+      { view: 'api-keys/revoke', title: `Revoke ${key.name}`, section: SECTION },
+      {
+        key: toKeyView(key, new Set(key.scopes), now),
+        recentMinutes: RECENT_MINUTES,
+        recentCalls: recent.reduce((sum, { calls }) => sum + calls, 0),
+        cutOver: key.successorId === null ? undefined : `${keyAddress(key.successorId)}/cut-over`,
+      },
+    );
+  });
+
+  router.post('/api-keys/:id/revoke', mayChange, async (req, res) => {
+    const id = readId(req);
+    await revokeApiKey(deps, actorOf(req, res), id);
+    const { successorId } = await requireKey(deps.db.orm, sessionOf(res).orgId, id);
+    // The end of an old key is the end of its cut-over.
+    const next =
+      successorId === null
+        ? `${keyAddress(id)}?done=revoked`
+        : `${keyAddress(successorId)}/cut-over?done=finished`;
+    res.redirect(303, next);
+  });
+}
+
+/**
+ * Answers with a new key and its secret, the only time that it is shown. The answer is kept nowhere, and it is not
+ * compressed: the length of a compressed page says something about what is in it.
+ */
+async function showSecret(
+  deps: KeyPageDeps,
+  req: Request,
+  res: Response,
+  { key, secret, previous }: { key: KeyRow; secret: string; previous: KeyRow | undefined },
+): Promise<void> {
+  const now = new Date(deps.clock.now());
+  const product = await deps.findLiveProduct(deps.db.orm, sessionOf(res).orgId, now);
+  const { id, name, scopes, livemode, expiresAt } = key;
+  const isEnded = previous?.expiresAt != null && previous.expiresAt <= now;
+  res.status(201).setHeader('Cache-Control', 'no-store, no-transform');
+  await renderPage(
+    deps,
+    req,
+    res,
+    { view: 'api-keys/secret', title: previous ? 'Key rotated' : 'Key made', section: SECTION },
+    {
+      key: { name, scopes, livemode, expiresAt, href: keyAddress(id) },
+      secret,
+      previous: previous && { expiresAt: previous.expiresAt, isEnded },
+      snippets: makeSnippets(originOf(req), { id, secret, scopes }, product),
+      lacksProduct: product === undefined && scopes.includes('usage:write'),
+    },
+  );
+}

@@ -1,0 +1,72 @@
+import { z } from 'zod';
+import { exactField, idField, timeField } from '../../core/http/fields.js';
+import { text, timeInput } from '../../core/http/validate.js';
+import { entitlementKinds } from '../table.js';
+
+const createdAt = timeField('When it was made.');
+const updatedAt = timeField('When it was last changed.');
+
+export const productSchema = z
+  .strictObject({
+    name: text(200).describe('For people.'),
+    usageMetric: text(255).describe('The `metric` that usage events of the product must name.'),
+    unitCap: z
+      .number()
+      .min(0, 'must be null or a finite number of at least 0')
+      .nullable()
+      .optional()
+      .describe(
+        'Units per Organization and calendar month in UTC, an exact decimal of up to 100 digits; `null` or left out: unlimited.',
+      ),
+    maxQuantity: z
+      .number()
+      .positive('must be a finite number above 0')
+      .optional()
+      .describe(
+        'What one usage event may count at most, an exact decimal of up to 100 digits; left out: 1,000,000,000,000,000. An event above it is refused as `quantity_out_of_range`.',
+      ),
+  })
+  .meta({ id: 'ProductInput' });
+
+export const productAnswerSchema = z
+  .object({
+    id: idField('Of the product.'),
+    slug: z.string(),
+    name: z.string(),
+    usageMetric: z.string(),
+    unitCap: exactField('Units per Organization and calendar month in UTC; `null` is unlimited.').nullable(),
+    maxQuantity: exactField('What one usage event may count at most.'),
+    createdAt,
+    updatedAt,
+  })
+  .meta({ id: 'Product' });
+
+export const entitlementSchema = z
+  .strictObject({
+    kind: z.enum(entitlementKinds).describe('`live` allows use, `read_only` does not.'),
+    startsAt: timeInput
+      .optional()
+      .describe(
+        'In effect from then, inclusive, in the years 1970 to 9999. Left out: from now, or for an entitlement that exists, as it was.',
+      ),
+    endsAt: timeInput
+      .nullable()
+      .optional()
+      .describe('In effect until then, exclusive; later than the start. `null` or left out: without end.'),
+  })
+  .meta({ id: 'GrantInput' });
+
+export const grantAnswerSchema = z
+  .object({
+    productSlug: z.string(),
+    productName: z.string(),
+    kind: z.enum(entitlementKinds),
+    startsAt: timeField('In effect from then, inclusive.'),
+    endsAt: timeField('In effect until then, exclusive; `null` is without end.').nullable(),
+    createdAt,
+    updatedAt,
+  })
+  .meta({
+    id: 'Grant',
+    description: 'An entitlement as it was declared, whether or not it is in effect now.',
+  });

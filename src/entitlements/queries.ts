@@ -1,0 +1,170 @@
+import { and, asc, eq, gt, isNull, lte, or, sql, type SQL } from 'drizzle-orm';
+import type { Orm, Tx } from '../core/db/client.js';
+import { selectRows, timeText } from '../core/db/select-rows.js';
+import type { Range } from '../core/http/page.js';
+import { entitlements, products, type EntitlementKind } from './table.js';
+
+export type Product = typeof products.$inferSelect;
+
+export async function findProduct(orm: Orm, slug: string): Promise<Product | undefined> {
+  const [product] = await orm.select().from(products).where(eq(products.slug, slug));
+  return product;
+}
+
+/** Finds the product and keeps others from changing it until the transaction ends. */
+export async function lockProduct(tx: Tx, slug: string): Promise<Product | undefined> {
+  const [product] = await tx.select().from(products).where(eq(products.slug, slug)).for('no key update');
+  return product;
+}
+
+export async function listProducts(orm: Orm, { after, limit }: Range): Promise<Product[]> {
+  return orm
+    .select()
+    .from(products)
+    .where(after === undefined ? undefined : gt(products.slug, after))
+    .orderBy(asc(products.slug))
+    .limit(limit + 1);
+}
+
+export async function insertProduct(tx: Tx, product: Product): Promise<void> {
+  await tx.insert(products).values(product);
+}
+
+export async function updateProduct(
+  tx: Tx,
+  { id, name, usageMetric, unitCap, maxQuantity, updatedAt }: Product,
+): Promise<void> {
+  await tx
+    .update(products)
+    .set({ name, usageMetric, unitCap, maxQuantity, updatedAt })
+    .where(eq(products.id, id));
+}
+
+/** An entitlement with the product's names. */
+export interface Grant {
+  productId: string;
+  productSlug: string;
+  productName: string;
+  kind: EntitlementKind;
+  startsAt: Date;
+  endsAt: Date | null;
+  createdAt: Date;
+  updatedAt: Date;
+}
+
+const grantColumns = {
+  productId: products.id,
+  productSlug: products.slug,
+  productName: products.name,
+  kind: entitlements.kind,
+  startsAt: entitlements.startsAt,
+  endsAt: entitlements.endsAt,
+  createdAt: entitlements.createdAt,
+  updatedAt: entitlements.updatedAt,
+};
+
+export async function findGrant(orm: Orm, orgId: string, productId: string): Promise<Grant | undefined> {
+  const [grant] = await orm
+    .select(grantColumns)
+    .from(entitlements)
+    .innerJoin(products, eq(products.id, entitlements.productId))
+    .where(and(eq(entitlements.orgId, orgId), eq(entitlements.productId, productId)));
+  return grant;
+}
+
+export async function listGrants(orm: Orm, orgId: string, { after, limit }: Range): Promise<Grant[]> {
+  return orm
+    .select(grantColumns)
+    .from(entitlements)
+    .innerJoin(products, eq(products.id, entitlements.productId))
+    .where(and(eq(entitlements.orgId, orgId), after === undefined ? undefined : gt(products.slug, after)))
+    .orderBy(asc(products.slug))
+    .limit(limit + 1);
+}
+
+export async function insertGrant(tx: Tx, orgId: string, grant: Grant): Promise<void> {
+  const { productId, kind, startsAt, endsAt, createdAt, updatedAt } = grant;
+  await tx.insert(entitlements).values({ orgId, productId, kind, startsAt, endsAt, createdAt, updatedAt });
+}
+
+export async function updateGrant(tx: Tx, orgId: string, grant: Grant): Promise<void> {
+  const { productId, kind, startsAt, endsAt, updatedAt } = grant;
+  await tx
+    .update(entitlements)
+    .set({ kind, startsAt, endsAt, updatedAt })
+    .where(and(eq(entitlements.orgId, orgId), eq(entitlements.productId, productId)));
+}
+
+export async function deleteGrant(tx: Tx, orgId: string, productId: string): Promise<void> {
+  await tx
+    .delete(entitlements)
+    .where(and(eq(entitlements.orgId, orgId), eq(entitlements.productId, productId)));
+}
+
+/** A product that the Organization may report usage of now, or undefined: the first by its slug. */
+export async function findLiveProduct(orm: Orm, orgId: string, now: Date) {
+  const [product] = await orm
+    .select({ slug: products.slug, name: products.name, usageMetric: products.usageMetric })
+    .from(entitlements)
+    .innerJoin(products, eq(products.id, entitlements.productId))
+    .where(
+      and(
+        eq(entitlements.orgId, orgId),
+        eq(entitlements.kind, 'live'),
+        lte(entitlements.startsAt, now),
+        or(isNull(entitlements.endsAt), gt(entitlements.endsAt, now)),
+      ),
+    )
+    .orderBy(asc(products.slug))
+    .limit(1);
+  return product;
+}
+
+/** An entitlement in whatever state, with the month's balances of both modes. Decimals are exact text. */
+export interface BalanceRow {
+  productSlug: string;
+  productName: string;
+  kind: EntitlementKind;
+  usageMetric: string;
+  /** Null is unlimited. */
+  unitCap: string | null;
+  startsAt: string;
+  endsAt: string | null;
+  liveUsed: string;
+  testUsed: string;
+}
+
+const used = (orgId: string, period: string, livemode: boolean): SQL => sql`(
+    select quantity from usage_totals
+    where org_id = ${orgId}::uuid and period = ${period}::date and livemode = ${livemode} and product_id = g.product_id and metric = g.usage_metric
+    limit 1)`;
+
+/**
+ * A page of an Organization's entitlements by product slug, those that start later or have ended, too. The balances
+ * are read for the rows of the page alone. `period` is the first day of a month.
+ */
+export const selectBalances = (
+  orgId: string,
+  period: string,
+  { after, limit }: { after: string | undefined; limit: number },
+): SQL => sql`
+  select g.slug as "productSlug", g.name as "productName", g.kind, g.usage_metric as "usageMetric", trim_scale(g.unit_cap)::text as "unitCap",
+    ${timeText(sql`g.starts_at`)} as "startsAt", ${timeText(sql`g.ends_at`)} as "endsAt",
+    trim_scale(coalesce(${used(orgId, period, true)}, 0))::text as "liveUsed",
+    trim_scale(coalesce(${used(orgId, period, false)}, 0))::text as "testUsed"
+  from (
+    select e.product_id, e.kind, e.starts_at, e.ends_at, p.slug, p.name, p.usage_metric, p.unit_cap
+    from entitlements e
+    cross join lateral (select * from products where id = e.product_id limit 1) p
+    where e.org_id = ${orgId}::uuid and p.slug collate "C" > ${after ?? ''} collate "C"
+    order by p.slug collate "C"
+    limit ${limit}
+  ) g
+  order by g.slug collate "C"`;
+
+export const listBalances = (
+  orm: Orm,
+  orgId: string,
+  period: string,
+  page: { after: string | undefined; limit: number },
+): Promise<BalanceRow[]> => selectRows(orm, selectBalances(orgId, period, page));

@@ -1,0 +1,107 @@
+import { createHash, randomBytes } from 'node:crypto';
+import type { Tx } from '../../core/db/client.js';
+import { auditPerson, type Whereabouts } from '../source.js';
+import { hashWithSalt } from '../password.js';
+import {
+  countRecoveryCodes,
+  findSecondFactor,
+  raiseLastStep,
+  replaceSecret,
+  spendRecoveryCode,
+} from './queries.js';
+import type { SecretBox } from './secret-box.js';
+import { findStep, isCodeShaped } from './totp.js';
+
+/** How many a person gets at a time. */
+export const RECOVERY_CODES = 10;
+const LENGTH = 28;
+/** Codes of 80 bits from earlier versions, stored as SHA-256, are good until they are used or replaced. */
+const EARLIER_LENGTH = 16;
+
+/** Crockford's base32: no letter that can be taken for a digit, and none that makes words. */
+const alphabet = '0123456789ABCDEFGHJKMNPQRSTVWXYZ';
+
+/** Codes of 140 random bits each, in groups that can be read aloud: `7Q2M-XK4D-90VT-HB3W-…`. */
+export const generateRecoveryCodes = (): string[] => Array.from({ length: RECOVERY_CODES }, generateOne);
+
+function generateOne(): string {
+  // The alphabet has 32 letters, so every byte maps to them evenly.
+  const letters = Array.from(randomBytes(LENGTH), (byte) => alphabet[byte % alphabet.length]);
+  return letters.join('').match(/.{4}/g)!.join('-');
+}
+
+/**
+ * The stored form of a code, however it was typed: in any case, with or without dashes and spaces, with O for 0 and I or
+ * L for 1. Undefined for what cannot be one. Argon2id with a salt of the person's own, so that a code is found by its hash.
+ * @throws as `hashPassword`
+ */
+export async function hashRecoveryCode(
+  userId: string,
+  typed: string,
+  signal?: AbortSignal,
+): Promise<string | undefined> {
+  const code = typed
+    .toUpperCase()
+    .replace(/[\s\p{Pd}]/gu, '')
+    .replaceAll('O', '0')
+    .replace(/[IL]/g, '1');
+  if (!Array.from(code).every((letter) => alphabet.includes(letter))) return undefined;
+  if (code.length === EARLIER_LENGTH) return createHash('sha256').update(code).digest('hex');
+  if (code.length !== LENGTH) return undefined;
+  const salt = createHash('sha256').update(`gauge recovery codes ${userId}`).digest().subarray(0, 16);
+  return `argon2id:${await hashWithSalt(code, salt, signal)}`;
+}
+
+/** What a person typed: a code of their app, or a recovery code as it is stored; neither where it cannot be one. */
+export type TypedCode = { app: string } | { hashedRecovery: string | undefined };
+
+/** How a code was right. */
+type CodeKind = 'app' | 'recovery_code';
+
+/**
+ * Makes ready what a person typed. Hashing takes long, so this comes before anything is locked.
+ * @throws as `hashPassword`
+ */
+export async function readCode(userId: string, typed: string, signal?: AbortSignal): Promise<TypedCode> {
+  const code = cleanCode(typed);
+  if (isCodeShaped(code)) return { app: code };
+  return { hashedRecovery: await hashRecoveryCode(userId, code, signal) };
+}
+
+/**
+ * Uses up a code. Each is accepted once, and a code of the app uses up the older ones too. Undefined if it was wrong or
+ * used before; the caller's transaction decides whether it stays used.
+ */
+export async function acceptCode(
+  tx: Tx,
+  secrets: SecretBox,
+  { userId, code, now }: { userId: string; code: TypedCode; now: Date },
+): Promise<CodeKind | undefined> {
+  const factor = await findSecondFactor(tx, userId);
+  if (!factor) return undefined;
+  if ('app' in code) {
+    const secret = secrets.open(userId, factor.secret);
+    const step = findStep(secret, code.app, now.getTime());
+    if (step === undefined || !(await raiseLastStep(tx, userId, step))) return undefined;
+    if (!secrets.isCurrent(factor.secret))
+      await replaceSecret(tx, { userId, from: factor.secret, to: secrets.seal(userId, secret) });
+    return 'app';
+  }
+  const { hashedRecovery } = code;
+  if (hashedRecovery === undefined) return undefined;
+  const isSpent = await spendRecoveryCode(tx, { userId, hashedCode: hashedRecovery, now });
+  return isSpent ? 'recovery_code' : undefined;
+}
+
+/** Apps show `123 456`; some keyboards write digits in full width. */
+export const cleanCode = (typed: string): string => typed.normalize('NFKC').replace(/\s/g, '');
+
+/** That a recovery code was used up, and how many are left. */
+export async function auditRecoveryCode(
+  tx: Tx,
+  person: { userId: string; email: string },
+  where: Whereabouts,
+): Promise<void> {
+  const left = await countRecoveryCodes(tx, person.userId);
+  await auditPerson(tx, person, 'user.recovery_code_used', where, { left });
+}
