@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
+import { DAY_MS, MINUTE_MS, SECOND_MS } from '../../core/time.js';
 import { formatCount, parseCount, sumCounts } from '../market/contracts.js';
 import type { Trade, VenueOutcome } from '../orders/order.js';
 import type { LiveOrderRow } from './queries.js';
@@ -19,8 +20,8 @@ export type Found =
  * An order is not sent any more when it is older than this, and is booked as never sent when it is older than
  * `SAFE_MS` and the venue does not know it. Between both lies the longest that a request can be on its way.
  */
-export const MAX_SEND_AGE_MS = 10_000;
-const SAFE_MS = 60_000;
+export const MAX_SEND_AGE_MS = 10 * SECOND_MS;
+const SAFE_MS = MINUTE_MS;
 
 /** Clocks differ, and the venue counts in whole seconds. */
 const MARGIN_SECONDS = 120;
@@ -28,7 +29,7 @@ const MARGIN_SECONDS = 120;
  * What is older than this is looked for in the venue's archive too. Orders move there after two weeks (since September 2026), fills after
  * months, each by a limit of its own: so one may be there and the other not.
  */
-const ARCHIVE_AFTER_MS = 24 * 60 * 60 * 1000;
+const ARCHIVE_AFTER_MS = DAY_MS;
 
 export interface LookUpDeps {
   venue: Venue;

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { v7 as uuid } from 'uuid';
+import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../core/time.js';
 import { findAccount, listHoldings } from '../ledger/queries.js';
 import type { Database } from '../../core/db/client.js';
 import type { Lease } from '../../core/db/lease.js';
@@ -22,11 +23,11 @@ import type { Standing } from './status.js';
 import type { Venue } from './venue.js';
 
 /** Orders and fills are compared this far back. */
-const LOOK_BACK_MS = 24 * 60 * 60 * 1000;
+const LOOK_BACK_MS = DAY_MS;
 /** An order near the edge may be within our day and not within the venue's. */
-const EDGE_MS = 5 * 60 * 1000;
+const EDGE_MS = 5 * MINUTE_MS;
 /** How long after the end of a market the venue may still show it. */
-const SETTLING_MS = 2 * 60 * 60 * 1000;
+const SETTLING_MS = 2 * HOUR_MS;
 const MAX_ORDERS = 20_000;
 const MAX_POSITIONS = 5_000;
 const MAX_PENDING = 200;

@@ -1,9 +1,10 @@
+import { MINUTE_MS } from '../../core/time.js';
 import { AppError } from '../../core/errors.js';
 import type { Look } from './reconcile.js';
 import type { LiveReport } from './report.js';
 
 /** An agreement is believed for this long: three comparisons may fail. */
-const MAX_AGREEMENT_AGE_MS = 3 * 60 * 1000 + 30_000;
+const MAX_AGREEMENT_AGE_MS = 3.5 * MINUTE_MS;
 /** When the next comparison comes. */
 const RETRY_SECONDS = 60;
 

@@ -1,5 +1,5 @@
 import type { Request, Response, Router } from 'express';
-import { isManager } from '../../organizations/table.js';
+import { isManager, managingRoles } from '../../organizations/table.js';
 import { byMember } from '../../identity/session/authority.js';
 import { change } from '../../identity/session/change.js';
 import { requireRole, sessionOf, personSource } from '../../identity/session/session.js';
@@ -29,7 +29,7 @@ const stateSchema = switchSchema.pick({ state: true });
 export function riskPages(deps: Context, { snapshots }: Pick<TradingServices, 'snapshots'>): Router {
   const { db, clock } = deps;
   const router = pageRouter();
-  const mayChange = requireRole('owner', 'admin');
+  const mayChange = requireRole(...managingRoles);
 
   router.get('/portfolio/risk', async (req, res) => {
     const { orgId, role } = sessionOf(res);

@@ -1,3 +1,4 @@
+import { DAY_MS } from '../../core/time.js';
 import type { Orm } from '../../core/db/client.js';
 import type { Micros } from '../market/money.js';
 import type { Portfolio } from './portfolio.js';
@@ -5,10 +6,10 @@ import { STEP_ORIGIN, findUnrealisedBefore, listUnrealised, sumBooked } from './
 
 /** The periods that the curve can show, each in about a hundred steps. */
 export const curveRanges = {
-  day: { label: '24 hours', lengthMs: 86_400_000, stepSeconds: 900 },
-  week: { label: '7 days', lengthMs: 7 * 86_400_000, stepSeconds: 7_200 },
-  month: { label: '30 days', lengthMs: 30 * 86_400_000, stepSeconds: 28_800 },
-  year: { label: '12 months', lengthMs: 364 * 86_400_000, stepSeconds: 604_800 },
+  day: { label: '24 hours', lengthMs: DAY_MS, stepSeconds: 900 },
+  week: { label: '7 days', lengthMs: 7 * DAY_MS, stepSeconds: 7_200 },
+  month: { label: '30 days', lengthMs: 30 * DAY_MS, stepSeconds: 28_800 },
+  year: { label: '12 months', lengthMs: 364 * DAY_MS, stepSeconds: 604_800 },
 } as const;
 export type CurveRange = keyof typeof curveRanges;
 

@@ -1,11 +1,11 @@
 import type { Logger } from 'pino';
+import { DAY_MS } from '../../core/time.js';
 import { beforeAll, type Account } from '../ledger/queries.js';
 import { ageOf, type Snapshot } from '../snapshot/snapshot.js';
 import { listAccounts, listHoldingAccounts, thinOutPoints, writePoint } from './history-queries.js';
 import { readPortfolio, type Portfolio, type PortfolioDeps } from './portfolio.js';
 import { MAX_TRADING_AGE_MS } from '../market/source.js';
 
-const DAY_MS = 24 * 60 * 60 * 1000;
 /** Every point is kept for so long, and then one a day for ever. */
 const ALL_POINTS_KEPT_MS = 90 * DAY_MS;
 const ACCOUNTS_AT_ONCE = 100;

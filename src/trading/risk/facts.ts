@@ -1,3 +1,4 @@
+import { DAY_MS } from '../../core/time.js';
 import type { Orm } from '../../core/db/client.js';
 import type { TradeMode } from '../ledger/orders-table.js';
 import { switchStates, type SwitchState } from '../ledger/risk-table.js';
@@ -6,8 +7,6 @@ import { parseCount } from '../market/contracts.js';
 import type { Micros } from '../market/money.js';
 import { toEffectiveLimits, type DeclaredLimits, type RiskLimits } from './limits.js';
 import { selectRisk, type StoredRisk, type StoredSwitch } from './queries.js';
-
-const DAY_MS = 86_400_000;
 
 /** The beginning of the day in UTC. */
 export const midnightOf = (at: Date): Date => new Date(Math.floor(at.getTime() / DAY_MS) * DAY_MS);

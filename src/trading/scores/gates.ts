@@ -1,4 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { DAY_MS } from '../../core/time.js';
 import type { Database } from '../../core/db/client.js';
 import type { ForecastMethod } from '../forecast/forecast.js';
 import { temperatureKinds, type TemperatureKind } from '../market/market.js';
@@ -41,8 +42,6 @@ export const gateErrorRates = Object.freeze({
 export const gateRuleText =
   `A gate is open while, over the settled days of the last ${gateRule.windowDays} (at least ${gateRule.minimumDays} of them), the ${gateRule.confidence * 100} % interval of the difference between the calibrated forecast's mean log score and the market's lies below zero ` +
   `(circular block bootstrap over days, blocks of ${gateRule.blockDays}, studentised), and what happened was at least ${gateRule.evidence} times as likely under the forecast as under the market. Otherwise it is shut, and signals are withheld.`;
-
-const DAY_MS = 24 * 60 * 60 * 1000;
 
 /** The first day that a judgement at this time looks at. */
 export const judgedSince = (at: Date): string =>

@@ -1,3 +1,4 @@
+import { HOUR_MS, MINUTE_MS } from '../../core/time.js';
 import { forecastOf, type DayForecast, type StationForecast } from '../forecast/forecast.js';
 import type { forecastRecords } from '../forecast/table.js';
 import type { MarketEvent } from '../market/event.js';
@@ -8,14 +9,12 @@ import { climateKey, type Climate, type Climates } from './climate.js';
 import { leadsOf } from '../signals/signal.js';
 import { impliedProbabilities, type ScorableRecord } from './score.js';
 
-const HOUR_MS = 60 * 60 * 1000;
-
 /** A record is made within this time or not at all: nobody writes down later what was thought before. */
-export const RECORD_WINDOW_MS = 5 * 60 * 1000;
+export const RECORD_WINDOW_MS = 5 * MINUTE_MS;
 /** How far back the records of an invented world are made. */
 export const PAST_DAYS = 75;
 /** Prices older than this are not those of the moment. */
-const MAX_AGE_MS = 60 * 1000;
+const MAX_AGE_MS = MINUTE_MS;
 
 export type ForecastRecord = typeof forecastRecords.$inferSelect;
 /** With everything that it will be scored by. */

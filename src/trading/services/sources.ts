@@ -1,4 +1,5 @@
 import type { Logger } from 'pino';
+import { MINUTE_MS } from '../../core/time.js';
 import type { TradingConfig } from '../config.js';
 import type { Clock } from '../../core/clock.js';
 import type { Database } from '../../core/db/client.js';
@@ -55,12 +56,12 @@ export const signalTickers = (snapshot: Snapshot | undefined): string[] =>
  * Stations report once an hour, in between when the weather changes. 24 stations at this pace are 7,000 questions a day, four at a
  * time; the weather service names no number, and asks for no more than is needed: each brings the last three hours.
  */
-const OBSERVATIONS_EVERY_MS = 5 * 60_000;
+const OBSERVATIONS_EVERY_MS = 5 * MINUTE_MS;
 
 /** The invented world of the demo: everybody who starts it sees the same one. */
 const SEED = 'gauge';
 
-interface SourceOptions {
+export interface SourceOptions {
   config: TradingConfig;
   /** Of the venue; without one it shows what it shows to anybody. */
   key: VenueKey | undefined;
@@ -75,7 +76,7 @@ interface SourceOptions {
   selection?: Selection | undefined;
 }
 
-interface Sources {
+export interface Sources {
   markets: MarketSource;
   weather: WeatherSource;
   /** The venue's own temperature index; undefined for an invented world. */

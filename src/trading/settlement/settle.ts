@@ -1,4 +1,5 @@
 import type { Logger } from 'pino';
+import { DAY_MS, MINUTE_MS } from '../../core/time.js';
 import type { Clock } from '../../core/clock.js';
 import type { Orm } from '../../core/db/client.js';
 import { newId } from '../../core/ids.js';
@@ -91,9 +92,9 @@ async function write(tx: Orm, account: Account, planned: NamedWord[], at: Date):
 }
 
 /** The venue may take its word back for so long. */
-const AMENDABLE_MS = 7 * 24 * 60 * 60 * 1000;
+const AMENDABLE_MS = 7 * DAY_MS;
 /** How often it is asked about markets that no refresh reads any more, and whether it has changed a word. */
-const LOOK_AGAIN_MS = 5 * 60 * 1000;
+const LOOK_AGAIN_MS = 5 * MINUTE_MS;
 /** Markets that are looked at together. */
 const TICKERS_AT_ONCE = 500;
 const ACCOUNTS_AT_ONCE = 100;

@@ -1,3 +1,4 @@
+import { DAY_MS } from '../../core/time.js';
 import { createLease } from '../../core/db/lease.js';
 import type { Context } from '../../core/http/context.js';
 import type { Account } from '../ledger/queries.js';
@@ -33,7 +34,7 @@ interface SettlementDeps extends Pick<Context, 'db' | 'clock' | 'log'> {
 const LEASE_SECONDS = 90;
 const STOP_MS = 5_000;
 /** What paper orders took holds until the venue's next book, seconds later. */
-const PAPER_BOOKS_KEPT_MS = 24 * 60 * 60 * 1000;
+const PAPER_BOOKS_KEPT_MS = DAY_MS;
 
 export function createSettlement({
   db,
