@@ -6,7 +6,7 @@ import { inspect } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { pino } from 'pino';
 import { ConfigError } from '../../src/core/config.js';
-import { judgeAnswer } from '../../src/trading/live/send.js';
+import { readAnswer } from '../../src/trading/live/send.js';
 import { compareWithVenue, type Ours, type Venues } from '../../src/trading/live/compare.js';
 import {
   isReadableByOthers,
@@ -89,7 +89,7 @@ describe('fills from the wire', () => {
 
 describe("the venue's answer to an order", () => {
   const judge = (status: number, body: unknown) =>
-    judgeAnswer(
+    readAnswer(
       { status, body: typeof body === 'string' ? body : JSON.stringify(body), contentType: 'text/html' },
       order,
     );

@@ -6,7 +6,7 @@ import { sureDegree } from '../../src/trading/market/distribution.js';
 import type { MarketEvent } from '../../src/trading/market/event.js';
 import type { ListedMarket, Market, UnplacedMarket } from '../../src/trading/market/market.js';
 import { formatDollars } from '../../src/trading/market/money.js';
-import { viewMarket } from '../../src/trading/orders/tradable.js';
+import { requireTradable } from '../../src/trading/orders/tradable.js';
 import type { Orders } from '../../src/trading/orders/order.js';
 import { signalsFor } from '../../src/trading/pages/own-signals.js';
 import { formatCents } from '../../src/trading/pages/price-text.js';
@@ -289,7 +289,8 @@ describe('a market without a place', () => {
       limitPrice: rain().yesAsk!,
     } as const;
     const now = service.clock.now();
-    const view = (mode: 'paper' | 'live') => viewMarket(service.trading.snapshots, { ...order, mode }, now);
+    const view = (mode: 'paper' | 'live') =>
+      requireTradable(service.trading.snapshots, { ...order, mode }, now);
     expect(view('paper').market).toBe(rain());
     expect(() => view('live')).toThrow(
       expect.objectContaining({
@@ -298,7 +299,9 @@ describe('a market without a place', () => {
       }),
     );
     const placed = { ...order, ticker: openMarket().ticker, limitPrice: openMarket().yesAsk! };
-    expect(viewMarket(service.trading.snapshots, { ...placed, mode: 'live' }, now).market).toBe(openMarket());
+    expect(requireTradable(service.trading.snapshots, { ...placed, mode: 'live' }, now).market).toBe(
+      openMarket(),
+    );
   });
 });
 

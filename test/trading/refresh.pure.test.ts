@@ -30,7 +30,7 @@ function start(options: Partial<RefreshDeps> = {}) {
     log: pino({ level: 'silent' }),
     metrics,
     timeOutMs: 40,
-    patienceMs: 20,
+    forecastWaitMs: 20,
     ...options,
   });
   return { clock, markets, weather, store, metrics };
@@ -196,7 +196,7 @@ describe('a model that throws', () => {
 
 describe('a stop', () => {
   it('ends a refresh that is under way, at once, and swaps nothing', async () => {
-    const { markets, weather, store } = start({ timeOutMs: 60_000, patienceMs: 60_000 });
+    const { markets, weather, store } = start({ timeOutMs: 60_000, forecastWaitMs: 60_000 });
     markets.behaviour = weather.behaviour = 'hang';
     const running = refresher.refresh();
     await sleep(1);

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { finalOutcomes, type MarketEvent } from '../../src/trading/market/event.js';
 import { DOLLAR } from '../../src/trading/market/money.js';
-import { recordsDue, type Scene } from '../../src/trading/scores/records.js';
+import { recordsDue, type RecordInputs } from '../../src/trading/scores/records.js';
 import {
   impliedProbabilities,
   logScore,
@@ -32,7 +32,7 @@ const books = [
 function sceneAt(
   time: string,
   over: { fetchedAt?: Date; books?: typeof books; event?: MarketEvent } = {},
-): Scene {
+): RecordInputs {
   const at = new Date(time);
   const event = over.event ?? makeEvent({ date, lowest: 68 });
   return {

@@ -4,7 +4,7 @@ import { forecastRecords } from '../../src/trading/forecast/table.js';
 import { DOLLAR } from '../../src/trading/market/money.js';
 import { recordForecasts, scoreForecasts } from '../../src/trading/scores/keeper.js';
 import { insertRecords } from '../../src/trading/scores/queries.js';
-import { recordsDue, type Scene } from '../../src/trading/scores/records.js';
+import { recordsDue, type RecordInputs } from '../../src/trading/scores/records.js';
 import type { ScoresAnswer } from '../../src/trading/scores/schema.js';
 import { bracketPays } from '../../src/trading/market/brackets.js';
 import { createArchive } from '../../src/trading/archive/archive.js';
@@ -35,7 +35,7 @@ const chances = [0.05, 0.1, 0.6, 0.15, 0.07, 0.03];
 /** Middles of 0.05, 0.10, 0.50, 0.20, 0.10, 0.05: they sum to one. */
 const books = [5, 10, 50, 20, 10, 5].map((cents) => makeBook([[cents - 1, 5]], [[99 - cents, 5]]));
 
-function sceneAt(time: string, probabilities = chances, day = date): Scene {
+function sceneAt(time: string, probabilities = chances, day = date): RecordInputs {
   const at = new Date(time);
   const event = makeEvent({ date: day, lowest: 68 });
   return {
@@ -48,7 +48,7 @@ function sceneAt(time: string, probabilities = chances, day = date): Scene {
   };
 }
 
-function settledScene(time: string, temperature: number, day = date): Scene {
+function settledScene(time: string, temperature: number, day = date): RecordInputs {
   const scene = sceneAt(time, chances, day);
   const [event] = scene.events;
   const markets = event!.markets.map((market) => ({

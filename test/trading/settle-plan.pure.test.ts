@@ -2,14 +2,21 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { CENT, DOLLAR, type Micros } from '../../src/trading/market/money.js';
 import type { Holding } from '../../src/trading/ledger/positions.js';
-import { doubtAbout, isFinal, planSettlement, wordOf, type RecordedWord, type Word } from '../../src/trading/settlement/settlement-event.js';
+import {
+  doubtAbout,
+  isFinal,
+  planSettlement,
+  settlementEventOf,
+  type RecordedEvent,
+  type SettlementEvent,
+} from '../../src/trading/settlement/settlement-event.js';
 import { ends, makeMarket } from './settle-support.js';
 
 const word = (
-  state: Word['state'],
+  state: SettlementEvent['state'],
   value: Micros | null = null,
   temperature: number | null = null,
-): Word => ({
+): SettlementEvent => ({
   state,
   value,
   temperature,
@@ -18,11 +25,11 @@ const word = (
 const held: Holding = { side: 'yes', contracts: 10, cost: 420n * CENT };
 
 /** Books words one after another, as the tables keep them. */
-function bookAll(start: Holding, words: readonly Word[]) {
+function bookAll(start: Holding, words: readonly SettlementEvent[]) {
   let holding = start;
   let cash = 0n;
   let realised = 0n;
-  const rows: RecordedWord[] = [];
+  const rows: RecordedEvent[] = [];
   const kinds: (string | null)[] = [];
   for (const said of words)
     for (const { entry, ...row } of planSettlement(holding, rows, said)) {
@@ -58,7 +65,7 @@ describe('the venue’s word about a market', () => {
       word('determined'),
     ],
   ] as const)('is %s', (_what, change, expected) => {
-    expect(wordOf(makeMarket(change))).toEqual(expected);
+    expect(settlementEventOf(makeMarket(change))).toEqual(expected);
   });
 
   it('is doubted aloud where it pays what its rule does not, or nothing at all', () => {
@@ -146,7 +153,7 @@ describe('a settlement', () => {
   });
 
   const value = fc.integer({ min: 0, max: 100 }).map((cents) => BigInt(cents) * CENT);
-  const anyWord: fc.Arbitrary<Word> = fc.oneof(
+  const anyWord: fc.Arbitrary<SettlementEvent> = fc.oneof(
     fc.integer({ min: 80, max: 90 }).map((degrees) => word('provisional', null, degrees)),
     value.map((cents) => word('determined', cents)),
     value.map((cents) => word('disputed', cents)),
@@ -170,7 +177,7 @@ describe('a settlement', () => {
     const words = fc.array(fc.tuple(anyWord, fc.integer({ min: 1, max: 3 })), { maxLength: 12 });
     fc.assert(
       fc.property(holding, words, (start, said) => {
-        const all = said.flatMap(([next, times]) => Array<Word>(times).fill(next));
+        const all = said.flatMap(([next, times]) => Array<SettlementEvent>(times).fill(next));
         const last = all.findLast(isFinal);
         const whole = bookAll(start, all);
         const alone = bookAll(start, last ? [last] : []);

@@ -1,11 +1,11 @@
 import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { pino } from 'pino';
 import { CENT, DOLLAR } from '../../src/trading/market/money.js';
 import { checkLedger } from '../../src/trading/portfolio/ledger-check.js';
 import { createSettling } from '../../src/trading/settlement/settle.js';
 import { openDatabase } from '../../src/core/db/open.js';
 import type { Database } from '../../src/core/db/client.js';
-import { pino } from 'pino';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { createOrganization } from '../support/fixtures.js';
 import { startTestService, type TestService } from '../support/service.js';
@@ -85,7 +85,7 @@ it('two instances that both believe to have the lease book each word once', asyn
         ),
       ),
     );
-    words += reports.reduce((sum, report) => sum + report.words, 0);
+    words += reports.reduce((sum, report) => sum + report.events, 0);
     failed += reports.reduce((sum, report) => sum + report.failed, 0);
   }
   expect({ words, failed }).toEqual({ words: 4 * 30, failed: 0 });

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import type { Market } from '../../src/trading/market/market.js';
 import { CENT, DOLLAR } from '../../src/trading/market/money.js';
 import { checkLedger } from '../../src/trading/portfolio/ledger-check.js';
-import { listWords } from '../../src/trading/portfolio/history-queries.js';
+import { listSettlementEvents } from '../../src/trading/portfolio/history-queries.js';
 import { toSettlementView } from '../../src/trading/pages/portfolio-view-orders.js';
 import { doubtAbout } from '../../src/trading/settlement/settlement-event.js';
 import { findPlace } from '../../src/trading/market/stations.js';
@@ -50,7 +50,11 @@ async function say(change: Partial<Market>) {
 }
 
 async function whyOf(orgId: string, snapshot = service.trading.snapshots.current) {
-  const words = await listWords(database.db.orm, orgId, { mode: 'paper', after: undefined, limit: 10 });
+  const words = await listSettlementEvents(database.db.orm, orgId, {
+    mode: 'paper',
+    after: undefined,
+    limit: 10,
+  });
   return words.map((word) => toSettlementView(word, snapshot).why);
 }
 

@@ -6,7 +6,7 @@ import { CENT, DOLLAR } from '../../src/trading/market/money.js';
 import { checkLedger } from '../../src/trading/portfolio/ledger-check.js';
 import { portfolioHistory, tradingAccounts } from '../../src/trading/ledger/portfolio-table.js';
 import { jobLeases } from '../../src/trading/ledger/risk-table.js';
-import { wordOf } from '../../src/trading/settlement/settlement-event.js';
+import { settlementEventOf } from '../../src/trading/settlement/settlement-event.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { createKey, createOrganization } from '../support/fixtures.js';
 import { startTestService, type TestService } from '../support/service.js';
@@ -255,7 +255,7 @@ describe('a position', () => {
         const orgId = await holder({ side: 'no' });
         for (const next of said) await say(next);
         const last = said
-          .map((next) => wordOf(makeMarket(next))!)
+          .map((next) => settlementEventOf(makeMarket(next))!)
           .findLast(({ state }) => /void|final/.test(state));
         const paid =
           last === undefined ? 0n : last.value === null ? 420n * CENT : 10n * (DOLLAR - last.value);

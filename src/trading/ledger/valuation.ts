@@ -10,7 +10,7 @@ import type { Holding } from './positions.js';
 export type HeldBracket = Pick<Holding, 'side' | 'contracts' | 'cost'> & { ticker: string };
 
 /** One way for an event to end, and what the positions then make. */
-interface Outcome {
+interface EventOutcome {
   /** The bracket that wins, or the highest threshold that is passed; null for every one that is not listed by name. */
   ticker: string | null;
   payout: Micros;
@@ -22,7 +22,7 @@ export interface EventOutcomes {
   eventTicker: string;
   /** What the positions cost together. */
   cost: Micros;
-  outcomes: Outcome[];
+  outcomes: EventOutcome[];
   worstCase: Micros;
   bestCase: Micros;
 }
@@ -46,7 +46,7 @@ export function eventOutcomes(
   const loose = held.filter(({ ticker }) => free.has(ticker));
   // Of each either all of its contracts are paid or none.
   const most = loose.reduce((sum, position) => sum + valueOf(DOLLAR, position.contracts), 0n);
-  const toOutcome = (ticker: string | null, payout: Micros): Outcome => ({
+  const toOutcome = (ticker: string | null, payout: Micros): EventOutcome => ({
     ticker,
     payout,
     result: payout - cost,

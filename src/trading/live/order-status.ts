@@ -8,7 +8,7 @@ import type { Venue } from './venue.js';
 import { toVenueFills, type SentOrder, type VenueFillAnswer, type VenueOrder } from './wire.js';
 
 /** What the venue knows about an order. */
-export type Found =
+export type VenueStatus =
   | { kind: 'final'; outcome: Extract<VenueOutcome, { kind: 'done' }> }
   | { kind: 'absent' }
   /** It stands in the book, which orders of this service never should. */
@@ -31,7 +31,7 @@ const MARGIN_SECONDS = 120;
  */
 const ARCHIVE_AFTER_MS = DAY_MS;
 
-export interface LookUpDeps {
+export interface StatusDeps {
   venue: Venue;
   now: () => number;
   /** Pauses before the venue's list of fills is read again while it is not complete. */
@@ -42,7 +42,11 @@ export interface LookUpDeps {
  * Finds an order by the name that we gave it, and what became of it.
  * @throws UnexpectedAnswerError, VenueUnavailableError
  */
-export async function lookUp(deps: LookUpDeps, order: SentOrder, signal: AbortSignal): Promise<Found> {
+export async function findVenueStatus(
+  deps: StatusDeps,
+  order: SentOrder,
+  signal: AbortSignal,
+): Promise<VenueStatus> {
   const sinceSeconds = Math.floor(order.createdAt.getTime() / 1000) - MARGIN_SECONDS;
   const isOld = deps.now() - order.createdAt.getTime() > ARCHIVE_AFTER_MS;
   for (const isArchived of isOld ? [false, true] : [false]) {
@@ -54,12 +58,12 @@ export async function lookUp(deps: LookUpDeps, order: SentOrder, signal: AbortSi
 }
 
 async function settle(
-  deps: LookUpDeps,
+  deps: StatusDeps,
   order: SentOrder,
   found: VenueOrder,
   isOld: boolean,
   signal: AbortSignal,
-): Promise<Found> {
+): Promise<VenueStatus> {
   if (found.status === 'resting') return { kind: 'resting', venueOrderId: found.order_id };
   const expected = parseCount(found.fill_count_fp);
   return collectFills(deps, order, { venueOrderId: found.order_id, expected, isOld }, signal);
@@ -70,11 +74,11 @@ async function settle(
  * answered, so the list is read again until both agree.
  */
 export async function collectFills(
-  { venue, fillPausesMs }: LookUpDeps,
+  { venue, fillPausesMs }: StatusDeps,
   order: SentOrder,
   { venueOrderId, expected, isOld }: { venueOrderId: string; expected: number; isOld: boolean },
   signal: AbortSignal,
-): Promise<Found> {
+): Promise<VenueStatus> {
   if (expected === 0) return final(order, venueOrderId, []);
   let listed = 0;
   for (const pauseMs of [0, ...fillPausesMs]) {
@@ -90,7 +94,7 @@ export async function collectFills(
   return { kind: 'incomplete', reason: `the venue lists ${some} of ${all} filled contracts` };
 }
 
-function final(order: SentOrder, venueOrderId: string, wires: readonly VenueFillAnswer[]): Found {
+function final(order: SentOrder, venueOrderId: string, wires: readonly VenueFillAnswer[]): VenueStatus {
   const fills = toVenueFills(order, wires);
   const filled = sumCounts(fills.map(({ contracts }) => contracts));
   const reason = filled === order.contracts ? null : UNFILLED;
@@ -108,7 +112,7 @@ export type RecordOutcome = (
   at: Date,
 ) => Promise<Trade>;
 
-export interface RecoverDeps extends LookUpDeps {
+export interface RecoverDeps extends StatusDeps {
   log: Logger;
   record: RecordOutcome;
   /** Before an order that the venue does not know is looked for a second time. */
@@ -147,15 +151,15 @@ async function findOutcome(
 ): Promise<VenueOutcome | undefined> {
   const order: SentOrder = row;
   const isSafe = deps.now() - row.createdAt.getTime() > SAFE_MS;
-  let found = await lookUp(deps, order, signal);
+  let found = await findVenueStatus(deps, order, signal);
   if (found.kind === 'resting' && isSafe) {
     deps.log.error({ orderId: row.id }, 'an order stands in the book at the venue: it is cancelled there');
     await deps.venue.cancelOrder({ venueOrderId: found.venueOrderId, ticker: row.ticker });
-    found = await lookUp(deps, order, signal);
+    found = await findVenueStatus(deps, order, signal);
   }
   if (found.kind === 'absent' && isSafe) {
     await sleep(deps.secondLookMs, undefined, { signal });
-    found = await lookUp(deps, order, signal);
+    found = await findVenueStatus(deps, order, signal);
     if (found.kind === 'absent')
       return { kind: 'done', venueOrderId: null, fills: [], reason: 'never reached the venue' };
   }

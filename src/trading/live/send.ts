@@ -2,7 +2,14 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { parseCount } from '../market/contracts.js';
 import type { LiveOrder, VenueOutcome } from '../orders/order.js';
-import { MAX_SEND_AGE_MS, UNFILLED, collectFills, lookUp, type Found, type LookUpDeps } from './order-status.js';
+import {
+  MAX_SEND_AGE_MS,
+  UNFILLED,
+  collectFills,
+  findVenueStatus,
+  type VenueStatus,
+  type StatusDeps,
+} from './order-status.js';
 import type { VenueAnswer } from './venue.js';
 import { createdOrderSchema, errorSchema, toWireOrder, type SentOrder } from './wire.js';
 
@@ -24,7 +31,7 @@ type Verdict =
 const killed = /insufficient_resting_volume$/;
 
 /** @see https://docs.kalshi.com/getting_started/order_errors for statuses and codes */
-export function judgeAnswer({ status, body, contentType }: VenueAnswer, order: SentOrder): Verdict {
+export function readAnswer({ status, body, contentType }: VenueAnswer, order: SentOrder): Verdict {
   if (status === 408 || status >= 500) return { kind: 'unclear', reason: `the venue answered ${status}` };
   // A limit is checked before anything else: whatever the body says, nothing was done.
   if (status === 429) return { kind: 'refused', reason: 'too_many_requests' };
@@ -35,7 +42,7 @@ export function judgeAnswer({ status, body, contentType }: VenueAnswer, order: S
     return { kind: 'unclear', reason: `${status} and no JSON but ${contentType ?? 'something else'}` };
   }
   const error = readError(json);
-  if (status >= 200 && status < 300) return judgeSuccess(status, json, error, order);
+  if (status >= 200 && status < 300) return readSuccess(status, json, error, order);
   if (error === undefined)
     return { kind: 'unexpected', reason: `${status} without an error that is understood` };
   if (status === 410) return { kind: 'unexpected', reason: `410 ${error}` };
@@ -45,7 +52,7 @@ export function judgeAnswer({ status, body, contentType }: VenueAnswer, order: S
   return { kind: 'unexpected', reason: `${status} ${error}` };
 }
 
-function judgeSuccess(status: number, json: unknown, error: string | undefined, order: SentOrder): Verdict {
+function readSuccess(status: number, json: unknown, error: string | undefined, order: SentOrder): Verdict {
   // An error that calls itself a success has been seen.
   if (error !== undefined) return { kind: 'unexpected', reason: `${status} with the error ${error}` };
   const parsed = createdOrderSchema.safeParse(json);
@@ -74,7 +81,7 @@ function readError(json: unknown): string | undefined {
   return text.replace(/[\p{Cc}\p{Cs}]/gu, ' ').slice(0, 200);
 }
 
-interface SendDeps extends LookUpDeps {
+interface SendDeps extends StatusDeps {
   log: Logger;
   /** Pauses before each look-up of an order whose answer was lost. */
   lookUpPausesMs: readonly number[];
@@ -117,7 +124,7 @@ export async function sendOrder(
 
 async function sendOnce({ venue }: SendDeps, order: LiveOrder): Promise<Verdict> {
   try {
-    return judgeAnswer(await venue.createOrder(toWireOrder(order)), order);
+    return readAnswer(await venue.createOrder(toWireOrder(order)), order);
   } catch (error) {
     const code = codeOf(error);
     if (code !== undefined && neverConnected.has(code))
@@ -153,12 +160,12 @@ async function conclude(
       return outcomeOf(await collectFills(deps, order, { venueOrderId, expected, isOld: false }, signal));
     }
     default:
-      return lookUpRepeatedly(deps, order, verdict, signal);
+      return askRepeatedly(deps, order, verdict, signal);
   }
 }
 
 /** The venue shows an order a moment after it has taken it. */
-async function lookUpRepeatedly(
+async function askRepeatedly(
   deps: SendDeps,
   order: LiveOrder,
   verdict: Verdict,
@@ -166,7 +173,7 @@ async function lookUpRepeatedly(
 ): Promise<VenueOutcome> {
   for (const pauseMs of deps.lookUpPausesMs) {
     await sleep(pauseMs, undefined, { signal });
-    const found = await lookUp(deps, order, signal);
+    const found = await findVenueStatus(deps, order, signal);
     if (found.kind !== 'absent') return outcomeOf(found);
   }
   // A conflict about something else than the order's name is a refusal, now that there is no such order.
@@ -175,7 +182,7 @@ async function lookUpRepeatedly(
   return { kind: 'unknown', reason: reasonOf(verdict) };
 }
 
-function outcomeOf(found: Found): VenueOutcome {
+function outcomeOf(found: VenueStatus): VenueOutcome {
   switch (found.kind) {
     case 'final':
       return found.outcome;

@@ -1,6 +1,6 @@
 import { MINUTE_MS } from '../../core/time.js';
 import { AppError } from '../../core/errors.js';
-import type { Look } from './reconcile.js';
+import type { AccountComparison } from './reconcile.js';
 import type { LiveReport } from './report.js';
 
 /** An agreement is believed for this long: three comparisons may fail. */
@@ -9,13 +9,13 @@ const MAX_AGREEMENT_AGE_MS = 3.5 * MINUTE_MS;
 const RETRY_SECONDS = 60;
 
 /** What this instance knows about the account, and whether orders may be sent. Closed until both sides were seen to agree. */
-export interface Standing {
+export interface LiveStatus {
   /** @throws AppError unavailable, with the reason */
   assertOpen(): void;
   readonly report: LiveReport;
   readonly problem: string | null;
   /** Both sides were compared. */
-  compared(look: Look, at: Date): void;
+  compared(comparison: AccountComparison, at: Date): void;
   /** They could not be compared. `isUnexpected`: the venue said something that is not understood. */
   failed(reason: string, isUnexpected: boolean): void;
   /** What the venue said and nobody understood; null once that is accepted. */
@@ -26,8 +26,8 @@ export interface Standing {
 const NOT_YET = "orders, fills, positions and cash have not been compared with the venue's yet";
 const SHOWN = 100;
 
-export function createStanding(organization: string, now: () => number): Standing {
-  let look: Look | undefined;
+export function createLiveStatus(organization: string, now: () => number): LiveStatus {
+  let comparison: AccountComparison | undefined;
   let comparedAt: Date | null = null;
   let agreedAt: Date | null = null;
   let failure: { reason: string; isUnexpected: boolean } | undefined;
@@ -37,7 +37,7 @@ export function createStanding(organization: string, now: () => number): Standin
   function findReason(): string | null {
     if (problem !== null) return problem;
     if (failure?.isUnexpected) return failure.reason;
-    const [first, ...more] = look?.differences ?? [];
+    const [first, ...more] = comparison?.differences ?? [];
     if (first) {
       const others = more.length === 0 ? '' : ` (and ${more.length} more)`;
       return `${first.kind} ${first.subject}: ${first.ours} here, ${first.venues} at the venue${others}`;
@@ -62,17 +62,17 @@ export function createStanding(organization: string, now: () => number): Standin
         reason,
         comparedAt,
         agreedAt,
-        differences: (look?.differences ?? []).slice(0, SHOWN),
+        differences: (comparison?.differences ?? []).slice(0, SHOWN),
         pendingOrders,
-        settling: (look?.settling ?? []).slice(0, SHOWN),
-        foreign: look?.foreign ?? { orders: [], fills: [], positions: [] },
+        settling: (comparison?.settling ?? []).slice(0, SHOWN),
+        foreign: comparison?.foreign ?? { orders: [], fills: [], positions: [] },
       };
     },
     get problem() {
       return problem;
     },
     compared(next, at) {
-      look = next;
+      comparison = next;
       comparedAt = at;
       failure = undefined;
       if (next.differences.length === 0) agreedAt = at;

@@ -7,12 +7,12 @@ import type { Context } from '../../core/http/context.js';
 import { organizations } from '../../organizations/table.js';
 import { feeRuleOf } from '../market/fees.js';
 import type { SnapshotStore } from '../snapshot/snapshot.js';
-import { viewMarket } from './tradable.js';
+import { requireTradable } from './tradable.js';
 import type { LiveExecutor, Orders, PlacedOrder, Trade, VenueOutcome } from './order.js';
 import { findTrade, listFills, listOrders } from './queries.js';
 import { recordOutcome } from './record-outcome.js';
 import { toTrade } from './trade.js';
-import { findRepeat, judgeAndWrite } from './transaction.js';
+import { findRepeat, checkAndWrite } from './transaction.js';
 
 interface TurnsOptions {
   clock: Clock;
@@ -127,7 +127,7 @@ export function createOrders(context: Context, { snapshots, live }: OrdersDeps):
   const deps = { snapshots, clock, paperCash: config.trading.paperCash };
 
   async function place(input: OrderInput): Promise<PlacedOrder> {
-    const placed = await judge(input).catch(async (error: unknown) => {
+    const placed = await checkAndPlace(input).catch(async (error: unknown) => {
       const repeat = mayBeRepeat(error) ? await findRepeat(db.orm, input) : undefined;
       if (repeat) return repeat;
       throw error;
@@ -148,12 +148,12 @@ export function createOrders(context: Context, { snapshots, live }: OrdersDeps):
     }
   }
 
-  async function judge(input: OrderInput): Promise<PlacedOrder> {
+  async function checkAndPlace(input: OrderInput): Promise<PlacedOrder> {
     if (input.mode === 'live') await assertLive(input.orgId);
     // Before the queue: what cannot be traded needs no turn.
-    viewMarket(snapshots, input, clock.now());
+    requireTradable(snapshots, input, clock.now());
     return turns.take(`${input.mode} ${input.orgId}`, () =>
-      db.transaction((tx) => judgeAndWrite(tx, input, deps)),
+      db.transaction((tx) => checkAndWrite(tx, input, deps)),
     );
   }
 

@@ -24,7 +24,7 @@ export function recordOutcome(
     const found = await findTrade(tx, orgId, { id: orderId });
     if (!found || found.order.mode !== 'live') throw new RangeError(`There is no live order ${orderId}.`);
     const { order, fills } = found;
-    const next = judge(order, fills, outcome, at);
+    const next = applyOutcome(order, fills, outcome, at);
     if (!next) return toTrade(order, fills);
     const position = await findPosition(tx, order, order.ticker);
     const booked = bookFills(
@@ -52,7 +52,7 @@ export function recordOutcome(
 }
 
 /** The order with what an outcome changes of it and the fills that are new; undefined if it changes nothing. */
-function judge(
+function applyOutcome(
   order: OrderRow,
   known: readonly FillRow[],
   outcome: VenueOutcome,

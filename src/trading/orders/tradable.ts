@@ -9,7 +9,7 @@ import { ageOf, type Snapshot, type SnapshotStore } from '../snapshot/snapshot.j
 import type { OrderInput } from '../ledger/order-input.js';
 
 /** What an order is judged and matched on: what was known of its market at one moment. */
-export interface MarketView {
+export interface TradableMarket {
   snapshot: Snapshot;
   market: ListedMarket;
   book: OrderBook;
@@ -23,11 +23,11 @@ type AskedOrder = Pick<OrderInput, 'ticker' | 'side' | 'action' | 'contracts' | 
  * @throws AppError market_data_unavailable, market_data_stale, unknown_market, live_trading_disabled, market_closed,
  * invalid_request
  */
-export function viewMarket(
+export function requireTradable(
   snapshots: SnapshotStore,
   { ticker, contracts, limitPrice, mode }: AskedOrder & Pick<OrderInput, 'mode'>,
   nowMs: number,
-): MarketView {
+): TradableMarket {
   const snapshot = requireFresh(snapshots, nowMs);
   const market = snapshot.markets.get(ticker);
   if (!market) throw new AppError('unknown_market', `There is no market ${ticker}.`);

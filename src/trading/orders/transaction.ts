@@ -14,7 +14,7 @@ import { DOLLAR, formatDollars, type Micros } from '../market/money.js';
 import { assertWithinRisk } from '../risk/gate.js';
 import { MAX_TRADING_AGE_MS } from '../market/source.js';
 import type { SnapshotStore } from '../snapshot/snapshot.js';
-import { assertReachable, viewMarket, type MarketView } from './tradable.js';
+import { assertReachable, requireTradable, type TradableMarket } from './tradable.js';
 import { clientOrderId, requestHash, type PlacedOrder, type Trade } from './order.js';
 import { addTaken, bookHash, withoutTaken } from './paper-book.js';
 import {
@@ -31,7 +31,7 @@ import { toTrade } from './trade.js';
 interface AcceptedOrder {
   input: OrderInput;
   /** As the snapshot has it. */
-  view: MarketView;
+  view: TradableMarket;
   state: AccountState;
   at: Date;
 }
@@ -43,7 +43,7 @@ const FORGET_AFTER_MS = 2 * MAX_TRADING_AGE_MS;
  * Fills a paper order from the book and books it.
  * @param book without what was taken from it
  */
-async function fillOnPaper(tx: Tx, accepted: AcceptedOrder, book: MarketView['book']): Promise<Trade> {
+async function fillOnPaper(tx: Tx, accepted: AcceptedOrder, book: TradableMarket['book']): Promise<Trade> {
   const { input, view, state, at } = accepted;
   const quote = quoteOrder(book, view.feeRule, input);
   const { side, action } = input;
@@ -177,7 +177,7 @@ interface TransactionDeps {
  * instance, sees what this one has written.
  * @throws AppError see `Orders.place`
  */
-export async function judgeAndWrite(
+export async function checkAndWrite(
   orm: Orm,
   input: OrderInput,
   { snapshots, clock, paperCash }: TransactionDeps,
@@ -187,7 +187,7 @@ export async function judgeAndWrite(
   const at = new Date(clock.now());
   // After the account's lock: orders that wait for it keep nobody from revoking their key.
   const tx = await confirmAuthority(orm, input.by, at);
-  const view = viewMarket(snapshots, input, at.getTime());
+  const view = requireTradable(snapshots, input, at.getTime());
   const state = await readState(tx, input, bookHash(view.book));
   if (state.existing) return (await findRepeat(tx, input))!;
 

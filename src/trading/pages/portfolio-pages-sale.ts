@@ -15,7 +15,7 @@ import {
 } from '../../core/pages/form.js';
 import { renderPage } from '../../core/pages/layout.js';
 import { readQuery, tryQuery } from '../../core/pages/query-form.js';
-import { viewMarket } from '../orders/tradable.js';
+import { requireTradable } from '../orders/tradable.js';
 import type { Position } from '../ledger/positions.js';
 import { bookHash, withoutTaken } from '../orders/paper-book.js';
 import type { TradingServices } from '../services/services.js';
@@ -141,7 +141,7 @@ export function addSalePages(router: Router, context: Context, trading: TradingS
       contracts: asked.contracts,
       limitPrice,
     };
-    const { book, feeRule } = viewMarket(snapshots, order, clock.now());
+    const { book, feeRule } = requireTradable(snapshots, order, clock.now());
     const taken = await findTaken(db.orm, sessionOf(res).orgId, ticker, bookHash(book));
     const left = withoutTaken(book, taken);
     const sale = wanted ?? proposeSale(left, position);

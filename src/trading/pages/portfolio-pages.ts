@@ -13,7 +13,7 @@ import { readPageQuery } from './portfolio-pages-input.js';
 import { addOrderPages } from './portfolio-pages-orders.js';
 import { addSalePages } from './portfolio-pages-sale.js';
 import { listOrders } from '../portfolio/order-queries.js';
-import { listWords } from '../portfolio/history-queries.js';
+import { listSettlementEvents } from '../portfolio/history-queries.js';
 import { toVenueView } from './portfolio-view-venue.js';
 import { toCurveView } from './portfolio-view-curve.js';
 import { toOrderView, toSettlementView } from './portfolio-view-orders.js';
@@ -40,7 +40,7 @@ export function portfolioPages(context: Context, trading: TradingServices): Rout
       readSwitch(db.orm, orgId),
       readCurve(db.orm, orgId, portfolio, range, now),
       listOrders(db.orm, orgId, { mode, afterId: undefined, limit: RECENT }),
-      listWords(db.orm, orgId, { mode, after: undefined, limit: RECENT }),
+      listSettlementEvents(db.orm, orgId, { mode, after: undefined, limit: RECENT }),
     ]);
     const snapshot = snapshots.current;
     const canTrade = isManager(role);

@@ -80,7 +80,7 @@ export async function sumBooked(
 }
 
 /** One word of the venue about a market's end. */
-export interface WordRow {
+export interface SettlementEventRow {
   ticker: string;
   /** The bracket in words. */
   label: string | null;
@@ -100,14 +100,14 @@ export interface WordRow {
 }
 
 /** Where a page of them begins: behind this one. */
-export type WordPosition = Pick<WordRow, 'at' | 'ticker' | 'n'>;
+export type SettlementEventPosition = Pick<SettlementEventRow, 'at' | 'ticker' | 'n'>;
 
 /** Newest first. */
-export const listWords = (
+export const listSettlementEvents = (
   orm: Orm,
   orgId: string,
-  { mode, after, limit }: { mode: TradeMode; after: WordPosition | undefined; limit: number },
-): Promise<WordRow[]> =>
+  { mode, after, limit }: { mode: TradeMode; after: SettlementEventPosition | undefined; limit: number },
+): Promise<SettlementEventRow[]> =>
   selectRows(
     orm,
     sql`

@@ -53,7 +53,7 @@ const selectOrders = (orm: Orm) =>
     )
     .leftJoin(users, eq(users.id, memberships.userId));
 
-export type OrderRow = NonNullable<Awaited<ReturnType<typeof findOrder>>>;
+export type ListedOrder = NonNullable<Awaited<ReturnType<typeof findOrder>>>;
 
 export async function findOrder(orm: Orm, orgId: string, id: string) {
   const [row] = await selectOrders(orm).where(and(eq(tradingOrders.orgId, orgId), eq(tradingOrders.id, id)));
@@ -72,7 +72,7 @@ export const listOrders = (
   orm: Orm,
   orgId: string,
   { mode, afterId, limit }: OrderPage,
-): Promise<OrderRow[]> =>
+): Promise<ListedOrder[]> =>
   selectOrders(orm)
     .where(
       and(
@@ -89,7 +89,7 @@ export const listOrdersForward = (
   orm: Orm,
   orgId: string,
   { mode, afterId, beforeId, limit }: OrderPage & { beforeId: string },
-): Promise<OrderRow[]> =>
+): Promise<ListedOrder[]> =>
   selectOrders(orm)
     .where(
       and(

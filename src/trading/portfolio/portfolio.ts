@@ -7,12 +7,12 @@ import type { Snapshot, SnapshotStore } from '../snapshot/snapshot.js';
 import { findAccount, openPaperAccount } from '../ledger/queries.js';
 import { nameMarket, type MarketName } from '../market/portfolio-names.js';
 import {
-  listLastWords,
+  listLastSettlementEvents,
   listOpenPositions,
   listPendingOrders,
   sumPositions,
   sumReserved,
-  type LastWord,
+  type LastSettlementEvent,
   type PendingRow,
   type PositionRow,
 } from './queries.js';
@@ -113,8 +113,8 @@ const readBooked = (orm: Orm, orgId: string, mode: TradeMode) =>
       const pending = await sumReserved(tx, orgId, mode);
       const openOrders = pending.count > 0 ? await listPendingOrders(tx, orgId, mode, MAX_OPEN_ORDERS) : [];
       const tickers = positions.map(({ ticker }) => ticker);
-      const lastWords = await listLastWords(tx, orgId, mode, tickers);
-      return { account, sums, positions, pending, openOrders, lastWords };
+      const lastEvents = await listLastSettlementEvents(tx, orgId, mode, tickers);
+      return { account, sums, positions, pending, openOrders, lastEvents };
     },
     { isolationLevel: 'repeatable read', accessMode: 'read only' },
   );
@@ -122,10 +122,10 @@ const readBooked = (orm: Orm, orgId: string, mode: TradeMode) =>
 /** What is booked, valued with a snapshot of the markets. Pure. */
 export function valuePortfolio(mode: TradeMode, booked: Booked, snapshot: Snapshot | undefined): Portfolio {
   const { account, sums, pending, openOrders } = booked;
-  const words = new Map(booked.lastWords.map((word) => [word.ticker, word]));
+  const events = new Map(booked.lastEvents.map((event) => [event.ticker, event]));
   const positions = booked.positions
     .slice(0, MAX_POSITIONS)
-    .map((row) => valuePosition(row, snapshot, words.get(row.ticker)))
+    .map((row) => valuePosition(row, snapshot, events.get(row.ticker)))
     .sort(inLadderOrder(snapshot));
   const cash = account?.cash ?? 0n;
   const liquidation = sumKnown(positions.map(({ mark }) => mark.value));
@@ -154,18 +154,18 @@ export function valuePortfolio(mode: TradeMode, booked: Booked, snapshot: Snapsh
 function valuePosition(
   row: PositionRow,
   snapshot: Snapshot | undefined,
-  word: LastWord | undefined,
+  event: LastSettlementEvent | undefined,
 ): ValuedPosition {
   const market = snapshot?.markets.get(row.ticker);
   const quotes: Quotes | undefined = snapshot && {
     market,
     book: snapshot.data.books.get(row.ticker),
     feeRule: market && feeRuleOf(snapshot.data, market),
-    knownValue: word?.value ?? null,
+    knownValue: event?.value ?? null,
   };
   const mark = markPosition(row, quotes);
   const name = nameMarket(row.ticker, market, row.label);
-  const said = settlementOf(market, word);
+  const said = settlementOf(market, event);
   return {
     ...row,
     ...name,
@@ -180,11 +180,11 @@ function valuePosition(
 /** The snapshot is newer than what was recorded, and the record outlives the snapshot. */
 function settlementOf(
   market: { status: string; settlementValue: Micros | null; settledTemperature: number | null } | undefined,
-  word: LastWord | undefined,
+  event: LastSettlementEvent | undefined,
 ): Omit<NonNullable<ValuedPosition['settlement']>, 'source'> | null {
   if (market && market.settlementValue !== null)
     return { state: market.status, value: market.settlementValue, temperature: market.settledTemperature };
-  return word ? { state: word.state, value: word.value, temperature: word.temperature } : null;
+  return event ? { state: event.state, value: event.value, temperature: event.temperature } : null;
 }
 
 /** In the order of the snapshot, which goes by station, day and bracket; what is not listed comes last, by ticker. */

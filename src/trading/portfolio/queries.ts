@@ -96,10 +96,10 @@ export function listPendingOrders(orm: Orm, orgId: string, mode: TradeMode, limi
     .limit(limit);
 }
 
-export type LastWord = Awaited<ReturnType<typeof listLastWords>>[number];
+export type LastSettlementEvent = Awaited<ReturnType<typeof listLastSettlementEvents>>[number];
 
 /** The last that was recorded of the venue's words about each of some markets. */
-export async function listLastWords(orm: Orm, orgId: string, mode: TradeMode, tickers: string[]) {
+export async function listLastSettlementEvents(orm: Orm, orgId: string, mode: TradeMode, tickers: string[]) {
   if (tickers.length === 0) return [];
   return orm
     .selectDistinctOn([tradingSettlements.ticker], {

@@ -5,7 +5,7 @@ import type { CsvCell } from '../../core/pages/csv.js';
 import type { TradeMode } from '../ledger/orders-table.js';
 import { perContract } from '../market/contracts.js';
 import { formatDollars, type Micros } from '../market/money.js';
-import { listOrdersForward, type OrderRow } from './order-queries.js';
+import { listOrdersForward, type ListedOrder } from './order-queries.js';
 
 export const tradeColumns = [
   'order_id',
@@ -55,7 +55,7 @@ export async function* exportTrades(
 
 const dollars = (micros: Micros) => new ExactNumber(formatDollars(micros));
 
-const toCells = (order: OrderRow): CsvCell[] => [
+const toCells = (order: ListedOrder): CsvCell[] => [
   order.id,
   order.createdAt,
   order.finishedAt,

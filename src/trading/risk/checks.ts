@@ -4,7 +4,7 @@ import { endsOf } from '../market/event.js';
 import { feeRuleOf } from '../market/fees.js';
 import { formatDollars, type Micros } from '../market/money.js';
 import { MAX_TRADING_AGE_MS } from '../market/source.js';
-import { dayLossOf, positionAfter, toLeg, worstCaseLoss, type Deal, type Leg } from './exposure.js';
+import { dayLossOf, positionAfter, toLeg, worstCaseLoss, type CandidateOrder, type Leg } from './exposure.js';
 import { switchOwners, type SwitchOwner } from './facts.js';
 import type { RiskInput } from './gate.js';
 
@@ -28,7 +28,7 @@ const riskChecks = [
 ] as const;
 type RiskCheck = (typeof riskChecks)[number];
 
-export interface Refusal {
+export interface RiskRefusal {
   check: RiskCheck;
   /** Which limit, its value and what was asked. */
   detail: string;
@@ -36,7 +36,10 @@ export interface Refusal {
   cause?: unknown;
 }
 
-export const refuse = (check: RiskCheck, text: string): Refusal => ({ check, detail: `${check}: ${text}` });
+export const refuse = (check: RiskCheck, text: string): RiskRefusal => ({
+  check,
+  detail: `${check}: ${text}`,
+});
 
 /** `$250.00`, and more decimals where there are more. */
 export const dollars = (micros: Micros): string =>
@@ -66,7 +69,7 @@ export function checkSwitches({
   facts: { switches },
   isReducing,
   closable,
-}: Deal): Refusal | undefined {
+}: CandidateOrder): RiskRefusal | undefined {
   for (const owner of switchOwners)
     if (!switchStates.includes(switches[owner].state)) throw new RangeError(`${owner} switch is not known`);
   const halting = switchOwners.find((owner) => switches[owner].state === 'halt');
@@ -85,7 +88,7 @@ export function checkSwitches({
 }
 
 /** Are the data that the order is judged on current, from a clock like ours and to be trusted, and does trading go on? */
-export function checkData({ input: { snapshot, at } }: Deal): Refusal | undefined {
+export function checkData({ input: { snapshot, at } }: CandidateOrder): RiskRefusal | undefined {
   const ageMs = at.getTime() - snapshot.asOf.getTime();
   if (Number.isNaN(ageMs)) throw new RangeError('the age of the data is not known');
   if (ageMs < -MAX_CLOCK_SKEW_MS)
@@ -122,7 +125,7 @@ export function checkOrder({
   facts: { limits, pending },
   isReducing,
   closable,
-}: Deal): Refusal | undefined {
+}: CandidateOrder): RiskRefusal | undefined {
   const { ticker, side, action, contracts, limitPrice } = input.order;
   if (action === 'sell' && !isReducing)
     return refuse(
@@ -156,7 +159,7 @@ export function checkOrder({
 }
 
 /** What only orders can break that open or enlarge a position. */
-export function checkExposure({ input, facts }: Deal): Refusal | undefined {
+export function checkExposure({ input, facts }: CandidateOrder): RiskRefusal | undefined {
   const { order, market, snapshot, worstCost: spent } = input;
   const { limits, positions, pending } = facts;
   const { ticker, side, contracts } = order;

@@ -8,7 +8,7 @@ import type { HeldPosition, PendingOrder, RiskFacts } from './facts.js';
 import type { RiskInput } from './gate.js';
 
 /** An order and what it means for what is held. */
-export interface Deal {
+export interface CandidateOrder {
   input: RiskInput;
   facts: RiskFacts;
   /** Only gives up what is held: a sale, or a purchase of the other side that closes pairs. */
@@ -18,7 +18,7 @@ export interface Deal {
 }
 
 /** @throws RangeError for an order that is none */
-export function toDeal(input: RiskInput, facts: RiskFacts): Deal {
+export function toCandidate(input: RiskInput, facts: RiskFacts): CandidateOrder {
   const { ticker, side, action, contracts, limitPrice } = input.order;
   if (!(isCount(contracts) && contracts > 0 && limitPrice > 0n && limitPrice < DOLLAR))
     throw new RangeError('the order has no number of contracts or no price');
@@ -56,7 +56,7 @@ export function toLeg({ ticker, side, action, contracts, limitPrice }: PendingOr
   return { ticker, side, contracts: signed, cost: valueOf(limitPrice, signed) };
 }
 
-type MarketView = Pick<Snapshot, 'markets' | 'data'>;
+type ListedMarkets = Pick<Snapshot, 'markets' | 'data'>;
 
 /** The lowest price there is: whatever is bid is taken. */
 const ANY_PRICE: Micros = 1n;
@@ -68,7 +68,7 @@ const ANY_PRICE: Micros = 1n;
  * price counts, so that neither the close of a winner looks like a loss nor that of a loser makes one be forgotten.
  * @throws if the book or the fee of an open market is not known
  */
-function markOf({ ticker, side, contracts, cost }: HeldPosition, { markets, data }: MarketView): Micros {
+function markOf({ ticker, side, contracts, cost }: HeldPosition, { markets, data }: ListedMarkets): Micros {
   const market = markets.get(ticker);
   if (!market) return 0n;
   if (market.status !== 'active') {
@@ -93,7 +93,7 @@ function markOf({ ticker, side, contracts, cost }: HeldPosition, { markets, data
 /** What was lost since midnight UTC: realised, in fees and by the change of the mark. Negative for a profit. */
 export function dayLossOf(
   { cash, positions, dayStart }: Pick<RiskFacts, 'cash' | 'positions' | 'dayStart'>,
-  view: MarketView,
+  view: ListedMarkets,
 ): Micros {
   const marked = positions.reduce((sum, position) => sum + markOf(position, view), 0n);
   if (dayStart.kind === 'equity') return dayStart.equity + dayStart.deposits - (cash + marked);

@@ -5,22 +5,22 @@ import type { ListedMarket } from '../market/market.js';
 import type { Micros } from '../market/money.js';
 import type { OrderInput } from '../ledger/order-input.js';
 import type { Snapshot } from '../snapshot/snapshot.js';
-import { checkData, checkExposure, checkOrder, checkSwitches, refuse, type Refusal } from './checks.js';
-import { toDeal } from './exposure.js';
+import { checkData, checkExposure, checkOrder, checkSwitches, refuse, type RiskRefusal } from './checks.js';
+import { toCandidate } from './exposure.js';
 import { readRiskFacts, type RiskFacts } from './facts.js';
 
 /**
  * What stands against an order, or undefined if it may pass. Fails closed: each check lets an order pass only if what it
  * compares is known, and whatever cannot be computed is a refusal.
  */
-export function assessRisk(input: RiskInput, facts: RiskFacts): Refusal | undefined {
+export function assessRisk(input: RiskInput, facts: RiskFacts): RiskRefusal | undefined {
   try {
-    const deal = toDeal(input, facts);
+    const candidate = toCandidate(input, facts);
     return (
-      checkSwitches(deal) ??
-      checkData(deal) ??
-      checkOrder(deal) ??
-      (deal.isReducing ? undefined : checkExposure(deal))
+      checkSwitches(candidate) ??
+      checkData(candidate) ??
+      checkOrder(candidate) ??
+      (candidate.isReducing ? undefined : checkExposure(candidate))
     );
   } catch (cause) {
     const detail = 'something that the order must be judged on is missing or cannot be computed.';
@@ -56,7 +56,7 @@ export async function assertWithinRisk(tx: Orm, input: RiskInput): Promise<void>
     if (error instanceof RangeError) return undefined;
     throw error;
   });
-  const refusal: Refusal | undefined = facts
+  const refusal: RiskRefusal | undefined = facts
     ? assessRisk(input, facts)
     : refuse('unknown_state', 'there is no account, or what is recorded of it makes no sense.');
   if (refusal) throw new AppError('risk_limit', refusal.detail, { cause: refusal.cause });

@@ -30,7 +30,7 @@ export const targetOfRecord = ({
   kind === 'hourly' ? { kind, stationId, date, hour } : { kind, stationId, date };
 
 /** What was known at one time, of the markets and of the weather. */
-export interface Scene {
+export interface RecordInputs {
   marketSource: string;
   forecastSource: string;
   data: MarketData;
@@ -40,14 +40,14 @@ export interface Scene {
 }
 
 /** The records that are due now: one for each event and lead whose moment has just come. */
-export function recordsDue(scene: Scene, climates: Climates = new Map()): NewRecord[] {
-  const { data, events, at } = scene;
+export function recordsDue(inputs: RecordInputs, climates: Climates = new Map()): NewRecord[] {
+  const { data, events, at } = inputs;
   if (at.getTime() - data.fetchedAt.getTime() > MAX_AGE_MS) return [];
   return events.flatMap((event) => {
     const lead = leadAt(event, at);
-    const day = forecastOf(scene.forecasts, event);
+    const day = forecastOf(inputs.forecasts, event);
     if (lead === undefined || !day || !isRecordable(event)) return [];
-    return [toRecord(scene, event, day, lead, climates.get(climateKey(targetOf(event))))];
+    return [toRecord(inputs, event, day, lead, climates.get(climateKey(targetOf(event))))];
   });
 }
 
@@ -64,7 +64,7 @@ const isRecordable = ({ markets }: MarketEvent): boolean =>
   areOutcomesKnown(markets.map(({ bracket }) => bracket));
 
 function toRecord(
-  { marketSource, forecastSource, data, at }: Scene,
+  { marketSource, forecastSource, data, at }: RecordInputs,
   { kind, station, date, hour = 0, markets }: MarketEvent,
   day: DayForecast,
   leadHours: number,

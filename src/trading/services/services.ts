@@ -72,7 +72,7 @@ export interface TradingOverrides {
   markets?: MarketSource;
   weather?: WeatherSource;
   streamLimits?: Partial<StreamLimits>;
-  refreshTimes?: Pick<RefreshDeps, 'timeOutMs' | 'patienceMs'>;
+  refreshTimes?: Pick<RefreshDeps, 'timeOutMs' | 'forecastWaitMs'>;
   /** Snapshots come from a tape, and nothing is asked, learned or scored. */
   replay?: TapePlayer;
   /** Stands in for the venue's. */

@@ -9,7 +9,7 @@ import {
   tradingSettlements,
 } from '../ledger/portfolio-table.js';
 import type { Account } from '../ledger/queries.js';
-import type { Word } from './settlement-event.js';
+import type { SettlementEvent } from './settlement-event.js';
 
 /** Markets about whose end something was recorded since then, by ticker. */
 export const listRecentTickers = (orm: Orm, since: Date, after: string, limit: number) =>
@@ -21,30 +21,35 @@ export const listRecentTickers = (orm: Orm, since: Date, after: string, limit: n
   );
 
 /** The words as rows of `w`. */
-function wordRows(words: ReadonlyMap<string, Word>): SQL {
-  const said = [...words.values()];
+function eventRows(events: ReadonlyMap<string, SettlementEvent>): SQL {
+  const said = [...events.values()];
   const values = textArray(said.map(({ value }) => (value === null ? null : String(value))));
   const temperatures = textArray(
     said.map(({ temperature }) => (temperature === null ? null : String(temperature))),
   );
   return sql`unnest(
-    ${textArray([...words.keys()])}::text[], ${textArray(said.map(({ state }) => state))}::text[],
+    ${textArray([...events.keys()])}::text[], ${textArray(said.map(({ state }) => state))}::text[],
     ${values}::bigint[], ${temperatures}::float8[]
   ) as w(ticker, state, value, temperature)`;
 }
 
-/** `isSameWord`, the other way round. */
+/** `isSameEvent`, the other way round. */
 const isNews = (last: SQL): SQL => sql`(
   ${last}.state <> w.state or ${last}.value is distinct from w.value
   or (w.temperature is not null and ${last}.temperature is distinct from w.temperature)
 ) and (w.state <> 'provisional' or ${last}.state = 'provisional')`;
 
 /** Accounts that hold something which is paid now, or of whose end they have not been told this. In the order of the walk. */
-export const listHolders = (orm: Orm, words: ReadonlyMap<string, Word>, after: Account, limit: number) =>
+export const listHolders = (
+  orm: Orm,
+  events: ReadonlyMap<string, SettlementEvent>,
+  after: Account,
+  limit: number,
+) =>
   selectRows<Account>(
     orm,
     sql`select distinct p.org_id as "orgId", p.mode
-    from ${wordRows(words)}
+    from ${eventRows(events)}
     join trading_positions p on p.ticker = w.ticker and p.contracts > 0
     left join lateral (
       select s.state, s.value, s.temperature from trading_settlements s
@@ -59,14 +64,14 @@ export const listHolders = (orm: Orm, words: ReadonlyMap<string, Word>, after: A
 /** Accounts to which something else was said about a market's end before. In the order of the walk. */
 export const listToldOtherwise = (
   orm: Orm,
-  words: ReadonlyMap<string, Word>,
+  events: ReadonlyMap<string, SettlementEvent>,
   after: Account,
   limit: number,
 ) =>
   selectRows<Account>(
     orm,
     sql`select distinct s.org_id as "orgId", s.mode
-    from ${wordRows(words)}
+    from ${eventRows(events)}
     join trading_settlements s on s.ticker = w.ticker
     where (s.org_id, s.mode) > (${after.orgId}::uuid, ${after.mode})
       and ${isNews(sql`s`)}

@@ -18,11 +18,17 @@ import {
   readPositions,
   readRecorded,
 } from './queries.js';
-import { doubtAbout, planSettlement, wordOf, type PlannedWord, type Word } from './settlement-event.js';
+import {
+  doubtAbout,
+  planSettlement,
+  settlementEventOf,
+  type PlannedEvent,
+  type SettlementEvent,
+} from './settlement-event.js';
 
 interface Settled {
   /** Rows that were added. */
-  words: number;
+  events: number;
   /** True if money was booked, be it a payout of nothing. */
   hasMoved: boolean;
 }
@@ -34,35 +40,35 @@ interface Settled {
 export const settleAccount = (
   orm: Orm,
   account: Account,
-  words: ReadonlyMap<string, Word>,
+  events: ReadonlyMap<string, SettlementEvent>,
   at: Date,
 ): Promise<Settled> =>
   orm.transaction(async (tx) => {
     if ((await lockAccount(tx, account)) === undefined)
       throw new Error(`the account ${account.orgId} ${account.mode} holds positions and does not exist`);
-    const tickers = [...words.keys()];
+    const tickers = [...events.keys()];
     const positions = await readPositions(tx, account, tickers);
     const recorded = await readRecorded(tx, account, tickers);
     const planned = positions.flatMap(({ ticker, eventTicker, ...held }) => {
       const before = recorded.filter((row) => row.ticker === ticker);
-      return planSettlement(held, before, words.get(ticker)!).map((word) => ({
-        ...word,
+      return planSettlement(held, before, events.get(ticker)!).map((event) => ({
+        ...event,
         ticker,
         eventTicker,
       }));
     });
-    if (planned.length === 0) return { words: 0, hasMoved: false };
+    if (planned.length === 0) return { events: 0, hasMoved: false };
     await write(tx, account, planned, at);
-    return { words: planned.length, hasMoved: planned.some(({ entry }) => entry !== null) };
+    return { events: planned.length, hasMoved: planned.some(({ entry }) => entry !== null) };
   });
 
-type NamedWord = PlannedWord & { ticker: string; eventTicker: string };
+type NamedEvent = PlannedEvent & { ticker: string; eventTicker: string };
 
-async function write(tx: Orm, account: Account, planned: NamedWord[], at: Date): Promise<void> {
+async function write(tx: Orm, account: Account, planned: NamedEvent[], at: Date): Promise<void> {
   await tx.insert(tradingSettlements).values(
-    planned.map(({ entry, ...word }) => ({
+    planned.map(({ entry, ...event }) => ({
       ...account,
-      ...word,
+      ...event,
       cashChange: entry?.postings.cash ?? 0n,
       at,
     })),
@@ -112,7 +118,7 @@ interface SettleDeps {
 
 export interface SettleReport {
   /** Rows that were recorded. */
-  words: number;
+  events: number;
   /** Accounts whose money moved. */
   moved: number;
   /** Accounts that could not be settled; they are tried again with the next pass. */
@@ -127,9 +133,9 @@ export function createSettling({ orm, markets, clock, log, onMoved }: SettleDeps
   /** In both directions: a clock that was set back must not keep anything waiting. */
   const isRecent = (at: number) => Math.abs(clock.now() - at) < LOOK_AGAIN_MS;
 
-  type List = (words: ReadonlyMap<string, Word>, after: Account) => Promise<Account[]>;
-  const holders: List = (words, after) => listHolders(orm, words, after, ACCOUNTS_AT_ONCE);
-  const toldOtherwise: List = (words, after) => listToldOtherwise(orm, words, after, ACCOUNTS_AT_ONCE);
+  type List = (events: ReadonlyMap<string, SettlementEvent>, after: Account) => Promise<Account[]>;
+  const holders: List = (events, after) => listHolders(orm, events, after, ACCOUNTS_AT_ONCE);
+  const toldOtherwise: List = (events, after) => listToldOtherwise(orm, events, after, ACCOUNTS_AT_ONCE);
 
   /**
    * @param mayGoOn asked between the parts of the work; once it is false, what is left is left to others
@@ -139,19 +145,19 @@ export function createSettling({ orm, markets, clock, log, onMoved }: SettleDeps
     signal: AbortSignal,
     mayGoOn: () => Promise<boolean>,
   ): Promise<SettleReport> {
-    const report: SettleReport = { words: 0, moved: 0, failed: 0 };
+    const report: SettleReport = { events: 0, moved: 0, failed: 0 };
     const now = clock.now();
     for (const [ticker, at] of askedAt) if (!isRecent(at)) askedAt.delete(ticker);
     const settleAll = async (tickersAfter: (after: string) => Promise<{ ticker: string }[]>, list: List) => {
       for (let last = '', page; ; last = page.at(-1)!.ticker) {
         page = await tickersAfter(last);
         if (page.length > 0) {
-          const words = await learn(
+          const events = await learn(
             snapshot,
             page.map(({ ticker }) => ticker),
             signal,
           );
-          if (words.size > 0 && !(await walk(words, list, report, mayGoOn))) return false;
+          if (events.size > 0 && !(await walk(events, list, report, mayGoOn))) return false;
         }
         if (page.length < TICKERS_AT_ONCE) return true;
       }
@@ -169,20 +175,20 @@ export function createSettling({ orm, markets, clock, log, onMoved }: SettleDeps
     snapshot: Snapshot,
     tickers: string[],
     signal: AbortSignal,
-  ): Promise<Map<string, Word>> {
+  ): Promise<Map<string, SettlementEvent>> {
     const listed = tickers.flatMap((ticker) => snapshot.markets.get(ticker) ?? []);
     const gone = tickers.filter((ticker) => !snapshot.markets.has(ticker) && !askedAt.has(ticker));
-    const words = new Map<string, Word>();
+    const events = new Map<string, SettlementEvent>();
     for (const market of [...listed, ...(await find(gone, signal))]) {
       const doubt = doubtAbout(market);
       if (doubt !== undefined && !doubted.has(`${market.ticker} ${doubt}`)) {
         doubted.add(`${market.ticker} ${doubt}`);
         log.warn({ ticker: market.ticker }, doubt);
       }
-      const word = wordOf(market);
-      if (word) words.set(market.ticker, word);
+      const event = settlementEventOf(market);
+      if (event) events.set(market.ticker, event);
     }
-    return words;
+    return events;
   }
 
   /** A venue that cannot be asked holds up nothing that is known. */
@@ -201,16 +207,16 @@ export function createSettling({ orm, markets, clock, log, onMoved }: SettleDeps
 
   /** True if it came to the end. */
   async function walk(
-    words: ReadonlyMap<string, Word>,
+    events: ReadonlyMap<string, SettlementEvent>,
     list: List,
     report: SettleReport,
     mayGoOn: () => Promise<boolean>,
   ): Promise<boolean> {
     for (let after = beforeAll; ;) {
       if (!(await mayGoOn())) return false;
-      const accounts = await list(words, after);
+      const accounts = await list(events, after);
       for (const some of inChunks(accounts, PARALLEL))
-        await Promise.all(some.map((account) => settleOne(account, words, report)));
+        await Promise.all(some.map((account) => settleOne(account, events, report)));
       if (accounts.length < ACCOUNTS_AT_ONCE) return true;
       after = accounts.at(-1)!;
     }
@@ -219,12 +225,12 @@ export function createSettling({ orm, markets, clock, log, onMoved }: SettleDeps
   /** An account that cannot be settled keeps no other from being settled. */
   async function settleOne(
     account: Account,
-    words: ReadonlyMap<string, Word>,
+    events: ReadonlyMap<string, SettlementEvent>,
     report: SettleReport,
   ): Promise<void> {
     try {
-      const settled = await settleAccount(orm, account, words, new Date(clock.now()));
-      report.words += settled.words;
+      const settled = await settleAccount(orm, account, events, new Date(clock.now()));
+      report.events += settled.events;
       if (!settled.hasMoved) return;
       report.moved++;
       await onMoved(account);

@@ -11,7 +11,7 @@ import { isPlaced, type ListedMarket } from '../market/market.js';
 import { DOLLAR, type Micros } from '../market/money.js';
 
 /** What the venue says about a market's end at some time. It may say something else later. */
-export interface Word {
+export interface SettlementEvent {
   state: SettlementState;
   /** What a YES contract pays; null while nobody knows, and for a void market. */
   value: Micros | null;
@@ -20,18 +20,18 @@ export interface Word {
 }
 
 /** A word that pays. */
-type FinalWord = Word & ({ state: 'void' } | { state: 'finalized'; value: Micros });
+type FinalEvent = SettlementEvent & ({ state: 'void' } | { state: 'finalized'; value: Micros });
 
 /** Money moves with these; with all others it waits. */
-export function isFinal(word: Word): word is FinalWord {
-  return word.state === 'void' || (word.state === 'finalized' && word.value !== null);
+export function isFinal(event: SettlementEvent): event is FinalEvent {
+  return event.state === 'void' || (event.state === 'finalized' && event.value !== null);
 }
 
 /**
  * The venue's present word about a market's end; undefined while there is none: it is traded, or closed without a report.
  * A market that is finalized without a payout has no word either: nobody can tell what it pays.
  */
-export function wordOf(market: ListedMarket): Word | undefined {
+export function settlementEventOf(market: ListedMarket): SettlementEvent | undefined {
   const { status, settlementValue: value, settledTemperature: temperature } = market;
   switch (status) {
     case 'closed':
@@ -65,24 +65,24 @@ export function doubtAbout(market: ListedMarket): string | undefined {
 }
 
 /** True if the venue says nothing new. A temperature that it does not repeat has not changed. */
-const isSameWord = (before: Word, now: Word): boolean =>
+const isSameEvent = (before: SettlementEvent, now: SettlementEvent): boolean =>
   before.state === now.state &&
   before.value === now.value &&
   (now.temperature === null || before.temperature === now.temperature);
 
 /** What becomes of what was held when the word pays. */
-const pay = (held: Holding, word: FinalWord): Booking =>
-  word.state === 'void' ? applyVoid(held) : applySettlement(held, word.value);
+const pay = (held: Holding, event: FinalEvent): Booking =>
+  event.state === 'void' ? applyVoid(held) : applySettlement(held, event.value);
 
 /** A row of `trading_settlements`, oldest first. */
-export interface RecordedWord extends Word, Holding {
+export interface RecordedEvent extends SettlementEvent, Holding {
   n: number;
   /** True if it closed what it names. Several do if contracts turned up after the market had been settled. */
   isClosing: boolean;
 }
 
 /** A row to be added, with the ledger entry that goes with it where money moves. */
-export interface PlannedWord extends Word, Holding {
+export interface PlannedEvent extends SettlementEvent, Holding {
   n: number;
   entry: { kind: 'settlement' | 'correction'; postings: Postings } | null;
 }
@@ -95,13 +95,13 @@ export interface PlannedWord extends Word, Holding {
  */
 export function planSettlement(
   held: Holding | undefined,
-  recorded: readonly RecordedWord[],
-  word: Word,
-): PlannedWord[] {
-  const planned: PlannedWord[] = [];
-  const add = ({ side, contracts, cost }: Holding, entry: PlannedWord['entry']) =>
+  recorded: readonly RecordedEvent[],
+  event: SettlementEvent,
+): PlannedEvent[] {
+  const planned: PlannedEvent[] = [];
+  const add = ({ side, contracts, cost }: Holding, entry: PlannedEvent['entry']) =>
     planned.push({
-      ...word,
+      ...event,
       side,
       contracts,
       cost,
@@ -111,28 +111,28 @@ export function planSettlement(
 
   const closed = recorded.filter(({ isClosing }) => isClosing);
   const open = held && held.contracts > 0 ? held : undefined;
-  if (isFinal(word)) {
-    const before = recorded.findLast((row): row is RecordedWord & FinalWord => isFinal(row));
+  if (isFinal(event)) {
+    const before = recorded.findLast((row): row is RecordedEvent & FinalEvent => isFinal(row));
     for (const row of before ? closed : []) {
-      const postings = difference(row, before!, word);
+      const postings = difference(row, before!, event);
       if (postings.cash !== 0n) add(row, { kind: 'correction', postings });
     }
-    if (open) add(open, { kind: 'settlement', postings: pay(open, word).postings });
+    if (open) add(open, { kind: 'settlement', postings: pay(open, event).postings });
   }
   const about = open ?? closed.at(-1);
-  if (planned.length === 0 && about && isNews(recorded.at(-1), word)) add(about, null);
+  if (planned.length === 0 && about && isNews(recorded.at(-1), event)) add(about, null);
   return planned;
 }
 
 /** A report is news only as long as the venue has said nothing itself. */
-function isNews(last: RecordedWord | undefined, word: Word): boolean {
+function isNews(last: RecordedEvent | undefined, event: SettlementEvent): boolean {
   if (!last) return true;
-  if (word.state === 'provisional' && last.state !== 'provisional') return false;
-  return !isSameWord(last, word);
+  if (event.state === 'provisional' && last.state !== 'provisional') return false;
+  return !isSameEvent(last, event);
 }
 
 /** The position is closed and its cost is gone from the books: what changes is cash and what was earned. */
-function difference(held: Holding, before: FinalWord, now: FinalWord): Postings {
+function difference(held: Holding, before: FinalEvent, now: FinalEvent): Postings {
   const cash = pay(held, now).postings.cash - pay(held, before).postings.cash;
   return { cash, positions: 0n, fees: 0n, realised: -cash, capital: 0n };
 }

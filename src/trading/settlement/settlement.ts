@@ -81,7 +81,7 @@ export function createSettlement({
         const snapshot = await hear();
         if (!snapshot || !(await mayGoOn())) return undefined;
         const report = await settling.pass(snapshot, stopping.signal, mayGoOn);
-        if (report.words > 0) log.info(report, 'recorded what the venue says about settled markets');
+        if (report.events > 0) log.info(report, 'recorded what the venue says about settled markets');
         return report;
       }),
     async recordHistory() {

@@ -26,7 +26,7 @@ export interface RefreshDeps {
   /** A source that takes longer is given up, even if it does not listen. */
   timeOutMs?: number;
   /** How long fresh markets wait for fresh forecasts. */
-  patienceMs?: number;
+  forecastWaitMs?: number;
 }
 
 export interface Refresher {
@@ -44,7 +44,7 @@ export interface Refresher {
  * What the venue tells between two refreshes changes the present snapshot's books and prices, and nothing else of it.
  */
 export function createRefresher(deps: RefreshDeps): Refresher {
-  const { clock, store, log, metrics, timeOutMs = 25_000, patienceMs = 3_000 } = deps;
+  const { clock, store, log, metrics, timeOutMs = 25_000, forecastWaitMs = 3_000 } = deps;
   const stopping = new AbortController();
   const whatParts = { clock, log, metrics, timeOutMs, stopping: stopping.signal };
   const markets = createSourcePart('markets', deps.markets, whatParts);
@@ -67,7 +67,7 @@ export function createRefresher(deps: RefreshDeps): Refresher {
     isSwapAhead = true;
     if (isWeatherDue()) asking ??= askForecasts();
     await markets.ask();
-    await within(patienceMs, asking);
+    await within(forecastWaitMs, asking);
     isSwapAhead = false;
     await swap();
   }
