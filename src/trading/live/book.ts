@@ -72,7 +72,7 @@ export function bookRounding(
   });
 }
 
-/** Takes the venue's word for everything that differs, with an audit row. */
+/** Books everything that differs as the venue has it, with an audit row. */
 export function acceptDifferences(
   { by, ...deps }: ChangeDeps & { by: Authority },
   {
@@ -114,7 +114,7 @@ export function acceptDifferences(
 
 const toDetail = ({ kind, subject, ours, venues }: LiveDifference) => ({ kind, subject, ours, venues });
 
-/** @throws AppError unavailable if something was ordered or booked since the look */
+/** @throws AppError unavailable if something was ordered or booked since the comparison */
 async function assertUnchanged(tx: Orm, orgId: string, { fingerprint }: AccountComparison): Promise<void> {
   if ((await readFingerprint(tx, orgId)) === fingerprint) return;
   const detail = 'Something was booked while the accounts were compared.';

@@ -62,7 +62,7 @@ const toMicros = (cents: number): Micros => BigInt(Math.round(cents * Number(CEN
 
 export const keyOf = ({ subject, ours, venues }: LiveDifference): string => `${subject} ${ours} ${venues}`;
 
-/** Compares orders, fills, positions and cash. Pure: whoever calls it has made sure that nothing moved meanwhile. */
+/** Compares orders, fills, positions and cash. Pure: the caller has made sure that nothing moved meanwhile. */
 export function compareWithVenue(ours: Ours, venues: Venues): Comparison {
   const orders = compareOrders(ours, venues);
   const positions = comparePositions(ours, venues);

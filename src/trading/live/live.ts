@@ -25,7 +25,7 @@ export interface LiveTrading extends LiveExecutor {
   /** Recovers lost orders and compares everything. One at a time: a call while it runs waits for that one. Never rejects. */
   reconcile(): Promise<void>;
   /**
-   * Compares anew and takes the venue's word for what differs.
+   * Compares anew and books what differs as the venue has it.
    * @returns what was accepted; empty if both agreed
    * @throws AppError unavailable while the accounts cannot be compared
    */

@@ -83,13 +83,13 @@ function readError(json: unknown): string | undefined {
 
 interface SendDeps extends StatusDeps {
   log: Logger;
-  /** Pauses before each look-up of an order whose answer was lost. */
+  /** Pauses before the venue is asked again for an order whose answer was lost. */
   lookUpPausesMs: readonly number[];
   /** The venue has said something that is not understood: nothing more may be sent. */
   close: (reason: string) => void;
 }
 
-/** Whoever placed the order waits no longer than this for its outcome. */
+/** A caller waits no longer than this for the outcome of an order. */
 const CONCLUDE_MS = 20_000;
 
 /**
@@ -107,7 +107,7 @@ export async function sendOrder(
   } catch {
     return { kind: 'rejected', reason: 'not sent: the service is stopping' };
   }
-  // Whoever looks for lost orders must be able to rely on it that an old one is not sent after all.
+  // The recovery of lost orders relies on it that an old one is not sent after all.
   if (deps.now() - order.createdAt.getTime() > MAX_SEND_AGE_MS)
     return { kind: 'rejected', reason: 'not sent: the order had waited for too long' };
   const verdict = await sendOnce(deps, order);

@@ -18,7 +18,7 @@ export interface LiveStatus {
   compared(comparison: AccountComparison, at: Date): void;
   /** They could not be compared. `isUnexpected`: the venue said something that is not understood. */
   failed(reason: string, isUnexpected: boolean): void;
-  /** What the venue said and nobody understood; null once that is accepted. */
+  /** What the venue said that is not understood; null once that is accepted. */
   setProblem(problem: string | null): void;
   setPending(orders: number): void;
 }

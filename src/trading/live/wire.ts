@@ -100,7 +100,7 @@ export interface WireOrder {
  * | buy NO at q | ask | 1 − q |
  * | sell NO at q | bid | 1 − q |
  *
- * A sale may only reduce what is held: if somebody has sold the same contracts by hand it would otherwise buy the other side.
+ * A sale may only reduce what is held: if a person has sold the same contracts by hand it would otherwise buy the other side.
  */
 export function toWireOrder(
   order: Pick<

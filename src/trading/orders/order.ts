@@ -12,7 +12,7 @@ export function requestHash(order: OrderInput): string {
   return createHash('sha256').update(JSON.stringify(fields)).digest('hex');
 }
 
-/** What the venue knows an order by. The same order has the same one, whoever sends it and whenever: a UUID. */
+/** What the venue knows an order by. The same order has the same one, on every instance and at any time: a UUID. */
 export const clientOrderId = ({
   orgId,
   idempotencyKey,

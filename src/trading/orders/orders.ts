@@ -20,7 +20,7 @@ interface TurnsOptions {
   parallel: number;
   /** How much may wait; more is refused at once. */
   maxWaiting: number;
-  /** Who has waited longer is refused: nobody wants an order carried out that long after it was sent. */
+  /** An order that has waited longer is refused: prices have moved since it was sent. */
   maxWaitMs: number;
 }
 
@@ -88,7 +88,7 @@ const MAX_WAIT_MS = 10_000;
 
 const UNIQUE_VIOLATION = '23505';
 
-/** What only an order is refused for whose idempotency key was found to be new, or that nobody may be told of any more. */
+/** What only an order is refused for whose idempotency key was found to be new, or whose sender may not be told of it any more. */
 const refusalsOfNewOrders = new Set<ErrorCode>([
   'not_signed_in',
   'forbidden_role',

@@ -45,7 +45,7 @@ interface StateRow {
 }
 
 /**
- * One statement, planned once. The look-ups ask for an order that only the index of their whole key has: on tables that are
+ * One statement, planned once. The subqueries ask for an order that only the index of their whole key has: on tables that are
  * still nearly empty the planner likes any index that begins with the Organization as much, and would keep to it.
  * @param bookHash of the book whose taken contracts are asked for
  */

@@ -173,7 +173,7 @@ interface TransactionDeps {
 
 /**
  * Judges an order and writes it, and for a paper order all that follows from it, in the transaction that `orm` is.
- * Everything is decided on what is read under the lock of the account's row; whoever comes meanwhile, on whatever
+ * Everything is decided on what is read under the lock of the account's row; an order that comes meanwhile, on any
  * instance, sees what this one has written.
  * @throws AppError see `Orders.place`
  */
@@ -185,7 +185,7 @@ export async function checkAndWrite(
   const cash = await lockOrOpen(orm, input, { clock, paperCash });
   // Anew: while the order waited for its turn, time passed and the books have changed.
   const at = new Date(clock.now());
-  // After the account's lock: orders that wait for it keep nobody from revoking their key.
+  // After the account's lock: orders that wait for it do not keep their key from being revoked.
   const tx = await confirmAuthority(orm, input.by, at);
   const view = requireTradable(snapshots, input, at.getTime());
   const state = await readState(tx, input, bookHash(view.book));
@@ -267,7 +267,7 @@ function costAtMost(input: OrderInput, feeRule: FeeRule, book: OrderBook | undef
   return filled > worst ? filled : worst;
 }
 
-/** What the order takes from the balance at the most. Whoever closes pairs is paid a dollar for each at once. */
+/** What the order takes from the balance at the most. Closed pairs pay a dollar each at once. */
 function outlayOf(input: OrderInput, grossCost: Micros, state: AccountState): Micros {
   if (input.action === 'sell') return 0n;
   const pairs = Math.min(input.contracts, freeContracts(state, input.side === 'yes' ? 'no' : 'yes'));

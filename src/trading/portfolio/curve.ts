@@ -19,7 +19,7 @@ export interface CurvePoint {
   /** Since the account was opened. */
   realised: Micros;
   fees: Micros;
-  /** Null where nobody wrote down what the positions were worth. */
+  /** Null where it was not recorded what the positions were worth. */
   unrealised: Micros | null;
   /** Realised and unrealised less fees; null where the unrealised is. */
   total: Micros | null;
@@ -51,7 +51,7 @@ export const rangeStart = (range: CurveRange, now: Date): Date =>
   stepStart(new Date(now.getTime() - curveRanges[range].lengthMs), curveRanges[range].stepSeconds);
 
 /**
- * Profit and loss step by step, from what was booked and what was written down of the positions' worth. The booked part is
+ * Profit and loss step by step, from what was booked and what was recorded of the positions' worth. The booked part is
  * counted back from the present sums, so it needs nothing from before the range. Pure.
  */
 export function toCurve({

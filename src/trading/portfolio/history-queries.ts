@@ -23,7 +23,7 @@ interface WorthText {
   unrealised: string;
 }
 
-/** What the open positions were worth less their cost at the end of each step, where that was written down. */
+/** What the open positions were worth less their cost at the end of each step, where that was recorded. */
 export async function listUnrealised(orm: Orm, span: Span): Promise<{ step: Date; unrealised: bigint }[]> {
   const rows = await selectRows<WorthText>(
     orm,
@@ -38,7 +38,7 @@ export async function listUnrealised(orm: Orm, span: Span): Promise<{ step: Date
   return rows.map(({ step, unrealised }) => ({ step: new Date(step), unrealised: BigInt(unrealised) }));
 }
 
-/** The last one that was written down before a time. */
+/** The last one that was recorded before a time. */
 export async function findUnrealisedBefore(orm: Orm, span: Span): Promise<bigint | undefined> {
   const [row] = await selectRows<{ unrealised: string }>(
     orm,
@@ -79,7 +79,7 @@ export async function sumBooked(
   }));
 }
 
-/** One word of the venue about a market's end. */
+/** What the venue said about a market's end at one time. */
 export interface SettlementEventRow {
   ticker: string;
   /** The bracket in words. */

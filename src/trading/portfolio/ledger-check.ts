@@ -187,7 +187,7 @@ const rules: Rule[] = [
 
 /**
  * Everything that is kept beside the ledger, compared with it, in one snapshot: a trade that is booked meanwhile is seen
- * whole or not at all. Reads only. There is no repair: whoever sets money right must know which of both is wrong.
+ * whole or not at all. Reads only. There is no repair: a person who sets money right must know which of both is wrong.
  *
  * @param maxRows of each rule; `count` says how many there are
  */

@@ -39,7 +39,7 @@ const selectOrders = (orm: Orm) =>
       userId: tradingOrders.userId,
       keyName: apiKeys.name,
       keyPrefix: apiKeys.prefix,
-      /** Null for whoever is no member (any more). */
+      /** Null for a former member. */
       personName: users.name,
       value: bigSum(sql`select sum(floor(f.price * f.contracts))::bigint from ${fillsOf}`),
       balanceChange: bigSum(sql`select sum(f.balance_change) from ${fillsOf}`),

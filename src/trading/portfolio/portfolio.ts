@@ -48,7 +48,7 @@ export interface ValuedPosition
   mark: Mark;
   /** Mark less cost; null while the mark is not known. */
   unrealised: Micros | null;
-  /** The venue's last word about the market's end, if there is one. */
+  /** What the venue said last about the market's end, if anything. */
   settlement: {
     state: string;
     value: Micros | null;
@@ -87,7 +87,7 @@ export interface Portfolio {
   openOrderCount: number;
 }
 
-/** Opens a paper account with the first look. A live one is opened by what the venue says is in it. */
+/** Opens a paper account when it is first read. A live one is opened by what the venue says is in it. */
 export async function readPortfolio(
   { db, clock, snapshots, paperCash }: PortfolioDeps,
   orgId: string,

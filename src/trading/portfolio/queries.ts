@@ -75,7 +75,7 @@ export async function sumReserved(orm: Orm, orgId: string, mode: TradeMode) {
 
 export type PendingRow = Awaited<ReturnType<typeof listPendingOrders>>[number];
 
-/** Oldest first: who waits the longest needs a look first. */
+/** Oldest first. */
 export function listPendingOrders(orm: Orm, orgId: string, mode: TradeMode, limit: number) {
   return orm
     .select({
@@ -98,7 +98,7 @@ export function listPendingOrders(orm: Orm, orgId: string, mode: TradeMode, limi
 
 export type LastSettlementEvent = Awaited<ReturnType<typeof listLastSettlementEvents>>[number];
 
-/** The last that was recorded of the venue's words about each of some markets. */
+/** The last settlement event that was recorded of each of some markets. */
 export async function listLastSettlementEvents(orm: Orm, orgId: string, mode: TradeMode, tickers: string[]) {
   if (tickers.length === 0) return [];
   return orm

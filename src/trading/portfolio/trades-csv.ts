@@ -30,7 +30,7 @@ export const tradeColumns = [
   'person',
 ];
 
-/** Large enough that the round trips do not count, small enough that one of them holds nobody up. */
+/** Large enough that the round trips do not count, small enough that one of them holds up no other request. */
 const BATCH_SIZE = 500;
 
 /**

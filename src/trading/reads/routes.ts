@@ -11,7 +11,7 @@ import { marketsQuerySchema, noQuerySchema, signalsQuerySchema } from './schema.
 import { createSnapshotReads } from './snapshot-reads.js';
 import { createStationList, type PlaceFacts } from './station-json.js';
 
-/** Sizes for another bankroll are solved for whoever asks: that costs as much as a hundred other reads. */
+/** Sizes for another bankroll are solved on request: that costs as much as a hundred other reads. */
 const READS_PER_SIZING = 10;
 
 /** The reads that everybody may make. They stand behind `readLayer`. */

@@ -27,7 +27,7 @@ const MAX_BANKROLLS = 32;
 export interface SnapshotReads {
   markets(filter: MarketFilter): Sent;
   signals(): Sent;
-  /** Sizes for another bankroll are made for whoever asks, in slices. */
+  /** Sizes for another bankroll are made on request, in slices. */
   signalsFor(bankroll: Micros): Promise<Sent>;
   /** @param stationId of a station that is known */
   forecast(stationId: string): Sent;
@@ -232,7 +232,7 @@ function createMarketWriter(): (snapshot: Snapshot, market: ListedMarket) => str
   };
 }
 
-/** What went wrong is for the log: it may name hosts that are nobody's business. */
+/** What went wrong is for the log: it may name internal hosts. */
 export const toSourceJson = ({ notes, ...state }: SourceState) => ({ ...toStateJson(state), notes });
 
 /** The same without the notes: readers of a stream get it with every change. */

@@ -63,8 +63,8 @@ const ANY_PRICE: Micros = 1n;
 
 /**
  * What a position is worth at this moment: what it could be sold for to those who bid, after fees; nothing for the
- * contracts that nobody bids for, and nothing for a market that the venue no longer shows. A market that is closed for
- * trading is worth what it will pay. Until that is known, nobody bids, which is no loss yet: the lesser of its cost and its last
+ * contracts without a bid, and nothing for a market that the venue no longer shows. A market that is closed for
+ * trading is worth what it will pay. Until that is known, there is no bid, which is no loss yet: the lesser of its cost and its last
  * price counts, so that neither the close of a winner looks like a loss nor that of a loser makes one be forgotten.
  * @throws if the book or the fee of an open market is not known
  */

@@ -55,7 +55,7 @@ function toDayStart({ equity, deposits, isFromToday, spent }: StoredRisk): DaySt
   return { kind: 'cost', spent: toMicros(spent) };
 }
 
-/** A switch that nobody has touched is open. */
+/** A switch that was never set is open. */
 function toSwitch(stored: StoredSwitch | null | undefined): Switch {
   if (!stored) return { state: 'open', reason: null };
   const state = switchStates.find((one) => one === stored.state);
@@ -102,7 +102,7 @@ export type SwitchOwner = (typeof switchOwners)[number];
 
 interface Switch {
   state: SwitchState;
-  /** Why it is closed, as whoever did it has written. */
+  /** Why it is closed, as the person who closed it has written. */
   reason: string | null;
 }
 

@@ -69,7 +69,7 @@ export interface RiskLimits {
   priceCollar: Micros;
 }
 
-/** As somebody has declared them; null is the service's default. */
+/** As declared; null is the service's default. */
 export type DeclaredLimits = { [Name in keyof RiskLimits]: RiskLimits[Name] | null };
 
 /** For an account of about a thousand dollars, which is what paper accounts begin with. */
@@ -82,7 +82,7 @@ export const defaultLimits: RiskLimits = {
   maxPositionContracts: 1_000,
   // Half of the account on one day at one station, whatever the day brings.
   maxEventLoss: 500n * DOLLAR,
-  // A fifth of the account: after a day like that somebody should look before it goes on.
+  // A fifth of the account: after a day like that a person should look before it goes on.
   maxDailyLoss: 200n * DOLLAR,
   // Orders end at once here. Twenty without an answer mean that something is wrong with the venue or the way to it.
   maxOpenOrders: 20,

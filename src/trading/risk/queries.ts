@@ -30,7 +30,7 @@ export async function deleteLimits(tx: Tx, orgId: string): Promise<void> {
   await tx.delete(riskLimits).where(eq(riskLimits.orgId, orgId));
 }
 
-/** The three switches of an Organization with who set its own; undefined where nobody has touched one. */
+/** The three switches of an Organization with who set its own; undefined where one was never set. */
 export async function findSwitches(
   orm: Orm,
   orgId: string,
@@ -94,7 +94,7 @@ export async function saveServiceSwitch(
   await tx.insert(serviceSwitch).values(set).onConflictDoUpdate({ target: serviceSwitch.id, set });
 }
 
-/** A switch as it is stored; null if nobody has touched it. */
+/** A switch as it is stored; null if it was never set. */
 export interface StoredSwitch {
   state: string;
   reason: string | null;

@@ -10,7 +10,7 @@ import type { SwitchState } from '../ledger/risk-table.js';
 export interface SwitchPart {
   state: SwitchState;
   reason: string | null;
-  /** Null for one that nobody has touched. */
+  /** Null for one that was never set. */
   changedAt: Date | null;
 }
 
@@ -20,7 +20,7 @@ export interface TradingSwitch {
   state: SwitchState;
   service: SwitchPart;
   operator: SwitchPart;
-  /** `by`: who of the Organization has set it; null if nobody has, or their account is gone. */
+  /** `by`: who of the Organization has set it; null if it was never set, or their account is gone. */
   own: SwitchPart & { by: { id: string; name: string } | null };
 }
 

@@ -11,7 +11,7 @@ import { recordsDue, targetOfRecord, type RecordInputs } from './records.js';
 import { scoreRecord } from './score.js';
 import { finalOutcomes } from '../market/event.js';
 
-/** Writes down what is due at the moment of the scene. Writing it twice, here or on another instance, changes nothing. */
+/** Records what is due at that time. Recording it twice, here or on another instance, changes nothing. */
 export async function recordForecasts(db: Database, inputs: RecordInputs): Promise<void> {
   const due = recordsDue(inputs);
   if (due.length === 0) return;
@@ -40,7 +40,7 @@ export async function scoreForecasts({ orm }: Database, inputs: RecordInputs): P
 
 /** Keeps the record of forecasts and how they came out, from the snapshots that the reads are answered from. */
 export interface ScoreKeeper {
-  /** Writes down what is due now. */
+  /** Records what is due now. */
   record(): Promise<void>;
   /** Scores what has settled. */
   score(): Promise<void>;

@@ -13,7 +13,7 @@ import type { Scores } from './score.js';
 export const ofSources = ({ marketSource, forecastSource }: SourceNames) =>
   and(eq(forecastRecords.marketSource, marketSource), eq(forecastRecords.forecastSource, forecastSource));
 
-/** The first writer wins: a record is never changed by another look at the same moment. */
+/** The first writer wins: a record is never changed by another instance that records the same time. */
 export const insertRecords = (orm: Orm, records: readonly NewRecord[]): Promise<void> =>
   insertRows(orm, forecastRecords, records);
 

@@ -9,7 +9,7 @@ import { climateKey, type Climate, type Climates } from './climate.js';
 import { leadsOf } from '../signals/signal.js';
 import { impliedProbabilities, type ScorableRecord } from './score.js';
 
-/** A record is made within this time or not at all: nobody writes down later what was thought before. */
+/** A record is made within this time or not at all: what was thought before is not recorded later. */
 export const RECORD_WINDOW_MS = 5 * MINUTE_MS;
 /** How far back the records of an invented world are made. */
 export const PAST_DAYS = 75;

@@ -165,7 +165,7 @@ export async function listScoredRecords(
     .limit(limit);
 }
 
-/** Cheap to ask, and different after anything has been written down or scored. */
+/** Cheap to ask, and different after anything has been recorded or scored. */
 export async function countRecords(
   orm: Orm,
   { kind, since, ...sources }: SourceNames & Pick<Wanted, 'kind' | 'since'>,

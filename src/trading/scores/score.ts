@@ -121,7 +121,7 @@ export function outcomeOf(
   };
 }
 
-/** By whole degrees (tenths of hours), all by the same sum. A record from before members were written down does not say enough for it. */
+/** By whole degrees (tenths of hours), all by the same sum. A record from before members were recorded does not say enough for it. */
 function scoreDegrees(record: ScorableRecord, temperatureF: number) {
   const { kind, members, mean, deviation, atLeast, atMost, climateMean, climateDeviation } = record;
   if (members === null)
@@ -210,7 +210,7 @@ export function rankedProbabilityScore(probabilities: readonly number[], outcome
 /**
  * What the order books of an event say each market's YES is worth: the middle between bid and ask, without fees, made to sum to
  * one over the outcomes. Between thresholds an outcome is worth what the lower one is worth more than the higher, and nothing where
- * it is worth less. Where nobody bids the bid is nothing, where nobody asks the ask is a dollar. Null if a book is crossed or has no price.
+ * it is worth less. Without a bid the bid is nothing, without an ask the ask is a dollar. Null if a book is crossed or has no price.
  * @param books by market
  */
 export function impliedProbabilities(

@@ -24,7 +24,7 @@ import type { VenueBudget } from '../venue/venue-budget.js';
 /** More markets than this are never preferred: then it would be no preference. */
 const MAX_HELD = 200;
 
-/** Markets in which somebody holds something, as of the last time this was asked; each asking looks anew behind it. */
+/** Markets in which an account holds something, as of the last time this was asked; each call reads anew behind it. */
 export function createHeldTickers({ db, log }: { db: Database; log: Pick<Logger, 'warn'> }) {
   let tickers: readonly string[] = [];
   let asking: Promise<void> | undefined;
@@ -147,6 +147,6 @@ export function createSources(options: SourceOptions): Sources {
   };
 }
 
-/** With a key everything is read under it: some addresses answer nobody else. */
+/** With a key everything is read under it: some addresses answer no other caller. */
 const signerOf = (key: VenueKey, clock: Clock) => (method: string, path: string) =>
   signRequest(key, { atMs: clock.now(), method, path });

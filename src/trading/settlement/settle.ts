@@ -99,7 +99,7 @@ async function write(tx: Orm, account: Account, planned: NamedEvent[], at: Date)
 
 /** The venue may take its word back for so long. */
 const AMENDABLE_MS = 7 * DAY_MS;
-/** How often it is asked about markets that no refresh reads any more, and whether it has changed a word. */
+/** How often it is asked about markets that no refresh reads any more, and whether it has amended an end. */
 const LOOK_AGAIN_MS = 5 * MINUTE_MS;
 /** Markets that are looked at together. */
 const TICKERS_AT_ONCE = 500;

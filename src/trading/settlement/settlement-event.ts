@@ -13,7 +13,7 @@ import { DOLLAR, type Micros } from '../market/money.js';
 /** What the venue says about a market's end at some time. It may say something else later. */
 export interface SettlementEvent {
   state: SettlementState;
-  /** What a YES contract pays; null while nobody knows, and for a void market. */
+  /** What a YES contract pays; null while that is not known, and for a void market. */
   value: Micros | null;
   /** What the market settled by, °F: whole degrees of a report, hundredths of an index, where it is known. */
   temperature: number | null;
@@ -29,7 +29,7 @@ export function isFinal(event: SettlementEvent): event is FinalEvent {
 
 /**
  * The venue's present word about a market's end; undefined while there is none: it is traded, or closed without a report.
- * A market that is finalized without a payout has no word either: nobody can tell what it pays.
+ * A market that is finalized without a payout has no event either: what it pays cannot be told.
  */
 export function settlementEventOf(market: ListedMarket): SettlementEvent | undefined {
   const { status, settlementValue: value, settledTemperature: temperature } = market;
@@ -70,7 +70,7 @@ const isSameEvent = (before: SettlementEvent, now: SettlementEvent): boolean =>
   before.value === now.value &&
   (now.temperature === null || before.temperature === now.temperature);
 
-/** What becomes of what was held when the word pays. */
+/** What becomes of what was held when the event pays. */
 const pay = (held: Holding, event: FinalEvent): Booking =>
   event.state === 'void' ? applyVoid(held) : applySettlement(held, event.value);
 
@@ -90,7 +90,7 @@ export interface PlannedEvent extends SettlementEvent, Holding {
 /**
  * What to record of the venue's present word about a market, given what is held and what was recorded before. Pure.
  *
- * Whatever was said before and in whatever order, all that was closed has then been paid by the last word that pays:
+ * Whatever was said before and in whatever order, all that was closed has then been paid by the last event that pays:
  * a later one moves the difference to the one before it. The same word twice plans nothing.
  */
 export function planSettlement(

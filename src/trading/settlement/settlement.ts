@@ -13,9 +13,9 @@ export interface Settlement {
   settle(): Promise<SettleReport | undefined>;
   /** Records what each account is worth that holds something. */
   recordHistory(): Promise<void>;
-  /** Removes what nobody looks at any more. */
+  /** Removes what is read no more. */
   cleanUp(): Promise<void>;
-  /** Ends what runs and gives the lease to whoever wants it. */
+  /** Ends what runs and releases the lease. */
   stop(): Promise<void>;
 }
 
@@ -67,7 +67,7 @@ export function createSettlement({
     return ending.finally(() => running.delete(ending));
   }
 
-  /** What the venue says now. Whoever does not hear it leaves the work to another instance, which may. */
+  /** What the venue says now. An instance that does not hear it leaves the work to another. */
   async function hear(): Promise<Snapshot | undefined> {
     const { current } = snapshots;
     if (current && ageOf(current, clock.now()) <= MAX_TRADING_AGE_MS) return current;

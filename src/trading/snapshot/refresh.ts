@@ -117,7 +117,7 @@ export function createRefresher(deps: RefreshDeps): Refresher {
     store.replace(patchSnapshot(current, data, ++sequence));
   }
 
-  /** In slices: hundreds of events are a tenth of a second of work, and nobody waits that long for an answer. */
+  /** In slices: hundreds of events are a tenth of a second of work, and no request waits that long for an answer. */
   function build(data: MarketData, sources: Snapshot['sources']): Promise<Snapshot> {
     const inputs: SnapshotInputs = {
       sequence: ++sequence,

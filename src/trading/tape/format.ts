@@ -48,7 +48,7 @@ function decode(value: unknown): unknown {
 
 const special: Partial<Record<string, (value: unknown) => unknown>> = {
   $n(value) {
-    // Nobody has more money, and a number without end would take as long to read.
+    // No account has more money, and a number without end would take as long to read.
     if (typeof value !== 'string' || !/^-?\d{1,100}$/.test(value))
       throw new RangeError('$n is no whole number');
     return BigInt(value);
@@ -82,7 +82,7 @@ const PLAIN_HEADER = 10;
 /** Header, length of the extra field, its name, its own length, the length of the member. */
 const HEADER = 20;
 const HAS_EXTRA = 4;
-/** No record is longer: whoever says so is no tape. */
+/** No record is longer: a file that says so is no tape. */
 const MAX_MEMBER = 16 * 1024 * 1024;
 /** No record holds more, however well it is packed. */
 const MAX_TEXT = 64 * 1024 * 1024;

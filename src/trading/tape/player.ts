@@ -10,7 +10,7 @@ import type { SnapshotStore } from '../snapshot/snapshot.js';
 import { inSlices } from '../../core/steps.js';
 import { readTape, TapeError, type TapeEntry } from './reader.js';
 
-/** Nobody waits through the hours in which nothing was taped. */
+/** Hours in which nothing was taped are skipped. */
 const LONGEST_GAP_MS = 2 * MINUTE_MS;
 
 export interface TapePlayer {

@@ -142,7 +142,7 @@ interface Tape {
 }
 
 async function begin(file: string, header: TapeHeader): Promise<Tape> {
-  // Not for appending alone: a record that was cut off by a crash is cut away. What is taped is nobody else's business.
+  // Not for appending alone: a record that was cut off by a crash is cut away. Other users of the machine may not read it.
   const handle = await open(file, 'a+', 0o600);
   try {
     let end = 0;
@@ -164,7 +164,7 @@ async function addTo(tape: Tape, text: string): Promise<void> {
   tape.size += member.length;
 }
 
-/** @throws SharedTapeError if somebody else has written more */
+/** @throws SharedTapeError if another process has written more */
 async function isStillThere(file: string, { inode, size }: Tape): Promise<boolean> {
   const found = await stat(file).catch(() => undefined);
   if (found?.ino !== inode || found.size < size) return false;
