@@ -437,6 +437,6 @@ export const others = [
   // End the session that they come with.
   'post /logout',
   'post /dashboard/join/sign-out',
-  // Compares with the venue first, and accepts in a transaction of its own: see test/trading/live-account.test.ts.
+  // Compares with the venue first, and accepts in a transaction of its own: see test/trading/live/account.test.ts.
   'put /operator/organizations/{slug}/trading/reconciliation',
 ];

@@ -1,0 +1,96 @@
+import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, expect, it } from 'vitest';
+import { pino } from 'pino';
+import { DOLLAR } from '../../../src/trading/market/money.js';
+import { nothingLearned } from '../../../src/trading/snapshot/snapshot.js';
+import { createTapeWriter } from '../../../src/trading/tape/writer.js';
+import { ownScript } from '../../support/own-build.js';
+import { ScriptedMarkets } from '../scripted-sources.js';
+import { TestClock } from '../../support/service.js';
+
+const folder = mkdtempSync(join(tmpdir(), 'gauge-replay-test-'));
+const running = new Set<{ child: ChildProcess; closed: Promise<unknown> }>();
+afterAll(async () => {
+  for (const { child, closed } of running) {
+    child.kill('SIGKILL');
+    await closed;
+  }
+  rmSync(folder, { recursive: true, force: true });
+});
+const log = pino({ level: 'silent' });
+
+async function makeTape(): Promise<string> {
+  const file = join(folder, 'day.tape.gz');
+  const header = { marketSource: 'kalshi', forecastSource: 'openmeteo', bankroll: DOLLAR };
+  const tape = createTapeWriter({ file, header, log });
+  const clock = new TestClock();
+  clock.set('2026-01-31T12:00:00Z');
+  const markets = new ScriptedMarkets();
+  markets.clock = clock;
+  const data = await markets.read(new AbortController().signal);
+  const at = new Date(clock.now());
+  tape.write({ sequence: 7, at, data, weather: undefined, calibration: nothingLearned, sources: [] });
+  await tape.close();
+  return file;
+}
+
+function start(args: string[]) {
+  const child = spawn(process.execPath, [...ownScript('src/commands/replay'), ...args], {
+    env: { PATH: process.env.PATH, TMPDIR: folder, PORT: '0', LOG_LEVEL: 'warn' },
+  });
+  const said = { out: '', err: '' };
+  child.stdout.on('data', (chunk: Buffer) => (said.out += chunk.toString()));
+  child.stderr.on('data', (chunk: Buffer) => (said.err += chunk.toString()));
+  const closed = once(child, 'close') as Promise<[number | null]>;
+  const started = { child, said, closed };
+  running.add(started);
+  void closed.then(() => running.delete(started));
+  return started;
+}
+
+it(
+  'a day is served again from its tape, at its own time, and leaves nothing behind',
+  { timeout: 60_000 },
+  async () => {
+    const { child, said, closed } = start([await makeTape()]);
+    while (!said.out.includes('Playing')) await once(child.stdout, 'data');
+    const url = /Gauge is running at (\S+)/.exec(said.out)![1]!;
+    const response = await fetch(`${url}/markets`);
+    const body = (await response.json()) as {
+      asOf: string;
+      ageSeconds: number;
+      markets: { ticker: string }[];
+    };
+    expect(body.asOf).toBe('2026-01-31T12:00:00.000Z');
+    expect(body.ageSeconds).toBeLessThan(30);
+    expect(body.markets.map(({ ticker }) => ticker)).toContain('KXHIGHNY-26JAN31-T40');
+    // What the venue said is served; nobody claims that it is invented.
+    expect(said.out).not.toContain('invented');
+    child.kill('SIGTERM');
+    expect((await closed)[0]).toBe(0);
+    expect(readdirSync(folder).filter((name) => name.startsWith('gauge-replay-'))).toEqual([]);
+  },
+);
+
+it('what cannot be played is said in a sentence', async () => {
+  const noTape = join(folder, 'notes.txt');
+  writeFileSync(noTape, 'x'.repeat(100));
+  const cases = [
+    [[noTape], 'is no record of a tape'],
+    [[join(folder, 'none')], 'no such file'],
+    [[noTape, '--from', 'yesterday'], 'must be a time with an offset'],
+  ] as const;
+  await Promise.all(
+    cases.map(async ([args, message]) => {
+      const { said, closed } = start([...args]);
+      expect((await closed)[0]).toBe(2);
+      expect(said.err).toContain(message);
+      expect(said.err).not.toContain('    at ');
+    }),
+  );
+  expect(existsSync(join(folder, 'data'))).toBe(false);
+});
