@@ -2,9 +2,8 @@
 import type { SnapshotInputs, SnapshotRules } from '../src/trading/snapshot/build-snapshot.js';
 import { KnownHistory } from '../src/trading/archive/archive.js';
 import { train } from '../src/trading/archive/training.js';
-import { calibratedModel } from '../src/trading/forecast/calibrated.js';
-import { noFits, type FitBook } from '../src/trading/forecast/fits.js';
-import { momentsOf } from '../src/trading/forecast/moments.js';
+import { calibratedModel, noFits, type FitBook } from '../src/trading/forecast/fits.js';
+import { meanAndVariance } from '../src/trading/forecast/forecast.js';
 import { createSimulatedWeatherSource, readWeather } from '../src/trading/forecast/simulated.js';
 import { createSimulatedSource, readMarkets } from '../src/trading/venue/simulated.js';
 import { newId } from '../src/core/ids.js';
@@ -42,7 +41,7 @@ function withoutMembers({
   membersF,
   ...run
 }: { membersF: readonly number[] } & Omit<KnownRun, 'members' | 'meanF' | 'varianceF'>): KnownRun {
-  const { mean, variance } = momentsOf(membersF);
+  const { mean, variance } = meanAndVariance(membersF);
   return { ...run, members: membersF.length, meanF: mean, varianceF: variance };
 }
 

@@ -6,7 +6,7 @@ import { pino } from 'pino';
 import { systemClock } from '../src/core/clock.js';
 import { createMetrics } from '../src/core/metrics.js';
 import { createCalibrationStore, createSnapshotStore } from '../src/trading/snapshot/snapshot.js';
-import { calibratedModel } from '../src/trading/forecast/calibrated.js';
+import { calibratedModel } from '../src/trading/forecast/fits.js';
 import { createSimulatedWeatherSource } from '../src/trading/forecast/simulated.js';
 import { createSimulatedSource } from '../src/trading/venue/simulated.js';
 import { createSnapshotReads } from '../src/trading/reads/snapshot-reads.js';

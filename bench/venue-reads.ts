@@ -10,7 +10,7 @@ import { pino } from 'pino';
 import { systemClock } from '../src/core/clock.js';
 import { createMetrics } from '../src/core/metrics.js';
 import { createCalibrationStore, createSnapshotStore } from '../src/trading/snapshot/snapshot.js';
-import { calibratedModel } from '../src/trading/forecast/calibrated.js';
+import { calibratedModel } from '../src/trading/forecast/fits.js';
 import { createKalshiClient } from '../src/trading/venue/kalshi-client.js';
 import { createKalshiSource } from '../src/trading/venue/kalshi.js';
 import { createSnapshotReads } from '../src/trading/reads/snapshot-reads.js';

@@ -11,7 +11,7 @@ import {
   type Holding,
   type Postings,
 } from '../trading/ledger/positions.js';
-import { worthOf } from '../trading/signals/account.js';
+import { worthOf } from '../trading/signals/sizes.js';
 import type { Signal } from '../trading/signals/signal.js';
 import { valueOf } from '../trading/market/contracts.js';
 import { feeRuleOf } from '../trading/market/fees.js';

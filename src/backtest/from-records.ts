@@ -1,4 +1,4 @@
-import { calibratedModel } from '../trading/forecast/calibrated.js';
+import { calibratedModel } from '../trading/forecast/fits.js';
 import type { DayEnsemble } from '../trading/forecast/forecast.js';
 import { groupEvents, finalOutcomes, type MarketEvent } from '../trading/market/event.js';
 import { emptyBook, isCrossed, asksOf } from '../trading/market/book.js';

@@ -1,5 +1,4 @@
-import { calibratedModel } from '../trading/forecast/calibrated.js';
-import { noFits } from '../trading/forecast/fits.js';
+import { calibratedModel, noFits } from '../trading/forecast/fits.js';
 import { createSimulatedWeatherSource, readWeatherOf } from '../trading/forecast/simulated.js';
 import { groupEvents, type MarketEvent } from '../trading/market/event.js';
 import { finalTimeOf } from '../trading/venue/simulated-event.js';

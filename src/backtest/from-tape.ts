@@ -1,6 +1,6 @@
 import { pino } from 'pino';
 import { buildSnapshot, type SnapshotInputs } from '../trading/snapshot/build-snapshot.js';
-import { calibratedModel } from '../trading/forecast/calibrated.js';
+import { calibratedModel } from '../trading/forecast/fits.js';
 import type { Snapshot } from '../trading/snapshot/snapshot.js';
 import { readTape, TapeError } from '../trading/tape/reader.js';
 import type { TapeHeader } from '../trading/tape/format.js';

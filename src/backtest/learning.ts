@@ -2,8 +2,7 @@ import { v7 as newId } from 'uuid';
 import { KnownHistory } from '../trading/archive/archive.js';
 import { train } from '../trading/archive/training.js';
 import { noFits, type FitBook } from '../trading/forecast/fits.js';
-import type { DayEnsemble } from '../trading/forecast/forecast.js';
-import { momentsOf } from '../trading/forecast/moments.js';
+import { meanAndVariance, type DayEnsemble } from '../trading/forecast/forecast.js';
 import type { SettledDay } from '../trading/market/source.js';
 import type { KnownRun } from '../trading/forecast/queries.js';
 
@@ -31,6 +30,6 @@ export function createLearner(runs: readonly DayEnsemble[], reports: readonly Se
 }
 
 function inDegrees(membersF: readonly number[]): Pick<KnownRun, 'meanF' | 'varianceF'> {
-  const { mean, variance } = momentsOf(membersF);
+  const { mean, variance } = meanAndVariance(membersF);
   return { meanF: mean, varianceF: variance };
 }

@@ -1,5 +1,10 @@
 import { basename } from 'node:path';
-import { MIN_FIT_CASES, type EmosCase, type EmosCoefficients, type NoFitReason } from '../trading/forecast/emos.js';
+import {
+  MIN_FIT_CASES,
+  type EmosCase,
+  type EmosCoefficients,
+  type NoFitReason,
+} from '../trading/forecast/emos.js';
 import { distributions } from './distributions.js';
 import { EvaluateError, nameOf } from './evaluate-error.js';
 import type { EvaluateOptions, Evaluation } from './evaluation.js';

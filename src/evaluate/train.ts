@@ -1,4 +1,10 @@
-import { fitEmos, predictEmos, type EmosCase, type EmosCoefficients, type NoFitReason } from '../trading/forecast/emos.js';
+import {
+  fitEmos,
+  predictEmos,
+  type EmosCase,
+  type EmosCoefficients,
+  type NoFitReason,
+} from '../trading/forecast/emos.js';
 import type { Distribution } from './distributions.js';
 
 /** What was learned from a training window. */

@@ -71,7 +71,7 @@ const knownBy = (ms: number): RecordOptions => ({
   runs: whole.runs!.filter(({ fetchedAt }) => fetchedAt.getTime() <= ms),
 });
 
-const momentsOf = (options: RecordOptions): Moment[] => [
+const meanAndVariance = (options: RecordOptions): Moment[] => [
   ...(momentsOfRecords(options).moments() as Iterable<Moment>),
 ];
 
@@ -87,19 +87,19 @@ const decisionsBy = (moments: readonly Moment[], ms: number) =>
     }));
 
 describe('the moments of recorded days', () => {
-  const moments = momentsOf(whole);
+  const moments = meanAndVariance(whole);
   const times = moments.filter(({ due }) => due.length > 0).map(({ at }) => at.getTime());
 
   it('are what was known at each of them: without everything later they are the same', () => {
     expect(times.length).toBeGreaterThan(40);
     for (const ms of [times[3]!, times[20]!, times[30]!, times.at(-2)!]) {
-      const known = decisionsBy(momentsOf(knownBy(ms)), ms);
+      const known = decisionsBy(meanAndVariance(knownBy(ms)), ms);
       expect(known.length).toBeGreaterThan(0);
       expect(known).toEqual(decisionsBy(moments, ms));
     }
     // It does say something: what is cut off at one of them is missed at the next.
     const late = times[30]!;
-    expect(decisionsBy(momentsOf(knownBy(late)), times.at(-1)!)).not.toEqual(
+    expect(decisionsBy(meanAndVariance(knownBy(late)), times.at(-1)!)).not.toEqual(
       decisionsBy(moments, times.at(-1)!),
     );
   });

@@ -1,8 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { DAY_MS } from '../../core/time.js';
 import type { Database } from '../../core/db/client.js';
-import type { DayEnsemble } from '../forecast/forecast.js';
-import { isPossible, momentsOf } from '../forecast/moments.js';
+import { isPossible, meanAndVariance, type DayEnsemble } from '../forecast/forecast.js';
 import { spanOf, targetKey, temperatureKinds, type Target, type TemperatureKind } from '../market/market.js';
 import type { SettledDay } from '../market/source.js';
 import { findPlace, placesOf } from '../market/stations.js';
@@ -18,7 +17,7 @@ import {
 
 /**
  * What was known at one time. Nothing else is trained on or scored by, and there is no other way to make one than `at`,
- * which leaves out whatever came later: nobody can ask for more.
+ * which leaves out whatever came later: more cannot be asked for.
  */
 export class KnownHistory {
   readonly knownAt: Date;
@@ -83,13 +82,13 @@ export interface Archive {
   /** How often something new was written through this object. */
   readonly changes: number;
   /**
-   * Writes down runs; one that is there already stays as it was. Left out: those with members that cannot be, and those that
+   * Records runs; one that is there already stays as it was. Left out: those with members that cannot be, and those that
    * were started when the day or the hour was over, which forecast nothing.
    * @returns how many were new
    */
   addRuns(runs: readonly DayEnsemble[]): Promise<number>;
   /**
-   * Writes down reports; one that says what was known by then already changes nothing, another temperature is a correction.
+   * Records reports; one that says what was known by then already changes nothing, another temperature is a correction.
    * @returns how many were new
    */
   addReports(reports: readonly SettledDay[]): Promise<number>;
@@ -128,7 +127,7 @@ export function createArchive({ db: { orm }, forecastSource, marketSource }: Arc
     },
     addRuns: (runs) =>
       addAll(runs, async (chunk) => {
-        const rows = chunk.filter(isForecast).map((run) => ({ ...run, ...momentsOf(run.membersF) }));
+        const rows = chunk.filter(isForecast).map((run) => ({ ...run, ...meanAndVariance(run.membersF) }));
         return rows.length > 0 ? insertRuns(orm, forecastSource, rows) : 0;
       }),
     addReports: (reports) => addAll(reports, (chunk) => insertReports(orm, marketSource, chunk)),

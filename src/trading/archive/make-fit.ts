@@ -1,8 +1,15 @@
 import { HOUR_MS } from '../../core/time.js';
-import { POSSIBLE_DEVIATION_F } from '../forecast/calibrated.js';
+import {
+  MAX_LEAD_HOURS,
+  POSSIBLE_DEVIATION_F,
+  biasOf,
+  findFit,
+  fitLeadOf,
+  type Fit,
+  type FitBook,
+} from '../forecast/fits.js';
 import { rawDeviation } from '../forecast/day-forecast.js';
 import { fitEmos, predictEmos, type EmosCase, type EmosFit, type NoFitReason } from '../forecast/emos.js';
-import { MAX_LEAD_HOURS, biasOf, findFit, fitLeadOf, type Fit, type FitBook } from '../forecast/fits.js';
 import { MIN_MEMBERS } from '../forecast/forecast.js';
 import { crpsOfNormal } from '../forecast/pit.js';
 import { spanOf, type TemperatureKind } from '../market/market.js';
@@ -63,7 +70,7 @@ interface Reported {
   report: Pick<TrainingCase, 'temperatureF' | 'knownAt'>;
 }
 
-/** Looked up once for all runs of a day or an hour. */
+/** Read once for all runs of a day or an hour. */
 function whatWasReported(history: KnownHistory, station: Place, run: KnownRun): Reported | undefined {
   const found = history.reportOf(run);
   if (!found) return undefined;

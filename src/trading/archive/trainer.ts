@@ -5,7 +5,7 @@ import type { Clock } from '../../core/clock.js';
 import type { Database } from '../../core/db/client.js';
 import { newId } from '../../core/ids.js';
 import { inSlices } from '../../core/steps.js';
-import { LONGEST_AGE_DAYS } from '../forecast/calibrated.js';
+import { LONGEST_AGE_DAYS } from '../forecast/fits.js';
 import type { DayEnsemble } from '../forecast/forecast.js';
 import { targetKey } from '../market/market.js';
 import type { SettledDay } from '../market/source.js';
@@ -17,7 +17,7 @@ import { trainInSteps, type Training } from './training.js';
 import type { SourceNames } from '../forecast/queries.js';
 
 /**
- * Writes down what snapshots show. Runs stay the same for hours and reports for good: only what the last snapshot did not
+ * Records what snapshots show. Runs stay the same for hours and reports for good: only what the last snapshot did not
  * show is written.
  * @returns whether there was anything new
  */
@@ -65,7 +65,7 @@ const KEPT_DAYS = 400;
 export interface Trainer {
   /** Puts the newest fits that are stored in use, until better ones are made. Never rejects. */
   load(): Promise<void>;
-  /** Writes down what the present shows, and learns anew if something new is known. */
+  /** Records what the present shows, and learns anew if something new is known. */
   learn(): Promise<void>;
   /** Removes what is older than 400 days, a bounded number of rows at a time. */
   cleanUp(): Promise<void>;
@@ -89,7 +89,7 @@ export function createTrainer(options: TrainerOptions): Trainer {
   let last = { atMs: -Infinity, changes: -1 };
   let isNew = false;
 
-  /** Fits are stored before anybody forecasts by them. Undefined when stopped before the end. */
+  /** Fits are stored before they are used. Undefined when stopped before the end. */
   async function train(at: Date): Promise<Training | undefined> {
     const history = await archive.asOf(at);
     const steps = trainInSteps(history, {

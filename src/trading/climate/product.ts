@@ -124,7 +124,7 @@ function readDate(text: string): string | undefined {
   return !Number.isNaN(midnight.getTime()) && midnight.toISOString().startsWith(date) ? date : undefined;
 }
 
-/** The moment with this day of the month and time that is nearest, if there is one within a day. */
+/** The time with this day of the month and time that is nearest, if there is one within a day. */
 function issueTime(near: Date, day: number, hour: number, minute: number): Date | undefined {
   return [-1, 0, 1]
     .map((days) => {

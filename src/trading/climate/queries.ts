@@ -23,7 +23,7 @@ export interface NewReport extends DayKey {
 const SHOWN = 10;
 const DELETED_AT_ONCE = 5_000;
 
-/** Writes down a final report. One that is there already stays; the first certain one is marked, none after it. */
+/** Records a final report. One that is there already stays; the first certain one is marked, none after it. */
 export const insertReport = (
   orm: Orm,
   { station, kind, date, issuedAt, value, isCertain }: NewReport,

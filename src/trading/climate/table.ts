@@ -39,7 +39,7 @@ export const climateProducts = pgTable(
     uniqueIndex('climate_products_first')
       .on(t.station, t.kind, t.date)
       .where(sql`${t.isFirstFinal}`),
-    // Serves the look for days without a report, and the clean-up.
+    // Serves the search for days without a report, and the clean-up.
     index('climate_products_date').on(t.date),
     check('climate_products_kind', sql`${t.kind} in ('daily_maximum', 'daily_minimum')`),
     check('climate_products_settled', sql`${t.settled} is null or ${t.isFirstFinal}`),

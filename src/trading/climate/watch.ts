@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../core/time.js';
 import type { Clock } from '../../core/clock.js';
-import type { Database } from '../../core/db/client.js';
+import type { Database, Orm } from '../../core/db/client.js';
 import { inParallel } from '../../core/steps.js';
 import type { MarketEvent } from '../market/event.js';
 import { addDays, climateDayAt, climateDayOf } from '../market/climate-day.js';
@@ -93,7 +93,7 @@ export function createClimateWatch({
   /** A station that cannot be asked keeps no other from being asked. */
   async function ask(station: Station, reported: ReadonlySet<string>, signal: AbortSignal): Promise<void> {
     const now = clock.now();
-    if (!isDue(station, reported, now)) return;
+    if (!isDue(station, reported, { now, last: askedAt.get(station.id) })) return;
     askedAt.set(station.id, now);
     try {
       const listed = await reader.list(station, signal);
@@ -104,7 +104,7 @@ export function createClimateWatch({
       )) {
         signal.throwIfAborted();
         const read = await reader.read(station, product, signal);
-        if (read?.isFinal) await keep(read, climateDayOf(station, read.date).end.getTime() >= since);
+        if (read?.isFinal) await keep(orm, read, climateDayOf(station, read.date).end.getTime() >= since);
         if (!read) log.warn({ station: station.id, product: product.id }, 'a climate report cannot be read');
         seen.set(product.id, now);
       }
@@ -114,35 +114,6 @@ export function createClimateWatch({
         { err: error, station: station.id },
         'climate reports could not be read; they are asked for again',
       );
-    }
-  }
-
-  function isDue(station: Station, reported: ReadonlySet<string>, now: number): boolean {
-    const today = climateDayAt(station, new Date(now));
-    const isKnown = dailyKinds.every((kind) =>
-      reported.has(keyOf({ station: station.id, kind, date: addDays(today.date, -1) })),
-    );
-    const sinceDay = now - today.start.getTime();
-    const whileUnknown = sinceDay < MOST_COME_WITHIN_MS ? WHILE_OPEN_MS : WHILE_LATE_MS;
-    const last = askedAt.get(station.id);
-    if (last === undefined) return true;
-    return sinceDay >= EARLIEST_MS && Math.abs(now - last) >= (isKnown ? WHILE_KNOWN_MS : whileUnknown);
-  }
-
-  async function keep(report: ClimateProduct, isWhole: boolean): Promise<void> {
-    const { stationId: station, date, issuedAt, isCorrection } = report;
-    const values = { daily_maximum: report.maximumF, daily_minimum: report.minimumF };
-    for (const kind of dailyKinds) {
-      const value = values[kind];
-      if (value !== null)
-        await insertReport(orm, {
-          station,
-          kind,
-          date,
-          issuedAt,
-          value,
-          isCertain: isWhole && !isCorrection,
-        });
     }
   }
 
@@ -167,6 +138,38 @@ export function createClimateWatch({
       });
     },
   };
+}
+
+async function keep(orm: Orm, report: ClimateProduct, isWhole: boolean): Promise<void> {
+  const { stationId: station, date, issuedAt, isCorrection } = report;
+  const values = { daily_maximum: report.maximumF, daily_minimum: report.minimumF };
+  for (const kind of dailyKinds) {
+    const value = values[kind];
+    if (value !== null)
+      await insertReport(orm, {
+        station,
+        kind,
+        date,
+        issuedAt,
+        value,
+        isCertain: isWhole && !isCorrection,
+      });
+  }
+}
+
+function isDue(
+  station: Station,
+  reported: ReadonlySet<string>,
+  { now, last }: { now: number; last: number | undefined },
+): boolean {
+  const today = climateDayAt(station, new Date(now));
+  const isKnown = dailyKinds.every((kind) =>
+    reported.has(keyOf({ station: station.id, kind, date: addDays(today.date, -1) })),
+  );
+  const sinceDay = now - today.start.getTime();
+  const whileUnknown = sinceDay < MOST_COME_WITHIN_MS ? WHILE_OPEN_MS : WHILE_LATE_MS;
+  if (last === undefined) return true;
+  return sinceDay >= EARLIEST_MS && Math.abs(now - last) >= (isKnown ? WHILE_KNOWN_MS : whileUnknown);
 }
 
 const keyOf = ({ station, kind, date }: DayKey): string => `${station} ${kind} ${date}`;

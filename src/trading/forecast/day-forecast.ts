@@ -11,6 +11,7 @@ import {
 } from '../market/distribution.js';
 import type { FitBook } from './fits.js';
 import {
+  meanAndVariance,
   whatWasKnown,
   type DayEnsemble,
   type DayForecast,
@@ -18,7 +19,6 @@ import {
   type ObservedExtreme,
   type StationForecast,
 } from './forecast.js';
-import { momentsOf } from './moments.js';
 
 /**
  * °F. Members that agree to a tenth are not that sure: the model's grid is not the station, and its hours are not the
@@ -63,7 +63,7 @@ export const modelWith =
       const station = findPlace(ensemble.stationId);
       if (!station) continue;
       const { end } = spanOf(station, ensemble);
-      const { mean, variance } = momentsOf(ensemble.membersF);
+      const { mean, variance } = meanAndVariance(ensemble.membersF);
       const { kind, stationId, date, hour, modelRunAt } = ensemble;
       const run = { kind, stationId, date, hour, modelRunAt, end, meanF: mean, varianceF: variance };
       const day = forecastDay({

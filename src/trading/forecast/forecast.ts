@@ -3,9 +3,21 @@ import type { MarketEvent } from '../market/event.js';
 import { targetKey, type Target, type TemperatureKind } from '../market/market.js';
 import type { Place } from '../market/stations.js';
 import type { Fit, FitBook } from './fits.js';
-import { isPossible } from './moments.js';
-import { createPoll } from './poll.js';
+import { createPoll } from './read-json.js';
 import type { Logger } from 'pino';
+
+/** Mean and sample variance of the members; the variance of a single one is 0. */
+export function meanAndVariance(membersF: readonly number[]): { mean: number; variance: number } {
+  const mean = membersF.reduce((sum, x) => sum + x, 0) / membersF.length;
+  const squares = membersF.reduce((sum, x) => sum + (x - mean) ** 2, 0);
+  return { mean, variance: membersF.length > 1 ? squares / (membersF.length - 1) : 0 };
+}
+
+/** What the air has never been. An ensemble with such a member is broken. */
+const POSSIBLE_F = { lowest: -100, highest: 150 };
+
+export const isPossible = (temperatureF: number): boolean =>
+  temperatureF >= POSSIBLE_F.lowest && temperatureF <= POSSIBLE_F.highest;
 
 /** A spread of fewer members says nothing. */
 export const MIN_MEMBERS = 10;
@@ -106,11 +118,11 @@ export interface WeatherSource {
   readonly freshMs: number;
   /** Rejects with whatever cannot be trusted; the caller keeps what it had. */
   read(signal: AbortSignal): Promise<WeatherData>;
-  /** Left out where nobody can say any more what was forecast in the past. */
+  /** Left out where it cannot be known any more what was forecast in the past. */
   readonly history?: WeatherHistory;
 }
 
-/** Nobody can say any more what was forecast in the past. */
+/** It cannot be known any more what was forecast in the past. */
 export class NoHistoryError extends Error {
   override readonly name = 'NoHistoryError';
 }

@@ -1,5 +1,3 @@
-import type { Logger } from 'pino';
-import { z } from 'zod';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../core/time.js';
 import type { Clock } from '../../core/clock.js';
 import { normalQuantile } from '../../core/statistics/normal.js';
@@ -15,8 +13,9 @@ import {
   type ObservationPart,
   type WeatherSource,
 } from './forecast.js';
-import { createPoll } from './poll.js';
-import { UnexpectedStatusError, placeOf, readJson } from './read-json.js';
+import { UnexpectedStatusError, createPoll, placeOf, readJson } from './read-json.js';
+import type { Logger } from 'pino';
+import { z } from 'zod';
 
 /** Of 31 days: five runs of each maximum and minimum at 24 stations, and of each hour in 4 areas. */
 const MAX_FORECASTS = 25_000;
@@ -89,7 +88,7 @@ const normalMembers = (meanF: number, standardDeviationF: number): number[] =>
 
 /** How far ahead the clock of the model's machine may be. */
 const CLOCK_TOLERANCE_MS = MINUTE_MS;
-/** Nobody forecasts a day earlier than this before it. */
+/** A day is not forecast earlier than this before it. */
 const LONGEST_LEAD_MS = 400 * DAY_MS;
 
 /** The climate days that are asked for, both included. */
@@ -179,10 +178,10 @@ function addressOf(url: string): URL {
   return address;
 }
 
-/** Shorter ones are in every sentence, and keep nobody out. */
+/** Shorter ones are in every sentence, and protect nothing. */
 const SHORTEST_SECRET = 4;
 
-/** Whatever of the URL is not for everybody, in each form: models say back what they were asked. */
+/** Whatever of the URL is not public, in each form: models say back what they were asked. */
 function secretsOf(url: string): string[] {
   const { username, password, searchParams } = new URL(url);
   const [pair] = Object.values(credentialsOf(url)).map((header) => header.split(' ')[1]!);

@@ -1,12 +1,12 @@
-import type { Logger } from 'pino';
-import { z } from 'zod';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../core/time.js';
 import type { Clock } from '../../core/clock.js';
 import { clockAt, hourOf } from '../market/climate-day.js';
 import { indexAreas, type IndexArea } from '../market/stations.js';
 import { UnexpectedAnswerError, type KalshiClient } from '../venue/kalshi-client.js';
 import type { ObservedExtreme } from './forecast.js';
-import { createPoll } from './poll.js';
+import { createPoll } from './read-json.js';
+import type { Logger } from 'pino';
+import { z } from 'zod';
 
 const MAX_POINTS = 5_000;
 const MAX_MEMBERS = 100;
@@ -170,25 +170,6 @@ function createAreaReader(area: IndexArea, { client, clock, log }: IndexOptions)
     });
   }
 
-  /** What it may be now: weekly records are published before they take effect. */
-  function calibrationOf(
-    calibrations: Awaited<ReturnType<typeof pollCalibrations>>['value'],
-  ): IndexState['calibration'] {
-    const present = calibrations?.findLast(({ effective_at_ms: from }) => from <= clock.now());
-    return present
-      ? {
-          version: present.config_version,
-          effectiveAt: new Date(present.effective_at_ms),
-          cityReferenceC: present.city_reference_c,
-          members: present.stations.map(({ station_id: stationId, weight, offset_c: offsetC }) => ({
-            stationId,
-            weight,
-            offsetC,
-          })),
-        }
-      : null;
-  }
-
   return {
     get state() {
       return state;
@@ -199,9 +180,28 @@ function createAreaReader(area: IndexArea, { client, clock, log }: IndexOptions)
       const said = problem === undefined ? null : problem instanceof Error ? problem.message : 'it failed';
       if (said !== null && said !== state.problem)
         log.warn({ err: problem, area: area.id }, 'an area of the index has nothing new');
-      state = { ...state, calibration: calibrationOf(calibrations.value), problem: said };
+      state = { ...state, calibration: calibrationOf(calibrations.value, clock.now()), problem: said };
       return [...hours.values()];
     },
+  };
+}
+
+/** What is in effect: weekly records are published before they take effect. */
+function calibrationOf(
+  calibrations: readonly z.output<typeof calibrationSchema>[] | undefined,
+  now: number,
+): IndexState['calibration'] {
+  const present = calibrations?.findLast(({ effective_at_ms: from }) => from <= now);
+  if (!present) return null;
+  return {
+    version: present.config_version,
+    effectiveAt: new Date(present.effective_at_ms),
+    cityReferenceC: present.city_reference_c,
+    members: present.stations.map(({ station_id: stationId, weight, offset_c: offsetC }) => ({
+      stationId,
+      weight,
+      offsetC,
+    })),
   };
 }
 

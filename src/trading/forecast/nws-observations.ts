@@ -9,7 +9,7 @@ import { UnexpectedAnswerError } from '../venue/kalshi-client.js';
 import type { ObservedExtreme } from './forecast.js';
 import { readJson } from './read-json.js';
 
-/** Who asks: the National Weather Service wants to know, and may block whoever does not say. */
+/** Who asks: the National Weather Service wants to know, and may block callers that do not say. */
 export const NWS_USER_AGENT = 'gauge-weather-markets/1.0';
 
 /** Reports are made some minutes before the hour that they are for. */
@@ -104,7 +104,7 @@ type Observation = z.output<typeof observationsSchema>['features'][number]['prop
 /** What one report says for certain of the days that it lies in, °C. */
 interface Reading {
   at: Date;
-  /** The earliest moment that its temperatures can be of. */
+  /** The earliest time that its temperatures can be of. */
   from: Date;
   highestC: number;
   lowestC: number;

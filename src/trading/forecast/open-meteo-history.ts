@@ -11,7 +11,7 @@ import { readJson } from './read-json.js';
 
 /** NOAA's GFS alone, the model that the ensemble is made with; `gfs_seamless` would be another one near the stations. */
 const MODEL = 'gfs_global';
-const RUN_MS = 6 * HOUR_MS;
+const ARCHIVED_RUN_MS = 6 * HOUR_MS;
 /** The archive begins on this day for temperatures of this model. */
 const FIRST_DAY = '2021-04-01';
 
@@ -27,7 +27,7 @@ const placeSchema = z.looseObject({
 
 /**
  * What a single run of the model said of past days, one and two days before: ensembles of one member each. The
- * archive of ensembles themselves keeps only what each run said of its own first hours, which nobody knew in time.
+ * archive of ensembles themselves keeps only what each run said of its own first hours, which were not known in time.
  *
  * When such a forecast was made: the archive gives for each hour the value of the newest run that was started at least one (two)
  * days before that hour, so a day's hours are of several runs. The newest one among them, that of the day's last hour,
@@ -80,4 +80,4 @@ const lastHourOf = (place: Place, target: Target): number => {
 
 /** The newest run that was started at least so many days before an hour. */
 const newestRun = (hourMs: number, days: number): Date =>
-  new Date(Math.floor((hourMs - days * DAY_MS) / RUN_MS) * RUN_MS);
+  new Date(Math.floor((hourMs - days * DAY_MS) / ARCHIVED_RUN_MS) * ARCHIVED_RUN_MS);

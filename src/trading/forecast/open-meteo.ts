@@ -1,5 +1,3 @@
-import type { Logger } from 'pino';
-import { z } from 'zod';
 import type { Clock } from '../../core/clock.js';
 import { HOUR_MS, MINUTE_MS } from '../../core/time.js';
 import { addDays, climateDayAt, climateDayOf, clockAt, hourOf } from '../market/climate-day.js';
@@ -8,8 +6,9 @@ import { isStation, places, type Place } from '../market/stations.js';
 import { UnexpectedAnswerError } from '../venue/kalshi-client.js';
 import { createObserver, type DayEnsemble, type ObservationPart, type WeatherSource } from './forecast.js';
 import { readPreviousRuns } from './open-meteo-history.js';
-import { createPoll } from './poll.js';
-import { readJson } from './read-json.js';
+import { createPoll, readJson } from './read-json.js';
+import type { Logger } from 'pino';
+import { z } from 'zod';
 
 /** The grids' points are at most a quarter of a degree apart. */
 const NEAR_DEGREES = 0.5;
@@ -134,7 +133,7 @@ async function readEnsembles(
 
 /**
  * When the run was started that the data are from. Where the service does not tell: the last one that can be there, so
- * that nobody takes the data to have been known earlier than they were.
+ * that the data are not taken to have been known earlier than they were.
  */
 async function readRunTime(baseUrl: string, fetchedAt: Date, signal: AbortSignal): Promise<Date> {
   const url = `${baseUrl}/data/${DATASET}/static/meta.json`;

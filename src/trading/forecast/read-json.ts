@@ -1,6 +1,44 @@
-import type { z } from 'zod';
+import type { Clock } from '../../core/clock.js';
 import { MINUTE_MS } from '../../core/time.js';
-import { readRetryAfter, UnexpectedAnswerError } from '../venue/kalshi-client.js';
+import { UnexpectedAnswerError, readRetryAfter } from '../venue/kalshi-client.js';
+import type { z } from 'zod';
+
+/** What is known of one service. */
+interface Polled<T> {
+  /** The last good answer; undefined until there is one. */
+  value: T | undefined;
+  /** Why the last question failed; undefined if it did not. */
+  problem: unknown;
+}
+
+const FIRST_PAUSE_MS = MINUTE_MS;
+const LONGEST_PAUSE_MS = 15 * MINUTE_MS;
+
+/**
+ * Asks a service at its own pace, however often it is called: every `everyMs`, and after failures with growing pauses.
+ * In between the last answer stands. Never rejects.
+ */
+export function createPoll<T>(
+  clock: Clock,
+  everyMs: number,
+  ask: (signal: AbortSignal) => Promise<T>,
+): (signal: AbortSignal) => Promise<Polled<T>> {
+  let last: Polled<T> = { value: undefined, problem: undefined };
+  let failures = 0;
+  let nextMs = -Infinity;
+  return async (signal) => {
+    if (clock.now() < nextMs) return last;
+    try {
+      last = { value: await ask(signal), problem: undefined };
+      failures = 0;
+      nextMs = clock.now() + everyMs;
+    } catch (error) {
+      last = { ...last, problem: error };
+      nextMs = clock.now() + Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** failures++);
+    }
+    return last;
+  };
+}
 
 /** A weather service could not be reached, was too busy or failed: it may answer later. */
 export class WeatherUnavailableError extends Error {
@@ -23,7 +61,7 @@ export class UnexpectedStatusError extends UnexpectedAnswerError {
   }
 }
 
-export interface JsonRequest<T extends z.ZodType> {
+interface JsonRequest<T extends z.ZodType> {
   url: string;
   headers?: Record<string, string>;
   schema: T;
@@ -45,7 +83,7 @@ const MAX_BYTES = 8 * 1024 * 1024;
  */
 export async function readJson<T extends z.ZodType>(request: JsonRequest<T>): Promise<z.output<T>> {
   const { schema, signal, secrets = [], timeoutMs = TIMEOUT_MS } = request;
-  // Coordinates and start times say nothing to whoever reads the log.
+  // Coordinates and start times say nothing to a reader of the log.
   const url = request.url.split('?')[0]!;
   const { status, retryAfterMs, body } = await load(
     request,

@@ -18,7 +18,7 @@ import type { DayEnsemble, ObservedExtreme, WeatherData, WeatherHistory, Weather
 /** Stations report at 9 minutes to the hour, and a report is there some minutes later. */
 const REPORT_MINUTE_MS = 51 * MINUTE_MS;
 const REPORT_TAKES_MS = 4 * MINUTE_MS;
-/** What the index says of a moment is there some minutes later. */
+/** What the index says of a time is there some minutes later. */
 const INDEX_TAKES_MS = 5 * MINUTE_MS;
 
 /** Forecasts and observations of the invented world, which its markets settle on. They follow from the seed and the clock. */

@@ -84,7 +84,7 @@ export const tradingOrders = pgTable(
       .default(sql`0`),
     /** `multiplier` and `type` of the series' fees when the order was accepted. */
     feeRule: jsonb('fee_rule').$type<{ type: string; multiplier: string }>().notNull(),
-    /** When the order book that was matched or judged against was fetched. */
+    /** When the order book that was matched or checked against was fetched. */
     bookFetchedAt: time('book_fetched_at').notNull(),
     /** The API key or the User that placed it: one of both. */
     apiKeyId: uuid('api_key_id'),
@@ -147,7 +147,7 @@ export const tradingFills = pgTable(
 /**
  * What paper orders have taken from a market's book: the same contract is not sold twice. Holds for the book with this
  * hash; the venue's next book starts anew. Instances may have different books for a moment, so each has its row until
- * nobody trades on it any more.
+ * no order is matched on it any more.
  */
 export const paperBooks = pgTable(
   'paper_books',

@@ -67,7 +67,7 @@ export const tradingPositions = pgTable(
     index('trading_positions_open')
       .on(t.orgId, t.mode, t.ticker)
       .where(sql`${t.contracts} > 0`),
-    // Serves the settlement, which looks by market across Organizations.
+    // Serves the settlement, which reads by market across Organizations.
     index('trading_positions_to_settle')
       .on(t.ticker, t.orgId, t.mode)
       .where(sql`${t.contracts} > 0`),
@@ -174,7 +174,7 @@ export const tradingSettlements = pgTable(
   (t) => [
     primaryKey({ columns: [t.orgId, t.mode, t.ticker, t.n] }),
     index('trading_settlements_at').on(t.orgId, t.mode, t.at),
-    // Serve the look at what was settled a few days ago and may be amended.
+    // Serve the read of what was settled a few days ago and may be amended.
     index('trading_settlements_recent').on(t.at),
     index('trading_settlements_ticker').on(t.ticker, t.orgId, t.mode, t.n),
     check('trading_settlements_contracts', sql`${t.contracts} > 0`),

@@ -118,7 +118,7 @@ export function applyFill(held: Holding | undefined, fill: BookedFill): Booking 
   }
   const closed = own.side === fill.side ? 0 : Math.min(own.contracts, fill.contracts);
   const opened = subtractCounts(fill.contracts, closed);
-  // Whoever buys NO at 40 cents to close YES has sold YES at 60.
+  // A purchase of NO at 40 cents that closes YES is a sale of YES at 60.
   const proceeds = valueOf(DOLLAR - fill.price, closed);
   return book(own, { ...fill, closed, proceeds, opened, paid: valueOf(fill.price, opened) });
 }

@@ -18,7 +18,7 @@ export interface Account {
 export const beforeAll: Account = { orgId: '00000000-0000-0000-0000-000000000000', mode: 'live' };
 
 /**
- * Makes everybody else who is about to spend this account's money wait until the transaction ends, and says how much
+ * Makes other transactions that are about to spend this account's money wait until this one ends, and says how much
  * there is; undefined if the account was never opened. What may be read under this lock must be read after it: a
  * statement that waits for a lock sees the other tables as they were before it waited.
  */

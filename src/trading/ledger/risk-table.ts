@@ -37,7 +37,7 @@ const state = (name: string) => text(name, { enum: switchStates }).notNull().def
 
 /**
  * The kill switch of an Organization: its own and the operator's. The stricter one counts, and the service's beside them.
- * The times are null for a switch that nobody has touched.
+ * The times are null for a switch that was never touched.
  */
 export const tradingSwitches = pgTable(
   'trading_switches',
@@ -73,7 +73,7 @@ export const serviceSwitch = pgTable(
   ],
 );
 
-/** Work that one instance does for all: whoever holds the lease. */
+/** Work that one instance does for all: the holder of the lease. */
 export const jobLeases = pgTable('job_leases', {
   name: text().primaryKey(),
   holder: uuid().notNull(),

@@ -87,7 +87,7 @@ export interface Mark {
   value: Micros | null;
   /** What of the sale the venue would keep. 0 for what is not sold. */
   fees: Micros;
-  /** Contracts that nobody bids for now; they count as worth nothing. */
+  /** Contracts without a bid now; they count as worth nothing. */
   unsellableContracts: number;
   status: MarketStatus | null;
 }
@@ -102,7 +102,7 @@ export interface Quotes {
   knownValue: Micros | null;
 }
 
-/** Lower than any price: whoever sells everything at once takes every bid there is. */
+/** Lower than any price: a sale of everything at once takes every bid there is. */
 const ANY_PRICE: Micros = 1n;
 
 /**

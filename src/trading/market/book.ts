@@ -36,7 +36,7 @@ export function matchOrder(book: OrderBook, order: MarketableOrder): Match {
   return { fills, filledContracts: subtractCounts(order.contracts, open) };
 }
 
-/** The book without what fills have taken from it: nobody can take the same contract twice. */
+/** The book without what fills have taken from it: the same contract is not taken twice. */
 export function consume(
   book: OrderBook,
   order: Pick<MarketableOrder, 'side' | 'action'>,
@@ -114,7 +114,7 @@ export function worstCost(
 
 export type Side = 'yes' | 'no';
 
-/** Contracts that somebody offers to buy at a price. */
+/** Contracts that are bid for at a price. */
 export interface Level {
   price: Micros;
   contracts: number;
@@ -152,7 +152,7 @@ export function toLevels(levels: Iterable<Level>): Level[] {
     .sort((a, b) => (a.price > b.price ? -1 : 1));
 }
 
-/** True if somebody bids as much for YES as somebody asks, or more: such a book is about to change, or wrong. */
+/** True if the best bid for YES is at the best ask or above: such a book is about to change, or wrong. */
 export function isCrossed({ yes, no }: OrderBook): boolean {
   const [bid, otherBid] = [yes[0], no[0]];
   return bid !== undefined && otherBid !== undefined && bid.price + otherBid.price >= DOLLAR;

@@ -12,7 +12,7 @@ export interface Payout {
 
 /**
  * The ways for an event to end that its markets tell apart, from cold to warm; one of them comes. Of a ladder of brackets they are
- * the brackets, of n thresholds the n + 1 intervals between them, the first of which pays nobody.
+ * the brackets, of n thresholds the n + 1 intervals between them, the first of which pays none.
  */
 export interface Outcomes {
   ranges: readonly Range[];

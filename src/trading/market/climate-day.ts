@@ -23,7 +23,7 @@ export interface ClimateDay {
 
 type Offset = Pick<Place, 'standardOffsetHours'>;
 
-/** The climate day of a station that a moment belongs to. */
+/** The climate day of a station that a time belongs to. */
 export function climateDayAt(station: Offset, at: Date): ClimateDay {
   const local = new Date(at.getTime() + station.standardOffsetHours * HOUR_MS);
   return climateDayOf(station, local.toISOString().slice(0, 10));
@@ -61,7 +61,7 @@ export function clockAt({ timeZone }: Pick<Place, 'timeZone'>, at: Date): { date
 }
 
 /**
- * The moment at which the clock of a place shows a whole hour. In the night when clocks are set back it is the first of
+ * The time at which the clock of a place shows a whole hour. In the night when clocks are set back it is the first of
  * the two; an hour that is left out in spring is the one after it.
  */
 export function hourOf(

@@ -42,7 +42,7 @@ interface AnyMarket {
   eventTicker: string;
   seriesTicker: string;
   status: MarketStatus;
-  /** Best prices; null where nobody bids or asks. */
+  /** Best prices; null where there is no bid or ask. */
   yesBid: Micros | null;
   yesAsk: Micros | null;
   noBid: Micros | null;

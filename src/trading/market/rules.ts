@@ -92,7 +92,7 @@ function readBracket(text: string, step: 1 | 0.01): Bracket | undefined {
   return { kind: 'between', floor: Number(from), cap: Number(to), ...rounding };
 }
 
-/** Nobody but the index is read from Synoptic's stations, and only its method makes the index of them. */
+/** Only the index is read from Synoptic's stations, and only its method makes the index of them. */
 function readSource(text: string, secondary: string): SettlementSource | null {
   if (/\bNWS\b|National Weather Service/.test(text)) return 'National Weather Service';
   if (/Weather Company/.test(text)) return 'The Weather Company';

@@ -112,7 +112,7 @@ export interface MarketSource {
   find(tickers: readonly string[], signal: AbortSignal): Promise<ListedMarket[]>;
   /** Left out where nothing is heard between two reads. */
   readonly changes?: MarketChanges | undefined;
-  /** How past days came out; left out where nobody can say any more. */
+  /** How past days came out; left out where it cannot be known any more. */
   readonly history?: MarketHistory;
 }
 

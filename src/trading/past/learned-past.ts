@@ -3,8 +3,7 @@ import { DAY_MS, HOUR_MS } from '../../core/time.js';
 import { KnownHistory } from '../archive/archive.js';
 import { trainInSteps, type TrainedFit, type Training } from '../archive/training.js';
 import { noFits, type FitBook } from '../forecast/fits.js';
-import type { WeatherHistory } from '../forecast/forecast.js';
-import { momentsOf } from '../forecast/moments.js';
+import { meanAndVariance, type WeatherHistory } from '../forecast/forecast.js';
 import { daysBetween } from '../market/climate-day.js';
 import { targetKey, type Target } from '../market/market.js';
 import type { MarketHistory, SettledDay } from '../market/source.js';
@@ -50,7 +49,7 @@ export const dateOf = (ms: number): string => new Date(ms).toISOString().slice(0
  */
 const STEP_MS = 5 * DAY_MS;
 const EVENING_MS = 18 * HOUR_MS;
-/** As the archive keeps it: what training looks back. */
+/** As the archive keeps it: what training reads of the past. */
 const WINDOW_DAYS = 90;
 const CLIMATE_DAYS = 30;
 
@@ -71,7 +70,7 @@ interface Histories {
 
 /**
  * Reads the world's history of one kind once, a day at a time so that others get their turn.
- * @param from the first day that is looked back from; @param to the last one
+ * @param from the first day from which the past is read; @param to the last one
  */
 export async function learnPast(
   { weather, markets }: Histories,
@@ -137,6 +136,6 @@ function withoutMembers({
   membersF,
   ...run
 }: Awaited<ReturnType<WeatherHistory['readRuns']>>[number]): KnownRun {
-  const { mean, variance } = momentsOf(membersF);
+  const { mean, variance } = meanAndVariance(membersF);
   return { ...run, members: membersF.length, meanF: mean, varianceF: variance };
 }

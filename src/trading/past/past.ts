@@ -5,8 +5,7 @@ import { inChunks } from '../../core/steps.js';
 import type { Archive } from '../archive/archive.js';
 import { insertFits } from '../archive/queries.js';
 import { readCoverage } from '../backfill/coverage.js';
-import { calibratedModel } from '../forecast/calibrated.js';
-import type { FitBook } from '../forecast/fits.js';
+import { calibratedModel, type FitBook } from '../forecast/fits.js';
 import { createSimulatedWeatherSource, readWeatherOf } from '../forecast/simulated.js';
 import { daysBetween } from '../market/climate-day.js';
 import { groupEvents } from '../market/event.js';
@@ -55,7 +54,7 @@ export const recordedKinds = ['daily_maximum', 'daily_minimum'] as const satisfi
 
 const others = stations.filter((station) => !leadingStations.includes(station));
 
-/** In the order in which they are made up for: what is looked at first comes at full speed, the others behind the service's back. */
+/** In the order in which they are made up for: what is shown first comes at full speed, the others in the background. */
 export const pastParts: readonly PastPart[] = [
   { of: leadingStations, share: 1 },
   { of: others, share: 0.4 },
@@ -120,7 +119,7 @@ export function createPast(options: PastOptions): Past {
   }
 
   const past: Past = {
-    async fill({ useFits, recorded }, signal) {
+    async fillIn({ useFits, recorded }, signal) {
       let made = 0;
       for (const part of pastParts) {
         const learned = await past.learn(part, signal);
@@ -221,7 +220,7 @@ async function fillArchive(options: PastOptions, part: PastPart, signal: AbortSi
   const covered = await readCoverage(db.orm, { ...names, ...kinds }, part.stations, { from, to });
   // What the present has begun to record of the last days is not whole.
   const recent = dateOf(clock.now() - 2 * DAY_MS);
-  // The newest first: what is looked back at from the present is there soonest.
+  // The newest first: what the present reads is there soonest.
   for (const date of daysBetween(from, to).toReversed()) {
     signal.throwIfAborted();
     const day = { from: date, to: date };

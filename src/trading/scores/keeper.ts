@@ -70,7 +70,7 @@ export interface PastFiller {
    * Goes on where an earlier one ended.
    * @returns how many forecasts were missing
    */
-  fill(into: FilledIn, signal: AbortSignal): Promise<number>;
+  fillIn(into: FilledIn, signal: AbortSignal): Promise<number>;
 }
 
 /** Is told what there is after each part of the past. */
@@ -97,7 +97,7 @@ export function createScoreKeeper(options: ScoreKeeperOptions): ScoreKeeper {
   }
 
   async function fillPast(past: PastFiller): Promise<void> {
-    const made = await past.fill(
+    const made = await past.fillIn(
       {
         async useFits(fitsAt) {
           // The present learns what is missing itself, and more; until then this is better than nothing.

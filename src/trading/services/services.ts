@@ -9,7 +9,7 @@ import {
 } from '../snapshot/snapshot.js';
 import { createArchive, type Archive } from '../archive/archive.js';
 import { createTrainer, type Trainer } from '../archive/trainer.js';
-import { calibratedModel } from '../forecast/calibrated.js';
+import { calibratedModel } from '../forecast/fits.js';
 import type { WeatherSource } from '../forecast/forecast.js';
 import { createLiveTrading, type LiveTimings, type LiveTrading } from '../live/live.js';
 import { readVenueKey } from '../live/sign.js';

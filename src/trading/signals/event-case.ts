@@ -22,7 +22,7 @@ interface Present {
 }
 
 /** Why nothing may be said about a whole event; undefined if something may. */
-function judgeDay(
+function problemOfEvent(
   event: MarketEvent,
   day: DayForecast | undefined,
   { data, at }: Present,
@@ -37,18 +37,18 @@ function judgeDay(
   if (!areOutcomesKnown(brackets)) return 'the brackets of the event do not cover every degree once';
   if (day === undefined || day.fetchedAt > at || day.modelRunAt > at) return 'no forecast';
   const probabilities = markets.map(({ ticker }) => day.probabilities.get(ticker) ?? Number.NaN);
-  return judgeProbabilities(brackets, probabilities) ?? judgeAge(day, start, at);
+  return problemOfProbabilities(brackets, probabilities) ?? problemOfAge(day, start, at);
 }
 
 /** Of the outcomes they must sum to one. Between thresholds that holds unless a higher one is likelier than a lower. */
-function judgeProbabilities(brackets: readonly Bracket[], probabilities: readonly number[]) {
+function problemOfProbabilities(brackets: readonly Bracket[], probabilities: readonly number[]) {
   const total = outcomeProbabilities(outcomesOf(brackets), probabilities).reduce((sum, p) => sum + p, 0);
   return Math.abs(total - 1) < 1e-9
     ? undefined
     : 'the forecast has no probability for every bracket, with a sum of one';
 }
 
-function judgeAge({ modelRunAt, fetchedAt, observed }: DayForecast, start: Date, at: Date) {
+function problemOfAge({ modelRunAt, fetchedAt, observed }: DayForecast, start: Date, at: Date) {
   const hoursSince = (time: Date) => `${((at.getTime() - time.getTime()) / HOUR_MS).toFixed(1)} h`;
   const isOlder = (time: Date, ms: number) => at.getTime() - time.getTime() > ms;
   if (isOlder(modelRunAt, MAX_RUN_AGE_MS)) return `the forecast's run is ${hoursSince(modelRunAt)} old`;
@@ -62,18 +62,18 @@ function judgeAge({ modelRunAt, fetchedAt, observed }: DayForecast, start: Date,
 }
 
 /** Why nothing may be said about a market; undefined if something may. */
-function judgeMarket(market: Market, { data, at }: Present): string | undefined {
+function problemOfMarket(market: Market, { data, at }: Present): string | undefined {
   const { ticker, status, closeTime } = market;
   if (status !== 'active' || at >= closeTime) return 'the market is not open';
   if (!feeRuleOf(data, market)) return 'its fee is not known';
   const book = data.books.get(ticker);
   if (book === undefined) return 'its order book is not known';
   if (data.doubts?.has(ticker)) return 'its order book is in doubt';
-  return judgeBook(book);
+  return problemOfBook(book);
 }
 
-/** A price that nobody speaks against is no market's, and what is bought there could not be sold again. */
-function judgeBook(book: OrderBook): string | undefined {
+/** A price that nothing stands against is no market's, and what is bought there could not be sold again. */
+function problemOfBook(book: OrderBook): string | undefined {
   if (book.yes.length === 0 && book.no.length === 0) return 'its order book is empty';
   if (book.yes.length === 0) return 'its order book has one side only: nobody bids for YES';
   if (book.no.length === 0) return 'its order book has one side only: nobody bids for NO';
@@ -129,18 +129,18 @@ export interface EventCase {
   withheld: string | undefined;
 }
 
-export function lookAtEvent(event: MarketEvent, input: SignalInput): EventCase {
+export function buildCase(event: MarketEvent, input: SignalInput): EventCase {
   const { markets } = event;
   const day = forecastOf(input.forecasts, event);
   const { end } = spanOf(event.station, event);
   const hoursToEnd = (end.getTime() - input.at.getTime()) / HOUR_MS;
   const gate = gateAt(input.gates, targetOf(event), { hoursToEnd, at: input.at });
   const problem =
-    judgeDay(event, day, input) ??
+    problemOfEvent(event, day, input) ??
     (input.account && input.account.cash <= 0n ? 'there is no cash to buy with' : undefined);
   const problems = new Map<string, string>();
   for (const market of markets) {
-    const reason = problem ?? judgeMarket(market, input);
+    const reason = problem ?? problemOfMarket(market, input);
     if (reason !== undefined) problems.set(market.ticker, reason);
   }
   return { event, day, gate, problem, problems, withheld: day && withheldBecause(day, gate) };

@@ -6,7 +6,7 @@ import { leadsOf } from './signal.js';
 export interface GateKey {
   kind: TemperatureKind;
   stationId: string;
-  /** The hours before the end of the day (before the hour) at which the forecasts were written down that it is judged by. */
+  /** The hours before the end of the day (before the hour) at which the forecasts were recorded that it is decided by. */
   leadHours: number;
 }
 
@@ -16,29 +16,29 @@ export interface GateKey {
  */
 export interface Gate extends GateKey {
   isOpen: boolean;
-  /** Settled days that it is judged by. */
+  /** Settled days that it is decided by. */
   n: number;
   /** Mean log score of the model less that of the market, and its interval: below zero the model was better. Null for too few days. */
   difference: { mean: number; low: number; high: number } | null;
-  /** Why it is open or shut, as a sentence. */
+  /** Why it is open or closed, as a sentence. */
   reason: string;
 }
 
 export interface GateBook {
-  /** Null while nothing has been judged: everything is shut. */
+  /** Null while nothing has been decided: everything is closed. */
   madeAt: Date | null;
   gates: readonly Gate[];
 }
 
 export const noGates: GateBook = Object.freeze({ madeAt: null, gates: [] });
 
-/** They are judged every few minutes: after that long without nobody knows whether they would still be open. */
+/** They are decided every few minutes: after that long without it is not known whether they would still be open. */
 const MAX_AGE_MS = DAY_MS;
 
 /**
- * The gate for a moment this long before the end of a day or an hour: that of the next moment at which forecasts are written down,
+ * The gate for a time this long before the end of a day or an hour: that of the next time at which forecasts are recorded,
  * when the market knows more than now. Within the last of them nothing is scored, and long before the first one neither, so
- * nothing is open. What was judged later than `at` does not exist, and what was judged more than a day before is not gone by.
+ * nothing is open. What was decided later than `at` does not exist, and what was decided more than a day before is not gone by.
  */
 export function gateAt(
   { gates, madeAt }: GateBook,
@@ -46,10 +46,10 @@ export function gateAt(
   { hoursToEnd, at }: { hoursToEnd: number; at: Date },
 ): Gate {
   const leads = leadsOf(kind);
-  // As far before the first moment at which forecasts are written down as that is before the second.
+  // As far before the first time at which forecasts are recorded as that is before the second.
   const longest = 2 * leads[0] - leads[1];
   const leadHours = leads.find((lead) => lead <= hoursToEnd);
-  const shut = (reason: string): Gate => ({
+  const closed = (reason: string): Gate => ({
     kind,
     stationId,
     leadHours: leadHours ?? 0,
@@ -59,24 +59,24 @@ export function gateAt(
     reason,
   });
   if (leadHours === undefined)
-    return shut(
+    return closed(
       kind === 'hourly'
         ? `Within ${count(leads.at(-1)!)} of the hour forecasts are not scored.`
         : `Within ${count(leads.at(-1)!)} of the end of a day forecasts are not scored.`,
     );
   if (hoursToEnd > longest)
-    return shut(
+    return closed(
       `More than ${count(longest)} before ${kind === 'hourly' ? 'the hour' : 'the end of a day'} forecasts are not scored.`,
     );
-  if (madeAt === null || madeAt > at) return shut('The scores have not been added up yet.');
+  if (madeAt === null || madeAt > at) return closed('The scores have not been added up yet.');
   if (at.getTime() - madeAt.getTime() > MAX_AGE_MS)
-    return shut(
+    return closed(
       `The scores were last added up on ${madeAt.toISOString().slice(0, 10)}, more than a day ago.`,
     );
   const found = gates.find(
     (gate) => gate.stationId === stationId && gate.leadHours === leadHours && gate.kind === kind,
   );
-  return found ?? shut('Nothing has been scored yet.');
+  return found ?? closed('Nothing has been scored yet.');
 }
 
 const count = (hours: number): string => (hours === 1 ? '1 hour' : `${hours} hours`);

@@ -18,10 +18,10 @@ export const DAY_CAP = 0.2;
 export const MAX_RUN_AGE_MS = 24 * HOUR_MS;
 /** The same for how long ago they were fetched. */
 export const MAX_FORECAST_AGE_MS = 6 * HOUR_MS;
-/** While the day goes on, whoever does not see the thermometer loses to those who do. Stations report every hour. */
+/** While the day goes on, a trader who does not see the thermometer loses to those who do. Stations report every hour. */
 export const MAX_OBSERVATION_AGE_MS = 2 * HOUR_MS;
 
-/** Hours before the end of the climate day at which forecasts are written down: the evening two days before, the mornings, the afternoon. */
+/** Hours before the end of the climate day at which forecasts are recorded: the evening two days before, the mornings, the afternoon. */
 export const LEAD_HOURS = [36, 24, 12, 6] as const;
 /** The same before an hour: its markets open a day before it at most, and by then most of the day's runs are alike. */
 const HOURLY_LEADS = [12, 6, 3, 1] as const;

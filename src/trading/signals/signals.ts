@@ -6,8 +6,8 @@ import type { MarketEvent } from '../market/event.js';
 import { formatDollars, type Micros } from '../market/money.js';
 import { TIME_TO_LIVE_MS, type MarketData } from '../market/source.js';
 import type { SizedPurchase } from '../sizing/event.js';
-import { worthOf, type SignalAccount } from './account.js';
-import { lookAtEvent, type EventCase } from './event-case.js';
+import { sizeEvents, worthOf, type EventSizes, type Money, type SignalAccount } from './sizes.js';
+import { buildCase, type EventCase } from './event-case.js';
 import type { GateBook } from './gate.js';
 import {
   DAY_CAP,
@@ -19,7 +19,6 @@ import {
   type SignalReport,
   type Suppressed,
 } from './signal.js';
-import { sizeEvents, type EventSizes, type Money } from './sizes.js';
 
 interface SignalParts {
   purchase: SizedPurchase;
@@ -121,7 +120,7 @@ interface Situation {
   at: Date;
 }
 
-/** Sized for nobody in particular, who has the bankroll in cash and holds nothing, or for an account as it stands. */
+/** Sized for no account in particular, one that has the bankroll in cash and holds nothing, or for an account as it stands. */
 export type SignalInput = Situation &
   ({ bankroll: Micros; account?: undefined } | { bankroll?: undefined; account: SignalAccount });
 
@@ -133,7 +132,7 @@ export function* makeSignalsInSteps(input: SignalInput): Steps<SignalReport> {
   const open = input.events.filter(({ markets }) => markets.some(({ status }) => status === 'active'));
   const cases: EventCase[] = [];
   for (const event of open) {
-    cases.push(lookAtEvent(event, input));
+    cases.push(buildCase(event, input));
     yield;
   }
   const money = moneyOf(input);

@@ -1,13 +1,49 @@
-import type { MarketEvent } from '../market/event.js';
-import type { MarketData } from '../market/source.js';
-import { BALANCE_STEP, shareOf, type Micros } from '../market/money.js';
-import { outcomeProbabilities, outcomesOf } from '../market/brackets.js';
-import { sizeEvent, type SizedEvent, type SizedPurchase } from '../sizing/event.js';
 import type { Steps } from '../../core/steps.js';
-import { paidOf, worthOf, type SignalAccount } from './account.js';
+import type { Holding } from '../ledger/positions.js';
+import { markPosition } from '../ledger/valuation.js';
+import { outcomeProbabilities, outcomesOf } from '../market/brackets.js';
+import type { MarketEvent } from '../market/event.js';
+import { feeRuleOf } from '../market/fees.js';
+import { BALANCE_STEP, shareOf, type Micros } from '../market/money.js';
+import type { MarketData } from '../market/source.js';
+import { sizeEvent, type SizedEvent, type SizedPurchase } from '../sizing/event.js';
+import { paidFor } from '../sizing/fund.js';
 import type { EventCase } from './event-case.js';
 import { DAY_CAP, EVENT_CAP, KELLY_SHARE, MARKET_CAP } from './signal.js';
-import { feeRuleOf } from '../market/fees.js';
+
+/** Whom signals are sized for: what can be spent, and what is held already. */
+export interface SignalAccount {
+  cash: Micros;
+  /** By ticker. */
+  holdings: ReadonlyMap<string, Holding>;
+}
+
+/**
+ * What the holdings in some markets are worth: sold into the present bids after fees, or what the venue has said that they
+ * pay. What has no bid is worth nothing.
+ */
+export function worthOf(
+  holdings: SignalAccount['holdings'],
+  markets: MarketData['markets'],
+  data: Pick<MarketData, 'books' | 'feeRules'>,
+): Micros {
+  let worth = 0n;
+  for (const market of markets) {
+    const held = holdings.get(market.ticker);
+    if (!held || held.contracts === 0) continue;
+    const [book, feeRule] = [data.books.get(market.ticker), feeRuleOf(data, market)];
+    worth += markPosition(held, { market, book, feeRule, knownValue: null }).value ?? 0n;
+  }
+  return worth;
+}
+
+/** What was paid for the holdings in some markets, with fees: what of a cap is used up. */
+export const paidOf = (
+  holdings: SignalAccount['holdings'],
+  markets: MarketData['markets'],
+  data: Pick<MarketData, 'feeRules'>,
+): Micros =>
+  markets.reduce((sum, market) => sum + paidFor(holdings.get(market.ticker), feeRuleOf(data, market)), 0n);
 
 /** What there is to spend, and what it is reckoned from. */
 export interface Money extends SignalAccount {

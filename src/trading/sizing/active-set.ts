@@ -33,7 +33,7 @@ function swapRows(matrix: Float64Array, right: Float64Array, a: number, b: numbe
 const MAX_STEPS = 200;
 /** In growth per unit of wealth: below it a multiplier has no sign. */
 const NO_WORTH = 1e-14;
-/** What a step would gain, in growth, where the bounds are looked at again, and where it is not worth going. */
+/** What a step would gain, in growth, where the bounds are checked again, and where it is not worth going. */
 const LITTLE_GAIN = 1e-8;
 const NO_GAIN = 1e-22;
 /** What may be left of a limit that binds, as a share of wealth. */

@@ -1,14 +1,90 @@
 import { applyFill } from '../ledger/positions.js';
 import { consume } from '../market/book.js';
 import type { EventToSize, MarketToSize } from './event.js';
-import { toFund, type Fund } from './fund.js';
-import { reachOf, toRooms, type Rooms } from './headroom.js';
-import { findOptimum, type Optimum } from './joint.js';
-import { MAX_GAP, judgeEvent, openStakeOf, readOffers, type Offer, type Refusal } from './offers.js';
-import { isRoundedDown, toWholeContracts } from './whole-contracts.js';
+import { exceededHeadroom, reachOf, toFund, toHeadroom, type Fund, type Headroom } from './fund.js';
+import { findOptimum, isWon, type Optimum } from './joint.js';
+import {
+  MAX_GAP,
+  inDollars,
+  problemOfSizing,
+  openStakeOf,
+  readOffers,
+  stakeOf,
+  type Offer,
+  type RefusedOffer,
+} from './offers.js';
+
+/** A purchase must add more growth than rounding could. */
+const NO_GROWTH = 1e-13;
+/** A size that falls short of a whole contract by less was meant to be whole. */
+const NEARLY_WHOLE = 1e-7;
+
+interface Sizes {
+  offers: readonly Offer[];
+  fund: Fund;
+  headroom: Headroom;
+}
+
+/**
+ * Whole contracts near an optimum, one number per offer: rounded down, then made smaller as long as that makes the event as a whole
+ * better at its exact cost (each order's is rounded up to $0.0001) or the headroom demand it. Never more than the optimum.
+ */
+function toWholeContracts(sizes: Sizes, optimum: readonly number[]): number[] {
+  const contracts = optimum.map(roundDown);
+  for (;;) {
+    const isOver = exceededHeadroom(sizes.headroom, sizes.offers, contracts, sizes.fund);
+    const least = isOver ? -Infinity : exactGrowth(sizes, contracts) + NO_GROWTH;
+    const smaller = bestSmaller(sizes, contracts, isOver ?? (() => true), least);
+    // Purchases that only make sense together may cost more together, too.
+    if (smaller === undefined) return exactGrowth(sizes, contracts) > 0 ? contracts : contracts.map(() => 0);
+    contracts[smaller.index] = smaller.contracts;
+  }
+}
+
+const roundDown = (size: number): number => Math.floor(size + NEARLY_WHOLE);
+
+/** True if only parts of contracts were left out. */
+const isRoundedDown = (optimum: readonly number[], contracts: readonly number[]): boolean =>
+  optimum.every((size, i) => roundDown(size) === contracts[i]);
+
+/** The best way to buy one contract less, or nothing, of one offer, if it makes growth larger than `least`. */
+function bestSmaller(
+  sizes: Sizes,
+  contracts: readonly number[],
+  isMeant: (offer: Offer) => boolean,
+  least: number,
+): { index: number; contracts: number } | undefined {
+  let [best, most] = [undefined as { index: number; contracts: number } | undefined, least];
+  sizes.offers.forEach((offer, index) => {
+    const now = contracts[index]!;
+    if (now === 0 || !isMeant(offer)) return;
+    for (const fewer of new Set([now - 1, 0])) {
+      const growth = exactGrowth(sizes, contracts.with(index, fewer));
+      if (growth > most || (best === undefined && least === -Infinity))
+        [best, most] = [{ index, contracts: fewer }, growth];
+    }
+  });
+  return best;
+}
+
+/** Expected growth of the logarithm of the fund by these purchases at their exact cost; −∞ where it could lose everything. */
+export function exactGrowth({ offers, fund }: Sizes, contracts: readonly number[]): number {
+  const after = [...fund.wealth];
+  offers.forEach((offer, i) => {
+    const bought = contracts[i]!;
+    if (bought === 0) return;
+    const stake = inDollars(stakeOf(offer, bought));
+    for (let j = 0; j < after.length; j++) after[j]! += (isWon(offer, j) ? bought : 0) - stake;
+  });
+  return fund.probabilities.reduce(
+    (sum, p, j) =>
+      p > 0 ? sum + p * (after[j]! > 0 ? Math.log(after[j]! / fund.wealth[j]!) : -Infinity) : sum,
+    0,
+  );
+}
 
 /** The event as it is to be sized when these contracts have been bought. What closing pairs brings is no cash to go by yet. */
-function afterPurchases(
+function withPurchases(
   event: EventToSize,
   offers: readonly Offer[],
   contracts: readonly number[],
@@ -37,9 +113,9 @@ function afterPurchases(
 /** What is known of an event, and how many contracts of each offer to buy. */
 interface Sizing {
   offers: readonly Offer[];
-  refused: readonly Refusal[];
+  refused: readonly RefusedOffer[];
   fund: Fund;
-  rooms: Rooms;
+  headroom: Headroom;
   optimum: Optimum;
   /** Why nothing can be sized. */
   problem: string | undefined;
@@ -52,12 +128,12 @@ const MAX_ROUNDS = 4;
  * Where rounding has left out more than parts of contracts, the rest may have become worth more: what would be bought if it
  * were asked again is bought at once, until that is nothing.
  */
-export function sizeStably(event: EventToSize): Sizing {
+export function sizeCandidates(event: EventToSize): Sizing {
   const first = sizeOnce(event);
   let contracts = [...first.contracts];
   let last = first;
   for (let round = 1; round < MAX_ROUNDS && !isSettled(last); round++) {
-    last = sizeOnce(afterPurchases(event, first.offers, contracts, first.fund));
+    last = sizeOnce(withPurchases(event, first.offers, contracts, first.fund));
     // What has been bought out is no offer any more.
     const more = first.offers.map((offer) => {
       const at = last.offers.findIndex(({ market, side }) => market === offer.market && side === offer.side);
@@ -76,17 +152,24 @@ const isSettled = ({ offers, optimum, contracts }: Sizing): boolean =>
 function sizeOnce(event: EventToSize): Sizing {
   const fund = toFund(event);
   const { offers, refused } = readOffers(event, reachOf(event, fund));
-  const rooms = toRooms(event, fund);
-  const none = { offers, refused, fund, rooms, optimum: noOptimum(offers), contracts: offers.map(() => 0) };
-  const problem = judgeEvent(event, fund);
+  const headroom = toHeadroom(event, fund);
+  const none = {
+    offers,
+    refused,
+    fund,
+    headroom,
+    optimum: noOptimum(offers),
+    contracts: offers.map(() => 0),
+  };
+  const problem = problemOfSizing(event, fund);
   if (problem !== undefined) return { ...none, problem };
-  const optimum = findOptimum(fund, rooms, offers);
+  const optimum = findOptimum(fund, headroom, offers);
   if (!(optimum.gap <= MAX_GAP)) return { ...none, optimum, problem };
   return {
     ...none,
     optimum,
     problem,
-    contracts: toWholeContracts({ offers, fund, rooms }, optimum.contracts),
+    contracts: toWholeContracts({ offers, fund, headroom }, optimum.contracts),
   };
 }
 

@@ -4,10 +4,9 @@ import type { Payout } from '../market/brackets.js';
 import { valueOf } from '../market/contracts.js';
 import type { FeeRule } from '../market/fees.js';
 import { DOLLAR, type Micros } from '../market/money.js';
-import { sizeStably } from './candidate-order.js';
+import { exactGrowth, sizeCandidates } from './candidate-order.js';
 import { isWon, type Optimum } from './joint.js';
-import { reasonAgainst, stakeOf, type Offer, type Refusal } from './offers.js';
-import { exactGrowth } from './whole-contracts.js';
+import { reasonAgainst, stakeOf, type Offer, type RefusedOffer } from './offers.js';
 
 /** A purchase with its exact cost. */
 function toPurchase(
@@ -150,7 +149,7 @@ export interface SizedEvent {
  */
 export function sizeEvent(event: EventToSize): SizedEvent {
   const { kellyShare } = event;
-  const { offers, refused, fund, rooms, optimum, problem, contracts } = sizeStably(event);
+  const { offers, refused, fund, headroom, optimum, problem, contracts } = sizeCandidates(event);
   if (problem !== undefined)
     return { ...nothing, refused: [...refused, ...offers.map((offer) => refuse(offer, problem))] };
   const purchases = offers.flatMap((offer, index) =>
@@ -161,11 +160,11 @@ export function sizeEvent(event: EventToSize): SizedEvent {
     refused: [
       ...refused,
       ...offers.flatMap((offer, index) =>
-        contracts[index]! > 0 ? [] : [refuse(offer, reasonAgainst(offer, index, optimum, rooms))],
+        contracts[index]! > 0 ? [] : [refuse(offer, reasonAgainst(offer, index, optimum, headroom))],
       ),
     ],
     stake: purchases.reduce((sum, { stake }) => sum + stake, 0n),
-    growth: exactGrowth({ offers, fund, rooms }, contracts),
+    growth: exactGrowth({ offers, fund, headroom }, contracts),
     worstCase: worstCaseOf(offers, contracts, fund.wealth.length),
     gap: optimum.gap,
   };
@@ -173,4 +172,4 @@ export function sizeEvent(event: EventToSize): SizedEvent {
 
 const nothing = { purchases: [], stake: 0n, growth: 0, worstCase: 0n, gap: 0 };
 
-const refuse = ({ ticker, side }: Offer, reason: string): Refusal => ({ ticker, side, reason });
+const refuse = ({ ticker, side }: Offer, reason: string): RefusedOffer => ({ ticker, side, reason });

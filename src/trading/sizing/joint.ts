@@ -1,10 +1,9 @@
 import type { Side } from '../market/book.js';
 import { isPaid, type Payout } from '../market/brackets.js';
 import type { SizedPurchase } from './event.js';
-import type { Fund } from './fund.js';
+import { toLimits, type Fund, type Headroom } from './fund.js';
 import { maximise, rowsAt, type ConcaveProblem } from './maximise.js';
 import { inDollars, type Offer } from './offers.js';
-import { toLimits, type Rooms } from './headroom.js';
 
 /** The best sizes as real numbers: one of each per offer. */
 export interface Optimum {
@@ -21,8 +20,8 @@ const NEARLY = 1e-6;
 const NO_CONTRACTS = 1e-6;
 
 /** First without caps: mostly they hold by themselves, and what Kelly would have is to be said beside what the caps leave of it. */
-export function findOptimum(fund: Fund, rooms: Rooms, offers: readonly Offer[]): Optimum {
-  const limits = toLimits(rooms, offers, fund);
+export function findOptimum(fund: Fund, headroom: Headroom, offers: readonly Offer[]): Optimum {
+  const limits = toLimits(headroom, offers, fund);
   const legs = offers.flatMap((offer) => offer.legs);
   const solve = (limits: readonly Limit[]) =>
     solveJoint({

@@ -83,15 +83,15 @@ export function maximise(problem: ConcaveProblem): Maximum {
     isFree: Array.from(upper, () => false),
     isTight: Array.from(targets, () => false),
   };
-  const judge = ({ x, multipliers }: Guess): Maximum => ({
+  const measure = ({ x, multipliers }: Guess): Maximum => ({
     x: x.slice(),
     multipliers: multipliers.slice(),
     gap: optimalityGap(problem, x, multipliers),
   });
-  let best = judge(nothing);
+  let best = measure(nothing);
   for (const guess of guesses(problem, nothing)) {
     if (best.gap <= TARGET_GAP) break;
-    const found = judge(climb(problem, guess));
+    const found = measure(climb(problem, guess));
     if (found.gap < best.gap) best = found;
   }
   return best;

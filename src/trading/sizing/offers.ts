@@ -12,16 +12,15 @@ import { subtractCounts, sumCounts } from '../market/contracts.js';
 import { isSupported, allInCost, type FeeRule } from '../market/fees.js';
 import { DOLLAR, type Micros } from '../market/money.js';
 import type { EventToSize, MarketToSize } from './event.js';
-import { outcomesOf, payoutOf, type Fund } from './fund.js';
+import { outcomesOf, payoutOf, type Fund, type Headroom } from './fund.js';
 import type { Leg, Optimum } from './joint.js';
-import type { Rooms } from './headroom.js';
 
 /** Further from the true optimum, in growth, no size is used. */
 export const MAX_GAP = 1e-9;
 const NO_CONTRACTS = 1e-6;
 
 /** Why nothing of an event can be sized; undefined if something can. */
-export function judgeEvent(event: EventToSize, { whole, wealth }: Fund): string | undefined {
+export function problemOfSizing(event: EventToSize, { whole, wealth }: Fund): string | undefined {
   const { kellyShare } = event;
   const probabilities = outcomesOf(event);
   const total = probabilities.reduce((sum, p) => sum + p, 0);
@@ -35,15 +34,15 @@ export function judgeEvent(event: EventToSize, { whole, wealth }: Fund): string 
 }
 
 /** Why nothing of an offer is bought. */
-export function reasonAgainst(offer: Offer, index: number, optimum: Optimum, rooms: Rooms): string {
+export function reasonAgainst(offer: Offer, index: number, optimum: Optimum, headroom: Headroom): string {
   const wanted = optimum.contracts[index]!;
   if (!(optimum.gap <= MAX_GAP)) return 'its best size could not be proved';
   if (wanted >= 1 - 1e-7) return 'its whole fee costs more than it adds';
   if (wanted > NO_CONTRACTS) return 'its stake does not pay for one contract';
   if (!(offer.edge > 0)) return `edge ${signed(offer.edge)} after fee`;
-  if (rooms.markets[offer.market]! <= 0n) return 'the cap of the market is used up';
-  if (rooms.event <= 0n) return 'the cap of the event is used up';
-  if (rooms.cash <= 0n || rooms.fund <= 0n) return 'there is no cash left';
+  if (headroom.markets[offer.market]! <= 0n) return 'the cap of the market is used up';
+  if (headroom.event <= 0n) return 'the cap of the event is used up';
+  if (headroom.cash <= 0n || headroom.fund <= 0n) return 'there is no cash left';
   const limit = optimum.limitedBy[index];
   if (limit === 'market' || limit === 'event') return `better purchases use up the cap of the ${limit}`;
   if (limit === 'cash') return 'better purchases use up the cash';
@@ -52,7 +51,7 @@ export function reasonAgainst(offer: Offer, index: number, optimum: Optimum, roo
 
 const signed = (edge: number): string => `${edge < 0 ? '−' : '+'}${Math.abs(edge).toFixed(3)}`;
 
-/** A side of a market that somebody asks for. */
+/** A side of a market with an ask. */
 export interface Offer {
   ticker: string;
   /** Which of the event's markets it is, and the outcomes in which its YES pays. */
@@ -79,7 +78,7 @@ interface OfferLeg extends Leg {
 }
 
 /** A side that cannot be sized, and why. */
-export interface Refusal {
+export interface RefusedOffer {
   ticker: string;
   side: Side;
   reason: string;
@@ -94,9 +93,9 @@ const sides: readonly Side[] = ['yes', 'no'];
 export function readOffers(
   { markets }: EventToSize,
   spendable: number,
-): { offers: Offer[]; refused: Refusal[] } {
+): { offers: Offer[]; refused: RefusedOffer[] } {
   const offers: Offer[] = [];
-  const refused: Refusal[] = [];
+  const refused: RefusedOffer[] = [];
   markets.forEach((market, index) => {
     const { ticker, book, feeRule } = market;
     if (book === undefined) return;

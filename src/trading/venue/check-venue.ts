@@ -1,12 +1,12 @@
 import type { Clock } from '../../core/clock.js';
 import { inParallel } from '../../core/steps.js';
-import { createCatalogue } from './kalshi-catalogue.js';
+import { createCatalogue } from './kalshi-fees.js';
 import { readMarketPages, type KalshiClient } from './kalshi-client.js';
 import { readMarket } from './kalshi-market.js';
 import { isPlaced, marketKinds, type MarketKind } from '../market/market.js';
 import { createNoteBook, type NoteKind, type VenueNote } from '../market/source.js';
 
-/** What a look at all markets of the venue that are not over has found. */
+/** What was found in all markets of the venue that are not over. */
 export interface VenueReport {
   /** Series that the venue lists, and of these those that have markets now. */
   series: number;
@@ -37,12 +37,12 @@ const alarming: ReadonlySet<NoteKind> = new Set([
   'unknown_wording',
 ]);
 
-/** True if somebody should look at the notes. */
+/** True if the notes should be read by a person. */
 export const isAlarming = ({ notes }: VenueReport): boolean => notes.some(({ kind }) => alarming.has(kind));
 
 /**
  * Reads every series of the venue's climate category as the service would, and says what could not be placed. Asks without a
- * key, and for nothing but what everybody may read.
+ * key, and for nothing but what is public.
  * @throws UnexpectedAnswerError, VenueUnavailableError
  */
 export async function checkVenue(

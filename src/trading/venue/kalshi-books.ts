@@ -34,7 +34,7 @@ interface BookRotation {
   ): Books;
 }
 
-/** @param interest markets in which somebody holds something, or something is worth doing */
+/** @param interest markets in which an account holds something, or something is worth doing */
 export function createBookRotation(interest: () => ReadonlySet<string>): BookRotation {
   let whole = new Map<string, ReadBook>();
   return {
@@ -162,7 +162,7 @@ const BOOKS_PER_CALL = 100;
 const BOOKS_AT_ONCE = 8;
 
 /**
- * Many books in each call: only whoever has a key may ask so.
+ * Many books in each call: only a caller with a key may ask so.
  * @throws UnexpectedAnswerError if one of them is missing
  */
 async function readKalshiBooks(

@@ -4,8 +4,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { z } from 'zod';
 
 /**
- * How far the clock of who answered is from ours, in milliseconds, positive if it is ahead: the smallest difference that
- * explains the answer. It was written at some moment between asking and having it, and its `Date` names whole seconds,
+ * How far the clock of the answering server is from ours, in milliseconds, positive if it is ahead: the smallest difference that
+ * explains the answer. It was written at some time between asking and having it, and its `Date` names whole seconds,
  * so neither a slow way nor the rounding is taken for a wrong clock. `Age` is how long a cache has kept it.
  * @returns undefined if the answer does not tell the time
  */
@@ -46,7 +46,7 @@ export async function readMarketPages(
 
 /** The venue answered with something else than its documentation says: nothing of it may be believed. */
 export class UnexpectedAnswerError extends Error {
-  /** Of the answer, where that was what nobody expected. */
+  /** Of the answer, where that was not expected. */
   readonly httpStatus: number | undefined;
   constructor(path: string, what: string, httpStatus?: number) {
     super(`${path}: ${what}`);
@@ -82,7 +82,7 @@ export interface KalshiClientOptions {
 export type Query = [name: string, value: string | number][];
 
 export interface KalshiClient {
-  /** True if the venue is told who asks: some addresses answer nobody else. */
+  /** True if the venue is told who asks: some addresses answer no other caller. */
   readonly isSigned: boolean;
   /** How far the venue's clock was from ours with the last answer that told the time. */
   readonly clockSkewMs: number | undefined;

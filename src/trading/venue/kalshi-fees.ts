@@ -1,14 +1,79 @@
+import type { Clock } from '../../core/clock.js';
+import { HOUR_MS, MINUTE_MS } from '../../core/time.js';
+import { feeTypes, type FeeRule } from '../market/fees.js';
+import type { NoteBook } from '../market/source.js';
+import { stations } from '../market/stations.js';
+import type { KalshiClient, Query } from './kalshi-client.js';
+import { kalshiSeriesListSchema, kalshiSeriesSchema, type KalshiSeries } from './kalshi-market.js';
 import type { Logger } from 'pino';
 import { z } from 'zod';
-import { MINUTE_MS } from '../../core/time.js';
-import type { Clock } from '../../core/clock.js';
-import { feeTypes, type FeeRule } from '../market/fees.js';
-import type { KalshiClient, Query } from './kalshi-client.js';
-import { CATALOGUE_FRESH_MS } from './kalshi-catalogue.js';
-import type { KalshiSeries } from './kalshi-market.js';
+
+/** The venue's name of the category; it matches to the letter. */
+const CATEGORY = 'Climate and Weather';
+/** New series come a few times a month; fees change at announced times. */
+const CATALOGUE_FRESH_MS = HOUR_MS;
+/** The list has some 400; more than this are not read. */
+const MAX_SERIES = 2_000;
+
+/** The series of the venue's climate category, found and not listed here. */
+interface Catalogue {
+  /** All series, read anew once an hour; the last good list is kept while the venue fails. */
+  read(signal: AbortSignal): Promise<{ series: readonly KalshiSeries[]; readAtMs: number }>;
+}
+
+interface CatalogueOptions {
+  client: KalshiClient;
+  clock: Clock;
+  /** Only these series; undefined: all of the category. */
+  only: readonly string[] | undefined;
+  notes: () => Pick<NoteBook, 'add'>;
+  onFailure: (error: unknown) => void;
+}
+
+export function createCatalogue({ client, clock, only, notes, onFailure }: CatalogueOptions): Catalogue {
+  let series: readonly KalshiSeries[] = [];
+  let readAtMs = -Infinity;
+
+  async function ask(signal: AbortSignal): Promise<void> {
+    const { series: listed } = await client.get(
+      '/series',
+      [['category', CATEGORY]],
+      kalshiSeriesListSchema,
+      signal,
+    );
+    const found = listed.slice(0, MAX_SERIES).flatMap((value) => {
+      const parsed = kalshiSeriesSchema.safeParse(value);
+      if (parsed.success) return [parsed.data];
+      const { path, message } = parsed.error.issues[0]!;
+      notes().add('missing_field', `series.${path.map(String).join('.')}`, message);
+      return [];
+    });
+    series = found.filter(({ ticker }) => only === undefined || only.includes(ticker)).toSorted(byImportance);
+    readAtMs = clock.now();
+  }
+
+  return {
+    async read(signal) {
+      if (Math.abs(clock.now() - readAtMs) < CATALOGUE_FRESH_MS) return { series, readAtMs };
+      try {
+        await ask(signal);
+      } catch (error) {
+        if (series.length === 0 || signal.aborted) throw error;
+        onFailure(error);
+      }
+      return { series, readAtMs };
+    },
+  };
+}
+
+const stationSeries = new Set(stations.flatMap(({ series: { maximum, minimum } }) => [maximum, minimum]));
+
+/** Those of the stations come first: the others wait where not everything can be asked for at once. */
+const byImportance = (a: KalshiSeries, b: KalshiSeries): number =>
+  Number(stationSeries.has(b.ticker)) - Number(stationSeries.has(a.ticker)) || (a.ticker < b.ticker ? -1 : 1);
 
 const CHANGES_FRESH_MS = 5 * MINUTE_MS;
-/** A change counts for so long beside what the venue says itself, which may follow its own schedule a moment late. */
+/** A change counts for so long beside what the venue says itself, which may follow its own schedule a little late. */
 const SETTLED_MS = 5 * MINUTE_MS;
 const PAGE_SIZE = 1000;
 const MAX_PAGES = 10;
@@ -50,9 +115,9 @@ export interface EventFees {
   readAt: number;
 }
 
-export interface KalshiFees {
+interface KalshiFees {
   /**
-   * The rules of this moment, by series and, for events that have their own, by event. Scheduled changes count from their time on.
+   * The rules of this time, by series and, for events that have their own, by event. Scheduled changes count from their time on.
    * @param catalogue what the venue's list of series says, and when it was read
    * @param events as far as their bodies were read; of the others the venue's list of changes is known
    */

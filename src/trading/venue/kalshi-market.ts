@@ -49,7 +49,7 @@ export const kalshiMarketSchema = z.object({
 });
 export type KalshiMarket = z.infer<typeof kalshiMarketSchema>;
 
-/** The markets themselves are looked at one by one. */
+/** The markets themselves are read one by one. */
 export const kalshiMarketsPageSchema = z.object({ markets: z.array(z.unknown()), cursor: z.string() });
 
 /** `[price, contracts]`, bids only. */
@@ -207,7 +207,7 @@ const topSchema = kalshiMarketSchema
   .pick({ yes_bid_dollars: true, yes_ask_dollars: true, yes_bid_size_fp: true, yes_ask_size_fp: true })
   .required();
 
-/** A status that is not known is one in which nobody trades. */
+/** A status that is not known is one without trading. */
 function readStatus({ status, ticker }: KalshiMarket, notes: Pick<NoteBook, 'add'>): MarketStatus {
   const known = marketStatuses.find((name) => name === status);
   if (known) return known;
@@ -215,7 +215,7 @@ function readStatus({ status, ticker }: KalshiMarket, notes: Pick<NoteBook, 'add
   return 'inactive';
 }
 
-/** The venue writes 0.00 where nobody bids and 1.00 where nobody asks. */
+/** The venue writes 0.00 for no bid and 1.00 for no ask. */
 const readPrice = (text: string): Micros | null => toPrice(parseDollars(text));
 
 const toPrice = (price: Micros): Micros | null => (price > 0n && price < DOLLAR ? price : null);

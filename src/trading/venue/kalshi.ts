@@ -8,9 +8,8 @@ import { isPlaced, temperatureKinds, type ListedMarket } from '../market/market.
 import { createNoteBook, type MarketSource, type NoteBook, type VenueNote } from '../market/source.js';
 import { places } from '../market/stations.js';
 import { createBookReader } from './kalshi-books.js';
-import { createCatalogue } from './kalshi-catalogue.js';
+import { createCatalogue, createKalshiFees } from './kalshi-fees.js';
 import { UnexpectedAnswerError, readMarketPages, type KalshiClient, type Query } from './kalshi-client.js';
-import { createKalshiFees } from './kalshi-fees.js';
 import { createKalshiHistory } from './kalshi-history.js';
 import {
   kalshiExchangeStatusSchema,
@@ -125,7 +124,7 @@ async function findAt(
 
 /** Markets stay in view for as long after their close as the venue may take to settle them; hours settle within one. */
 const LOOK_BACK_MS = { daily: 3 * DAY_MS, hourly: 6 * HOUR_MS };
-/** Series without a market that are looked at with each read: all of some 300 within a few minutes. */
+/** Series without a market that are asked for with each read: all of some 300 within a few minutes. */
 const DORMANT_AT_ONCE = 40;
 const SERIES_AT_ONCE = 8;
 
@@ -161,8 +160,9 @@ export function createKalshiSource(options: KalshiSourceOptions): MarketSource {
   const seen = new Map<string, SeenSeries>();
   const fees = createKalshiFees({ client, clock, log });
   const readTrading = createKalshiPauses({ client, clock, log });
-  let nextDormant = 0;
-  const told = new Set<string>();
+  const chooseSeries = createSeriesChooser(seen);
+  const tell = createTeller(log);
+  const read = (value: unknown) => readAlone(value, tell);
   const catalogue = createCatalogue({
     client,
     clock,
@@ -189,37 +189,6 @@ export function createKalshiSource(options: KalshiSourceOptions): MarketSource {
       isHourly: markets.some(({ kind }) => kind === 'hourly'),
     });
     return markets;
-  }
-
-  /** Those that had markets, those that were never looked at, and some of the others. */
-  function chooseSeries(all: readonly string[]): string[] {
-    const active = all.filter((ticker) => seen.get(ticker)?.hasMarkets);
-    const others = all.filter((ticker) => !seen.get(ticker)?.hasMarkets);
-    const isFirst = seen.size === 0;
-    const some = Array.from(
-      { length: Math.min(isFirst ? 2 * DORMANT_AT_ONCE : DORMANT_AT_ONCE, others.length) },
-      (_, i) => others[(nextDormant + i) % others.length]!,
-    );
-    nextDormant = others.length === 0 ? 0 : (nextDormant + some.length) % others.length;
-    return [...active, ...some];
-  }
-
-  /** A market that no refresh brings. */
-  function readAlone(value: unknown): ListedMarket | undefined {
-    const alone = createNoteBook();
-    const market = readMarket(value, alone);
-    tell(alone.list());
-    return market;
-  }
-
-  /** Once for each thing, not with every read. */
-  function tell(found: readonly VenueNote[]): void {
-    for (const note of found) {
-      const key = `${note.kind} ${note.name}`;
-      if (told.has(key) || note.kind === 'unknown_kind') continue;
-      if (told.size < 1_000) told.add(key);
-      log.warn(note, 'the venue says something that is not understood');
-    }
   }
 
   async function list(tickers: readonly string[], signal: AbortSignal): Promise<ListedMarket[]> {
@@ -255,8 +224,45 @@ export function createKalshiSource(options: KalshiSourceOptions): MarketSource {
       };
     },
     changes,
-    find: (tickers, signal) => findKalshiMarkets({ client, read: readAlone }, tickers, signal),
-    history: createKalshiHistory({ client, series, clock, read: readAlone }),
+    find: (tickers, signal) => findKalshiMarkets({ client, read }, tickers, signal),
+    history: createKalshiHistory({ client, series, clock, read }),
+  };
+}
+
+/** Those that had markets, those that were never asked for, and some of the others. */
+function createSeriesChooser(seen: ReadonlyMap<string, SeenSeries>): (all: readonly string[]) => string[] {
+  let nextDormant = 0;
+  return (all) => {
+    const active = all.filter((ticker) => seen.get(ticker)?.hasMarkets);
+    const others = all.filter((ticker) => !seen.get(ticker)?.hasMarkets);
+    const isFirst = seen.size === 0;
+    const some = Array.from(
+      { length: Math.min(isFirst ? 2 * DORMANT_AT_ONCE : DORMANT_AT_ONCE, others.length) },
+      (_, i) => others[(nextDormant + i) % others.length]!,
+    );
+    nextDormant = others.length === 0 ? 0 : (nextDormant + some.length) % others.length;
+    return [...active, ...some];
+  };
+}
+
+/** A market that no refresh brings. */
+function readAlone(value: unknown, tell: (found: readonly VenueNote[]) => void): ListedMarket | undefined {
+  const notes = createNoteBook();
+  const market = readMarket(value, notes);
+  tell(notes.list());
+  return market;
+}
+
+/** Once for each thing, not with every read. */
+function createTeller(log: Logger): (found: readonly VenueNote[]) => void {
+  const told = new Set<string>();
+  return (found) => {
+    for (const note of found) {
+      const key = `${note.kind} ${note.name}`;
+      if (told.has(key) || note.kind === 'unknown_kind') continue;
+      if (told.size < 1_000) told.add(key);
+      log.warn(note, 'the venue says something that is not understood');
+    }
   };
 }
 

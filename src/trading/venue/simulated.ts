@@ -114,7 +114,7 @@ const feeRules = new Map(
 /** More than there are events at a time. */
 const MAX_KEPT = 500;
 
-/** Markets of an invented world that follow from its seed and the clock: the same for everybody, at any time, offline. */
+/** Markets of an invented world that follow from its seed and the clock: the same in every process, at any time, offline. */
 export function createSimulatedSource(
   world: SimulatedWorld,
   selection: Selection = everything,

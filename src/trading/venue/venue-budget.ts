@@ -25,6 +25,30 @@ const RECOVERY_MS = 10_000;
 /** Requests that were under way together are refused together: that is one refusal. */
 const ONE_REFUSAL_MS = 1_000;
 
+/** Resolves when its turn has come; on abort it leaves the queue and rejects. */
+function waitIn(
+  queue: Waiter[],
+  { tokens, signal, onGiveUp }: { tokens: number; signal: AbortSignal; onGiveUp: () => void },
+): Promise<void> {
+  return new Promise((resolve, reject) => {
+    if (signal.aborted) return reject(signal.reason as Error);
+    const giveUp = () => {
+      queue.splice(queue.indexOf(waiter), 1);
+      reject(signal.reason as Error);
+      onGiveUp();
+    };
+    const waiter = {
+      tokens,
+      go: () => {
+        signal.removeEventListener('abort', giveUp);
+        resolve();
+      },
+    };
+    signal.addEventListener('abort', giveUp, { once: true });
+    queue.push(waiter);
+  });
+}
+
 function createTokenBucket(initial: BucketLimits): TokenBucket {
   let limits = initial;
   let tokens = initial.capacity;
@@ -73,25 +97,9 @@ function createTokenBucket(initial: BucketLimits): TokenBucket {
 
   return {
     take(wanted, signal, isUrgent = false) {
-      return new Promise((resolve, reject) => {
-        if (signal.aborted) return reject(signal.reason as Error);
-        const queue = isUrgent ? urgent : ordinary;
-        const giveUp = () => {
-          queue.splice(queue.indexOf(waiter), 1);
-          reject(signal.reason as Error);
-          serveAnew();
-        };
-        const waiter = {
-          tokens: wanted,
-          go: () => {
-            signal.removeEventListener('abort', giveUp);
-            resolve();
-          },
-        };
-        signal.addEventListener('abort', giveUp, { once: true });
-        queue.push(waiter);
-        if (isUrgent || timer === undefined) serveAnew();
-      });
+      const taken = waitIn(isUrgent ? urgent : ordinary, { tokens: wanted, signal, onGiveUp: serveAnew });
+      if (isUrgent || timer === undefined) serveAnew();
+      return taken;
     },
     slowDown() {
       count();

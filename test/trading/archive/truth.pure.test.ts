@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { KnownHistory } from '../../../src/trading/archive/archive.js';
 import { train } from '../../../src/trading/archive/training.js';
-import { calibratedModel } from '../../../src/trading/forecast/calibrated.js';
-import { noFits, type FitBook } from '../../../src/trading/forecast/fits.js';
+import { calibratedModel, noFits, type FitBook } from '../../../src/trading/forecast/fits.js';
 import { pitHistogram, type PitValue } from '../../../src/trading/forecast/pit.js';
 import { rawEnsemble } from '../forecast/raw-ensemble.js';
 import { gaussian } from '../../../src/trading/venue/simulation/random.js';

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { calibratedModel } from '../../../src/trading/forecast/calibrated.js';
-import type { Fit, FitBook } from '../../../src/trading/forecast/fits.js';
+import { calibratedModel, type Fit, type FitBook } from '../../../src/trading/forecast/fits.js';
 import type { DayEnsemble, ObservedExtreme } from '../../../src/trading/forecast/forecast.js';
 import { normalCdf } from '../../../src/core/statistics/normal.js';
 import { rawEnsemble } from './raw-ensemble.js';

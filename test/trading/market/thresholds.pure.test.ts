@@ -14,10 +14,9 @@ import {
   yesProbabilities,
 } from '../../../src/trading/market/brackets.js';
 import { sizeEvent, type EventToSize } from '../../../src/trading/sizing/event.js';
-import { exactGrowth } from '../../../src/trading/sizing/whole-contracts.js';
-import { toFund } from '../../../src/trading/sizing/fund.js';
+import { exactGrowth } from '../../../src/trading/sizing/candidate-order.js';
+import { exceededHeadroom, reachOf, toFund, toHeadroom } from '../../../src/trading/sizing/fund.js';
 import { readOffers } from '../../../src/trading/sizing/offers.js';
-import { exceededRoom, reachOf, toRooms } from '../../../src/trading/sizing/headroom.js';
 import { makeHour } from '../hours-world.js';
 import { randomOf } from '../joint-arbitraries.js';
 import { dollars, toEvent, toMarket } from '../sizing-world.js';
@@ -117,14 +116,14 @@ describe('the sizes of thresholds', () => {
     let [found, possible] = [0, 0];
     for (const event of events) {
       const fund = toFund(event);
-      const rooms = toRooms(event, fund);
+      const headroom = toHeadroom(event, fund);
       const { offers } = readOffers(event, reachOf(event, fund));
       let best = 0;
       const contracts = offers.map(() => 0);
       const go = (i: number): void => {
         if (i === offers.length) {
-          if (!exceededRoom(rooms, offers, contracts, fund))
-            best = Math.max(best, exactGrowth({ offers, fund, rooms }, contracts));
+          if (!exceededHeadroom(headroom, offers, contracts, fund))
+            best = Math.max(best, exactGrowth({ offers, fund, headroom }, contracts));
           return;
         }
         for (let n = 0; n <= offers[i]!.depth; n++) {

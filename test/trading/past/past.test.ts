@@ -8,7 +8,7 @@ import {
   forecastRecords,
 } from '../../../src/trading/forecast/table.js';
 import { createSimulatedWeatherSource } from '../../../src/trading/forecast/simulated.js';
-import { calibratedModel } from '../../../src/trading/forecast/calibrated.js';
+import { calibratedModel } from '../../../src/trading/forecast/fits.js';
 import { groupEvents } from '../../../src/trading/market/event.js';
 import { createSimulatedSource } from '../../../src/trading/venue/simulated.js';
 import { createPast, pastParts, recordedKinds } from '../../../src/trading/past/past.js';

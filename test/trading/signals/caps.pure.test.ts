@@ -5,7 +5,7 @@ import type { MarketEvent } from '../../../src/trading/market/event.js';
 import type { Market } from '../../../src/trading/market/market.js';
 import { CENT, DOLLAR, type Micros } from '../../../src/trading/market/money.js';
 import type { Holding } from '../../../src/trading/ledger/positions.js';
-import { paidOf } from '../../../src/trading/signals/account.js';
+import { paidOf } from '../../../src/trading/signals/sizes.js';
 import type { Signal, SignalReport } from '../../../src/trading/signals/signal.js';
 import { findStation } from '../../../src/trading/market/stations.js';
 import { makeSignals, type SignalInput } from '../../../src/trading/signals/signals.js';

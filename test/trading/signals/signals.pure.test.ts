@@ -6,7 +6,7 @@ import { CENT, DOLLAR } from '../../../src/trading/market/money.js';
 import { gateAt, noGates, type GateBook } from '../../../src/trading/signals/gate.js';
 import { climateDayOf } from '../../../src/trading/market/climate-day.js';
 import { findStation } from '../../../src/trading/market/stations.js';
-import type { SignalAccount } from '../../../src/trading/signals/account.js';
+import type { SignalAccount } from '../../../src/trading/signals/sizes.js';
 import { makeSignals, type SignalInput } from '../../../src/trading/signals/signals.js';
 import {
   calibrated,

@@ -46,7 +46,7 @@ export interface Belief {
 }
 
 /**
- * What those who trade in the invented world believe about a temperature. They read the same ensemble as everybody, weigh
+ * What those who trade in the invented world believe about a temperature. They read the same ensemble as all, weigh
  * it against what they see of the day themselves, which is more the nearer the day's peak is, and read the thermometer.
  */
 export function believe(seed: string, weather: SimulatedWeather, subject: Subject, at: Date): Belief {

@@ -104,7 +104,7 @@ const MAX_KEPT = 1_000;
 
 /** What the weather of an invented world does. Everything follows from its seed. */
 export interface SimulatedWeather {
-  /** °F at any moment. */
+  /** °F at any time. */
   temperature(place: Place, at: Date): number;
   /** The highest and the lowest temperature of a climate day, °F, before they are rounded to whole degrees. */
   maximum(station: Place, date: string): number;
@@ -148,38 +148,7 @@ const AREA_OFFSET_F = 0.8;
 const AREA_NOISE_F = 0.5;
 
 export function simulateWeather(seed: string): SimulatedWeather {
-  const recallDay = createRecall<Day>(MAX_KEPT);
-  const recallTurns = createRecall<readonly Turn[]>(MAX_KEPT);
-  const dayOf = ({ id }: Place, date: string): Day =>
-    recallDay(`${id} ${date}`, () => makeDay(seed, id, date));
-
-  /** The temperature at the midnight at which a day begins. */
-  function midnightOf(station: Place, date: string): number {
-    const { maximum, morning } = dayOf(station, date);
-    const before = dayOf(station, addDays(date, -1)).maximum;
-    return Math.min(morning + MIDNIGHT * (before - morning), Math.min(before, maximum) - BELOW_MAXIMUM_F);
-  }
-
-  const turnsOf = (station: Place, date: string): readonly Turn[] =>
-    recallTurns(`${station.id} ${date}`, () => {
-      const { maximum, peakHour, morning, morningHour } = dayOf(station, date);
-      const midnight = midnightOf(station, addDays(date, 1));
-      return [
-        { hour: 0, temperatureF: midnightOf(station, date) },
-        { hour: morningHour, temperatureF: morning },
-        { hour: peakHour, temperatureF: maximum },
-        { hour: LAST_TURN_HOUR, temperatureF: midnight },
-        { hour: 24, temperatureF: midnight },
-      ];
-    });
-
-  /** The day's first turn that is as cold as it gets. */
-  function coldestOf(station: Place, date: string): Turn {
-    const turns = turnsOf(station, date);
-    const lowest = Math.min(...turns.map(({ temperatureF }) => temperatureF));
-    return turns.find(({ temperatureF }) => temperatureF === lowest)!;
-  }
-
+  const { dayOf, turnsOf, coldestOf } = createDays(seed);
   const atHour = (station: Place, date: string, hour: number): Date =>
     new Date(climateDayOf(station, date).start.getTime() + hour * HOUR_MS);
 
@@ -236,6 +205,43 @@ export function simulateWeather(seed: string): SimulatedWeather {
       return so && Math.min(...so);
     },
   };
+}
+
+/** The days of the world as they will be, each with the turns of its temperature. */
+function createDays(seed: string) {
+  const recallDay = createRecall<Day>(MAX_KEPT);
+  const recallTurns = createRecall<readonly Turn[]>(MAX_KEPT);
+  const dayOf = ({ id }: Place, date: string): Day =>
+    recallDay(`${id} ${date}`, () => makeDay(seed, id, date));
+
+  /** The temperature at the midnight at which a day begins. */
+  function midnightOf(station: Place, date: string): number {
+    const { maximum, morning } = dayOf(station, date);
+    const before = dayOf(station, addDays(date, -1)).maximum;
+    return Math.min(morning + MIDNIGHT * (before - morning), Math.min(before, maximum) - BELOW_MAXIMUM_F);
+  }
+
+  const turnsOf = (station: Place, date: string): readonly Turn[] =>
+    recallTurns(`${station.id} ${date}`, () => {
+      const { maximum, peakHour, morning, morningHour } = dayOf(station, date);
+      const midnight = midnightOf(station, addDays(date, 1));
+      return [
+        { hour: 0, temperatureF: midnightOf(station, date) },
+        { hour: morningHour, temperatureF: morning },
+        { hour: peakHour, temperatureF: maximum },
+        { hour: LAST_TURN_HOUR, temperatureF: midnight },
+        { hour: 24, temperatureF: midnight },
+      ];
+    });
+
+  /** The day's first turn that is as cold as it gets. */
+  function coldestOf(station: Place, date: string): Turn {
+    const turns = turnsOf(station, date);
+    const lowest = Math.min(...turns.map(({ temperatureF }) => temperatureF));
+    return turns.find(({ temperatureF }) => temperatureF === lowest)!;
+  }
+
+  return { dayOf, turnsOf, coldestOf };
 }
 
 function makeDay(seed: string, id: string, date: string): Day {

@@ -12,7 +12,7 @@ import {
 import { indexAreas, isStation, stations, type Place, type Station } from '../../market/stations.js';
 import type { SimulatedWeather } from './weather.js';
 
-/** What the sources of an invented world are made of. With the same seed and clock everybody sees the same. */
+/** What the sources of an invented world are made of. With the same seed and clock every process sees the same. */
 export interface SimulatedWorld {
   clock: Clock;
   seed: string;
@@ -32,7 +32,7 @@ export interface Subject {
   date: string;
   /** By the clock of the place; of an hour only. */
   hour?: number;
-  /** The climate day; of an hour its moment twice. */
+  /** The climate day; of an hour its time twice. */
   span: { start: Date; end: Date };
 }
 

@@ -67,34 +67,8 @@ export interface BookKeeper {
 
 /** @param onChange a book has changed, or whether it is trusted */
 export function createBookKeeper(onChange: (ticker: string) => void = () => undefined): BookKeeper {
-  const subscriptions = new Map<number, Subscription>();
-  const kept = new Map<string, Kept>();
-  let trusted = 0;
-
-  function setTrust(ticker: string, market: Kept, isTrusted: boolean): void {
-    if (market.isTrusted !== isTrusted) trusted += isTrusted ? 1 : -1;
-    else if (!isTrusted) return;
-    market.isTrusted = isTrusted;
-    onChange(ticker);
-  }
-
-  function doubt(tickers: Iterable<string>): void {
-    for (const ticker of tickers) {
-      const market = kept.get(ticker);
-      if (market) setTrust(ticker, market, false);
-    }
-  }
-
-  function remove(ticker: string): void {
-    const market = kept.get(ticker);
-    if (!market) return;
-    doubt([ticker]);
-    kept.delete(ticker);
-    subscriptions.get(market.sid)?.tickers.delete(ticker);
-  }
-
-  const bookOf = (market: Kept): OrderBook =>
-    (market.book ??= { yes: readSide(market.levels.yes), no: readSide(market.levels.no) });
+  const markets = createKeptMarkets(onChange);
+  const { subscriptions, kept, setTrust, doubt, remove } = markets;
 
   /** A changed book, if it can be one. */
   function settle(ticker: string, market: Kept): Problem | undefined {
@@ -109,21 +83,11 @@ export function createBookKeeper(onChange: (ticker: string) => void = () => unde
     return { doubt: why, isOfAll: false };
   }
 
-  function takeSnapshot({ ticker, levels }: SnapshotFrame, market: Kept): Problem | undefined {
-    market.levels = { yes: new Map(), no: new Map() };
-    for (const side of ['yes', 'no'] as const)
-      for (const { price, hundredths } of levels[side]) {
-        if (hundredths < 0) return doubtOne(ticker, 'negative');
-        add(market.levels[side], price, hundredths);
-      }
-    return settle(ticker, market);
-  }
-
-  function takeDelta({ ticker, side, price, hundredths }: DeltaFrame, market: Kept): Problem | undefined {
+  function takeChange(frame: SnapshotFrame | DeltaFrame, market: Kept): Problem | undefined {
     // A book in doubt waits for its snapshot: changes on top of what is wrong stay wrong.
-    if (!market.isTrusted) return undefined;
-    const left = add(market.levels[side], price, hundredths);
-    return left < 0 ? doubtOne(ticker, 'negative') : settle(ticker, market);
+    if (frame.type === 'delta' && !market.isTrusted) return undefined;
+    const isPossible = frame.type === 'snapshot' ? putSnapshot(frame, market) : putDelta(frame, market);
+    return isPossible ? settle(frame.ticker, market) : doubtOne(frame.ticker, 'negative');
   }
 
   return {
@@ -166,7 +130,7 @@ export function createBookKeeper(onChange: (ticker: string) => void = () => unde
       const gap: Problem | undefined = step > 1 ? { doubt: 'gap', isOfAll: true } : undefined;
       if (!market || (frame.type !== 'snapshot' && frame.type !== 'delta')) return gap;
       if (market.sid !== frame.sid) return gap ?? doubtOne(ticker!, 'foreign');
-      const problem = frame.type === 'snapshot' ? takeSnapshot(frame, market) : takeDelta(frame, market);
+      const problem = takeChange(frame, market);
       return gap ?? problem;
     },
     doubt,
@@ -186,10 +150,68 @@ export function createBookKeeper(onChange: (ticker: string) => void = () => unde
       return kept.size;
     },
     get trusted() {
+      return markets.trusted;
+    },
+  };
+}
+
+/** Which markets are kept, by which subscription, and which of them are trusted. */
+function createKeptMarkets(onChange: (ticker: string) => void) {
+  const subscriptions = new Map<number, Subscription>();
+  const kept = new Map<string, Kept>();
+  let trusted = 0;
+
+  function setTrust(ticker: string, market: Kept, isTrusted: boolean): void {
+    if (market.isTrusted !== isTrusted) trusted += isTrusted ? 1 : -1;
+    else if (!isTrusted) return;
+    market.isTrusted = isTrusted;
+    onChange(ticker);
+  }
+
+  function doubt(tickers: Iterable<string>): void {
+    for (const ticker of tickers) {
+      const market = kept.get(ticker);
+      if (market) setTrust(ticker, market, false);
+    }
+  }
+
+  function remove(ticker: string): void {
+    const market = kept.get(ticker);
+    if (!market) return;
+    doubt([ticker]);
+    kept.delete(ticker);
+    subscriptions.get(market.sid)?.tickers.delete(ticker);
+  }
+
+  return {
+    subscriptions,
+    kept,
+    setTrust,
+    doubt,
+    remove,
+    get trusted() {
       return trusted;
     },
   };
 }
+
+const bookOf = (market: Kept): OrderBook =>
+  (market.book ??= { yes: readSide(market.levels.yes), no: readSide(market.levels.no) });
+
+/** @returns false for a level of less than nothing */
+function putSnapshot({ levels }: SnapshotFrame, market: Kept): boolean {
+  market.levels = { yes: new Map(), no: new Map() };
+  for (const side of ['yes', 'no'] as const)
+    for (const { price, hundredths } of levels[side]) {
+      if (hundredths < 0) return false;
+      add(market.levels[side], price, hundredths);
+    }
+  return true;
+}
+
+/** @returns false for a level of less than nothing */
+const putDelta = ({ side, price, hundredths }: DeltaFrame, market: Kept): boolean =>
+  add(market.levels[side], price, hundredths) >= 0;
 
 /** @returns what stands at the price then */
 function add(levels: Map<Micros, number>, price: Micros, hundredths: number): number {

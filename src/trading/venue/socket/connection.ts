@@ -75,7 +75,7 @@ export interface ConnectionOptions {
 }
 
 interface Connection {
-  /** Nothing is sent while it is not open: whoever connects anew begins anew. */
+  /** Nothing is sent while it is not open: what connects anew begins anew. */
   send(command: object): void;
   /** Drops what is there and connects anew. */
   restart(): void;
