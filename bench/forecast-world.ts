@@ -8,7 +8,7 @@ import { createSimulatedWeatherSource, readWeather } from '../src/trading/foreca
 import { createSimulatedSource, readMarkets } from '../src/trading/venue/simulated.js';
 import { newId } from '../src/core/ids.js';
 import type { GateBook } from '../src/trading/signals/gate.js';
-import { gateKeys } from '../src/trading/scores/judge-gates.js';
+import { gateKeys } from '../src/trading/scores/gates.js';
 import { simulateWeather } from '../src/trading/venue/simulation/weather.js';
 import { stationDaysAround } from '../src/trading/venue/simulation/world.js';
 import type { KnownRun } from '../src/trading/forecast/queries.js';

@@ -14,7 +14,7 @@ import { trainInSteps } from '../src/trading/archive/training.js';
 import { noFits } from '../src/trading/forecast/fits.js';
 import { newId } from '../src/core/ids.js';
 import { createPast, pastParts } from '../src/trading/past/past.js';
-import { readGates } from '../src/trading/scores/read-gates.js';
+import { readGates } from '../src/trading/scores/gates.js';
 import { PAST_DAYS } from '../src/trading/scores/records.js';
 import { historyAt, inputsAt, rules, SEED, trainAnew, weather } from './forecast-world.js';
 import { measureIdle, rate } from './market-reads.js';

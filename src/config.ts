@@ -1,26 +1,14 @@
 import { isIP } from 'node:net';
 import { validate } from 'node-cron';
 import { z } from 'zod';
-import type { TradingConfig } from './trading/config.js';
-import { parseDollars } from './trading/market/money.js';
+import { ConfigError, urlField, wholeNumber, type OperatorToken, type ServiceConfig } from './core/config.js';
+import {
+  readTradingConfig,
+  tradingEnvironment,
+  tradingProblems,
+  type TradingConfig,
+} from './trading/config.js';
 import { productionProblems } from './config-production.js';
-import { ConfigError, type OperatorToken, type ServiceConfig } from './core/config.js';
-
-const whole = (fallback: number, max = 1_000_000_000) =>
-  z
-    .string()
-    .regex(/^\d{1,10}$/, 'must be a whole number')
-    .transform(Number)
-    .pipe(z.number().min(1, 'must be at least 1').max(max, `must be at most ${max}`))
-    .default(fallback);
-
-const url = (protocols: RegExp, example: string) =>
-  z
-    .string()
-    .refine(
-      (value) => URL.canParse(value) && protocols.test(new URL(value).protocol),
-      `must be a URL like ${example}`,
-    );
 
 const environment = z.object({
   NODE_ENV: z.enum(['development', 'test', 'production']).default('development'),
@@ -31,10 +19,13 @@ const environment = z.object({
     .pipe(z.number().max(65_535, 'must be at most 65535'))
     .default(3000),
   HOST: z.string().optional(),
-  DATABASE_URL: url(/^postgres(ql)?:$/, 'postgres://user:password@host:5432/gauge').optional(),
-  MIGRATION_DATABASE_URL: url(/^postgres(ql)?:$/, 'postgres://owner:password@host:5432/gauge').optional(),
+  DATABASE_URL: urlField(/^postgres(ql)?:$/, 'postgres://user:password@host:5432/gauge').optional(),
+  MIGRATION_DATABASE_URL: urlField(
+    /^postgres(ql)?:$/,
+    'postgres://owner:password@host:5432/gauge',
+  ).optional(),
   DATA_DIR: z.string().default('./data'),
-  REDIS_URL: url(/^rediss?:$/, 'redis://host:6379').optional(),
+  REDIS_URL: urlField(/^rediss?:$/, 'redis://host:6379').optional(),
   SESSION_KEYS: z
     .string()
     .transform((value) => value.split(',').map((key) => key.trim()))
@@ -91,54 +82,17 @@ const environment = z.object({
     )
     .optional(),
   LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']).default('info'),
-  MARKET_SOURCE: z.enum(['simulated', 'kalshi']).default('simulated'),
-  KALSHI_BASE_URL: url(/^https?:$/, 'https://external-api.kalshi.com/trade-api/v2').default(
-    'https://external-api.kalshi.com/trade-api/v2',
-  ),
-  KALSHI_WS_URL: url(/^wss?:$/, 'wss://external-api-ws.kalshi.com/trade-api/ws/v2').optional(),
-  KALSHI_KEY_ID: z.string().optional(),
-  KALSHI_PRIVATE_KEY_FILE: z.string().optional(),
-  KALSHI_SERIES: z
-    .string()
-    .transform((value) => value.split(',').map((ticker) => ticker.trim()))
-    .pipe(
-      z.array(
-        z.string().regex(/^[A-Z0-9]{1,64}$/, {
-          error: (issue) => `has ${JSON.stringify(issue.input)}, which is no ticker of a series`,
-        }),
-      ),
-    )
-    .optional(),
-  FORECAST_SOURCE: z.enum(['simulated', 'openmeteo', 'http']).optional(),
-  OPEN_METEO_BASE_URL: url(/^https?:$/, 'https://ensemble-api.open-meteo.com').default(
-    'https://ensemble-api.open-meteo.com',
-  ),
-  OPEN_METEO_HISTORY_BASE_URL: url(/^https?:$/, 'https://previous-runs-api.open-meteo.com').default(
-    'https://previous-runs-api.open-meteo.com',
-  ),
-  MODEL_URL: url(/^https?:$/, 'http://127.0.0.1:8080/forecasts').optional(),
-  NWS_BASE_URL: url(/^https?:$/, 'https://api.weather.gov').default('https://api.weather.gov'),
-  PAPER_CASH: z
-    .string()
-    .regex(/^\d{1,9}(\.\d{1,2})?$/, 'must be an amount in dollars like 1000.00')
-    .default('1000.00'),
-  TAPE_FILE: z.string().optional(),
-  LIVE_TRADING: z.enum(['off', 'on']).default('off'),
-  LIVE_TRADING_ORG: z.string().optional(),
-  REFRESH_SECONDS: whole(30).refine(
-    (seconds) => 60 % seconds === 0,
-    'must divide a minute evenly, like 10, 15 or 30',
-  ),
-  LIMIT_USAGE_PER_MINUTE: whole(600),
-  LIMIT_ENTITLEMENTS_PER_MINUTE: whole(1200),
-  LIMIT_TRADING_PER_MINUTE: whole(600),
-  LIMIT_KEY_CHANGES_PER_HOUR: whole(10),
-  LIMIT_READS_PER_MINUTE: whole(600),
-  LIMIT_DOCUMENTS_PER_MINUTE: whole(300),
-  LIMIT_DASHBOARD_PER_MINUTE: whole(300),
-  LIMIT_CONNECTIONS: whole(10_000),
-  LIMIT_CONNECTIONS_PER_ADDRESS: whole(4_000),
-  LIMIT_BUFFERED_MB: whole(64, 100_000),
+  ...tradingEnvironment,
+  LIMIT_USAGE_PER_MINUTE: wholeNumber(600),
+  LIMIT_ENTITLEMENTS_PER_MINUTE: wholeNumber(1200),
+  LIMIT_TRADING_PER_MINUTE: wholeNumber(600),
+  LIMIT_KEY_CHANGES_PER_HOUR: wholeNumber(10),
+  LIMIT_READS_PER_MINUTE: wholeNumber(600),
+  LIMIT_DOCUMENTS_PER_MINUTE: wholeNumber(300),
+  LIMIT_DASHBOARD_PER_MINUTE: wholeNumber(300),
+  LIMIT_CONNECTIONS: wholeNumber(10_000),
+  LIMIT_CONNECTIONS_PER_ADDRESS: wholeNumber(4_000),
+  LIMIT_BUFFERED_MB: wholeNumber(64, 100_000),
 });
 
 export interface Config extends ServiceConfig {
@@ -185,26 +139,7 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     trustProxy,
     logLevel: e.LOG_LEVEL,
     corsOrigins: e.CORS_ORIGINS ?? [],
-    trading: {
-      marketSource: e.MARKET_SOURCE,
-      kalshi: {
-        baseUrl: e.KALSHI_BASE_URL.replace(/\/+$/, ''),
-        wsUrl: e.KALSHI_WS_URL ?? streamUrlOf(e.KALSHI_BASE_URL),
-        keyId: e.KALSHI_KEY_ID,
-        privateKeyFile: e.KALSHI_PRIVATE_KEY_FILE,
-        series: e.KALSHI_SERIES,
-      },
-      // A forecast of an invented world says nothing about real markets, and the other way round.
-      forecastSource: e.FORECAST_SOURCE ?? (e.MARKET_SOURCE === 'kalshi' ? 'openmeteo' : 'simulated'),
-      openMeteoBaseUrl: e.OPEN_METEO_BASE_URL.replace(/\/+$/, ''),
-      openMeteoHistoryBaseUrl: e.OPEN_METEO_HISTORY_BASE_URL.replace(/\/+$/, ''),
-      modelUrl: e.MODEL_URL,
-      nwsBaseUrl: e.NWS_BASE_URL.replace(/\/+$/, ''),
-      paperCash: parseDollars(e.PAPER_CASH),
-      tapeFile: e.TAPE_FILE,
-      liveOrg: e.LIVE_TRADING === 'on' ? e.LIVE_TRADING_ORG : undefined,
-      refreshSeconds: e.REFRESH_SECONDS,
-    },
+    trading: readTradingConfig(e),
     limits: {
       usagePerMinute: e.LIMIT_USAGE_PER_MINUTE,
       entitlementsPerMinute: e.LIMIT_ENTITLEMENTS_PER_MINUTE,
@@ -222,40 +157,12 @@ export function readConfig(env: Record<string, string | undefined>): Config {
   };
 }
 
-/** The venue's newer hosts have one of their own for it; the shared ones do not. */
-function streamUrlOf(baseUrl: string): string {
-  const { protocol, host } = new URL(baseUrl);
-  const name = host.replace(/^external-api\./, 'external-api-ws.');
-  return `${protocol === 'https:' ? 'wss' : 'ws'}://${name}/trade-api/ws/v2`;
-}
-
 function readOperatorTokens(unnamed: string | undefined, named: string[] = []): OperatorToken[] {
   const tokens = named.map((part) => {
     const colon = part.indexOf(':');
     return { actor: `operator:${part.slice(0, colon)}`, token: part.slice(colon + 1) };
   });
   return unnamed === undefined ? tokens : [{ actor: 'operator', token: unnamed }, ...tokens];
-}
-
-function tradingProblems(env: Record<string, string | undefined>): string[] {
-  const problems: string[] = [];
-  const isKalshi = env.MARKET_SOURCE === 'kalshi';
-  if ((env.KALSHI_KEY_ID === undefined) !== (env.KALSHI_PRIVATE_KEY_FILE === undefined))
-    problems.push('KALSHI_KEY_ID, KALSHI_PRIVATE_KEY_FILE: are needed both, or neither of them');
-  // A model of the operator's own knows which world it is about.
-  if (env.FORECAST_SOURCE === 'http' && env.MODEL_URL === undefined)
-    problems.push('MODEL_URL: is required while FORECAST_SOURCE is http: where the model answers');
-  if (env.FORECAST_SOURCE === (isKalshi ? 'simulated' : 'openmeteo'))
-    problems.push(
-      `FORECAST_SOURCE: must be ${isKalshi ? 'openmeteo' : 'simulated'} while MARKET_SOURCE is ${env.MARKET_SOURCE ?? 'simulated'}: an invented world's weather says nothing about the real one's markets`,
-    );
-  if (env.LIVE_TRADING !== 'on') return problems;
-  if (!isKalshi) problems.push('LIVE_TRADING: needs MARKET_SOURCE=kalshi');
-  if (env.LIVE_TRADING_ORG === undefined)
-    problems.push('LIVE_TRADING_ORG: is required for live trading: the slug of the Organization that may');
-  if (env.KALSHI_KEY_ID === undefined)
-    problems.push('KALSHI_KEY_ID: is required for live trading, with KALSHI_PRIVATE_KEY_FILE');
-  return problems;
 }
 
 /** Heads that are to prove something must not be changed on their way. */

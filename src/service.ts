@@ -100,7 +100,7 @@ export async function startService(
   lifecycle.state = 'ready';
   // Closed until orders, fills, positions and cash agree with the venue's.
   void trading.live?.reconcile();
-  // Gates are shut until they have been judged. What fails here runs again on its schedule.
+  // Gates are closed until they have been judged. What fails here runs again on its schedule.
   const filling = trading.isReplay
     ? undefined
     : trading.scores
@@ -136,7 +136,7 @@ export async function startService(
   };
 }
 
-/** Gates stay shut until they have been judged, which their schedule tries again. */
+/** Gates stay closed until they have been judged, which their schedule tries again. */
 const judgeIfPossible = ({ scores }: TradingServices, log: Logger): Promise<void> =>
   scores.judge().catch((error: unknown) => log.warn({ err: error }, 'the gates could not be judged yet'));
 

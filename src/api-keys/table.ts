@@ -1,19 +1,7 @@
 import { sql } from 'drizzle-orm';
-import {
-  bigint,
-  boolean,
-  check,
-  index,
-  pgTable,
-  primaryKey,
-  text,
-  timestamp,
-  unique,
-  uuid,
-} from 'drizzle-orm/pg-core';
+import { bigint, boolean, check, index, pgTable, primaryKey, text, unique, uuid } from 'drizzle-orm/pg-core';
+import { time } from '../core/db/columns.js';
 import { organizations, users } from '../organizations/table.js';
-
-const time = (name: string) => timestamp(name, { withTimezone: true, mode: 'date', precision: 6 });
 
 export const apiKeys = pgTable(
   'api_keys',

@@ -1,8 +1,7 @@
 import { sql } from 'drizzle-orm';
-import { check, numeric, pgTable, primaryKey, text, timestamp, uuid } from 'drizzle-orm/pg-core';
+import { check, numeric, pgTable, primaryKey, text, uuid } from 'drizzle-orm/pg-core';
+import { time } from '../core/db/columns.js';
 import { organizations } from '../organizations/table.js';
-
-const time = (name: string) => timestamp(name, { withTimezone: true, mode: 'date', precision: 6 });
 
 /** Far beyond what any event means, and far below what makes a total useless. */
 export const DEFAULT_MAX_QUANTITY = '1000000000000000';

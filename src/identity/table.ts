@@ -1,8 +1,7 @@
 import { sql } from 'drizzle-orm';
-import { bigint, index, integer, pgTable, primaryKey, text, timestamp, uuid } from 'drizzle-orm/pg-core';
+import { bigint, index, integer, pgTable, primaryKey, text, uuid } from 'drizzle-orm/pg-core';
+import { time } from '../core/db/columns.js';
 import { organizations, users } from '../organizations/table.js';
-
-const time = (name: string) => timestamp(name, { withTimezone: true, mode: 'date', precision: 6 });
 
 /**
  * A signed-in browser. The cookie holds only the opaque token; this row, found by the token's hash, is what

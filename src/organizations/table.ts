@@ -6,14 +6,12 @@ import {
   pgTable,
   primaryKey,
   text,
-  timestamp,
   unique,
   uniqueIndex,
   uuid,
   type AnyPgColumn,
 } from 'drizzle-orm/pg-core';
-
-const time = (name: string) => timestamp(name, { withTimezone: true, mode: 'date', precision: 6 });
+import { time } from '../core/db/columns.js';
 
 export const organizations = pgTable('organizations', {
   id: uuid().primaryKey(),

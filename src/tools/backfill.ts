@@ -14,7 +14,6 @@ import { readVenueKey } from '../trading/live/sign.js';
 import type { TemperatureKind } from '../trading/market/market.js';
 import { stations as allStations, type Station } from '../trading/market/stations.js';
 import { createSources } from '../trading/services/sources.js';
-import { createCalibrationStore } from '../trading/snapshot/calibration.js';
 import { createVenueBudget } from '../trading/venue/venue-budget.js';
 import {
   backfill,
@@ -28,6 +27,7 @@ import { listenForInterrupt } from './kit/command.js';
 import { runMaintenance } from './kit/maintenance.js';
 import { createProgress } from './kit/progress.js';
 import { daysBetween } from '../trading/market/climate-day.js';
+import { createCalibrationStore } from '../trading/snapshot/snapshot.js';
 
 const help = `
 Forecasts are corrected by how earlier ones came out. The service keeps what it sees while it runs; this asks the configured

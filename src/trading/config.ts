@@ -1,6 +1,49 @@
-import type { ServiceConfig } from '../core/config.js';
+import { z } from 'zod';
+import { urlField, wholeNumber, type ServiceConfig } from '../core/config.js';
 import type { Context } from '../core/http/context.js';
-import type { Micros } from './market/money.js';
+import { parseDollars, type Micros } from './market/money.js';
+
+/** The variables of the trading face. */
+export const tradingEnvironment = {
+  MARKET_SOURCE: z.enum(['simulated', 'kalshi']).default('simulated'),
+  KALSHI_BASE_URL: urlField(/^https?:$/, 'https://external-api.kalshi.com/trade-api/v2').default(
+    'https://external-api.kalshi.com/trade-api/v2',
+  ),
+  KALSHI_WS_URL: urlField(/^wss?:$/, 'wss://external-api-ws.kalshi.com/trade-api/ws/v2').optional(),
+  KALSHI_KEY_ID: z.string().optional(),
+  KALSHI_PRIVATE_KEY_FILE: z.string().optional(),
+  KALSHI_SERIES: z
+    .string()
+    .transform((value) => value.split(',').map((ticker) => ticker.trim()))
+    .pipe(
+      z.array(
+        z.string().regex(/^[A-Z0-9]{1,64}$/, {
+          error: (issue) => `has ${JSON.stringify(issue.input)}, which is no ticker of a series`,
+        }),
+      ),
+    )
+    .optional(),
+  FORECAST_SOURCE: z.enum(['simulated', 'openmeteo', 'http']).optional(),
+  OPEN_METEO_BASE_URL: urlField(/^https?:$/, 'https://ensemble-api.open-meteo.com').default(
+    'https://ensemble-api.open-meteo.com',
+  ),
+  OPEN_METEO_HISTORY_BASE_URL: urlField(/^https?:$/, 'https://previous-runs-api.open-meteo.com').default(
+    'https://previous-runs-api.open-meteo.com',
+  ),
+  MODEL_URL: urlField(/^https?:$/, 'http://127.0.0.1:8080/forecasts').optional(),
+  NWS_BASE_URL: urlField(/^https?:$/, 'https://api.weather.gov').default('https://api.weather.gov'),
+  PAPER_CASH: z
+    .string()
+    .regex(/^\d{1,9}(\.\d{1,2})?$/, 'must be an amount in dollars like 1000.00')
+    .default('1000.00'),
+  TAPE_FILE: z.string().optional(),
+  LIVE_TRADING: z.enum(['off', 'on']).default('off'),
+  LIVE_TRADING_ORG: z.string().optional(),
+  REFRESH_SECONDS: wholeNumber(30).refine(
+    (seconds) => 60 % seconds === 0,
+    'must divide a minute evenly, like 10, 15 or 30',
+  ),
+};
 
 export interface TradingConfig {
   marketSource: 'simulated' | 'kalshi';
@@ -28,6 +71,56 @@ export interface TradingConfig {
   /** Slug of the only Organization that may trade live; undefined: nobody may. */
   liveOrg: string | undefined;
   refreshSeconds: number;
+}
+
+export const readTradingConfig = (e: z.output<z.ZodObject<typeof tradingEnvironment>>): TradingConfig => ({
+  marketSource: e.MARKET_SOURCE,
+  kalshi: {
+    baseUrl: e.KALSHI_BASE_URL.replace(/\/+$/, ''),
+    wsUrl: e.KALSHI_WS_URL ?? streamUrlOf(e.KALSHI_BASE_URL),
+    keyId: e.KALSHI_KEY_ID,
+    privateKeyFile: e.KALSHI_PRIVATE_KEY_FILE,
+    series: e.KALSHI_SERIES,
+  },
+  // A forecast of an invented world says nothing about real markets, and the other way round.
+  forecastSource: e.FORECAST_SOURCE ?? (e.MARKET_SOURCE === 'kalshi' ? 'openmeteo' : 'simulated'),
+  openMeteoBaseUrl: e.OPEN_METEO_BASE_URL.replace(/\/+$/, ''),
+  openMeteoHistoryBaseUrl: e.OPEN_METEO_HISTORY_BASE_URL.replace(/\/+$/, ''),
+  modelUrl: e.MODEL_URL,
+  nwsBaseUrl: e.NWS_BASE_URL.replace(/\/+$/, ''),
+  paperCash: parseDollars(e.PAPER_CASH),
+  tapeFile: e.TAPE_FILE,
+  liveOrg: e.LIVE_TRADING === 'on' ? e.LIVE_TRADING_ORG : undefined,
+  refreshSeconds: e.REFRESH_SECONDS,
+});
+
+/** The venue's newer hosts have one of their own for it; the shared ones do not. */
+function streamUrlOf(baseUrl: string): string {
+  const { protocol, host } = new URL(baseUrl);
+  const name = host.replace(/^external-api\./, 'external-api-ws.');
+  return `${protocol === 'https:' ? 'wss' : 'ws'}://${name}/trade-api/ws/v2`;
+}
+
+/** What does not go together, whatever each variable says by itself. */
+export function tradingProblems(env: Record<string, string | undefined>): string[] {
+  const problems: string[] = [];
+  const isKalshi = env.MARKET_SOURCE === 'kalshi';
+  if ((env.KALSHI_KEY_ID === undefined) !== (env.KALSHI_PRIVATE_KEY_FILE === undefined))
+    problems.push('KALSHI_KEY_ID, KALSHI_PRIVATE_KEY_FILE: are needed both, or neither of them');
+  // A model of the operator's own knows which world it is about.
+  if (env.FORECAST_SOURCE === 'http' && env.MODEL_URL === undefined)
+    problems.push('MODEL_URL: is required while FORECAST_SOURCE is http: where the model answers');
+  if (env.FORECAST_SOURCE === (isKalshi ? 'simulated' : 'openmeteo'))
+    problems.push(
+      `FORECAST_SOURCE: must be ${isKalshi ? 'openmeteo' : 'simulated'} while MARKET_SOURCE is ${env.MARKET_SOURCE ?? 'simulated'}: an invented world's weather says nothing about the real one's markets`,
+    );
+  if (env.LIVE_TRADING !== 'on') return problems;
+  if (!isKalshi) problems.push('LIVE_TRADING: needs MARKET_SOURCE=kalshi');
+  if (env.LIVE_TRADING_ORG === undefined)
+    problems.push('LIVE_TRADING_ORG: is required for live trading: the slug of the Organization that may');
+  if (env.KALSHI_KEY_ID === undefined)
+    problems.push('KALSHI_KEY_ID: is required for live trading, with KALSHI_PRIVATE_KEY_FILE');
+  return problems;
 }
 
 export type TradingContext = Context<ServiceConfig & { trading: TradingConfig }>;

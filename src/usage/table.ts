@@ -10,11 +10,9 @@ import {
   pgTable,
   primaryKey,
   text,
-  timestamp,
   uuid,
 } from 'drizzle-orm/pg-core';
-
-const time = (name: string) => timestamp(name, { withTimezone: true, mode: 'date', precision: 6 });
+import { time } from '../core/db/columns.js';
 
 /** Text that compares byte by byte: cheaper than a language's rules, and the same on every server. */
 const bytewiseText = customType<{ data: string }>({ dataType: () => 'text collate "C"' });

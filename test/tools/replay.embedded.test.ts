@@ -6,11 +6,11 @@ import { join } from 'node:path';
 import { pino } from 'pino';
 import { afterAll, expect, it } from 'vitest';
 import { DOLLAR } from '../../src/trading/market/money.js';
-import { nothingLearned } from '../../src/trading/snapshot/calibration.js';
 import { createTapeWriter } from '../../src/trading/tape/writer.js';
 import { ownScript } from '../support/own-build.js';
 import { TestClock } from '../support/service.js';
 import { ScriptedMarkets } from '../trading/scripted-sources.js';
+import { nothingLearned } from '../../src/trading/snapshot/snapshot.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'gauge-replay-test-'));
 const running = new Set<{ child: ChildProcess; closed: Promise<unknown> }>();

@@ -1,7 +1,7 @@
 import type { Bracket } from '../../src/trading/market/brackets.js';
 import { normalQuantile } from '../../src/core/statistics/normal.js';
 import { probabilityOf } from '../../src/trading/market/distribution.js';
-import type { JudgedRecord } from '../../src/trading/scores/judge-gates.js';
+import type { JudgedRecord } from '../../src/trading/scores/gates.js';
 import { LEAD_HOURS } from '../../src/trading/signals/signal.js';
 import { logScore } from '../../src/trading/scores/score.js';
 import { stations } from '../../src/trading/market/stations.js';

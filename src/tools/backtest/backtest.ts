@@ -5,12 +5,12 @@ import type { MarketEvent } from '../../trading/market/event.js';
 import { spanOf, temperatureKinds, type TemperatureKind } from '../../trading/market/market.js';
 import type { Micros } from '../../trading/market/money.js';
 import type { Interval } from '../../trading/scores/bootstrap.js';
-import { gateKeys } from '../../trading/scores/judge-gates.js';
 import type { GateBook } from '../../trading/signals/gate.js';
 import { uniform } from '../../trading/venue/simulation/random.js';
 import type { Feed, PointInTime } from './feed.js';
 import { runBacktest } from './run.js';
 import { dailyProfits, intervalOf, summarise, type BacktestSummary } from './statistics.js';
+import { gateKeys } from '../../trading/scores/gates.js';
 
 export interface BacktestOptions {
   cash: Micros;

@@ -6,8 +6,8 @@ import type { GateBook } from '../../trading/signals/gate.js';
 import { buildSnapshot, type SnapshotInputs } from '../../trading/snapshot/build-snapshot.js';
 import type { Snapshot } from '../../trading/snapshot/snapshot.js';
 import { readTape, TapeError } from '../../trading/tape/reader.js';
-import type { TapeHeader } from '../../trading/tape/tape.js';
 import { calibratedModel } from '../../trading/forecast/fits.js';
+import type { TapeHeader } from '../../trading/tape/format.js';
 
 /** What was known at a time of the past, and nothing else. */
 export interface PointInTime {

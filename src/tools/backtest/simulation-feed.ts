@@ -1,10 +1,8 @@
-import { noFits, calibratedModel } from '../../trading/forecast/fits.js';
+import { calibratedModel, noFits } from '../../trading/forecast/fits.js';
 import { createSimulatedWeatherSource, readWeatherOf } from '../../trading/forecast/simulated.js';
 import { groupEvents, type MarketEvent } from '../../trading/market/event.js';
 import type { Station } from '../../trading/market/stations.js';
-import { judgeGates, type JudgedRecord } from '../../trading/scores/judge-gates.js';
 import { recordsDue, type NewRecord } from '../../trading/scores/records.js';
-import { scoreBrackets } from '../../trading/scores/score-record.js';
 import { noGates } from '../../trading/signals/gate.js';
 import { finalTimeOf } from '../../trading/venue/simulated-event.js';
 import { createSimulatedSource, readMarketsOf } from '../../trading/venue/simulated.js';
@@ -21,6 +19,8 @@ import type { Feed, PointInTime } from './feed.js';
 import { recordedKinds } from '../../trading/past/past.js';
 import { learnPast } from '../../trading/past/learned-past.js';
 import { LEAD_HOURS } from '../../trading/signals/signal.js';
+import { judgeGates, type JudgedRecord } from '../../trading/scores/gates.js';
+import { scoreBrackets } from '../../trading/scores/score.js';
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 

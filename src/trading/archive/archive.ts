@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { DAY_MS } from '../../core/time.js';
 import type { Database } from '../../core/db/client.js';
 import { isPossible, meanAndVariance, type DayEnsemble } from '../forecast/forecast.js';
@@ -13,7 +14,6 @@ import {
   readRuns,
   type KnownRun,
 } from '../forecast/queries.js';
-import { setImmediate as nextTurn } from 'node:timers/promises';
 
 /**
  * What was known at one time. Nothing else is trained on or scored by, and there is no other way to make one than `at`,

@@ -1,10 +1,10 @@
+import { and, desc, eq, gt, lte, sql } from 'drizzle-orm';
 import type { Orm } from '../../core/db/client.js';
 import { insertRows } from '../../core/db/insert-rows.js';
 import type { Fit } from '../forecast/fits.js';
 import type { SourceNames } from '../forecast/queries.js';
 import { forecastFits } from '../forecast/table.js';
 import type { TrainedFit } from './training.js';
-import { and, desc, eq, gt, lte, sql } from 'drizzle-orm';
 
 const ofSources = ({ forecastSource, marketSource }: SourceNames) =>
   and(eq(forecastFits.forecastSource, forecastSource), eq(forecastFits.marketSource, marketSource));

@@ -1,3 +1,5 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { Logger } from 'pino';
 import { DAY_MS, HOUR_MS } from '../../core/time.js';
 import type { Clock } from '../../core/clock.js';
 import type { Database } from '../../core/db/client.js';
@@ -7,15 +9,12 @@ import { LONGEST_AGE_DAYS } from '../forecast/fits.js';
 import type { DayEnsemble } from '../forecast/forecast.js';
 import { targetKey } from '../market/market.js';
 import type { SettledDay } from '../market/source.js';
-import type { CalibrationStore } from '../snapshot/calibration.js';
-import type { Snapshot, SnapshotStore } from '../snapshot/snapshot.js';
+import { finalOutcomes } from '../market/event.js';
+import type { CalibrationStore, Snapshot, SnapshotStore } from '../snapshot/snapshot.js';
 import type { Archive } from './archive.js';
 import { deleteOldFits, insertFits, newestFits } from './queries.js';
 import { trainInSteps, type Training } from './training.js';
-import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { Logger } from 'pino';
 import type { SourceNames } from '../forecast/queries.js';
-import { finalOutcomes } from '../market/event.js';
 
 /**
  * Records what snapshots show. Runs stay the same for hours and reports for good: only what the last snapshot did not

@@ -1,9 +1,9 @@
+import { z } from 'zod';
 import { DAY_MS } from '../../core/time.js';
 import { NWS_USER_AGENT } from '../forecast/nws-observations.js';
 import { readJson } from '../forecast/read-json.js';
 import { climateDayOf } from '../market/climate-day.js';
 import type { Station } from '../market/stations.js';
-import { z } from 'zod';
 
 const listSchema = z.looseObject({
   '@graph': z

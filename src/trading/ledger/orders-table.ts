@@ -1,5 +1,3 @@
-import { time } from '../../core/db/columns.js';
-import { contractsColumn, micros } from './columns.js';
 import { sql } from 'drizzle-orm';
 import {
   check,
@@ -13,6 +11,8 @@ import {
   uniqueIndex,
   uuid,
 } from 'drizzle-orm/pg-core';
+import { time } from '../../core/db/columns.js';
+import { contractsColumn, micros } from './columns.js';
 
 /** What is known about the venue's account of an Organization that trades live, besides its money. */
 export const liveAccounts = pgTable('live_accounts', {

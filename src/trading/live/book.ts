@@ -1,3 +1,4 @@
+import { lockAccount } from '../ledger/queries.js';
 import { recordAudit } from '../../audit/audit.js';
 import { change, type ChangeDeps, type Authority } from '../../audit/change.js';
 import type { Orm } from '../../core/db/client.js';
@@ -6,13 +7,12 @@ import { AppError } from '../../core/errors.js';
 import { newId } from '../../core/ids.js';
 import type { Micros } from '../market/money.js';
 import { keyOf } from './compare.js';
-import type { Look } from './look.js';
+import type { AccountComparison } from './reconcile.js';
 import {
   addCash,
   insertAccount,
   insertEntry,
   insertLiveAccount,
-  lockCash,
   readFingerprint,
   updateLiveAccount,
 } from './queries.js';
@@ -28,7 +28,7 @@ export function openLiveAccount(
 ): Promise<void> {
   return orm.transaction(async (tx) => {
     await insertAccount(tx, orgId, 0n, at);
-    const before = (await lockCash(tx, orgId))!;
+    const before = (await lockAccount(tx, { orgId, mode: 'live' }))!;
     await insertLiveAccount(tx, {
       orgId,
       foreignPositions,
@@ -51,16 +51,27 @@ interface OpenedAccount {
 }
 
 /** The venue rounds each fill's money on its own: what is lost or found by that is a fee. */
-export function bookRounding(orm: Orm, orgId: string, look: Look, at: Date): Promise<void> {
+export function bookRounding(
+  orm: Orm,
+  orgId: string,
+  comparison: AccountComparison,
+  at: Date,
+): Promise<void> {
   return orm.transaction(async (tx) => {
-    await lockCash(tx, orgId);
-    await assertUnchanged(tx, orgId, look);
+    await lockAccount(tx, { orgId, mode: 'live' });
+    await assertUnchanged(tx, orgId, comparison);
     const memo = "rounding of the venue's";
-    await moveCash(tx, orgId, { kind: 'adjustment', change: look.cashDifference, memo, at, isFee: true });
+    await moveCash(tx, orgId, {
+      kind: 'adjustment',
+      change: comparison.cashDifference,
+      memo,
+      at,
+      isFee: true,
+    });
   });
 }
 
-/** Takes the venue's word for everything that differs, with an audit row. */
+/** Books everything that differs as the venue has it, with an audit row. */
 export function acceptDifferences(
   { by, ...deps }: ChangeDeps & { by: Authority },
   {
@@ -69,33 +80,41 @@ export function acceptDifferences(
     accepted,
     problem,
   }: { orgId: string; slug: string; accepted: readonly string[]; problem: string | null },
-  look: Look,
+  comparison: AccountComparison,
   source: Source,
 ): Promise<void> {
   return change(deps, by, async (tx) => {
-    await lockCash(tx, orgId);
-    await assertUnchanged(tx, orgId, look);
-    const kinds = new Set(look.differences.map(({ kind }) => kind));
+    await lockAccount(tx, { orgId, mode: 'live' });
+    await assertUnchanged(tx, orgId, comparison);
+    const kinds = new Set(comparison.differences.map(({ kind }) => kind));
     if (kinds.has('cash')) {
       const memo = "accepted: the venue's cash differed";
-      await moveCash(tx, orgId, { kind: 'adjustment', change: look.cashDifference, memo, at: source.at });
+      await moveCash(tx, orgId, {
+        kind: 'adjustment',
+        change: comparison.cashDifference,
+        memo,
+        at: source.at,
+      });
     }
-    const ofOrders = look.differences.filter(({ kind }) => kind === 'order' || kind === 'fill');
+    const ofOrders = comparison.differences.filter(({ kind }) => kind === 'order' || kind === 'fill');
     await updateLiveAccount(tx, orgId, {
       accepted: [...accepted, ...ofOrders.map(keyOf)].slice(-MAX_ACCEPTED),
-      ...(kinds.has('position') ? { foreignPositions: look.foreignPositions } : {}),
+      ...(kinds.has('position') ? { foreignPositions: comparison.foreignPositions } : {}),
       problem: null,
       updatedAt: source.at,
     });
-    const details = { accepted: look.differences.map(toDetail), ...(problem === null ? {} : { problem }) };
+    const details = {
+      accepted: comparison.differences.map(toDetail),
+      ...(problem === null ? {} : { problem }),
+    };
     await recordAudit(tx, orgId, { ...source, action: 'live_account.accepted', target: slug, details });
   });
 }
 
 const toDetail = ({ kind, subject, ours, venues }: LiveDifference) => ({ kind, subject, ours, venues });
 
-/** @throws AppError unavailable if something was ordered or booked since the look */
-async function assertUnchanged(tx: Orm, orgId: string, { fingerprint }: Look): Promise<void> {
+/** @throws AppError unavailable if something was ordered or booked since the comparison */
+async function assertUnchanged(tx: Orm, orgId: string, { fingerprint }: AccountComparison): Promise<void> {
   if ((await readFingerprint(tx, orgId)) === fingerprint) return;
   const detail = 'Something was booked while the accounts were compared.';
   throw new AppError('unavailable', detail, { retryAfterSeconds: 1 });

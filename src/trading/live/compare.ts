@@ -1,6 +1,6 @@
 import { CENT, formatDollars, parseDollars, type Micros } from '../market/money.js';
 import type { ForeignPosition, LiveDifference, LiveReport } from './report.js';
-import type { VenueFillAnswer, VenueOrder, VenuePosition, VenueSettlement } from './venue-schema.js';
+import type { VenueFillAnswer, VenueOrder, VenuePosition, VenueSettlement } from './wire.js';
 import { formatCount, formatHundredths, parseHundredths, toHundredths } from '../market/contracts.js';
 
 /** An order of ours, as far as the venue can know of it. */
@@ -62,7 +62,7 @@ const toMicros = (cents: number): Micros => BigInt(Math.round(cents * Number(CEN
 
 export const keyOf = ({ subject, ours, venues }: LiveDifference): string => `${subject} ${ours} ${venues}`;
 
-/** Compares orders, fills, positions and cash. Pure: whoever calls it has made sure that nothing moved meanwhile. */
+/** Compares orders, fills, positions and cash. Pure: the caller has made sure that nothing moved meanwhile. */
 export function compareWithVenue(ours: Ours, venues: Venues): Comparison {
   const orders = compareOrders(ours, venues);
   const positions = comparePositions(ours, venues);

@@ -6,14 +6,13 @@ import type { VenueBudget } from '../venue/venue-budget.js';
 import type { LiveExecutor } from '../orders/order.js';
 import { createLease } from '../../core/db/lease.js';
 import { acceptDifferences } from './book.js';
-import { lookAtBoth } from './look.js';
+import { compareAccounts, reconcile, type ReconcileDeps } from './reconcile.js';
 import { findLiveAccount, findOrgId, updateLiveAccount } from './queries.js';
-import { reconcile, type ReconcileDeps } from './reconcile.js';
-import type { RecordOutcome } from './recover.js';
+import type { RecordOutcome } from './order-status.js';
 import type { LiveDifference, LiveReport } from './report.js';
 import { sendOrder } from './send.js';
 import type { VenueKey } from './sign.js';
-import { createStanding } from './standing.js';
+import { createLiveStatus } from './status.js';
 import { createVenue } from './venue.js';
 import type { Authority } from '../../audit/change.js';
 
@@ -26,7 +25,7 @@ export interface LiveTrading extends LiveExecutor {
   /** Recovers lost orders and compares everything. One at a time: a call while it runs waits for that one. Never rejects. */
   reconcile(): Promise<void>;
   /**
-   * Compares anew and takes the venue's word for what differs.
+   * Compares anew and books what differs as the venue has it.
    * @returns what was accepted; empty if both agreed
    * @throws AppError unavailable while the accounts cannot be compared
    */
@@ -74,7 +73,7 @@ export function createLiveTrading(
   const now = () => clock.now();
   const stopping = new AbortController();
   const lease = createLease(db.orm, `live-reconciliation ${slug}`, { lengthSeconds: LEASE_SECONDS });
-  const standing = createStanding(slug, now);
+  const status = createLiveStatus(slug, now);
   const sending = new Map<string, Promise<unknown>>();
   const venue = createVenue({ ...all, baseUrl: kalshi.baseUrl, key, budget, clock });
   const sendingIds = { has: (id: string) => sending.has(id) } as ReadonlySet<string>;
@@ -85,7 +84,7 @@ export function createLiveTrading(
     now,
     log,
     record,
-    standing,
+    status,
     lease,
     sending: sendingIds,
   };
@@ -101,15 +100,15 @@ export function createLiveTrading(
       return;
     }
     const account = await findLiveAccount(db.orm, orgId);
-    standing.setProblem(account?.problem ?? null);
+    status.setProblem(account?.problem ?? null);
   }
 
   async function once(): Promise<void> {
-    const before = standing.report.reason;
+    const before = status.report.reason;
     try {
       const orgId = await findOrgId(db.orm, slug!);
       owner = orgId;
-      if (orgId === undefined) standing.failed(`there is no Organization "${slug}"`, false);
+      if (orgId === undefined) status.failed(`there is no Organization "${slug}"`, false);
       else {
         await shareProblem(orgId);
         await reconcile(deps, orgId, stopping.signal);
@@ -119,24 +118,24 @@ export function createLiveTrading(
       const isUnexpected = error instanceof UnexpectedAnswerError;
       const isOfVenue = isUnexpected || error instanceof VenueUnavailableError;
       const what = isOfVenue ? error.message.slice(0, 300) : 'the comparison failed on our side';
-      standing.failed(`the venue's account cannot be read: ${what}`, isUnexpected);
+      status.failed(`the venue's account cannot be read: ${what}`, isUnexpected);
       log.warn({ err: error }, "the live account could not be compared with the venue's");
     }
-    const { reason, differences } = standing.report;
+    const { reason, differences } = status.report;
     if (reason !== before && reason !== null) log.error({ reason, differences }, 'live trading is closed');
     if (reason !== before && reason === null) log.info('live trading is open');
   }
 
   return {
-    assertOpen: () => standing.assertOpen(),
+    assertOpen: () => status.assertOpen(),
     get report() {
-      return standing.report;
+      return status.report;
     },
-    reportOf: (orgId) => (orgId === owner ? standing.report : undefined),
+    reportOf: (orgId) => (orgId === owner ? status.report : undefined),
     async send(order) {
       const close = (problem: string) => {
         log.error({ problem }, 'live trading is closed: the venue said something that is not understood');
-        standing.setProblem(problem);
+        status.setProblem(problem);
         unshared = problem;
         shareProblem(order.orgId).catch((error: unknown) =>
           log.error({ err: error }, 'the other instances are told later that live trading is closed'),
@@ -155,28 +154,28 @@ export function createLiveTrading(
       const orgId = await findOrgId(db.orm, slug);
       const account = orgId === undefined ? undefined : await findLiveAccount(db.orm, orgId);
       if (orgId === undefined || !account)
-        throw new AppError('unavailable', `The live account is not open yet: ${standing.report.reason}.`);
-      const look = await lookAtBoth(deps, orgId, stopping.signal).catch((error: unknown) => {
+        throw new AppError('unavailable', `The live account is not open yet: ${status.report.reason}.`);
+      const comparison = await compareAccounts(deps, orgId, stopping.signal).catch((error: unknown) => {
         const what = error instanceof Error ? error.message.slice(0, 300) : '';
         throw new AppError('unavailable', `The venue's account cannot be read: ${what}`, { cause: error });
       });
-      if (!look) {
+      if (!comparison) {
         const detail = 'The outcome of an order is not known yet: what differs cannot be told.';
         throw new AppError('unavailable', detail, { retryAfterSeconds: 60 });
       }
       const { accepted, problem } = account;
-      const isClean = look.differences.length === 0 && problem === null && standing.problem === null;
+      const isClean = comparison.differences.length === 0 && problem === null && status.problem === null;
       if (!isClean)
         await acceptDifferences(
           { db, clock, by },
-          { orgId, slug, accepted, problem: problem ?? standing.problem },
-          look,
+          { orgId, slug, accepted, problem: problem ?? status.problem },
+          comparison,
           source,
         );
       unshared = undefined;
-      standing.setProblem(null);
+      status.setProblem(null);
       await this.reconcile();
-      return { accepted: look.differences, report: standing.report };
+      return { accepted: comparison.differences, report: status.report };
     },
     async stop() {
       stopping.abort();

@@ -1,15 +1,10 @@
-import { and, asc, desc, eq, gt, gte, inArray, sql } from 'drizzle-orm';
+import { and, asc, desc, eq, gte, inArray, sql } from 'drizzle-orm';
 import { textArray } from '../../core/db/array-literal.js';
 import type { Orm } from '../../core/db/client.js';
 import { organizations } from '../../organizations/table.js';
 import type { Micros } from '../market/money.js';
 import { liveAccounts, tradingOrders } from '../ledger/orders-table.js';
-import {
-  ledgerEntries,
-  tradingAccounts,
-  tradingPositions,
-  tradingSettlements,
-} from '../ledger/portfolio-table.js';
+import { ledgerEntries, tradingAccounts, tradingSettlements } from '../ledger/portfolio-table.js';
 
 const MODE = 'live';
 const isLive = (orgId: string) => and(eq(tradingAccounts.orgId, orgId), eq(tradingAccounts.mode, MODE));
@@ -28,21 +23,6 @@ export async function findOrgId(orm: Orm, slug: string): Promise<string | undefi
 export async function findLiveAccount(orm: Orm, orgId: string): Promise<LiveAccountRow | undefined> {
   const [row] = await orm.select().from(liveAccounts).where(eq(liveAccounts.orgId, orgId));
   return row;
-}
-
-export async function findCash(orm: Orm, orgId: string): Promise<Micros | undefined> {
-  const [row] = await orm.select({ cash: tradingAccounts.cash }).from(tradingAccounts).where(isLive(orgId));
-  return row?.cash;
-}
-
-/** Holds the account until the transaction ends: nothing is ordered or booked meanwhile. */
-export async function lockCash(tx: Orm, orgId: string): Promise<Micros | undefined> {
-  const [row] = await tx
-    .select({ cash: tradingAccounts.cash })
-    .from(tradingAccounts)
-    .where(isLive(orgId))
-    .for('update');
-  return row?.cash;
 }
 
 /** @returns false if it was there already */
@@ -116,16 +96,6 @@ export function listOrdersNamed(orm: Orm, orgId: string, names: string[]): Promi
         sql`${tradingOrders.clientOrderId} = any(${textArray(names)}::text[])`,
       ),
     );
-}
-
-export function listOpenPositions(orm: Orm, orgId: string, limit: number) {
-  const { ticker, side, contracts } = tradingPositions;
-  return orm
-    .select({ ticker, side, contracts })
-    .from(tradingPositions)
-    .where(and(eq(tradingPositions.orgId, orgId), eq(tradingPositions.mode, MODE), gt(contracts, 0)))
-    .orderBy(asc(ticker))
-    .limit(limit);
 }
 
 /** Markets whose end was booked since, with the money that it moved. */

@@ -1,17 +1,110 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { BALANCE_STEP } from '../market/money.js';
-import type { Lease } from '../../core/db/lease.js';
-import { bookRounding, openLiveAccount } from './book.js';
-import { lookAtBoth, MAX_PENDING, type Look } from './look.js';
-import { recoverOrders, type RecoverDeps } from './recover.js';
-import { countFillsSinceAdjustment, findLiveAccount, listOrdersNamed, listPendingOrders } from './queries.js';
-import type { Standing } from './standing.js';
-import { parseHundredths } from '../market/contracts.js';
+import { v7 as uuid } from 'uuid';
+import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../core/time.js';
+import { findAccount, listHoldings } from '../ledger/queries.js';
 import type { Database } from '../../core/db/client.js';
+import type { Lease } from '../../core/db/lease.js';
+import { parseHundredths } from '../market/contracts.js';
+import { BALANCE_STEP, type Micros } from '../market/money.js';
+import { bookRounding, openLiveAccount } from './book.js';
+import { compareWithVenue, type Comparison, type OurOrder } from './compare.js';
+import {
+  countFillsSinceAdjustment,
+  findLiveAccount,
+  listOrdersNamed,
+  listOrdersSince,
+  listPendingOrders,
+  listSettledSince,
+  readFingerprint,
+  type LiveOrderRow,
+} from './queries.js';
+import { recoverOrders, type RecoverDeps } from './order-status.js';
+import type { LiveStatus } from './status.js';
+import type { Venue } from './venue.js';
+
+/** Orders and fills are compared this far back. */
+const COMPARED_MS = DAY_MS;
+/** An order near the edge may be within our day and not within the venue's. */
+const EDGE_MS = 5 * MINUTE_MS;
+/** How long after the end of a market the venue may still show it. */
+const SETTLING_MS = 2 * HOUR_MS;
+const MAX_ORDERS = 20_000;
+const MAX_POSITIONS = 5_000;
+const MAX_PENDING = 200;
+
+/** Both sides at one moment. */
+export interface AccountComparison extends Comparison {
+  fingerprint: string;
+  /** How exactly the venue has told its cash. */
+  cashStep: Micros;
+}
+
+interface ComparisonDeps {
+  db: Database;
+  venue: Venue;
+  now: () => number;
+}
+
+/**
+ * Compares with the venue.
+ * @returns undefined where an order was open or something was booked while the venue answered: nothing can be said then
+ * @throws UnexpectedAnswerError, VenueUnavailableError
+ */
+export async function compareAccounts(
+  { db: { orm }, venue, now }: ComparisonDeps,
+  orgId: string,
+  signal: AbortSignal,
+): Promise<AccountComparison | undefined> {
+  const isQuiet = async () => (await listPendingOrders(orm, orgId, 1)).length === 0;
+  const fingerprint = await readFingerprint(orm, orgId);
+  if (!(await isQuiet())) return undefined;
+  const since = now() - COMPARED_MS;
+  const sinceSeconds = Math.floor(since / 1000);
+  const cash = await venue.readBalance(signal);
+  const positions = await venue.listPositions(signal);
+  const orders = await venue.listOrders({ sinceSeconds }, signal);
+  const fills = await venue.listFills({ sinceSeconds }, signal);
+
+  const account = await findLiveAccount(orm, orgId);
+  const recent = await listOrdersSince(orm, orgId, lowestId(since + EDGE_MS), MAX_ORDERS);
+  const named = await listOrdersNamed(
+    orm,
+    orgId,
+    orders.map(({ client_order_id: name }) => name),
+  );
+  const held = await listHoldings(orm, { orgId, mode: 'live' }, MAX_POSITIONS);
+  const shown = new Set(positions.map(({ ticker }) => ticker));
+  const gone = held.filter(({ ticker }) => !shown.has(ticker));
+  const settlements = [];
+  for (const { ticker } of gone) settlements.push(...(await venue.listSettlements(ticker, signal)));
+  const settled = await listSettledSince(orm, orgId, new Date(now() - SETTLING_MS), MAX_POSITIONS);
+  const ours = {
+    cash: (await findAccount(orm, { orgId, mode: 'live' }))?.cash ?? 0n,
+    positions: held,
+    orders: distinct([...named, ...recent]),
+    expected: new Set(recent.map(({ clientOrderId }) => clientOrderId)),
+    foreignPositions: account?.foreignPositions ?? {},
+    accepted: account?.accepted ?? [],
+    settled,
+  };
+  if ((await readFingerprint(orm, orgId)) !== fingerprint || !(await isQuiet())) return undefined;
+  return {
+    ...compareWithVenue(ours, { cash, positions, orders, fills, settlements }),
+    fingerprint,
+    cashStep: cash.step,
+  };
+}
+
+const distinct = (orders: LiveOrderRow[]): OurOrder[] => [
+  ...new Map(orders.map((order) => [order.id, order])).values(),
+];
+
+/** The lowest UUIDv7 of a time. */
+const lowestId = (ms: number): string => uuid({ msecs: ms, random: new Uint8Array(16), seq: 0 });
 
 export interface ReconcileDeps extends RecoverDeps {
   db: Database;
-  standing: Standing;
+  status: LiveStatus;
   /** Of what is booked. */
   lease: Lease;
   /** Orders that this process is sending: their outcome is on its way. */
@@ -26,18 +119,18 @@ export interface ReconcileDeps extends RecoverDeps {
  * @throws UnexpectedAnswerError, VenueUnavailableError
  */
 export async function reconcile(deps: ReconcileDeps, orgId: string, signal: AbortSignal): Promise<void> {
-  const { db, standing, now } = deps;
+  const { db, status, now } = deps;
   const at = new Date(now());
   const isLeader = await deps.lease.hold();
   // An instance that has just started does not wait for the lease of one that may be gone: nothing is booked twice.
-  if (isLeader || standing.report.comparedAt === null) await recoverPending(deps, orgId, signal);
+  if (isLeader || status.report.comparedAt === null) await recoverPending(deps, orgId, signal);
   if (!(await findLiveAccount(db.orm, orgId)) && !(await open(deps, orgId, isLeader, signal))) return;
-  const look = await lookUntilSure(deps, orgId, isLeader, signal);
-  standing.setPending((await listPendingOrders(db.orm, orgId, MAX_PENDING)).length);
-  if (!look) return;
-  const isRounded = await isOnlyRounding(deps, orgId, look);
-  if (isRounded && isLeader) await bookRounding(db.orm, orgId, look, at);
-  standing.compared(isRounded ? { ...look, differences: [] } : look, at);
+  const comparison = await compareUntilSure(deps, orgId, isLeader, signal);
+  status.setPending((await listPendingOrders(db.orm, orgId, MAX_PENDING)).length);
+  if (!comparison) return;
+  const isRounded = await isOnlyRounding(deps, orgId, comparison);
+  if (isRounded && isLeader) await bookRounding(db.orm, orgId, comparison, at);
+  status.compared(isRounded ? { ...comparison, differences: [] } : comparison, at);
 }
 
 async function recoverPending(deps: ReconcileDeps, orgId: string, signal: AbortSignal): Promise<void> {
@@ -48,13 +141,13 @@ async function recoverPending(deps: ReconcileDeps, orgId: string, signal: AbortS
 
 /** @returns true if the account is open now */
 async function open(
-  { db, venue, standing, now, log }: ReconcileDeps,
+  { db, venue, status, now, log }: ReconcileDeps,
   orgId: string,
   isLeader: boolean,
   signal: AbortSignal,
 ): Promise<boolean> {
   if (!isLeader) {
-    standing.failed('another instance is opening the account', false);
+    status.failed('another instance is opening the account', false);
     return false;
   }
   const positions = await venue.listPositions(signal);
@@ -68,31 +161,35 @@ async function open(
 }
 
 /** Looks until both agree, or until a difference has lasted. */
-async function lookUntilSure(
+async function compareUntilSure(
   deps: ReconcileDeps,
   orgId: string,
   isLeader: boolean,
   signal: AbortSignal,
-): Promise<Look | undefined> {
-  let last: Look | undefined;
+): Promise<AccountComparison | undefined> {
+  let last: AccountComparison | undefined;
   for (const pauseMs of [0, ...deps.confirmPausesMs]) {
     if (pauseMs > 0) await sleep(pauseMs, undefined, { signal });
-    const look = await lookAtBoth(deps, orgId, signal);
-    if (!look) continue;
-    last = look;
-    if (look.differences.length === 0) return look;
+    const comparison = await compareAccounts(deps, orgId, signal);
+    if (!comparison) continue;
+    last = comparison;
+    if (comparison.differences.length === 0) return comparison;
     // An order that was given up for lost, and was carried out after all.
-    if (isLeader && look.late.length > 0)
-      await recoverOrders(deps, await listOrdersNamed(deps.db.orm, orgId, look.late), signal);
+    if (isLeader && comparison.late.length > 0)
+      await recoverOrders(deps, await listOrdersNamed(deps.db.orm, orgId, comparison.late), signal);
   }
   return last;
 }
 
 /** At most what one fill is rounded by, or what the venue leaves out when it tells the cash, for each fill since the cash was last made to agree. */
-async function isOnlyRounding({ db }: ReconcileDeps, orgId: string, look: Look): Promise<boolean> {
-  const [first, ...more] = look.differences;
-  if (first?.kind !== 'cash' || more.length > 0 || look.settling.length > 0) return false;
-  const size = look.cashDifference < 0n ? -look.cashDifference : look.cashDifference;
-  const each = look.cashStep > BALANCE_STEP ? look.cashStep : BALANCE_STEP;
+async function isOnlyRounding(
+  { db }: ReconcileDeps,
+  orgId: string,
+  comparison: AccountComparison,
+): Promise<boolean> {
+  const [first, ...more] = comparison.differences;
+  if (first?.kind !== 'cash' || more.length > 0 || comparison.settling.length > 0) return false;
+  const size = comparison.cashDifference < 0n ? -comparison.cashDifference : comparison.cashDifference;
+  const each = comparison.cashStep > BALANCE_STEP ? comparison.cashStep : BALANCE_STEP;
   return size <= each * BigInt(await countFillsSinceAdjustment(db.orm, orgId));
 }

@@ -1,4 +1,26 @@
-import type { Micros } from '../market/money.js';
+import { formatDollars, type Micros } from '../market/money.js';
+
+/** The report as the API shows it. */
+export const reportJson = ({ foreign, ...report }: LiveReport) => ({
+  ...report,
+  foreign: {
+    ...foreign,
+    fills: foreign.fills.map((fill) => ({ ...fill, yesPrice: formatDollars(fill.yesPrice) })),
+  },
+});
+
+/** An Organization that does not trade live. */
+export const offJson = (organization: string) => ({
+  organization,
+  state: 'off' as const,
+  reason: null,
+  comparedAt: null,
+  agreedAt: null,
+  differences: [],
+  pendingOrders: 0,
+  settling: [],
+  foreign: { orders: [], fills: [], positions: [] },
+});
 
 /** Something on which the venue and this service do not agree. Texts, because it may be a count, money or a state. */
 export interface LiveDifference {
@@ -10,7 +32,7 @@ export interface LiveDifference {
 }
 
 /** An order at the venue that this service did not place. */
-export interface ForeignOrder {
+interface ForeignOrder {
   venueOrderId: string;
   clientOrderId: string;
   ticker: string;
@@ -20,7 +42,7 @@ export interface ForeignOrder {
   createdAt: Date | null;
 }
 
-export interface ForeignFill {
+interface ForeignFill {
   venueFillId: string;
   venueOrderId: string;
   ticker: string;

@@ -8,7 +8,7 @@ import { parseInput } from '../../core/http/validate.js';
 import { MAX_BODY_BYTES, readSlug, sourceOf } from '../../identity/operator/http.js';
 import { getOrganization } from '../../identity/organizations/organizations.js';
 import type { LiveTrading } from './live.js';
-import { offJson, reportJson } from './report-json.js';
+import { offJson, reportJson } from './report.js';
 import { acceptSchema } from './schema.js';
 
 const PATH = '/organizations/:slug/trading/reconciliation';

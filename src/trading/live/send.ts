@@ -1,26 +1,95 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
+import { parseCount } from '../market/contracts.js';
 import type { LiveOrder, VenueOutcome } from '../orders/order.js';
-import { judgeAnswer, type Verdict } from './answer.js';
-import { collectFills, lookUp, UNFILLED, type Found, type LookUpDeps } from './look-up.js';
-import { toWireOrder } from './wire.js';
+import {
+  MAX_SEND_AGE_MS,
+  UNFILLED,
+  collectFills,
+  findVenueStatus,
+  type VenueStatus,
+  type StatusDeps,
+} from './order-status.js';
+import type { VenueAnswer } from './venue.js';
+import { createdOrderSchema, errorSchema, toWireOrder, type SentOrder } from './wire.js';
 
-/**
- * An order is not sent any more when it is older than this, and is booked as never sent when it is older than
- * `SAFE_MS` and the venue does not know it. Between both lies the longest that a request can be on its way.
- */
-export const MAX_SEND_AGE_MS = 10_000;
-export const SAFE_MS = 60_000;
+/** What the venue's answer to an order means. */
+type Verdict =
+  | { kind: 'accepted'; venueOrderId: string; filled: number }
+  /** The venue will not have it; nothing was traded. */
+  | { kind: 'refused'; reason: string }
+  /** Fill or kill, and it could not be filled whole. */
+  | { kind: 'killed'; reason: string }
+  /** The venue has an order of this name already. */
+  | { kind: 'conflict'; reason: string }
+  /** It may have been carried out. */
+  | { kind: 'unclear'; reason: string }
+  /** The same, and the venue speaks another language than the one that is known here: nothing more is sent to it. */
+  | { kind: 'unexpected'; reason: string };
 
-export interface SendDeps extends LookUpDeps {
+/** The venue's word for an order that found too little to trade with: it comes as a conflict. */
+const killed = /insufficient_resting_volume$/;
+
+/** @see https://docs.kalshi.com/getting_started/order_errors for statuses and codes */
+export function readAnswer({ status, body, contentType }: VenueAnswer, order: SentOrder): Verdict {
+  if (status === 408 || status >= 500) return { kind: 'unclear', reason: `the venue answered ${status}` };
+  // A limit is checked before anything else: whatever the body says, nothing was done.
+  if (status === 429) return { kind: 'refused', reason: 'too_many_requests' };
+  let json: unknown;
+  try {
+    json = JSON.parse(body) as unknown;
+  } catch {
+    return { kind: 'unclear', reason: `${status} and no JSON but ${contentType ?? 'something else'}` };
+  }
+  const error = readError(json);
+  if (status >= 200 && status < 300) return readSuccess(status, json, error, order);
+  if (error === undefined)
+    return { kind: 'unexpected', reason: `${status} without an error that is understood` };
+  if (status === 410) return { kind: 'unexpected', reason: `410 ${error}` };
+  if (status === 409)
+    return { kind: killed.test(error.split(':')[0]!) ? 'killed' : 'conflict', reason: error };
+  if (status >= 400) return { kind: 'refused', reason: error };
+  return { kind: 'unexpected', reason: `${status} ${error}` };
+}
+
+function readSuccess(status: number, json: unknown, error: string | undefined, order: SentOrder): Verdict {
+  // An error that calls itself a success has been seen.
+  if (error !== undefined) return { kind: 'unexpected', reason: `${status} with the error ${error}` };
+  const parsed = createdOrderSchema.safeParse(json);
+  if (!parsed.success) {
+    const { path, message } = parsed.error.issues[0]!;
+    return { kind: 'unexpected', reason: `${status}, but ${path.join('.') || 'the body'}: ${message}` };
+  }
+  const { order_id: venueOrderId, client_order_id: name, fill_count: count } = parsed.data;
+  if (name !== undefined && name !== order.clientOrderId)
+    return { kind: 'unexpected', reason: `${status} about another order` };
+  const filled = parseCount(count);
+  if (filled > order.contracts)
+    return { kind: 'unexpected', reason: `${filled} of ${order.contracts} contracts filled` };
+  return { kind: 'accepted', venueOrderId, filled };
+}
+
+/** `code: message`, without what cannot be stored or shown. */
+function readError(json: unknown): string | undefined {
+  const parsed = errorSchema.safeParse(json);
+  if (!parsed.success) return undefined;
+  const error = 'error' in parsed.data ? parsed.data.error : parsed.data;
+  const text =
+    typeof error === 'string'
+      ? error
+      : [error.code, error.details ?? error.message].filter((part) => part && part !== '').join(': ');
+  return text.replace(/[\p{Cc}\p{Cs}]/gu, ' ').slice(0, 200);
+}
+
+interface SendDeps extends StatusDeps {
   log: Logger;
-  /** Pauses before each look-up of an order whose answer was lost. */
+  /** Pauses before the venue is asked again for an order whose answer was lost. */
   lookUpPausesMs: readonly number[];
   /** The venue has said something that is not understood: nothing more may be sent. */
   close: (reason: string) => void;
 }
 
-/** Whoever placed the order waits no longer than this for its outcome. */
+/** A caller waits no longer than this for the outcome of an order. */
 const CONCLUDE_MS = 20_000;
 
 /**
@@ -38,7 +107,7 @@ export async function sendOrder(
   } catch {
     return { kind: 'rejected', reason: 'not sent: the service is stopping' };
   }
-  // Whoever looks for lost orders must be able to rely on it that an old one is not sent after all.
+  // The recovery of lost orders relies on it that an old one is not sent after all.
   if (deps.now() - order.createdAt.getTime() > MAX_SEND_AGE_MS)
     return { kind: 'rejected', reason: 'not sent: the order had waited for too long' };
   const verdict = await sendOnce(deps, order);
@@ -55,7 +124,7 @@ export async function sendOrder(
 
 async function sendOnce({ venue }: SendDeps, order: LiveOrder): Promise<Verdict> {
   try {
-    return judgeAnswer(await venue.createOrder(toWireOrder(order)), order);
+    return readAnswer(await venue.createOrder(toWireOrder(order)), order);
   } catch (error) {
     const code = codeOf(error);
     if (code !== undefined && neverConnected.has(code))
@@ -91,12 +160,12 @@ async function conclude(
       return outcomeOf(await collectFills(deps, order, { venueOrderId, expected, isOld: false }, signal));
     }
     default:
-      return lookUpRepeatedly(deps, order, verdict, signal);
+      return askRepeatedly(deps, order, verdict, signal);
   }
 }
 
 /** The venue shows an order a moment after it has taken it. */
-async function lookUpRepeatedly(
+async function askRepeatedly(
   deps: SendDeps,
   order: LiveOrder,
   verdict: Verdict,
@@ -104,7 +173,7 @@ async function lookUpRepeatedly(
 ): Promise<VenueOutcome> {
   for (const pauseMs of deps.lookUpPausesMs) {
     await sleep(pauseMs, undefined, { signal });
-    const found = await lookUp(deps, order, signal);
+    const found = await findVenueStatus(deps, order, signal);
     if (found.kind !== 'absent') return outcomeOf(found);
   }
   // A conflict about something else than the order's name is a refusal, now that there is no such order.
@@ -113,7 +182,7 @@ async function lookUpRepeatedly(
   return { kind: 'unknown', reason: reasonOf(verdict) };
 }
 
-function outcomeOf(found: Found): VenueOutcome {
+function outcomeOf(found: VenueStatus): VenueOutcome {
   switch (found.kind) {
     case 'final':
       return found.outcome;

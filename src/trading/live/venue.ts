@@ -20,8 +20,8 @@ import {
   type VenueOrder,
   type VenuePosition,
   type VenueSettlement,
-} from './venue-schema.js';
-import type { WireOrder } from './wire.js';
+  type WireOrder,
+} from './wire.js';
 
 /** What came back, whatever it says. */
 export interface VenueAnswer {

@@ -1,28 +1,22 @@
-import type { KeyAuthority } from '../../api-keys/authority.js';
-import type { MemberAuthority } from '../../identity/session/authority.js';
-import type { Side } from '../market/book.js';
-import type { Micros } from '../market/money.js';
-import type { FeeRule } from '../market/fees.js';
+import { createHash } from 'node:crypto';
+import { v5 as uuidFrom } from 'uuid';
+import type { OrderInput } from '../ledger/order-input.js';
 import type { OrderStatus, TradeMode } from '../ledger/orders-table.js';
+import type { FeeRule } from '../market/fees.js';
+import type { Micros } from '../market/money.js';
 
-export type Action = 'buy' | 'sell';
-export type TimeInForce = 'immediate_or_cancel' | 'fill_or_kill';
-
-/** An order as somebody asks for it. */
-export interface OrderInput {
-  orgId: string;
-  mode: TradeMode;
-  /** Who asks: a key of the Organization, or a person on its pages. Read again in the order's transaction. */
-  by: KeyAuthority | MemberAuthority;
-  idempotencyKey: string;
-  ticker: string;
-  side: Side;
-  action: Action;
-  contracts: number;
-  /** The worst price to trade at, of a contract of `side`. */
-  limitPrice: Micros;
-  timeInForce: TimeInForce;
+/** What makes two orders the same order, SHA-256, hex: everything that was asked for, however it was written. */
+export function requestHash(order: OrderInput): string {
+  const { mode, ticker, side, action, contracts, limitPrice, timeInForce } = order;
+  const fields = [mode, ticker, side, action, contracts, String(limitPrice), timeInForce];
+  return createHash('sha256').update(JSON.stringify(fields)).digest('hex');
 }
+
+/** What the venue knows an order by. The same order has the same one, on every instance and at any time: a UUID. */
+export const clientOrderId = ({
+  orgId,
+  idempotencyKey,
+}: Pick<OrderInput, 'orgId' | 'idempotencyKey'>): string => uuidFrom(idempotencyKey, orgId);
 
 export interface TradeFill {
   n: number;

@@ -1,24 +1,94 @@
 import { eq } from 'drizzle-orm';
-import type { TradingContext } from '../config.js';
+import type { OrderInput } from '../ledger/order-input.js';
+import type { Clock } from '../../core/clock.js';
 import { sqlState } from '../../core/db/client.js';
 import { AppError, type ErrorCode } from '../../core/errors.js';
+import type { TradingContext } from '../config.js';
 import { organizations } from '../../organizations/table.js';
+import { feeRuleOf } from '../market/fees.js';
 import type { SnapshotStore } from '../snapshot/snapshot.js';
-import { viewMarket } from './judge.js';
-import type { LiveExecutor, OrderInput, Orders, PlacedOrder, Trade, VenueOutcome } from './order.js';
+import { requireTradable } from './tradable.js';
+import type { LiveExecutor, Orders, PlacedOrder, Trade, VenueOutcome } from './order.js';
 import { findTrade, listFills, listOrders } from './queries.js';
 import { recordOutcome } from './record-outcome.js';
 import { toTrade } from './trade.js';
-import { findRepeat, judgeAndWrite } from './transaction.js';
-import { createTurns } from './turns.js';
-import { feeRuleOf } from '../market/fees.js';
+import { findRepeat, checkAndWrite } from './transaction.js';
+
+interface TurnsOptions {
+  clock: Clock;
+  /** How much may run at once. */
+  parallel: number;
+  /** How much may wait; more is refused at once. */
+  maxWaiting: number;
+  /** An order that has waited longer is refused: prices have moved since it was sent. */
+  maxWaitMs: number;
+}
+
+interface Turns {
+  /**
+   * Runs `work` when it is its turn: one after the other for the same key, in the order of the calls.
+   * @throws AppError unavailable if too many wait
+   */
+  take<T>(key: string, work: () => Promise<T>): Promise<T>;
+}
+
+interface Waiting {
+  key: string;
+  since: number;
+  start: (isInTime: boolean) => void;
+}
+
+/**
+ * Lets work on the same thing queue up in memory, not in the database, where each that waits for a lock would keep a
+ * connection from the others. Only spares connections: what must not happen at once is prevented by locks on rows.
+ */
+export function createTurns({ clock, parallel, maxWaiting, maxWaitMs }: TurnsOptions): Turns {
+  const waiting: Waiting[] = [];
+  const busy = new Set<string>();
+
+  function startNext(): void {
+    for (let i = 0; i < waiting.length && busy.size < parallel;) {
+      const { key, since, start } = waiting[i]!;
+      if (busy.has(key)) {
+        i++;
+        continue;
+      }
+      waiting.splice(i, 1);
+      const isInTime = clock.now() - since <= maxWaitMs;
+      if (isInTime) busy.add(key);
+      start(isInTime);
+    }
+  }
+
+  return {
+    async take(key, work) {
+      if (waiting.length >= maxWaiting) throw tooBusy();
+      const isInTime = await new Promise<boolean>((resolve) => {
+        waiting.push({ key, since: clock.now(), start: resolve });
+        startNext();
+      });
+      if (!isInTime) throw tooBusy();
+      try {
+        return await work();
+      } finally {
+        busy.delete(key);
+        startNext();
+      }
+    },
+  };
+}
+
+const tooBusy = (): AppError =>
+  new AppError('unavailable', 'Too many orders wait to be carried out. This one was not.', {
+    retryAfterSeconds: 1,
+  });
 
 const MAX_WAITING = 5_000;
 const MAX_WAIT_MS = 10_000;
 
 const UNIQUE_VIOLATION = '23505';
 
-/** What only an order is refused for whose idempotency key was found to be new, or that nobody may be told of any more. */
+/** What only an order is refused for whose idempotency key was found to be new, or whose sender may not be told of it any more. */
 const refusalsOfNewOrders = new Set<ErrorCode>([
   'not_signed_in',
   'forbidden_role',
@@ -40,7 +110,7 @@ const refusalsOfNewOrders = new Set<ErrorCode>([
 const mayBeRepeat = (error: unknown): boolean =>
   error instanceof AppError ? !refusalsOfNewOrders.has(error.code) : sqlState(error) === UNIQUE_VIOLATION;
 
-export interface OrdersDeps {
+interface OrdersDeps {
   snapshots: SnapshotStore;
   /** Undefined where there is nothing to trade live with. */
   live: LiveExecutor | undefined;
@@ -57,7 +127,7 @@ export function createOrders(context: TradingContext, { snapshots, live }: Order
   const deps = { snapshots, clock, paperCash: config.trading.paperCash };
 
   async function place(input: OrderInput): Promise<PlacedOrder> {
-    const placed = await judge(input).catch(async (error: unknown) => {
+    const placed = await checkAndPlace(input).catch(async (error: unknown) => {
       const repeat = mayBeRepeat(error) ? await findRepeat(db.orm, input) : undefined;
       if (repeat) return repeat;
       throw error;
@@ -78,12 +148,12 @@ export function createOrders(context: TradingContext, { snapshots, live }: Order
     }
   }
 
-  async function judge(input: OrderInput): Promise<PlacedOrder> {
+  async function checkAndPlace(input: OrderInput): Promise<PlacedOrder> {
     if (input.mode === 'live') await assertLive(input.orgId);
     // Before the queue: what cannot be traded needs no turn.
-    viewMarket(snapshots, input, clock.now());
+    requireTradable(snapshots, input, clock.now());
     return turns.take(`${input.mode} ${input.orgId}`, () =>
-      db.transaction((tx) => judgeAndWrite(tx, input, deps)),
+      db.transaction((tx) => checkAndWrite(tx, input, deps)),
     );
   }
 

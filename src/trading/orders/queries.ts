@@ -5,9 +5,15 @@ import { selectRows } from '../../core/db/select-rows.js';
 import type { Side } from '../market/book.js';
 import type { Micros } from '../market/money.js';
 import type { Position, Postings } from '../ledger/positions.js';
-import type { OrderInput } from './order.js';
+import type { OrderInput } from '../ledger/order-input.js';
 import type { Taken } from './paper-book.js';
-import { tradingFills, tradingOrders, tradeModes, type TradeMode } from '../ledger/orders-table.js';
+import {
+  paperBooks,
+  tradingFills,
+  tradingOrders,
+  tradeModes,
+  type TradeMode,
+} from '../ledger/orders-table.js';
 
 export type OrderRow = typeof tradingOrders.$inferSelect;
 export type FillRow = typeof tradingFills.$inferSelect;
@@ -39,7 +45,7 @@ interface StateRow {
 }
 
 /**
- * One statement, planned once. The look-ups ask for an order that only the index of their whole key has: on tables that are
+ * One statement, planned once. The subqueries ask for an order that only the index of their whole key has: on tables that are
  * still nearly empty the planner likes any index that begins with the Organization as much, and would keep to it.
  * @param bookHash of the book whose taken contracts are asked for
  */
@@ -85,16 +91,13 @@ const toPositionMoney = ({ cost, realised, fees }: Pick<StateRow, 'cost' | 'real
   fees: BigInt(fees),
 });
 
-export async function readPosition(
-  tx: Orm,
-  { orgId, mode, ticker }: { orgId: string; mode: TradeMode; ticker: string },
-): Promise<Position | undefined> {
-  const [row] = await selectRows<Pick<StateRow, 'contracts' | 'cost' | 'realised' | 'fees'> & { side: Side }>(
-    tx,
-    sql`select side, contracts::float8, cost::text as cost, realised::text as realised, fees::text as fees
-    from trading_positions where org_id = ${orgId} and mode = ${mode} and ticker = ${ticker}`,
-  );
-  return row && { side: row.side, contracts: row.contracts, ...toPositionMoney(row) };
+/** What the Organization's paper orders have taken from the book with this hash. */
+export async function findTaken(orm: Orm, orgId: string, ticker: string, hash: string): Promise<Taken> {
+  const [row] = await orm
+    .select({ taken: paperBooks.taken })
+    .from(paperBooks)
+    .where(and(eq(paperBooks.orgId, orgId), eq(paperBooks.ticker, ticker), eq(paperBooks.bookHash, hash)));
+  return row?.taken ?? [];
 }
 
 /** A fill with its postings and the id of its row in the ledger. */

@@ -1,16 +1,9 @@
 import type { Orm } from '../../core/db/client.js';
 import { newId } from '../../core/ids.js';
-import { lockAccount } from '../ledger/accounts.js';
+import { findPosition, lockAccount } from '../ledger/queries.js';
 import { applyVenueFill, bookFills } from '../ledger/positions.js';
 import type { Trade, VenueFill, VenueOutcome } from './order.js';
-import {
-  findTrade,
-  readPosition,
-  writeExecution,
-  type FillRow,
-  type OrderRow,
-  type WrittenFill,
-} from './queries.js';
+import { findTrade, writeExecution, type FillRow, type OrderRow, type WrittenFill } from './queries.js';
 import { toTrade } from './trade.js';
 import { sumCounts, valueOf } from '../market/contracts.js';
 
@@ -31,9 +24,9 @@ export function recordOutcome(
     const found = await findTrade(tx, orgId, { id: orderId });
     if (!found || found.order.mode !== 'live') throw new RangeError(`There is no live order ${orderId}.`);
     const { order, fills } = found;
-    const next = judge(order, fills, outcome, at);
+    const next = applyOutcome(order, fills, outcome, at);
     if (!next) return toTrade(order, fills);
-    const position = await readPosition(tx, order);
+    const position = await findPosition(tx, order, order.ticker);
     const booked = bookFills(
       position,
       next.fills.map((fill) => ({ ...fill, side: order.side, action: order.action })),
@@ -59,7 +52,7 @@ export function recordOutcome(
 }
 
 /** The order with what an outcome changes of it and the fills that are new; undefined if it changes nothing. */
-function judge(
+function applyOutcome(
   order: OrderRow,
   known: readonly FillRow[],
   outcome: VenueOutcome,

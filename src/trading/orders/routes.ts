@@ -1,7 +1,7 @@
 import type { Request, RequestHandler, Response, Router } from 'express';
-import type { ApiServices } from '../../mounts/api.js';
+import type { KeyUse } from '../../api-keys/key-use.js';
 import { readHashedSecret } from '../../api-keys/bearer-key.js';
-import type { Principal, Scope } from '../../api-keys/key-reader.js';
+import type { KeyReader, Principal, Scope } from '../../api-keys/key-reader.js';
 import { AppError } from '../../core/errors.js';
 import { readJsonBody } from '../../core/http/json-body.js';
 import { sendJson } from '../../core/http/json.js';
@@ -9,14 +9,16 @@ import { readPathId } from '../../core/http/path-id.js';
 import { parseInput } from '../../core/http/validate.js';
 import { requireLiveKey } from './live-mode.js';
 import { parseDollars } from '../market/money.js';
-import type { TradingServices } from '../services/services.js';
-import type { OrderInput } from './order.js';
+import type { Orders } from './order.js';
+import type { OrderInput } from '../ledger/order-input.js';
 import { listTradesSchema, MAX_BODY_BYTES, orderSchema } from './schema.js';
-import { toTradeJson } from './trade-json.js';
 import { keyAuthority } from '../../api-keys/authority.js';
+import { toTradeJson } from './trade.js';
 
-export interface OrderRouteDeps
-  extends Pick<ApiServices, 'keys' | 'keyUse'>, Pick<TradingServices, 'orders'> {
+export interface OrderRouteDeps {
+  keys: KeyReader;
+  keyUse: KeyUse;
+  orders: Orders;
   /** Stands before each route: only keys that exist get through, and only so many times a minute. */
   callLimit: RequestHandler;
 }

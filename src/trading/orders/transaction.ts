@@ -1,21 +1,169 @@
-import { confirmAuthority } from '../../audit/change.js';
+import type { OrderInput } from '../ledger/order-input.js';
 import type { Clock } from '../../core/clock.js';
-import type { Orm } from '../../core/db/client.js';
+import type { Orm, Tx } from '../../core/db/client.js';
 import { AppError } from '../../core/errors.js';
-import { DOLLAR, formatDollars, type Micros } from '../market/money.js';
-import { lockAccount, openPaperAccount } from '../ledger/accounts.js';
-import { assertWithinRisk } from '../risk/gate.js';
-import type { SnapshotStore } from '../snapshot/snapshot.js';
-import { fillOnPaper, writePending } from './execute.js';
-import { requestHash } from './identity.js';
-import { assertReachable, viewMarket } from './judge.js';
-import type { OrderInput, PlacedOrder } from './order.js';
-import { bookHash, withoutTaken } from './paper-book.js';
-import { findTrade, readState, type AccountState } from './queries.js';
+import { newId } from '../../core/ids.js';
+import { lockAccount, openPaperAccount } from '../ledger/queries.js';
+import { bookFills } from '../ledger/positions.js';
 import { quoteOrder, worstCost, type OrderBook } from '../market/book.js';
-import { toTrade } from './trade.js';
 import { subtractCounts, valueOf } from '../market/contracts.js';
 import type { FeeRule } from '../market/fees.js';
+import { labelOf } from '../market/market.js';
+import { DOLLAR, formatDollars, type Micros } from '../market/money.js';
+import { assertWithinRisk } from '../risk/gate.js';
+import { MAX_TRADING_AGE_MS } from '../market/source.js';
+import type { SnapshotStore } from '../snapshot/snapshot.js';
+import { assertReachable, requireTradable, type TradableMarket } from './tradable.js';
+import { clientOrderId, requestHash, type PlacedOrder, type Trade } from './order.js';
+import { addTaken, bookHash, withoutTaken } from './paper-book.js';
+import {
+  findTrade,
+  readState,
+  writeExecution,
+  type AccountState,
+  type OrderRow,
+  type WrittenFill,
+} from './queries.js';
+import { toTrade } from './trade.js';
+import { confirmAuthority } from '../../audit/change.js';
+
+/** An order that passed every check, with what was read for them under the account's lock. */
+interface AcceptedOrder {
+  input: OrderInput;
+  /** As the snapshot has it. */
+  view: TradableMarket;
+  state: AccountState;
+  at: Date;
+}
+
+/** Twice as long as anybody may trade on a book, for clocks that differ. */
+const FORGET_AFTER_MS = 2 * MAX_TRADING_AGE_MS;
+
+/**
+ * Fills a paper order from the book and books it.
+ * @param book without what was taken from it
+ */
+async function fillOnPaper(tx: Tx, accepted: AcceptedOrder, book: TradableMarket['book']): Promise<Trade> {
+  const { input, view, state, at } = accepted;
+  const quote = quoteOrder(book, view.feeRule, input);
+  const { side, action } = input;
+  const booked = bookFills(
+    state.position,
+    quote.fills.map(({ price, contracts, fee }) => ({ side, action, price, contracts, fee })),
+  );
+  const fills = quote.fills.map(({ price, contracts, fee }, i): WrittenFill => ({
+    n: i + 1,
+    price,
+    contracts,
+    fee,
+    filledAt: at,
+    venueFillId: null,
+    ledgerId: newId(at.getTime()),
+    postings: booked.postings[i]!,
+  }));
+  const { filledContracts, fees } = quote;
+  const sign = action === 'buy' ? -1n : 1n;
+  const gross = quote.fills.reduce((sum, fill) => sum + sign * valueOf(fill.price, fill.contracts), 0n);
+  const order: OrderRow = {
+    ...newOrder(accepted),
+    ...outcomeOf(input, filledContracts),
+    filledContracts,
+    fees,
+    exact: quote.exact,
+    booked: gross - fees,
+    finishedAt: at,
+  };
+  await writeExecution(tx, {
+    order,
+    isNew: true,
+    fills,
+    position: booked.position,
+    cashChange: booked.cashChange,
+    at,
+    book: {
+      hash: bookHash(view.book),
+      taken: addTaken(state.taken, input, quote.fills),
+      forgetBefore: new Date(at.getTime() - FORGET_AFTER_MS),
+    },
+  });
+  return toTrade(
+    order,
+    fills.map((fill) => ({ ...fill, balanceChange: fill.postings.cash })),
+  );
+}
+
+function outcomeOf(
+  { contracts, timeInForce }: OrderInput,
+  filled: number,
+): Pick<OrderRow, 'status' | 'reason'> {
+  if (filled === contracts) return { status: 'filled', reason: null };
+  if (filled > 0)
+    return {
+      status: 'partially_filled',
+      reason: `The book held ${filled} of ${contracts} contracts at the limit price or better; the rest was cancelled.`,
+    };
+  const reason =
+    timeInForce === 'fill_or_kill'
+      ? `The book does not hold all ${contracts} contracts at the limit price or better, and the order was to be filled whole or not at all.`
+      : 'Nothing was filled.';
+  return { status: 'cancelled', reason };
+}
+
+/** Persists a live order before it is sent: whatever happens from here on, it is known that it may be at the venue. */
+async function writePending(tx: Tx, accepted: AcceptedOrder, reserved: Micros): Promise<Trade> {
+  const { at } = accepted;
+  const order: OrderRow = {
+    ...newOrder(accepted),
+    status: 'pending',
+    reason: 'Sent to the venue; its answer is not known yet.',
+    reserved,
+    sentAt: at,
+  };
+  await writeExecution(tx, {
+    order,
+    isNew: true,
+    fills: [],
+    position: undefined,
+    cashChange: 0n,
+    at,
+  });
+  return toTrade(order, []);
+}
+
+function newOrder({ input, view, at }: AcceptedOrder): Omit<OrderRow, 'status' | 'reason'> {
+  const { orgId, mode, by, idempotencyKey, ticker, side, action, contracts, limitPrice, timeInForce } = input;
+  const { market, feeRule, snapshot } = view;
+  return {
+    orgId,
+    id: newId(at.getTime()),
+    mode,
+    idempotencyKey,
+    requestHash: requestHash(input),
+    clientOrderId: clientOrderId(input),
+    venueOrderId: null,
+    ticker,
+    eventTicker: market.eventTicker,
+    label: labelOf(market),
+    seriesTicker: market.seriesTicker,
+    side,
+    action,
+    contracts,
+    limitPrice,
+    timeInForce,
+    filledContracts: 0,
+    exact: 0n,
+    booked: 0n,
+    fees: 0n,
+    reserved: 0n,
+    feeRule: { type: feeRule.type, multiplier: String(feeRule.multiplier) },
+    bookFetchedAt: snapshot.data.fetchedAt,
+    apiKeyId: 'keyId' in by ? by.keyId : null,
+    userId: 'userId' in by ? by.userId : null,
+    createdAt: at,
+    sentAt: null,
+    finishedAt: null,
+  };
+}
 
 interface TransactionDeps {
   snapshots: SnapshotStore;
@@ -25,11 +173,11 @@ interface TransactionDeps {
 
 /**
  * Judges an order and writes it, and for a paper order all that follows from it, in the transaction that `orm` is.
- * Everything is decided on what is read under the lock of the account's row; whoever comes meanwhile, on whatever
+ * Everything is decided on what is read under the lock of the account's row; an order that comes meanwhile, on any
  * instance, sees what this one has written.
  * @throws AppError see `Orders.place`
  */
-export async function judgeAndWrite(
+export async function checkAndWrite(
   orm: Orm,
   input: OrderInput,
   { snapshots, clock, paperCash }: TransactionDeps,
@@ -37,9 +185,9 @@ export async function judgeAndWrite(
   const cash = await lockOrOpen(orm, input, { clock, paperCash });
   // Anew: while the order waited for its turn, time passed and the books have changed.
   const at = new Date(clock.now());
-  // After the account's lock: orders that wait for it keep nobody from revoking their key.
+  // After the account's lock: orders that wait for it do not keep their key from being revoked.
   const tx = await confirmAuthority(orm, input.by, at);
-  const view = viewMarket(snapshots, input, at.getTime());
+  const view = requireTradable(snapshots, input, at.getTime());
   const state = await readState(tx, input, bookHash(view.book));
   if (state.existing) return (await findRepeat(tx, input))!;
 
@@ -119,7 +267,7 @@ function costAtMost(input: OrderInput, feeRule: FeeRule, book: OrderBook | undef
   return filled > worst ? filled : worst;
 }
 
-/** What the order takes from the balance at the most. Whoever closes pairs is paid a dollar for each at once. */
+/** What the order takes from the balance at the most. Closed pairs pay a dollar each at once. */
 function outlayOf(input: OrderInput, grossCost: Micros, state: AccountState): Micros {
   if (input.action === 'sell') return 0n;
   const pairs = Math.min(input.contracts, freeContracts(state, input.side === 'yes' ? 'no' : 'yes'));

@@ -3,7 +3,7 @@ import type { Side } from '../market/book.js';
 import type { MarketEvent } from '../market/event.js';
 import type { TemperatureKind } from '../market/market.js';
 import { formatDollars, type Micros } from '../market/money.js';
-import type { Action } from '../orders/order.js';
+import type { Action } from '../ledger/order-input.js';
 
 export const MARKETS_PATH = '/dashboard/markets';
 /** How the forecasts have done against the market. */

@@ -1,3 +1,4 @@
+import { DAY_MS } from '../../core/time.js';
 import type { CrossChecks } from '../climate/watch.js';
 import { forecastOf as findForecast, type DayForecast } from '../forecast/forecast.js';
 import type { MarketEvent } from '../market/event.js';
@@ -30,8 +31,6 @@ const shortDay = new Intl.DateTimeFormat('en-GB', {
 });
 /** `Sat, 21 Nov`: a climate day is a date of its own, in no zone. */
 export const formatClimateDay = (date: string): string => shortDay.format(new Date(`${date}T00:00:00Z`));
-
-const DAY_MS = 86_400_000;
 
 export function dayLabel(date: string, today: string): string {
   const days = Math.round((Date.parse(date) - Date.parse(today)) / DAY_MS);

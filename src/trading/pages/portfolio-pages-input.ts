@@ -5,8 +5,8 @@ import { parseInput } from '../../core/http/validate.js';
 import { fieldError } from '../../core/pages/form.js';
 import { readQuery, requireOnce } from '../../core/pages/query-form.js';
 import { tradeModes } from '../ledger/orders-table.js';
-import { curveRanges, type CurveRange } from '../portfolio/portfolio-curve.js';
-import type { WordPosition } from '../portfolio/queries-history.js';
+import { curveRanges, type CurveRange } from '../portfolio/curve.js';
+import type { SettlementEventPosition } from '../portfolio/history-queries.js';
 
 /** What the pages' addresses may say. What else stands there is nobody's concern. */
 const pageQuerySchema = z.object({
@@ -31,10 +31,10 @@ export function readOrderCursor(cursor: string | undefined): string | undefined 
 
 const wordCursor = /^(20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z) ([\w.-]{1,100}) (\d{1,9})$/;
 
-export const encodeWordCursor = ({ at, ticker, n }: WordPosition): string =>
+export const encodeWordCursor = ({ at, ticker, n }: SettlementEventPosition): string =>
   Buffer.from(`${at} ${ticker} ${n}`).toString('base64url');
 
-export function readWordCursor(cursor: string | undefined): WordPosition | undefined {
+export function readWordCursor(cursor: string | undefined): SettlementEventPosition | undefined {
   if (cursor === undefined) return undefined;
   const [, at, ticker, n] = wordCursor.exec(Buffer.from(cursor, 'base64url').toString()) ?? [];
   if (at === undefined || ticker === undefined || !z.iso.datetime().safeParse(at).success)

@@ -8,9 +8,9 @@ import { sendCsv } from '../../core/pages/csv.js';
 import { renderPage } from '../../core/pages/layout.js';
 import type { TradingServices } from '../services/services.js';
 import { encodeWordCursor, readOrderCursor, readPageQuery, readWordCursor } from './portfolio-pages-input.js';
-import { exportTrades, tradeColumns } from '../portfolio/portfolio-csv.js';
-import { listWords } from '../portfolio/queries-history.js';
-import { findOrder, listFills, listOrders, listPostings } from '../portfolio/queries-orders.js';
+import { exportTrades, tradeColumns } from '../portfolio/trades-csv.js';
+import { listSettlementEvents } from '../portfolio/history-queries.js';
+import { findOrder, listFills, listOrders, listPostings } from '../portfolio/order-queries.js';
 import { toOrderPage, toOrderView, toSettlementView } from './portfolio-view-orders.js';
 import { ORDERS_PATH, PORTFOLIO_PATH, SETTLEMENTS_PATH, toModeTabs } from './portfolio-view-text.js';
 
@@ -74,7 +74,7 @@ export function addOrderPages(router: Router, context: Context, { snapshots }: T
     const { orgId } = sessionOf(res);
     const { mode, cursor } = readPageQuery(req);
     const after = readWordCursor(cursor);
-    const found = await listWords(db.orm, orgId, { mode, after, limit: PAGE_SIZE + 1 });
+    const found = await listSettlementEvents(db.orm, orgId, { mode, after, limit: PAGE_SIZE + 1 });
     const words = found.slice(0, PAGE_SIZE);
     const nextCursor = found.length > PAGE_SIZE ? encodeWordCursor(words.at(-1)!) : undefined;
     const query = { mode: mode === 'paper' ? undefined : mode };

@@ -15,11 +15,13 @@ import {
 } from '../../core/pages/form.js';
 import { renderPage } from '../../core/pages/layout.js';
 import { readQuery, tryQuery } from '../../core/pages/query-form.js';
-import { viewMarket } from '../orders/judge.js';
+import { requireTradable } from '../orders/tradable.js';
+import type { Position } from '../ledger/positions.js';
 import { bookHash, withoutTaken } from '../orders/paper-book.js';
 import type { TradingServices } from '../services/services.js';
 import { proposeSale, quoteSale, readSale, saleFields, type Sale, type SaleQuote } from './portfolio-sale.js';
-import { findPosition, findTaken } from './queries-sale.js';
+import { findPosition } from '../ledger/queries.js';
+import { findTaken } from '../orders/queries.js';
 import { toSaleView } from './portfolio-view-sale.js';
 import { ORDERS_PATH } from './portfolio-view-text.js';
 
@@ -35,7 +37,7 @@ const shownCodes = new Set<ErrorCode>([
   'idempotency_conflict',
 ]);
 
-type HeldPosition = NonNullable<Awaited<ReturnType<typeof findPosition>>>;
+type HeldPosition = Position & { ticker: string };
 
 /** What a sale would bring now; or why nothing can be sold. */
 interface Preview {
@@ -80,7 +82,8 @@ export function addSalePages(router: Router, context: Context, trading: TradingS
 
   async function sell(req: Request, res: Response, fields: FormFields): Promise<void> {
     const { orgId } = sessionOf(res);
-    const position = await findPosition(db.orm, orgId, 'paper', readTicker(req));
+    const ticker = readTicker(req);
+    const position = await findPosition(db.orm, { orgId, mode: 'paper' }, ticker);
     if (!position) throw noPosition();
     const id = textField(fields, 'id') ?? '';
     if (!isFreshId(id, clock.now())) throw fieldError('id', 'is not one that a form was given lately');
@@ -89,7 +92,7 @@ export function addSalePages(router: Router, context: Context, trading: TradingS
       mode: 'paper',
       by: byMember(res),
       idempotencyKey: id,
-      ticker: position.ticker,
+      ticker,
       side: position.side,
       action: 'sell',
       // Whether that many are held is for the order to say: the form may be sent twice.
@@ -100,9 +103,11 @@ export function addSalePages(router: Router, context: Context, trading: TradingS
   }
 
   async function requireHeld(req: Request, res: Response): Promise<HeldPosition> {
-    const position = await findPosition(db.orm, sessionOf(res).orgId, 'paper', readTicker(req));
+    const ticker = readTicker(req);
+    const { orgId } = sessionOf(res);
+    const position = await findPosition(db.orm, { orgId, mode: 'paper' }, ticker);
     if (!position || position.contracts === 0) throw noPosition();
-    return position;
+    return { ticker, ...position };
   }
 
   async function preview(res: Response, position: HeldPosition, wanted: Sale | undefined): Promise<Preview> {
@@ -136,7 +141,7 @@ export function addSalePages(router: Router, context: Context, trading: TradingS
       contracts: asked.contracts,
       limitPrice,
     };
-    const { book, feeRule } = viewMarket(snapshots, order, clock.now());
+    const { book, feeRule } = requireTradable(snapshots, order, clock.now());
     const taken = await findTaken(db.orm, sessionOf(res).orgId, ticker, bookHash(book));
     const left = withoutTaken(book, taken);
     const sale = wanted ?? proposeSale(left, position);

@@ -7,13 +7,13 @@ import { renderPage } from '../../core/pages/layout.js';
 import { pageRouter } from '../../core/pages/page-router.js';
 import { readSwitch } from '../risk/switches.js';
 import type { TradingServices } from '../services/services.js';
-import { readCurve } from '../portfolio/portfolio-history.js';
+import { readCurve } from '../portfolio/curve.js';
 import { readPortfolio, type PortfolioDeps } from '../portfolio/portfolio.js';
 import { readPageQuery } from './portfolio-pages-input.js';
 import { addOrderPages } from './portfolio-pages-orders.js';
 import { addSalePages } from './portfolio-pages-sale.js';
-import { listOrders } from '../portfolio/queries-orders.js';
-import { listWords } from '../portfolio/queries-history.js';
+import { listOrders } from '../portfolio/order-queries.js';
+import { listSettlementEvents } from '../portfolio/history-queries.js';
 import { toVenueView } from './portfolio-view-venue.js';
 import { toCurveView } from './portfolio-view-curve.js';
 import { toOrderView, toSettlementView } from './portfolio-view-orders.js';
@@ -40,7 +40,7 @@ export function portfolioPages(context: TradingContext, trading: TradingServices
       readSwitch(db.orm, orgId),
       readCurve(db.orm, orgId, portfolio, range, now),
       listOrders(db.orm, orgId, { mode, afterId: undefined, limit: RECENT }),
-      listWords(db.orm, orgId, { mode, after: undefined, limit: RECENT }),
+      listSettlementEvents(db.orm, orgId, { mode, after: undefined, limit: RECENT }),
     ]);
     const snapshot = snapshots.current;
     const canTrade = isManager(role);

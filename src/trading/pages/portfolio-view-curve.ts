@@ -4,7 +4,7 @@ import { formatTick } from '../../usage/chart.js';
 import { CENT } from '../market/money.js';
 import type { TradeMode } from '../ledger/orders-table.js';
 import { toLineChart } from '../../core/charts/line-chart.js';
-import { curveRanges, type CurvePoint, type CurveRange } from '../portfolio/portfolio-curve.js';
+import { curveRanges, type CurvePoint, type CurveRange } from '../portfolio/curve.js';
 import { formatMoney, PORTFOLIO_PATH, toChange, toChangeOrNull } from './portfolio-view-text.js';
 
 const axisOf = (options: Intl.DateTimeFormatOptions) =>

@@ -1,9 +1,9 @@
 import type { Snapshot } from '../snapshot/snapshot.js';
 import type { SettlementSource } from '../market/rules.js';
-import { isFairPrice } from '../settlement/settle-word.js';
+import { isFairPrice } from '../settlement/settlement-event.js';
 import { nameMarket, type MarketName } from '../market/portfolio-names.js';
-import type { WordRow } from '../portfolio/queries-history.js';
-import type { listFills, listPostings, OrderRow } from '../portfolio/queries-orders.js';
+import type { SettlementEventRow } from '../portfolio/history-queries.js';
+import type { listFills, listPostings, ListedOrder } from '../portfolio/order-queries.js';
 import { formatMoney, formatPrice, ORDERS_PATH, toChange, toMarketView } from './portfolio-view-text.js';
 import type { OrderStatus } from '../ledger/orders-table.js';
 import type { LedgerKind, SettlementState } from '../ledger/portfolio-table.js';
@@ -19,7 +19,7 @@ const orderStatuses: Record<OrderStatus, { label: string; tone: string }> = {
 };
 
 /** A line of the list of orders. */
-export const toOrderView = (order: OrderRow, snapshot: Snapshot | undefined) => ({
+export const toOrderView = (order: ListedOrder, snapshot: Snapshot | undefined) => ({
   id: order.id,
   href: `${ORDERS_PATH}/${order.id}`,
   market: toMarketView(nameMarket(order.ticker, snapshot?.markets.get(order.ticker), order.label)),
@@ -41,7 +41,7 @@ export const toOrderView = (order: OrderRow, snapshot: Snapshot | undefined) => 
 });
 
 /** The key or the person that placed an order, with a link while there is something to look at. */
-function toPlacedBy({ apiKeyId, userId, keyName, keyPrefix, personName }: OrderRow) {
+function toPlacedBy({ apiKeyId, userId, keyName, keyPrefix, personName }: ListedOrder) {
   if (apiKeyId !== null)
     return {
       kind: 'API key' as const,
@@ -70,7 +70,7 @@ const kinds: Record<LedgerKind, string> = {
 
 /** An order's own page. */
 export const toOrderPage = (
-  order: OrderRow,
+  order: ListedOrder,
   fills: FillRow[],
   postings: PostingRow[],
   snapshot: Snapshot | undefined,
@@ -122,7 +122,7 @@ const states: Record<SettlementState, { label: string; tone: string }> = {
 };
 
 /** One word of the venue about a market's end, and why it pays what it pays. */
-export function toSettlementView(word: WordRow, snapshot: Snapshot | undefined) {
+export function toSettlementView(word: SettlementEventRow, snapshot: Snapshot | undefined) {
   const { ticker, label, side, contracts } = word;
   const valueOfYes = word.value === null ? null : BigInt(word.value);
   const [cost, cashChange] = [BigInt(word.cost), BigInt(word.cashChange)];
@@ -143,7 +143,7 @@ export function toSettlementView(word: WordRow, snapshot: Snapshot | undefined) 
 }
 
 function whyOf(
-  { state, temperature }: WordRow,
+  { state, temperature }: SettlementEventRow,
   valueOfYes: Micros | null,
   { label, source }: MarketName,
 ): string {

@@ -2,7 +2,7 @@ import { formatAgo, formatCount } from '../../core/pages/format.js';
 import { toAddress } from '../../core/pages/address.js';
 import { ageOf, type Snapshot, type SourceState } from '../snapshot/snapshot.js';
 import type { MarketStatus } from '../market/market.js';
-import { isFairPrice } from '../settlement/settle-word.js';
+import { isFairPrice } from '../settlement/settlement-event.js';
 import type { Portfolio, ValuedPosition } from '../portfolio/portfolio.js';
 import { nameMarket } from '../market/portfolio-names.js';
 import type { PendingRow } from '../portfolio/queries.js';
@@ -15,7 +15,7 @@ import {
   toChangeOrNull,
   toMarketView,
 } from './portfolio-view-text.js';
-import type { EventOutcomes } from '../portfolio/valuation-events.js';
+import type { EventOutcomes } from '../ledger/valuation.js';
 import { MAX_TRADING_AGE_MS, TIME_TO_LIVE_MS } from '../market/source.js';
 
 interface Marks {

@@ -1,5 +1,5 @@
 import type { Request, Response, Router } from 'express';
-import { isManager } from '../../organizations/table.js';
+import { isManager, managingRoles } from '../../organizations/table.js';
 import { byMember } from '../../identity/session/authority.js';
 import { change } from '../../audit/change.js';
 import { requireRole, sessionOf, personSource } from '../../identity/session/session.js';
@@ -14,12 +14,10 @@ import { readQuery } from '../../core/pages/query-form.js';
 import { readPageQuery } from './portfolio-pages-input.js';
 import { toModeTabs } from './portfolio-view-text.js';
 import type { TradingServices } from '../services/services.js';
-import { findLimits } from '../risk/declared.js';
-import { noLimitsDeclared, toEffectiveLimits } from '../risk/limits.js';
-import { selectLargestOrders } from '../risk/queries.js';
-import { midnightOf, readRiskFacts } from '../risk/read-facts.js';
+import { findLimits, selectLargestOrders } from '../risk/queries.js';
+import { noLimitsDeclared, toEffectiveLimits, toLimitUse } from '../risk/limits.js';
+import { midnightOf, readRiskFacts } from '../risk/facts.js';
 import { readSwitch, setSwitch } from '../risk/switches.js';
-import { toLimitUse } from '../risk/use.js';
 import { RISK_PATH, switchActions, toLimitViews, toSwitchChoices } from './risk-view.js';
 
 const notices = Object.fromEntries(
@@ -31,7 +29,7 @@ const stateSchema = switchSchema.pick({ state: true });
 export function riskPages(deps: Context, { snapshots }: Pick<TradingServices, 'snapshots'>): Router {
   const { db, clock } = deps;
   const router = pageRouter();
-  const mayChange = requireRole('owner', 'admin');
+  const mayChange = requireRole(...managingRoles);
 
   router.get('/portfolio/risk', async (req, res) => {
     const { orgId, role } = sessionOf(res);

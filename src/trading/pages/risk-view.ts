@@ -4,10 +4,9 @@ import { nameMarket } from '../market/portfolio-names.js';
 import { formatMoney, toMarketView } from './portfolio-view-text.js';
 import type { Micros } from '../market/money.js';
 import type { Snapshot } from '../snapshot/snapshot.js';
-import type { DeclaredLimits, RiskLimits } from '../risk/limits.js';
+import type { DeclaredLimits, LimitUse, RiskLimits } from '../risk/limits.js';
 import type { SwitchState } from '../ledger/risk-table.js';
 import type { TradingSwitch } from '../risk/switches.js';
-import type { LimitUse } from '../risk/use.js';
 
 export const RISK_PATH = '/dashboard/portfolio/risk';
 

@@ -8,7 +8,7 @@ import { formatDegrees } from './price-text.js';
 import { findPlace } from '../market/stations.js';
 import { describeErrorRates, describeFirstScores, wordsOf } from './scores-page-words.js';
 import type { ScoresAnswer, ScoreSummary } from '../scores/schema.js';
-import type { ScoresAsked } from '../scores/scores.js';
+import type { ScoresAsked } from '../scores/report.js';
 
 /** Days of a city, as many as are read through; all records are in `GET /scores`. */
 const SHOWN_RESULTS = 14;

@@ -10,9 +10,8 @@ import { findPlace, placesOf } from '../market/stations.js';
 import { leadsOf } from '../signals/signal.js';
 import { toScoresPage } from './scores-page-view.js';
 import { filterOptions, toKindTabs } from './scores-page-words.js';
-import type { ScoreReport } from '../scores/report.js';
+import type { ScoreReport, ScoresAsked } from '../scores/report.js';
 import type { ScoresAnswer } from '../scores/schema.js';
-import type { ScoresAsked } from '../scores/scores.js';
 
 /** `/dashboard/scores`: how good forecasts and market were, and which gates are open, for every role. */
 export function scoresPages(context: Context, trading: Pick<TradingServices, 'scoreReport'>): Router {

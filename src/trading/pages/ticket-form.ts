@@ -4,7 +4,7 @@ import { fieldError, textField, type FormFields } from '../../core/pages/form.js
 import { asksOf, bidsOf, type MarketableOrder, type OrderBook, type Side } from '../market/book.js';
 import { isOnTick, type Market } from '../market/market.js';
 import { formatDollars, parseDollars, type Micros } from '../market/money.js';
-import type { Action } from '../orders/order.js';
+import type { Action } from '../ledger/order-input.js';
 import type { Holding } from '../ledger/positions.js';
 import { trimZeros } from './addresses.js';
 import { contractsText } from '../market/contracts.js';

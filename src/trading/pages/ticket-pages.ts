@@ -4,7 +4,7 @@ import { byMember } from '../../identity/session/authority.js';
 import { requireRole, sessionOf } from '../../identity/session/session.js';
 import type { TradingContext } from '../config.js';
 import { AppError } from '../../core/errors.js';
-import type { Role } from '../../organizations/table.js';
+import { isManager, managingRoles } from '../../organizations/table.js';
 import { fieldError, formRoute, textField, type FormFields, type FormState } from '../../core/pages/form.js';
 import { renderPage } from '../../core/pages/layout.js';
 import { readQuery, requireOnce, tryQuery } from '../../core/pages/query-form.js';
@@ -18,14 +18,12 @@ import { readSwitch, type TradingSwitch } from '../risk/switches.js';
 import type { Snapshot } from '../snapshot/snapshot.js';
 import { toFreshness } from './freshness.js';
 import { loadingPage, SECTION, type MarketsPagesDeps } from './page-kit.js';
-import { findPaperCash, findTaken, listPaperHoldings } from './queries.js';
+import { findTaken } from '../orders/queries.js';
+import { findPaperCash, listPaperHoldings } from './queries.js';
 import { reviewOrder, type Review } from './review.js';
 import { fillTicket, readTicket } from './ticket-form.js';
 import { ticketCodes, toTicketView } from './ticket-view.js';
 import { feeRuleOf } from '../market/fees.js';
-
-/** Roles that place orders. */
-const orderingRoles = ['owner', 'admin'] as const satisfies Role[];
 
 /** What a ticket is made from. */
 interface Scene {
@@ -58,7 +56,7 @@ export function addTicketPages(router: Router, context: TradingContext, deps: Ma
 
   router.post(
     '/markets/:ticker',
-    requireRole(...orderingRoles),
+    requireRole(...managingRoles),
     formRoute({ act: place, show: showAgain, codes: ticketCodes }),
   );
 
@@ -104,7 +102,7 @@ export function addTicketPages(router: Router, context: TradingContext, deps: Ma
       review: reviewed,
       tradingSwitch,
       freshness: toFreshness(snapshot, deps.snapshots.sources, now),
-      mayOrder: (orderingRoles as readonly Role[]).includes(role),
+      mayOrder: isManager(role),
       role,
       error: res.locals.error as AppError | undefined,
       now,

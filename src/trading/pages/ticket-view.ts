@@ -3,7 +3,7 @@ import type { FormState } from '../../core/pages/form.js';
 import { asksOf, bidsOf, type OrderBook, type Side } from '../market/book.js';
 import { cityOf, isPlaced, labelOf, type ListedMarket } from '../market/market.js';
 import type { Micros } from '../market/money.js';
-import type { Action } from '../orders/order.js';
+import type { Action } from '../ledger/order-input.js';
 import type { Holding } from '../ledger/positions.js';
 import { addressOfEvent, overviewAddress, streamAddress, ticketAddress } from './addresses.js';
 import type { TradingSwitch } from '../risk/switches.js';

@@ -16,7 +16,7 @@ import type { Climates } from '../scores/climate.js';
 import type { PastFiller } from '../scores/keeper.js';
 import { insertRecords, listOpenRecords, listRecorded, setOutcome } from '../scores/queries.js';
 import { recordsDue, targetOfRecord, type NewRecord } from '../scores/records.js';
-import { scoreRecord, type ScorableRecord } from '../scores/score-record.js';
+import { scoreRecord, type ScorableRecord } from '../scores/score.js';
 import { createSimulatedSource, readMarketsOf } from '../venue/simulated.js';
 import { createPace } from '../venue/simulation/random.js';
 import {
@@ -119,7 +119,7 @@ export function createPast(options: PastOptions): Past {
   }
 
   const past: Past = {
-    async fill({ useFits, recorded }, signal) {
+    async fillIn({ useFits, recorded }, signal) {
       let made = 0;
       for (const part of pastParts) {
         const learned = await past.learn(part, signal);

@@ -1,11 +1,11 @@
 import type { Logger } from 'pino';
-import { beforeAll, type Account } from '../settlement/queries.js';
+import { DAY_MS } from '../../core/time.js';
+import { beforeAll, type Account } from '../ledger/queries.js';
 import { ageOf, type Snapshot } from '../snapshot/snapshot.js';
 import { listAccounts, listHoldingAccounts, thinOutPoints, writePoint } from './history-queries.js';
 import { readPortfolio, type Portfolio, type PortfolioDeps } from './portfolio.js';
 import { MAX_TRADING_AGE_MS } from '../market/source.js';
 
-const DAY_MS = 24 * 60 * 60 * 1000;
 /** Every point is kept for so long, and then one a day for ever. */
 const ALL_POINTS_KEPT_MS = 90 * DAY_MS;
 const ACCOUNTS_AT_ONCE = 100;
@@ -17,17 +17,17 @@ const MAX_WAIT_MS = DAY_MS;
 type MayGoOn = () => Promise<boolean>;
 
 /**
- * Writes down what an account is worth now, as the portfolio shows it. Returns false where that cannot be told: the data are
+ * Records what an account is worth now, as the portfolio shows it. Nothing is recorded where that cannot be told: the data are
  * old, or a market is closed and the venue has not named its result yet. Nothing can be sold of it then, and to count it
  * as nothing would draw a hole into every night.
  */
-async function recordPoint(deps: PortfolioDeps, { orgId, mode }: Account): Promise<boolean> {
+async function recordPoint(deps: PortfolioDeps, { orgId, mode }: Account): Promise<void> {
   const snapshot = deps.snapshots.current;
   const at = deps.clock.now();
-  if (!snapshot || ageOf(snapshot, at) > MAX_TRADING_AGE_MS) return false;
+  if (!snapshot || ageOf(snapshot, at) > MAX_TRADING_AGE_MS) return;
   const portfolio = await readPortfolio(deps, orgId, mode);
-  if (portfolio.liquidation === null || portfolio.unrealised === null) return false;
-  if (portfolio.isCut || isBetweenStates(portfolio, snapshot, at)) return false;
+  if (portfolio.liquidation === null || portfolio.unrealised === null) return;
+  if (portfolio.isCut || isBetweenStates(portfolio, snapshot, at)) return;
   await writePoint(deps.db.orm, {
     orgId,
     mode,
@@ -38,7 +38,6 @@ async function recordPoint(deps: PortfolioDeps, { orgId, mode }: Account): Promi
     unrealised: portfolio.unrealised,
     fees: portfolio.fees,
   });
-  return true;
 }
 
 function isBetweenStates({ positions }: Portfolio, snapshot: Snapshot, nowMs: number): boolean {
@@ -48,31 +47,35 @@ function isBetweenStates({ positions }: Portfolio, snapshot: Snapshot, nowMs: nu
   });
 }
 
-/** A point for each account that holds something. One that fails keeps no other from its point. */
-export async function recordHistory(deps: PortfolioDeps & { log: Logger }, mayGoOn: MayGoOn): Promise<void> {
-  const list = (after: Account) => listHoldingAccounts(deps.db.orm, after, ACCOUNTS_AT_ONCE);
-  await forEachAccount(list, mayGoOn, (account) => tryToRecordPoint(deps, account));
+/** What accounts were worth: points of a curve, which nothing else is made of. */
+export interface PortfolioHistory {
+  /** Adds a point for one account. Never rejects: a curve without it is no reason to do anything again. */
+  recordPoint(account: Account): Promise<void>;
+  /** Adds a point for each account that holds something. One that fails keeps no other from its point. */
+  recordAll(mayGoOn: MayGoOn): Promise<void>;
+  /** Keeps one point a day of what is older than three months. */
+  thinOut(mayGoOn: MayGoOn): Promise<void>;
 }
 
-export async function tryToRecordPoint(
-  deps: PortfolioDeps & { log: Logger },
-  account: Account,
-): Promise<void> {
-  try {
-    await recordPoint(deps, account);
-  } catch (error) {
-    deps.log.warn({ err: error, ...account }, 'a point of the portfolio’s history was not written');
-  }
-}
-
-/** Keeps one point a day of what is older than three months. */
-export async function thinOutHistory(
-  { db: { orm }, clock }: Pick<PortfolioDeps, 'db' | 'clock'>,
-  mayGoOn: MayGoOn,
-): Promise<void> {
-  const list = (after: Account) => listAccounts(orm, after, ACCOUNTS_AT_ONCE);
-  const before = new Date(clock.now() - ALL_POINTS_KEPT_MS);
-  await forEachAccount(list, mayGoOn, (account) => thinOutPoints(orm, account, before));
+export function createPortfolioHistory(deps: PortfolioDeps & { log: Logger }): PortfolioHistory {
+  const { orm } = deps.db;
+  const tryToRecordPoint = (account: Account): Promise<void> =>
+    recordPoint(deps, account).catch((error: unknown) =>
+      deps.log.warn({ err: error, ...account }, 'a point of the portfolio’s history was not written'),
+    );
+  return {
+    recordPoint: tryToRecordPoint,
+    recordAll: (mayGoOn) =>
+      forEachAccount((after) => listHoldingAccounts(orm, after, ACCOUNTS_AT_ONCE), mayGoOn, tryToRecordPoint),
+    thinOut(mayGoOn) {
+      const before = new Date(deps.clock.now() - ALL_POINTS_KEPT_MS);
+      return forEachAccount(
+        (after) => listAccounts(orm, after, ACCOUNTS_AT_ONCE),
+        mayGoOn,
+        (account) => thinOutPoints(orm, account, before),
+      );
+    },
+  };
 }
 
 async function forEachAccount(

@@ -1,9 +1,59 @@
 import { sql, type SQL } from 'drizzle-orm';
 import type { Orm } from '../../core/db/client.js';
 import { selectRows } from '../../core/db/select-rows.js';
+import { align } from '../../usage/drift-report.js';
+import { formatDollars } from '../market/money.js';
+
+const SHOWN_ROWS = 100;
+
+/** Counted in contracts; everything else is money. */
+const isCount = ({ rule }: LedgerProblem): boolean => /^(filled_)?contracts /.test(rule);
+
+const amount = (problem: LedgerProblem, value: string | null): string | null =>
+  value === null || isCount(problem) ? value : formatDollars(BigInt(value));
+
+/** What does not agree, as tables for a person. */
+export function ledgerText(problems: readonly LedgerProblem[]): string {
+  if (problems.length === 0)
+    return 'The ledger agrees: with every account, position, order, fill and settlement.';
+  const ruleNames = [...new Set(problems.map(({ rule }) => rule))];
+  return ruleNames.flatMap((rule) => section(problems.filter((problem) => problem.rule === rule))).join('\n');
+}
+
+function section(problems: readonly LedgerProblem[]): string[] {
+  const { rule, count } = problems[0]!;
+  const lines = problems
+    .slice(0, SHOWN_ROWS)
+    .map((problem) => [
+      problem.organization,
+      problem.mode,
+      problem.about,
+      amount(problem, problem.recorded) ?? 'missing',
+      amount(problem, problem.actual) ?? 'none',
+    ]);
+  const more = count - lines.length;
+  return [
+    `Broken: ${rule}: ${count}`,
+    ...align([['organization', 'mode', 'about', 'recorded', 'ledger'], ...lines], 3),
+    ...(more > 0 ? [`… and ${more} more`] : []),
+    '',
+  ];
+}
+
+/** The same for programs: money in dollars, as everywhere. */
+export const ledgerJson = (problems: readonly LedgerProblem[]) =>
+  problems.map((problem) => ({
+    rule: problem.rule,
+    organization: problem.organization,
+    mode: problem.mode,
+    about: problem.about,
+    recorded: amount(problem, problem.recorded),
+    actual: amount(problem, problem.actual),
+    count: problem.count,
+  }));
 
 /** Something that the ledger and what is kept beside it do not agree on. */
-export interface LedgerProblem {
+interface LedgerProblem {
   /** The rule that is broken, in words. */
   rule: string;
   orgId: string;
@@ -137,7 +187,7 @@ const rules: Rule[] = [
 
 /**
  * Everything that is kept beside the ledger, compared with it, in one snapshot: a trade that is booked meanwhile is seen
- * whole or not at all. Reads only. There is no repair: whoever sets money right must know which of both is wrong.
+ * whole or not at all. Reads only. There is no repair: a person who sets money right must know which of both is wrong.
  *
  * @param maxRows of each rule; `count` says how many there are
  */

@@ -1,10 +1,9 @@
-import { reportJson } from '../live/report-json.js';
-import type { LiveReport } from '../live/report.js';
+import { reportJson, type LiveReport } from '../live/report.js';
 import { formatDollars, type Micros } from '../market/money.js';
 import { ageOf, type SnapshotStore } from '../snapshot/snapshot.js';
 import type { Portfolio, ValuedPosition } from './portfolio.js';
 import type { PendingRow } from './queries.js';
-import type { EventOutcomes } from './valuation-events.js';
+import type { EventOutcomes } from '../ledger/valuation.js';
 import { TIME_TO_LIVE_MS } from '../market/source.js';
 
 const dollars = (micros: Micros | null): string | null => (micros === null ? null : formatDollars(micros));

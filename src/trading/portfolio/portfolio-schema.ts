@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { idField, timeField } from '../../core/http/fields.js';
 import { marketStatuses } from '../market/market.js';
 import { reconciliationSchema } from '../live/schema.js';
-import { sourceSchema } from '../reads/schema.js';
+import { sourceSchema } from '../snapshot/schema.js';
 import { tradeModes } from '../ledger/orders-table.js';
 import { contractsField } from '../market/contracts.js';
 

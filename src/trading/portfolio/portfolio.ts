@@ -4,21 +4,26 @@ import type { Micros } from '../market/money.js';
 import type { TradeMode } from '../ledger/orders-table.js';
 import type { SettlementSource } from '../market/rules.js';
 import type { Snapshot, SnapshotStore } from '../snapshot/snapshot.js';
-import { openPaperAccount } from '../ledger/accounts.js';
+import { findAccount, openPaperAccount } from '../ledger/queries.js';
 import { nameMarket, type MarketName } from '../market/portfolio-names.js';
 import {
-  findAccount,
-  listLastWords,
+  listLastSettlementEvents,
   listOpenPositions,
   listPendingOrders,
   sumPositions,
   sumReserved,
-  type LastWord,
+  type LastSettlementEvent,
   type PendingRow,
   type PositionRow,
 } from './queries.js';
-import { markPosition, sumKnown, type Mark, type Quotes } from '../ledger/valuation.js';
-import { eventOutcomes, type EventOutcomes } from './valuation-events.js';
+import {
+  eventOutcomes,
+  markPosition,
+  sumKnown,
+  type EventOutcomes,
+  type Mark,
+  type Quotes,
+} from '../ledger/valuation.js';
 import { perContract } from '../market/contracts.js';
 import { feeRuleOf } from '../market/fees.js';
 
@@ -43,7 +48,7 @@ export interface ValuedPosition
   mark: Mark;
   /** Mark less cost; null while the mark is not known. */
   unrealised: Micros | null;
-  /** The venue's last word about the market's end, if there is one. */
+  /** What the venue said last about the market's end, if anything. */
   settlement: {
     state: string;
     value: Micros | null;
@@ -82,7 +87,7 @@ export interface Portfolio {
   openOrderCount: number;
 }
 
-/** Opens a paper account with the first look. A live one is opened by what the venue says is in it. */
+/** Opens a paper account when it is first read. A live one is opened by what the venue says is in it. */
 export async function readPortfolio(
   { db, clock, snapshots, paperCash }: PortfolioDeps,
   orgId: string,
@@ -102,14 +107,14 @@ export type Booked = Awaited<ReturnType<typeof readBooked>>;
 const readBooked = (orm: Orm, orgId: string, mode: TradeMode) =>
   orm.transaction(
     async (tx) => {
-      const account = await findAccount(tx, orgId, mode);
+      const account = await findAccount(tx, { orgId, mode });
       const sums = await sumPositions(tx, orgId, mode);
       const positions = await listOpenPositions(tx, orgId, mode, MAX_POSITIONS + 1);
       const pending = await sumReserved(tx, orgId, mode);
       const openOrders = pending.count > 0 ? await listPendingOrders(tx, orgId, mode, MAX_OPEN_ORDERS) : [];
       const tickers = positions.map(({ ticker }) => ticker);
-      const lastWords = await listLastWords(tx, orgId, mode, tickers);
-      return { account, sums, positions, pending, openOrders, lastWords };
+      const lastEvents = await listLastSettlementEvents(tx, orgId, mode, tickers);
+      return { account, sums, positions, pending, openOrders, lastEvents };
     },
     { isolationLevel: 'repeatable read', accessMode: 'read only' },
   );
@@ -117,10 +122,10 @@ const readBooked = (orm: Orm, orgId: string, mode: TradeMode) =>
 /** What is booked, valued with a snapshot of the markets. Pure. */
 export function valuePortfolio(mode: TradeMode, booked: Booked, snapshot: Snapshot | undefined): Portfolio {
   const { account, sums, pending, openOrders } = booked;
-  const words = new Map(booked.lastWords.map((word) => [word.ticker, word]));
+  const events = new Map(booked.lastEvents.map((event) => [event.ticker, event]));
   const positions = booked.positions
     .slice(0, MAX_POSITIONS)
-    .map((row) => valuePosition(row, snapshot, words.get(row.ticker)))
+    .map((row) => valuePosition(row, snapshot, events.get(row.ticker)))
     .sort(inLadderOrder(snapshot));
   const cash = account?.cash ?? 0n;
   const liquidation = sumKnown(positions.map(({ mark }) => mark.value));
@@ -149,18 +154,18 @@ export function valuePortfolio(mode: TradeMode, booked: Booked, snapshot: Snapsh
 function valuePosition(
   row: PositionRow,
   snapshot: Snapshot | undefined,
-  word: LastWord | undefined,
+  event: LastSettlementEvent | undefined,
 ): ValuedPosition {
   const market = snapshot?.markets.get(row.ticker);
   const quotes: Quotes | undefined = snapshot && {
     market,
     book: snapshot.data.books.get(row.ticker),
     feeRule: market && feeRuleOf(snapshot.data, market),
-    knownValue: word?.value ?? null,
+    knownValue: event?.value ?? null,
   };
   const mark = markPosition(row, quotes);
   const name = nameMarket(row.ticker, market, row.label);
-  const said = settlementOf(market, word);
+  const said = settlementOf(market, event);
   return {
     ...row,
     ...name,
@@ -175,11 +180,11 @@ function valuePosition(
 /** The snapshot is newer than what was recorded, and the record outlives the snapshot. */
 function settlementOf(
   market: { status: string; settlementValue: Micros | null; settledTemperature: number | null } | undefined,
-  word: LastWord | undefined,
+  event: LastSettlementEvent | undefined,
 ): Omit<NonNullable<ValuedPosition['settlement']>, 'source'> | null {
   if (market && market.settlementValue !== null)
     return { state: market.status, value: market.settlementValue, temperature: market.settledTemperature };
-  return word ? { state: word.state, value: word.value, temperature: word.temperature } : null;
+  return event ? { state: event.state, value: event.value, temperature: event.temperature } : null;
 }
 
 /** In the order of the snapshot, which goes by station, day and bracket; what is not listed comes last, by ticker. */

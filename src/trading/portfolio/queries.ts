@@ -1,15 +1,7 @@
 import { and, asc, desc, eq, gt, inArray, sql } from 'drizzle-orm';
 import type { Orm } from '../../core/db/client.js';
 import { tradingOrders, type TradeMode } from '../ledger/orders-table.js';
-import { tradingAccounts, tradingPositions, tradingSettlements } from '../ledger/portfolio-table.js';
-
-export async function findAccount(orm: Orm, orgId: string, mode: TradeMode) {
-  const [account] = await orm
-    .select({ cash: tradingAccounts.cash, openedAt: tradingAccounts.openedAt })
-    .from(tradingAccounts)
-    .where(and(eq(tradingAccounts.orgId, orgId), eq(tradingAccounts.mode, mode)));
-  return account;
-}
+import { tradingPositions, tradingSettlements } from '../ledger/portfolio-table.js';
 
 /** Sums of bigints are numerics in Postgres, and come as text. */
 const total = (column: typeof tradingPositions.cost | typeof tradingOrders.reserved) =>
@@ -83,7 +75,7 @@ export async function sumReserved(orm: Orm, orgId: string, mode: TradeMode) {
 
 export type PendingRow = Awaited<ReturnType<typeof listPendingOrders>>[number];
 
-/** Oldest first: who waits the longest needs a look first. */
+/** Oldest first. */
 export function listPendingOrders(orm: Orm, orgId: string, mode: TradeMode, limit: number) {
   return orm
     .select({
@@ -104,10 +96,10 @@ export function listPendingOrders(orm: Orm, orgId: string, mode: TradeMode, limi
     .limit(limit);
 }
 
-export type LastWord = Awaited<ReturnType<typeof listLastWords>>[number];
+export type LastSettlementEvent = Awaited<ReturnType<typeof listLastSettlementEvents>>[number];
 
-/** The last that was recorded of the venue's words about each of some markets. */
-export async function listLastWords(orm: Orm, orgId: string, mode: TradeMode, tickers: string[]) {
+/** The last settlement event that was recorded of each of some markets. */
+export async function listLastSettlementEvents(orm: Orm, orgId: string, mode: TradeMode, tickers: string[]) {
   if (tickers.length === 0) return [];
   return orm
     .selectDistinctOn([tradingSettlements.ticker], {

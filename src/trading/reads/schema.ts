@@ -1,10 +1,10 @@
 import { z } from 'zod';
 import { timeField } from '../../core/http/fields.js';
 import { text } from '../../core/http/validate.js';
-import { noteKinds } from '../market/source.js';
 import { marketKinds, marketStatuses, temperatureKinds } from '../market/market.js';
 import { indexAreas, stations } from '../market/stations.js';
 import { contractsField } from '../market/contracts.js';
+import { sourceSchema } from '../snapshot/schema.js';
 import { bookStates } from './market-json.js';
 
 const stationParameter = text(64)
@@ -74,35 +74,6 @@ const settlementSources = [
 ] as const;
 const unitField = z.literal('fahrenheit');
 
-/** How things stand with one source, wherever an answer says so. */
-export const sourceSchema = z
-  .object({
-    part: z.enum(['markets', 'forecasts']),
-    name: z.string(),
-    state: z
-      .enum(['ok', 'failing', 'unexpected', 'waiting'])
-      .describe(
-        '`failing`: it could not be reached or was too slow. `unexpected`: its answer cannot be trusted, and trading is closed. `waiting`: it has not answered yet. Its last good part is kept meanwhile.',
-      ),
-    fetchedAt: timeField('Of its last good answer; `null` if there was none.').nullable(),
-    failingSince: timeField('`null` while it answers.').nullable(),
-    notes: z
-      .array(
-        z.object({
-          kind: z.enum(noteKinds),
-          name: z.string().describe('What it was: the field, the status, the place.'),
-          count: z.int().min(1),
-          example: z.string().describe('The first of them.'),
-        }),
-      )
-      .optional()
-      .describe(
-        'What of its last good answer could not be read or placed; what depends on it is closed, and nothing else. Streams leave it out.',
-      ),
-  })
-  .meta({ id: 'MarketDataSource' });
-
-/** The fields that all answers from the snapshot end with. */
 const freshness = {
   asOf: timeField('When the markets were fetched.'),
   sources: z.array(sourceSchema).describe('How things stood with each source at the last refresh.'),

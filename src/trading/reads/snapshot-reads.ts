@@ -18,8 +18,7 @@ import {
   type SourceState,
 } from '../snapshot/snapshot.js';
 import { oldestRun, writeForecast } from './forecast-json.js';
-import { toBookStateJson, toMarketJson } from './market-json.js';
-import { writeSignals } from './signal-json.js';
+import { toBookStateJson, toMarketJson, writeSignals } from './market-json.js';
 import { TIME_TO_LIVE_MS } from '../market/source.js';
 
 /** Signals for other bankrolls than the server's are kept for this many, so that strangers cannot fill the memory. */
@@ -28,7 +27,7 @@ const MAX_BANKROLLS = 32;
 export interface SnapshotReads {
   markets(filter: MarketFilter): Sent;
   signals(): Sent;
-  /** Sizes for another bankroll are made for whoever asks, in slices. */
+  /** Sizes for another bankroll are made on request, in slices. */
   signalsFor(bankroll: Micros): Promise<Sent>;
   /** @param stationId of a station that is known */
   forecast(stationId: string): Sent;
@@ -233,7 +232,7 @@ function createMarketWriter(): (snapshot: Snapshot, market: ListedMarket) => str
   };
 }
 
-/** What went wrong is for the log: it may name hosts that are nobody's business. */
+/** What went wrong is for the log: it may name internal hosts. */
 export const toSourceJson = ({ notes, ...state }: SourceState) => ({ ...toStateJson(state), notes });
 
 /** The same without the notes: readers of a stream get it with every change. */

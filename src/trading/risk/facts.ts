@@ -1,19 +1,112 @@
+import { DAY_MS } from '../../core/time.js';
+import type { Orm } from '../../core/db/client.js';
+import type { TradeMode } from '../ledger/orders-table.js';
+import { switchStates, type SwitchState } from '../ledger/risk-table.js';
 import type { Side } from '../market/book.js';
+import { parseCount } from '../market/contracts.js';
 import type { Micros } from '../market/money.js';
-import type { RiskLimits } from './limits.js';
-import type { SwitchState } from '../ledger/risk-table.js';
+import { toEffectiveLimits, type DeclaredLimits, type RiskLimits } from './limits.js';
+import { selectRisk, type StoredRisk, type StoredSwitch } from './queries.js';
+
+/** The beginning of the day in UTC. */
+export const midnightOf = (at: Date): Date => new Date(Math.floor(at.getTime() / DAY_MS) * DAY_MS);
+
+/**
+ * What an order of the account is judged on, with one statement; undefined without an account.
+ * @throws RangeError for what is there and makes no sense
+ */
+export async function readRiskFacts(
+  orm: Orm,
+  { orgId, mode, at }: { orgId: string; mode: TradeMode; at: Date },
+): Promise<RiskFacts | undefined> {
+  const stored = await selectRisk(orm, { orgId, mode, midnight: midnightOf(at) });
+  if (!stored.isHere) return undefined;
+  return {
+    switches: {
+      service: toSwitch(stored.service),
+      operator: toSwitch(stored.switches?.operator),
+      own: toSwitch(stored.switches?.own),
+    },
+    limits: toEffectiveLimits(toDeclared(stored.limits)),
+    cash: toMicros(stored.cash),
+    positions: stored.positions.map((one) => ({
+      ticker: one.ticker,
+      eventTicker: one.eventTicker,
+      side: toSide(one.side),
+      contracts: toContracts(one.contracts),
+      cost: toMicros(one.cost),
+    })),
+    pending: stored.pending.map((one) => ({
+      ticker: one.ticker,
+      eventTicker: one.eventTicker,
+      side: toSide(one.side),
+      action: one.action === 'sell' ? 'sell' : 'buy',
+      contracts: toContracts(one.contracts),
+      limitPrice: toMicros(one.limitPrice),
+    })),
+    dayStart: toDayStart(stored),
+  };
+}
+
+function toDayStart({ equity, deposits, isFromToday, spent }: StoredRisk): DayStart {
+  if (equity !== null) return { kind: 'equity', equity: toMicros(equity), deposits: toMicros(deposits) };
+  // What was opened today began with nothing.
+  if (isFromToday) return { kind: 'equity', equity: 0n, deposits: toMicros(deposits) };
+  return { kind: 'cost', spent: toMicros(spent) };
+}
+
+/** A switch that was never set is open. */
+function toSwitch(stored: StoredSwitch | null | undefined): Switch {
+  if (!stored) return { state: 'open', reason: null };
+  const state = switchStates.find((one) => one === stored.state);
+  if (!state) throw new RangeError(`${stored.state} is no state of a switch`);
+  return { state, reason: stored.reason };
+}
+
+function toDeclared(limits: StoredRisk['limits']): DeclaredLimits {
+  const contracts = (name: string) => toNullable(limits?.[name], toContracts);
+  const micros = (name: string) => toNullable(limits?.[name], toMicros);
+  return {
+    maxOrderContracts: contracts('maxOrderContracts'),
+    maxOrderCost: micros('maxOrderCost'),
+    maxPositionContracts: contracts('maxPositionContracts'),
+    maxEventLoss: micros('maxEventLoss'),
+    maxDailyLoss: micros('maxDailyLoss'),
+    maxOpenOrders: contracts('maxOpenOrders'),
+    priceCollar: micros('priceCollar'),
+  };
+}
+
+const toNullable = <T>(text: string | null | undefined, read: (text: string) => T): T | null =>
+  text === null || text === undefined ? null : read(text);
+
+function toMicros(text: string | null): bigint {
+  if (text === null) throw new RangeError('an amount is missing');
+  return BigInt(text);
+}
+
+function toContracts(text: string): number {
+  const contracts = parseCount(text);
+  if (contracts < 0) throw new RangeError(`${text} is no number of contracts`);
+  return contracts;
+}
+
+function toSide(text: string): Side {
+  if (text !== 'yes' && text !== 'no') throw new RangeError(`${text} is no side`);
+  return text;
+}
 
 /** Whose switch it is, the strongest word first. */
 export const switchOwners = ['service', 'operator', 'own'] as const;
 export type SwitchOwner = (typeof switchOwners)[number];
 
-export interface Switch {
+interface Switch {
   state: SwitchState;
-  /** Why it is closed, as whoever did it has written. */
+  /** Why it is closed, as the person who closed it has written. */
   reason: string | null;
 }
 
-export type Switches = Record<SwitchOwner, Switch>;
+type Switches = Record<SwitchOwner, Switch>;
 
 /** What is held of one market. */
 export interface HeldPosition {
@@ -35,7 +128,7 @@ export interface PendingOrder {
 }
 
 /** What the day's loss is measured against. */
-export type DayStart =
+type DayStart =
   /** What the account was worth at its last valuation before midnight (nothing, if it was opened since), and what was put in since. */
   | { kind: 'equity'; equity: Micros; deposits: Micros }
   /** The account was not valued before midnight: what was held then counts at its cost. `spent`: fees and losses booked since. */

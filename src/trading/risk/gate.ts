@@ -1,13 +1,32 @@
 import type { Orm } from '../../core/db/client.js';
 import { AppError } from '../../core/errors.js';
-import type { ListedMarket } from '../market/market.js';
 import type { OrderBook } from '../market/book.js';
+import type { ListedMarket } from '../market/market.js';
 import type { Micros } from '../market/money.js';
-import type { OrderInput } from '../orders/order.js';
+import type { OrderInput } from '../ledger/order-input.js';
 import type { Snapshot } from '../snapshot/snapshot.js';
-import { assessRisk } from './assess.js';
-import { readRiskFacts } from './read-facts.js';
-import { refuse, type Refusal } from './refusal.js';
+import { checkData, checkExposure, checkOrder, checkSwitches, refuse, type RiskRefusal } from './checks.js';
+import { toCandidate } from './exposure.js';
+import { readRiskFacts, type RiskFacts } from './facts.js';
+
+/**
+ * What stands against an order, or undefined if it may pass. Fails closed: each check lets an order pass only if what it
+ * compares is known, and whatever cannot be computed is a refusal.
+ */
+export function assessRisk(input: RiskInput, facts: RiskFacts): RiskRefusal | undefined {
+  try {
+    const candidate = toCandidate(input, facts);
+    return (
+      checkSwitches(candidate) ??
+      checkData(candidate) ??
+      checkOrder(candidate) ??
+      (candidate.isReducing ? undefined : checkExposure(candidate))
+    );
+  } catch (cause) {
+    const detail = 'something that the order must be judged on is missing or cannot be computed.';
+    return { ...refuse('unknown_state', detail), cause };
+  }
+}
 
 /** What an order is judged on. Read under the lock of the account's row, so nothing of it changes before the order is written. */
 export interface RiskInput {
@@ -37,7 +56,7 @@ export async function assertWithinRisk(tx: Orm, input: RiskInput): Promise<void>
     if (error instanceof RangeError) return undefined;
     throw error;
   });
-  const refusal: Refusal | undefined = facts
+  const refusal: RiskRefusal | undefined = facts
     ? assessRisk(input, facts)
     : refuse('unknown_state', 'there is no account, or what is recorded of it makes no sense.');
   if (refusal) throw new AppError('risk_limit', refusal.detail, { cause: refusal.cause });

@@ -1,4 +1,57 @@
+import { endsOf } from '../market/event.js';
 import { CENT, DOLLAR, type Micros } from '../market/money.js';
+import type { Snapshot } from '../snapshot/snapshot.js';
+import { dayLossOf, toLeg, worstCaseLoss } from './exposure.js';
+import type { HeldPosition, RiskFacts } from './facts.js';
+import type { LargestOrders } from './queries.js';
+
+/** How much of its limits an account uses at this moment. */
+export interface LimitUse {
+  /** The largest order of today. */
+  largestOrder: number;
+  /** The dearest purchase of today at its limit price, without its fee. */
+  dearestOrder: Micros;
+  /** The largest position; undefined if nothing is held. */
+  largestPosition: HeldPosition | undefined;
+  /** The event that may lose the most, pending orders included. */
+  worstEvent: { eventTicker: string; loss: Micros } | undefined;
+  /** Negative for a profit; undefined while it cannot be computed, and nothing new may be bought. */
+  dayLoss: Micros | undefined;
+  openOrders: number;
+}
+
+/** Computed with what the gate computes with, so that the page never says anything else than a refusal. */
+export function toLimitUse(
+  facts: RiskFacts,
+  { largestOrder, dearestOrder }: LargestOrders,
+  snapshot: Snapshot | undefined,
+): LimitUse {
+  const { positions, pending } = facts;
+  const events = new Set([...positions, ...pending].map(({ eventTicker }) => eventTicker));
+  const losses = [...events].map((eventTicker) => {
+    const held = positions.filter((one) => one.eventTicker === eventTicker);
+    const out = pending.filter((one) => one.eventTicker === eventTicker).map(toLeg);
+    const event = snapshot?.events.find((one) => one.eventTicker === eventTicker);
+    const tickers = [...held, ...out].map(({ ticker }) => ticker);
+    return { eventTicker, loss: worstCaseLoss(endsOf(eventTicker, event, tickers), held, out) };
+  });
+  return {
+    largestOrder,
+    dearestOrder,
+    largestPosition: positions.toSorted((a, b) => b.contracts - a.contracts)[0],
+    worstEvent: losses.toSorted((a, b) => (a.loss < b.loss ? 1 : -1))[0],
+    dayLoss: dayLossOrUndefined(facts, snapshot),
+    openOrders: pending.length,
+  };
+}
+
+function dayLossOrUndefined(facts: RiskFacts, snapshot: Snapshot | undefined): Micros | undefined {
+  try {
+    return snapshot && dayLossOf(facts, snapshot);
+  } catch {
+    return undefined;
+  }
+}
 
 /** What an Organization's orders are held to, in each mode by itself. A limit of 0 lets nothing pass that it limits. */
 export interface RiskLimits {
@@ -16,7 +69,7 @@ export interface RiskLimits {
   priceCollar: Micros;
 }
 
-/** As somebody has declared them; null is the service's default. */
+/** As declared; null is the service's default. */
 export type DeclaredLimits = { [Name in keyof RiskLimits]: RiskLimits[Name] | null };
 
 /** For an account of about a thousand dollars, which is what paper accounts begin with. */
@@ -29,7 +82,7 @@ export const defaultLimits: RiskLimits = {
   maxPositionContracts: 1_000,
   // Half of the account on one day at one station, whatever the day brings.
   maxEventLoss: 500n * DOLLAR,
-  // A fifth of the account: after a day like that somebody should look before it goes on.
+  // A fifth of the account: after a day like that a person should look before it goes on.
   maxDailyLoss: 200n * DOLLAR,
   // Orders end at once here. Twenty without an answer mean that something is wrong with the venue or the way to it.
   maxOpenOrders: 20,

@@ -1,9 +1,100 @@
-import { sql } from 'drizzle-orm';
-import type { Orm } from '../../core/db/client.js';
+import { eq, sql } from 'drizzle-orm';
+import type { Orm, Tx } from '../../core/db/client.js';
 import { selectRows } from '../../core/db/select-rows.js';
+import { users } from '../../organizations/table.js';
 import type { TradeMode } from '../ledger/orders-table.js';
+import { riskLimits, serviceSwitch, tradingSwitches } from '../ledger/risk-table.js';
+import type { DeclaredLimits } from './limits.js';
+import type { SwitchPart, TradingSwitch } from './switches.js';
 
-/** A switch as it is stored; null if nobody has touched it. */
+export interface LimitsRow extends DeclaredLimits {
+  updatedAt: Date;
+}
+
+/** What was declared for an Organization; undefined if nothing was. */
+export async function findLimits(orm: Orm, orgId: string): Promise<LimitsRow | undefined> {
+  const [row] = await orm.select().from(riskLimits).where(eq(riskLimits.orgId, orgId));
+  if (!row) return undefined;
+  const { orgId: _orgId, ...limits } = row;
+  return limits;
+}
+
+export async function saveLimits(tx: Tx, orgId: string, limits: LimitsRow): Promise<void> {
+  await tx
+    .insert(riskLimits)
+    .values({ orgId, ...limits })
+    .onConflictDoUpdate({ target: riskLimits.orgId, set: limits });
+}
+
+export async function deleteLimits(tx: Tx, orgId: string): Promise<void> {
+  await tx.delete(riskLimits).where(eq(riskLimits.orgId, orgId));
+}
+
+/** The three switches of an Organization with who set its own; undefined where one was never set. */
+export async function findSwitches(
+  orm: Orm,
+  orgId: string,
+): Promise<{ [Owner in 'service' | 'operator' | 'own']: TradingSwitch[Owner] | undefined }> {
+  const [row] = await orm
+    .select({ service: serviceSwitch, own: tradingSwitches, userId: users.id, userName: users.name })
+    .from(sql`(select 1) as one`)
+    .leftJoin(serviceSwitch, sql`true`)
+    .leftJoin(tradingSwitches, eq(tradingSwitches.orgId, orgId))
+    .leftJoin(users, eq(users.id, tradingSwitches.ownBy));
+  const { service, own, userId, userName } = row!;
+  return {
+    service: service ? toPart(service.state, service.reason, service.updatedAt) : undefined,
+    operator: own ? toPart(own.operatorState, own.operatorReason, own.operatorAt) : undefined,
+    own: own
+      ? {
+          ...toPart(own.ownState, own.ownReason, own.ownAt),
+          by: userId === null || userName === null ? null : { id: userId, name: userName },
+        }
+      : undefined,
+  };
+}
+
+const toPart = (state: SwitchPart['state'], reason: string | null, changedAt: Date | null): SwitchPart => ({
+  state,
+  reason,
+  changedAt,
+});
+
+export async function saveSwitch(
+  tx: Tx,
+  orgId: string,
+  owner: 'operator' | 'own',
+  { state, reason, changedAt, by }: SwitchPart & { by: string | null },
+): Promise<void> {
+  const set =
+    owner === 'own'
+      ? { ownState: state, ownReason: reason, ownAt: changedAt, ownBy: by }
+      : { operatorState: state, operatorReason: reason, operatorAt: changedAt };
+  await tx
+    .insert(tradingSwitches)
+    .values({ orgId, ...set })
+    .onConflictDoUpdate({ target: tradingSwitches.orgId, set });
+}
+
+/** Locked: other changes of it wait until the transaction ends. Orders read it without waiting. */
+export async function findServiceSwitch(
+  orm: Orm,
+  { isLocked = false } = {},
+): Promise<SwitchPart | undefined> {
+  const query = orm.select().from(serviceSwitch);
+  const [row] = await (isLocked ? query.for('no key update') : query);
+  return row ? toPart(row.state, row.reason, row.updatedAt) : undefined;
+}
+
+export async function saveServiceSwitch(
+  tx: Tx,
+  { state, reason, changedAt }: SwitchPart & { changedAt: Date },
+): Promise<void> {
+  const set = { state, reason, updatedAt: changedAt };
+  await tx.insert(serviceSwitch).values(set).onConflictDoUpdate({ target: serviceSwitch.id, set });
+}
+
+/** A switch as it is stored; null if it was never set. */
 export interface StoredSwitch {
   state: string;
   reason: string | null;

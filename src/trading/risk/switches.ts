@@ -3,14 +3,14 @@ import { recordAudit, recordOperatorAudit } from '../../audit/audit.js';
 import { AppError } from '../../core/errors.js';
 import { findDifference, type Source } from '../../identity/source.js';
 import { switchOwners } from './facts.js';
-import { findServiceSwitch, findSwitches, saveServiceSwitch, saveSwitch } from './switch-queries.js';
+import { findServiceSwitch, findSwitches, saveServiceSwitch, saveSwitch } from './queries.js';
 import type { SwitchState } from '../ledger/risk-table.js';
 
 /** One of the three switches, as it stands. */
 export interface SwitchPart {
   state: SwitchState;
   reason: string | null;
-  /** Null for one that nobody has touched. */
+  /** Null for one that was never set. */
   changedAt: Date | null;
 }
 
@@ -20,7 +20,7 @@ export interface TradingSwitch {
   state: SwitchState;
   service: SwitchPart;
   operator: SwitchPart;
-  /** `by`: who of the Organization has set it; null if nobody has, or their account is gone. */
+  /** `by`: who of the Organization has set it; null if it was never set, or their account is gone. */
   own: SwitchPart & { by: { id: string; name: string } | null };
 }
 

@@ -1,9 +1,9 @@
+import { DAY_MS } from '../../core/time.js';
 import type { Database } from '../../core/db/client.js';
 import { temperatureKinds, type Target } from '../market/market.js';
 import type { SettledDay } from '../market/source.js';
 import { readReports } from '../forecast/queries.js';
 
-const DAY_MS = 24 * 60 * 60 * 1000;
 const WINDOW_DAYS = 30;
 /** The mean of fewer says nothing of a season. */
 const MIN_DAYS = 10;

@@ -6,11 +6,10 @@ import {
   serviceProblemExamples,
   serviceProblems,
 } from '../../core/reference/problem-examples.js';
-import { gateErrorRates, gateRule, gateRuleText } from './gate-rule.js';
+import { gateErrorRates, gateRule, gateRuleText } from './gates.js';
 import { LEAD_HOURS, leadsOf } from '../signals/signal.js';
-import { toPitHistogram } from './pit-histogram.js';
+import { toPitHistogram, toReliability } from './diagnostics.js';
 import { PAST_DAYS } from './records.js';
-import { toReliability } from './reliability.js';
 import { scoresQuerySchema, scoresSchema } from './schema.js';
 
 const request = { credential: 'none', query: { station: 'KNYC' } } as const;

@@ -1,14 +1,14 @@
 import { probabilityWithin, type TemperatureDistribution } from '../market/distribution.js';
 import { normalCdf, normalDensity } from '../../core/statistics/normal.js';
 import type { Range } from '../market/brackets.js';
-import type { AtMost } from './crps.js';
+import type { AtMost } from './score.js';
 
 export interface Share extends Range {
   probability: number;
 }
 
 /**
- * Prices are whole cents: what they add up to is good to about this. Without it the cent that nobody bids less than
+ * Prices are whole cents: what they add up to is good to about this. Without it the cent that is the lowest bid
  * would be taken for a long tail.
  */
 const PRICE_ERROR = 0.015;
@@ -17,7 +17,7 @@ const USUAL_DEVIATION = 2;
 const SPREAD = 0.5;
 const LEAST_DEVIATION = 0.4;
 
-/** What a report could still say when prices were written down. */
+/** What a report could still say when prices were recorded. */
 interface Possible {
   /** The degree that a maximum was sure to reach, and that a minimum could not be above. */
   atLeast: number | null;

@@ -2,38 +2,37 @@ import type { Logger } from 'pino';
 import type { Clock } from '../../core/clock.js';
 import type { Database } from '../../core/db/client.js';
 import { targetKey } from '../market/market.js';
-import type { SnapshotStore } from '../snapshot/snapshot.js';
-import type { CalibrationStore } from '../snapshot/calibration.js';
+import type { CalibrationStore, SnapshotStore } from '../snapshot/snapshot.js';
 import { readClimates } from './climate.js';
 import { insertRecords, listOpenRecords, setOutcome } from './queries.js';
-import { readGates } from './read-gates.js';
+import { readGates } from './gates.js';
 import type { FitBook } from '../forecast/fits.js';
-import { recordsDue, targetOfRecord, type Scene } from './records.js';
-import { scoreRecord } from './score-record.js';
+import { recordsDue, targetOfRecord, type RecordInputs } from './records.js';
+import { scoreRecord } from './score.js';
 import { finalOutcomes } from '../market/event.js';
 
-/** Writes down what is due at the moment of the scene. Writing it twice, here or on another instance, changes nothing. */
-export async function recordForecasts(db: Database, scene: Scene): Promise<void> {
-  const due = recordsDue(scene);
+/** Records what is due at that time. Recording it twice, here or on another instance, changes nothing. */
+export async function recordForecasts(db: Database, inputs: RecordInputs): Promise<void> {
+  const due = recordsDue(inputs);
   if (due.length === 0) return;
-  const { marketSource, at } = scene;
+  const { marketSource, at } = inputs;
   const targets = due.map(targetOfRecord);
   const climates = await readClimates(db, { marketSource, targets, at });
-  await insertRecords(db.orm, recordsDue(scene, climates));
+  await insertRecords(db.orm, recordsDue(inputs, climates));
 }
 
 /** Scores the records whose days and hours the venue is done with. */
-export async function scoreForecasts({ orm }: Database, scene: Scene): Promise<number> {
-  const outcomes = new Map(finalOutcomes(scene.events).map((outcome) => [targetKey(outcome), outcome]));
+export async function scoreForecasts({ orm }: Database, inputs: RecordInputs): Promise<number> {
+  const outcomes = new Map(finalOutcomes(inputs.events).map((outcome) => [targetKey(outcome), outcome]));
   if (outcomes.size === 0) return 0;
   const dates = [...new Set([...outcomes.values()].map(({ date }) => date))];
   let scored = 0;
-  for (const record of await listOpenRecords(orm, scene, dates)) {
+  for (const record of await listOpenRecords(orm, inputs, dates)) {
     const found = outcomes.get(targetKey(targetOfRecord(record)));
     if (!found) continue;
     const { temperatureF } = found;
     const scores = scoreRecord(record, temperatureF);
-    await setOutcome(orm, record, { ...scores, outcome: temperatureF, settledAt: scene.at });
+    await setOutcome(orm, record, { ...scores, outcome: temperatureF, settledAt: inputs.at });
     scored++;
   }
   return scored;
@@ -41,7 +40,7 @@ export async function scoreForecasts({ orm }: Database, scene: Scene): Promise<n
 
 /** Keeps the record of forecasts and how they came out, from the snapshots that the reads are answered from. */
 export interface ScoreKeeper {
-  /** Writes down what is due now. */
+  /** Records what is due now. */
   record(): Promise<void>;
   /** Scores what has settled. */
   score(): Promise<void>;
@@ -71,7 +70,7 @@ export interface PastFiller {
    * Goes on where an earlier one ended.
    * @returns how many forecasts were missing
    */
-  fill(into: FilledIn, signal: AbortSignal): Promise<number>;
+  fillIn(into: FilledIn, signal: AbortSignal): Promise<number>;
 }
 
 /** Is told what there is after each part of the past. */
@@ -87,7 +86,7 @@ export function createScoreKeeper(options: ScoreKeeperOptions): ScoreKeeper {
   let isFilled = false;
   let filling: Promise<void> | undefined;
 
-  function present(): Scene | undefined {
+  function present(): RecordInputs | undefined {
     const snapshot = store.current;
     return snapshot && { ...snapshot, forecastSource, at: new Date(clock.now()) };
   }
@@ -98,7 +97,7 @@ export function createScoreKeeper(options: ScoreKeeperOptions): ScoreKeeper {
   }
 
   async function fillPast(past: PastFiller): Promise<void> {
-    const made = await past.fill(
+    const made = await past.fillIn(
       {
         async useFits(fitsAt) {
           // The present learns what is missing itself, and more; until then this is better than nothing.
@@ -126,12 +125,12 @@ export function createScoreKeeper(options: ScoreKeeperOptions): ScoreKeeper {
   return {
     judge,
     async record() {
-      const scene = present();
-      if (scene) await recordForecasts(db, scene);
+      const inputs = present();
+      if (inputs) await recordForecasts(db, inputs);
     },
     async score() {
-      const scene = present();
-      const scored = scene ? await scoreForecasts(db, scene) : 0;
+      const inputs = present();
+      const scored = inputs ? await scoreForecasts(db, inputs) : 0;
       if (scored === 0) return;
       log.info({ scored }, 'forecasts of days that have settled are scored');
       await judge();

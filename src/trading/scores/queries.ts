@@ -6,14 +6,14 @@ import type { ForecastMethod } from '../forecast/forecast.js';
 import type { SourceNames } from '../forecast/queries.js';
 import { forecastRecords } from '../forecast/table.js';
 import { temperatureKinds, type TemperatureKind } from '../market/market.js';
-import type { JudgedRecord } from './judge-gates.js';
+import type { JudgedRecord } from './gates.js';
 import type { ForecastRecord, NewRecord } from './records.js';
-import type { Scores } from './score-record.js';
+import type { Scores } from './score.js';
 
 export const ofSources = ({ marketSource, forecastSource }: SourceNames) =>
   and(eq(forecastRecords.marketSource, marketSource), eq(forecastRecords.forecastSource, forecastSource));
 
-/** The first writer wins: a record is never changed by another look at the same moment. */
+/** The first writer wins: a record is never changed by another instance that records the same time. */
 export const insertRecords = (orm: Orm, records: readonly NewRecord[]): Promise<void> =>
   insertRows(orm, forecastRecords, records);
 

@@ -1,3 +1,4 @@
+import { HOUR_MS, MINUTE_MS } from '../../core/time.js';
 import { forecastOf, type DayForecast, type StationForecast } from '../forecast/forecast.js';
 import type { forecastRecords } from '../forecast/table.js';
 import type { MarketEvent } from '../market/event.js';
@@ -6,17 +7,14 @@ import type { MarketData } from '../market/source.js';
 import { areOutcomesKnown, outcomesOf } from '../market/brackets.js';
 import { climateKey, type Climate, type Climates } from './climate.js';
 import { leadsOf } from '../signals/signal.js';
-import { impliedProbabilities } from './score.js';
-import type { ScorableRecord } from './score-record.js';
+import { impliedProbabilities, type ScorableRecord } from './score.js';
 
-const HOUR_MS = 60 * 60 * 1000;
-
-/** A record is made within this time or not at all: nobody writes down later what was thought before. */
-export const RECORD_WINDOW_MS = 5 * 60 * 1000;
+/** A record is made within this time or not at all: what was thought before is not recorded later. */
+export const RECORD_WINDOW_MS = 5 * MINUTE_MS;
 /** How far back the records of an invented world are made. */
 export const PAST_DAYS = 75;
 /** Prices older than this are not those of the moment. */
-const MAX_AGE_MS = 60 * 1000;
+const MAX_AGE_MS = MINUTE_MS;
 
 export type ForecastRecord = typeof forecastRecords.$inferSelect;
 /** With everything that it will be scored by. */
@@ -32,7 +30,7 @@ export const targetOfRecord = ({
   kind === 'hourly' ? { kind, stationId, date, hour } : { kind, stationId, date };
 
 /** What was known at one time, of the markets and of the weather. */
-export interface Scene {
+export interface RecordInputs {
   marketSource: string;
   forecastSource: string;
   data: MarketData;
@@ -42,14 +40,14 @@ export interface Scene {
 }
 
 /** The records that are due now: one for each event and lead whose moment has just come. */
-export function recordsDue(scene: Scene, climates: Climates = new Map()): NewRecord[] {
-  const { data, events, at } = scene;
+export function recordsDue(inputs: RecordInputs, climates: Climates = new Map()): NewRecord[] {
+  const { data, events, at } = inputs;
   if (at.getTime() - data.fetchedAt.getTime() > MAX_AGE_MS) return [];
   return events.flatMap((event) => {
     const lead = leadAt(event, at);
-    const day = forecastOf(scene.forecasts, event);
+    const day = forecastOf(inputs.forecasts, event);
     if (lead === undefined || !day || !isRecordable(event)) return [];
-    return [toRecord(scene, event, day, lead, climates.get(climateKey(targetOf(event))))];
+    return [toRecord(inputs, event, day, lead, climates.get(climateKey(targetOf(event))))];
   });
 }
 
@@ -66,7 +64,7 @@ const isRecordable = ({ markets }: MarketEvent): boolean =>
   areOutcomesKnown(markets.map(({ bracket }) => bracket));
 
 function toRecord(
-  { marketSource, forecastSource, data, at }: Scene,
+  { marketSource, forecastSource, data, at }: RecordInputs,
   { kind, station, date, hour = 0, markets }: MarketEvent,
   day: DayForecast,
   leadHours: number,

@@ -1,6 +1,230 @@
+import type { Clock } from '../../core/clock.js';
+import type { Database } from '../../core/db/client.js';
 import { createCachedAnswer, type Sent } from '../../core/http/cached-answer.js';
 import { closeJson, openJson } from '../../core/http/json.js';
-import { readScores, readVersion, type ScoresAsked, type ScoresDeps } from './scores.js';
+import { bracketPays } from '../market/brackets.js';
+import type { TemperatureKind } from '../market/market.js';
+import { placesOf } from '../market/stations.js';
+import { gateAt, type GateBook } from '../signals/gate.js';
+import { leadsOf } from '../signals/signal.js';
+import type { CalibrationStore } from '../snapshot/snapshot.js';
+import {
+  countReliability,
+  toPitHistogram,
+  toReliability,
+  type CrpsPoint,
+  type DatedPit,
+  type ReliabilityCount,
+  type Side,
+} from './diagnostics.js';
+import { gateErrorRates, gateRule, gateRuleText, judgedSince } from './gates.js';
+import type { SourceNames } from '../forecast/queries.js';
+import type { ForecastRecord } from './records.js';
+import {
+  countRecords,
+  listCrpsByDay,
+  listPits,
+  listSaid,
+  listScoredRecords,
+  meanScores,
+  type Means,
+  type Wanted,
+} from './report-queries.js';
+import type { ScoreSummary, ScoresAnswer } from './schema.js';
+import { bracketOf, outcomeOf } from './score.js';
+
+const MAX_RECORDS = 100;
+
+interface ScoresDeps {
+  db: Database;
+  clock: Clock;
+  sources: SourceNames;
+  /** Whose gates are shown: those that the signals go by. */
+  calibration: Pick<CalibrationStore, 'current'>;
+}
+
+/** Undefined: all. */
+export interface ScoresAsked {
+  /** Different kinds are never added up. */
+  kind: TemperatureKind;
+  /** Id of a station, of hours of an area. */
+  station?: string | undefined;
+  leadHours?: number | undefined;
+}
+
+/** Everything that is said of the scores of the last 90 days, as `GET /scores` answers it: means, gates, diagnostics, records. */
+export async function readScores(deps: ScoresDeps, asked: ScoresAsked): Promise<ScoresAnswer> {
+  const { db, clock, sources, calibration } = deps;
+  const asOf = new Date(clock.now());
+  const { kind, station, leadHours } = asked;
+  const wanted: Wanted = { ...sources, kind, since: judgedSince(asOf), station, leadHours };
+  const [means, records, reliability, pits, crps] = await Promise.all([
+    meanScores(db.orm, wanted),
+    listScoredRecords(db.orm, wanted, MAX_RECORDS),
+    readReliability(db, wanted),
+    listPits(db.orm, wanted),
+    listCrpsByDay(db.orm, wanted),
+  ]);
+  return toScoresAnswer({
+    asOf,
+    wanted,
+    means,
+    records,
+    reliability,
+    pits,
+    crps,
+    gates: calibration.current.gates,
+  });
+}
+
+/** Station by station: the brackets of 90 days are megabytes, and other work gets its turn in between. */
+async function readReliability({ orm }: Database, wanted: Wanted) {
+  const model: ReliabilityCount[] = [];
+  const market: ReliabilityCount[] = [];
+  for (const { id } of placesOf(wanted.kind)) {
+    if (wanted.station !== undefined && wanted.station !== id) continue;
+    const records = await listSaid(orm, { ...wanted, station: id });
+    model.push(...countReliability(records, 'model'));
+    market.push(...countReliability(records, 'market'));
+  }
+  return { model, market };
+}
+
+/** Changes with whatever `readScores` answers but its times. */
+async function readVersion(
+  { db, clock, sources, calibration }: ScoresDeps,
+  { kind }: Pick<ScoresAsked, 'kind'>,
+): Promise<string> {
+  const since = judgedSince(new Date(clock.now()));
+  return JSON.stringify([
+    since,
+    await countRecords(db.orm, { ...sources, kind, since }),
+    calibration.current.gates.gates,
+  ]);
+}
+
+/** What the database says, and the gates that are in use. */
+interface FoundScores {
+  asOf: Date;
+  wanted: Wanted;
+  means: readonly Means[];
+  records: readonly ForecastRecord[];
+  reliability: Readonly<Record<Side, readonly ReliabilityCount[]>>;
+  pits: readonly DatedPit[];
+  crps: CrpsPoint[];
+  gates: GateBook;
+}
+
+function toScoresAnswer(found: FoundScores): ScoresAnswer {
+  const { asOf, wanted, means, gates } = found;
+  const summary = (station: string | null, leadHours: number | null, isCalibrated = true) =>
+    toSummary(
+      means.find(
+        (group) =>
+          group.station === station && group.leadHours === leadHours && group.isCalibrated === isCalibrated,
+      ),
+    );
+  const { kind } = wanted;
+  const leadsShown = leadsOf(kind).filter(
+    (lead) => wanted.leadHours === undefined || wanted.leadHours === lead,
+  );
+  const leads = (station: string | null) =>
+    leadsShown.map((leadHours) => ({ leadHours, ...summary(station, leadHours) }));
+  const shown = placesOf(kind).filter(({ id }) => wanted.station === undefined || wanted.station === id);
+  return {
+    marketSource: wanted.marketSource,
+    forecastSource: wanted.forecastSource,
+    kind,
+    windowDays: gateRule.windowDays,
+    overall: summary(null, null),
+    uncalibrated: summary(null, null, false),
+    leads: leads(null),
+    stations: shown.map(({ id, city }) => ({
+      station: id,
+      city,
+      overall: summary(id, null),
+      leads: leads(id).map((lead) => ({ ...lead, gate: toGate(gates, kind, id, lead.leadHours) })),
+    })),
+    gateRule: { rule: gateRuleText, ...gateRule, errorRates: gateErrorRates },
+    gatesJudgedAt: gates.madeAt?.toISOString() ?? null,
+    diagnostics: {
+      reliability: {
+        model: toReliability(found.reliability.model),
+        market: toReliability(found.reliability.market),
+      },
+      pit: toPit(found.pits),
+      crps: found.crps,
+    },
+    records: found.records.map(toRecord),
+    asOf: asOf.toISOString(),
+  };
+}
+
+/** A group that the database knows nothing of has nothing in it. */
+function toSummary(means: Means | undefined): ScoreSummary {
+  const { n, waiting, withoutMarket, since } = means ?? { n: 0, waiting: 0, withoutMarket: 0, since: null };
+  const counts = { n, waiting, withoutMarket, since };
+  const crps = means ? crpsOf(means) : null;
+  if (!means || n === 0) return { ...counts, model: null, market: null, difference: null, crps };
+  const model = { logScore: means.modelLogScore!, rps: means.modelRps! };
+  const market = { logScore: means.marketLogScore!, rps: means.marketRps! };
+  const difference = { logScore: model.logScore - market.logScore, rps: model.rps - market.rps };
+  return { ...counts, model, market, difference, crps };
+}
+
+function crpsOf({ crpsN, modelCrps, rawCrps, climateCrps, marketCrps }: Means): ScoreSummary['crps'] {
+  if (crpsN === 0) return null;
+  return { n: crpsN, model: modelCrps!, raw: rawCrps!, climate: climateCrps!, market: marketCrps! };
+}
+
+function toGate(book: GateBook, kind: TemperatureKind, stationId: string, leadHours: number) {
+  // As judged: when that was is said beside it.
+  const at = book.madeAt ?? new Date(0);
+  const { isOpen, n, difference, reason } = gateAt(book, { kind, stationId }, { hoursToEnd: leadHours, at });
+  return { isOpen, n, difference, reason };
+}
+
+function toPit(pits: readonly DatedPit[]): ScoresAnswer['diagnostics']['pit'] {
+  const { n, shares, pFlat } = toPitHistogram(pits);
+  return { n, shares: [...shares], pFlat };
+}
+
+function toRecord(record: ForecastRecord): ScoresAnswer['records'][number] {
+  const { kind, station, date, hour, leadHours, method } = record;
+  const temperatureF = record.outcome!;
+  const { outcome, model, market } = outcomeOf(record, temperatureF);
+  return {
+    station,
+    date,
+    hour: kind === 'hourly' ? hour : null,
+    leadHours,
+    recordedAt: record.recordedAt.toISOString(),
+    method,
+    modelRunAt: record.modelRunAt.toISOString(),
+    temperatureF,
+    ticker: winnerOf(record, temperatureF),
+    model: {
+      probability: model[outcome]!,
+      logScore: record.modelLogScore!,
+      rps: record.modelRps!,
+      crps: record.modelCrps,
+    },
+    market:
+      record.marketLogScore === null || market === null
+        ? null
+        : {
+            probability: market[outcome]!,
+            logScore: record.marketLogScore,
+            rps: record.marketRps!,
+            crps: record.marketCrps,
+          },
+  };
+}
+
+/** The market that won; of thresholds the highest that was passed, and null if none was. */
+function winnerOf({ kind, brackets }: ForecastRecord, temperatureF: number): string | null {
+  return brackets.findLast((bracket) => bracketPays(bracketOf(bracket, kind), temperatureF))?.ticker ?? null;
+}
 
 /** However many ask, the database says at most once in this time for each kind, station and lead whether something is new. */
 const KEPT_MS = 30_000;

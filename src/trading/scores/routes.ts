@@ -2,7 +2,7 @@ import type { Router } from 'express';
 import { sendCachedAnswer } from '../../core/http/cached-answer.js';
 import { parseInput } from '../../core/http/validate.js';
 import { fieldError } from '../../core/pages/form.js';
-import { readPlaceId } from '../reads/routes.js';
+import { readPlaceId } from '../market/read-place.js';
 import { leadsOf } from '../signals/signal.js';
 import type { ScoreReport } from './report.js';
 import { scoresQuerySchema } from './schema.js';

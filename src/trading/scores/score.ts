@@ -1,12 +1,190 @@
 import { asksOf, isCrossed, type OrderBook } from '../market/book.js';
+import {
+  outcomeAt,
+  outcomeProbabilities,
+  outcomesOf,
+  yesProbabilities,
+  type Bracket,
+  type Outcomes,
+} from '../market/brackets.js';
+import { probabilityWithin, type TemperatureDistribution } from '../market/distribution.js';
+import type { TemperatureKind } from '../market/market.js';
 import { DOLLAR } from '../market/money.js';
-import { outcomeProbabilities, yesProbabilities, type Outcomes } from '../market/brackets.js';
+import { atMostOfMarket } from './implied.js';
+import type { ForecastRecord } from './records.js';
+
+/** The probability of at most this temperature, °F, as it is reported. */
+export type AtMost = (degrees: number) => number;
+
+/** Below it what a degree adds to the score cannot be seen any more. */
+const NEGLIGIBLE = 1e-8;
+/** °F. No forecast reaches further; a distribution that never ends must not either. */
+const FURTHEST = 500;
+/** °F. Hundredths would be ten times the work for the same score. */
+const WIDTH_OF_HUNDREDTHS = 0.1;
+
+/**
+ * The continuous ranked probability score in °F, ∫ (F(x) − 1{outcome ≤ x})² dx: of whole degrees Σ over all of them, of
+ * hundredths a sum over tenths, at their middles. Smaller is better, and one sure temperature scores its distance from the
+ * outcome. J. E. Matheson & R. L. Winkler, Scoring Rules for Continuous Probability Distributions, Management Science 22
+ * (1976); T. Gneiting & A. E. Raftery, JASA 102 (2007).
+ */
+export function degreeCrps(atMost: AtMost, outcome: number, step: 1 | 0.01 = 1): number {
+  const width = step === 1 ? 1 : WIDTH_OF_HUNDREDTHS;
+  // F is constant from each reported temperature to the next: the middle one of those in a part stands for it.
+  const middle = (width - step) / 2;
+  let sum = 0;
+  for (let i = 1; i * width < FURTHEST; i++) {
+    const below = atMost(outcome - i * width + middle);
+    if (below < NEGLIGIBLE) break;
+    sum += below ** 2;
+  }
+  for (let i = 0; i * width < FURTHEST; i++) {
+    const above = 1 - atMost(outcome + i * width + middle);
+    if (above < NEGLIGIBLE) break;
+    sum += above ** 2;
+  }
+  return sum * width;
+}
+
+/** Of a normal distribution that is rounded, and cut off where the day has got already. */
+export const atMostOf =
+  (distribution: TemperatureDistribution, step: 1 | 0.01 = 1): AtMost =>
+  (degrees) =>
+    probabilityWithin(distribution, { lowest: null, highest: degrees, step });
+
+/** Of an ensemble as it is: each member, rounded, has an equal share. What was observed is not taken into account. */
+export function atMostOfMembers(membersF: readonly number[], step: 1 | 0.01 = 1): AtMost {
+  const rounded = step === 1 ? membersF.map(Math.round) : membersF;
+  return (degrees) => rounded.filter((member) => member <= degrees).length / rounded.length;
+}
+
+/** What a record is worth; null where a part of it is not there. */
+export interface Scores {
+  modelLogScore: number;
+  modelRps: number;
+  marketLogScore: number | null;
+  marketRps: number | null;
+  modelCrps: number | null;
+  rawCrps: number | null;
+  climateCrps: number | null;
+  marketCrps: number | null;
+  pitLow: number | null;
+  pitHigh: number | null;
+}
+
+export type ScorableRecord = Pick<
+  ForecastRecord,
+  | 'kind'
+  | 'brackets'
+  | 'mean'
+  | 'deviation'
+  | 'atLeast'
+  | 'atMost'
+  | 'members'
+  | 'climateMean'
+  | 'climateDeviation'
+>;
+
+/** Scores a record by the reported temperature: by outcomes, as the market is traded, and by degrees. */
+export const scoreRecord = (record: ScorableRecord, temperatureF: number): Scores => ({
+  ...scoreBrackets(record, temperatureF),
+  ...scoreDegrees(record, temperatureF),
+});
+
+/** By what the markets tell apart alone: all that gates are judged by. */
+export function scoreBrackets(record: Pick<ScorableRecord, 'kind' | 'brackets'>, temperatureF: number) {
+  const { outcome: winner, model, market } = outcomeOf(record, temperatureF);
+  return {
+    modelLogScore: logScore(model, winner),
+    modelRps: rankedProbabilityScore(model, winner),
+    marketLogScore: market && logScore(market, winner),
+    marketRps: market && rankedProbabilityScore(market, winner),
+  };
+}
+
+/** What came, and what model and market gave to each outcome; null where the market has no price. */
+export function outcomeOf(
+  { kind, brackets }: Pick<ScorableRecord, 'kind' | 'brackets'>,
+  temperatureF: number,
+) {
+  const all = brackets.map((bracket) => bracketOf(bracket, kind));
+  const outcomes = outcomesOf(all);
+  const prices = pricesOf(brackets);
+  return {
+    outcome: outcomeAt(all, temperatureF),
+    model: outcomeProbabilities(
+      outcomes,
+      brackets.map(({ model }) => model),
+    ),
+    market: prices && outcomeProbabilities(outcomes, prices),
+  };
+}
+
+/** By whole degrees (tenths of hours), all by the same sum. A record from before members were recorded does not say enough for it. */
+function scoreDegrees(record: ScorableRecord, temperatureF: number) {
+  const { kind, members, mean, deviation, atLeast, atMost, climateMean, climateDeviation } = record;
+  if (members === null)
+    return {
+      modelCrps: null,
+      rawCrps: null,
+      climateCrps: null,
+      marketCrps: null,
+      pitLow: null,
+      pitHigh: null,
+    };
+  const step = stepOf(kind);
+  const crps = (atMost: AtMost) => degreeCrps(atMost, temperatureF, step);
+  const model = atMostOf({ mean, deviation, atLeast, atMost }, step);
+  const market = impliedOf(record);
+  const climate =
+    climateMean === null || climateDeviation === null
+      ? null
+      : atMostOf({ mean: climateMean, deviation: climateDeviation, atLeast: null }, step);
+  return {
+    modelCrps: crps(model),
+    rawCrps: crps(atMostOfMembers(members, step)),
+    climateCrps: climate && crps(climate),
+    marketCrps: market && crps(market),
+    pitLow: model(temperatureF - step),
+    pitHigh: model(temperatureF),
+  };
+}
+
+function impliedOf({ kind, brackets, atLeast, atMost }: ScorableRecord) {
+  const prices = pricesOf(brackets);
+  if (!prices) return null;
+  const outcomes = outcomesOf(brackets.map((bracket) => bracketOf(bracket, kind)));
+  const probabilities = outcomeProbabilities(outcomes, prices);
+  const shares = outcomes.ranges.map((range, i) => ({ ...range, probability: probabilities[i]! }));
+  return atMostOfMarket(shares, { atLeast, atMost, step: outcomes.step });
+}
+
+/** What the market gave each bracket; null unless all have a price. */
+function pricesOf(brackets: ForecastRecord['brackets']): number[] | null {
+  const prices = brackets.map(({ market }) => market);
+  return prices.every((price) => price !== null) ? prices : null;
+}
+
+/** °F: what is told apart of a report or of an index. */
+const stepOf = (kind: TemperatureKind): 1 | 0.01 => (kind === 'hourly' ? 0.01 : 1);
+
+export function bracketOf(
+  { floor, cap }: { floor: number | null; cap: number | null },
+  kind: TemperatureKind,
+): Bracket {
+  const rounding = kind === 'hourly' ? { step: stepOf(kind) } : {};
+  if (floor === null) return { kind: 'less', floor, cap: cap!, ...rounding };
+  return cap === null
+    ? { kind: 'greater', floor, cap, ...rounding }
+    : { kind: 'between', floor, cap, ...rounding };
+}
 
 /**
  * What a probability counts as at the least. A forecast that has ruled out what then happens is punished hard, but once
  * is not for ever.
  */
-export const LEAST_PROBABILITY = 1e-4;
+const LEAST_PROBABILITY = 1e-4;
 /** Dollars. Between a bid and an ask that are further apart there is no price to speak of. */
 const WIDEST_SPREAD = DOLLAR / 5n;
 
@@ -32,7 +210,7 @@ export function rankedProbabilityScore(probabilities: readonly number[], outcome
 /**
  * What the order books of an event say each market's YES is worth: the middle between bid and ask, without fees, made to sum to
  * one over the outcomes. Between thresholds an outcome is worth what the lower one is worth more than the higher, and nothing where
- * it is worth less. Where nobody bids the bid is nothing, where nobody asks the ask is a dollar. Null if a book is crossed or has no price.
+ * it is worth less. Without a bid the bid is nothing, without an ask the ask is a dollar. Null if a book is crossed or has no price.
  * @param books by market
  */
 export function impliedProbabilities(

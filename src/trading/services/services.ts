@@ -1,13 +1,26 @@
 import type { TradingContext } from '../config.js';
+import { createClimateReader } from '../climate/product.js';
 import { createClimateWatch, type ClimateWatch } from '../climate/watch.js';
-import { createCalibrationStore, type CalibrationStore } from '../snapshot/calibration.js';
+import {
+  createCalibrationStore,
+  createSnapshotStore,
+  type CalibrationStore,
+  type SnapshotStore,
+} from '../snapshot/snapshot.js';
 import { createArchive, type Archive } from '../archive/archive.js';
 import { createTrainer, type Trainer } from '../archive/trainer.js';
 import { calibratedModel } from '../forecast/fits.js';
 import type { WeatherSource } from '../forecast/forecast.js';
 import { createLiveTrading, type LiveTimings, type LiveTrading } from '../live/live.js';
 import { readVenueKey } from '../live/sign.js';
-import { createHeldTickers, signalTickers } from '../snapshot/interest.js';
+import {
+  createHeldTickers,
+  createSources,
+  signalTickers,
+  type SourceOptions,
+  type Sources,
+} from './sources.js';
+import type { SourceNames } from '../forecast/queries.js';
 import type { KeptBooksTimings } from '../venue/socket/kept-books.js';
 import type { IndexReader } from '../forecast/kalshi-index.js';
 import type { MarketSource } from '../market/source.js';
@@ -20,15 +33,12 @@ import { createPast, type Past } from '../past/past.js';
 import { PAST_DAYS } from '../scores/records.js';
 import { createScoreKeeper, type ScoreKeeper } from '../scores/keeper.js';
 import { createScoreReport, type ScoreReport } from '../scores/report.js';
-import { createSettlement, type Settlement } from '../settlement/settle-service.js';
-import { createSnapshotStore, type SnapshotStore } from '../snapshot/snapshot.js';
+import { createPortfolioHistory } from '../portfolio/history.js';
+import { createSettlement, type Settlement } from '../settlement/settlement.js';
 import type { Selection } from '../venue/simulation/world.js';
-import { createSources } from './sources.js';
 import { tapedMarkets, type TapePlayer } from '../tape/player.js';
-import { requireTapeTarget } from '../tape/target.js';
-import { createTapeWriter } from '../tape/writer.js';
+import { createTapeWriter, requireTapeTarget, type TapeWriter } from '../tape/writer.js';
 import { createMarketStream, type MarketStream, type StreamLimits } from '../stream/stream.js';
-import { createClimateReader } from '../climate/product.js';
 
 /** What the trading face keeps running between requests. */
 export interface TradingServices {
@@ -62,7 +72,7 @@ export interface TradingOverrides {
   markets?: MarketSource;
   weather?: WeatherSource;
   streamLimits?: Partial<StreamLimits>;
-  refreshTimes?: Pick<RefreshDeps, 'timeOutMs' | 'patienceMs'>;
+  refreshTimes?: Pick<RefreshDeps, 'timeOutMs' | 'forecastWaitMs'>;
   /** Snapshots come from a tape, and nothing is asked, learned or scored. */
   replay?: TapePlayer;
   /** Stands in for the venue's. */
@@ -83,54 +93,17 @@ export function createTradingServices(
   overrides: TradingOverrides = {},
 ): TradingServices {
   const { db, clock, log, config, metrics } = context;
-  const { pastDays = PAST_DAYS } = overrides;
-  const { kalshi, marketSource, forecastSource, paperCash, tapeFile } = config.trading;
+  const { kalshi, paperCash, tapeFile } = config.trading;
   if (tapeFile !== undefined && !overrides.replay) requireTapeTarget(tapeFile);
   const key = readVenueKey(kalshi, log);
-  const { venueBudget: budget = createVenueBudget(), selection } = overrides;
+  const budget = overrides.venueBudget ?? createVenueBudget();
   const store = createSnapshotStore();
-  const held = createHeldTickers({ db, log });
-  const sources = createSources({
-    config: config.trading,
-    key,
-    budget,
-    interest: () => new Set([...held.current(), ...signalTickers(store.current)]),
-    stream: { metrics, timings: overrides.streamTimings },
-    clock,
-    log,
-    selection,
-  });
-  const markets =
-    overrides.markets ??
-    (overrides.replay && tapedMarkets(overrides.replay.marketSource, store)) ??
-    sources.markets;
-  const weather = overrides.weather ?? sources.weather;
   const calibration = createCalibrationStore(undefined, metrics);
+  const { markets, weather, index, world } = chooseSources(context, overrides, { key, budget, store });
   const names = { marketSource: markets.name, forecastSource: weather.name };
-  const archive = createArchive({ db, ...names });
-  const trainer = createTrainer({ db, archive, sources: names, store, calibration, clock, log });
-  const tape =
-    tapeFile === undefined || overrides.replay
-      ? undefined
-      : createTapeWriter({
-          file: tapeFile,
-          header: { ...names, bankroll: paperCash },
-          log,
-        });
-  const whatIsLive = {
-    markets,
-    weather,
-    model: calibratedModel,
-    calibration,
-    store,
-    bankroll: paperCash,
-    clock,
-    log,
-    metrics,
-    tape,
-    ...overrides.refreshTimes,
-  };
-  const refresher = overrides.replay?.createRefresher(whatIsLive) ?? createRefresher(whatIsLive);
+  const shared = { store, calibration, names };
+  const { refresher, tape } = createSnapshots(context, overrides, { ...shared, markets, weather });
+  const learning = createLearning(context, overrides, { ...shared, world });
   const stream = createMarketStream({ store, metrics, log, limits: overrides.streamLimits });
   const live = createLiveTrading(context, {
     key,
@@ -138,60 +111,114 @@ export function createTradingServices(
     record: (...outcome) => recordOutcome(db.orm, ...outcome),
     timings: overrides.liveTimings,
   });
-  const isInvented =
-    marketSource === 'simulated' &&
-    forecastSource === 'simulated' &&
-    !overrides.markets &&
-    !overrides.weather &&
-    !overrides.replay;
-  const past =
-    isInvented && pastDays > 0
-      ? createPast({ db, archive, clock, names, world: sources.world, days: pastDays })
-      : undefined;
-  const scores = createScoreKeeper({
-    db,
-    store,
-    calibration,
-    ...names,
-    clock,
-    log,
-    past,
-  });
-  const scoreReport = createScoreReport({ db, clock, sources: names, calibration });
-  const climate =
-    marketSource === 'kalshi' && !overrides.replay
-      ? createClimateWatch({
-          reader: createClimateReader({ baseUrl: config.trading.nwsBaseUrl }),
-          db,
-          snapshots: store,
-          clock,
-          log,
-        })
-      : undefined;
-  const settlement = createSettlement({ db, clock, log, markets, snapshots: store, paperCash });
+  const history = createPortfolioHistory({ db, clock, log, snapshots: store, paperCash });
+  const settlement = createSettlement({ db, clock, log, markets, snapshots: store, history });
+  const climate = createClimate(context, overrides, store);
   return {
     markets,
     snapshots: store,
     calibration,
-    archive,
-    trainer,
-    past,
+    ...learning,
     refresher,
     stream,
     orders: createOrders(context, { snapshots: store, live: overrides.live ?? live }),
     live,
-    scores,
-    scoreReport,
     settlement,
     climate,
-    index: sources.index,
+    index,
     isReplay: overrides.replay !== undefined,
     async stop() {
       stream.stop();
-      scores.stop();
-      trainer.stop();
+      learning.scores.stop();
+      learning.trainer.stop();
       await Promise.all([refresher.stop(), live?.stop(), settlement.stop(), climate?.stop()]);
       await tape?.close();
     },
   };
+}
+
+interface Shared {
+  store: SnapshotStore;
+  calibration: CalibrationStore;
+  names: SourceNames;
+}
+
+/** What the configuration names, unless a tape or the caller brings its own. */
+function chooseSources(
+  { db, clock, log, config, metrics }: TradingContext,
+  { markets, weather, replay, streamTimings, selection }: TradingOverrides,
+  { key, budget, store }: Pick<SourceOptions, 'key' | 'budget'> & Pick<Shared, 'store'>,
+): Sources {
+  const held = createHeldTickers({ db, log });
+  const sources = createSources({
+    config: config.trading,
+    key,
+    budget,
+    interest: () => new Set([...held.current(), ...signalTickers(store.current)]),
+    stream: { metrics, timings: streamTimings },
+    clock,
+    log,
+    selection,
+  });
+  const taped = replay && tapedMarkets(replay.marketSource, store);
+  return { ...sources, markets: markets ?? taped ?? sources.markets, weather: weather ?? sources.weather };
+}
+
+/** What makes snapshots, and the tape that it is recorded on: of live sources, or of a tape that is played. */
+function createSnapshots(
+  { clock, log, config, metrics }: TradingContext,
+  { replay, refreshTimes }: TradingOverrides,
+  { markets, weather, store, calibration, names }: Shared & Pick<Sources, 'markets' | 'weather'>,
+): { refresher: Refresher; tape: TapeWriter | undefined } {
+  const { tapeFile, paperCash: bankroll } = config.trading;
+  if (replay)
+    return { refresher: replay.createRefresher({ store, model: calibratedModel, log }), tape: undefined };
+  const tape =
+    tapeFile === undefined
+      ? undefined
+      : createTapeWriter({ file: tapeFile, header: { ...names, bankroll }, log });
+  const refresher = createRefresher({
+    markets,
+    weather,
+    model: calibratedModel,
+    calibration,
+    store,
+    bankroll,
+    clock,
+    log,
+    metrics,
+    tape,
+    ...refreshTimes,
+  });
+  return { refresher, tape };
+}
+
+/** What keeps the past and learns from it. */
+function createLearning(
+  { db, clock, log, config }: TradingContext,
+  { pastDays: days = PAST_DAYS, markets, weather, replay }: TradingOverrides,
+  { store, calibration, names, world }: Shared & Pick<Sources, 'world'>,
+): Pick<TradingServices, 'archive' | 'trainer' | 'past' | 'scores' | 'scoreReport'> {
+  const { marketSource, forecastSource } = config.trading;
+  const isInvented =
+    marketSource === 'simulated' && forecastSource === 'simulated' && !markets && !weather && !replay;
+  const archive = createArchive({ db, ...names });
+  const past = isInvented && days > 0 ? createPast({ db, archive, clock, names, world, days }) : undefined;
+  return {
+    archive,
+    trainer: createTrainer({ db, archive, sources: names, store, calibration, clock, log }),
+    past,
+    scores: createScoreKeeper({ db, store, calibration, ...names, clock, log, past }),
+    scoreReport: createScoreReport({ db, clock, sources: names, calibration }),
+  };
+}
+
+function createClimate(
+  { db, clock, log, config }: TradingContext,
+  { replay }: TradingOverrides,
+  snapshots: SnapshotStore,
+): ClimateWatch | undefined {
+  const { marketSource, nwsBaseUrl: baseUrl } = config.trading;
+  if (marketSource !== 'kalshi' || replay) return undefined;
+  return createClimateWatch({ reader: createClimateReader({ baseUrl }), db, snapshots, clock, log });
 }

@@ -1,27 +1,62 @@
 import type { Logger } from 'pino';
-import type { Clock } from '../../core/clock.js';
+import { MINUTE_MS } from '../../core/time.js';
 import type { TradingConfig } from '../config.js';
+import type { Clock } from '../../core/clock.js';
 import { createHttpModelSource } from '../forecast/http-model.js';
+import type { Database } from '../../core/db/client.js';
 import type { ObservationPart, WeatherSource } from '../forecast/forecast.js';
+import { createIndexReader, type IndexReader } from '../forecast/kalshi-index.js';
 import { createObservationReader } from '../forecast/nws-observations.js';
 import { createOpenMeteoSource } from '../forecast/open-meteo.js';
 import { createSimulatedWeatherSource } from '../forecast/simulated.js';
 import { signRequest, type VenueKey } from '../live/sign.js';
+import type { MarketSource } from '../market/source.js';
+import { listHeldTickers } from '../ledger/queries.js';
+import type { Snapshot } from '../snapshot/snapshot.js';
 import { createKalshiClient } from '../venue/kalshi-client.js';
-import { createIndexReader, type IndexReader } from '../forecast/kalshi-index.js';
 import { createKalshiSource } from '../venue/kalshi.js';
 import { createSimulatedSource } from '../venue/simulated.js';
-import { createKeptBooks, type KeptBooksOptions } from '../venue/socket/kept-books.js';
-import type { MarketSource } from '../market/source.js';
-import type { VenueBudget } from '../venue/venue-budget.js';
 import { simulateWeather } from '../venue/simulation/weather.js';
 import type { Selection, SimulatedWorld } from '../venue/simulation/world.js';
+import { createKeptBooks, type KeptBooksOptions } from '../venue/socket/kept-books.js';
+import type { VenueBudget } from '../venue/venue-budget.js';
+
+/** More markets than this are never preferred: then it would be no preference. */
+const MAX_HELD = 200;
+
+/** Markets in which an account holds something, as of the last time this was asked; each call reads anew behind it. */
+export function createHeldTickers({ db, log }: { db: Database; log: Pick<Logger, 'warn'> }) {
+  let tickers: readonly string[] = [];
+  let asking: Promise<void> | undefined;
+
+  async function ask(): Promise<void> {
+    try {
+      tickers = (await listHeldTickers(db.orm, '', MAX_HELD)).map(({ ticker }) => ticker);
+    } catch (error) {
+      // The order in which books are read is no reason to fail.
+      log.warn({ err: error }, 'what is held could not be looked up: books are read in the order of before');
+    } finally {
+      asking = undefined;
+    }
+  }
+
+  return {
+    current(): readonly string[] {
+      asking ??= ask();
+      return tickers;
+    },
+  };
+}
+
+/** Markets in which something is worth doing. */
+export const signalTickers = (snapshot: Snapshot | undefined): string[] =>
+  (snapshot?.signals.events ?? []).flatMap(({ signals }) => signals.map(({ market }) => market.ticker));
 
 /**
  * Stations report once an hour, in between when the weather changes. 24 stations at this pace are 7,000 questions a day, four at a
  * time; the weather service names no number, and asks for no more than is needed: each brings the last three hours.
  */
-const OBSERVATIONS_EVERY_MS = 5 * 60_000;
+const OBSERVATIONS_EVERY_MS = 5 * MINUTE_MS;
 
 /** The invented world of the demo: everybody who starts it sees the same one. */
 const SEED = 'gauge';
@@ -112,6 +147,6 @@ export function createSources(options: SourceOptions): Sources {
   };
 }
 
-/** With a key everything is read under it: some addresses answer nobody else. */
+/** With a key everything is read under it: some addresses answer no other caller. */
 const signerOf = (key: VenueKey, clock: Clock) => (method: string, path: string) =>
   signRequest(key, { atMs: clock.now(), method, path });

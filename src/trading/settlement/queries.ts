@@ -2,38 +2,14 @@ import { and, asc, eq, inArray, sql, type SQL } from 'drizzle-orm';
 import { textArray } from '../../core/db/array-literal.js';
 import type { Orm } from '../../core/db/client.js';
 import { selectRows } from '../../core/db/select-rows.js';
-import type { TradeMode } from '../ledger/orders-table.js';
 import {
   ledgerEntries,
   tradingAccounts,
   tradingPositions,
   tradingSettlements,
 } from '../ledger/portfolio-table.js';
-import type { Word } from './settle-word.js';
-
-/** An Organization's money in one mode. */
-export interface Account {
-  orgId: string;
-  mode: TradeMode;
-}
-
-/** The walk through accounts begins after this one. */
-export const beforeAll: Account = { orgId: '00000000-0000-0000-0000-000000000000', mode: 'live' };
-
-/** Markets that somebody holds, by ticker: the index is read once per market, however many hold it. */
-export const listHeldTickers = (orm: Orm, after: string, limit: number) =>
-  selectRows<{ ticker: string }>(
-    orm,
-    sql`with recursive held as (
-      (select ticker from trading_positions where contracts > 0 and ticker > ${after} order by ticker limit 1)
-      union all
-      select (
-        select p.ticker from trading_positions p where p.contracts > 0 and p.ticker > held.ticker order by p.ticker limit 1
-      )
-      from held where held.ticker is not null
-    )
-    select ticker from held where ticker is not null limit ${limit}`,
-  );
+import type { Account } from '../ledger/queries.js';
+import type { SettlementEvent } from './settlement-event.js';
 
 /** Markets about whose end something was recorded since then, by ticker. */
 export const listRecentTickers = (orm: Orm, since: Date, after: string, limit: number) =>
@@ -45,30 +21,35 @@ export const listRecentTickers = (orm: Orm, since: Date, after: string, limit: n
   );
 
 /** The words as rows of `w`. */
-function wordRows(words: ReadonlyMap<string, Word>): SQL {
-  const said = [...words.values()];
+function eventRows(events: ReadonlyMap<string, SettlementEvent>): SQL {
+  const said = [...events.values()];
   const values = textArray(said.map(({ value }) => (value === null ? null : String(value))));
   const temperatures = textArray(
     said.map(({ temperature }) => (temperature === null ? null : String(temperature))),
   );
   return sql`unnest(
-    ${textArray([...words.keys()])}::text[], ${textArray(said.map(({ state }) => state))}::text[],
+    ${textArray([...events.keys()])}::text[], ${textArray(said.map(({ state }) => state))}::text[],
     ${values}::bigint[], ${temperatures}::float8[]
   ) as w(ticker, state, value, temperature)`;
 }
 
-/** `isSameWord`, the other way round. */
+/** `isSameEvent`, the other way round. */
 const isNews = (last: SQL): SQL => sql`(
   ${last}.state <> w.state or ${last}.value is distinct from w.value
   or (w.temperature is not null and ${last}.temperature is distinct from w.temperature)
 ) and (w.state <> 'provisional' or ${last}.state = 'provisional')`;
 
 /** Accounts that hold something which is paid now, or of whose end they have not been told this. In the order of the walk. */
-export const listHolders = (orm: Orm, words: ReadonlyMap<string, Word>, after: Account, limit: number) =>
+export const listHolders = (
+  orm: Orm,
+  events: ReadonlyMap<string, SettlementEvent>,
+  after: Account,
+  limit: number,
+) =>
   selectRows<Account>(
     orm,
     sql`select distinct p.org_id as "orgId", p.mode
-    from ${wordRows(words)}
+    from ${eventRows(events)}
     join trading_positions p on p.ticker = w.ticker and p.contracts > 0
     left join lateral (
       select s.state, s.value, s.temperature from trading_settlements s
@@ -83,14 +64,14 @@ export const listHolders = (orm: Orm, words: ReadonlyMap<string, Word>, after: A
 /** Accounts to which something else was said about a market's end before. In the order of the walk. */
 export const listToldOtherwise = (
   orm: Orm,
-  words: ReadonlyMap<string, Word>,
+  events: ReadonlyMap<string, SettlementEvent>,
   after: Account,
   limit: number,
 ) =>
   selectRows<Account>(
     orm,
     sql`select distinct s.org_id as "orgId", s.mode
-    from ${wordRows(words)}
+    from ${eventRows(events)}
     join trading_settlements s on s.ticker = w.ticker
     where (s.org_id, s.mode) > (${after.orgId}::uuid, ${after.mode})
       and ${isNews(sql`s`)}

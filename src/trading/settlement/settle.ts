@@ -1,32 +1,113 @@
 import type { Logger } from 'pino';
+import { DAY_MS, MINUTE_MS } from '../../core/time.js';
 import type { Clock } from '../../core/clock.js';
 import type { Orm } from '../../core/db/client.js';
+import { newId } from '../../core/ids.js';
 import { inChunks } from '../../core/steps.js';
+import { beforeAll, listHeldTickers, lockAccount, type Account } from '../ledger/queries.js';
+import { ledgerEntries, tradingSettlements } from '../ledger/portfolio-table.js';
 import type { ListedMarket } from '../market/market.js';
 import type { MarketSource } from '../market/source.js';
 import type { Snapshot } from '../snapshot/snapshot.js';
 import {
-  beforeAll,
-  listHeldTickers,
+  closePositions,
   listHolders,
   listRecentTickers,
   listToldOtherwise,
-  type Account,
+  moveCash,
+  readPositions,
+  readRecorded,
 } from './queries.js';
-import { settleAccount } from './settle-account.js';
-import { doubtAbout, wordOf, type Word } from './settle-word.js';
+import {
+  doubtAbout,
+  planSettlement,
+  settlementEventOf,
+  type PlannedEvent,
+  type SettlementEvent,
+} from './settlement-event.js';
+
+interface Settled {
+  /** Rows that were added. */
+  events: number;
+  /** True if money was booked, be it a payout of nothing. */
+  hasMoved: boolean;
+}
+
+/**
+ * Books what the venue says about markets that one account holds or held, in one transaction under the account's lock. Two
+ * instances that do it at once book it once: the second waits, and then sees what the first has written.
+ */
+export const settleAccount = (
+  orm: Orm,
+  account: Account,
+  events: ReadonlyMap<string, SettlementEvent>,
+  at: Date,
+): Promise<Settled> =>
+  orm.transaction(async (tx) => {
+    if ((await lockAccount(tx, account)) === undefined)
+      throw new Error(`the account ${account.orgId} ${account.mode} holds positions and does not exist`);
+    const tickers = [...events.keys()];
+    const positions = await readPositions(tx, account, tickers);
+    const recorded = await readRecorded(tx, account, tickers);
+    const planned = positions.flatMap(({ ticker, eventTicker, ...held }) => {
+      const before = recorded.filter((row) => row.ticker === ticker);
+      return planSettlement(held, before, events.get(ticker)!).map((event) => ({
+        ...event,
+        ticker,
+        eventTicker,
+      }));
+    });
+    if (planned.length === 0) return { events: 0, hasMoved: false };
+    await write(tx, account, planned, at);
+    return { events: planned.length, hasMoved: planned.some(({ entry }) => entry !== null) };
+  });
+
+type NamedEvent = PlannedEvent & { ticker: string; eventTicker: string };
+
+async function write(tx: Orm, account: Account, planned: NamedEvent[], at: Date): Promise<void> {
+  await tx.insert(tradingSettlements).values(
+    planned.map(({ entry, ...event }) => ({
+      ...account,
+      ...event,
+      cashChange: entry?.postings.cash ?? 0n,
+      at,
+    })),
+  );
+  const entries = planned.flatMap(({ entry, ticker, n }) => (entry ? [{ ...entry, ticker, n }] : []));
+  if (entries.length === 0) return;
+  await tx.insert(ledgerEntries).values(
+    entries.map(({ kind, postings, ticker, n }) => ({
+      ...account,
+      ...postings,
+      id: newId(at.getTime()),
+      kind,
+      at,
+      ticker,
+      settlementN: n,
+    })),
+  );
+  const earned = new Map<string, bigint>();
+  for (const { ticker, postings } of entries)
+    earned.set(ticker, (earned.get(ticker) ?? 0n) - postings.realised);
+  await closePositions(tx, account, earned, at);
+  await moveCash(
+    tx,
+    account,
+    entries.reduce((sum, { postings }) => sum + postings.cash, 0n),
+  );
+}
 
 /** The venue may take its word back for so long. */
-const AMENDABLE_MS = 7 * 24 * 60 * 60 * 1000;
-/** How often it is asked about markets that no refresh reads any more, and whether it has changed a word. */
-const LOOK_AGAIN_MS = 5 * 60 * 1000;
+const AMENDABLE_MS = 7 * DAY_MS;
+/** How often it is asked about markets that no refresh reads any more, and whether it has amended an end. */
+const LOOK_AGAIN_MS = 5 * MINUTE_MS;
 /** Markets that are looked at together. */
 const TICKERS_AT_ONCE = 500;
 const ACCOUNTS_AT_ONCE = 100;
 /** Transactions side by side: they spend their time waiting for the database. */
 const PARALLEL = 4;
 
-export interface SettleDeps {
+interface SettleDeps {
   orm: Orm;
   markets: MarketSource;
   clock: Clock;
@@ -37,7 +118,7 @@ export interface SettleDeps {
 
 export interface SettleReport {
   /** Rows that were recorded. */
-  words: number;
+  events: number;
   /** Accounts whose money moved. */
   moved: number;
   /** Accounts that could not be settled; they are tried again with the next pass. */
@@ -52,9 +133,9 @@ export function createSettling({ orm, markets, clock, log, onMoved }: SettleDeps
   /** In both directions: a clock that was set back must not keep anything waiting. */
   const isRecent = (at: number) => Math.abs(clock.now() - at) < LOOK_AGAIN_MS;
 
-  type List = (words: ReadonlyMap<string, Word>, after: Account) => Promise<Account[]>;
-  const holders: List = (words, after) => listHolders(orm, words, after, ACCOUNTS_AT_ONCE);
-  const toldOtherwise: List = (words, after) => listToldOtherwise(orm, words, after, ACCOUNTS_AT_ONCE);
+  type List = (events: ReadonlyMap<string, SettlementEvent>, after: Account) => Promise<Account[]>;
+  const holders: List = (events, after) => listHolders(orm, events, after, ACCOUNTS_AT_ONCE);
+  const toldOtherwise: List = (events, after) => listToldOtherwise(orm, events, after, ACCOUNTS_AT_ONCE);
 
   /**
    * @param mayGoOn asked between the parts of the work; once it is false, what is left is left to others
@@ -64,19 +145,19 @@ export function createSettling({ orm, markets, clock, log, onMoved }: SettleDeps
     signal: AbortSignal,
     mayGoOn: () => Promise<boolean>,
   ): Promise<SettleReport> {
-    const report: SettleReport = { words: 0, moved: 0, failed: 0 };
+    const report: SettleReport = { events: 0, moved: 0, failed: 0 };
     const now = clock.now();
     for (const [ticker, at] of askedAt) if (!isRecent(at)) askedAt.delete(ticker);
     const settleAll = async (tickersAfter: (after: string) => Promise<{ ticker: string }[]>, list: List) => {
       for (let last = '', page; ; last = page.at(-1)!.ticker) {
         page = await tickersAfter(last);
         if (page.length > 0) {
-          const words = await learn(
+          const events = await learn(
             snapshot,
             page.map(({ ticker }) => ticker),
             signal,
           );
-          if (words.size > 0 && !(await walk(words, list, report, mayGoOn))) return false;
+          if (events.size > 0 && !(await walk(events, list, report, mayGoOn))) return false;
         }
         if (page.length < TICKERS_AT_ONCE) return true;
       }
@@ -94,20 +175,20 @@ export function createSettling({ orm, markets, clock, log, onMoved }: SettleDeps
     snapshot: Snapshot,
     tickers: string[],
     signal: AbortSignal,
-  ): Promise<Map<string, Word>> {
+  ): Promise<Map<string, SettlementEvent>> {
     const listed = tickers.flatMap((ticker) => snapshot.markets.get(ticker) ?? []);
     const gone = tickers.filter((ticker) => !snapshot.markets.has(ticker) && !askedAt.has(ticker));
-    const words = new Map<string, Word>();
+    const events = new Map<string, SettlementEvent>();
     for (const market of [...listed, ...(await find(gone, signal))]) {
       const doubt = doubtAbout(market);
       if (doubt !== undefined && !doubted.has(`${market.ticker} ${doubt}`)) {
         doubted.add(`${market.ticker} ${doubt}`);
         log.warn({ ticker: market.ticker }, doubt);
       }
-      const word = wordOf(market);
-      if (word) words.set(market.ticker, word);
+      const event = settlementEventOf(market);
+      if (event) events.set(market.ticker, event);
     }
-    return words;
+    return events;
   }
 
   /** A venue that cannot be asked holds up nothing that is known. */
@@ -126,16 +207,16 @@ export function createSettling({ orm, markets, clock, log, onMoved }: SettleDeps
 
   /** True if it came to the end. */
   async function walk(
-    words: ReadonlyMap<string, Word>,
+    events: ReadonlyMap<string, SettlementEvent>,
     list: List,
     report: SettleReport,
     mayGoOn: () => Promise<boolean>,
   ): Promise<boolean> {
     for (let after = beforeAll; ;) {
       if (!(await mayGoOn())) return false;
-      const accounts = await list(words, after);
+      const accounts = await list(events, after);
       for (const some of inChunks(accounts, PARALLEL))
-        await Promise.all(some.map((account) => settleOne(account, words, report)));
+        await Promise.all(some.map((account) => settleOne(account, events, report)));
       if (accounts.length < ACCOUNTS_AT_ONCE) return true;
       after = accounts.at(-1)!;
     }
@@ -144,12 +225,12 @@ export function createSettling({ orm, markets, clock, log, onMoved }: SettleDeps
   /** An account that cannot be settled keeps no other from being settled. */
   async function settleOne(
     account: Account,
-    words: ReadonlyMap<string, Word>,
+    events: ReadonlyMap<string, SettlementEvent>,
     report: SettleReport,
   ): Promise<void> {
     try {
-      const settled = await settleAccount(orm, account, words, new Date(clock.now()));
-      report.words += settled.words;
+      const settled = await settleAccount(orm, account, events, new Date(clock.now()));
+      report.events += settled.events;
       if (!settled.hasMoved) return;
       report.moved++;
       await onMoved(account);

@@ -1,12 +1,45 @@
 import type { Logger } from 'pino';
-import type { Calibration } from './calibration.js';
+import { allAtOnce, type Steps } from '../../core/steps.js';
 import type { ForecastModel, WeatherData } from '../forecast/forecast.js';
 import { groupEvents, type MarketEvent } from '../market/event.js';
-import type { MarketData } from '../market/source.js';
+import { isPlaced, type ListedMarket } from '../market/market.js';
 import type { Micros } from '../market/money.js';
+import type { MarketData } from '../market/source.js';
+import { withholdDoubtful } from '../signals/event-case.js';
 import { makeSignalsInSteps } from '../signals/signals.js';
-import type { Snapshot, SourceState } from './snapshot.js';
-import { allAtOnce, type Steps } from '../../core/steps.js';
+import { refreshOf, type Calibration, type Snapshot, type SourceState } from './snapshot.js';
+
+/**
+ * The snapshot with what the venue has told of some markets since its refresh. Everything else is the same objects as
+ * before: nothing is forecast or sized anew, and signals of markets whose book is in doubt are withheld until it is not.
+ */
+export function patchSnapshot(snapshot: Snapshot, data: MarketData, sequence: number): Snapshot {
+  const changed = new Map<string, ListedMarket>();
+  for (const [i, market] of data.markets.entries())
+    if (market !== snapshot.data.markets[i]) changed.set(market.ticker, market);
+  const refreshed = refreshOf(snapshot);
+  return Object.freeze({
+    ...snapshot,
+    sequence,
+    data,
+    markets: changed.size === 0 ? snapshot.markets : new Map([...snapshot.markets, ...changed]),
+    events: changed.size === 0 ? snapshot.events : snapshot.events.map((event) => patchEvent(event, changed)),
+    signals:
+      data.doubts === snapshot.data.doubts
+        ? snapshot.signals
+        : withholdDoubtful(refreshed.signals, data.doubts),
+    refreshed,
+  });
+}
+
+function patchEvent(event: MarketEvent, changed: ReadonlyMap<string, ListedMarket>): MarketEvent {
+  if (!event.markets.some(({ ticker }) => changed.has(ticker))) return event;
+  const markets = event.markets.map((market) => {
+    const now = changed.get(market.ticker);
+    return now && isPlaced(now) ? now : market;
+  });
+  return { ...event, markets };
+}
 
 /** All that a snapshot is made of, and all that changes from one to the next. */
 export interface SnapshotInputs {

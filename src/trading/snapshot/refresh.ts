@@ -2,16 +2,13 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { Clock } from '../../core/clock.js';
 import type { Metrics } from '../../core/metrics.js';
-import { buildSnapshotInSteps, type SnapshotInputs } from './build-snapshot.js';
-import type { CalibrationStore } from './calibration.js';
+import { buildSnapshotInSteps, patchSnapshot, type SnapshotInputs } from './build-snapshot.js';
+import type { CalibrationStore, Snapshot, SnapshotStore } from './snapshot.js';
 import type { ForecastModel, WeatherSource } from '../forecast/forecast.js';
 import type { MarketData, MarketSource } from '../market/source.js';
 import type { Micros } from '../market/money.js';
-import { patchSnapshot } from './patch-snapshot.js';
-import type { Snapshot, SnapshotStore } from './snapshot.js';
 import { inSlices } from '../../core/steps.js';
 import { createSourcePart } from './source-part.js';
-import type { TapeWriter } from '../tape/writer.js';
 
 export interface RefreshDeps {
   markets: MarketSource;
@@ -21,15 +18,15 @@ export interface RefreshDeps {
   calibration: Pick<CalibrationStore, 'current'>;
   store: SnapshotStore;
   bankroll: Micros;
-  /** Takes down what each snapshot was made of. */
-  tape?: Pick<TapeWriter, 'write'> | undefined;
+  /** Records what each snapshot is made of. */
+  tape?: { write(inputs: SnapshotInputs): void } | undefined;
   clock: Clock;
   log: Logger;
   metrics: Pick<Metrics, 'refreshes' | 'refreshSeconds' | 'snapshotTime' | 'sourceNotes'>;
   /** A source that takes longer is given up, even if it does not listen. */
   timeOutMs?: number;
   /** How long fresh markets wait for fresh forecasts. */
-  patienceMs?: number;
+  forecastWaitMs?: number;
 }
 
 export interface Refresher {
@@ -47,7 +44,7 @@ export interface Refresher {
  * What the venue tells between two refreshes changes the present snapshot's books and prices, and nothing else of it.
  */
 export function createRefresher(deps: RefreshDeps): Refresher {
-  const { clock, store, log, metrics, timeOutMs = 25_000, patienceMs = 3_000 } = deps;
+  const { clock, store, log, metrics, timeOutMs = 25_000, forecastWaitMs = 3_000 } = deps;
   const stopping = new AbortController();
   const whatParts = { clock, log, metrics, timeOutMs, stopping: stopping.signal };
   const markets = createSourcePart('markets', deps.markets, whatParts);
@@ -70,7 +67,7 @@ export function createRefresher(deps: RefreshDeps): Refresher {
     isSwapAhead = true;
     if (isWeatherDue()) asking ??= askForecasts();
     await markets.ask();
-    await within(patienceMs, asking);
+    await within(forecastWaitMs, asking);
     isSwapAhead = false;
     await swap();
   }
@@ -120,7 +117,7 @@ export function createRefresher(deps: RefreshDeps): Refresher {
     store.replace(patchSnapshot(current, data, ++sequence));
   }
 
-  /** In slices: hundreds of events are a tenth of a second of work, and nobody waits that long for an answer. */
+  /** In slices: hundreds of events are a tenth of a second of work, and no request waits that long for an answer. */
   function build(data: MarketData, sources: Snapshot['sources']): Promise<Snapshot> {
     const inputs: SnapshotInputs = {
       sequence: ++sequence,

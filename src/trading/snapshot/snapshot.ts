@@ -1,9 +1,42 @@
+import type { Metrics } from '../../core/metrics.js';
+import { noFits, type FitBook } from '../forecast/fits.js';
 import type { StationForecast } from '../forecast/forecast.js';
 import type { MarketEvent } from '../market/event.js';
 import type { ListedMarket } from '../market/market.js';
 import type { MarketData, VenueNote } from '../market/source.js';
-import type { GateBook } from '../signals/gate.js';
+import { noGates, type GateBook } from '../signals/gate.js';
 import type { SignalReport } from '../signals/signal.js';
+
+/** What has been learned of the past. Immutable; jobs put a new one in its place, refreshes read it. */
+export interface Calibration {
+  fits: FitBook;
+  gates: GateBook;
+}
+
+export const nothingLearned: Calibration = Object.freeze({ fits: noFits, gates: noGates });
+
+export interface CalibrationStore {
+  readonly current: Calibration;
+  replace(part: Partial<Calibration>): void;
+}
+
+/** @param metrics left out: none are kept */
+export function createCalibrationStore(
+  initial: Calibration = nothingLearned,
+  metrics?: Pick<Metrics, 'fitsTime' | 'openGates'>,
+): CalibrationStore {
+  let current = initial;
+  return {
+    get current() {
+      return current;
+    },
+    replace(part) {
+      current = Object.freeze({ ...current, ...part });
+      metrics?.fitsTime.set((current.fits.madeAt?.getTime() ?? 0) / 1000);
+      metrics?.openGates.set(current.gates.gates.filter(({ isOpen }) => isOpen).length);
+    },
+  };
+}
 
 /** How things stand with one source as of the last refresh. */
 export interface SourceState {

@@ -57,7 +57,7 @@ export function createSourcePart<T extends { fetchedAt: Date; notes?: readonly V
     } finally {
       clearTimeout(timer);
       stopping.removeEventListener('abort', stop);
-      // Nobody waits any more.
+      // What still runs is of no use any more.
       ending.abort();
     }
   }

@@ -51,7 +51,7 @@ export function createMarketFeed(instance: string): MarketFeed {
     let event = events.get(key);
     if (event) return event;
     event = make();
-    // Readers say themselves what they saw last: whoever makes that up must not fill the memory.
+    // Readers say themselves what they saw last: made-up numbers must not fill the memory.
     if (events.size < MAX_EVENTS) events.set(key, event);
     return event;
   }

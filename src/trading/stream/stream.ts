@@ -141,7 +141,7 @@ export function createMarketStream({ store, metrics, log, limits }: StreamDeps):
   };
 }
 
-/** Nobody on the way may keep, change or hold back what is sent. */
+/** No proxy on the way may keep, change or hold back what is sent. */
 export function setStreamHeaders(res: Response): void {
   res.setHeader('Content-Type', 'text/event-stream; charset=utf-8');
   res.setHeader('Cache-Control', 'no-store, no-transform');

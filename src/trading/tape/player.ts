@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
+import { MINUTE_MS } from '../../core/time.js';
 import type { Clock } from '../../core/clock.js';
 import { buildSnapshot, buildSnapshotInSteps } from '../snapshot/build-snapshot.js';
 import type { ForecastModel } from '../forecast/forecast.js';
@@ -9,8 +10,8 @@ import type { SnapshotStore } from '../snapshot/snapshot.js';
 import { inSlices } from '../../core/steps.js';
 import { readTape, TapeError, type TapeEntry } from './reader.js';
 
-/** Nobody waits through the hours in which nothing was taped. */
-const LONGEST_GAP_MS = 2 * 60 * 1000;
+/** Hours in which nothing was taped are skipped. */
+const LONGEST_GAP_MS = 2 * MINUTE_MS;
 
 export interface TapePlayer {
   /** What time it is on the tape. It stands still before the start, and at the end. */

@@ -1,9 +1,14 @@
 import { open, type FileHandle } from 'node:fs/promises';
 import { z } from 'zod';
 import type { SnapshotInputs } from '../snapshot/build-snapshot.js';
-import { readValue } from './codec.js';
-import { listFrames, readMember } from './framing.js';
-import { TAPE_FORMAT, type TapeHeader, type TapeRecord } from './tape.js';
+import {
+  TAPE_FORMAT,
+  listFrames,
+  readMember,
+  readValue,
+  type TapeHeader,
+  type TapeRecord,
+} from './format.js';
 
 /** The file is no tape, or a damaged one; the message says where. */
 export class TapeError extends Error {}

@@ -1,9 +1,52 @@
+import { accessSync, closeSync, constants, openSync, readSync, statSync, type Stats } from 'node:fs';
 import { open, stat, type FileHandle } from 'node:fs/promises';
+import { dirname, resolve } from 'node:path';
 import type { Logger } from 'pino';
+import { ConfigError } from '../../core/config.js';
 import type { SnapshotInputs } from '../snapshot/build-snapshot.js';
-import { writeValue } from './codec.js';
-import { listFrames, writeMember } from './framing.js';
-import { TAPE_FORMAT, type TapeHeader, type TapeRecord } from './tape.js';
+import {
+  TAPE_FORMAT,
+  beginsAsTape,
+  listFrames,
+  writeMember,
+  writeValue,
+  type TapeHeader,
+  type TapeRecord,
+} from './format.js';
+
+/**
+ * Says at the start what would keep a tape from being written: a day that was not taped cannot be made up for.
+ * @throws ConfigError
+ */
+export function requireTapeTarget(file: string): void {
+  const problem = problemOf(resolve(file));
+  if (problem !== undefined) throw new ConfigError([`TAPE_FILE: ${problem}`]);
+}
+
+function problemOf(path: string): string | undefined {
+  const folder = dirname(path);
+  if (!statOf(folder)?.isDirectory()) return `there is no folder ${folder}`;
+  const found = statOf(path);
+  if (found && !found.isFile()) return `${path} is no ordinary file`;
+  try {
+    accessSync(found ? path : folder, found ? constants.R_OK | constants.W_OK : constants.W_OK);
+    return found && !isTape(path) ? `${path} is something else than a tape, and is left alone` : undefined;
+  } catch (error) {
+    return `${path} cannot be written: ${(error as Error).message}`;
+  }
+}
+
+const statOf = (path: string): Stats | undefined => statSync(path, { throwIfNoEntry: false });
+
+function isTape(path: string): boolean {
+  const file = openSync(path, 'r');
+  try {
+    const start = Buffer.alloc(64);
+    return beginsAsTape(start.subarray(0, readSync(file, start)));
+  } finally {
+    closeSync(file);
+  }
+}
 
 /** Records that wait for a slow disk. Beyond that refreshes are left out, rather than the memory filled. */
 const MAX_WAITING = 20;
@@ -99,7 +142,7 @@ interface Tape {
 }
 
 async function begin(file: string, header: TapeHeader): Promise<Tape> {
-  // Not for appending alone: a record that was cut off by a crash is cut away. What is taped is nobody else's business.
+  // Not for appending alone: a record that was cut off by a crash is cut away. Other users of the machine may not read it.
   const handle = await open(file, 'a+', 0o600);
   try {
     let end = 0;
@@ -121,7 +164,7 @@ async function addTo(tape: Tape, text: string): Promise<void> {
   tape.size += member.length;
 }
 
-/** @throws SharedTapeError if somebody else has written more */
+/** @throws SharedTapeError if another process has written more */
 async function isStillThere(file: string, { inode, size }: Tape): Promise<boolean> {
   const found = await stat(file).catch(() => undefined);
   if (found?.ino !== inode || found.size < size) return false;

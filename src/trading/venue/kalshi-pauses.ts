@@ -1,6 +1,6 @@
-import { HOUR_MS, MINUTE_MS } from '../../core/time.js';
 import type { Logger } from 'pino';
 import { z } from 'zod';
+import { HOUR_MS, MINUTE_MS } from '../../core/time.js';
 import type { Clock } from '../../core/clock.js';
 import type { KalshiClient } from './kalshi-client.js';
 import type { Pause } from '../market/source.js';

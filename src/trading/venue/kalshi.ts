@@ -1,3 +1,4 @@
+import type { Logger } from 'pino';
 import { DAY_MS, HOUR_MS } from '../../core/time.js';
 import type { Clock } from '../../core/clock.js';
 import { inChunks, inParallel } from '../../core/steps.js';
@@ -21,7 +22,6 @@ import { createKalshiPauses } from './kalshi-pauses.js';
 import { createKalshiChanges } from './socket/changes.js';
 import type { KeptBooks } from './socket/kept-books.js';
 import { createLimitReader, type VenueBudget } from './venue-budget.js';
-import type { Logger } from 'pino';
 
 interface Known {
   text: string;

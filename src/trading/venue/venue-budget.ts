@@ -1,8 +1,8 @@
+import type { Logger } from 'pino';
+import { z } from 'zod';
 import { HOUR_MS } from '../../core/time.js';
 import type { Clock } from '../../core/clock.js';
 import type { KalshiClient } from './kalshi-client.js';
-import type { Logger } from 'pino';
-import { z } from 'zod';
 
 /** Tokens that come back at a steady rate, up to a capacity; requests wait until theirs are there. */
 interface TokenBucket {

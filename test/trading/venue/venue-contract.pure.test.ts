@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { z } from 'zod';
-import * as venueSchemas from '../../../src/trading/live/venue-schema.js';
+import * as venueSchemas from '../../../src/trading/live/wire.js';
 import * as kalshiSchemas from '../../../src/trading/venue/kalshi-market.js';
 import { marketStatuses } from '../../../src/trading/market/market.js';
 

@@ -3,7 +3,7 @@ import { recordAudit } from '../../../audit/audit.js';
 import type { Tx } from '../../../core/db/client.js';
 import { AppError } from '../../../core/errors.js';
 import { formatDollars, parseDollars } from '../../market/money.js';
-import { deleteLimits, findLimits, saveLimits, type LimitsRow } from '../declared.js';
+import { deleteLimits, findLimits, saveLimits, type LimitsRow } from '../queries.js';
 import { noLimitsDeclared, toEffectiveLimits, type DeclaredLimits } from '../limits.js';
 import { findDifference, type Put, type Source } from '../../../identity/source.js';
 import { getLockedOrganization } from '../../../identity/organizations/organizations.js';

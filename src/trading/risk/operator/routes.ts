@@ -5,7 +5,7 @@ import type { Context } from '../../../core/http/context.js';
 import { readJsonBody } from '../../../core/http/json-body.js';
 import { sendJson, toJson } from '../../../core/http/json.js';
 import { parseInput } from '../../../core/http/validate.js';
-import { findLimits } from '../declared.js';
+import { findLimits } from '../queries.js';
 import { readServiceSwitch, readSwitch, setServiceSwitch, setSwitch } from '../switches.js';
 import { MAX_BODY_BYTES, readSlug, sendDeleted, sendPut, sourceOf } from '../../../identity/operator/http.js';
 import { getLockedOrganization, getOrganization } from '../../../identity/organizations/organizations.js';

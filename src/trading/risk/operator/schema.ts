@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { timeField } from '../../../core/http/fields.js';
 import { text } from '../../../core/http/validate.js';
 import { defaultLimits } from '../limits.js';
-import { dollars } from '../refusal.js';
+import { dollars } from '../checks.js';
 import { switchStates } from '../../ledger/risk-table.js';
 import { isCount } from '../../market/contracts.js';
 

@@ -1,6 +1,6 @@
-import { MINUTE_MS } from '../../../core/time.js';
 import type { Logger } from 'pino';
 import { WebSocket } from 'ws';
+import { MINUTE_MS } from '../../../core/time.js';
 
 /** When and how subscriptions whose books are in doubt are mended: at once, and then ever more rarely while it does not help. */
 interface Repairs {

@@ -1,5 +1,5 @@
-import { MINUTE_MS } from '../../../core/time.js';
 import type { Logger } from 'pino';
+import { MINUTE_MS } from '../../../core/time.js';
 import type { Metrics } from '../../../core/metrics.js';
 import type { OrderBook } from '../../market/book.js';
 import { inChunks } from '../../../core/steps.js';

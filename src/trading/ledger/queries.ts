@@ -1,0 +1,110 @@
+import { and, asc, eq, gt, sql } from 'drizzle-orm';
+import type { Orm } from '../../core/db/client.js';
+import { selectRows } from '../../core/db/select-rows.js';
+import { newId } from '../../core/ids.js';
+import type { Side } from '../market/book.js';
+import type { Micros } from '../market/money.js';
+import type { TradeMode } from './orders-table.js';
+import { tradingAccounts, tradingPositions } from './portfolio-table.js';
+import type { Position } from './positions.js';
+
+/** An Organization's money in one mode. */
+export interface Account {
+  orgId: string;
+  mode: TradeMode;
+}
+
+/** A walk through accounts begins after this one. */
+export const beforeAll: Account = { orgId: '00000000-0000-0000-0000-000000000000', mode: 'live' };
+
+/**
+ * Makes other transactions that are about to spend this account's money wait until this one ends, and says how much
+ * there is; undefined if the account was never opened. What may be read under this lock must be read after it: a
+ * statement that waits for a lock sees the other tables as they were before it waited.
+ */
+export async function lockAccount(tx: Orm, { orgId, mode }: Account): Promise<Micros | undefined> {
+  const [row] = await selectRows<{ cash: string }>(
+    tx,
+    sql`select cash::text as cash from trading_accounts where org_id = ${orgId} and mode = ${mode} for update`,
+  );
+  return row && BigInt(row.cash);
+}
+
+/** Opens an Organization's paper account with play money, unless it is open: two that do it at once open one. */
+export async function openPaperAccount(
+  orm: Orm,
+  { orgId, cash, at }: { orgId: string; cash: Micros; at: Date },
+): Promise<void> {
+  const [time, amount] = [at.toISOString(), String(cash)];
+  await orm.execute(sql`
+    with opened as (
+      insert into trading_accounts (org_id, mode, cash, opened_at)
+      values (${orgId}, 'paper', ${amount}::bigint, ${time}::timestamptz)
+      on conflict do nothing
+      returning org_id
+    )
+    insert into ledger_entries (org_id, id, mode, kind, at, cash, positions, fees, realised, capital)
+    select org_id, ${newId(at.getTime())}::uuid, 'paper', 'deposit', ${time}::timestamptz, ${amount}::bigint, 0, 0, 0, -${amount}::bigint
+    from opened`);
+}
+
+export async function findAccount(orm: Orm, { orgId, mode }: Account) {
+  const [account] = await orm
+    .select({ cash: tradingAccounts.cash, openedAt: tradingAccounts.openedAt })
+    .from(tradingAccounts)
+    .where(and(eq(tradingAccounts.orgId, orgId), eq(tradingAccounts.mode, mode)));
+  return account;
+}
+
+/** A position, also one of which everything is sold. */
+export async function findPosition(
+  orm: Orm,
+  { orgId, mode }: Account,
+  ticker: string,
+): Promise<Position | undefined> {
+  const [row] = await selectRows<
+    { side: Side; contracts: number } & Record<'cost' | 'realised' | 'fees', string>
+  >(
+    orm,
+    sql`select side, contracts::float8, cost::text as cost, realised::text as realised, fees::text as fees
+    from trading_positions where org_id = ${orgId} and mode = ${mode} and ticker = ${ticker}`,
+  );
+  return row && { ...row, cost: BigInt(row.cost), realised: BigInt(row.realised), fees: BigInt(row.fees) };
+}
+
+/** What an account holds, by ticker: of an event's markets, or of all. */
+export function listHoldings(
+  orm: Orm,
+  { orgId, mode, eventTicker }: Account & { eventTicker?: string | undefined },
+  limit: number,
+) {
+  const { ticker, side, contracts, cost } = tradingPositions;
+  return orm
+    .select({ ticker, side, contracts, cost })
+    .from(tradingPositions)
+    .where(
+      and(
+        eq(tradingPositions.orgId, orgId),
+        eq(tradingPositions.mode, mode),
+        eventTicker === undefined ? undefined : eq(tradingPositions.eventTicker, eventTicker),
+        gt(contracts, 0),
+      ),
+    )
+    .orderBy(asc(ticker))
+    .limit(limit);
+}
+
+/** Markets in which an account holds something, by ticker: the index is read once per market, however many hold it. */
+export const listHeldTickers = (orm: Orm, after: string, limit: number) =>
+  selectRows<{ ticker: string }>(
+    orm,
+    sql`with recursive held as (
+      (select ticker from trading_positions where contracts > 0 and ticker > ${after} order by ticker limit 1)
+      union all
+      select (
+        select p.ticker from trading_positions p where p.contracts > 0 and p.ticker > held.ticker order by p.ticker limit 1
+      )
+      from held where held.ticker is not null
+    )
+    select ticker from held where ticker is not null limit ${limit}`,
+  );

@@ -1,0 +1,167 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Logger } from 'pino';
+import { DAY_MS, MINUTE_MS, SECOND_MS } from '../../core/time.js';
+import { formatCount, parseCount, sumCounts } from '../market/contracts.js';
+import type { Trade, VenueOutcome } from '../orders/order.js';
+import type { LiveOrderRow } from './queries.js';
+import type { Venue } from './venue.js';
+import { toVenueFills, type SentOrder, type VenueFillAnswer, type VenueOrder } from './wire.js';
+
+/** What the venue knows about an order. */
+export type VenueStatus =
+  | { kind: 'final'; outcome: Extract<VenueOutcome, { kind: 'done' }> }
+  | { kind: 'absent' }
+  /** It stands in the book, which orders of this service never should. */
+  | { kind: 'resting'; venueOrderId: string }
+  /** Its fills are not all listed yet. */
+  | { kind: 'incomplete'; reason: string };
+
+/**
+ * An order is not sent any more when it is older than this, and is booked as never sent when it is older than
+ * `SAFE_MS` and the venue does not know it. Between both lies the longest that a request can be on its way.
+ */
+export const MAX_SEND_AGE_MS = 10 * SECOND_MS;
+const SAFE_MS = MINUTE_MS;
+
+/** Clocks differ, and the venue counts in whole seconds. */
+const MARGIN_SECONDS = 120;
+/**
+ * What is older than this is looked for in the venue's archive too. Orders move there after two weeks (since September 2026), fills after
+ * months, each by a limit of its own: so one may be there and the other not.
+ */
+const ARCHIVE_AFTER_MS = DAY_MS;
+
+export interface StatusDeps {
+  venue: Venue;
+  now: () => number;
+  /** Pauses before the venue's list of fills is read again while it is not complete. */
+  fillPausesMs: readonly number[];
+}
+
+/**
+ * Finds an order by the name that we gave it, and what became of it.
+ * @throws UnexpectedAnswerError, VenueUnavailableError
+ */
+export async function findVenueStatus(
+  deps: StatusDeps,
+  order: SentOrder,
+  signal: AbortSignal,
+): Promise<VenueStatus> {
+  const sinceSeconds = Math.floor(order.createdAt.getTime() / 1000) - MARGIN_SECONDS;
+  const isOld = deps.now() - order.createdAt.getTime() > ARCHIVE_AFTER_MS;
+  for (const isArchived of isOld ? [false, true] : [false]) {
+    const orders = await deps.venue.listOrders({ ticker: order.ticker, sinceSeconds, isArchived }, signal);
+    const found = orders.find(({ client_order_id: name }) => name === order.clientOrderId);
+    if (found) return settle(deps, order, found, isOld, signal);
+  }
+  return { kind: 'absent' };
+}
+
+async function settle(
+  deps: StatusDeps,
+  order: SentOrder,
+  found: VenueOrder,
+  isOld: boolean,
+  signal: AbortSignal,
+): Promise<VenueStatus> {
+  if (found.status === 'resting') return { kind: 'resting', venueOrderId: found.order_id };
+  const expected = parseCount(found.fill_count_fp);
+  return collectFills(deps, order, { venueOrderId: found.order_id, expected, isOld }, signal);
+}
+
+/**
+ * The fills of a finished order, once they are as many as the order says. The venue lists fills a moment after it has
+ * answered, so the list is read again until both agree.
+ */
+export async function collectFills(
+  { venue, fillPausesMs }: StatusDeps,
+  order: SentOrder,
+  { venueOrderId, expected, isOld }: { venueOrderId: string; expected: number; isOld: boolean },
+  signal: AbortSignal,
+): Promise<VenueStatus> {
+  if (expected === 0) return final(order, venueOrderId, []);
+  let listed = 0;
+  for (const pauseMs of [0, ...fillPausesMs]) {
+    if (pauseMs > 0) await sleep(pauseMs, undefined, { signal });
+    const filter = { ticker: order.ticker, orderId: venueOrderId };
+    const present = await venue.listFills(filter, signal);
+    const moved = isOld ? await venue.listFills({ ...filter, isArchived: true }, signal) : [];
+    const fills = [...new Map([...present, ...moved].map((fill) => [fill.fill_id, fill])).values()];
+    listed = sumCounts(fills.map((fill) => parseCount(fill.count_fp)));
+    if (listed === expected) return final(order, venueOrderId, fills);
+  }
+  const [some, all] = [formatCount(listed), formatCount(expected)];
+  return { kind: 'incomplete', reason: `the venue lists ${some} of ${all} filled contracts` };
+}
+
+function final(order: SentOrder, venueOrderId: string, wires: readonly VenueFillAnswer[]): VenueStatus {
+  const fills = toVenueFills(order, wires);
+  const filled = sumCounts(fills.map(({ contracts }) => contracts));
+  const reason = filled === order.contracts ? null : UNFILLED;
+  return { kind: 'final', outcome: { kind: 'done', venueOrderId, fills, reason } };
+}
+
+/** Why an order ended with less than it asked for. */
+export const UNFILLED = 'no more contracts stood at the limit price or better';
+
+/** Books an outcome, once however often it is told. */
+export type RecordOutcome = (
+  orgId: string,
+  orderId: string,
+  outcome: VenueOutcome,
+  at: Date,
+) => Promise<Trade>;
+
+export interface RecoverDeps extends StatusDeps {
+  log: Logger;
+  record: RecordOutcome;
+  /** Before an order that the venue does not know is looked for a second time. */
+  secondLookMs: number;
+}
+
+/**
+ * Finds out what became of orders whose outcome is not known, and books it. An order that the venue does not know once it
+ * cannot arrive any more was never sent, or never arrived: its cash is free again.
+ * @throws UnexpectedAnswerError, VenueUnavailableError: the others wait for the next time
+ */
+export async function recoverOrders(
+  deps: RecoverDeps,
+  orders: readonly LiveOrderRow[],
+  signal: AbortSignal,
+): Promise<void> {
+  for (const row of orders) {
+    const outcome = await findOutcome(deps, row, signal);
+    if (!outcome) continue;
+    try {
+      const at = new Date(deps.now());
+      const { status } = await deps.record(row.orgId, row.id, outcome, at);
+      deps.log.info({ orderId: row.id, status }, 'an order was found at the venue and booked');
+    } catch (error) {
+      // What contradicts itself is told to people by the comparison that follows.
+      if (!(error instanceof RangeError)) throw error;
+      deps.log.error({ err: error, orderId: row.id }, 'what the venue says about an order cannot be booked');
+    }
+  }
+}
+
+async function findOutcome(
+  deps: RecoverDeps,
+  row: LiveOrderRow,
+  signal: AbortSignal,
+): Promise<VenueOutcome | undefined> {
+  const order: SentOrder = row;
+  const isSafe = deps.now() - row.createdAt.getTime() > SAFE_MS;
+  let found = await findVenueStatus(deps, order, signal);
+  if (found.kind === 'resting' && isSafe) {
+    deps.log.error({ orderId: row.id }, 'an order stands in the book at the venue: it is cancelled there');
+    await deps.venue.cancelOrder({ venueOrderId: found.venueOrderId, ticker: row.ticker });
+    found = await findVenueStatus(deps, order, signal);
+  }
+  if (found.kind === 'absent' && isSafe) {
+    await sleep(deps.secondLookMs, undefined, { signal });
+    found = await findVenueStatus(deps, order, signal);
+    if (found.kind === 'absent')
+      return { kind: 'done', venueOrderId: null, fills: [], reason: 'never reached the venue' };
+  }
+  return found.kind === 'final' ? found.outcome : undefined;
+}

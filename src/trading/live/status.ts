@@ -1,0 +1,90 @@
+import { MINUTE_MS } from '../../core/time.js';
+import { AppError } from '../../core/errors.js';
+import type { AccountComparison } from './reconcile.js';
+import type { LiveReport } from './report.js';
+
+/** An agreement is believed for this long: three comparisons may fail. */
+const MAX_AGREEMENT_AGE_MS = 3.5 * MINUTE_MS;
+/** When the next comparison comes. */
+const RETRY_SECONDS = 60;
+
+/** What this instance knows about the account, and whether orders may be sent. Closed until both sides were seen to agree. */
+export interface LiveStatus {
+  /** @throws AppError unavailable, with the reason */
+  assertOpen(): void;
+  readonly report: LiveReport;
+  readonly problem: string | null;
+  /** Both sides were compared. */
+  compared(comparison: AccountComparison, at: Date): void;
+  /** They could not be compared. `isUnexpected`: the venue said something that is not understood. */
+  failed(reason: string, isUnexpected: boolean): void;
+  /** What the venue said that is not understood; null once that is accepted. */
+  setProblem(problem: string | null): void;
+  setPending(orders: number): void;
+}
+
+const NOT_YET = "orders, fills, positions and cash have not been compared with the venue's yet";
+const SHOWN = 100;
+
+export function createLiveStatus(organization: string, now: () => number): LiveStatus {
+  let comparison: AccountComparison | undefined;
+  let comparedAt: Date | null = null;
+  let agreedAt: Date | null = null;
+  let failure: { reason: string; isUnexpected: boolean } | undefined;
+  let problem: string | null = null;
+  let pendingOrders = 0;
+
+  function findReason(): string | null {
+    if (problem !== null) return problem;
+    if (failure?.isUnexpected) return failure.reason;
+    const [first, ...more] = comparison?.differences ?? [];
+    if (first) {
+      const others = more.length === 0 ? '' : ` (and ${more.length} more)`;
+      return `${first.kind} ${first.subject}: ${first.ours} here, ${first.venues} at the venue${others}`;
+    }
+    if (agreedAt === null) return failure?.reason ?? NOT_YET;
+    if (now() - agreedAt.getTime() <= MAX_AGREEMENT_AGE_MS) return null;
+    return failure?.reason ?? 'orders whose outcome is not known have kept the accounts from being compared';
+  }
+
+  return {
+    assertOpen() {
+      const reason = findReason();
+      if (reason === null) return;
+      const detail = `Live trading is closed: ${reason}.`;
+      throw new AppError('unavailable', detail, { retryAfterSeconds: RETRY_SECONDS });
+    },
+    get report(): LiveReport {
+      const reason = findReason();
+      return {
+        organization,
+        state: reason === null ? 'open' : 'closed',
+        reason,
+        comparedAt,
+        agreedAt,
+        differences: (comparison?.differences ?? []).slice(0, SHOWN),
+        pendingOrders,
+        settling: (comparison?.settling ?? []).slice(0, SHOWN),
+        foreign: comparison?.foreign ?? { orders: [], fills: [], positions: [] },
+      };
+    },
+    get problem() {
+      return problem;
+    },
+    compared(next, at) {
+      comparison = next;
+      comparedAt = at;
+      failure = undefined;
+      if (next.differences.length === 0) agreedAt = at;
+    },
+    failed(reason, isUnexpected) {
+      failure = { reason, isUnexpected };
+    },
+    setProblem(next) {
+      problem = next;
+    },
+    setPending(orders) {
+      pendingOrders = orders;
+    },
+  };
+}

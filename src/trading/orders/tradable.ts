@@ -1,0 +1,148 @@
+import { AppError, type ErrorPlace } from '../../core/errors.js';
+import { asksOf, bidsOf, emptyBook, isCrossed, matchOrder, type OrderBook } from '../market/book.js';
+import { ORDER_SIZE, isOrderSize } from '../market/contracts.js';
+import { feeRuleOf, type FeeRule } from '../market/fees.js';
+import { isOnTick, isPlaced, type ListedMarket } from '../market/market.js';
+import { DOLLAR, formatDollars, type Micros } from '../market/money.js';
+import { MAX_TRADING_AGE_MS, type MarketData } from '../market/source.js';
+import { ageOf, type Snapshot, type SnapshotStore } from '../snapshot/snapshot.js';
+import type { OrderInput } from '../ledger/order-input.js';
+
+/** What an order is judged and matched on: what was known of its market at one moment. */
+export interface TradableMarket {
+  snapshot: Snapshot;
+  market: ListedMarket;
+  book: OrderBook;
+  feeRule: FeeRule;
+}
+
+type AskedOrder = Pick<OrderInput, 'ticker' | 'side' | 'action' | 'contracts' | 'limitPrice'>;
+
+/**
+ * The market of an order, if it can be traded now on data that can be trusted.
+ * @throws AppError market_data_unavailable, market_data_stale, unknown_market, live_trading_disabled, market_closed,
+ * invalid_request
+ */
+export function requireTradable(
+  snapshots: SnapshotStore,
+  { ticker, contracts, limitPrice, mode }: AskedOrder & Pick<OrderInput, 'mode'>,
+  nowMs: number,
+): TradableMarket {
+  const snapshot = requireFresh(snapshots, nowMs);
+  const market = snapshot.markets.get(ticker);
+  if (!market) throw new AppError('unknown_market', `There is no market ${ticker}.`);
+  // Real money needs certainty about what it is put on.
+  if (mode === 'live' && !isPlaced(market))
+    throw new AppError('live_trading_disabled', `${ticker} is traded on paper only: ${market.problem}.`);
+  const feeRule = feeRuleOf(snapshot.data, market);
+  assertOpen(snapshot, market, nowMs);
+  assertCertain(snapshot, ticker, nowMs);
+  if (!feeRule)
+    throw closed(market, `what the venue charges in the series ${market.seriesTicker} is not known`);
+  assertPrice(market, limitPrice);
+  if (!isOrderSize(contracts)) throw invalid('/contracts', ORDER_SIZE);
+  return { snapshot, market, book: snapshot.data.books.get(ticker) ?? emptyBook, feeRule };
+}
+
+function requireFresh({ current, sources }: SnapshotStore, nowMs: number): Snapshot {
+  if (!current)
+    throw new AppError('market_data_unavailable', 'No market data has been loaded yet.', {
+      retryAfterSeconds: 5,
+    });
+  const ageMs = ageOf(current, nowMs);
+  if (ageMs > MAX_TRADING_AGE_MS)
+    throw stale(
+      `The market data is ${Math.floor(ageMs / 1000)} s old; orders are taken on data of at most ${MAX_TRADING_AGE_MS / 1000} s.`,
+    );
+  if (sources.some(({ part, state }) => part === 'markets' && state === 'unexpected'))
+    throw stale(
+      'The venue answered with something unexpected. Trading is closed until it can be read again.',
+    );
+  return current;
+}
+
+/** A book may be older than the listing that it came with, or no longer the venue's. */
+function assertCertain({ data }: Snapshot, ticker: string, nowMs: number): void {
+  if (data.doubts?.has(ticker))
+    throw stale(
+      `The order book of ${ticker} is in doubt: the venue's stream was interrupted, or contradicted itself. Orders are taken again once the book has been read anew.`,
+    );
+  const ageMs = nowMs - (data.bookTimes?.get(ticker)?.getTime() ?? nowMs);
+  if (ageMs > MAX_TRADING_AGE_MS)
+    throw stale(
+      `The order book of ${ticker} is ${Math.floor(ageMs / 1000)} s old; orders are taken on books of at most ${MAX_TRADING_AGE_MS / 1000} s.`,
+    );
+}
+
+const stale = (detail: string): AppError =>
+  new AppError('market_data_stale', detail, { retryAfterSeconds: 15 });
+
+function assertOpen({ data }: Snapshot, market: ListedMarket, nowMs: number): void {
+  const { status, openTime, closeTime } = market;
+  const pause = pauseOf(data, nowMs);
+  if (pause !== undefined) throw closed(market, pause);
+  if (status !== 'active') throw closed(market, `its status is ${status}`);
+  if (nowMs < openTime.getTime()) throw closed(market, `it opens at ${openTime.toISOString()}`);
+  if (nowMs >= closeTime.getTime()) throw closed(market, `it closed at ${closeTime.toISOString()}`);
+}
+
+/** Why nothing is traded at all; undefined if something is. Data from before an announced pause say nothing about it. */
+function pauseOf({ isTrading, resumesAt, pause, fetchedAt }: MarketData, nowMs: number): string | undefined {
+  if (!isTrading)
+    return resumesAt === undefined
+      ? 'the venue has paused trading'
+      : `the venue has paused trading; it resumes at ${resumesAt.toISOString()}`;
+  const isBegun = pause && pause.from.getTime() <= nowMs && nowMs < pause.until.getTime();
+  return isBegun && fetchedAt < pause.from
+    ? `the venue pauses trading now; it resumes at ${pause.until.toISOString()}`
+    : undefined;
+}
+
+const closed = ({ ticker }: ListedMarket, why: string): AppError =>
+  new AppError('market_closed', `${ticker} takes no orders: ${why}.`);
+
+function assertPrice({ priceRanges }: ListedMarket, limitPrice: Micros): void {
+  if (limitPrice > 0n && limitPrice < DOLLAR && isOnTick(priceRanges, limitPrice)) return;
+  const steps = priceRanges.map(
+    ({ start, end, step }) =>
+      `a multiple of $${formatDollars(step)} from $${formatDollars(start)} to $${formatDollars(end)}`,
+  );
+  throw invalid('/limitPrice', `must be above $0 and below $1, and ${steps.join(', or ')}`);
+}
+
+function invalid(pointer: string, detail: string): AppError {
+  const places: ErrorPlace[] = [{ pointer, code: 'invalid_request', detail }];
+  return new AppError('invalid_request', `${pointer} ${detail}`, { errors: places });
+}
+
+/**
+ * Lets an order pass that can be filled at least in part.
+ * @param whole the book as the venue shows it
+ * @param book what is left of it
+ * @throws AppError price_moved
+ */
+export function assertReachable(whole: OrderBook, book: OrderBook, order: AskedOrder): void {
+  if (isCrossed(whole))
+    throw new AppError(
+      'price_moved',
+      `The order book of ${order.ticker} is crossed: somebody bids what another asks. It is about to change.`,
+    );
+  const { side, action, limitPrice } = order;
+  const levelsOf = action === 'buy' ? asksOf : bidsOf;
+  const name = `${side.toUpperCase()} of ${order.ticker}`;
+  const [best] = levelsOf(book, side);
+  if (!best) {
+    const isTaken = levelsOf(whole, side).length > 0;
+    const nobody = action === 'buy' ? `Nobody sells ${name}` : `Nobody buys ${name}`;
+    const why = isTaken
+      ? ': your own orders have taken all that stood in the present book'
+      : ' at the moment';
+    throw new AppError('price_moved', `${nobody}${why}.`);
+  }
+  if (matchOrder(book, { ...order, timeInForce: 'immediate_or_cancel' }).filledContracts > 0) return;
+  const offer = action === 'buy' ? 'is offered at' : 'can be sold at';
+  throw new AppError(
+    'price_moved',
+    `${name} ${offer} $${formatDollars(best.price)} at best (${best.contracts} contracts); the limit is $${formatDollars(limitPrice)}.`,
+  );
+}

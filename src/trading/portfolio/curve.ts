@@ -1,0 +1,118 @@
+import { DAY_MS } from '../../core/time.js';
+import type { Orm } from '../../core/db/client.js';
+import type { Micros } from '../market/money.js';
+import type { Portfolio } from './portfolio.js';
+import { STEP_ORIGIN, findUnrealisedBefore, listUnrealised, sumBooked } from './history-queries.js';
+
+/** The periods that the curve can show, each in about a hundred steps. */
+export const curveRanges = {
+  day: { label: '24 hours', lengthMs: DAY_MS, stepSeconds: 900 },
+  week: { label: '7 days', lengthMs: 7 * DAY_MS, stepSeconds: 7_200 },
+  month: { label: '30 days', lengthMs: 30 * DAY_MS, stepSeconds: 28_800 },
+  year: { label: '12 months', lengthMs: 364 * DAY_MS, stepSeconds: 604_800 },
+} as const;
+export type CurveRange = keyof typeof curveRanges;
+
+export interface CurvePoint {
+  /** The end of the step; of the last one: now. */
+  at: Date;
+  /** Since the account was opened. */
+  realised: Micros;
+  fees: Micros;
+  /** Null where it was not recorded what the positions were worth. */
+  unrealised: Micros | null;
+  /** Realised and unrealised less fees; null where the unrealised is. */
+  total: Micros | null;
+}
+
+interface CurveInput {
+  range: CurveRange;
+  now: Date;
+  openedAt: Date;
+  /** As it is now. */
+  present: { realised: Micros; fees: Micros; unrealised: Micros | null };
+  /** What was booked within each step, by its beginning. */
+  booked: readonly { step: Date; realised: Micros; fees: Micros }[];
+  /** What the positions were worth less their cost at the end of each step, where it is known. */
+  worth: readonly { step: Date; unrealised: Micros }[];
+  /** The last such value before the range. */
+  worthBefore: Micros | undefined;
+}
+
+/** The beginning of the step that a moment belongs to. */
+function stepStart(at: Date, stepSeconds: number): Date {
+  const origin = Date.parse(STEP_ORIGIN);
+  const stepMs = stepSeconds * 1000;
+  return new Date(origin + Math.floor((at.getTime() - origin) / stepMs) * stepMs);
+}
+
+/** Where a range begins: with a whole step. */
+export const rangeStart = (range: CurveRange, now: Date): Date =>
+  stepStart(new Date(now.getTime() - curveRanges[range].lengthMs), curveRanges[range].stepSeconds);
+
+/**
+ * Profit and loss step by step, from what was booked and what was recorded of the positions' worth. The booked part is
+ * counted back from the present sums, so it needs nothing from before the range. Pure.
+ */
+export function toCurve({
+  range,
+  now,
+  openedAt,
+  present,
+  booked,
+  worth,
+  worthBefore,
+}: CurveInput): CurvePoint[] {
+  const { stepSeconds } = curveRanges[range];
+  const stepMs = stepSeconds * 1000;
+  const first = Math.max(rangeStart(range, now).getTime(), stepStart(openedAt, stepSeconds).getTime());
+  const last = stepStart(now, stepSeconds).getTime();
+  const bookedAt = new Map(booked.map((sums) => [sums.step.getTime(), sums]));
+  const worthAt = new Map(worth.map(({ step, unrealised }) => [step.getTime(), unrealised]));
+  const inRange = booked.reduce(
+    (sum, { realised, fees }) => ({ realised: sum.realised + realised, fees: sum.fees + fees }),
+    { realised: 0n, fees: 0n },
+  );
+  let realised = present.realised - inRange.realised;
+  let fees = present.fees - inRange.fees;
+  // Nothing is held when an account is opened.
+  let unrealised = worthBefore ?? (first > rangeStart(range, now).getTime() ? 0n : null);
+  const points: CurvePoint[] = [];
+  for (let step = first; step <= last; step += stepMs) {
+    const sums = bookedAt.get(step);
+    realised += sums?.realised ?? 0n;
+    fees += sums?.fees ?? 0n;
+    // What was traded since makes what was known before worthless.
+    unrealised = worthAt.get(step) ?? (sums ? null : unrealised);
+    if (step === last) ({ unrealised } = present);
+    const at = new Date(Math.min(step + stepMs, now.getTime()));
+    points.push({
+      at,
+      realised,
+      fees,
+      unrealised,
+      total: unrealised === null ? null : realised + unrealised - fees,
+    });
+  }
+  return points;
+}
+
+/** Profit and loss over a range of time, up to now. Empty for an account that was never opened. */
+export async function readCurve(
+  orm: Orm,
+  orgId: string,
+  { mode, openedAt, realised, fees, unrealised }: Portfolio,
+  range: CurveRange,
+  now: Date,
+): Promise<CurvePoint[]> {
+  if (openedAt === null) return [];
+  const { stepSeconds } = curveRanges[range];
+  const span = { orgId, mode, from: rangeStart(range, now), stepSeconds };
+  const [booked, worth, worthBefore] = await Promise.all([
+    sumBooked(orm, span),
+    listUnrealised(orm, span),
+    findUnrealisedBefore(orm, span),
+  ]);
+  const present = { realised, fees, unrealised };
+  return toCurve({ range, now, openedAt, present, booked, worth, worthBefore });
+}

@@ -1,0 +1,139 @@
+import { and, asc, desc, eq, gt, lt, sql } from 'drizzle-orm';
+import { apiKeys } from '../../api-keys/table.js';
+import type { Orm } from '../../core/db/client.js';
+import { memberships, users } from '../../organizations/table.js';
+import { tradingFills, tradingOrders, type TradeMode } from '../ledger/orders-table.js';
+import { ledgerEntries } from '../ledger/portfolio-table.js';
+
+const bigSum = (text: ReturnType<typeof sql>) => sql`coalesce((${text}), 0)::text`.mapWith(BigInt);
+
+const fillsOf = sql`${tradingFills} f where f.org_id = ${tradingOrders.orgId} and f.order_id = ${tradingOrders.id}`;
+const entriesOf = sql`${ledgerEntries} l where l.org_id = ${tradingOrders.orgId} and l.order_id = ${tradingOrders.id}`;
+
+/** Orders with who placed them and what they came to. Each sum is over the few rows of one order. */
+const selectOrders = (orm: Orm) =>
+  orm
+    .select({
+      id: tradingOrders.id,
+      mode: tradingOrders.mode,
+      ticker: tradingOrders.ticker,
+      eventTicker: tradingOrders.eventTicker,
+      label: tradingOrders.label,
+      side: tradingOrders.side,
+      action: tradingOrders.action,
+      contracts: tradingOrders.contracts,
+      limitPrice: tradingOrders.limitPrice,
+      timeInForce: tradingOrders.timeInForce,
+      status: tradingOrders.status,
+      reason: tradingOrders.reason,
+      filledContracts: tradingOrders.filledContracts,
+      fees: tradingOrders.fees,
+      reserved: tradingOrders.reserved,
+      idempotencyKey: tradingOrders.idempotencyKey,
+      clientOrderId: tradingOrders.clientOrderId,
+      venueOrderId: tradingOrders.venueOrderId,
+      bookFetchedAt: tradingOrders.bookFetchedAt,
+      createdAt: tradingOrders.createdAt,
+      finishedAt: tradingOrders.finishedAt,
+      apiKeyId: tradingOrders.apiKeyId,
+      userId: tradingOrders.userId,
+      keyName: apiKeys.name,
+      keyPrefix: apiKeys.prefix,
+      /** Null for a former member. */
+      personName: users.name,
+      value: bigSum(sql`select sum(floor(f.price * f.contracts))::bigint from ${fillsOf}`),
+      balanceChange: bigSum(sql`select sum(f.balance_change) from ${fillsOf}`),
+      realised: bigSum(sql`select -sum(l.realised) from ${entriesOf}`),
+    })
+    .from(tradingOrders)
+    .leftJoin(apiKeys, and(eq(apiKeys.orgId, tradingOrders.orgId), eq(apiKeys.id, tradingOrders.apiKeyId)))
+    .leftJoin(
+      memberships,
+      and(eq(memberships.orgId, tradingOrders.orgId), eq(memberships.userId, tradingOrders.userId)),
+    )
+    .leftJoin(users, eq(users.id, memberships.userId));
+
+export type ListedOrder = NonNullable<Awaited<ReturnType<typeof findOrder>>>;
+
+export async function findOrder(orm: Orm, orgId: string, id: string) {
+  const [row] = await selectOrders(orm).where(and(eq(tradingOrders.orgId, orgId), eq(tradingOrders.id, id)));
+  return row;
+}
+
+interface OrderPage {
+  mode: TradeMode;
+  /** Begins behind this order. */
+  afterId: string | undefined;
+  limit: number;
+}
+
+/** Newest first. */
+export const listOrders = (
+  orm: Orm,
+  orgId: string,
+  { mode, afterId, limit }: OrderPage,
+): Promise<ListedOrder[]> =>
+  selectOrders(orm)
+    .where(
+      and(
+        eq(tradingOrders.orgId, orgId),
+        eq(tradingOrders.mode, mode),
+        afterId === undefined ? undefined : lt(tradingOrders.id, afterId),
+      ),
+    )
+    .orderBy(desc(tradingOrders.id))
+    .limit(limit);
+
+/** Oldest first, for a file of all of them. */
+export const listOrdersForward = (
+  orm: Orm,
+  orgId: string,
+  { mode, afterId, beforeId, limit }: OrderPage & { beforeId: string },
+): Promise<ListedOrder[]> =>
+  selectOrders(orm)
+    .where(
+      and(
+        eq(tradingOrders.orgId, orgId),
+        eq(tradingOrders.mode, mode),
+        afterId === undefined ? undefined : gt(tradingOrders.id, afterId),
+        lt(tradingOrders.id, beforeId),
+      ),
+    )
+    .orderBy(asc(tradingOrders.id))
+    .limit(limit);
+
+/** What an order took from the book, level by level. */
+export const listFills = (orm: Orm, orgId: string, orderId: string, limit: number) =>
+  orm
+    .select({
+      n: tradingFills.n,
+      price: tradingFills.price,
+      contracts: tradingFills.contracts,
+      fee: tradingFills.fee,
+      balanceChange: tradingFills.balanceChange,
+      filledAt: tradingFills.filledAt,
+    })
+    .from(tradingFills)
+    .where(and(eq(tradingFills.orgId, orgId), eq(tradingFills.orderId, orderId)))
+    .orderBy(asc(tradingFills.n))
+    .limit(limit);
+
+/** What an order moved in the ledger. */
+export const listPostings = (orm: Orm, orgId: string, orderId: string, limit: number) =>
+  orm
+    .select({
+      id: ledgerEntries.id,
+      kind: ledgerEntries.kind,
+      at: ledgerEntries.at,
+      fillN: ledgerEntries.fillN,
+      cash: ledgerEntries.cash,
+      positions: ledgerEntries.positions,
+      fees: ledgerEntries.fees,
+      realised: ledgerEntries.realised,
+      capital: ledgerEntries.capital,
+      memo: ledgerEntries.memo,
+    })
+    .from(ledgerEntries)
+    .where(and(eq(ledgerEntries.orgId, orgId), eq(ledgerEntries.orderId, orderId)))
+    .orderBy(asc(ledgerEntries.fillN), asc(ledgerEntries.id))
+    .limit(limit);

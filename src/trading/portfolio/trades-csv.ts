@@ -1,0 +1,79 @@
+import { v7 as uuid } from 'uuid';
+import type { Orm } from '../../core/db/client.js';
+import { ExactNumber } from '../../core/http/json.js';
+import type { CsvCell } from '../../core/pages/csv.js';
+import type { TradeMode } from '../ledger/orders-table.js';
+import { perContract } from '../market/contracts.js';
+import { formatDollars, type Micros } from '../market/money.js';
+import { listOrdersForward, type ListedOrder } from './order-queries.js';
+
+export const tradeColumns = [
+  'order_id',
+  'placed_at',
+  'finished_at',
+  'mode',
+  'ticker',
+  'action',
+  'side',
+  'contracts',
+  'limit_price',
+  'status',
+  'reason',
+  'filled_contracts',
+  'average_price',
+  'value',
+  'fees',
+  'cash_change',
+  'realised_pnl',
+  'api_key_id',
+  'api_key_name',
+  'person',
+];
+
+/** Large enough that the round trips do not count, small enough that one of them holds up no other request. */
+const BATCH_SIZE = 500;
+
+/**
+ * All orders with what they came to, oldest first, a batch at a time: each is a statement of its own that begins behind
+ * the last one before. It ends with what was placed until `until`, so that orders that come in meanwhile cannot keep it from ending.
+ */
+export async function* exportTrades(
+  orm: Orm,
+  orgId: string,
+  mode: TradeMode,
+  until: Date,
+): AsyncGenerator<CsvCell[][]> {
+  // Ids begin with the millisecond in which they were made.
+  const beforeId = uuid({ msecs: until.getTime() + 1, seq: 0, random: new Uint8Array(16) });
+  let afterId: string | undefined;
+  do {
+    const orders = await listOrdersForward(orm, orgId, { mode, afterId, beforeId, limit: BATCH_SIZE });
+    yield orders.map(toCells);
+    afterId = orders.length < BATCH_SIZE ? undefined : orders.at(-1)!.id;
+  } while (afterId !== undefined);
+}
+
+const dollars = (micros: Micros) => new ExactNumber(formatDollars(micros));
+
+const toCells = (order: ListedOrder): CsvCell[] => [
+  order.id,
+  order.createdAt,
+  order.finishedAt,
+  order.mode,
+  order.ticker,
+  order.action,
+  order.side,
+  order.contracts,
+  dollars(order.limitPrice),
+  order.status,
+  order.reason,
+  order.filledContracts,
+  order.filledContracts === 0 ? null : dollars(perContract(order.value, order.filledContracts)),
+  dollars(order.value),
+  dollars(order.fees),
+  dollars(order.balanceChange),
+  dollars(order.realised),
+  order.apiKeyId,
+  order.keyName,
+  order.personName,
+];

@@ -1,0 +1,222 @@
+import { switchStates } from '../ledger/risk-table.js';
+import { asksOf, bidsOf, worstCost } from '../market/book.js';
+import { endsOf } from '../market/event.js';
+import { feeRuleOf } from '../market/fees.js';
+import { formatDollars, type Micros } from '../market/money.js';
+import { MAX_TRADING_AGE_MS } from '../market/source.js';
+import { dayLossOf, positionAfter, toLeg, worstCaseLoss, type CandidateOrder, type Leg } from './exposure.js';
+import { switchOwners, type SwitchOwner } from './facts.js';
+import type { RiskInput } from './gate.js';
+
+/** Everything that can stand against an order, in the order in which it is looked at. A refusal begins with its name. */
+const riskChecks = [
+  'unknown_state',
+  'halt',
+  'reduce_only',
+  'data_age',
+  'clock_skew',
+  'data_source',
+  'exchange_paused',
+  'not_held',
+  'max_order_contracts',
+  'price_collar',
+  'max_open_orders',
+  'max_order_cost',
+  'max_position_contracts',
+  'max_event_loss',
+  'max_daily_loss',
+] as const;
+type RiskCheck = (typeof riskChecks)[number];
+
+export interface RiskRefusal {
+  check: RiskCheck;
+  /** Which limit, its value and what was asked. */
+  detail: string;
+  /** Why something could not be computed. */
+  cause?: unknown;
+}
+
+export const refuse = (check: RiskCheck, text: string): RiskRefusal => ({
+  check,
+  detail: `${check}: ${text}`,
+});
+
+/** `$250.00`, and more decimals where there are more. */
+export const dollars = (micros: Micros): string =>
+  formatDollars(micros)
+    .replace(/^(-?)/, '$1$')
+    .replace(/(\.\d\d)00$/, '$1');
+
+const count = (contracts: number, noun: string): string =>
+  `${contracts} ${noun}${contracts === 1 ? '' : 's'}`;
+const seconds = (ms: number): string => `${Math.round(ms / 100) / 10} s`;
+
+/**
+ * How far this clock and the venue's may be apart. Measured without the way of the message, so anything above is a clock
+ * that is wrong: ages, the day's begin and signatures would be as well. A machine that keeps its time is within milliseconds.
+ */
+const MAX_CLOCK_SKEW_MS = 2_000;
+
+const ownerNames: Record<SwitchOwner, string> = {
+  service: "the service's switch",
+  operator: "the operator's switch for the Organization",
+  own: "the Organization's own switch",
+};
+
+/** The kill switch: `halt` lets nothing pass, `reduce_only` what gives up contracts that are held. */
+export function checkSwitches({
+  input: { order },
+  facts: { switches },
+  isReducing,
+  closable,
+}: CandidateOrder): RiskRefusal | undefined {
+  for (const owner of switchOwners)
+    if (!switchStates.includes(switches[owner].state)) throw new RangeError(`${owner} switch is not known`);
+  const halting = switchOwners.find((owner) => switches[owner].state === 'halt');
+  if (halting)
+    return refuse(
+      'halt',
+      `${ownerNames[halting]} is at halt${because(switches[halting].reason)}. No order passes.`,
+    );
+  const reducing = switchOwners.find((owner) => switches[owner].state === 'reduce_only');
+  if (!reducing || isReducing) return undefined;
+  const asked = `${order.action} ${count(order.contracts, `${order.side} contract`)} of ${order.ticker}`;
+  return refuse(
+    'reduce_only',
+    `${ownerNames[reducing]} is at reduce_only${because(switches[reducing].reason)}. This order would ${asked}, of which ${closable} can close what is held.`,
+  );
+}
+
+/** Are the data that the order is judged on current, from a clock like ours and to be trusted, and does trading go on? */
+export function checkData({ input: { snapshot, at } }: CandidateOrder): RiskRefusal | undefined {
+  const ageMs = at.getTime() - snapshot.asOf.getTime();
+  if (Number.isNaN(ageMs)) throw new RangeError('the age of the data is not known');
+  if (ageMs < -MAX_CLOCK_SKEW_MS)
+    return refuse('clock_skew', `the market data are from ${seconds(-ageMs)} in the future.`);
+  if (!(ageMs <= MAX_TRADING_AGE_MS))
+    return refuse(
+      'data_age',
+      `the market data are ${seconds(ageMs)} old, the limit is ${seconds(MAX_TRADING_AGE_MS)}.`,
+    );
+  const { isTrading, clockSkewMs } = snapshot.data;
+  if (clockSkewMs !== undefined && !Number.isFinite(clockSkewMs))
+    throw new RangeError('the difference of the clocks is not known');
+  if (clockSkewMs !== undefined && Math.abs(clockSkewMs) > MAX_CLOCK_SKEW_MS)
+    return refuse(
+      'clock_skew',
+      `the venue's clock and ours are ${seconds(Math.abs(clockSkewMs))} apart, the limit is ${seconds(MAX_CLOCK_SKEW_MS)}.`,
+    );
+  const source = snapshot.sources.find(({ part }) => part === 'markets');
+  // A source that fails is judged by the age of what it said last; one that said something unexpected is not believed.
+  if (source?.state !== 'ok' && source?.state !== 'failing')
+    return refuse(
+      'data_source',
+      `the market data cannot be trusted at the moment: the source is ${source?.state ?? 'not known'}.`,
+    );
+  if (!isTrading) return refuse('exchange_paused', 'the exchange has paused trading.');
+  return undefined;
+}
+
+const because = (reason: string | null): string => (reason === null ? '' : ` (${reason})`);
+
+/** What every order is held to, also one that only reduces. */
+export function checkOrder({
+  input,
+  facts: { limits, pending },
+  isReducing,
+  closable,
+}: CandidateOrder): RiskRefusal | undefined {
+  const { ticker, side, action, contracts, limitPrice } = input.order;
+  if (action === 'sell' && !isReducing)
+    return refuse(
+      'not_held',
+      `this order would sell ${count(contracts, `${side} contract`)} of ${ticker}, of which ${closable} are held and not being sold already.`,
+    );
+  if (!(contracts <= limits.maxOrderContracts))
+    return refuse(
+      'max_order_contracts',
+      `this order is for ${count(contracts, 'contract')} of ${ticker}, the limit is ${limits.maxOrderContracts}.`,
+    );
+  const best = bestPrice(input);
+  if (best === undefined)
+    return refuse(
+      'price_collar',
+      `nobody ${action === 'buy' ? 'offers' : 'bids for'} ${side} contracts of ${ticker}, so there is nothing to hold the limit price against.`,
+    );
+  const beyond = action === 'buy' ? limitPrice - best : best - limitPrice;
+  if (!(beyond <= limits.priceCollar))
+    return refuse(
+      'price_collar',
+      `the limit price ${dollars(limitPrice)} is ${dollars(beyond)} ${action === 'buy' ? 'above' : 'below'} the best price ${dollars(best)} of ${ticker}, the limit is ${dollars(limits.priceCollar)}.`,
+    );
+  const open = pending.length + 1;
+  if (!(open <= limits.maxOpenOrders))
+    return refuse(
+      'max_open_orders',
+      `this order would be open order ${open}, the limit is ${limits.maxOpenOrders}.`,
+    );
+  return undefined;
+}
+
+/** What only orders can break that open or enlarge a position. */
+export function checkExposure({ input, facts }: CandidateOrder): RiskRefusal | undefined {
+  const { order, market, snapshot, worstCost: spent } = input;
+  const { limits, positions, pending } = facts;
+  const { ticker, side, contracts } = order;
+  // Null would count as nothing.
+  if (typeof spent !== 'bigint' || spent < 0n) throw new RangeError('what the order may cost is not known');
+  if (!(spent <= limits.maxOrderCost))
+    return refuse(
+      'max_order_cost',
+      `this order may cost ${dollars(spent)}, the limit is ${dollars(limits.maxOrderCost)}.`,
+    );
+
+  const position = positionAfter(input, facts);
+  if (!(position <= limits.maxPositionContracts))
+    return refuse(
+      'max_position_contracts',
+      `this order would make ${count(position, `${side} contract`)} of ${ticker}, the limit is ${limits.maxPositionContracts}.`,
+    );
+
+  const { eventTicker } = market;
+  const held: Leg[] = positions.filter((one) => one.eventTicker === eventTicker);
+  const out = pending.filter((one) => one.eventTicker === eventTicker).map(toLeg);
+  const asked: Leg = { ticker, side, contracts, cost: grossCost(input) };
+  const event = snapshot.events.find((one) => one.eventTicker === eventTicker);
+  const ends = endsOf(eventTicker, event, tickersOf([...held, ...out, asked]));
+  const before = worstCaseLoss(ends, held, out);
+  const after = worstCaseLoss(ends, [...held, asked], out);
+  // An order that makes the worst outcome no worse is a hedge: it may pass also where the limit is used up.
+  if (!(after <= limits.maxEventLoss || after <= before))
+    return refuse(
+      'max_event_loss',
+      `with this order ${eventTicker} could lose ${dollars(after)} in its worst outcome (${dollars(before)} without it), the limit is ${dollars(limits.maxEventLoss)}.`,
+    );
+
+  const lost = dayLossOf(facts, snapshot);
+  if (!(lost < limits.maxDailyLoss && limits.maxDailyLoss > 0n))
+    return refuse(
+      'max_daily_loss',
+      `${dollars(lost > 0n ? lost : 0n)} were lost since midnight UTC, the limit is ${dollars(limits.maxDailyLoss)}. Only orders pass that reduce what is held.`,
+    );
+  return undefined;
+}
+
+const tickersOf = (legs: readonly Leg[]): string[] => legs.map(({ ticker }) => ticker);
+
+/** All that is paid for the contracts at the limit price, fee included, also for those that close pairs. */
+function grossCost({ order, market, snapshot }: RiskInput): Micros {
+  const feeRule = feeRuleOf(snapshot.data, market);
+  if (!feeRule) throw new RangeError(`the fee of ${market.seriesTicker} is not known`);
+  return worstCost(feeRule, order);
+}
+
+/** The best price for the order; the venue's own where the Organization's paper orders have taken all of the book. */
+function bestPrice({ order, book, snapshot }: RiskInput): Micros | undefined {
+  for (const candidate of [book, snapshot.data.books.get(order.ticker)]) {
+    if (!candidate) continue;
+    const levels = order.action === 'buy' ? asksOf(candidate, order.side) : bidsOf(candidate, order.side);
+    if (levels[0]) return levels[0].price;
+  }
+  return undefined;
+}

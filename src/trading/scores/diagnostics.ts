@@ -1,0 +1,172 @@
+import { binomialRange } from '../../core/charts/binomial.js';
+import { chiSquareTail, pitHistogram } from '../forecast/pit.js';
+import { bracketPays } from '../market/brackets.js';
+import type { ForecastRecord } from './records.js';
+import { bracketOf } from './score.js';
+
+const PIT_BINS = 10;
+/** With fewer days nothing is said about flatness. */
+const MIN_PIT_DAYS = 20;
+
+/** Where an outcome lies in its forecast: the probability of less, and of at most what came. */
+export interface DatedPit {
+  date: string;
+  below: number;
+  atMost: number;
+}
+
+/** See `PitHistogram`. The test takes days as the unit: stations and leads of one day have their errors in common. */
+export function toPitHistogram(values: readonly DatedPit[]): PitHistogram {
+  const byDay = new Map<string, DatedPit[]>();
+  for (const value of values) {
+    const found = byDay.get(value.date);
+    if (found) found.push(value);
+    else byDay.set(value.date, [value]);
+  }
+  const days = [...byDay.values()].map(countBins);
+  const n = values.length;
+  const shares = Array.from({ length: PIT_BINS }, (_, bin) =>
+    n === 0 ? 0 : days.reduce((sum, { counts }) => sum + counts[bin]!, 0) / n,
+  );
+  return { n, shares, pFlat: days.length < MIN_PIT_DAYS ? null : testFlatness(days, shares, n) };
+}
+
+interface DayCounts {
+  n: number;
+  /** A whole degree counts in each bin with its share. */
+  counts: readonly number[];
+}
+
+function countBins(pits: readonly DatedPit[]): DayCounts {
+  const n = pits.length;
+  const { shares } = pitHistogram(
+    pits.map(({ below, atMost }) => ({ below, atMost, steps: [] })),
+    PIT_BINS,
+  );
+  return { n, counts: shares.map((share) => share * n) };
+}
+
+/**
+ * Pearson's χ² for equal shares, divided by how much more (or less: whole degrees are spread over bins) the shares vary
+ * between days than those of independent values would. J. N. K. Rao & A. J. Scott, The Analysis of Categorical Data from
+ * Complex Sample Surveys, JASA 76 (1981), the first-order correction.
+ */
+function testFlatness(days: readonly DayCounts[], shares: readonly number[], total: number): number {
+  const even = 1 / PIT_BINS;
+  let distance = 0;
+  let variance = 0;
+  for (const [bin, share] of shares.entries()) {
+    distance += (share - even) ** 2 / even;
+    for (const { n, counts } of days) variance += (counts[bin]! - share * n) ** 2 / even;
+  }
+  const unit = (variance * days.length) / (days.length - 1) / total ** 2 / (PIT_BINS - 1);
+  if (!(unit > 0)) return distance > 1e-12 ? 0 : 1;
+  return chiSquareTail(distance / unit, PIT_BINS - 1);
+}
+
+const BINS = 10;
+
+/** A settled record, as far as it says how likely each bracket was. */
+export type SaidRecord = Pick<ForecastRecord, 'kind' | 'brackets'> & { outcome: number };
+export type Side = 'model' | 'market';
+
+/** What was said and what came, of the probabilities of one bin. */
+export interface ReliabilityCount {
+  /** From 0. */
+  bin: number;
+  n: number;
+  probabilitySum: number;
+  wins: number;
+  /** Of the number of wins, if each probability is right: what was said about one market at several leads depends on each other entirely. */
+  variance: number;
+}
+
+/** Counts what was said of markets and what came of them. Records of the same market must be in the same call. */
+export function countReliability(records: readonly SaidRecord[], side: Side): ReliabilityCount[] {
+  const bins = Array.from({ length: BINS }, (_, bin) => ({
+    bin,
+    n: 0,
+    probabilitySum: 0,
+    wins: 0,
+    variance: 0,
+  }));
+  const deviations = bins.map(() => new Map<string, number>());
+  for (const { kind, brackets, outcome } of records)
+    for (const bracket of brackets) {
+      const probability = bracket[side];
+      if (probability === null) continue;
+      const bin = Math.min(BINS - 1, Math.floor(probability * BINS));
+      const count = bins[bin]!;
+      count.n++;
+      count.probabilitySum += probability;
+      if (bracketPays(bracketOf(bracket, kind), outcome)) count.wins++;
+      const ofMarkets = deviations[bin]!;
+      const deviation = Math.sqrt(Math.max(0, probability * (1 - probability)));
+      ofMarkets.set(bracket.ticker, (ofMarkets.get(bracket.ticker) ?? 0) + deviation);
+    }
+  for (const { bin } of bins)
+    for (const deviation of deviations[bin]!.values()) bins[bin]!.variance += deviation ** 2;
+  return bins.filter(({ n }) => n > 0);
+}
+
+/**
+ * The bins of a reliability diagram, of counts that are of different markets. J. Bröcker & L. A. Smith, Increasing the Reliability of Reliability Diagrams, Weather and
+ * Forecasting 22 (2007).
+ */
+export function toReliability(counts: readonly ReliabilityCount[]): ReliabilityBin[] {
+  return Array.from({ length: BINS }, (_, bin) => {
+    const ofBin = counts.filter((count) => count.bin === bin);
+    const sumOf = (part: (count: ReliabilityCount) => number) =>
+      ofBin.reduce((sum, count) => sum + part(count), 0);
+    const range = { from: bin / BINS, to: (bin + 1) / BINS };
+    const n = sumOf((count) => count.n);
+    if (n === 0) return { ...range, n, meanProbability: null, frequency: null, expected: null };
+    const meanProbability = sumOf((count) => count.probabilitySum) / n;
+    const frequency = sumOf((count) => count.wins) / n;
+    const variance = sumOf((count) => count.variance) / n ** 2;
+    return { ...range, n, meanProbability, frequency, expected: consistent(meanProbability, variance) };
+  });
+}
+
+/** Where a frequency of this mean and variance is nine times of ten: that of the binomial distribution which has both. */
+function consistent(mean: number, variance: number): { low: number; high: number } {
+  if (!(variance > 0)) return { low: mean, high: mean };
+  const tries = Math.max(1, Math.round((mean * (1 - mean)) / variance));
+  return binomialRange(tries, mean, 0.9);
+}
+
+/** How often what was given about the same probability came true. */
+export interface ReliabilityBin {
+  /** Probabilities of at least `from` and below `to` (the last bin: at most). */
+  from: number;
+  to: number;
+  n: number;
+  /** Both null for an empty bin. */
+  meanProbability: number | null;
+  frequency: number | null;
+  /** Where the frequency of a reliable forecast is found nine times of ten, by the bin's own probabilities. Null for an empty bin. */
+  expected: { low: number; high: number } | null;
+}
+
+/**
+ * Where the outcomes lie in the forecast distributions: flat for a calibrated forecast, a bowl for one that is too sure of
+ * itself, a hill for one that is not sure enough. Whole degrees count with the share of each bin that they cover.
+ * C. Czado, T. Gneiting, L. Held, Predictive Model Assessment for Count Data, Biometrics 65 (2009).
+ */
+export interface PitHistogram {
+  n: number;
+  /** Of equal width from 0 to 1: shares that sum to one. */
+  shares: readonly number[];
+  /** The probability of a histogram as uneven as this or more if the forecast is calibrated; null for too few. */
+  pFlat: number | null;
+}
+
+/** Mean CRPS in °F over the forecasts of a climate day that all four could be scored for. */
+export interface CrpsPoint {
+  date: string;
+  n: number;
+  model: number;
+  raw: number;
+  climate: number;
+  market: number;
+}

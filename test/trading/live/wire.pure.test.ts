@@ -1,0 +1,343 @@
+import { constants, createPrivateKey, createPublicKey, generateKeyPairSync, verify } from 'node:crypto';
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { inspect } from 'node:util';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { pino } from 'pino';
+import { ConfigError } from '../../../src/core/config.js';
+import { readAnswer } from '../../../src/trading/live/send.js';
+import { compareWithVenue, type Ours, type Venues } from '../../../src/trading/live/compare.js';
+import {
+  isReadableByOthers,
+  readSigningKey,
+  readVenueKey,
+  signRequest,
+} from '../../../src/trading/live/sign.js';
+import { toVenueFills, toWireOrder, type SentOrder } from '../../../src/trading/live/wire.js';
+import { CENT, parseDollars } from '../../../src/trading/market/money.js';
+
+const order = {
+  id: '019c13c7-9a00-7000-8000-000000000001',
+  clientOrderId: 'ours-1',
+  ticker: 'KXHIGHNY-26JUL04-B80.5',
+  side: 'yes',
+  action: 'buy',
+  contracts: 10,
+  limitPrice: parseDollars('0.5600'),
+  timeInForce: 'immediate_or_cancel',
+  createdAt: new Date('2026-07-04T12:00:00Z'),
+} as const;
+
+describe('an order on the wire', () => {
+  it.each([
+    ['yes', 'buy', 'bid', '0.5600'],
+    ['yes', 'sell', 'ask', '0.5600'],
+    ['no', 'buy', 'ask', '0.4400'],
+    ['no', 'sell', 'bid', '0.4400'],
+  ] as const)('%s %s at 0.56 is a %s at %s of the one book of YES', (side, action, book, price) => {
+    expect(toWireOrder({ ...order, side, action })).toEqual({
+      ticker: 'KXHIGHNY-26JUL04-B80.5',
+      client_order_id: 'ours-1',
+      side: book,
+      count: '10.00',
+      price,
+      time_in_force: 'immediate_or_cancel',
+      self_trade_prevention_type: 'taker_at_cross',
+      // A sale of what is not there any more must not buy the other side.
+      ...(action === 'sell' ? { reduce_only: true } : {}),
+    });
+  });
+
+  it('keeps prices that are finer than a cent', () => {
+    const price = (limit: string) =>
+      toWireOrder({ ...order, side: 'no', limitPrice: parseDollars(limit) }).price;
+    expect([price('0.0010'), price('0.123456')]).toEqual(['0.9990', '0.876544']);
+  });
+});
+
+describe('fills from the wire', () => {
+  const wire = (id: string, count: string, yes: string, fee = '0.0200') => ({
+    fill_id: id,
+    order_id: 'v1',
+    ticker: order.ticker,
+    count_fp: count,
+    yes_price_dollars: yes,
+    fee_cost: fee,
+    created_time: `2026-07-04T12:00:0${id}Z`,
+  });
+  const sent = { ...order, side: 'no' } as SentOrder;
+
+  it('are at the price of the side that was traded, oldest first', () => {
+    const fills = toVenueFills(sent, [wire('2', '3.00', '0.5500'), wire('1', '7.00', '0.5600')]);
+    expect(
+      fills.map(({ venueFillId, price, contracts, fee }) => [venueFillId, price, contracts, fee]),
+    ).toEqual([
+      ['1', 440_000n, 7, 20_000n],
+      ['2', 450_000n, 3, 20_000n],
+    ]);
+  });
+
+  it('keep parts of contracts as they are', () => {
+    const fills = toVenueFills(sent, [wire('1', '2.50', '0.5600'), wire('2', '0.01', '0.5510', '0.0002')]);
+    expect(fills).toMatchObject([
+      { venueFillId: '1', price: 440_000n, contracts: 2.5, fee: 20_000n },
+      { venueFillId: '2', price: 449_000n, contracts: 0.01, fee: 200n },
+    ]);
+  });
+});
+
+describe("the venue's answer to an order", () => {
+  const judge = (status: number, body: unknown) =>
+    readAnswer(
+      { status, body: typeof body === 'string' ? body : JSON.stringify(body), contentType: 'text/html' },
+      order,
+    );
+  const created = { order_id: 'v1', client_order_id: 'ours-1', fill_count: '4.00', remaining_count: '0.00' };
+  const error = (code: string) => ({ error: { code, message: 'words' } });
+
+  it.each([
+    ['taken', 201, created, 'accepted'],
+    ['taken, without our name', 201, { ...created, client_order_id: undefined }, 'accepted'],
+    ['about another order', 201, { ...created, client_order_id: 'other' }, 'unexpected'],
+    ['more filled than ordered', 201, { ...created, fill_count: '11.00' }, 'unexpected'],
+    ['a renamed field', 201, { ...created, fill_count: undefined, filled: '4.00' }, 'unexpected'],
+    ['a number for a text', 201, { ...created, fill_count: 4 }, 'unexpected'],
+    ['an error that calls itself a success', 200, error('deprecated_v1_order_endpoint'), 'unexpected'],
+    ['the old address', 410, error('deprecated_v1_order_endpoint'), 'unexpected'],
+    ['no money', 400, error('insufficient_balance'), 'refused'],
+    ['a plain error', 400, { code: 'bad_request', message: 'bad' }, 'refused'],
+    ['not signed', 401, error('authentication_error'), 'refused'],
+    ['a refusal that nobody understands', 400, { oops: true }, 'unexpected'],
+    ['too much', 429, { error: 'too many requests' }, 'refused'],
+    ['too much, as a page', 429, '<html>', 'refused'],
+    ['killed', 409, error('fill_or_kill_insufficient_resting_volume'), 'killed'],
+    ['there already', 409, error('order_already_exists'), 'conflict'],
+    ['a time-out of the venue', 408, error('timeout'), 'unclear'],
+    ['a failure', 500, error('internal'), 'unclear'],
+    ['a page of a proxy', 502, '<html>', 'unclear'],
+    ['a page that is no answer', 200, '<html>', 'unclear'],
+    ['cut short', 201, '{"order_id": "v', 'unclear'],
+  ])('%s', (_name, status, body, kind) => {
+    expect(judge(status, body).kind).toBe(kind);
+  });
+
+  it("gives the venue's own code as the reason, and nothing that cannot be stored", () => {
+    expect(judge(400, { error: { code: 'invalid_order', message: 'm', details: 'post\u0000only' } })).toEqual(
+      {
+        kind: 'refused',
+        reason: 'invalid_order: post only',
+      },
+    );
+  });
+});
+
+describe('signing', () => {
+  let folder: string;
+  const { privateKey, publicKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
+  const pem = privateKey.export({ type: 'pkcs8', format: 'pem' }) as string;
+  const write = (name: string, text: string) => {
+    writeFileSync(join(folder, name), text, { mode: 0o600 });
+    return join(folder, name);
+  };
+  beforeAll(() => {
+    folder = mkdtempSync(join(tmpdir(), 'gauge-key-'));
+  });
+  afterAll(() => rmSync(folder, { recursive: true }));
+
+  it('signs time, method and path with RSA-PSS, SHA-256 and a salt as long as the digest', () => {
+    const path = '/trade-api/v2/portfolio/balance';
+    const key = { id: 'key-1', privateKey: readSigningKey(write('key.pem', pem)) };
+    const headers = signRequest(key, { atMs: 1_703_123_456_789, method: 'GET', path });
+    expect(headers['KALSHI-ACCESS-KEY']).toBe('key-1');
+    expect(headers['KALSHI-ACCESS-TIMESTAMP']).toBe('1703123456789');
+    const signature = Buffer.from(headers['KALSHI-ACCESS-SIGNATURE']!, 'base64');
+    const padding = constants.RSA_PKCS1_PSS_PADDING;
+    const isValid = (text: string) =>
+      verify('sha256', Buffer.from(text), { key: publicKey, padding, saltLength: 32 }, signature);
+    expect(isValid(`1703123456789GET${path}`)).toBe(true);
+    expect(isValid(`1703123456789POST${path}`)).toBe(false);
+  });
+
+  it('signs with Ed25519 where the key is one', () => {
+    const pair = generateKeyPairSync('ed25519');
+    const file = write('ed.pem', pair.privateKey.export({ type: 'pkcs8', format: 'pem' }) as string);
+    const path = '/trade-api/v2/portfolio/balance';
+    const key = { id: 'key-2', privateKey: readSigningKey(file) };
+    const headers = signRequest(key, { atMs: 1_703_123_456_789, method: 'GET', path });
+    const signature = Buffer.from(headers['KALSHI-ACCESS-SIGNATURE']!, 'base64');
+    const isValid = (text: string) => verify(null, Buffer.from(text), pair.publicKey, signature);
+    expect(isValid(`1703123456789GET${path}`)).toBe(true);
+    expect(isValid(`1703123456789POST${path}`)).toBe(false);
+  });
+
+  it('signs with Ed25519 as RFC 8032 does', () => {
+    // Its test 1: the secret key in PKCS #8, whose signature of nothing is known. Requests are never empty, so the text is signed and verified.
+    const secret = '9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60';
+    const known = 'd75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a';
+    const der = Buffer.from(`302e020100300506032b657004220420${secret}`, 'hex');
+    const privateKey = createPrivateKey({ key: der, format: 'der', type: 'pkcs8' });
+    const spki = Buffer.from(`302a300506032b6570032100${known}`, 'hex');
+    const publicKey = createPublicKey({ key: spki, format: 'der', type: 'spki' });
+    const headers = signRequest({ id: 'k', privateKey }, { atMs: 1, method: 'DELETE', path: '/x' });
+    const signature = Buffer.from(headers['KALSHI-ACCESS-SIGNATURE']!, 'base64');
+    expect(signature).toHaveLength(64);
+    expect(verify(null, Buffer.from('1DELETE/x'), publicKey, signature)).toBe(true);
+  });
+
+  it('reads keys in both forms, and knows whether others may read the file', () => {
+    const old = write('old.pem', privateKey.export({ type: 'pkcs1', format: 'pem' }) as string);
+    expect(readSigningKey(old).asymmetricKeyType).toBe('rsa');
+    expect(isReadableByOthers(old)).toBe(false);
+    chmodSync(old, 0o644);
+    expect(isReadableByOthers(old)).toBe(true);
+  });
+
+  it('is a problem of the configuration with a clear reason, which never shows the file', () => {
+    const ec = generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey;
+    const files: [string, RegExp][] = [
+      [join(folder, 'none.pem'), /does not exist/],
+      [folder, /is a folder/],
+      [write('empty.pem', ''), /is not a private key/],
+      [
+        write('public.pem', publicKey.export({ type: 'spki', format: 'pem' }) as string),
+        /is not a private key/,
+      ],
+      [write('cut.pem', pem.slice(0, 400)), /is not a private key/],
+      [write('ec.pem', ec.export({ type: 'pkcs8', format: 'pem' }) as string), /is a key for ec/],
+      [
+        write(
+          'locked.pem',
+          privateKey.export({
+            type: 'pkcs8',
+            format: 'pem',
+            cipher: 'aes-256-cbc',
+            passphrase: 'x',
+          }) as string,
+        ),
+        /is encrypted/,
+      ],
+    ];
+    for (const [file, reason] of files) {
+      const read = () => readVenueKey({ keyId: 'k', privateKeyFile: file }, pino({ level: 'silent' }));
+      expect(read, file).toThrow(ConfigError);
+      expect(read, file).toThrow(reason);
+      expect(read, file).not.toThrow(pem.slice(100, 130));
+    }
+  });
+
+  it('never prints the key', () => {
+    const key = readVenueKey(
+      { keyId: 'k', privateKeyFile: write('key.pem', pem) },
+      pino({ level: 'silent' }),
+    );
+    expect(JSON.stringify(key)).toBe('{"id":"k","privateKey":{}}');
+    expect(inspect(key)).not.toContain(pem.slice(100, 130));
+  });
+});
+
+describe('the comparison', () => {
+  const ours: Ours = {
+    cash: 100_000_000n,
+    positions: [{ ticker: 'A', side: 'yes', contracts: 10 }],
+    orders: [{ clientOrderId: 'ours-1', venueOrderId: 'v1', status: 'filled', filledContracts: 10 }],
+    expected: new Set(['ours-1']),
+    foreignPositions: {},
+    accepted: [],
+    settled: [],
+  };
+  const wireOrder = {
+    order_id: 'v1',
+    client_order_id: 'ours-1',
+    ticker: 'A',
+    status: 'executed' as const,
+    yes_price_dollars: '0.5000',
+    initial_count_fp: '10.00',
+    fill_count_fp: '10.00',
+    remaining_count_fp: '0.00',
+    created_time: '2026-07-04T12:00:00Z',
+  };
+  const exactly = (amount: bigint) => ({ amount, step: 1n });
+  const venues: Venues = {
+    cash: exactly(100_000_000n),
+    positions: [{ ticker: 'A', position_fp: '10.00' }],
+    orders: [wireOrder],
+    fills: [],
+    settlements: [],
+  };
+  const differ = (mine: Partial<Ours>, theirs: Partial<Venues>) =>
+    compareWithVenue({ ...ours, ...mine }, { ...venues, ...theirs });
+  const told = (mine: Partial<Ours>, theirs: Partial<Venues>) =>
+    differ(mine, theirs).differences.map((one) => `${one.kind} ${one.subject}: ${one.ours} / ${one.venues}`);
+
+  it('finds nothing where both say the same, as exactly as the venue tells', () => {
+    expect(told({}, {})).toEqual([]);
+    expect(told({}, { cash: exactly(100_000_100n) })).toEqual(['cash cash: 100.0000 / 100.0001']);
+    const inCents = { amount: 100_000_000n, step: CENT };
+    expect(told({ cash: 100_009_900n }, { cash: inCents })).toEqual([]);
+    expect(told({ cash: 100_010_000n }, { cash: inCents })).toHaveLength(1);
+  });
+
+  it('tells each difference', () => {
+    expect(told({}, { cash: exactly(99_990_000n) })).toEqual(['cash cash: 100.0000 / 99.9900']);
+    expect(told({}, { positions: [] })).toEqual(['position A: 10.00 / 0.00']);
+    expect(told({}, { positions: [{ ticker: 'A', position_fp: '-10.00' }] })).toEqual([
+      'position A: 10.00 / -10.00',
+    ]);
+    expect(told({}, { orders: [] })).toEqual(['order v1: filled, 10.00 filled / not listed']);
+    expect(told({}, { orders: [{ ...wireOrder, fill_count_fp: '12.00' }] })).toEqual([
+      'fill v1: filled, 10.00 filled / executed, 12.00 filled',
+    ]);
+    expect(told({}, { orders: [{ ...wireOrder, status: 'resting' }] })).toEqual([
+      'order v1: filled, 10.00 filled / resting, 10.00 filled',
+    ]);
+  });
+
+  it('tells an accepted difference of an order not again, until it changes', () => {
+    const accepted = ['v1 filled, 10.00 filled executed, 12.00 filled'];
+    expect(told({ accepted }, { orders: [{ ...wireOrder, fill_count_fp: '12.00' }] })).toEqual([]);
+    expect(told({ accepted }, { orders: [{ ...wireOrder, fill_count_fp: '13.00' }] })).toHaveLength(1);
+  });
+
+  it('shows what others do and leaves it alone', () => {
+    const foreign = { ...wireOrder, order_id: 'v2', client_order_id: '', status: 'resting' as const };
+    const fill = {
+      fill_id: 'f2',
+      order_id: 'v2',
+      ticker: 'B',
+      count_fp: '2.50',
+      yes_price_dollars: '0.3000',
+      fee_cost: '0.0100',
+    };
+    const { differences, foreign: shown } = differ(
+      { foreignPositions: { B: 250 } },
+      {
+        orders: [wireOrder, foreign],
+        fills: [fill],
+        positions: [...venues.positions, { ticker: 'B', position_fp: '2.50' }],
+      },
+    );
+    expect(differences).toEqual([]);
+    expect(shown).toMatchObject({
+      orders: [{ venueOrderId: 'v2', status: 'resting' }],
+      fills: [{ venueFillId: 'f2', contracts: '2.50', yesPrice: 300_000n }],
+      positions: [{ ticker: 'B', contracts: '2.50' }],
+    });
+  });
+
+  it('waits for a market that one of both has settled before the other', () => {
+    const there = {
+      positions: [],
+      cash: exactly(110_000_000n),
+      settlements: [
+        { ticker: 'A', market_result: 'yes', revenue: 1000, settled_time: '2026-07-05T12:00:00Z' },
+      ],
+    };
+    expect(differ({}, there)).toMatchObject({ differences: [], settling: ['A'] });
+    const settled = [{ ticker: 'A', side: 'yes' as const, contracts: 10, cashChange: 10_000_000n }];
+    const here = { positions: [], settled, cash: 110_000_000n };
+    expect(differ(here, {})).toMatchObject({ differences: [], settling: ['A'] });
+    // Neither explains a sum that is wrong.
+    expect(differ({}, { ...there, cash: exactly(109_000_000n) }).differences).toHaveLength(1);
+  });
+});

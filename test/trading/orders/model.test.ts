@@ -1,0 +1,99 @@
+import { sql } from 'drizzle-orm';
+import fc from 'fast-check';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { selectRows } from '../../../src/core/db/select-rows.js';
+import type { AppError } from '../../../src/core/errors.js';
+import { riskLimits } from '../../../src/trading/ledger/risk-table.js';
+import { createTestDatabase, type TestDatabase } from '../../support/database.js';
+import { createKey, createOrganization } from '../../support/fixtures.js';
+import { books, marketableOrders } from '../orders-arbitraries.js';
+import { bidsOfBook, placeOnModel, type ModelAccount, type ModelAnswer } from '../orders-model.js';
+import { startTradingTest, type TradingTest } from '../../fixtures/trade.js';
+import { keyAuthority } from '../../../src/api-keys/authority.js';
+import { TICKER } from '../../fixtures/live-account.js';
+
+let database: TestDatabase;
+let service: TradingTest;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  service = await startTradingTest(database.db, { env: { PAPER_CASH: '4.00' } });
+});
+afterAll(async () => {
+  await service.stop();
+  await database.remove();
+});
+
+/** An Organization without limits but its money. */
+async function createRiskTaker() {
+  const { db } = database;
+  const { id: orgId } = await createOrganization(db);
+  const { id: apiKeyId } = await createKey(db, orgId, { scopes: ['trading:write'] });
+  const huge = 1_000_000_000_000n;
+  await db.orm.insert(riskLimits).values({
+    orgId,
+    maxOrderContracts: 1_000_000,
+    maxOrderCost: huge,
+    maxPositionContracts: 1_000_000,
+    maxEventLoss: huge,
+    maxDailyLoss: huge,
+    priceCollar: 1_000_000n,
+    updatedAt: new Date(0),
+  });
+  return { orgId, apiKeyId };
+}
+
+const steps = fc.array(fc.record({ book: fc.option(books, { freq: 4 }), order: marketableOrders }), {
+  minLength: 30,
+  maxLength: 30,
+});
+
+it(
+  'any thirty orders come to what the plainest model of them comes to, to the last digit',
+  { timeout: 60_000 },
+  async () => {
+    await fc.assert(
+      fc.asyncProperty(steps, async (list) => {
+        const { orgId, apiKeyId } = await createRiskTaker();
+        const model: ModelAccount = { cash: 4_000_000n, net: 0, bids: [] };
+        let last: string | undefined;
+        await service.showBook({ yes: [], no: [] });
+        for (const [i, { book, order }] of list.entries()) {
+          if (book) {
+            const shown = JSON.stringify([book.yes, book.no], (_key, value: unknown) =>
+              typeof value === 'bigint' ? String(value) : value,
+            );
+            // The same book again is not a new one.
+            if (shown !== last) model.bids = bidsOfBook(book);
+            last = shown;
+            await service.showBook(book);
+          }
+          const answer = await service.trading.orders
+            .place({
+              ...order,
+              orgId,
+              mode: 'paper',
+              by: keyAuthority(orgId, apiKeyId, 'trading:write'),
+              idempotencyKey: `order-${i}`,
+              ticker: TICKER,
+            })
+            .then(
+              ({ trade }): ModelAnswer => ({
+                fills: trade.fills.map(({ price, contracts }) => ({ price, contracts })),
+                cashChange: trade.balanceChange,
+                fees: trade.fees,
+              }),
+              (error: unknown) => ({ refusal: (error as AppError).code }),
+            );
+          expect(answer).toEqual(placeOnModel(model, order));
+        }
+        const [row] = await selectRows<{ cash: string; net: string }>(
+          database.db.orm,
+          sql`select coalesce((select sum(cash) from ledger_entries where org_id = ${orgId}), 4000000)::text as cash,
+          coalesce((select sum(case side when 'yes' then contracts else -contracts end) * 100 from trading_positions where org_id = ${orgId}), 0)::int::text as net`,
+        );
+        expect(row).toEqual({ cash: String(model.cash), net: String(model.net) });
+      }),
+      { numRuns: 4 },
+    );
+  },
+);

@@ -1,0 +1,224 @@
+import { describe, expect, it } from 'vitest';
+import type { DayForecast } from '../../../src/trading/forecast/forecast.js';
+import type { MarketEvent } from '../../../src/trading/market/event.js';
+import type { Market } from '../../../src/trading/market/market.js';
+import { CENT } from '../../../src/trading/market/money.js';
+import { toDistribution } from '../../../src/trading/pages/distribution.js';
+import {
+  degreesOf,
+  expectedOf,
+  impliedProbabilities,
+  isPassed,
+} from '../../../src/trading/pages/probabilities.js';
+import type { Bracket } from '../../../src/trading/market/brackets.js';
+
+/** ≤67 | 68-69 | 70-71 | 72-73 | 74-75 | ≥76 */
+const brackets: Bracket[] = [
+  { kind: 'less', floor: null, cap: 68 },
+  { kind: 'between', floor: 68, cap: 69 },
+  { kind: 'between', floor: 70, cap: 71 },
+  { kind: 'between', floor: 72, cap: 73 },
+  { kind: 'between', floor: 74, cap: 75 },
+  { kind: 'greater', floor: 75, cap: null },
+];
+const event = (quotes: [number | null, number | null][] = []): MarketEvent =>
+  ({
+    eventTicker: 'E',
+    kind: 'daily_maximum',
+    markets: brackets.map((bracket, i) => ({
+      ticker: `E-${i}`,
+      bracket,
+      status: 'active',
+      yesBid: quotes[i]?.[0] == null ? null : BigInt(quotes[i][0]) * CENT,
+      yesAsk: quotes[i]?.[1] == null ? null : BigInt(quotes[i][1]) * CENT,
+    })) as unknown as Market[],
+  }) as unknown as MarketEvent;
+
+/** The vectors of N(71.3, 2.4), before and after a running maximum of 71. */
+const before = [0.056673, 0.169955, 0.306579, 0.287135, 0.1396, 0.040059];
+const after = [0, 0, 0.259715, 0.455365, 0.22139, 0.06353];
+const day = (probabilities: number[], extremeF: number | null = null): DayForecast =>
+  ({
+    meanF: 71.3,
+    deviationF: 2.4,
+    membersF: [69, 71.3, 74],
+    observed: extremeF === null ? null : { extremeF, observedAt: new Date(0) },
+    probabilities: new Map(probabilities.map((p, i) => [`E-${i}`, p])),
+  }) as unknown as DayForecast;
+
+it.each([
+  { when: 'before anything was observed', forecast: day(before), probabilities: before },
+  { when: 'with what was observed', forecast: day(after, 71.2), probabilities: after },
+])('the degrees of each bracket sum to its probability $when', ({ forecast, probabilities }) => {
+  const degrees = degreesOf(forecast, event());
+  const temperatures = degrees.map(({ temperature }) => temperature);
+  expect(temperatures).toEqual(temperatures.map((_, i) => temperatures[0]! + i));
+  for (const [i, probability] of probabilities.entries()) {
+    const sum = degrees.filter(({ ticker }) => ticker === `E-${i}`).reduce((a, b) => a + b.probability, 0);
+    expect(sum).toBeCloseTo(probability, 9);
+  }
+});
+
+it('nothing below what was observed is held possible', () => {
+  const degrees = degreesOf(day(after, 71.2), event());
+  expect(
+    degrees.filter(({ temperature }) => temperature < 71).every(({ probability }) => probability === 0),
+  ).toBe(true);
+  // All of 70 to 71 is 71.
+  expect(degrees.find(({ temperature }) => temperature === 71)!.probability).toBeCloseTo(0.259715, 9);
+  const observed = { extremeF: 69.6 };
+  expect(brackets.map((bracket) => isPassed(bracket, observed, 'daily_maximum'))).toEqual([
+    true,
+    true,
+    false,
+    false,
+    false,
+    false,
+  ]);
+  expect(brackets.some((bracket) => isPassed(bracket, null, 'daily_maximum'))).toBe(false);
+  // 69.4 is 69 in the report: its bracket can still win.
+  expect(isPassed(brackets[1]!, { extremeF: 69.4 }, 'daily_maximum')).toBe(false);
+});
+
+it('a maximum far beyond the distribution is where the day stands', () => {
+  const far = degreesOf(day([0, 0, 0, 0, 0, 1], 95), event());
+  const certain = far.filter(({ probability }) => probability > 0);
+  expect(certain[0]).toMatchObject({ ticker: 'E-5', temperature: 95 });
+  expect(certain.reduce((sum, { probability }) => sum + probability, 0)).toBeCloseTo(1, 9);
+});
+
+it('the expected maximum is the mean of the whole degrees', () => {
+  expect(expectedOf(day(before), event())).toBeCloseTo(71.3, 1);
+  expect(expectedOf(day([]), event())).toBe(null);
+});
+
+describe('of a minimum', () => {
+  const minimum = { ...event(), kind: 'daily_minimum' as const };
+  /** N(71.3, 2.4) after a running minimum of 71: nothing above 71 is possible. */
+  const below = [0.1063, 0.3187, 0.575, 0, 0, 0];
+
+  it('what is above what was observed is ruled out, and what is below is not', () => {
+    const degrees = degreesOf(day(below, 71.2), minimum);
+    expect(degrees.filter(({ temperature }) => temperature > 71).every((d) => d.probability === 0)).toBe(
+      true,
+    );
+    expect(degrees.find(({ temperature }) => temperature === 70)!.probability).toBeGreaterThan(0);
+    const passed = brackets.map((bracket) => isPassed(bracket, { extremeF: 71.2 }, 'daily_minimum'));
+    expect(passed).toEqual([false, false, false, true, true, true]);
+    // 71.5 may be 72 in the report.
+    expect(isPassed(brackets[3]!, { extremeF: 71.5 }, 'daily_minimum')).toBe(false);
+  });
+
+  it('a minimum far below the distribution is where the day stands', () => {
+    const far = degreesOf(day([1, 0, 0, 0, 0, 0], 45), minimum).filter(({ probability }) => probability > 0);
+    expect(far.at(-1)).toMatchObject({ ticker: 'E-0', temperature: 45 });
+    expect(far.reduce((sum, { probability }) => sum + probability, 0)).toBeCloseTo(1, 9);
+  });
+
+  it('the drawing calls it one, and shades the warm side', () => {
+    const chart = toDistribution(day(below, 71.2), minimum)!;
+    expect(chart.summary).toContain('The likeliest minimum is 71°');
+    const { x, width } = chart.passed!;
+    expect(Number.parseFloat(x) + Number.parseFloat(width)).toBeCloseTo(100, 1);
+    expect(chart.words).toMatchObject({ value: 'Minimum', passed: 'above what was observed already' });
+  });
+});
+
+describe('of an hour', () => {
+  const thresholds = [69.99, 71.99, 73.99];
+  const hour = (quotes: [number, number][] = []): MarketEvent =>
+    ({
+      eventTicker: 'H',
+      kind: 'hourly',
+      hour: 12,
+      markets: thresholds.map((floor, i) => ({
+        ticker: `H-${i}`,
+        bracket: { kind: 'greater', floor, cap: null, step: 0.01 },
+        status: 'active',
+        yesBid: quotes[i] ? BigInt(quotes[i][0]) * CENT : null,
+        yesAsk: quotes[i] ? BigInt(quotes[i][1]) * CENT : null,
+      })),
+    }) as unknown as MarketEvent;
+  /** P(N(71.3, 2.4) ≥ 70, 72, 74), each with what is above it. */
+  const exceeding = [0.706, 0.385, 0.13];
+  const ofHour = {
+    ...day([]),
+    probabilities: new Map(exceeding.map((p, i) => [`H-${i}`, p])),
+  } as DayForecast;
+
+  it('the degrees between two thresholds have the difference of their probabilities', () => {
+    const degrees = degreesOf(ofHour, hour());
+    const sumOf = (ticker: string | null) =>
+      degrees.filter((degree) => degree.ticker === ticker).reduce((sum, d) => sum + d.probability, 0);
+    expect(sumOf(null)).toBeCloseTo(1 - 0.706, 9);
+    expect(sumOf('H-0')).toBeCloseTo(0.706 - 0.385, 9);
+    expect(sumOf('H-2')).toBeCloseTo(0.13, 9);
+    // 70.00 to 71.99 are two degrees.
+    expect(degrees.filter(({ ticker }) => ticker === 'H-0').map(({ temperature }) => temperature)).toEqual([
+      70, 71,
+    ]);
+    expect(expectedOf(ofHour, hour())).toBe(71.3);
+  });
+
+  it('thresholds each stand by themselves: what the market implies does not sum to one', () => {
+    const implied = impliedProbabilities(
+      hour([
+        [70, 74],
+        [38, 42],
+        [10, 14],
+      ]),
+    );
+    expect([...implied.values()]).toEqual([0.72, 0.4, 0.12]);
+  });
+
+  it('the drawing has degrees from their beginning, and says which threshold each passes', () => {
+    const chart = toDistribution(ofHour, hour())!;
+    expect(chart.rows.find(({ degree }) => degree.startsWith('72°'))).toMatchObject({
+      degree: '72° to 72.99°',
+      bracket: '72° or above',
+    });
+    expect(chart.rows[0]).toMatchObject({ bracket: 'none' });
+    expect(chart.passed).toBe(null);
+    expect(chart.borders).toHaveLength(3);
+  });
+
+  it('thresholds that part a degree are not drawn by whole ones', () => {
+    const parted = hour();
+    (parted.markets[1]!.bracket as { floor: number }).floor = 71.49;
+    expect(degreesOf(ofHour, parted)).toEqual([]);
+    expect(toDistribution(ofHour, parted)).toBe(null);
+  });
+});
+
+it('what the market implies sums to one, unless a part of the ladder has no price', () => {
+  const quotes: [number | null, number | null][] = [
+    [4, 6],
+    [14, 18],
+    [30, 34],
+    [28, 32],
+    [12, 16],
+    [null, 4],
+  ];
+  const whole = impliedProbabilities(event(quotes));
+  // The middles are 5, 16, 32, 30, 14 and 2: together 99.
+  expect(whole.get('E-2')).toBeCloseTo(32 / 99, 12);
+  expect([...whole.values()].reduce<number>((a, b) => a + b!, 0)).toBeCloseTo(1, 12);
+  quotes[5] = [null, null];
+  const partly = impliedProbabilities(event(quotes));
+  expect(partly.get('E-2')).toBeCloseTo(0.32, 12);
+  expect(partly.get('E-5')).toBe(null);
+});
+
+it('the drawing says in words what it shows, and has all its numbers in a table', () => {
+  const chart = toDistribution(day(after, 71.2), event())!;
+  expect(chart.summary).toContain('The likeliest maximum is 71° with 26.0');
+  expect(chart.borders).toHaveLength(5);
+  expect(chart.observed?.label).toBe('71.2° so far');
+  expect(chart.passed).toMatchObject({ x: '0%' });
+  expect(chart.rows).toHaveLength(chart.bars.length);
+  expect(chart.rows.find(({ degree }) => degree === '71°')).toEqual({
+    degree: '71°',
+    probability: '26.0\u00a0%',
+    bracket: '70° to 71°',
+  });
+});

@@ -1,0 +1,755 @@
+import { v7 as uuid } from 'uuid';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { newFormId } from '../../../src/api-keys/ids.js';
+import { AppError, type ErrorCode } from '../../../src/core/errors.js';
+import { sureDegree } from '../../../src/trading/market/distribution.js';
+import type { MarketEvent } from '../../../src/trading/market/event.js';
+import type { ListedMarket, Market, UnplacedMarket } from '../../../src/trading/market/market.js';
+import { formatDollars } from '../../../src/trading/market/money.js';
+import { requireTradable } from '../../../src/trading/orders/tradable.js';
+import type { Orders } from '../../../src/trading/orders/order.js';
+import { signalsFor } from '../../../src/trading/pages/own-signals.js';
+import { formatCents } from '../../../src/trading/pages/price-text.js';
+import { tradingAccounts, tradingPositions } from '../../../src/trading/ledger/portfolio-table.js';
+import { formatMoney } from '../../../src/trading/pages/portfolio-view-text.js';
+import { tradingSwitches } from '../../../src/trading/ledger/risk-table.js';
+import { bracketLabel } from '../../../src/trading/market/brackets.js';
+import { climateDayAt } from '../../../src/trading/market/climate-day.js';
+import { stations } from '../../../src/trading/market/stations.js';
+import type { EventSignals } from '../../../src/trading/signals/signal.js';
+import { makeSignals } from '../../../src/trading/signals/signals.js';
+import type { Snapshot } from '../../../src/trading/snapshot/snapshot.js';
+import { fieldOf, getPage, linksOf, postForm, textOf } from '../../api-keys/html.js';
+import { everything, leadingStations } from '../../../src/trading/venue/simulation/world.js';
+import { Browser, signedIn } from '../../support/accounts.js';
+import { createTestDatabase, type TestDatabase } from '../../support/database.js';
+import { startTestService, type TestService } from '../../support/service.js';
+import { makeGates, calibrated } from '../../fixtures/events.js';
+
+const PATH = '/dashboard/markets';
+/** 18:00 UTC: midday at the stations, one day settling, one going on, one to come. */
+const NOON = '2026-07-15T18:00:00.000Z';
+
+/** The cities that had markets first: 24 would prove nothing more. */
+const selection = { ...everything, stations: leadingStations };
+
+let database: TestDatabase;
+let service: TestService;
+let owner: Awaited<ReturnType<typeof signedIn>>;
+let realOrders: Orders;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  service = await startTestService(database.db, {
+    app: { signInLimits: { perAddress: 10_000 } },
+    trading: { selection },
+  });
+  service.clock.set(NOON);
+  await service.trading.refresher.refresh();
+  realOrders = service.trading.orders;
+  owner = await signedIn(database.db, service.url);
+});
+afterEach(async () => {
+  service.trading.orders = realOrders;
+  service.clock.set(NOON);
+});
+afterAll(async () => {
+  await service.stop();
+  await database.remove();
+});
+
+const snapshot = () => service.trading.snapshots.current!;
+/** A market that is bought and sold, of New York today. */
+function openMarket(): Market {
+  const today = climateDayAt(stations[0]!, new Date(NOON)).date;
+  const isWanted = (market: ListedMarket): market is Market =>
+    market.station?.id === 'KNYC' &&
+    market.date === today &&
+    market.yesAsk !== null &&
+    market.yesBid !== null;
+  return [...snapshot().markets.values()].find(isWanted)!;
+}
+const form = (market: Market, changes: Record<string, string> = {}) => ({
+  id: newFormId(service.clock.now()),
+  side: 'yes',
+  action: 'buy',
+  contracts: '2',
+  limitPrice: formatDollars(market.yesAsk!).replace(/0+$/, ''),
+  timeInForce: 'immediate_or_cancel',
+  ...changes,
+});
+
+it('the overview has every city of a kind, with the way to its present day', async () => {
+  const page = await getPage(owner.browser, PATH);
+  expect(page.status).toBe(200);
+  const text = textOf(page);
+  const listed = snapshot().events.filter(({ kind }) => kind === 'daily_maximum');
+  for (const { station } of listed) {
+    expect(text).toContain(station.city);
+    expect(linksOf(page)).toContain(`${PATH}?station=${station.id}`);
+  }
+  expect(text).toContain(`Maxima ${new Set(listed.map(({ station }) => station.id)).size} cities`);
+  expect(text).toContain('Prices are 0 s old');
+  // Nobody is to take it for more than it is.
+  expect(text).toContain('Simulated');
+});
+
+it('a search keeps the cities that have it in their name, in any case, and says so where none has', async () => {
+  const found = await getPage(owner.browser, `${PATH}?q=new+YORK`);
+  const cities = linksOf(found).filter((link) => link.startsWith(`${PATH}?station=`));
+  expect(cities).toEqual([`${PATH}?station=KNYC&q=new+YORK`]);
+  expect(fieldOf(found, 'q')).toEqual(['new YORK']);
+  const none = await getPage(owner.browser, `${PATH}?q=%3Ci%3Eatlantis`);
+  expect([none.status, textOf(none)]).toEqual([200, expect.stringContaining('No cities match')]);
+  expect(none.text).not.toContain('<i>atlantis');
+  // The search goes with the kinds, into a city and back.
+  expect(linksOf(found)).toContain(`${PATH}?kind=daily_minimum&q=new+YORK`);
+  const city = await getPage(owner.browser, `${PATH}?station=KNYC&q=new+YORK`);
+  expect(linksOf(city)).toContain(`${PATH}?q=new+YORK`);
+});
+
+it('the page of a city shows its present day', async () => {
+  const page = await getPage(owner.browser, `${PATH}?station=KNYC`);
+  expect(page.status).toBe(200);
+  const text = textOf(page);
+  const event = snapshot().events.find(
+    ({ kind, station, date }) => kind === 'daily_maximum' && station.id === 'KNYC' && date === '2026-07-15',
+  )!;
+  expect(text).toContain('Today, Wed 15 Jul');
+  expect(event.markets).toHaveLength(6);
+  const links = linksOf(page);
+  for (const { ticker, yesAsk } of event.markets) {
+    expect(links).toContain(`${PATH}/${ticker}`);
+    if (yesAsk === null) continue;
+    expect(links).toContain(`${PATH}/${ticker}?side=yes&action=buy`);
+    expect(text).toContain(formatCents(yesAsk));
+  }
+  expect(text).toMatch(/The 31 members .* expect .*: the raw ensemble, not calibrated/);
+  expect(text).toContain('CLINYC');
+});
+
+it('every kind has its tab with how many cities it has, and its own words', async () => {
+  const { events, data } = snapshot();
+  const cities = (kind: string) =>
+    new Set(events.filter((event) => event.kind === kind).map(({ station }) => station.city)).size;
+  const text = textOf(await getPage(owner.browser, `${PATH}?kind=hourly`));
+  expect(text).toContain(`Minima ${cities('daily_minimum')} cities`);
+  expect(text).toContain(`Hours ${cities('hourly')} cities`);
+  expect(text).toContain(`Others ${data.markets.filter(({ station }) => station === null).length} markets`);
+
+  const minimum = await getPage(owner.browser, `${PATH}?station=KMIA&kind=daily_minimum&date=2026-07-15`);
+  const words = textOf(minimum);
+  expect(words).toContain('What the lowest temperature of a day will be.');
+  expect(words).toContain('Minimum of Wed 15 Jul');
+  expect(words).not.toContain('Expected maximum');
+  expect(words).toContain('the lowest temperature in whole °F');
+  expect(words).toMatch(
+    /The rules in the venue’s own words .* minimum temperature recorded at Miami \(CLIMIA\)/,
+  );
+});
+
+it('an hour is a ladder of thresholds, each with its own probability', async () => {
+  const event = snapshot().events.find(
+    ({ kind, station, markets }) =>
+      kind === 'hourly' && station.id === 'INDEX-MIAMI' && markets.some(({ status }) => status === 'active'),
+  )!;
+  const clock = `${String(event.hour).padStart(2, '0')}:00`;
+  const address = `${PATH}?station=INDEX-MIAMI&kind=hourly&date=${event.date}&hour=${event.hour}`;
+  const page = await getPage(owner.browser, address);
+  expect(page.status).toBe(200);
+  const text = textOf(page);
+  expect(text).toContain(`Temperature at ${clock} on `);
+  for (const { bracket, ticker } of event.markets) {
+    expect(text).toContain(bracketLabel(bracket));
+    expect(linksOf(page)).toContain(`${PATH}/${ticker}`);
+  }
+  expect(text).not.toContain('Likeliest');
+  expect(text).toContain('Each threshold pays by itself');
+  expect(text).toContain('The venue’s own temperature index');
+  expect(text).toMatch(/Expected temperature \d+\.\d°F/);
+  // The same city's days are beside it, and it is reached from them.
+  expect(linksOf(page)).toContain(`${PATH}?station=KMIA`);
+  const ofDay = await getPage(owner.browser, `${PATH}?station=KMIA`);
+  expect(linksOf(ofDay)).toContain(`${PATH}?station=INDEX-MIAMI&kind=hourly`);
+  const ticket = textOf(await getPage(owner.browser, `${PATH}/${event.markets[0]!.ticker}`));
+  expect(ticket).toContain(`The temperature at ${clock} on `);
+});
+
+it('an hour that is not listed says so', async () => {
+  const missing = await getPage(
+    owner.browser,
+    `${PATH}?station=INDEX-MIAMI&kind=hourly&date=2026-07-01&hour=3`,
+  );
+  expect([missing.status, textOf(missing)]).toEqual([
+    404,
+    expect.stringContaining('No markets of 03:00 on Wed 1 Jul'),
+  ]);
+});
+
+it('how often the venue’s word agreed with the first final report is said for its station and kind', async () => {
+  const checks = { compared: 30, agreed: 29, since: '2026-06-01', disagreements: [] };
+  service.trading.climate = {
+    crossChecks: new Map([['KMIA', { daily_minimum: checks }]]),
+  } as unknown as NonNullable<TestService['trading']['climate']>;
+  try {
+    const of = async (query: string) => textOf(await getPage(owner.browser, `${PATH}?station=${query}`));
+    expect(await of('KMIA&kind=daily_minimum')).toContain('first final report on 29 of 30 days.');
+    expect(await of('KMIA')).not.toContain('first final report');
+    expect(await of('KNYC&kind=daily_minimum')).toContain('not yet against past days');
+  } finally {
+    service.trading.climate = undefined;
+  }
+});
+
+it('a page that asks again is not sized anew before the account or the prices change', async () => {
+  const now = new Date(NOON);
+  const account = { cash: 500_000_000n, holdings: new Map() };
+  const first = await signalsFor(snapshot(), account, now);
+  expect(first.bankroll).toBe(500_000_000n);
+  expect(await signalsFor(snapshot(), { ...account, holdings: new Map() }, now)).toBe(first);
+  expect(await signalsFor(snapshot(), { ...account, cash: 400_000_000n }, now)).not.toBe(first);
+  const next = { ...snapshot(), signals: { ...snapshot().signals } };
+  expect(await signalsFor(next, account, now)).not.toBe(first);
+});
+
+it('the stream of an area is listened to by the page of its hours', async () => {
+  const page = await getPage(owner.browser, `${PATH}?station=INDEX-MIAMI&kind=hourly`);
+  expect(page.text).toContain('data-stream="/stream?station=INDEX-MIAMI"');
+  const head = (station: string) => fetch(`${service.url}/stream?station=${station}`, { method: 'HEAD' });
+  expect((await head('index-miami')).status).toBe(200);
+  expect((await head('INDEX-ATLANTIS')).status).toBe(404);
+});
+
+describe('a market without a place', () => {
+  const rain = () =>
+    snapshot().data.markets.find(
+      ({ station, status, yesAsk }) => station === null && status === 'active' && yesAsk !== null,
+    ) as UnplacedMarket;
+
+  it('is listed with its prices and the reason why there is no forecast, and can be searched for', async () => {
+    const page = await getPage(owner.browser, `${PATH}?kind=others`);
+    const text = textOf(page);
+    expect(text).toContain(rain().title);
+    expect(text).toContain('Rain is not forecast here.');
+    expect(linksOf(page)).toContain(`${PATH}/${rain().ticker}?side=yes&action=buy`);
+    const found = textOf(await getPage(owner.browser, `${PATH}?kind=others&q=RAIN+denver`));
+    expect(found).toContain('Denver');
+    expect(found).not.toContain('Will it rain in Chicago');
+    expect(textOf(await getPage(owner.browser, `${PATH}?kind=others&q=atlantis`))).toContain(
+      'No markets match',
+    );
+  });
+
+  it('comes in pages of at most 200, each market once', async () => {
+    const real = snapshot();
+    const many = Array.from({ length: 450 }, (_, i) => ({
+      ...rain(),
+      ticker: `KXOTHER-${i}`,
+      title: `Other ${i}.`,
+    }));
+    service.trading.snapshots.replace({ ...real, data: { ...real.data, markets: many } });
+    try {
+      const seen: string[] = [];
+      for (let next: string | undefined = `${PATH}?kind=others&q=other`; next !== undefined;) {
+        const page = await getPage(owner.browser, next);
+        const own = [...page.text.matchAll(/<a href="[^"?]*\/(KXOTHER-\d+)"/g)].map(([, ticker]) => ticker!);
+        expect(own.length).toBeLessThanOrEqual(200);
+        seen.push(...own);
+        next = linksOf(page).find((link) => link.includes('cursor='));
+      }
+      expect(seen).toEqual(many.map(({ ticker }) => ticker));
+    } finally {
+      service.trading.snapshots.replace(real);
+    }
+  });
+
+  it('is bought on paper from its ticket, and named in the portfolio', async () => {
+    const { browser } = await signedIn(database.db, service.url);
+    const market = rain();
+    const path = `${PATH}/${market.ticker}`;
+    const text = textOf(await getPage(browser, `${path}?contracts=2.5`));
+    expect(text).toContain('There is neither forecast nor signal: rain is not forecast here.');
+    expect(text).toContain('Buy 2.5 YES at');
+    expect(text).toContain('There is no forecast to compare it with.');
+    const placed = await postForm(browser, path, {
+      ...form(openMarket(), { contracts: '2.5' }),
+      limitPrice: formatDollars(market.yesAsk!).replace(/0+$/, ''),
+    });
+    expect(placed.status).toBe(303);
+    const order = textOf(await getPage(browser, placed.headers.get('location')!));
+    expect(order).toContain('Buy 2.5 YES');
+    expect(order).toContain(`${market.city} rain, `);
+  });
+
+  it('takes no live order', () => {
+    const order = {
+      ticker: rain().ticker,
+      side: 'yes',
+      action: 'buy',
+      contracts: 1,
+      limitPrice: rain().yesAsk!,
+    } as const;
+    const now = service.clock.now();
+    const view = (mode: 'paper' | 'live') =>
+      requireTradable(service.trading.snapshots, { ...order, mode }, now);
+    expect(view('paper').market).toBe(rain());
+    expect(() => view('live')).toThrow(
+      expect.objectContaining({
+        code: 'live_trading_disabled',
+        message: `${rain().ticker} is traded on paper only: rain is not forecast here.`,
+      }),
+    );
+    const placed = { ...order, ticker: openMarket().ticker, limitPrice: openMarket().yesAsk! };
+    expect(requireTradable(service.trading.snapshots, { ...placed, mode: 'live' }, now).market).toBe(
+      openMarket(),
+    );
+  });
+});
+
+it('the climate day is midnight to midnight in standard time, also in summer', async () => {
+  const page = await getPage(owner.browser, `${PATH}?station=KDEN&date=2026-07-15`);
+  // UTC−7 all year.
+  expect(page.text).toContain('datetime="2026-07-15T07:00:00.000Z"');
+  expect(page.text).toContain('datetime="2026-07-16T07:00:00.000Z"');
+  expect(textOf(page)).toContain('local standard time (UTC−7)');
+});
+
+it('a day that is over shows its temperature and its winner as far as the venue has said them', async () => {
+  const settled = snapshot().events.find(
+    ({ station, date }) => station.id === 'KNYC' && date === '2026-07-14',
+  )!;
+  const { settledTemperature } = settled.markets[0]!;
+  const page = await getPage(owner.browser, `${PATH}?station=KNYC&date=2026-07-14`);
+  const text = textOf(page);
+  expect(text).toContain(`${settledTemperature}°`);
+  expect(text).toContain('has won. The result is final');
+  expect(text.match(/\bWon\b/g)).toHaveLength(1);
+  expect(text.match(/\bLost\b/g)).toHaveLength(5);
+  expect(linksOf(page).filter((link) => link.includes('side='))).toEqual([]);
+});
+
+it('brackets that the day has left behind are marked as impossible', async () => {
+  // In the evening the maximum stands, so colder brackets cannot win any more.
+  const evening = await startTestService(database.db, { trading: { selection } });
+  try {
+    evening.clock.set('2026-07-16T01:00:00Z');
+    await evening.trading.refresher.refresh();
+    const { forecasts, events } = evening.trading.snapshots.current!;
+    const { observed } = forecasts.get('KMIA')!.days.find(({ date }) => date === '2026-07-15')!;
+    const event = events.find(({ station, date }) => station.id === 'KMIA' && date === '2026-07-15')!;
+    const reached = sureDegree(observed!.extremeF);
+    const passed = event.markets.filter(
+      ({ bracket: { kind, cap } }) => cap !== null && (kind === 'less' ? cap - 1 : cap) < reached,
+    );
+    expect(passed.length).toBeGreaterThan(0);
+    const path = `${PATH}?station=KMIA&date=2026-07-15`;
+    const text = textOf(await getPage(owner.browser.copy(evening.url), path));
+    expect(text.match(/Already impossible/g)).toHaveLength(passed.length);
+  } finally {
+    await evening.stop();
+  }
+});
+
+it.each([
+  '?station=KXXX',
+  '?station=knyc',
+  '?kind=weekly',
+  '?kind=others&station=KNYC',
+  '?station=KNYC&date=2026-07-15&hour=12',
+  '?station=INDEX-MIAMI&kind=hourly&date=2026-07-15&hour=24',
+  '?hour=12',
+  '?station=%00',
+  '?station=KNYC&date=2026-02-30',
+  '?station=KNYC&date=tomorrow',
+  `?date=${'9'.repeat(300)}`,
+  `/${'X'.repeat(300)}`,
+  '/%3Cscript%3Ealert(1)%3C%2Fscript%3E',
+  '/%01',
+  '/KXHIGHNY-26JUL15',
+  '/__proto__',
+])('what does not exist is the page that says so: %s', async (address) => {
+  const page = await getPage(owner.browser, PATH + address);
+  expect(page.status).toBe(404);
+  expect(page.text).toContain('There is nothing here');
+  expect(page.text).not.toContain('<script>alert');
+});
+
+it('a day that is not listed any more says so, and offers those that are', async () => {
+  const page = await getPage(owner.browser, `${PATH}?station=KNYC&date=2026-07-01`);
+  expect(page.status).toBe(404);
+  expect(textOf(page)).toContain('No markets of Wed 1 Jul');
+  expect(linksOf(page)).toContain(`${PATH}?station=KNYC&date=2026-07-15`);
+});
+
+it('before the first prices the pages wait for them and say so', async () => {
+  const early = await startTestService(database.db, { trading: { selection } });
+  early.clock.set(NOON);
+  try {
+    const browser = owner.browser.copy(early.url);
+    for (const path of [PATH, `${PATH}/${openMarket().ticker}`]) {
+      const page = await getPage(browser, path);
+      expect([page.status, textOf(page)]).toEqual([200, expect.stringContaining('Markets are loading')]);
+      expect(page.text).toMatch(/id="markets"[^>]* data-live="2"/);
+    }
+    const posted = await postForm(browser, `${PATH}/${openMarket().ticker}`, form(openMarket()));
+    expect(posted.status).toBe(503);
+  } finally {
+    await early.stop();
+  }
+});
+
+it('stale prices are said to be stale, and close the ticket when nobody should trade on them', async () => {
+  const ticket = `${PATH}/${openMarket().ticker}`;
+  service.clock.advance(31_000);
+  expect(textOf(await getPage(owner.browser, PATH))).toContain('These prices are 31 s old');
+  expect(textOf(await getPage(owner.browser, ticket))).toContain('Place paper order');
+  service.clock.advance(30_000);
+  expect(textOf(await getPage(owner.browser, PATH))).toContain('Closed to orders');
+  const closed = textOf(await getPage(owner.browser, ticket));
+  expect(closed).toContain('Nobody should trade on them');
+  expect(closed).not.toContain('Place paper order');
+});
+
+it('closed trading is said on both pages with its reason, and halted trading offers no order', async () => {
+  const { browser, organization } = await signedIn(database.db, service.url);
+  const ticket = `${PATH}/${openMarket().ticker}`;
+  const close = (ownState: 'reduce_only' | 'halt') => {
+    const values = { ownState, ownReason: '<i>storm</i>', updatedAt: new Date(NOON) };
+    return database.db.orm
+      .insert(tradingSwitches)
+      .values({ orgId: organization.id, ...values })
+      .onConflictDoUpdate({ target: tradingSwitches.orgId, set: values });
+  };
+  await close('reduce_only');
+  for (const path of [PATH, ticket]) {
+    const page = await getPage(browser, path);
+    expect(textOf(page)).toContain('Only orders pass that reduce what is held.');
+    expect(textOf(page)).toContain('<i>storm</i>');
+    expect(page.text).not.toContain('<i>storm');
+  }
+  expect(textOf(await getPage(browser, ticket))).toContain('Place paper order');
+  await close('halt');
+  expect(textOf(await getPage(browser, PATH))).toContain('Trading is halted');
+  expect(textOf(await getPage(browser, ticket))).not.toContain('Place paper order');
+  const refused = await postForm(browser, ticket, form(openMarket()));
+  expect([refused.status, textOf(refused)]).toEqual([
+    422,
+    expect.stringContaining('A limit stands against this order'),
+  ]);
+});
+
+it('the ticket begins with the best ask, and says what the order would cost before it is sent', async () => {
+  const market = openMarket();
+  const page = await getPage(owner.browser, `${PATH}/${market.ticker}?side=yes&action=buy&contracts=1`);
+  expect(fieldOf(page, 'limitPrice')[0]).toBe(formatDollars(market.yesAsk!).replace(/0{1,2}$/, ''));
+  const text = textOf(page);
+  expect(text).toContain(`Buy 1 YES at ${formatCents(market.yesAsk!)} or less`);
+  for (const word of ['Fee', 'Cost', 'Maximum payout $1.00', 'Break-even', 'Forecast', 'Cash $1,000.00'])
+    expect(text).toContain(word);
+});
+
+it.each([
+  {
+    query: 'contracts=0',
+    says: 'Must be a number of contracts from 0.01 to 100,000 with at most two decimals.',
+  },
+  {
+    query: 'contracts=%00',
+    says: 'Must be a number of contracts from 0.01 to 100,000 with at most two decimals.',
+  },
+  { query: 'limitPrice=0.555', says: 'Must be a multiple of 0.01 dollars here.' },
+  { query: 'limitPrice=%3Cb%3E', says: 'Must be dollars between 0 and 1' },
+  { query: 'contracts=1&contracts=2', says: 'Must be given once.' },
+])('a ticket asked for with $query says what is wrong beside the field', async ({ query, says }) => {
+  const page = await getPage(owner.browser, `${PATH}/${openMarket().ticker}?${query}`);
+  expect([page.status, textOf(page)]).toEqual([400, expect.stringContaining(says)]);
+  expect(page.text).not.toContain('<b>');
+});
+
+it.each(['member', 'billing'] as const)('%s sees every quote and cannot order', async (role) => {
+  const { browser } = await signedIn(database.db, service.url, role);
+  const market = openMarket();
+  const page = await getPage(browser, `${PATH}/${market.ticker}`);
+  expect(page.status).toBe(200);
+  expect(textOf(page)).toContain('Maximum payout');
+  expect(textOf(page)).toContain(`You are ${role} of this Organization.`);
+  expect(textOf(page)).not.toContain('Place paper order');
+  expect((await postForm(browser, `${PATH}/${market.ticker}`, form(market))).status).toBe(403);
+});
+
+it('who is not signed in is sent to do so', async () => {
+  const page = await getPage(new Browser(service.url), PATH);
+  expect(page.status).toBe(303);
+  expect((await postForm(new Browser(service.url), `${PATH}/${openMarket().ticker}`, {})).status).toBe(401);
+});
+
+it('cash and positions are those of one’s own Organization', async () => {
+  const { ticker, eventTicker } = openMarket();
+  const other = await signedIn(database.db, service.url);
+  const at = new Date(NOON);
+  const account = { orgId: other.organization.id, mode: 'paper' as const };
+  await database.db.orm.insert(tradingAccounts).values({ ...account, cash: 123_450_000n, openedAt: at });
+  await database.db.orm.insert(tradingPositions).values({
+    ...account,
+    ticker,
+    eventTicker,
+    side: 'yes',
+    contracts: 77,
+    cost: 30_800_000n,
+    realised: 0n,
+    fees: 0n,
+    openedAt: at,
+    updatedAt: at,
+  });
+  const pages = async (browser: Browser) =>
+    textOf(await getPage(browser, `${PATH}?station=KNYC`)) +
+    textOf(await getPage(browser, `${PATH}/${ticker}`));
+  const theirs = await pages(other.browser);
+  expect(theirs).toContain('You hold 77 YES at $0.40');
+  expect(theirs).toContain('$123.45');
+  const own = await pages(owner.browser);
+  expect(own).not.toContain('77 YES');
+  expect(own).not.toContain('$123.45');
+});
+
+it('a form sent twice places one order, and leads to it both times', async () => {
+  const market = openMarket();
+  const { browser, organization } = await signedIn(database.db, service.url);
+  const sent = form(market);
+  const path = `${PATH}/${market.ticker}`;
+  const [first, second] = await Promise.all([postForm(browser, path, sent), postForm(browser, path, sent)]);
+  const third = await postForm(browser, path, sent);
+  expect([first.status, second.status, third.status]).toEqual([303, 303, 303]);
+  const { trades } = await service.trading.orders.list({ orgId: organization.id, limit: 10 });
+  expect(trades).toHaveLength(1);
+  expect(trades[0]).toMatchObject({ ticker: market.ticker, mode: 'paper', contracts: 2, filledContracts: 2 });
+  for (const answer of [first, second, third])
+    expect(answer.headers.get('location')).toBe(`/dashboard/portfolio/orders/${trades[0]!.id}?done=placed`);
+});
+
+it('what was placed is what was quoted, to the last digit', async () => {
+  const market = openMarket();
+  const { browser, organization } = await signedIn(database.db, service.url);
+  const path = `${PATH}/${market.ticker}`;
+  const page = await getPage(browser, `${path}?side=yes&action=buy&contracts=3`);
+  const [cost, after] = [/Cost \$([\d.]+)/, /Cash afterwards \$1,000\.00 now \$([\d.]+)/].map(
+    (pattern) => pattern.exec(textOf(page))![1],
+  );
+  const names = ['side', 'action', 'contracts', 'limitPrice'];
+  const placed = Object.fromEntries(names.map((name) => [name, fieldOf(page, name).at(-1)!]));
+  const answer = await postForm(browser, path, {
+    ...placed,
+    id: fieldOf(page, 'id')[0]!,
+    timeInForce: 'immediate_or_cancel',
+  });
+  expect(answer.status).toBe(303);
+  const { trades } = await service.trading.orders.list({ orgId: organization.id, limit: 1 });
+  expect(formatDollars(-trades[0]!.balanceChange)).toBe(cost);
+  expect(textOf(await getPage(browser, path))).toContain(`Cash $${after}`);
+});
+
+it('an order beyond the cash is refused with words, keeps what was typed and quotes anew', async () => {
+  const market = openMarket();
+  const { browser, organization } = await signedIn(database.db, service.url);
+  const path = `${PATH}/${market.ticker}`;
+  const at = new Date(NOON);
+  await database.db.orm
+    .insert(tradingAccounts)
+    .values({ orgId: organization.id, mode: 'paper', cash: 10_000n, openedAt: at });
+  const sent = form(market, { contracts: '5' });
+  const page = await postForm(browser, path, sent);
+  expect(page.status).toBe(422);
+  expect(textOf(page)).toContain('The cash does not cover this order');
+  expect(fieldOf(page, 'contracts')[0]).toBe('5');
+  expect(fieldOf(page, 'id')[0]).not.toBe(sent.id);
+});
+
+it.each<{ code: ErrorCode; status: number; says: string }>([
+  { code: 'price_moved', status: 422, says: 'The price has moved' },
+  { code: 'risk_limit', status: 422, says: 'A limit stands against this order' },
+  { code: 'insufficient_funds', status: 422, says: 'The cash does not cover this order' },
+  { code: 'insufficient_position', status: 422, says: 'You do not hold that many' },
+  { code: 'market_closed', status: 409, says: 'This market takes no orders now' },
+  { code: 'idempotency_conflict', status: 409, says: 'This form was used for another order already' },
+  { code: 'market_data_stale', status: 503, says: 'The prices are too old to trade on' },
+])('$code is said in words, with the reason and a fresh quote', async ({ code, status, says }) => {
+  const market = openMarket();
+  const reason = `<i>${uuid()}</i>`;
+  service.trading.orders = { ...realOrders, place: () => Promise.reject(new AppError(code, reason)) };
+  const sent = form(market, { contracts: '4' });
+  const page = await postForm(owner.browser, `${PATH}/${market.ticker}`, sent);
+  expect(page.status).toBe(status);
+  expect(textOf(page)).toContain(says);
+  expect(textOf(page)).toContain(reason);
+  expect(page.text).not.toContain(reason);
+  expect(fieldOf(page, 'contracts')[0]).toBe('4');
+  expect(textOf(page)).toContain('Buy 4 YES');
+  expect(fieldOf(page, 'id')[0]).not.toBe(sent.id);
+});
+
+it.each([
+  { changes: { contracts: '1e9' }, says: 'Must be a number of contracts' },
+  { changes: { contracts: '' }, says: 'Is required' },
+  { changes: { limitPrice: '0.4\u0000' }, says: 'Must be dollars between 0 and 1' },
+  { changes: { side: 'both' }, says: 'This was not done' },
+])('a posted form with $changes orders nothing and keeps what was typed', async ({ changes, says }) => {
+  const market = openMarket();
+  service.trading.orders = { ...realOrders, place: () => Promise.reject(new Error('ordered')) };
+  const page = await postForm(owner.browser, `${PATH}/${market.ticker}`, form(market, changes));
+  expect([page.status, textOf(page)]).toEqual([400, expect.stringContaining(says)]);
+});
+
+it('a form that was open for more than a day orders nothing and is renewed', async () => {
+  const market = openMarket();
+  service.trading.orders = { ...realOrders, place: () => Promise.reject(new Error('ordered')) };
+  const old = newFormId(service.clock.now() - 25 * 3_600_000);
+  const page = await postForm(owner.browser, `${PATH}/${market.ticker}`, form(market, { id: old }));
+  expect([page.status, textOf(page)]).toEqual([
+    400,
+    expect.stringContaining('has been renewed. Nothing was ordered'),
+  ]);
+});
+
+/** The signals part of the page of an event. */
+async function signalsOn(browser: Browser, { station, date }: MarketEvent): Promise<string> {
+  const text = textOf(await getPage(browser, `${PATH}?station=${station.id}&date=${date}`));
+  return text.slice(text.indexOf('Signals Gate'));
+}
+const eventOf = ({ events, signals }: Snapshot, isWanted: (event: EventSignals) => boolean): MarketEvent => {
+  const { eventTicker } = signals.events.find(isWanted)!;
+  return events.find((event) => event.eventTicker === eventTicker)!;
+};
+
+it('what the gate withholds is named with its reason, and how the forecasts have done is a click away', async () => {
+  const event = eventOf(snapshot(), ({ suppressed }) => suppressed.some(({ isWithheld }) => isWithheld));
+  const text = await signalsOn(owner.browser, event);
+  expect(text).toContain('Gate shut');
+  expect(text).toMatch(/Withheld: \d+ purchases? /);
+  expect(text).toContain('the forecast is not calibrated');
+  expect(text).not.toContain('Open the ticket');
+  const page = await getPage(owner.browser, `${PATH}?station=${event.station.id}&date=${event.date}`);
+  expect(linksOf(page)).toContain(`/dashboard/scores?station=${event.station.id}`);
+});
+
+describe('with calibrated forecasts and open gates', () => {
+  let open: TestService;
+  beforeAll(async () => {
+    open = await startTestService(database.db, { trading: { selection } });
+    open.clock.set(NOON);
+    await open.trading.refresher.refresh();
+    const current = open.trading.snapshots.current!;
+    const { method, isCalibrated, fit } = calibrated;
+    const forecasts = new Map(
+      [...current.forecasts].map(([id, forecast]) => [
+        id,
+        { ...forecast, days: forecast.days.map((day) => ({ ...day, method, isCalibrated, fit })) },
+      ]),
+    );
+    const gates = makeGates(
+      true,
+      stations.map(({ id }) => id),
+      new Date(NOON),
+    );
+    const { data, events, signals } = current;
+    const signalsNow = makeSignals({
+      data,
+      events,
+      forecasts,
+      gates,
+      bankroll: signals.bankroll,
+      at: new Date(NOON),
+    });
+    open.trading.snapshots.replace({ ...current, forecasts, gates, signals: signalsNow });
+  });
+  afterAll(() => open.stop());
+  const opened = () =>
+    eventOf(
+      open.trading.snapshots.current!,
+      ({ signals }) => signals.length > 1 && signals.some(({ contracts }) => contracts > 10),
+    );
+
+  it('the overview has the ten best of them, each with the way to its ticket, and counts what is withheld', async () => {
+    const browser = owner.browser.copy(open.url);
+    const { signals: report } = open.trading.snapshots.current!;
+    const best = report.events
+      .flatMap(({ signals }) => signals)
+      .filter(({ isHedge }) => !isHedge)
+      .sort((a, b) => b.edge - a.edge);
+    expect(best.length).toBeGreaterThan(0);
+    const page = await getPage(browser, PATH);
+    const tickets = linksOf(page).filter((link) => link.includes('limitPrice='));
+    expect(tickets).toHaveLength(Math.min(10, best.length));
+    for (const [i, { market, side, contracts }] of best.slice(0, 10).entries())
+      expect(tickets[i]).toMatch(
+        new RegExp(`/${market.ticker}\\?side=${side}&action=buy&contracts=${contracts}&limitPrice=`),
+      );
+    const text = textOf(page);
+    expect(text).toContain(`Stake ${formatMoney(best[0]!.stake)}`);
+    const withheld = report.events.flatMap(({ suppressed }) => suppressed.filter((side) => side.isWithheld));
+    if (withheld.length > 0) expect(text).toContain(`${withheld.length} purchases in`);
+    open.clock.advance(31_000);
+    const stale = await getPage(browser, PATH);
+    open.clock.set(NOON);
+    expect(linksOf(stale).filter((link) => link.includes('limitPrice='))).toEqual([]);
+  });
+
+  it('signals say what they cost together, what they can lose and how the forecast was corrected', async () => {
+    const event = opened();
+    const browser = owner.browser.copy(open.url);
+    const { signals, worstCase } = open.trading.snapshots.current!.signals.events.find(
+      ({ eventTicker }) => eventTicker === event.eventTicker,
+    )!;
+    const text = await signalsOn(browser, event);
+    expect(text).toContain('Gate open');
+    expect(text).toContain('For your paper account: $1,000.00 in cash.');
+    expect(text).toContain(`They lose ${formatMoney(worstCase)} together.`);
+    expect(text.match(/Open the ticket/g)).toHaveLength(signals.length);
+    for (const { market, side, stake, reasons } of signals) {
+      expect(text).toContain(`Buy ${side.toUpperCase()} ${bracketLabel(market.bracket)}`);
+      expect(text).toContain(`stake ${formatMoney(stake)}`);
+      for (const reason of reasons) expect(text).toContain(reason);
+    }
+    expect(text).not.toContain('not calibrated');
+    const page = await getPage(browser, `${PATH}?station=${event.station.id}&date=${event.date}`);
+    expect(textOf(page)).toMatch(/members .* expect [^,]+, corrected by 58 days to /);
+  });
+
+  it('signals are sized for the cash and the positions of one’s own paper account', async () => {
+    const event = opened();
+    const { browser, organization } = await signedIn(database.db, open.url);
+    const account = { orgId: organization.id, mode: 'paper' as const };
+    const openedAt = new Date(NOON);
+    await database.db.orm.insert(tradingAccounts).values({ ...account, cash: 40_000_000n, openedAt });
+    const text = await signalsOn(browser, event);
+    expect(text).toContain('For your paper account: $40.00 in cash.');
+    const stakes = [...text.matchAll(/stake \$([\d.]+)/g)].map(([, dollars]) => Number(dollars));
+    // 5 % of $40 for a market, 10 % for the event.
+    expect(stakes.every((stake) => stake <= 2)).toBe(true);
+    expect(stakes.reduce((sum, stake) => sum + stake, 0)).toBeLessThanOrEqual(4);
+    // Who holds far more of the event than its cap allows is told to buy nothing of it.
+    const market = event.markets.find(({ yesBid, status }) => yesBid !== null && status === 'active')!;
+    await database.db.orm.insert(tradingPositions).values({
+      ...account,
+      ticker: market.ticker,
+      eventTicker: event.eventTicker,
+      side: 'yes',
+      contracts: 100,
+      cost: 40_000_000n,
+      realised: 0n,
+      fees: 0n,
+      openedAt,
+      updatedAt: openedAt,
+    });
+    const held = await signalsOn(browser, event);
+    expect(held).toMatch(/For your paper account: \$40\.00 in cash and \$[\d.]+ in positions\./);
+    expect(held).not.toContain('Open the ticket');
+  });
+
+  it('signals of stale prices are not shown', async () => {
+    const browser = owner.browser.copy(open.url);
+    open.clock.advance(31_000);
+    const text = await signalsOn(browser, opened());
+    open.clock.set(NOON);
+    expect(text).toContain('the last ones have expired with their prices');
+    expect(text).not.toContain('Open the ticket');
+  });
+});

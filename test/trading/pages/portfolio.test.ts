@@ -1,0 +1,296 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { v7 as uuid } from 'uuid';
+import { createSimulatedWeatherSource } from '../../../src/trading/forecast/simulated.js';
+import { applySettlement } from '../../../src/trading/ledger/positions.js';
+import { simulateWeather } from '../../../src/trading/venue/simulation/weather.js';
+import { addMember, Browser, createUser, signedIn } from '../../support/accounts.js';
+import { createTestDatabase, type TestDatabase } from '../../support/database.js';
+import { createKey } from '../../support/fixtures.js';
+import { startTestService, type TestService } from '../../support/service.js';
+import {
+  bookTrade,
+  MILD,
+  writeWord,
+  COLD,
+  bookSettlement,
+  type FixedVenue,
+  createFixedVenue,
+  WARM,
+} from '../../fixtures/portfolio.js';
+
+let database: TestDatabase;
+let service: TestService;
+let venue: FixedVenue;
+/** Trades: holds COLD and WARM, and had an order that nothing came of. */
+let trader: Awaited<ReturnType<typeof signedIn>>;
+let stranger: Awaited<ReturnType<typeof signedIn>>;
+let member: Browser;
+let bought: string;
+let cancelled: string;
+
+const now = () => new Date(service.clock.now());
+const html = { accept: 'text/html' };
+const PATH = '/dashboard/portfolio';
+const sellPath = (ticker: string) => `${PATH}/positions/${ticker}/sell`;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  const { db } = database;
+  venue = createFixedVenue(() => service.clock);
+  const clock = { now: () => service.clock.now() };
+  const weather = createSimulatedWeatherSource({ clock, seed: 'tests', weather: simulateWeather('tests') });
+  service = await startTestService(db, { trading: { markets: venue, weather } });
+  await service.trading.refresher.refresh();
+  [trader, stranger] = [await signedIn(db, service.url), await signedIn(db, service.url)];
+  const orgId = trader.organization.id;
+  const user = await createUser(db);
+  await addMember(db, orgId, user.id, 'member');
+  member = new Browser(service.url);
+  await member.signIn(user.email);
+  const key = await createKey(db, orgId, { name: 'my <b>bot</b>' });
+  bought = await bookTrade(db, {
+    orgId,
+    by: { apiKeyId: key.id },
+    at: new Date(now().getTime() - 3 * 3_600_000),
+    fills: [
+      ['0.60', 100, '1.68'],
+      ['0.61', 20, '0.33'],
+    ],
+  });
+  cancelled = await bookTrade(db, {
+    orgId,
+    by: { userId: trader.user.id },
+    at: now(),
+    ticker: WARM,
+    contracts: 9,
+    status: 'cancelled',
+    reason: 'nothing stood within <i>the limit</i>',
+  });
+});
+afterAll(async () => {
+  await service.stop();
+  await database.remove();
+});
+
+/** The page's words, as they are read. */
+async function read(browser: Browser, path: string) {
+  const { status, text } = await browser.get(path, html);
+  const main = text.slice(text.indexOf('<main'));
+  const words = main
+    .replace(/<[^>]*>/g, ' ')
+    .replace(/&lt;/g, '<')
+    .replace(/&gt;/g, '>')
+    .replace(/&#39;/g, "'")
+    .replace(/\s+/g, ' ');
+  return { status, text, words };
+}
+
+describe('the portfolio', () => {
+  it('of an Organization that never traded says what it has and what to do', async () => {
+    const { status, text, words } = await read(stranger.browser, PATH);
+    expect(status).toBe(200);
+    expect(words).toContain('$1,000.00');
+    expect(words).toContain('No paper trade yet');
+    expect(text).toContain('href="/dashboard/markets"');
+    expect(words).toContain(`curl ${service.url}/trade`);
+    expect((await read(stranger.browser, `${PATH}?mode=live`)).words).toContain('No live trade yet');
+  });
+
+  it('shows what is held and what it could be sold for now', async () => {
+    const { words, text } = await read(trader.browser, PATH);
+    // 120 for 72.20 and 2.01 of fees; 64.9287 when sold now. 1000 − 74.21 + 64.9287 = 990.7187.
+    expect(words).toContain('Equity $990.7187');
+    expect(words).toContain('Cash $925.79');
+    expect(words).toContain('Positions $64.9287 cost $72.20');
+    expect(words).toContain('Unrealised −$7.2713');
+    expect(words).toContain('Fees paid $2.01');
+    expect(words).toContain('59° or below');
+    expect(words).toContain('New York high, 21 Nov 2026');
+    expect(words).toContain('Worst case −$72.20 Best case +$47.80');
+    expect(text).toContain(`href="${sellPath(COLD)}"`);
+    expect(text).toContain('<svg class="plot" role="img"');
+  });
+
+  it('offers a sale only to who may make one', async () => {
+    const { status, text } = await read(member, PATH);
+    expect(status).toBe(200);
+    expect(text).not.toContain('/sell"');
+    expect((await member.get(sellPath(COLD), html)).status).toBe(403);
+    const { status: posted } = await member.send('POST', sellPath(COLD), {
+      form: { id: uuid() },
+      headers: html,
+    });
+    expect(posted).toBe(403);
+  });
+
+  it.each(['?mode=test', '?range=century', '?mode=paper&mode=live'])('%s is no such page', async (query) => {
+    expect((await read(trader.browser, PATH + query)).status).toBe(400);
+  });
+});
+
+describe('orders', () => {
+  it('are listed newest first, with their state, their reason and who placed them, as text', async () => {
+    const { words, text } = await read(trader.browser, `${PATH}/orders`);
+    expect(words.indexOf('Buy 9 YES')).toBeLessThan(words.indexOf('Buy 120 YES'));
+    expect(words).toContain('Cancelled nothing stood within <i>the limit</i>');
+    expect(words).toContain('by my <b>bot</b>');
+    expect(words).toContain(`by ${trader.user.name}`);
+    expect(text).not.toContain('<b>bot</b>');
+    expect((await read(stranger.browser, `${PATH}/orders`)).words).toContain('No paper order yet');
+  });
+
+  it('have a page each, with fills, postings that sum to nothing, and who placed them', async () => {
+    const { words } = await read(trader.browser, `${PATH}/orders/${bought}`);
+    expect(words).toContain('Buy 120 YES');
+    expect(words).toContain('120 of 120, $0.6017 on average');
+    expect(words).toContain('API key my <b>bot</b>');
+    expect(words).toContain('1 $0.60 100 $60.00 $1.68 −$61.68');
+    expect(words).toContain('Fill 2 −$12.53 $12.20 $0.33 – –');
+    expect((await read(trader.browser, `${PATH}/orders/${cancelled}`)).words).toContain(
+      'Nothing was filled.',
+    );
+  });
+
+  it('of another Organization do not exist', async () => {
+    for (const id of [bought, uuid(), 'no-id', '%01'])
+      expect((await read(stranger.browser, `${PATH}/orders/${id}`)).status).toBe(404);
+  });
+
+  it('are read page by page', async () => {
+    const { organization, browser } = await signedIn(database.db, service.url);
+    for (let i = 0; i < 26; i++)
+      await bookTrade(database.db, {
+        orgId: organization.id,
+        by: { userId: uuid() },
+        at: new Date(now().getTime() + i),
+        contracts: i + 1,
+        status: 'cancelled',
+      });
+    const first = await read(browser, `${PATH}/orders`);
+    expect(first.words).toContain('Buy 26 YES');
+    expect(first.words).not.toContain('Buy 1 YES');
+    const next = /rel="next" href="([^"]+)"/.exec(first.text)![1]!.replaceAll('&amp;', '&');
+    const second = await read(browser, next);
+    expect(second.words).toContain('Buy 1 YES');
+    expect(second.words).toContain('by A former member');
+    expect((await read(browser, `${PATH}/orders?cursor=x`)).status).toBe(400);
+  });
+
+  it('are a file for spreadsheets, exact and without formulas', async () => {
+    const { text, headers } = await trader.browser.get(`${PATH}/trades.csv`, html);
+    const [columns, first] = text.split('\r\n');
+    expect(headers.get('content-disposition')).toMatch(/^attachment; filename="trades-paper-[\d-]+\.csv"$/);
+    const cells = Object.fromEntries(columns!.split(',').map((name, i) => [name, first!.split(',')[i]]));
+    expect(cells).toMatchObject({
+      order_id: bought,
+      ticker: COLD,
+      action: 'buy',
+      filled_contracts: '120',
+      value: '72.2000',
+      fees: '2.0100',
+      cash_change: '-74.2100',
+      status: 'filled',
+    });
+    const { text: empty } = await stranger.browser.get(`${PATH}/trades.csv`, html);
+    expect(empty.trim().split('\r\n')).toHaveLength(1);
+  });
+});
+
+describe('settlements', () => {
+  it('say what settled and why, what it paid, and what was corrected', async () => {
+    const { organization, browser } = await signedIn(database.db, service.url);
+    const orgId = organization.id;
+    expect((await read(browser, `${PATH}/settlements`)).words).toContain('Nothing has been settled yet');
+    const by = { userId: uuid() };
+    await bookTrade(database.db, { orgId, by, at: now(), ticker: MILD, fills: [['0.30', 10, '0.15']] });
+    const at = (seconds: number) => new Date(now().getTime() + seconds * 1000);
+    const word = { orgId, ticker: MILD, temperature: 61, cost: '3.00', contracts: 10 };
+    await writeWord(database.db, { ...word, at: at(1), n: 1, state: 'determined', value: 1_000_000n });
+    const final = { orgId, ticker: MILD, temperature: 61, at: at(2), n: 2, value: 1_000_000n };
+    await bookSettlement(database.db, { ...final, state: 'finalized' }, (held) =>
+      applySettlement(held, 1_000_000n),
+    );
+    const amended = { ...word, temperature: 62, at: at(3), n: 3, value: 0n, cashChange: '-10.00' };
+    await writeWord(database.db, { ...amended, state: 'amended' });
+    const { words } = await read(browser, `${PATH}/settlements`);
+    expect(words).toContain(
+      'Amended correction The Weather Company says 62 °F: YES of 60° to 61° pays $0.00. 10 YES for $3.00 −$10.00 –',
+    );
+    expect(words).toContain(
+      'Final The Weather Company says 61 °F: YES of 60° to 61° pays $1.00. 10 YES for $3.00 +$10.00 +$7.00',
+    );
+    expect(words).toContain(
+      'Determined The Weather Company says 61 °F: YES of 60° to 61° pays $1.00. 10 YES for $3.00 nothing yet –',
+    );
+    expect((await read(browser, `${PATH}/settlements?cursor=x`)).status).toBe(400);
+    expect((await read(stranger.browser, `${PATH}/settlements`)).words).not.toContain('62 °F');
+  });
+});
+
+describe('a sale', () => {
+  const idOf = (text: string) => /name="id" value="([^"]+)"/.exec(text)![1]!;
+
+  it('is quoted to the cent, for all of it or for what was typed', async () => {
+    const { words, text } = await read(trader.browser, sellPath(COLD));
+    expect(words).toContain('Sold 120 contracts, $0.5583 on average');
+    expect(words).toContain('Proceeds $64.92');
+    expect(words).toContain('Realised −$5.20');
+    expect(text).toMatch(/name="limitPrice"[^>]*value="0\.55"/);
+    const typed = await read(trader.browser, `${sellPath(COLD)}?contracts=110&limitPrice=0.56`);
+    expect(typed.words).toContain('Not sold 10 contracts');
+    const wrong = await read(trader.browser, `${sellPath(COLD)}?contracts=121&limitPrice=0.555`);
+    expect(wrong.status).toBe(400);
+    expect(wrong.words).toContain('Must be at most 120: that many are held.');
+  });
+
+  it('that cannot be made now says why', async () => {
+    for (const ticker of [WARM, MILD, 'NO-SUCH', '%01'])
+      expect((await read(trader.browser, sellPath(ticker))).status).toBe(404);
+    expect((await read(stranger.browser, sellPath(COLD))).status).toBe(404);
+    venue.states.set(COLD, { status: 'closed' });
+    await service.trading.refresher.refresh();
+    expect((await read(trader.browser, sellPath(COLD))).words).toContain('its status is closed');
+    venue.states.clear();
+    await service.trading.refresher.refresh();
+  });
+
+  it('that is refused keeps what was typed, and says what is wrong', async () => {
+    const { text } = await read(trader.browser, sellPath(COLD));
+    const post = (fields: Record<string, string>) =>
+      trader.browser.send('POST', sellPath(COLD), { form: { id: idOf(text), ...fields }, headers: html });
+    const tooMany = await post({ contracts: '500', limitPrice: '0.55' });
+    expect(tooMany.status).toBe(422);
+    expect(tooMany.text).toMatch(/name="contracts"[^>]*value="500"/);
+    const tooDear = await post({ contracts: '5', limitPrice: '0.90' });
+    expect(tooDear.status).toBe(422);
+    expect(tooDear.text).toContain('the limit is $0.9000');
+    expect((await post({ contracts: '5', limitPrice: '0.555' })).status).toBe(400);
+    expect((await post({ contracts: '5\0', limitPrice: '0.55' })).status).toBe(400);
+    const old = await post({
+      id: uuid({ msecs: now().getTime() - 2 * 86_400_000 }),
+      contracts: '5',
+      limitPrice: '0.55',
+    });
+    expect([old.status, old.text.includes('has been renewed')]).toEqual([400, true]);
+  });
+
+  it('is made once, however often its form is sent, and shows up to the cent', async () => {
+    const { text } = await read(trader.browser, sellPath(COLD));
+    const form = { id: idOf(text), contracts: '120', limitPrice: '0.55' };
+    const send = () => trader.browser.send('POST', sellPath(COLD), { form, headers: html });
+    const [one, two] = [await send(), await send()];
+    expect([one.status, two.status]).toEqual([303, 303]);
+    const [path, done] = one.headers.get('location')!.split('?');
+    expect([done, two.headers.get('location')]).toEqual(['done=sold', `${path}?done=repeated`]);
+    const order = await read(trader.browser, path!);
+    expect(order.words).toContain('Sell 120 YES');
+    expect(order.words).toContain(`Person ${trader.user.name}`);
+    expect(order.words).toContain('Realised −$5.20');
+    // 925.79 and the 64.92 that were quoted.
+    const { words } = await read(trader.browser, PATH);
+    expect(words).toContain('Equity $990.7187');
+    expect(words).toContain('Cash $990.71');
+    expect(words).toContain('Nothing is held at the moment.');
+    expect((await read(trader.browser, sellPath(COLD))).status).toBe(404);
+  });
+});

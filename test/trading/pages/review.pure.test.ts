@@ -1,0 +1,200 @@
+import { expect, it } from 'vitest';
+import type { MarketableOrder, OrderBook } from '../../../src/trading/market/book.js';
+import type { Market } from '../../../src/trading/market/market.js';
+import { CENT, DOLLAR } from '../../../src/trading/market/money.js';
+import {
+  formatAge,
+  formatCents,
+  formatChange,
+  formatPoints,
+  formatProbability,
+} from '../../../src/trading/pages/price-text.js';
+import { formatMoney } from '../../../src/trading/pages/portfolio-view-text.js';
+import { reviewOrder, type ReviewInput } from '../../../src/trading/pages/review.js';
+import { fillTicket, readTicket } from '../../../src/trading/pages/ticket-form.js';
+
+const cents = (n: number) => BigInt(n) * CENT;
+/** YES: asks 6 at 42, 10 at 43; bids 5 at 40, 10 at 39. */
+const book: OrderBook = {
+  yes: [
+    { price: cents(40), contracts: 5 },
+    { price: cents(39), contracts: 10 },
+  ],
+  no: [
+    { price: cents(58), contracts: 6 },
+    { price: cents(57), contracts: 10 },
+  ],
+};
+const market = {
+  bracket: { kind: 'between', floor: 84, cap: 85 },
+  priceRanges: [{ start: 0n, end: DOLLAR, step: CENT }],
+} as unknown as Market;
+const order: MarketableOrder = {
+  side: 'yes',
+  action: 'buy',
+  contracts: 10,
+  limitPrice: cents(43),
+  timeInForce: 'immediate_or_cancel',
+};
+const review = (changes: Partial<ReviewInput> = {}) =>
+  reviewOrder({
+    market,
+    book,
+    feeRule: { type: 'quadratic', multiplier: DOLLAR },
+    order,
+    held: undefined,
+    cash: cents(100_000),
+    probability: 0.51,
+    ...changes,
+  });
+const valuesOf = ({ facts }: ReturnType<typeof review>) =>
+  Object.fromEntries(facts.map(({ label, value }) => [label, value]));
+
+// 6 at 42 and 4 at 43 are $4.24. Fees: 0.07·6·0.42·0.58 = 0.1024, 0.07·4·0.43·0.57 = 0.0687; together 0.171 (0.170936 in millionths, down to $0.0001).
+it('a purchase over two levels is quoted as it will be charged', () => {
+  const quoted = review();
+  expect(quoted.headline).toBe('Buy 10 YES at 43¢ or less');
+  expect(quoted.outcome).toEqual({ tone: 'good', text: 'All 10 fill now.' });
+  expect(valuesOf(quoted)).toEqual({
+    Price: '$4.24',
+    Fee: '$0.1710',
+    Cost: '$4.4110',
+    // All ten at 43: 4.30 and 0.1716 of fee.
+    'Cost at the most': '$4.4716',
+    'Maximum payout': '$10.00',
+    'Cash afterwards': '$995.5890',
+  });
+  expect(quoted.results).toEqual([
+    { label: 'If it is 84° to 85°', value: '+$5.5890', tone: 'good' },
+    { label: 'If it is not', value: '−$4.4110', tone: 'bad' },
+  ]);
+  expect(quoted.chance).toMatchObject({ breakEven: '44.1\u00a0%', forecast: '51.0\u00a0%' });
+  expect(quoted.chance!.text).toContain('+6.9\u00a0points, +$0.69 on average');
+  expect(quoted.fills.map(({ change }) => change)).toEqual(['−$2.6224', '−$1.7886']);
+});
+
+it('what does not fill is said, and what stands in its way', () => {
+  expect(review({ order: { ...order, contracts: 30 } }).outcome).toEqual({
+    tone: 'warn',
+    text: '16 of 30 fill now. No more than that stands within your limit; the other 14 are cancelled.',
+  });
+  const kill = { ...order, contracts: 30, timeInForce: 'fill_or_kill' as const };
+  expect(review({ order: kill }).outcome.text).toContain('fewer than 30 stand within your limit');
+  const low = review({ order: { ...order, limitPrice: cents(41) } });
+  expect(low.outcome.text).toBe('Nothing fills at your limit: the best ask is 42¢.');
+  expect([low.facts, low.results, low.chance]).toEqual([[], [], null]);
+  expect(review({ book: { yes: [], no: [] } }).outcome.text).toBe(
+    'Nothing fills: nobody sells YES at present.',
+  );
+});
+
+it('a purchase of the other side closes pairs at a dollar each', () => {
+  // 4 NO bought at 40 each: sold by buying YES at 42, which is 58 for each.
+  const quoted = review({ held: { side: 'no', contracts: 4, cost: cents(160) } });
+  expect(valuesOf(quoted)).toMatchObject({
+    'Pairs closed': '+$4.00',
+    Realised: '+$0.72',
+    'Cash afterwards': '$999.5890',
+  });
+});
+
+it('a sale says what it brings, what it realises and when holding is better', () => {
+  const sale = { ...order, action: 'sell' as const, contracts: 8, limitPrice: cents(39) };
+  const quoted = review({ order: sale, held: { side: 'yes', contracts: 10, cost: cents(400) } });
+  expect(quoted.headline).toBe('Sell 8 YES at 39¢ or more');
+  // 5 at 40 and 3 at 39 are $3.17, fees 0.0840 and 0.049959: 3.0360; 8 had cost 3.20.
+  expect(valuesOf(quoted)).toMatchObject({
+    Price: '$3.17',
+    Fee: '$0.1340',
+    'You receive': '$3.0360',
+    Realised: '−$0.03',
+    'Cash afterwards': '$1,003.0360',
+  });
+  expect(quoted.results.map(({ value }) => value)).toEqual(['−$4.9640', '+$3.0360']);
+  expect(quoted.chance!.breakEven).toBe('38.0\u00a0%');
+  expect(quoted.warning).toBe(null);
+  expect(review({ order: sale }).warning).toBe('You hold no YES of this market, so you cannot sell 8.');
+});
+
+it('an order beyond the cash is said beforehand, with what the cash buys', () => {
+  // One at 50 costs 0.52 with its fee, two cost 1.04.
+  const { warning } = review({ order: { ...order, limitPrice: cents(50) }, cash: cents(100) });
+  expect(warning).toContain('the account has $1.00. That buys 1 at the most.');
+  expect(review({ cash: 0n }).warning).toContain('It does not buy a single one.');
+});
+
+it('a ticket begins with the best price of its side, and a sale with what is held', () => {
+  expect(fillTicket({}, book, undefined)).toEqual({
+    side: 'yes',
+    action: 'buy',
+    contracts: '10',
+    limitPrice: '0.42',
+    timeInForce: 'immediate_or_cancel',
+  });
+  const held = { side: 'no' as const, contracts: 7, cost: cents(280) };
+  expect(fillTicket({ action: 'sell' }, book, held)).toMatchObject({
+    side: 'no',
+    contracts: '7',
+    limitPrice: '0.58',
+  });
+  expect(fillTicket({ side: '<script>' }, { yes: [], no: [] }, undefined)).toMatchObject({
+    side: 'yes',
+    limitPrice: '',
+  });
+});
+
+it.each([
+  { field: 'contracts', value: '0' },
+  { field: 'contracts', value: '1.505' },
+  { field: 'contracts', value: '-3' },
+  { field: 'contracts', value: '1e3' },
+  { field: 'contracts', value: '100001' },
+  { field: 'contracts', value: '9'.repeat(300) },
+  { field: 'limitPrice', value: '0' },
+  { field: 'limitPrice', value: '0.00' },
+  { field: 'limitPrice', value: '1.00' },
+  { field: 'limitPrice', value: '0.425' },
+  { field: 'limitPrice', value: '0.42\u0000' },
+  { field: 'limitPrice', value: '0,42' },
+  { field: 'side', value: 'maybe' },
+  { field: 'action', value: 'hold' },
+  { field: 'timeInForce', value: 'forever' },
+])('a ticket with $field $value is refused for that field', ({ field, value }) => {
+  const good = fillTicket({}, book, undefined);
+  expect(readTicket(good, market)).toEqual({ ...order, limitPrice: cents(42) });
+  expect(() => readTicket({ ...good, [field]: value }, market)).toThrowError(
+    expect.objectContaining({
+      code: 'invalid_request',
+      errors: [expect.objectContaining({ pointer: `/${field}` })],
+    }),
+  );
+});
+
+it('prices, money and probabilities are written as traders read them', () => {
+  expect([cents(42), 425_000n, 1n].map(formatCents)).toEqual(['42¢', '42.5¢', '0.0001¢']);
+  expect([1_234_500_000n, -40_000n, 0n, 1_234_567n].map(formatMoney)).toEqual([
+    '$1,234.50',
+    '−$0.04',
+    '$0.00',
+    '$1.234567',
+  ]);
+  expect([1_200_000n, -10_000n].map(formatChange)).toEqual(['+$1.20', '−$0.01']);
+  expect([0, 0.001, 0.43, 0.999, 1].map(formatProbability)).toEqual([
+    '0\u00a0%',
+    '<1\u00a0%',
+    '43\u00a0%',
+    '>99\u00a0%',
+    '100\u00a0%',
+  ]);
+  expect([0.072, -0.0001, -0.3].map(formatPoints)).toEqual([
+    '+7.2\u00a0points',
+    '0.0\u00a0points',
+    '−30.0\u00a0points',
+  ]);
+  expect([0, 119_999, 120_000, 7_200_000].map(formatAge)).toEqual([
+    '0\u00a0s',
+    '119\u00a0s',
+    '2\u00a0minutes',
+    '2\u00a0hours',
+  ]);
+});

@@ -1,0 +1,170 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { insertRecords } from '../../../src/trading/scores/queries.js';
+import { signedIn } from '../../support/accounts.js';
+import { createTestDatabase, type TestDatabase } from '../../support/database.js';
+import { startTestService, type TestService } from '../../support/service.js';
+import { sources, seedScores } from '../../fixtures/scores-page.js';
+
+const PAGE = '/dashboard/scores';
+
+let database: TestDatabase;
+let service: TestService;
+let see: (query?: string) => Promise<{ status: number; main: string; words: string }>;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  service = await startTestService(database.db);
+  service.clock.set('2026-11-21T15:00:00Z');
+  const { browser } = await signedIn(database.db, service.url, 'billing');
+  see = async (query = '') => {
+    // What was added up is kept for half a minute.
+    service.clock.advance(30_000);
+    const { status, text } = await browser.get(`${PAGE}${query}`, { accept: 'text/html' });
+    const main = text.slice(text.indexOf('<main'), text.indexOf('</main>'));
+    return { status, main, words: toWords(main) };
+  };
+});
+afterAll(async () => {
+  await service.stop();
+  await database.remove();
+});
+
+const toWords = (html: string): string =>
+  html
+    .replace(/<(svg|select)[\s\S]*?<\/\1>/g, ' ')
+    .replace(/<[^>]+>/g, ' ')
+    .replace(/\s+/g, ' ');
+
+// In the order of what is known: from nothing to many scores.
+describe('the scores page', () => {
+  it('says when the first scores come while nothing has settled, and that everything is shut', async () => {
+    const { status, main, words } = await see();
+    expect(status).toBe(200);
+    expect(words).toContain('None of 96 gates are open');
+    expect(words).toContain('Not judged yet');
+    expect(words).toContain('none has been so far');
+    expect(words).toContain('in the morning after it. A gate can open once 30 days');
+    expect(main).not.toContain('class="plot"');
+  });
+
+  it('has minima and hours apart, each with its own leads', async () => {
+    const hours = await see('?kind=hourly');
+    expect(hours.words).toContain('None of 16 gates are open');
+    expect(hours.words).toContain('written down 12, 6, 3 and 1 hours before each hour');
+    // A station stands for the hours of its city.
+    expect((await see('?kind=hourly&station=KMIA&lead=3')).words).toContain('None of 1 gate are open');
+    expect((await see('?kind=daily_minimum')).words).toContain('None of 96 gates are open');
+    for (const wrong of ['?kind=weekly', '?kind=hourly&lead=36', '?kind=hourly&station=KDEN'])
+      expect((await see(wrong)).status, wrong).toBe(400);
+  });
+
+  it('counts what waits for its day', async () => {
+    const bracket = { ticker: 'T', floor: null, cap: null, model: 1, market: 1 };
+    await insertRecords(database.db.orm, [
+      {
+        ...sources,
+        kind: 'daily_maximum',
+        station: 'KDEN',
+        date: '2026-11-21',
+        hour: 0,
+        leadHours: 36,
+        recordedAt: new Date('2026-11-20T19:00:00Z'),
+        method: 'emos',
+        modelRunAt: new Date('2026-11-20T12:00:00Z'),
+        mean: 60,
+        deviation: 2,
+        atLeast: null,
+        atMost: null,
+        members: null,
+        climateMean: null,
+        climateDeviation: null,
+        brackets: [bracket],
+      },
+    ]);
+    expect((await see()).words).toContain(
+      '1 forecast has been written down and waits for the end of its day',
+    );
+  });
+
+  it('says that only calibrated forecasts count while there are none', async () => {
+    await seedScores(service, {
+      days: 2,
+      model: 2,
+      market: 2,
+      method: 'raw_ensemble',
+      stationIds: ['KPHL'],
+    });
+    const { main, words } = await see();
+    expect(words).toContain('No calibrated forecast has been scored yet');
+    expect(words).toContain('8 forecasts from before the model could be calibrated are not among these');
+    expect(words).toContain('Philadelphia 20 Nov 2026 Not calibrated');
+    expect(main).not.toContain('class="plot"');
+  });
+
+  it('shows where the model was ahead first, with n, difference and interval, and the rule', async () => {
+    await seedScores(service, { days: 45, model: 1.5, market: 2.6, stationIds: ['KNYC', 'KMIA'] });
+    const { words } = await see();
+    const gates = words.slice(words.indexOf('gates are open'), words.indexOf('Why each gate'));
+    const [, newYork] = /New York (.*?) Chicago/.exec(gates)!;
+    const cells = newYork!.match(/(Open|Shut) 45 days [+−]\d\.\d\d [+−]\d\.\d\d to [+−]\d\.\d\d/g)!;
+    expect(cells).toHaveLength(4);
+    // Open only where the whole interval is on the model's side.
+    for (const cell of cells.filter((text) => text.startsWith('Open'))) expect(cell).toMatch(/to −\d\.\d\d$/);
+    for (const cell of cells.filter((text) => / to \+/.test(text))) expect(cell).toMatch(/^Shut/);
+    expect(cells.join()).toContain('Open');
+    expect(gates).toContain('Chicago Shut 0 days Shut 0 days Shut 0 days Shut 0 days');
+    expect(gates).toContain('95 % interval of the difference');
+    expect(gates).toMatch(/only as good as the market: at most \d+ % of the time/);
+    expect(words.indexOf('gates are open')).toBeLessThan(words.indexOf('CRPS over time'));
+  });
+
+  it('has every picture with its name, its sentence and its table', async () => {
+    const { main, words } = await see();
+    for (const id of ['forest', 'crps', 'reliability', 'pit']) {
+      expect(main).toContain(`aria-labelledby="${id}-title" aria-describedby="${id}-desc"`);
+      expect(main).toContain(`<desc id="${id}-desc">`);
+    }
+    // Reliability has a table for each side.
+    expect(main.match(/<caption>/g)).toHaveLength(5);
+    expect(words).toMatch(/Mean over 360 forecasts: Model [\d.]+ °F, Market [\d.]+ °F, Raw ensemble/);
+    expect(words).toMatch(/360 calibrated forecasts compared with the market since 7 Oct 2026/);
+  });
+
+  it('shows what model and market gave to what happened, the newest day first', async () => {
+    const { words } = await see();
+    const results = words.slice(words.indexOf('Newest results'));
+    expect(results).toMatch(/Miami 20 Nov 2026 \d+°F Model [\d.]+ % Market [\d.]+ %/);
+    expect(results.indexOf('20 Nov 2026')).toBeLessThan(results.indexOf('19 Nov 2026'));
+  });
+
+  it('narrows down to a city and a lead, and keeps what was chosen', async () => {
+    const { main, words } = await see('?station=KMIA&lead=24');
+    expect(words).toMatch(/(1|None) of 1 gate (is|are) open/);
+    expect(words).toContain('45 calibrated forecasts compared');
+    expect(words).not.toContain('New York');
+    expect(main).toMatch(/<option value="KMIA" selected>/);
+    expect(main).toMatch(/<option value="24" selected>/);
+  });
+
+  it.each([
+    ['?station=KXYZ', 'Must be one of the stations'],
+    ['?lead=7', 'Must be one of 36, 24, 12, 6 hours'],
+    ['?station=KMIA&station=KNYC', 'Must be given once'],
+    [`?station=${encodeURIComponent('"><script>alert(1)</script>')}`, 'Must be one of the stations'],
+    [`?station=${'x'.repeat(300)}`, 'Must be one of the stations'],
+    ['?lead=%00', 'Must be one of'],
+  ])('says beside the field what is wrong with %s', async (query, problem) => {
+    const { status, main, words } = await see(query);
+    expect(status).toBe(400);
+    expect(words).toContain(problem);
+    expect(main).not.toContain('<script>alert');
+    expect(main).toContain('aria-invalid="true"');
+  });
+
+  it('is for people who are signed in', async () => {
+    const response = await fetch(`${service.url}${PAGE}`, {
+      headers: { accept: 'text/html' },
+      redirect: 'manual',
+    });
+    expect([response.status, response.headers.get('location')?.startsWith('/login')]).toEqual([303, true]);
+  });
+});

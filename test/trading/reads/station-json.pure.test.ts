@@ -1,0 +1,56 @@
+import { expect, it } from 'vitest';
+import type { CrossChecks } from '../../../src/trading/climate/watch.js';
+import type { IndexState } from '../../../src/trading/forecast/kalshi-index.js';
+import { stationListSchema } from '../../../src/trading/reads/schema.js';
+import { createStationList } from '../../../src/trading/reads/station-json.js';
+import { indexAreas } from '../../../src/trading/market/stations.js';
+
+const unknown = (): IndexState[] =>
+  indexAreas.map((area) => ({ area, latest: null, calibration: null, problem: null }));
+
+it('shows how often the venue agreed with the first report, and how its index is made, as soon as it is known', () => {
+  const climate = { crossChecks: new Map() as CrossChecks };
+  const index = { states: unknown() as readonly IndexState[] };
+  const list = createStationList({ climate, index });
+  const read = () =>
+    stationListSchema.parse(JSON.parse(Buffer.concat(list().parts('identity', '}')).toString()));
+  const first = list();
+  expect(read().stations[2]!.crossCheck).toEqual({ maximum: null, minimum: null });
+  // The same answer as long as nothing was learned.
+  expect(list()).toBe(first);
+  const maximum = {
+    compared: 56,
+    agreed: 55,
+    since: '2026-08-14',
+    disagreements: [{ date: '2026-09-02', venue: 91, report: 90 }],
+  };
+  climate.crossChecks = new Map([['KMIA', { daily_maximum: maximum }]]);
+  expect(read().stations[2]).toMatchObject({ id: 'KMIA', crossCheck: { maximum, minimum: null } });
+  expect(list().version).not.toBe(first.version);
+  index.states = unknown().with(0, {
+    area: indexAreas[0]!,
+    latest: { at: new Date('2026-09-13T17:59:00Z'), temperatureF: 91.28, status: 'degraded' },
+    calibration: {
+      version: 'miami-temperature-v1.0',
+      effectiveAt: new Date('2026-09-07T00:00:00Z'),
+      cityReferenceC: 0.1,
+      members: [{ stationId: 'KMIA1M', weight: 0.2, offsetC: -0.4 }],
+    },
+    // It may name a host.
+    problem: 'connect refused by 10.0.0.1',
+  });
+  expect(read().areas[0]).toMatchObject({
+    id: 'INDEX-MIAMI',
+    latest: { at: '2026-09-13T17:59:00.000Z', temperatureF: 91.28, status: 'degraded' },
+    calibration: {
+      version: 'miami-temperature-v1.0',
+      members: [{ station: 'KMIA1M', weight: 0.2, offsetC: -0.4 }],
+    },
+  });
+  expect(Buffer.concat(list().parts('identity', '}')).toString()).not.toContain('10.0.0.1');
+});
+
+it('is the table alone where nothing is learned', () => {
+  const parts = createStationList({ climate: undefined, index: undefined })().parts('identity', '}');
+  expect(stationListSchema.parse(JSON.parse(Buffer.concat(parts).toString())).areas).toHaveLength(4);
+});

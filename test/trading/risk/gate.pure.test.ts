@@ -1,0 +1,438 @@
+import { describe, expect, it } from 'vitest';
+import { CENT, DOLLAR } from '../../../src/trading/market/money.js';
+import { assessRisk, type RiskInput } from '../../../src/trading/risk/gate.js';
+import type { RiskFacts } from '../../../src/trading/risk/facts.js';
+import { defaultLimits } from '../../../src/trading/risk/limits.js';
+import type { Market } from '../../../src/trading/market/market.js';
+import type { MarketData } from '../../../src/trading/market/source.js';
+import type { Snapshot } from '../../../src/trading/snapshot/snapshot.js';
+import { snapshotOf, pending, market, at, held, markets, inputOf, factsOf } from '../../fixtures/risk.js';
+
+const detailOf = (input: RiskInput, facts: RiskFacts = factsOf()) => assessRisk(input, facts)?.detail;
+const limits = (values: Partial<RiskFacts['limits']>) => factsOf({ limits: { ...defaultLimits, ...values } });
+const switched = (values: Partial<RiskFacts['switches']>, rest: Partial<RiskFacts> = {}) =>
+  factsOf({ ...rest, switches: { ...factsOf().switches, ...values } });
+const withData = (values: Partial<MarketData>) =>
+  snapshotOf(markets, { data: { ...snapshotOf().data, ...values } });
+const sale = { action: 'sell', limitPrice: 40n * CENT } as const;
+
+describe('the kill switch', () => {
+  const tenHeld = { positions: [held('MILD', 'yes', 10, '4')] };
+
+  it('lets everything pass while all three are open', () => {
+    expect(detailOf(inputOf())).toBeUndefined();
+  });
+
+  it('lets nothing pass at halt, not even a sale of what is held, whoever has set it', () => {
+    const halt = { state: 'halt', reason: 'bad fills' } as const;
+    for (const owner of ['service', 'operator', 'own'] as const)
+      for (const ask of [{}, sale])
+        expect(detailOf(inputOf(ask), switched({ [owner]: halt }, tenHeld))).toMatch(/^halt: .*bad fills/);
+  });
+
+  it('lets at reduce_only what is held be given up, and nothing else', () => {
+    const facts = switched({ own: { state: 'reduce_only', reason: 'holiday' } }, tenHeld);
+    expect(detailOf(inputOf(sale), facts)).toBeUndefined();
+    // Ten NO close ten YES.
+    expect(detailOf(inputOf({ side: 'no', limitPrice: 60n * CENT }), facts)).toBeUndefined();
+    expect(detailOf(inputOf({ side: 'no', limitPrice: 60n * CENT, contracts: 11 }), facts)).toBe(
+      "reduce_only: the Organization's own switch is at reduce_only (holiday). This order would buy 11 no contracts of MILD, of which 10 can close what is held.",
+    );
+    expect(detailOf(inputOf(), facts)).toMatch(/^reduce_only: .* buy 10 yes contracts of MILD, of which 0 /);
+    expect(detailOf(inputOf({ ticker: 'WARM', ...sale }), facts)).toMatch(/^reduce_only: /);
+  });
+
+  it('counts what pending orders close already', () => {
+    const facts = switched(
+      { service: { state: 'reduce_only', reason: null } },
+      { ...tenHeld, pending: [pending('sell', 'MILD', 'yes', 4, 40), pending('buy', 'MILD', 'no', 3, 60)] },
+    );
+    expect(detailOf(inputOf({ ...sale, contracts: 3 }), facts)).toBeUndefined();
+    expect(detailOf(inputOf({ ...sale, contracts: 4 }), facts)).toMatch(/of which 3 can close/);
+  });
+});
+
+describe('the market data', () => {
+  const seconds = (n: number) => ({ at: new Date(at.getTime() + n * 1000) });
+
+  it.each<[string, Partial<RiskInput>, string | undefined]>([
+    ['60 s old', seconds(60), undefined],
+    ['61 s old', seconds(61), 'data_age: the market data are 61 s old, the limit is 60 s.'],
+    ['2 s ahead', seconds(-2), undefined],
+    ['3 s ahead', seconds(-3), 'clock_skew: the market data are from 3 s in the future.'],
+    ['a venue 2 s ahead', { snapshot: withData({ clockSkewMs: 2000 }) }, undefined],
+    [
+      'a venue 2.1 s behind',
+      { snapshot: withData({ clockSkewMs: -2100 }) },
+      "clock_skew: the venue's clock and ours are 2.1 s apart, the limit is 2 s.",
+    ],
+    [
+      'a paused exchange',
+      { snapshot: withData({ isTrading: false }) },
+      'exchange_paused: the exchange has paused trading.',
+    ],
+  ])('of %s', (_name, values, expected) => {
+    expect(detailOf(inputOf({}, values))).toBe(expected);
+  });
+
+  it.each<[Snapshot['sources'][number]['state'], boolean]>([
+    ['ok', true],
+    // Its last good answer is still young enough.
+    ['failing', true],
+    ['unexpected', false],
+    ['waiting', false],
+  ])('of a source that is %s: an order passes: %s', (state, passes) => {
+    const sources = snapshotOf().sources.map((source) => ({ ...source, state }));
+    const detail = detailOf(inputOf({}, { snapshot: snapshotOf(markets, { sources }) }));
+    if (passes) expect(detail).toBeUndefined();
+    else expect(detail).toMatch(new RegExp(`^data_source: .*the source is ${state}\\.$`));
+  });
+});
+
+describe('each limit', () => {
+  // Ten YES of MILD at 50 cents cost at the most 5.00 and a fee of 0.07 · 10 · 0.5 · 0.5 = 0.175, in whole cents 5.18.
+  it.each<[string, RiskInput, RiskFacts, string | undefined]>([
+    ['contracts of an order, reached', inputOf(), limits({ maxOrderContracts: 10 }), undefined],
+    [
+      'contracts of an order, passed',
+      inputOf(),
+      limits({ maxOrderContracts: 9 }),
+      'max_order_contracts: this order is for 10 contracts of MILD, the limit is 9.',
+    ],
+    ['cost of an order, reached', inputOf(), limits({ maxOrderCost: 518n * CENT }), undefined],
+    [
+      'cost of an order, passed',
+      inputOf(),
+      limits({ maxOrderCost: 517n * CENT }),
+      'max_order_cost: this order may cost $5.1750, the limit is $5.17.',
+    ],
+    [
+      'position, reached',
+      inputOf(),
+      { ...limits({ maxPositionContracts: 30 }), positions: [held('MILD', 'yes', 20, '8')] },
+      undefined,
+    ],
+    [
+      'position, passed',
+      inputOf(),
+      { ...limits({ maxPositionContracts: 250 }), positions: [held('MILD', 'yes', 250, '100')] },
+      'max_position_contracts: this order would make 260 yes contracts of MILD, the limit is 250.',
+    ],
+    [
+      'position, passed if a pending order is filled',
+      inputOf(),
+      { ...limits({ maxPositionContracts: 30 }), pending: [pending('buy', 'MILD', 'yes', 21, 50)] },
+      'max_position_contracts: this order would make 31 yes contracts of MILD, the limit is 30.',
+    ],
+    [
+      'position of the other side: closing 20 and opening 10',
+      inputOf({ contracts: 30 }),
+      { ...limits({ maxPositionContracts: 10 }), positions: [held('MILD', 'no', 20, '8')] },
+      undefined,
+    ],
+    ['open orders, reached', inputOf(), { ...limits({ maxOpenOrders: 1 }) }, undefined],
+    [
+      'open orders, passed',
+      inputOf(),
+      { ...limits({ maxOpenOrders: 1 }), pending: [pending('buy', 'WARM', 'yes', 1, 10)] },
+      'max_open_orders: this order would be open order 2, the limit is 1.',
+    ],
+    ['collar of a purchase, reached: 45 + 10', inputOf({ limitPrice: 55n * CENT }), factsOf(), undefined],
+    [
+      'collar of a purchase, passed',
+      inputOf({ limitPrice: 56n * CENT }),
+      factsOf(),
+      'price_collar: the limit price $0.56 is $0.11 above the best price $0.45 of MILD, the limit is $0.10.',
+    ],
+    [
+      'collar of a sale, reached: 42 − 10',
+      inputOf({ ...sale, limitPrice: 32n * CENT }),
+      factsOf({ positions: [held('MILD', 'yes', 10, '4')] }),
+      undefined,
+    ],
+    [
+      'collar of a sale, passed',
+      inputOf({ ...sale, limitPrice: 31n * CENT }),
+      factsOf({ positions: [held('MILD', 'yes', 10, '4')] }),
+      'price_collar: the limit price $0.31 is $0.11 below the best price $0.42 of MILD, the limit is $0.10.',
+    ],
+    ['a price that is better than the best', inputOf({ limitPrice: 2n * CENT }), factsOf(), undefined],
+  ])('%s', (_name, input, facts, expected) => {
+    expect(detailOf(input, facts)).toBe(expected);
+  });
+
+  it('of nothing lets nothing pass that it limits', () => {
+    for (const name of ['maxOrderContracts', 'maxPositionContracts', 'maxOpenOrders'] as const)
+      expect(detailOf(inputOf({ contracts: 1 }), limits({ [name]: 0 }))).toBeDefined();
+    for (const name of ['maxOrderCost', 'maxEventLoss', 'maxDailyLoss'] as const)
+      expect(detailOf(inputOf({ contracts: 1 }), limits({ [name]: 0n }))).toBeDefined();
+    expect(detailOf(inputOf({ limitPrice: 46n * CENT }), limits({ priceCollar: 0n }))).toMatch(
+      /^price_collar/,
+    );
+    expect(detailOf(inputOf({ limitPrice: 45n * CENT }), limits({ priceCollar: 0n }))).toBeUndefined();
+  });
+
+  it('holds a price against the venue’s book where paper orders have taken all of ours', () => {
+    const empty = { yes: [], no: [] };
+    expect(detailOf(inputOf({ limitPrice: 55n * CENT }, { book: empty }))).toBeUndefined();
+    expect(detailOf(inputOf({ limitPrice: 56n * CENT }, { book: empty }))).toMatch(/^price_collar/);
+    const snapshot = withData({ books: new Map() });
+    expect(detailOf(inputOf({}, { book: empty, snapshot }))).toBe(
+      'price_collar: nobody offers yes contracts of MILD, so there is nothing to hold the limit price against.',
+    );
+  });
+
+  it('refuses a sale of what is not held, or is being sold already', () => {
+    expect(detailOf(inputOf(sale))).toBe(
+      'not_held: this order would sell 10 yes contracts of MILD, of which 0 are held and not being sold already.',
+    );
+    const facts = factsOf({
+      positions: [held('MILD', 'yes', 10, '4')],
+      pending: [pending('sell', 'MILD', 'yes', 1, 40)],
+    });
+    expect(detailOf(inputOf(sale), facts)).toMatch(/^not_held: .* of which 9 are held/);
+  });
+});
+
+describe('what an event may lose', () => {
+  const check = (contracts: number, limit: bigint, facts: Partial<RiskFacts>, ask = {}) =>
+    detailOf(inputOf({ contracts, ...ask }), { ...limits({ maxEventLoss: limit * DOLLAR }), ...facts });
+
+  it('is the whole cost where the bracket may lose', () => {
+    // 100 at 50 cents: 50.00 and a fee of 1.75.
+    expect(check(100, 52n, {})).toBeUndefined();
+    expect(check(100, 51n, {})).toBe(
+      `max_event_loss: with this order KXHIGHNY-26NOV21 could lose $51.75 in its worst outcome ($0.00 without it), the limit is $51.00.`,
+    );
+  });
+
+  it('is less where another bracket pays in that outcome', () => {
+    // 100 YES of COLD for $30. If MILD wins: 100 − 30 − 51.75; if COLD wins the same; if WARM wins −81.75.
+    const cold = held('COLD', 'yes', 100, '30');
+    expect(check(100, 81n, { positions: [cold] })).toMatch(/could lose \$81\.75 .*\(\$30\.00 without it\)/);
+    expect(check(100, 82n, { positions: [cold] })).toBeUndefined();
+    // With 100 YES of WARM for $20 as well one of the three always pays: 100 − 101.75.
+    const warm = held('WARM', 'yes', 100, '20');
+    expect(check(100, 2n, { positions: [cold, warm] })).toBeUndefined();
+    expect(check(100, 1n, { positions: [cold] })).toMatch(/\$81\.75/);
+  });
+
+  it('nets NO of several brackets, of which at most one loses', () => {
+    // 100 NO of COLD for 60 and of WARM for 70, and 100 NO of MILD at 55: 55 + fee of 0.07·100·0.55·0.45 = 1.7325, 56.7325.
+    // Any outcome: two pay 100 each: 200 − 60 − 70 − 56.7325 = +13.2675: it cannot lose.
+    const positions = [held('COLD', 'no', 100, '60'), held('WARM', 'no', 100, '70')];
+    const ask = { side: 'no', limitPrice: 55n * CENT };
+    expect(check(100, 1n, { positions }, ask)).toBeUndefined();
+    // With 20 NO of COLD for 12 alone: MILD wins: 8 − 56.7325 = −48.7325; COLD wins: −12 + 43.2675.
+    const few = [held('COLD', 'no', 20, '12')];
+    expect(check(100, 48n, { positions: few }, ask)).toMatch(
+      /could lose \$48\.7325 .*\(\$12\.00 without it\)/,
+    );
+  });
+
+  it('lets a hedge pass where the limit is used up', () => {
+    // 500 NO of COLD for $450 lose all of it if COLD wins. Ten YES of MILD lose 5.175 more then.
+    const positions = [held('COLD', 'no', 500, '450')];
+    expect(check(10, 100n, { positions })).toMatch(/could lose \$455\.1750 .*\(\$450\.00 without it\)/);
+    // 501 YES of COLD cost 225.45 and a fee of 8.68: if COLD wins 501 − 234.13 − 450, else 500 − 450 − 234.13.
+    expect(check(501, 100n, { positions }, { ticker: 'COLD', limitPrice: 45n * CENT })).toBeUndefined();
+  });
+
+  it('counts a pending order as filled where that is worse, and not where it would help', () => {
+    const out = [pending('buy', 'WARM', 'yes', 100, 40)];
+    // MILD wins: 48.25 − 40; COLD wins: −51.75 − 40; WARM wins: −51.75, and the 60 of the pending order do not help.
+    expect(check(100, 91n, { pending: out })).toMatch(/could lose \$91\.75 .*\(\$40\.00 without it\)/);
+    expect(check(100, 92n, { pending: out })).toBeUndefined();
+    // 100 YES of WARM for $10 that are being sold at 42: if WARM wins the sale gives away 100 for 42.
+    const facts = {
+      positions: [held('WARM', 'yes', 100, '10')],
+      pending: [pending('sell', 'WARM', 'yes', 100, 42)],
+    };
+    // WARM wins: 90 − 58 − 51.75 = −19.75. COLD wins: −10 − 51.75 = −61.75, the 42 do not help.
+    expect(check(100, 61n, facts)).toMatch(/could lose \$61\.75 .*\(\$10\.00 without it\)/);
+  });
+
+  it('allows for a bracket that is not known', () => {
+    // Without WARM in view, 100 YES of COLD and MILD may both lose.
+    const snapshot = snapshotOf(markets.slice(0, 2));
+    const facts = { ...limits({ maxEventLoss: 81n * DOLLAR }), positions: [held('COLD', 'yes', 100, '30')] };
+    expect(detailOf(inputOf({ contracts: 100 }, { snapshot }), facts)).toMatch(/could lose \$81\.75/);
+    // A market that is held and not in view is an outcome of its own.
+    const gone = { ...facts, positions: [held('GONE', 'no', 100, '60')] };
+    // GONE wins: −60 − 51.75.
+    expect(detailOf(inputOf({ contracts: 100 }), gone)).toMatch(/could lose \$111\.75/);
+  });
+
+  it('counts what is paid for contracts that close pairs, which what leaves the balance does not show', () => {
+    // 100 NO of MILD for $55. 200 YES at 50 cost 103.50 of which closing brings back 100, so 3.50 leave the balance.
+    const facts = { positions: [held('MILD', 'no', 100, '55')] };
+    const input = inputOf({ contracts: 200 }, { worstCost: 3_500_000n });
+    const limited = (limit: bigint) => ({ ...limits({ maxEventLoss: limit * DOLLAR }), ...facts });
+    // COLD wins: 100 − 55 − 103.50 = −58.50. MILD wins: −55 + 200 − 103.50 = +41.50. Before: −55.
+    expect(detailOf(input, limited(58n))).toMatch(/could lose \$58\.50 .*\(\$55\.00 without it\)/);
+    expect(detailOf(input, limited(59n))).toBeUndefined();
+    // One that takes nothing from the balance opens a position all the same.
+    const free = inputOf({ contracts: 110 }, { worstCost: 0n });
+    expect(detailOf(free, { ...limits({ maxPositionContracts: 9 }), ...facts })).toMatch(
+      /make 10 yes contracts/,
+    );
+    expect(detailOf(free, { ...limits({ maxPositionContracts: 10 }), ...facts })).toBeUndefined();
+  });
+
+  it('does not mix events', () => {
+    const positions = [held('COLD', 'yes', 100, '400', 'KXHIGHMIA-26NOV21')];
+    expect(check(100, 52n, { positions })).toBeUndefined();
+  });
+});
+
+describe('what may be lost in a day', () => {
+  const equity = (dollars: bigint, deposits = 0n) =>
+    ({ kind: 'equity', equity: dollars * DOLLAR, deposits: deposits * DOLLAR }) as const;
+
+  it('is what the account is worth less than at midnight', () => {
+    expect(detailOf(inputOf(), factsOf({ cash: 801n * DOLLAR }))).toBeUndefined();
+    const lost = factsOf({ cash: 800n * DOLLAR });
+    expect(detailOf(inputOf(), lost)).toBe(
+      'max_daily_loss: $200.00 were lost since midnight UTC, the limit is $200.00. Only orders pass that reduce what is held.',
+    );
+  });
+
+  it('counts what is held at what it can be sold for now, after fees', () => {
+    // 250 YES: 100 at 42 and 100 at 41 bring 83.00 less fees of 1.7052 and 1.6933; for 50 nobody bids. 79.6015.
+    const positions = [held('MILD', 'yes', 250, '100')];
+    const facts = (cash: bigint) => factsOf({ positions, cash });
+    expect(detailOf(inputOf({ ticker: 'WARM' }), facts(720n * DOLLAR + 398_600n))).toBeUndefined();
+    expect(detailOf(inputOf({ ticker: 'WARM' }), facts(720n * DOLLAR + 398_500n))).toMatch(/^max_daily_loss/);
+  });
+
+  it('does not count money that was put in or taken out', () => {
+    expect(
+      detailOf(inputOf(), factsOf({ cash: 1500n * DOLLAR, dayStart: equity(1000n, 600n) })),
+    ).toBeUndefined();
+    expect(detailOf(inputOf(), factsOf({ cash: 1300n * DOLLAR, dayStart: equity(1000n, 600n) }))).toMatch(
+      /^max_daily_loss: \$300\.00/,
+    );
+    expect(
+      detailOf(inputOf(), factsOf({ cash: 500n * DOLLAR, dayStart: equity(1000n, -500n) })),
+    ).toBeUndefined();
+  });
+
+  it('is measured from cost where the account was not valued at midnight', () => {
+    // 79.6015 for what cost 100: 20.3985, and 179.6015 of fees and losses: 200.
+    const facts = (spent: bigint) =>
+      factsOf({
+        positions: [held('MILD', 'yes', 250, '100')],
+        dayStart: { kind: 'cost', spent: spent * 100n },
+      });
+    expect(detailOf(inputOf({ ticker: 'WARM' }), facts(1_796_014n))).toBeUndefined();
+    expect(detailOf(inputOf({ ticker: 'WARM' }), facts(1_796_015n))).toMatch(/^max_daily_loss: \$200\.00/);
+  });
+
+  describe('values a market that is closed', () => {
+    // 250 are gone, but for what 100 NO of WARM that cost 60 are still worth.
+    const check = (values: Partial<Market>) => {
+      const warm = market('WARM', markets[2]!.bracket, { status: 'closed', ...values });
+      const positions = [held('WARM', 'no', 100, '60')];
+      const snapshot = snapshotOf([markets[0]!, markets[1]!, warm]);
+      return detailOf(inputOf({}, { snapshot }), factsOf({ cash: 750n * DOLLAR, positions }));
+    };
+
+    it('at what it pays, once that is known', () => {
+      expect(check({ settlementValue: 0n, lastPrice: 80n * CENT })).toBeUndefined();
+      expect(check({ settlementValue: DOLLAR, lastPrice: 10n * CENT })).toMatch(/\$250\.00 were lost/);
+    });
+
+    it('until then at the lesser of its cost and its last price', () => {
+      // 100 NO at 90 cents, of which the cost of 60 counts; and at 20 cents.
+      expect(check({ lastPrice: 10n * CENT })).toBeUndefined();
+      expect(check({ lastPrice: 80n * CENT })).toMatch(/\$230\.00 were lost/);
+      expect(check({})).toMatch(/\$250\.00 were lost/);
+    });
+
+    it('at nothing if the venue no longer shows it', () => {
+      const facts = { ...limits({ maxEventLoss: 999n * DOLLAR }), cash: 750n * DOLLAR };
+      const detail = detailOf(inputOf(), { ...facts, positions: [held('GONE', 'no', 100, '60')] });
+      expect(detail).toMatch(/\$250\.00 were lost/);
+    });
+  });
+});
+
+it('an order that only reduces is not held to cost, position, event and day', () => {
+  const facts: RiskFacts = {
+    ...limits({ maxOrderCost: 0n, maxPositionContracts: 0, maxEventLoss: 0n, maxDailyLoss: 0n }),
+    cash: 0n,
+    positions: [held('MILD', 'yes', 10, '4')],
+  };
+  expect(detailOf(inputOf(sale), facts)).toBeUndefined();
+  expect(detailOf(inputOf({ side: 'no', limitPrice: 60n * CENT }), facts)).toBeUndefined();
+  expect(detailOf(inputOf({ side: 'no', limitPrice: 60n * CENT, contracts: 11 }), facts)).toMatch(
+    /^max_order_cost/,
+  );
+});
+
+describe('what is missing or makes no sense is a refusal', () => {
+  const missing = <T extends object>(whole: T): [string, T][] =>
+    Object.keys(whole).flatMap((name) =>
+      [undefined, Number.NaN, null].map((value): [string, T] => [
+        `${name} is ${value}`,
+        { ...whole, [name]: value },
+      ]),
+    );
+
+  it.each(missing(factsOf()))('facts of which %s', (_name, facts) => {
+    expect(detailOf(inputOf(), facts)).toBeDefined();
+  });
+
+  it.each(missing(defaultLimits))('limits of which %s', (_name, broken) => {
+    expect(detailOf(inputOf(), factsOf({ limits: broken }))).toBeDefined();
+  });
+
+  it.each(missing(factsOf().switches))('switches of which %s', (_name, switches) => {
+    expect(detailOf(inputOf(), factsOf({ switches }))).toBeDefined();
+  });
+
+  it('a switch in a state that is none', () => {
+    const own = { state: 'closed' as 'halt', reason: null };
+    expect(detailOf(inputOf(), switched({ own }))).toMatch(/^unknown_state/);
+  });
+
+  const { isTrading, fetchedAt, books, feeRules, markets: listed } = snapshotOf().data;
+  const pieces: [string, Partial<RiskInput>][] = [
+    ...missing({ worstCost: 5n * DOLLAR, at, snapshot: snapshotOf(), market: markets[1]! }),
+    ['a cost below nothing', { worstCost: -1n }],
+    ['a fee that is not known', { snapshot: withData({ feeRules: new Map() }) }],
+    ['an impossible time', { at: new Date(Number.NaN) }],
+    ['a market of another order', { market: markets[0]! }],
+    ['an impossible skew', { snapshot: withData({ clockSkewMs: Number.NaN }) }],
+    ['a skew of null', { snapshot: withData({ clockSkewMs: null as never }) }],
+    ['no source', { snapshot: snapshotOf(markets, { sources: [] }) }],
+    ['a snapshot from no time', { snapshot: snapshotOf(markets, { asOf: new Date(Number.NaN) }) }],
+    ...missing({ isTrading }).map(([name, value]): [string, Partial<RiskInput>] => [
+      name,
+      { snapshot: withData({ fetchedAt, books, feeRules, markets: listed, ...value }) },
+    ]),
+  ];
+  it.each(pieces)('an order with %s', (_name, values) => {
+    expect(detailOf(inputOf({}, values))).toBeDefined();
+  });
+
+  it.each([0, -1, 1.505, Number.NaN, Number.POSITIVE_INFINITY])('an order for %s contracts', (contracts) => {
+    expect(detailOf(inputOf({}, { order: { ...inputOf().order, contracts } }))).toMatch(/^unknown_state/);
+  });
+
+  it('a position that cannot be valued', () => {
+    const facts = factsOf({ positions: [held('WARM', 'yes', 1, '0.5')] });
+    const half = new Map([...books].filter(([ticker]) => ticker !== 'WARM'));
+    expect(detailOf(inputOf({}, { snapshot: withData({ books: half }) }), facts)).toMatch(/^unknown_state/);
+    expect(detailOf(inputOf({}, { snapshot: withData({ feeRules: new Map() }) }), facts)).toMatch(
+      /^unknown_state/,
+    );
+    expect(detailOf(inputOf(), facts)).toBeUndefined();
+  });
+
+  it('a position of NaN contracts', () => {
+    const position = { ...held('MILD', 'yes', 1, '0.5'), contracts: Number.NaN };
+    expect(detailOf(inputOf(), factsOf({ positions: [position] }))).toBeDefined();
+    expect(detailOf(inputOf(sale), factsOf({ positions: [position] }))).toBeDefined();
+  });
+});

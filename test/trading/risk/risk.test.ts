@@ -1,0 +1,288 @@
+import { sql } from 'drizzle-orm';
+import { v7 as uuid } from 'uuid';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Orm } from '../../../src/core/db/client.js';
+import { AppError } from '../../../src/core/errors.js';
+import {
+  ledgerEntries,
+  portfolioHistory,
+  tradingAccounts,
+  tradingOrders,
+  tradingPositions,
+} from '../../../src/tables.js';
+import { CENT, DOLLAR, parseDollars } from '../../../src/trading/market/money.js';
+import { assertWithinRisk } from '../../../src/trading/risk/gate.js';
+import { defaultLimits } from '../../../src/trading/risk/limits.js';
+import { readRiskFacts } from '../../../src/trading/risk/facts.js';
+import { createTestDatabase, isEmbedded, type TestDatabase } from '../../support/database.js';
+import { createOrganization } from '../../support/fixtures.js';
+import { startTestService, type TestService } from '../../support/service.js';
+import { EVENT } from '../../fixtures/portfolio.js';
+import { type Ask, inputOf, at } from '../../fixtures/risk.js';
+import { operatorClient } from '../../support/operator.js';
+
+let database: TestDatabase;
+/** Two instances over one database. */
+let services: [TestService, TestService];
+beforeAll(async () => {
+  database = await createTestDatabase();
+  services = [await startTestService(database.db), await startTestService(database.db)];
+});
+afterAll(async () => {
+  for (const service of services) await service.stop();
+  await database.remove();
+});
+const call = operatorClient(() => services[1]);
+
+const orm = () => database.db.orm;
+const yesterday = new Date('2026-11-20T10:00:00Z');
+const today = new Date('2026-11-21T09:00:00Z');
+
+interface Setting {
+  cash?: string;
+  openedAt?: Date;
+  withoutAccount?: true;
+}
+
+async function setUp({ cash = '1000', openedAt = yesterday, withoutAccount }: Setting = {}) {
+  const { id: orgId, slug } = await createOrganization(database.db);
+  if (!withoutAccount) {
+    await orm()
+      .insert(tradingAccounts)
+      .values([
+        { orgId, mode: 'paper', cash: parseDollars(cash), openedAt },
+        // The other mode's account has nothing to do with it.
+        { orgId, mode: 'live', cash: 0n, openedAt },
+      ]);
+  }
+  const post = (
+    values: Partial<Record<'cash' | 'positions' | 'fees' | 'realised' | 'capital', string>>,
+    when: Date,
+    kind: 'deposit' | 'fill' = 'fill',
+  ) => {
+    const amount = (name: keyof typeof values) => parseDollars(values[name] ?? '0');
+    return orm()
+      .insert(ledgerEntries)
+      .values({
+        orgId,
+        id: uuid(),
+        mode: 'paper',
+        kind,
+        at: when,
+        cash: amount('cash'),
+        positions: amount('positions'),
+        fees: amount('fees'),
+        realised: amount('realised'),
+        capital: amount('capital'),
+      });
+  };
+  const hold = (ticker: string, side: 'yes' | 'no', contracts: number, cost: string) =>
+    orm()
+      .insert(tradingPositions)
+      .values({
+        orgId,
+        mode: 'paper',
+        ticker,
+        eventTicker: EVENT,
+        side,
+        contracts,
+        cost: parseDollars(cost),
+        realised: 0n,
+        fees: 0n,
+        openedAt: today,
+        updatedAt: today,
+      });
+  const order = (values: Partial<typeof tradingOrders.$inferInsert>) =>
+    orm()
+      .insert(tradingOrders)
+      .values({
+        orgId,
+        id: uuid(),
+        mode: 'paper',
+        idempotencyKey: uuid(),
+        requestHash: 'hash',
+        clientOrderId: uuid(),
+        ticker: 'MILD',
+        eventTicker: EVENT,
+        seriesTicker: 'KXHIGHNY',
+        label: '60° to 61°',
+        side: 'yes',
+        action: 'buy',
+        contracts: 20,
+        limitPrice: 40n * CENT,
+        timeInForce: 'immediate_or_cancel',
+        status: 'pending',
+        feeRule: { type: 'quadratic', multiplier: '1000000' },
+        bookFetchedAt: today,
+        apiKeyId: uuid(),
+        createdAt: today,
+        ...values,
+      });
+  /** As the order's transaction does it: the account's row is locked first. */
+  const judge = async (ask: Ask = {}, tx: Orm = orm()) => {
+    const input = inputOf(ask);
+    try {
+      await tx.transaction(async (inner) => {
+        await inner.execute(sql`select from trading_accounts where org_id = ${orgId} for update`);
+        await assertWithinRisk(inner, { ...input, order: { ...input.order, orgId } });
+      });
+      return 'passed';
+    } catch (error) {
+      if (error instanceof AppError && error.code === 'risk_limit') return error.message;
+      throw error;
+    }
+  };
+  const facts = () => readRiskFacts(orm(), { orgId, mode: 'paper', at });
+  return { orgId, slug, judge, post, hold, order, facts };
+}
+
+describe('what an order is judged on', () => {
+  it('is everything of its account and its mode, and nothing of others', async () => {
+    const mine = await setUp();
+    const other = await setUp();
+    await other.hold('MILD', 'yes', 500, '200');
+    await other.order({});
+    await call('PUT', `/organizations/${other.slug}/trading/limits`, { maxOrderContracts: 1 });
+    await call('PUT', `/organizations/${other.slug}/trading/switch`, { state: 'halt', reason: 'r' });
+    await mine.hold('COLD', 'no', 7, '3.5');
+    await mine.order({ action: 'sell', contracts: 20, filledContracts: 5 });
+    await mine.order({ status: 'filled', contracts: 9, filledContracts: 9 });
+    await mine.order({ mode: 'live' });
+    expect(await mine.facts()).toEqual({
+      switches: {
+        service: { state: 'open', reason: null },
+        operator: { state: 'open', reason: null },
+        own: { state: 'open', reason: null },
+      },
+      limits: defaultLimits,
+      cash: 1000n * DOLLAR,
+      positions: [{ ticker: 'COLD', eventTicker: EVENT, side: 'no', contracts: 7, cost: 3_500_000n }],
+      pending: [
+        {
+          ticker: 'MILD',
+          eventTicker: EVENT,
+          side: 'yes',
+          action: 'sell',
+          contracts: 15,
+          limitPrice: 400_000n,
+        },
+      ],
+      dayStart: { kind: 'cost', spent: 0n },
+    });
+  });
+
+  it('without an account lets nothing pass', async () => {
+    const { judge } = await setUp({ withoutAccount: true });
+    expect(await judge()).toMatch(/^unknown_state: there is no account/);
+  });
+
+  it('keeps amounts beyond what a float can hold', async () => {
+    const { hold, facts } = await setUp({ cash: '9007199254.740993' });
+    await hold('MILD', 'yes', 1, '9007199254.740993');
+    expect(await facts()).toMatchObject({
+      cash: 9_007_199_254_740_993n,
+      positions: [{ cost: 9_007_199_254_740_993n }],
+    });
+  });
+});
+
+describe('the day begins', () => {
+  const value = (orgId: string, when: string, cash: string, liquidation: string) =>
+    orm()
+      .insert(portfolioHistory)
+      .values({
+        orgId,
+        mode: 'paper',
+        at: new Date(when),
+        cash: parseDollars(cash),
+        liquidation: parseDollars(liquidation),
+        realised: 0n,
+        unrealised: 0n,
+        fees: 0n,
+      });
+
+  it('with the last valuation before midnight, and what was put in since is no profit', async () => {
+    const { orgId, judge, post, facts } = await setUp({ cash: '900' });
+    await value(orgId, '2026-11-19T23:45:00Z', '2000', '0');
+    await value(orgId, '2026-11-20T23:45:00Z', '500', '250.50');
+    await value(orgId, '2026-11-21T00:00:00Z', '1', '0');
+    await post({ cash: '1000', capital: '-1000' }, new Date('2026-11-20T10:00:00Z'), 'deposit');
+    await post({ cash: '300', capital: '-300' }, today, 'deposit');
+    await post({ cash: '-400', positions: '300', fees: '100' }, today);
+    expect((await facts())?.dayStart).toEqual({
+      kind: 'equity',
+      equity: parseDollars('750.50'),
+      deposits: 300n * DOLLAR,
+    });
+    // 750.50 + 300 − 900 are 150.50 of 200.
+    expect(await judge()).toBe('passed');
+    await orm()
+      .update(tradingAccounts)
+      .set({ cash: parseDollars('850.50') })
+      .where(sql`org_id = ${orgId}`);
+    expect(await judge()).toMatch(/^max_daily_loss: \$200\.00 were lost/);
+  });
+
+  it('with nothing for an account that was opened since', async () => {
+    const { judge, post, facts } = await setUp({ cash: '790', openedAt: today });
+    await post({ cash: '1000', capital: '-1000' }, today, 'deposit');
+    await post({ cash: '-210', realised: '150', fees: '60' }, today);
+    expect((await facts())?.dayStart).toEqual({ kind: 'equity', equity: 0n, deposits: 1000n * DOLLAR });
+    expect(await judge()).toMatch(/^max_daily_loss: \$210\.00 were lost/);
+  });
+
+  it('with the cost of what was held where nothing was valued before midnight', async () => {
+    const { judge, post, facts } = await setUp({ cash: '790' });
+    await post({ cash: '1000', capital: '-1000' }, yesterday, 'deposit');
+    await post({ cash: '-150', realised: '150' }, new Date('2026-11-20T23:59:59.999Z'));
+    await post({ cash: '-60', realised: '50', fees: '10' }, new Date('2026-11-21T00:00:00Z'));
+    expect((await facts())?.dayStart).toEqual({ kind: 'cost', spent: 60n * DOLLAR });
+    expect(await judge()).toBe('passed');
+    await post({ cash: '-140', realised: '140' }, today);
+    expect(await judge()).toMatch(/^max_daily_loss: \$200\.00/);
+  });
+});
+
+describe('a switch or a limit binds on the next order', () => {
+  it('whichever instance it was set on', async () => {
+    const { slug, judge, hold } = await setUp();
+    const own = `/organizations/${slug}/trading/switch`;
+    await hold('MILD', 'yes', 10, '4');
+    const sale = { action: 'sell', limitPrice: 40n * CENT } as const;
+    const both = async () => [await judge(), await judge(sale)];
+    // The second service has set it; the order is judged in a transaction of the first one's database.
+    expect(await both()).toEqual(['passed', 'passed']);
+    await call('PUT', own, { state: 'reduce_only', reason: 'careful' });
+    expect(await both()).toEqual([expect.stringMatching(/^reduce_only: .*careful/), 'passed']);
+    await call('PUT', own, { state: 'halt', reason: 'stop' });
+    expect(await both()).toEqual([expect.stringMatching(/^halt: /), expect.stringMatching(/^halt: /)]);
+    await call('PUT', own, { state: 'open' });
+    await call('PUT', '/trading/switch', { state: 'halt', reason: 'everywhere' });
+    expect(await judge()).toMatch(/^halt: the service's switch is at halt \(everywhere\)/);
+    await call('PUT', '/trading/switch', { state: 'open' });
+    await call('PUT', `/organizations/${slug}/trading/limits`, { maxOrderContracts: 9 });
+    expect(await both()).toEqual([
+      expect.stringMatching(/^max_order_contracts: .* the limit is 9\./),
+      expect.stringMatching(/^max_order_contracts: /),
+    ]);
+    await call('DELETE', `/organizations/${slug}/trading/limits`);
+    expect(await both()).toEqual(['passed', 'passed']);
+  });
+
+  // The embedded database runs one transaction at a time.
+  it.skipIf(isEmbedded)('within a transaction that had begun before', async () => {
+    const { orgId, slug } = await setUp();
+    const input = inputOf();
+    const detail = orm()
+      .transaction(async (tx) => {
+        await tx.execute(sql`select from trading_accounts where org_id = ${orgId} for update`);
+        await call('PUT', `/organizations/${slug}/trading/switch`, { state: 'halt', reason: 'now' });
+        await assertWithinRisk(tx, { ...input, order: { ...input.order, orgId } });
+      })
+      .then(
+        () => 'passed',
+        (error: Error) => error.message,
+      );
+    expect(await detail).toMatch(/^halt: .*now/);
+  });
+});

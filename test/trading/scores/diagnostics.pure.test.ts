@@ -1,0 +1,122 @@
+import { describe, expect, it } from 'vitest';
+import { normalQuantile } from '../../../src/core/statistics/normal.js';
+import { atMostOf } from '../../../src/trading/scores/score.js';
+import {
+  countReliability,
+  toPitHistogram,
+  toReliability,
+  type DatedPit,
+} from '../../../src/trading/scores/diagnostics.js';
+import { endOf, randomOf } from '../gate-seasons.js';
+
+const dateOf = (day: number): string => endOf(day).toISOString().slice(0, 10);
+
+describe('a reliability bin', () => {
+  it('says what was said, what came, and where a reliable forecast would be', () => {
+    const bins = toReliability([{ bin: 3, n: 20, probabilitySum: 7, wins: 9, variance: 4.55 }]);
+    expect(bins).toHaveLength(10);
+    expect(bins[0]).toEqual({
+      from: 0,
+      to: 0.1,
+      n: 0,
+      meanProbability: null,
+      frequency: null,
+      expected: null,
+    });
+    expect(bins[3]).toMatchObject({ from: 0.3, to: 0.4, n: 20, meanProbability: 0.35, frequency: 0.45 });
+    // 20 · 0.35 · 0.65 = 4.55. Binomial tables: P(≤ 3) = 0.0444, P(≤ 4) = 0.1182, P(≤ 10) = 0.9468, P(≤ 11) = 0.9804.
+    expect(bins[3]!.expected).toEqual({ low: 0.2, high: 0.55 });
+  });
+
+  it('expects less of what was said of the same markets several times', () => {
+    // Each of 5 markets at 4 leads: variance 5 · (4 · √(0.35 · 0.65))² = 18.2, as of 5 tries.
+    const [, , , bin] = toReliability([{ bin: 3, n: 20, probabilitySum: 7, wins: 9, variance: 18.2 }]);
+    // P(0) = 0.1160, P(≤ 3) = 0.9460, P(≤ 4) = 0.9947.
+    expect(bin!.expected).toEqual({ low: 0, high: 0.8 });
+  });
+
+  it('counts each bracket of each record, and what was said of a market at several leads as one', () => {
+    const brackets = (model: number, market: number | null) => [
+      { ticker: 'T70', floor: null, cap: 70, model, market },
+      { ticker: 'B70.5', floor: 70, cap: 71, model: 0.36, market: 0.4 },
+      { ticker: 'T71', floor: 71, cap: null, model: 1, market },
+    ];
+    const records = [
+      { kind: 'daily_maximum' as const, brackets: brackets(0.2, 0.4), outcome: 71 },
+      { kind: 'daily_maximum' as const, brackets: brackets(0.2, null), outcome: 71 },
+    ];
+    // 0.2 · 0.8 = 0.4², 0.36 · 0.64 = 0.48²: each twice over.
+    expect(countReliability(records, 'model')).toEqual([
+      { bin: 2, n: 2, probabilitySum: 0.4, wins: 0, variance: expect.closeTo(0.64, 12) },
+      { bin: 3, n: 2, probabilitySum: 0.72, wins: 2, variance: expect.closeTo(0.9216, 12) },
+      { bin: 9, n: 2, probabilitySum: 2, wins: 0, variance: 0 },
+    ]);
+    // 0.4 · 0.6 = 0.24 for either tail once, and for the middle twice over: 4 · 0.24.
+    expect(countReliability(records, 'market')).toEqual([
+      { bin: 4, n: 4, probabilitySum: 1.6, wins: 2, variance: expect.closeTo(6 * 0.24, 12) },
+    ]);
+    const warm = records.map((record) => ({ ...record, outcome: 72 }));
+    expect(countReliability(warm, 'model').map(({ wins }) => wins)).toEqual([0, 0, 2]);
+    const cold = records.map((record) => ({ ...record, outcome: 69 }));
+    expect(countReliability(cold, 'model').map(({ wins }) => wins)).toEqual([2, 0, 0]);
+  });
+
+  it('of certainties expects just these', () => {
+    const [first] = toReliability([{ bin: 0, n: 7, probabilitySum: 0, wins: 1, variance: 0 }]);
+    expect(first).toMatchObject({ meanProbability: 0, frequency: 1 / 7, expected: { low: 0, high: 0 } });
+  });
+});
+
+describe('the PIT histogram', () => {
+  it('spreads a whole degree over the bins that it covers', () => {
+    const { n, shares, pFlat } = toPitHistogram([
+      { date: dateOf(0), below: 0.15, atMost: 0.35 },
+      { date: dateOf(1), below: 0.92, atMost: 0.94 },
+    ]);
+    expect(n).toBe(2);
+    // 0.05 of 0.2, 0.1 of 0.2, 0.05 of 0.2, and all of the other; over two.
+    const expected = [0, 0.125, 0.25, 0.125, 0, 0, 0, 0, 0, 0.5];
+    for (const [i, share] of shares.entries()) expect(share).toBeCloseTo(expected[i]!, 12);
+    expect(pFlat).toBeNull();
+  });
+
+  it('takes a report below what was sure for the lowest', () => {
+    expect(toPitHistogram([{ date: dateOf(0), below: 0, atMost: 0 }]).shares[0]).toBe(1);
+  });
+
+  it('of nothing has nothing', () => {
+    expect(toPitHistogram([])).toEqual({ n: 0, shares: Array.from({ length: 10 }, () => 0), pFlat: null });
+  });
+
+  /** Seasons of whole-degree forecasts: stations whose errors are alike, each day at leads whose errors are nearly the same. */
+  function seasonPits(seed: number, { days = 60, stations = 3, leads = 2, claimed = 2.4 }): DatedPit[] {
+    const random = randomOf(seed);
+    const gaussian = () => normalQuantile(random());
+    return Array.from({ length: days }).flatMap((_, day) => {
+      const common = gaussian();
+      return Array.from({ length: stations }).flatMap(() => {
+        const error = Math.SQRT1_2 * common + Math.SQRT1_2 * gaussian();
+        const truth = 70 + 10 * gaussian();
+        return Array.from({ length: leads }, () => {
+          const mean = truth - 2.4 * (Math.sqrt(0.9) * error + Math.sqrt(0.1) * gaussian());
+          const atMost = atMostOf({ mean, deviation: claimed, atLeast: null });
+          const outcome = Math.round(truth);
+          return { date: dateOf(day), below: atMost(outcome - 1), atMost: atMost(outcome) };
+        });
+      });
+    });
+  }
+  const rejectedShare = (times: number, over: Parameters<typeof seasonPits>[1]): number =>
+    Array.from({ length: times }, (_, seed) => toPitHistogram(seasonPits(seed + 1, over)).pFlat!).filter(
+      (p) => p < 0.05,
+    ).length / times;
+
+  it('is found flat for a calibrated forecast about 19 times of 20, though days share their errors', () => {
+    expect(rejectedShare(120, {})).toBeLessThanOrEqual(0.09);
+  });
+
+  it('is found uneven for one that is too sure of itself, or not sure enough', () => {
+    expect(rejectedShare(20, { claimed: 1.2 })).toBe(1);
+    expect(rejectedShare(20, { claimed: 5 })).toBeGreaterThanOrEqual(0.9);
+  });
+});

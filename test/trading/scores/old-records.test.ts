@@ -1,0 +1,58 @@
+import { sql } from 'drizzle-orm';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import type { ScoresAnswer } from '../../../src/trading/scores/schema.js';
+import { everything, leadingStations } from '../../../src/trading/venue/simulation/world.js';
+import { createTestDatabase, type TestDatabase } from '../../support/database.js';
+import { startTestService, type TestService } from '../../support/service.js';
+
+let database: TestDatabase;
+let service: TestService;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  service = await startTestService(database.db, {
+    trading: { selection: { ...everything, stations: leadingStations } },
+  });
+  service.clock.set('2026-11-21T20:00:00Z');
+});
+afterAll(async () => {
+  await service.stop();
+  await database.remove();
+});
+
+/** As they were written before forecasts were calibrated: of the columns that came with it they have none. */
+async function insertOldRecords(): Promise<number> {
+  const settled = service.trading.snapshots.current!.events.filter(
+    ({ kind, markets }) => kind === 'daily_maximum' && markets[0]!.status === 'finalized',
+  );
+  for (const { station, date, markets } of settled) {
+    const share = 1 / markets.length;
+    const brackets = markets.map(({ ticker, bracket: { floor, cap } }) => ({
+      ticker,
+      floor,
+      cap,
+      model: share,
+      market: share,
+    }));
+    await database.db.orm.execute(sql`
+      insert into forecast_records (station, date, lead_hours, recorded_at, market_source, forecast_source, method, model_run_at, mean, deviation, brackets)
+      values (${station.id}, ${date}, 24, now(), 'simulated', 'simulated', 'raw_ensemble', now(), 50, 3, ${JSON.stringify(brackets)}::jsonb)`);
+  }
+  return settled.length;
+}
+
+it('records from before forecasts were calibrated are scored, shown, and open no gate', async () => {
+  const { refresher, scores, calibration } = service.trading;
+  await refresher.refresh();
+  const count = await insertOldRecords();
+  expect(count).toBeGreaterThan(0);
+  await scores.score();
+  await scores.judge();
+  expect(calibration.current.gates.gates.some(({ isOpen }) => isOpen)).toBe(false);
+  const response = await fetch(`${service.url}/scores`);
+  expect(response.status).toBe(200);
+  const answer = (await response.json()) as ScoresAnswer;
+  expect(answer.overall).toMatchObject({ n: 0, model: null, crps: null });
+  expect(answer.uncalibrated).toMatchObject({ n: count, waiting: 0, crps: null });
+  expect(answer.records).toHaveLength(count);
+  expect(answer.records[0]).toMatchObject({ method: 'raw_ensemble', model: { crps: null } });
+});

@@ -1,0 +1,184 @@
+import { describe, expect, it } from 'vitest';
+import { finalOutcomes, type MarketEvent } from '../../../src/trading/market/event.js';
+import { DOLLAR } from '../../../src/trading/market/money.js';
+import { recordsDue, type RecordInputs } from '../../../src/trading/scores/records.js';
+import {
+  impliedProbabilities,
+  logScore,
+  rankedProbabilityScore,
+  scoreRecord,
+} from '../../../src/trading/scores/score.js';
+import { bracketPays, outcomesOf } from '../../../src/trading/market/brackets.js';
+import { makeData, makeForecasts, makeEvent, makeBook } from '../../fixtures/events.js';
+
+const date = '2026-07-04';
+// The climate day of New York ends at 05:00Z of the next: 36 hours before is 17:00Z of the day before.
+const leads: [string, number][] = [
+  ['2026-07-03T17:00:00Z', 36],
+  ['2026-07-04T05:00:00Z', 24],
+  ['2026-07-04T17:00:00Z', 12],
+  ['2026-07-04T23:00:00Z', 6],
+];
+const chances = [0.05, 0.1, 0.6, 0.15, 0.07, 0.03];
+const books = [
+  makeBook([[3, 5]], [[95, 5]]),
+  makeBook([[9, 5]], [[89, 5]]),
+  makeBook([[48, 5]], [[50, 5]]),
+  makeBook([[19, 5]], [[79, 5]]),
+  makeBook([[9, 5]], [[89, 5]]),
+  makeBook([], [[98, 5]]),
+];
+
+function sceneAt(
+  time: string,
+  over: { fetchedAt?: Date; books?: typeof books; event?: MarketEvent } = {},
+): RecordInputs {
+  const at = new Date(time);
+  const event = over.event ?? makeEvent({ date, lowest: 68 });
+  return {
+    marketSource: 'm',
+    forecastSource: 'f',
+    data: makeData(event, over.books ?? books, over.fetchedAt ?? at),
+    events: [event],
+    forecasts: makeForecasts(event, chances, { at }),
+    at,
+  };
+}
+
+describe('scores', () => {
+  it('are the logarithm of what the outcome was given, bounded below', () => {
+    expect(logScore([0.25, 0.75], 0)).toBeCloseTo(1.3862943611, 9);
+    expect(logScore([1, 0], 0)).toBe(0);
+    // −ln 0.0001.
+    expect(logScore([1, 0], 1)).toBeCloseTo(9.210340372, 9);
+  });
+
+  it('rank outcomes: being off by one costs less than by two', () => {
+    // (0.2 − 0)² + (0.7 − 1)² = 0.13, over two.
+    expect(rankedProbabilityScore([0.2, 0.5, 0.3], 1)).toBeCloseTo(0.065, 12);
+    expect(rankedProbabilityScore([1, 0, 0], 1)).toBe(0.5);
+    expect(rankedProbabilityScore([1, 0, 0], 2)).toBe(1);
+    expect(rankedProbabilityScore([0, 1, 0], 1)).toBe(0);
+  });
+});
+
+describe("the market's own distribution", () => {
+  const ladder = outcomesOf(makeEvent({ date, lowest: 68 }).markets.map(({ bracket }) => bracket));
+
+  it('is the middle of bid and ask, made to sum to one', () => {
+    // Middles: 0.04, 0.10, 0.49, 0.20, 0.10, and nobody bids for the last, asked at 0.02: 0.01. Together 0.94.
+    const implied = impliedProbabilities(books, ladder)!;
+    for (const [i, mid] of [0.04, 0.1, 0.49, 0.2, 0.1, 0.01].entries())
+      expect(implied[i]).toBeCloseTo(mid / 0.94, 12);
+  });
+
+  it.each([
+    ['a book that nobody is in', makeBook([], [])],
+    ['a bid and an ask that are far apart', makeBook([[20, 5]], [[59, 5]])],
+    ['a crossed book', { yes: makeBook([[60, 5]], []).yes, no: makeBook([], [[50, 5]]).no }],
+    ['no book at all', undefined],
+  ])('is not there with %s', (_what, book) => {
+    expect(impliedProbabilities([...books.slice(1), book], ladder)).toBeNull();
+  });
+});
+
+describe('a record', () => {
+  it.each(leads)(
+    'is due at %s, %d hours before the end of the day, and some minutes on',
+    (time, leadHours) => {
+      const ms = Date.parse(time);
+      const due = (offsetMs: number) => recordsDue(sceneAt(new Date(ms + offsetMs).toISOString()));
+      expect(due(0)).toMatchObject([
+        {
+          station: 'KNYC',
+          date,
+          leadHours,
+          recordedAt: new Date(ms),
+          marketSource: 'm',
+          forecastSource: 'f',
+        },
+      ]);
+      expect(due(4 * 60_000 + 59_999)).toHaveLength(1);
+      expect(due(-1)).toEqual([]);
+      expect(due(5 * 60_000)).toEqual([]);
+    },
+  );
+
+  it('has the probabilities of model and market side by side, from cold to warm', () => {
+    const [record] = recordsDue(sceneAt(leads[1]![0]));
+    expect(record).toMatchObject({ method: 'raw_ensemble', mean: 71.3, deviation: 2.4 });
+    expect(record!.brackets.map(({ floor, cap }) => [floor, cap])).toEqual([
+      [null, 68],
+      [68, 69],
+      [70, 71],
+      [72, 73],
+      [74, 75],
+      [75, null],
+    ]);
+    expect(record!.brackets.map(({ model }) => model)).toEqual(chances);
+    expect(record!.brackets[2]!.market).toBeCloseTo(0.49 / 0.94, 12);
+  });
+
+  it('is not made of prices that are not of the moment, of closed markets or without a forecast', () => {
+    const [time] = leads[1]!;
+    const stale = new Date(Date.parse(time) - 60_001);
+    expect(recordsDue(sceneAt(time, { fetchedAt: stale }))).toEqual([]);
+    const closed = makeEvent({ date, lowest: 68, over: { status: 'closed' } });
+    expect(recordsDue(sceneAt(time, { event: closed }))).toEqual([]);
+    expect(recordsDue({ ...sceneAt(time), forecasts: new Map() })).toEqual([]);
+  });
+
+  it('says nothing of the market where a bracket has no price', () => {
+    const [record] = recordsDue(sceneAt(leads[1]![0], { books: books.slice(0, 5) }));
+    expect(record!.brackets.map(({ market }) => market)).toEqual([null, null, null, null, null, null]);
+    expect(scoreRecord(record!, 71)).toMatchObject({ marketLogScore: null, marketRps: null });
+  });
+
+  it('is scored by the reported temperature', () => {
+    const [record] = recordsDue(sceneAt(leads[1]![0]));
+    const scores = scoreRecord(record!, 71);
+    expect(scores.modelLogScore).toBeCloseTo(-Math.log(0.6), 12);
+    // Cumulative 0.05, 0.15, 0.75, 0.90, 0.97 against 0, 0, 1, 1, 1: 0.0025 + 0.0225 + 0.0625 + 0.01 + 0.0009, over five.
+    expect(scores.modelRps).toBeCloseTo(0.0984 / 5, 12);
+    expect(scores.marketLogScore).toBeCloseTo(-Math.log(0.49 / 0.94), 12);
+    // The warm tail is strict: 75 is the fifth bracket, 76 the sixth.
+    expect(scoreRecord(record!, 75).modelLogScore).toBeCloseTo(-Math.log(0.07), 12);
+    expect(scoreRecord(record!, 76).modelLogScore).toBeCloseTo(-Math.log(0.03), 12);
+    expect(scoreRecord(record!, 67).modelLogScore).toBeCloseTo(-Math.log(0.05), 12);
+  });
+});
+
+describe('an outcome', () => {
+  const settled = (
+    temperature: number,
+    change: Partial<MarketEvent['markets'][number]> = {},
+  ): MarketEvent => {
+    const event = makeEvent({
+      date,
+      lowest: 68,
+      over: { status: 'finalized', settledTemperature: temperature },
+    });
+    const markets = event.markets.map((market, i) => ({
+      ...market,
+      settlementValue: bracketPays(market.bracket, temperature) ? DOLLAR : 0n,
+      ...(i === 2 ? change : {}),
+    }));
+    return { ...event, markets };
+  };
+
+  it('is what the venue paid for, once it is final', () => {
+    expect(finalOutcomes([settled(71)])).toEqual([
+      { kind: 'daily_maximum', stationId: 'KNYC', date, temperatureF: 71 },
+    ]);
+  });
+
+  it.each<[string, Partial<MarketEvent['markets'][number]>]>([
+    ['only determined', { status: 'determined' }],
+    ['paid in another way than the temperature says', { settlementValue: 0n }],
+    ['split', { settlementValue: DOLLAR / 2n }],
+    ['of two temperatures', { settledTemperature: 70 }],
+    ['without a temperature', { settledTemperature: null }],
+  ])('is not there while the day is %s', (_what, change) => {
+    expect(finalOutcomes([settled(71, change)])).toEqual([]);
+  });
+});

@@ -1,0 +1,427 @@
+import { eq } from 'drizzle-orm';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { forecastRecords } from '../../../src/trading/forecast/table.js';
+import { DOLLAR } from '../../../src/trading/market/money.js';
+import { recordForecasts, scoreForecasts } from '../../../src/trading/scores/keeper.js';
+import { insertRecords } from '../../../src/trading/scores/queries.js';
+import { recordsDue, type RecordInputs } from '../../../src/trading/scores/records.js';
+import type { ScoresAnswer } from '../../../src/trading/scores/schema.js';
+import { bracketPays } from '../../../src/trading/market/brackets.js';
+import { createArchive } from '../../../src/trading/archive/archive.js';
+import type { GateBook } from '../../../src/trading/signals/gate.js';
+import { readGates } from '../../../src/trading/scores/gates.js';
+import { readScores } from '../../../src/trading/scores/report.js';
+import { findStation } from '../../../src/trading/market/stations.js';
+import { everything } from '../../../src/trading/venue/simulation/world.js';
+import { createTestDatabase, type TestDatabase } from '../../support/database.js';
+import { startTestService, type TestService } from '../../support/service.js';
+import { makeData, makeForecasts, makeEvent, makeBook } from '../../fixtures/events.js';
+
+let database: TestDatabase;
+let service: TestService;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  const stations = [findStation('KDEN')!, findStation('KMIA')!];
+  service = await startTestService(database.db, { trading: { selection: { ...everything, stations } } });
+});
+afterAll(async () => {
+  await service.stop();
+  await database.remove();
+});
+
+const date = '2026-07-04';
+const dayBefore = '2026-07-03';
+const chances = [0.05, 0.1, 0.6, 0.15, 0.07, 0.03];
+/** Middles of 0.05, 0.10, 0.50, 0.20, 0.10, 0.05: they sum to one. */
+const books = [5, 10, 50, 20, 10, 5].map((cents) => makeBook([[cents - 1, 5]], [[99 - cents, 5]]));
+
+function sceneAt(time: string, probabilities = chances, day = date): RecordInputs {
+  const at = new Date(time);
+  const event = makeEvent({ date: day, lowest: 68 });
+  return {
+    marketSource: 'simulated',
+    forecastSource: 'simulated',
+    data: makeData(event, books, at),
+    events: [event],
+    forecasts: makeForecasts(event, probabilities, { at, method: 'emos', isCalibrated: true }),
+    at,
+  };
+}
+
+function settledScene(time: string, temperature: number, day = date): RecordInputs {
+  const scene = sceneAt(time, chances, day);
+  const [event] = scene.events;
+  const markets = event!.markets.map((market) => ({
+    ...market,
+    status: 'finalized' as const,
+    settledTemperature: temperature,
+    settlementValue: bracketPays(market.bracket, temperature) ? DOLLAR : 0n,
+  }));
+  return { ...scene, events: [{ ...event!, markets }] };
+}
+
+async function read(query = ''): Promise<ScoresAnswer> {
+  service.clock.advance(30_000);
+  const response = await fetch(`${service.url}/scores${query}`);
+  expect(response.status).toBe(200);
+  return (await response.json()) as ScoresAnswer;
+}
+
+const metric = async (name: string): Promise<number> =>
+  (await service.context.metrics.registry.getSingleMetric(name)!.get()).values[0]!.value;
+
+describe('GET /scores', () => {
+  it('says that there is nothing while nothing has settled', async () => {
+    service.clock.set('2026-07-04T18:00:00Z');
+    const { overall, stations, records } = await read();
+    expect(overall).toEqual({
+      n: 0,
+      waiting: 0,
+      withoutMarket: 0,
+      since: null,
+      model: null,
+      market: null,
+      difference: null,
+      crps: null,
+    });
+    expect(stations).toHaveLength(24);
+    expect(records).toEqual([]);
+  });
+
+  it('compares model and market once the venue is done with the day, and counts each record once', async () => {
+    const { db } = database;
+    await recordForecasts(db, sceneAt('2026-07-04T05:00:10Z'));
+    // A second look at the same moment, by this instance or another, changes nothing.
+    await recordForecasts(db, sceneAt('2026-07-04T05:01:10Z', [0.9, 0.02, 0.02, 0.02, 0.02, 0.02]));
+    await recordForecasts(db, sceneAt('2026-07-04T17:00:10Z', [0.1, 0.1, 0.1, 0.5, 0.1, 0.1]));
+    expect((await read()).overall).toMatchObject({ n: 0, waiting: 2, model: null });
+
+    const settled = settledScene('2026-07-05T14:00:00Z', 71);
+    expect(await scoreForecasts(db, settled)).toBe(2);
+    expect(await scoreForecasts(db, settled)).toBe(0);
+
+    const { overall, leads, stations, records } = await read('?station=knyc');
+    expect(overall).toMatchObject({ n: 2, waiting: 0, withoutMarket: 0, since: date });
+    // −ln 0.6 and −ln 0.1 against −ln 0.5 twice.
+    expect(overall.model!.logScore).toBeCloseTo((0.5108256238 + 2.302585093) / 2, 9);
+    expect(overall.market!.logScore).toBeCloseTo(0.6931471806, 9);
+    expect(overall.difference!.logScore).toBeCloseTo((0.5108256238 + 2.302585093) / 2 - 0.6931471806, 9);
+    // (0.05² + 0.15² + 0.25² + 0.10² + 0.03²) / 5 = 0.01968 and (0.1² + 0.2² + 0.7² + 0.2² + 0.1²) / 5 = 0.118.
+    expect(overall.model!.rps).toBeCloseTo((0.01968 + 0.118) / 2, 9);
+    // (0.05² + 0.15² + 0.35² + 0.15² + 0.05²) / 5.
+    expect(overall.market!.rps).toBeCloseTo(0.0345, 9);
+    expect(leads.map(({ leadHours, n }) => [leadHours, n])).toEqual([
+      [36, 0],
+      [24, 1],
+      [12, 1],
+      [6, 0],
+    ]);
+    expect(leads[1]!.model!.logScore).toBeCloseTo(0.5108256238, 9);
+    expect(stations.map(({ station, overall: { n } }) => [station, n])).toEqual([['KNYC', 2]]);
+    expect(records).toHaveLength(2);
+    expect(records[1]).toMatchObject({
+      station: 'KNYC',
+      date,
+      leadHours: 24,
+      recordedAt: '2026-07-04T05:00:10.000Z',
+      temperatureF: 71,
+      model: { probability: 0.6 },
+    });
+    expect(records[1]!.market!.probability).toBeCloseTo(0.5, 12);
+    expect((await read('?station=KAUS')).overall).toMatchObject({ n: 0, model: null });
+  });
+
+  it('answers for one lead alone', async () => {
+    const { overall, leads, stations, records } = await read('?lead=12');
+    expect(overall).toMatchObject({ n: 1, waiting: 0 });
+    expect(overall.model!.logScore).toBeCloseTo(2.302585093, 9);
+    expect(leads.map(({ leadHours }) => leadHours)).toEqual([12]);
+    expect(stations).toHaveLength(24);
+    for (const station of stations) expect(station.leads.map(({ leadHours }) => leadHours)).toEqual([12]);
+    expect(records.map(({ leadHours }) => leadHours)).toEqual([12]);
+    expect((await read('?lead=36&station=KNYC')).overall).toMatchObject({ n: 0, model: null });
+  });
+
+  it('says how often what was said came true, market by market', async () => {
+    const { model, market } = (await read()).diagnostics.reliability;
+    const counts = (bins: typeof model) => bins.map(({ n, frequency }) => [n, frequency]);
+    const none = [0, null];
+    // 0.05, 0.07 and 0.03; 0.1, 0.15 and five times 0.1, one of which won; 0.5; 0.6, which won.
+    expect(counts(model)).toEqual([[3, 0], [7, 1 / 7], none, none, none, [1, 0], [1, 1], none, none, none]);
+    expect(model[1]!.meanProbability).toBeCloseTo(0.75 / 7, 12);
+    // Twice 0.05 0.10 0.50 0.20 0.10 0.05, each time with the third as the winner.
+    expect(counts(market).slice(0, 6)).toEqual([[4, 0], [4, 0], [2, 0], none, none, [2, 1]]);
+    // Two markets at 0.05, each twice: as two tries, P(0) = 0.9025 and P(≤ 1) = 0.9975.
+    expect(market[0]!.expected).toEqual({ low: 0, high: 0.5 });
+  });
+
+  it('has the CRPS of what it can score by degrees', async () => {
+    const { overall, diagnostics, records } = await read();
+    // Members of 71.3 are 71, and 71 came; nothing is known of the climate, so there is nothing to compare all four on.
+    expect(overall.crps).toBeNull();
+    expect(diagnostics.crps).toEqual([]);
+    expect(diagnostics.pit).toMatchObject({ n: 2, pFlat: null });
+    expect(records[0]!.model.crps).toBeGreaterThan(0);
+    expect(records[0]!.market!.crps).toBeGreaterThan(0);
+  });
+
+  it('leaves forecasts out of the means that had no market to compare with, and says how many', async () => {
+    const [record] = recordsDue(sceneAt('2026-07-03T05:00:00Z', chances, dayBefore));
+    const unpriced = record!.brackets.map((bracket) => ({ ...bracket, market: null }));
+    await insertRecords(database.db.orm, [{ ...record!, brackets: unpriced }]);
+    await scoreForecasts(database.db, settledScene('2026-07-04T14:00:00Z', 71, dayBefore));
+    const { overall, records } = await read();
+    expect(overall).toMatchObject({ n: 2, withoutMarket: 1, since: date });
+    expect(records.find((r) => r.date === dayBefore)).toMatchObject({
+      market: null,
+      model: { probability: 0.6 },
+    });
+  });
+
+  it('keeps the scores of other sources apart', async () => {
+    const [record] = recordsDue(sceneAt('2026-07-04T05:00:00Z'));
+    await insertRecords(database.db.orm, [
+      { ...record!, marketSource: 'kalshi', forecastSource: 'openmeteo' },
+    ]);
+    expect((await read()).overall).toMatchObject({ n: 2, waiting: 0 });
+  });
+
+  it('keeps forecasts that nothing had been learned for apart', async () => {
+    const { db } = database;
+    const raw = { ...sceneAt('2026-07-02T05:00:10Z', chances, '2026-07-02') };
+    const [event] = raw.events;
+    await recordForecasts(db, { ...raw, forecasts: makeForecasts(event!, chances, { at: raw.at }) });
+    await scoreForecasts(db, settledScene('2026-07-03T14:00:00Z', 71, '2026-07-02'));
+    const { overall, uncalibrated, diagnostics, records } = await read();
+    expect(overall).toMatchObject({ n: 2 });
+    expect(uncalibrated).toMatchObject({ n: 1, withoutMarket: 0, since: '2026-07-02' });
+    expect(uncalibrated.model!.logScore).toBeCloseTo(0.5108256238, 9);
+    expect(diagnostics.pit.n).toBe(3);
+    expect(records.at(-1)).toMatchObject({ date: '2026-07-02', method: 'raw_ensemble' });
+  });
+
+  it('forgets what is more than 90 days ago', async () => {
+    service.clock.set('2026-10-03T12:00:00Z');
+    expect((await read()).overall).toMatchObject({ n: 0, withoutMarket: 0 });
+  });
+
+  it.each([
+    ['a station that no series settles on', '?station=KJFK', 404, 'unknown_station'],
+    ['a NUL', '?station=%00', 400, 'invalid_request'],
+    ['a station of a thousand letters', `?station=${'K'.repeat(1_000)}`, 400, 'invalid_request'],
+    ['two stations', '?station=KNYC&station=KAUS', 400, 'invalid_request'],
+    ['a parameter that does not exist', '?method=emos', 400, 'invalid_request'],
+    ['a lead that nothing is written down at', '?lead=18', 400, 'invalid_request'],
+    ['a lead that is only nearly one', '?lead=24.0', 400, 'invalid_request'],
+    ['two leads', '?lead=24&lead=12', 400, 'invalid_request'],
+    ['a statement for a lead', '?lead=24;drop%20table%20forecast_records', 400, 'invalid_request'],
+  ])('refuses %s', async (_what, query, status, code) => {
+    const response = await fetch(`${service.url}/scores${query}`);
+    expect(response.status).toBe(status);
+    expect(await response.json()).toMatchObject({ code });
+  });
+
+  it('needs no credential and is made once for many that ask at the same time, with an ETag that lasts until something settles', async () => {
+    service.clock.advance(60_000);
+    const answers = await Promise.all(Array.from({ length: 20 }, () => fetch(`${service.url}/scores`)));
+    const bodies = await Promise.all(answers.map((answer) => answer.text()));
+    expect(new Set(bodies).size).toBe(1);
+    const etag = answers[0]!.headers.get('etag')!;
+    service.clock.advance(60_000);
+    const unchanged = await fetch(`${service.url}/scores`, {
+      headers: { 'if-none-match': etag, 'cache-control': 'max-age=0' },
+    });
+    expect(unchanged.status).toBe(304);
+    expect((await read()).asOf).toBe(new Date(service.clock.now()).toISOString());
+  });
+});
+
+describe('a record', () => {
+  const day = (back: number) => new Date(Date.parse('2026-08-20T00:00:00Z') - back * 86_400_000);
+  const report = (back: number, temperatureF: number, knownAt: Date) => ({
+    kind: 'daily_maximum' as const,
+    stationId: 'KNYC',
+    date: day(back).toISOString().slice(0, 10),
+    temperatureF,
+    knownAt,
+  });
+  const archiveOf = (marketSource: string) =>
+    createArchive({ db: database.db, marketSource, forecastSource: 'simulated' });
+  const recordAt = async (time: string, forecastSource: string) => {
+    const scene = { ...sceneAt(time, chances, '2026-08-20'), forecastSource };
+    await recordForecasts(database.db, scene);
+    await recordForecasts(database.db, scene);
+    return database.db.orm
+      .select()
+      .from(forecastRecords)
+      .where(eq(forecastRecords.forecastSource, forecastSource));
+  };
+
+  it('has the climate of the last 30 days as it was known then, and nothing that became known later', async () => {
+    await archiveOf('simulated').addReports([
+      // 80, 82, 80, 82, …: ten days whose reports were there.
+      ...Array.from({ length: 10 }, (_, i) => report(i + 2, i % 2 === 0 ? 80 : 82, day(i))),
+      // Corrected and reported only after the moment, and too long ago.
+      report(3, 120, new Date('2026-08-20T05:00:11Z')),
+      report(1, 120, new Date('2026-08-20T05:00:11Z')),
+      report(40, 120, day(38)),
+    ]);
+    await archiveOf('kalshi').addReports([report(15, 120, day(14))]);
+    const [record] = await recordAt('2026-08-20T05:00:10Z', 'climate');
+    expect(record).toMatchObject({ station: 'KNYC', climateMean: 81 });
+    // Ten times 1, over nine.
+    expect(record!.climateDeviation).toBeCloseTo(Math.sqrt(10 / 9), 12);
+    expect(record).toMatchObject({
+      fitId: null,
+      atLeast: null,
+      members: Array.from({ length: 31 }, () => 71.3),
+    });
+
+    await scoreForecasts(database.db, {
+      ...settledScene('2026-08-21T14:00:00Z', 71, '2026-08-20'),
+      forecastSource: 'climate',
+    });
+    const [scored] = await recordAt('2026-08-20T05:00:10Z', 'climate');
+    expect(scored!.rawCrps).toBe(0);
+    expect(scored!.climateCrps).toBeGreaterThan(8);
+    expect(scored!.pitLow).toBeLessThan(scored!.pitHigh!);
+    expect(scored).toMatchObject({ climateMean: 81, recordedAt: new Date('2026-08-20T05:00:10Z') });
+  });
+
+  it('has no climate while fewer than ten days are known', async () => {
+    // A day earlier the tenth was not there.
+    const scene = sceneAt('2026-08-19T05:00:10Z', chances, '2026-08-19');
+    await recordForecasts(database.db, { ...scene, forecastSource: 'too few' });
+    const [record] = await database.db.orm
+      .select()
+      .from(forecastRecords)
+      .where(eq(forecastRecords.forecastSource, 'too few'));
+    expect(record).toMatchObject({ climateMean: null, climateDeviation: null });
+  });
+
+  it('is compared by CRPS once all four are there, day by day', async () => {
+    const deps = {
+      db: database.db,
+      clock: { now: () => Date.parse('2026-08-22T00:00:00Z') },
+      sources: { marketSource: 'simulated', forecastSource: 'climate' },
+      calibration: service.trading.calibration,
+    };
+    const { overall, diagnostics } = await readScores(deps, {
+      kind: 'daily_maximum',
+      station: 'KNYC',
+      leadHours: 24,
+    });
+    expect(overall.crps).toMatchObject({ n: 1, raw: 0 });
+    expect(diagnostics.crps).toEqual([{ date: '2026-08-20', ...overall.crps }]);
+    expect(
+      (await readScores(deps, { kind: 'daily_maximum', station: 'KNYC', leadHours: 6 })).overall.crps,
+    ).toBeNull();
+  });
+});
+
+describe('the gates', () => {
+  const sources = { marketSource: 'simulated', forecastSource: 'simulated' };
+  const dayMs = 86_400_000;
+  const start = Date.parse('2026-09-01T00:00:00Z');
+  /** Of New York at 24 hours, settled 30 hours after each day has begun. */
+  const settled = (days: number, over: Partial<typeof forecastRecords.$inferInsert>) =>
+    Array.from({ length: days }, (_, i) => ({
+      ...recordsDue(sceneAt('2026-07-04T05:00:00Z'))[0]!,
+      date: new Date(start + i * dayMs).toISOString().slice(0, 10),
+      recordedAt: new Date(start + i * dayMs),
+      outcome: 71,
+      settledAt: new Date(start + i * dayMs + 30 * 3_600_000),
+      // The model is better by 0.4, give or take.
+      modelLogScore: 0.6 + 0.1 * Math.sin(i * i),
+      marketLogScore: 1,
+      ...over,
+    }));
+  const gateOf = ({ gates }: GateBook) =>
+    gates.find(({ stationId, leadHours }) => stationId === 'KNYC' && leadHours === 24)!;
+
+  it('are shut until they are judged, and say so', async () => {
+    service.clock.set('2026-10-20T12:00:00Z');
+    const { stations, gatesJudgedAt } = await read();
+    expect(gatesJudgedAt).toBeNull();
+    expect(stations.flatMap(({ leads }) => leads.map(({ gate }) => gate.isOpen))).toEqual(
+      Array.from({ length: 24 * 4 }, () => false),
+    );
+    expect(stations[0]!.leads[0]!.gate.reason).toBe('The scores have not been added up yet.');
+  });
+
+  it('open where the forecast was ahead, by calibrated records of the same sources alone', async () => {
+    const { orm } = database.db;
+    await orm.delete(forecastRecords);
+    await orm
+      .insert(forecastRecords)
+      .values([
+        ...settled(45, { method: 'emos' }),
+        ...settled(45, { method: 'raw_ensemble', leadHours: 12 }),
+        ...settled(45, { method: 'emos', leadHours: 24, modelLogScore: 9, forecastSource: 'another' }),
+        ...settled(45, { method: 'emos', leadHours: 24, modelLogScore: 9, marketSource: 'another' }),
+        ...settled(45, { method: 'emos', leadHours: 36, marketLogScore: null }),
+      ]);
+    await service.trading.scores.judge();
+    const { gates } = service.trading.calibration.current;
+    expect(gateOf(gates)).toMatchObject({ isOpen: true, n: 45 });
+    expect(gates.gates.filter(({ isOpen }) => isOpen)).toHaveLength(1);
+    expect(gates.gates.filter(({ n }) => n > 0)).toHaveLength(1);
+
+    const { stations, gatesJudgedAt, gateRule } = await read('?station=KNYC&lead=24');
+    expect(gatesJudgedAt).toBe('2026-10-20T12:00:30.000Z');
+    const { gate } = stations[0]!.leads[0]!;
+    expect(gate).toMatchObject({ isOpen: true, n: 45 });
+    expect(gate.difference!.high).toBeLessThan(0);
+    expect(gate.difference!.mean).toBeCloseTo(gateOf(gates).difference!.mean, 12);
+    expect(gateRule).toMatchObject({ minimumDays: 30, confidence: 0.95, errorRates: { equal: 0.05 } });
+    expect(await metric('gauge_open_gates')).toBe(1);
+  });
+
+  it('of an earlier time are those of what had settled then', async () => {
+    // The 30th settles 30 hours after its beginning.
+    const at = (days: number, ms = 0) => readGates(database.db, sources, new Date(start + days * dayMs + ms));
+    expect(gateOf(await at(30.25, -1))).toMatchObject({ isOpen: false, n: 29 });
+    expect(gateOf(await at(30.25))).toMatchObject({ isOpen: true, n: 30 });
+    expect(gateOf(await at(500))).toMatchObject({ isOpen: false, n: 0 });
+  });
+});
+
+describe('the keeper', () => {
+  it('writes down the present from the snapshot, and only then', async () => {
+    await database.db.orm.delete(forecastRecords);
+    // The climate day of Denver ends at 07:00Z: 12 hours before it is 19:00Z, and 36 hours before the next day's end. In Miami
+    // it is 2 pm: one, three and six hours before 3 pm, 5 pm and 8 pm.
+    service.clock.set('2026-11-21T19:01:00Z');
+    await service.trading.refresher.refresh();
+    await service.trading.scores.record();
+    await service.trading.scores.record();
+    const rows = await database.db.orm.select().from(forecastRecords);
+    expect(
+      rows.map(({ station, kind, hour, leadHours }) => `${station} ${kind} ${hour} ${leadHours}`).sort(),
+    ).toEqual([
+      'INDEX-MIAMI hourly 15 1',
+      'INDEX-MIAMI hourly 17 3',
+      'INDEX-MIAMI hourly 20 6',
+      'KDEN daily_maximum 0 12',
+      'KDEN daily_maximum 0 36',
+      'KDEN daily_minimum 0 12',
+      'KDEN daily_minimum 0 36',
+    ]);
+    service.clock.set('2026-11-21T19:06:00Z');
+    await service.trading.refresher.refresh();
+    await service.trading.scores.record();
+    expect(await database.db.orm.$count(forecastRecords)).toBe(rows.length);
+    await service.trading.scores.score();
+    expect((await read()).uncalibrated).toMatchObject({ n: 0, waiting: 2 });
+  });
+
+  it('stops filling in when the service stops', async () => {
+    await database.db.orm.delete(forecastRecords);
+    const ending = await startTestService(database.db);
+    ending.clock.set('2026-11-21T12:00:00Z');
+    const filling = ending.trading.scores.backfill();
+    await ending.stop();
+    await filling;
+    expect(await database.db.orm.$count(forecastRecords)).toBeLessThan(100);
+  });
+});

@@ -1,0 +1,134 @@
+import { sql } from 'drizzle-orm';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { pino } from 'pino';
+import { CENT, DOLLAR } from '../../../src/trading/market/money.js';
+import { checkLedger } from '../../../src/trading/portfolio/ledger-check.js';
+import { createSettling } from '../../../src/trading/settlement/settle.js';
+import { openDatabase } from '../../../src/core/db/open.js';
+import type { Database } from '../../../src/core/db/client.js';
+import { type TestDatabase, createTestDatabase } from '../../support/database.js';
+import { createOrganization } from '../../support/fixtures.js';
+import { type TestService, startTestService } from '../../support/service.js';
+import {
+  bookedOf,
+  AFTER_CLOSE,
+  makeVenue,
+  type TestVenue,
+  cashOf,
+  ends,
+  makeMarket,
+  buy,
+  clockOf,
+} from '../../fixtures/settlement.js';
+
+/** Two instances, each with its own connections, clock and view of the venue. */
+let database: TestDatabase;
+let otherDb: Database;
+let services: TestService[];
+let venues: TestVenue[];
+beforeAll(async () => {
+  database = await createTestDatabase();
+  const log = pino({ level: 'silent' });
+  otherDb = await openDatabase({ databaseUrl: database.url, dataDir: '' }, log);
+  venues = [0, 1].map((i) => makeVenue(clockOf(() => services[i]!)));
+  services = await Promise.all(
+    [database.db, otherDb].map((db, i) => startTestService(db, { trading: { markets: venues[i]! } })),
+  );
+  for (const { clock } of services) clock.set(AFTER_CLOSE);
+});
+afterAll(async () => {
+  await Promise.all(services.map((service) => service.stop()));
+  await otherDb.close();
+  await database.remove();
+});
+
+async function holders(count: number): Promise<string[]> {
+  const orgIds: string[] = [];
+  for (let i = 0; i < count; i++) {
+    const { id: orgId } = await createOrganization(database.db);
+    await buy(database.db, { orgId, contracts: 10, price: 42n * CENT });
+    orgIds.push(orgId);
+  }
+  return orgIds;
+}
+
+async function sayToBoth(change: Parameters<typeof makeMarket>[0]) {
+  for (const [i, service] of services.entries()) {
+    venues[i]!.listed = [makeMarket(change)];
+    service.clock.advance(6 * 60_000);
+    await service.trading.refresher.refresh();
+  }
+}
+
+const BOUGHT = 1000n * DOLLAR - 420n * CENT;
+
+it('two instances that both believe to have the lease book each word once', async () => {
+  const orgIds = await holders(30);
+  const settlings = services.map(({ context, trading }) =>
+    createSettling({
+      orm: context.db.orm,
+      markets: trading.markets,
+      clock: context.clock,
+      log: context.log,
+      onMoved: async () => undefined,
+    }),
+  );
+  let [words, failed] = [0, 0];
+  for (const change of [ends.determined(DOLLAR), ends.finalized(DOLLAR), ends.finalized(0n), ends.void]) {
+    await sayToBoth(change);
+    const reports = await Promise.all(
+      settlings.map((settling, i) =>
+        settling.pass(
+          services[i]!.trading.snapshots.current!,
+          new AbortController().signal,
+          async () => true,
+        ),
+      ),
+    );
+    words += reports.reduce((sum, report) => sum + report.events, 0);
+    failed += reports.reduce((sum, report) => sum + report.failed, 0);
+  }
+  expect({ words, failed }).toEqual({ words: 4 * 30, failed: 0 });
+  for (const orgId of orgIds) {
+    expect(await cashOf(database.db, orgId)).toBe(BOUGHT + 420n * CENT);
+    expect((await bookedOf(database.db, orgId)).map(([kind]) => kind)).toEqual([
+      'settlement',
+      'correction',
+      'correction',
+    ]);
+  }
+  expect(await checkLedger(database.db.orm, {}, 10)).toEqual([]);
+});
+
+it('a sale that is booked while its market is settled is counted in one of both, and the ledger agrees', async () => {
+  const [orgId] = await holders(1);
+  await sayToBoth(ends.finalized(DOLLAR));
+  // An order’s transaction that has the account’s lock and is about to write.
+  let settled: Promise<unknown> | undefined;
+  await otherDb.orm.transaction(async (tx) => {
+    await tx.execute(sql`select from trading_accounts where org_id = ${orgId!}::uuid for update`);
+    settled = services[0]!.trading.settlement.settle();
+    // The settlement has come to the lock and waits.
+    await expect
+      .poll(async () => {
+        const waiting = await database.db.orm.execute(
+          sql`select count(*)::int as n from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`,
+        );
+        return (waiting as { rows: { n: number }[] }).rows[0]!.n;
+      })
+      .toBe(1);
+    // 4 of the 10 sold at 50 cents.
+    await tx.execute(sql`
+      update trading_positions set contracts = 6, cost = 2520000, realised = realised + 320000 where org_id = ${orgId!}::uuid`);
+    await tx.execute(sql`update trading_accounts set cash = cash + 2000000 where org_id = ${orgId!}::uuid`);
+    await tx.execute(sql`
+      insert into ledger_entries (org_id, id, mode, kind, at, ticker, cash, positions, fees, realised, capital)
+      select org_id, gen_random_uuid(), mode, 'adjustment', now(), ticker, 2000000, -1680000, 0, -320000, 0
+      from trading_positions where org_id = ${orgId!}::uuid`);
+  });
+  expect(await settled).toMatchObject({ failed: 0 });
+  expect(await cashOf(database.db, orgId!)).toBe(BOUGHT + 2n * DOLLAR + 6n * DOLLAR);
+  const rules = (await checkLedger(database.db.orm, { orgId: orgId! }, 10)).map(({ rule }) => rule);
+  // Only the contracts differ: this sale had no order.
+  expect(rules).toEqual(['contracts of a position are what was filled less what was settled']);
+});

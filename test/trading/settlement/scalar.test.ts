@@ -1,0 +1,133 @@
+import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
+import type { Market } from '../../../src/trading/market/market.js';
+import { CENT, DOLLAR } from '../../../src/trading/market/money.js';
+import { checkLedger } from '../../../src/trading/portfolio/ledger-check.js';
+import { listSettlementEvents } from '../../../src/trading/portfolio/history-queries.js';
+import { toSettlementView } from '../../../src/trading/pages/portfolio-view-orders.js';
+import { doubtAbout } from '../../../src/trading/settlement/settlement-event.js';
+import { findPlace } from '../../../src/trading/market/stations.js';
+import { type TestDatabase } from '../../support/database.js';
+import { createOrganization } from '../../support/fixtures.js';
+import { type TestService } from '../../support/service.js';
+import {
+  bookedOf,
+  AFTER_CLOSE,
+  startSettlement,
+  type TestVenue,
+  cashOf,
+  makeMarket,
+  buy,
+  wordsOf,
+} from '../../fixtures/settlement.js';
+
+let database: TestDatabase;
+let service: TestService;
+let venue: TestVenue;
+let stop: () => Promise<void>;
+beforeAll(async () => {
+  ({ database, service, venue, stop } = await startSettlement());
+});
+afterAll(() => stop());
+beforeEach(() => {
+  service.clock.set(AFTER_CLOSE);
+});
+
+const daily = {
+  kind: 'daily_maximum',
+  settlement: { source: 'The Weather Company', rulesText: '' },
+} as const;
+
+async function say(change: Partial<Market>) {
+  venue.listed = [makeMarket({ ...daily, ...change })];
+  service.clock.advance(6 * 60_000);
+  await service.trading.refresher.refresh();
+  return service.trading.settlement.settle();
+}
+
+async function whyOf(orgId: string, snapshot = service.trading.snapshots.current) {
+  const words = await listSettlementEvents(database.db.orm, orgId, {
+    mode: 'paper',
+    after: undefined,
+    limit: 10,
+  });
+  return words.map((word) => toSettlementView(word, snapshot).why);
+}
+
+it('where no data came, YES is paid the last fair price and NO the rest of the dollar', async () => {
+  const [yes, no] = [await createOrganization(database.db), await createOrganization(database.db)];
+  const ticker = 'KXHIGHNY-26JUL04-B84.5';
+  await buy(database.db, { orgId: yes.id, ticker, contracts: 10, price: 42n * CENT });
+  await buy(database.db, { orgId: no.id, ticker, side: 'no', contracts: 10, price: 50n * CENT });
+  const before = [await cashOf(database.db, yes.id), await cashOf(database.db, no.id)];
+  const fair = 37n * CENT;
+  await say({ ticker, status: 'determined', settlementValue: fair });
+  expect(await cashOf(database.db, yes.id)).toBe(before[0]);
+  expect(await whyOf(yes.id)).toEqual([
+    'To be settled at a last fair price of $0.37: YES of 84° to 85° pays that, NO the rest of the dollar.',
+  ]);
+  // Held while the venue has doubts.
+  await say({ ticker, status: 'disputed', settlementValue: fair });
+  await say({ ticker, status: 'finalized', settlementValue: fair });
+  expect(await cashOf(database.db, yes.id)).toBe(before[0]! + 10n * fair);
+  expect(await cashOf(database.db, no.id)).toBe(before[1]! + 10n * (DOLLAR - fair));
+  expect((await wordsOf(database.db, yes.id)).map(([state]) => state)).toEqual([
+    'determined',
+    'disputed',
+    'finalized',
+  ]);
+  expect((await whyOf(no.id))[0]).toBe(
+    'Settled at a last fair price of $0.37: YES of 84° to 85° pays that, NO the rest of the dollar.',
+  );
+  // Data came after all.
+  await say({ ticker, status: 'finalized', settlementValue: DOLLAR, settledTemperature: 85 });
+  expect(await cashOf(database.db, yes.id)).toBe(before[0]! + 10n * DOLLAR);
+  expect(await cashOf(database.db, no.id)).toBe(before[1]!);
+  expect((await bookedOf(database.db, yes.id)).map(([kind]) => kind)).toEqual(['settlement', 'correction']);
+  expect((await whyOf(yes.id))[0]).toBe('The Weather Company says 85 °F: YES of 84° to 85° pays $1.00.');
+  expect(await checkLedger(database.db.orm, {}, 10)).toEqual([]);
+});
+
+it('the hundredths of an hour are kept, and who says them', async () => {
+  const { id: orgId } = await createOrganization(database.db);
+  const hour = {
+    ticker: 'KXTEMPMIAH-26SEP1312-T89.99',
+    eventTicker: 'KXTEMPMIAH-26SEP1312',
+    kind: 'hourly',
+    station: findPlace('INDEX-MIAMI')!,
+    date: '2026-09-13',
+    hour: 12,
+    bracket: { kind: 'greater', floor: 89.99, cap: null, step: 0.01 },
+    settlement: { source: 'Kalshi Weather Index', rulesText: '' },
+  } as const;
+  await buy(database.db, { orgId, ticker: hour.ticker, contracts: 2, price: 40n * CENT });
+  await say({ ...hour, status: 'finalized', settlementValue: DOLLAR, settledTemperature: 90.01 });
+  expect(await whyOf(orgId)).toEqual([
+    'The Kalshi Weather Index says 90.01 °F: YES of 90° or above pays $1.00.',
+  ]);
+  // The next look plans nothing new.
+  expect(
+    await say({ ...hour, status: 'finalized', settlementValue: DOLLAR, settledTemperature: 90.01 }),
+  ).toMatchObject({ words: 0, failed: 0 });
+});
+
+it('a settlement names the source of its day, also when its market is listed no more', async () => {
+  for (const [ticker, sayer] of [
+    ['KXHIGHNY-26AUG13-B84.5', 'The report of the National Weather Service'],
+    ['KXHIGHNY-26AUG14-B84.5', 'The Weather Company'],
+    ['KXLOWTCHI-26SEP25-B84.5', 'The Weather Company'],
+    ['KXUNKNOWN-26SEP25-B84.5', 'The report'],
+  ] as const) {
+    const { id: orgId } = await createOrganization(database.db);
+    await buy(database.db, { orgId, ticker, contracts: 1, price: 40n * CENT });
+    await say({ ticker, status: 'finalized', settlementValue: DOLLAR, settledTemperature: 84 });
+    expect((await whyOf(orgId, { markets: new Map() } as never))[0]).toBe(
+      `${sayer} says 84 °F: YES of 84° to 85° pays $1.00.`,
+    );
+  }
+});
+
+it('a last fair price beside a reported temperature is looked at by a person', () => {
+  const market = makeMarket({ ...daily, status: 'finalized', settlementValue: 37n * CENT });
+  expect(doubtAbout(market)).toBeUndefined();
+  expect(doubtAbout({ ...market, settledTemperature: 84 })).toContain('last fair price');
+});

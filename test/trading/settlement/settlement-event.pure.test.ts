@@ -1,0 +1,194 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { CENT, DOLLAR, type Micros } from '../../../src/trading/market/money.js';
+import type { Holding } from '../../../src/trading/ledger/positions.js';
+import {
+  doubtAbout,
+  isFinal,
+  planSettlement,
+  settlementEventOf,
+  type RecordedEvent,
+  type SettlementEvent,
+} from '../../../src/trading/settlement/settlement-event.js';
+import { ends, makeMarket } from '../../fixtures/settlement.js';
+
+const word = (
+  state: SettlementEvent['state'],
+  value: Micros | null = null,
+  temperature: number | null = null,
+): SettlementEvent => ({
+  state,
+  value,
+  temperature,
+});
+/** 10 YES for 4.20 dollars. */
+const held: Holding = { side: 'yes', contracts: 10, cost: 420n * CENT };
+
+/** Books words one after another, as the tables keep them. */
+function bookAll(start: Holding, words: readonly SettlementEvent[]) {
+  let holding = start;
+  let cash = 0n;
+  let realised = 0n;
+  const rows: RecordedEvent[] = [];
+  const kinds: (string | null)[] = [];
+  for (const said of words)
+    for (const { entry, ...row } of planSettlement(holding, rows, said)) {
+      rows.push({ ...row, isClosing: entry?.kind === 'settlement' });
+      kinds.push(entry?.kind ?? null);
+      if (!entry) continue;
+      const { postings } = entry;
+      expect(postings.cash + postings.positions + postings.fees + postings.realised + postings.capital).toBe(
+        0n,
+      );
+      cash += postings.cash;
+      realised -= postings.realised;
+      holding = { ...holding, contracts: 0, cost: holding.cost + postings.positions };
+    }
+  return { holding, cash, realised, rows, kinds };
+}
+
+describe('the venue’s word about a market', () => {
+  it.each([
+    ['nothing while it is traded', { status: 'active' }, undefined],
+    ['nothing while it is paused', { status: 'inactive' }, undefined],
+    ['nothing once it is closed', ends.closed, undefined],
+    ['provisional with the report', ends.provisional(84), word('provisional', null, 84)],
+    ['determined', ends.determined(DOLLAR), word('determined', DOLLAR)],
+    ['disputed', ends.disputed(0n), word('disputed', 0n)],
+    ['amended', ends.amended(DOLLAR), word('amended', DOLLAR)],
+    ['finalized', ends.finalized(0n), word('finalized', 0n)],
+    ['nothing if it is finalized without a payout', { status: 'finalized' }, undefined],
+    ['void', ends.void, word('void')],
+    [
+      'only determined while it is about to be void',
+      { status: 'determined', isVoid: true },
+      word('determined'),
+    ],
+  ] as const)('is %s', (_what, change, expected) => {
+    expect(settlementEventOf(makeMarket(change))).toEqual(expected);
+  });
+
+  it('is doubted aloud where it pays what its rule does not, or nothing at all', () => {
+    const at = (settledTemperature: number, value: Micros) =>
+      doubtAbout(makeMarket({ ...ends.finalized(value), settledTemperature }));
+    expect([at(84, DOLLAR), at(85, DOLLAR), at(86, 0n)]).toEqual([undefined, undefined, undefined]);
+    expect(at(86, DOLLAR)).toMatch(/not what its rule says/);
+    expect(at(84, 0n)).toMatch(/not what its rule says/);
+    expect(doubtAbout(makeMarket({ status: 'finalized' }))).toMatch(/without a payout/);
+    expect(doubtAbout(makeMarket(ends.void))).toBeUndefined();
+    expect(doubtAbout(makeMarket(ends.determined(DOLLAR)))).toBeUndefined();
+  });
+});
+
+describe('a settlement', () => {
+  it('moves no money before the venue’s word is final', () => {
+    const early = [
+      word('provisional', null, 84),
+      word('determined', DOLLAR),
+      word('disputed', DOLLAR),
+      word('amended', 0n),
+    ];
+    const { cash, holding, kinds } = bookAll(held, early);
+    expect({ cash, holding, kinds }).toEqual({ cash: 0n, holding: held, kinds: [null, null, null, null] });
+  });
+
+  it.each([
+    ['yes that won', 'yes', word('finalized', DOLLAR), 10n * DOLLAR, 580n * CENT],
+    ['yes that lost', 'yes', word('finalized', 0n), 0n, -420n * CENT],
+    ['no that won', 'no', word('finalized', 0n), 10n * DOLLAR, 580n * CENT],
+    ['no of a partial payout', 'no', word('finalized', 37n * CENT), 630n * CENT, 210n * CENT],
+    ['yes that is void', 'yes', word('void'), 420n * CENT, 0n],
+  ] as const)('of 10 %s pays, with its profit or loss', (_what, side, said, paid, earned) => {
+    const { cash, realised, holding, kinds } = bookAll({ ...held, side }, [said]);
+    expect({ cash, realised, kinds }).toEqual({ cash: paid, realised: earned, kinds: ['settlement'] });
+    expect(holding).toMatchObject({ contracts: 0, cost: 0n });
+  });
+
+  it('that is changed moves the difference and nothing else', () => {
+    const { rows, kinds, cash, realised } = bookAll(held, [
+      word('finalized', DOLLAR),
+      word('amended', 0n),
+      word('finalized', 0n),
+      word('void'),
+    ]);
+    expect(kinds).toEqual(['settlement', null, 'correction', 'correction']);
+    expect(rows.map(({ n }) => n)).toEqual([1, 2, 3, 4]);
+    // 10.00, back to 0, and then the cost.
+    expect([cash, realised]).toEqual([420n * CENT, 0n]);
+  });
+
+  it('that is doubted and then confirmed moves nothing, and all of it is on record', () => {
+    const said = [word('finalized', DOLLAR), word('disputed', DOLLAR), word('finalized', DOLLAR)];
+    expect(bookAll(held, said).kinds).toEqual(['settlement', null, null]);
+  });
+
+  it('says the same word once, and takes up a temperature that becomes known', () => {
+    const said = [word('determined', DOLLAR), word('determined', DOLLAR), word('determined', DOLLAR, 84)];
+    expect(bookAll(held, [...said, word('determined', DOLLAR)]).rows).toHaveLength(2);
+  });
+
+  it('does not go back to the report once the venue has spoken', () => {
+    expect(bookAll(held, [word('determined', 0n), word('provisional', null, 84)]).rows).toHaveLength(1);
+  });
+
+  it('pays what turns up late on its own, and corrects both afterwards', () => {
+    const first = bookAll(held, [word('finalized', DOLLAR)]);
+    // A fill of which the venue told later: 3 NO for 1.50.
+    const late: Holding = { side: 'no', contracts: 3, cost: 150n * CENT };
+    const again = planSettlement(late, first.rows, word('finalized', DOLLAR));
+    expect(again).toMatchObject([
+      { n: 2, side: 'no', entry: { kind: 'settlement', postings: { cash: 0n } } },
+    ]);
+    const rows = [...first.rows, { ...again[0]!, isClosing: true }];
+    const corrected = planSettlement(undefined, rows, word('finalized', 0n));
+    expect(corrected.map(({ n, entry }) => [n, entry!.kind, entry!.postings.cash])).toEqual([
+      [3, 'correction', -10n * DOLLAR],
+      [4, 'correction', 3n * DOLLAR],
+    ]);
+  });
+
+  it('of nothing that was ever held is nothing', () => {
+    expect(planSettlement(undefined, [], word('finalized', DOLLAR))).toEqual([]);
+    expect(planSettlement({ ...held, contracts: 0, cost: 0n }, [], word('void'))).toEqual([]);
+  });
+
+  const value = fc.integer({ min: 0, max: 100 }).map((cents) => BigInt(cents) * CENT);
+  const anyWord: fc.Arbitrary<SettlementEvent> = fc.oneof(
+    fc.integer({ min: 80, max: 90 }).map((degrees) => word('provisional', null, degrees)),
+    value.map((cents) => word('determined', cents)),
+    value.map((cents) => word('disputed', cents)),
+    value.map((cents) => word('amended', cents)),
+    value.map((cents) => word('finalized', cents)),
+    fc.constant(word('void')),
+  );
+  const holding: fc.Arbitrary<Holding> = fc
+    .record({
+      side: fc.constantFrom('yes' as const, 'no' as const),
+      contracts: fc.integer({ min: 1, max: 500 }),
+      cents: fc.integer({ min: 1, max: 99 }),
+    })
+    .map(({ side, contracts, cents }) => ({
+      side,
+      contracts,
+      cost: BigInt(cents) * CENT * BigInt(contracts),
+    }));
+
+  it('ends, whatever was said in whatever order and however often, as if only the last final word had been said', () => {
+    const words = fc.array(fc.tuple(anyWord, fc.integer({ min: 1, max: 3 })), { maxLength: 12 });
+    fc.assert(
+      fc.property(holding, words, (start, said) => {
+        const all = said.flatMap(([next, times]) => Array<SettlementEvent>(times).fill(next));
+        const last = all.findLast(isFinal);
+        const whole = bookAll(start, all);
+        const alone = bookAll(start, last ? [last] : []);
+        expect([whole.cash, whole.realised, whole.holding]).toEqual([
+          alone.cash,
+          alone.realised,
+          alone.holding,
+        ]);
+        expect(whole.kinds.filter((kind) => kind === 'settlement')).toHaveLength(last ? 1 : 0);
+      }),
+      { numRuns: 300 },
+    );
+  });
+});

@@ -1,0 +1,243 @@
+import { request, type ClientRequest } from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { createTestDatabase, type TestDatabase } from '../../support/database.js';
+import { startTestService, type TestService } from '../../support/service.js';
+import { startFakeVenue, type FakeVenue } from '../fake-venue.js';
+import { fillVenue } from '../fake-world.js';
+import { plentyOfTokens } from '../venue-tokens.js';
+import { member, keyFile, removeKeys } from '../../fixtures/live-account.js';
+import { postTrade, createTrader } from '../../fixtures/trade.js';
+
+const NOW = '2026-11-22T15:30:00Z';
+const TICKER = 'KXHIGHNY-26NOV22-B62.5';
+const NEIGHBOUR = 'KXHIGHNY-26NOV22-B64.5';
+
+let database: TestDatabase;
+let venue: FakeVenue;
+let service: TestService;
+let secret: string;
+const clients: ClientRequest[] = [];
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+});
+afterAll(async () => {
+  removeKeys();
+  await database.remove();
+});
+
+beforeEach(async () => {
+  venue = await startFakeVenue();
+  fillVenue(venue, NOW);
+  venue.series = venue.series.slice(0, 2);
+  venue.markets = venue.markets.filter(({ ticker }) => /^KX(HIGH|LOWT)NY/.test(String(ticker)));
+  service = await startTestService(database.db, {
+    env: {
+      MARKET_SOURCE: 'kalshi',
+      KALSHI_BASE_URL: venue.url,
+      KALSHI_KEY_ID: member.keyId,
+      KALSHI_PRIVATE_KEY_FILE: keyFile('member'),
+    },
+    trading: {
+      weather: { name: 'none', freshMs: 0, read: () => Promise.reject(new Error('no weather')) },
+      venueBudget: plentyOfTokens(),
+      streamTimings: {
+        silenceMs: 200,
+        backoffMs: 10,
+        maxBackoffMs: 50,
+        tendMs: 20,
+        repairMs: 20,
+        gatherMs: 30,
+      },
+    },
+  });
+  service.clock.set(NOW);
+  ({ secret } = await createTrader(database.db));
+  await service.trading.refresher.refresh();
+  await until(isKept, 'The first books');
+});
+afterEach(async () => {
+  for (const client of clients.splice(0)) client.destroy();
+  await service.stop();
+  await venue.stop();
+});
+
+async function until(condition: () => boolean | Promise<boolean>, what: string): Promise<void> {
+  for (let i = 0; !(await condition()); i++) {
+    if (i > 1_000) throw new Error(`${what} did not come about.`);
+    await sleep(5);
+  }
+}
+
+type Side = 'yes' | 'no';
+
+/** As the venue's book has it and the snapshot shows it: levels, best first. */
+function venueLevels(side: Side, ticker = TICKER): string[] {
+  const levels = venue.books.get(ticker)![`${side}_dollars`]!;
+  return levels.toReversed().map(([price, count]) => `${Math.round(Number(price) * 100)}:${Number(count)}`);
+}
+function shownLevels(side: Side, ticker = TICKER): string[] {
+  const { books } = service.trading.snapshots.current!.data;
+  const levels = books.get(ticker)![side];
+  return levels.map(({ price, contracts }) => `${price / 10_000n}:${contracts}`);
+}
+const isShown = (ticker = TICKER) =>
+  (['yes', 'no'] as const).every(
+    (side) => String(shownLevels(side, ticker)) === String(venueLevels(side, ticker)),
+  );
+const inDoubt = () => service.trading.snapshots.current!.data.doubts?.has(TICKER) === true;
+async function isKept(): Promise<boolean> {
+  const { values } = await service.context.metrics.keptBooks.get();
+  return values.some(({ labels, value }) => labels.state === 'kept' && value === 24);
+}
+
+const readMarket = async () => {
+  const body = (await (await fetch(`${service.url}/markets?station=KNYC`)).json()) as {
+    markets: { ticker: string; [field: string]: unknown }[];
+  };
+  return body.markets.find(({ ticker }) => ticker === TICKER)!;
+};
+const best = (side: 'yes' | 'no') => Number(venue.books.get(TICKER)![`${side}_dollars`]!.at(-1)![0]);
+/** A purchase of one YES at what the venue asks. */
+const buy = () =>
+  postTrade(service.url, secret, {
+    ticker: TICKER,
+    contracts: 1,
+    limitPrice: (1 - best('no')).toFixed(2),
+  });
+
+function openStream(): Promise<{ events: { at: number; text: string }[] }> {
+  const events: { at: number; text: string }[] = [];
+  return new Promise((resolve, reject) => {
+    const client = request(`${service.url}/stream`, { agent: false }, (res) => {
+      res.setEncoding('utf8').on('data', (text: string) => events.push({ at: performance.now(), text }));
+      res.on('error', () => undefined);
+      resolve({ events });
+    });
+    clients.push(client);
+    client.on('error', reject);
+    client.end();
+  });
+}
+
+describe('between two refreshes', () => {
+  it('a change at the venue is told within 100 ms, shown, and traded on', { retry: 2 }, async () => {
+    const { events } = await openStream();
+    await until(() => events.some(({ text }) => text.includes('event: snapshot')), 'The first event');
+    const price = best('yes') + 0.01;
+    const changedAt = performance.now();
+    venue.stream.change(TICKER, 'yes', price.toFixed(4), '7.00');
+    await until(() => events.some(({ text }) => text.includes('event: changes')), 'The change');
+    const told = events.find(({ text }) => text.includes('event: changes'))!;
+    expect(told.at - changedAt).toBeLessThan(100);
+    const { markets } = JSON.parse(/^data: (.*)$/m.exec(told.text)![1]!) as { markets: unknown[] };
+    expect(markets).toMatchObject([
+      { ticker: TICKER, yesBid: price.toFixed(4), yesBidSize: 7, bookState: 'whole' },
+    ]);
+    await until(async () => (await readMarket()).yesBid === price.toFixed(4), 'The change in /markets');
+    const { status, trade } = await buy();
+    expect([status, trade!.filledContracts]).toEqual([201, 1]);
+  });
+
+  it('nothing is forecast or sized anew, and what has not changed is the same object', async () => {
+    const { current: before } = service.trading.snapshots;
+    venue.stream.change(TICKER, 'yes', '0.0100', '3.00');
+    await until(() => service.trading.snapshots.current !== before, 'The patched snapshot');
+    const { current: after } = service.trading.snapshots;
+    expect(after!.refreshed).toBe(before!.refreshed ?? before);
+    expect(after!.asOf).toBe(before!.asOf);
+    expect(after!.forecasts).toBe(before!.forecasts);
+    expect(after!.data.books.get(NEIGHBOUR)).toBe(before!.data.books.get(NEIGHBOUR));
+    expect(after!.data.books.get(TICKER)).not.toBe(before!.data.books.get(TICKER));
+    expect(Object.isFrozen(after)).toBe(true);
+  });
+
+  it('a market that the venue pauses takes no orders until a listing says that it is open', async () => {
+    venue.stream.announce({ market_ticker: TICKER, event_type: 'deactivated' });
+    await until(async () => (await readMarket()).status === 'inactive', 'The pause');
+    expect(await buy()).toMatchObject({ status: 409, code: 'market_closed' });
+    service.clock.advance(1_000);
+    await service.trading.refresher.refresh();
+    expect((await buy()).status).toBe(201);
+  });
+});
+
+describe('while its book is in doubt a market takes no order, and after that the book is the venue’s', () => {
+  const lose = (lost: number) => {
+    let left = lost;
+    venue.stream.fault = (frame, send) => {
+      if (frame.type === 'orderbook_delta' && left-- > 0) return;
+      send(frame);
+    };
+  };
+  it.each<[name: string, fault: () => void]>([
+    ['a lost frame', () => lose(1)],
+    [
+      'a frame that comes twice',
+      () => {
+        venue.stream.fault = (frame, send) => {
+          send(frame);
+          if (frame.type === 'orderbook_delta') send(frame);
+        };
+      },
+    ],
+    [
+      'frames in the wrong order',
+      () => {
+        let held = true;
+        venue.stream.fault = (frame, send) => {
+          if (!held || frame.type !== 'orderbook_delta') return send(frame);
+          held = false;
+          setTimeout(() => send(frame), 10);
+        };
+      },
+    ],
+    ['a sequence that begins anew', () => venue.stream.restartSequences()],
+    [
+      'another subscription’s number',
+      () => {
+        venue.stream.fault = (frame, send) =>
+          send(frame.type === 'orderbook_delta' ? { ...frame, sid: 999 } : frame);
+      },
+    ],
+    ['an overflow', () => venue.stream.overflow()],
+    ['a lost connection', () => venue.stream.disconnect()],
+    ['a connection that dies in silence', () => venue.stream.goSilent()],
+  ])('%s', async (_name, fault) => {
+    const certain = [venueLevels('yes')];
+    const noBids = shownLevels('no');
+    venue.stream.refuse = () => ({ code: 1, msg: 'not now' });
+    fault();
+    // Below the best bid: the price of the order stays.
+    const deep = (best('yes') - 0.03).toFixed(4);
+    for (const delta of ['11.00', '12.00']) {
+      venue.stream.change(TICKER, 'yes', deep, delta);
+      certain.push(venueLevels('yes'));
+    }
+    await until(inDoubt, 'The doubt');
+    const refused = await buy();
+    expect(refused).toMatchObject({ status: 503, code: 'market_data_stale' });
+    expect(refused.detail).toContain(`The order book of ${TICKER} is in doubt`);
+    await until(async () => (await readMarket()).bookState === 'in_doubt', 'The doubt in /markets');
+    // The last book that was certain stays: one that the venue had.
+    expect(certain).toContainEqual(shownLevels('yes'));
+    expect(shownLevels('no')).toEqual(noBids);
+    venue.stream.fault = undefined;
+    venue.stream.refuse = undefined;
+    await until(() => !inDoubt() && isShown(), 'The mended book');
+    expect((await buy()).status).toBe(201);
+  });
+
+  it('a read of the venue ends the doubt, too, while its stream is gone', async () => {
+    venue.stream.refuse = () => ({ code: 1, msg: 'not now' });
+    venue.stream.disconnect();
+    await until(inDoubt, 'The doubt');
+    venue.stream.change(TICKER, 'yes', '0.0200', '5.00');
+    expect((await buy()).status).toBe(503);
+    service.clock.advance(1_000);
+    await service.trading.refresher.refresh();
+    expect([inDoubt(), isShown()]).toEqual([false, true]);
+    expect((await buy()).status).toBe(201);
+  });
+});

@@ -1,0 +1,433 @@
+import {
+  appendFileSync,
+  mkdirSync,
+  mkdtempSync,
+  renameSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { gunzipSync, gzipSync } from 'node:zlib';
+import { pino } from 'pino';
+import fc from 'fast-check';
+import { afterAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { createMetrics } from '../../../src/core/metrics.js';
+import type { SnapshotInputs } from '../../../src/trading/snapshot/build-snapshot.js';
+import {
+  createCalibrationStore,
+  createSnapshotStore,
+  nothingLearned,
+  type Snapshot,
+  type SnapshotStore,
+} from '../../../src/trading/snapshot/snapshot.js';
+import type { Fit } from '../../../src/trading/forecast/fits.js';
+import { rawEnsemble } from '../forecast/raw-ensemble.js';
+import { createSimulatedWeatherSource } from '../../../src/trading/forecast/simulated.js';
+import { createSimulatedSource } from '../../../src/trading/venue/simulated.js';
+import { DOLLAR } from '../../../src/trading/market/money.js';
+import { createSnapshotReads } from '../../../src/trading/reads/snapshot-reads.js';
+import { createRefresher } from '../../../src/trading/snapshot/refresh.js';
+import { findStation, stations } from '../../../src/trading/market/stations.js';
+import { simulateWeather } from '../../../src/trading/venue/simulation/weather.js';
+import { everything } from '../../../src/trading/venue/simulation/world.js';
+import { readValue, writeMember, writeValue } from '../../../src/trading/tape/format.js';
+import { openTapePlayer } from '../../../src/trading/tape/player.js';
+import { readTape, TapeError, type TapeEntry } from '../../../src/trading/tape/reader.js';
+import { createTapeWriter, requireTapeTarget } from '../../../src/trading/tape/writer.js';
+import { TestClock } from '../../support/service.js';
+import { ScriptedWeather } from '../scripted-sources.js';
+
+const log = pino({ level: 'silent' });
+const folder = mkdtempSync(join(tmpdir(), 'gauge-tape-'));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+let file: string;
+let files = 0;
+beforeEach(() => (file = join(folder, `${++files}.tape.gz`)));
+
+const fit: Fit = {
+  id: '019a0000-0000-7000-8000-000000000000',
+  kind: 'daily_maximum',
+  stationId: 'KNYC',
+  leadHours: 24,
+  coefficients: { a: 1.25, b: 0.98, c: 0.1 + 0.2, d: 1e-300 },
+  stationBiasF: null,
+  hourBiasF: null,
+  n: 60,
+  firstDate: '2026-09-01',
+  lastDate: '2026-10-30',
+  lowestMeanF: 50.1,
+  highestMeanF: 80.2,
+  trainingCrps: 1.1,
+  rawCrps: 1.4,
+  knownThrough: new Date('2026-11-20T14:00:00Z'),
+  trainedAt: new Date('2026-11-20T14:05:00Z'),
+};
+
+/** What anybody can read of a snapshot, to the byte. */
+async function bytesOf(store: SnapshotStore, nowMs: number): Promise<string[]> {
+  const reads = createSnapshotReads({ store, clock: { now: () => nowMs } });
+  const answers = [
+    reads.markets({}),
+    reads.markets({ status: 'finalized' }),
+    reads.signals(),
+    await reads.signalsFor(123n * DOLLAR),
+    ...selection.stations.map(({ id }) => reads.forecast(id)),
+  ];
+  return answers.map(({ answer, end, tag }) => {
+    const bytes = Buffer.concat(answer.parts('identity', end)).toString('base64');
+    return `${answer.version} ${tag} ${bytes}`;
+  });
+}
+
+/** Three cities with all their kinds of markets. */
+const selection = {
+  stations: ['KNYC', 'KMIA', 'KDEN'].map((id) => findStation(id)!),
+  kinds: everything.kinds,
+};
+
+/** A simulated service that runs for some refreshes with a tape; what it showed after each of them. */
+async function record(refreshes: number) {
+  const clock = new TestClock();
+  clock.set('2026-11-20T17:40:00Z');
+  const weather = simulateWeather('tape');
+  const store = createSnapshotStore();
+  const markets = createSimulatedSource({ clock, seed: 'tape', weather }, selection);
+  const forecasts = createSimulatedWeatherSource({ clock, seed: 'tape', weather }, selection);
+  const calibration = createCalibrationStore();
+  const tape = createTapeWriter({
+    file,
+    header: { marketSource: 'simulated', forecastSource: 'simulated', bankroll: 1_000n * DOLLAR },
+    log,
+  });
+  const refresher = createRefresher({
+    markets,
+    weather: forecasts,
+    model: rawEnsemble,
+    calibration,
+    store,
+    bankroll: 1_000n * DOLLAR,
+    tape,
+    clock,
+    log,
+    metrics: createMetrics(),
+  });
+  const shown: { atMs: number; bytes: string[] }[] = [];
+  for (let i = 0; i < refreshes; i++) {
+    if (i === 2) calibration.replace({ fits: { madeAt: new Date(clock.now()), fits: [fit] } });
+    await refresher.refresh();
+    shown.push({ atMs: clock.now(), bytes: await bytesOf(store, clock.now() + 1_500) });
+    clock.advance(30_000);
+  }
+  await refresher.stop();
+  await tape.close();
+  return shown;
+}
+
+async function readAll(path: string): Promise<TapeEntry[]> {
+  const entries: TapeEntry[] = [];
+  for await (const entry of readTape(path)) entries.push(entry);
+  return entries;
+}
+
+/** Every snapshot that a player shows. */
+async function playAll(path: string, from?: Date) {
+  const player = await openTapePlayer({ path, speed: Infinity, from });
+  const store = createSnapshotStore();
+  const showing: Promise<{ sequence: number; bytes: string[] }>[] = [];
+  const times: number[] = [];
+  store.subscribe((snapshot: Snapshot) => {
+    const now = player.clock.now();
+    times.push(now);
+    const shown = createSnapshotStore();
+    shown.replace(snapshot);
+    showing.push(bytesOf(shown, now + 1_500).then((bytes) => ({ sequence: snapshot.sequence, bytes })));
+  });
+  const refresher = player.createRefresher({ store, model: rawEnsemble, log });
+  await refresher.refresh();
+  await player.ended;
+  await refresher.stop();
+  return { shown: await Promise.all(showing), times, player };
+}
+
+const header = { marketSource: 'simulated', forecastSource: 'simulated', bankroll: 1_000n * DOLLAR };
+
+async function oneRefresh(): Promise<SnapshotInputs> {
+  const clock = new TestClock();
+  clock.set('2026-11-20T17:40:00Z');
+  const weather = simulateWeather('tape');
+  const data = await createSimulatedSource({ clock, seed: 'tape', weather }, selection).read(
+    new AbortController().signal,
+  );
+  const at = new Date(clock.now());
+  return { sequence: 1, at, data, weather: undefined, calibration: nothingLearned, sources: [] };
+}
+
+const sequencesOf = async (path: string): Promise<number[]> =>
+  (await readAll(path)).map(({ inputs }) => inputs.sequence);
+
+const until = (read: () => Promise<number[]>, expected: number[]) =>
+  vi.waitFor(async () => expect(await read()).toEqual(expected), { interval: 5 });
+
+/** What waits has failed by then. */
+const nextFailure = () => sleep(100);
+
+/** A whole record, of whatever bytes. */
+async function writeFramed(content: Buffer): Promise<void> {
+  const member = await writeMember('');
+  const plain = gzipSync(content).subarray(10);
+  member.writeUInt32LE(20 + plain.length, 16);
+  writeFileSync(file, Buffer.concat([member.subarray(0, 20), plain]));
+}
+
+describe('a tape', () => {
+  it('plays to the same answers, byte by byte, at the same times', async () => {
+    const recorded = await record(5);
+    const { shown, times } = await playAll(file);
+    expect(times).toEqual(recorded.map(({ atMs }) => atMs));
+    expect(shown.map(({ bytes }) => bytes)).toEqual(recorded.map(({ bytes }) => bytes));
+    // Prices move from one to the next: the same bytes each time would prove nothing.
+    expect(new Set(recorded.map(({ bytes }) => bytes[0])).size).toBe(5);
+  });
+
+  it('says what was learned at the moment it was learned, and nothing twice', async () => {
+    await record(4);
+    const entries = await readAll(file);
+    expect(entries.map(({ inputs }) => inputs.calibration.fits.fits)).toEqual([[], [], [fit], [fit]]);
+    expect(entries[3]!.inputs.calibration).toBe(entries[2]!.inputs.calibration);
+    // Forecasts are good for a minute: two refreshes share them.
+    expect(entries[1]!.inputs.weather).toBe(entries[0]!.inputs.weather);
+    expect(entries[2]!.inputs.weather).not.toBe(entries[1]!.inputs.weather);
+  });
+
+  it('is a gzip file of lines of JSON', async () => {
+    await record(2);
+    const lines = gunzipSync(await readFile(file))
+      .toString()
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as Record<string, unknown>);
+    expect(lines.map(({ format, sequence }) => [format, sequence])).toEqual([
+      [1, undefined],
+      [undefined, 1],
+      [undefined, 2],
+    ]);
+  });
+
+  it('begins where it is asked to', async () => {
+    const recorded = await record(4);
+    const { shown } = await playAll(file, new Date(recorded[1]!.atMs + 1));
+    expect(shown.map(({ sequence }) => sequence)).toEqual([3, 4]);
+    expect(shown[0]!.bytes).toEqual(recorded[2]!.bytes);
+    await expect(openTapePlayer({ path: file, speed: 1, from: new Date('2027-01-01') })).rejects.toThrow(
+      'nothing on this tape after 2027-01-01T00:00:00.000Z',
+    );
+  });
+
+  it('goes on after a restart, and after a record that a crash has cut off', async () => {
+    await record(2);
+    truncateSync(file, statSync(file).size - 10);
+    expect(await readAll(file)).toHaveLength(1);
+    await record(3);
+    expect((await readAll(file)).map(({ inputs }) => inputs.sequence)).toEqual([1, 1, 2, 3]);
+  });
+
+  it('that is damaged is refused with the place', async () => {
+    await record(2);
+    const bytes = await readFile(file);
+    bytes[bytes.length - 200]! ^= 0xff;
+    writeFileSync(file, bytes);
+    await expect(readAll(file)).rejects.toThrow(/\.tape\.gz, byte \d+: /);
+    appendFileSync(file, Buffer.alloc(64));
+    await expect(readAll(file)).rejects.toThrow(TapeError);
+  });
+
+  it.each([
+    ['an empty file', '', 'there is nothing on this tape'],
+    ['a text', 'not a tape at all, but longer than a header', 'byte 0: what stands at byte 0 is no record'],
+  ])('is not %s', async (_, content, message) => {
+    writeFileSync(file, content);
+    await expect(readAll(file)).rejects.toThrow(message);
+  });
+
+  it.each([
+    ['a text that is short', 'short'],
+    ['a text', 'what is longer than the header of a record, and not one'],
+    ['a gzip file of another kind', gzipSync('x'.repeat(10))],
+  ])('is never written over %s', async (_, content) => {
+    writeFileSync(file, content);
+    expect(await record(2)).toHaveLength(2);
+    expect(await readFile(file)).toEqual(Buffer.from(content));
+    expect(() => requireTapeTarget(file)).toThrow('is something else than a tape');
+  });
+
+  it('is refused at the start where it could not be written', async () => {
+    expect(() => requireTapeTarget(join(folder, 'missing', 'a.tape.gz'))).toThrow(
+      `TAPE_FILE: there is no folder ${join(folder, 'missing')}`,
+    );
+    expect(() => requireTapeTarget(folder)).toThrow('is no ordinary file');
+    expect(() => requireTapeTarget('/dev/null')).toThrow('is no ordinary file');
+    await record(1);
+    expect(() => requireTapeTarget(file)).not.toThrow();
+    truncateSync(file, 7);
+    expect(() => requireTapeTarget(file)).not.toThrow();
+    expect(() => requireTapeTarget(join(folder, 'new.tape.gz'))).not.toThrow();
+  });
+
+  it("is for the service's own user to read", async () => {
+    await record(1);
+    expect(statSync(file).mode & 0o777).toBe(0o600);
+  });
+
+  it('is begun anew when the file is moved away, with all that its first record needs', async () => {
+    const tape = createTapeWriter({ file, header, log });
+    const inputs = await oneRefresh();
+    for (const sequence of [1, 2]) tape.write({ ...inputs, sequence });
+    await until(() => sequencesOf(file), [1, 2]);
+    renameSync(file, `${file}.1`);
+    tape.write({ ...inputs, sequence: 3 });
+    await nextFailure();
+    for (const sequence of [4, 5]) tape.write({ ...inputs, sequence });
+    await tape.close();
+    expect(await sequencesOf(`${file}.1`)).toEqual([1, 2]);
+    expect(await sequencesOf(file)).toEqual([4, 5]);
+  });
+
+  it('has records of one service only: the one that finds others leaves it to them', async () => {
+    const [first, second] = [
+      createTapeWriter({ file, header, log }),
+      createTapeWriter({ file, header, log }),
+    ];
+    const inputs = await oneRefresh();
+    first.write({ ...inputs, sequence: 1 });
+    await until(() => sequencesOf(file), [1]);
+    second.write({ ...inputs, sequence: 10 });
+    await until(() => sequencesOf(file), [1, 10]);
+    for (const sequence of [2, 3]) first.write({ ...inputs, sequence });
+    await first.close();
+    second.write({ ...inputs, sequence: 11 });
+    await second.close();
+    expect(await sequencesOf(file)).toEqual([1, 10, 11]);
+  });
+
+  it('can be read to its end when writing failed while records waited', async () => {
+    file = join(folder, 'later', `${files}.tape.gz`);
+    const tape = createTapeWriter({ file, header, log });
+    const inputs = await oneRefresh();
+    // The first fails; those behind it say only what is new since.
+    for (const sequence of [1, 2, 3]) tape.write({ ...inputs, sequence });
+    await nextFailure();
+    mkdirSync(join(folder, 'later'));
+    for (const sequence of [4, 5]) tape.write({ ...inputs, sequence });
+    await tape.close();
+    expect(await sequencesOf(file)).toEqual([4, 5]);
+  });
+
+  it('that unpacks to more than a record can be is refused before it fills the memory', async () => {
+    await writeFramed(Buffer.alloc(80 * 1024 * 1024));
+    await expect(readAll(file)).rejects.toThrow(/byte 0: Cannot create a Buffer larger than/);
+  });
+
+  it('that cannot be written costs refreshes on it, and nothing else', async () => {
+    file = join(folder, 'missing', 'folder.tape.gz');
+    expect(await record(3)).toHaveLength(3);
+  });
+});
+
+describe('the time of a tape', () => {
+  it('passes as fast as it is asked to, and stands still before and after', async () => {
+    const recorded = await record(3);
+    const player = await openTapePlayer({ path: file, speed: 600 });
+    expect(player.clock.now()).toBe(recorded[0]!.atMs);
+    const store = createSnapshotStore();
+    const refresher = player.createRefresher({ store, model: rawEnsemble, log });
+    await refresher.refresh();
+    expect(store.current?.sequence).toBe(1);
+    await player.ended;
+    expect(store.current?.sequence).toBe(3);
+    const end = player.clock.now();
+    expect(end).toBeGreaterThanOrEqual(recorded[2]!.atMs);
+    expect(player.clock.now()).toBe(end);
+    await refresher.stop();
+  });
+});
+
+describe('what is written on a tape', () => {
+  it('is read as it was: bigints, times, maps, stations, in every nesting', () => {
+    const value = fc.letrec((tie) => ({
+      any: fc.oneof(
+        { maxDepth: 4 },
+        fc.bigInt(),
+        fc.date({ noInvalidDate: true }),
+        fc.double({ noNaN: true, noDefaultInfinity: true }).map((x) => (x === 0 ? 0 : x)),
+        fc.string(),
+        fc.constantFrom(null, true, false, ...stations),
+        fc.array(tie('any')),
+        fc.array(fc.tuple(fc.string(), tie('any'))).map((entries) => new Map(entries)),
+        fc.dictionary(
+          fc.string().filter((key) => !key.startsWith('$') && key !== '__proto__'),
+          tie('any'),
+          { noNullPrototype: true },
+        ),
+      ),
+    })).any;
+    fc.assert(
+      fc.property(value, (one) => {
+        expect(readValue(writeValue(one))).toEqual(one);
+      }),
+      { numRuns: 200 },
+    );
+  });
+
+  it('names stations that exist', () => {
+    expect(() => readValue('{"$s":"KXYZ"}')).toThrow('the station KXYZ is not known');
+  });
+
+  it.each([
+    ['{"$n":"0x10"}', '$n is no whole number'],
+    ['{"$n":12}', '$n is no whole number'],
+    [`{"$n":"${'9'.repeat(1_000_000)}"}`, '$n is no whole number'],
+    ['{"$t":"yesterday"}', '$t is no time'],
+    ['{"$t":1e300}', '$t is no time'],
+    ['{"$t":null}', '$t is no time'],
+    ['{"$m":"ab"}', '$m is no map'],
+    ['{"$m":[["key"]]}', '$m is no map'],
+  ])('is refused as %.20s', (text, message) => {
+    expect(() => readValue(text)).toThrow(message);
+  });
+});
+
+it('a source that has not answered yet is not on the tape as an answer', async () => {
+  const weather = new ScriptedWeather();
+  weather.behaviour = new Error('away');
+  const clock = new TestClock();
+  clock.set('2026-11-20T17:40:00Z');
+  const world = simulateWeather('tape');
+  const tape = createTapeWriter({
+    file,
+    header: { marketSource: 'simulated', forecastSource: 'scripted', bankroll: DOLLAR },
+    log,
+  });
+  const refresher = createRefresher({
+    markets: createSimulatedSource({ clock, seed: 'tape', weather: world }, selection),
+    weather,
+    model: rawEnsemble,
+    calibration: createCalibrationStore(),
+    store: createSnapshotStore(),
+    bankroll: DOLLAR,
+    tape,
+    clock,
+    log,
+    metrics: createMetrics(),
+  });
+  await refresher.refresh();
+  await refresher.stop();
+  await tape.close();
+  const [entry] = await readAll(file);
+  expect(entry!.inputs.weather).toBeUndefined();
+  expect(entry!.inputs.sources.map(({ state }) => state)).toEqual(['ok', 'failing']);
+});
