@@ -322,6 +322,6 @@ async function openSession(url: string, email: string): Promise<string> {
   // The session that looks at the page is the one whose button does not say `End`.
   const form = text
     .split('<form')
-    .find((part) => /<button[^>]*>Sign out<\/button>/.test(part) && part.includes('/end"'));
+    .find((part) => /<button[^>]*>\s*Sign out\s*<\/button>/.test(part) && part.includes('/end"'));
   return /sessions\/([\da-f-]{36})\/end/.exec(form ?? '')![1]!;
 }
