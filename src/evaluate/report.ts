@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url';
 import ejs from 'ejs';
 import { AppError } from '../errors.js';
 import * as ui from '../pages/format.js';
+import { styleSheets } from '../pages/stylesheet.js';
 import type { Evaluation } from './evaluation.js';
 import { toReportView } from './report-view.js';
 
@@ -47,12 +48,11 @@ const refuse = (file: string, reason: string, cause?: unknown): AppError =>
   new AppError('invalid_request', `The report cannot be written to ${file || "''"}: ${reason}.`, { cause });
 
 async function renderReport(evaluation: Evaluation): Promise<string> {
-  const [css, ownCss] = await Promise.all(
-    ['assets/gauge.css', 'evaluate/report.css'].map((name) => readFile(`${views}/${name}`, 'utf8')),
-  );
+  const sheets = [...styleSheets, `${views}/evaluate/report.css`];
+  const css = await Promise.all(sheets.map((file) => readFile(file, 'utf8')));
   return ejs.renderFile(`${views}/evaluate/report.ejs`, {
     ...toReportView(evaluation),
-    css: `${css}\n${ownCss}`,
+    css: css.join(''),
     ui,
   });
 }
