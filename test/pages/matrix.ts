@@ -205,17 +205,6 @@ const portfolio = {
   },
   'get /dashboard/portfolio/settlements': { own: page },
   'get /dashboard/portfolio/trades.csv': { own: page },
-  'get /dashboard/portfolio/positions/{ticker}/sell': {
-    path: ({ position }) => `/dashboard/portfolio/positions/${position.ticker}/sell`,
-    own: managersPage,
-    foreign: noManagersPage,
-  },
-  'post /dashboard/portfolio/positions/{ticker}/sell': {
-    path: ({ position }) => `/dashboard/portfolio/positions/${position.ticker}/sell`,
-    form: ({ position }) => ({ id: uuid(), contracts: '1', limitPrice: position.bid }),
-    own: managersForm,
-    foreign: noManagersForm,
-  },
 } satisfies Record<string, Row>;
 
 /** Markets are the same for every Organization. */

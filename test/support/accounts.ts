@@ -54,7 +54,9 @@ export interface BrowserRequest {
 
 /** Where templates break the lines inside of a tag is of no meaning. */
 const withFlatTags = (html: string): string =>
-  html.replace(/<[a-z][^>]*>/g, (tag) => tag.replace(/\s+/g, ' ').replace(/ >$/, '>'));
+  html.replace(/<[a-z][^>]*>/g, (tag) =>
+    tag.replace(/("[^"]*")|\s+/g, (_, quoted?: string) => quoted ?? ' ').replace(/ >$/, '>'),
+  );
 
 /** Keeps cookies as a browser does and follows no redirects. */
 export class Browser {

@@ -519,8 +519,11 @@ it('a form sent twice places one order, and leads to it both times', async () =>
   const { trades } = await service.trading.orders.list({ orgId: organization.id, limit: 10 });
   expect(trades).toHaveLength(1);
   expect(trades[0]).toMatchObject({ ticker: market.ticker, mode: 'paper', contracts: 2, filledContracts: 2 });
-  for (const answer of [first, second, third])
-    expect(answer.headers.get('location')).toBe(`/dashboard/portfolio/orders/${trades[0]!.id}?done=placed`);
+  const order = `/dashboard/portfolio/orders/${trades[0]!.id}`;
+  const told = [first, second, third].map(({ headers }) => headers.get('location')).toSorted();
+  expect(told).toEqual([`${order}?done=placed`, `${order}?done=repeated`, `${order}?done=repeated`]);
+  expect(textOf(await getPage(browser, told[0]!))).toContain('Order placed. What it did is below.');
+  expect(textOf(await getPage(browser, told[1]!))).toContain('Nothing was ordered again.');
 });
 
 it('what was placed is what was quoted, to the last digit', async () => {

@@ -18,7 +18,7 @@ export function enhance(root) {
  * @param prepare gets the answered page before anything of it is shown; with false nothing is
  * @throws if there is no such answer
  */
-export async function refreshParts({ address = location.href, prepare } = {}) {
+export async function refreshParts({ address = location.href, prepare = () => true } = {}) {
   const mine = ++round;
   const [{ Idiomorph }, response] = await Promise.all([
     import('./idiomorph.js'),
@@ -31,7 +31,7 @@ export async function refreshParts({ address = location.href, prepare } = {}) {
   if (!response.ok) throw new Error(`status ${response.status}`);
   const fresh = new DOMParser().parseFromString(await response.text(), 'text/html');
   // A later request has been made since.
-  if (mine !== round || prepare?.(fresh) === false) return false;
+  if (mine !== round || !prepare(fresh)) return false;
   enhance(fresh);
   for (const part of document.querySelectorAll('[data-part][id], [data-live][id]')) {
     const replacement = fresh.getElementById(part.id);

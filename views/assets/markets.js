@@ -46,6 +46,7 @@ async function refresh(address) {
     if (isPlacing) return false;
     readClock(fresh);
     tickAges(fresh);
+    return true;
   };
   const isFresh = await refreshParts({ address, prepare }).catch(() => false);
   if (isFresh) tellNews(before);

@@ -6,6 +6,7 @@ import type { MarketableOrder } from '../portfolio/match.js';
 import { applyFill, type Holding } from '../portfolio/positions.js';
 import { chargeFill, newOrderAccount, type FeeRule } from '../sizing/fees.js';
 import { formatCents, formatChange, formatExactProbability, formatPoints } from './price-text.js';
+import { formatCount } from '../../pages/format.js';
 import { formatMoney } from '../portfolio/view-text.js';
 import { subtractCounts, valueOf } from '../contracts.js';
 
@@ -155,7 +156,7 @@ function costs({ order, held, cash, feeRule }: ReviewInput, quote: Quote): Revie
 }
 
 function proceeds({ order, held, cash, feeRule }: ReviewInput, quote: Quote): Review['facts'] {
-  const { cashChange, realised } = book(held, order, quote);
+  const { cashChange, realised, left } = book(held, order, quote);
   const all = chargeFill(feeRule, newOrderAccount, {
     action: 'sell',
     price: order.limitPrice,
@@ -176,6 +177,8 @@ function proceeds({ order, held, cash, feeRule }: ReviewInput, quote: Quote): Re
         ]
       : []),
     { label: 'Realised', value: formatChange(realised), note: 'against the average cost, fee apart' },
+    { label: 'After the fee', value: formatChange(realised - quote.fees) },
+    { label: 'Left', value: formatCount(left, 'contract') },
     { label: 'Cash afterwards', value: formatMoney(cash + cashChange), note: `${formatMoney(cash)} now` },
   ];
 }
@@ -191,7 +194,7 @@ function book(
 ) {
   const own = held?.side === order.side ? held.contracts : 0;
   if (order.action === 'sell' && own < filledContracts)
-    return { cashChange: balanceChange, realised: 0n, closed: 0 };
+    return { cashChange: balanceChange, realised: 0n, closed: 0, left: own };
   const closed =
     order.action === 'buy' && held && held.side !== order.side
       ? Math.min(held.contracts, filledContracts)
@@ -203,7 +206,7 @@ function book(
     cashChange += booking.postings.cash;
     realised -= booking.postings.realised;
   }
-  return { cashChange, realised, closed };
+  return { cashChange, realised, closed, left: holding?.contracts ?? 0 };
 }
 
 /** What the order gains or loses in the end, compared with not trading at all. */

@@ -69,7 +69,7 @@ export function addTicketPages(router: Router, context: Context, deps: MarketsPa
     const order = readTicket(fields, market);
     const id = textField(fields, 'id') ?? '';
     if (!isFreshId(id, clock.now())) throw fieldError('id', 'is not the id of a recent form');
-    const { trade } = await deps.orders.place({
+    const { trade, isRepeat } = await deps.orders.place({
       ...order,
       orgId,
       mode: 'paper',
@@ -77,7 +77,7 @@ export function addTicketPages(router: Router, context: Context, deps: MarketsPa
       idempotencyKey: id,
       ticker: market.ticker,
     });
-    res.redirect(303, `/dashboard/portfolio/orders/${trade.id}?done=placed`);
+    res.redirect(303, `/dashboard/portfolio/orders/${trade.id}?done=${isRepeat ? 'repeated' : 'placed'}`);
   }
 
   async function showAgain(req: Request, res: Response, form: FormState): Promise<void> {

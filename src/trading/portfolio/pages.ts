@@ -11,7 +11,6 @@ import { readCurve } from './portfolio-history.js';
 import { readPortfolio, type PortfolioDeps } from './portfolio.js';
 import { readPageQuery } from './pages-input.js';
 import { addOrderPages } from './pages-orders.js';
-import { addSalePages } from './pages-sale.js';
 import { listOrders } from './queries-orders.js';
 import { listWords } from './queries-history.js';
 import { toVenueView } from './view-venue.js';
@@ -64,6 +63,5 @@ export function portfolioPages(context: Context, trading: TradingServices): Rout
   });
 
   addOrderPages(router, context, trading);
-  addSalePages(router, context, trading);
   return router;
 }

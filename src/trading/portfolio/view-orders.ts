@@ -4,7 +4,14 @@ import { isFairPrice } from '../settlement/settle-word.js';
 import { nameMarket, type MarketName } from './portfolio-names.js';
 import type { WordRow } from './queries-history.js';
 import type { listFills, listPostings, OrderRow } from './queries-orders.js';
-import { formatMoney, formatPrice, ORDERS_PATH, toChange, toMarketView } from './view-text.js';
+import {
+  formatMoney,
+  formatPrice,
+  marketStatuses,
+  ORDERS_PATH,
+  toChange,
+  toMarketView,
+} from './view-text.js';
 import type { OrderStatus } from '../orders/table.js';
 import type { LedgerKind, SettlementState } from './table.js';
 import type { Micros } from '../money.js';
@@ -113,10 +120,8 @@ export const toOrderPage = (
 const toPlain = (micros: Micros): string | null => (micros === 0n ? null : formatMoney(micros));
 
 const states: Record<SettlementState, { label: string; tone: string }> = {
+  ...marketStatuses,
   provisional: { label: 'Provisional', tone: 'warn' },
-  determined: { label: 'Determined', tone: 'info' },
-  disputed: { label: 'Disputed', tone: 'warn' },
-  amended: { label: 'Amended', tone: 'warn' },
   finalized: { label: 'Final', tone: 'good' },
   void: { label: 'Void', tone: 'bad' },
 };

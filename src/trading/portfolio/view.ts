@@ -1,7 +1,7 @@
 import { formatAgo, formatCount } from '../../pages/format.js';
 import { toAddress } from '../../pages/address.js';
 import { ageOf, MAX_TRADING_AGE_MS, TIME_TO_LIVE_MS, type Snapshot, type SourceState } from '../snapshot.js';
-import type { MarketStatus } from '../markets/market.js';
+import { ticketAddress } from '../pages/addresses.js';
 import { isFairPrice } from '../settlement/settle-word.js';
 import type { Portfolio, ValuedPosition } from './portfolio.js';
 import { nameMarket } from './portfolio-names.js';
@@ -9,8 +9,8 @@ import type { PendingRow } from './queries.js';
 import {
   formatMoney,
   formatPrice,
+  marketStatuses,
   ORDERS_PATH,
-  sellAddress,
   toChange,
   toChangeOrNull,
   toMarketView,
@@ -81,17 +81,6 @@ function toFreshness({ snapshot, sources, now }: Marks, isHolding: boolean) {
   };
 }
 
-const statusTexts: Record<MarketStatus, { label: string; tone: string }> = {
-  initialized: { label: 'Not open yet', tone: 'info' },
-  inactive: { label: 'Paused', tone: 'warn' },
-  active: { label: 'Open', tone: 'good' },
-  closed: { label: 'Closed', tone: 'info' },
-  determined: { label: 'Determined', tone: 'info' },
-  disputed: { label: 'Disputed', tone: 'warn' },
-  amended: { label: 'Amended', tone: 'warn' },
-  finalized: { label: 'Final', tone: 'info' },
-};
-
 function toPositionView(position: ValuedPosition, canSell: boolean) {
   const { mark, settlement, contracts } = position;
   const canSellNow = mark.status === 'active' && mark.unsellableContracts < contracts;
@@ -106,9 +95,12 @@ function toPositionView(position: ValuedPosition, canSell: boolean) {
     unrealised: toChangeOrNull(position.unrealised),
     realised: position.realised === 0n ? undefined : toChange(position.realised),
     fees: formatMoney(position.fees),
-    status: mark.status ? statusTexts[mark.status] : { label: 'Not listed', tone: '' },
+    status: mark.status ? marketStatuses[mark.status] : { label: 'Not listed', tone: '' },
     temperature: settlement?.temperature ?? null,
-    sellHref: canSell && canSellNow ? sellAddress(position.ticker) : undefined,
+    sellHref:
+      canSell && canSellNow
+        ? ticketAddress(position.ticker, { side: position.side, action: 'sell' })
+        : undefined,
   };
 }
 
