@@ -46,7 +46,7 @@ export function invitationPages(deps: Pick<Context, 'db' | 'clock'>): Router {
         // Compressed beside what somebody else chose, a secret can be guessed from the length of the answer.
         res.setHeader('Cache-Control', 'no-store, no-transform');
         res.status(201);
-        const page = { view: 'members/invited', title: 'Invitation made', section: 'members' };
+        const page = { view: 'members/invited', title: 'Invitation created', section: 'members' };
         const { role } = input;
         const description = roleDescriptions[role];
         await renderPage(deps, req, res, page, {

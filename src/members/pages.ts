@@ -26,7 +26,7 @@ const notices = {
   removed: 'The person was removed. Their access has ended.',
   revoked: 'The invitation was revoked. Its link no longer works.',
   'invited-before':
-    'This invitation was made before, and its link was shown then, once. Invite the address again for a new link; the old one stops working.',
+    'This invitation was created before, and its link was shown then, once. Invite the address again for a new link; the old one stops working.',
 };
 
 /** `/dashboard/members`: every member sees them, owner and admin change them. */

@@ -94,7 +94,7 @@ it('what does not fill is said, and what stands in its way', () => {
   expect(low.outcome.text).toBe('Nothing fills at your limit: the best ask is 42¢.');
   expect([low.facts, low.results, low.chance]).toEqual([[], [], null]);
   expect(review({ book: { yes: [], no: [] } }).outcome.text).toBe(
-    'Nothing fills: nobody sells YES at present.',
+    'Nothing fills: there are no asks for YES at present.',
   );
 });
 

@@ -402,7 +402,7 @@ it('stale prices are said to be stale, and close the ticket when nobody should t
   service.clock.advance(30_000);
   expect(textOf(await getPage(owner.browser, PATH))).toContain('Closed to orders');
   const closed = textOf(await getPage(owner.browser, ticket));
-  expect(closed).toContain('Nobody should trade on them');
+  expect(closed).toContain('They are too old to trade on');
   expect(closed).not.toContain('Place paper order');
 });
 
@@ -622,7 +622,7 @@ const eventOf = ({ events, signals }: Snapshot, isWanted: (event: EventSignals) 
 it('what the gate withholds is named with its reason, and how the forecasts have done is a click away', async () => {
   const event = eventOf(snapshot(), ({ suppressed }) => suppressed.some(({ isWithheld }) => isWithheld));
   const text = await signalsOn(owner.browser, event);
-  expect(text).toContain('Gate shut');
+  expect(text).toContain('Gate closed');
   expect(text).toMatch(/Withheld: \d+ purchases? /);
   expect(text).toContain('the forecast is not calibrated');
   expect(text).not.toContain('Open the ticket');

@@ -311,7 +311,7 @@ describe('a sale', () => {
     const { words } = await read(trader.browser, PATH);
     expect(words).toContain('Equity $990.7187');
     expect(words).toContain('Cash $990.71');
-    expect(words).toContain('Nothing is held at the moment.');
+    expect(words).toContain('No open positions.');
     expect((await read(trader.browser, sellPath(COLD))).words).toContain('You hold no YES of this market');
   });
 });

@@ -83,7 +83,7 @@ function outcomeOf(order: MarketableOrder, quote: Quote, book: OrderBook): Revie
   if (!best)
     return {
       tone: 'bad',
-      text: `Nothing fills: nobody ${action === 'buy' ? 'sells' : 'buys'} ${name} at present.`,
+      text: `Nothing fills: there are no ${action === 'buy' ? 'asks' : 'bids'} for ${name} at present.`,
     };
   const isBeyond = action === 'buy' ? best.price > order.limitPrice : best.price < order.limitPrice;
   if (!isBeyond && timeInForce === 'fill_or_kill')

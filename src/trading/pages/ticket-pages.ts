@@ -181,6 +181,6 @@ function renewed(form: FormState): FormState {
   const { id, ...errors } = form.errors;
   if (id === undefined) return form;
   const problem =
-    'This form was open for too long and has been renewed. Nothing was ordered: look at the fresh quote and place it again.';
+    'This form was open for too long and has been renewed. Nothing was ordered: check the fresh quote and place it again.';
   return { ...form, errors, problem };
 }

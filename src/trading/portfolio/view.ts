@@ -112,8 +112,8 @@ function noteOf({ mark, contracts, settlement }: ValuedPosition): string | undef
   if (valuation !== 'book') return notes[valuation];
   if (unsellableContracts === 0) return undefined;
   return unsellableContracts === contracts
-    ? 'nobody bids'
-    : `nobody bids for ${formatCount(unsellableContracts, 'contract')}`;
+    ? 'no bids'
+    : `no bids for ${formatCount(unsellableContracts, 'contract')}`;
 }
 
 const notes = {
