@@ -1,21 +1,21 @@
 import { fileURLToPath } from 'node:url';
 import ejs from 'ejs';
 import express, { type Express } from 'express';
-import { apiRoutes, type ApiServices } from './api.js';
-import type { Context } from './context.js';
-import { dashboardRoutes, pagePaths, type DashboardOptions } from './dashboard.js';
+import { apiRoutes, type ApiServices } from './mounts/api.js';
+import type { Context } from './core/http/context.js';
+import { dashboardRoutes, pagePaths, type DashboardOptions } from './mounts/dashboard.js';
 import { healthRoutes } from './health/routes.js';
-import { requireReady } from './http/availability.js';
-import { jsonHeaders } from './http/json-headers.js';
-import { setOwnOrigin } from './http/own-origin.js';
-import { rememberClientAddress } from './http/client-address.js';
-import { notFound, problemHandler } from './http/problem.js';
-import { requestContext } from './http/request-context.js';
-import { requireWholeAddress } from './http/request-line.js';
-import { documentationRoutes } from './openapi/routes.js';
-import { operatorRoutes } from './operator/routes.js';
-import { tradingRoutes } from './trading.js';
-import type { TradingServices } from './trading/services.js';
+import { requireReady } from './core/http/availability.js';
+import { jsonHeaders } from './core/http/json-headers.js';
+import { setOwnOrigin } from './core/http/own-origin.js';
+import { rememberClientAddress } from './core/http/client-address.js';
+import { notFound, problemHandler } from './core/http/problem.js';
+import { requestContext } from './core/http/request-context.js';
+import { requireWholeAddress } from './core/http/request-line.js';
+import { documentationRoutes } from './mounts/documentation.js';
+import { operatorRoutes } from './mounts/operator.js';
+import { tradingRoutes } from './mounts/trading.js';
+import type { TradingServices } from './trading/services/services.js';
 
 /** The sitemap of the service: its faces in reading order. The API goes first, because it is called the most. */
 export function createApp(

@@ -1,7 +1,7 @@
 import { isIP } from 'node:net';
 import { validate } from 'node-cron';
 import { z } from 'zod';
-import { parseDollars, type Micros } from './trading/money.js';
+import { parseDollars, type Micros } from './trading/market/money.js';
 import { productionProblems } from './config-production.js';
 
 const whole = (fallback: number, max = 1_000_000_000) =>

@@ -1,11 +1,11 @@
 import { v7 as uuid } from 'uuid';
 import { recordAudit } from '../audit/audit.js';
-import type { Authority } from '../auth/authority.js';
-import { change } from '../auth/change.js';
-import type { Scope } from '../auth/key-reader.js';
-import type { Context } from '../context.js';
-import type { Orm, Tx } from '../db/client.js';
-import { AppError } from '../errors.js';
+import type { Authority } from '../identity/session/authority.js';
+import { change } from '../identity/session/change.js';
+import type { Scope } from './key-reader.js';
+import type { Context } from '../core/http/context.js';
+import type { Orm, Tx } from '../core/db/client.js';
+import { AppError } from '../core/errors.js';
 import { ChangesExhausted, readChangeBudget, type ChangeBudget } from './change-limit.js';
 import { isFreshId } from './fresh-id.js';
 import { stateOf } from './key-json.js';

@@ -4,8 +4,8 @@ import {
   type Example,
   type ExampleRequest,
   type RouteDescription,
-} from '../openapi/description.js';
-import { exampleWorld } from '../openapi/example-world.js';
+} from '../core/reference/description.js';
+import { exampleWorld } from '../core/reference/example-world.js';
 import {
   apiKeyProblemExamples,
   apiKeyProblems,
@@ -16,7 +16,7 @@ import {
   serviceProblems,
   sessionProblemExamples,
   sessionProblems,
-} from '../openapi/problem-examples.js';
+} from '../core/reference/problem-examples.js';
 import {
   apiKeyAnswerSchema,
   apiKeyListSchema,

@@ -1,8 +1,8 @@
 import { eq } from 'drizzle-orm';
 import type { RequestHandler, Router } from 'express';
-import { readHashedSecret } from '../auth/bearer-key.js';
-import type { KeyReader } from '../auth/key-reader.js';
-import type { Context } from '../context.js';
+import { readHashedSecret } from './bearer-key.js';
+import type { KeyReader } from './key-reader.js';
+import type { Context } from '../core/http/context.js';
 import { organizations } from '../organizations/table.js';
 import { requireKey } from './api-keys.js';
 import { toApiKeyJson } from './key-json.js';

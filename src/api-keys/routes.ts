@@ -1,7 +1,7 @@
 import { Router, type Request, type Response } from 'express';
-import { requireRole, sessionOf } from '../auth/session.js';
-import { readJsonBody } from '../http/json-body.js';
-import { parseInput } from '../http/validate.js';
+import { requireRole, sessionOf } from '../identity/session/session.js';
+import { readJsonBody } from '../core/http/json-body.js';
+import { parseInput } from '../core/http/validate.js';
 import {
   createApiKey,
   requireKey,

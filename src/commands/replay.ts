@@ -6,7 +6,7 @@ import { pino } from 'pino';
 import { ConfigError, readConfig, type Config } from '../config.js';
 import { describeDemo } from '../demo/describe.js';
 import { findExampleOrder } from '../demo/example-order.js';
-import { createAccessLog, createLogger } from '../log.js';
+import { createAccessLog, createLogger } from '../core/log/log.js';
 import { startService } from '../service.js';
 import { TapeError } from '../trading/tape/reader.js';
 import { openTapePlayer, type TapePlayer } from '../trading/tape/player.js';

@@ -1,17 +1,17 @@
 import { eq } from 'drizzle-orm';
 import { hashSecret } from '../api-keys/secret.js';
 import { apiKeys } from '../api-keys/table.js';
-import type { Context } from '../context.js';
-import { AppError } from '../errors.js';
-import { createMetrics } from '../metrics.js';
+import type { Context } from '../core/http/context.js';
+import { AppError } from '../core/errors.js';
+import { createMetrics } from '../core/metrics.js';
 import type { Orders } from '../trading/orders/order.js';
-import { CENT } from '../trading/money.js';
+import { CENT } from '../trading/market/money.js';
 import { pastParts } from '../trading/past/parts.js';
 import type { Recalled } from '../trading/past/past.js';
 import { judgeGates, type JudgedRecord } from '../trading/scores/judge-gates.js';
 import { scoreBrackets } from '../trading/scores/score-record.js';
-import { createTradingServices } from '../trading/services.js';
-import type { Snapshot } from '../trading/snapshot.js';
+import { createTradingServices } from '../trading/services/services.js';
+import type { Snapshot } from '../trading/snapshot/snapshot.js';
 import type { DemoData } from './demo.js';
 
 const HOUR_MS = 60 * 60 * 1000;

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import type { RouteDescription } from '../openapi/description.js';
-import { repeated } from '../openapi/description.js';
+import type { RouteDescription } from '../core/reference/description.js';
+import { repeated } from '../core/reference/description.js';
 import {
   apiKeyProblemExamples,
   apiKeyProblems,
@@ -9,7 +9,7 @@ import {
   problemExample,
   serviceProblemExamples,
   serviceProblems,
-} from '../openapi/problem-examples.js';
+} from '../core/reference/problem-examples.js';
 import {
   entitlementCheckAnswerSchema,
   entitlementCheckSchema,

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import type { RouteDescription } from '../openapi/description.js';
-import { problemExample } from '../openapi/problem-examples.js';
+import type { RouteDescription } from '../core/reference/description.js';
+import { problemExample } from '../core/reference/problem-examples.js';
 import { databaseStates } from './readiness.js';
 
 const healthSchema = z.object({ status: z.literal('ok') }).meta({ id: 'Health' });

@@ -1,8 +1,8 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { Router, type RequestHandler } from 'express';
-import type { Context } from '../context.js';
-import { AppError } from '../errors.js';
-import { notFound } from '../http/problem.js';
+import type { Context } from '../core/http/context.js';
+import { AppError } from '../core/errors.js';
+import { notFound } from '../core/http/problem.js';
 import { createReadiness } from './readiness.js';
 
 /** `/healthz` (the process), `/readyz` (may traffic come), `/metrics` (Prometheus). */

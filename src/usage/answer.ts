@@ -1,5 +1,5 @@
-import { keyError } from '../auth/key-problem.js';
-import { AppError, type ErrorCode, type ErrorPlace } from '../errors.js';
+import { keyError } from '../api-keys/key-problem.js';
+import { AppError, type ErrorCode, type ErrorPlace } from '../core/errors.js';
 import type { Batch } from './batch.js';
 import type { BatchOutcome } from './flush.js';
 

@@ -1,4 +1,4 @@
-import { isDecimalAbove } from '../decimal.js';
+import { isDecimalAbove } from '../core/decimal.js';
 import type { UsageEvent } from './schema.js';
 
 const MINUTE_MS = 60_000;

@@ -1,9 +1,9 @@
 import { eq, sql } from 'drizzle-orm';
 import { recordAudit, recordOperatorAudit } from '../audit/audit.js';
-import { change } from '../auth/change.js';
-import type { Clock } from '../clock.js';
-import type { Orm, Tx } from '../db/client.js';
-import { organizations } from '../db/schema.js';
+import { change } from '../identity/session/change.js';
+import type { Clock } from '../core/clock.js';
+import type { Orm, Tx } from '../core/db/client.js';
+import { organizations } from '../tables.js';
 import {
   findDrift,
   findDriftingPlaces,

@@ -1,6 +1,6 @@
 import { eq } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { recoveryCodes, secondFactors } from '../../src/db/schema.js';
+import { recoveryCodes, secondFactors } from '../../src/tables.js';
 import { Browser, createUser, PASSWORD, signedIn } from '../support/accounts.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { authenticator, giveSecondFactor } from '../support/second-factor.js';

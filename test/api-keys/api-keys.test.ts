@@ -3,7 +3,7 @@ import { asc, eq } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createApiKey } from '../../src/api-keys/api-keys.js';
 import { hashSecret } from '../../src/api-keys/secret.js';
-import { apiKeys, auditLog } from '../../src/db/schema.js';
+import { apiKeys, auditLog } from '../../src/tables.js';
 import { Browser, signedIn } from '../support/accounts.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { createKey, createOrganization, createProduct, grant } from '../support/fixtures.js';

@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { exportHeads } from '../../src/audit/export-heads.js';
 import { auditExportJobs } from '../../src/audit/export-job.js';
 import { verifyChains, type ChainReport } from '../../src/audit/verify.js';
-import { operatorLog } from '../../src/db/schema.js';
+import { operatorLog } from '../../src/tables.js';
 import { operatorToken, unique } from '../operator/client.js';
 import { Browser, createUser } from '../support/accounts.js';
 import { inChange } from '../support/change.js';

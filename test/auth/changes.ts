@@ -1,8 +1,8 @@
 import { and, eq } from 'drizzle-orm';
 import { v7 as uuid } from 'uuid';
-import { hashPassword } from '../../src/auth/password.js';
-import { apiKeys, invitations, memberships, secondFactors, sessions, users } from '../../src/db/schema.js';
-import type { Database } from '../../src/db/client.js';
+import { hashPassword } from '../../src/identity/password.js';
+import { apiKeys, invitations, memberships, secondFactors, sessions, users } from '../../src/tables.js';
+import type { Database } from '../../src/core/db/client.js';
 import { addMember, Browser, createUser, PASSWORD, sessionIdOf } from '../support/accounts.js';
 import { createKey } from '../support/fixtures.js';
 import type { Populated } from '../support/populated.js';

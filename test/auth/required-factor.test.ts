@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { eq } from 'drizzle-orm';
-import { change } from '../../src/auth/change.js';
-import { organizations } from '../../src/db/schema.js';
+import { change } from '../../src/identity/session/change.js';
+import { organizations } from '../../src/tables.js';
 import { operatorClient } from '../operator/client.js';
 import { addMember, sessionIdOf, signedIn } from '../support/accounts.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';

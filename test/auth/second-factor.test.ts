@@ -1,10 +1,10 @@
 import { eq } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { deleteExpiredSessions } from '../../src/auth/queries.js';
-import { answerChallenge } from '../../src/auth/second-factor/challenge.js';
-import { findChallenge } from '../../src/auth/second-factor/challenge-queries.js';
-import { createSecretBox } from '../../src/auth/second-factor/secret-box.js';
-import { recoveryCodes, secondFactors, sessions, signInChallenges, users } from '../../src/db/schema.js';
+import { deleteExpiredSessions } from '../../src/identity/session/queries.js';
+import { answerChallenge } from '../../src/identity/second-factor/challenge.js';
+import { findChallenge } from '../../src/identity/second-factor/challenge-queries.js';
+import { createSecretBox } from '../../src/identity/second-factor/secret-box.js';
+import { recoveryCodes, secondFactors, sessions, signInChallenges, users } from '../../src/tables.js';
 import { addMember, Browser, createUser, PASSWORD } from '../support/accounts.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { createOrganization } from '../support/fixtures.js';

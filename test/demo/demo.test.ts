@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { verifyPassword } from '../../src/auth/password.js';
+import { verifyPassword } from '../../src/identity/password.js';
 import { eq, ne } from 'drizzle-orm';
 import {
   apiKeys,
@@ -13,7 +13,7 @@ import {
   tradingAccounts,
   tradingOrders,
   users,
-} from '../../src/db/schema.js';
+} from '../../src/tables.js';
 import { findExampleOrder } from '../../src/demo/example-order.js';
 import { describeDemo } from '../../src/demo/describe.js';
 import { readDemo } from '../../src/demo/file.js';

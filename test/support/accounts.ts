@@ -1,8 +1,8 @@
 import { v7 as uuid } from 'uuid';
-import { hashPassword } from '../../src/auth/password.js';
-import { hashToken } from '../../src/auth/session-cookie.js';
-import type { Database } from '../../src/db/client.js';
-import { memberships, users } from '../../src/db/schema.js';
+import { hashPassword } from '../../src/identity/password.js';
+import { hashToken } from '../../src/identity/session/session-cookie.js';
+import type { Database } from '../../src/core/db/client.js';
+import { memberships, users } from '../../src/tables.js';
 import type { Role } from '../../src/organizations/table.js';
 import { createOrganization } from './fixtures.js';
 

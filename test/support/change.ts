@@ -1,6 +1,6 @@
-import { change } from '../../src/auth/change.js';
-import { systemClock } from '../../src/clock.js';
-import type { Database, Tx } from '../../src/db/client.js';
+import { change } from '../../src/identity/session/change.js';
+import { systemClock } from '../../src/core/clock.js';
+import type { Database, Tx } from '../../src/core/db/client.js';
 
 /** A change of the service's own. */
 export const inChange = <T>(db: Database, work: (tx: Tx) => Promise<T>): Promise<T> =>

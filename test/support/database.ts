@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import pg from 'pg';
 import { pino } from 'pino';
 import { inject } from 'vitest';
-import type { Database } from '../../src/db/client.js';
-import { openDatabase } from '../../src/db/open.js';
+import type { Database } from '../../src/core/db/client.js';
+import { openDatabase } from '../../src/core/db/open.js';
 
 export const isEmbedded = process.env.TEST_DATABASE === 'embedded';
 

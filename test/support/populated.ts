@@ -1,6 +1,6 @@
 import { v7 as uuid } from 'uuid';
 import type { Role } from '../../src/organizations/table.js';
-import { CENT, formatDollars } from '../../src/trading/money.js';
+import { CENT, formatDollars } from '../../src/trading/market/money.js';
 import { operatorClient } from '../operator/client.js';
 import { Browser, PASSWORD, sessionIdOf } from './accounts.js';
 import type { TestService } from './service.js';

@@ -1,7 +1,7 @@
-import { generateRecoveryCodes, hashRecoveryCode } from '../../src/auth/second-factor/recovery-codes.js';
-import { codeOf, generateSecret, stepAt } from '../../src/auth/second-factor/totp.js';
-import type { Database } from '../../src/db/client.js';
-import { recoveryCodes, secondFactors } from '../../src/db/schema.js';
+import { generateRecoveryCodes, hashRecoveryCode } from '../../src/identity/second-factor/recovery-codes.js';
+import { codeOf, generateSecret, stepAt } from '../../src/identity/second-factor/totp.js';
+import type { Database } from '../../src/core/db/client.js';
+import { recoveryCodes, secondFactors } from '../../src/tables.js';
 import type { TestClock } from './service.js';
 
 export interface Authenticator {

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { pino } from 'pino';
 import type { TestProject } from 'vitest/node';
 import { provideOwnBuild } from './own-build.js';
-import { openDatabase } from '../../src/db/open.js';
+import { openDatabase } from '../../src/core/db/open.js';
 
 export default async function setup(project: TestProject) {
   const removeBuild = await provideOwnBuild();

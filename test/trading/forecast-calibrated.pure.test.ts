@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { calibratedModel } from '../../src/trading/forecast/calibrated.js';
 import type { Fit, FitBook } from '../../src/trading/forecast/fits.js';
 import type { DayEnsemble, ObservedExtreme } from '../../src/trading/forecast/forecast.js';
-import { normalCdf } from '../../src/trading/forecast/normal.js';
+import { normalCdf } from '../../src/core/statistics/normal.js';
 import { rawEnsemble } from '../../src/trading/forecast/raw-ensemble.js';
 import { makeEvent } from './signals-world.js';
 

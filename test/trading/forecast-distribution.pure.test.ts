@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { probabilityOf, quantileOf, sureDegree } from '../../src/trading/forecast/distribution.js';
-import type { Bracket } from '../../src/trading/settlement/brackets.js';
+import { probabilityOf, quantileOf, sureDegree } from '../../src/trading/market/distribution.js';
+import type { Bracket } from '../../src/trading/market/brackets.js';
 
 /** ≤ 67, 68–69, 70–71, 72–73, 74–75, ≥ 76. */
 const ladderFrom = (lowest: number): Bracket[] => [

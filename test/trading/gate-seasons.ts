@@ -1,10 +1,10 @@
-import { normalQuantile } from '../../src/trading/forecast/normal.js';
-import { probabilityOf } from '../../src/trading/forecast/distribution.js';
+import { normalQuantile } from '../../src/core/statistics/normal.js';
+import { probabilityOf } from '../../src/trading/market/distribution.js';
 import type { JudgedRecord } from '../../src/trading/scores/judge-gates.js';
-import { LEAD_HOURS } from '../../src/trading/scores/leads.js';
+import { LEAD_HOURS } from '../../src/trading/signals/leads.js';
 import { logScore } from '../../src/trading/scores/score.js';
-import type { Bracket } from '../../src/trading/settlement/brackets.js';
-import { stations } from '../../src/trading/settlement/stations.js';
+import type { Bracket } from '../../src/trading/market/brackets.js';
+import { stations } from '../../src/trading/market/stations.js';
 
 /** Two forecasters of the same days. Each says normal with its deviation around what it believes, which misses the truth. */
 export interface Rivals {

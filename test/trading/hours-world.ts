@@ -1,8 +1,8 @@
-import type { MarketEvent } from '../../src/trading/markets/event.js';
-import type { Market } from '../../src/trading/markets/market.js';
-import { CENT, DOLLAR } from '../../src/trading/money.js';
-import { hourOf } from '../../src/trading/settlement/climate-day.js';
-import { findPlace } from '../../src/trading/settlement/stations.js';
+import type { MarketEvent } from '../../src/trading/market/event.js';
+import type { Market } from '../../src/trading/market/market.js';
+import { CENT, DOLLAR } from '../../src/trading/market/money.js';
+import { hourOf } from '../../src/trading/market/climate-day.js';
+import { findPlace } from '../../src/trading/market/stations.js';
 
 /** The thresholds of an hour in New York: above each of these. */
 export function makeHour({

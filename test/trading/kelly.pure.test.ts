@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { CENT, DOLLAR, parseDollars } from '../../src/trading/money.js';
+import { CENT, DOLLAR, parseDollars } from '../../src/trading/market/money.js';
 import { allInCost, kellyFraction, shareOf, walkLevels } from '../../src/trading/sizing/kelly.js';
 import { quadratic } from './signals-world.js';
 

@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pino } from 'pino';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { createMetrics } from '../../src/metrics.js';
-import { isCrossed, isSameBook, type OrderBook } from '../../src/trading/markets/book.js';
-import { toOrderBook } from '../../src/trading/markets/kalshi-market.js';
-import { compareBooks } from '../../src/trading/markets/socket/compare.js';
-import { createKeptBooks, type KeptBooks } from '../../src/trading/markets/socket/kept-books.js';
+import { createMetrics } from '../../src/core/metrics.js';
+import { isCrossed, isSameBook, type OrderBook } from '../../src/trading/market/book.js';
+import { toOrderBook } from '../../src/trading/venue/kalshi-market.js';
+import { compareBooks } from '../../src/trading/venue/socket/compare.js';
+import { createKeptBooks, type KeptBooks } from '../../src/trading/venue/socket/kept-books.js';
 import type { StreamFrame } from './fake-stream.js';
 import { startFakeVenue, type FakeVenue } from './fake-venue.js';
 

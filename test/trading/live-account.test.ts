@@ -1,6 +1,6 @@
 import { eq } from 'drizzle-orm';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { ledgerEntries } from '../../src/db/schema.js';
+import { ledgerEntries } from '../../src/tables.js';
 import { addMember, Browser, createUser, signedIn } from '../support/accounts.js';
 import { createKey, createOrganization } from '../support/fixtures.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';

@@ -15,7 +15,7 @@ import {
   signRequest,
 } from '../../src/trading/live/sign.js';
 import { toVenueFills, toWireOrder, type SentOrder } from '../../src/trading/live/wire.js';
-import { CENT, parseDollars } from '../../src/trading/money.js';
+import { CENT, parseDollars } from '../../src/trading/market/money.js';
 
 const order = {
   id: '019c13c7-9a00-7000-8000-000000000001',

@@ -1,9 +1,9 @@
 import { sql } from 'drizzle-orm';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { selectRows } from '../../src/db/select-rows.js';
-import type { AppError } from '../../src/errors.js';
-import { riskLimits } from '../../src/trading/risk/table.js';
+import { selectRows } from '../../src/core/db/select-rows.js';
+import type { AppError } from '../../src/core/errors.js';
+import { riskLimits } from '../../src/trading/ledger/risk-table.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { createKey, createOrganization } from '../support/fixtures.js';
 import { books, marketableOrders } from './orders-arbitraries.js';

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { formatDollars, parseDollars } from '../../src/trading/money.js';
-import { ticksAround, toLineChart } from '../../src/charts/line-chart.js';
+import { formatDollars, parseDollars } from '../../src/trading/market/money.js';
+import { ticksAround, toLineChart } from '../../src/core/charts/line-chart.js';
 import { rangeStart, toCurve } from '../../src/trading/portfolio/portfolio-curve.js';
 
 const dollars = (text: string) => parseDollars(text);

@@ -1,24 +1,24 @@
 import { randomUUID } from 'node:crypto';
 import { and, eq, sql } from 'drizzle-orm';
 import { v7 as uuid } from 'uuid';
-import type { Clock } from '../../src/clock.js';
-import type { Database } from '../../src/db/client.js';
-import { asksOf, toLevels, type OrderBook, type Side } from '../../src/trading/markets/book.js';
-import type { Market } from '../../src/trading/markets/market.js';
-import type { MarketSource } from '../../src/trading/markets/source.js';
-import { CENT, DOLLAR, parseDollars, type Micros } from '../../src/trading/money.js';
-import { tradingFills, tradingOrders, type OrderStatus } from '../../src/trading/orders/table.js';
-import { openPaperAccount } from '../../src/trading/portfolio/accounts.js';
-import { applyFill, type Booking, type Holding } from '../../src/trading/portfolio/positions.js';
+import type { Clock } from '../../src/core/clock.js';
+import type { Database } from '../../src/core/db/client.js';
+import { asksOf, toLevels, type OrderBook, type Side } from '../../src/trading/market/book.js';
+import type { Market } from '../../src/trading/market/market.js';
+import type { MarketSource } from '../../src/trading/market/source.js';
+import { CENT, DOLLAR, parseDollars, type Micros } from '../../src/trading/market/money.js';
+import { tradingFills, tradingOrders, type OrderStatus } from '../../src/trading/ledger/orders-table.js';
+import { openPaperAccount } from '../../src/trading/ledger/accounts.js';
+import { applyFill, type Booking, type Holding } from '../../src/trading/ledger/positions.js';
 import {
   ledgerEntries,
   tradingAccounts,
   tradingPositions,
   tradingSettlements,
   type SettlementState,
-} from '../../src/trading/portfolio/table.js';
-import { bracketLabel, type Bracket } from '../../src/trading/settlement/brackets.js';
-import { findStation } from '../../src/trading/settlement/stations.js';
+} from '../../src/trading/ledger/portfolio-table.js';
+import { bracketLabel, type Bracket } from '../../src/trading/market/brackets.js';
+import { findStation } from '../../src/trading/market/stations.js';
 
 export const EVENT = 'KXHIGHNY-26NOV21';
 export const COLD = `${EVENT}-T60`;

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { clockSkewOf } from '../../src/trading/markets/clock-skew.js';
-import { CENT, DOLLAR, type Micros } from '../../src/trading/money.js';
-import { applyFill } from '../../src/trading/portfolio/positions.js';
+import { clockSkewOf } from '../../src/trading/venue/clock-skew.js';
+import { CENT, DOLLAR, type Micros } from '../../src/trading/market/money.js';
+import { applyFill } from '../../src/trading/ledger/positions.js';
 import { assessRisk } from '../../src/trading/risk/assess.js';
 import type { HeldPosition } from '../../src/trading/risk/facts.js';
 import { defaultLimits } from '../../src/trading/risk/limits.js';

@@ -1,15 +1,15 @@
-import type { OrderBook } from '../../src/trading/markets/book.js';
-import type { Market } from '../../src/trading/markets/market.js';
-import { CENT, DOLLAR, parseDollars } from '../../src/trading/money.js';
+import type { OrderBook } from '../../src/trading/market/book.js';
+import type { Market } from '../../src/trading/market/market.js';
+import { CENT, DOLLAR, parseDollars } from '../../src/trading/market/money.js';
 import type { HeldPosition, PendingOrder, RiskFacts } from '../../src/trading/risk/facts.js';
 import type { RiskInput } from '../../src/trading/risk/gate.js';
 import { defaultLimits } from '../../src/trading/risk/limits.js';
-import { worstCost } from '../../src/trading/orders/quote.js';
-import type { Bracket } from '../../src/trading/settlement/brackets.js';
-import { stations } from '../../src/trading/settlement/stations.js';
-import type { FeeRule } from '../../src/trading/sizing/fees.js';
-import { noGates } from '../../src/trading/scores/gate.js';
-import type { Snapshot } from '../../src/trading/snapshot.js';
+import { worstCost } from '../../src/trading/market/quote.js';
+import type { Bracket } from '../../src/trading/market/brackets.js';
+import { stations } from '../../src/trading/market/stations.js';
+import type { FeeRule } from '../../src/trading/market/fees.js';
+import { noGates } from '../../src/trading/signals/gate.js';
+import type { Snapshot } from '../../src/trading/snapshot/snapshot.js';
 
 /** One event of three brackets: COLD is below 50°, MILD is 50° to 51°, WARM is 52° and above. */
 export const EVENT = 'KXHIGHNY-26NOV21';

@@ -1,12 +1,12 @@
-import { probabilityOf, type TemperatureDistribution } from '../../src/trading/forecast/distribution.js';
-import { normalQuantile } from '../../src/trading/forecast/normal.js';
+import { probabilityOf, type TemperatureDistribution } from '../../src/trading/market/distribution.js';
+import { normalQuantile } from '../../src/core/statistics/normal.js';
 import { judgeGates } from '../../src/trading/scores/judge-gates.js';
-import { LEAD_HOURS } from '../../src/trading/scores/leads.js';
+import { LEAD_HOURS } from '../../src/trading/signals/leads.js';
 import { insertRecords } from '../../src/trading/scores/queries.js';
 import type { NewRecord } from '../../src/trading/scores/records.js';
 import { scoreRecord } from '../../src/trading/scores/score-record.js';
-import { stations } from '../../src/trading/settlement/stations.js';
-import type { Bracket } from '../../src/trading/settlement/brackets.js';
+import { stations } from '../../src/trading/market/stations.js';
+import type { Bracket } from '../../src/trading/market/brackets.js';
 import type { TestService } from '../support/service.js';
 
 /** Of a service that is started for a test. */

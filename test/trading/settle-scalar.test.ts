@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
-import type { Market } from '../../src/trading/markets/market.js';
-import { CENT, DOLLAR } from '../../src/trading/money.js';
+import type { Market } from '../../src/trading/market/market.js';
+import { CENT, DOLLAR } from '../../src/trading/market/money.js';
 import { checkLedger } from '../../src/trading/portfolio/ledger-check.js';
 import { listWords } from '../../src/trading/portfolio/queries-history.js';
-import { toSettlementView } from '../../src/trading/portfolio/view-orders.js';
+import { toSettlementView } from '../../src/trading/pages/portfolio-view-orders.js';
 import { doubtAbout } from '../../src/trading/settlement/settle-word.js';
-import { findPlace } from '../../src/trading/settlement/stations.js';
+import { findPlace } from '../../src/trading/market/stations.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { createOrganization } from '../support/fixtures.js';
 import { startTestService, type TestService } from '../support/service.js';

@@ -1,20 +1,20 @@
 import { and, asc, eq, sql } from 'drizzle-orm';
 import { v7 as uuid } from 'uuid';
-import type { Database } from '../../src/db/client.js';
-import { emptyBook, type OrderBook, type Side } from '../../src/trading/markets/book.js';
-import type { Market } from '../../src/trading/markets/market.js';
-import type { MarketSource } from '../../src/trading/markets/source.js';
-import { CENT, DOLLAR, type Micros } from '../../src/trading/money.js';
-import { tradingFills, tradingOrders, type TradeMode } from '../../src/trading/orders/table.js';
-import { openPaperAccount } from '../../src/trading/portfolio/accounts.js';
-import { applyFill } from '../../src/trading/portfolio/positions.js';
+import type { Database } from '../../src/core/db/client.js';
+import { emptyBook, type OrderBook, type Side } from '../../src/trading/market/book.js';
+import type { Market } from '../../src/trading/market/market.js';
+import type { MarketSource } from '../../src/trading/market/source.js';
+import { CENT, DOLLAR, type Micros } from '../../src/trading/market/money.js';
+import { tradingFills, tradingOrders, type TradeMode } from '../../src/trading/ledger/orders-table.js';
+import { openPaperAccount } from '../../src/trading/ledger/accounts.js';
+import { applyFill } from '../../src/trading/ledger/positions.js';
 import {
   ledgerEntries,
   tradingAccounts,
   tradingPositions,
   tradingSettlements,
-} from '../../src/trading/portfolio/table.js';
-import { findStation } from '../../src/trading/settlement/stations.js';
+} from '../../src/trading/ledger/portfolio-table.js';
+import { findStation } from '../../src/trading/market/stations.js';
 import type { TestClock } from '../support/service.js';
 
 /** Two hours after the end of July 4 in New York. */

@@ -1,11 +1,11 @@
 import { and, eq, sql } from 'drizzle-orm';
 import fc from 'fast-check';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import type { Market } from '../../src/trading/markets/market.js';
-import { CENT, DOLLAR } from '../../src/trading/money.js';
+import type { Market } from '../../src/trading/market/market.js';
+import { CENT, DOLLAR } from '../../src/trading/market/money.js';
 import { checkLedger } from '../../src/trading/portfolio/ledger-check.js';
-import { portfolioHistory, tradingAccounts } from '../../src/trading/portfolio/table.js';
-import { jobLeases } from '../../src/trading/risk/table.js';
+import { portfolioHistory, tradingAccounts } from '../../src/trading/ledger/portfolio-table.js';
+import { jobLeases } from '../../src/trading/ledger/risk-table.js';
 import { wordOf } from '../../src/trading/settlement/settle-word.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { createKey, createOrganization } from '../support/fixtures.js';

@@ -1,15 +1,15 @@
 import type { DayForecast, StationForecast } from '../../src/trading/forecast/forecast.js';
-import { asksOf, toLevels, type OrderBook } from '../../src/trading/markets/book.js';
-import type { MarketEvent } from '../../src/trading/markets/event.js';
-import type { Market } from '../../src/trading/markets/market.js';
-import type { MarketData } from '../../src/trading/markets/source.js';
-import { CENT, DOLLAR } from '../../src/trading/money.js';
-import type { GateBook } from '../../src/trading/scores/gate.js';
-import { LEAD_HOURS } from '../../src/trading/scores/leads.js';
-import type { Bracket } from '../../src/trading/settlement/brackets.js';
-import { climateDayOf } from '../../src/trading/settlement/climate-day.js';
-import { findStation } from '../../src/trading/settlement/stations.js';
-import type { FeeRule } from '../../src/trading/sizing/fees.js';
+import { asksOf, toLevels, type OrderBook } from '../../src/trading/market/book.js';
+import type { MarketEvent } from '../../src/trading/market/event.js';
+import type { Market } from '../../src/trading/market/market.js';
+import type { MarketData } from '../../src/trading/market/source.js';
+import { CENT, DOLLAR } from '../../src/trading/market/money.js';
+import type { GateBook } from '../../src/trading/signals/gate.js';
+import { LEAD_HOURS } from '../../src/trading/signals/leads.js';
+import type { Bracket } from '../../src/trading/market/brackets.js';
+import { climateDayOf } from '../../src/trading/market/climate-day.js';
+import { findStation } from '../../src/trading/market/stations.js';
+import type { FeeRule } from '../../src/trading/market/fees.js';
 
 export const quadratic: FeeRule = { type: 'quadratic', multiplier: DOLLAR };
 

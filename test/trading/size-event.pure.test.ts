@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { BALANCE_STEP, DOLLAR } from '../../src/trading/money.js';
+import { BALANCE_STEP, DOLLAR } from '../../src/trading/market/money.js';
 import { sizeEvent, type EventToSize, type SizedEvent } from '../../src/trading/sizing/event.js';
 import { paidFor } from '../../src/trading/sizing/fund.js';
 import { randomOf } from './joint-arbitraries.js';

@@ -1,8 +1,8 @@
-import type { Side } from '../../src/trading/markets/book.js';
-import { CENT, DOLLAR, type Micros } from '../../src/trading/money.js';
-import { quoteOrder, type Quote } from '../../src/trading/orders/quote.js';
-import { consume } from '../../src/trading/portfolio/match.js';
-import { applyFill } from '../../src/trading/portfolio/positions.js';
+import type { Side } from '../../src/trading/market/book.js';
+import { CENT, DOLLAR, type Micros } from '../../src/trading/market/money.js';
+import { quoteOrder, type Quote } from '../../src/trading/market/quote.js';
+import { consume } from '../../src/trading/market/match.js';
+import { applyFill } from '../../src/trading/ledger/positions.js';
 import type { EventToSize, MarketToSize, SizedEvent, SizedPurchase } from '../../src/trading/sizing/event.js';
 import { makeBook, quadratic } from './signals-world.js';
 

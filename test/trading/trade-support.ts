@@ -1,9 +1,9 @@
-import { toLevels, type OrderBook } from '../../src/trading/markets/book.js';
-import type { Market } from '../../src/trading/markets/market.js';
-import type { MarketData, MarketSource } from '../../src/trading/markets/source.js';
-import { CENT, DOLLAR } from '../../src/trading/money.js';
-import { findStation } from '../../src/trading/settlement/stations.js';
-import type { Database } from '../../src/db/client.js';
+import { toLevels, type OrderBook } from '../../src/trading/market/book.js';
+import type { Market } from '../../src/trading/market/market.js';
+import type { MarketData, MarketSource } from '../../src/trading/market/source.js';
+import { CENT, DOLLAR } from '../../src/trading/market/money.js';
+import { findStation } from '../../src/trading/market/stations.js';
+import type { Database } from '../../src/core/db/client.js';
 import { createKey, createOrganization } from '../support/fixtures.js';
 import { startTestService, type TestService, type TestServiceOptions } from '../support/service.js';
 

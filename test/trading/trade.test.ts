@@ -1,9 +1,9 @@
 import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Database } from '../../src/db/client.js';
-import { selectRows } from '../../src/db/select-rows.js';
-import { UnexpectedAnswerError } from '../../src/trading/markets/kalshi-client.js';
-import { DOLLAR } from '../../src/trading/money.js';
+import type { Database } from '../../src/core/db/client.js';
+import { selectRows } from '../../src/core/db/select-rows.js';
+import { UnexpectedAnswerError } from '../../src/trading/venue/kalshi-client.js';
+import { DOLLAR } from '../../src/trading/market/money.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { createKey } from '../support/fixtures.js';
 import {

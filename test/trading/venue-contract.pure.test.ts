@@ -3,8 +3,8 @@ import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { z } from 'zod';
 import * as venueSchemas from '../../src/trading/live/venue-schema.js';
-import * as kalshiSchemas from '../../src/trading/markets/kalshi-schema.js';
-import { marketStatuses } from '../../src/trading/markets/market.js';
+import * as kalshiSchemas from '../../src/trading/venue/kalshi-schema.js';
+import { marketStatuses } from '../../src/trading/market/market.js';
 
 /** The venue's published document, where it lies beside the project. */
 const file = new URL('../../../shared/reference/kalshi-openapi-3.32.yaml', import.meta.url);

@@ -1,7 +1,7 @@
 import { parse } from 'csv-parse/sync';
 import { eq } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { products, usageTotals } from '../../src/db/schema.js';
+import { products, usageTotals } from '../../src/tables.js';
 import { roles } from '../../src/organizations/table.js';
 import { Browser, signedIn } from '../support/accounts.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';

@@ -1,7 +1,7 @@
-import type { RouteDescription } from '../../openapi/description.js';
-import { problemExample } from '../../openapi/problem-examples.js';
-import { describeOperatorRoute, notFoundExample } from '../../operator/description-parts.js';
-import { exampleWorld } from '../../openapi/example-world.js';
+import type { RouteDescription } from '../../core/reference/description.js';
+import { problemExample } from '../../core/reference/problem-examples.js';
+import { describeOperatorRoute, notFoundExample } from '../../identity/operator/description-parts.js';
+import { exampleWorld } from '../../core/reference/example-world.js';
 import { acceptedSchema, acceptSchema, reconciliationSchema } from './schema.js';
 
 const path = '/operator/organizations/{slug}/trading/reconciliation';

@@ -1,11 +1,11 @@
-import type { Authority } from '../../auth/authority.js';
-import type { Context } from '../../context.js';
-import { AppError } from '../../errors.js';
-import type { Source } from '../../operator/change.js';
-import { UnexpectedAnswerError, VenueUnavailableError } from '../markets/kalshi-client.js';
-import type { VenueBudget } from '../markets/venue-budget.js';
+import type { Authority } from '../../identity/session/authority.js';
+import type { Context } from '../../core/http/context.js';
+import { AppError } from '../../core/errors.js';
+import type { Source } from '../../identity/operator/change.js';
+import { UnexpectedAnswerError, VenueUnavailableError } from '../venue/kalshi-client.js';
+import type { VenueBudget } from '../venue/venue-budget.js';
 import type { LiveExecutor } from '../orders/order.js';
-import { createLease } from '../settlement/lease.js';
+import { createLease } from '../../core/db/lease.js';
 import { acceptDifferences } from './book.js';
 import { lookAtBoth } from './look.js';
 import { findLiveAccount, findOrgId, updateLiveAccount } from './queries.js';

@@ -1,6 +1,6 @@
-import type { Example, ExampleRequest } from '../../openapi/description.js';
-import { exampleWorld } from '../../openapi/example-world.js';
-import { problemExample } from '../../openapi/problem-examples.js';
+import type { Example, ExampleRequest } from '../../core/reference/description.js';
+import { exampleWorld } from '../../core/reference/example-world.js';
+import { problemExample } from '../../core/reference/problem-examples.js';
 
 const { yesterday, today } = exampleWorld.markets;
 

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { generated, type ExampleRequest, type RouteDescription } from '../../openapi/description.js';
-import { exampleWorld } from '../../openapi/example-world.js';
+import { generated, type ExampleRequest, type RouteDescription } from '../../core/reference/description.js';
+import { exampleWorld } from '../../core/reference/example-world.js';
 import {
   apiKeyProblemExamples,
   apiKeyProblems,
@@ -9,7 +9,7 @@ import {
   problemExample,
   serviceProblemExamples,
   serviceProblems,
-} from '../../openapi/problem-examples.js';
+} from '../../core/reference/problem-examples.js';
 import {
   listTradesSchema,
   MAX_BODY_BYTES,

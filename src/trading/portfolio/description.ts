@@ -1,12 +1,12 @@
-import { excerpt, type RouteDescription } from '../../openapi/description.js';
-import { exampleWorld } from '../../openapi/example-world.js';
+import { excerpt, type RouteDescription } from '../../core/reference/description.js';
+import { exampleWorld } from '../../core/reference/example-world.js';
 import {
   apiKeyProblemExamples,
   apiKeyProblems,
   problemExample,
   serviceProblemExamples,
   serviceProblems,
-} from '../../openapi/problem-examples.js';
+} from '../../core/reference/problem-examples.js';
 import { portfolioAnswerSchema, portfolioQuerySchema } from './portfolio-schema.js';
 
 const scope = 'trading:read';

@@ -1,10 +1,10 @@
 import { z } from 'zod';
-import { findStation, indexAreas } from '../settlement/stations.js';
+import { findStation, indexAreas } from '../market/stations.js';
 import { toAreaJson, toStationJson } from './station-json.js';
-import { beginning, excerpt, generated, type RouteDescription } from '../../openapi/description.js';
-import type { ExampleRequest } from '../../openapi/description.js';
-import { exampleWorld } from '../../openapi/example-world.js';
-import { problemExample } from '../../openapi/problem-examples.js';
+import { beginning, excerpt, generated, type RouteDescription } from '../../core/reference/description.js';
+import type { ExampleRequest } from '../../core/reference/description.js';
+import { exampleWorld } from '../../core/reference/example-world.js';
+import { problemExample } from '../../core/reference/problem-examples.js';
 import {
   forecastSchema,
   marketListSchema,

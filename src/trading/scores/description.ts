@@ -1,9 +1,13 @@
 import { z } from 'zod';
-import { generated, type RouteDescription } from '../../openapi/description.js';
-import { exampleWorld } from '../../openapi/example-world.js';
-import { problemExample, serviceProblemExamples, serviceProblems } from '../../openapi/problem-examples.js';
+import { generated, type RouteDescription } from '../../core/reference/description.js';
+import { exampleWorld } from '../../core/reference/example-world.js';
+import {
+  problemExample,
+  serviceProblemExamples,
+  serviceProblems,
+} from '../../core/reference/problem-examples.js';
 import { gateErrorRates, gateRule, gateRuleText } from './gate-rule.js';
-import { LEAD_HOURS, leadsOf } from './leads.js';
+import { LEAD_HOURS, leadsOf } from '../signals/leads.js';
 import { toPitHistogram } from './pit-histogram.js';
 import { PAST_DAYS } from './records.js';
 import { toReliability } from './reliability.js';

@@ -1,6 +1,6 @@
 import { sql } from 'drizzle-orm';
-import type { Orm } from '../../db/client.js';
-import { selectRows } from '../../db/select-rows.js';
+import type { Orm } from '../../core/db/client.js';
+import { selectRows } from '../../core/db/select-rows.js';
 import type { CrpsPoint } from './diagnostics.js';
 import type { DatedPit } from './pit-histogram.js';
 import type { SaidRecord } from './reliability.js';

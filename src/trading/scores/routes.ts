@@ -1,9 +1,9 @@
 import type { Router } from 'express';
-import { sendCachedAnswer } from '../../http/cached-answer.js';
-import { parseInput } from '../../http/validate.js';
-import { fieldError } from '../../pages/form.js';
+import { sendCachedAnswer } from '../../core/http/cached-answer.js';
+import { parseInput } from '../../core/http/validate.js';
+import { fieldError } from '../../core/pages/form.js';
 import { readPlaceId } from '../reads/routes.js';
-import { leadsOf } from './leads.js';
+import { leadsOf } from '../signals/leads.js';
 import type { ScoreReport } from './report.js';
 import { scoresQuerySchema } from './schema.js';
 

@@ -1,9 +1,9 @@
 import type { Router } from 'express';
-import { AppError } from '../../errors.js';
-import { addressOf } from '../../http/address-limit.js';
-import { parseInput } from '../../http/validate.js';
+import { AppError } from '../../core/errors.js';
+import { addressOf } from '../../core/http/address-limit.js';
+import { parseInput } from '../../core/http/validate.js';
 import { streamQuerySchema } from '../reads/schema.js';
-import { findPlace } from '../settlement/stations.js';
+import { findPlace } from '../market/stations.js';
 import { setStreamHeaders, type MarketStream } from './stream.js';
 
 /** `/stream`: server-sent events. It stands behind `readLayer`. */

@@ -1,7 +1,12 @@
 import { expect } from 'vitest';
-import { Beginning, Excerpt, Generated, type RouteDescription } from '../../../src/openapi/description.js';
-import { responseHeaders, type ResponseHeader } from '../../../src/openapi/headers.js';
-import { headersOf, schemaOf } from '../../../src/openapi/operation.js';
+import {
+  Beginning,
+  Excerpt,
+  Generated,
+  type RouteDescription,
+} from '../../../src/core/reference/description.js';
+import { responseHeaders, type ResponseHeader } from '../../../src/core/reference/headers.js';
+import { headersOf, schemaOf } from '../../../src/core/reference/operation.js';
 import type { Answer } from './send-example.js';
 
 const uuidOf = (version: 4 | 7) =>

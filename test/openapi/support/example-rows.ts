@@ -1,6 +1,6 @@
 import { hashSecret } from '../../../src/api-keys/secret.js';
-import { hashPassword } from '../../../src/auth/password.js';
-import type { Database, Orm } from '../../../src/db/client.js';
+import { hashPassword } from '../../../src/identity/password.js';
+import type { Database, Orm } from '../../../src/core/db/client.js';
 import {
   apiKeys,
   auditChains,
@@ -26,8 +26,8 @@ import {
   usageHours,
   usageTotals,
   users,
-} from '../../../src/db/schema.js';
-import { exampleWorld } from '../../../src/openapi/example-world.js';
+} from '../../../src/tables.js';
+import { exampleWorld } from '../../../src/core/reference/example-world.js';
 
 const createdAt = new Date(exampleWorld.createdAt);
 const both = { createdAt, updatedAt: createdAt };

@@ -4,8 +4,8 @@ import {
   Repeated,
   type ExampleRequest,
   type RouteDescription,
-} from '../../../src/openapi/description.js';
-import { exampleWorld, type Credential } from '../../../src/openapi/example-world.js';
+} from '../../../src/core/reference/description.js';
+import { exampleWorld, type Credential } from '../../../src/core/reference/example-world.js';
 
 export interface Answer {
   status: number;
