@@ -4,7 +4,14 @@ import { isFairPrice } from '../settlement/settle-word.js';
 import { nameMarket, type MarketName } from '../market/portfolio-names.js';
 import type { WordRow } from '../portfolio/queries-history.js';
 import type { listFills, listPostings, OrderRow } from '../portfolio/queries-orders.js';
-import { formatMoney, formatPrice, marketStatuses, ORDERS_PATH, toChange, toMarketView } from './portfolio-view-text.js';
+import {
+  formatMoney,
+  formatPrice,
+  marketStatuses,
+  ORDERS_PATH,
+  toChange,
+  toMarketView,
+} from './portfolio-view-text.js';
 import type { OrderStatus } from '../ledger/orders-table.js';
 import type { LedgerKind, SettlementState } from '../ledger/portfolio-table.js';
 import type { Micros } from '../market/money.js';
