@@ -209,7 +209,7 @@ describe('hints', () => {
     expect(links).toContain(`${PATH}/${key.id}/revoke`);
     expect((await hintsFor({ lastUsedAt: ago(90 * DAY - 1000) }, both)).text).not.toContain('Not used');
     expect((await hintsFor({ lastUsedAt: null, createdAt: ago(91 * DAY) })).text).toContain(
-      'Never used since it was made 91 days ago.',
+      'Never used since it was created 91 days ago.',
     );
     expect((await hintsFor({ lastUsedAt: null, createdAt: ago(89 * DAY) })).text).not.toContain('Never used');
   });
