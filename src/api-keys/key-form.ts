@@ -19,7 +19,7 @@ export const graceChoices = [
   { value: '60', label: '1 hour', note: 'Enough to deploy the new key.' },
   {
     value: '0',
-    label: 'None: end the old key at once',
+    label: 'None: expire the old key at once',
     note: 'For a key that has leaked. Calls with it fail until the new one is in place.',
   },
   { value: String(GRACE_DAY_MINUTES), label: '1 day', note: 'For runtimes that are deployed now and then.' },

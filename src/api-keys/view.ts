@@ -106,10 +106,10 @@ function findExpiring({ id, expiresAt }: KeyDetails, nowMs: number): Hint | unde
   if (leftMs > EXPIRING_WITHIN_MS) return undefined;
   return {
     kind: 'expiring',
-    text: `Ends in ${formatDuration(leftMs)}.`,
+    text: `Expires in ${formatDuration(leftMs)}.`,
     advice:
-      'Its calls fail from then on, and a rotation would keep that end: make a new key with a later one and move the runtime over.',
-    action: { label: 'Make one like it', href: `/dashboard/api-keys/new?like=${id}` },
+      'Its calls fail from then on, and a rotation keeps the same expiry: duplicate it with a later one and move the runtime over.',
+    action: { label: 'Duplicate', href: `/dashboard/api-keys/new?like=${id}` },
   };
 }
 
@@ -119,8 +119,9 @@ function findUnused({ id, lastUsedAt, createdAt }: KeyDetails, nowMs: number): H
   const duration = formatDuration(sinceMs);
   return {
     kind: 'unused',
-    text: lastUsedAt === null ? `Never used since it was made ${duration} ago.` : `Not used for ${duration}.`,
-    advice: 'A key that nobody needs can only leak: revoke it.',
+    text:
+      lastUsedAt === null ? `Never used since it was created ${duration} ago.` : `Not used for ${duration}.`,
+    advice: 'A key that is not needed can only leak: revoke it.',
     action: { label: 'Revoke', href: `/dashboard/api-keys/${id}/revoke` },
   };
 }
@@ -136,8 +137,8 @@ function findUnusedScope(
   return {
     kind: 'unused_scope',
     text: `Never used ${unused.join(' and ')} in ${formatDuration(ageMs)}.`,
-    advice: 'A key that may do less can do less harm: make one without, and move the runtime over.',
-    action: { label: 'Make one with less', href: `/dashboard/api-keys/new?like=${id}` },
+    advice: 'A key that may do less can do less harm: duplicate it without, and move the runtime over.',
+    action: { label: 'Duplicate with fewer scopes', href: `/dashboard/api-keys/new?like=${id}` },
   };
 }
 
@@ -152,8 +153,8 @@ function stillCalled(key: KeyDetails, nowMs: number): Hint | undefined {
     return undefined;
   return {
     kind: 'still_called',
-    text: `Ends in ${formatDuration(leftMs)} and was called ${agoMs < MINUTE_MS ? 'just now' : `${formatDuration(agoMs)} ago`}.`,
-    advice: 'Whoever still calls with it will fail: give them the new key.',
+    text: `Expires in ${formatDuration(leftMs)} and was called ${agoMs < MINUTE_MS ? 'just now' : `${formatDuration(agoMs)} ago`}.`,
+    advice: 'Runtimes that still use it will fail: give them the new key.',
     action: { label: 'Watch the cut-over', href: `/dashboard/api-keys/${successorId}/cut-over` },
   };
 }

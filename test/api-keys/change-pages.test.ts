@@ -89,7 +89,7 @@ describe('the form for a new key', () => {
     expect(await auditOf(organization.id)).toHaveLength(1);
     const address = answers.find(({ status }) => status === 303)!.headers.get('location')!;
     expect(address).toBe(`${PATH}/${form[0]![1]}?done=exists`);
-    expect(textOf(await getPage(browser, address))).toContain('made this key already');
+    expect(textOf(await getPage(browser, address))).toContain('created this key already');
   });
 
   it('takes the key id of another Organization as any other', async () => {
@@ -375,7 +375,7 @@ describe('rotating with the form', () => {
   it('warns that a new key would end as soon as the old one', async () => {
     const { browser, key } = await one({ expiresAt: new Date(service.clock.now() + 5 * 24 * 60 * MINUTE) });
     const page = await getPage(browser, `${PATH}/${key.id}/rotate`);
-    expect(textOf(page)).toContain('ends soon, and so will the new one');
+    expect(textOf(page)).toContain('expires soon, and so will the new one');
     expect(linksOf(page)).toContain(`${PATH}/new?like=${key.id}`);
   });
 });
@@ -411,7 +411,7 @@ describe('revoking with the form', () => {
   it('says that nobody calls where that is so', async () => {
     const { browser, organization } = await signedIn(database.db, service.url);
     const { id } = await createKey(database.db, organization.id);
-    expect(textOf(await getPage(browser, `${PATH}/${id}/revoke`))).toContain('Nobody has called with it');
+    expect(textOf(await getPage(browser, `${PATH}/${id}/revoke`))).toContain('No calls in the last');
   });
 });
 

@@ -105,7 +105,7 @@ describe('the cut-over', () => {
     const path = `${PATH}/${next.id}/cut-over`;
     const page = await getPage(browser, path);
     const text = textOf(page);
-    expect(text).toContain('Time left of the grace 40 minutes');
+    expect(text).toContain('Grace period left 40 minutes');
     expect(text).toContain('Calls with the old key 5 last just now');
     expect(text).toContain('Calls with the new key 12 last just now');
     expect(text).toContain('Each bar is 1 minute; the highest is 12 calls.');

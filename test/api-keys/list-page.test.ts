@@ -112,7 +112,7 @@ describe('the list', () => {
     expect(await shown(`q=${old.secret.slice(0, 12)}&state=grace`)).toEqual(['rotated']);
     expect(await shown('q=%25')).toEqual([]);
     const none = await getPage(browser, `${PATH}?q=nothing+like+it`);
-    expect(textOf(none)).toContain('No key fits');
+    expect(textOf(none)).toContain('No API keys match');
     for (let i = 0; i < 51; i++) await keyOf(organization.id, { name: 'key-many' });
     const next = linksOf(await getPage(browser, `${PATH}?q=many&mode=live`)).find((href) =>
       /cursor/.test(href),
@@ -209,7 +209,7 @@ describe('hints', () => {
     expect(links).toContain(`${PATH}/${key.id}/revoke`);
     expect((await hintsFor({ lastUsedAt: ago(90 * DAY - 1000) }, both)).text).not.toContain('Not used');
     expect((await hintsFor({ lastUsedAt: null, createdAt: ago(91 * DAY) })).text).toContain(
-      'Never used since it was made 91 days ago.',
+      'Never used since it was created 91 days ago.',
     );
     expect((await hintsFor({ lastUsedAt: null, createdAt: ago(89 * DAY) })).text).not.toContain('Never used');
   });
@@ -217,7 +217,7 @@ describe('hints', () => {
   it('say that a key ends within 14 days, and offer one like it', async () => {
     const inDays = (days: number) => ({ expiresAt: new Date(service.clock.now() + days * DAY) });
     const { text, links, key } = await hintsFor(inDays(14), both);
-    expect(text).toContain('Ends in 14 days.');
+    expect(text).toContain('Expires in 14 days.');
     expect(links).toContain(`${PATH}/new?like=${key.id}`);
     expect((await hintsFor(inDays(14.1), both)).text).not.toContain('Ends in');
   });
@@ -239,7 +239,7 @@ describe('hints', () => {
     service.clock.advance(50 * 60_000);
     await use(ago(2 * 60_000));
     const page = await getPage(browser, PATH);
-    expect(textOf(page)).toContain('Ends in 10 minutes and was called 2 minutes ago.');
+    expect(textOf(page)).toContain('Expires in 10 minutes and was called 2 minutes ago.');
     expect(linksOf(page)).toContain(`${PATH}/${apiKey.id}/cut-over`);
     await use(ago(45 * 60_000));
     expect(textOf(await getPage(browser, PATH))).not.toContain('was called');

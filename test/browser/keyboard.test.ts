@@ -63,7 +63,7 @@ it('the keyboard alone is enough to sign in, make a key and revoke it, and the f
   await page.goto('/dashboard');
   await tabTo(page, /^API keys$/);
   await go(page, 'Enter');
-  await tabTo(page, /^Make the first key$/);
+  await tabTo(page, /^Create the first key$/);
   await go(page, 'Enter');
   await tabTo(page, /^Name/);
   await page.keyboard.type('made by hand');
@@ -71,7 +71,7 @@ it('the keyboard alone is enough to sign in, make a key and revoke it, and the f
   await page.keyboard.press('ArrowDown');
   await tabTo(page, /^entitlements:read/);
   await page.keyboard.press('Space');
-  await tabTo(page, /^Make the key$/);
+  await tabTo(page, /^Create the key$/);
   await go(page, 'Space');
   expect(await readMain(page)).toMatch(/org_test_.* entitlements:read/);
   await tabTo(page, /^Stored/);

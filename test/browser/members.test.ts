@@ -15,7 +15,7 @@ it.each([{ javaScript: true }, { javaScript: false }])(
     const email = `noor-${javaScript}@example.com`;
     await owner.getByLabel('E-mail address').fill(email);
     await owner.getByRole('radio', { name: /^member/ }).check();
-    await owner.getByRole('button', { name: 'Make the invitation' }).click();
+    await owner.getByRole('button', { name: 'Create the invitation' }).click();
     const link = await owner.locator('#invitation-link').innerText();
     const open = async (page: typeof owner) => {
       await page.goto(link);
@@ -35,14 +35,14 @@ it.each([{ javaScript: true }, { javaScript: false }])(
     await guest.getByLabel('Password').fill('short');
     // The browser itself would not send it.
     await guest.evaluate(`for (const form of document.forms) form.noValidate = true`);
-    await guest.getByRole('button', { name: 'Make the account and join' }).click();
+    await guest.getByRole('button', { name: 'Create the account and join' }).click();
     await guest
       .getByText(/at least 12|12 to/i)
       .first()
       .waitFor();
     expect(await guest.getByLabel('Your name').inputValue()).toBe(name);
     await guest.getByLabel('Password').fill(password);
-    await guest.getByRole('button', { name: 'Make the account and join' }).click();
+    await guest.getByRole('button', { name: 'Create the account and join' }).click();
     await guest.waitForURL('**/dashboard?done=joined');
     expect(await readMain(guest)).toContain('Welcome');
     const navigation = guest.getByRole('navigation', { name: 'Dashboard' });

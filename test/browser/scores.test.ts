@@ -41,7 +41,7 @@ it('the scores can be looked at by everybody, on a desk and on a phone, in both 
   ]);
   expect(await findAllBarriers(page)).toEqual([]);
   await page.getByLabel('City').selectOption('Los Angeles');
-  await page.getByLabel('Written down').selectOption('24 hours before the end of the day');
+  await page.getByLabel('Snapshot time').selectOption('24 hours before the end of the day');
   await page.getByRole('button', { name: 'Show' }).click();
   await page.waitForURL('**/scores?station=KLAX&lead=24');
   expect(await page.getByRole('heading', { name: /gate/ }).innerText()).toContain('of 1 gate');

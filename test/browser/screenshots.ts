@@ -82,7 +82,7 @@ async function prepare(page: Page, { context: { db }, demo }: Service): Promise<
     await page.goto('/dashboard/api-keys/new');
     await page.getByLabel('Name').fill(name);
     await choose?.();
-    await page.getByRole('button', { name: 'Make the key' }).click();
+    await page.getByRole('button', { name: 'Create the key' }).click();
     await page.locator('#secret').waitFor();
   };
   await makeKey('map renderer', () => page.getByRole('checkbox', { name: /^entitlements:read/ }).check());
@@ -101,7 +101,7 @@ async function prepare(page: Page, { context: { db }, demo }: Service): Promise<
   await page.goto('/dashboard/members/invite');
   await page.getByLabel('E-mail address').fill('farid@northwind.example');
   await page.getByRole('radio', { name: /^billing/ }).check();
-  await page.getByRole('button', { name: 'Make the invitation' }).click();
+  await page.getByRole('button', { name: 'Create the invitation' }).click();
 
   const staging = await keyHref('staging runtime');
   const password = demo!.logins[0]!.password;

@@ -38,7 +38,7 @@ it.each([{ javaScript: true }, { javaScript: false }])(
     await page.getByRole('button', { name: 'Turn it on' }).click();
     const recoveryCodes = (await page.locator('#recovery-codes').innerText()).trim().split(/\s+/);
     expect(recoveryCodes).toHaveLength(10);
-    await page.getByRole('link', { name: 'I have kept them' }).click();
+    await page.getByRole('link', { name: 'I have saved them' }).click();
     expect(await readMain(page)).toMatch(/Authenticator app On .* 10 codes left/);
 
     await signOut(page);

@@ -265,7 +265,7 @@ describe('the forest plot', () => {
       isCutLow: true,
       isCutHigh: true,
     });
-    expect(chart.table.rows[2]).toEqual(['New York, 12 h', '60', '0.000', '−50.000 to +50.000', 'Shut']);
+    expect(chart.table.rows[2]).toEqual(['New York, 12 h', '60', '0.000', '−50.000 to +50.000', 'Closed']);
     // The usual ones still have a quarter of the picture.
     expect(chart.lanes[0]!.interval).toMatchObject({ from: '37.5%', to: '62.5%' });
   });

@@ -205,17 +205,6 @@ const portfolio = {
   },
   'get /dashboard/portfolio/settlements': { own: page },
   'get /dashboard/portfolio/trades.csv': { own: page },
-  'get /dashboard/portfolio/positions/{ticker}/sell': {
-    path: ({ position }) => `/dashboard/portfolio/positions/${position.ticker}/sell`,
-    own: managersPage,
-    foreign: noManagersPage,
-  },
-  'post /dashboard/portfolio/positions/{ticker}/sell': {
-    path: ({ position }) => `/dashboard/portfolio/positions/${position.ticker}/sell`,
-    form: ({ position }) => ({ id: uuid(), contracts: '1', limitPrice: position.bid }),
-    own: managersForm,
-    foreign: noManagersForm,
-  },
 } satisfies Record<string, Row>;
 
 /** Markets are the same for every Organization. */
@@ -322,6 +311,6 @@ async function openSession(url: string, email: string): Promise<string> {
   // The session that looks at the page is the one whose button does not say `End`.
   const form = text
     .split('<form')
-    .find((part) => /<button[^>]*>Sign out<\/button>/.test(part) && part.includes('/end"'));
+    .find((part) => /<button[^>]*>\s*Sign out\s*<\/button>/.test(part) && part.includes('/end"'));
   return /sessions\/([\da-f-]{36})\/end/.exec(form ?? '')![1]!;
 }

@@ -58,6 +58,12 @@ export interface BrowserRequest {
   headers?: Record<string, string>;
 }
 
+/** Where templates break the lines inside of a tag is of no meaning. */
+const withFlatTags = (html: string): string =>
+  html.replace(/<[a-z][^>]*>/g, (tag) =>
+    tag.replace(/("[^"]*")|\s+/g, (_, quoted?: string) => quoted ?? ' ').replace(/ >$/, '>'),
+  );
+
 /** Keeps cookies as a browser does and follows no redirects. */
 export class Browser {
   readonly url: string;
@@ -89,8 +95,9 @@ export class Browser {
       },
     });
     for (const line of response.headers.getSetCookie()) this.keep(line);
-    const text = await response.text();
-    const isJson = /json/.test(response.headers.get('content-type') ?? '');
+    const type = response.headers.get('content-type') ?? '';
+    const isJson = /json/.test(type);
+    const text = /html/.test(type) ? withFlatTags(await response.text()) : await response.text();
     return {
       status: response.status,
       body: isJson ? JSON.parse(text) : undefined,

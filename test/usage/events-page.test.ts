@@ -76,7 +76,7 @@ async function arrive(role: (typeof roles)[number] = 'owner') {
 
 const textOf = (page: string) => page.replace(/<[^>]*>/g, ' ').replace(/\s+/g, ' ');
 const keysOn = (page: string) =>
-  [...page.matchAll(/<code><bdi>([^<]*)<\/bdi><\/code><\/a><\/th>/g)].map(([, key]) => key);
+  [...page.matchAll(/<code><bdi>([^<]*)<\/bdi><\/code><\/a>\s*<\/th>/g)].map(([, key]) => key);
 
 describe('an event', () => {
   it('is found by exactly its idempotency key, with all that was recorded', async () => {

@@ -1,16 +1,13 @@
 /** Says what a bar of a chart stands for where the pointer is. The same numbers are in the chart's table. */
-export function hoverCharts(root) {
-  for (const chart of root.querySelectorAll('[data-chart]')) {
-    const readout = chart.querySelector('[data-readout]');
-    if (!readout) continue;
-    const idle = readout.textContent;
-    const show = (event) => {
-      const bar = event.target.closest('[data-label]');
-      readout.textContent = bar ? bar.dataset.label : idle;
-      for (const other of chart.querySelectorAll('[data-hovered]')) if (other !== bar) delete other.dataset.hovered;
-      if (bar) bar.dataset.hovered = '';
-    };
-    chart.addEventListener('pointermove', show);
-    chart.addEventListener('pointerleave', show);
-  }
+export function hoverCharts() {
+  document.addEventListener('pointerover', ({ target }) => {
+    const bar = target.closest('[data-chart] [data-label]');
+    for (const other of document.querySelectorAll('[data-hovered]')) if (other !== bar) delete other.dataset.hovered;
+    if (bar) bar.dataset.hovered = '';
+    const chart = bar?.closest('[data-chart]');
+    for (const readout of document.querySelectorAll('[data-chart] [data-readout]')) {
+      readout.dataset.idle ??= readout.textContent;
+      readout.textContent = chart?.contains(readout) ? bar.dataset.label : readout.dataset.idle;
+    }
+  });
 }

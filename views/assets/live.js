@@ -1,46 +1,84 @@
+// Keeps parts of a page up to date: the page is asked for anew, and what differs changes in place, so that focus and open
+// details stay. Parts have an id and `data-part`, or `data-live="<seconds>"` if they are to be asked for at that pace.
+import { copyButtons } from './copy.js';
+import { printButtons } from './print.js';
+import { localTimes } from './times.js';
+
+let round = 0;
+
+/** What scripts do to HTML before it is shown: to the page, and to each answer that its parts are taken from. */
+export function enhance(root) {
+  localTimes(root);
+  copyButtons(root);
+  printButtons(root);
+}
+
 /**
- * Keeps the parts of a page that say `data-live="<seconds>"` up to date: it asks for the same page again and puts the
- * new parts in the place of the old ones. A part that no longer says so is final. Parts need an id.
+ * Asks for the page anew; true if its parts are now what was answered.
+ * @param prepare gets the answered page before anything of it is shown; with false nothing is
+ * @throws if there is no such answer
  */
-export function liveParts(enhance) {
-  let failures = 0;
-  const parts = () => [...document.querySelectorAll('[data-live][id]')];
-
-  const schedule = () => {
-    const seconds = Math.min(...parts().map((part) => Number(part.dataset.live)));
-    // Less often while the server cannot be reached.
-    if (Number.isFinite(seconds)) setTimeout(refresh, seconds * 1000 * Math.min(2 ** failures, 32));
-  };
-
-  const refresh = async () => {
-    if (document.visibilityState === 'visible') {
-      try {
-        await replaceParts();
-        failures = 0;
-      } catch {
-        failures++;
-      }
-    }
-    schedule();
-  };
-
-  const replaceParts = async () => {
-    const response = await fetch(location.href, { headers: { accept: 'text/html' }, redirect: 'manual' });
-    if (isGone(response)) return location.reload();
-    if (!response.ok) throw new Error(`status ${response.status}`);
-    const fresh = new DOMParser().parseFromString(await response.text(), 'text/html');
-    for (const part of parts()) {
-      const replacement = fresh.getElementById(part.id);
-      // Whoever is in the middle of it keeps what they have.
-      if (!replacement || part.contains(document.activeElement)) continue;
-      if (part.outerHTML === replacement.outerHTML) continue;
-      part.replaceWith(document.adoptNode(replacement));
-      enhance(replacement);
-    }
-  };
-
-  schedule();
+export async function refreshParts({ address = location.href, prepare = () => true } = {}) {
+  const mine = ++round;
+  const [{ Idiomorph }, response] = await Promise.all([
+    import('./idiomorph.js'),
+    fetch(address, { headers: { accept: 'text/html' }, redirect: 'manual' }),
+  ]);
+  if (isGone(response)) {
+    location.reload();
+    return false;
+  }
+  if (!response.ok) throw new Error(`status ${response.status}`);
+  const fresh = new DOMParser().parseFromString(await response.text(), 'text/html');
+  // A later request has been made since.
+  if (mine !== round || !prepare(fresh)) return false;
+  enhance(fresh);
+  for (const part of document.querySelectorAll('[data-part][id], [data-live][id]')) {
+    const replacement = fresh.getElementById(part.id);
+    if (replacement) Idiomorph.morph(part, replacement, morphing);
+  }
+  return true;
 }
 
 /** The session has ended, or the page is no longer open to this person: what it shows must not stay, it says why itself. */
 const isGone = ({ type, status }) => type === 'opaqueredirect' || status === 403 || status === 404;
+
+const changed = new WeakSet();
+
+/** How parts are morphed, see https://github.com/bigskysoftware/idiomorph. */
+const morphing = {
+  ignoreActiveValue: true,
+  callbacks: {
+    beforeNodeMorphed(from, to) {
+      if (from.dataset?.flash !== undefined && from.textContent !== to.textContent) changed.add(from);
+    },
+    afterNodeMorphed(from) {
+      if (changed.delete(from)) flash(from);
+    },
+    // What a reader has opened stays open.
+    beforeAttributeUpdated: (name, node) => !(name === 'open' && node.localName === 'details'),
+  },
+};
+
+function flash(element) {
+  element.classList.remove('flash');
+  void element.offsetWidth;
+  element.classList.add('flash');
+}
+
+let failures = 0;
+
+/** Asks for what says `data-live` while the page is looked at; less often while the server cannot be reached. */
+export function pollParts() {
+  const paces = [...document.querySelectorAll('[data-live][id]')].map(({ dataset }) => Number(dataset.live));
+  if (paces.length === 0) return;
+  const refresh = async () => {
+    if (document.visibilityState === 'visible')
+      failures = await refreshParts().then(
+        () => 0,
+        () => failures + 1,
+      );
+    pollParts();
+  };
+  setTimeout(refresh, Math.min(...paces) * 1000 * Math.min(2 ** failures, 32));
+}

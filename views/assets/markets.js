@@ -1,17 +1,15 @@
 // Keeps prices up to date: the stream says when there are new ones, and the parts of the page are asked for anew. Without
-// the stream they are asked for from time to time. What changes, changes in place: focus and open details stay.
-import { localTimes } from './times.js';
+// the stream they are asked for from time to time.
+import { refreshParts } from './live.js';
 
 const STALE_MS = 35_000;
 const DEBOUNCE_MS = 250;
 const PACE_MS = 1_000;
-const parts = (root) => [...root.querySelectorAll('[data-part][id]')];
 
 /** How far this computer's clock is ahead of the server's. */
 let aheadMs = 0;
 let lastRefreshMs = Date.now();
 let isPlacing = false;
-let round = 0;
 
 function readClock(root) {
   const now = root.querySelector('[data-now]')?.dataset.now;
@@ -32,32 +30,6 @@ function tickAges(root) {
   }
 }
 
-/** Makes `from` what `to` is, node by node. */
-function morph(from, to) {
-  if (from.nodeType !== to.nodeType || from.nodeName !== to.nodeName) {
-    from.replaceWith(to);
-    return;
-  }
-  if (from.nodeType !== Node.ELEMENT_NODE) {
-    if (from.data !== to.data) from.data = to.data;
-    return;
-  }
-  const isFlashing = from.hasAttribute('data-flash') && from.textContent !== to.textContent;
-  for (const name of from.getAttributeNames())
-    if (!to.hasAttribute(name) && !(name === 'open' && from.localName === 'details')) from.removeAttribute(name);
-  for (const { name, value } of to.attributes) if (from.getAttribute(name) !== value) from.setAttribute(name, value);
-  const [old, fresh] = [[...from.childNodes], [...to.childNodes]];
-  if (old.length === fresh.length) old.forEach((child, i) => morph(child, fresh[i]));
-  else from.replaceChildren(...fresh);
-  if (isFlashing) flash(from);
-}
-
-function flash(element) {
-  element.classList.remove('flash');
-  void element.offsetWidth;
-  element.classList.add('flash');
-}
-
 /** Says what has become different for good, once. */
 function tellNews(before) {
   const news = document.querySelector('[data-news]')?.dataset.news;
@@ -65,30 +37,20 @@ function tellNews(before) {
   if (out && news !== undefined && before !== undefined && news !== before) out.textContent = news;
 }
 
-/** Asks for the page anew; true if its parts are now what was answered. */
-async function refresh(address = location.href) {
+/** As `refreshParts` does; false as well if it fails, or while an order is on its way: the form that was sent must stay. */
+async function refresh(address) {
   if (isPlacing) return false;
-  const mine = ++round;
   lastRefreshMs = Date.now();
-  const response = await fetch(address, { headers: { accept: 'text/html' }, redirect: 'manual' }).catch(() => undefined);
-  if (response?.type === 'opaqueredirect' || response?.status === 403 || response?.status === 404) {
-    location.reload();
-    return false;
-  }
-  // A later question has been asked, or the order is on its way: the form that was sent must stay as it is.
-  if (!response?.ok || mine !== round || isPlacing) return false;
-  const fresh = new DOMParser().parseFromString(await response.text(), 'text/html');
-  if (mine !== round || isPlacing) return false;
   const before = document.querySelector('[data-news]')?.dataset.news;
-  readClock(fresh);
-  localTimes(fresh);
-  tickAges(fresh);
-  for (const part of parts(document)) {
-    const replacement = fresh.getElementById(part.id);
-    if (replacement) morph(part, document.adoptNode(replacement));
-  }
-  tellNews(before);
-  return true;
+  const prepare = (fresh) => {
+    if (isPlacing) return false;
+    readClock(fresh);
+    tickAges(fresh);
+    return true;
+  };
+  const isFresh = await refreshParts({ address, prepare }).catch(() => false);
+  if (isFresh) tellNews(before);
+  return isFresh;
 }
 
 /** The search: the list follows what is typed, and the address with it. */

@@ -1,7 +1,8 @@
-/** Shows the print buttons and makes them work. */
+document.addEventListener('click', ({ target }) => {
+  if (target.closest('button[data-print]')) print();
+});
+
+/** Shows the buttons that print. */
 export function printButtons(root) {
-  for (const button of root.querySelectorAll('button[data-print]')) {
-    button.hidden = false;
-    button.addEventListener('click', () => print());
-  }
+  for (const button of root.querySelectorAll('button[data-print]')) button.hidden = false;
 }

@@ -123,6 +123,6 @@ const toTable = (rows: readonly IntervalRow[]): ChartTable => ({
     formatDecimal(n),
     difference ? formatSigned(difference.mean, 3) : '–',
     difference ? `${formatSigned(difference.low, 3)} to ${formatSigned(difference.high, 3)}` : '–',
-    isOpen ? 'Open' : 'Shut',
+    isOpen ? 'Open' : 'Closed',
   ]),
 });

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
+import { basename } from 'node:path';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import type { Request, RequestHandler, Response } from 'express';
@@ -22,6 +23,9 @@ interface LoadedAssets {
   files: ReadonlyMap<string, Asset>;
 }
 
+/** A file that is served under its own name, or one that is put together of several, in their order. */
+export type AssetSource = string | { name: string; files: readonly string[]; end?: string };
+
 export interface Assets {
   /** Where the files are, with a hash of all of them in it, so that they may be cached for ever. */
   base(): Promise<string>;
@@ -36,8 +40,8 @@ const types: Record<string, string> = {
 };
 
 /** Files that pages load, under `mount`. They are read and compressed at the first use and kept. */
-export function createAssets(mount: string, listFiles: () => string[] | Promise<string[]>): Assets {
-  const load = once(async () => loadAssets(await listFiles()));
+export function createAssets(mount: string, listSources: () => AssetSource[]): Assets {
+  const load = once(() => loadAssets(listSources()));
   return {
     base: async () => `${mount}/${(await load()).version}`,
     async serve(req, res) {
@@ -73,16 +77,22 @@ export function sendCompressed(
   endShared(res, bytes);
 }
 
-async function loadAssets(sources: string[]): Promise<LoadedAssets> {
+async function loadAssets(sources: AssetSource[]): Promise<LoadedAssets> {
   const hash = createHash('sha256');
   const files = new Map<string, Asset>();
   for (const source of sources) {
-    const bytes = await readFile(source);
+    const { name, bytes } = await readSource(source);
     hash.update(bytes);
-    const name = source.slice(source.lastIndexOf('/') + 1);
     const type = types[name.slice(name.lastIndexOf('.') + 1)];
-    if (type === undefined) throw new Error(`${source}: no media type is known for this file`);
+    if (type === undefined) throw new Error(`${name}: no media type is known for this file`);
     files.set(name, { type, ...(await compress(bytes)) });
   }
   return { version: hash.digest('hex').slice(0, 16), files };
+}
+
+async function readSource(source: AssetSource): Promise<{ name: string; bytes: Buffer }> {
+  if (typeof source === 'string') return { name: basename(source), bytes: await readFile(source) };
+  const { name, files, end = '' } = source;
+  const parts = await Promise.all(files.map((file) => readFile(file)));
+  return { name, bytes: Buffer.concat([...parts, Buffer.from(end)]) };
 }

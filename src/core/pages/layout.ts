@@ -1,4 +1,5 @@
 import { readdirSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Request, RequestHandler, Response } from 'express';
@@ -6,6 +7,7 @@ import type { Clock } from '../clock.js';
 import { createAssets } from '../http/assets.js';
 import { toAddress } from './address.js';
 import * as format from './format.js';
+import { styleSheets } from './stylesheet.js';
 
 export interface PageDeps {
   clock: Clock;
@@ -39,14 +41,22 @@ export interface Page {
 /** What templates write addresses, numbers and times with. */
 const ui = { ...format, toAddress };
 
+const require = createRequire(import.meta.url);
 const folder = fileURLToPath(new URL('../../../views/assets', import.meta.url));
 
 /** Styles and scripts of the pages. */
-export const pageAssets = createAssets('/dashboard/assets', () =>
-  readdirSync(folder)
+export const pageAssets = createAssets('/dashboard/assets', () => [
+  ...readdirSync(folder)
     .sort()
     .map((name) => join(folder, name)),
-);
+  { name: 'gauge.css', files: styleSheets },
+  // The package's small build is no module.
+  {
+    name: 'idiomorph.js',
+    files: [require.resolve('idiomorph/dist/idiomorph.min.js')],
+    end: 'export { Idiomorph };',
+  },
+]);
 
 /**
  * Answers with a page in the dashboard's frame. `data` is the template's view object, complete: templates run no queries.

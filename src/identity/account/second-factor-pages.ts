@@ -26,7 +26,7 @@ const tab = 'second-factor';
 const notices = {
   off: 'The second factor is off. All your other sessions have ended.',
   on: 'The second factor is on already.',
-  ended: 'That set-up has ended. Begin it again here.',
+  ended: 'That set-up has expired. Start again here.',
   required: 'Your Organization requires a second factor. Set yours up to go on.',
 };
 

@@ -122,7 +122,7 @@ export const roleDescriptions: Record<Role, string> = {
   owner: 'Does everything, and alone decides who else is an owner.',
   admin: 'Manages API keys, members and invitations, but no owners.',
   member: 'Sees keys, usage, entitlements and members. Changes nothing.',
-  billing: 'Sees the same as a member: for whoever looks after the bills.',
+  billing: 'Sees the same as a member: for those who look after the bills.',
 };
 
 /** The roles that somebody of this role may give, and whose bearers they may change and remove. */

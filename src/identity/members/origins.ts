@@ -80,11 +80,11 @@ function toOrigin(row: OriginRow | undefined): Origin {
       name: inviter ?? 'a former member',
       account:
         details.isNewAccount === true
-          ? 'The account was made by the invitation.'
+          ? 'The account was created with the invitation.'
           : 'The account was there before.',
       invitedAt,
     };
   if (actor === 'operator' || actor.startsWith('operator:'))
     return { ...unknown, short: 'Added by the operator' };
-  return actor === 'system' ? { ...unknown, short: 'Made with the demo' } : unknown;
+  return actor === 'system' ? { ...unknown, short: 'Created with the demo' } : unknown;
 }

@@ -44,7 +44,7 @@ const notices = {
   removed: 'The person was removed. Their access has ended.',
   revoked: 'The invitation was revoked. Its link no longer works.',
   'invited-before':
-    'This invitation was made before, and its link was shown then, once. Invite the address again for a new link; the old one stops working.',
+    'This invitation was created before, and its link was shown then, once. Invite the address again for a new link; the old one stops working.',
 };
 
 type PageDeps = Pick<Context, 'db' | 'clock'>;
@@ -192,7 +192,7 @@ function addInvitationPages(router: Router, deps: PageDeps): void {
         // Compressed beside text of another person, a secret can be guessed from the length of the answer.
         res.setHeader('Cache-Control', 'no-store, no-transform');
         res.status(201);
-        const page = { view: 'members/invited', title: 'Invitation made', section: 'members' };
+        const page = { view: 'members/invited', title: 'Invitation created', section: 'members' };
         const { role } = input;
         const description = roleDescriptions[role];
         await renderPage(deps, req, res, page, {

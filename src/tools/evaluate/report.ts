@@ -14,6 +14,7 @@ import { flatnessOfShares } from '../../trading/forecast/pit.js';
 import { CommandError } from '../kit/command.js';
 import { leftOutReasons, type EvaluateOptions, type Evaluation, type LeftOut } from './evaluation.js';
 import { tallyCases, type ScoreSums, type Tally } from './report-tally.js';
+import { styleSheets } from '../../core/pages/stylesheet.js';
 
 /** Three levels up both from the sources and from what is built of them. */
 const views = fileURLToPath(new URL('../../../views', import.meta.url));
@@ -54,12 +55,11 @@ const refuse = (file: string, reason: string, cause?: unknown): CommandError =>
   new CommandError(`The report cannot be written to ${file || "''"}: ${reason}.`, { cause });
 
 async function renderReport(evaluation: Evaluation): Promise<string> {
-  const [css, ownCss] = await Promise.all(
-    ['assets/gauge.css', 'evaluate/report.css'].map((name) => readFile(`${views}/${name}`, 'utf8')),
-  );
+  const sheets = [...styleSheets, `${views}/evaluate/report.css`];
+  const css = await Promise.all(sheets.map((file) => readFile(file, 'utf8')));
   return ejs.renderFile(`${views}/evaluate/report.ejs`, {
     ...toReportView(evaluation),
-    css: `${css}\n${ownCss}`,
+    css: css.join(''),
     ui,
   });
 }

@@ -22,7 +22,7 @@ export function toFreshness(snapshot: Snapshot, sources: readonly SourceState[],
   const closedBecause = isUnexpected
     ? 'The venue answers with something that cannot be trusted. Orders are open again as soon as it makes sense.'
     : ageMs > MAX_TRADING_AGE_MS
-      ? `The prices are ${formatAge(ageMs)} old. Nobody should trade on them: orders are open again with the next prices.`
+      ? `The prices are ${formatAge(ageMs)} old. They are too old to trade on: orders open again with the next prices.`
       : !snapshot.data.isTrading
         ? 'The exchange has paused trading. Orders are open again when it goes on.'
         : null;

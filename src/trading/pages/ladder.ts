@@ -7,7 +7,7 @@ import type { Holding } from '../ledger/positions.js';
 import { bracketLabel } from '../market/brackets.js';
 import { ticketAddress } from './addresses.js';
 import { formatCents, formatPoints, formatProbability } from './price-text.js';
-import { formatMoney } from './portfolio-view-text.js';
+import { formatMoney, marketStatuses } from './portfolio-view-text.js';
 import { impliedProbabilities, isPassed } from './probabilities.js';
 import { perContract } from '../market/contracts.js';
 
@@ -36,7 +36,7 @@ export interface LadderRow {
   label: string;
   href: string;
   isOpen: boolean;
-  status: { text: string; tone: 'good' | 'warn' | 'bad' | 'info' | '' } | null;
+  status: { label: string; tone: string } | null;
   isPassed: boolean;
   isLikeliest: boolean;
   forecast: Share | null;
@@ -110,20 +110,11 @@ function statusOf({ status, settlementValue }: Market): LadderRow['status'] {
           : `Pays ${formatCents(settlementValue)}`;
     const isFinal = status === 'finalized';
     return {
-      text: isFinal ? outcome : `${outcome}, not final`,
+      label: isFinal ? outcome : `${outcome}, not final`,
       tone: settlementValue === DOLLAR ? 'good' : '',
     };
   }
-  const texts = {
-    initialized: 'Not open yet',
-    inactive: 'Paused',
-    closed: 'Closed',
-    determined: 'Determined',
-    disputed: 'Disputed',
-    amended: 'Amended',
-    finalized: 'Final',
-  };
-  return { text: texts[status], tone: status === 'disputed' || status === 'inactive' ? 'warn' : '' };
+  return marketStatuses[status];
 }
 
 function toQuoted({ ticker, status }: Market, book: OrderBook, side: Side): Quoted {

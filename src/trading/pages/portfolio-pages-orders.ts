@@ -58,8 +58,8 @@ export function addOrderPages(router: Router, context: Context, { snapshots }: T
       listPostings(db.orm, orgId, id, MAX_FILLS),
     ]);
     const notices = {
-      sold: 'Sold. What it brought is below.',
-      repeated: 'This had been sent before, and was done once. Nothing was sold again.',
+      placed: 'Order placed. What it did is below.',
+      repeated: 'This had been sent before, and was done once. Nothing was ordered again.',
     };
     await renderPage(
       context,

@@ -11,7 +11,6 @@ import { readCurve } from '../portfolio/curve.js';
 import { readPortfolio, type PortfolioDeps } from '../portfolio/portfolio.js';
 import { readPageQuery } from './portfolio-pages-input.js';
 import { addOrderPages } from './portfolio-pages-orders.js';
-import { addSalePages } from './portfolio-pages-sale.js';
 import { listOrders } from '../portfolio/order-queries.js';
 import { listSettlementEvents } from '../portfolio/history-queries.js';
 import { toVenueView } from './portfolio-view-venue.js';
@@ -64,6 +63,5 @@ export function portfolioPages(context: TradingContext, trading: TradingServices
   });
 
   addOrderPages(router, context, trading);
-  addSalePages(router, context, trading);
   return router;
 }

@@ -3,8 +3,15 @@ import type { SettlementSource } from '../market/rules.js';
 import { isFairPrice } from '../settlement/settlement-event.js';
 import { nameMarket, type MarketName } from '../market/portfolio-names.js';
 import type { SettlementEventRow } from '../portfolio/history-queries.js';
-import type { listFills, listPostings, ListedOrder } from '../portfolio/order-queries.js';
-import { formatMoney, formatPrice, ORDERS_PATH, toChange, toMarketView } from './portfolio-view-text.js';
+import type { ListedOrder, listFills, listPostings } from '../portfolio/order-queries.js';
+import {
+  ORDERS_PATH,
+  formatMoney,
+  formatPrice,
+  marketStatuses,
+  toChange,
+  toMarketView,
+} from './portfolio-view-text.js';
 import type { OrderStatus } from '../ledger/orders-table.js';
 import type { LedgerKind, SettlementState } from '../ledger/portfolio-table.js';
 import type { Micros } from '../market/money.js';
@@ -113,10 +120,8 @@ export const toOrderPage = (
 const toPlain = (micros: Micros): string | null => (micros === 0n ? null : formatMoney(micros));
 
 const states: Record<SettlementState, { label: string; tone: string }> = {
+  ...marketStatuses,
   provisional: { label: 'Provisional', tone: 'warn' },
-  determined: { label: 'Determined', tone: 'info' },
-  disputed: { label: 'Disputed', tone: 'warn' },
-  amended: { label: 'Amended', tone: 'warn' },
   finalized: { label: 'Final', tone: 'good' },
   void: { label: 'Void', tone: 'bad' },
 };

@@ -1,6 +1,6 @@
 import { formatDay, formatDecimal } from '../../core/pages/format.js';
 import { toAddress } from '../../core/pages/address.js';
-import type { MarketKind } from '../market/market.js';
+import type { MarketKind, MarketStatus } from '../market/market.js';
 import { DOLLAR, type Micros } from '../market/money.js';
 import type { TradeMode } from '../ledger/orders-table.js';
 import type { MarketName } from '../market/portfolio-names.js';
@@ -36,6 +36,18 @@ export const toChange = (micros: Micros): Change => ({
 
 export const toChangeOrNull = (micros: Micros | null): Change | null =>
   micros === null ? null : toChange(micros);
+
+/** What the venue says of a market, in words. */
+export const marketStatuses: Readonly<Record<MarketStatus, { label: string; tone: string }>> = {
+  initialized: { label: 'Not open yet', tone: 'info' },
+  inactive: { label: 'Paused', tone: 'warn' },
+  active: { label: 'Open', tone: 'good' },
+  closed: { label: 'Closed', tone: 'info' },
+  determined: { label: 'Determined', tone: 'info' },
+  disputed: { label: 'Disputed', tone: 'warn' },
+  amended: { label: 'Amended', tone: 'warn' },
+  finalized: { label: 'Final', tone: 'info' },
+};
 
 /** A climate day is a date of the station's own calendar: it is in no zone. */
 export const formatDate = (date: string): string => formatDay(new Date(`${date}T00:00:00Z`));
@@ -80,6 +92,3 @@ export const toModeTabs = (path: string, current: TradeMode) =>
     href: toAddress(path, { mode: mode === 'paper' ? undefined : mode }),
     isCurrent: mode === current,
   }));
-
-export const sellAddress = (ticker: string): string =>
-  `${PORTFOLIO_PATH}/positions/${encodeURIComponent(ticker)}/sell`;

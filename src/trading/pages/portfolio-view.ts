@@ -1,16 +1,16 @@
 import { formatAgo, formatCount } from '../../core/pages/format.js';
 import { toAddress } from '../../core/pages/address.js';
 import { ageOf, type Snapshot, type SourceState } from '../snapshot/snapshot.js';
-import type { MarketStatus } from '../market/market.js';
 import { isFairPrice } from '../settlement/settlement-event.js';
+import { ticketAddress } from './addresses.js';
 import type { Portfolio, ValuedPosition } from '../portfolio/portfolio.js';
 import { nameMarket } from '../market/portfolio-names.js';
 import type { PendingRow } from '../portfolio/queries.js';
 import {
   formatMoney,
   formatPrice,
+  marketStatuses,
   ORDERS_PATH,
-  sellAddress,
   toChange,
   toChangeOrNull,
   toMarketView,
@@ -82,17 +82,6 @@ function toFreshness({ snapshot, sources, now }: Marks, isHolding: boolean) {
   };
 }
 
-const statusTexts: Record<MarketStatus, { label: string; tone: string }> = {
-  initialized: { label: 'Not open yet', tone: 'info' },
-  inactive: { label: 'Paused', tone: 'warn' },
-  active: { label: 'Open', tone: 'good' },
-  closed: { label: 'Closed', tone: 'info' },
-  determined: { label: 'Determined', tone: 'info' },
-  disputed: { label: 'Disputed', tone: 'warn' },
-  amended: { label: 'Amended', tone: 'warn' },
-  finalized: { label: 'Final', tone: 'info' },
-};
-
 function toPositionView(position: ValuedPosition, canSell: boolean) {
   const { mark, settlement, contracts } = position;
   const canSellNow = mark.status === 'active' && mark.unsellableContracts < contracts;
@@ -107,9 +96,12 @@ function toPositionView(position: ValuedPosition, canSell: boolean) {
     unrealised: toChangeOrNull(position.unrealised),
     realised: position.realised === 0n ? undefined : toChange(position.realised),
     fees: formatMoney(position.fees),
-    status: mark.status ? statusTexts[mark.status] : { label: 'Not listed', tone: '' },
+    status: mark.status ? marketStatuses[mark.status] : { label: 'Not listed', tone: '' },
     temperature: settlement?.temperature ?? null,
-    sellHref: canSell && canSellNow ? sellAddress(position.ticker) : undefined,
+    sellHref:
+      canSell && canSellNow
+        ? ticketAddress(position.ticker, { side: position.side, action: 'sell' })
+        : undefined,
   };
 }
 
@@ -121,8 +113,8 @@ function noteOf({ mark, contracts, settlement }: ValuedPosition): string | undef
   if (valuation !== 'book') return notes[valuation];
   if (unsellableContracts === 0) return undefined;
   return unsellableContracts === contracts
-    ? 'nobody bids'
-    : `nobody bids for ${formatCount(unsellableContracts, 'contract')}`;
+    ? 'no bids'
+    : `no bids for ${formatCount(unsellableContracts, 'contract')}`;
 }
 
 const notes = {

@@ -12,6 +12,7 @@ import { DOLLAR, type Micros } from '../market/money.js';
 import { applyFill, type Holding } from '../ledger/positions.js';
 import { chargeFill, newOrderAccount, type FeeRule } from '../market/fees.js';
 import { formatCents, formatChange, formatExactProbability, formatPoints } from './price-text.js';
+import { formatCount } from '../../core/pages/format.js';
 import { formatMoney } from './portfolio-view-text.js';
 import { subtractCounts, valueOf } from '../market/contracts.js';
 
@@ -88,7 +89,7 @@ function outcomeOf(order: MarketableOrder, quote: Quote, book: OrderBook): Revie
   if (!best)
     return {
       tone: 'bad',
-      text: `Nothing fills: nobody ${action === 'buy' ? 'sells' : 'buys'} ${name} at present.`,
+      text: `Nothing fills: there are no ${action === 'buy' ? 'asks' : 'bids'} for ${name} at present.`,
     };
   const isBeyond = action === 'buy' ? best.price > order.limitPrice : best.price < order.limitPrice;
   if (!isBeyond && timeInForce === 'fill_or_kill')
@@ -161,7 +162,7 @@ function costs({ order, held, cash, feeRule }: ReviewInput, quote: Quote): Revie
 }
 
 function proceeds({ order, held, cash, feeRule }: ReviewInput, quote: Quote): Review['facts'] {
-  const { cashChange, realised } = book(held, order, quote);
+  const { cashChange, realised, left } = book(held, order, quote);
   const all = chargeFill(feeRule, newOrderAccount, {
     action: 'sell',
     price: order.limitPrice,
@@ -182,6 +183,8 @@ function proceeds({ order, held, cash, feeRule }: ReviewInput, quote: Quote): Re
         ]
       : []),
     { label: 'Realised', value: formatChange(realised), note: 'against the average cost, fee apart' },
+    { label: 'After the fee', value: formatChange(realised - quote.fees) },
+    { label: 'Left', value: formatCount(left, 'contract') },
     { label: 'Cash afterwards', value: formatMoney(cash + cashChange), note: `${formatMoney(cash)} now` },
   ];
 }
@@ -197,7 +200,7 @@ function book(
 ) {
   const own = held?.side === order.side ? held.contracts : 0;
   if (order.action === 'sell' && own < filledContracts)
-    return { cashChange: balanceChange, realised: 0n, closed: 0 };
+    return { cashChange: balanceChange, realised: 0n, closed: 0, left: own };
   const closed =
     order.action === 'buy' && held && held.side !== order.side
       ? Math.min(held.contracts, filledContracts)
@@ -209,7 +212,7 @@ function book(
     cashChange += booking.postings.cash;
     realised -= booking.postings.realised;
   }
-  return { cashChange, realised, closed };
+  return { cashChange, realised, closed, left: holding?.contracts ?? 0 };
 }
 
 /** What the order gains or loses in the end, compared with not trading at all. */

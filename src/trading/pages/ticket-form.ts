@@ -1,13 +1,20 @@
 import { z } from 'zod';
 import { parseInput } from '../../core/http/validate.js';
 import { fieldError, textField, type FormFields } from '../../core/pages/form.js';
-import { asksOf, bidsOf, type MarketableOrder, type OrderBook, type Side } from '../market/book.js';
+import {
+  asksOf,
+  bidsOf,
+  type Level,
+  type MarketableOrder,
+  type OrderBook,
+  type Side,
+} from '../market/book.js';
 import { isOnTick, type Market } from '../market/market.js';
 import { formatDollars, parseDollars, type Micros } from '../market/money.js';
 import type { Action } from '../ledger/order-input.js';
 import type { Holding } from '../ledger/positions.js';
 import { trimZeros } from './addresses.js';
-import { contractsText } from '../market/contracts.js';
+import { addCounts, contractsText } from '../market/contracts.js';
 
 const DEFAULT_CONTRACTS = 10;
 
@@ -29,13 +36,18 @@ export function fillTicket(
 ): Record<keyof z.infer<typeof schema>, string> {
   const side = readWord(given, 'side', ['yes', 'no'], held && given.action === 'sell' ? held.side : 'yes');
   const action = readWord(given, 'action', ['buy', 'sell'], 'buy');
-  const best = bestPrice(book, side as Side, action as Action);
   const toSell = action === 'sell' && held?.side === side ? held.contracts : undefined;
+  const contracts = textField(given, 'contracts') ?? String(toSell ?? DEFAULT_CONTRACTS);
+  const price =
+    toSell === undefined
+      ? bestPrice(book, side as Side, action as Action)
+      : priceToSell(bidsOf(book, side as Side), Number(contracts));
   return {
     side,
     action,
-    contracts: textField(given, 'contracts') ?? String(toSell ?? DEFAULT_CONTRACTS),
-    limitPrice: textField(given, 'limitPrice') ?? (best === undefined ? '' : trimZeros(formatDollars(best))),
+    contracts,
+    limitPrice:
+      textField(given, 'limitPrice') ?? (price === undefined ? '' : trimZeros(formatDollars(price))),
     timeInForce: textField(given, 'timeInForce') ?? 'immediate_or_cancel',
   };
 }
@@ -49,6 +61,18 @@ const readWord = (given: FormFields, name: string, words: string[], fallback: st
 /** What the next contract costs, or brings; undefined where nobody offers any. */
 export const bestPrice = (book: OrderBook, side: Side, action: Action): Micros | undefined =>
   (action === 'buy' ? asksOf(book, side) : bidsOf(book, side))[0]?.price;
+
+/** The worst of the bids that it takes to sell so many, as far as there are bids. */
+function priceToSell(bids: readonly Level[], contracts: number): Micros | undefined {
+  let sold = 0;
+  let price = bids[0]?.price;
+  for (const level of bids) {
+    if (!(sold < contracts)) break;
+    sold = addCounts(sold, level.contracts);
+    price = level.price;
+  }
+  return price;
+}
 
 /**
  * A filled-in ticket as an order.

@@ -67,7 +67,7 @@ export function addTicketPages(router: Router, context: TradingContext, deps: Ma
     const order = readTicket(fields, market);
     const id = textField(fields, 'id') ?? '';
     if (!isFreshId(id, clock.now())) throw fieldError('id', 'is not the id of a recent form');
-    const { trade } = await deps.orders.place({
+    const { trade, isRepeat } = await deps.orders.place({
       ...order,
       orgId,
       mode: 'paper',
@@ -75,7 +75,7 @@ export function addTicketPages(router: Router, context: TradingContext, deps: Ma
       idempotencyKey: id,
       ticker: market.ticker,
     });
-    res.redirect(303, `/dashboard/portfolio/orders/${trade.id}?done=placed`);
+    res.redirect(303, `/dashboard/portfolio/orders/${trade.id}?done=${isRepeat ? 'repeated' : 'placed'}`);
   }
 
   async function showAgain(req: Request, res: Response, form: FormState): Promise<void> {
@@ -179,6 +179,6 @@ function renewed(form: FormState): FormState {
   const { id, ...errors } = form.errors;
   if (id === undefined) return form;
   const problem =
-    'This form was open for too long and has been renewed. Nothing was ordered: look at the fresh quote and place it again.';
+    'This form was open for too long and has been renewed. Nothing was ordered: check the fresh quote and place it again.';
   return { ...form, errors, problem };
 }

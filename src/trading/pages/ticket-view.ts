@@ -144,25 +144,25 @@ function blockedBecause({
   if (freshness.closedBecause !== null) return freshness.closedBecause;
   if (tradingSwitch.state === 'halt') return 'Trading is halted: no order passes before it is opened again.';
   if (!mayOrder)
-    return `You are ${role} of this Organization. You can look at every quote; orders are placed by its owners and admins.`;
+    return `You are ${role} of this Organization. You can view every quote; orders are placed by its owners and admins.`;
   return null;
 }
 
 const problems: Partial<Record<ErrorCode, [title: string, advice: string]>> = {
   price_moved: [
     'The price has moved',
-    'The quote is fresh: look at it, adjust the limit if you still want the trade, and place it again.',
+    'The quote is fresh: check it, adjust the limit if you still want the trade, and place it again.',
   ],
   risk_limit: [
     'A limit stands against this order',
-    'Order less, or have whoever runs this service change the limit.',
+    'Order less, or ask the operator of this service to change the limit.',
   ],
   insufficient_funds: [
     'The cash does not cover this order',
     'Buy fewer contracts, lower the limit, or sell something first.',
   ],
   insufficient_position: ['You do not hold that many', 'Sell no more than you hold.'],
-  market_closed: ['This market takes no orders now', 'Look at the other markets of the day.'],
+  market_closed: ['This market takes no orders now', 'See the other markets of the day.'],
   market_data_stale: [
     'The prices are too old to trade on',
     'Wait for the next ones: this page asks for them by itself.',
@@ -173,7 +173,7 @@ const problems: Partial<Record<ErrorCode, [title: string, advice: string]>> = {
   ],
   idempotency_conflict: [
     'This form was used for another order already',
-    'Nothing was ordered now. Look at the quote again and place it if you want it.',
+    'Nothing was ordered now. Check the quote again and place it if you want it.',
   ],
   live_trading_disabled: ['Live trading is not open here', 'Orders of this page are paper orders.'],
 };

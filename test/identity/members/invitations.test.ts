@@ -107,7 +107,7 @@ describe('POST /dashboard/members/invite', () => {
     expect(answers.map(({ status }) => status).sort((a, b) => a - b)).toEqual([201, 303, 303, 303]);
     expect(answers[3]!.headers.get('location')).toBe('/dashboard/members?done=invited-before');
     const told = await team.owner.browser.get('/dashboard/members?done=invited-before', html);
-    expect(told.text).toContain('was made before');
+    expect(told.text).toContain('was created before');
     expect(await rowsOf(team.organization.id)).toHaveLength(1);
     expect(await auditOf(database.db, team.organization.id)).toHaveLength(1);
     expect(await works(tokenIn(answers.find(({ status }) => status === 201)!))).toBe(true);

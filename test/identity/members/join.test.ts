@@ -109,9 +109,7 @@ describe('whoever is signed in', () => {
     const person = await stranger();
     const invited = freshEmail();
     const token = await invite(team.owner.browser, invited);
-    expect((await look(person.browser, token)).text).toContain(
-      `The invitation was made for <bdi>${invited}</bdi>`,
-    );
+    expect((await look(person.browser, token)).text).toContain(`The invitation is for <bdi>${invited}</bdi>`);
     expect((await accept(person.browser, token)).status).toBe(303);
     expect((await auditOf(database.db, orgId))[1]).toMatchObject({
       target: person.email,
@@ -167,7 +165,7 @@ describe('whoever is signed in', () => {
     const form = { invitation: token };
     const answer = await post(person.browser, '/dashboard/join/sign-out', form);
     expect(answer.headers.get('location')).toBe(JOIN);
-    expect((await look(person.browser, token)).text).toContain('Make your account');
+    expect((await look(person.browser, token)).text).toContain('Create your account');
     for (const invitation of ['//evil.example', 'x', '', '\u0000']) {
       const astray = await post(person.browser, '/dashboard/join/sign-out', { invitation });
       expect(astray.headers.get('location')).toBe('/login');
@@ -194,7 +192,7 @@ describe('whoever has an account and is not signed in', () => {
     const token = await invite(team.owner.browser, user.email);
     const browser = new Browser(service.url);
     const { text } = await look(browser, token);
-    expect(text).not.toContain('Make your account');
+    expect(text).not.toContain('Create your account');
     const href = /href="(\/login\?next=[^"]+)"/.exec(text)![1]!;
     expect(href).toBe(`/login?next=${encodeURIComponent(JOIN)}`);
     const next = /name="next" value="([^"]+)"/.exec((await browser.get(href, html)).text)![1]!;
@@ -217,7 +215,7 @@ describe('whoever has no account', () => {
     const email = freshEmail();
     const token = await invite(team.owner.browser, email, { role: 'admin' });
     const browser = new Browser(service.url);
-    expect((await look(browser, token)).text).toContain('Make your account');
+    expect((await look(browser, token)).text).toContain('Create your account');
     // Looking changes nothing.
     expect(await userOf(email)).toBeUndefined();
     const answer = await makeAccount(browser, token, { name: '  Zoë <b>  ' });

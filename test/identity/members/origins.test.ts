@@ -79,13 +79,13 @@ it('the pages of members say who came by an invitation, by the operator or with 
   expect(made.cell).toBe(`Invited by ${team.owner.name}`);
   const invitedAt = formatTime(new Date(service.clock.now() - 86_400_000));
   expect(made.fact).toContain(`Invited by ${team.owner.name}, ${invitedAt.slice(0, 11)}`);
-  expect(made.fact).toContain('The account was made by the invitation.');
+  expect(made.fact).toContain('The account was created with the invitation.');
   expect((await told(owner, 'Old Account')).fact).toContain('The account was there before.');
   expect(await told(owner, 'Added One')).toMatchObject({
     cell: 'Added by the operator',
     fact: 'Added by the operator',
   });
-  expect(await told(owner, 'Demo One')).toMatchObject({ cell: 'Made with the demo' });
+  expect(await told(owner, 'Demo One')).toMatchObject({ cell: 'Created with the demo' });
   expect(await told(owner, team.admin.name)).toMatchObject({ cell: 'Not recorded' });
 
   // Who comes back comes by what brought them back.

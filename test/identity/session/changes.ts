@@ -256,13 +256,6 @@ export const changes: Record<string, Prepare[]> = {
       (world) => form(order(world)),
     ),
   ],
-  'post /dashboard/portfolio/positions/{ticker}/sell': [
-    byMember(
-      'POST',
-      ({ own }) => `/dashboard/portfolio/positions/${own.position.ticker}/sell`,
-      ({ own }) => form({ id: uuid(), contracts: '1', limitPrice: own.position.bid }),
-    ),
-  ],
   'post /dashboard/portfolio/risk/switch': [
     byMember('POST', '/dashboard/portfolio/risk/switch', form({ state: 'open', reason: 'half-sent' })),
   ],

@@ -405,7 +405,7 @@ it('stale prices are said to be stale, and close the ticket when nobody should t
   service.clock.advance(30_000);
   expect(textOf(await getPage(owner.browser, PATH))).toContain('Closed to orders');
   const closed = textOf(await getPage(owner.browser, ticket));
-  expect(closed).toContain('Nobody should trade on them');
+  expect(closed).toContain('They are too old to trade on');
   expect(closed).not.toContain('Place paper order');
 });
 
@@ -522,8 +522,15 @@ it('a form sent twice places one order, and leads to it both times', async () =>
   const { trades } = await service.trading.orders.list({ orgId: organization.id, limit: 10 });
   expect(trades).toHaveLength(1);
   expect(trades[0]).toMatchObject({ ticker: market.ticker, mode: 'paper', contracts: 2, filledContracts: 2 });
-  for (const answer of [first, second, third])
-    expect(answer.headers.get('location')).toBe(`/dashboard/portfolio/orders/${trades[0]!.id}?done=placed`);
+  const order = `/dashboard/portfolio/orders/${trades[0]!.id}`;
+  const told = [first, second, third].map(({ headers }) => headers.get('location')!.split('?'));
+  expect(told.map(([path]) => path)).toEqual([order, order, order]);
+  expect(told.map(([, done]) => done)).toEqual(expect.arrayContaining(['done=placed', 'done=repeated']));
+  expect(told[2]![1]).toBe('done=repeated');
+  expect(textOf(await getPage(browser, `${order}?done=placed`))).toContain(
+    'Order placed. What it did is below.',
+  );
+  expect(textOf(await getPage(browser, `${order}?done=repeated`))).toContain('Nothing was ordered again.');
 });
 
 it('what was placed is what was quoted, to the last digit', async () => {
@@ -622,7 +629,7 @@ const eventOf = ({ events, signals }: Snapshot, isWanted: (event: EventSignals) 
 it('what the gate withholds is named with its reason, and how the forecasts have done is a click away', async () => {
   const event = eventOf(snapshot(), ({ suppressed }) => suppressed.some(({ isWithheld }) => isWithheld));
   const text = await signalsOn(owner.browser, event);
-  expect(text).toContain('Gate shut');
+  expect(text).toContain('Gate closed');
   expect(text).toMatch(/Withheld: \d+ purchases? /);
   expect(text).toContain('the forecast is not calibrated');
   expect(text).not.toContain('Open the ticket');

@@ -31,7 +31,8 @@ let cancelled: string;
 const now = () => new Date(service.clock.now());
 const html = { accept: 'text/html' };
 const PATH = '/dashboard/portfolio';
-const sellPath = (ticker: string) => `${PATH}/positions/${ticker}/sell`;
+const ticketPath = (ticker: string) => `/dashboard/markets/${ticker}`;
+const sellPath = (ticker: string) => `${ticketPath(ticker)}?side=yes&action=sell`;
 
 beforeAll(async () => {
   database = await createTestDatabase();
@@ -72,6 +73,15 @@ afterAll(async () => {
   await database.remove();
 });
 
+/** The form of a sale of COLD, as the ticket sends it. */
+const sale = (fields: Record<string, string>) => ({
+  side: 'yes',
+  action: 'sell',
+  limitPrice: '0.55',
+  timeInForce: 'immediate_or_cancel',
+  ...fields,
+});
+
 /** The page's words, as they are read. */
 async function read(browser: Browser, path: string) {
   const { status, text } = await browser.get(path, html);
@@ -107,20 +117,20 @@ describe('the portfolio', () => {
     expect(words).toContain('59° or below');
     expect(words).toContain('New York high, 21 Nov 2026');
     expect(words).toContain('Worst case −$72.20 Best case +$47.80');
-    expect(text).toContain(`href="${sellPath(COLD)}"`);
+    expect(text).toContain(`href="${sellPath(COLD).replaceAll('&', '&amp;')}"`);
     expect(text).toContain('<svg class="plot" role="img"');
   });
 
   it('offers a sale only to who may make one', async () => {
     const { status, text } = await read(member, PATH);
     expect(status).toBe(200);
-    expect(text).not.toContain('/sell"');
-    expect((await member.get(sellPath(COLD), html)).status).toBe(403);
-    const { status: posted } = await member.send('POST', sellPath(COLD), {
-      form: { id: uuid() },
-      headers: html,
-    });
-    expect(posted).toBe(403);
+    expect(text).not.toContain('action=sell');
+    const ticket = await read(member, sellPath(COLD));
+    expect(ticket.words).toContain('orders are placed by its owners and admins');
+    expect(ticket.text).not.toContain('name="id"');
+    const form = { id: uuid(), ...sale({ contracts: '1' }) };
+    expect((await member.send('POST', ticketPath(COLD), { form, headers: html })).status).toBe(403);
+    expect((await read(trader.browser, `${PATH}?mode=live`)).text).not.toContain('action=sell');
   });
 
   it.each(['?mode=test', '?range=century', '?mode=paper&mode=live'])('%s is no such page', async (query) => {
@@ -229,59 +239,70 @@ describe('settlements', () => {
 
 describe('a sale', () => {
   const idOf = (text: string) => /name="id" value="([^"]+)"/.exec(text)![1]!;
+  const post = ({ browser }: typeof trader, form: Record<string, string>) =>
+    browser.send('POST', ticketPath(COLD), { form, headers: html });
 
-  it('is quoted to the cent, for all of it or for what was typed', async () => {
+  it('begins with all that is held, at the price at which all of it sells, and is quoted to the cent', async () => {
     const { words, text } = await read(trader.browser, sellPath(COLD));
-    expect(words).toContain('Sold 120 contracts, $0.5583 on average');
-    expect(words).toContain('Proceeds $64.92');
-    expect(words).toContain('Realised −$5.20');
+    expect(words).toContain('Sell 120 YES at 55¢ or more');
+    expect(words).toContain('120 × 55.8333¢ on average');
+    expect(words).toContain('You receive $64.9287');
+    expect(words).toContain('Realised against the average cost, fee apart −$5.20');
+    expect(words).toContain('Left 0 contracts');
+    expect(text).toMatch(/name="contracts"[^>]*value="120"/);
     expect(text).toMatch(/name="limitPrice"[^>]*value="0\.55"/);
-    const typed = await read(trader.browser, `${sellPath(COLD)}?contracts=110&limitPrice=0.56`);
-    expect(typed.words).toContain('Not sold 10 contracts');
-    const wrong = await read(trader.browser, `${sellPath(COLD)}?contracts=121&limitPrice=0.555`);
+    const typed = await read(trader.browser, `${sellPath(COLD)}&contracts=110&limitPrice=0.56`);
+    expect(typed.words).toContain('100 of 110 fill now');
+    const tooMany = await read(trader.browser, `${sellPath(COLD)}&contracts=121&limitPrice=0.55`);
+    expect(tooMany.words).toContain('You hold 120 YES of this market, so you cannot sell 121.');
+    const wrong = await read(trader.browser, `${sellPath(COLD)}&contracts=1&limitPrice=0.555`);
     expect(wrong.status).toBe(400);
-    expect(wrong.words).toContain('Must be at most 120: that many are held.');
   });
 
   it('that cannot be made now says why', async () => {
-    for (const ticker of [WARM, MILD, 'NO-SUCH', '%01'])
+    for (const ticker of ['NO-SUCH', '%01'])
       expect((await read(trader.browser, sellPath(ticker))).status).toBe(404);
-    expect((await read(stranger.browser, sellPath(COLD))).status).toBe(404);
+    expect((await read(trader.browser, sellPath(MILD))).words).toContain('You hold no YES of this market');
     venue.states.set(COLD, { status: 'closed' });
     await service.trading.refresher.refresh();
-    expect((await read(trader.browser, sellPath(COLD))).words).toContain('its status is closed');
+    expect((await read(trader.browser, sellPath(COLD))).words).toContain('This market is not open');
+    const closed = await post(trader, { id: uuid({ msecs: now().getTime() }), ...sale({ contracts: '5' }) });
+    expect([closed.status, closed.text.includes('its status is closed')]).toEqual([409, true]);
     venue.states.clear();
     await service.trading.refresher.refresh();
   });
 
+  it('of what another Organization holds is refused', async () => {
+    expect((await read(stranger.browser, sellPath(COLD))).words).toContain('You hold no YES of this market');
+    const answer = await post(stranger, {
+      id: uuid({ msecs: now().getTime() }),
+      ...sale({ contracts: '5' }),
+    });
+    expect([answer.status, answer.text.includes('You do not hold that many')]).toEqual([422, true]);
+  });
+
   it('that is refused keeps what was typed, and says what is wrong', async () => {
     const { text } = await read(trader.browser, sellPath(COLD));
-    const post = (fields: Record<string, string>) =>
-      trader.browser.send('POST', sellPath(COLD), { form: { id: idOf(text), ...fields }, headers: html });
-    const tooMany = await post({ contracts: '500', limitPrice: '0.55' });
+    const send = (fields: Record<string, string>) => post(trader, { id: idOf(text), ...sale(fields) });
+    const tooMany = await send({ contracts: '500' });
     expect(tooMany.status).toBe(422);
     expect(tooMany.text).toMatch(/name="contracts"[^>]*value="500"/);
-    const tooDear = await post({ contracts: '5', limitPrice: '0.90' });
+    const tooDear = await send({ contracts: '5', limitPrice: '0.90' });
     expect(tooDear.status).toBe(422);
     expect(tooDear.text).toContain('the limit is $0.9000');
-    expect((await post({ contracts: '5', limitPrice: '0.555' })).status).toBe(400);
-    expect((await post({ contracts: '5\0', limitPrice: '0.55' })).status).toBe(400);
-    const old = await post({
-      id: uuid({ msecs: now().getTime() - 2 * 86_400_000 }),
-      contracts: '5',
-      limitPrice: '0.55',
-    });
+    expect((await send({ contracts: '5', limitPrice: '0.555' })).status).toBe(400);
+    expect((await send({ contracts: '5\0' })).status).toBe(400);
+    const old = await send({ id: uuid({ msecs: now().getTime() - 2 * 86_400_000 }), contracts: '5' });
     expect([old.status, old.text.includes('has been renewed')]).toEqual([400, true]);
   });
 
   it('is made once, however often its form is sent, and shows up to the cent', async () => {
     const { text } = await read(trader.browser, sellPath(COLD));
-    const form = { id: idOf(text), contracts: '120', limitPrice: '0.55' };
-    const send = () => trader.browser.send('POST', sellPath(COLD), { form, headers: html });
-    const [one, two] = [await send(), await send()];
+    const form = { id: idOf(text), ...sale({ contracts: '120' }) };
+    const [one, two] = [await post(trader, form), await post(trader, form)];
     expect([one.status, two.status]).toEqual([303, 303]);
     const [path, done] = one.headers.get('location')!.split('?');
-    expect([done, two.headers.get('location')]).toEqual(['done=sold', `${path}?done=repeated`]);
+    expect([done, two.headers.get('location')]).toEqual(['done=placed', `${path}?done=repeated`]);
     const order = await read(trader.browser, path!);
     expect(order.words).toContain('Sell 120 YES');
     expect(order.words).toContain(`Person ${trader.user.name}`);
@@ -290,7 +311,7 @@ describe('a sale', () => {
     const { words } = await read(trader.browser, PATH);
     expect(words).toContain('Equity $990.7187');
     expect(words).toContain('Cash $990.71');
-    expect(words).toContain('Nothing is held at the moment.');
-    expect((await read(trader.browser, sellPath(COLD))).status).toBe(404);
+    expect(words).toContain('No open positions.');
+    expect((await read(trader.browser, sellPath(COLD))).words).toContain('You hold no YES of this market');
   });
 });

@@ -25,6 +25,15 @@ const book: OrderBook = {
     { price: cents(57), contracts: 10 },
   ],
 };
+/** Bids for YES: 100 at 56, 50 at 55. */
+const deep: OrderBook = {
+  yes: [
+    { price: cents(56), contracts: 100 },
+    { price: cents(55), contracts: 50 },
+  ],
+  no: [],
+};
+const position = { side: 'yes' as const, contracts: 120, cost: cents(7_200) };
 const market = {
   bracket: { kind: 'between', floor: 84, cap: 85 },
   priceRanges: [{ start: 0n, end: DOLLAR, step: CENT }],
@@ -84,7 +93,7 @@ it('what does not fill is said, and what stands in its way', () => {
   expect(low.outcome.text).toBe('Nothing fills at your limit: the best ask is 42¢.');
   expect([low.facts, low.results, low.chance]).toEqual([[], [], null]);
   expect(review({ book: { yes: [], no: [] } }).outcome.text).toBe(
-    'Nothing fills: nobody sells YES at present.',
+    'Nothing fills: there are no asks for YES at present.',
   );
 });
 
@@ -108,12 +117,30 @@ it('a sale says what it brings, what it realises and when holding is better', ()
     Fee: '$0.1340',
     'You receive': '$3.0360',
     Realised: '−$0.03',
+    'After the fee': '−$0.1640',
+    Left: '2 contracts',
     'Cash afterwards': '$1,003.0360',
   });
   expect(quoted.results.map(({ value }) => value)).toEqual(['−$4.9640', '+$3.0360']);
   expect(quoted.chance!.breakEven).toBe('38.0\u00a0%');
   expect(quoted.warning).toBe(null);
   expect(review({ order: sale }).warning).toBe('You hold no YES of this market, so you cannot sell 8.');
+});
+
+it('a sale of a whole position is quoted to the last digit, with what it leaves', () => {
+  // 100 at 56 and 20 at 55 are $67.00, with 2.0713 of fees; they cost 72.00.
+  const sale = { ...order, action: 'sell' as const, contracts: 120, limitPrice: cents(55) };
+  expect(valuesOf(review({ book: deep, order: sale, held: position }))).toMatchObject({
+    Fee: '$2.0713',
+    'You receive': '$64.9287',
+    Realised: '−$5.00',
+    'After the fee': '−$7.0713',
+    Left: '0 contracts',
+  });
+  // The limit leaves out the second level: 20 of the 120 stay.
+  const some = review({ book: deep, order: { ...sale, limitPrice: cents(56) }, held: position });
+  expect(some.outcome.text).toContain('100 of 120 fill now.');
+  expect(valuesOf(some)).toMatchObject({ Realised: '−$4.00', Left: '20 contracts' });
 });
 
 it('an order beyond the cash is said beforehand, with what the cash buys', () => {
@@ -135,12 +162,25 @@ it('a ticket begins with the best price of its side, and a sale with what is hel
   expect(fillTicket({ action: 'sell' }, book, held)).toMatchObject({
     side: 'no',
     contracts: '7',
-    limitPrice: '0.58',
+    // 6 find a bid at 58, and the seventh at 57.
+    limitPrice: '0.57',
   });
   expect(fillTicket({ side: '<script>' }, { yes: [], no: [] }, undefined)).toMatchObject({
     side: 'yes',
     limitPrice: '',
   });
+});
+
+it.each([
+  { given: {}, held: 120, contracts: '120', limitPrice: '0.55' },
+  { given: {}, held: 999, contracts: '999', limitPrice: '0.55' },
+  { given: { contracts: '100' }, held: 120, contracts: '100', limitPrice: '0.56' },
+  { given: { contracts: 'x' }, held: 120, contracts: 'x', limitPrice: '0.56' },
+  { given: { limitPrice: '0.6' }, held: 120, contracts: '120', limitPrice: '0.6' },
+])('a sale begins at the worst of the bids that it takes: $given of $held', ({ given, held, ...filled }) => {
+  const fields = { ...given, side: 'yes', action: 'sell' };
+  expect(fillTicket(fields, deep, { ...position, contracts: held })).toMatchObject(filled);
+  expect(fillTicket({ action: 'sell' }, { yes: [], no: [] }, position).limitPrice).toBe('');
 });
 
 it.each([

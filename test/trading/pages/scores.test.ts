@@ -105,13 +105,13 @@ describe('the scores page', () => {
     const { words } = await see();
     const gates = words.slice(words.indexOf('gates are open'), words.indexOf('Why each gate'));
     const [, newYork] = /New York (.*?) Chicago/.exec(gates)!;
-    const cells = newYork!.match(/(Open|Shut) 45 days [+−]\d\.\d\d [+−]\d\.\d\d to [+−]\d\.\d\d/g)!;
+    const cells = newYork!.match(/(Open|Closed) 45 days [+−]\d\.\d\d [+−]\d\.\d\d to [+−]\d\.\d\d/g)!;
     expect(cells).toHaveLength(4);
     // Open only where the whole interval is on the model's side.
     for (const cell of cells.filter((text) => text.startsWith('Open'))) expect(cell).toMatch(/to −\d\.\d\d$/);
-    for (const cell of cells.filter((text) => / to \+/.test(text))) expect(cell).toMatch(/^Shut/);
+    for (const cell of cells.filter((text) => / to \+/.test(text))) expect(cell).toMatch(/^Closed/);
     expect(cells.join()).toContain('Open');
-    expect(gates).toContain('Chicago Shut 0 days Shut 0 days Shut 0 days Shut 0 days');
+    expect(gates).toContain('Chicago Closed 0 days Closed 0 days Closed 0 days Closed 0 days');
     expect(gates).toContain('95 % interval of the difference');
     expect(gates).toMatch(/only as good as the market: at most \d+ % of the time/);
     expect(words.indexOf('gates are open')).toBeLessThan(words.indexOf('CRPS over time'));

@@ -1,10 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { toLevels, type OrderBook } from '../../../src/trading/market/book.js';
-import { formatDollars, parseDollars } from '../../../src/trading/market/money.js';
 import { ticksAround, toLineChart } from '../../../src/core/charts/line-chart.js';
 import { rangeStart, toCurve } from '../../../src/trading/portfolio/curve.js';
-import { proposeSale, quoteSale, readSale } from '../../../src/trading/pages/portfolio-sale.js';
+import { parseDollars, formatDollars } from '../../../src/trading/market/money.js';
 
 const dollars = (text: string) => parseDollars(text);
 
@@ -95,48 +93,5 @@ describe('the drawing of lines', () => {
       }),
       { numRuns: 60 },
     );
-  });
-});
-
-describe('a sale', () => {
-  const bids = (...levels: [price: string, contracts: number][]) =>
-    toLevels(levels.map(([price, contracts]) => ({ price: dollars(price), contracts })));
-  const book: OrderBook = { yes: bids(['0.56', 100], ['0.55', 50]), no: [] };
-  const held = { side: 'yes' as const, contracts: 120, cost: dollars('72.00') };
-  const feeRule = { type: 'quadratic' as const, multiplier: 1_000_000n };
-
-  it('is proposed for all that finds a bid, at the worst of those bids', () => {
-    expect(proposeSale(book, held)).toEqual({ contracts: 120, limitPrice: dollars('0.55') });
-    expect(proposeSale(book, { ...held, contracts: 999 })).toEqual({
-      contracts: 150,
-      limitPrice: dollars('0.55'),
-    });
-    expect(proposeSale({ yes: [], no: [] }, held)).toBeUndefined();
-  });
-
-  it('is quoted to the last digit, with what it realises and what it leaves', () => {
-    // 100 at 0.56 and 20 at 0.55 are 67.00, with 2.0713 of fees; they cost 72.00.
-    const all = quoteSale(book, feeRule, held, { contracts: 120, limitPrice: dollars('0.55') });
-    expect([all.balanceChange, all.fees, all.realised].map(formatDollars)).toEqual([
-      '64.9287',
-      '2.0713',
-      '-5.0000',
-    ]);
-    expect(all.left).toEqual({ side: 'yes', contracts: 0, cost: 0n });
-    // The limit leaves out the second level: 20 of the 120 stay, at 0.60 each.
-    const some = quoteSale(book, feeRule, held, { contracts: 120, limitPrice: dollars('0.56') });
-    expect([some.filledContracts, formatDollars(some.realised)]).toEqual([100, '-4.0000']);
-    expect(some.left).toEqual({ side: 'yes', contracts: 20, cost: dollars('12.00') });
-  });
-
-  it.each([
-    [{ contracts: '0', limitPrice: '0.5' }, '/contracts'],
-    [{ contracts: '1.555', limitPrice: '0.5' }, '/contracts'],
-    [{ contracts: '121', limitPrice: '0.5' }, '/contracts'],
-    [{ contracts: '1', limitPrice: '1.00' }, '/limitPrice'],
-    [{ contracts: '1', limitPrice: '0.1234567' }, '/limitPrice'],
-    [{ contracts: '1' }, '/limitPrice'],
-  ])('that nobody can mean is refused: %j', (fields, pointer) => {
-    expect(() => readSale(fields as Record<string, string>, 120)).toThrow(pointer);
   });
 });
