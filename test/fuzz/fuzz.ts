@@ -39,6 +39,8 @@ const server = spawn(process.execPath, ['--import', 'tsx', 'test/support/serve.t
     OPERATOR_TOKEN,
     TRUST_PROXY: '1',
     TEST_PAST_DAYS: '0',
+    // Failed sign-ins wait on purpose, up to 16 s: no slow answer.
+    TEST_SIGN_IN_DELAY_MS: '500',
     LIMIT_USAGE_PER_MINUTE: many,
     LIMIT_ENTITLEMENTS_PER_MINUTE: many,
     LIMIT_TRADING_PER_MINUTE: many,

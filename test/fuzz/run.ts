@@ -83,7 +83,7 @@ export async function fuzz({ url, pid, requests, seed, onProgress }: FuzzOptions
   await Promise.all(work);
   const { third } = report.memoryMb;
   const end = (report.memoryMb.end = memoryOf(pid));
-  if (end - third > third * MAX_GROWTH.share + MAX_GROWTH.mb)
+  if (third > 0 && end - third > third * MAX_GROWTH.share + MAX_GROWTH.mb)
     report.faults.push(`the server grew from ${third} to ${end} MB`);
   return report;
 }

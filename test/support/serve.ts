@@ -5,17 +5,19 @@ import { startService } from '../../src/service.js';
 
 /**
  * The service as a process of its own, for tests that kill it: `node --import tsx test/support/serve.ts` with the
- * service's environment; TEST_PAST_DAYS says how much of the invented past it makes up for. Prints `{"port":…}` once
+ * service's environment; TEST_PAST_DAYS says how much of the invented past it makes up for, TEST_SIGN_IN_DELAY_MS how
+ * long failed sign-ins wait at most. Prints `{"port":…}` once
  * it is ready; SIGTERM is its graceful end.
  */
 const config = readConfig(process.env);
 const destination = pino.destination({ dest: 1, sync: true });
 const log = createLogger(config.logLevel, destination);
-const { TEST_PAST_DAYS: pastDays } = process.env;
+const { TEST_PAST_DAYS: pastDays, TEST_SIGN_IN_DELAY_MS: maxDelayMs } = process.env;
 const service = await startService(config, {
   log,
   accessLog: createAccessLog(config.logLevel, destination),
   ...(pastDays !== undefined && { pastDays: Number(pastDays) }),
+  ...(maxDelayMs !== undefined && { signInLimits: { maxDelayMs: Number(maxDelayMs) } }),
 });
 process.stdout.write(`${JSON.stringify({ port: Number(new URL(service.url).port) })}\n`);
 
