@@ -27,6 +27,7 @@ import { createMetrics } from './core/metrics.js';
 import { tradingJobs } from './trading/services/jobs.js';
 import type { TapePlayer } from './trading/tape/player.js';
 import { createTradingServices, type TradingServices } from './trading/services/services.js';
+import type { DashboardOptions } from './mounts/dashboard.js';
 
 export interface Service {
   context: TradingContext;
@@ -39,7 +40,7 @@ export interface Service {
   stop(): Promise<void>;
 }
 
-interface ServiceDeps extends Pick<TradingContext, 'log' | 'accessLog'> {
+interface ServiceDeps extends Pick<TradingContext, 'log' | 'accessLog'>, DashboardOptions {
   /** The markets of a tape, at the time of the tape. */
   replay?: TapePlayer;
   /** How many days of an invented world's past are made up for; 0: none. */
@@ -77,7 +78,7 @@ export async function startService(
   };
   const services = createApiServices(context);
   const trading = createTradingServices(context, options);
-  const server = createHttpServer(createApp(context, services, trading), {
+  const server = createHttpServer(createApp(context, services, trading, options), {
     limits: config.limits.connections,
     log,
     accessLog,
