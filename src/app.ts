@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url';
 import ejs from 'ejs';
-import express, { type Express } from 'express';
+import express, { Router, type Express } from 'express';
 import { apiRoutes, type ApiServices } from './api.js';
 import type { Context } from './context.js';
 import { dashboardRoutes, pagePaths, type DashboardOptions } from './dashboard.js';
@@ -12,8 +12,9 @@ import { rememberClientAddress } from './http/client-address.js';
 import { notFound, problemHandler } from './http/problem.js';
 import { requestContext } from './http/request-context.js';
 import { requireWholeAddress } from './http/request-line.js';
-import { documentationRoutes } from './openapi/routes.js';
-import { operatorRoutes } from './operator/routes.js';
+import { mountRoutes } from './openapi/define-route.js';
+import { documentationRouter } from './openapi/routes.js';
+import { operatorRouter } from './operator/routes.js';
 import { tradingRoutes } from './trading.js';
 import type { TradingServices } from './trading/services.js';
 
@@ -42,12 +43,15 @@ export function createApp(
   );
   app.use('/api', apiRoutes(context, services));
   app.use(tradingRoutes(context, services, trading));
-  app.use(healthRoutes(context));
-  app.use(documentationRoutes(context));
+  app.use(mountRoutes(Router(), '', healthRoutes, context));
+  app.use(documentationRouter(context, listRoutes));
   app.use(ready);
   app.use(dashboardRoutes(context, trading, options));
-  app.use('/operator', jsonHeaders, operatorRoutes(context, trading));
+  app.use('/operator', jsonHeaders, operatorRouter({ ...context, ...trading }));
   app.use(notFound);
   app.use(problemHandler);
   return app;
 }
+
+/** Loaded with the first request for the document, so that a start does not wait for it. */
+const listRoutes = async () => (await import('./route-descriptions.js')).routeDescriptions;

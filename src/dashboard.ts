@@ -20,7 +20,8 @@ import { requireWholeAddress } from './http/request-line.js';
 import type { JoinLimits } from './members/join-limits.js';
 import { joinPages } from './members/join-pages.js';
 import { membersPages } from './members/pages.js';
-import { organizationRoutes } from './organizations/routes.js';
+import { mountRoutes } from './openapi/define-route.js';
+import { sessionRoutes } from './organizations/routes.js';
 import { overviewPages } from './overview/pages.js';
 import { pageErrorHandler } from './pages/error-page.js';
 import { pageAssets } from './pages/layout.js';
@@ -62,10 +63,10 @@ export function dashboardRoutes(
     requirePerson(readSession),
     accountPages(context, { limits, secrets }),
     requireOrganization,
-    organizationRoutes(context),
+    mountRoutes(Router(), '/dashboard', sessionRoutes, context),
     requireOwnFactor,
     apiKeyPages(context),
-    apiKeyRoutes(context),
+    mountRoutes(Router(), '/dashboard', apiKeyRoutes, context),
     auditPages(context),
     usagePages(context),
     entitlementPages(context),

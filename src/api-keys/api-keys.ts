@@ -2,7 +2,7 @@ import { v7 as uuid } from 'uuid';
 import { recordAudit } from '../audit/audit.js';
 import type { Authority } from '../auth/authority.js';
 import { change } from '../auth/change.js';
-import type { Scope } from '../auth/key-reader.js';
+import type { Scope } from '../scopes.js';
 import type { Context } from '../context.js';
 import type { Orm, Tx } from '../db/client.js';
 import { AppError } from '../errors.js';

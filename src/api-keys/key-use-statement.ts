@@ -1,4 +1,4 @@
-import type { Scope } from '../auth/key-reader.js';
+import type { Scope } from '../scopes.js';
 import { intArray, textArray } from '../db/array-literal.js';
 import type { Statement } from '../db/client.js';
 

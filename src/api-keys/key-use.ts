@@ -1,8 +1,9 @@
 import type { Logger } from 'pino';
 import { v7 as uuid } from 'uuid';
-import type { Scope } from '../auth/key-reader.js';
+import type { KeyReader, Principal } from '../auth/key-reader.js';
 import type { Clock } from '../clock.js';
 import type { Database } from '../db/client.js';
+import type { Scope } from '../scopes.js';
 import { recordUse, toUseValues, type GatheredUse } from './key-use-statement.js';
 
 /** Remembers the calls of keys and writes them from time to time: no write per request, at most a minute behind. */
@@ -118,4 +119,18 @@ export function createKeyUse(
     forget: (hashedSecret) => void seen.delete(hashedSecret),
     flush: () => (work = work.then(write)),
   };
+}
+
+/**
+ * Reads the key of a call and counts the call.
+ * @throws AppError invalid_key, key_revoked, key_expired, insufficient_scope
+ */
+export async function authenticateCall(
+  { keys, keyUse }: { keys: KeyReader; keyUse: KeyUse },
+  hashedSecret: string,
+  scope: Scope,
+): Promise<Principal> {
+  const principal = await keys.authenticate(hashedSecret, scope);
+  keyUse.touch(hashedSecret, scope);
+  return principal;
 }

@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { scopes } from '../auth/key-reader.js';
 import { idField, timeField } from '../http/fields.js';
 import { text, timeInput } from '../http/validate.js';
+import { scopes } from '../scopes.js';
 
 export const MAX_BODY_BYTES = 16 * 1024;
 

@@ -1,4 +1,4 @@
-import { scopes, type Scope } from '../auth/key-reader.js';
+import { scopes, type Scope } from '../scopes.js';
 
 /** What each scope allows, in a line for whoever chooses. */
 const allows: Record<Scope, string> = {

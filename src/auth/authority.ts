@@ -1,6 +1,6 @@
 import type { Response } from 'express';
 import { roles as allRoles, type Role } from '../organizations/table.js';
-import type { Scope } from './key-reader.js';
+import type { Scope } from '../scopes.js';
 import { personOf, sessionOf } from './session.js';
 
 /** A member in a session, with one of the roles that the route asks for. */

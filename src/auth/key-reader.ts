@@ -2,10 +2,8 @@ import { createCoalescer } from '../coalesce.js';
 import type { Clock } from '../clock.js';
 import type { Database, Statement } from '../db/client.js';
 import { textArray } from '../db/array-literal.js';
+import type { Scope } from '../scopes.js';
 import { keyError } from './key-problem.js';
-
-export const scopes = ['usage:write', 'entitlements:read', 'trading:read', 'trading:write'] as const;
-export type Scope = (typeof scopes)[number];
 
 /** Who calls: a key of an Organization. A key is never a User. */
 export interface Principal {

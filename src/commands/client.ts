@@ -5,13 +5,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { buildDocument } from '../openapi/document.js';
+import { routeDescriptions } from '../route-descriptions.js';
 
 // npm run client: the types of the client, from the document as it is now.
 // The generator wants an older TypeScript than the one we compile with, so it is fetched for this run alone.
 const generator = ['-y', '-p', 'openapi-typescript@7.13.0', '-p', 'typescript@5.9.3', 'openapi-typescript'];
 const target = fileURLToPath(new URL('../client/api.d.ts', import.meta.url));
 
-const json = JSON.stringify(buildDocument());
+const json = JSON.stringify(buildDocument(routeDescriptions));
 const folder = mkdtempSync(join(tmpdir(), 'gauge-client-'));
 const [source, output] = [join(folder, 'openapi.json'), join(folder, 'api.d.ts')];
 writeFileSync(source, json);

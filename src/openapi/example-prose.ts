@@ -1,4 +1,4 @@
-import type { Circumstance, Example, ExampleRequest, RouteDescription } from './description.js';
+import type { Circumstance, Example, ExampleRequest, RouteDescription } from './define-route.js';
 import { credentials } from './example-world.js';
 
 const circumstances: Record<Circumstance, string> = {

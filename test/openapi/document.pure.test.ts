@@ -2,11 +2,11 @@ import { describe, expect, it } from 'vitest';
 import type { ErrorCode } from '../../src/errors.js';
 import { statusByCode } from '../../src/http/problem.js';
 import { buildDocument } from '../../src/openapi/document.js';
-import { routeDescriptions } from '../../src/openapi/route-descriptions.js';
+import { routeDescriptions } from '../../src/route-descriptions.js';
 
 type Json = { [key: string]: Json } & Json[];
 
-const document = JSON.parse(JSON.stringify(buildDocument())) as Json;
+const document = JSON.parse(JSON.stringify(buildDocument(routeDescriptions))) as Json;
 const operations = Object.entries(document.paths!).flatMap(([path, item]) =>
   Object.entries(item).map(([method, operation]) => ({ path, method, operation })),
 );

@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { Circumstance, Example, RouteDescription } from '../../src/openapi/description.js';
+import type { Circumstance, Example, RouteDescription } from '../../src/openapi/define-route.js';
 import { exampleWorld, type Credential } from '../../src/openapi/example-world.js';
-import { routeDescriptions } from '../../src/openapi/route-descriptions.js';
+import { routeDescriptions } from '../../src/route-descriptions.js';
 import { startFakeVenue } from '../trading/fake-venue.js';
 import { liveSettings, member, removeKeys } from '../trading/live-scene.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';

@@ -1,32 +1,69 @@
-import { Router } from 'express';
 import { z } from 'zod';
-import type { Context } from '../../context.js';
+import { exampleWorld } from '../../openapi/example-world.js';
+import { chainedAuditEntrySchema } from '../answer-schema.js';
+import { listParts, notFoundExample, operatorRoute } from '../define-route.js';
 import { readSlug } from '../http.js';
 import { getOrganization } from '../organizations/organizations.js';
 import { readRange, sendPage } from '../page.js';
-import { listAuditLog, listOperatorLog, type AuditRow, type OperatorRow } from './queries.js';
+import { type AuditRow, listAuditLog, listOperatorLog, type OperatorRow } from './queries.js';
 
 const idSchema = z.uuid();
 
-/** What was changed, by whom and from where, newest first. */
-export function auditLogRoutes({ db }: Context): Router {
-  const router = Router();
+const { operator, organization, source } = exampleWorld.audit;
 
-  router.get('/audit-log', async (req, res) => {
-    const range = readRange(req, idSchema);
-    const rows = await listOperatorLog(db.orm, range);
-    sendPage(res, 'auditLog', { rows, limit: range.limit, keyOf: (row) => row.id, present: chainedJson });
-  });
-
-  router.get('/organizations/:slug/audit-log', async (req, res) => {
-    const range = readRange(req, idSchema);
-    const { id } = await getOrganization(db.orm, readSlug(req));
-    const rows = await listAuditLog(db.orm, id, range);
-    sendPage(res, 'auditLog', { rows, limit: range.limit, keyOf: (row) => row.id, present: chainedJson });
-  });
-
-  return router;
-}
+export const auditLogRoutes = [
+  operatorRoute({
+    method: 'get',
+    path: '/operator/audit-log',
+    operationId: 'listOperatorLog',
+    summary: "List the operator's changes",
+    description:
+      'What belongs to no Organization, newest first: changes of products and Users, signing in and what people do to their accounts, operator tokens that were refused. Each was written in the transaction of its change, and is chained to the one before: `npm run audit:verify` finds what was changed since.',
+    ...listParts('auditLog', chainedAuditEntrySchema, 'Newest first.'),
+    examples: [
+      {
+        name: 'log',
+        summary: 'One entry',
+        request: { credential: 'operator' },
+        response: { status: 200, body: { auditLog: [{ ...operator, ...source }], nextCursor: null } },
+      },
+    ],
+    handler:
+      ({ db }) =>
+      async (req, res) => {
+        const range = readRange(req, idSchema);
+        const rows = await listOperatorLog(db.orm, range);
+        sendPage(res, 'auditLog', { rows, limit: range.limit, keyOf: (row) => row.id, present: chainedJson });
+      },
+  }),
+  operatorRoute({
+    method: 'get',
+    path: '/operator/organizations/{slug}/audit-log',
+    operationId: 'listAuditLog',
+    summary: 'List the changes inside an Organization',
+    description:
+      'Changes of the Organization, its members, entitlements and keys, newest first: what, by whom, from where. Each was written in the transaction of its change, and is chained to the one before: `npm run audit:verify` finds what was changed since.',
+    ...listParts('auditLog', chainedAuditEntrySchema, 'Newest first.'),
+    errors: ['not_found'],
+    examples: [
+      {
+        name: 'log',
+        summary: 'One entry',
+        request: { credential: 'operator', params: { slug: 'acme' } },
+        response: { status: 200, body: { auditLog: [{ ...organization, ...source }], nextCursor: null } },
+      },
+      notFoundExample('There is no Organization "initech".', { params: { slug: 'initech' } }),
+    ],
+    handler:
+      ({ db }) =>
+      async (req, res) => {
+        const range = readRange(req, idSchema);
+        const { id } = await getOrganization(db.orm, readSlug(req));
+        const rows = await listAuditLog(db.orm, id, range);
+        sendPage(res, 'auditLog', { rows, limit: range.limit, keyOf: (row) => row.id, present: chainedJson });
+      },
+  }),
+];
 
 const auditJson = ({ id, at, action, actor, target, details, ip, requestId }: OperatorRow) => ({
   id,

@@ -1,7 +1,8 @@
 import { expect } from 'vitest';
-import { Beginning, Excerpt, Generated, type RouteDescription } from '../../../src/openapi/description.js';
+import { Beginning, Excerpt, Generated } from '../../../src/openapi/define-route.js';
 import { responseHeaders, type ResponseHeader } from '../../../src/openapi/headers.js';
 import { headersOf, schemaOf } from '../../../src/openapi/operation.js';
+import type { DescribedRoute } from '../../../src/openapi/problem-examples.js';
 import type { Answer } from './send-example.js';
 
 const uuidOf = (version: 4 | 7) =>
@@ -51,7 +52,7 @@ const differ = (actual: unknown, documented: unknown, place: string) =>
   `${place}: ${JSON.stringify(actual)} instead of ${JSON.stringify(documented)}`;
 
 /** Every header that is documented as always sent is there, and none of those we document is sent undocumented. */
-export function expectDocumentedHeaders(route: RouteDescription, { status, headers }: Answer): void {
+export function expectDocumentedHeaders(route: DescribedRoute, { status, headers }: Answer): void {
   const documented = headersOf(route, status);
   const isSent = (name: string) => headers[name.toLowerCase()] !== undefined;
   for (const name of documented)
@@ -63,7 +64,7 @@ export function expectDocumentedHeaders(route: RouteDescription, { status, heade
 }
 
 /** The body fits the schema of its status and media type, and has no field that the schema does not know. */
-export function expectDocumentedSchema(route: RouteDescription, { status, headers, text }: Answer): void {
+export function expectDocumentedSchema(route: DescribedRoute, { status, headers, text }: Answer): void {
   // The few words beside a `Location` are nobody's business.
   if (text === '' || (status >= 300 && status < 400)) return;
   const mediaType = String(headers['content-type']).split(';', 1)[0]!;

@@ -4,7 +4,7 @@ import {
   Repeated,
   type ExampleRequest,
   type RouteDescription,
-} from '../../../src/openapi/description.js';
+} from '../../../src/openapi/define-route.js';
 import { exampleWorld, type Credential } from '../../../src/openapi/example-world.js';
 
 export interface Answer {

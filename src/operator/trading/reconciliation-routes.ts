@@ -1,16 +1,23 @@
-import type { RouteDescription } from '../../openapi/description.js';
+import { byOperator } from '../../auth/authority.js';
+import { AppError } from '../../errors.js';
+import { readJsonBody } from '../../http/json-body.js';
+import { sendJson, toJson } from '../../http/json.js';
+import { parseInput } from '../../http/validate.js';
+import { json } from '../../openapi/define-route.js';
 import { problemExample } from '../../openapi/problem-examples.js';
-import { describeOperatorRoute, notFoundExample } from '../../operator/description-parts.js';
-import { exampleWorld } from '../../openapi/example-world.js';
-import { acceptedSchema, acceptSchema, reconciliationSchema } from './schema.js';
+import { offJson, reportJson } from '../../trading/live/report-json.js';
+import { acceptedSchema, acceptSchema, reconciliationSchema } from '../../trading/live/schema.js';
+import { notFoundExample, now, operatorRoute, type OperatorDeps } from '../define-route.js';
+import { MAX_BODY_BYTES, readSlug, sourceOf } from '../http.js';
+import { getOrganization } from '../organizations/organizations.js';
 
 const path = '/operator/organizations/{slug}/trading/reconciliation';
 const params = { slug: 'acme' };
 const unknown = 'There is no Organization "initech".';
 const disabled = 'The Organization "acme" does not trade live on this server.';
 
-export const reconciliationDescriptions: RouteDescription[] = [
-  describeOperatorRoute({
+export const reconciliationRoutes = [
+  operatorRoute({
     method: 'get',
     path,
     operationId: 'getReconciliation',
@@ -18,10 +25,9 @@ export const reconciliationDescriptions: RouteDescription[] = [
     description:
       'How orders, fills, positions and cash of the Organization compare with what the venue says, as this instance saw it last: at its start and every minute since. Live trading is closed until both agree.',
     responses: {
-      200: { description: 'How things stand.', content: { 'application/json': reconciliationSchema } },
+      200: json('How things stand.', reconciliationSchema),
     },
     errors: ['not_found'],
-    good: { params },
     examples: [
       {
         name: 'off',
@@ -29,35 +35,29 @@ export const reconciliationDescriptions: RouteDescription[] = [
         request: { credential: 'operator', params },
         response: {
           status: 200,
-          body: {
-            organization: 'acme',
-            state: 'off',
-            reason: null,
-            comparedAt: null,
-            agreedAt: null,
-            differences: [],
-            pendingOrders: 0,
-            settling: [],
-            foreign: { orders: [], fills: [], positions: [] },
-          },
+          body: offJson('acme'),
         },
       },
       notFoundExample(unknown, { params: { slug: 'initech' } }),
     ],
+    handler: (deps) => async (req, res) => {
+      const { slug } = await getOrganization(deps.db.orm, readSlug(req));
+      const own = liveOf(deps, slug);
+      sendJson(res, 200, toJson(own ? reportJson(own.report) : offJson(slug)));
+    },
   }),
-  describeOperatorRoute({
+  operatorRoute({
     method: 'put',
     path,
     operationId: 'acceptReconciliation',
     summary: 'Take the venue’s word for what differs',
     description:
       'Compares anew and accepts every difference: cash is corrected by an `adjustment` in the ledger, contracts beyond ours count as those of others, and differing orders are not told again. An audit row says what was accepted. Also reopens trading after the venue said something that was not understood. Where both agree, nothing changes. 503 `unavailable` while the venue cannot be read or the outcome of an order is not known yet.',
-    body: { schema: acceptSchema },
+    body: acceptSchema,
     responses: {
-      200: { description: 'What was accepted.', content: { 'application/json': acceptedSchema } },
+      200: json('What was accepted.', acceptedSchema),
     },
     errors: ['not_found', 'live_trading_disabled'],
-    good: { params, body: { accept: true } },
     examples: [
       {
         name: 'accepted',
@@ -69,15 +69,10 @@ export const reconciliationDescriptions: RouteDescription[] = [
           body: {
             accepted: [{ kind: 'cash', subject: 'cash', ours: '1000.0000', venues: '990.0000' }],
             reconciliation: {
-              organization: 'acme',
+              ...offJson('acme'),
               state: 'open',
-              reason: null,
-              comparedAt: exampleWorld.now,
-              agreedAt: exampleWorld.now,
-              differences: [],
-              pendingOrders: 0,
-              settling: [],
-              foreign: { orders: [], fills: [], positions: [] },
+              comparedAt: now,
+              agreedAt: now,
             },
           },
         },
@@ -89,11 +84,28 @@ export const reconciliationDescriptions: RouteDescription[] = [
       }),
       problemExample('invalid_request', {
         summary: 'Nothing is accepted by halves',
-        detail: '/accept Invalid input: expected true',
-        errors: [{ pointer: '/accept', code: 'invalid_request', detail: 'Invalid input: expected true' }],
+        at: '/accept',
+        detail: 'Invalid input: expected true',
         request: { credential: 'operator', params, body: { accept: false } },
       }),
       notFoundExample(unknown, { params: { slug: 'initech' }, body: { accept: true } }),
     ],
+    handler: (deps) => async (req, res) => {
+      const name = readSlug(req);
+      const { value } = await readJsonBody(req, res, MAX_BODY_BYTES);
+      parseInput(acceptSchema, value);
+      const { slug } = await getOrganization(deps.db.orm, name);
+      const own = liveOf(deps, slug);
+      if (!own)
+        throw new AppError(
+          'live_trading_disabled',
+          `The Organization "${slug}" does not trade live on this server.`,
+        );
+      const { accepted, report } = await own.accept(sourceOf(req, res, deps.clock), byOperator(res));
+      sendJson(res, 200, toJson({ accepted, reconciliation: reportJson(report) }));
+    },
   }),
 ];
+
+const liveOf = ({ config, live }: OperatorDeps, slug: string) =>
+  config.trading.liveOrg === slug ? live : undefined;

@@ -1,58 +1,47 @@
 import { z } from 'zod';
-import type { ErrorCode } from '../errors.js';
+import type { Context } from '../context.js';
 import {
+  defineRoute,
   generated,
+  json,
   type Example,
   type ExampleRequest,
-  type RouteDescription,
-} from '../openapi/description.js';
+  type Route,
+  type RouteDefinition,
+} from '../openapi/define-route.js';
 import { exampleWorld } from '../openapi/example-world.js';
-import {
-  bodyProblemExamples,
-  bodyProblems,
-  operatorProblemExamples,
-  operatorProblems,
-  problemExample,
-  serviceProblemExamples,
-  serviceProblems,
-} from '../openapi/problem-examples.js';
+import { goodRequest, problemExample } from '../openapi/problem-examples.js';
+import type { TradingServices } from '../trading/services.js';
 import { MAX_BODY_BYTES } from './http.js';
 import { emailSchema, pageSchema, slugSchema } from './schema.js';
 
-type OwnParts = Omit<RouteDescription, 'tag' | 'security' | 'errors' | 'params'> & {
-  errors?: ErrorCode[];
-  /** A request that succeeds, from which the refused ones are made. */
-  good: Omit<ExampleRequest, 'credential'>;
-};
+export type OperatorDeps = Context & Pick<TradingServices, 'live'>;
 
-/** Completes a description with what every route for the operator has. */
-export function describeOperatorRoute({ good, errors = [], ...own }: OwnParts): RouteDescription {
+type OwnParts<Path extends string> = Omit<
+  RouteDefinition<Path, OperatorDeps>,
+  'tag' | 'credential' | 'params' | 'body'
+> & { body?: z.ZodType };
+
+/** Completes a route with what every route for the operator has. */
+export function operatorRoute<Path extends string>({ body, ...own }: OwnParts<Path>): Route<OperatorDeps> {
   const names = [...own.path.matchAll(/\{(\w+)\}/g)].map((match) => match[1] as ParameterName);
-  const request: ExampleRequest = { credential: 'operator', ...good };
-  const hasInput = names.length > 0 || own.query !== undefined || own.body !== undefined;
-  return {
+  const good = goodRequest(own);
+  const hasInput = names.length > 0 || own.query !== undefined || body !== undefined;
+  return defineRoute<Path, OperatorDeps>({
     ...own,
     tag: 'Operator',
-    security: 'operator',
+    credential: 'operator',
+    ...(body ? { body: { schema: body, maxBytes: MAX_BODY_BYTES } } : {}),
     ...(names.length === 0
       ? {}
       : { params: z.object(Object.fromEntries(names.map((name) => [name, parameters[name].schema]))) }),
-    errors: [
-      ...(hasInput ? (['invalid_request'] as const) : []),
-      ...(own.body ? bodyProblems : []),
-      ...operatorProblems,
-      ...errors,
-      ...serviceProblems,
-    ],
+    errors: [...(hasInput ? (['invalid_request'] as const) : []), ...(own.errors ?? [])],
     examples: [
       ...own.examples,
-      ...names.map((name) => badParameterExample(name, request)),
-      ...(own.query ? [badLimitExample(request)] : []),
-      ...(own.body ? bodyProblemExamples(request, MAX_BODY_BYTES) : []),
-      ...operatorProblemExamples(good),
-      ...serviceProblemExamples(request),
+      ...names.map((name) => badParameterExample(name, good)),
+      ...(own.query ? [badLimitExample(good)] : []),
     ],
-  };
+  });
 }
 
 const slugComplaint = 'must be 1 to 64 of a-z and 0-9, with -, _ or . inside only';
@@ -104,14 +93,14 @@ export function listParts(name: string, schema: z.ZodType, order: string) {
   });
   return {
     query: pageSchema,
-    responses: { 200: { description: 'A page of them.', content: { 'application/json': listSchema } } },
+    responses: { 200: json('A page of them.', listSchema) },
   };
 }
 
 /** 201 for what was made now, 200 for what was there. */
 export const putResponses = (schema: z.ZodType) => ({
-  200: { description: 'It was there; it is as declared now.', content: { 'application/json': schema } },
-  201: { description: 'It was made.', content: { 'application/json': schema } },
+  200: json('It was there; it is as declared now.', schema),
+  201: json('It was made.', schema),
 });
 
 export const deletedResponses = { 204: { description: 'It is gone.' } };

@@ -1,20 +1,55 @@
+import type { Request, RequestHandler, Response } from 'express';
 import { z } from 'zod';
-import type { ExampleRequest, RouteDescription } from '../openapi/description.js';
+import type { Context } from '../context.js';
+import { AppError } from '../errors.js';
+import { prefersJson } from '../http/accepts.js';
+import { MAX_FORM_BYTES, readForm } from '../http/form-body.js';
+import { hangUpSignal } from '../http/hang-up.js';
+import { requestIdOf } from '../http/request-id.js';
+import { parseInput } from '../http/validate.js';
+import { defineRoute, type ExampleRequest } from '../openapi/define-route.js';
 import { exampleWorld } from '../openapi/example-world.js';
-import { problemExample, serviceProblemExamples, serviceProblems } from '../openapi/problem-examples.js';
-import { signInSchema } from './schema.js';
+import { problemExample } from '../openapi/problem-examples.js';
+import { toAddress } from '../pages/address.js';
+import { change } from './change.js';
+import type { Devices } from './device-cookie.js';
+import { HOME, toLocalPath } from './local-path.js';
+import { type SignIn, signInSchema } from './schema.js';
+import { clearToken, readToken, sendToken } from './session-cookie.js';
+import type { ReadSession } from './session.js';
+import { markGuess, setSignIn, type limitSignIns } from './sign-in-limits.js';
+import { endToken, normalizeEmail, signIn } from './sign-in.js';
+
+/** Why somebody has to begin again, by the word in `?again=`. */
+const reasons: Record<string, string> = {
+  expired: 'That sign-in has expired or was ended. Please begin again.',
+  exhausted: 'Too many codes were wrong. Please begin again with your password.',
+};
+
+export type RenderForm = (
+  req: Request,
+  res: Response,
+  view: { email: string; next: string; problem: string | undefined; reason: string | undefined },
+) => Promise<void>;
+
+interface SignInDeps extends Pick<Context, 'db' | 'clock'> {
+  readSession: ReadSession;
+  renderForm: RenderForm;
+  limiters: ReturnType<typeof limitSignIns>;
+  devices: Devices;
+}
 
 const formType = 'application/x-www-form-urlencoded';
 const { email } = exampleWorld.users.owner;
 
-const form: RouteDescription = {
+const form = defineRoute({
   method: 'get',
   path: '/login',
   operationId: 'getSignInForm',
   tag: 'Signing in',
   summary: 'The form to sign in',
   description: 'A page that works without scripts. Who is signed in already is sent on.',
-  security: 'none',
+  credential: 'none',
   query: z.object({
     next: z
       .string()
@@ -25,7 +60,8 @@ const form: RouteDescription = {
     200: { description: 'The form.', content: { 'text/html': null } },
     303: { description: 'Signed in already.', headers: ['Location'] },
   },
-  errors: serviceProblems,
+  usesDatabase: true,
+  good: { credential: 'ownerSession' },
   examples: [
     {
       name: 'form',
@@ -39,9 +75,21 @@ const form: RouteDescription = {
       request: { credential: 'ownerSession', query: { next: '/dashboard/api-keys?limit=10' } },
       response: { status: 303, headers: { location: '/dashboard/api-keys?limit=10' } },
     },
-    ...serviceProblemExamples({ credential: 'ownerSession' }),
   ],
-};
+  handler:
+    ({ readSession, renderForm }: SignInDeps) =>
+    async (req, res) => {
+      const next = toLocalPath(req.query.next, HOME);
+      const session = await readSession(req);
+      // Without an Organization the dashboard is no place to go on to, but there is coming back as somebody else.
+      if (session && (session.orgId !== null || next !== HOME)) {
+        res.redirect(303, next);
+        return;
+      }
+      res.locals.person = session;
+      await renderForm(req, res, { email: '', next, problem: undefined, reason: reasonOf(req) });
+    },
+});
 
 const rightBody = { email, password: exampleWorld.password };
 const securedBody = { email: exampleWorld.users.secured.email, password: exampleWorld.password };
@@ -50,9 +98,11 @@ const wrongBody = { email, password: 'not the password' };
 const asJson = { accept: 'application/json' };
 const right: ExampleRequest = { credential: 'none', headers: asJson, body: rightBody };
 const wrong: ExampleRequest = { credential: 'none', headers: asJson, body: wrongBody };
-const wrongDetail = 'The e-mail address or the password is wrong.';
+const wrongPassword = 'The e-mail address or the password is wrong.';
+const codeIsDue =
+  'The password is right, and the second factor is due: within 10 minutes, post its code as the form field `code` to /login/code with the cookie of this answer.';
 
-const signIn: RouteDescription = {
+const submit = defineRoute({
   method: 'post',
   path: '/login',
   operationId: 'signIn',
@@ -71,9 +121,9 @@ The answer is then as from here, and after 10 wrong codes of an account within 1
 
 With \`Accept: application/json\` a failure is a problem document, otherwise the form with a message.
 `.trim(),
-  security: 'none',
-  isLimited: true,
-  body: { schema: signInSchema, mediaType: formType },
+  credential: 'none',
+  limit: 'sign-ins',
+  body: { schema: signInSchema, mediaType: formType, maxBytes: MAX_FORM_BYTES },
   responses: {
     303: {
       description: 'Signed in: the cookie holds the session. Or on the way to the second factor.',
@@ -94,8 +144,8 @@ With \`Accept: application/json\` a failure is a problem document, otherwise the
     'body_too_large',
     'unsupported_media_type',
     'rate_limited',
-    ...serviceProblems,
   ],
+  usesDatabase: true,
   examples: [
     {
       name: 'signedIn',
@@ -107,11 +157,11 @@ With \`Accept: application/json\` a failure is a problem document, otherwise the
       name: 'formAgain',
       summary: 'A wrong password, from a browser',
       request: { credential: 'none', body: wrongBody },
-      response: { status: 401, body: wrongDetail },
+      response: { status: 401, body: wrongPassword },
     },
     problemExample('not_signed_in', {
       summary: 'A wrong password, or an unknown address',
-      detail: wrongDetail,
+      detail: wrongPassword,
       request: wrong,
     }),
     {
@@ -123,14 +173,13 @@ With \`Accept: application/json\` a failure is a problem document, otherwise the
     problemExample('not_signed_in', {
       name: 'codeDueAsProblem',
       summary: 'The right password of somebody with a second factor, from a program',
-      detail:
-        'The password is right, and the second factor is due: within 10 minutes, post its code as the form field `code` to /login/code with the cookie of this answer.',
+      detail: codeIsDue,
       request: { ...right, body: securedBody },
     }),
     problemExample('invalid_request', {
       summary: 'No password',
-      detail: '/password is required',
-      errors: [{ pointer: '/password', code: 'invalid_request', detail: 'is required' }],
+      at: '/password',
+      detail: 'is required',
       request: { ...right, body: { email } },
     }),
     problemExample('rate_limited', {
@@ -140,26 +189,43 @@ With \`Accept: application/json\` a failure is a problem document, otherwise the
       detail: 'Too many sign-ins have failed. Try again in some minutes.',
       request: wrong,
     }),
-    problemExample('cross_site_request', {
-      summary: 'Sent from another site',
-      detail: 'Changes are accepted from this site’s own pages only.',
-      request: { ...right, headers: { ...asJson, 'sec-fetch-site': 'cross-site' } },
-    }),
     problemExample('body_too_large', {
       summary: 'More than 16 KiB',
-      detail: 'A form holds at most 16,384 bytes.',
-      request: { ...right, paddedToBytes: 16_385 },
+      detail: `A form holds at most ${MAX_FORM_BYTES.toLocaleString('en')} bytes.`,
+      request: { ...right, paddedToBytes: MAX_FORM_BYTES + 1 },
     }),
     problemExample('unsupported_media_type', {
       summary: 'Not a form',
       detail: 'Send the form with `Content-Type: application/x-www-form-urlencoded`.',
       request: { ...right, headers: { ...asJson, 'content-type': 'application/json' } },
     }),
-    ...serviceProblemExamples(right),
   ],
-};
+  handler: (deps: SignInDeps) => [
+    readCredentials(deps.devices),
+    ...deps.limiters.passwords,
+    async (req, res) => {
+      const credentials = res.locals.credentials as SignIn;
+      const next = toLocalPath(credentials.next, HOME);
+      const signedIn = await signIn(deps, credentials, {
+        formerToken: readToken(req),
+        ip: req.ip ?? '',
+        userAgent: req.get('user-agent') ?? '',
+        requestId: requestIdOf(res),
+        gone: hangUpSignal(res),
+      });
+      if (!signedIn) throw new AppError('not_signed_in', wrongPassword);
+      sendToken(req, signedIn.token);
+      markGuess(res, true);
+      if (!signedIn.isCodeDue) {
+        deps.devices.remember(req, res, normalizeEmail(credentials.email));
+        res.redirect(303, next);
+      } else if (prefersJson(req)) throw new AppError('not_signed_in', codeIsDue);
+      else res.redirect(303, toAddress('/login/code', { next }));
+    },
+  ],
+});
 
-const signOut: RouteDescription = {
+const signOut = defineRoute({
   method: 'post',
   path: '/logout',
   operationId: 'signOut',
@@ -167,9 +233,10 @@ const signOut: RouteDescription = {
   summary: 'Sign out',
   description:
     'Ends the session at once, wherever its cookie may have been copied to, or a sign-in that waits for its second factor. Without a session, nothing happens; the answer is the same.',
-  security: 'session',
+  credential: 'session',
   responses: { 303: { description: 'Signed out.', headers: ['Location', 'Set-Cookie'] } },
-  errors: ['cross_site_request', ...serviceProblems],
+  isCredentialOptional: true,
+  errors: ['cross_site_request'],
   examples: [
     {
       name: 'signedOut',
@@ -177,13 +244,28 @@ const signOut: RouteDescription = {
       request: { credential: 'ownerSession' },
       response: { status: 303, headers: { location: '/login?done=signed-out' } },
     },
-    problemExample('cross_site_request', {
-      summary: 'Sent from another site',
-      detail: 'Changes are accepted from this site’s own pages only.',
-      request: { credential: 'ownerSession', headers: { 'sec-fetch-site': 'cross-site' } },
-    }),
-    ...serviceProblemExamples({ credential: 'ownerSession' }),
   ],
-};
+  handler: (deps: SignInDeps) => async (req, res) => {
+    const token = readToken(req);
+    if (token !== undefined)
+      await change(deps, { kind: 'proof' }, (tx) =>
+        endToken(tx, token, { at: new Date(deps.clock.now()), ip: req.ip, requestId: requestIdOf(res) }),
+      );
+    clearToken(req);
+    res.redirect(303, toAddress('/login', { done: 'signed-out' }));
+  },
+});
 
-export const signInDescriptions: RouteDescription[] = [form, signIn, signOut];
+export const signInRoutes = [form, submit, signOut];
+
+const readCredentials =
+  (devices: Devices): RequestHandler =>
+  async (req, res, next) => {
+    const credentials = parseInput(signInSchema, await readForm(req, res));
+    res.locals.credentials = credentials;
+    setSignIn(req, res, devices, credentials.email);
+    next();
+  };
+
+const reasonOf = ({ query }: Request): string | undefined =>
+  typeof query.again === 'string' && Object.hasOwn(reasons, query.again) ? reasons[query.again] : undefined;

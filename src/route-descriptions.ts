@@ -1,0 +1,28 @@
+import { ownKeyRoute } from './api-keys/own-key-routes.js';
+import { apiKeyRoutes } from './api-keys/routes.js';
+import { signInRoutes } from './auth/sign-in-routes.js';
+import { entitlementRoutes } from './entitlements/routes.js';
+import { healthRoutes } from './health/routes.js';
+import { describeRoute, type DescribedRoute } from './openapi/problem-examples.js';
+import { documentationRoutes } from './openapi/routes.js';
+import { operatorRoutes } from './operator/routes.js';
+import { sessionRoutes } from './organizations/routes.js';
+import { accountRoutes, publicReadRoutes } from './trading.js';
+import { scoresRoutes } from './trading/scores/routes.js';
+import { usageRoutes } from './usage/routes.js';
+
+/** Every route of the service, in reading order. A test compares this list with what is mounted. */
+export const routeDescriptions: DescribedRoute[] = [
+  ...usageRoutes,
+  ...entitlementRoutes,
+  ...publicReadRoutes,
+  ...accountRoutes,
+  ...scoresRoutes,
+  ownKeyRoute,
+  ...apiKeyRoutes,
+  ...signInRoutes,
+  ...sessionRoutes,
+  ...operatorRoutes,
+  ...healthRoutes,
+  ...documentationRoutes,
+].map(describeRoute);

@@ -1,0 +1,130 @@
+import { z } from 'zod';
+import { authenticateCall } from '../../api-keys/key-use.js';
+import { readHashedSecret } from '../../auth/bearer-key.js';
+import { AppError } from '../../errors.js';
+import { sendJson } from '../../http/json.js';
+import { readPathId } from '../../http/path-id.js';
+import { parseInput } from '../../http/validate.js';
+import { defineRoute, json } from '../../openapi/define-route.js';
+import { exampleWorld } from '../../openapi/example-world.js';
+import { problemExample } from '../../openapi/problem-examples.js';
+import { requireLiveKey } from '../live-mode.js';
+import type { OrderRouteDeps } from './order-routes.js';
+import { listTradesSchema, tradeAnswerSchema, tradeListSchema } from './schema.js';
+import { toTradeJson } from './trade-json.js';
+
+const read = { tag: 'Trading', credential: 'apiKey', scope: 'trading:read', limit: 'trading' } as const;
+
+const {
+  trade,
+  markets: { today },
+} = exampleWorld;
+const stored = {
+  ...trade,
+  mode: 'paper',
+  status: 'filled',
+  reason: null,
+  eventTicker: today.eventTicker,
+  seriesTicker: 'KXHIGHNY',
+  station: 'KNYC',
+  side: 'yes',
+  action: 'buy',
+  contracts: 10,
+  limitPrice: '0.4500',
+  timeInForce: 'immediate_or_cancel',
+  filledContracts: 10,
+  averagePrice: '0.4500',
+  fees: '0.1733',
+  total: '-4.6733',
+  fills: [{ price: '0.4500', contracts: 10, fee: '0.1733', filledAt: trade.createdAt }],
+  venueOrderId: null,
+  finishedAt: trade.createdAt,
+};
+
+const list = defineRoute({
+  ...read,
+  method: 'get',
+  path: '/trades',
+  operationId: 'listTrades',
+  summary: 'List trades',
+  description:
+    "Every order of the key's Organization that was accepted, whoever placed it, newest first: also those that filled nothing. Refused orders are not among them. A test key lists paper trades only.",
+  query: listTradesSchema,
+  responses: {
+    200: json('A page of them.', tradeListSchema),
+  },
+  errors: ['invalid_request', 'live_trading_disabled'],
+  examples: [
+    {
+      name: 'list',
+      summary: 'All there are',
+      request: { credential: 'traderKey' },
+      response: { status: 200, body: { trades: [stored], nextCursor: null } },
+    },
+    {
+      name: 'ofMarket',
+      summary: 'Live trades of one market, of which there are none',
+      request: { credential: 'traderKey', query: { ticker: trade.ticker, mode: 'live' } },
+      response: { status: 200, body: { trades: [], nextCursor: null } },
+    },
+    problemExample('invalid_request', {
+      summary: 'A page of more than 100',
+      at: '/limit',
+      detail: 'must be a whole number from 1 to 100',
+      request: { credential: 'traderKey', query: { limit: '101' } },
+    }),
+    problemExample('live_trading_disabled', {
+      summary: 'Live trading, with a test key',
+      detail: 'A test key reads paper trading only. Live needs a live key.',
+      request: { credential: 'testKey', query: { mode: 'live' } },
+    }),
+  ],
+  handler: (deps: OrderRouteDeps) => async (req, res) => {
+    const principal = await authenticateCall(deps, readHashedSecret(req), 'trading:read');
+    const { limit, mode, ...filter } = parseInput(listTradesSchema, req.query);
+    requireLiveKey(principal, mode);
+    const { trades, nextCursor } = await deps.orders.list({
+      ...filter,
+      mode: principal.livemode ? mode : 'paper',
+      orgId: principal.orgId,
+      limit: Number(limit ?? 50),
+    });
+    sendJson(res, 200, JSON.stringify({ trades: trades.map(toTradeJson), nextCursor }));
+  },
+});
+
+const one = defineRoute({
+  ...read,
+  method: 'get',
+  path: '/trades/{id}',
+  operationId: 'getTrade',
+  summary: 'Read one trade',
+  description:
+    'What became of an order. Of a live one that is `pending`, until `finishedAt` is there. For a test key there are paper trades only.',
+  params: z.object({ id: z.string().meta({ description: 'The id of the trade.' }) }),
+  responses: { 200: json('The trade.', tradeAnswerSchema) },
+  errors: ['not_found'],
+  examples: [
+    {
+      name: 'trade',
+      summary: 'A trade of yesterday',
+      request: { credential: 'traderKey', params: { id: trade.id } },
+      response: { status: 200, body: { trade: stored } },
+    },
+    problemExample('not_found', {
+      summary: 'No such trade, or one of another Organization',
+      detail: 'There is no such trade.',
+      request: { credential: 'traderKey', params: { id: exampleWorld.unknownId } },
+    }),
+  ],
+  handler: (deps: OrderRouteDeps) => async (req, res) => {
+    const principal = await authenticateCall(deps, readHashedSecret(req), 'trading:read');
+    const trade = await deps.orders.find(principal.orgId, readPathId(req, 'id', 'trade'));
+    // For a test key nothing was traded live.
+    if (!trade || (trade.mode === 'live' && !principal.livemode))
+      throw new AppError('not_found', 'There is no such trade.');
+    sendJson(res, 200, JSON.stringify({ trade: toTradeJson(trade) }));
+  },
+});
+
+export const tradeRoutes = [list, one];

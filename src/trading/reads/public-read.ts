@@ -1,0 +1,76 @@
+import type { Request } from 'express';
+import { AppError } from '../../errors.js';
+import type { Example, ExampleRequest } from '../../openapi/define-route.js';
+import { exampleWorld } from '../../openapi/example-world.js';
+import { problemExample } from '../../openapi/problem-examples.js';
+import type { TemperatureKind } from '../markets/market.js';
+import { findAreaOf, findStation, placesOf } from '../settlement/stations.js';
+
+/** What every route has that anyone may read. It stands behind `readLayer`. */
+export const publicRead = { method: 'get', tag: 'Market data', credential: 'none', limit: 'reads' } as const;
+
+const source = (part: string) => ({
+  part,
+  name: 'simulated',
+  state: 'ok',
+  fetchedAt: exampleWorld.now,
+  failingSince: null,
+  notes: [],
+});
+
+/** How old the market data are in the example world. */
+export const freshness = {
+  asOf: exampleWorld.now,
+  sources: [source('markets'), source('forecasts')],
+  ageSeconds: 0,
+  stale: false,
+};
+
+export const notModified = (params: Record<string, string> = {}): Example => ({
+  name: 'notModified',
+  summary: 'Nothing has changed',
+  request: { credential: 'none', params, headers: { 'if-none-match': '*' } },
+  response: { status: 304 },
+});
+
+export const unknownStation = (request: ExampleRequest): Example =>
+  problemExample('unknown_station', {
+    summary: 'A station that nothing settles on',
+    detail: 'There is no such station.',
+    request,
+  });
+
+export const unknownParameter = (name: string, request: ExampleRequest): Example =>
+  problemExample('invalid_request', {
+    summary: 'A parameter that the route does not know',
+    at: `/${name}`,
+    detail: 'is not a known field',
+    request,
+  });
+
+export const hasQuery = (req: Request<object>): boolean => req.url.includes('?');
+
+/**
+ * The id of a station, as it is written anywhere.
+ * @throws AppError unknown_station
+ */
+export function readStationId(given: string): string {
+  const station = findStation(given.toUpperCase());
+  if (!station) throw noSuchStation();
+  return station.id;
+}
+
+/**
+ * The id of what there are markets of a kind of: a station, of hours an area, which may be named by the station of its city.
+ * @throws AppError unknown_station
+ */
+export function readPlaceId(given: string, kind: TemperatureKind): string {
+  const id = given.toUpperCase();
+  const station = findStation(id);
+  const found = kind === 'hourly' && station ? findAreaOf(station)?.id : id;
+  const place = placesOf(kind).find((each) => each.id === found);
+  if (!place) throw noSuchStation();
+  return place.id;
+}
+
+export const noSuchStation = () => new AppError('unknown_station', 'There is no such station.');
