@@ -35,7 +35,7 @@ export const ownKeyRoute = defineRoute({
     {
       name: 'ownKey',
       summary: 'An active live key',
-      request: { credential: 'liveKey' },
+      request: {},
       response: {
         status: 200,
         body: { apiKey: keyView('liveKey', 'active'), organization: exampleWorld.organization },

@@ -78,7 +78,7 @@ const list = defineRoute({
   query: listApiKeysSchema,
   responses: { 200: json('A page of keys.', apiKeyListSchema) },
   errors: ['invalid_request'],
-  good: { credential: 'ownerSession' },
+  good: {},
   examples: [
     {
       name: 'list',
@@ -96,7 +96,7 @@ const list = defineRoute({
       summary: 'A cursor that no list gave out',
       at: '/cursor',
       detail: 'must be a nextCursor of an earlier answer',
-      request: { credential: 'ownerSession', query: { cursor: '2' } },
+      request: { query: { cursor: '2' } },
     }),
   ],
   handler:
@@ -122,24 +122,24 @@ const list = defineRoute({
 
 const idParams = z.object({ id: z.string().meta({ description: 'The id of the key.' }) });
 
-function notFoundExamples(request: Omit<ExampleRequest, 'credential'>): Example[] {
+function notFoundExamples(request: ExampleRequest): Example[] {
   const detail = 'There is no such API key.';
   return [
     problemExample('not_found', {
       summary: 'No such key',
       detail,
-      request: { ...request, credential: 'ownerSession', params: { id: exampleWorld.unknownId } },
+      request: { ...request, params: { id: exampleWorld.unknownId } },
     }),
     problemExample('not_found', {
       name: 'keyOfAnother',
       summary: "Another Organization's key does not exist here",
       detail,
-      request: { ...request, credential: 'ownerSession', params: { id: exampleWorld.otherKeyId } },
+      request: { ...request, params: { id: exampleWorld.otherKeyId } },
     }),
   ];
 }
 
-const memberRefused = (request: Omit<ExampleRequest, 'credential'>): Example =>
+const memberRefused = (request: ExampleRequest): Example =>
   problemExample('forbidden_role', {
     summary: 'A member may not change keys',
     detail: 'You are member of Acme; this needs the role owner or admin.',
@@ -158,7 +158,7 @@ const one = defineRoute({
   params: idParams,
   responses: { 200: json('The key.', apiKeyAnswerSchema) },
   errors: ['not_found'],
-  good: { credential: 'ownerSession', params: { id: keys.testKey.id } },
+  good: { params: { id: keys.testKey.id } },
   examples: [
     {
       name: 'key',
@@ -205,7 +205,7 @@ refused request does not count.
     {
       name: 'created',
       summary: 'A live key that ends in a year',
-      request: { credential: 'ownerSession', body: newKey },
+      request: { body: newKey },
       response: {
         status: 201,
         body: {
@@ -222,27 +222,24 @@ refused request does not count.
     {
       name: 'createdWithDefaults',
       summary: 'As little as is needed',
-      request: { credential: 'ownerSession', body: { name: 'meter 2', livemode: true } },
+      request: { body: { name: 'meter 2', livemode: true } },
       response: {
         status: 201,
-        body: {
-          apiKey: { ...keyView('usageKey', 'active'), ...made, name: 'meter 2' },
-          secret: madeSecret,
-        },
+        body: { apiKey: { ...keyView('usageKey', 'active'), ...made, name: 'meter 2' }, secret: madeSecret },
       },
     },
     problemExample('invalid_request', {
       summary: 'An expiry in the past',
       at: '/expiresAt',
       detail: 'must lie in the future',
-      request: { credential: 'ownerSession', body: { ...newKey, expiresAt: '2026-01-01T00:00:00Z' } },
+      request: { body: { ...newKey, expiresAt: '2026-01-01T00:00:00Z' } },
     }),
     problemExample('rate_limited', {
       summary: 'More than 10 changes within an hour',
       circumstance: 'limit_used_up',
-      before: [{ credential: 'ownerSession', body: newKey }],
+      before: [{ body: newKey }],
       detail: limitDetail,
-      request: { credential: 'ownerSession', body: newKey },
+      request: { body: newKey },
     }),
     memberRefused({ body: newKey }),
   ],
@@ -291,7 +288,7 @@ Counts towards the 10 keys an hour of the Organization. A key is rotated once; a
     {
       name: 'rotated',
       summary: 'Two hours of grace',
-      request: { credential: 'ownerSession', ...rotation },
+      request: { ...rotation },
       response: {
         status: 201,
         body: {
@@ -304,7 +301,7 @@ Counts towards the 10 keys an hour of the Organization. A key is rotated once; a
     {
       name: 'rotatedWithDefaults',
       summary: 'An hour of grace',
-      request: { credential: 'ownerSession', params: rotation.params },
+      request: { params: rotation.params },
       response: {
         status: 201,
         body: {
@@ -318,25 +315,25 @@ Counts towards the 10 keys an hour of the Organization. A key is rotated once; a
       summary: 'More than a week of grace',
       at: '/graceMinutes',
       detail: 'Too big: expected number to be <=10080',
-      request: { credential: 'ownerSession', ...rotation, body: { graceMinutes: 10_081 } },
+      request: { ...rotation, body: { graceMinutes: 10_081 } },
     }),
     problemExample('key_not_active', {
       summary: 'A revoked key',
       detail: 'This API key is revoked; create a new one.',
-      request: { credential: 'ownerSession', ...rotation, params: { id: keys.revokedKey.id } },
+      request: { ...rotation, params: { id: keys.revokedKey.id } },
     }),
     problemExample('key_already_rotated', {
       summary: 'The second time',
-      before: [{ credential: 'ownerSession', ...rotation }],
+      before: [{ ...rotation }],
       detail: 'This API key has been rotated; rotate its successor.',
-      request: { credential: 'ownerSession', ...rotation },
+      request: { ...rotation },
     }),
     problemExample('rate_limited', {
       summary: 'More than 10 changes within an hour',
       circumstance: 'limit_used_up',
-      before: [{ credential: 'ownerSession', ...rotation }],
+      before: [{ ...rotation }],
       detail: limitDetail,
-      request: { credential: 'ownerSession', ...rotation, params: { id: keys.testKey.id } },
+      request: { ...rotation, params: { id: keys.testKey.id } },
     }),
     ...notFoundExamples({ body: rotation.body }),
     memberRefused(rotation),
@@ -379,16 +376,13 @@ const revoke = defineRoute({
     {
       name: 'revoked',
       summary: 'Revoked now',
-      request: { credential: 'ownerSession', ...revocation },
-      response: {
-        status: 200,
-        body: { apiKey: { ...keyView('liveKey', 'revoked'), revokedAt: now } },
-      },
+      request: { ...revocation },
+      response: { status: 200, body: { apiKey: { ...keyView('liveKey', 'revoked'), revokedAt: now } } },
     },
     {
       name: 'revokedBefore',
       summary: 'Revoked before: nothing changes',
-      request: { credential: 'ownerSession', params: { id: keys.revokedKey.id } },
+      request: { params: { id: keys.revokedKey.id } },
       response: { status: 200, body: { apiKey: keyView('revokedKey', 'revoked') } },
     },
     ...notFoundExamples({}),

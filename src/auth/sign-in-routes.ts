@@ -66,7 +66,7 @@ const form = defineRoute({
     {
       name: 'form',
       summary: 'The form',
-      request: { credential: 'none' },
+      request: {},
       response: { status: 200, body: '<form method="post" action="/login"' },
     },
     {
@@ -96,8 +96,8 @@ const securedBody = { email: exampleWorld.users.secured.email, password: example
 const wrongBody = { email, password: 'not the password' };
 /** Programs get a problem, browsers the form again. */
 const asJson = { accept: 'application/json' };
-const right: ExampleRequest = { credential: 'none', headers: asJson, body: rightBody };
-const wrong: ExampleRequest = { credential: 'none', headers: asJson, body: wrongBody };
+const right: ExampleRequest = { headers: asJson, body: rightBody };
+const wrong: ExampleRequest = { headers: asJson, body: wrongBody };
 const wrongPassword = 'The e-mail address or the password is wrong.';
 const codeIsDue =
   'The password is right, and the second factor is due: within 10 minutes, post its code as the form field `code` to /login/code with the cookie of this answer.';
@@ -156,7 +156,7 @@ With \`Accept: application/json\` a failure is a problem document, otherwise the
     {
       name: 'formAgain',
       summary: 'A wrong password, from a browser',
-      request: { credential: 'none', body: wrongBody },
+      request: { body: wrongBody },
       response: { status: 401, body: wrongPassword },
     },
     problemExample('not_signed_in', {
@@ -167,7 +167,7 @@ With \`Accept: application/json\` a failure is a problem document, otherwise the
     {
       name: 'codeDue',
       summary: 'The right password of somebody with a second factor, from a browser',
-      request: { credential: 'none', body: securedBody },
+      request: { body: securedBody },
       response: { status: 303, headers: { location: '/login/code?next=%2Fdashboard' } },
     },
     problemExample('not_signed_in', {
@@ -241,7 +241,7 @@ const signOut = defineRoute({
     {
       name: 'signedOut',
       summary: 'Signed out',
-      request: { credential: 'ownerSession' },
+      request: {},
       response: { status: 303, headers: { location: '/login?done=signed-out' } },
     },
   ],

@@ -97,13 +97,13 @@ month in the key's mode. At most \`limit\` at once; \`nextCursor\` leads to the 
     {
       name: 'list',
       summary: 'All of them',
-      request: { credential: 'liveKey' },
+      request: {},
       response: { status: 200, body: { entitlements: [apiCalls, archive, storage], nextCursor: null } },
     },
     {
       name: 'firstPage',
       summary: 'The first page, of one',
-      request: { credential: 'liveKey', query: { limit: '1' } },
+      request: { query: { limit: '1' } },
       response: { status: 200, body: { entitlements: [apiCalls], nextCursor: 'api-calls' } },
     },
     {
@@ -119,7 +119,7 @@ month in the key's mode. At most \`limit\` at once; \`nextCursor\` leads to the 
       summary: 'A page of more than 500',
       at: '/limit',
       detail: 'must be a whole number from 1 to 500',
-      request: { credential: 'liveKey', query: { limit: '501' } },
+      request: { query: { limit: '501' } },
     }),
   ],
   handler: (deps: EntitlementDeps) => async (req, res) => {
@@ -147,7 +147,7 @@ const one = defineRoute({
   }),
   responses: { 200: json('The entitlement.', entitlementSchema) },
   errors: ['entitlement_not_found'],
-  good: { credential: 'liveKey', params: { productSlug: 'api-calls' } },
+  good: { params: { productSlug: 'api-calls' } },
   examples: [
     {
       name: 'entitlement',

@@ -30,12 +30,7 @@ export const healthRoutes = [
     credential: 'none',
     responses: { 200: json('Alive.', healthSchema) },
     examples: [
-      {
-        name: 'alive',
-        summary: 'Alive',
-        request: { credential: 'none' },
-        response: { status: 200, body: { status: 'ok' } },
-      },
+      { name: 'alive', summary: 'Alive', request: {}, response: { status: 200, body: { status: 'ok' } } },
     ],
     handler: () => (_req, res) => {
       res.json({ status: 'ok' });
@@ -55,17 +50,12 @@ export const healthRoutes = [
       503: json('Send traffic elsewhere.', readinessSchema),
     },
     examples: [
-      {
-        name: 'ready',
-        summary: 'Ready',
-        request: { credential: 'none' },
-        response: { status: 200, body: { status: 'ready' } },
-      },
+      { name: 'ready', summary: 'Ready', request: {}, response: { status: 200, body: { status: 'ready' } } },
       {
         name: 'databaseUnreachable',
         summary: 'The database cannot be reached',
         circumstance: 'database_unreachable',
-        request: { credential: 'none' },
+        request: {},
         response: {
           status: 503,
           body: { status: 'database_unreachable', reason: 'the database cannot be reached' },
@@ -75,7 +65,7 @@ export const healthRoutes = [
         name: 'draining',
         summary: 'The service is about to end',
         circumstance: 'draining',
-        request: { credential: 'none' },
+        request: {},
         response: { status: 503, body: { status: 'draining' } },
       },
     ],
@@ -104,7 +94,7 @@ export const healthRoutes = [
       {
         name: 'metrics',
         summary: 'One line of many',
-        request: { credential: 'none' },
+        request: {},
         response: {
           status: 200,
           body: '# HELP gauge_usage_events_total Usage events by outcome: accepted, deduped, rejected.',
@@ -114,7 +104,7 @@ export const healthRoutes = [
         summary: 'No token where one is needed',
         circumstance: 'metrics_protected',
         detail: 'Send the token of METRICS_TOKEN as `Authorization: Bearer …`.',
-        request: { credential: 'none' },
+        request: {},
       }),
       problemExample('invalid_key', {
         summary: 'Not the token of METRICS_TOKEN',

@@ -125,7 +125,8 @@ export const conditional = (
 
 /** What is sent in an example. */
 export interface ExampleRequest {
-  credential: Credential;
+  /** Left out: one that is good for the route. */
+  credential?: Credential;
   params?: Record<string, string>;
   query?: Record<string, string>;
   headers?: Record<string, string>;

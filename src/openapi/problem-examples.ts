@@ -43,9 +43,19 @@ export function problemExample(
   };
 }
 
+export interface SentRequest extends ExampleRequest {
+  credential: Credential;
+}
+
+export interface SentExample extends Example {
+  request: SentRequest;
+  before?: SentRequest[];
+}
+
 export interface DescribedRoute extends RouteDescription {
   /** Every code that a caller may meet here, with one or more of `examples` for each. */
   errors: ErrorCode[];
+  examples: SentExample[];
 }
 
 /** Adds the codes and examples that follow from a description: of its body, credential, limit and database. */
@@ -54,6 +64,7 @@ export function describeRoute(route: RouteDescription): DescribedRoute {
   const good = goodRequest(route);
   const parts = [bodyProblems(route, good), credentialProblems(route, good), limitProblems(route, good)];
   const derived = [...parts.flat(), ...serviceProblems(route, good)];
+  const send = (request: ExampleRequest): SentRequest => ({ credential: usualCredential(route), ...request });
   const names = new Set(examples.map(({ name }) => name));
   const codes = [
     ...errors.filter((code) => code === 'invalid_request'),
@@ -64,7 +75,13 @@ export function describeRoute(route: RouteDescription): DescribedRoute {
   return {
     ...route,
     errors: [...new Set(codes)],
-    examples: [...examples, ...derived.filter(({ name }) => !names.has(name))],
+    examples: [...examples, ...derived.filter(({ name }) => !names.has(name))].map(
+      ({ request, before, ...rest }) => ({
+        ...rest,
+        request: send(request),
+        ...(before ? { before: before.map(send) } : {}),
+      }),
+    ),
   };
 }
 
@@ -72,6 +89,13 @@ export function describeRoute(route: RouteDescription): DescribedRoute {
 export function goodRequest({ good, examples }: Pick<RouteDescription, 'good' | 'examples'>): ExampleRequest {
   const { query: _query, ...first } = examples[0]!.request;
   return good ?? first;
+}
+
+/** The credential of the example world that is good for a route. */
+function usualCredential({ credential, scope }: RouteDescription): Credential {
+  if (credential === 'session') return 'ownerSession';
+  if (credential !== 'apiKey') return credential;
+  return scope?.startsWith('trading') ? 'traderKey' : 'liveKey';
 }
 
 const codeOf = ({ response }: Example): ErrorCode => (response.body as { code: ErrorCode }).code;

@@ -42,13 +42,13 @@ export const documentationRoutes = [
       {
         name: 'document',
         summary: 'The beginning',
-        request: { credential: 'none' },
+        request: {},
         response: { status: 200, body: excerpt({ openapi: '3.1.0' }) },
       },
       {
         name: 'notModified',
         summary: 'Nothing has changed',
-        request: { credential: 'none', headers: { 'if-none-match': '*' } },
+        request: { headers: { 'if-none-match': '*' } },
         response: { status: 304 },
       },
     ],
@@ -77,7 +77,7 @@ export const documentationRoutes = [
       {
         name: 'page',
         summary: 'Its title',
-        request: { credential: 'none' },
+        request: {},
         response: { status: 200, body: '<title>Gauge API reference</title>' },
       },
     ],
@@ -101,7 +101,7 @@ export const documentationRoutes = [
       {
         name: 'page',
         summary: 'The place of a code',
-        request: { credential: 'none' },
+        request: {},
         response: { status: 200, body: '<section class="error" id="rate_limited">' },
       },
     ],
@@ -132,13 +132,13 @@ export const documentationRoutes = [
       {
         name: 'script',
         summary: 'The script of the page',
-        request: { credential: 'none', params: { version: '0', file: 'docs.js' } },
+        request: { params: { version: '0', file: 'docs.js' } },
         response: { status: 200, body: 'validatorUrl: null' },
       },
       problemExample('not_found', {
         summary: 'No such file',
         detail: 'There is nothing at this address.',
-        request: { credential: 'none', params: { version: '0', file: 'other.js' } },
+        request: { params: { version: '0', file: 'other.js' } },
       }),
     ],
     handler: ({ assets }: Documents) => assets.serve,

@@ -108,11 +108,11 @@ export const deletedResponses = { 204: { description: 'It is gone.' } };
 /** A list's cursor is the key of the last row seen. */
 export const cursorOf = (key: string): string => Buffer.from(key).toString('base64url');
 
-export function notFoundExample(detail: string, request: Omit<ExampleRequest, 'credential'>): Example {
+export function notFoundExample(detail: string, request: ExampleRequest): Example {
   return problemExample('not_found', {
     summary: 'There is no such thing',
     detail,
-    request: { credential: 'operator', ...request },
+    request,
   });
 }
 

@@ -30,12 +30,7 @@ const read = defineRoute({
   credential: 'session',
   responses: { 200: json('The session.', sessionSchema) },
   examples: [
-    {
-      name: 'session',
-      summary: 'An owner',
-      request: { credential: 'ownerSession' },
-      response: { status: 200, body: shownSession },
-    },
+    { name: 'session', summary: 'An owner', request: {}, response: { status: 200, body: shownSession } },
   ],
   handler:
     ({ db }: ChangeDeps) =>
@@ -63,17 +58,11 @@ const choose = defineRoute({
   },
   errors: ['invalid_request', 'not_found'],
   examples: [
-    {
-      name: 'chosen',
-      summary: 'Chosen',
-      request: { credential: 'ownerSession', body },
-      response: { status: 200, body: shownSession },
-    },
+    { name: 'chosen', summary: 'Chosen', request: { body }, response: { status: 200, body: shownSession } },
     {
       name: 'chosenByForm',
       summary: 'Chosen with a form',
       request: {
-        credential: 'ownerSession',
         headers: { 'content-type': 'application/x-www-form-urlencoded' },
         rawBody: 'organization=acme',
       },
@@ -83,12 +72,12 @@ const choose = defineRoute({
       summary: 'No slug',
       at: '/organization',
       detail: 'is required',
-      request: { credential: 'ownerSession', body: {} },
+      request: { body: {} },
     }),
     problemExample('not_found', {
       summary: 'An Organization that the person does not belong to',
       detail: 'You belong to no such Organization.',
-      request: { credential: 'ownerSession', body: { organization: 'globex' } },
+      request: { body: { organization: 'globex' } },
     }),
   ],
   handler: (deps: ChangeDeps) => async (req, res) => {

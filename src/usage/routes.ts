@@ -52,7 +52,6 @@ const successes: Example[] = [
     name: 'accepted',
     summary: 'Two events, recorded',
     request: {
-      credential: 'liveKey',
       body: {
         events: [
           ...good.events,
@@ -70,15 +69,15 @@ const successes: Example[] = [
   {
     name: 'repeated',
     summary: 'The same batch once more: counted once',
-    before: [{ credential: 'liveKey', body: good }],
-    request: { credential: 'liveKey', body: good },
+    before: [{ body: good }],
+    request: { body: good },
     response: { status: 202, body: { accepted: 0, deduped: 1, warnings: [] } },
   },
   {
     name: 'duplicateMismatch',
     summary: 'An idempotency key that was used for another event',
-    before: [{ credential: 'liveKey', body: good }],
-    request: { credential: 'liveKey', body: { events: [call('req-7f3a', { quantity: 30 })] } },
+    before: [{ body: good }],
+    request: { body: { events: [call('req-7f3a', { quantity: 30 })] } },
     response: {
       status: 202,
       body: { accepted: 0, deduped: 1, warnings: [{ code: 'duplicate_mismatch', index: 0 }] },
@@ -88,7 +87,7 @@ const successes: Example[] = [
     name: 'otherMode',
     summary: 'An idempotency key that a test event has: the live one is not counted',
     before: [{ credential: 'testKey', body: good }],
-    request: { credential: 'liveKey', body: good },
+    request: { body: good },
     response: {
       status: 202,
       body: {
@@ -101,7 +100,7 @@ const successes: Example[] = [
   {
     name: 'unitCapExceeded',
     summary: 'Above the cap: recorded, with a warning',
-    request: { credential: 'liveKey', body: { events: [call('req-9c01', { quantity: 600.5 })] } },
+    request: { body: { events: [call('req-9c01', { quantity: 600.5 })] } },
     response: {
       status: 202,
       body: {
@@ -123,7 +122,7 @@ const successes: Example[] = [
   {
     name: 'lenient',
     summary: 'Lenient: the good event is recorded, the other reported',
-    request: { credential: 'liveKey', headers: { prefer: 'handling=lenient' }, body: mixed },
+    request: { headers: { prefer: 'handling=lenient' }, body: mixed },
     response: {
       status: 202,
       headers: { 'preference-applied': 'handling=lenient' },
@@ -165,7 +164,7 @@ const brokenRule = (
     summary,
     detail: `Nothing was recorded. Event 0: ${detail}`,
     errors: [{ index: 0, code, detail, pointer: `/events/0/${field}` }],
-    request: { credential: 'liveKey', body: { events: [event] } },
+    request: { body: { events: [event] } },
   });
 
 const problems: Example[] = [
@@ -183,7 +182,6 @@ const problems: Example[] = [
       { index: 0, pointer: '/events/0/color', code: 'invalid_request', detail: 'is not a known field' },
     ],
     request: {
-      credential: 'liveKey',
       body: {
         events: [{ productSlug: 'api-calls', quantity: -1, idempotencyKey: 'req-7f3a', color: 'red' }],
       },
@@ -227,7 +225,7 @@ const problems: Example[] = [
   problemExample('batch_too_large', {
     summary: '501 events (one is shown)',
     detail: `A batch holds at most ${MAX_EVENTS} events; this one has ${MAX_EVENTS + 1}.`,
-    request: { credential: 'liveKey', body: { events: repeated(MAX_EVENTS + 1, (i) => call(`req-${i}`)) } },
+    request: { body: { events: repeated(MAX_EVENTS + 1, (i) => call(`req-${i}`)) } },
   }),
 ];
 
@@ -292,7 +290,7 @@ export const usageRoutes = [
       'batch_too_large',
     ],
     examples: [...successes, ...problems],
-    good: { credential: 'liveKey', body: good },
+    good: { body: good },
     handler:
       ({ clock, metrics, ingestion, keys, keyUse }: UsageDeps) =>
       async (req, res) => {

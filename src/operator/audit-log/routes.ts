@@ -24,7 +24,7 @@ export const auditLogRoutes = [
       {
         name: 'log',
         summary: 'One entry',
-        request: { credential: 'operator' },
+        request: {},
         response: { status: 200, body: { auditLog: [{ ...operator, ...source }], nextCursor: null } },
       },
     ],
@@ -49,7 +49,7 @@ export const auditLogRoutes = [
       {
         name: 'log',
         summary: 'One entry',
-        request: { credential: 'operator', params: { slug: 'acme' } },
+        request: { params: { slug: 'acme' } },
         response: { status: 200, body: { auditLog: [{ ...organization, ...source }], nextCursor: null } },
       },
       notFoundExample('There is no Organization "initech".', { params: { slug: 'initech' } }),

@@ -43,7 +43,7 @@ export const entitlementRoutes = [
       {
         name: 'firstPage',
         summary: 'The first page, of two',
-        request: { credential: 'operator', params: { slug: 'acme' }, query: { limit: '2' } },
+        request: { params: { slug: 'acme' }, query: { limit: '2' } },
         response: {
           status: 200,
           body: { entitlements: [apiCalls, archive], nextCursor: cursorOf('archive') },
@@ -75,7 +75,7 @@ export const entitlementRoutes = [
       {
         name: 'grant',
         summary: 'A read-only entitlement',
-        request: { credential: 'operator', params },
+        request: { params },
         response: { status: 200, body: archive },
       },
       notFoundExample(reportsDetail, { params: reports }),
@@ -97,16 +97,12 @@ export const entitlementRoutes = [
     body: entitlementSchema,
     responses: putResponses(grantAnswerSchema),
     errors: ['not_found'],
-    good: { credential: 'operator', params, body: { kind: 'read_only' } },
+    good: { params, body: { kind: 'read_only' } },
     examples: [
       {
         name: 'changed',
         summary: 'Live until the end of the quarter',
-        request: {
-          credential: 'operator',
-          params,
-          body: { kind: 'live', endsAt: '2026-04-01T00:00:00+02:00' },
-        },
+        request: { params, body: { kind: 'live', endsAt: '2026-04-01T00:00:00+02:00' } },
         response: {
           status: 200,
           body: { ...archive, kind: 'live', endsAt: '2026-03-31T22:00:00.000Z', updatedAt: now },
@@ -115,7 +111,7 @@ export const entitlementRoutes = [
       {
         name: 'granted',
         summary: 'From now on',
-        request: { credential: 'operator', params: reports, body: { kind: 'live' } },
+        request: { params: reports, body: { kind: 'live' } },
         response: {
           status: 201,
           body: {
@@ -133,7 +129,7 @@ export const entitlementRoutes = [
         summary: 'An end before the start',
         at: '/endsAt',
         detail: 'must be later than the start, 2026-01-05T09:00:00.000Z',
-        request: { credential: 'operator', params, body: { kind: 'live', endsAt: '2026-01-01T00:00:00Z' } },
+        request: { params, body: { kind: 'live', endsAt: '2026-01-01T00:00:00Z' } },
       }),
       notFoundExample('There is no product "maps".', {
         params: { slug: 'acme', productSlug: 'maps' },
@@ -164,12 +160,7 @@ export const entitlementRoutes = [
     responses: deletedResponses,
     errors: ['not_found'],
     examples: [
-      {
-        name: 'withdrawn',
-        summary: 'Withdrawn',
-        request: { credential: 'operator', params },
-        response: { status: 204 },
-      },
+      { name: 'withdrawn', summary: 'Withdrawn', request: { params }, response: { status: 204 } },
       notFoundExample(reportsDetail, { params: reports }),
     ],
     handler: (deps) => async (req, res) => {

@@ -47,7 +47,7 @@ export const memberRoutes = [
       {
         name: 'firstPage',
         summary: 'The first page, of one',
-        request: { credential: 'operator', params: { slug: 'acme' }, query: { limit: '1' } },
+        request: { params: { slug: 'acme' }, query: { limit: '1' } },
         response: { status: 200, body: { members: [max], nextCursor: cursorOf(max.email) } },
       },
       notFoundExample('There is no Organization "initech".', { params: { slug: 'initech' } }),
@@ -77,12 +77,7 @@ export const memberRoutes = [
     },
     errors: ['not_found'],
     examples: [
-      {
-        name: 'member',
-        summary: 'Max',
-        request: { credential: 'operator', params },
-        response: { status: 200, body: max },
-      },
+      { name: 'member', summary: 'Max', request: { params }, response: { status: 200, body: max } },
       notFoundExample(outsiderDetail, { params: outsider }),
     ],
     handler:
@@ -101,18 +96,18 @@ export const memberRoutes = [
     body: memberSchema,
     responses: putResponses(memberAnswerSchema),
     errors: ['not_found'],
-    good: { credential: 'operator', params, body: { role: 'member' } },
+    good: { params, body: { role: 'member' } },
     examples: [
       {
         name: 'promoted',
         summary: 'Another role',
-        request: { credential: 'operator', params, body: { role: 'admin' } },
+        request: { params, body: { role: 'admin' } },
         response: { status: 200, body: { ...max, role: 'admin' } },
       },
       {
         name: 'added',
         summary: 'A new member',
-        request: { credential: 'operator', params: outsider, body: { role: 'billing' } },
+        request: { params: outsider, body: { role: 'billing' } },
         response: { status: 201, body: { ...view('newcomer'), role: 'billing', createdAt: now } },
       },
       notFoundExample('There is no user "zoe@acme.example".', {
@@ -123,7 +118,7 @@ export const memberRoutes = [
         summary: 'A role that there is not',
         at: '/role',
         detail: 'Invalid option: expected one of "owner"|"admin"|"member"|"billing"',
-        request: { credential: 'operator', params, body: { role: 'boss' } },
+        request: { params, body: { role: 'boss' } },
       }),
     ],
     handler: (deps) => async (req, res) => {
@@ -149,12 +144,7 @@ export const memberRoutes = [
     responses: deletedResponses,
     errors: ['not_found'],
     examples: [
-      {
-        name: 'ended',
-        summary: 'Ended',
-        request: { credential: 'operator', params },
-        response: { status: 204 },
-      },
+      { name: 'ended', summary: 'Ended', request: { params }, response: { status: 204 } },
       notFoundExample(outsiderDetail, { params: outsider }),
     ],
     handler: (deps) => async (req, res) => {

@@ -37,7 +37,7 @@ export const organizationRoutes = [
       {
         name: 'firstPage',
         summary: 'The first page, of one',
-        request: { credential: 'operator', query: { limit: '1' } },
+        request: { query: { limit: '1' } },
         response: { status: 200, body: { organizations: [acme], nextCursor: cursorOf('acme') } },
       },
     ],
@@ -64,7 +64,7 @@ export const organizationRoutes = [
       {
         name: 'organization',
         summary: 'Acme',
-        request: { credential: 'operator', params: { slug: 'acme' } },
+        request: { params: { slug: 'acme' } },
         response: { status: 200, body: acme },
       },
       notFoundExample('There is no Organization "initech".', { params: { slug: 'initech' } }),
@@ -84,18 +84,18 @@ export const organizationRoutes = [
       'Creates the Organization, renames it, or says whether its members need a second factor. The slug never changes, and Organizations are not deleted: their usage and their audit log are records.',
     body: organizationSchema,
     responses: putResponses(organizationAnswerSchema),
-    good: { credential: 'operator', params: { slug: 'acme' }, body: { name: 'Acme' } },
+    good: { params: { slug: 'acme' }, body: { name: 'Acme' } },
     examples: [
       {
         name: 'renamed',
         summary: 'Another name',
-        request: { credential: 'operator', params: { slug: 'acme' }, body: { name: 'Acme Corporation' } },
+        request: { params: { slug: 'acme' }, body: { name: 'Acme Corporation' } },
         response: { status: 200, body: { ...acme, name: 'Acme Corporation' } },
       },
       {
         name: 'created',
         summary: 'A new Organization',
-        request: { credential: 'operator', params: { slug: 'initech' }, body: { name: 'Initech' } },
+        request: { params: { slug: 'initech' }, body: { name: 'Initech' } },
         response: {
           status: 201,
           body: { id: madeId, slug: 'initech', name: 'Initech', requireSecondFactor: false, createdAt: now },
@@ -105,7 +105,7 @@ export const organizationRoutes = [
         summary: 'No name',
         at: '/name',
         detail: 'is required',
-        request: { credential: 'operator', params: { slug: 'initech' }, body: {} },
+        request: { params: { slug: 'initech' }, body: {} },
       }),
     ],
     handler: (deps) => async (req, res) => {

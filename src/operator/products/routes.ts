@@ -49,7 +49,7 @@ export const productRoutes = [
       {
         name: 'firstPage',
         summary: 'The first page, of two',
-        request: { credential: 'operator', query: { limit: '2' } },
+        request: { query: { limit: '2' } },
         response: {
           status: 200,
           body: { products: [product('apiCalls'), product('archive')], nextCursor: cursorOf('archive') },
@@ -81,7 +81,7 @@ export const productRoutes = [
       {
         name: 'product',
         summary: 'A product without a cap',
-        request: { credential: 'operator', params: { slug: 'storage' } },
+        request: { params: { slug: 'storage' } },
         response: { status: 200, body: product('storage') },
       },
       notFoundExample('There is no product "maps".', { params: { slug: 'maps' } }),
@@ -108,24 +108,19 @@ A change binds the next request. A new \`usageMetric\` counts from zero; earlier
       {
         name: 'unchanged',
         summary: 'As it was: nothing changes, no audit row',
-        request: { credential: 'operator', params: { slug: 'api-calls' }, body: declared },
+        request: { params: { slug: 'api-calls' }, body: declared },
         response: { status: 200, body: product('apiCalls') },
       },
       {
         name: 'changed',
         summary: 'Another cap',
-        request: {
-          credential: 'operator',
-          params: { slug: 'api-calls' },
-          body: { ...declared, unitCap: 2500.5 },
-        },
+        request: { params: { slug: 'api-calls' }, body: { ...declared, unitCap: 2500.5 } },
         response: { status: 200, body: { ...product('apiCalls'), unitCap: 2500.5, updatedAt: now } },
       },
       {
         name: 'created',
         summary: 'A new product, unlimited, of whose units an event counts at most 500,000',
         request: {
-          credential: 'operator',
           params: { slug: 'maps' },
           body: { name: 'Map tiles', usageMetric: 'tiles', maxQuantity: 500_000 },
         },
@@ -154,11 +149,7 @@ A change binds the next request. A new \`usageMetric\` counts from zero; earlier
             detail: 'must be null or a finite number of at least 0',
           },
         ],
-        request: {
-          credential: 'operator',
-          params: { slug: 'maps' },
-          body: { name: 'Map tiles', unitCap: -1 },
-        },
+        request: { params: { slug: 'maps' }, body: { name: 'Map tiles', unitCap: -1 } },
       }),
     ],
     handler: (deps) => async (req, res) => {

@@ -32,11 +32,8 @@ export const reconciliationRoutes = [
       {
         name: 'off',
         summary: 'An Organization that does not trade live',
-        request: { credential: 'operator', params },
-        response: {
-          status: 200,
-          body: offJson('acme'),
-        },
+        request: { params },
+        response: { status: 200, body: offJson('acme') },
       },
       notFoundExample(unknown, { params: { slug: 'initech' } }),
     ],
@@ -63,30 +60,25 @@ export const reconciliationRoutes = [
         name: 'accepted',
         summary: 'Cash that was taken out at the venue',
         circumstance: 'trading_live',
-        request: { credential: 'operator', params, body: { accept: true } },
+        request: { params, body: { accept: true } },
         response: {
           status: 200,
           body: {
             accepted: [{ kind: 'cash', subject: 'cash', ours: '1000.0000', venues: '990.0000' }],
-            reconciliation: {
-              ...offJson('acme'),
-              state: 'open',
-              comparedAt: now,
-              agreedAt: now,
-            },
+            reconciliation: { ...offJson('acme'), state: 'open', comparedAt: now, agreedAt: now },
           },
         },
       },
       problemExample('live_trading_disabled', {
         summary: 'An Organization that does not trade live',
         detail: disabled,
-        request: { credential: 'operator', params, body: { accept: true } },
+        request: { params, body: { accept: true } },
       }),
       problemExample('invalid_request', {
         summary: 'Nothing is accepted by halves',
         at: '/accept',
         detail: 'Invalid input: expected true',
-        request: { credential: 'operator', params, body: { accept: false } },
+        request: { params, body: { accept: false } },
       }),
       notFoundExample(unknown, { params: { slug: 'initech' }, body: { accept: true } }),
     ],

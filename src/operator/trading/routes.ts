@@ -71,7 +71,7 @@ const noReasonExample = (params: { params?: Record<string, string> }) =>
     summary: 'Closed without a reason',
     detail: `/reason ${noReason}`,
     errors: [{ pointer: '/reason', code: 'invalid_request', detail: noReason }],
-    request: { credential: 'operator', ...params, body: { state: 'halt' } },
+    request: { ...params, body: { state: 'halt' } },
   });
 
 export const tradingControlRoutes = [
@@ -88,7 +88,7 @@ export const tradingControlRoutes = [
       {
         name: 'defaults',
         summary: 'Nothing was declared',
-        request: { credential: 'operator', ...acme },
+        request: { ...acme },
         response: { status: 200, body: { effective: defaults, declared: nothing, updatedAt: null } },
       },
       notFoundExample(noOrganization, unknown),
@@ -113,21 +113,21 @@ export const tradingControlRoutes = [
       {
         name: 'declared',
         summary: 'Two tighter limits, and the defaults for the rest',
-        request: { credential: 'operator', ...acme, body: tighter },
+        request: { ...acme, body: tighter },
         response: { status: 201, body: declared },
       },
       {
         name: 'again',
         summary: 'The same again changes nothing',
-        before: [{ credential: 'operator', ...acme, body: tighter }],
-        request: { credential: 'operator', ...acme, body: tighter },
+        before: [{ ...acme, body: tighter }],
+        request: { ...acme, body: tighter },
         response: { status: 200, body: declared },
       },
       problemExample('invalid_request', {
         summary: 'An amount that is no text',
         at: '/maxDailyLoss',
         detail: 'Invalid input: expected string, received number',
-        request: { credential: 'operator', ...acme, body: { maxDailyLoss: 50 } },
+        request: { ...acme, body: { maxDailyLoss: 50 } },
       }),
       notFoundExample(noOrganization, { ...unknown, body: tighter }),
     ],
@@ -151,12 +151,12 @@ export const tradingControlRoutes = [
     description: `Back to the defaults. ${binds}`,
     responses: deletedResponses,
     errors: ['not_found'],
-    good: { credential: 'operator', ...acme },
+    good: { ...acme },
     examples: [
       {
         name: 'withdrawn',
         summary: 'The defaults bind again',
-        request: { credential: 'operator', params: { slug: 'globex' } },
+        request: { params: { slug: 'globex' } },
         response: { status: 204 },
       },
       notFoundExample('No limits were declared for the Organization "acme".', acme),
@@ -181,7 +181,7 @@ export const tradingControlRoutes = [
       {
         name: 'open',
         summary: 'All are open',
-        request: { credential: 'operator', ...acme },
+        request: { ...acme },
         response: { status: 200, body: allOpen },
       },
       notFoundExample(noOrganization, unknown),
@@ -207,16 +207,13 @@ export const tradingControlRoutes = [
         name: 'halted',
         summary: 'Nothing passes any more',
         request: operatorPut,
-        response: {
-          status: 200,
-          body: { ...allOpen, state: 'halt', operator: { ...halt, changedAt: now } },
-        },
+        response: { status: 200, body: { ...allOpen, state: 'halt', operator: { ...halt, changedAt: now } } },
       },
       {
         name: 'opened',
         summary: 'Open again',
         before: [operatorPut],
-        request: { credential: 'operator', ...acme, body: { state: 'open' } },
+        request: { ...acme, body: { state: 'open' } },
         response: {
           status: 200,
           body: { ...allOpen, operator: { state: 'open', reason: null, changedAt: now } },
@@ -248,7 +245,7 @@ export const tradingControlRoutes = [
       {
         name: 'open',
         summary: 'Nobody has touched it',
-        request: { credential: 'operator' },
+        request: {},
         response: { status: 200, body: untouched },
       },
     ],
@@ -270,7 +267,7 @@ export const tradingControlRoutes = [
       {
         name: 'halted',
         summary: 'Nothing passes any more',
-        request: { credential: 'operator', body: halt },
+        request: { body: halt },
         response: { status: 200, body: { ...halt, changedAt: now } },
       },
       noReasonExample({}),

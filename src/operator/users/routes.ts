@@ -56,7 +56,7 @@ export const userRoutes = [
       {
         name: 'firstPage',
         summary: 'The first page, of one',
-        request: { credential: 'operator', query: { limit: '1' } },
+        request: { query: { limit: '1' } },
         response: { status: 200, body: { users: [max], nextCursor: cursorOf(max.email) } },
       },
     ],
@@ -77,12 +77,7 @@ export const userRoutes = [
     responses: { 200: json('The User.', userAnswerSchema) },
     errors: ['not_found'],
     examples: [
-      {
-        name: 'user',
-        summary: 'Olivia',
-        request: { credential: 'operator', params },
-        response: { status: 200, body: olivia },
-      },
+      { name: 'user', summary: 'Olivia', request: { params }, response: { status: 200, body: olivia } },
       notFoundExample(strangerDetail, stranger),
     ],
     handler:
@@ -104,17 +99,13 @@ export const userRoutes = [
       {
         name: 'unchanged',
         summary: 'As it was: nothing changes, no session ends',
-        request: { credential: 'operator', params, body: declared },
+        request: { params, body: declared },
         response: { status: 200, body: olivia },
       },
       {
         name: 'created',
         summary: 'A new User',
-        request: {
-          credential: 'operator',
-          ...stranger,
-          body: { name: 'Zoë Zander', password: 'a long enough password' },
-        },
+        request: { ...stranger, body: { name: 'Zoë Zander', password: 'a long enough password' } },
         response: {
           status: 201,
           body: { id: madeId, email: 'zoe@acme.example', name: 'Zoë Zander', createdAt: now },
@@ -124,7 +115,7 @@ export const userRoutes = [
         summary: 'A password that is too short',
         at: '/password',
         detail: 'must be 12 to 256 characters without control characters',
-        request: { credential: 'operator', ...stranger, body: { name: 'Zoë Zander', password: 'short' } },
+        request: { ...stranger, body: { name: 'Zoë Zander', password: 'short' } },
       }),
     ],
     handler: (deps) => async (req, res) => {
@@ -150,12 +141,7 @@ export const userRoutes = [
     responses: deletedResponses,
     errors: ['not_found'],
     examples: [
-      {
-        name: 'removed',
-        summary: 'Removed',
-        request: { credential: 'operator', params },
-        response: { status: 204 },
-      },
+      { name: 'removed', summary: 'Removed', request: { params }, response: { status: 204 } },
       notFoundExample(strangerDetail, stranger),
     ],
     handler: (deps) => async (req, res) => {
@@ -176,7 +162,7 @@ export const userRoutes = [
       {
         name: 'signedOut',
         summary: 'Signed out',
-        request: { credential: 'operator', params: { email: max.email } },
+        request: { params: { email: max.email } },
         response: { status: 204 },
       },
       notFoundExample(strangerDetail, stranger),
@@ -200,7 +186,7 @@ export const userRoutes = [
       {
         name: 'removed',
         summary: 'Removed',
-        request: { credential: 'operator', params: { email: secured.email } },
+        request: { params: { email: secured.email } },
         response: { status: 204 },
       },
       notFoundExample(strangerDetail, stranger),
@@ -208,7 +194,7 @@ export const userRoutes = [
         name: 'noSecondFactor',
         summary: 'A User without a second factor',
         detail: `The user "${owner.email}" has no second factor.`,
-        request: { credential: 'operator', params },
+        request: { params },
       }),
     ],
     handler: (deps) => async (req, res) => {

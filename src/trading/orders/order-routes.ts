@@ -80,7 +80,6 @@ const killed = {
 };
 
 const order: ExampleRequest = {
-  credential: 'traderKey',
   headers: { 'idempotency-key': 'ny-jan31-1' },
   body,
 };

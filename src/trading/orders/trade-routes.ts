@@ -58,20 +58,20 @@ const list = defineRoute({
     {
       name: 'list',
       summary: 'All there are',
-      request: { credential: 'traderKey' },
+      request: {},
       response: { status: 200, body: { trades: [stored], nextCursor: null } },
     },
     {
       name: 'ofMarket',
       summary: 'Live trades of one market, of which there are none',
-      request: { credential: 'traderKey', query: { ticker: trade.ticker, mode: 'live' } },
+      request: { query: { ticker: trade.ticker, mode: 'live' } },
       response: { status: 200, body: { trades: [], nextCursor: null } },
     },
     problemExample('invalid_request', {
       summary: 'A page of more than 100',
       at: '/limit',
       detail: 'must be a whole number from 1 to 100',
-      request: { credential: 'traderKey', query: { limit: '101' } },
+      request: { query: { limit: '101' } },
     }),
     problemExample('live_trading_disabled', {
       summary: 'Live trading, with a test key',
@@ -108,13 +108,13 @@ const one = defineRoute({
     {
       name: 'trade',
       summary: 'A trade of yesterday',
-      request: { credential: 'traderKey', params: { id: trade.id } },
+      request: { params: { id: trade.id } },
       response: { status: 200, body: { trade: stored } },
     },
     problemExample('not_found', {
       summary: 'No such trade, or one of another Organization',
       detail: 'There is no such trade.',
-      request: { credential: 'traderKey', params: { id: exampleWorld.unknownId } },
+      request: { params: { id: exampleWorld.unknownId } },
     }),
   ],
   handler: (deps: OrderRouteDeps) => async (req, res) => {

@@ -78,7 +78,7 @@ Money is as of this request. The marks are as of \`asOf\`; without any market da
         name: 'newAccount',
         summary: 'Nothing was traded yet, and the market data are on their way',
         circumstance: 'no_market_data',
-        request: { credential: 'traderKey' },
+        request: {},
         response: {
           status: 200,
           body: {
@@ -93,17 +93,14 @@ Money is as of this request. The marks are as of \`asOf\`; without any market da
       {
         name: 'fresh',
         summary: 'The same a moment later: what there is to know about the marks',
-        request: { credential: 'traderKey' },
-        response: {
-          status: 200,
-          body: excerpt({ asOf: exampleWorld.now, ageSeconds: 0, stale: false }),
-        },
+        request: {},
+        response: { status: 200, body: excerpt({ asOf: exampleWorld.now, ageSeconds: 0, stale: false }) },
       },
       problemExample('invalid_request', {
         summary: 'A mode that does not exist',
         at: '/mode',
         detail: 'must be paper or live',
-        request: { credential: 'traderKey', query: { mode: 'test' } },
+        request: { query: { mode: 'test' } },
       }),
       problemExample('live_trading_disabled', {
         summary: 'Live trading, with a test key',

@@ -41,7 +41,7 @@ where it was not the station's own fit, why not (\`fallback\`). A fit knows only
     {
       name: 'forecast',
       summary: 'New York, in parts',
-      request: { credential: 'none', params: { station: 'KNYC' } },
+      request: { params: { station: 'KNYC' } },
       response: {
         status: 200,
         body: excerpt({
@@ -68,8 +68,8 @@ where it was not the station's own fit, why not (\`fallback\`). A fit knows only
       },
     },
     notModified({ station: 'KNYC' }),
-    unknownParameter('days', { credential: 'none', params: { station: 'KNYC' }, query: { days: '2' } }),
-    unknownStation({ credential: 'none', params: { station: 'KJFK' } }),
+    unknownParameter('days', { params: { station: 'KNYC' }, query: { days: '2' } }),
+    unknownStation({ params: { station: 'KJFK' } }),
   ],
   handler:
     ({ reads }: { reads: SnapshotReads }) =>
@@ -92,7 +92,7 @@ const stationList = defineRoute({
     {
       name: 'stations',
       summary: 'All of them (one is shown)',
-      request: { credential: 'none' },
+      request: {},
       response: {
         status: 200,
         body: {
@@ -102,7 +102,7 @@ const stationList = defineRoute({
       },
     },
     notModified(),
-    unknownParameter('city', { credential: 'none', query: { city: 'Boston' } }),
+    unknownParameter('city', { query: { city: 'Boston' } }),
   ],
   handler:
     ({ readStations }: { readStations: () => CachedAnswer }) =>

@@ -88,19 +88,13 @@ Prices are those of the book's best levels; \`null\` where nobody bids or asks.
     {
       name: 'markets',
       summary: 'Those of New York that can be traded (two are shown)',
-      request: { credential: 'none', query: { station: 'KNYC', status: 'active' } },
-      response: {
-        status: 200,
-        body: {
-          markets: beginning([excerpt(today.lowest), market]),
-          ...freshness,
-        },
-      },
+      request: { query: { station: 'KNYC', status: 'active' } },
+      response: { status: 200, body: { markets: beginning([excerpt(today.lowest), market]), ...freshness } },
     },
     {
       name: 'none',
       summary: 'None of them is disputed',
-      request: { credential: 'none', query: { status: 'disputed' } },
+      request: { query: { status: 'disputed' } },
       response: { status: 200, body: { markets: [], ...freshness } },
     },
     notModified(),
@@ -115,9 +109,9 @@ Prices are those of the book's best levels; \`null\` where nobody bids or asks.
             'must be one of initialized, inactive, active, closed, determined, disputed, amended, finalized',
         },
       ],
-      request: { credential: 'none', query: { status: 'open' } },
+      request: { query: { status: 'open' } },
     }),
-    unknownStation({ credential: 'none', query: { station: 'KJFK' } }),
+    unknownStation({ query: { station: 'KJFK' } }),
   ],
   handler:
     ({ reads }: Pick<ReadDeps, 'reads'>) =>
@@ -152,7 +146,7 @@ A signal is no advice and no order: \`POST /trade\` checks everything anew.
     {
       name: 'signals',
       summary: 'For a bankroll of 2,500 dollars',
-      request: { credential: 'none', query: { bankroll: '2500.00' } },
+      request: { query: { bankroll: '2500.00' } },
       response: {
         status: 200,
         body: excerpt({
@@ -169,7 +163,7 @@ A signal is no advice and no order: \`POST /trade\` checks everything anew.
     {
       name: 'events',
       summary: 'How the events stand (one is shown, in part)',
-      request: { credential: 'none' },
+      request: {},
       response: {
         status: 200,
         body: excerpt({
@@ -190,7 +184,7 @@ A signal is no advice and no order: \`POST /trade\` checks everything anew.
       summary: 'A bankroll of nothing',
       at: '/bankroll',
       detail: 'must be an amount in dollars above 0, like 2500.00',
-      request: { credential: 'none', query: { bankroll: '0' } },
+      request: { query: { bankroll: '0' } },
     }),
   ],
   handler:

@@ -29,7 +29,7 @@ export const freshness = {
 export const notModified = (params: Record<string, string> = {}): Example => ({
   name: 'notModified',
   summary: 'Nothing has changed',
-  request: { credential: 'none', params, headers: { 'if-none-match': '*' } },
+  request: { params, headers: { 'if-none-match': '*' } },
   response: { status: 304 },
 });
 

@@ -13,7 +13,7 @@ import { toReliability } from './reliability.js';
 import type { ScoreReport } from './report.js';
 import { scoresQuerySchema, scoresSchema } from './schema.js';
 
-const request = { credential: 'none', query: { station: 'KNYC' } } as const;
+const request = { query: { station: 'KNYC' } } as const;
 
 const nothing = {
   n: 0,
@@ -104,12 +104,12 @@ With the simulated markets the last ${PAST_DAYS} days are there soon after the f
         summary: 'A parameter that does not exist',
         at: '/method',
         detail: 'is not a known field',
-        request: { credential: 'none', query: { method: 'emos' } },
+        request: { query: { method: 'emos' } },
       }),
       problemExample('unknown_station', {
         summary: 'A station that no series settles on',
         detail: 'There is no such station.',
-        request: { credential: 'none', query: { station: 'KJFK' } },
+        request: { query: { station: 'KJFK' } },
       }),
     ],
     handler:

@@ -38,11 +38,11 @@ it, a \`snapshot\`. Every 15 seconds a comment shows that the connection lives. 
     {
       name: 'events',
       summary: 'The first event, in part',
-      request: { credential: 'none', query: { station: 'KNYC' } },
+      request: { query: { station: 'KNYC' } },
       response: { status: 200, body: `"markets":[{"ticker":"${yesterday.lowest.ticker}","status":"closed",` },
     },
-    unknownParameter('city', { credential: 'none', query: { city: 'Boston' } }),
-    unknownStation({ credential: 'none', query: { station: 'KJFK' } }),
+    unknownParameter('city', { query: { city: 'Boston' } }),
+    unknownStation({ query: { station: 'KJFK' } }),
   ],
   handler:
     ({ stream }: { stream: MarketStream }) =>
