@@ -36,10 +36,7 @@ export const ownKeyRoute = defineRoute({
       name: 'ownKey',
       summary: 'An active live key',
       request: {},
-      response: {
-        status: 200,
-        body: { apiKey: keyView('liveKey', 'active'), organization: exampleWorld.organization },
-      },
+      answer: { apiKey: keyView('liveKey', 'active'), organization: exampleWorld.organization },
     },
   ],
   handler:

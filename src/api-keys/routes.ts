@@ -84,12 +84,9 @@ const list = defineRoute({
       name: 'list',
       summary: 'The first page, of two',
       request: { credential: 'memberSession', query: { limit: '2' } },
-      response: {
-        status: 200,
-        body: {
-          apiKeys: [keyView('revokedKey', 'revoked'), keyView('expiredKey', 'expired')],
-          nextCursor: 'AZuNmmQAcACAAAAAAAAANQ',
-        },
+      answer: {
+        apiKeys: [keyView('revokedKey', 'revoked'), keyView('expiredKey', 'expired')],
+        nextCursor: 'AZuNmmQAcACAAAAAAAAANQ',
       },
     },
     problemExample('invalid_request', {
@@ -164,7 +161,7 @@ const one = defineRoute({
       name: 'key',
       summary: 'A test key',
       request: { credential: 'memberSession', params: { id: keys.testKey.id } },
-      response: { status: 200, body: { apiKey: keyView('testKey', 'active') } },
+      answer: { apiKey: keyView('testKey', 'active') },
     },
     ...notFoundExamples({}),
   ],
@@ -206,27 +203,21 @@ refused request does not count.
       name: 'created',
       summary: 'A live key that ends in a year',
       request: { body: newKey },
-      response: {
-        status: 201,
-        body: {
-          apiKey: {
-            ...keyView('liveKey', 'active'),
-            ...newKey,
-            ...made,
-            expiresAt: '2027-01-31T12:00:00.000Z',
-          },
-          secret: madeSecret,
+      answer: {
+        apiKey: {
+          ...keyView('liveKey', 'active'),
+          ...newKey,
+          ...made,
+          expiresAt: '2027-01-31T12:00:00.000Z',
         },
+        secret: madeSecret,
       },
     },
     {
       name: 'createdWithDefaults',
       summary: 'As little as is needed',
       request: { body: { name: 'meter 2', livemode: true } },
-      response: {
-        status: 201,
-        body: { apiKey: { ...keyView('usageKey', 'active'), ...made, name: 'meter 2' }, secret: madeSecret },
-      },
+      answer: { apiKey: { ...keyView('usageKey', 'active'), ...made, name: 'meter 2' }, secret: madeSecret },
     },
     problemExample('invalid_request', {
       summary: 'An expiry in the past',
@@ -289,26 +280,20 @@ Counts towards the 10 keys an hour of the Organization. A key is rotated once; a
       name: 'rotated',
       summary: 'Two hours of grace',
       request: { ...rotation },
-      response: {
-        status: 201,
-        body: {
-          apiKey: { ...keyView('liveKey', 'active'), ...made, rotatedFromId: keys.liveKey.id },
-          secret: madeSecret,
-          previous: rotatedLiveKey,
-        },
+      answer: {
+        apiKey: { ...keyView('liveKey', 'active'), ...made, rotatedFromId: keys.liveKey.id },
+        secret: madeSecret,
+        previous: rotatedLiveKey,
       },
     },
     {
       name: 'rotatedWithDefaults',
       summary: 'An hour of grace',
       request: { params: rotation.params },
-      response: {
-        status: 201,
-        body: {
-          apiKey: { ...keyView('liveKey', 'active'), ...made, rotatedFromId: keys.liveKey.id },
-          secret: madeSecret,
-          previous: { ...rotatedLiveKey, expiresAt: '2026-01-31T13:00:00.000Z' },
-        },
+      answer: {
+        apiKey: { ...keyView('liveKey', 'active'), ...made, rotatedFromId: keys.liveKey.id },
+        secret: madeSecret,
+        previous: { ...rotatedLiveKey, expiresAt: '2026-01-31T13:00:00.000Z' },
       },
     },
     problemExample('invalid_request', {
@@ -377,13 +362,13 @@ const revoke = defineRoute({
       name: 'revoked',
       summary: 'Revoked now',
       request: { ...revocation },
-      response: { status: 200, body: { apiKey: { ...keyView('liveKey', 'revoked'), revokedAt: now } } },
+      answer: { apiKey: { ...keyView('liveKey', 'revoked'), revokedAt: now } },
     },
     {
       name: 'revokedBefore',
       summary: 'Revoked before: nothing changes',
       request: { params: { id: keys.revokedKey.id } },
-      response: { status: 200, body: { apiKey: keyView('revokedKey', 'revoked') } },
+      answer: { apiKey: keyView('revokedKey', 'revoked') },
     },
     ...notFoundExamples({}),
     memberRefused(revocation),

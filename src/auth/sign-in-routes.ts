@@ -63,17 +63,13 @@ const form = defineRoute({
   usesDatabase: true,
   good: { credential: 'ownerSession' },
   examples: [
-    {
-      name: 'form',
-      summary: 'The form',
-      request: {},
-      response: { status: 200, body: '<form method="post" action="/login"' },
-    },
+    { name: 'form', summary: 'The form', request: {}, answer: '<form method="post" action="/login"' },
     {
       name: 'signedIn',
       summary: 'Signed in already',
       request: { credential: 'ownerSession', query: { next: '/dashboard/api-keys?limit=10' } },
-      response: { status: 303, headers: { location: '/dashboard/api-keys?limit=10' } },
+      status: 303,
+      answerHeaders: { location: '/dashboard/api-keys?limit=10' },
     },
   ],
   handler:
@@ -151,13 +147,14 @@ With \`Accept: application/json\` a failure is a problem document, otherwise the
       name: 'signedIn',
       summary: 'The right password',
       request: right,
-      response: { status: 303, headers: { location: '/dashboard' } },
+      answerHeaders: { location: '/dashboard' },
     },
     {
       name: 'formAgain',
       summary: 'A wrong password, from a browser',
       request: { body: wrongBody },
-      response: { status: 401, body: wrongPassword },
+      status: 401,
+      answer: wrongPassword,
     },
     problemExample('not_signed_in', {
       summary: 'A wrong password, or an unknown address',
@@ -168,7 +165,7 @@ With \`Accept: application/json\` a failure is a problem document, otherwise the
       name: 'codeDue',
       summary: 'The right password of somebody with a second factor, from a browser',
       request: { body: securedBody },
-      response: { status: 303, headers: { location: '/login/code?next=%2Fdashboard' } },
+      answerHeaders: { location: '/login/code?next=%2Fdashboard' },
     },
     problemExample('not_signed_in', {
       name: 'codeDueAsProblem',
@@ -242,7 +239,7 @@ const signOut = defineRoute({
       name: 'signedOut',
       summary: 'Signed out',
       request: {},
-      response: { status: 303, headers: { location: '/login?done=signed-out' } },
+      answerHeaders: { location: '/login?done=signed-out' },
     },
   ],
   handler: (deps: SignInDeps) => async (req, res) => {

@@ -29,9 +29,7 @@ export const healthRoutes = [
       'Answers as long as the process does, whatever the database is doing. For a restart decision.',
     credential: 'none',
     responses: { 200: json('Alive.', healthSchema) },
-    examples: [
-      { name: 'alive', summary: 'Alive', request: {}, response: { status: 200, body: { status: 'ok' } } },
-    ],
+    examples: [{ name: 'alive', summary: 'Alive', request: {}, answer: { status: 'ok' } }],
     handler: () => (_req, res) => {
       res.json({ status: 'ok' });
     },
@@ -50,23 +48,22 @@ export const healthRoutes = [
       503: json('Send traffic elsewhere.', readinessSchema),
     },
     examples: [
-      { name: 'ready', summary: 'Ready', request: {}, response: { status: 200, body: { status: 'ready' } } },
+      { name: 'ready', summary: 'Ready', request: {}, answer: { status: 'ready' } },
       {
         name: 'databaseUnreachable',
         summary: 'The database cannot be reached',
         circumstance: 'database_unreachable',
         request: {},
-        response: {
-          status: 503,
-          body: { status: 'database_unreachable', reason: 'the database cannot be reached' },
-        },
+        status: 503,
+        answer: { status: 'database_unreachable', reason: 'the database cannot be reached' },
       },
       {
         name: 'draining',
         summary: 'The service is about to end',
         circumstance: 'draining',
         request: {},
-        response: { status: 503, body: { status: 'draining' } },
+        status: 503,
+        answer: { status: 'draining' },
       },
     ],
     handler: ({ db, lifecycle, log }: Context) => {
@@ -95,10 +92,7 @@ export const healthRoutes = [
         name: 'metrics',
         summary: 'One line of many',
         request: {},
-        response: {
-          status: 200,
-          body: '# HELP gauge_usage_events_total Usage events by outcome: accepted, deduped, rejected.',
-        },
+        answer: '# HELP gauge_usage_events_total Usage events by outcome: accepted, deduped, rejected.',
       },
       problemExample('missing_key', {
         summary: 'No token where one is needed',

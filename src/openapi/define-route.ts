@@ -159,8 +159,11 @@ export interface Example {
   /** Requests to the same route that went before. */
   before?: ExampleRequest[];
   request: ExampleRequest;
-  /** `body`: of JSON the whole value, of other text a part that it contains. */
-  response: { status: number; body?: unknown; headers?: Record<string, string> };
+  /** Left out: the lowest of `responses`. */
+  status?: number;
+  /** Of JSON the whole value, of other text a part that it contains. */
+  answer?: unknown;
+  answerHeaders?: Record<string, string>;
 }
 
 /** In an example answer: a value that differs from call to call. The one shown stands for any of its kind. */

@@ -39,7 +39,8 @@ export function problemExample(
   return {
     name: name ?? code.replace(/_(\w)/g, (_match, letter: string) => letter.toUpperCase()),
     ...rest,
-    response: { status: problem.status, body: { ...problem, detail: shown, requestId } },
+    status: problem.status,
+    answer: { ...problem, detail: shown, requestId },
   };
 }
 
@@ -47,12 +48,13 @@ export interface SentRequest extends ExampleRequest {
   credential: Credential;
 }
 
-export interface SentExample extends Example {
+export interface SentExample extends Pick<Example, 'name' | 'summary' | 'circumstance'> {
   request: SentRequest;
   before?: SentRequest[];
+  response: { status: number; body?: unknown; headers?: Record<string, string> };
 }
 
-export interface DescribedRoute extends RouteDescription {
+export interface DescribedRoute extends Omit<RouteDescription, 'examples'> {
   /** Every code that a caller may meet here, with one or more of `examples` for each. */
   errors: ErrorCode[];
   examples: SentExample[];
@@ -65,6 +67,7 @@ export function describeRoute(route: RouteDescription): DescribedRoute {
   const parts = [bodyProblems(route, good), credentialProblems(route, good), limitProblems(route, good)];
   const derived = [...parts.flat(), ...serviceProblems(route, good)];
   const send = (request: ExampleRequest): SentRequest => ({ credential: usualCredential(route), ...request });
+  const lowest = Math.min(...Object.keys(route.responses).map(Number));
   const names = new Set(examples.map(({ name }) => name));
   const codes = [
     ...errors.filter((code) => code === 'invalid_request'),
@@ -76,10 +79,11 @@ export function describeRoute(route: RouteDescription): DescribedRoute {
     ...route,
     errors: [...new Set(codes)],
     examples: [...examples, ...derived.filter(({ name }) => !names.has(name))].map(
-      ({ request, before, ...rest }) => ({
+      ({ request, before, status = lowest, answer, answerHeaders, ...rest }) => ({
         ...rest,
         request: send(request),
         ...(before ? { before: before.map(send) } : {}),
+        response: { status, body: answer, ...(answerHeaders ? { headers: answerHeaders } : {}) },
       }),
     ),
   };
@@ -98,7 +102,7 @@ function usualCredential({ credential, scope }: RouteDescription): Credential {
   return scope?.startsWith('trading') ? 'traderKey' : 'liveKey';
 }
 
-const codeOf = ({ response }: Example): ErrorCode => (response.body as { code: ErrorCode }).code;
+const codeOf = ({ answer }: Example): ErrorCode => (answer as { code: ErrorCode }).code;
 
 const usesDatabase = ({ usesDatabase: uses, credential }: RouteDescription): boolean =>
   uses ?? credential !== 'none';

@@ -39,17 +39,12 @@ export const documentationRoutes = [
     limit: 'documents',
     ...conditional('The document.', z.looseObject({ openapi: z.string() }).meta({ id: 'OpenApi' })),
     examples: [
-      {
-        name: 'document',
-        summary: 'The beginning',
-        request: {},
-        response: { status: 200, body: excerpt({ openapi: '3.1.0' }) },
-      },
+      { name: 'document', summary: 'The beginning', request: {}, answer: excerpt({ openapi: '3.1.0' }) },
       {
         name: 'notModified',
         summary: 'Nothing has changed',
         request: { headers: { 'if-none-match': '*' } },
-        response: { status: 304 },
+        status: 304,
       },
     ],
     handler:
@@ -74,12 +69,7 @@ export const documentationRoutes = [
     limit: 'documents',
     responses: { 200: { description: 'The page.', content: { 'text/html': null } } },
     examples: [
-      {
-        name: 'page',
-        summary: 'Its title',
-        request: {},
-        response: { status: 200, body: '<title>Gauge API reference</title>' },
-      },
+      { name: 'page', summary: 'Its title', request: {}, answer: '<title>Gauge API reference</title>' },
     ],
     handler:
       ({ page }: Documents) =>
@@ -102,7 +92,7 @@ export const documentationRoutes = [
         name: 'page',
         summary: 'The place of a code',
         request: {},
-        response: { status: 200, body: '<section class="error" id="rate_limited">' },
+        answer: '<section class="error" id="rate_limited">',
       },
     ],
     handler:
@@ -133,7 +123,7 @@ export const documentationRoutes = [
         name: 'script',
         summary: 'The script of the page',
         request: { params: { version: '0', file: 'docs.js' } },
-        response: { status: 200, body: 'validatorUrl: null' },
+        answer: 'validatorUrl: null',
       },
       problemExample('not_found', {
         summary: 'No such file',

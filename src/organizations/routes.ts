@@ -29,9 +29,7 @@ const read = defineRoute({
     'The person, the Organization they look at and their role in it as of now, and all Organizations they belong to.',
   credential: 'session',
   responses: { 200: json('The session.', sessionSchema) },
-  examples: [
-    { name: 'session', summary: 'An owner', request: {}, response: { status: 200, body: shownSession } },
-  ],
+  examples: [{ name: 'session', summary: 'An owner', request: {}, answer: shownSession }],
   handler:
     ({ db }: ChangeDeps) =>
     async (_req, res) => {
@@ -58,7 +56,7 @@ const choose = defineRoute({
   },
   errors: ['invalid_request', 'not_found'],
   examples: [
-    { name: 'chosen', summary: 'Chosen', request: { body }, response: { status: 200, body: shownSession } },
+    { name: 'chosen', summary: 'Chosen', request: { body }, answer: shownSession },
     {
       name: 'chosenByForm',
       summary: 'Chosen with a form',
@@ -66,7 +64,8 @@ const choose = defineRoute({
         headers: { 'content-type': 'application/x-www-form-urlencoded' },
         rawBody: 'organization=acme',
       },
-      response: { status: 303, headers: { location: '/dashboard' } },
+      status: 303,
+      answerHeaders: { location: '/dashboard' },
     },
     problemExample('invalid_request', {
       summary: 'No slug',

@@ -64,87 +64,75 @@ const successes: Example[] = [
         ],
       },
     },
-    response: { status: 202, body: { accepted: 2, deduped: 0, warnings: [] } },
+    answer: { accepted: 2, deduped: 0, warnings: [] },
   },
   {
     name: 'repeated',
     summary: 'The same batch once more: counted once',
     before: [{ body: good }],
     request: { body: good },
-    response: { status: 202, body: { accepted: 0, deduped: 1, warnings: [] } },
+    answer: { accepted: 0, deduped: 1, warnings: [] },
   },
   {
     name: 'duplicateMismatch',
     summary: 'An idempotency key that was used for another event',
     before: [{ body: good }],
     request: { body: { events: [call('req-7f3a', { quantity: 30 })] } },
-    response: {
-      status: 202,
-      body: { accepted: 0, deduped: 1, warnings: [{ code: 'duplicate_mismatch', index: 0 }] },
-    },
+    answer: { accepted: 0, deduped: 1, warnings: [{ code: 'duplicate_mismatch', index: 0 }] },
   },
   {
     name: 'otherMode',
     summary: 'An idempotency key that a test event has: the live one is not counted',
     before: [{ credential: 'testKey', body: good }],
     request: { body: good },
-    response: {
-      status: 202,
-      body: {
-        accepted: 0,
-        deduped: 1,
-        warnings: [{ code: 'duplicate_mismatch', index: 0, differs: ['livemode'] }],
-      },
+    answer: {
+      accepted: 0,
+      deduped: 1,
+      warnings: [{ code: 'duplicate_mismatch', index: 0, differs: ['livemode'] }],
     },
   },
   {
     name: 'unitCapExceeded',
     summary: 'Above the cap: recorded, with a warning',
     request: { body: { events: [call('req-9c01', { quantity: 600.5 })] } },
-    response: {
-      status: 202,
-      body: {
-        accepted: 1,
-        deduped: 0,
-        warnings: [
-          {
-            code: 'unit_cap_exceeded',
-            productSlug: 'api-calls',
-            metric: 'calls',
-            unitCap: 1000,
-            used: 1000.5,
-            period: january,
-          },
-        ],
-      },
+    answer: {
+      accepted: 1,
+      deduped: 0,
+      warnings: [
+        {
+          code: 'unit_cap_exceeded',
+          productSlug: 'api-calls',
+          metric: 'calls',
+          unitCap: 1000,
+          used: 1000.5,
+          period: january,
+        },
+      ],
     },
   },
   {
     name: 'lenient',
     summary: 'Lenient: the good event is recorded, the other reported',
     request: { headers: { prefer: 'handling=lenient' }, body: mixed },
-    response: {
-      status: 202,
-      headers: { 'preference-applied': 'handling=lenient' },
-      body: {
-        accepted: 1,
-        deduped: 0,
-        warnings: [],
-        rejected: [
-          {
-            index: 1,
-            code: 'entitlement_read_only',
-            detail: 'The entitlement for the product archive is read-only.',
-          },
-        ],
-      },
+    answerHeaders: { 'preference-applied': 'handling=lenient' },
+    answer: {
+      accepted: 1,
+      deduped: 0,
+      warnings: [],
+      rejected: [
+        {
+          index: 1,
+          code: 'entitlement_read_only',
+          detail: 'The entitlement for the product archive is read-only.',
+        },
+      ],
     },
   },
   {
     name: 'dryRun',
     summary: 'A dry run: the same answer, nothing recorded',
     request: { credential: 'testKey', query: { dryRun: 'true' }, body: good },
-    response: { status: 202, body: { accepted: 1, deduped: 0, warnings: [] } },
+    answer: { accepted: 1, deduped: 0, warnings: [] },
   },
 ];
 

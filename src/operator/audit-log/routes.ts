@@ -25,7 +25,7 @@ export const auditLogRoutes = [
         name: 'log',
         summary: 'One entry',
         request: {},
-        response: { status: 200, body: { auditLog: [{ ...operator, ...source }], nextCursor: null } },
+        answer: { auditLog: [{ ...operator, ...source }], nextCursor: null },
       },
     ],
     handler:
@@ -50,7 +50,7 @@ export const auditLogRoutes = [
         name: 'log',
         summary: 'One entry',
         request: { params: { slug: 'acme' } },
-        response: { status: 200, body: { auditLog: [{ ...organization, ...source }], nextCursor: null } },
+        answer: { auditLog: [{ ...organization, ...source }], nextCursor: null },
       },
       notFoundExample('There is no Organization "initech".', { params: { slug: 'initech' } }),
     ],

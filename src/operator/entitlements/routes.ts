@@ -44,10 +44,7 @@ export const entitlementRoutes = [
         name: 'firstPage',
         summary: 'The first page, of two',
         request: { params: { slug: 'acme' }, query: { limit: '2' } },
-        response: {
-          status: 200,
-          body: { entitlements: [apiCalls, archive], nextCursor: cursorOf('archive') },
-        },
+        answer: { entitlements: [apiCalls, archive], nextCursor: cursorOf('archive') },
       },
       notFoundExample('There is no Organization "initech".', { params: { slug: 'initech' } }),
     ],
@@ -72,12 +69,7 @@ export const entitlementRoutes = [
     },
     errors: ['not_found'],
     examples: [
-      {
-        name: 'grant',
-        summary: 'A read-only entitlement',
-        request: { params },
-        response: { status: 200, body: archive },
-      },
+      { name: 'grant', summary: 'A read-only entitlement', request: { params }, answer: archive },
       notFoundExample(reportsDetail, { params: reports }),
     ],
     handler:
@@ -103,26 +95,21 @@ export const entitlementRoutes = [
         name: 'changed',
         summary: 'Live until the end of the quarter',
         request: { params, body: { kind: 'live', endsAt: '2026-04-01T00:00:00+02:00' } },
-        response: {
-          status: 200,
-          body: { ...archive, kind: 'live', endsAt: '2026-03-31T22:00:00.000Z', updatedAt: now },
-        },
+        answer: { ...archive, kind: 'live', endsAt: '2026-03-31T22:00:00.000Z', updatedAt: now },
       },
       {
         name: 'granted',
         summary: 'From now on',
         request: { params: reports, body: { kind: 'live' } },
-        response: {
-          status: 201,
-          body: {
-            productSlug: 'reports',
-            productName: 'Reports',
-            kind: 'live',
-            startsAt: now,
-            endsAt: null,
-            createdAt: now,
-            updatedAt: now,
-          },
+        status: 201,
+        answer: {
+          productSlug: 'reports',
+          productName: 'Reports',
+          kind: 'live',
+          startsAt: now,
+          endsAt: null,
+          createdAt: now,
+          updatedAt: now,
         },
       },
       problemExample('invalid_request', {
@@ -160,7 +147,7 @@ export const entitlementRoutes = [
     responses: deletedResponses,
     errors: ['not_found'],
     examples: [
-      { name: 'withdrawn', summary: 'Withdrawn', request: { params }, response: { status: 204 } },
+      { name: 'withdrawn', summary: 'Withdrawn', request: { params } },
       notFoundExample(reportsDetail, { params: reports }),
     ],
     handler: (deps) => async (req, res) => {

@@ -48,7 +48,7 @@ export const memberRoutes = [
         name: 'firstPage',
         summary: 'The first page, of one',
         request: { params: { slug: 'acme' }, query: { limit: '1' } },
-        response: { status: 200, body: { members: [max], nextCursor: cursorOf(max.email) } },
+        answer: { members: [max], nextCursor: cursorOf(max.email) },
       },
       notFoundExample('There is no Organization "initech".', { params: { slug: 'initech' } }),
     ],
@@ -77,7 +77,7 @@ export const memberRoutes = [
     },
     errors: ['not_found'],
     examples: [
-      { name: 'member', summary: 'Max', request: { params }, response: { status: 200, body: max } },
+      { name: 'member', summary: 'Max', request: { params }, answer: max },
       notFoundExample(outsiderDetail, { params: outsider }),
     ],
     handler:
@@ -102,13 +102,14 @@ export const memberRoutes = [
         name: 'promoted',
         summary: 'Another role',
         request: { params, body: { role: 'admin' } },
-        response: { status: 200, body: { ...max, role: 'admin' } },
+        answer: { ...max, role: 'admin' },
       },
       {
         name: 'added',
         summary: 'A new member',
         request: { params: outsider, body: { role: 'billing' } },
-        response: { status: 201, body: { ...view('newcomer'), role: 'billing', createdAt: now } },
+        status: 201,
+        answer: { ...view('newcomer'), role: 'billing', createdAt: now },
       },
       notFoundExample('There is no user "zoe@acme.example".', {
         params: { slug: 'acme', email: 'zoe@acme.example' },
@@ -144,7 +145,7 @@ export const memberRoutes = [
     responses: deletedResponses,
     errors: ['not_found'],
     examples: [
-      { name: 'ended', summary: 'Ended', request: { params }, response: { status: 204 } },
+      { name: 'ended', summary: 'Ended', request: { params } },
       notFoundExample(outsiderDetail, { params: outsider }),
     ],
     handler: (deps) => async (req, res) => {

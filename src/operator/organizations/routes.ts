@@ -38,7 +38,7 @@ export const organizationRoutes = [
         name: 'firstPage',
         summary: 'The first page, of one',
         request: { query: { limit: '1' } },
-        response: { status: 200, body: { organizations: [acme], nextCursor: cursorOf('acme') } },
+        answer: { organizations: [acme], nextCursor: cursorOf('acme') },
       },
     ],
     handler:
@@ -61,12 +61,7 @@ export const organizationRoutes = [
     },
     errors: ['not_found'],
     examples: [
-      {
-        name: 'organization',
-        summary: 'Acme',
-        request: { params: { slug: 'acme' } },
-        response: { status: 200, body: acme },
-      },
+      { name: 'organization', summary: 'Acme', request: { params: { slug: 'acme' } }, answer: acme },
       notFoundExample('There is no Organization "initech".', { params: { slug: 'initech' } }),
     ],
     handler:
@@ -90,16 +85,14 @@ export const organizationRoutes = [
         name: 'renamed',
         summary: 'Another name',
         request: { params: { slug: 'acme' }, body: { name: 'Acme Corporation' } },
-        response: { status: 200, body: { ...acme, name: 'Acme Corporation' } },
+        answer: { ...acme, name: 'Acme Corporation' },
       },
       {
         name: 'created',
         summary: 'A new Organization',
         request: { params: { slug: 'initech' }, body: { name: 'Initech' } },
-        response: {
-          status: 201,
-          body: { id: madeId, slug: 'initech', name: 'Initech', requireSecondFactor: false, createdAt: now },
-        },
+        status: 201,
+        answer: { id: madeId, slug: 'initech', name: 'Initech', requireSecondFactor: false, createdAt: now },
       },
       problemExample('invalid_request', {
         summary: 'No name',

@@ -33,7 +33,7 @@ export const reconciliationRoutes = [
         name: 'off',
         summary: 'An Organization that does not trade live',
         request: { params },
-        response: { status: 200, body: offJson('acme') },
+        answer: offJson('acme'),
       },
       notFoundExample(unknown, { params: { slug: 'initech' } }),
     ],
@@ -61,12 +61,9 @@ export const reconciliationRoutes = [
         summary: 'Cash that was taken out at the venue',
         circumstance: 'trading_live',
         request: { params, body: { accept: true } },
-        response: {
-          status: 200,
-          body: {
-            accepted: [{ kind: 'cash', subject: 'cash', ours: '1000.0000', venues: '990.0000' }],
-            reconciliation: { ...offJson('acme'), state: 'open', comparedAt: now, agreedAt: now },
-          },
+        answer: {
+          accepted: [{ kind: 'cash', subject: 'cash', ours: '1000.0000', venues: '990.0000' }],
+          reconciliation: { ...offJson('acme'), state: 'open', comparedAt: now, agreedAt: now },
         },
       },
       problemExample('live_trading_disabled', {

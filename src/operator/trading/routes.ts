@@ -89,7 +89,7 @@ export const tradingControlRoutes = [
         name: 'defaults',
         summary: 'Nothing was declared',
         request: { ...acme },
-        response: { status: 200, body: { effective: defaults, declared: nothing, updatedAt: null } },
+        answer: { effective: defaults, declared: nothing, updatedAt: null },
       },
       notFoundExample(noOrganization, unknown),
     ],
@@ -114,14 +114,15 @@ export const tradingControlRoutes = [
         name: 'declared',
         summary: 'Two tighter limits, and the defaults for the rest',
         request: { ...acme, body: tighter },
-        response: { status: 201, body: declared },
+        status: 201,
+        answer: declared,
       },
       {
         name: 'again',
         summary: 'The same again changes nothing',
         before: [{ ...acme, body: tighter }],
         request: { ...acme, body: tighter },
-        response: { status: 200, body: declared },
+        answer: declared,
       },
       problemExample('invalid_request', {
         summary: 'An amount that is no text',
@@ -153,12 +154,7 @@ export const tradingControlRoutes = [
     errors: ['not_found'],
     good: { ...acme },
     examples: [
-      {
-        name: 'withdrawn',
-        summary: 'The defaults bind again',
-        request: { params: { slug: 'globex' } },
-        response: { status: 204 },
-      },
+      { name: 'withdrawn', summary: 'The defaults bind again', request: { params: { slug: 'globex' } } },
       notFoundExample('No limits were declared for the Organization "acme".', acme),
     ],
     handler: (deps) => async (req, res) => {
@@ -178,12 +174,7 @@ export const tradingControlRoutes = [
     responses: { 200: json('The switches.', switchAnswerSchema) },
     errors: ['not_found'],
     examples: [
-      {
-        name: 'open',
-        summary: 'All are open',
-        request: { ...acme },
-        response: { status: 200, body: allOpen },
-      },
+      { name: 'open', summary: 'All are open', request: { ...acme }, answer: allOpen },
       notFoundExample(noOrganization, unknown),
     ],
     handler:
@@ -207,17 +198,14 @@ export const tradingControlRoutes = [
         name: 'halted',
         summary: 'Nothing passes any more',
         request: operatorPut,
-        response: { status: 200, body: { ...allOpen, state: 'halt', operator: { ...halt, changedAt: now } } },
+        answer: { ...allOpen, state: 'halt', operator: { ...halt, changedAt: now } },
       },
       {
         name: 'opened',
         summary: 'Open again',
         before: [operatorPut],
         request: { ...acme, body: { state: 'open' } },
-        response: {
-          status: 200,
-          body: { ...allOpen, operator: { state: 'open', reason: null, changedAt: now } },
-        },
+        answer: { ...allOpen, operator: { state: 'open', reason: null, changedAt: now } },
       },
       noReasonExample(acme),
       notFoundExample(noOrganization, { ...unknown, body: halt }),
@@ -241,14 +229,7 @@ export const tradingControlRoutes = [
     summary: 'Read the kill switch of the whole service',
     description: 'What stands between every Organization and its orders.',
     responses: { 200: json('The switch.', serviceSwitchAnswerSchema) },
-    examples: [
-      {
-        name: 'open',
-        summary: 'Nobody has touched it',
-        request: {},
-        response: { status: 200, body: untouched },
-      },
-    ],
+    examples: [{ name: 'open', summary: 'Nobody has touched it', request: {}, answer: untouched }],
     handler:
       ({ db }) =>
       async (_req, res) => {
@@ -268,7 +249,7 @@ export const tradingControlRoutes = [
         name: 'halted',
         summary: 'Nothing passes any more',
         request: { body: halt },
-        response: { status: 200, body: { ...halt, changedAt: now } },
+        answer: { ...halt, changedAt: now },
       },
       noReasonExample({}),
     ],

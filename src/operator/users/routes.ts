@@ -57,7 +57,7 @@ export const userRoutes = [
         name: 'firstPage',
         summary: 'The first page, of one',
         request: { query: { limit: '1' } },
-        response: { status: 200, body: { users: [max], nextCursor: cursorOf(max.email) } },
+        answer: { users: [max], nextCursor: cursorOf(max.email) },
       },
     ],
     handler:
@@ -77,7 +77,7 @@ export const userRoutes = [
     responses: { 200: json('The User.', userAnswerSchema) },
     errors: ['not_found'],
     examples: [
-      { name: 'user', summary: 'Olivia', request: { params }, response: { status: 200, body: olivia } },
+      { name: 'user', summary: 'Olivia', request: { params }, answer: olivia },
       notFoundExample(strangerDetail, stranger),
     ],
     handler:
@@ -100,16 +100,14 @@ export const userRoutes = [
         name: 'unchanged',
         summary: 'As it was: nothing changes, no session ends',
         request: { params, body: declared },
-        response: { status: 200, body: olivia },
+        answer: olivia,
       },
       {
         name: 'created',
         summary: 'A new User',
         request: { ...stranger, body: { name: 'Zoë Zander', password: 'a long enough password' } },
-        response: {
-          status: 201,
-          body: { id: madeId, email: 'zoe@acme.example', name: 'Zoë Zander', createdAt: now },
-        },
+        status: 201,
+        answer: { id: madeId, email: 'zoe@acme.example', name: 'Zoë Zander', createdAt: now },
       },
       problemExample('invalid_request', {
         summary: 'A password that is too short',
@@ -141,7 +139,7 @@ export const userRoutes = [
     responses: deletedResponses,
     errors: ['not_found'],
     examples: [
-      { name: 'removed', summary: 'Removed', request: { params }, response: { status: 204 } },
+      { name: 'removed', summary: 'Removed', request: { params } },
       notFoundExample(strangerDetail, stranger),
     ],
     handler: (deps) => async (req, res) => {
@@ -159,12 +157,7 @@ export const userRoutes = [
     responses: { 204: { description: 'No session is left.' } },
     errors: ['not_found'],
     examples: [
-      {
-        name: 'signedOut',
-        summary: 'Signed out',
-        request: { params: { email: max.email } },
-        response: { status: 204 },
-      },
+      { name: 'signedOut', summary: 'Signed out', request: { params: { email: max.email } } },
       notFoundExample(strangerDetail, stranger),
     ],
     handler: (deps) => async (req, res) => {
@@ -183,12 +176,7 @@ export const userRoutes = [
     responses: { 204: { description: 'There is no second factor.' } },
     errors: ['not_found'],
     examples: [
-      {
-        name: 'removed',
-        summary: 'Removed',
-        request: { params: { email: secured.email } },
-        response: { status: 204 },
-      },
+      { name: 'removed', summary: 'Removed', request: { params: { email: secured.email } } },
       notFoundExample(strangerDetail, stranger),
       problemExample('not_found', {
         name: 'noSecondFactor',

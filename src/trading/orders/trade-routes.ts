@@ -55,17 +55,12 @@ const list = defineRoute({
   },
   errors: ['invalid_request', 'live_trading_disabled'],
   examples: [
-    {
-      name: 'list',
-      summary: 'All there are',
-      request: {},
-      response: { status: 200, body: { trades: [stored], nextCursor: null } },
-    },
+    { name: 'list', summary: 'All there are', request: {}, answer: { trades: [stored], nextCursor: null } },
     {
       name: 'ofMarket',
       summary: 'Live trades of one market, of which there are none',
       request: { query: { ticker: trade.ticker, mode: 'live' } },
-      response: { status: 200, body: { trades: [], nextCursor: null } },
+      answer: { trades: [], nextCursor: null },
     },
     problemExample('invalid_request', {
       summary: 'A page of more than 100',
@@ -109,7 +104,7 @@ const one = defineRoute({
       name: 'trade',
       summary: 'A trade of yesterday',
       request: { params: { id: trade.id } },
-      response: { status: 200, body: { trade: stored } },
+      answer: { trade: stored },
     },
     problemExample('not_found', {
       summary: 'No such trade, or one of another Organization',

@@ -79,22 +79,19 @@ Money is as of this request. The marks are as of \`asOf\`; without any market da
         summary: 'Nothing was traded yet, and the market data are on their way',
         circumstance: 'no_market_data',
         request: {},
-        response: {
-          status: 200,
-          body: {
-            portfolio: { mode: 'paper', ...empty },
-            asOf: null,
-            ageSeconds: null,
-            stale: true,
-            sources: [],
-          },
+        answer: {
+          portfolio: { mode: 'paper', ...empty },
+          asOf: null,
+          ageSeconds: null,
+          stale: true,
+          sources: [],
         },
       },
       {
         name: 'fresh',
         summary: 'The same a moment later: what there is to know about the marks',
         request: {},
-        response: { status: 200, body: excerpt({ asOf: exampleWorld.now, ageSeconds: 0, stale: false }) },
+        answer: excerpt({ asOf: exampleWorld.now, ageSeconds: 0, stale: false }),
       },
       problemExample('invalid_request', {
         summary: 'A mode that does not exist',

@@ -89,13 +89,13 @@ Prices are those of the book's best levels; \`null\` where nobody bids or asks.
       name: 'markets',
       summary: 'Those of New York that can be traded (two are shown)',
       request: { query: { station: 'KNYC', status: 'active' } },
-      response: { status: 200, body: { markets: beginning([excerpt(today.lowest), market]), ...freshness } },
+      answer: { markets: beginning([excerpt(today.lowest), market]), ...freshness },
     },
     {
       name: 'none',
       summary: 'None of them is disputed',
       request: { query: { status: 'disputed' } },
-      response: { status: 200, body: { markets: [], ...freshness } },
+      answer: { markets: [], ...freshness },
     },
     notModified(),
     problemExample('invalid_request', {
@@ -147,37 +147,31 @@ A signal is no advice and no order: \`POST /trade\` checks everything anew.
       name: 'signals',
       summary: 'For a bankroll of 2,500 dollars',
       request: { query: { bankroll: '2500.00' } },
-      response: {
-        status: 200,
-        body: excerpt({
-          bankroll: '2500.0000',
-          kellyShare: 0.25,
-          marketCap: 0.05,
-          eventCap: 0.1,
-          dayCap: 0.2,
-          sizing: 'joint_event',
-          ...freshness,
-        }),
-      },
+      answer: excerpt({
+        bankroll: '2500.0000',
+        kellyShare: 0.25,
+        marketCap: 0.05,
+        eventCap: 0.1,
+        dayCap: 0.2,
+        sizing: 'joint_event',
+        ...freshness,
+      }),
     },
     {
       name: 'events',
       summary: 'How the events stand (one is shown, in part)',
       request: {},
-      response: {
-        status: 200,
-        body: excerpt({
-          events: beginning([
-            excerpt({
-              eventTicker: today.eventTicker,
-              station: 'KNYC',
-              city: 'New York',
-              date: '2026-01-31',
-              gate: excerpt({ leadHours: 12 }),
-            }),
-          ]),
-        }),
-      },
+      answer: excerpt({
+        events: beginning([
+          excerpt({
+            eventTicker: today.eventTicker,
+            station: 'KNYC',
+            city: 'New York',
+            date: '2026-01-31',
+            gate: excerpt({ leadHours: 12 }),
+          }),
+        ]),
+      }),
     },
     notModified(),
     problemExample('invalid_request', {

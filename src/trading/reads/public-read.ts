@@ -30,7 +30,7 @@ export const notModified = (params: Record<string, string> = {}): Example => ({
   name: 'notModified',
   summary: 'Nothing has changed',
   request: { params, headers: { 'if-none-match': '*' } },
-  response: { status: 304 },
+  status: 304,
 });
 
 export const unknownStation = (request: ExampleRequest): Example =>

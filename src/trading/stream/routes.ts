@@ -39,7 +39,7 @@ it, a \`snapshot\`. Every 15 seconds a comment shows that the connection lives. 
       name: 'events',
       summary: 'The first event, in part',
       request: { query: { station: 'KNYC' } },
-      response: { status: 200, body: `"markets":[{"ticker":"${yesterday.lowest.ticker}","status":"closed",` },
+      answer: `"markets":[{"ticker":"${yesterday.lowest.ticker}","status":"closed",`,
     },
     unknownParameter('city', { query: { city: 'Boston' } }),
     unknownStation({ query: { station: 'KJFK' } }),
