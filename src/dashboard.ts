@@ -2,7 +2,8 @@ import { randomBytes } from 'node:crypto';
 import { Router, type RequestHandler } from 'express';
 import { accountPages } from './account/pages.js';
 import { apiKeyPages } from './api-keys/pages.js';
-import { apiKeyRoutes } from './api-keys/routes.js';
+import { apiKeyReadRoutes } from './api-keys/routes.js';
+import { keyChangeRoutes } from './api-keys/key-change-routes.js';
 import { auditPages } from './audit/pages.js';
 import { refuseCrossSite } from './auth/cross-site.js';
 import { createDevices } from './auth/device-cookie.js';
@@ -66,7 +67,7 @@ export function dashboardRoutes(
     mountRoutes(Router(), '/dashboard', sessionRoutes, context),
     requireOwnFactor,
     apiKeyPages(context),
-    mountRoutes(Router(), '/dashboard', apiKeyRoutes, context),
+    mountRoutes(Router(), '/dashboard', [...apiKeyReadRoutes, ...keyChangeRoutes], context),
     auditPages(context),
     usagePages(context),
     entitlementPages(context),

@@ -1,5 +1,6 @@
+import { keyChangeRoutes } from './api-keys/key-change-routes.js';
 import { ownKeyRoute } from './api-keys/own-key-routes.js';
-import { apiKeyRoutes } from './api-keys/routes.js';
+import { apiKeyReadRoutes } from './api-keys/routes.js';
 import { signInRoutes } from './auth/sign-in-routes.js';
 import { entitlementRoutes } from './entitlements/routes.js';
 import { healthRoutes } from './health/routes.js';
@@ -19,7 +20,8 @@ export const routeDescriptions: DescribedRoute[] = [
   ...accountRoutes,
   ...scoresRoutes,
   ownKeyRoute,
-  ...apiKeyRoutes,
+  ...apiKeyReadRoutes,
+  ...keyChangeRoutes,
   ...signInRoutes,
   ...sessionRoutes,
   ...operatorRoutes,

@@ -10,6 +10,7 @@ import { usualBounds } from '../http/json-shape.js';
 import { sendJson, toJson } from '../http/json.js';
 import { parseInput } from '../http/validate.js';
 import { defineRoute, json, repeated } from '../openapi/define-route.js';
+import { exampleWorld } from '../openapi/example-world.js';
 import { problemExample } from '../openapi/problem-examples.js';
 import { parseCheck } from './parse-check.js';
 import type { EntitlementReader } from './reader.js';
@@ -42,41 +43,19 @@ const common = {
 } as const;
 
 const period = { start: '2026-01-01T00:00:00Z', end: '2026-02-01T00:00:00Z' };
-const since = { startsAt: '2026-01-05T09:00:00.000Z', endsAt: null };
 
-const apiCalls = {
-  productSlug: 'api-calls',
-  productName: 'API calls',
-  kind: 'live',
-  usageMetric: 'calls',
-  unitCap: 1000,
-  used: 400,
-  remaining: 600,
-  period,
-  ...since,
-};
-const archive = {
-  productSlug: 'archive',
-  productName: 'Archive',
-  kind: 'read_only',
-  usageMetric: 'documents',
-  unitCap: null,
-  used: 0,
-  remaining: null,
-  period,
-  ...since,
-};
-const storage = {
-  productSlug: 'storage',
-  productName: 'Storage',
-  kind: 'live',
-  usageMetric: 'bytes',
-  unitCap: null,
-  used: 0,
-  remaining: null,
-  period,
-  ...since,
-};
+/** A product of the example world as its entitlement shows it. */
+function entitlementTo(name: keyof typeof exampleWorld.products) {
+  const { slug, name: productName, usageMetric, entitlement: kind, ...numbers } = exampleWorld.products[name];
+  const unitCap = numbers.unitCap === null ? null : Number(numbers.unitCap);
+  const used = Number(numbers.used ?? 0);
+  const remaining = unitCap === null ? null : unitCap - used;
+  const since = { startsAt: exampleWorld.createdAt, endsAt: null };
+  return { productSlug: slug, productName, kind, usageMetric, unitCap, used, remaining, period, ...since };
+}
+
+const apiCalls = entitlementTo('apiCalls');
+const archive = entitlementTo('archive');
 
 const list = defineRoute({
   ...common,
@@ -98,7 +77,7 @@ month in the key's mode. At most \`limit\` at once; \`nextCursor\` leads to the 
       name: 'list',
       summary: 'All of them',
       request: {},
-      answer: { entitlements: [apiCalls, archive, storage], nextCursor: null },
+      answer: { entitlements: [apiCalls, archive, entitlementTo('storage')], nextCursor: null },
     },
     {
       name: 'firstPage',
@@ -174,6 +153,22 @@ const one = defineRoute({
     },
 });
 
+const checked = ({ productSlug, kind, unitCap, used, remaining }: typeof apiCalls) => ({
+  productSlug,
+  kind,
+  unitCap,
+  used,
+  remaining,
+  overCap: false,
+});
+const none = {
+  ...checked(apiCalls),
+  productSlug: 'reports',
+  kind: null,
+  unitCap: null,
+  used: null,
+  remaining: null,
+};
 const body = { productSlugs: ['api-calls', 'archive', 'reports'] };
 
 const check = defineRoute({
@@ -200,36 +195,9 @@ answer (200), not an error. The body has at most 256 KiB.
       request: { credential: 'readerKey', body },
       answer: {
         results: [
-          {
-            productSlug: 'api-calls',
-            allowed: true,
-            reason: null,
-            kind: 'live',
-            unitCap: 1000,
-            used: 400,
-            remaining: 600,
-            overCap: false,
-          },
-          {
-            productSlug: 'archive',
-            allowed: false,
-            reason: 'entitlement_read_only',
-            kind: 'read_only',
-            unitCap: null,
-            used: 0,
-            remaining: null,
-            overCap: false,
-          },
-          {
-            productSlug: 'reports',
-            allowed: false,
-            reason: 'entitlement_required',
-            kind: null,
-            unitCap: null,
-            used: null,
-            remaining: null,
-            overCap: false,
-          },
+          { ...checked(apiCalls), allowed: true, reason: null },
+          { ...checked(archive), allowed: false, reason: 'entitlement_read_only' },
+          { ...none, allowed: false, reason: 'entitlement_required' },
         ],
       },
     },

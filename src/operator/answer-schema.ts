@@ -1,6 +1,8 @@
 import { z } from 'zod';
+import { entitlementSchema } from '../entitlements/schema.js';
 import { entitlementKinds } from '../entitlements/table.js';
 import { exactField, idField, timeField } from '../http/fields.js';
+import { organizationFields } from '../organizations/schema.js';
 import { roles } from '../organizations/table.js';
 
 const createdAt = timeField('When it was made.');
@@ -21,9 +23,7 @@ export const productAnswerSchema = z
 
 export const organizationAnswerSchema = z
   .object({
-    id: idField('Of the Organization.'),
-    slug: z.string(),
-    name: z.string(),
+    ...organizationFields,
     requireSecondFactor: z.boolean().describe('Members need a second factor.'),
     createdAt,
   })
@@ -43,16 +43,9 @@ export const memberAnswerSchema = z
   })
   .meta({ id: 'Member' });
 
-export const grantAnswerSchema = z
-  .object({
-    productSlug: z.string(),
-    productName: z.string(),
-    kind: z.enum(entitlementKinds),
-    startsAt: timeField('In effect from then, inclusive.'),
-    endsAt: timeField('In effect until then, exclusive; `null` is without end.').nullable(),
-    createdAt,
-    updatedAt,
-  })
+export const grantAnswerSchema = entitlementSchema
+  .pick({ productSlug: true, productName: true, startsAt: true, endsAt: true })
+  .extend({ kind: z.enum(entitlementKinds), createdAt, updatedAt })
   .meta({
     id: 'Grant',
     description: 'An entitlement as it was declared, whether or not it is in effect now.',

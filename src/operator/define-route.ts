@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { Context } from '../context.js';
+import { nextCursorField } from '../http/fields.js';
 import {
   defineRoute,
   generated,
@@ -86,10 +87,7 @@ function badLimitExample(request: ExampleRequest): Example {
 export function listParts(name: string, schema: z.ZodType, order: string) {
   const listSchema = z.object({
     [name]: z.array(schema).describe(order),
-    nextCursor: z
-      .string()
-      .nullable()
-      .describe('Send it as `cursor` for the next page; `null` on the last one.'),
+    nextCursor: nextCursorField,
   });
   return {
     query: pageSchema,

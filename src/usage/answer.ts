@@ -1,5 +1,6 @@
 import { keyError } from '../auth/key-problem.js';
 import { AppError, type ErrorCode, type ErrorPlace } from '../errors.js';
+import { exact, toJson } from '../http/json.js';
 import type { Batch } from './batch.js';
 import type { BatchOutcome } from './flush.js';
 
@@ -153,4 +154,12 @@ export function monthRange(firstDay: string): { start: string; end: string } {
     start: `${firstDay}T00:00:00Z`,
     end: `${new Date(Date.UTC(year, month, 1)).toISOString().slice(0, 10)}T00:00:00Z`,
   };
+}
+
+export function usageAnswerJson(answer: UsageAnswer): string {
+  if (answer.warnings.length === 0) return JSON.stringify(answer);
+  const warnings = answer.warnings.map((w) =>
+    w.code === 'unit_cap_exceeded' ? { ...w, unitCap: exact(w.unitCap), used: exact(w.used) } : w,
+  );
+  return toJson({ ...answer, warnings });
 }

@@ -1,5 +1,9 @@
 import { isDecimalAbove } from '../decimal.js';
-import type { UsageEvent } from './schema.js';
+import { AppError } from '../errors.js';
+import type { JsonBody } from '../http/json-body.js';
+import { parseInput, parseItems } from '../http/validate.js';
+import { findExactQuantities } from './exact-quantity.js';
+import { batchFrameSchema, MAX_EVENTS, usageEventSchema, type UsageEvent } from './schema.js';
 
 const MINUTE_MS = 60_000;
 const MAX_PAST_MS = 7 * 24 * 60 * MINUTE_MS;
@@ -129,4 +133,31 @@ export function totalsOf(batch: Batch): Set<string> {
 /** First day of the calendar month (UTC) of a time, as `YYYY-MM-01`. */
 export function monthOf(timeMs: number): string {
   return `${new Date(timeMs).toISOString().slice(0, 7)}-01`;
+}
+
+export function parseUsageBatch({ value, text }: JsonBody): {
+  events: UsageEvent[];
+  exactQuantities: ReadonlyMap<number, string>;
+} {
+  const sent = (value as { events?: unknown } | null)?.events;
+  if (Array.isArray(sent) && sent.length > MAX_EVENTS) {
+    throw new AppError(
+      'batch_too_large',
+      `A batch holds at most ${MAX_EVENTS} events; this one has ${sent.length}.`,
+    );
+  }
+  const events = parseItems(usageEventSchema, parseInput(batchFrameSchema, value).events, ['events']);
+  try {
+    return { events, exactQuantities: findExactQuantities(text) };
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    const pointer = error.message.split(' ', 1)[0]!;
+    const place = {
+      index: Number(pointer.split('/')[2]),
+      pointer,
+      code: 'invalid_request' as const,
+      detail: error.message,
+    };
+    throw new AppError('invalid_request', error.message, { errors: [place] });
+  }
 }

@@ -6,24 +6,20 @@ import { keyFirst } from '../auth/key-first.js';
 import type { KeyReader } from '../auth/key-reader.js';
 import type { Context } from '../context.js';
 import { AppError } from '../errors.js';
-import { hasSmallBody, type JsonBody, readJsonBody } from '../http/json-body.js';
+import { hasSmallBody, readJsonBody } from '../http/json-body.js';
 import { usualBounds } from '../http/json-shape.js';
-import { exact, sendJson, toJson } from '../http/json.js';
-import { parseInput, parseItems } from '../http/validate.js';
+import { sendJson } from '../http/json.js';
 import { defineRoute, type Example, json, repeated } from '../openapi/define-route.js';
 import { problemExample } from '../openapi/problem-examples.js';
-import { refuseBadKey, toUsageAnswer, type UsageAnswer } from './answer.js';
-import { toBatch } from './batch.js';
-import { findExactQuantities } from './exact-quantity.js';
+import { refuseBadKey, toUsageAnswer, type UsageAnswer, usageAnswerJson } from './answer.js';
+import { parseUsageBatch, toBatch } from './batch.js';
 import type { Ingestion } from './ingestion.js';
 import {
-  batchFrameSchema,
   MAX_BODY_BYTES,
   MAX_EVENTS,
   usageAnswerSchema,
   usageBatchSchema,
   type UsageEvent,
-  usageEventSchema,
 } from './schema.js';
 
 const bounds = { ...usualBounds, tooManyValues: 'batch_too_large' as const };
@@ -309,33 +305,6 @@ export const usageRoutes = [
   }),
 ];
 
-function parseUsageBatch({ value, text }: JsonBody): {
-  events: UsageEvent[];
-  exactQuantities: ReadonlyMap<number, string>;
-} {
-  const sent = (value as { events?: unknown } | null)?.events;
-  if (Array.isArray(sent) && sent.length > MAX_EVENTS) {
-    throw new AppError(
-      'batch_too_large',
-      `A batch holds at most ${MAX_EVENTS} events; this one has ${sent.length}.`,
-    );
-  }
-  const events = parseItems(usageEventSchema, parseInput(batchFrameSchema, value).events, ['events']);
-  try {
-    return { events, exactQuantities: findExactQuantities(text) };
-  } catch (error) {
-    if (!(error instanceof RangeError)) throw error;
-    const pointer = error.message.split(' ', 1)[0]!;
-    const place = {
-      index: Number(pointer.split('/')[2]),
-      pointer,
-      code: 'invalid_request' as const,
-      detail: error.message,
-    };
-    throw new AppError('invalid_request', error.message, { errors: [place] });
-  }
-}
-
 function readDryRun(req: Request): boolean {
   const { dryRun } = req.query;
   if (dryRun === undefined || dryRun === 'false') return false;
@@ -347,14 +316,6 @@ function readDryRun(req: Request): boolean {
 function prefersLenient(req: Request): boolean {
   const { prefer } = req.headers;
   return prefer !== undefined && /(^|[,;\s])handling\s*=\s*"?lenient"?\s*($|[,;])/i.test(String(prefer));
-}
-
-function usageAnswerJson(answer: UsageAnswer): string {
-  if (answer.warnings.length === 0) return JSON.stringify(answer);
-  const warnings = answer.warnings.map((w) =>
-    w.code === 'unit_cap_exceeded' ? { ...w, unitCap: exact(w.unitCap), used: exact(w.used) } : w,
-  );
-  return toJson({ ...answer, warnings });
 }
 
 function count(metrics: Context['metrics'], { accepted, deduped, rejected }: UsageAnswer): void {

@@ -51,7 +51,7 @@ const placed = {
   createdAt: exampleWorld.now,
   finishedAt: exampleWorld.now,
 };
-const filled = {
+export const filledOrder = {
   ...placed,
   status: 'filled',
   reason: null,
@@ -133,14 +133,14 @@ There is no selling short: to bet against a side buy the other one. Buying the s
       summary: 'Filled from two levels of the book',
       request: order,
       status: 201,
-      answer: { trade: filled },
+      answer: { trade: filledOrder },
     },
     {
       name: 'repeated',
       summary: 'The same order once more: placed once',
       before: [order],
       request: order,
-      answer: { trade: filled },
+      answer: { trade: filledOrder },
     },
     {
       name: 'killed',

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { idField, timeField } from '../../http/fields.js';
+import { idField, nextCursorField, timeField } from '../../http/fields.js';
 import { contractsField, isOrderSize, MAX_CONTRACTS, MIN_CONTRACTS, ORDER_SIZE } from '../contract-fields.js';
 import { orderStatuses, tradeModes } from './table.js';
 
@@ -125,9 +125,6 @@ export const tradeAnswerSchema = z.object({ trade: tradeSchema }).meta({ id: 'Tr
 export const tradeListSchema = z
   .object({
     trades: z.array(tradeSchema).describe('Newest first.'),
-    nextCursor: z
-      .string()
-      .nullable()
-      .describe('Send it as `cursor` for the next page; `null` on the last one.'),
+    nextCursor: nextCursorField,
   })
   .meta({ id: 'TradeList' });

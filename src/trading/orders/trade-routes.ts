@@ -9,35 +9,23 @@ import { defineRoute, json } from '../../openapi/define-route.js';
 import { exampleWorld } from '../../openapi/example-world.js';
 import { problemExample } from '../../openapi/problem-examples.js';
 import { requireLiveKey } from '../live-mode.js';
-import type { OrderRouteDeps } from './order-routes.js';
+import { filledOrder, type OrderRouteDeps } from './order-routes.js';
 import { listTradesSchema, tradeAnswerSchema, tradeListSchema } from './schema.js';
 import { toTradeJson } from './trade-json.js';
 
 const read = { tag: 'Trading', credential: 'apiKey', scope: 'trading:read', limit: 'trading' } as const;
 
-const {
-  trade,
-  markets: { today },
-} = exampleWorld;
+const { trade } = exampleWorld;
 const stored = {
+  ...filledOrder,
   ...trade,
-  mode: 'paper',
-  status: 'filled',
-  reason: null,
-  eventTicker: today.eventTicker,
-  seriesTicker: 'KXHIGHNY',
-  station: 'KNYC',
-  side: 'yes',
-  action: 'buy',
   contracts: 10,
   limitPrice: '0.4500',
-  timeInForce: 'immediate_or_cancel',
   filledContracts: 10,
   averagePrice: '0.4500',
   fees: '0.1733',
   total: '-4.6733',
   fills: [{ price: '0.4500', contracts: 10, fee: '0.1733', filledAt: trade.createdAt }],
-  venueOrderId: null,
   finishedAt: trade.createdAt,
 };
 
