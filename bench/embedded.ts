@@ -5,7 +5,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { setTimeout } from 'node:timers/promises';
 import { pino } from 'pino';
-import { openDatabase } from '../src/db/open.js';
+import { openDatabase } from '../src/core/db/open.js';
 import type { Measure } from './measures.js';
 import { createTenants, load, PLACEHOLDER, startProduct, usageRequest } from './world.js';
 

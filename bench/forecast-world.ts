@@ -1,17 +1,17 @@
 /** The invented world as the forecast's measures see it: what was learned at a time, and what a snapshot is made of. */
-import type { SnapshotInputs, SnapshotRules } from '../src/trading/build-snapshot.js';
-import { KnownHistory, type KnownRun } from '../src/trading/forecast/archive/known-history.js';
-import { train } from '../src/trading/forecast/archive/training.js';
+import type { SnapshotInputs, SnapshotRules } from '../src/trading/snapshot/build-snapshot.js';
+import { KnownHistory, type KnownRun } from '../src/trading/archive/known-history.js';
+import { train } from '../src/trading/archive/training.js';
 import { calibratedModel } from '../src/trading/forecast/calibrated.js';
 import { noFits, type FitBook } from '../src/trading/forecast/fits.js';
 import { momentsOf } from '../src/trading/forecast/moments.js';
 import { createSimulatedWeatherSource, readWeather } from '../src/trading/forecast/simulated.js';
-import { createSimulatedSource, readMarkets } from '../src/trading/markets/simulated.js';
-import { newId } from '../src/trading/ids.js';
-import type { GateBook } from '../src/trading/scores/gate.js';
+import { createSimulatedSource, readMarkets } from '../src/trading/venue/simulated.js';
+import { newId } from '../src/trading/market/ids.js';
+import type { GateBook } from '../src/trading/signals/gate.js';
 import { gateKeys } from '../src/trading/scores/judge-gates.js';
-import { simulateWeather } from '../src/trading/simulation/weather.js';
-import { stationDaysAround } from '../src/trading/simulation/world.js';
+import { simulateWeather } from '../src/trading/venue/simulation/weather.js';
+import { stationDaysAround } from '../src/trading/venue/simulation/world.js';
 
 export const SEED = 'gauge';
 const DAY_MS = 24 * 60 * 60 * 1000;

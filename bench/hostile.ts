@@ -10,7 +10,7 @@ import { setTimeout } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { Command } from 'commander';
 import { pino } from 'pino';
-import { openDatabase } from '../src/db/open.js';
+import { openDatabase } from '../src/core/db/open.js';
 import { createPostgresServer } from '../test/support/postgres-server.js';
 import { hostileBodies, type HostileBody } from './hostile-bodies.js';
 import { createTenants, startProduct, type Product } from './world.js';

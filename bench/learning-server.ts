@@ -6,9 +6,9 @@ import { writeFileSync } from 'node:fs';
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import { pino } from 'pino';
 import { readConfig } from '../src/config.js';
-import { trainInSteps } from '../src/trading/forecast/archive/training.js';
+import { trainInSteps } from '../src/trading/archive/training.js';
 import { noFits } from '../src/trading/forecast/fits.js';
-import { newId } from '../src/trading/ids.js';
+import { newId } from '../src/trading/market/ids.js';
 import { startService } from '../src/service.js';
 
 const EVERY_MS = 3_000;

@@ -3,16 +3,16 @@ import { connect, type Socket } from 'node:net';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { setImmediate, setTimeout } from 'node:timers/promises';
 import { pino } from 'pino';
-import { systemClock } from '../src/clock.js';
-import { createMetrics } from '../src/metrics.js';
-import { createCalibrationStore } from '../src/trading/calibration.js';
+import { systemClock } from '../src/core/clock.js';
+import { createMetrics } from '../src/core/metrics.js';
+import { createCalibrationStore } from '../src/trading/snapshot/calibration.js';
 import { calibratedModel } from '../src/trading/forecast/calibrated.js';
 import { createSimulatedWeatherSource } from '../src/trading/forecast/simulated.js';
-import { createSimulatedSource } from '../src/trading/markets/simulated.js';
+import { createSimulatedSource } from '../src/trading/venue/simulated.js';
 import { createSnapshotReads } from '../src/trading/reads/snapshot-reads.js';
-import { createRefresher } from '../src/trading/refresh.js';
-import { stations } from '../src/trading/settlement/stations.js';
-import { createSnapshotStore } from '../src/trading/snapshot.js';
+import { createRefresher } from '../src/trading/snapshot/refresh.js';
+import { stations } from '../src/trading/market/stations.js';
+import { createSnapshotStore } from '../src/trading/snapshot/snapshot.js';
 import { historyAt, openGates, SEED, trainAnew, weather } from './forecast-world.js';
 import type { Measure, World } from './measures.js';
 import { getRequest, load, startBaseline, startProduct } from './world.js';
@@ -81,8 +81,14 @@ async function makeRefresher() {
   return { refresher, reads: createSnapshotReads({ store, clock }), store };
 }
 
-async function measureRefresh(seconds: number) {
-  const { refresher, reads, store } = await makeRefresher();
+type Refreshed = Awaited<ReturnType<typeof makeRefresher>>;
+
+/** @param serve makes everything that readers may ask for after a refresh */
+export async function measureRefreshes(
+  { refresher, store }: Pick<Refreshed, 'refresher' | 'store'>,
+  seconds: number,
+  serve: () => Promise<void>,
+) {
   const delay = monitorEventLoopDelay({ resolution: 1 });
   await refresher.refresh();
   let cpuMicros = 0;
@@ -91,7 +97,18 @@ async function measureRefresh(seconds: number) {
   for (const endsAt = performance.now() + seconds * 1000; performance.now() < endsAt; rounds++) {
     const before = process.cpuUsage();
     await refresher.refresh();
-    // Everything that readers may ask for at once, in every encoding.
+    await serve();
+    const { user, system } = process.cpuUsage(before);
+    cpuMicros += user + system;
+    await setTimeout(20);
+  }
+  delay.disable();
+  return { cpuMs: cpuMicros / 1000 / rounds, pauseMs: delay.max / 1e6, markets: store.current!.markets.size };
+}
+
+async function measureRefresh(seconds: number) {
+  const { reads, ...refreshed } = await makeRefresher();
+  return measureRefreshes(refreshed, seconds, async () => {
     for (const encoding of ['br', 'gzip', 'identity'] as const)
       for (const { answer, end } of [
         reads.markets({}),
@@ -102,12 +119,7 @@ async function measureRefresh(seconds: number) {
         // Each of them belongs to a request of its own.
         await setImmediate();
       }
-    const { user, system } = process.cpuUsage(before);
-    cpuMicros += user + system;
-    await setTimeout(20);
-  }
-  delay.disable();
-  return { cpuMs: cpuMicros / 1000 / rounds, pauseMs: delay.max / 1e6, markets: store.current!.markets.size };
+  });
 }
 
 /** What the machine alone does to a process: the longest pause of one that only waits. */

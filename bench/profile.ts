@@ -3,7 +3,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pino } from 'pino';
-import { openDatabase } from '../src/db/open.js';
+import { openDatabase } from '../src/core/db/open.js';
 import { createPostgresServer } from '../test/support/postgres-server.js';
 import { createTenants, load, PLACEHOLDER, startProduct, usageRequest } from './world.js';
 

@@ -6,7 +6,7 @@ import { availableParallelism } from 'node:os';
 import { Command } from 'commander';
 import pg from 'pg';
 import { pino } from 'pino';
-import { openDatabase } from '../src/db/open.js';
+import { openDatabase } from '../src/core/db/open.js';
 import { createPostgresServer } from '../test/support/postgres-server.js';
 import { embeddedMeasure, machine } from './embedded.js';
 import { fillEvents } from './fill.js';

@@ -6,8 +6,8 @@
 import pg from 'pg';
 import { pino } from 'pino';
 import { hashSecret } from '../src/api-keys/secret.js';
-import type { Database, Statement } from '../src/db/client.js';
-import { openDatabase } from '../src/db/open.js';
+import type { Database, Statement } from '../src/core/db/client.js';
+import { openDatabase } from '../src/core/db/open.js';
 import { toBatch } from '../src/usage/batch.js';
 import { recordBatches } from '../src/usage/flush.js';
 import { createPostgresServer } from '../test/support/postgres-server.js';

@@ -1,8 +1,8 @@
 /** `POST /trade` on paper: every order is one contract from a book of the simulated markets, and each is durable when it is answered. */
 import { pino } from 'pino';
-import type { Database } from '../src/db/client.js';
-import { openDatabase } from '../src/db/open.js';
-import { riskLimits } from '../src/db/schema.js';
+import type { Database } from '../src/core/db/client.js';
+import { openDatabase } from '../src/core/db/open.js';
+import { riskLimits } from '../src/tables.js';
 import { createKey, createOrganization } from '../test/support/fixtures.js';
 import type { Measure } from './measures.js';
 import { load, PLACEHOLDER, tradeRequest } from './world.js';

@@ -4,20 +4,19 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { setImmediate, setTimeout } from 'node:timers/promises';
 import { pino } from 'pino';
-import { systemClock } from '../src/clock.js';
-import { createMetrics } from '../src/metrics.js';
-import { createCalibrationStore } from '../src/trading/calibration.js';
+import { systemClock } from '../src/core/clock.js';
+import { createMetrics } from '../src/core/metrics.js';
+import { createCalibrationStore } from '../src/trading/snapshot/calibration.js';
 import { calibratedModel } from '../src/trading/forecast/calibrated.js';
-import { createKalshiClient } from '../src/trading/markets/kalshi-client.js';
-import { createKalshiSource } from '../src/trading/markets/kalshi.js';
+import { createKalshiClient } from '../src/trading/venue/kalshi-client.js';
+import { createKalshiSource } from '../src/trading/venue/kalshi.js';
 import { createSnapshotReads } from '../src/trading/reads/snapshot-reads.js';
-import { createRefresher } from '../src/trading/refresh.js';
-import { createSnapshotStore } from '../src/trading/snapshot.js';
+import { createRefresher } from '../src/trading/snapshot/refresh.js';
+import { createSnapshotStore } from '../src/trading/snapshot/snapshot.js';
 import { plentyOfTokens } from '../test/trading/venue-tokens.js';
-import { measureIdle, openReader, rate } from './market-reads.js';
+import { measureIdle, measureRefreshes, openReader, rate } from './market-reads.js';
 import type { Measure, World } from './measures.js';
 import { startBaseline, startProduct, type Product } from './world.js';
 
@@ -68,28 +67,15 @@ async function measureRefresh(seconds: number) {
     metrics: createMetrics(),
   });
   const reads = createSnapshotReads({ store, clock });
-  const delay = monitorEventLoopDelay({ resolution: 1 });
   try {
-    await refresher.refresh();
-    let cpuMicros = 0;
-    let rounds = 0;
-    delay.enable();
-    for (const endsAt = performance.now() + seconds * 1000; performance.now() < endsAt; rounds++) {
-      const before = process.cpuUsage();
-      await refresher.refresh();
+    return await measureRefreshes({ refresher, store }, seconds, async () => {
       for (const encoding of ['br', 'gzip', 'identity'] as const) {
         const { answer, end } = reads.markets({});
         await answer.prepare(encoding);
         answer.parts(encoding, end);
         await setImmediate();
       }
-      const { user, system } = process.cpuUsage(before);
-      cpuMicros += user + system;
-      await setTimeout(20);
-    }
-    delay.disable();
-    const cpuMs = cpuMicros / 1000 / rounds;
-    return { cpuMs, pauseMs: delay.max / 1e6, markets: store.current!.markets.size };
+    });
   } finally {
     await refresher.stop();
     await venue.stop();

@@ -4,7 +4,7 @@ import { mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
-import type { Database } from '../src/db/client.js';
+import type { Database } from '../src/core/db/client.js';
 import { createKey, createOrganization, createProduct, grant } from '../test/support/fixtures.js';
 import { freePort } from '../test/support/postgres-server.js';
 import type { LoadPlan, LoadResult } from './load.js';

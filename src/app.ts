@@ -1,26 +1,29 @@
 import { fileURLToPath } from 'node:url';
 import ejs from 'ejs';
-import express, { Router, type Express } from 'express';
-import { apiRoutes, type ApiServices } from './api.js';
-import type { Context } from './context.js';
-import { dashboardRoutes, pagePaths, type DashboardOptions } from './dashboard.js';
+import express, { Router, type Express, type Request, type Response } from 'express';
+import { knownHashedSecret } from './api-keys/bearer-key.js';
+import type { KeyReader } from './api-keys/key-reader.js';
+import type { SessionPerson, SessionPrincipal } from './identity/session/session.js';
+import { apiRoutes, type ApiServices } from './mounts/api.js';
+import type { TradingContext } from './trading/config.js';
+import { dashboardRoutes, pagePaths, type DashboardOptions } from './mounts/dashboard.js';
 import { healthRoutes } from './health/routes.js';
-import { requireReady } from './http/availability.js';
-import { jsonHeaders } from './http/json-headers.js';
-import { setOwnOrigin } from './http/own-origin.js';
-import { rememberClientAddress } from './http/client-address.js';
-import { notFound, problemHandler } from './http/problem.js';
-import { requestContext } from './http/request-context.js';
-import { requireWholeAddress } from './http/request-line.js';
-import { mountRoutes } from './openapi/define-route.js';
-import { documentationRouter } from './openapi/routes.js';
-import { operatorRouter } from './operator/routes.js';
-import { tradingRoutes } from './trading.js';
-import type { TradingServices } from './trading/services.js';
+import { requireReady } from './core/http/availability.js';
+import { jsonHeaders } from './core/http/json-headers.js';
+import { setOwnOrigin } from './core/http/own-origin.js';
+import { rememberClientAddress } from './core/http/client-address.js';
+import { notFound, problemHandler } from './core/http/problem.js';
+import { requestContext, type Caller } from './core/http/request-context.js';
+import { requireWholeAddress } from './core/http/request-line.js';
+import { mountRoutes } from './core/reference/define-route.js';
+import { documentationRouter } from './mounts/documentation.js';
+import { operatorRouter } from './mounts/operator.js';
+import { tradingRoutes } from './mounts/trading.js';
+import type { TradingServices } from './trading/services/services.js';
 
 /** The sitemap of the service: its faces in reading order. The API goes first, because it is called the most. */
 export function createApp(
-  context: Context,
+  context: TradingContext,
   services: ApiServices,
   trading: TradingServices,
   options: DashboardOptions = {},
@@ -36,7 +39,7 @@ export function createApp(
   app.set('views', fileURLToPath(new URL('../views', import.meta.url)));
   rememberClientAddress(app);
   setOwnOrigin(app, context.config);
-  app.use(requestContext(context, (hashedSecret) => services.keys.identify(hashedSecret)));
+  app.use(requestContext(context, callerOf(services.keys)));
   // Pages have theirs behind their headers, so that it ends in a page.
   app.use((req, res, next) =>
     pagePaths.some((path) => req.url.startsWith(path)) ? next() : requireWholeAddress(req, res, next),
@@ -54,4 +57,13 @@ export function createApp(
 }
 
 /** Loaded with the first request for the document, so that a start does not wait for it. */
-const listRoutes = async () => (await import('./route-descriptions.js')).routeDescriptions;
+const listRoutes = async () => (await import('./reference.js')).routeDescriptions;
+
+function callerOf(keys: KeyReader) {
+  return (req: Request, res: Response): Caller => {
+    const hashedSecret = knownHashedSecret(req);
+    if (hashedSecret !== undefined) return { ...keys.identify(hashedSecret) };
+    const { person, session } = res.locals as { person?: SessionPerson; session?: SessionPrincipal };
+    return person ? { orgId: session?.orgId, userId: person.userId } : {};
+  };
+}

@@ -1,11 +1,12 @@
 import { pino } from 'pino';
-import { ConfigError, readConfig, type Config } from './config.js';
-import { UnsuitableDatabaseError } from './db/check-server.js';
-import { DirectoryInUseError } from './db/directory-lock.js';
+import { ConfigError } from './core/config.js';
+import { readConfig, type Config } from './config.js';
+import { UnsuitableDatabaseError } from './core/db/check-server.js';
+import { DirectoryInUseError } from './core/db/directory-lock.js';
 import { describeDemo, embeddedNotice } from './demo/describe.js';
 import { findExampleOrder } from './demo/example-order.js';
-import { createAccessLog, createLogger } from './log.js';
-import { secretsIn } from './log-mask.js';
+import { createAccessLog, createLogger } from './core/log/log.js';
+import { secretsIn } from './core/log/log-mask.js';
 import { startService } from './service.js';
 
 /** Reads the configuration or ends with every problem of it on standard error. */

@@ -1,37 +1,37 @@
 import type { Server } from 'node:http';
 import { setTimeout } from 'node:timers/promises';
 import type { Logger } from 'pino';
-import { createApiServices, type ApiServices } from './api.js';
+import { createApiServices, type ApiServices } from './mounts/api.js';
 import { auditExportJobs } from './audit/export-job.js';
 import { deleteOldKeyCalls } from './api-keys/key-use-retention.js';
 import { createApp } from './app.js';
-import { preparePasswordRules } from './auth/password-rules.js';
-import { resealSecrets } from './auth/second-factor/reseal.js';
-import { createSecretBox } from './auth/second-factor/secret-box.js';
-import { deleteExpiredSessions } from './auth/queries.js';
-import { systemClock } from './clock.js';
+import { preparePasswordRules } from './identity/password-rules.js';
+import { resealSecrets } from './identity/second-factor/reseal.js';
+import { createSecretBox } from './identity/second-factor/secret-box.js';
+import { deleteExpiredSessions } from './identity/session/queries.js';
+import { systemClock } from './core/clock.js';
 import type { Config } from './config.js';
-import type { Context } from './context.js';
-import { isDatabaseUnavailable } from './db/client.js';
-import type { Opened } from './db/migrate.js';
-import { connectDatabase, prepareDatabase } from './db/open.js';
-import { describeOutage } from './db/outage.js';
+import type { TradingContext } from './trading/config.js';
+import { isDatabaseUnavailable } from './core/db/client.js';
+import type { Opened } from './core/db/migrate.js';
+import { connectDatabase, prepareDatabase } from './core/db/open.js';
+import { describeOutage } from './core/db/outage.js';
 import type { DemoData } from './demo/demo.js';
 import { readDemo } from './demo/file.js';
 import { seedDemo } from './demo/seed.js';
 import { seedDemoTrading } from './demo/trading.js';
 import { seedDemoUsage } from './demo/usage.js';
-import { memoryLimitStores, redisLimitStores } from './http/limit-store.js';
-import { createHttpServer } from './http/server.js';
-import { startJobs, type Job } from './jobs.js';
-import { createLifecycle } from './lifecycle.js';
-import { createMetrics } from './metrics.js';
-import { tradingJobs } from './trading/jobs.js';
+import { memoryLimitStores, redisLimitStores } from './core/http/limit-store.js';
+import { createHttpServer } from './core/http/server.js';
+import { startJobs, type Job } from './core/db/jobs.js';
+import { createLifecycle } from './core/lifecycle.js';
+import { createMetrics } from './core/metrics.js';
+import { tradingJobs } from './trading/services/jobs.js';
 import type { TapePlayer } from './trading/tape/player.js';
-import { createTradingServices, type TradingServices } from './trading/services.js';
+import { createTradingServices, type TradingServices } from './trading/services/services.js';
 
 export interface Service {
-  context: Context;
+  context: TradingContext;
   trading: TradingServices;
   /** Where it listens, with the port that was really taken. */
   url: string;
@@ -41,7 +41,7 @@ export interface Service {
   stop(): Promise<void>;
 }
 
-interface ServiceDeps extends Pick<Context, 'log' | 'accessLog'> {
+interface ServiceDeps extends Pick<TradingContext, 'log' | 'accessLog'> {
   /** The markets of a tape, at the time of the tape. */
   replay?: TapePlayer;
   /** How many days of an invented world's past are made up for; 0: none. */
@@ -67,7 +67,7 @@ export async function startService(
   const limitStores = config.redisUrl
     ? redisLimitStores({ url: config.redisUrl, log, metrics })
     : memoryLimitStores();
-  const context: Context = {
+  const context: TradingContext = {
     config,
     db,
     clock: replay?.clock ?? systemClock,
@@ -144,7 +144,7 @@ const judgeIfPossible = ({ scores }: TradingServices, log: Logger): Promise<void
 
 /** The demo's data, made now or by an earlier start. */
 async function makeOrReadDemo(
-  context: Context,
+  context: TradingContext,
   { keyUse }: ApiServices,
   isReplay: boolean,
 ): Promise<DemoData | undefined> {
@@ -156,12 +156,12 @@ async function makeOrReadDemo(
   return demo;
 }
 
-const jobs = (context: Context, services: ApiServices): Job[] => [
+const jobs = (context: TradingContext, services: ApiServices): Job[] => [
   ...ownJobs(context, services),
   ...auditExportJobs(context),
 ];
 
-const ownJobs = ({ config, db, clock }: Context, { keyUse }: ApiServices): Job[] => [
+const ownJobs = ({ config, db, clock }: TradingContext, { keyUse }: ApiServices): Job[] => [
   { name: 'write-key-use', schedule: '*/30 * * * * *', run: () => keyUse.flush() },
   { name: 'delete-old-key-calls', schedule: '0 23 * * * *', run: () => deleteOldKeyCalls(db, clock) },
   {

@@ -2,7 +2,8 @@ import { readFileSync } from 'node:fs';
 import { parseEnv } from 'node:util';
 import express from 'express';
 import { describe, expect, it } from 'vitest';
-import { ConfigError, readConfig } from '../src/config.js';
+import { ConfigError } from '../src/core/config.js';
+import { readConfig } from '../src/config.js';
 
 /** The problems that a configuration is refused with, one per line. */
 function problemsOf(env: Record<string, string | undefined>): string[] {

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { addDecimals, compareDecimals, isDecimalAbove, subtractDecimals } from '../src/decimal.js';
+import { addDecimals, compareDecimals, isDecimalAbove, subtractDecimals } from '../src/core/decimal.js';
 
 describe('decimals', () => {
   it.each([

@@ -1,11 +1,10 @@
 import { v7 as uuid } from 'uuid';
 import { recordAudit } from '../audit/audit.js';
-import type { Authority } from '../auth/authority.js';
-import { change } from '../auth/change.js';
-import type { Scope } from '../scopes.js';
-import type { Context } from '../context.js';
-import type { Orm, Tx } from '../db/client.js';
-import { AppError } from '../errors.js';
+import { change, byService, type Authority } from '../audit/change.js';
+import type { Scope } from '../core/scopes.js';
+import type { Context } from '../core/http/context.js';
+import type { Orm, Tx } from '../core/db/client.js';
+import { AppError } from '../core/errors.js';
 import { ChangesExhausted, readChangeBudget, type ChangeBudget } from './change-limit.js';
 import { isFreshId } from './fresh-id.js';
 import { stateOf } from './key-json.js';
@@ -82,7 +81,7 @@ export function addSystemKey(
 ): Promise<NewKey> {
   return addKey(
     tx,
-    { orgId, userId: null, by: { kind: 'service' } },
+    { orgId, userId: null, by: byService },
     {
       now,
       limit: 0,

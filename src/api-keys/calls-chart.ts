@@ -1,4 +1,4 @@
-import { formatCount } from '../pages/format.js';
+import { formatCount } from '../core/pages/format.js';
 
 /** The calls of one key, in steps of equal length. */
 export interface CallSeries {

@@ -1,6 +1,6 @@
 import type { Response } from 'express';
-import type { Orm } from '../db/client.js';
-import { AppError } from '../errors.js';
+import type { Orm } from '../core/db/client.js';
+import { AppError } from '../core/errors.js';
 import { countKeyChanges } from './queries.js';
 
 const WINDOW_SECONDS = 3600;

@@ -1,9 +1,9 @@
 import type { Request, Response, Router } from 'express';
-import { requireRole, sessionOf } from '../auth/session.js';
-import { prefersHtml } from '../http/accepts.js';
-import { isUuid } from '../http/path-id.js';
-import { formRoute, isPostedForm, newForm, type FormFields, type FormState } from '../pages/form.js';
-import { renderPage } from '../pages/layout.js';
+import { requireRole, sessionOf } from '../identity/session/session.js';
+import { prefersHtml } from '../core/http/accepts.js';
+import { isUuid } from '../core/http/path-id.js';
+import { formRoute, isPostedForm, newForm, type FormFields, type FormState } from '../core/pages/form.js';
+import { renderPage } from '../core/pages/layout.js';
 import { createApiKey, KeyExists, type KeyDeps } from './api-keys.js';
 import { newFormId } from './fresh-id.js';
 import { expiryChoices, keyFormValues, readKeyForm } from './key-form.js';

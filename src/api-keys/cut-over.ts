@@ -1,4 +1,4 @@
-import type { Orm } from '../db/client.js';
+import type { Orm } from '../core/db/client.js';
 import { chooseStep, makeCallChart, type CallChart } from './calls-chart.js';
 import { stateOf, type KeyState } from './key-json.js';
 import { CALLS_KEPT_MS } from './key-use-retention.js';

@@ -1,4 +1,4 @@
-import { formatDuration } from '../pages/format.js';
+import { formatDuration } from '../core/pages/format.js';
 import { stateOf } from './key-json.js';
 import type { KeyDetails } from './page-queries.js';
 

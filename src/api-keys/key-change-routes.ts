@@ -1,10 +1,16 @@
 import type { Request, Response } from 'express';
-import { requireRole } from '../auth/session.js';
-import { readJsonBody } from '../http/json-body.js';
-import { parseInput } from '../http/validate.js';
-import { defineRoute, type Example, type ExampleRequest, generated, json } from '../openapi/define-route.js';
-import { exampleWorld } from '../openapi/example-world.js';
-import { problemExample } from '../openapi/problem-examples.js';
+import { requireRole } from '../identity/session/session.js';
+import { readJsonBody } from '../core/http/json-body.js';
+import { parseInput } from '../core/http/validate.js';
+import {
+  defineRoute,
+  type Example,
+  type ExampleRequest,
+  generated,
+  json,
+} from '../core/reference/define-route.js';
+import { exampleWorld } from '../core/reference/example-world.js';
+import { problemExample } from '../core/reference/problem-examples.js';
 import { createApiKey, type KeyDeps, type NewKey, revokeApiKey, rotateApiKey } from './api-keys.js';
 import { ChangesExhausted, setBudgetHeaders } from './change-limit.js';
 import { toApiKeyJson } from './key-json.js';

@@ -1,6 +1,6 @@
-import { AppError, type ErrorPlace } from '../errors.js';
-import { parseInput } from '../http/validate.js';
-import { fieldError, listField, textField, type FormFields } from '../pages/form.js';
+import { AppError, type ErrorPlace } from '../core/errors.js';
+import { parseInput } from '../core/http/validate.js';
+import { fieldError, listField, textField, type FormFields } from '../core/pages/form.js';
 import type { KeyDetails } from './page-queries.js';
 import { createApiKeySchema, rotateApiKeySchema } from './schema.js';
 

@@ -1,8 +1,8 @@
 import type { Request, Response, Router } from 'express';
-import { sessionOf } from '../auth/session.js';
-import { AppError } from '../errors.js';
-import { prefersHtml } from '../http/accepts.js';
-import { renderPage } from '../pages/layout.js';
+import { sessionOf } from '../identity/session/session.js';
+import { AppError } from '../core/errors.js';
+import { prefersHtml } from '../core/http/accepts.js';
+import { renderPage } from '../core/pages/layout.js';
 import type { KeyDeps } from './api-keys.js';
 import { makeCallChart, startOfStep } from './calls-chart.js';
 import { onlyPages } from './create-pages.js';

@@ -1,6 +1,6 @@
 import { sql } from 'drizzle-orm';
-import type { Clock } from '../clock.js';
-import type { Orm } from '../db/client.js';
+import type { Clock } from '../core/clock.js';
+import type { Orm } from '../core/db/client.js';
 
 const DAY_MS = 86_400_000;
 /** A day more than the longest grace period, so that a cut-over can be looked at until it is over. */

@@ -1,6 +1,6 @@
-import type { Scope } from '../scopes.js';
-import { intArray, textArray } from '../db/array-literal.js';
-import type { Statement } from '../db/client.js';
+import type { Scope } from '../core/scopes.js';
+import { intArray, textArray } from '../core/db/array-literal.js';
+import type { Statement } from '../core/db/client.js';
 
 /** Calls of one key that have not been written yet. */
 export interface GatheredUse {

@@ -1,9 +1,9 @@
 import type { Logger } from 'pino';
 import { v7 as uuid } from 'uuid';
-import type { KeyReader, Principal } from '../auth/key-reader.js';
-import type { Clock } from '../clock.js';
-import type { Database } from '../db/client.js';
-import type { Scope } from '../scopes.js';
+import type { KeyReader, Principal } from './key-reader.js';
+import type { Clock } from '../core/clock.js';
+import type { Database } from '../core/db/client.js';
+import type { Scope } from '../core/scopes.js';
 import { recordUse, toUseValues, type GatheredUse } from './key-use-statement.js';
 
 /** Remembers the calls of keys and writes them from time to time: no write per request, at most a minute behind. */

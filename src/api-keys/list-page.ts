@@ -1,10 +1,10 @@
 import type { Request, Response, Router } from 'express';
 import { z } from 'zod';
-import { sessionOf } from '../auth/session.js';
-import { prefersHtml } from '../http/accepts.js';
-import { parseInput, text } from '../http/validate.js';
-import { toAddress, toPager } from '../pages/address.js';
-import { renderPage } from '../pages/layout.js';
+import { sessionOf } from '../identity/session/session.js';
+import { prefersHtml } from '../core/http/accepts.js';
+import { parseInput, text } from '../core/http/validate.js';
+import { toAddress, toPager } from '../core/pages/address.js';
+import { renderPage } from '../core/pages/layout.js';
 import type { KeyDeps } from './api-keys.js';
 import { decodeCursor, encodeCursor } from './cursor.js';
 import { canManage, readUsedScopes, SECTION, showBudget } from './page-kit.js';

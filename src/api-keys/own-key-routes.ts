@@ -1,9 +1,9 @@
 import { eq } from 'drizzle-orm';
-import { readHashedSecret } from '../auth/bearer-key.js';
-import type { KeyReader } from '../auth/key-reader.js';
-import type { Context } from '../context.js';
-import { defineRoute, json } from '../openapi/define-route.js';
-import { exampleWorld } from '../openapi/example-world.js';
+import { readHashedSecret } from './bearer-key.js';
+import type { KeyReader } from './key-reader.js';
+import type { Context } from '../core/http/context.js';
+import { defineRoute, json } from '../core/reference/define-route.js';
+import { exampleWorld } from '../core/reference/example-world.js';
 import { organizations } from '../organizations/table.js';
 import { requireKey } from './api-keys.js';
 import { toApiKeyJson } from './key-json.js';

@@ -1,6 +1,6 @@
 import type { Response } from 'express';
-import { sessionOf } from '../auth/session.js';
-import { AppError } from '../errors.js';
+import { sessionOf } from '../identity/session/session.js';
+import { AppError } from '../core/errors.js';
 import { readChangeBudget, setBudgetHeaders } from './change-limit.js';
 import type { KeyDeps } from './api-keys.js';
 import { findKeyDetails, listScopeUse, type KeyDetails } from './page-queries.js';

@@ -1,6 +1,6 @@
 import { and, asc, desc, eq, gt, gte, inArray, isNotNull, isNull, lte, or, sql, type SQL } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/pg-core';
-import type { Orm } from '../db/client.js';
+import type { Orm } from '../core/db/client.js';
 import { entitlements, products } from '../entitlements/table.js';
 import { memberships, users } from '../organizations/table.js';
 import type { KeyState } from './key-json.js';

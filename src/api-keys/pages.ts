@@ -1,5 +1,5 @@
 import type { Router } from 'express';
-import { pageRouter } from '../pages/page-router.js';
+import { pageRouter } from '../core/pages/page-router.js';
 import type { KeyDeps } from './api-keys.js';
 import { addCreatePages } from './create-pages.js';
 import { addKeyPages } from './key-pages.js';

@@ -1,6 +1,6 @@
 import { and, count, desc, eq, gt, isNotNull, min, sql, type SQL } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/pg-core';
-import type { Orm, Tx } from '../db/client.js';
+import type { Orm, Tx } from '../core/db/client.js';
 import { organizations } from '../organizations/table.js';
 import { apiKeys } from './table.js';
 

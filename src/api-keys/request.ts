@@ -1,7 +1,7 @@
 import type { Request, Response } from 'express';
-import { byMember } from '../auth/authority.js';
-import { sessionOf } from '../auth/session.js';
-import { readPathId } from '../http/path-id.js';
+import { byMember } from '../identity/session/authority.js';
+import { sessionOf } from '../identity/session/session.js';
+import { readPathId } from '../core/http/path-id.js';
 import type { KeyActor } from './api-keys.js';
 
 /** Who asks for a change, and from where. */

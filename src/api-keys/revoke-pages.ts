@@ -1,6 +1,6 @@
 import type { Router } from 'express';
-import { requireRole, sessionOf } from '../auth/session.js';
-import { renderPage } from '../pages/layout.js';
+import { requireRole, sessionOf } from '../identity/session/session.js';
+import { renderPage } from '../core/pages/layout.js';
 import { requireKey, revokeApiKey, type KeyDeps } from './api-keys.js';
 import { onlyPages } from './create-pages.js';
 import { requireKeyDetails, SECTION } from './page-kit.js';

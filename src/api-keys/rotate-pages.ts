@@ -1,7 +1,7 @@
 import type { Request, Response, Router } from 'express';
-import { requireRole, sessionOf } from '../auth/session.js';
-import { formRoute, newForm, type FormState } from '../pages/form.js';
-import { renderPage } from '../pages/layout.js';
+import { requireRole, sessionOf } from '../identity/session/session.js';
+import { formRoute, newForm, type FormState } from '../core/pages/form.js';
+import { renderPage } from '../core/pages/layout.js';
 import { rotateApiKey, type KeyDeps } from './api-keys.js';
 import { onlyForms, onlyPages } from './create-pages.js';
 import { graceChoices, readGrace } from './key-form.js';

@@ -1,9 +1,9 @@
 import { z } from 'zod';
-import { sessionOf } from '../auth/session.js';
-import { parseInput } from '../http/validate.js';
-import { defineRoute, type Example, type ExampleRequest, json } from '../openapi/define-route.js';
-import { exampleWorld } from '../openapi/example-world.js';
-import { problemExample } from '../openapi/problem-examples.js';
+import { sessionOf } from '../identity/session/session.js';
+import { parseInput } from '../core/http/validate.js';
+import { defineRoute, type Example, type ExampleRequest, json } from '../core/reference/define-route.js';
+import { exampleWorld } from '../core/reference/example-world.js';
+import { problemExample } from '../core/reference/problem-examples.js';
 import { type KeyDeps, requireKey } from './api-keys.js';
 import { readChangeBudget, setBudgetHeaders } from './change-limit.js';
 import { decodeCursor, encodeCursor } from './cursor.js';

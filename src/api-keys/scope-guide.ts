@@ -1,4 +1,4 @@
-import { scopes, type Scope } from '../scopes.js';
+import { scopes, type Scope } from '../core/scopes.js';
 
 /** What each scope allows, in a line for whoever chooses. */
 const allows: Record<Scope, string> = {

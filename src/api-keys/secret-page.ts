@@ -1,7 +1,7 @@
 import type { Request, Response } from 'express';
-import { sessionOf } from '../auth/session.js';
-import { originOf } from '../http/own-origin.js';
-import { renderPage } from '../pages/layout.js';
+import { sessionOf } from '../identity/session/session.js';
+import { originOf } from '../core/http/own-origin.js';
+import { renderPage } from '../core/pages/layout.js';
 import type { KeyDeps } from './api-keys.js';
 import { SECTION } from './page-kit.js';
 import { findLiveProduct } from './page-queries.js';

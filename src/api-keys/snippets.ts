@@ -1,4 +1,4 @@
-import { readLine, sendEventLine } from '../usage/curl-line.js';
+import { readLine, sendEventLine } from '../core/pages/curl-line.js';
 
 /** What a new key may try first, ready to be pasted. */
 export interface Snippets {

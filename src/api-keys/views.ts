@@ -1,5 +1,5 @@
 import type { Role } from '../organizations/table.js';
-import { formatCount } from '../pages/format.js';
+import { formatCount } from '../core/pages/format.js';
 import type { ChangeBudget } from './change-limit.js';
 import { findHints, type Hint } from './hints.js';
 import { stateOf, type KeyState } from './key-json.js';

@@ -1,5 +1,5 @@
 import { v7 as uuid } from 'uuid';
-import type { Tx } from '../db/client.js';
+import type { Tx } from '../core/db/client.js';
 import { asStored, genesisHash, hashRow, OPERATOR_CHAIN } from './chain.js';
 import { insertAuditRow, lockChain, lockOperatorChain, moveChainEnd } from './queries.js';
 import { operatorChain, operatorLog } from './table.js';

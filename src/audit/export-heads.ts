@@ -1,5 +1,5 @@
 import { access, rename, writeFile } from 'node:fs/promises';
-import type { Orm } from '../db/client.js';
+import type { Orm } from '../core/db/client.js';
 import { jsonWriter, readNotedHeads } from './verify-report.js';
 import { verifyChains } from './verify.js';
 

@@ -1,5 +1,5 @@
-import type { Context } from '../context.js';
-import type { Job } from '../jobs.js';
+import type { Context } from '../core/http/context.js';
+import type { Job } from '../core/db/jobs.js';
 import { exportHeads } from './export-heads.js';
 
 /** Writes the heads of the audit log where the configuration says, on its schedule. What fails is logged and counted. */

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { AppError } from '../errors.js';
-import { parseInput, text } from '../http/validate.js';
+import { AppError } from '../core/errors.js';
+import { parseInput, text } from '../core/http/validate.js';
 
 /** Which rows of an Organization's log are looked at. */
 export interface AuditFilter {

@@ -1,5 +1,5 @@
 import { and, desc, eq, gte, inArray, lt, sql } from 'drizzle-orm';
-import type { Orm, Tx } from '../db/client.js';
+import type { Orm, Tx } from '../core/db/client.js';
 import { memberships, users } from '../organizations/table.js';
 import type { AuditFilter } from './filter.js';
 import { auditChains, auditLog, operatorChain } from './table.js';

@@ -1,5 +1,5 @@
 import { and, asc, count, eq, gt, isNotNull, isNull, lt, sql } from 'drizzle-orm';
-import type { Orm } from '../db/client.js';
+import type { Orm } from '../core/db/client.js';
 import { organizations } from '../organizations/table.js';
 import { OPERATOR_CHAIN } from './chain.js';
 import type { ChainProblem } from './chain-problem.js';

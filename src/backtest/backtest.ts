@@ -1,5 +1,5 @@
-import type { Micros } from '../trading/money.js';
-import type { GateBook } from '../trading/scores/gate.js';
+import type { Micros } from '../trading/market/money.js';
+import type { GateBook } from '../trading/signals/gate.js';
 import type { Interval } from '../trading/scores/bootstrap.js';
 import { gateKeys } from '../trading/scores/judge-gates.js';
 import type { Moment, MomentSource } from './moment.js';

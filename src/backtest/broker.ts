@@ -1,9 +1,9 @@
-import type { OrderBook, Side } from '../trading/markets/book.js';
-import type { ListedMarket } from '../trading/markets/market.js';
-import type { MarketData } from '../trading/markets/source.js';
-import { DOLLAR, type Micros } from '../trading/money.js';
+import type { OrderBook, Side } from '../trading/market/book.js';
+import type { ListedMarket } from '../trading/market/market.js';
+import type { MarketData } from '../trading/market/source.js';
+import { DOLLAR, type Micros } from '../trading/market/money.js';
 import { addTaken, bookHash, withoutTaken, type Taken } from '../trading/orders/paper-book.js';
-import { quoteOrder } from '../trading/orders/quote.js';
+import { quoteOrder } from '../trading/market/quote.js';
 import {
   applyFill,
   applySettlement,
@@ -11,11 +11,11 @@ import {
   type Booking,
   type Holding,
   type Postings,
-} from '../trading/portfolio/positions.js';
+} from '../trading/ledger/positions.js';
 import { worthOf } from '../trading/signals/account.js';
 import type { Signal } from '../trading/signals/signal.js';
-import { valueOf } from '../trading/contracts.js';
-import { feeRuleOf } from '../trading/markets/fee-rules.js';
+import { valueOf } from '../trading/market/contracts.js';
+import { feeRuleOf } from '../trading/market/fee-rules.js';
 
 /** A purchase that was filled, and how it came out. */
 export interface Purchase {

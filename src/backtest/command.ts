@@ -1,7 +1,7 @@
 import { SingleBar } from 'cli-progress';
 import { CommanderError } from 'commander';
-import type { Clock } from '../clock.js';
-import { parseDollars } from '../trading/money.js';
+import type { Clock } from '../core/clock.js';
+import { parseDollars } from '../trading/market/money.js';
 import { TapeError } from '../trading/tape/reader.js';
 import { backtest } from './backtest.js';
 import { momentsOfRecords } from './from-records.js';

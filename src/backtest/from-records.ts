@@ -1,11 +1,11 @@
 import { calibratedModel } from '../trading/forecast/calibrated.js';
 import type { DayEnsemble } from '../trading/forecast/forecast.js';
-import { groupEvents, type MarketEvent } from '../trading/markets/event.js';
-import { emptyBook, isCrossed, asksOf } from '../trading/markets/book.js';
-import { spanOf, targetOf, type Market } from '../trading/markets/market.js';
-import type { MarketData, SettledDay } from '../trading/markets/source.js';
-import { DOLLAR } from '../trading/money.js';
-import { noGates } from '../trading/scores/gate.js';
+import { groupEvents, type MarketEvent } from '../trading/market/event.js';
+import { emptyBook, isCrossed, asksOf } from '../trading/market/book.js';
+import { spanOf, targetOf, type Market } from '../trading/market/market.js';
+import type { MarketData, SettledDay } from '../trading/market/source.js';
+import { DOLLAR } from '../trading/market/money.js';
+import { noGates } from '../trading/signals/gate.js';
 import { finalOutcomes } from '../trading/scores/records.js';
 import { createLearner } from './learning.js';
 import type { Moment, MomentSource } from './moment.js';

@@ -1,17 +1,17 @@
 import { calibratedModel } from '../trading/forecast/calibrated.js';
 import { noFits } from '../trading/forecast/fits.js';
 import { createSimulatedWeatherSource, readWeatherOf } from '../trading/forecast/simulated.js';
-import { groupEvents, type MarketEvent } from '../trading/markets/event.js';
-import { finalTimeOf } from '../trading/markets/simulated-event.js';
-import { createSimulatedSource, readMarketsOf } from '../trading/markets/simulated.js';
-import { noGates } from '../trading/scores/gate.js';
+import { groupEvents, type MarketEvent } from '../trading/market/event.js';
+import { finalTimeOf } from '../trading/venue/simulated-event.js';
+import { createSimulatedSource, readMarketsOf } from '../trading/venue/simulated.js';
+import { noGates } from '../trading/signals/gate.js';
 import { createLessons } from '../trading/past/lessons.js';
 import { recordedKinds } from '../trading/past/parts.js';
 import { judgeGates, type JudgedRecord } from '../trading/scores/judge-gates.js';
 import { recordsDue, type NewRecord } from '../trading/scores/records.js';
 import { scoreBrackets } from '../trading/scores/score-record.js';
-import type { Station } from '../trading/settlement/stations.js';
-import { simulateWeather } from '../trading/simulation/weather.js';
+import type { Station } from '../trading/market/stations.js';
+import { simulateWeather } from '../trading/venue/simulation/weather.js';
 import {
   dailySubject,
   leadingStations,
@@ -19,7 +19,7 @@ import {
   subjectsOf,
   type SimulatedWorld,
   type StationDay,
-} from '../trading/simulation/world.js';
+} from '../trading/venue/simulation/world.js';
 import type { Moment, MomentSource } from './moment.js';
 import { planOf } from './plan.js';
 

@@ -1,7 +1,7 @@
 import { pino } from 'pino';
-import { buildSnapshot, type SnapshotInputs } from '../trading/build-snapshot.js';
+import { buildSnapshot, type SnapshotInputs } from '../trading/snapshot/build-snapshot.js';
 import { calibratedModel } from '../trading/forecast/calibrated.js';
-import type { Snapshot } from '../trading/snapshot.js';
+import type { Snapshot } from '../trading/snapshot/snapshot.js';
 import { readTape, TapeError } from '../trading/tape/reader.js';
 import type { TapeHeader } from '../trading/tape/tape.js';
 import type { Moment, MomentSource } from './moment.js';

@@ -1,10 +1,10 @@
 import { v7 as newId } from 'uuid';
-import { KnownHistory, type KnownRun } from '../trading/forecast/archive/known-history.js';
-import { train } from '../trading/forecast/archive/training.js';
+import { KnownHistory, type KnownRun } from '../trading/archive/known-history.js';
+import { train } from '../trading/archive/training.js';
 import { noFits, type FitBook } from '../trading/forecast/fits.js';
 import type { DayEnsemble } from '../trading/forecast/forecast.js';
 import { momentsOf } from '../trading/forecast/moments.js';
-import type { SettledDay } from '../trading/markets/source.js';
+import type { SettledDay } from '../trading/market/source.js';
 
 /** As far back as the service reads, see the archive. */
 const WINDOW_MS = 90 * 24 * 60 * 60 * 1000;

@@ -1,7 +1,7 @@
 import type { StationForecast } from '../trading/forecast/forecast.js';
-import type { MarketEvent } from '../trading/markets/event.js';
-import type { MarketData } from '../trading/markets/source.js';
-import type { GateBook } from '../trading/scores/gate.js';
+import type { MarketEvent } from '../trading/market/event.js';
+import type { MarketData } from '../trading/market/source.js';
+import type { GateBook } from '../trading/signals/gate.js';
 
 /** What was known at one moment of the past, and nothing else. Moments come in the order of time. */
 export interface Moment {

@@ -1,6 +1,6 @@
 import { Command, InvalidArgumentError } from 'commander';
-import { parseDollars } from '../trading/money.js';
-import { findStation, type Station } from '../trading/settlement/stations.js';
+import { parseDollars } from '../trading/market/money.js';
+import { findStation, type Station } from '../trading/market/stations.js';
 
 export interface Flags {
   every: number;

@@ -1,6 +1,6 @@
-import { finalTimeOf } from '../trading/markets/simulated-event.js';
-import { LEAD_HOURS } from '../trading/scores/leads.js';
-import type { StationDay } from '../trading/simulation/world.js';
+import { finalTimeOf } from '../trading/venue/simulated-event.js';
+import { LEAD_HOURS } from '../trading/signals/leads.js';
+import type { StationDay } from '../trading/venue/simulation/world.js';
 
 const HOUR_MS = 60 * 60 * 1000;
 

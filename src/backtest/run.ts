@@ -1,4 +1,4 @@
-import type { Micros } from '../trading/money.js';
+import type { Micros } from '../trading/market/money.js';
 import { makeSignals } from '../trading/signals/signals.js';
 import { createBroker, type Purchase } from './broker.js';
 import type { Moment } from './moment.js';

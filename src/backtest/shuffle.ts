@@ -1,9 +1,9 @@
 import { forecastOf, type DayForecast } from '../trading/forecast/forecast.js';
-import { probabilityOf, quantileOf } from '../trading/forecast/distribution.js';
-import type { MarketEvent } from '../trading/markets/event.js';
-import { spanOf, temperatureKinds, type TemperatureKind } from '../trading/markets/market.js';
-import { bracketRange } from '../trading/settlement/brackets.js';
-import { uniform } from '../trading/simulation/random.js';
+import { probabilityOf, quantileOf } from '../trading/market/distribution.js';
+import type { MarketEvent } from '../trading/market/event.js';
+import { spanOf, temperatureKinds, type TemperatureKind } from '../trading/market/market.js';
+import { bracketRange } from '../trading/market/brackets.js';
+import { uniform } from '../trading/venue/simulation/random.js';
 import type { Moment } from './moment.js';
 
 const HOUR_MS = 60 * 60 * 1000;

@@ -1,8 +1,8 @@
 import { blockBootstrap, type Interval } from '../trading/scores/bootstrap.js';
-import { DOLLAR, type Micros } from '../trading/money.js';
+import { DOLLAR, type Micros } from '../trading/market/money.js';
 import type { Purchase } from './broker.js';
 import type { Trail } from './run.js';
-import { sumCounts } from '../trading/contracts.js';
+import { sumCounts } from '../trading/market/contracts.js';
 
 /** Weather lasts some days, and days of one date are one day here: all cities are taken together. */
 const BLOCK_DAYS = 5;

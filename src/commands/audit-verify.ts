@@ -3,8 +3,8 @@ import { Command, Option } from 'commander';
 import { exportHeads } from '../audit/export-heads.js';
 import { jsonWriter, NotedHeadsError, readNotedHeads, textWriter } from '../audit/verify-report.js';
 import { verifyChains } from '../audit/verify.js';
-import { runMaintenance } from '../db/maintenance-command.js';
-import type { MaintenanceDatabase } from '../db/maintenance.js';
+import { runMaintenance } from '../tools/maintenance-command.js';
+import type { MaintenanceDatabase } from '../core/db/maintenance.js';
 import { count } from '../send/numbers.js';
 import { findOrganizationId } from '../usage/reconcile.js';
 

@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Command } from 'commander';
-import { systemClock } from '../clock.js';
+import { systemClock } from '../core/clock.js';
 import { readConfig } from '../config.js';
-import { runMaintenance } from '../db/maintenance-command.js';
-import type { MaintenanceDatabase } from '../db/maintenance.js';
+import { runMaintenance } from '../tools/maintenance-command.js';
+import type { MaintenanceDatabase } from '../core/db/maintenance.js';
 import { printable } from '../send/numbers.js';
 import { backfill } from '../trading/backfill/backfill.js';
 import { createBackfillDisplay } from '../trading/backfill/display.js';
@@ -17,11 +17,11 @@ import {
 } from '../trading/backfill/range.js';
 import { learn } from '../trading/backfill/learn.js';
 import { backfillText, fitsText } from '../trading/backfill/report.js';
-import { createArchive } from '../trading/forecast/archive/archive.js';
+import { createArchive } from '../trading/archive/archive.js';
 import { readVenueKey } from '../trading/live/sign.js';
-import { createVenueBudget } from '../trading/markets/venue-budget.js';
-import { stations as allStations } from '../trading/settlement/stations.js';
-import { createSources } from '../trading/sources.js';
+import { createVenueBudget } from '../trading/venue/venue-budget.js';
+import { stations as allStations } from '../trading/market/stations.js';
+import { createSources } from '../trading/services/sources.js';
 
 const help = `
 Forecasts are corrected by how earlier ones came out. The service keeps what it sees while it runs; this asks the configured

@@ -1,5 +1,5 @@
 import { runBacktestCommand } from '../backtest/command.js';
-import { systemClock } from '../clock.js';
+import { systemClock } from '../core/clock.js';
 
 const { argv, stdout, stderr } = process;
 // Nobody reads on, as with `| head`: the exit status still counts.

@@ -4,8 +4,8 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { buildDocument } from '../openapi/document.js';
-import { routeDescriptions } from '../route-descriptions.js';
+import { buildDocument } from '../core/reference/document.js';
+import { routeDescriptions } from '../reference.js';
 
 // npm run client: the types of the client, from the document as it is now.
 // The generator wants an older TypeScript than the one we compile with, so it is fetched for this run alone.

@@ -1,8 +1,9 @@
 import { pino } from 'pino';
-import { ConfigError, readConfig } from '../config.js';
-import { UnsuitableDatabaseError } from '../db/check-server.js';
-import { isDatabaseUnavailable } from '../db/client.js';
-import { openDatabase } from '../db/open.js';
+import { ConfigError } from '../core/config.js';
+import { readConfig } from '../config.js';
+import { UnsuitableDatabaseError } from '../core/db/check-server.js';
+import { isDatabaseUnavailable } from '../core/db/client.js';
+import { openDatabase } from '../core/db/open.js';
 
 /**
  * Brings the schema up to date and ends: for a deployment in which the service runs with a role that owns nothing.

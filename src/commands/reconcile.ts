@@ -1,8 +1,8 @@
 import { Command } from 'commander';
-import { systemClock } from '../clock.js';
-import { sqlState } from '../db/client.js';
-import { runMaintenance } from '../db/maintenance-command.js';
-import type { MaintenanceDatabase } from '../db/maintenance.js';
+import { systemClock } from '../core/clock.js';
+import { sqlState } from '../core/db/client.js';
+import { runMaintenance } from '../tools/maintenance-command.js';
+import type { MaintenanceDatabase } from '../core/db/maintenance.js';
 import { checkLedger } from '../trading/portfolio/ledger-check.js';
 import { ledgerJson, ledgerText } from '../trading/portfolio/ledger-report.js';
 import { driftJson, driftText, repairText } from '../usage/drift-report.js';

@@ -1,20 +1,16 @@
 import { SingleBar } from 'cli-progress';
 import { Command } from 'commander';
-import { systemClock } from '../clock.js';
-import { ConfigError, readConfig } from '../config.js';
+import { systemClock } from '../core/clock.js';
+import { ConfigError } from '../core/config.js';
+import { readConfig } from '../config.js';
 import { printable } from '../send/numbers.js';
-import {
-  checkVenue,
-  isAlarming,
-  venueReportText,
-  type CheckProgress,
-} from '../trading/markets/check-venue.js';
+import { checkVenue, isAlarming, venueReportText, type CheckProgress } from '../trading/venue/check-venue.js';
 import {
   createKalshiClient,
   UnexpectedAnswerError,
   VenueUnavailableError,
-} from '../trading/markets/kalshi-client.js';
-import { createVenueBudget } from '../trading/markets/venue-budget.js';
+} from '../trading/venue/kalshi-client.js';
+import { createVenueBudget } from '../trading/venue/venue-budget.js';
 
 const help = `
 Reads every weather series of the venue as the service would, and prints what it could not read or place: a new status, a missing

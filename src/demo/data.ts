@@ -1,4 +1,4 @@
-import type { ProductInput } from '../operator/products/products.js';
+import type { ProductInput } from '../entitlements/products/products.js';
 import type { EntitlementKind } from '../entitlements/table.js';
 import type { Role } from '../organizations/table.js';
 

@@ -1,5 +1,5 @@
 import type { ExampleOrder } from './example-order.js';
-import { postLine, readEntitlementsLine, readLine, sendEventLine } from '../usage/curl-line.js';
+import { postLine, readEntitlementsLine, readLine, sendEventLine } from '../core/pages/curl-line.js';
 import type { DemoData } from './demo.js';
 
 /**

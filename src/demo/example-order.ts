@@ -1,5 +1,5 @@
-import { formatDollars } from '../trading/money.js';
-import type { Snapshot } from '../trading/snapshot.js';
+import { formatDollars } from '../trading/market/money.js';
+import type { Snapshot } from '../trading/snapshot/snapshot.js';
 
 /** A body for `POST /trade`. */
 export interface ExampleOrder {

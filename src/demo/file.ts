@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { eq } from 'drizzle-orm';
 import { hashSecret } from '../api-keys/secret.js';
 import { apiKeys } from '../api-keys/table.js';
-import type { Context } from '../context.js';
+import type { Context } from '../core/http/context.js';
 import { demoSchema, type DemoData } from './demo.js';
 
 const fileName = 'demo.json';

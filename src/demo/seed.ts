@@ -1,16 +1,16 @@
 import { randomInt } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { addSystemKey } from '../api-keys/api-keys.js';
-import { change } from '../auth/change.js';
-import type { Context } from '../context.js';
-import type { Orm, Tx } from '../db/client.js';
+import { change, byService } from '../audit/change.js';
+import type { Context } from '../core/http/context.js';
+import type { Orm, Tx } from '../core/db/client.js';
 import { DEFAULT_MAX_QUANTITY } from '../entitlements/table.js';
-import type { Source } from '../operator/change.js';
-import { putGrant } from '../operator/entitlements/entitlements.js';
-import { putMember } from '../operator/members/members.js';
-import { putOrganization } from '../operator/organizations/organizations.js';
-import { putProduct } from '../operator/products/products.js';
-import { choosePassword, putUser, type PasswordChoice } from '../operator/users/users.js';
+import type { Source } from '../identity/operator/change.js';
+import { putGrant } from '../entitlements/operator/entitlements.js';
+import { putMember } from '../identity/members/operator/members.js';
+import { putOrganization } from '../identity/organizations/operator/organizations.js';
+import { putProduct } from '../entitlements/products/products.js';
+import { choosePassword, putUser, type PasswordChoice } from '../identity/users/users.js';
 import { organizations } from '../organizations/table.js';
 import { demoOrganizations, demoPeople, demoProducts } from './data.js';
 import type { DemoData } from './demo.js';
@@ -30,7 +30,7 @@ export async function seedDemo({ config, db, clock }: SeedContext): Promise<Demo
   if (config.production || !(await isEmpty(db.orm))) return undefined;
   const password = randomPassword();
   const choices = await choosePasswords(db.orm, password);
-  return change({ db, clock }, { kind: 'service' }, async (tx) => {
+  return change({ db, clock }, byService, async (tx) => {
     await tx.execute(sql`select pg_advisory_xact_lock(${DEMO_LOCK})`);
     if (!(await isEmpty(tx))) return undefined;
     const source: Source = {

@@ -1,18 +1,19 @@
 import { eq } from 'drizzle-orm';
 import { hashSecret } from '../api-keys/secret.js';
 import { apiKeys } from '../api-keys/table.js';
-import type { Context } from '../context.js';
-import { AppError } from '../errors.js';
-import { createMetrics } from '../metrics.js';
+import type { TradingContext } from '../trading/config.js';
+import { AppError } from '../core/errors.js';
+import { createMetrics } from '../core/metrics.js';
 import type { Orders } from '../trading/orders/order.js';
-import { CENT } from '../trading/money.js';
+import { CENT } from '../trading/market/money.js';
 import { pastParts } from '../trading/past/parts.js';
 import type { Recalled } from '../trading/past/past.js';
 import { judgeGates, type JudgedRecord } from '../trading/scores/judge-gates.js';
 import { scoreBrackets } from '../trading/scores/score-record.js';
-import { createTradingServices } from '../trading/services.js';
-import type { Snapshot } from '../trading/snapshot.js';
+import { createTradingServices } from '../trading/services/services.js';
+import type { Snapshot } from '../trading/snapshot/snapshot.js';
 import type { DemoData } from './demo.js';
+import { keyAuthority } from '../api-keys/authority.js';
 
 const HOUR_MS = 60 * 60 * 1000;
 const DAYS = 5;
@@ -28,7 +29,7 @@ const MAX_CONTRACTS = 25;
  * invented world in which they said it: by what had been learned then, and only where the gates were open then. What was
  * made or lost by that is what the demo shows.
  */
-export async function seedDemoTrading(context: Context, demo: DemoData): Promise<void> {
+export async function seedDemoTrading(context: TradingContext, demo: DemoData): Promise<void> {
   const { db, clock } = context;
   const [key] = await db.orm
     .select({ orgId: apiKeys.orgId, id: apiKeys.id })
@@ -92,7 +93,7 @@ async function followSignals(
       await orders.place({
         orgId: key.orgId,
         mode: 'paper',
-        by: { kind: 'key', orgId: key.orgId, keyId: key.id, scope: 'trading:write' },
+        by: keyAuthority(key.orgId, key.id, 'trading:write'),
         idempotencyKey: `demo-${market.ticker}-${side}`,
         ticker: market.ticker,
         side,

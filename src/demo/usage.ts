@@ -1,6 +1,6 @@
 import type { KeyUse } from '../api-keys/key-use.js';
 import { hashSecret } from '../api-keys/secret.js';
-import type { Context } from '../context.js';
+import type { Context } from '../core/http/context.js';
 import { toBatch } from '../usage/batch.js';
 import { recordBatches } from '../usage/flush.js';
 import type { UsageEvent } from '../usage/schema.js';

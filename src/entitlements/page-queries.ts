@@ -1,6 +1,6 @@
 import { sql, type SQL } from 'drizzle-orm';
-import type { Orm } from '../db/client.js';
-import { selectRows, timeText } from '../db/select-rows.js';
+import type { Orm } from '../core/db/client.js';
+import { selectRows, timeText } from '../core/db/select-rows.js';
 import type { EntitlementKind } from './table.js';
 
 /** An entitlement in whatever state, with the month's balances of both modes. Decimals are exact text. */

@@ -1,6 +1,6 @@
-import { compareDecimals, subtractDecimals } from '../decimal.js';
-import { toAddress } from '../pages/address.js';
-import { formatShare } from '../pages/format.js';
+import { compareDecimals, subtractDecimals } from '../core/decimal.js';
+import { toAddress } from '../core/pages/address.js';
+import { formatShare } from '../core/pages/format.js';
 import { monthRange } from '../usage/answer.js';
 import type { GrantRow } from './page-queries.js';
 

@@ -1,6 +1,6 @@
-import { AppError } from '../errors.js';
-import { parseJson } from '../http/json-body.js';
-import { parseInput } from '../http/validate.js';
+import { AppError } from '../core/errors.js';
+import { parseJson } from '../core/http/json-body.js';
+import { parseInput } from '../core/http/validate.js';
 import { entitlementCheckSchema, MAX_SLUGS } from './schema.js';
 
 const MAX_REMEMBERED = 500;

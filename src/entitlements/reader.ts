@@ -1,9 +1,9 @@
-import { keyError } from '../auth/key-problem.js';
-import type { Clock } from '../clock.js';
-import { createCoalescer } from '../coalesce.js';
-import { intArray, textArray } from '../db/array-literal.js';
-import type { Database, Statement, TextRow } from '../db/client.js';
-import type { AppError } from '../errors.js';
+import { keyError } from '../api-keys/key-problem.js';
+import type { Clock } from '../core/clock.js';
+import { createCoalescer } from '../core/coalesce.js';
+import { intArray, textArray } from '../core/db/array-literal.js';
+import type { Database, Statement, TextRow } from '../core/db/client.js';
+import type { AppError } from '../core/errors.js';
 import { monthOf } from '../usage/batch.js';
 import { checkEntitlements, findEntitlements, listEntitlements } from './statements.js';
 import type { EntitlementKind } from './table.js';

@@ -1,17 +1,17 @@
 import type { Request } from 'express';
 import { z } from 'zod';
 import { authenticateCall, type KeyUse } from '../api-keys/key-use.js';
-import { readHashedSecret } from '../auth/bearer-key.js';
-import { keyFirst } from '../auth/key-first.js';
-import type { KeyReader } from '../auth/key-reader.js';
-import { AppError } from '../errors.js';
-import { hasSmallBody, readJsonText } from '../http/json-body.js';
-import { usualBounds } from '../http/json-shape.js';
-import { sendJson, toJson } from '../http/json.js';
-import { parseInput } from '../http/validate.js';
-import { defineRoute, json, repeated } from '../openapi/define-route.js';
-import { exampleWorld } from '../openapi/example-world.js';
-import { problemExample } from '../openapi/problem-examples.js';
+import { readHashedSecret } from '../api-keys/bearer-key.js';
+import { keyFirst } from '../api-keys/key-first.js';
+import type { KeyReader } from '../api-keys/key-reader.js';
+import { AppError } from '../core/errors.js';
+import { hasSmallBody, readJsonText } from '../core/http/json-body.js';
+import { usualBounds } from '../core/http/json-shape.js';
+import { sendJson, toJson } from '../core/http/json.js';
+import { parseInput } from '../core/http/validate.js';
+import { defineRoute, json, repeated } from '../core/reference/define-route.js';
+import { exampleWorld } from '../core/reference/example-world.js';
+import { problemExample } from '../core/reference/problem-examples.js';
 import { parseCheck } from './parse-check.js';
 import type { EntitlementReader } from './reader.js';
 import {

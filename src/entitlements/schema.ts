@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { exactField, nextCursorField, periodSchema, timeField } from '../http/fields.js';
-import { text } from '../http/validate.js';
+import { exactField, nextCursorField, periodSchema, timeField } from '../core/http/fields.js';
+import { text } from '../core/http/validate.js';
 import { entitlementKinds } from './table.js';
 
 export const MAX_BODY_BYTES = 256 * 1024;

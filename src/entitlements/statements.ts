@@ -1,4 +1,4 @@
-import type { Statement } from '../db/client.js';
+import type { Statement } from '../core/db/client.js';
 
 /**
  * Each look-up is a lateral sub-select of one row: its whole key is given, so the plan is its primary key whatever the

@@ -1,5 +1,5 @@
-import { compareDecimals, subtractDecimals } from '../decimal.js';
-import { exact } from '../http/json.js';
+import { compareDecimals, subtractDecimals } from '../core/decimal.js';
+import { exact } from '../core/http/json.js';
 import { monthRange } from '../usage/answer.js';
 import type { Balance, CurrentEntitlement } from './reader.js';
 

@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream';
 import { CommanderError } from 'commander';
-import { AppError } from '../errors.js';
+import { AppError } from '../core/errors.js';
 import { openInput } from '../send/input.js';
 import { SendError } from '../send/record.js';
 import { EvaluateError } from './evaluate-error.js';

@@ -1,6 +1,6 @@
 import { crpsAndGradient, logScoreOfNormal } from '../trading/forecast/crps.js';
 import type { ScoreKernel } from '../trading/forecast/emos-fit.js';
-import { normalCdf, normalQuantile } from '../trading/forecast/normal.js';
+import { normalCdf, normalQuantile } from '../core/statistics/normal.js';
 
 /** A family of symmetric distributions with mean and deviation; z is in deviations from the mean. */
 export interface Distribution {

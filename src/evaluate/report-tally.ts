@@ -1,6 +1,6 @@
-import type { CoverageSide } from '../charts/coverage.js';
-import type { Pair } from '../charts/scatter.js';
-import type { SeriesPoint } from '../charts/series.js';
+import type { CoverageSide } from '../core/charts/coverage.js';
+import type { Pair } from '../core/charts/scatter.js';
+import type { SeriesPoint } from '../core/charts/series.js';
 import type { EvaluatedCase, Evaluation } from './evaluation.js';
 
 const PIT_BINS = 10;

@@ -1,9 +1,9 @@
-import { toCoverageChart } from '../charts/coverage.js';
-import { toPitChart, toRankChart } from '../charts/histogram.js';
-import { toScatterChart } from '../charts/scatter.js';
-import { toSeriesChart } from '../charts/series.js';
-import { formatFixed, formatPercent, formatSigned } from '../charts/text.js';
-import { formatDay, formatDecimal } from '../pages/format.js';
+import { toCoverageChart } from '../core/charts/coverage.js';
+import { toPitChart, toRankChart } from '../core/charts/histogram.js';
+import { toScatterChart } from '../core/charts/scatter.js';
+import { toSeriesChart } from '../core/charts/series.js';
+import { formatFixed, formatPercent, formatSigned } from '../core/charts/text.js';
+import { formatDay, formatDecimal } from '../core/pages/format.js';
 import type { EmosCoefficients } from '../trading/forecast/emos.js';
 import { flatnessOfShares } from '../trading/forecast/pit.js';
 import type { Evaluation } from './evaluation.js';

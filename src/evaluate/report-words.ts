@@ -1,4 +1,4 @@
-import { formatCount } from '../pages/format.js';
+import { formatCount } from '../core/pages/format.js';
 import type { EvaluateOptions, Evaluation } from './evaluation.js';
 
 const monthNames = Array.from({ length: 12 }, (_, month) =>

@@ -3,8 +3,8 @@ import { lstat, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import ejs from 'ejs';
-import { AppError } from '../errors.js';
-import * as ui from '../pages/format.js';
+import { AppError } from '../core/errors.js';
+import * as ui from '../core/pages/format.js';
 import type { Evaluation } from './evaluation.js';
 import { toReportView } from './report-view.js';
 

@@ -1,10 +1,10 @@
 import { setTimeout } from 'node:timers/promises';
 import { sql } from 'drizzle-orm';
 import type { Logger } from 'pino';
-import type { Database } from '../db/client.js';
-import { isMigrated } from '../db/migrate.js';
-import { describeOutage, readOnly } from '../db/outage.js';
-import { selectRows } from '../db/select-rows.js';
+import type { Database } from '../core/db/client.js';
+import { isMigrated } from '../core/db/migrate.js';
+import { describeOutage, readOnly } from '../core/db/outage.js';
+import { selectRows } from '../core/db/select-rows.js';
 
 export const databaseStates = [
   'ready',

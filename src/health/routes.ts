@@ -1,11 +1,11 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { RequestHandler } from 'express';
 import { z } from 'zod';
-import type { Context } from '../context.js';
-import { AppError } from '../errors.js';
-import { notFound } from '../http/problem.js';
-import { defineRoute, json } from '../openapi/define-route.js';
-import { problemExample } from '../openapi/problem-examples.js';
+import type { Context } from '../core/http/context.js';
+import { AppError } from '../core/errors.js';
+import { notFound } from '../core/http/problem.js';
+import { defineRoute, json } from '../core/reference/define-route.js';
+import { problemExample } from '../core/reference/problem-examples.js';
 import { createReadiness, databaseStates } from './readiness.js';
 
 const healthSchema = z.object({ status: z.literal('ok') }).meta({ id: 'Health' });

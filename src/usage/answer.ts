@@ -1,6 +1,6 @@
-import { keyError } from '../auth/key-problem.js';
-import { AppError, type ErrorCode, type ErrorPlace } from '../errors.js';
-import { exact, toJson } from '../http/json.js';
+import { keyError } from '../api-keys/key-problem.js';
+import { AppError, type ErrorCode, type ErrorPlace } from '../core/errors.js';
+import { exact, toJson } from '../core/http/json.js';
 import type { Batch } from './batch.js';
 import type { BatchOutcome } from './flush.js';
 

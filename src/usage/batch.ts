@@ -1,7 +1,7 @@
-import { isDecimalAbove } from '../decimal.js';
-import { AppError } from '../errors.js';
-import type { JsonBody } from '../http/json-body.js';
-import { parseInput, parseItems } from '../http/validate.js';
+import { isDecimalAbove } from '../core/decimal.js';
+import { AppError } from '../core/errors.js';
+import type { JsonBody } from '../core/http/json-body.js';
+import { parseInput, parseItems } from '../core/http/validate.js';
 import { findExactQuantities } from './exact-quantity.js';
 import { batchFrameSchema, MAX_EVENTS, usageEventSchema, type UsageEvent } from './schema.js';
 

@@ -1,4 +1,4 @@
-import { isDecimalAbove } from '../decimal.js';
+import { isDecimalAbove } from '../core/decimal.js';
 import type { Batch } from './batch.js';
 import type { BatchOutcome } from './flush.js';
 

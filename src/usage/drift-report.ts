@@ -1,4 +1,4 @@
-import { exact, toJson } from '../http/json.js';
+import { exact, toJson } from '../core/http/json.js';
 import type { DriftRow } from './drift.js';
 import type { DriftReport, RepairReport } from './reconcile.js';
 

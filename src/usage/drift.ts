@@ -1,5 +1,5 @@
 import { sql, type SQL } from 'drizzle-orm';
-import type { Orm } from '../db/client.js';
+import type { Orm } from '../core/db/client.js';
 
 /**
  * A row of sums that is not what its events say. Decimals and counts are text, exact. `recorded` is what the row

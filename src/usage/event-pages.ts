@@ -1,10 +1,10 @@
 import type { Router } from 'express';
-import { sessionOf } from '../auth/session.js';
-import type { Context } from '../context.js';
-import { AppError } from '../errors.js';
-import { sendCsv } from '../pages/csv.js';
-import { renderPage } from '../pages/layout.js';
-import { readQuery, tryQuery } from '../pages/query-form.js';
+import { sessionOf } from '../identity/session/session.js';
+import type { Context } from '../core/http/context.js';
+import { AppError } from '../core/errors.js';
+import { sendCsv } from '../core/pages/csv.js';
+import { renderPage } from '../core/pages/layout.js';
+import { readQuery, tryQuery } from '../core/pages/query-form.js';
 import { findEvent } from './event-queries.js';
 import { toEventsView } from './event-view.js';
 import {

@@ -1,6 +1,6 @@
 import { sql, type SQL } from 'drizzle-orm';
-import type { Orm } from '../db/client.js';
-import { selectRows, timeText } from '../db/select-rows.js';
+import type { Orm } from '../core/db/client.js';
+import { selectRows, timeText } from '../core/db/select-rows.js';
 import type { UsageScope } from './page-queries.js';
 
 /** One event as it was recorded, with the names of what it belongs to. */

@@ -1,5 +1,5 @@
-import { toAddress, toPager } from '../pages/address.js';
-import { textField, type FormFields, type FormState } from '../pages/form.js';
+import { toAddress, toPager } from '../core/pages/address.js';
+import { textField, type FormFields, type FormState } from '../core/pages/form.js';
 import type { EventRow } from './event-queries.js';
 import type { EventsRequest } from './events.js';
 import type { UsageProduct } from './page-queries.js';

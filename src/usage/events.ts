@@ -1,10 +1,10 @@
 import { z } from 'zod';
-import type { Orm } from '../db/client.js';
-import { ExactNumber } from '../http/json.js';
-import { parseInput } from '../http/validate.js';
-import type { CsvCell } from '../pages/csv.js';
-import { fieldError } from '../pages/form.js';
-import { requireOnce } from '../pages/query-form.js';
+import type { Orm } from '../core/db/client.js';
+import { ExactNumber } from '../core/http/json.js';
+import { parseInput } from '../core/http/validate.js';
+import type { CsvCell } from '../core/pages/csv.js';
+import { fieldError } from '../core/pages/form.js';
+import { requireOnce } from '../core/pages/query-form.js';
 import { listEvents, type EventPosition, type EventRange, type EventRow } from './event-queries.js';
 import type { UsageScope } from './page-queries.js';
 import { eventsQuerySchema, type Mode } from './page-schema.js';

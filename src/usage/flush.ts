@@ -1,5 +1,5 @@
-import type { Database, TextRow } from '../db/client.js';
-import { intArray, numericArray, textArray } from '../db/array-literal.js';
+import type { Database, TextRow } from '../core/db/client.js';
+import { intArray, numericArray, textArray } from '../core/db/array-literal.js';
 import { leaveOut, totalsOf, type Batch } from './batch.js';
 import { findAbove, hasCeilingProblem } from './ceiling.js';
 import { planFlush, type FlushPair } from './flush-plan.js';

@@ -1,9 +1,9 @@
 import { setTimeout } from 'node:timers/promises';
-import type { Clock } from '../clock.js';
-import { createCoalescer } from '../coalesce.js';
-import { isDatabaseUnavailable, sqlState, type Database } from '../db/client.js';
-import { AppError } from '../errors.js';
-import type { Metrics } from '../metrics.js';
+import type { Clock } from '../core/clock.js';
+import { createCoalescer } from '../core/coalesce.js';
+import { isDatabaseUnavailable, sqlState, type Database } from '../core/db/client.js';
+import { AppError } from '../core/errors.js';
+import type { Metrics } from '../core/metrics.js';
 import type { Batch } from './batch.js';
 import { recordBatches, type BatchOutcome } from './flush.js';
 

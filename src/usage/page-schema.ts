@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { isUuid } from '../http/path-id.js';
-import { slugSchema } from '../operator/schema.js';
-import { text } from '../http/validate.js';
+import { isUuid } from '../core/http/path-id.js';
+import { slugSchema } from '../identity/operator/schema.js';
+import { text } from '../core/http/validate.js';
 
 /** The queries of the usage pages. Everything is optional, and what else an address carries is nobody's concern. */
 

@@ -1,11 +1,11 @@
 import type { Router } from 'express';
-import { sessionOf } from '../auth/session.js';
-import type { Context } from '../context.js';
-import { AppError } from '../errors.js';
-import { sendCsv } from '../pages/csv.js';
-import { renderPage } from '../pages/layout.js';
-import { pageRouter } from '../pages/page-router.js';
-import { readQuery, tryQuery } from '../pages/query-form.js';
+import { sessionOf } from '../identity/session/session.js';
+import type { Context } from '../core/http/context.js';
+import { AppError } from '../core/errors.js';
+import { sendCsv } from '../core/pages/csv.js';
+import { renderPage } from '../core/pages/layout.js';
+import { pageRouter } from '../core/pages/page-router.js';
+import { readQuery, tryQuery } from '../core/pages/query-form.js';
 import { addEventPages } from './event-pages.js';
 import { chooseProduct, readProducts } from './product-choice.js';
 import { parseUsageRequest, readReport, type UsageRequest } from './report.js';

@@ -1,6 +1,6 @@
-import { fieldError } from '../pages/form.js';
-import { formatDay, formatMonth } from '../pages/format.js';
-import { parseInput } from '../http/validate.js';
+import { fieldError } from '../core/pages/form.js';
+import { formatDay, formatMonth } from '../core/pages/format.js';
+import { parseInput } from '../core/http/validate.js';
 import { rangeSchemas, type RangeKind } from './page-schema.js';
 
 export const HOUR_MS = 3_600_000;

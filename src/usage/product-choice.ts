@@ -1,6 +1,6 @@
-import type { Clock } from '../clock.js';
-import type { Orm } from '../db/client.js';
-import { AppError } from '../errors.js';
+import type { Clock } from '../core/clock.js';
+import type { Orm } from '../core/db/client.js';
+import { AppError } from '../core/errors.js';
 import { monthOf } from './batch.js';
 import { findProduct, listProducts, type UsageProduct } from './page-queries.js';
 import type { Mode } from './page-schema.js';

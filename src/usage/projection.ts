@@ -1,5 +1,5 @@
-import type { Clock } from '../clock.js';
-import type { Orm } from '../db/client.js';
+import type { Clock } from '../core/clock.js';
+import type { Orm } from '../core/db/client.js';
 import { DAY_MS, HOUR_MS, type Period } from './period.js';
 import { readPace, type UsageScope } from './page-queries.js';
 

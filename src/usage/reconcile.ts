@@ -1,9 +1,9 @@
 import { eq, sql } from 'drizzle-orm';
 import { recordAudit, recordOperatorAudit } from '../audit/audit.js';
-import { change } from '../auth/change.js';
-import type { Clock } from '../clock.js';
-import type { Orm, Tx } from '../db/client.js';
-import { organizations } from '../db/schema.js';
+import { change, byService } from '../audit/change.js';
+import type { Clock } from '../core/clock.js';
+import type { Orm, Tx } from '../core/db/client.js';
+import { organizations } from '../organizations/table.js';
 import {
   findDrift,
   findDriftingPlaces,
@@ -69,7 +69,7 @@ export async function compare(orm: Orm, scope: Scope): Promise<DriftReport> {
 export async function repair(orm: Orm, clock: Clock, scope: Scope): Promise<RepairReport> {
   const places = await findPlaces(orm, scope);
   if (places.length === 0) return { organizations: 0, totals: 0, hours: 0 };
-  return change({ db: { orm }, clock }, { kind: 'service' }, async (tx) => {
+  return change({ db: { orm }, clock }, byService, async (tx) => {
     // Whoever waits for this lock keeps every later ingestion waiting behind it.
     await tx.execute(sql`set local lock_timeout = '2s'`);
     await tx.execute(sql`lock table usage_events, usage_totals, usage_hours in share row exclusive mode`);

@@ -1,5 +1,5 @@
-import { numericArray, textArray } from '../db/array-literal.js';
-import type { Database } from '../db/client.js';
+import { numericArray, textArray } from '../core/db/array-literal.js';
+import type { Database } from '../core/db/client.js';
 import type { Batch } from './batch.js';
 import { hasCeilingProblem } from './ceiling.js';
 import type { BatchOutcome, OverCap, PairVerdict } from './flush.js';

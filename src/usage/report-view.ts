@@ -1,5 +1,5 @@
-import { toAddress } from '../pages/address.js';
-import { formatDay, formatDecimal, formatShare } from '../pages/format.js';
+import { toAddress } from '../core/pages/address.js';
+import { formatDay, formatDecimal, formatShare } from '../core/pages/format.js';
 import { toChart, formatTick, type Bar, type Chart } from './chart.js';
 import {
   dayPeriod,

@@ -1,9 +1,9 @@
 import { findKey } from '../api-keys/queries.js';
-import type { Clock } from '../clock.js';
-import type { Orm } from '../db/client.js';
-import { addDecimals, compareDecimals, subtractDecimals } from '../decimal.js';
-import { parseInput } from '../http/validate.js';
-import { requireOnce } from '../pages/query-form.js';
+import type { Clock } from '../core/clock.js';
+import type { Orm } from '../core/db/client.js';
+import { addDecimals, compareDecimals, subtractDecimals } from '../core/decimal.js';
+import { parseInput } from '../core/http/validate.js';
+import { requireOnce } from '../core/pages/query-form.js';
 import { findLatest, readSums, type UsageProduct, type UsageSum } from './page-queries.js';
 import { usageQuerySchema, type Mode } from './page-schema.js';
 import { includes, parsePeriod, stepsOf, type Period } from './period.js';

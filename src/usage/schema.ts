@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { exactField, periodSchema } from '../http/fields.js';
-import { text } from '../http/validate.js';
+import { exactField, periodSchema } from '../core/http/fields.js';
+import { text } from '../core/http/validate.js';
 
 export const MAX_EVENTS = 500;
 const MAX_TEXT_LENGTH = 255;

@@ -1,4 +1,4 @@
-import type { Statement } from '../db/client.js';
+import type { Statement } from '../core/db/client.js';
 
 /**
  * The ingestion statement: one round trip and one commit for everything that waits.

@@ -1,7 +1,7 @@
-import { ExactNumber } from '../http/json.js';
-import { toAddress, type Query } from '../pages/address.js';
-import type { CsvFile } from '../pages/csv.js';
-import { textField, type FormFields, type FormState } from '../pages/form.js';
+import { ExactNumber } from '../core/http/json.js';
+import { toAddress, type Query } from '../core/pages/address.js';
+import type { CsvFile } from '../core/pages/csv.js';
+import { textField, type FormFields, type FormState } from '../core/pages/form.js';
 import type { UsageProduct } from './page-queries.js';
 import { modes, ranges, type Mode, type RangeKind } from './page-schema.js';
 import {

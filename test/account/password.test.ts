@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { eq } from 'drizzle-orm';
-import { signInChallenges } from '../../src/db/schema.js';
+import { signInChallenges } from '../../src/tables.js';
 import { Browser, PASSWORD, signedIn } from '../support/accounts.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { giveSecondFactor } from '../support/second-factor.js';

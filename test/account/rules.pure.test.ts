@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { describeAddress, describeBrowser } from '../../src/account/browser-name.js';
-import { passwordProblem } from '../../src/auth/password-rules.js';
-import { toQrCode } from '../../src/account/qr-code.js';
-import { toKeyUri } from '../../src/account/second-factor.js';
+import { describeAddress, describeBrowser } from '../../src/identity/account/browser-name.js';
+import { passwordProblem } from '../../src/identity/password-rules.js';
+import { toQrCode } from '../../src/identity/account/qr-code.js';
+import { toKeyUri } from '../../src/identity/account/second-factor.js';
 
 describe('a new password', () => {
   it.each([

@@ -1,6 +1,6 @@
 import { eq } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { recoveryCodes, secondFactors } from '../../src/db/schema.js';
+import { recoveryCodes, secondFactors } from '../../src/tables.js';
 import { Browser, createUser, PASSWORD, signedIn } from '../support/accounts.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { authenticator, giveSecondFactor } from '../support/second-factor.js';
@@ -190,6 +190,7 @@ describe('setting up', () => {
 describe('new recovery codes', () => {
   it('take the place of all former ones', async () => {
     const { browser, user, app } = await secured();
+    const former = await app.recoveryCode();
     const form = { currentPassword: PASSWORD, code: app.code() };
     const answer = await post(browser, `${FACTOR}/recovery-codes`, form);
     expect(answer.status).toBe(200);
@@ -198,7 +199,7 @@ describe('new recovery codes', () => {
     const login = new Browser(service.url);
     await login.signIn(user.email);
     const give = (code: string) => login.send('POST', '/login/code', { form: { code } });
-    expect((await give(app.recoveryCodes[0]!)).status).toBe(401);
+    expect((await give(former)).status).toBe(401);
     expect((await give(codes[0]!)).status).toBe(303);
     expect((await open(browser, FACTOR)).text).toContain('9 codes left');
     expect(await logOf(database, user.email)).toMatchObject([{ action: 'user.recovery_codes_made' }]);
@@ -227,7 +228,7 @@ describe('new recovery codes', () => {
   });
 
   it('are called for when few are left', async () => {
-    const { browser, user, app } = await secured();
+    const { browser, user } = await secured();
     await database.db.orm
       .update(recoveryCodes)
       .set({ usedAt: new Date() })
@@ -235,14 +236,13 @@ describe('new recovery codes', () => {
     const page = await open(browser, FACTOR);
     expect(page.text).toContain('0 codes left');
     expect(page.text).toContain('You have used all of your recovery codes');
-    expect(app.recoveryCodes).toHaveLength(10);
   });
 });
 
 describe('turning off', () => {
   it.each(['a code of the app', 'a recovery code'])('takes the password and %s', async (kind) => {
     const { browser, user, app } = await secured();
-    const code = kind === 'a recovery code' ? app.recoveryCodes[3]! : app.code();
+    const code = kind === 'a recovery code' ? await app.recoveryCode() : app.code();
     const other = new Browser(service.url);
     await other.signIn(user.email);
     await other.send('POST', '/login/code', { form: { code: app.code(-1) } });

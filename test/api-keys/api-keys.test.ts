@@ -3,11 +3,12 @@ import { asc, eq } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createApiKey } from '../../src/api-keys/api-keys.js';
 import { hashSecret } from '../../src/api-keys/secret.js';
-import { apiKeys, auditLog } from '../../src/db/schema.js';
+import { apiKeys, auditLog } from '../../src/tables.js';
 import { Browser, signedIn } from '../support/accounts.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { createKey, createOrganization, createProduct, grant } from '../support/fixtures.js';
 import { startTestService, type TestService } from '../support/service.js';
+import { byService } from '../../src/audit/change.js';
 
 let database: TestDatabase;
 let service: TestService;
@@ -162,7 +163,7 @@ describe('creating', () => {
 
   it('by the system has no person as its maker', async () => {
     const organization = await createOrganization(database.db);
-    const actor = { orgId: organization.id, userId: null, by: { kind: 'service' } as const };
+    const actor = { orgId: organization.id, userId: null, by: byService };
     const { key } = await createApiKey(service.context, actor, { name: 'made here', livemode: false });
     expect(key.createdBy).toBeNull();
     expect(await auditOf(organization.id)).toMatchObject([{ actor: 'system', action: 'api_key.created' }]);
@@ -174,7 +175,7 @@ describe('listing', () => {
     const { browser, organization } = await owner();
     const ids: string[] = [];
     for (let i = 0; i < 7; i++) {
-      const actor = { orgId: organization.id, userId: null, by: { kind: 'service' } as const };
+      const actor = { orgId: organization.id, userId: null, by: byService };
       const { key } = await createApiKey(service.context, actor, { name: `key ${i}`, livemode: true });
       ids.unshift(key.id);
       if (i % 3 === 0) service.clock.advance(10);
@@ -185,7 +186,7 @@ describe('listing', () => {
     // A key made meanwhile does not shift the pages.
     await createApiKey(
       service.context,
-      { orgId: organization.id, userId: null, by: { kind: 'service' } as const },
+      { orgId: organization.id, userId: null, by: byService },
       { name: 'x', livemode: true },
     );
     const second = await browser.get(`${PATH}?limit=3&cursor=${first.body.nextCursor}`);

@@ -3,13 +3,14 @@ import { eq } from 'drizzle-orm';
 import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createApiKey } from '../../src/api-keys/api-keys.js';
-import type { Database } from '../../src/db/client.js';
-import { openDatabase } from '../../src/db/open.js';
-import { apiKeys, auditLog } from '../../src/db/schema.js';
+import type { Database } from '../../src/core/db/client.js';
+import { openDatabase } from '../../src/core/db/open.js';
+import { apiKeys, auditLog } from '../../src/tables.js';
 import { type Browser, signedIn } from '../support/accounts.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { createProduct, grant } from '../support/fixtures.js';
 import { startTestService, type TestService } from '../support/service.js';
+import { byService } from '../../src/audit/change.js';
 
 let database: TestDatabase;
 /** Two instances over one database; on Postgres each has connections of its own. */
@@ -143,7 +144,7 @@ describe('the limit of key changes', () => {
     await browser.send('POST', PATH, { json: { name: '' } });
     await rotate(browser, randomUUID());
     await browser.send('DELETE', `${PATH}/${id}`);
-    const actor = { orgId: organization.id, userId: null, by: { kind: 'service' } as const };
+    const actor = { orgId: organization.id, userId: null, by: byService };
     for (let i = 0; i < 12; i++)
       await createApiKey(first.context, actor, { name: 'by the system', livemode: true });
     expect((await browser.get(PATH)).headers.get('ratelimit')).toMatch(/r=8;/);

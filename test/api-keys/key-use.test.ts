@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { deleteOldKeyCalls } from '../../src/api-keys/key-use-retention.js';
 import { createKeyUse } from '../../src/api-keys/key-use.js';
 import { hashSecret } from '../../src/api-keys/secret.js';
-import { apiKeyCalls, apiKeys, apiKeyScopeUse } from '../../src/db/schema.js';
+import { apiKeyCalls, apiKeys, apiKeyScopeUse } from '../../src/tables.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { databaseError, makeFaulty } from '../support/faulty-database.js';
 import { createKey, createOrganization } from '../support/fixtures.js';

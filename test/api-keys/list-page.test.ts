@@ -1,6 +1,6 @@
 import { eq } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { apiKeys, apiKeyScopeUse, memberships } from '../../src/db/schema.js';
+import { apiKeys, apiKeyScopeUse, memberships } from '../../src/tables.js';
 import { addMember, createUser, signedIn } from '../support/accounts.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { createKey } from '../support/fixtures.js';

@@ -3,7 +3,7 @@ import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { recordAudit, type AuditEntry } from '../../src/audit/audit.js';
 import { genesisHash, hashRow } from '../../src/audit/chain.js';
-import { memberships, users } from '../../src/db/schema.js';
+import { memberships, users } from '../../src/tables.js';
 import { addMember, Browser, createUser, signedIn } from '../support/accounts.js';
 import { inChange } from '../support/change.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';

@@ -5,8 +5,8 @@ import { genesisHash, hashRow } from '../../src/audit/chain.js';
 import { lockChain, moveChainEnd } from '../../src/audit/queries.js';
 import { verifyChains, type ChainReport, type NotedHead } from '../../src/audit/verify.js';
 import { inChange } from '../support/change.js';
-import type { Database } from '../../src/db/client.js';
-import { auditLog } from '../../src/db/schema.js';
+import type { Database } from '../../src/core/db/client.js';
+import { auditLog } from '../../src/tables.js';
 
 export const at = new Date('2031-03-04T05:06:07.089Z');
 

@@ -2,7 +2,7 @@ import { sql } from 'drizzle-orm';
 import { v7 as uuid } from 'uuid';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { genesisHash, hashRow } from '../../src/audit/chain.js';
-import { auditChains, auditLog } from '../../src/db/schema.js';
+import { auditChains, auditLog } from '../../src/tables.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { createOrganization } from '../support/fixtures.js';
 import { at, findProblems, readLog, shiftRows, swapRows, verify, writeRows } from './support.js';

@@ -1,8 +1,8 @@
 import { and, eq } from 'drizzle-orm';
 import { v7 as uuid } from 'uuid';
-import { hashPassword } from '../../src/auth/password.js';
-import { apiKeys, invitations, memberships, secondFactors, sessions, users } from '../../src/db/schema.js';
-import type { Database } from '../../src/db/client.js';
+import { hashPassword } from '../../src/identity/password.js';
+import { apiKeys, invitations, memberships, secondFactors, sessions, users } from '../../src/tables.js';
+import type { Database } from '../../src/core/db/client.js';
 import { addMember, Browser, createUser, PASSWORD, sessionIdOf } from '../support/accounts.js';
 import { createKey } from '../support/fixtures.js';
 import type { Populated } from '../support/populated.js';
@@ -10,11 +10,14 @@ import { authenticator, giveSecondFactor } from '../support/second-factor.js';
 import type { TestService } from '../support/service.js';
 import { usageEvent } from '../support/usage.js';
 import { operatorToken } from '../operator/client.js';
+import type { LiveAccount } from '../fixtures/live-account.js';
 
 export interface World {
   db: Database;
   service: TestService;
   own: Populated;
+  /** An Organization that trades live, on a service of its own. */
+  live: LiveAccount;
 }
 
 /** A request that changes something as long as its author may. */
@@ -24,11 +27,13 @@ export interface Prepared {
   headers: Record<string, string>;
   /** Undefined: the route reads none. */
   body?: string;
+  /** The one that is asked, if it is not the one that all others are. */
+  service?: TestService;
   /** What can be taken away meanwhile, by what it is called. */
   withdrawals: Record<string, () => Promise<unknown>>;
 }
 
-type Prepare = (world: World) => Promise<Prepared>;
+export type Prepare = (world: World) => Promise<Prepared>;
 
 const form = (fields: Record<string, string>) => ({
   body: new URLSearchParams(fields).toString(),
@@ -103,12 +108,19 @@ const byPerson =
   };
 
 const byOperator =
-  (method: string, path: (world: World) => Promise<string> | string, value?: unknown): Prepare =>
+  (
+    method: string,
+    path: (world: World) => Promise<string> | string,
+    value?: unknown,
+    serviceOf: (world: World) => TestService = ({ service }) => service,
+  ): Prepare =>
   async (world) => {
-    const { operatorTokens } = world.service.context.config;
+    const service = serviceOf(world);
+    const { operatorTokens } = service.context.config;
     const { headers, ...rest } = value === undefined ? none : json(value);
     return {
       method,
+      service,
       path: `/operator${await path(world)}`,
       ...rest,
       headers: { ...headers, authorization: `Bearer ${operatorToken}` },
@@ -423,6 +435,18 @@ export const changes: Record<string, Prepare[]> = {
       reason: 'half-sent',
     }),
   ],
+  'put /operator/organizations/{slug}/trading/reconciliation': [
+    byOperator(
+      'PUT',
+      ({ live }) => {
+        // A difference for the operator to accept.
+        live.venue.exchange.balanceCents -= 100;
+        return `/organizations/${live.organization.slug}/trading/reconciliation`;
+      },
+      { accept: true },
+      ({ live }) => live.service,
+    ),
+  ],
   'put /operator/trading/switch': [
     byOperator('PUT', () => '/trading/switch', { state: 'open', reason: 'half-sent' }),
   ],
@@ -437,6 +461,4 @@ export const others = [
   // End the session that they come with.
   'post /logout',
   'post /dashboard/join/sign-out',
-  // Compares with the venue first, and accepts in a transaction of its own: see test/trading/live-account.test.ts.
-  'put /operator/organizations/{slug}/trading/reconciliation',
 ];

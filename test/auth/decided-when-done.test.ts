@@ -2,12 +2,13 @@ import { request } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createApp } from '../../src/app.js';
-import type { Database } from '../../src/db/client.js';
+import type { Database } from '../../src/core/db/client.js';
 import { listMountedRoutes, listPageRoutes } from '../openapi/support/mounted-routes.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { ordinaryNames, populate } from '../support/populated.js';
 import { startTestService, type TestService } from '../support/service.js';
-import { changes, others, type Prepared, type World } from './changes.js';
+import { removeKeys, openLiveAccount } from '../fixtures/live-account.js';
+import { changes, others, type Prepare, type Prepared, type World } from './changes.js';
 
 let database: TestDatabase;
 let service: TestService;
@@ -22,9 +23,11 @@ beforeAll(async () => {
     app: { signInLimits: { perAddress: 10_000 }, joinLimits: { newAccounts: 1000, wrongLinks: 1000 } },
   });
   const own = await populate(service, ordinaryNames);
-  world = { db: database.db, service, own };
+  world = { db: database.db, service, own, live: await openLiveAccount(interrupted(database.db)) };
 }, 120_000);
 afterAll(async () => {
+  await world.live.stop();
+  removeKeys();
   await service.stop();
   await database.remove();
 });
@@ -83,11 +86,10 @@ describe.each(cases)('$name', ({ name, prepare }) => {
   });
 
   it('is refused, and changes nothing, for who may no longer when the rest of the body comes', async () => {
-    for (const what of Object.keys((await prepare(world)).withdrawals)) {
-      const prepared = await prepare(world);
+    for await (const { prepared, what } of withdrawals(prepare)) {
       if (prepared.body === undefined || prepared.body.length < 2) return;
       let before = '';
-      const answer = await withTokens(() =>
+      const answer = await withTokens(prepared, () =>
         send(prepared, async () => {
           await prepared.withdrawals[what]!();
           before = await fingerprint();
@@ -102,14 +104,13 @@ describe.each(cases)('$name', ({ name, prepare }) => {
   it.skipIf(name.includes('/api/usage'))(
     'is refused, and changes nothing, for who may no longer when its transaction begins',
     async () => {
-      for (const what of Object.keys((await prepare(world)).withdrawals)) {
-        const prepared = await prepare(world);
+      for await (const { prepared, what } of withdrawals(prepare)) {
         let before = '';
         meanwhile = async () => {
           await prepared.withdrawals[what]!();
           before = await fingerprint();
         };
-        const answer = await withTokens(() => send(prepared));
+        const answer = await withTokens(prepared, () => send(prepared));
         expect([what, meanwhile]).toEqual([what, undefined]);
         expect([what, isRefused(answer), answer.status]).toEqual([what, true, answer.status]);
         expect(await fingerprint(), what).toBe(before);
@@ -118,9 +119,18 @@ describe.each(cases)('$name', ({ name, prepare }) => {
   );
 });
 
+/** The request, prepared anew for each thing that can be taken away. */
+async function* withdrawals(prepare: Prepare) {
+  let prepared = await prepare(world);
+  for (const [n, what] of Object.keys(prepared.withdrawals).entries()) {
+    if (n > 0) prepared = await prepare(world);
+    yield { prepared, what };
+  }
+}
+
 /** Puts the operator's tokens back. */
-async function withTokens<T>(work: () => Promise<T>): Promise<T> {
-  const { operatorTokens } = service.context.config;
+async function withTokens<T>({ service: asked = service }: Prepared, work: () => Promise<T>): Promise<T> {
+  const { operatorTokens } = asked.context.config;
   const tokens = [...operatorTokens];
   try {
     return await work();
@@ -134,12 +144,12 @@ const HALF_SENT_MS = 150;
 
 /** Sends half of the body, waits for what happens meanwhile, and sends the rest. */
 async function send(
-  { method, path, headers, body }: Prepared,
+  { method, path, headers, body, service: asked = service }: Prepared,
   between?: () => Promise<void>,
 ): Promise<Answer> {
   const bytes = Buffer.from(body ?? '');
   const length = body === undefined ? {} : { 'content-length': String(bytes.length) };
-  const call = request(service.url + path, { method, headers: { ...headers, ...length } });
+  const call = request(asked.url + path, { method, headers: { ...headers, ...length } });
   const answer = new Promise<Answer>((resolve, reject) => {
     call.on('error', reject);
     call.on('response', (res) => {
@@ -168,11 +178,9 @@ async function fingerprint(): Promise<string> {
     'fingerprint_tables',
     `select tablename from pg_tables where schemaname = 'public' order by 1`,
   );
-  const hashes: unknown[] = [];
-  for (const [table] of tables) {
+  const each = tables.map(([table]) => {
     const row = table === 'sessions' ? 't.hashed_token' : table === 'sign_in_challenges' ? 't.user_id' : 't';
-    const text = `select md5(coalesce(string_agg(${row}::text, '|' order by ${row}::text), '')) from ${table!} t`;
-    hashes.push(table, await run(`fingerprint_${table!}`, text));
-  }
-  return JSON.stringify(hashes);
+    return `select '${table!}', md5(coalesce(string_agg(${row}::text, '|' order by ${row}::text), '')) from ${table!} t`;
+  });
+  return JSON.stringify(await run('fingerprint', each.join(' union all ')));
 }

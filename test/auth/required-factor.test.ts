@@ -1,13 +1,14 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { eq } from 'drizzle-orm';
-import { change } from '../../src/auth/change.js';
-import { organizations } from '../../src/db/schema.js';
+import { change } from '../../src/audit/change.js';
+import { organizations } from '../../src/tables.js';
 import { operatorClient } from '../operator/client.js';
 import { addMember, sessionIdOf, signedIn } from '../support/accounts.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { createOrganization } from '../support/fixtures.js';
 import { giveSecondFactor } from '../support/second-factor.js';
 import { startTestService, type TestService } from '../support/service.js';
+import { memberAuthority } from '../../src/identity/session/authority.js';
 
 const html = { accept: 'text/html', 'sec-fetch-mode': 'navigate' };
 
@@ -59,13 +60,12 @@ it('a person goes on to another Organization of theirs that requires none', asyn
 it('it is asked for again in the transaction of a change', async () => {
   const { browser, organization, user } = await signedIn(database.db, service.url);
   await require(organization.id);
-  const by = {
-    kind: 'member',
+  const by = memberAuthority({
     orgId: organization.id,
     userId: user.id,
     sessionId: sessionIdOf(browser),
     roles: ['owner'],
-  } as const;
+  });
   const work = () => change(service.context, by, () => Promise.resolve('done'));
   await expect(work()).rejects.toMatchObject({ code: 'forbidden_role' });
   await giveSecondFactor(database.db, user.id, service.clock);

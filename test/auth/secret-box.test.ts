@@ -1,8 +1,8 @@
 import { eq } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { resealSecrets } from '../../src/auth/second-factor/reseal.js';
-import { createSecretBox } from '../../src/auth/second-factor/secret-box.js';
-import { secondFactors } from '../../src/db/schema.js';
+import { resealSecrets } from '../../src/identity/second-factor/reseal.js';
+import { createSecretBox } from '../../src/identity/second-factor/secret-box.js';
+import { secondFactors } from '../../src/tables.js';
 import { Browser, createUser } from '../support/accounts.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { giveSecondFactor } from '../support/second-factor.js';

@@ -1,8 +1,8 @@
 import { and, eq } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { deleteExpiredSessions } from '../../src/auth/queries.js';
-import { signIn } from '../../src/auth/sign-in.js';
-import { memberships, sessions, users } from '../../src/db/schema.js';
+import { deleteExpiredSessions } from '../../src/identity/session/queries.js';
+import { signIn } from '../../src/identity/sign-in/sign-in.js';
+import { memberships, sessions, users } from '../../src/tables.js';
 import { addMember, Browser, createUser, PASSWORD, signedIn } from '../support/accounts.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { createOrganization } from '../support/fixtures.js';

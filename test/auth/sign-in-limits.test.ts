@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { SignInLimits } from '../../src/auth/sign-in-limits.js';
+import type { SignInLimits } from '../../src/identity/sign-in/sign-in-limits.js';
 import { Browser, createUser, PASSWORD } from '../support/accounts.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { startTestService, type TestService } from '../support/service.js';

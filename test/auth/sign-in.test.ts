@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { eq } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { sessions } from '../../src/db/schema.js';
+import { hashPassword } from '../../src/identity/password.js';
+import { sessions } from '../../src/tables.js';
 import { Browser, createUser, PASSWORD, signedIn } from '../support/accounts.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { startTestService, type TestService } from '../support/service.js';
@@ -107,7 +108,7 @@ describe('POST /login', () => {
   });
 
   it('takes as long for an unknown address as for a wrong password', async () => {
-    const user = await createUser(database.db);
+    const user = await createUser(database.db, { passwordHash: await hashPassword(PASSWORD) });
     const time = async (email: string) => {
       const startedAt = performance.now();
       await new Browser(service.url).signIn(email, 'wrong');

@@ -4,7 +4,7 @@ import {
   generateRecoveryCodes,
   hashRecoveryCode,
   RECOVERY_CODES,
-} from '../../src/auth/second-factor/recovery-codes.js';
+} from '../../src/identity/second-factor/recovery-codes.js';
 import {
   codeOf,
   encodeBase32,
@@ -12,7 +12,7 @@ import {
   generateSecret,
   stepAt,
   STEP_MS,
-} from '../../src/auth/second-factor/totp.js';
+} from '../../src/identity/second-factor/totp.js';
 
 const rfcSecret = encodeBase32(Buffer.from('12345678901234567890'));
 

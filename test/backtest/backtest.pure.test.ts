@@ -6,18 +6,11 @@ import { momentsOfSimulation } from '../../src/backtest/from-simulation.js';
 import { planOf } from '../../src/backtest/plan.js';
 import { runBacktest } from '../../src/backtest/run.js';
 import { summarise } from '../../src/backtest/statistics.js';
-import { CENT, DOLLAR } from '../../src/trading/money.js';
+import { CENT, DOLLAR } from '../../src/trading/market/money.js';
 import type { Signal } from '../../src/trading/signals/signal.js';
-import { stationDaysBetween, type StationDay } from '../../src/trading/simulation/world.js';
-import { climateDayOf } from '../../src/trading/settlement/climate-day.js';
-import {
-  calibrated,
-  makeBook,
-  makeData,
-  makeEvent,
-  makeForecasts,
-  makeGates,
-} from '../trading/signals-world.js';
+import { stationDaysBetween, type StationDay } from '../../src/trading/venue/simulation/world.js';
+import { climateDayOf } from '../../src/trading/market/climate-day.js';
+import { calibrated, makeBook, makeData, makeEvent, makeForecasts, makeGates } from '../fixtures/events.js';
 import { makeMoments, type MadeWorld } from './made-moments.js';
 
 const sourceOf = (moments: Moment[]): MomentSource => ({

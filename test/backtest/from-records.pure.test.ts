@@ -3,13 +3,13 @@ import { momentsOfRecords, type RecordOptions } from '../../src/backtest/from-re
 import type { Moment } from '../../src/backtest/moment.js';
 import type { RecordedTrade } from '../../src/backtest/records/read-trades.js';
 import type { DayEnsemble } from '../../src/trading/forecast/forecast.js';
-import type { Market } from '../../src/trading/markets/market.js';
-import { DOLLAR } from '../../src/trading/money.js';
-import { bracketPays } from '../../src/trading/settlement/brackets.js';
-import { climateDayOf } from '../../src/trading/settlement/climate-day.js';
-import { findStation } from '../../src/trading/settlement/stations.js';
-import { gaussian } from '../../src/trading/simulation/random.js';
-import { makeEvent } from '../trading/signals-world.js';
+import type { Market } from '../../src/trading/market/market.js';
+import { DOLLAR } from '../../src/trading/market/money.js';
+import { bracketPays } from '../../src/trading/market/brackets.js';
+import { climateDayOf } from '../../src/trading/market/climate-day.js';
+import { findStation } from '../../src/trading/market/stations.js';
+import { gaussian } from '../../src/trading/venue/simulation/random.js';
+import { makeEvent } from '../fixtures/events.js';
 
 const HOUR_MS = 3_600_000;
 const DAYS = 40;

@@ -1,12 +1,12 @@
-import { probabilityOf } from '../../src/trading/forecast/distribution.js';
-import { toLevels, type OrderBook } from '../../src/trading/markets/book.js';
-import type { Market } from '../../src/trading/markets/market.js';
-import { CENT, DOLLAR } from '../../src/trading/money.js';
-import { bracketPays } from '../../src/trading/settlement/brackets.js';
-import { climateDayOf } from '../../src/trading/settlement/climate-day.js';
-import { gaussian } from '../../src/trading/simulation/random.js';
+import { probabilityOf } from '../../src/trading/market/distribution.js';
+import { toLevels, type OrderBook } from '../../src/trading/market/book.js';
+import type { Market } from '../../src/trading/market/market.js';
+import { CENT, DOLLAR } from '../../src/trading/market/money.js';
+import { bracketPays } from '../../src/trading/market/brackets.js';
+import { climateDayOf } from '../../src/trading/market/climate-day.js';
+import { gaussian } from '../../src/trading/venue/simulation/random.js';
 import type { Moment } from '../../src/backtest/moment.js';
-import { calibrated, makeData, makeEvent, makeForecasts, makeGates } from '../trading/signals-world.js';
+import { calibrated, makeData, makeEvent, makeForecasts, makeGates } from '../fixtures/events.js';
 
 const HOUR_MS = 3_600_000;
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { bookOfTrades, type RecordedTrade } from '../../src/backtest/records/read-trades.js';
-import { CENT } from '../../src/trading/money.js';
+import { CENT } from '../../src/trading/market/money.js';
 
 const MINUTE_MS = 60_000;
 

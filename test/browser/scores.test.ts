@@ -8,7 +8,7 @@ import { writeReport } from '../../src/evaluate/report.js';
 import { newEvaluation } from '../charts/evaluation-fixture.js';
 import { browserWorld, DESKTOP, PHONE } from '../support/browser.js';
 import { signedIn } from '../support/accounts.js';
-import { seedScores } from '../trading/scores-page-world.js';
+import { seedScores } from '../fixtures/scores-page.js';
 import { findAllBarriers } from './barriers.js';
 
 const world = browserWorld();

@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import { binomialRange } from '../../src/charts/binomial.js';
-import { toCoverageChart } from '../../src/charts/coverage.js';
-import { toPitChart, toRankChart } from '../../src/charts/histogram.js';
-import { toIntervalChart, type IntervalRow } from '../../src/charts/intervals.js';
-import { choosePeriod, periodsBetween, startOf } from '../../src/charts/periods.js';
-import { toReliabilityChart } from '../../src/charts/reliability.js';
-import { toScatterChart } from '../../src/charts/scatter.js';
-import { toCrpsChart, toSeriesChart } from '../../src/charts/series.js';
+import { binomialRange } from '../../src/core/charts/binomial.js';
+import { toCoverageChart } from '../../src/core/charts/coverage.js';
+import { toPitChart, toRankChart } from '../../src/core/charts/histogram.js';
+import { toIntervalChart, type IntervalRow } from '../../src/core/charts/intervals.js';
+import { choosePeriod, periodsBetween, startOf } from '../../src/core/charts/periods.js';
+import { toReliabilityChart } from '../../src/core/charts/reliability.js';
+import { toScatterChart } from '../../src/core/charts/scatter.js';
+import { toCrpsChart, toSeriesChart } from '../../src/core/charts/series.js';
 
 describe('what chance would give', () => {
   // n = 10, p = 1/2: P(X ≤ 1) = 11/1024 = 0.0107, P(X ≤ 2) = 56/1024 = 0.0547; by symmetry 8 is the other end.

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pino } from 'pino';
 import { afterAll, expect, inject, it } from 'vitest';
-import { openDatabase } from '../../src/db/open.js';
+import { openDatabase } from '../../src/core/db/open.js';
 import { createTestDatabase, isEmbedded } from '../support/database.js';
 import { freePort } from '../support/postgres-server.js';
 import { postEvents, type PostAnswer } from './post.js';

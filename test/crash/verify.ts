@@ -1,4 +1,4 @@
-import type { Database, Statement } from '../../src/db/client.js';
+import type { Database, Statement } from '../../src/core/db/client.js';
 import { numberOfKey, METRIC, type Tenant, type Workload } from './workload.js';
 
 const PAGE = 20_000;

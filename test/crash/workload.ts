@@ -1,4 +1,4 @@
-import type { Database } from '../../src/db/client.js';
+import type { Database } from '../../src/core/db/client.js';
 import { createKey, createOrganization, createProduct, grant } from '../support/fixtures.js';
 import { mix } from './random.js';
 

@@ -1,7 +1,7 @@
 import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { textArray } from '../../src/db/array-literal.js';
-import type { Statement, TextRow } from '../../src/db/client.js';
+import { textArray } from '../../src/core/db/array-literal.js';
+import type { Statement, TextRow } from '../../src/core/db/client.js';
 import { createTestDatabase, isEmbedded, type TestDatabase } from '../support/database.js';
 import { makeFaulty } from '../support/faulty-database.js';
 import { startTestService } from '../support/service.js';

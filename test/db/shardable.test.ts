@@ -1,6 +1,6 @@
 import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import type { Database } from '../../src/db/client.js';
+import type { Database } from '../../src/core/db/client.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 
 /** Small tables that a sharded Postgres keeps whole on every node; the others that have an org_id are spread by it. */

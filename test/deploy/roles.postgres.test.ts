@@ -3,9 +3,9 @@ import { join } from 'node:path';
 import pg from 'pg';
 import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { UnsuitableDatabaseError } from '../../src/db/check-server.js';
-import type { Database } from '../../src/db/client.js';
-import { openDatabase } from '../../src/db/open.js';
+import { UnsuitableDatabaseError } from '../../src/core/db/check-server.js';
+import type { Database } from '../../src/core/db/client.js';
+import { openDatabase } from '../../src/core/db/open.js';
 import {
   createPostgresServer,
   findPostgresBinaries,
@@ -14,7 +14,7 @@ import {
 import { operatorClient, unique } from '../operator/client.js';
 import { signedIn } from '../support/accounts.js';
 import { createTenant, sendUsage, usageEvent } from '../support/usage.js';
-import { createTrader, postTrade, startTradingTest, type TradingTest } from '../trading/trade-support.js';
+import { createTrader, postTrade, startTradingTest, type TradingTest } from '../fixtures/trade.js';
 
 const silent = pino({ level: 'silent' });
 let server: PostgresServer;

@@ -5,7 +5,7 @@ import { Readable } from 'node:stream';
 import { runEvaluateCommand } from '../../src/evaluate/command.js';
 import { formatDay, parseDay } from '../../src/evaluate/dates.js';
 import type { EvaluationSummary } from '../../src/evaluate/evaluation.js';
-import { gaussian, uniform } from '../../src/trading/simulation/random.js';
+import { gaussian, uniform } from '../../src/trading/venue/simulation/random.js';
 
 export interface EvaluateRun {
   code: number;

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
-import type { OpenApiDocument } from '../../src/openapi/document.js';
+import type { OpenApiDocument } from '../../src/core/reference/document.js';
 import { createChecker } from './check.js';
 import { toCurl, toCurlOfRaw } from './curl.js';
 import { anyRaw } from './raw.js';

@@ -1,8 +1,8 @@
 import { and, eq } from 'drizzle-orm';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { v4, v7 as uuid } from 'uuid';
-import { hashToken } from '../../src/auth/session-cookie.js';
-import { invitations } from '../../src/db/schema.js';
+import { hashToken } from '../../src/identity/session/session-cookie.js';
+import { invitations } from '../../src/tables.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { startTestService, type TestService } from '../support/service.js';
 import {

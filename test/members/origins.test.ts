@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { formatTime } from '../../src/pages/format.js';
-import { putMember } from '../../src/operator/members/members.js';
+import { formatTime } from '../../src/core/pages/format.js';
+import { putMember } from '../../src/identity/members/operator/members.js';
 import { inChange } from '../support/change.js';
 import { Browser, createUser } from '../support/accounts.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';

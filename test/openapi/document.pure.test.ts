@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import type { ErrorCode } from '../../src/errors.js';
-import { statusByCode } from '../../src/http/problem.js';
-import { buildDocument } from '../../src/openapi/document.js';
-import { routeDescriptions } from '../../src/route-descriptions.js';
+import type { ErrorCode } from '../../src/core/errors.js';
+import { statusByCode } from '../../src/core/http/problem.js';
+import { buildDocument } from '../../src/core/reference/document.js';
+import { routeDescriptions } from '../../src/reference.js';
 
 type Json = { [key: string]: Json } & Json[];
 

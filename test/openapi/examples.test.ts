@@ -1,10 +1,10 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { Circumstance, RouteDescription } from '../../src/openapi/define-route.js';
-import { exampleWorld, type Credential } from '../../src/openapi/example-world.js';
-import type { SentExample } from '../../src/openapi/problem-examples.js';
-import { routeDescriptions } from '../../src/route-descriptions.js';
+import type { Circumstance, RouteDescription } from '../../src/core/reference/define-route.js';
+import { exampleWorld, type Credential } from '../../src/core/reference/example-world.js';
+import type { SentExample } from '../../src/core/reference/problem-examples.js';
+import { routeDescriptions } from '../../src/reference.js';
 import { startFakeVenue } from '../trading/fake-venue.js';
-import { liveSettings, member, removeKeys } from '../trading/live-scene.js';
+import { liveSettings, member, removeKeys } from '../fixtures/live-account.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { startTestService, type TestService, type TestServiceOptions } from '../support/service.js';
 import { differences, expectDocumentedHeaders, expectDocumentedSchema } from './support/documented.js';

@@ -1,7 +1,7 @@
 import express, { Router } from 'express';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createApp } from '../../src/app.js';
-import { routeDescriptions } from '../../src/route-descriptions.js';
+import { routeDescriptions } from '../../src/reference.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { startTestService, type TestService } from '../support/service.js';
 import { listMountedRoutes } from './support/mounted-routes.js';

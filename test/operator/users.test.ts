@@ -8,8 +8,8 @@ import {
   sessions,
   signInChallenges,
   users,
-} from '../../src/db/schema.js';
-import { verifyPassword } from '../../src/auth/password.js';
+} from '../../src/tables.js';
+import { verifyPassword } from '../../src/identity/password.js';
 import { Browser } from '../support/accounts.js';
 import { createKey } from '../support/fixtures.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';

@@ -1,7 +1,7 @@
-import { change } from '../../src/auth/change.js';
-import { systemClock } from '../../src/clock.js';
-import type { Database, Tx } from '../../src/db/client.js';
+import { change, byService } from '../../src/audit/change.js';
+import { systemClock } from '../../src/core/clock.js';
+import type { Database, Tx } from '../../src/core/db/client.js';
 
 /** A change of the service's own. */
 export const inChange = <T>(db: Database, work: (tx: Tx) => Promise<T>): Promise<T> =>
-  change({ db, clock: systemClock }, { kind: 'service' }, work);
+  change({ db, clock: systemClock }, byService, work);

@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import pg from 'pg';
 import { pino } from 'pino';
 import { inject } from 'vitest';
-import type { Database } from '../../src/db/client.js';
-import { openDatabase } from '../../src/db/open.js';
+import type { Database } from '../../src/core/db/client.js';
+import { openDatabase } from '../../src/core/db/open.js';
 
 export const isEmbedded = process.env.TEST_DATABASE === 'embedded';
 
@@ -13,21 +13,28 @@ export interface TestDatabase {
   db: Database;
   /** Undefined on the embedded database. */
   url: string | undefined;
+  /** Closes it, so that it can be copied until it is removed. @returns its name, for `createTestDatabase` */
+  becomeTemplate(): Promise<string>;
   remove(): Promise<void>;
 }
 
-/** A migrated, empty database for one test file: a copy of the template, made in milliseconds. */
-export async function createTestDatabase(): Promise<TestDatabase> {
-  return isEmbedded ? createEmbedded() : createPostgres();
+/** A database for one test file: a copy of a template, made in milliseconds. The usual one is migrated and empty. */
+export async function createTestDatabase(template?: string): Promise<TestDatabase> {
+  return isEmbedded ? createEmbedded(template) : createPostgres(template);
 }
 
-async function createEmbedded(): Promise<TestDatabase> {
+async function createEmbedded(template = inject('embeddedTemplate')): Promise<TestDatabase> {
   const folder = mkdtempSync(join(tmpdir(), 'gauge-test-'));
-  cpSync(inject('embeddedTemplate'), folder, { recursive: true });
-  const db = await openDatabase({ databaseUrl: undefined, dataDir: folder }, pino({ level: 'silent' }));
+  cpSync(template, folder, { recursive: true });
+  const opened = await openDatabase({ databaseUrl: undefined, dataDir: folder }, pino({ level: 'silent' }));
+  const db = closedOnce(opened);
   return {
     db,
     url: undefined,
+    async becomeTemplate() {
+      await db.close();
+      return folder;
+    },
     async remove() {
       await db.close();
       rmSync(folder, { recursive: true, force: true });
@@ -35,7 +42,7 @@ async function createEmbedded(): Promise<TestDatabase> {
   };
 }
 
-async function createPostgres(): Promise<TestDatabase> {
+async function createPostgres(template = 'template_gauge'): Promise<TestDatabase> {
   const adminUrl = inject('postgresUrl');
   const name = `test_${process.pid}_${Math.random().toString(36).slice(2, 10)}`;
   const run = async (sql: string) => {
@@ -47,15 +54,25 @@ async function createPostgres(): Promise<TestDatabase> {
       await client.end();
     }
   };
-  await run(`create database ${name} template template_gauge`);
+  await run(`create database ${name} template ${template}`);
   const url = adminUrl.replace(/\/postgres$/, `/${name}`);
-  const db = await openDatabase({ databaseUrl: url, dataDir: '' }, pino({ level: 'silent' }));
+  const opened = await openDatabase({ databaseUrl: url, dataDir: '' }, pino({ level: 'silent' }));
+  const db = closedOnce(opened);
   return {
     db,
     url,
+    async becomeTemplate() {
+      await db.close();
+      return name;
+    },
     async remove() {
       await db.close();
       await run(`drop database ${name} with (force)`);
     },
   };
+}
+
+function closedOnce(db: Database): Database {
+  let closed: Promise<void> | undefined;
+  return { ...db, close: () => (closed ??= db.close()) };
 }

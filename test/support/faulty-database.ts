@@ -1,4 +1,4 @@
-import type { Database, Statement, TextRow } from '../../src/db/client.js';
+import type { Database, Statement, TextRow } from '../../src/core/db/client.js';
 
 export interface FaultyDatabase {
   db: Database;

@@ -1,7 +1,7 @@
 import { v7 as uuid } from 'uuid';
 import { generateSecret, hashSecret } from '../../src/api-keys/secret.js';
-import type { Database } from '../../src/db/client.js';
-import { apiKeys, entitlements, organizations, products } from '../../src/db/schema.js';
+import type { Database } from '../../src/core/db/client.js';
+import { apiKeys, entitlements, organizations, products } from '../../src/tables.js';
 
 let counter = 0;
 const unique = (word: string) => `${word}-${process.pid}-${++counter}`;

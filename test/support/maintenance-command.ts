@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pino } from 'pino';
 import { afterAll, beforeAll, inject } from 'vitest';
-import type { Database } from '../../src/db/client.js';
-import { openDatabase } from '../../src/db/open.js';
+import type { Database } from '../../src/core/db/client.js';
+import { openDatabase } from '../../src/core/db/open.js';
 import { ownScript } from './own-build.js';
 import { createTestDatabase, isEmbedded, type TestDatabase } from './database.js';
 

@@ -1,10 +1,11 @@
 import { v7 as uuid } from 'uuid';
 import type { Role } from '../../src/organizations/table.js';
-import { CENT, formatDollars } from '../../src/trading/money.js';
+import { CENT, formatDollars } from '../../src/trading/market/money.js';
 import { operatorClient } from '../operator/client.js';
 import { Browser, PASSWORD, sessionIdOf } from './accounts.js';
 import type { TestService } from './service.js';
 import { sendUsage } from './usage.js';
+import { memberAuthority } from '../../src/identity/session/authority.js';
 
 /** What people and products are called. There are as many of each as there are names, four people at least. */
 export interface Names {
@@ -168,7 +169,7 @@ async function buy(
   const { trade } = await trading.orders.place({
     orgId,
     mode: 'paper',
-    by: { kind: 'member', orgId, userId, sessionId: sessionIdOf(browser), roles: ['owner'] },
+    by: memberAuthority({ orgId, userId, sessionId: sessionIdOf(browser), roles: ['owner'] }),
     idempotencyKey: uuid({ msecs: clock.now() }),
     ticker,
     side: 'yes',

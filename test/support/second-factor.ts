@@ -1,12 +1,15 @@
-import { generateRecoveryCodes, hashRecoveryCode } from '../../src/auth/second-factor/recovery-codes.js';
-import { codeOf, generateSecret, stepAt } from '../../src/auth/second-factor/totp.js';
-import type { Database } from '../../src/db/client.js';
-import { recoveryCodes, secondFactors } from '../../src/db/schema.js';
+import { randomBytes } from 'node:crypto';
+import { eq } from 'drizzle-orm';
+import { generateRecoveryCodes, hashRecoveryCode } from '../../src/identity/second-factor/recovery-codes.js';
+import { codeOf, generateSecret, stepAt } from '../../src/identity/second-factor/totp.js';
+import type { Database } from '../../src/core/db/client.js';
+import { recoveryCodes, secondFactors } from '../../src/tables.js';
 import type { TestClock } from './service.js';
 
 export interface Authenticator {
   secret: string;
-  recoveryCodes: string[];
+  /** One of the ten recovery codes, each time another: hashed when it is asked for, because hashing takes long. */
+  recoveryCode(): Promise<string>;
   /** What the app shows now, or `steps` of 30 s later. */
   code(steps?: number): string;
 }
@@ -18,19 +21,27 @@ export async function giveSecondFactor(
   clock: TestClock,
 ): Promise<Authenticator> {
   const secret = generateSecret();
-  const codes = generateRecoveryCodes();
+  const unhashed = generateRecoveryCodes().map((code) => ({
+    code,
+    hashedCode: `argon2id:${randomBytes(32).toString('hex')}`,
+  }));
   const past = new Date('2020-01-01T00:00:00Z');
   await db.orm
     .insert(secondFactors)
     .values({ userId, secret, setupSession: '', confirmedAt: past, createdAt: past });
-  await db.orm
-    .insert(recoveryCodes)
-    .values(
-      await Promise.all(
-        codes.map(async (code) => ({ userId, hashedCode: (await hashRecoveryCode(userId, code))! })),
-      ),
-    );
-  return { secret, recoveryCodes: codes, code: authenticator(secret, clock) };
+  await db.orm.insert(recoveryCodes).values(unhashed.map(({ hashedCode }) => ({ userId, hashedCode })));
+  return {
+    secret,
+    code: authenticator(secret, clock),
+    async recoveryCode() {
+      const { code, hashedCode } = unhashed.pop()!;
+      await db.orm
+        .update(recoveryCodes)
+        .set({ hashedCode: (await hashRecoveryCode(userId, code))! })
+        .where(eq(recoveryCodes.hashedCode, hashedCode));
+      return code;
+    },
+  };
 }
 
 /** An app that holds a secret. */

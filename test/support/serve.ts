@@ -1,6 +1,6 @@
 import { pino } from 'pino';
 import { readConfig } from '../../src/config.js';
-import { createAccessLog, createLogger } from '../../src/log.js';
+import { createAccessLog, createLogger } from '../../src/core/log/log.js';
 import { startService } from '../../src/service.js';
 
 /**

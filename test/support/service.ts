@@ -1,21 +1,21 @@
 import { pino } from 'pino';
 import type { Server } from 'node:http';
-import { createApiServices, type ApiServices } from '../../src/api.js';
+import { createApiServices, type ApiServices } from '../../src/mounts/api.js';
 import { createApp } from '../../src/app.js';
 import { readConfig } from '../../src/config.js';
-import type { Clock } from '../../src/clock.js';
-import type { Context } from '../../src/context.js';
-import type { DashboardOptions } from '../../src/dashboard.js';
+import type { Clock } from '../../src/core/clock.js';
+import type { TradingContext } from '../../src/trading/config.js';
+import type { DashboardOptions } from '../../src/mounts/dashboard.js';
 import {
   createTradingServices,
   type TradingOverrides,
   type TradingServices,
-} from '../../src/trading/services.js';
-import { createHttpServer } from '../../src/http/server.js';
-import { memoryLimitStores } from '../../src/http/limit-store.js';
-import { createLifecycle } from '../../src/lifecycle.js';
-import { createMetrics } from '../../src/metrics.js';
-import type { Database } from '../../src/db/client.js';
+} from '../../src/trading/services/services.js';
+import { createHttpServer } from '../../src/core/http/server.js';
+import { memoryLimitStores } from '../../src/core/http/limit-store.js';
+import { createLifecycle } from '../../src/core/lifecycle.js';
+import { createMetrics } from '../../src/core/metrics.js';
+import type { Database } from '../../src/core/db/client.js';
 
 /** A clock that stands still until a test moves it. It starts at the real time, to the millisecond. */
 export class TestClock implements Clock {
@@ -30,7 +30,7 @@ export class TestClock implements Clock {
 }
 
 export interface TestService {
-  context: Context;
+  context: TradingContext;
   services: ApiServices;
   /** Its snapshot is empty until a test calls `trading.refresher.refresh()`: no job runs here. */
   trading: TradingServices;
@@ -43,7 +43,7 @@ export interface TestService {
 
 export interface TestServiceOptions {
   env?: Record<string, string>;
-  context?: Partial<Context>;
+  context?: Partial<TradingContext>;
   app?: DashboardOptions;
   trading?: TradingOverrides;
 }
@@ -66,7 +66,7 @@ export async function startTestService(db: Database, options: TestServiceOptions
   });
   const lifecycle = createLifecycle();
   lifecycle.state = 'ready';
-  const context: Context = {
+  const context: TradingContext = {
     config,
     db,
     clock,

@@ -4,13 +4,14 @@ import { join } from 'node:path';
 import { pino } from 'pino';
 import type { TestProject } from 'vitest/node';
 import { provideOwnBuild } from './own-build.js';
-import { openDatabase } from '../../src/db/open.js';
+import { openDatabase } from '../../src/core/db/open.js';
 
 export default async function setup(project: TestProject) {
-  const removeBuild = await provideOwnBuild();
+  const build = provideOwnBuild();
   const folder = mkdtempSync(join(tmpdir(), 'gauge-embedded-'));
   const db = await openDatabase({ databaseUrl: undefined, dataDir: folder }, pino({ level: 'silent' }));
   await db.close();
+  const removeBuild = await build;
   project.provide('embeddedTemplate', folder);
   return () => {
     removeBuild();

@@ -1,6 +1,6 @@
 import { pino } from 'pino';
 import type { TestProject } from 'vitest/node';
-import { openDatabase } from '../../src/db/open.js';
+import { openDatabase } from '../../src/core/db/open.js';
 import { provideOwnBuild } from './own-build.js';
 import { createPostgresServer } from './postgres-server.js';
 

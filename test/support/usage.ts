@@ -1,4 +1,4 @@
-import type { Database } from '../../src/db/client.js';
+import type { Database } from '../../src/core/db/client.js';
 import { ANY_QUANTITY, createKey, createOrganization, createProduct, grant } from './fixtures.js';
 
 export interface UsageReply {

@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { createArchive, type Archive } from '../../src/trading/forecast/archive/archive.js';
-import { KnownHistory, type KnownRun } from '../../src/trading/forecast/archive/known-history.js';
-import { train } from '../../src/trading/forecast/archive/training.js';
+import { createArchive, type Archive } from '../../src/trading/archive/archive.js';
+import { KnownHistory, type KnownRun } from '../../src/trading/archive/known-history.js';
+import { train } from '../../src/trading/archive/training.js';
 import { noFits } from '../../src/trading/forecast/fits.js';
 import type { DayEnsemble } from '../../src/trading/forecast/forecast.js';
 import { climateReports, ensembleRuns } from '../../src/trading/forecast/table.js';
-import type { SettledDay } from '../../src/trading/markets/source.js';
-import { gaussian } from '../../src/trading/simulation/random.js';
+import type { SettledDay } from '../../src/trading/market/source.js';
+import { gaussian } from '../../src/trading/venue/simulation/random.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { dateAfter, first, makePast } from './forecast-past.js';
 

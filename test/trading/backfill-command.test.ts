@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
-import { addDays, daysBetween } from '../../src/trading/settlement/calendar.js';
-import { climateDayAt } from '../../src/trading/settlement/climate-day.js';
-import { findPlace, indexAreas, stations } from '../../src/trading/settlement/stations.js';
+import { addDays, daysBetween } from '../../src/trading/market/calendar.js';
+import { climateDayAt } from '../../src/trading/market/climate-day.js';
+import { findPlace, indexAreas, stations } from '../../src/trading/market/stations.js';
 import { maintenanceCommand } from '../support/maintenance-command.js';
 import { settledLadder, startFakeVenue, type FakeVenue } from './fake-venue.js';
 import { startFakeWeather, type FakeWeather } from './forecast-fake-weather.js';

@@ -4,9 +4,9 @@ import { askPatiently } from '../../src/trading/backfill/patience.js';
 import { lastDayOver, planChunks } from '../../src/trading/backfill/plan.js';
 import { DateRangeError, readRange } from '../../src/trading/backfill/range.js';
 import { WeatherUnavailableError } from '../../src/trading/forecast/read-json.js';
-import { UnexpectedAnswerError, VenueUnavailableError } from '../../src/trading/markets/kalshi-client.js';
-import { addDays, daysBetween } from '../../src/trading/settlement/calendar.js';
-import { stations } from '../../src/trading/settlement/stations.js';
+import { UnexpectedAnswerError, VenueUnavailableError } from '../../src/trading/venue/kalshi-client.js';
+import { addDays, daysBetween } from '../../src/trading/market/calendar.js';
+import { stations } from '../../src/trading/market/stations.js';
 
 describe('days', () => {
   it('between two are both of them and all in between, over the ends of months and leap years', () => {

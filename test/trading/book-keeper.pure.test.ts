@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { isCrossed, type OrderBook } from '../../src/trading/markets/book.js';
-import { createBookKeeper, type Problem } from '../../src/trading/markets/socket/book-keeper.js';
-import { readFrame, type Frame } from '../../src/trading/markets/socket/frames.js';
+import { isCrossed, type OrderBook } from '../../src/trading/market/book.js';
+import { createBookKeeper, type Problem } from '../../src/trading/venue/socket/book-keeper.js';
+import { readFrame, type Frame } from '../../src/trading/venue/socket/frames.js';
 
 const A = 'KXHIGHNY-26SEP23-B69.5';
 const B = 'KXHIGHNY-26SEP23-T63';
@@ -146,7 +146,7 @@ describe('what breaks a sequence puts all books of its subscription in doubt', (
     keeper.expect(2, ['C']);
     keeper.take(snapshot(1, 'C', [['0.1000', '1.00']], undefined, 2));
     keeper.take(delta(9, A, 'yes', '0.4200', '3.00'));
-    expect(keeper.book('C')).toBeDefined();
+    expect(text(keeper.book('C'))).toEqual({ yes: ['10:1'], no: [] });
   });
 });
 

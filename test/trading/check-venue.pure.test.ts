@@ -1,8 +1,8 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { checkVenue, isAlarming, venueReportText } from '../../src/trading/markets/check-venue.js';
-import { createKalshiClient } from '../../src/trading/markets/kalshi-client.js';
+import { checkVenue, isAlarming, venueReportText } from '../../src/trading/venue/check-venue.js';
+import { createKalshiClient } from '../../src/trading/venue/kalshi-client.js';
 import { startFakeVenue, wireMarket, wireSeries, type FakeVenue } from './fake-venue.js';
 import { plentyOfTokens } from './venue-tokens.js';
 

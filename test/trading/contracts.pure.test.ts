@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { contractsText, isOrderSize } from '../../src/trading/contract-fields.js';
+import { contractsText, isOrderSize } from '../../src/trading/market/contract-fields.js';
 import {
   addCounts,
   formatCount,
@@ -13,8 +13,8 @@ import {
   sumCounts,
   toHundredths,
   valueOf,
-} from '../../src/trading/contracts.js';
-import { DOLLAR } from '../../src/trading/money.js';
+} from '../../src/trading/market/contracts.js';
+import { DOLLAR } from '../../src/trading/market/money.js';
 
 const hundredths = fc.integer({ min: -1_000_000_000_000, max: 1_000_000_000_000 });
 

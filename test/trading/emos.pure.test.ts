@@ -9,7 +9,7 @@ import {
 } from '../../src/trading/forecast/crps.js';
 import { fitEmos, type EmosCase, type EmosFit } from '../../src/trading/forecast/emos-fit.js';
 import { predictEmos, type EmosCoefficients } from '../../src/trading/forecast/emos.js';
-import { gaussian, uniform } from '../../src/trading/simulation/random.js';
+import { gaussian, uniform } from '../../src/trading/venue/simulation/random.js';
 
 const member = fc.double({ min: -60, max: 130, noNaN: true });
 const ascending = (members: number[]) => members.toSorted((a, b) => a - b);

@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import { readEventTicker, writeEventTicker } from '../../src/trading/markets/event-ticker.js';
-import { addDays } from '../../src/trading/settlement/calendar.js';
-import { findSeries, findStation } from '../../src/trading/settlement/stations.js';
+import { readEventTicker, writeEventTicker } from '../../src/trading/market/event-ticker.js';
+import { addDays } from '../../src/trading/market/calendar.js';
+import { findSeries, findStation } from '../../src/trading/market/stations.js';
 import { answerMember, newExchange, type FakeExchange } from './fake-exchange.js';
 import { startFakeStream, type FakeStream, type WireBook } from './fake-stream.js';
 

@@ -1,6 +1,6 @@
-import { writeEventTicker } from '../../src/trading/markets/event-ticker.js';
-import { addDays } from '../../src/trading/settlement/calendar.js';
-import { stations, type Station } from '../../src/trading/settlement/stations.js';
+import { writeEventTicker } from '../../src/trading/market/event-ticker.js';
+import { addDays } from '../../src/trading/market/calendar.js';
+import { stations, type Station } from '../../src/trading/market/stations.js';
 import type { WireBook } from './fake-stream.js';
 import { wireMarket, wireSeries, type FakeVenue } from './fake-venue.js';
 

@@ -2,9 +2,9 @@ import { describe, expect, it } from 'vitest';
 import { calibratedModel } from '../../src/trading/forecast/calibrated.js';
 import type { Fit, FitBook } from '../../src/trading/forecast/fits.js';
 import type { DayEnsemble, ObservedExtreme } from '../../src/trading/forecast/forecast.js';
-import { normalCdf } from '../../src/trading/forecast/normal.js';
+import { normalCdf } from '../../src/core/statistics/normal.js';
 import { rawEnsemble } from '../../src/trading/forecast/raw-ensemble.js';
-import { makeEvent } from './signals-world.js';
+import { makeEvent } from '../fixtures/events.js';
 
 // The climate day of New York on this date ends on the next one at 05:00Z: 17 hours after the run.
 const date = '2026-07-04';

@@ -1,18 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { probabilityOf, quantileOf, sureDegree } from '../../src/trading/forecast/distribution.js';
-import type { Bracket } from '../../src/trading/settlement/brackets.js';
+import { probabilityOf, quantileOf, sureDegree } from '../../src/trading/market/distribution.js';
+import { ladderFrom } from '../fixtures/market.js';
 
 /** ≤ 67, 68–69, 70–71, 72–73, 74–75, ≥ 76. */
-const ladderFrom = (lowest: number): Bracket[] => [
-  { kind: 'less', floor: null, cap: lowest },
-  ...[0, 2, 4, 6].map((step): Bracket => ({
-    kind: 'between',
-    floor: lowest + step,
-    cap: lowest + step + 1,
-  })),
-  { kind: 'greater', floor: lowest + 7, cap: null },
-];
 const ladder = ladderFrom(68);
 
 const chances = (mean: number, deviation: number, atLeast: number | null, brackets = ladder) =>

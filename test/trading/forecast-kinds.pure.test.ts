@@ -5,14 +5,13 @@ import {
   quantileOf,
   sureMinimum,
   type TemperatureDistribution,
-} from '../../src/trading/forecast/distribution.js';
+} from '../../src/trading/market/distribution.js';
 import { forecastOf, type DayEnsemble, type ObservedExtreme } from '../../src/trading/forecast/forecast.js';
 import { noFits } from '../../src/trading/forecast/fits.js';
 import { rawEnsemble } from '../../src/trading/forecast/raw-ensemble.js';
-import type { Bracket } from '../../src/trading/settlement/brackets.js';
+import type { Bracket } from '../../src/trading/market/brackets.js';
 import { learn, makePast, together } from './forecast-past.js';
-import { makeHour } from './hours-world.js';
-import { makeEvent } from './signals-world.js';
+import { makeEvent, makeHour } from '../fixtures/events.js';
 
 const later = new Date('2026-12-31T00:00:00Z');
 

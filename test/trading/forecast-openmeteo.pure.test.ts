@@ -3,7 +3,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { createObservationReader } from '../../src/trading/forecast/nws-observations.js';
 import { createOpenMeteoSource } from '../../src/trading/forecast/openmeteo.js';
 import { WeatherUnavailableError } from '../../src/trading/forecast/read-json.js';
-import { UnexpectedAnswerError } from '../../src/trading/markets/kalshi-client.js';
+import { UnexpectedAnswerError } from '../../src/trading/venue/kalshi-client.js';
 import { startFakeWeather, type FakeWeather, type Report } from './forecast-fake-weather.js';
 
 let fake: FakeWeather;

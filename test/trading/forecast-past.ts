@@ -1,10 +1,10 @@
-import { KnownHistory, type KnownRun } from '../../src/trading/forecast/archive/known-history.js';
-import { train, type Training } from '../../src/trading/forecast/archive/training.js';
+import { KnownHistory, type KnownRun } from '../../src/trading/archive/known-history.js';
+import { train, type Training } from '../../src/trading/archive/training.js';
 import { noFits } from '../../src/trading/forecast/fits.js';
-import type { SettledDay } from '../../src/trading/markets/source.js';
-import { spanOf, type Target } from '../../src/trading/markets/market.js';
-import { findPlace } from '../../src/trading/settlement/stations.js';
-import { gaussian } from '../../src/trading/simulation/random.js';
+import type { SettledDay } from '../../src/trading/market/source.js';
+import { spanOf, type Target } from '../../src/trading/market/market.js';
+import { findPlace } from '../../src/trading/market/stations.js';
+import { gaussian } from '../../src/trading/venue/simulation/random.js';
 
 const HOUR_MS = 3_600_000;
 

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type { DayEnsemble, ObservedExtreme, WeatherData } from '../../src/trading/forecast/forecast.js';
 import { noFits } from '../../src/trading/forecast/fits.js';
 import { rawEnsemble } from '../../src/trading/forecast/raw-ensemble.js';
-import { makeEvent } from './signals-world.js';
+import { makeEvent } from '../fixtures/events.js';
 
 // The climate day of New York on this date: 05:00Z to 05:00Z.
 const date = '2026-07-04';

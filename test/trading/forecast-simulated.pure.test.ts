@@ -1,16 +1,16 @@
 import { describe, expect, it } from 'vitest';
 import { noFits } from '../../src/trading/forecast/fits.js';
-import { noGates } from '../../src/trading/scores/gate.js';
+import { noGates } from '../../src/trading/signals/gate.js';
 import { rawEnsemble } from '../../src/trading/forecast/raw-ensemble.js';
 import { createSimulatedWeatherSource } from '../../src/trading/forecast/simulated.js';
-import { groupEvents } from '../../src/trading/markets/event.js';
-import { createSimulatedSource } from '../../src/trading/markets/simulated.js';
-import { climateDayOf, hourOf } from '../../src/trading/settlement/climate-day.js';
-import { findPlace, stations } from '../../src/trading/settlement/stations.js';
+import { groupEvents } from '../../src/trading/market/event.js';
+import { createSimulatedSource } from '../../src/trading/venue/simulated.js';
+import { climateDayOf, hourOf } from '../../src/trading/market/climate-day.js';
+import { findPlace, stations } from '../../src/trading/market/stations.js';
 import { makeSignals } from '../../src/trading/signals/signals.js';
-import { simulateWeather } from '../../src/trading/simulation/weather.js';
-import { everything, hourSubject, leadingStations } from '../../src/trading/simulation/world.js';
-import { DOLLAR } from '../../src/trading/money.js';
+import { simulateWeather } from '../../src/trading/venue/simulation/weather.js';
+import { everything, hourSubject, leadingStations } from '../../src/trading/venue/simulation/world.js';
+import { DOLLAR } from '../../src/trading/market/money.js';
 
 const seed = 'seed';
 const weather = simulateWeather(seed);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { problemOf } from '../../src/trading/forecast/archive/make-fit.js';
+import { problemOf } from '../../src/trading/archive/make-fit.js';
 import { findFit } from '../../src/trading/forecast/fits.js';
 import { dateAfter, first, learn, makePast, together, type Past } from './forecast-past.js';
 

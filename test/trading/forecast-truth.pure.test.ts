@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import { KnownHistory, type KnownRun } from '../../src/trading/forecast/archive/known-history.js';
-import { train } from '../../src/trading/forecast/archive/training.js';
+import { KnownHistory, type KnownRun } from '../../src/trading/archive/known-history.js';
+import { train } from '../../src/trading/archive/training.js';
 import { calibratedModel } from '../../src/trading/forecast/calibrated.js';
 import { noFits, type FitBook } from '../../src/trading/forecast/fits.js';
 import { pitHistogram, pitOfMaximum, type PitValue } from '../../src/trading/forecast/pit.js';
 import { rawEnsemble } from '../../src/trading/forecast/raw-ensemble.js';
-import { gaussian } from '../../src/trading/simulation/random.js';
-import { leadingStations } from '../../src/trading/simulation/world.js';
+import { gaussian } from '../../src/trading/venue/simulation/random.js';
+import { leadingStations } from '../../src/trading/venue/simulation/world.js';
 import { dateAfter, first, makePast, together, type Past } from './forecast-past.js';
 
 /** Members that are biased, and agree better than they are right: their mean is off by 2.5 °F, they deviate by 1.2 °F. */

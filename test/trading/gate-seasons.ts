@@ -1,10 +1,11 @@
-import { normalQuantile } from '../../src/trading/forecast/normal.js';
-import { probabilityOf } from '../../src/trading/forecast/distribution.js';
+import type { Bracket } from '../../src/trading/market/brackets.js';
+import { normalQuantile } from '../../src/core/statistics/normal.js';
+import { probabilityOf } from '../../src/trading/market/distribution.js';
 import type { JudgedRecord } from '../../src/trading/scores/judge-gates.js';
-import { LEAD_HOURS } from '../../src/trading/scores/leads.js';
+import { LEAD_HOURS } from '../../src/trading/signals/leads.js';
 import { logScore } from '../../src/trading/scores/score.js';
-import type { Bracket } from '../../src/trading/settlement/brackets.js';
-import { stations } from '../../src/trading/settlement/stations.js';
+import { stations } from '../../src/trading/market/stations.js';
+import { ladderFrom } from '../fixtures/market.js';
 
 /** Two forecasters of the same days. Each says normal with its deviation around what it believes, which misses the truth. */
 export interface Rivals {
@@ -86,7 +87,7 @@ export const rivals =
       driftA = 0.85 * driftA + Math.sqrt(1 - 0.85 ** 2) * drift * gaussian();
       driftB = 0.85 * driftB + Math.sqrt(1 - 0.85 ** 2) * drift * gaussian();
       const truth = 70 + 3 * gaussian();
-      const brackets = ladderAround(Math.round(truth + 2 * gaussian()));
+      const brackets = ladderFrom(Math.round(truth + 2 * gaussian()) - 4);
       const won = brackets[winnerAt(brackets, Math.round(truth))]!;
       const scoreOf = (mean: number, deviation: number) =>
         logScore([probabilityOf({ mean, deviation, atLeast: null }, won)], 0);
@@ -96,19 +97,6 @@ export const rivals =
       };
     });
   };
-
-function ladderAround(centre: number): Bracket[] {
-  const lowest = centre - 4;
-  return [
-    { kind: 'less', floor: null, cap: lowest },
-    ...[0, 2, 4, 6].map((step): Bracket => ({
-      kind: 'between',
-      floor: lowest + step,
-      cap: lowest + step + 1,
-    })),
-    { kind: 'greater', floor: lowest + 7, cap: null },
-  ];
-}
 
 const winnerAt = (brackets: readonly Bracket[], temperature: number): number => {
   const lowest = brackets[1]!.floor!;

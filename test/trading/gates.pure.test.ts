@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { blockBootstrap } from '../../src/trading/scores/bootstrap.js';
 import { gateErrorRates, gateRule } from '../../src/trading/scores/gate-rule.js';
-import { gateAt, type Gate } from '../../src/trading/scores/gate.js';
+import { gateAt, type Gate } from '../../src/trading/signals/gate.js';
 import { judgeGates, type JudgedRecord } from '../../src/trading/scores/judge-gates.js';
 import { endOf, makeSeasons, rivals, tooSure, seasonStations } from './gate-seasons.js';
 

@@ -6,8 +6,8 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { NoHistoryError } from '../../src/trading/forecast/forecast.js';
 import { createHttpModelSource } from '../../src/trading/forecast/http-model.js';
 import { WeatherUnavailableError } from '../../src/trading/forecast/read-json.js';
-import { UnexpectedAnswerError } from '../../src/trading/markets/kalshi-client.js';
-import { indexAreas, stations } from '../../src/trading/settlement/stations.js';
+import { UnexpectedAnswerError } from '../../src/trading/venue/kalshi-client.js';
+import { indexAreas, stations } from '../../src/trading/market/stations.js';
 
 type Json = Record<string, unknown>;
 

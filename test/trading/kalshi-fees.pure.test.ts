@@ -1,11 +1,11 @@
 import { pino } from 'pino';
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { z } from 'zod';
-import { feeRuleOf } from '../../src/trading/markets/fee-rules.js';
-import { UnexpectedAnswerError, type KalshiClient } from '../../src/trading/markets/kalshi-client.js';
-import { createKalshiFees, type EventFees } from '../../src/trading/markets/kalshi-fees.js';
-import type { KalshiSeries } from '../../src/trading/markets/kalshi-schema.js';
-import { createKalshiPauses, weeklyPause } from '../../src/trading/markets/kalshi-pauses.js';
+import { feeRuleOf } from '../../src/trading/market/fee-rules.js';
+import { UnexpectedAnswerError, type KalshiClient } from '../../src/trading/venue/kalshi-client.js';
+import { createKalshiFees, type EventFees } from '../../src/trading/venue/kalshi-fees.js';
+import type { KalshiSeries } from '../../src/trading/venue/kalshi-schema.js';
+import { createKalshiPauses, weeklyPause } from '../../src/trading/venue/kalshi-pauses.js';
 
 const start = Date.parse('2026-10-07T12:00:00Z');
 const MINUTE = 60_000;

@@ -5,9 +5,9 @@ import {
   UnexpectedAnswerError,
   VenueUnavailableError,
   type KalshiClientOptions,
-} from '../../src/trading/markets/kalshi-client.js';
-import { createKalshiSource } from '../../src/trading/markets/kalshi.js';
-import { CENT } from '../../src/trading/money.js';
+} from '../../src/trading/venue/kalshi-client.js';
+import { createKalshiSource } from '../../src/trading/venue/kalshi.js';
+import { CENT } from '../../src/trading/market/money.js';
 import { rulesOf, startFakeVenue, wireMarket, wireSeries, type FakeVenue } from './fake-venue.js';
 import { plentyOfTokens } from './venue-tokens.js';
 

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { CENT, DOLLAR, parseDollars } from '../../src/trading/money.js';
+import { CENT, DOLLAR, parseDollars } from '../../src/trading/market/money.js';
 import { allInCost, kellyFraction, shareOf, walkLevels } from '../../src/trading/sizing/kelly.js';
-import { quadratic } from './signals-world.js';
+import { quadratic } from '../fixtures/events.js';
 
 const rule = { bankroll: 1_000n * DOLLAR, kellyShare: 0.25, maxStake: 1_000n * DOLLAR };
 const asks = (...levels: [cents: number, contracts: number][]) =>

@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pino } from 'pino';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { createMetrics } from '../../src/metrics.js';
-import { isCrossed, isSameBook, type OrderBook } from '../../src/trading/markets/book.js';
-import { toOrderBook } from '../../src/trading/markets/kalshi-market.js';
-import { compareBooks } from '../../src/trading/markets/socket/compare.js';
-import { createKeptBooks, type KeptBooks } from '../../src/trading/markets/socket/kept-books.js';
+import { createMetrics } from '../../src/core/metrics.js';
+import { isCrossed, isSameBook, type OrderBook } from '../../src/trading/market/book.js';
+import { toOrderBook } from '../../src/trading/venue/kalshi-market.js';
+import { compareBooks } from '../../src/trading/venue/socket/compare.js';
+import { createKeptBooks, type KeptBooks } from '../../src/trading/venue/socket/kept-books.js';
 import type { StreamFrame } from './fake-stream.js';
 import { startFakeVenue, type FakeVenue } from './fake-venue.js';
 
@@ -269,11 +269,12 @@ describe('a book that a read contradicts', () => {
 
   it('is in doubt, counted and mended, once a second read says the same', async () => {
     await begin();
+    const before = venueBook(first);
     // What no frame has told of.
     venue.books.set(first, { yes_dollars: [['0.2000', '1.00']], no_dollars: [] });
     const read = await readNow(tickers);
     const comparing = compareBooks(kept, read, readNow, signal, 20);
-    expect(kept.book(first)).toBeDefined();
+    expect(kept.book(first)).toEqual(before);
     expect(await comparing).toEqual([first]);
     await until(areAllKept);
     expect(await problems('mismatch')).toBe(1);

@@ -2,11 +2,11 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { z } from 'zod';
 import type { forecastSchema } from '../../src/trading/reads/schema.js';
 import type { ScoresAnswer } from '../../src/trading/scores/schema.js';
-import type { TemperatureKind } from '../../src/trading/markets/market.js';
-import { climateDayOf } from '../../src/trading/settlement/climate-day.js';
-import { findPlace, findStation } from '../../src/trading/settlement/stations.js';
-import { simulateWeather } from '../../src/trading/simulation/weather.js';
-import { dailySubject, everything, hourSubject } from '../../src/trading/simulation/world.js';
+import type { TemperatureKind } from '../../src/trading/market/market.js';
+import { climateDayOf } from '../../src/trading/market/climate-day.js';
+import { findPlace, findStation } from '../../src/trading/market/stations.js';
+import { simulateWeather } from '../../src/trading/venue/simulation/weather.js';
+import { dailySubject, everything, hourSubject } from '../../src/trading/venue/simulation/world.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { startTestService, type TestService } from '../support/service.js';
 

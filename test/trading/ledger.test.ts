@@ -1,13 +1,13 @@
 import { and, eq, sql, type SQL } from 'drizzle-orm';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { CENT, DOLLAR } from '../../src/trading/money.js';
+import { CENT, DOLLAR } from '../../src/trading/market/money.js';
 import { checkLedger } from '../../src/trading/portfolio/ledger-check.js';
 import { ledgerJson, ledgerText } from '../../src/trading/portfolio/ledger-report.js';
-import { tradingPositions } from '../../src/trading/portfolio/table.js';
+import { tradingPositions } from '../../src/trading/ledger/portfolio-table.js';
 import { settleAccount } from '../../src/trading/settlement/settle-account.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { createOrganization, type TestOrganization } from '../support/fixtures.js';
-import { buy, EVENT } from './settle-support.js';
+import { buy, EVENT } from '../fixtures/settlement.js';
 
 const TICKER = `${EVENT}-B84.5`;
 let database: TestDatabase;

@@ -1,15 +1,15 @@
 import { eq } from 'drizzle-orm';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { ledgerEntries } from '../../src/db/schema.js';
+import { ledgerEntries } from '../../src/tables.js';
 import { addMember, Browser, createUser, signedIn } from '../support/accounts.js';
 import { createKey, createOrganization } from '../support/fixtures.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { startTestService } from '../support/service.js';
 import { operatorClient } from '../operator/client.js';
-import { removeKeys, setLiveScene, TICKER, type LiveScene } from './live-scene.js';
+import { removeKeys, openLiveAccount, TICKER, type LiveAccount } from '../fixtures/live-account.js';
 
 let database: TestDatabase;
-let scene: LiveScene;
+let account: LiveAccount;
 beforeAll(async () => {
   database = await createTestDatabase();
 });
@@ -17,24 +17,24 @@ afterAll(async () => {
   await database.remove();
   removeKeys();
 });
-afterEach(() => scene.stop());
+afterEach(() => account.stop());
 
-const call = operatorClient(() => scene.service);
-const path = () => `/organizations/${scene.organization.slug}/trading/reconciliation`;
+const call = operatorClient(() => account.service);
+const path = () => `/organizations/${account.organization.slug}/trading/reconciliation`;
 const read = async () => (await call('GET', path())).body;
 const accept = () => call('PUT', path(), { accept: true });
 const entries = () =>
-  database.db.orm.select().from(ledgerEntries).where(eq(ledgerEntries.orgId, scene.organization.id));
+  database.db.orm.select().from(ledgerEntries).where(eq(ledgerEntries.orgId, account.organization.id));
 /** 6 at 0.45 and 4 at 0.46 with 0.10395 and 0.069552 of fees. */
 const COST = 4_713_600n;
 
 describe('a live account', () => {
   it("is opened with the venue's cash, and what others hold there stays theirs", async () => {
-    scene = await setLiveScene(database.db, { isClosed: true });
-    scene.venue.exchange.balanceCents = 123_456;
-    scene.venue.exchange.positions.set('KXOTHER-1', -25).set(TICKER, 3);
-    await expect(scene.place()).rejects.toMatchObject({ code: 'unavailable' });
-    await scene.live.reconcile();
+    account = await openLiveAccount(database.db, { isClosed: true });
+    account.venue.exchange.balanceCents = 123_456;
+    account.venue.exchange.positions.set('KXOTHER-1', -25).set(TICKER, 3);
+    await expect(account.place()).rejects.toMatchObject({ code: 'unavailable' });
+    await account.live.reconcile();
     expect(await read()).toMatchObject({
       state: 'open',
       reason: null,
@@ -50,64 +50,64 @@ describe('a live account', () => {
       { kind: 'deposit', cash: 1_234_560_000n, capital: -1_234_560_000n },
     ]);
     // Bought beside what was there, and both still agree.
-    await scene.place();
-    await scene.live.reconcile();
+    await account.place();
+    await account.live.reconcile();
     expect(await read()).toMatchObject({ state: 'open', foreign: { positions: [{}, {}] } });
-    expect((await scene.books()).cash).toBe(1_234_560_000n - COST);
+    expect((await account.books()).cash).toBe(1_234_560_000n - COST);
     // They sell theirs, and the market ends for them: not our business.
-    scene.venue.exchange.positions.delete('KXOTHER-1');
-    await scene.live.reconcile();
+    account.venue.exchange.positions.delete('KXOTHER-1');
+    await account.live.reconcile();
     expect(await read()).toMatchObject({ state: 'open' });
   });
 
   it('is opened once, by two instances that start together', async () => {
-    scene = await setLiveScene(database.db, { isClosed: true });
-    const next = await scene.start();
-    await Promise.all([scene.live.reconcile(), next.trading.live!.reconcile()]);
-    await Promise.all([scene.live.reconcile(), next.trading.live!.reconcile()]);
+    account = await openLiveAccount(database.db, { isClosed: true });
+    const next = await account.start();
+    await Promise.all([account.live.reconcile(), next.trading.live!.reconcile()]);
+    await Promise.all([account.live.reconcile(), next.trading.live!.reconcile()]);
     expect(await entries()).toHaveLength(1);
-    expect([scene.live.report.state, next.trading.live!.report.state]).toEqual(['open', 'open']);
+    expect([account.live.report.state, next.trading.live!.report.state]).toEqual(['open', 'open']);
   });
 
   it('is closed until the venue can be read, and closes again when it cannot be for minutes', async () => {
-    scene = await setLiveScene(database.db, { isClosed: true });
-    scene.venue.fault = (_req, res) => {
+    account = await openLiveAccount(database.db, { isClosed: true });
+    account.venue.fault = (_req, res) => {
       res.writeHead(503).end();
       return true;
     };
-    await scene.live.reconcile();
-    expect(() => scene.live.assertOpen()).toThrow(/the venue's account cannot be read/);
-    scene.venue.fault = undefined;
-    await scene.live.reconcile();
-    scene.live.assertOpen();
-    scene.venue.fault = (req) => Boolean(req.socket.destroy());
-    scene.service.clock.advance(60_000);
-    await scene.live.reconcile();
-    scene.live.assertOpen();
-    scene.service.clock.advance(180_000);
-    await scene.live.reconcile();
-    expect(() => scene.live.assertOpen()).toThrow(/the venue's account cannot be read/);
+    await account.live.reconcile();
+    expect(() => account.live.assertOpen()).toThrow(/the venue's account cannot be read/);
+    account.venue.fault = undefined;
+    await account.live.reconcile();
+    account.live.assertOpen();
+    account.venue.fault = (req) => Boolean(req.socket.destroy());
+    account.service.clock.advance(60_000);
+    await account.live.reconcile();
+    account.live.assertOpen();
+    account.service.clock.advance(180_000);
+    await account.live.reconcile();
+    expect(() => account.live.assertOpen()).toThrow(/the venue's account cannot be read/);
   });
 
   it('is closed at once by an answer that is not understood', async () => {
-    scene = await setLiveScene(database.db);
-    scene.venue.fault = (_req, res, at) => {
+    account = await openLiveAccount(database.db);
+    account.venue.fault = (_req, res, at) => {
       if (at !== '/portfolio/balance') return false;
       res.writeHead(200, { 'content-type': 'application/json' }).end('{"available":1}');
       return true;
     };
-    await scene.live.reconcile();
+    await account.live.reconcile();
     expect(await read()).toMatchObject({ state: 'closed', reason: expect.stringMatching(/balance/) });
   });
 });
 
 describe('a request that is not signed by the key of the account', () => {
   it('is refused by the venue, and live trading stays closed', async () => {
-    scene = await setLiveScene(database.db);
-    const wrong = await scene.start({ keyFile: 'other' });
+    account = await openLiveAccount(database.db);
+    const wrong = await account.start({ keyFile: 'other' });
     await wrong.trading.live!.reconcile();
     expect(() => wrong.trading.live!.assertOpen()).toThrow(/401/);
-    const trade = await scene.persist();
+    const trade = await account.persist();
     const outcome = await wrong.trading.live!.send({
       ...trade,
       feeRule: { type: 'quadratic', multiplier: 1n },
@@ -116,28 +116,28 @@ describe('a request that is not signed by the key of the account', () => {
       kind: 'rejected',
       reason: expect.stringMatching(/authentication_error/),
     });
-    expect(scene.arrived()).toEqual([]);
+    expect(account.arrived()).toEqual([]);
   });
 
   it('nor one whose time is not the present', async () => {
-    scene = await setLiveScene(database.db);
-    scene.venue.exchange.now = () => scene.service.clock.now() + 60_000;
-    await scene.live.reconcile();
-    expect(() => scene.live.assertOpen()).toThrow(/401/);
+    account = await openLiveAccount(database.db);
+    account.venue.exchange.now = () => account.service.clock.now() + 60_000;
+    await account.live.reconcile();
+    expect(() => account.live.assertOpen()).toThrow(/401/);
   });
 });
 
 describe('what differs', () => {
   beforeEach(async () => {
-    scene = await setLiveScene(database.db);
-    await scene.place();
-    await scene.live.reconcile();
+    account = await openLiveAccount(database.db);
+    await account.place();
+    await account.live.reconcile();
   });
 
   it('keeps trading closed, says what, and opens it when it is gone', async () => {
-    scene.venue.exchange.balanceCents += 5_000;
-    await scene.live.reconcile();
-    await expect(scene.place()).rejects.toMatchObject({
+    account.venue.exchange.balanceCents += 5_000;
+    await account.live.reconcile();
+    await expect(account.place()).rejects.toMatchObject({
       code: 'unavailable',
       message: 'Live trading is closed: cash cash: 995.2864 here, 1045.2864 at the venue.',
     });
@@ -145,15 +145,15 @@ describe('what differs', () => {
       state: 'closed',
       differences: [{ kind: 'cash', subject: 'cash', ours: '995.2864', venues: '1045.2864' }],
     });
-    scene.venue.exchange.balanceCents -= 5_000;
-    await scene.live.reconcile();
-    expect((await scene.place()).status).toBe('filled');
+    account.venue.exchange.balanceCents -= 5_000;
+    await account.live.reconcile();
+    expect((await account.place()).status).toBe('filled');
   });
 
   it("is accepted by whoever runs the service: the ledger takes the venue's word, with an audit row", async () => {
-    scene.venue.exchange.balanceCents -= 5_000;
-    scene.venue.exchange.positions.set(TICKER, 7);
-    await scene.live.reconcile();
+    account.venue.exchange.balanceCents -= 5_000;
+    account.venue.exchange.positions.set(TICKER, 7);
+    await account.live.reconcile();
     expect((await read()).differences).toHaveLength(2);
     const answer = await accept();
     expect(answer).toMatchObject({
@@ -174,13 +174,13 @@ describe('what differs', () => {
     expect(adjustment).toMatchObject([
       { cash: -50_000_000n, capital: 50_000_000n, memo: expect.any(String) },
     ]);
-    const { cash, sums } = await scene.books();
+    const { cash, sums } = await account.books();
     expect([cash, sums.cash]).toEqual([945_286_400n, 945_286_400n]);
-    const log = (await call('GET', `/organizations/${scene.organization.slug}/audit-log`)).body.auditLog;
+    const log = (await call('GET', `/organizations/${account.organization.slug}/audit-log`)).body.auditLog;
     expect(log[0]).toMatchObject({
       action: 'live_account.accepted',
       actor: 'operator',
-      target: scene.organization.slug,
+      target: account.organization.slug,
       details: { accepted: [{ kind: 'position' }, { kind: 'cash' }] },
     });
     // The same again changes nothing.
@@ -189,29 +189,29 @@ describe('what differs', () => {
   });
 
   it('may be $0.0001 for each fill, which the venue rounds on its own: that is a fee', async () => {
-    scene.venue.exchange.balanceCents -= 0.02;
-    await scene.live.reconcile();
+    account.venue.exchange.balanceCents -= 0.02;
+    await account.live.reconcile();
     expect(await read()).toMatchObject({ state: 'open', differences: [] });
     const rounding = (await entries()).filter(({ kind }) => kind === 'adjustment');
     expect(rounding).toMatchObject([{ cash: -200n, fees: 200n, capital: 0n }]);
     // No fill since: not a step more.
-    scene.venue.exchange.balanceCents -= 0.01;
-    await scene.live.reconcile();
+    account.venue.exchange.balanceCents -= 0.01;
+    await account.live.reconcile();
     expect((await read()).state).toBe('closed');
   });
 
   it('in an order of ours is told once it is accepted no more', async () => {
-    scene.venue.exchange.orders.pop();
-    await scene.live.reconcile();
+    account.venue.exchange.orders.pop();
+    await account.live.reconcile();
     expect((await read()).differences).toMatchObject([{ kind: 'order', venues: 'not listed' }]);
     await accept();
     expect(await read()).toMatchObject({ state: 'open', differences: [] });
   });
 
   it('that others do is shown and never adopted', async () => {
-    const created_time = new Date(scene.service.clock.now()).toISOString();
-    const mine = scene.venue.exchange.orders[0]!;
-    scene.venue.exchange.orders.push({
+    const created_time = new Date(account.service.clock.now()).toISOString();
+    const mine = account.venue.exchange.orders[0]!;
+    account.venue.exchange.orders.push({
       ...mine,
       order_id: 'by-hand',
       client_order_id: '',
@@ -219,41 +219,41 @@ describe('what differs', () => {
       status: 'resting',
       created_time,
     });
-    await scene.live.reconcile();
+    await account.live.reconcile();
     expect(await read()).toMatchObject({
       state: 'open',
       foreign: { orders: [{ venueOrderId: 'by-hand', status: 'resting', filled: '0.00' }] },
     });
     expect(
-      (await scene.service.trading.orders.list({ orgId: scene.organization.id, limit: 10 })).trades,
+      (await account.service.trading.orders.list({ orgId: account.organization.id, limit: 10 })).trades,
     ).toHaveLength(1);
     // Its Organization sees the same in its portfolio, and no other does.
     const portfolioOf = async (orgId: string) => {
       const { secret } = await createKey(database.db, orgId, { scopes: ['trading:read'] });
       const headers = { authorization: `Bearer ${secret}` };
-      return (await fetch(`${scene.service.url}/portfolio?mode=live`, { headers })).json() as Promise<any>;
+      return (await fetch(`${account.service.url}/portfolio?mode=live`, { headers })).json() as Promise<any>;
     };
-    expect((await portfolioOf(scene.organization.id)).venue).toEqual(await read());
+    expect((await portfolioOf(account.organization.id)).venue).toEqual(await read());
     const user = await createUser(database.db);
-    await addMember(database.db, scene.organization.id, user.id, 'member');
-    const browser = new Browser(scene.service.url);
+    await addMember(database.db, account.organization.id, user.id, 'member');
+    const browser = new Browser(account.service.url);
     await browser.signIn(user.email);
     const page = await browser.get('/dashboard/portfolio?mode=live', { accept: 'text/html' });
     expect(page.text).toContain('Live trading is open');
     expect(page.text).toContain('never counted as yours');
-    const other = await signedIn(database.db, scene.service.url);
+    const other = await signedIn(database.db, account.service.url);
     expect((await portfolioOf(other.organization.id)).venue).toBeNull();
     const theirs = await other.browser.get('/dashboard/portfolio?mode=live', { accept: 'text/html' });
     expect(theirs.text).toContain('does not trade live on this server');
     expect(theirs.text).not.toContain('by-hand');
     // Nobody cancels what is not ours.
-    expect(scene.venue.exchange.orders.at(-1)!.status).toBe('resting');
+    expect(account.venue.exchange.orders.at(-1)!.status).toBe('resting');
   });
 
   it('while the venue has settled a market and we have not yet is no difference', async () => {
-    scene.venue.exchange.positions.delete(TICKER);
-    scene.venue.exchange.balanceCents += 1_000;
-    scene.venue.exchange.settlements.push({
+    account.venue.exchange.positions.delete(TICKER);
+    account.venue.exchange.balanceCents += 1_000;
+    account.venue.exchange.settlements.push({
       ticker: TICKER,
       event_ticker: 'KXHIGHNY-26JUL04',
       market_result: 'yes',
@@ -265,19 +265,19 @@ describe('what differs', () => {
       settled_time: '2026-07-05T12:00:00Z',
       fee_cost: '0.0000',
     });
-    await scene.live.reconcile();
+    await account.live.reconcile();
     expect(await read()).toMatchObject({ state: 'open', differences: [], settling: [TICKER] });
   });
 
   it('cannot be accepted while the outcome of an order is not known', async () => {
-    await scene.persist();
+    await account.persist();
     expect(await accept()).toMatchObject({ status: 503, body: { code: 'unavailable' } });
   });
 });
 
 describe('/operator/organizations/:slug/trading/reconciliation', () => {
   it('is for the operator, about an Organization that there is, and takes nothing but a yes', async () => {
-    scene = await setLiveScene(database.db);
+    account = await openLiveAccount(database.db);
     const other = await createOrganization(database.db);
     const otherPath = `/organizations/${other.slug}/trading/reconciliation`;
     expect((await call('GET', otherPath)).body).toMatchObject({ state: 'off', organization: other.slug });
@@ -299,7 +299,7 @@ describe('/operator/organizations/:slug/trading/reconciliation', () => {
       '"\u0000"',
     ])
       expect((await call('PUT', path(), body)).status, JSON.stringify(body)).toBe(400);
-    const key = { authorization: `Bearer ${scene.apiKey.secret}` };
+    const key = { authorization: `Bearer ${account.apiKey.secret}` };
     expect((await call('GET', path(), undefined, key)).status).toBe(401);
     expect((await call('GET', path(), undefined, { authorization: '' })).status).toBe(401);
   });
@@ -332,20 +332,20 @@ describe('live trading needs all three switches, each on its own', () => {
   const disabled = [403, 'live_trading_disabled'];
 
   it('the key, the server, the Organization', async () => {
-    scene = await setLiveScene(database.db);
-    expect(await post(scene.service.url, scene.apiKey.secret)).toEqual([201, 'filled']);
-    const test = await createKey(database.db, scene.organization.id, { scopes, livemode: false });
-    expect(await post(scene.service.url, test.secret)).toEqual(disabled);
-    await expectPaperOnly(scene.service.url, test.secret, scene.apiKey.secret);
+    account = await openLiveAccount(database.db);
+    expect(await post(account.service.url, account.apiKey.secret)).toEqual([201, 'filled']);
+    const test = await createKey(database.db, account.organization.id, { scopes, livemode: false });
+    expect(await post(account.service.url, test.secret)).toEqual(disabled);
+    await expectPaperOnly(account.service.url, test.secret, account.apiKey.secret);
     const other = await createOrganization(database.db);
     const foreign = await createKey(database.db, other.id, { scopes });
-    expect(await post(scene.service.url, foreign.secret)).toEqual(disabled);
+    expect(await post(account.service.url, foreign.secret)).toEqual(disabled);
     const off = await startTestService(database.db, {
-      env: { MARKET_SOURCE: 'kalshi', KALSHI_BASE_URL: scene.venue.url, KALSHI_SERIES: 'KXHIGHNY' },
+      env: { MARKET_SOURCE: 'kalshi', KALSHI_BASE_URL: account.venue.url, KALSHI_SERIES: 'KXHIGHNY' },
     });
-    expect(await post(off.url, scene.apiKey.secret)).toEqual(disabled);
+    expect(await post(off.url, account.apiKey.secret)).toEqual(disabled);
     await off.stop();
-    expect(scene.arrived()).toHaveLength(1);
+    expect(account.arrived()).toHaveLength(1);
   });
 });
 

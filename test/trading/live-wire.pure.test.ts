@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { inspect } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { pino } from 'pino';
-import { ConfigError } from '../../src/config.js';
+import { ConfigError } from '../../src/core/config.js';
 import { judgeAnswer } from '../../src/trading/live/answer.js';
 import { compareWithVenue, type Ours, type Venues } from '../../src/trading/live/compare.js';
 import {
@@ -15,7 +15,7 @@ import {
   signRequest,
 } from '../../src/trading/live/sign.js';
 import { toVenueFills, toWireOrder, type SentOrder } from '../../src/trading/live/wire.js';
-import { CENT, parseDollars } from '../../src/trading/money.js';
+import { CENT, parseDollars } from '../../src/trading/market/money.js';
 
 const order = {
   id: '019c13c7-9a00-7000-8000-000000000001',

@@ -2,27 +2,28 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
-import { newBook, removeKeys, setLiveScene, TICKER, type LiveScene } from './live-scene.js';
+import { byService } from '../../src/audit/change.js';
+import { TICKER, newBook, openLiveAccount, removeKeys, type LiveAccount } from '../fixtures/live-account.js';
 
 let database: TestDatabase;
-let scene: LiveScene;
+let account: LiveAccount;
 let before: { cash: bigint; orders: number };
 beforeAll(async () => {
   database = await createTestDatabase();
-  scene = await setLiveScene(database.db);
+  account = await openLiveAccount(database.db);
 });
 afterAll(async () => {
-  await scene.stop();
+  await account.stop();
   await database.remove();
   removeKeys();
 });
 beforeEach(async () => {
   // What an order costs is the same wherever it begins: one account serves most tests.
-  scene.venue.fault = scene.venue.answerFault = undefined;
-  scene.venue.books.set(TICKER, newBook());
-  scene.venue.exchange.received = [];
-  await scene.service.trading.refresher.refresh();
-  before = { cash: (await scene.books()).cash, orders: scene.venue.exchange.orders.length };
+  account.venue.fault = account.venue.answerFault = undefined;
+  account.venue.books.set(TICKER, newBook());
+  account.venue.exchange.received = [];
+  await account.service.trading.refresher.refresh();
+  before = { cash: (await account.books()).cash, orders: account.venue.exchange.orders.length };
 });
 
 const isOrder = (req: IncomingMessage, path: string) =>
@@ -42,26 +43,26 @@ const COST = 4_713_600n;
 
 /** What must be true whatever happened: one order at the venue, nothing reserved, and both agree to the cent. */
 async function expectConsistent({ orders, cost }: { orders: number; cost: bigint }): Promise<void> {
-  await scene.live.reconcile();
-  expect(scene.arrived()).toHaveLength(new Set(scene.arrived()).size);
-  expect(scene.venue.exchange.orders.length - before.orders).toBe(orders);
-  const { cash, reserved, sums, pending } = await scene.books();
+  await account.live.reconcile();
+  expect(account.arrived()).toHaveLength(new Set(account.arrived()).size);
+  expect(account.venue.exchange.orders.length - before.orders).toBe(orders);
+  const { cash, reserved, sums, pending } = await account.books();
   expect({ cash, reserved, pending }).toEqual({ cash: before.cash - cost, reserved: 0n, pending: 0 });
   expect(sums.cash).toBe(cash);
   expect(sums.cash + sums.positions + sums.fees + sums.realised + sums.capital).toBe(0n);
-  expect(BigInt(Math.round(scene.venue.exchange.balanceCents * 100)) * 100n).toBe(cash);
-  expect(scene.live.report).toMatchObject({ state: 'open', reason: null, differences: [] });
+  expect(BigInt(Math.round(account.venue.exchange.balanceCents * 100)) * 100n).toBe(cash);
+  expect(account.live.report).toMatchObject({ state: 'open', reason: null, differences: [] });
 }
 
 /** Markets are still read, whatever the orders meet. */
 async function expectReadsGoOn(): Promise<void> {
-  await scene.service.trading.refresher.refresh();
-  expect(scene.service.trading.snapshots.current!.sources[0]).toMatchObject({ state: 'ok' });
+  await account.service.trading.refresher.refresh();
+  expect(account.service.trading.snapshots.current!.sources[0]).toMatchObject({ state: 'ok' });
 }
 
 describe('a live order', () => {
   it('is sent once, signed, and booked with the fills and fees of the venue, to the last digit', async () => {
-    const trade = await scene.place();
+    const trade = await account.place();
     expect(trade).toMatchObject({
       status: 'filled',
       filledContracts: 10,
@@ -72,8 +73,8 @@ describe('a live order', () => {
       [450_000n, 6, 104_000n],
       [460_000n, 4, 69_600n],
     ]);
-    expect(trade.venueOrderId).toBe(scene.venue.exchange.orders.at(-1)!.order_id);
-    expect(scene.venue.exchange.received).toEqual([
+    expect(trade.venueOrderId).toBe(account.venue.exchange.orders.at(-1)!.order_id);
+    expect(account.venue.exchange.received).toEqual([
       {
         ticker: TICKER,
         client_order_id: trade.clientOrderId,
@@ -88,18 +89,18 @@ describe('a live order', () => {
   });
 
   it('takes what stands within its limit and cancels the rest', async () => {
-    const trade = await scene.place({ limitPrice: 450_000n });
+    const trade = await account.place({ limitPrice: 450_000n });
     expect(trade).toMatchObject({ status: 'partially_filled', filledContracts: 6 });
     // The book that was judged is not there any more.
-    scene.venue.books.set(TICKER, { yes_dollars: [], no_dollars: [] });
-    const none = await scene.place({ limitPrice: 460_000n });
+    account.venue.books.set(TICKER, { yes_dollars: [], no_dollars: [] });
+    const none = await account.place({ limitPrice: 460_000n });
     expect(none).toMatchObject({ status: 'cancelled', filledContracts: 0 });
     // 6 × 0.45 + 0.10395
     await expectConsistent({ orders: 2, cost: 2_804_000n });
   });
 
   it('is killed whole where it cannot be filled whole, and that is no error', async () => {
-    const trade = await scene.place({ limitPrice: 450_000n, timeInForce: 'fill_or_kill' });
+    const trade = await account.place({ limitPrice: 450_000n, timeInForce: 'fill_or_kill' });
     expect(trade).toMatchObject({ status: 'cancelled', filledContracts: 0 });
     await expectConsistent({ orders: 0, cost: 0n });
   });
@@ -132,26 +133,26 @@ describe('an order whose answer is lost is looked up and never sent again:', () 
       (_: unknown, res: ServerResponse) => answerWith(res, 409, { error: { code: 'order_already_exists' } }),
     ],
   ])('%s', async (_name, fault) => {
-    scene.venue.answerFault = (req, res, path) => isOrder(req, path) && fault(req, res);
-    const trade = await scene.place();
+    account.venue.answerFault = (req, res, path) => isOrder(req, path) && fault(req, res);
+    const trade = await account.place();
     expect(trade).toMatchObject({ status: 'filled', filledContracts: 10, balanceChange: -COST });
     await expectReadsGoOn();
     await expectConsistent({ orders: 1, cost: COST });
-    expect(scene.arrived()).toHaveLength(1);
+    expect(account.arrived()).toHaveLength(1);
   });
 
   it('its cash stays reserved while the venue cannot be asked, and is booked once it can', async () => {
-    scene.venue.answerFault = (req) => cut(req);
-    const trade = await scene.place();
+    account.venue.answerFault = (req) => cut(req);
+    const trade = await account.place();
     // 10 × 0.47 + 0.17437 of fee.
     expect(trade).toMatchObject({ status: 'pending', filledContracts: 0 });
-    expect(await scene.books()).toMatchObject({ cash: before.cash, reserved: 4_874_400n, pending: 1 });
-    await scene.live.reconcile();
-    expect((await scene.find(trade.id)).status).toBe('pending');
-    scene.venue.answerFault = undefined;
+    expect(await account.books()).toMatchObject({ cash: before.cash, reserved: 4_874_400n, pending: 1 });
+    await account.live.reconcile();
+    expect((await account.find(trade.id)).status).toBe('pending');
+    account.venue.answerFault = undefined;
     await expectConsistent({ orders: 1, cost: COST });
-    expect((await scene.find(trade.id)).status).toBe('filled');
-    expect(scene.arrived()).toHaveLength(1);
+    expect((await account.find(trade.id)).status).toBe('filled');
+    expect(account.arrived()).toHaveLength(1);
   });
 
   it.each([
@@ -165,35 +166,35 @@ describe('an order whose answer is lost is looked up and never sent again:', () 
     ],
     ['the venue failed', (_: unknown, res: ServerResponse) => answerWith(res, 503, 'down')],
   ])('%s, and it was not carried out', async (_name, fault) => {
-    scene.venue.fault = (req, res, path) => isOrder(req, path) && fault(req, res);
-    const trade = await scene.place();
+    account.venue.fault = (req, res, path) => isOrder(req, path) && fault(req, res);
+    const trade = await account.place();
     expect(trade.status).toBe('pending');
-    scene.venue.fault = undefined;
+    account.venue.fault = undefined;
     await expectReadsGoOn();
     // It might still arrive: nothing is concluded from the venue's not knowing it yet.
-    scene.service.clock.advance(59_000);
-    await scene.live.reconcile();
-    expect(await scene.books()).toMatchObject({ reserved: 4_874_400n, pending: 1 });
-    scene.service.clock.advance(2_000);
+    account.service.clock.advance(59_000);
+    await account.live.reconcile();
+    expect(await account.books()).toMatchObject({ reserved: 4_874_400n, pending: 1 });
+    account.service.clock.advance(2_000);
     await expectConsistent({ orders: 0, cost: 0n });
-    expect(await scene.find(trade.id)).toMatchObject({
+    expect(await account.find(trade.id)).toMatchObject({
       status: 'cancelled',
       reason: 'never reached the venue',
     });
   });
 
   it('given up for lost and carried out after all, it is booked all the same', async () => {
-    const trade = await scene.persist();
-    scene.service.clock.advance(61_000);
-    await scene.live.reconcile();
-    expect((await scene.find(trade.id)).status).toBe('cancelled');
-    await scene.live.send({
+    const trade = await account.persist();
+    account.service.clock.advance(61_000);
+    await account.live.reconcile();
+    expect((await account.find(trade.id)).status).toBe('cancelled');
+    await account.live.send({
       ...trade,
-      createdAt: new Date(scene.service.clock.now()),
+      createdAt: new Date(account.service.clock.now()),
       feeRule: undefined as never,
     });
     await expectConsistent({ orders: 1, cost: COST });
-    expect((await scene.find(trade.id)).status).toBe('filled');
+    expect((await account.find(trade.id)).status).toBe('filled');
   });
 });
 
@@ -210,24 +211,24 @@ describe('an order that the venue does not take is rejected at once, with its re
     ['too many requests', 429, { error: 'too many requests' }, {}, 'too_many_requests'],
     ['too many, and for how long', 429, '<html>', { 'retry-after': '1' }, 'too_many_requests'],
   ])('%s', async (_name, status, body, headers, reason) => {
-    scene.venue.fault = (req, res, path) => isOrder(req, path) && answerWith(res, status, body, headers);
-    const trade = await scene.place();
+    account.venue.fault = (req, res, path) => isOrder(req, path) && answerWith(res, status, body, headers);
+    const trade = await account.place();
     // A conflict is looked up before it is believed.
     expect(trade).toMatchObject(
       status === 409 ? { status: 'rejected', reason } : { status: 'rejected', reason, filledContracts: 0 },
     );
-    scene.venue.fault = undefined;
+    account.venue.fault = undefined;
     await expectReadsGoOn();
     await expectConsistent({ orders: 0, cost: 0n });
   });
 
   it('an order that has waited for longer than lost orders are waited for is not sent any more', async () => {
-    const trade = await scene.persist();
-    scene.service.clock.advance(11_000);
-    const outcome = await scene.live.send({ ...trade, feeRule: undefined as never });
+    const trade = await account.persist();
+    account.service.clock.advance(11_000);
+    const outcome = await account.live.send({ ...trade, feeRule: undefined as never });
     expect(outcome).toMatchObject({ kind: 'rejected', reason: expect.stringMatching(/^not sent/) });
-    expect(scene.arrived()).toEqual([]);
-    scene.service.clock.advance(61_000);
+    expect(account.arrived()).toEqual([]);
+    account.service.clock.advance(61_000);
     await expectConsistent({ orders: 0, cost: 0n });
   });
 });
@@ -251,22 +252,22 @@ describe('a venue that speaks another language closes trading until somebody has
         answerWith(res, 201, { order_id: 'x', filled: '10.00', remaining_count: '0.00' }),
     ],
   ] as const)('%s', async (_name, when, answer) => {
-    scene.venue[when === 'before' ? 'fault' : 'answerFault'] = (req, res, path) =>
+    account.venue[when === 'before' ? 'fault' : 'answerFault'] = (req, res, path) =>
       isOrder(req, path) && answer(res);
-    const trade = await scene.place();
+    const trade = await account.place();
     expect(trade.status).toBe(when === 'before' ? 'pending' : 'filled');
-    expect(() => scene.live.assertOpen()).toThrow(/Live trading is closed: the venue's answer to an order/);
-    scene.service.clock.advance(61_000);
-    await scene.live.reconcile();
+    expect(() => account.live.assertOpen()).toThrow(/Live trading is closed: the venue's answer to an order/);
+    account.service.clock.advance(61_000);
+    await account.live.reconcile();
     await expectReadsGoOn();
     // Everything agrees again, and still nobody has looked.
-    expect(scene.live.report).toMatchObject({ state: 'closed', differences: [], pendingOrders: 0 });
-    const second = await scene.start();
+    expect(account.live.report).toMatchObject({ state: 'closed', differences: [], pendingOrders: 0 });
+    const second = await account.start();
     await second.trading.live!.reconcile();
     expect(second.trading.live!.report.state).toBe('closed');
-    scene.venue.fault = scene.venue.answerFault = undefined;
+    account.venue.fault = account.venue.answerFault = undefined;
     const source = { actor: 'operator', at: new Date(), ip: undefined, requestId: undefined };
-    await scene.live.accept(source, { kind: 'service' });
+    await account.live.accept(source, byService);
     await second.trading.live!.reconcile();
     expect(second.trading.live!.report.state).toBe('open');
     await expectConsistent(when === 'before' ? { orders: 0, cost: 0n } : { orders: 1, cost: COST });
@@ -275,92 +276,92 @@ describe('a venue that speaks another language closes trading until somebody has
 
 describe('fills', () => {
   it('are read until they are as many as the order says', async () => {
-    scene.venue.exchange.fillsLag = 2;
-    expect(await scene.place()).toMatchObject({ status: 'filled', balanceChange: -COST });
+    account.venue.exchange.fillsLag = 2;
+    expect(await account.place()).toMatchObject({ status: 'filled', balanceChange: -COST });
     await expectConsistent({ orders: 1, cost: COST });
   });
 
   it('that are not listed yet leave the order pending, and are booked when they are', async () => {
-    scene.venue.exchange.fillsLag = 10;
-    const trade = await scene.place();
+    account.venue.exchange.fillsLag = 10;
+    const trade = await account.place();
     expect(trade).toMatchObject({
       status: 'pending',
       reason: 'the venue lists 0.00 of 10.00 filled contracts',
     });
-    await scene.live.reconcile();
-    scene.venue.exchange.fillsLag = 0;
+    await account.live.reconcile();
+    account.venue.exchange.fillsLag = 0;
     await expectConsistent({ orders: 1, cost: COST });
   });
 });
 
 describe('a restart', () => {
   it('between persisting and sending: the order was never sent, and its cash is free after the safe time', async () => {
-    const trade = await scene.persist();
-    const next = await scene.start();
+    const trade = await account.persist();
+    const next = await account.start();
     await next.trading.live!.reconcile();
     expect(() => next.trading.live!.assertOpen()).toThrow(/Live trading is closed/);
-    expect((await scene.find(trade.id)).status).toBe('pending');
-    scene.service.clock.advance(61_000);
+    expect((await account.find(trade.id)).status).toBe('pending');
+    account.service.clock.advance(61_000);
     await expectConsistent({ orders: 0, cost: 0n });
-    expect(await scene.find(trade.id)).toMatchObject({
+    expect(await account.find(trade.id)).toMatchObject({
       status: 'cancelled',
       reason: 'never reached the venue',
     });
-    expect(scene.arrived()).toEqual([]);
+    expect(account.arrived()).toEqual([]);
   });
 
   it('between sending and the answer: the order is found at the venue and booked', async () => {
-    const trade = await scene.persist();
-    await scene.live.send({ ...trade, feeRule: undefined as never });
-    const next = await scene.start();
+    const trade = await account.persist();
+    await account.live.send({ ...trade, feeRule: undefined as never });
+    const next = await account.start();
     expect(() => next.trading.live!.assertOpen()).toThrow(/have not been compared/);
     await next.trading.live!.reconcile();
-    expect(await scene.find(trade.id)).toMatchObject({ status: 'filled', balanceChange: -COST });
+    expect(await account.find(trade.id)).toMatchObject({ status: 'filled', balanceChange: -COST });
     expect(next.trading.live!.report.state).toBe('open');
     await expectConsistent({ orders: 1, cost: COST });
-    expect(scene.arrived()).toHaveLength(1);
+    expect(account.arrived()).toHaveLength(1);
   });
 
   it('two instances find the same order, and book it once', async () => {
-    const trade = await scene.persist();
-    await scene.live.send({ ...trade, feeRule: undefined as never });
-    const next = await scene.start();
-    await Promise.all([scene.live.reconcile(), next.trading.live!.reconcile()]);
+    const trade = await account.persist();
+    await account.live.send({ ...trade, feeRule: undefined as never });
+    const next = await account.start();
+    await Promise.all([account.live.reconcile(), next.trading.live!.reconcile()]);
     await expectConsistent({ orders: 1, cost: COST });
   });
 
   it('an order that stands in the book is cancelled there', async () => {
-    const trade = await scene.persist();
-    await scene.live.send({ ...trade, feeRule: undefined as never });
-    Object.assign(scene.venue.exchange.orders.at(-1)!, { status: 'resting', count: 12 });
-    scene.service.clock.advance(61_000);
+    const trade = await account.persist();
+    await account.live.send({ ...trade, feeRule: undefined as never });
+    Object.assign(account.venue.exchange.orders.at(-1)!, { status: 'resting', count: 12 });
+    account.service.clock.advance(61_000);
     await expectConsistent({ orders: 1, cost: COST });
-    expect(scene.venue.exchange.orders.at(-1)!.status).toBe('canceled');
+    expect(account.venue.exchange.orders.at(-1)!.status).toBe('canceled');
   });
 });
 
 describe('with an account of its own,', () => {
-  let shared: LiveScene;
+  let shared: LiveAccount;
   beforeEach(async () => {
-    shared = scene;
-    scene = await setLiveScene(database.db);
+    shared = account;
+    account = await openLiveAccount(database.db);
     before = { cash: 1_000_000_000n, orders: 0 };
   });
   afterEach(async () => {
-    await scene.stop();
-    scene = shared;
+    await account.stop();
+    account = shared;
   });
 
   it('an order goes both ways on both sides, and the venue has the same at the end', async () => {
-    await scene.place();
+    await account.place();
     // Sold to the bid at 0.42: 10 × 0.42 − 0.17052 of fee, 4.0294.
-    await scene.place({ action: 'sell', limitPrice: 420_000n });
+    await account.place({ action: 'sell', limitPrice: 420_000n });
     // NO is bought from whoever bids 0.42 for YES: 5 × 0.58 + 0.08526 of fee, 2.9853.
-    await scene.place({ side: 'no', contracts: 5, limitPrice: 580_000n });
-    expect(scene.venue.exchange.positions.get(TICKER)).toBe(-5);
+    await account.place({ side: 'no', contracts: 5, limitPrice: 580_000n });
+    expect(account.venue.exchange.positions.get(TICKER)).toBe(-5);
     // NO is sold to whoever bids for NO: those at 0.54, 5 × 0.54 − 0.08694 of fee, 2.6130.
-    await scene.place({ side: 'no', action: 'sell', contracts: 5, limitPrice: 540_000n });
-    expect(scene.venue.exchange.positions.size).toBe(0);
+    await account.place({ side: 'no', action: 'sell', contracts: 5, limitPrice: 540_000n });
+    expect(account.venue.exchange.positions.size).toBe(0);
     await expectConsistent({
       orders: 4,
       cost: COST - 4_029_400n + 2_985_300n - 2_613_000n,
@@ -368,69 +369,71 @@ describe('with an account of its own,', () => {
   });
 
   it('an order may only reduce when it sells: what was sold by hand meanwhile is not bought on the other side', async () => {
-    await scene.place();
-    scene.venue.exchange.positions.set(TICKER, 4);
-    const trade = await scene.place({ action: 'sell', limitPrice: 420_000n });
+    await account.place();
+    account.venue.exchange.positions.set(TICKER, 4);
+    const trade = await account.place({ action: 'sell', limitPrice: 420_000n });
     expect(trade).toMatchObject({ status: 'partially_filled', filledContracts: 4 });
-    expect(scene.venue.exchange.positions.has(TICKER)).toBe(false);
+    expect(account.venue.exchange.positions.has(TICKER)).toBe(false);
   });
 
   it('fills of an order in the archive of the venue are found there', async () => {
-    scene.venue.answerFault = (req) => cut(req);
-    const trade = await scene.place();
+    account.venue.answerFault = (req) => cut(req);
+    const trade = await account.place();
     expect(trade.status).toBe('pending');
-    scene.venue.answerFault = undefined;
-    scene.service.clock.advance(48 * 60 * 60 * 1000);
-    scene.venue.exchange.archiveBefore = scene.service.clock.now() - 60_000;
-    await scene.live.reconcile();
-    expect(await scene.find(trade.id)).toMatchObject({ status: 'filled', balanceChange: -COST });
+    account.venue.answerFault = undefined;
+    account.service.clock.advance(48 * 60 * 60 * 1000);
+    account.venue.exchange.archiveBefore = account.service.clock.now() - 60_000;
+    await account.live.reconcile();
+    expect(await account.find(trade.id)).toMatchObject({ status: 'filled', balanceChange: -COST });
   });
 
   it('fills that are still listed are found of an order that has moved to the archive: each moves at a time of its own', async () => {
-    scene.venue.answerFault = (req) => cut(req);
-    const trade = await scene.place();
-    scene.venue.answerFault = undefined;
-    scene.service.clock.advance(15 * 24 * 60 * 60 * 1000);
-    scene.venue.exchange.archiveBefore = scene.service.clock.now() - 60_000;
-    scene.venue.exchange.fillsArchivedBefore = 0;
-    await scene.live.reconcile();
-    expect(await scene.find(trade.id)).toMatchObject({ status: 'filled', balanceChange: -COST });
+    account.venue.answerFault = (req) => cut(req);
+    const trade = await account.place();
+    account.venue.answerFault = undefined;
+    account.service.clock.advance(15 * 24 * 60 * 60 * 1000);
+    account.venue.exchange.archiveBefore = account.service.clock.now() - 60_000;
+    account.venue.exchange.fillsArchivedBefore = 0;
+    await account.live.reconcile();
+    expect(await account.find(trade.id)).toMatchObject({ status: 'filled', balanceChange: -COST });
   });
 
   it('parts of contracts are bought and sold, and both sides agree to the hundredth and to the last digit', async () => {
-    scene.venue.books.set(TICKER, {
+    account.venue.books.set(TICKER, {
       yes_dollars: [['0.4200', '30.00']],
       no_dollars: [
         ['0.5500', '6.25'],
         ['0.5400', '20.00'],
       ],
     });
-    await scene.service.trading.refresher.refresh();
+    await account.service.trading.refresher.refresh();
     // 6.25 × 0.45 + 4.25 × 0.46 = 4.7675; fees of 0.108282 and 0.073899: 4.949681, up to $0.0001.
-    const bought = await scene.place({ contracts: 10.5 });
-    expect(scene.venue.exchange.received.at(-1)).toMatchObject({ count: '10.50' });
+    const bought = await account.place({ contracts: 10.5 });
+    expect(account.venue.exchange.received.at(-1)).toMatchObject({ count: '10.50' });
     expect(bought).toMatchObject({ status: 'filled', filledContracts: 10.5, balanceChange: -4_949_700n });
     expect(bought.fills.map(({ contracts, fee }) => [contracts, fee])).toEqual([
       [6.25, 108_300n],
       [4.25, 73_900n],
     ]);
     // 3.75 × 0.42 − 0.063945 = 1.511055, down to $0.0001.
-    const sold = await scene.place({ action: 'sell', contracts: 3.75, limitPrice: 420_000n });
+    const sold = await account.place({ action: 'sell', contracts: 3.75, limitPrice: 420_000n });
     expect(sold).toMatchObject({ status: 'filled', filledContracts: 3.75, balanceChange: 1_511_000n });
-    expect(scene.venue.exchange.positions.get(TICKER)).toBe(6.75);
+    expect(account.venue.exchange.positions.get(TICKER)).toBe(6.75);
     await expectConsistent({ orders: 2, cost: 4_949_700n - 1_511_000n });
     // A hundredth that somebody else sells is seen.
-    scene.venue.exchange.positions.set(TICKER, 6.74);
-    await scene.live.reconcile();
-    expect(scene.live.report.differences).toMatchObject([{ kind: 'position', ours: '6.75', venues: '6.74' }]);
+    account.venue.exchange.positions.set(TICKER, 6.74);
+    await account.live.reconcile();
+    expect(account.live.report.differences).toMatchObject([
+      { kind: 'position', ours: '6.75', venues: '6.74' },
+    ]);
   });
 
   it('a venue that cannot be reached', async () => {
-    await scene.venue.stop();
+    await account.venue.stop();
     // Connections that were kept are gone as well.
-    await scene.service.trading.refresher.refresh();
-    const trade = await scene.place();
+    await account.service.trading.refresher.refresh();
+    const trade = await account.place();
     expect(trade).toMatchObject({ status: 'rejected', reason: expect.stringMatching(/cannot be reached/) });
-    expect(await scene.books()).toMatchObject({ cash: before.cash, reserved: 0n, pending: 0 });
+    expect(await account.books()).toMatchObject({ cash: before.cash, reserved: 0n, pending: 0 });
   });
 });

@@ -5,8 +5,8 @@ import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { startTestService, type TestService } from '../support/service.js';
 import { startFakeVenue, type FakeVenue } from './fake-venue.js';
 import { fillVenue } from './fake-world.js';
-import { keyFile, member, removeKeys } from './live-scene.js';
-import { createTrader, postTrade } from './trade-support.js';
+import { keyFile, member, removeKeys } from '../fixtures/live-account.js';
+import { createTrader, postTrade } from '../fixtures/trade.js';
 import { plentyOfTokens } from './venue-tokens.js';
 
 const NOW = '2026-11-22T15:30:00Z';

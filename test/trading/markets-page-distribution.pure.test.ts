@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import type { DayForecast } from '../../src/trading/forecast/forecast.js';
-import type { MarketEvent } from '../../src/trading/markets/event.js';
-import type { Market } from '../../src/trading/markets/market.js';
-import { CENT } from '../../src/trading/money.js';
+import type { MarketEvent } from '../../src/trading/market/event.js';
+import type { Market } from '../../src/trading/market/market.js';
+import { CENT } from '../../src/trading/market/money.js';
 import { toDistribution } from '../../src/trading/pages/distribution.js';
 import {
   degreesOf,
@@ -10,7 +10,7 @@ import {
   impliedProbabilities,
   isPassed,
 } from '../../src/trading/pages/probabilities.js';
-import type { Bracket } from '../../src/trading/settlement/brackets.js';
+import type { Bracket } from '../../src/trading/market/brackets.js';
 
 /** ≤67 | 68-69 | 70-71 | 72-73 | 74-75 | ≥76 */
 const brackets: Bracket[] = [

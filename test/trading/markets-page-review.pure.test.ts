@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest';
-import type { OrderBook } from '../../src/trading/markets/book.js';
-import type { Market } from '../../src/trading/markets/market.js';
-import { CENT, DOLLAR } from '../../src/trading/money.js';
-import type { MarketableOrder } from '../../src/trading/portfolio/match.js';
+import type { OrderBook } from '../../src/trading/market/book.js';
+import type { Market } from '../../src/trading/market/market.js';
+import { CENT, DOLLAR } from '../../src/trading/market/money.js';
+import type { MarketableOrder } from '../../src/trading/market/match.js';
 import {
   formatAge,
   formatCents,
@@ -10,7 +10,7 @@ import {
   formatPoints,
   formatProbability,
 } from '../../src/trading/pages/price-text.js';
-import { formatMoney } from '../../src/trading/portfolio/view-text.js';
+import { formatMoney } from '../../src/trading/pages/portfolio-view-text.js';
 import { reviewOrder, type ReviewInput } from '../../src/trading/pages/review.js';
 import { fillTicket, readTicket } from '../../src/trading/pages/ticket-form.js';
 

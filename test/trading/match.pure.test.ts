@@ -7,9 +7,9 @@ import {
   isCrossed,
   toLevels,
   type OrderBook,
-} from '../../src/trading/markets/book.js';
-import { CENT, DOLLAR } from '../../src/trading/money.js';
-import { consume, matchOrder, type MarketableOrder } from '../../src/trading/portfolio/match.js';
+} from '../../src/trading/market/book.js';
+import { CENT, DOLLAR } from '../../src/trading/market/money.js';
+import { consume, matchOrder, type MarketableOrder } from '../../src/trading/market/match.js';
 
 const cents = (amount: number) => BigInt(amount) * CENT;
 const level = (price: number, contracts: number) => ({ price: cents(price), contracts });

@@ -1,13 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { KnownHistory } from '../../src/trading/forecast/archive/known-history.js';
-import { train } from '../../src/trading/forecast/archive/training.js';
+import { KnownHistory } from '../../src/trading/archive/known-history.js';
+import { train } from '../../src/trading/archive/training.js';
 import { calibratedModel } from '../../src/trading/forecast/calibrated.js';
 import { noFits } from '../../src/trading/forecast/fits.js';
 import type { DayEnsemble, ObservedExtreme } from '../../src/trading/forecast/forecast.js';
 import { dateAfter, first, makePast, together, type Past } from './forecast-past.js';
-import { makeHour } from './hours-world.js';
-import { makeEvent } from './signals-world.js';
+import { makeEvent, makeHour } from '../fixtures/events.js';
 
 /** Everything that a decision is made of. */
 interface World extends Past {

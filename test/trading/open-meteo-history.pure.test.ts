@@ -2,9 +2,9 @@ import { pino } from 'pino';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { createOpenMeteoSource } from '../../src/trading/forecast/openmeteo.js';
 import { WeatherUnavailableError } from '../../src/trading/forecast/read-json.js';
-import { UnexpectedAnswerError } from '../../src/trading/markets/kalshi-client.js';
-import { climateDayOf, hourOf } from '../../src/trading/settlement/climate-day.js';
-import { findPlace, findStation } from '../../src/trading/settlement/stations.js';
+import { UnexpectedAnswerError } from '../../src/trading/venue/kalshi-client.js';
+import { climateDayOf, hourOf } from '../../src/trading/market/climate-day.js';
+import { findPlace, findStation } from '../../src/trading/market/stations.js';
 import { startFakeWeather, type FakeWeather } from './forecast-fake-weather.js';
 
 const HOUR_MS = 3_600_000;

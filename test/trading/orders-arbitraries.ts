@@ -1,7 +1,7 @@
 import fc from 'fast-check';
-import { isCrossed, toLevels, type OrderBook } from '../../src/trading/markets/book.js';
-import { CENT } from '../../src/trading/money.js';
-import type { MarketableOrder } from '../../src/trading/portfolio/match.js';
+import { isCrossed, toLevels, type OrderBook } from '../../src/trading/market/book.js';
+import { CENT } from '../../src/trading/market/money.js';
+import type { MarketableOrder } from '../../src/trading/market/match.js';
 
 /** Hundredths of contracts, whole ones among them. */
 const counts = (max: number) =>

@@ -1,10 +1,11 @@
 import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Database } from '../../src/db/client.js';
-import { selectRows } from '../../src/db/select-rows.js';
+import type { Database } from '../../src/core/db/client.js';
+import { selectRows } from '../../src/core/db/select-rows.js';
 import { createTestDatabase, isEmbedded, type TestDatabase } from '../support/database.js';
 import { databaseError } from '../support/faulty-database.js';
-import { createTrader, makeBook, postTrade, startTradingTest } from './trade-support.js';
+import { makeBook } from '../fixtures/events.js';
+import { createTrader, postTrade, startTradingTest } from '../fixtures/trade.js';
 
 /** The embedded database has one connection, so many more would only take longer. */
 const ORDERS = isEmbedded ? 250 : 1_000;

@@ -1,16 +1,16 @@
 import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { readConfig } from '../../src/config.js';
-import type { Database } from '../../src/db/client.js';
-import { selectRows } from '../../src/db/select-rows.js';
-import { AppError } from '../../src/errors.js';
-import type { Market } from '../../src/trading/markets/market.js';
-import { CENT, DOLLAR } from '../../src/trading/money.js';
+import type { Database } from '../../src/core/db/client.js';
+import { selectRows } from '../../src/core/db/select-rows.js';
+import { AppError } from '../../src/core/errors.js';
+import type { Market } from '../../src/trading/market/market.js';
+import { CENT, DOLLAR } from '../../src/trading/market/money.js';
 import type { LiveExecutor, LiveOrder, VenueFill, VenueOutcome } from '../../src/trading/orders/order.js';
 import { recordOutcome } from '../../src/trading/orders/record-outcome.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { createKey } from '../support/fixtures.js';
-import { createTrader, postTrade, startTradingTest, type TradingTest } from './trade-support.js';
+import { createTrader, postTrade, startTradingTest, type TradingTest } from '../fixtures/trade.js';
 
 const SLUG = 'the-live-one';
 const live: LiveExecutor & { sent: LiveOrder[]; outcome: VenueOutcome | Error; isOpen: boolean } = {

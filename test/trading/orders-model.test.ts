@@ -1,14 +1,15 @@
 import { sql } from 'drizzle-orm';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { selectRows } from '../../src/db/select-rows.js';
-import type { AppError } from '../../src/errors.js';
-import { riskLimits } from '../../src/trading/risk/table.js';
+import { selectRows } from '../../src/core/db/select-rows.js';
+import type { AppError } from '../../src/core/errors.js';
+import { riskLimits } from '../../src/trading/ledger/risk-table.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { createKey, createOrganization } from '../support/fixtures.js';
 import { books, marketableOrders } from './orders-arbitraries.js';
 import { bidsOfBook, placeOnModel, type ModelAccount, type ModelAnswer } from './orders-model.js';
-import { startTradingTest, TICKER, type TradingTest } from './trade-support.js';
+import { keyAuthority } from '../../src/api-keys/authority.js';
+import { TICKER, startTradingTest, type TradingTest } from '../fixtures/trade.js';
 
 let database: TestDatabase;
 let service: TradingTest;
@@ -70,7 +71,7 @@ it(
               ...order,
               orgId,
               mode: 'paper',
-              by: { kind: 'key', orgId, keyId: apiKeyId, scope: 'trading:write' },
+              by: keyAuthority(orgId, apiKeyId, 'trading:write'),
               idempotencyKey: `order-${i}`,
               ticker: TICKER,
             })

@@ -1,5 +1,5 @@
-import type { OrderBook, Side } from '../../src/trading/markets/book.js';
-import type { MarketableOrder } from '../../src/trading/portfolio/match.js';
+import type { OrderBook, Side } from '../../src/trading/market/book.js';
+import type { MarketableOrder } from '../../src/trading/market/match.js';
 
 /** What follows from an order by the plainest reading of the rules, one hundredth of a contract at a time: what the real thing is held against. */
 

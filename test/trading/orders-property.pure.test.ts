@@ -1,19 +1,19 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { toHundredths } from '../../src/trading/contracts.js';
-import type { OrderBook } from '../../src/trading/markets/book.js';
-import { BALANCE_STEP, DOLLAR } from '../../src/trading/money.js';
-import { quoteOrder, worstCost } from '../../src/trading/orders/quote.js';
+import { toHundredths } from '../../src/trading/market/contracts.js';
+import type { OrderBook } from '../../src/trading/market/book.js';
+import { BALANCE_STEP, DOLLAR } from '../../src/trading/market/money.js';
+import { quoteOrder, worstCost } from '../../src/trading/market/quote.js';
 import { addTaken, withoutTaken, type Taken } from '../../src/trading/orders/paper-book.js';
-import { applyVenueFill, bookFills, type Position } from '../../src/trading/portfolio/ledger.js';
-import type { MarketableOrder } from '../../src/trading/portfolio/match.js';
+import { applyVenueFill, bookFills, type Position } from '../../src/trading/ledger/ledger.js';
+import type { MarketableOrder } from '../../src/trading/market/match.js';
 import {
   applySettlement,
   applyVoid,
   type BookedFill,
   type Postings,
-} from '../../src/trading/portfolio/positions.js';
-import type { FeeRule } from '../../src/trading/sizing/fees.js';
+} from '../../src/trading/ledger/positions.js';
+import type { FeeRule } from '../../src/trading/market/fees.js';
 import { books, marketableOrders } from './orders-arbitraries.js';
 import { bidsOfBook, chargeOf, offersOf } from './orders-model.js';
 

@@ -1,6 +1,6 @@
 import { asc } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createArchive } from '../../src/trading/forecast/archive/archive.js';
+import { createArchive } from '../../src/trading/archive/archive.js';
 import {
   climateReports,
   ensembleRuns,
@@ -9,14 +9,14 @@ import {
 } from '../../src/trading/forecast/table.js';
 import { createSimulatedWeatherSource } from '../../src/trading/forecast/simulated.js';
 import { calibratedModel } from '../../src/trading/forecast/calibrated.js';
-import { groupEvents } from '../../src/trading/markets/event.js';
-import { createSimulatedSource } from '../../src/trading/markets/simulated.js';
+import { groupEvents } from '../../src/trading/market/event.js';
+import { createSimulatedSource } from '../../src/trading/venue/simulated.js';
 import { createPast } from '../../src/trading/past/past.js';
 import { pastParts, recordedKinds } from '../../src/trading/past/parts.js';
 import { recordsDue } from '../../src/trading/scores/records.js';
-import { climateDayOf } from '../../src/trading/settlement/climate-day.js';
-import { findStation, stations } from '../../src/trading/settlement/stations.js';
-import { simulateWeather } from '../../src/trading/simulation/weather.js';
+import { climateDayOf } from '../../src/trading/market/climate-day.js';
+import { findStation, stations } from '../../src/trading/market/stations.js';
+import { simulateWeather } from '../../src/trading/venue/simulation/weather.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 
 const names = { marketSource: 'simulated', forecastSource: 'simulated' };

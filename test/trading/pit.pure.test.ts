@@ -11,7 +11,7 @@ import {
   pitOfOutcome,
   type PitValue,
 } from '../../src/trading/forecast/pit.js';
-import { gaussian, uniform } from '../../src/trading/simulation/random.js';
+import { gaussian, uniform } from '../../src/trading/venue/simulation/random.js';
 
 it.each([
   // Tables of quantiles: M. Abramowitz, I. A. Stegun, Handbook of Mathematical Functions, table 26.8.

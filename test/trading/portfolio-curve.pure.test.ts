@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { toLevels, type OrderBook } from '../../src/trading/markets/book.js';
-import { formatDollars, parseDollars } from '../../src/trading/money.js';
-import { ticksAround, toLineChart } from '../../src/charts/line-chart.js';
+import { toLevels, type OrderBook } from '../../src/trading/market/book.js';
+import { formatDollars, parseDollars } from '../../src/trading/market/money.js';
+import { ticksAround, toLineChart } from '../../src/core/charts/line-chart.js';
 import { rangeStart, toCurve } from '../../src/trading/portfolio/portfolio-curve.js';
-import { proposeSale, quoteSale, readSale } from '../../src/trading/portfolio/portfolio-sale.js';
+import { proposeSale, quoteSale, readSale } from '../../src/trading/pages/portfolio-sale.js';
 
 const dollars = (text: string) => parseDollars(text);
 

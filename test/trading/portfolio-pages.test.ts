@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { v7 as uuid } from 'uuid';
 import { createSimulatedWeatherSource } from '../../src/trading/forecast/simulated.js';
-import { applySettlement } from '../../src/trading/portfolio/positions.js';
-import { simulateWeather } from '../../src/trading/simulation/weather.js';
+import { applySettlement } from '../../src/trading/ledger/positions.js';
+import { simulateWeather } from '../../src/trading/venue/simulation/weather.js';
 import { addMember, Browser, createUser, signedIn } from '../support/accounts.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { createKey } from '../support/fixtures.js';
@@ -16,7 +16,7 @@ import {
   WARM,
   writeWord,
   type FixedVenue,
-} from './portfolio-world.js';
+} from '../fixtures/portfolio.js';
 
 let database: TestDatabase;
 let service: TestService;

@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import { toLevels, type OrderBook } from '../../src/trading/markets/book.js';
-import type { Market } from '../../src/trading/markets/market.js';
-import { formatDollars, parseDollars } from '../../src/trading/money.js';
-import { nameMarket } from '../../src/trading/portfolio/portfolio-names.js';
+import { toLevels, type OrderBook } from '../../src/trading/market/book.js';
+import type { Market } from '../../src/trading/market/market.js';
+import { formatDollars, parseDollars } from '../../src/trading/market/money.js';
+import { nameMarket } from '../../src/trading/market/portfolio-names.js';
 import { eventOutcomes, type HeldBracket } from '../../src/trading/portfolio/valuation-events.js';
 import { markPosition, sumKnown, type Quotes } from '../../src/trading/portfolio/valuation.js';
-import type { FeeRule } from '../../src/trading/sizing/fees.js';
-import { findStation } from '../../src/trading/settlement/stations.js';
+import type { FeeRule } from '../../src/trading/market/fees.js';
+import { findStation } from '../../src/trading/market/stations.js';
 
 const feeRule: FeeRule = { type: 'quadratic', multiplier: 1_000_000n };
 const bids = (...levels: [price: string, contracts: number][]) =>

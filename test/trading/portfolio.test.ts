@@ -1,8 +1,8 @@
 import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { selectRows } from '../../src/db/select-rows.js';
+import { selectRows } from '../../src/core/db/select-rows.js';
 import { createSimulatedWeatherSource } from '../../src/trading/forecast/simulated.js';
-import { simulateWeather } from '../../src/trading/simulation/weather.js';
+import { simulateWeather } from '../../src/trading/venue/simulation/weather.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { createKey, createOrganization, type TestKey } from '../support/fixtures.js';
 import { startTestService, type TestService } from '../support/service.js';
@@ -14,7 +14,7 @@ import {
   WARM,
   writeWord,
   type FixedVenue,
-} from './portfolio-world.js';
+} from '../fixtures/portfolio.js';
 
 let database: TestDatabase;
 let service: TestService;

@@ -2,7 +2,7 @@ import { request, type IncomingHttpHeaders } from 'node:http';
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { readConfig } from '../../src/config.js';
-import type { Database } from '../../src/db/client.js';
+import type { Database } from '../../src/core/db/client.js';
 import { toBookStateJson, toMarketJson } from '../../src/trading/reads/market-json.js';
 import { writeSignals } from '../../src/trading/reads/signal-json.js';
 import type { Signal } from '../../src/trading/signals/signal.js';
@@ -12,7 +12,7 @@ import {
   signalListSchema,
   stationListSchema,
 } from '../../src/trading/reads/schema.js';
-import { UnexpectedAnswerError } from '../../src/trading/markets/kalshi-client.js';
+import { UnexpectedAnswerError } from '../../src/trading/venue/kalshi-client.js';
 import { connectionRefused, failingDatabase } from '../openapi/support/failing-database.js';
 import { startTestService, type TestService } from '../support/service.js';
 import { makeBooks, makeMarkets, members, ScriptedMarkets, ScriptedWeather } from './scripted-sources.js';

@@ -2,15 +2,15 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { gunzipSync } from 'node:zlib';
 import { parse } from 'csv-parse/sync';
 import { describe, expect, it } from 'vitest';
-import { groupEvents } from '../../src/trading/markets/event.js';
-import { readMarket, shareTemperatures, toOrderBook } from '../../src/trading/markets/kalshi-market.js';
-import { kalshiOrderBookSchema, kalshiSeriesSchema } from '../../src/trading/markets/kalshi-schema.js';
-import { isPlaced, type ListedMarket } from '../../src/trading/markets/market.js';
-import { createNoteBook } from '../../src/trading/markets/notes.js';
-import { DOLLAR } from '../../src/trading/money.js';
-import { bracketPays, isWholeLadder, parseBracket } from '../../src/trading/settlement/brackets.js';
-import { sourceOn } from '../../src/trading/settlement/rules.js';
-import { findSeries } from '../../src/trading/settlement/stations.js';
+import { groupEvents } from '../../src/trading/market/event.js';
+import { readMarket, shareTemperatures, toOrderBook } from '../../src/trading/venue/kalshi-market.js';
+import { kalshiOrderBookSchema, kalshiSeriesSchema } from '../../src/trading/venue/kalshi-schema.js';
+import { isPlaced, type ListedMarket } from '../../src/trading/market/market.js';
+import { createNoteBook } from '../../src/trading/market/notes.js';
+import { DOLLAR } from '../../src/trading/market/money.js';
+import { bracketPays, isWholeLadder, parseBracket } from '../../src/trading/market/brackets.js';
+import { sourceOn } from '../../src/trading/market/rules.js';
+import { findSeries } from '../../src/trading/market/stations.js';
 
 type Json = Record<string, unknown>;
 

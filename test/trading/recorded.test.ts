@@ -3,18 +3,18 @@ import { gunzipSync } from 'node:zlib';
 import { eq } from 'drizzle-orm';
 import { pino } from 'pino';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { createKalshiClient } from '../../src/trading/markets/kalshi-client.js';
-import { createKalshiSource } from '../../src/trading/markets/kalshi.js';
-import { CENT, DOLLAR } from '../../src/trading/money.js';
+import { createKalshiClient } from '../../src/trading/venue/kalshi-client.js';
+import { createKalshiSource } from '../../src/trading/venue/kalshi.js';
+import { CENT, DOLLAR } from '../../src/trading/market/money.js';
 import { checkLedger } from '../../src/trading/portfolio/ledger-check.js';
-import { tradingPositions, tradingSettlements } from '../../src/trading/portfolio/table.js';
-import { bracketPays } from '../../src/trading/settlement/brackets.js';
+import { tradingPositions, tradingSettlements } from '../../src/trading/ledger/portfolio-table.js';
+import { bracketPays } from '../../src/trading/market/brackets.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { createOrganization } from '../support/fixtures.js';
 import { startTestService, type TestService } from '../support/service.js';
 import { startFakeVenue, wireMarket, type FakeVenue } from './fake-venue.js';
 import { plentyOfTokens } from './venue-tokens.js';
-import { buy, cashOf } from './settle-support.js';
+import { buy, cashOf } from '../fixtures/settlement.js';
 
 interface RecordedEvent {
   event: { event_ticker: string; series_ticker: string };

@@ -1,12 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pino } from 'pino';
 import { afterEach, describe, expect, it } from 'vitest';
-import { createMetrics } from '../../src/metrics.js';
-import { createCalibrationStore } from '../../src/trading/calibration.js';
+import { createMetrics } from '../../src/core/metrics.js';
+import { createCalibrationStore } from '../../src/trading/snapshot/calibration.js';
 import { rawEnsemble } from '../../src/trading/forecast/raw-ensemble.js';
-import { UnexpectedAnswerError } from '../../src/trading/markets/kalshi-client.js';
-import { createRefresher, type RefreshDeps, type Refresher } from '../../src/trading/refresh.js';
-import { createSnapshotStore } from '../../src/trading/snapshot.js';
+import { UnexpectedAnswerError } from '../../src/trading/venue/kalshi-client.js';
+import { createRefresher, type RefreshDeps, type Refresher } from '../../src/trading/snapshot/refresh.js';
+import { createSnapshotStore } from '../../src/trading/snapshot/snapshot.js';
 import { TestClock } from '../support/service.js';
 import { ScriptedMarkets, ScriptedWeather } from './scripted-sources.js';
 

@@ -4,8 +4,8 @@ import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, it } from 'vitest';
-import { DOLLAR } from '../../src/trading/money.js';
-import { nothingLearned } from '../../src/trading/calibration.js';
+import { DOLLAR } from '../../src/trading/market/money.js';
+import { nothingLearned } from '../../src/trading/snapshot/calibration.js';
 import { createTapeWriter } from '../../src/trading/tape/writer.js';
 import { pino } from 'pino';
 import { ownScript } from '../support/own-build.js';

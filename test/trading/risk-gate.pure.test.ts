@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest';
-import { CENT, DOLLAR } from '../../src/trading/money.js';
+import { CENT, DOLLAR } from '../../src/trading/market/money.js';
 import { assessRisk } from '../../src/trading/risk/assess.js';
 import type { RiskFacts } from '../../src/trading/risk/facts.js';
 import type { RiskInput } from '../../src/trading/risk/gate.js';
 import { defaultLimits } from '../../src/trading/risk/limits.js';
-import type { Market } from '../../src/trading/markets/market.js';
-import type { MarketData } from '../../src/trading/markets/source.js';
-import type { Snapshot } from '../../src/trading/snapshot.js';
-import { at, factsOf, held, inputOf, market, markets, pending, snapshotOf } from './risk-scene.js';
+import type { Market } from '../../src/trading/market/market.js';
+import type { MarketData } from '../../src/trading/market/source.js';
+import type { Snapshot } from '../../src/trading/snapshot/snapshot.js';
+import { at, factsOf, held, inputOf, market, markets, pending, snapshotOf } from '../fixtures/risk.js';
 
 const detailOf = (input: RiskInput, facts: RiskFacts = factsOf()) => assessRisk(input, facts)?.detail;
 const limits = (values: Partial<RiskFacts['limits']>) => factsOf({ limits: { ...defaultLimits, ...values } });

@@ -1,12 +1,12 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { clockSkewOf } from '../../src/trading/markets/clock-skew.js';
-import { CENT, DOLLAR, type Micros } from '../../src/trading/money.js';
-import { applyFill } from '../../src/trading/portfolio/positions.js';
+import { clockSkewOf } from '../../src/trading/venue/clock-skew.js';
+import { CENT, DOLLAR, type Micros } from '../../src/trading/market/money.js';
+import { applyFill } from '../../src/trading/ledger/positions.js';
 import { assessRisk } from '../../src/trading/risk/assess.js';
 import type { HeldPosition } from '../../src/trading/risk/facts.js';
 import { defaultLimits } from '../../src/trading/risk/limits.js';
-import { EVENT, factsOf, inputOf } from './risk-scene.js';
+import { EVENT, factsOf, inputOf } from '../fixtures/risk.js';
 
 const tickers = ['COLD', 'MILD', 'WARM'] as const;
 const side = fc.constantFrom('yes' as const, 'no' as const);

@@ -1,16 +1,16 @@
 import { sql } from 'drizzle-orm';
 import { v7 as uuid } from 'uuid';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Orm } from '../../src/db/client.js';
-import { AppError } from '../../src/errors.js';
+import type { Orm } from '../../src/core/db/client.js';
+import { AppError } from '../../src/core/errors.js';
 import {
   ledgerEntries,
   portfolioHistory,
   tradingAccounts,
   tradingOrders,
   tradingPositions,
-} from '../../src/db/schema.js';
-import { CENT, DOLLAR, parseDollars } from '../../src/trading/money.js';
+} from '../../src/tables.js';
+import { CENT, DOLLAR, parseDollars } from '../../src/trading/market/money.js';
 import { assertWithinRisk } from '../../src/trading/risk/gate.js';
 import { defaultLimits } from '../../src/trading/risk/limits.js';
 import { readRiskFacts } from '../../src/trading/risk/read-facts.js';
@@ -18,7 +18,7 @@ import { operatorClient } from '../operator/client.js';
 import { createTestDatabase, isEmbedded, type TestDatabase } from '../support/database.js';
 import { createOrganization } from '../support/fixtures.js';
 import { startTestService, type TestService } from '../support/service.js';
-import { at, EVENT, inputOf, type Ask } from './risk-scene.js';
+import { at, EVENT, inputOf, type Ask } from '../fixtures/risk.js';
 
 let database: TestDatabase;
 /** Two instances over one database. */

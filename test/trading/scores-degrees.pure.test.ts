@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { probabilityOf, type TemperatureDistribution } from '../../src/trading/forecast/distribution.js';
+import { probabilityOf, type TemperatureDistribution } from '../../src/trading/market/distribution.js';
 import { atMostOf, atMostOfMembers, degreeCrps, type AtMost } from '../../src/trading/scores/crps.js';
 import { atMostOfMarket, fitNormal, type Share } from '../../src/trading/scores/implied.js';
 import { scoreRecord, type ScorableRecord } from '../../src/trading/scores/score-record.js';
-import type { Bracket } from '../../src/trading/settlement/brackets.js';
+import type { Bracket } from '../../src/trading/market/brackets.js';
 
 const degree = (d: number): Bracket => ({ kind: 'between', floor: d, cap: d });
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { normalQuantile } from '../../src/trading/forecast/normal.js';
+import { normalQuantile } from '../../src/core/statistics/normal.js';
 import { atMostOf } from '../../src/trading/scores/crps.js';
 import { toPitHistogram, type DatedPit } from '../../src/trading/scores/pit-histogram.js';
 import { countReliability, toReliability } from '../../src/trading/scores/reliability.js';

@@ -3,7 +3,7 @@ import { insertRecords } from '../../src/trading/scores/queries.js';
 import { signedIn } from '../support/accounts.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { startTestService, type TestService } from '../support/service.js';
-import { seedScores, sources } from './scores-page-world.js';
+import { seedScores, sources } from '../fixtures/scores-page.js';
 
 const PAGE = '/dashboard/scores';
 

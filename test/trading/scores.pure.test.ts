@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import type { MarketEvent } from '../../src/trading/markets/event.js';
-import { DOLLAR } from '../../src/trading/money.js';
+import type { MarketEvent } from '../../src/trading/market/event.js';
+import { DOLLAR } from '../../src/trading/market/money.js';
 import { finalOutcomes, recordsDue, type Scene } from '../../src/trading/scores/records.js';
 import { scoreRecord } from '../../src/trading/scores/score-record.js';
 import { impliedProbabilities, logScore, rankedProbabilityScore } from '../../src/trading/scores/score.js';
-import { bracketPays } from '../../src/trading/settlement/brackets.js';
-import { outcomesOf } from '../../src/trading/settlement/outcomes.js';
-import { makeBook, makeData, makeEvent, makeForecasts } from './signals-world.js';
+import { bracketPays } from '../../src/trading/market/brackets.js';
+import { outcomesOf } from '../../src/trading/market/outcomes.js';
+import { makeBook, makeData, makeEvent, makeForecasts } from '../fixtures/events.js';
 
 const date = '2026-07-04';
 // The climate day of New York ends at 05:00Z of the next: 36 hours before is 17:00Z of the day before.

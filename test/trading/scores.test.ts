@@ -1,21 +1,21 @@
 import { eq } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { forecastRecords } from '../../src/trading/forecast/table.js';
-import { DOLLAR } from '../../src/trading/money.js';
+import { DOLLAR } from '../../src/trading/market/money.js';
 import { recordForecasts, scoreForecasts } from '../../src/trading/scores/keeper.js';
 import { insertRecords } from '../../src/trading/scores/queries.js';
 import { recordsDue, type Scene } from '../../src/trading/scores/records.js';
 import type { ScoresAnswer } from '../../src/trading/scores/schema.js';
-import { bracketPays } from '../../src/trading/settlement/brackets.js';
-import { createArchive } from '../../src/trading/forecast/archive/archive.js';
-import type { GateBook } from '../../src/trading/scores/gate.js';
+import { bracketPays } from '../../src/trading/market/brackets.js';
+import { createArchive } from '../../src/trading/archive/archive.js';
+import type { GateBook } from '../../src/trading/signals/gate.js';
 import { readGates } from '../../src/trading/scores/read-gates.js';
 import { readScores } from '../../src/trading/scores/scores.js';
-import { findStation } from '../../src/trading/settlement/stations.js';
-import { everything } from '../../src/trading/simulation/world.js';
+import { findStation } from '../../src/trading/market/stations.js';
+import { everything } from '../../src/trading/venue/simulation/world.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { startTestService, type TestService } from '../support/service.js';
-import { makeBook, makeData, makeEvent, makeForecasts } from './signals-world.js';
+import { makeBook, makeData, makeEvent, makeForecasts } from '../fixtures/events.js';
 
 let database: TestDatabase;
 let service: TestService;

@@ -1,10 +1,10 @@
 import type { WeatherData, WeatherSource } from '../../src/trading/forecast/forecast.js';
-import type { OrderBook } from '../../src/trading/markets/book.js';
-import type { Market } from '../../src/trading/markets/market.js';
-import type { MarketData, MarketSource } from '../../src/trading/markets/source.js';
-import { CENT, DOLLAR } from '../../src/trading/money.js';
-import { findStation } from '../../src/trading/settlement/stations.js';
-import type { Clock } from '../../src/clock.js';
+import type { OrderBook } from '../../src/trading/market/book.js';
+import type { Market } from '../../src/trading/market/market.js';
+import type { MarketData, MarketSource } from '../../src/trading/market/source.js';
+import { CENT, DOLLAR } from '../../src/trading/market/money.js';
+import { findStation } from '../../src/trading/market/stations.js';
+import type { Clock } from '../../src/core/clock.js';
 
 /** °F, with a mean of 40. */
 export const members = [37, 38, 38, 39, 39, 41, 41, 42, 42, 43];

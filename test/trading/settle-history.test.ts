@@ -1,27 +1,23 @@
 import { and, asc, eq, sql } from 'drizzle-orm';
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
-import { CENT, DOLLAR } from '../../src/trading/money.js';
-import { paperBooks } from '../../src/trading/orders/table.js';
-import { portfolioHistory } from '../../src/trading/portfolio/table.js';
-import { createTestDatabase, type TestDatabase } from '../support/database.js';
+import { CENT, DOLLAR } from '../../src/trading/market/money.js';
+import { paperBooks } from '../../src/trading/ledger/orders-table.js';
+import { portfolioHistory } from '../../src/trading/ledger/portfolio-table.js';
+import type { TestDatabase } from '../support/database.js';
 import { createOrganization } from '../support/fixtures.js';
-import { startTestService, type TestService } from '../support/service.js';
-import { buy, clockOf, ends, EVENT, makeMarket, makeVenue, type TestVenue } from './settle-support.js';
+import type { TestService } from '../support/service.js';
+import { buy, ends, EVENT, makeMarket, startSettlement, type TestVenue } from '../fixtures/settlement.js';
 
 const TICKER = `${EVENT}-B84.5`;
 
 let database: TestDatabase;
 let service: TestService;
 let venue: TestVenue;
+let stop: () => Promise<void>;
 beforeAll(async () => {
-  database = await createTestDatabase();
-  venue = makeVenue(clockOf(() => service));
-  service = await startTestService(database.db, { trading: { markets: venue } });
+  ({ database, service, venue, stop } = await startSettlement());
 });
-afterAll(async () => {
-  await service.stop();
-  await database.remove();
-});
+afterAll(() => stop());
 beforeEach(() => {
   service.clock.set('2026-07-04T18:00:00Z');
   venue.listed = [makeMarket()];

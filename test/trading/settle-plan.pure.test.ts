@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { CENT, DOLLAR, type Micros } from '../../src/trading/money.js';
-import type { Holding } from '../../src/trading/portfolio/positions.js';
+import { CENT, DOLLAR, type Micros } from '../../src/trading/market/money.js';
+import type { Holding } from '../../src/trading/ledger/positions.js';
 import { planSettlement, type RecordedWord } from '../../src/trading/settlement/settle-plan.js';
 import { doubtAbout, isFinal, wordOf, type Word } from '../../src/trading/settlement/settle-word.js';
-import { ends, makeMarket } from './settle-support.js';
+import { ends, makeMarket } from '../fixtures/settlement.js';
 
 const word = (
   state: Word['state'],

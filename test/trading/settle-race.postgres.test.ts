@@ -1,10 +1,10 @@
 import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { CENT, DOLLAR } from '../../src/trading/money.js';
+import { CENT, DOLLAR } from '../../src/trading/market/money.js';
 import { checkLedger } from '../../src/trading/portfolio/ledger-check.js';
 import { createSettling } from '../../src/trading/settlement/settle.js';
-import { openDatabase } from '../../src/db/open.js';
-import type { Database } from '../../src/db/client.js';
+import { openDatabase } from '../../src/core/db/open.js';
+import type { Database } from '../../src/core/db/client.js';
 import { pino } from 'pino';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { createOrganization } from '../support/fixtures.js';
@@ -19,7 +19,7 @@ import {
   makeMarket,
   makeVenue,
   type TestVenue,
-} from './settle-support.js';
+} from '../fixtures/settlement.js';
 
 /** Two instances, each with its own connections, clock and view of the venue. */
 let database: TestDatabase;

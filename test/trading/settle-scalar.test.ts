@@ -1,38 +1,33 @@
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
-import type { Market } from '../../src/trading/markets/market.js';
-import { CENT, DOLLAR } from '../../src/trading/money.js';
+import type { Market } from '../../src/trading/market/market.js';
+import { CENT, DOLLAR } from '../../src/trading/market/money.js';
 import { checkLedger } from '../../src/trading/portfolio/ledger-check.js';
 import { listWords } from '../../src/trading/portfolio/queries-history.js';
-import { toSettlementView } from '../../src/trading/portfolio/view-orders.js';
+import { toSettlementView } from '../../src/trading/pages/portfolio-view-orders.js';
 import { doubtAbout } from '../../src/trading/settlement/settle-word.js';
-import { findPlace } from '../../src/trading/settlement/stations.js';
-import { createTestDatabase, type TestDatabase } from '../support/database.js';
+import { findPlace } from '../../src/trading/market/stations.js';
+import type { TestDatabase } from '../support/database.js';
 import { createOrganization } from '../support/fixtures.js';
-import { startTestService, type TestService } from '../support/service.js';
+import type { TestService } from '../support/service.js';
 import {
   AFTER_CLOSE,
   bookedOf,
   buy,
   cashOf,
-  clockOf,
   makeMarket,
-  makeVenue,
+  startSettlement,
   wordsOf,
   type TestVenue,
-} from './settle-support.js';
+} from '../fixtures/settlement.js';
 
 let database: TestDatabase;
 let service: TestService;
 let venue: TestVenue;
+let stop: () => Promise<void>;
 beforeAll(async () => {
-  database = await createTestDatabase();
-  venue = makeVenue(clockOf(() => service));
-  service = await startTestService(database.db, { trading: { markets: venue } });
+  ({ database, service, venue, stop } = await startSettlement());
 });
-afterAll(async () => {
-  await service.stop();
-  await database.remove();
-});
+afterAll(() => stop());
 beforeEach(() => {
   service.clock.set(AFTER_CLOSE);
 });

@@ -1,14 +1,14 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { OrderBook } from '../../src/trading/markets/book.js';
-import type { MarketEvent } from '../../src/trading/markets/event.js';
-import type { Market } from '../../src/trading/markets/market.js';
-import { CENT, DOLLAR, type Micros } from '../../src/trading/money.js';
-import { quoteOrder } from '../../src/trading/orders/quote.js';
-import type { Holding } from '../../src/trading/portfolio/positions.js';
+import type { OrderBook } from '../../src/trading/market/book.js';
+import type { MarketEvent } from '../../src/trading/market/event.js';
+import type { Market } from '../../src/trading/market/market.js';
+import { CENT, DOLLAR, type Micros } from '../../src/trading/market/money.js';
+import { quoteOrder } from '../../src/trading/market/quote.js';
+import type { Holding } from '../../src/trading/ledger/positions.js';
 import { paidOf } from '../../src/trading/signals/account.js';
 import type { Signal, SignalReport } from '../../src/trading/signals/signal.js';
-import { findStation } from '../../src/trading/settlement/stations.js';
+import { findStation } from '../../src/trading/market/stations.js';
 import { makeSignals, type SignalInput } from '../../src/trading/signals/signals.js';
 import {
   calibrated,
@@ -18,7 +18,7 @@ import {
   makeForecasts,
   makeGates,
   quadratic,
-} from './signals-world.js';
+} from '../fixtures/events.js';
 
 const date = '2026-07-04';
 const at = new Date('2026-07-04T06:00:00Z');

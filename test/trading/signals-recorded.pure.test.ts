@@ -1,17 +1,17 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { gunzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
-import { asksOf, emptyBook, isCrossed, toLevels, type OrderBook } from '../../src/trading/markets/book.js';
-import { groupEvents, type MarketEvent } from '../../src/trading/markets/event.js';
-import { readMarket } from '../../src/trading/markets/kalshi-market.js';
-import { createNoteBook } from '../../src/trading/markets/notes.js';
-import type { Market } from '../../src/trading/markets/market.js';
-import { CENT, DOLLAR, parseDollars } from '../../src/trading/money.js';
-import { climateDayOf } from '../../src/trading/settlement/climate-day.js';
+import { asksOf, emptyBook, isCrossed, toLevels, type OrderBook } from '../../src/trading/market/book.js';
+import { groupEvents, type MarketEvent } from '../../src/trading/market/event.js';
+import { readMarket } from '../../src/trading/venue/kalshi-market.js';
+import { createNoteBook } from '../../src/trading/market/notes.js';
+import type { Market } from '../../src/trading/market/market.js';
+import { CENT, DOLLAR, parseDollars } from '../../src/trading/market/money.js';
+import { climateDayOf } from '../../src/trading/market/climate-day.js';
 import type { EventSignals, Signal } from '../../src/trading/signals/signal.js';
 import { makeSignals } from '../../src/trading/signals/signals.js';
 import { wireMarket } from './fake-venue.js';
-import { calibrated, makeForecasts, makeGates, quadratic } from './signals-world.js';
+import { calibrated, makeForecasts, makeGates, quadratic } from '../fixtures/events.js';
 
 const HOUR_MS = 3_600_000;
 const fileOf = (name: string) => new URL(`../../../shared/data/kalshi/${name}`, import.meta.url);

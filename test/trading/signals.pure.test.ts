@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import type { DayForecast } from '../../src/trading/forecast/forecast.js';
-import { toLevels } from '../../src/trading/markets/book.js';
-import type { Market } from '../../src/trading/markets/market.js';
-import { CENT, DOLLAR } from '../../src/trading/money.js';
-import { gateAt, noGates, type GateBook } from '../../src/trading/scores/gate.js';
-import { climateDayOf } from '../../src/trading/settlement/climate-day.js';
-import { findStation } from '../../src/trading/settlement/stations.js';
+import { toLevels } from '../../src/trading/market/book.js';
+import type { Market } from '../../src/trading/market/market.js';
+import { CENT, DOLLAR } from '../../src/trading/market/money.js';
+import { gateAt, noGates, type GateBook } from '../../src/trading/signals/gate.js';
+import { climateDayOf } from '../../src/trading/market/climate-day.js';
+import { findStation } from '../../src/trading/market/stations.js';
 import type { SignalAccount } from '../../src/trading/signals/account.js';
 import { makeSignals, type SignalInput } from '../../src/trading/signals/signals.js';
 import {
@@ -16,7 +16,7 @@ import {
   makeForecasts,
   makeGates,
   quadratic,
-} from './signals-world.js';
+} from '../fixtures/events.js';
 
 const date = '2026-07-04';
 /** An hour into the climate day of New York, so that no report is expected yet. */

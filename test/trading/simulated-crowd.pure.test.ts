@@ -1,16 +1,16 @@
 import { describe, expect, it } from 'vitest';
-import { probabilityOf, sureDegree } from '../../src/trading/forecast/distribution.js';
+import { probabilityOf, sureDegree } from '../../src/trading/market/distribution.js';
 import { readWeatherOf } from '../../src/trading/forecast/simulated.js';
-import { isCrossed } from '../../src/trading/markets/book.js';
-import { isPlaced, type TemperatureKind } from '../../src/trading/markets/market.js';
-import { readMarketsOf } from '../../src/trading/markets/simulated.js';
+import { isCrossed } from '../../src/trading/market/book.js';
+import { isPlaced, type TemperatureKind } from '../../src/trading/market/market.js';
+import { readMarketsOf } from '../../src/trading/venue/simulated.js';
 import { impliedProbabilities, logScore } from '../../src/trading/scores/score.js';
-import { bracketPays, type Bracket } from '../../src/trading/settlement/brackets.js';
-import { outcomesOf } from '../../src/trading/settlement/outcomes.js';
-import { findStation, indexAreas } from '../../src/trading/settlement/stations.js';
-import { believe } from '../../src/trading/simulation/crowd.js';
-import { gridBiasF, sharedErrorF } from '../../src/trading/simulation/ensemble.js';
-import { simulateWeather } from '../../src/trading/simulation/weather.js';
+import { bracketPays, type Bracket } from '../../src/trading/market/brackets.js';
+import { outcomesOf } from '../../src/trading/market/outcomes.js';
+import { findStation, indexAreas } from '../../src/trading/market/stations.js';
+import { believe } from '../../src/trading/venue/simulation/crowd.js';
+import { gridBiasF, sharedErrorF } from '../../src/trading/venue/simulation/ensemble.js';
+import { simulateWeather } from '../../src/trading/venue/simulation/weather.js';
 import {
   dailySubject,
   hourSubject,
@@ -18,7 +18,7 @@ import {
   stationDaysBetween,
   subjectsOf,
   type Subject,
-} from '../../src/trading/simulation/world.js';
+} from '../../src/trading/venue/simulation/world.js';
 
 const HOUR_MS = 3_600_000;
 const seed = 'gauge';

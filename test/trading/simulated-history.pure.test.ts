@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import { createSimulatedWeatherSource } from '../../src/trading/forecast/simulated.js';
 import type { DayEnsemble } from '../../src/trading/forecast/forecast.js';
-import { isPlaced, targetKey, targetOf } from '../../src/trading/markets/market.js';
-import { createSimulatedSource } from '../../src/trading/markets/simulated.js';
-import { findStation } from '../../src/trading/settlement/stations.js';
-import { simulateWeather } from '../../src/trading/simulation/weather.js';
-import { everything, type Selection } from '../../src/trading/simulation/world.js';
+import { isPlaced, targetKey, targetOf } from '../../src/trading/market/market.js';
+import { createSimulatedSource } from '../../src/trading/venue/simulated.js';
+import { findStation } from '../../src/trading/market/stations.js';
+import { simulateWeather } from '../../src/trading/venue/simulation/weather.js';
+import { everything, type Selection } from '../../src/trading/venue/simulation/world.js';
 
 const HOUR_MS = 3_600_000;
 const seed = 'seed';

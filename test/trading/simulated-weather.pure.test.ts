@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { addDays } from '../../src/trading/settlement/calendar.js';
-import { climateDayOf } from '../../src/trading/settlement/climate-day.js';
-import { findStation, indexAreas, stations } from '../../src/trading/settlement/stations.js';
-import { simulateWeather } from '../../src/trading/simulation/weather.js';
-import { cityStationOf, hourSubject } from '../../src/trading/simulation/world.js';
+import { addDays } from '../../src/trading/market/calendar.js';
+import { climateDayOf } from '../../src/trading/market/climate-day.js';
+import { findStation, indexAreas, stations } from '../../src/trading/market/stations.js';
+import { simulateWeather } from '../../src/trading/venue/simulation/weather.js';
+import { cityStationOf, hourSubject } from '../../src/trading/venue/simulation/world.js';
 
 const weather = simulateWeather('seed');
 const MINUTE_MS = 60_000;

@@ -1,22 +1,22 @@
 import { describe, expect, it, vi } from 'vitest';
-import { isCrossed } from '../../src/trading/markets/book.js';
-import { isPlaced, type ListedMarket, type Market } from '../../src/trading/markets/market.js';
-import { groupEvents } from '../../src/trading/markets/event.js';
-import { placeMarket } from '../../src/trading/markets/place-market.js';
-import type { KalshiMarket } from '../../src/trading/markets/kalshi-schema.js';
-import { createSimulatedSource } from '../../src/trading/markets/simulated.js';
-import type { MarketData } from '../../src/trading/markets/source.js';
-import { DOLLAR } from '../../src/trading/money.js';
+import { isCrossed } from '../../src/trading/market/book.js';
+import { isPlaced, type ListedMarket, type Market } from '../../src/trading/market/market.js';
+import { groupEvents } from '../../src/trading/market/event.js';
+import { placeMarket } from '../../src/trading/venue/place-market.js';
+import type { KalshiMarket } from '../../src/trading/venue/kalshi-schema.js';
+import { createSimulatedSource } from '../../src/trading/venue/simulated.js';
+import type { MarketData } from '../../src/trading/market/source.js';
+import { DOLLAR } from '../../src/trading/market/money.js';
 import {
   areThresholds,
   bracketLabel,
   bracketPays,
   isWholeLadder,
-} from '../../src/trading/settlement/brackets.js';
-import { findPlace, findStation } from '../../src/trading/settlement/stations.js';
-import { simulateWeather } from '../../src/trading/simulation/weather.js';
-import { dailySubject, hourSubject, leadingStations } from '../../src/trading/simulation/world.js';
-import { climateDayOf } from '../../src/trading/settlement/climate-day.js';
+} from '../../src/trading/market/brackets.js';
+import { findPlace, findStation } from '../../src/trading/market/stations.js';
+import { simulateWeather } from '../../src/trading/venue/simulation/weather.js';
+import { dailySubject, hourSubject, leadingStations } from '../../src/trading/venue/simulation/world.js';
+import { climateDayOf } from '../../src/trading/market/climate-day.js';
 
 const signal = new AbortController().signal;
 

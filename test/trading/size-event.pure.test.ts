@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { BALANCE_STEP, DOLLAR } from '../../src/trading/money.js';
+import { BALANCE_STEP, DOLLAR } from '../../src/trading/market/money.js';
 import { sizeEvent, type EventToSize, type SizedEvent } from '../../src/trading/sizing/event.js';
 import { paidFor } from '../../src/trading/sizing/fund.js';
 import { randomOf } from './joint-arbitraries.js';
-import { buyAll, dollars, profitIf, quoteOf, randomEvent, toEvent, toMarket } from './sizing-world.js';
+import { buyAll, dollars, profitIf, quoteOf, randomEvent, toEvent, toMarket } from '../fixtures/sizing.js';
 
 const paidOf = ({ markets }: EventToSize) => markets.map(({ held, feeRule }) => paidFor(held, feeRule));
 const bought = ({ purchases }: SizedEvent) =>

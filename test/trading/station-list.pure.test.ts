@@ -1,9 +1,9 @@
 import { expect, it } from 'vitest';
 import type { CrossChecks } from '../../src/trading/climate/watch.js';
-import type { IndexState } from '../../src/trading/markets/kalshi-index.js';
+import type { IndexState } from '../../src/trading/forecast/kalshi-index.js';
 import { stationListSchema } from '../../src/trading/reads/schema.js';
 import { createStationList } from '../../src/trading/reads/station-list.js';
-import { indexAreas } from '../../src/trading/settlement/stations.js';
+import { indexAreas } from '../../src/trading/market/stations.js';
 
 const unknown = (): IndexState[] =>
   indexAreas.map((area) => ({ area, latest: null, calibration: null, problem: null }));

@@ -16,20 +16,24 @@ import { gunzipSync, gzipSync } from 'node:zlib';
 import { pino } from 'pino';
 import fc from 'fast-check';
 import { afterAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import { createMetrics } from '../../src/metrics.js';
-import type { SnapshotInputs } from '../../src/trading/build-snapshot.js';
-import { createCalibrationStore, nothingLearned } from '../../src/trading/calibration.js';
+import { createMetrics } from '../../src/core/metrics.js';
+import type { SnapshotInputs } from '../../src/trading/snapshot/build-snapshot.js';
+import { createCalibrationStore, nothingLearned } from '../../src/trading/snapshot/calibration.js';
 import type { Fit } from '../../src/trading/forecast/fits.js';
 import { rawEnsemble } from '../../src/trading/forecast/raw-ensemble.js';
 import { createSimulatedWeatherSource } from '../../src/trading/forecast/simulated.js';
-import { createSimulatedSource } from '../../src/trading/markets/simulated.js';
-import { DOLLAR } from '../../src/trading/money.js';
+import { createSimulatedSource } from '../../src/trading/venue/simulated.js';
+import { DOLLAR } from '../../src/trading/market/money.js';
 import { createSnapshotReads } from '../../src/trading/reads/snapshot-reads.js';
-import { createRefresher } from '../../src/trading/refresh.js';
-import { findStation, stations } from '../../src/trading/settlement/stations.js';
-import { simulateWeather } from '../../src/trading/simulation/weather.js';
-import { everything } from '../../src/trading/simulation/world.js';
-import { createSnapshotStore, type Snapshot, type SnapshotStore } from '../../src/trading/snapshot.js';
+import { createRefresher } from '../../src/trading/snapshot/refresh.js';
+import { findStation, stations } from '../../src/trading/market/stations.js';
+import { simulateWeather } from '../../src/trading/venue/simulation/weather.js';
+import { everything } from '../../src/trading/venue/simulation/world.js';
+import {
+  createSnapshotStore,
+  type Snapshot,
+  type SnapshotStore,
+} from '../../src/trading/snapshot/snapshot.js';
 import { readValue, writeValue } from '../../src/trading/tape/codec.js';
 import { openTapePlayer } from '../../src/trading/tape/player.js';
 import { readTape, TapeError, type TapeEntry } from '../../src/trading/tape/reader.js';

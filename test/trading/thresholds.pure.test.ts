@@ -1,27 +1,26 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { endsOf } from '../../src/trading/markets/event-ends.js';
-import { DOLLAR, parseDollars, type Micros } from '../../src/trading/money.js';
+import { endsOf } from '../../src/trading/market/event-ends.js';
+import { DOLLAR, parseDollars, type Micros } from '../../src/trading/market/money.js';
 import { eventOutcomes } from '../../src/trading/portfolio/valuation-events.js';
 import { worstCaseLoss, type Leg } from '../../src/trading/risk/exposure.js';
 import { impliedProbabilities } from '../../src/trading/scores/score.js';
 import { scoreRecord, type ScorableRecord } from '../../src/trading/scores/score-record.js';
-import { bracketPays } from '../../src/trading/settlement/brackets.js';
+import { bracketPays } from '../../src/trading/market/brackets.js';
 import {
   outcomeAt,
   outcomeProbabilities,
   outcomesOf,
   yesProbabilities,
-} from '../../src/trading/settlement/outcomes.js';
+} from '../../src/trading/market/outcomes.js';
 import { sizeEvent, type EventToSize } from '../../src/trading/sizing/event.js';
 import { exactGrowth } from '../../src/trading/sizing/whole-contracts.js';
 import { toFund } from '../../src/trading/sizing/fund.js';
 import { readOffers } from '../../src/trading/sizing/offers.js';
 import { exceededRoom, reachOf, toRooms } from '../../src/trading/sizing/rooms.js';
-import { makeHour } from './hours-world.js';
+import { makeBook, makeHour } from '../fixtures/events.js';
 import { randomOf } from './joint-arbitraries.js';
-import { dollars, toEvent, toMarket } from './sizing-world.js';
-import { makeBook } from './signals-world.js';
+import { dollars, toEvent, toMarket } from '../fixtures/sizing.js';
 
 const hour = makeHour({ date: '2026-09-13', hour: 12 });
 const brackets = hour.markets.map(({ bracket }) => bracket);

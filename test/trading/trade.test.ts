@@ -1,14 +1,14 @@
 import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Database } from '../../src/db/client.js';
-import { selectRows } from '../../src/db/select-rows.js';
-import { UnexpectedAnswerError } from '../../src/trading/markets/kalshi-client.js';
-import { DOLLAR } from '../../src/trading/money.js';
+import type { Database } from '../../src/core/db/client.js';
+import { selectRows } from '../../src/core/db/select-rows.js';
+import { UnexpectedAnswerError } from '../../src/trading/venue/kalshi-client.js';
+import { DOLLAR } from '../../src/trading/market/money.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { createKey } from '../support/fixtures.js';
+import { makeBook } from '../fixtures/events.js';
 import {
   createTrader,
-  makeBook,
   OTHER_TICKER,
   postTrade,
   startTradingTest,
@@ -16,7 +16,7 @@ import {
   usualBook,
   usualOrder,
   type TradingTest,
-} from './trade-support.js';
+} from '../fixtures/trade.js';
 
 let database: TestDatabase;
 let service: TradingTest;

@@ -3,10 +3,10 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { noFits } from '../../src/trading/forecast/fits.js';
 import { createSimulatedWeatherSource } from '../../src/trading/forecast/simulated.js';
 import { forecastFits } from '../../src/trading/forecast/table.js';
-import { targetKey, targetOf } from '../../src/trading/markets/market.js';
-import { createSimulatedSource } from '../../src/trading/markets/simulated.js';
-import { simulateWeather } from '../../src/trading/simulation/weather.js';
-import { everything, leadingStations } from '../../src/trading/simulation/world.js';
+import { targetKey, targetOf } from '../../src/trading/market/market.js';
+import { createSimulatedSource } from '../../src/trading/venue/simulated.js';
+import { simulateWeather } from '../../src/trading/venue/simulation/weather.js';
+import { everything, leadingStations } from '../../src/trading/venue/simulation/world.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { startTestService, type TestService } from '../support/service.js';
 

@@ -3,9 +3,9 @@ import { createServer, type Server } from 'node:http';
 import { pino } from 'pino';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { z } from 'zod';
-import { createKalshiClient } from '../../src/trading/markets/kalshi-client.js';
-import { createLimitReader } from '../../src/trading/markets/kalshi-limits.js';
-import { basicLimits, createVenueBudget } from '../../src/trading/markets/venue-budget.js';
+import { createKalshiClient } from '../../src/trading/venue/kalshi-client.js';
+import { createLimitReader } from '../../src/trading/venue/kalshi-limits.js';
+import { basicLimits, createVenueBudget } from '../../src/trading/venue/venue-budget.js';
 
 const never = new AbortController().signal;
 setMaxListeners(0, never);

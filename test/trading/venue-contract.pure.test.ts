@@ -3,8 +3,8 @@ import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { z } from 'zod';
 import * as venueSchemas from '../../src/trading/live/venue-schema.js';
-import * as kalshiSchemas from '../../src/trading/markets/kalshi-schema.js';
-import { marketStatuses } from '../../src/trading/markets/market.js';
+import * as kalshiSchemas from '../../src/trading/venue/kalshi-schema.js';
+import { marketStatuses } from '../../src/trading/market/market.js';
 
 /** The venue's published document, where it lies beside the project. */
 const file = new URL('../../../shared/reference/kalshi-openapi-3.32.yaml', import.meta.url);
@@ -55,7 +55,11 @@ const typeOf = ({ type }: Schema): string | undefined =>
     .find((name) => name !== 'null')
     ?.replace('integer', 'number');
 
-const component = (name: string): Schema => document.components.schemas[name]!;
+function component(name: string): Schema {
+  const found = document.components.schemas[name];
+  if (!found) throw new Error(`the venue does not document ${name}`);
+  return found;
+}
 const toJson = (schema: z.ZodType): Schema =>
   z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' }) as Schema;
 
@@ -80,7 +84,6 @@ describe.skipIf(!existsSync(file))('the venue’s published document', () => {
     ['GetSettlementsResponse', venueSchemas.settlementsPageSchema],
     ['GetBalanceResponse', venueSchemas.balanceSchema],
   ])('has what is read of %s', (name, schema) => {
-    expect(component(name), name).toBeDefined();
     expect(differences(toJson(schema), component(name), name)).toEqual([]);
   });
 

@@ -1,6 +1,6 @@
 import { sql, type SQL } from 'drizzle-orm';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { selectRows } from '../../src/db/select-rows.js';
+import { selectRows } from '../../src/core/db/select-rows.js';
 import { selectGrants } from '../../src/entitlements/page-queries.js';
 import { selectEvent, selectEvents } from '../../src/usage/event-queries.js';
 import {

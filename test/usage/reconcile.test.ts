@@ -1,7 +1,7 @@
 import { eq, sql } from 'drizzle-orm';
 import { v7 as uuid } from 'uuid';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { auditLog, operatorLog, usageHours, usageTotals } from '../../src/db/schema.js';
+import { auditLog, operatorLog, usageHours, usageTotals } from '../../src/tables.js';
 import { driftJson } from '../../src/usage/drift-report.js';
 import { compare, hasDrift, repair } from '../../src/usage/reconcile.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';

@@ -1,7 +1,7 @@
 import type { DayEnsemble } from '../../trading/forecast/forecast.js';
-import { spanOf, type Target } from '../../trading/markets/market.js';
-import type { SettledDay } from '../../trading/markets/source.js';
-import { findPlace } from '../../trading/settlement/stations.js';
+import { spanOf, type Target } from '../../trading/market/market.js';
+import type { SettledDay } from '../../trading/market/source.js';
+import { findPlace } from '../../trading/market/stations.js';
 
 const HOUR_MS = 60 * 60 * 1000;
 const MEMBERS = 31;

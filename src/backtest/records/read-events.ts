@@ -2,10 +2,10 @@ import { readFile, stat } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import { gunzip } from 'node:zlib';
 import { z } from 'zod';
-import { readMarket } from '../../trading/markets/kalshi-market.js';
-import { isPlaced, type Market } from '../../trading/markets/market.js';
-import type { NoteBook } from '../../trading/markets/notes.js';
-import { CENT, DOLLAR } from '../../trading/money.js';
+import { readMarket } from '../../trading/venue/kalshi-market.js';
+import { isPlaced, type Market } from '../../trading/market/market.js';
+import type { NoteBook } from '../../trading/market/notes.js';
+import { CENT, DOLLAR } from '../../trading/market/money.js';
 
 const unpack = promisify(gunzip);
 /** What a file may hold, unpacked: some years of events, and no more than a string can. */

@@ -1,7 +1,7 @@
 import { CsvError, parse } from 'csv-parse';
 import { z } from 'zod';
 import type { DayEnsemble } from '../../trading/forecast/forecast.js';
-import { findStation } from '../../trading/settlement/stations.js';
+import { findStation } from '../../trading/market/stations.js';
 import { readBytes, RecordError } from './read-events.js';
 
 const time = z.iso.datetime({ offset: true });

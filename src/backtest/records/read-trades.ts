@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { toLevels, type Level, type OrderBook } from '../../trading/markets/book.js';
-import { CENT } from '../../trading/money.js';
+import { toLevels, type Level, type OrderBook } from '../../trading/market/book.js';
+import { CENT } from '../../trading/market/money.js';
 import { readBytes, RecordError } from './read-events.js';
 
 const tradeSchema = z.object({

@@ -1,10 +1,10 @@
-import type { Orm } from '../../db/client.js';
-import type { Archive } from '../forecast/archive/archive.js';
+import type { Orm } from '../../core/db/client.js';
+import type { Archive } from '../archive/archive.js';
 import { NoHistoryError, type WeatherSource } from '../forecast/forecast.js';
 import { WeatherUnavailableError } from '../forecast/read-json.js';
-import { UnexpectedAnswerError, VenueUnavailableError } from '../markets/kalshi-client.js';
-import type { MarketSource } from '../markets/source.js';
-import type { Station } from '../settlement/stations.js';
+import { UnexpectedAnswerError, VenueUnavailableError } from '../venue/kalshi-client.js';
+import type { MarketSource } from '../market/source.js';
+import type { Station } from '../market/stations.js';
 import { kindsOf, readCoverage, type Coverage } from './coverage.js';
 import { askPatiently, type Patience } from './patience.js';
 import { planChunks, type Chunk, type Range } from './plan.js';

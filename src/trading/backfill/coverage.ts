@@ -1,9 +1,9 @@
-import type { Orm } from '../../db/client.js';
+import type { Orm } from '../../core/db/client.js';
 import type { WeatherHistory } from '../forecast/forecast.js';
-import type { TemperatureKind } from '../markets/market.js';
-import type { MarketHistory } from '../markets/source.js';
-import { climateDayOf } from '../settlement/climate-day.js';
-import { findPlace, placesOf, type Place } from '../settlement/stations.js';
+import type { TemperatureKind } from '../market/market.js';
+import type { MarketHistory } from '../market/source.js';
+import { climateDayOf } from '../market/climate-day.js';
+import { findPlace, placesOf, type Place } from '../market/stations.js';
 import type { Range } from './plan.js';
 import { countRuns, listReportedDays } from './queries.js';
 

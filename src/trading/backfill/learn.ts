@@ -1,9 +1,9 @@
 import type { Logger } from 'pino';
-import type { Clock } from '../../clock.js';
-import type { Orm } from '../../db/client.js';
-import { createCalibrationStore } from '../calibration.js';
-import type { Archive } from '../forecast/archive/archive.js';
-import { createTrainer } from '../forecast/archive/trainer.js';
+import type { Clock } from '../../core/clock.js';
+import type { Orm } from '../../core/db/client.js';
+import { createCalibrationStore } from '../snapshot/calibration.js';
+import type { Archive } from '../archive/archive.js';
+import { createTrainer } from '../archive/trainer.js';
 import type { FitBook } from '../forecast/fits.js';
 
 export interface LearnOptions {

@@ -1,5 +1,5 @@
 import { WeatherUnavailableError } from '../forecast/read-json.js';
-import { VenueUnavailableError } from '../markets/kalshi-client.js';
+import { VenueUnavailableError } from '../venue/kalshi-client.js';
 
 const ATTEMPTS = 5;
 const FIRST_PAUSE_MS = 5_000;

@@ -1,6 +1,6 @@
-import { addDays, daysBetween } from '../settlement/calendar.js';
-import { climateDayAt } from '../settlement/climate-day.js';
-import type { Station } from '../settlement/stations.js';
+import { addDays, daysBetween } from '../market/calendar.js';
+import { climateDayAt } from '../market/climate-day.js';
+import type { Station } from '../market/stations.js';
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 /** What a history is asked for at once. */

@@ -1,8 +1,8 @@
 import { sql } from 'drizzle-orm';
-import type { Orm } from '../../db/client.js';
-import { textArray } from '../../db/array-literal.js';
-import { selectRows } from '../../db/select-rows.js';
-import type { TemperatureKind } from '../markets/market.js';
+import type { Orm } from '../../core/db/client.js';
+import { textArray } from '../../core/db/array-literal.js';
+import { selectRows } from '../../core/db/select-rows.js';
+import type { TemperatureKind } from '../market/market.js';
 import type { Range } from './plan.js';
 
 export interface DayRuns {

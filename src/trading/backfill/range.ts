@@ -1,5 +1,5 @@
-import { addDays, daysBetween } from '../settlement/calendar.js';
-import type { Station } from '../settlement/stations.js';
+import { addDays, daysBetween } from '../market/calendar.js';
+import type { Station } from '../market/stations.js';
 import { lastDayOver, type Range } from './plan.js';
 
 /** What a fit learns from: it looks no further back. */

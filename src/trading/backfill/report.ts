@@ -1,9 +1,9 @@
 import { count } from '../../send/numbers.js';
 import type { BackfillResult } from './backfill.js';
-import { daysBetween } from '../settlement/calendar.js';
+import { daysBetween } from '../market/calendar.js';
 import type { FitBook } from '../forecast/fits.js';
-import type { TemperatureKind } from '../markets/market.js';
-import type { Station } from '../settlement/stations.js';
+import type { TemperatureKind } from '../market/market.js';
+import type { Station } from '../market/stations.js';
 import type { Range } from './plan.js';
 
 /** What was done and what there is now, for a person. */

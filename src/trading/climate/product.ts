@@ -1,5 +1,5 @@
-import { climateDayOf } from '../settlement/climate-day.js';
-import type { Station } from '../settlement/stations.js';
+import { climateDayOf } from '../market/climate-day.js';
+import type { Station } from '../market/stations.js';
 
 /** One Climatological Report (Daily) of a station, as it was issued. */
 export interface ClimateProduct {

@@ -1,6 +1,6 @@
 import { sql } from 'drizzle-orm';
-import type { Orm } from '../../db/client.js';
-import { selectRows } from '../../db/select-rows.js';
+import type { Orm } from '../../core/db/client.js';
+import { selectRows } from '../../core/db/select-rows.js';
 
 export const dailyKinds = ['daily_maximum', 'daily_minimum'] as const;
 export type DailyKind = (typeof dailyKinds)[number];

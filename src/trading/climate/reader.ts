@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { NWS_USER_AGENT } from '../forecast/nws.js';
 import { readJson } from '../forecast/read-json.js';
-import type { Station } from '../settlement/stations.js';
+import type { Station } from '../market/stations.js';
 import { readClimateProduct, type ClimateProduct } from './product.js';
 
 const listSchema = z.looseObject({

@@ -1,13 +1,13 @@
 import type { Logger } from 'pino';
-import type { Clock } from '../../clock.js';
-import type { Database } from '../../db/client.js';
-import { inParallel } from '../markets/chunks.js';
-import type { MarketEvent } from '../markets/event.js';
-import { addDays } from '../settlement/calendar.js';
-import { climateDayAt, climateDayOf } from '../settlement/climate-day.js';
-import { createLease } from '../settlement/lease.js';
-import { stations, type Station } from '../settlement/stations.js';
-import type { SnapshotStore } from '../snapshot.js';
+import type { Clock } from '../../core/clock.js';
+import type { Database } from '../../core/db/client.js';
+import { inParallel } from '../market/chunks.js';
+import type { MarketEvent } from '../market/event.js';
+import { addDays } from '../market/calendar.js';
+import { climateDayAt, climateDayOf } from '../market/climate-day.js';
+import { createLease } from '../../core/db/lease.js';
+import { stations, type Station } from '../market/stations.js';
+import type { SnapshotStore } from '../snapshot/snapshot.js';
 import type { ClimateProduct } from './product.js';
 import {
   dailyKinds,

@@ -1,4 +1,4 @@
-import { normalCdf } from './normal.js';
+import { normalCdf } from '../../core/statistics/normal.js';
 
 /**
  * The probability that a chi-square variable of whole degrees of freedom exceeds x.

@@ -1,4 +1,4 @@
-import { normalCdf, normalDensity } from './normal.js';
+import { normalCdf, normalDensity } from '../../core/statistics/normal.js';
 
 /*
  * Scores of forecasts against what was observed, all negatively oriented: less is better. CRPS is in the unit of the

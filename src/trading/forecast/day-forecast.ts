@@ -1,13 +1,13 @@
-import type { MarketEvent } from '../markets/event.js';
-import { spanOf, targetKey, targetOf, temperatureKinds, type Target } from '../markets/market.js';
-import { findPlace } from '../settlement/stations.js';
+import type { MarketEvent } from '../market/event.js';
+import { spanOf, targetKey, targetOf, temperatureKinds, type Target } from '../market/market.js';
+import { findPlace } from '../market/stations.js';
 import {
   probabilityOf,
   quantileOf,
   sureDegree,
   sureMinimum,
   type TemperatureDistribution,
-} from './distribution.js';
+} from '../market/distribution.js';
 import type { FitBook } from './fits.js';
 import type {
   DayEnsemble,

@@ -1,4 +1,4 @@
-import type { Target, TemperatureKind } from '../markets/market.js';
+import type { Target, TemperatureKind } from '../market/market.js';
 import type { EmosCoefficients } from './emos.js';
 
 /** Leads are taken together in steps of this many hours: runs of the same half day are about as good. */

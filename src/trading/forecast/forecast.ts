@@ -1,6 +1,6 @@
-import type { MarketEvent } from '../markets/event.js';
-import type { Target, TemperatureKind } from '../markets/market.js';
-import type { Place } from '../settlement/stations.js';
+import type { MarketEvent } from '../market/event.js';
+import type { Target, TemperatureKind } from '../market/market.js';
+import type { Place } from '../market/stations.js';
 import type { Fit, FitBook } from './fits.js';
 
 /** One run of an ensemble for one temperature. */

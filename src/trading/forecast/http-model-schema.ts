@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { temperatureKinds } from '../markets/market.js';
-import { findPlace, isStation } from '../settlement/stations.js';
+import { temperatureKinds } from '../market/market.js';
+import { findPlace, isStation } from '../market/stations.js';
 import { MIN_MEMBERS } from './known-weather.js';
 
 /** Of 31 days: five runs of each maximum and minimum at 24 stations, and of each hour in 4 areas. */

@@ -1,9 +1,9 @@
 import type { Logger } from 'pino';
-import type { Clock } from '../../clock.js';
-import { UnexpectedAnswerError } from '../markets/kalshi-client.js';
-import { addDays } from '../settlement/calendar.js';
-import { climateDayAt } from '../settlement/climate-day.js';
-import { stations } from '../settlement/stations.js';
+import type { Clock } from '../../core/clock.js';
+import { UnexpectedAnswerError } from '../venue/kalshi-client.js';
+import { addDays } from '../market/calendar.js';
+import { climateDayAt } from '../market/climate-day.js';
+import { stations } from '../market/stations.js';
 import { NoHistoryError, type WeatherSource } from './forecast.js';
 import { askModel } from './model-client.js';
 import { createObserver, type ObservationPart } from './observations.js';

@@ -1,4 +1,4 @@
-import { targetKey } from '../markets/market.js';
+import { targetKey } from '../market/market.js';
 import type { DayEnsemble, ObservedExtreme, WeatherData } from './forecast.js';
 import { isPossible } from './moments.js';
 

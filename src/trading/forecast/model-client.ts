@@ -1,7 +1,7 @@
-import type { Clock } from '../../clock.js';
-import { UnexpectedAnswerError } from '../markets/kalshi-client.js';
-import { spanOf, targetKey } from '../markets/market.js';
-import { findPlace, indexAreas, stations } from '../settlement/stations.js';
+import type { Clock } from '../../core/clock.js';
+import { UnexpectedAnswerError } from '../venue/kalshi-client.js';
+import { spanOf, targetKey } from '../market/market.js';
+import { findPlace, indexAreas, stations } from '../market/stations.js';
 import type { DayEnsemble } from './forecast.js';
 import { modelAnswerSchema, type ModelForecast } from './http-model-schema.js';
 import { normalMembers } from './normal-members.js';

@@ -1,4 +1,4 @@
-import { normalQuantile } from './normal.js';
+import { normalQuantile } from '../../core/statistics/normal.js';
 
 const MEMBERS = 31;
 

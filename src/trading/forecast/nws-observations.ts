@@ -1,10 +1,10 @@
 import type { Logger } from 'pino';
 import { z } from 'zod';
-import type { Clock } from '../../clock.js';
-import { UnexpectedAnswerError } from '../markets/kalshi-client.js';
-import { inParallel } from '../markets/chunks.js';
-import { climateDayAt, type ClimateDay } from '../settlement/climate-day.js';
-import { stations, type Station } from '../settlement/stations.js';
+import type { Clock } from '../../core/clock.js';
+import { UnexpectedAnswerError } from '../venue/kalshi-client.js';
+import { inParallel } from '../market/chunks.js';
+import { climateDayAt, type ClimateDay } from '../market/climate-day.js';
+import { stations, type Station } from '../market/stations.js';
 import type { ObservedExtreme } from './forecast.js';
 import { hourOfReport, readMetar, toFahrenheit } from './metar.js';
 import { NWS_USER_AGENT } from './nws.js';

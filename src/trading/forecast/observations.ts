@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import type { Clock } from '../../clock.js';
+import type { Clock } from '../../core/clock.js';
 import type { ObservedExtreme } from './forecast.js';
 import { createPoll } from './poll.js';
 

@@ -1,10 +1,10 @@
 import { z } from 'zod';
-import type { Clock } from '../../clock.js';
-import { UnexpectedAnswerError } from '../markets/kalshi-client.js';
-import type { Target } from '../markets/market.js';
-import { climateDayAt, clockAt } from '../settlement/climate-day.js';
-import { addDays } from '../settlement/calendar.js';
-import { isStation, type Place } from '../settlement/stations.js';
+import type { Clock } from '../../core/clock.js';
+import { UnexpectedAnswerError } from '../venue/kalshi-client.js';
+import type { Target } from '../market/market.js';
+import { climateDayAt, clockAt } from '../market/climate-day.js';
+import { addDays } from '../market/calendar.js';
+import { isStation, type Place } from '../market/stations.js';
 import type { DayEnsemble } from './forecast.js';
 import {
   hourlyF,

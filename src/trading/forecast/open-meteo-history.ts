@@ -1,9 +1,9 @@
 import { z } from 'zod';
-import type { Clock } from '../../clock.js';
-import { UnexpectedAnswerError } from '../markets/kalshi-client.js';
-import { addDays, daysBetween } from '../settlement/calendar.js';
-import { spanOf, type Target } from '../markets/market.js';
-import type { Place } from '../settlement/stations.js';
+import type { Clock } from '../../core/clock.js';
+import { UnexpectedAnswerError } from '../venue/kalshi-client.js';
+import { addDays, daysBetween } from '../market/calendar.js';
+import { spanOf, type Target } from '../market/market.js';
+import type { Place } from '../market/stations.js';
 import type { DayEnsemble } from './forecast.js';
 import {
   hourlyF,

@@ -1,8 +1,8 @@
 import { z } from 'zod';
-import { UnexpectedAnswerError } from '../markets/kalshi-client.js';
-import { climateDayOf, hourOf } from '../settlement/climate-day.js';
-import { isStation, places, type Place } from '../settlement/stations.js';
-import type { Target } from '../markets/market.js';
+import { UnexpectedAnswerError } from '../venue/kalshi-client.js';
+import { climateDayOf, hourOf } from '../market/climate-day.js';
+import { isStation, places, type Place } from '../market/stations.js';
+import type { Target } from '../market/market.js';
 
 const HOUR_MS = 60 * 60 * 1000;
 /** The grids' points are at most a quarter of a degree apart. */

@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
-import type { Clock } from '../../clock.js';
-import { UnexpectedAnswerError } from '../markets/kalshi-client.js';
+import type { Clock } from '../../core/clock.js';
+import { UnexpectedAnswerError } from '../venue/kalshi-client.js';
 import type { WeatherSource } from './forecast.js';
 import { createObserver, type ObservationPart } from './observations.js';
 import { readEnsembles } from './open-meteo-ensembles.js';

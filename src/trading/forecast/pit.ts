@@ -1,6 +1,6 @@
 import { chiSquareTail } from './chi-square.js';
-import { probabilityOf, type TemperatureDistribution } from './distribution.js';
-import { normalCdf } from './normal.js';
+import { probabilityOf, type TemperatureDistribution } from '../market/distribution.js';
+import { normalCdf } from '../../core/statistics/normal.js';
 
 /**
  * Where an observation lies in its forecast distribution (probability integral transform): between the probabilities of

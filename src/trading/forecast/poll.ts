@@ -1,4 +1,4 @@
-import type { Clock } from '../../clock.js';
+import type { Clock } from '../../core/clock.js';
 
 /** What is known of one service. */
 export interface Polled<T> {

@@ -1,5 +1,5 @@
 import type { z } from 'zod';
-import { readRetryAfter, UnexpectedAnswerError } from '../markets/kalshi-client.js';
+import { readRetryAfter, UnexpectedAnswerError } from '../venue/kalshi-client.js';
 
 /** A weather service could not be reached, was too busy or failed: it may answer later. */
 export class WeatherUnavailableError extends Error {

@@ -1,7 +1,7 @@
-import { daysBetween } from '../settlement/calendar.js';
-import type { ClimateDay } from '../settlement/climate-day.js';
-import { firstSeenAt, newestRunAt, runsOf } from '../simulation/ensemble.js';
-import { createPace } from '../simulation/pace.js';
+import { daysBetween } from '../market/calendar.js';
+import type { ClimateDay } from '../market/climate-day.js';
+import { firstSeenAt, newestRunAt, runsOf } from '../venue/simulation/ensemble.js';
+import { createPace } from '../venue/simulation/pace.js';
 import {
   everything,
   subjectsAround,
@@ -12,7 +12,7 @@ import {
   type SimulatedWorld,
   type StationDay,
   type Subject,
-} from '../simulation/world.js';
+} from '../venue/simulation/world.js';
 import type { DayEnsemble, ObservedExtreme, WeatherData, WeatherHistory, WeatherSource } from './forecast.js';
 
 const MINUTE_MS = 60 * 1000;

@@ -14,7 +14,7 @@ import {
   uuid,
   type AnyPgColumn,
 } from 'drizzle-orm/pg-core';
-import type { TemperatureKind } from '../markets/market.js';
+import type { TemperatureKind } from '../market/market.js';
 import type { ForecastMethod } from './forecast.js';
 
 const time = (name: string) => timestamp(name, { withTimezone: true, mode: 'date', precision: 6 });

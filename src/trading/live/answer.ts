@@ -1,7 +1,7 @@
 import type { VenueAnswer } from './venue.js';
 import { createdOrderSchema, errorSchema } from './venue-schema.js';
 import type { SentOrder } from './wire.js';
-import { parseCount } from '../contracts.js';
+import { parseCount } from '../market/contracts.js';
 
 /** What the venue's answer to an order means. */
 export type Verdict =

@@ -1,11 +1,10 @@
 import { recordAudit } from '../../audit/audit.js';
-import type { Authority } from '../../auth/authority.js';
-import { change, type ChangeDeps } from '../../auth/change.js';
-import type { Orm } from '../../db/client.js';
-import type { Source } from '../../operator/change.js';
-import { AppError } from '../../errors.js';
-import { newId } from '../ids.js';
-import type { Micros } from '../money.js';
+import { change, type ChangeDeps, type Authority } from '../../audit/change.js';
+import type { Orm } from '../../core/db/client.js';
+import type { Source } from '../../identity/operator/change.js';
+import { AppError } from '../../core/errors.js';
+import { newId } from '../market/ids.js';
+import type { Micros } from '../market/money.js';
 import { keyOf } from './compare.js';
 import type { Look } from './look.js';
 import {

@@ -1,7 +1,7 @@
-import { CENT, formatDollars, parseDollars, type Micros } from '../money.js';
+import { CENT, formatDollars, parseDollars, type Micros } from '../market/money.js';
 import type { ForeignPosition, LiveDifference, LiveReport } from './report.js';
 import type { VenueFillAnswer, VenueOrder, VenuePosition, VenueSettlement } from './venue-schema.js';
-import { formatCount, formatHundredths, parseHundredths, toHundredths } from '../contracts.js';
+import { formatCount, formatHundredths, parseHundredths, toHundredths } from '../market/contracts.js';
 
 /** An order of ours, as far as the venue can know of it. */
 export interface OurOrder {

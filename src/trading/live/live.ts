@@ -1,11 +1,10 @@
-import type { Authority } from '../../auth/authority.js';
-import type { Context } from '../../context.js';
-import { AppError } from '../../errors.js';
-import type { Source } from '../../operator/change.js';
-import { UnexpectedAnswerError, VenueUnavailableError } from '../markets/kalshi-client.js';
-import type { VenueBudget } from '../markets/venue-budget.js';
+import type { TradingContext } from '../config.js';
+import { AppError } from '../../core/errors.js';
+import type { Source } from '../../identity/operator/change.js';
+import { UnexpectedAnswerError, VenueUnavailableError } from '../venue/kalshi-client.js';
+import type { VenueBudget } from '../venue/venue-budget.js';
 import type { LiveExecutor } from '../orders/order.js';
-import { createLease } from '../settlement/lease.js';
+import { createLease } from '../../core/db/lease.js';
 import { acceptDifferences } from './book.js';
 import { lookAtBoth } from './look.js';
 import { findLiveAccount, findOrgId, updateLiveAccount } from './queries.js';
@@ -16,6 +15,7 @@ import { sendOrder } from './send.js';
 import type { VenueKey } from './sign.js';
 import { createStanding } from './standing.js';
 import { createVenue } from './venue.js';
+import type { Authority } from '../../audit/change.js';
 
 /** Orders at the venue, and the watch over the account there. One Organization has it. */
 export interface LiveTrading extends LiveExecutor {
@@ -65,7 +65,7 @@ export interface LiveOptions {
 
 /** Undefined unless the configuration lets an Organization trade live. */
 export function createLiveTrading(
-  { config, db, clock, log }: Context,
+  { config, db, clock, log }: TradingContext,
   { record, key, budget, timings: given }: LiveOptions,
 ): LiveTrading | undefined {
   const { liveOrg: slug, kalshi } = config.trading;

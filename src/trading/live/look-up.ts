@@ -3,7 +3,7 @@ import type { VenueOutcome } from '../orders/order.js';
 import type { Venue } from './venue.js';
 import type { VenueFillAnswer, VenueOrder } from './venue-schema.js';
 import { toVenueFills, type SentOrder } from './wire.js';
-import { formatCount, parseCount, sumCounts } from '../contracts.js';
+import { formatCount, parseCount, sumCounts } from '../market/contracts.js';
 
 /** What the venue knows about an order. */
 export type Found =

@@ -1,5 +1,5 @@
 import { v7 as uuid } from 'uuid';
-import type { Database } from '../../db/client.js';
+import type { Database } from '../../core/db/client.js';
 import { compareWithVenue, type Comparison, type OurOrder } from './compare.js';
 import {
   findCash,
@@ -13,7 +13,7 @@ import {
   type LiveOrderRow,
 } from './queries.js';
 import type { Venue } from './venue.js';
-import type { Micros } from '../money.js';
+import type { Micros } from '../market/money.js';
 
 /** Orders and fills are compared this far back. */
 const LOOK_BACK_MS = 24 * 60 * 60 * 1000;

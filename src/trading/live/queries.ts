@@ -1,11 +1,16 @@
 import { and, asc, desc, eq, gt, gte, inArray, sql } from 'drizzle-orm';
-import { textArray } from '../../db/array-literal.js';
-import type { Orm } from '../../db/client.js';
+import { textArray } from '../../core/db/array-literal.js';
+import type { Orm } from '../../core/db/client.js';
 import { organizations } from '../../organizations/table.js';
-import type { Micros } from '../money.js';
-import { tradingOrders } from '../orders/table.js';
-import { ledgerEntries, tradingAccounts, tradingPositions, tradingSettlements } from '../portfolio/table.js';
-import { liveAccounts } from './table.js';
+import type { Micros } from '../market/money.js';
+import { tradingOrders } from '../ledger/orders-table.js';
+import {
+  ledgerEntries,
+  tradingAccounts,
+  tradingPositions,
+  tradingSettlements,
+} from '../ledger/portfolio-table.js';
+import { liveAccounts } from '../ledger/live-table.js';
 
 const MODE = 'live';
 const isLive = (orgId: string) => and(eq(tradingAccounts.orgId, orgId), eq(tradingAccounts.mode, MODE));

@@ -1,13 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { BALANCE_STEP } from '../money.js';
-import type { Lease } from '../settlement/lease.js';
+import { BALANCE_STEP } from '../market/money.js';
+import type { Lease } from '../../core/db/lease.js';
 import { bookRounding, openLiveAccount } from './book.js';
 import { lookAtBoth, MAX_PENDING, type Look } from './look.js';
 import { recoverOrders, type RecoverDeps } from './recover.js';
 import { countFillsSinceAdjustment, findLiveAccount, listOrdersNamed, listPendingOrders } from './queries.js';
 import type { Standing } from './standing.js';
-import { parseHundredths } from '../contracts.js';
-import type { Database } from '../../db/client.js';
+import { parseHundredths } from '../market/contracts.js';
+import type { Database } from '../../core/db/client.js';
 
 export interface ReconcileDeps extends RecoverDeps {
   db: Database;

@@ -1,4 +1,4 @@
-import { formatDollars } from '../money.js';
+import { formatDollars } from '../market/money.js';
 import type { LiveReport } from './report.js';
 
 /** The report as the API shows it. */

@@ -1,4 +1,4 @@
-import type { Micros } from '../money.js';
+import type { Micros } from '../market/money.js';
 
 /** Something on which the venue and this service do not agree. Texts, because it may be a count, money or a state. */
 export interface LiveDifference {

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { timeField } from '../../http/fields.js';
+import { timeField } from '../../core/http/fields.js';
 
 /** What the operator sends to take the venue's word. */
 export const acceptSchema = z

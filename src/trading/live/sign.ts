@@ -1,7 +1,8 @@
 import { constants, createPrivateKey, sign, type KeyObject } from 'node:crypto';
 import { readFileSync, statSync } from 'node:fs';
 import type { Logger } from 'pino';
-import { ConfigError, type TradingConfig } from '../../config.js';
+import { ConfigError } from '../../core/config.js';
+import type { TradingConfig } from '../config.js';
 
 /** What the venue knows a caller by. */
 export interface VenueKey {

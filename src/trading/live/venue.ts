@@ -1,13 +1,13 @@
 import type { z } from 'zod';
-import type { Clock } from '../../clock.js';
+import type { Clock } from '../../core/clock.js';
 import {
   createKalshiClient,
   readLimited,
   UnexpectedAnswerError,
   type Query,
-} from '../markets/kalshi-client.js';
-import type { VenueBudget } from '../markets/venue-budget.js';
-import { CENT, parseDollars } from '../money.js';
+} from '../venue/kalshi-client.js';
+import type { VenueBudget } from '../venue/venue-budget.js';
+import { CENT, parseDollars } from '../market/money.js';
 import type { VenueCash } from './compare.js';
 import { signRequest, type VenueKey } from './sign.js';
 import {

@@ -1,5 +1,5 @@
-import { formatCount, parseCount } from '../contracts.js';
-import { DOLLAR, formatDollars, parseDollars, type Micros } from '../money.js';
+import { formatCount, parseCount } from '../market/contracts.js';
+import { DOLLAR, formatDollars, parseDollars, type Micros } from '../market/money.js';
 import type { LiveOrder, VenueFill } from '../orders/order.js';
 import type { VenueFillAnswer } from './venue-schema.js';
 

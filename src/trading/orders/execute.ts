@@ -1,17 +1,17 @@
-import type { Tx } from '../../db/client.js';
-import { newId } from '../ids.js';
-import type { Micros } from '../money.js';
-import { bookFills } from '../portfolio/ledger.js';
-import { MAX_TRADING_AGE_MS } from '../snapshot.js';
+import type { Tx } from '../../core/db/client.js';
+import { newId } from '../market/ids.js';
+import type { Micros } from '../market/money.js';
+import { bookFills } from '../ledger/ledger.js';
+import { MAX_TRADING_AGE_MS } from '../snapshot/snapshot.js';
 import { clientOrderId, requestHash } from './identity.js';
 import type { MarketView } from './judge.js';
 import type { OrderInput, Trade } from './order.js';
 import { addTaken, bookHash } from './paper-book.js';
-import { labelOf } from '../markets/market.js';
+import { labelOf } from '../market/market.js';
 import { writeExecution, type AccountState, type OrderRow, type WrittenFill } from './queries.js';
-import { quoteOrder } from './quote.js';
+import { quoteOrder } from '../market/quote.js';
 import { toTrade } from './trade.js';
-import { valueOf } from '../contracts.js';
+import { valueOf } from '../market/contracts.js';
 
 /** An order that passed every check, with what was read for them under the account's lock. */
 export interface AcceptedOrder {
@@ -143,8 +143,8 @@ function newOrder({ input, view, at }: AcceptedOrder): Omit<OrderRow, 'status' |
     reserved: 0n,
     feeRule: { type: feeRule.type, multiplier: String(feeRule.multiplier) },
     bookFetchedAt: snapshot.data.fetchedAt,
-    apiKeyId: by.kind === 'key' ? by.keyId : null,
-    userId: by.kind === 'member' ? by.userId : null,
+    apiKeyId: 'keyId' in by ? by.keyId : null,
+    userId: 'userId' in by ? by.userId : null,
     createdAt: at,
     sentAt: null,
     finishedAt: null,

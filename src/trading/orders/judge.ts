@@ -1,14 +1,14 @@
-import { AppError, type ErrorPlace } from '../../errors.js';
-import { asksOf, bidsOf, emptyBook, isCrossed, type OrderBook } from '../markets/book.js';
-import { isOnTick, isPlaced, type ListedMarket } from '../markets/market.js';
-import { DOLLAR, formatDollars, type Micros } from '../money.js';
-import { matchOrder } from '../portfolio/match.js';
-import type { FeeRule } from '../sizing/fees.js';
-import { ageOf, MAX_TRADING_AGE_MS, type Snapshot, type SnapshotStore } from '../snapshot.js';
+import { AppError, type ErrorPlace } from '../../core/errors.js';
+import { asksOf, bidsOf, emptyBook, isCrossed, type OrderBook } from '../market/book.js';
+import { isOnTick, isPlaced, type ListedMarket } from '../market/market.js';
+import { DOLLAR, formatDollars, type Micros } from '../market/money.js';
+import { matchOrder } from '../market/match.js';
+import type { FeeRule } from '../market/fees.js';
+import { ageOf, MAX_TRADING_AGE_MS, type Snapshot, type SnapshotStore } from '../snapshot/snapshot.js';
 import type { OrderInput } from './order.js';
-import { isOrderSize, ORDER_SIZE } from '../contract-fields.js';
-import { feeRuleOf } from '../markets/fee-rules.js';
-import type { MarketData } from '../markets/source.js';
+import { isOrderSize, ORDER_SIZE } from '../market/contract-fields.js';
+import { feeRuleOf } from '../market/fee-rules.js';
+import type { MarketData } from '../market/source.js';
 
 /** What an order is judged and matched on: what was known of its market at one moment. */
 export interface MarketView {

@@ -1,21 +1,22 @@
 import type { Request, Response } from 'express';
+import { keyAuthority } from '../../api-keys/authority.js';
 import { authenticateCall, type KeyUse } from '../../api-keys/key-use.js';
-import { readHashedSecret } from '../../auth/bearer-key.js';
-import type { KeyReader, Principal } from '../../auth/key-reader.js';
-import { AppError } from '../../errors.js';
-import { readJsonBody } from '../../http/json-body.js';
-import { sendJson } from '../../http/json.js';
-import { parseInput } from '../../http/validate.js';
+import { readHashedSecret } from '../../api-keys/bearer-key.js';
+import type { KeyReader, Principal } from '../../api-keys/key-reader.js';
+import { AppError } from '../../core/errors.js';
+import { readJsonBody } from '../../core/http/json-body.js';
+import { sendJson } from '../../core/http/json.js';
+import { parseInput } from '../../core/http/validate.js';
 import {
   defineRoute,
   type Example,
   type ExampleRequest,
   generated,
   json,
-} from '../../openapi/define-route.js';
-import { exampleWorld } from '../../openapi/example-world.js';
-import { problemExample } from '../../openapi/problem-examples.js';
-import { parseDollars } from '../money.js';
+} from '../../core/reference/define-route.js';
+import { exampleWorld } from '../../core/reference/example-world.js';
+import { problemExample } from '../../core/reference/problem-examples.js';
+import { parseDollars } from '../market/money.js';
 import type { OrderInput, Orders } from './order.js';
 import { MAX_BODY_BYTES, orderHeaders, orderSchema, tradeAnswerSchema } from './schema.js';
 import { toTradeJson } from './trade-json.js';
@@ -259,7 +260,7 @@ async function readOrder(
     ...order,
     orgId,
     mode,
-    by: { kind: 'key', orgId, keyId, scope: 'trading:write' },
+    by: keyAuthority(orgId, keyId, 'trading:write'),
     idempotencyKey,
     limitPrice: parseDollars(limitPrice),
     timeInForce,

@@ -1,8 +1,9 @@
-import type { KeyAuthority, MemberAuthority } from '../../auth/authority.js';
-import type { Side } from '../markets/book.js';
-import type { Micros } from '../money.js';
-import type { FeeRule } from '../sizing/fees.js';
-import type { OrderStatus, TradeMode } from './table.js';
+import type { KeyAuthority } from '../../api-keys/authority.js';
+import type { MemberAuthority } from '../../identity/session/authority.js';
+import type { Side } from '../market/book.js';
+import type { Micros } from '../market/money.js';
+import type { FeeRule } from '../market/fees.js';
+import type { OrderStatus, TradeMode } from '../ledger/orders-table.js';
 
 export type Action = 'buy' | 'sell';
 export type TimeInForce = 'immediate_or_cancel' | 'fill_or_kill';

@@ -1,9 +1,9 @@
 import { eq } from 'drizzle-orm';
-import type { Context } from '../../context.js';
-import { sqlState } from '../../db/client.js';
-import { AppError, type ErrorCode } from '../../errors.js';
+import type { TradingContext } from '../config.js';
+import { sqlState } from '../../core/db/client.js';
+import { AppError, type ErrorCode } from '../../core/errors.js';
 import { organizations } from '../../organizations/table.js';
-import type { SnapshotStore } from '../snapshot.js';
+import type { SnapshotStore } from '../snapshot/snapshot.js';
 import { viewMarket } from './judge.js';
 import type { LiveExecutor, OrderInput, Orders, PlacedOrder, Trade, VenueOutcome } from './order.js';
 import { findTrade, listFills, listOrders } from './queries.js';
@@ -11,7 +11,7 @@ import { recordOutcome } from './record-outcome.js';
 import { toTrade } from './trade.js';
 import { findRepeat, judgeAndWrite } from './transaction.js';
 import { createTurns } from './turns.js';
-import { feeRuleOf } from '../markets/fee-rules.js';
+import { feeRuleOf } from '../market/fee-rules.js';
 
 const MAX_WAITING = 5_000;
 const MAX_WAIT_MS = 10_000;
@@ -46,7 +46,7 @@ export interface OrdersDeps {
   live: LiveExecutor | undefined;
 }
 
-export function createOrders(context: Context, { snapshots, live }: OrdersDeps): Orders {
+export function createOrders(context: TradingContext, { snapshots, live }: OrdersDeps): Orders {
   const { db, clock, config, log, metrics } = context;
   const turns = createTurns({
     clock,

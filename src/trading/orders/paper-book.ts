@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
-import type { Level, OrderBook, Side } from '../markets/book.js';
-import { DOLLAR } from '../money.js';
-import type { MarketableOrder } from '../portfolio/match.js';
-import { addCounts, subtractCounts } from '../contracts.js';
+import type { Level, OrderBook, Side } from '../market/book.js';
+import { DOLLAR } from '../market/money.js';
+import type { MarketableOrder } from '../market/match.js';
+import { addCounts, subtractCounts } from '../market/contracts.js';
 
 /** Bids that paper orders have hit: `[side of the bid, price in millionths, contracts]`. */
 export type Taken = [side: Side, price: string, contracts: number][];

@@ -1,14 +1,14 @@
 import { and, desc, eq, inArray, sql, type SQL } from 'drizzle-orm';
-import { intArray, textArray } from '../../db/array-literal.js';
-import type { Orm } from '../../db/client.js';
-import { selectRows } from '../../db/select-rows.js';
-import type { Side } from '../markets/book.js';
-import type { Micros } from '../money.js';
-import type { Position } from '../portfolio/ledger.js';
-import type { Postings } from '../portfolio/positions.js';
+import { intArray, textArray } from '../../core/db/array-literal.js';
+import type { Orm } from '../../core/db/client.js';
+import { selectRows } from '../../core/db/select-rows.js';
+import type { Side } from '../market/book.js';
+import type { Micros } from '../market/money.js';
+import type { Position } from '../ledger/ledger.js';
+import type { Postings } from '../ledger/positions.js';
 import type { OrderInput } from './order.js';
 import type { Taken } from './paper-book.js';
-import { tradingFills, tradingOrders, tradeModes, type TradeMode } from './table.js';
+import { tradingFills, tradingOrders, tradeModes, type TradeMode } from '../ledger/orders-table.js';
 
 export type OrderRow = typeof tradingOrders.$inferSelect;
 export type FillRow = typeof tradingFills.$inferSelect;

@@ -1,7 +1,7 @@
-import type { Orm } from '../../db/client.js';
-import { newId } from '../ids.js';
-import { lockAccount } from '../portfolio/accounts.js';
-import { applyVenueFill, bookFills } from '../portfolio/ledger.js';
+import type { Orm } from '../../core/db/client.js';
+import { newId } from '../market/ids.js';
+import { lockAccount } from '../ledger/accounts.js';
+import { applyVenueFill, bookFills } from '../ledger/ledger.js';
 import type { Trade, VenueFill, VenueOutcome } from './order.js';
 import {
   findTrade,
@@ -12,7 +12,7 @@ import {
   type WrittenFill,
 } from './queries.js';
 import { toTrade } from './trade.js';
-import { sumCounts, valueOf } from '../contracts.js';
+import { sumCounts, valueOf } from '../market/contracts.js';
 
 /**
  * Books what is known about a live order, once however often it is told: a fill by the venue's id of it, and an order

@@ -1,7 +1,13 @@
 import { z } from 'zod';
-import { idField, nextCursorField, timeField } from '../../http/fields.js';
-import { contractsField, isOrderSize, MAX_CONTRACTS, MIN_CONTRACTS, ORDER_SIZE } from '../contract-fields.js';
-import { orderStatuses, tradeModes } from './table.js';
+import { idField, nextCursorField, timeField } from '../../core/http/fields.js';
+import {
+  contractsField,
+  isOrderSize,
+  MAX_CONTRACTS,
+  MIN_CONTRACTS,
+  ORDER_SIZE,
+} from '../market/contract-fields.js';
+import { orderStatuses, tradeModes } from '../ledger/orders-table.js';
 
 export const MAX_BODY_BYTES = 4 * 1024;
 export const MAX_PAGE = 100;

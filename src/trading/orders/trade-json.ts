@@ -1,6 +1,6 @@
 import type { z } from 'zod';
-import { formatDollars } from '../money.js';
-import { findSeries } from '../settlement/stations.js';
+import { formatDollars } from '../market/money.js';
+import { findSeries } from '../market/stations.js';
 import type { Trade } from './order.js';
 import type { tradeSchema } from './schema.js';
 

@@ -1,6 +1,6 @@
 import type { Trade, TradeFill } from './order.js';
 import type { FillRow, OrderRow } from './queries.js';
-import { perContract, valueOf } from '../contracts.js';
+import { perContract, valueOf } from '../market/contracts.js';
 
 /** What money moved with a fill is part of a trade, not of each of its fills. */
 type FillOfTrade = TradeFill & Pick<FillRow, 'balanceChange'>;

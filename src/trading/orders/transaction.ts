@@ -1,22 +1,22 @@
-import { confirmAuthority } from '../../auth/change.js';
-import type { Clock } from '../../clock.js';
-import type { Orm } from '../../db/client.js';
-import { AppError } from '../../errors.js';
-import { DOLLAR, formatDollars, type Micros } from '../money.js';
-import { lockAccount, openPaperAccount } from '../portfolio/accounts.js';
+import { confirmAuthority } from '../../audit/change.js';
+import type { Clock } from '../../core/clock.js';
+import type { Orm } from '../../core/db/client.js';
+import { AppError } from '../../core/errors.js';
+import { DOLLAR, formatDollars, type Micros } from '../market/money.js';
+import { lockAccount, openPaperAccount } from '../ledger/accounts.js';
 import { assertWithinRisk } from '../risk/gate.js';
-import type { SnapshotStore } from '../snapshot.js';
+import type { SnapshotStore } from '../snapshot/snapshot.js';
 import { fillOnPaper, writePending } from './execute.js';
 import { requestHash } from './identity.js';
 import { assertReachable, viewMarket } from './judge.js';
 import type { OrderInput, PlacedOrder } from './order.js';
 import { bookHash, withoutTaken } from './paper-book.js';
 import { findTrade, readState, type AccountState } from './queries.js';
-import { quoteOrder, worstCost } from './quote.js';
+import { quoteOrder, worstCost } from '../market/quote.js';
 import { toTrade } from './trade.js';
-import { subtractCounts, valueOf } from '../contracts.js';
-import type { OrderBook } from '../markets/book.js';
-import type { FeeRule } from '../sizing/fees.js';
+import { subtractCounts, valueOf } from '../market/contracts.js';
+import type { OrderBook } from '../market/book.js';
+import type { FeeRule } from '../market/fees.js';
 
 interface TransactionDeps {
   snapshots: SnapshotStore;

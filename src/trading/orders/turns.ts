@@ -1,5 +1,5 @@
-import { AppError } from '../../errors.js';
-import type { Clock } from '../../clock.js';
+import { AppError } from '../../core/errors.js';
+import type { Clock } from '../../core/clock.js';
 
 export interface TurnsOptions {
   clock: Clock;

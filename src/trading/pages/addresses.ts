@@ -1,8 +1,8 @@
-import { toAddress } from '../../pages/address.js';
-import type { Side } from '../markets/book.js';
-import type { MarketEvent } from '../markets/event.js';
-import type { TemperatureKind } from '../markets/market.js';
-import { formatDollars, type Micros } from '../money.js';
+import { toAddress } from '../../core/pages/address.js';
+import type { Side } from '../market/book.js';
+import type { MarketEvent } from '../market/event.js';
+import type { TemperatureKind } from '../market/market.js';
+import { formatDollars, type Micros } from '../market/money.js';
 import type { Action } from '../orders/order.js';
 
 export const MARKETS_PATH = '/dashboard/markets';

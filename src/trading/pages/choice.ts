@@ -1,9 +1,9 @@
-import { AppError } from '../../errors.js';
-import type { MarketEvent } from '../markets/event.js';
-import { spanOf, temperatureKinds, type TemperatureKind } from '../markets/market.js';
-import { climateDayAt } from '../settlement/climate-day.js';
-import { findPlace, type Place } from '../settlement/stations.js';
-import type { Snapshot } from '../snapshot.js';
+import { AppError } from '../../core/errors.js';
+import type { MarketEvent } from '../market/event.js';
+import { spanOf, temperatureKinds, type TemperatureKind } from '../market/market.js';
+import { climateDayAt } from '../market/climate-day.js';
+import { findPlace, type Place } from '../market/stations.js';
+import type { Snapshot } from '../snapshot/snapshot.js';
 import type { Tab } from './addresses.js';
 
 /** What an address asks for: the overview, or with a station the events of one city. */

@@ -1,6 +1,6 @@
 import type { DayForecast } from '../forecast/forecast.js';
-import type { MarketEvent } from '../markets/event.js';
-import { bracketLabel } from '../settlement/brackets.js';
+import type { MarketEvent } from '../market/event.js';
+import { bracketLabel } from '../market/brackets.js';
 import { kindWords } from './kind-words.js';
 import { degreesOf, possibleDegrees, type Degree } from './probabilities.js';
 import { formatDegrees, formatExactProbability } from './price-text.js';

@@ -1,5 +1,5 @@
-import { temperatureKinds } from '../markets/market.js';
-import type { Snapshot } from '../snapshot.js';
+import { temperatureKinds } from '../market/market.js';
+import type { Snapshot } from '../snapshot/snapshot.js';
 import { addressOfEvent, eventAddress } from './addresses.js';
 import { currentEvent, eventsOf, type Choice } from './choice.js';
 import { formatHour, kindWords } from './kind-words.js';

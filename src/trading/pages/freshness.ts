@@ -1,4 +1,10 @@
-import { ageOf, MAX_TRADING_AGE_MS, TIME_TO_LIVE_MS, type Snapshot, type SourceState } from '../snapshot.js';
+import {
+  ageOf,
+  MAX_TRADING_AGE_MS,
+  TIME_TO_LIVE_MS,
+  type Snapshot,
+  type SourceState,
+} from '../snapshot/snapshot.js';
 import { formatAge } from './price-text.js';
 
 /** How far the prices on a page can be trusted. */

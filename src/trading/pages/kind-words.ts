@@ -1,4 +1,4 @@
-import type { MarketKind, TemperatureKind } from '../markets/market.js';
+import type { MarketKind, TemperatureKind } from '../market/market.js';
 
 /** What the pages call each kind of temperature. */
 export const kindWords = {

@@ -1,15 +1,15 @@
 import type { DayForecast } from '../forecast/forecast.js';
-import { asksOf, bidsOf, emptyBook, type Level, type OrderBook, type Side } from '../markets/book.js';
-import type { MarketEvent } from '../markets/event.js';
-import type { Market } from '../markets/market.js';
-import { DOLLAR } from '../money.js';
-import type { Holding } from '../portfolio/positions.js';
-import { bracketLabel } from '../settlement/brackets.js';
+import { asksOf, bidsOf, emptyBook, type Level, type OrderBook, type Side } from '../market/book.js';
+import type { MarketEvent } from '../market/event.js';
+import type { Market } from '../market/market.js';
+import { DOLLAR } from '../market/money.js';
+import type { Holding } from '../ledger/positions.js';
+import { bracketLabel } from '../market/brackets.js';
 import { ticketAddress } from './addresses.js';
 import { formatCents, formatPoints, formatProbability } from './price-text.js';
-import { formatMoney } from '../portfolio/view-text.js';
+import { formatMoney } from './portfolio-view-text.js';
 import { impliedProbabilities, isPassed } from './probabilities.js';
-import { perContract } from '../contracts.js';
+import { perContract } from '../market/contracts.js';
 
 interface Share {
   /** Of the width of its bar: 0 to 100. */

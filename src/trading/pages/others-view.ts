@@ -1,6 +1,6 @@
-import { toPager } from '../../pages/address.js';
-import { cityOf, isPlaced, type UnplacedMarket } from '../markets/market.js';
-import type { Snapshot } from '../snapshot.js';
+import { toPager } from '../../core/pages/address.js';
+import { cityOf, isPlaced, type UnplacedMarket } from '../market/market.js';
+import type { Snapshot } from '../snapshot/snapshot.js';
 import { MARKETS_PATH, ticketAddress } from './addresses.js';
 import { formatClimateDay } from './market-view.js';
 import { kindNames } from './kind-words.js';

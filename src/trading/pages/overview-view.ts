@@ -1,9 +1,9 @@
-import { formatCount } from '../../pages/format.js';
-import type { MarketEvent } from '../markets/event.js';
-import { isPlaced, temperatureKinds, type TemperatureKind } from '../markets/market.js';
-import type { Place } from '../settlement/stations.js';
+import { formatCount } from '../../core/pages/format.js';
+import type { MarketEvent } from '../market/event.js';
+import { isPlaced, temperatureKinds, type TemperatureKind } from '../market/market.js';
+import type { Place } from '../market/stations.js';
 import type { SignalReport } from '../signals/signal.js';
-import { ageOf, TIME_TO_LIVE_MS, type Snapshot } from '../snapshot.js';
+import { ageOf, TIME_TO_LIVE_MS, type Snapshot } from '../snapshot/snapshot.js';
 import { addressOfEvent, eventAddress, overviewAddress, SCORES_PATH, type Tab } from './addresses.js';
 import { currentEvent } from './choice.js';
 import { kindWords } from './kind-words.js';

@@ -1,9 +1,9 @@
-import type { Micros } from '../money.js';
-import type { Holding } from '../portfolio/positions.js';
+import type { Micros } from '../market/money.js';
+import type { Holding } from '../ledger/positions.js';
 import type { SignalReport } from '../signals/signal.js';
 import { makeSignalsInSteps } from '../signals/signals.js';
-import type { Snapshot } from '../snapshot.js';
-import { inSlices } from '../steps.js';
+import type { Snapshot } from '../snapshot/snapshot.js';
+import { inSlices } from '../market/steps.js';
 
 /** Accounts whose signals are kept for each snapshot: a page that asks again every few seconds must not size them anew. */
 const MAX_KEPT = 64;

@@ -1,7 +1,7 @@
-import type { Page } from '../../pages/layout.js';
+import type { Page } from '../../core/pages/layout.js';
 import type { ClimateWatch } from '../climate/watch.js';
 import type { Orders } from '../orders/order.js';
-import type { SnapshotStore } from '../snapshot.js';
+import type { SnapshotStore } from '../snapshot/snapshot.js';
 
 /** What the pages about markets have in common. */
 

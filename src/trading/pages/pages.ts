@@ -1,9 +1,9 @@
 import type { Request, Response, Router } from 'express';
-import { sessionOf } from '../../auth/session.js';
-import type { Context } from '../../context.js';
-import { renderPage } from '../../pages/layout.js';
-import { pageRouter } from '../../pages/page-router.js';
-import { readQuery, requireOnce } from '../../pages/query-form.js';
+import { sessionOf } from '../../identity/session/session.js';
+import type { TradingContext } from '../config.js';
+import { renderPage } from '../../core/pages/layout.js';
+import { pageRouter } from '../../core/pages/page-router.js';
+import { readQuery, requireOnce } from '../../core/pages/query-form.js';
 import { overviewAddress, streamAddress } from './addresses.js';
 import { chooseEvent, readAsked, type Asked } from './choice.js';
 import { toFreshness, type Freshness } from './freshness.js';
@@ -14,8 +14,8 @@ import { toOthers } from './others-view.js';
 import { toBest, toCities, toTabs } from './overview-view.js';
 import { loadingPage, SECTION, type MarketsPagesDeps } from './page-kit.js';
 import { readSwitch, type TradingSwitch } from '../risk/switches.js';
-import type { Place } from '../settlement/stations.js';
-import type { Snapshot } from '../snapshot.js';
+import type { Place } from '../market/stations.js';
+import type { Snapshot } from '../snapshot/snapshot.js';
 import { signalsFor } from './own-signals.js';
 import { findPaperCash, listPaperHoldings } from './queries.js';
 import { addTicketPages } from './ticket-pages.js';
@@ -29,7 +29,7 @@ interface Scene<Page extends 'overview' | 'event'> {
 }
 
 /** `/dashboard/markets`: prices, forecasts and signals for every role, and the ticket for paper orders. */
-export function marketsPages(context: Context, deps: MarketsPagesDeps): Router {
+export function marketsPages(context: TradingContext, deps: MarketsPagesDeps): Router {
   const { db, clock } = context;
   const router = pageRouter();
 

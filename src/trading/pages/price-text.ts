@@ -1,5 +1,5 @@
-import { CENT, type Micros } from '../money.js';
-import { formatMoney } from '../portfolio/view-text.js';
+import { CENT, type Micros } from '../market/money.js';
+import { formatMoney } from './portfolio-view-text.js';
 
 /** How pages about markets write prices, money and probabilities. */
 

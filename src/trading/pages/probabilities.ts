@@ -1,10 +1,10 @@
 import type { DayForecast, ObservedExtreme } from '../forecast/forecast.js';
-import { sureDegree } from '../forecast/distribution.js';
-import { normalCdf } from '../forecast/normal.js';
-import type { MarketEvent } from '../markets/event.js';
-import type { Market, TemperatureKind } from '../markets/market.js';
-import { DOLLAR } from '../money.js';
-import { areThresholds, bracketRange, type Bracket } from '../settlement/brackets.js';
+import { sureDegree } from '../market/distribution.js';
+import { normalCdf } from '../../core/statistics/normal.js';
+import type { MarketEvent } from '../market/event.js';
+import type { Market, TemperatureKind } from '../market/market.js';
+import { DOLLAR } from '../market/money.js';
+import { areThresholds, bracketRange, type Bracket } from '../market/brackets.js';
 
 /**
  * What the market itself holds to be probable, by ticker: the middle between bid and ask, over the brackets of a day made to

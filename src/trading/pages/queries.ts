@@ -1,10 +1,10 @@
 import { and, eq, gt } from 'drizzle-orm';
-import type { Orm } from '../../db/client.js';
-import type { Micros } from '../money.js';
-import type { Holding } from '../portfolio/positions.js';
+import type { Orm } from '../../core/db/client.js';
+import type { Micros } from '../market/money.js';
+import type { Holding } from '../ledger/positions.js';
 import type { Taken } from '../orders/paper-book.js';
-import { paperBooks } from '../orders/table.js';
-import { tradingAccounts, tradingPositions } from '../portfolio/table.js';
+import { paperBooks } from '../ledger/orders-table.js';
+import { tradingAccounts, tradingPositions } from '../ledger/portfolio-table.js';
 
 /** What the paper account has to spend; undefined before it was opened. */
 export async function findPaperCash(orm: Orm, orgId: string): Promise<Micros | undefined> {

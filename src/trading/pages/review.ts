@@ -1,13 +1,13 @@
-import { asksOf, bidsOf, type OrderBook } from '../markets/book.js';
-import { isPlaced, labelOf, type ListedMarket } from '../markets/market.js';
-import { DOLLAR, type Micros } from '../money.js';
-import { quoteOrder, worstCost, type Quote } from '../orders/quote.js';
-import type { MarketableOrder } from '../portfolio/match.js';
-import { applyFill, type Holding } from '../portfolio/positions.js';
-import { chargeFill, newOrderAccount, type FeeRule } from '../sizing/fees.js';
+import { asksOf, bidsOf, type OrderBook } from '../market/book.js';
+import { isPlaced, labelOf, type ListedMarket } from '../market/market.js';
+import { DOLLAR, type Micros } from '../market/money.js';
+import { quoteOrder, worstCost, type Quote } from '../market/quote.js';
+import type { MarketableOrder } from '../market/match.js';
+import { applyFill, type Holding } from '../ledger/positions.js';
+import { chargeFill, newOrderAccount, type FeeRule } from '../market/fees.js';
 import { formatCents, formatChange, formatExactProbability, formatPoints } from './price-text.js';
-import { formatMoney } from '../portfolio/view-text.js';
-import { subtractCounts, valueOf } from '../contracts.js';
+import { formatMoney } from './portfolio-view-text.js';
+import { subtractCounts, valueOf } from '../market/contracts.js';
 
 export interface ReviewInput {
   market: ListedMarket;

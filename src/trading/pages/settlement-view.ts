@@ -1,8 +1,8 @@
 import type { CrossChecks } from '../climate/watch.js';
-import type { MarketEvent } from '../markets/event.js';
-import { labelOf } from '../markets/market.js';
-import type { SettlementSource } from '../settlement/rules.js';
-import { isStation } from '../settlement/stations.js';
+import type { MarketEvent } from '../market/event.js';
+import { labelOf } from '../market/market.js';
+import type { SettlementSource } from '../market/rules.js';
+import { isStation } from '../market/stations.js';
 import { kindWords } from './kind-words.js';
 
 /** Who decides, as the rules of the day name them. */

@@ -1,7 +1,7 @@
-import type { MarketEvent } from '../markets/event.js';
-import { CENT, floorTo } from '../money.js';
-import { formatMoney } from '../portfolio/view-text.js';
-import { bracketLabel } from '../settlement/brackets.js';
+import type { MarketEvent } from '../market/event.js';
+import { CENT, floorTo } from '../market/money.js';
+import { formatMoney } from './portfolio-view-text.js';
+import { bracketLabel } from '../market/brackets.js';
 import type { EventSignals, Signal, SignalReport } from '../signals/signal.js';
 import { scoresAddress, ticketAddress } from './addresses.js';
 import { formatCents, formatChange, formatExactProbability, formatPoints } from './price-text.js';

@@ -1,14 +1,14 @@
 import { z } from 'zod';
-import { parseInput } from '../../http/validate.js';
-import { fieldError, textField, type FormFields } from '../../pages/form.js';
-import { asksOf, bidsOf, type OrderBook, type Side } from '../markets/book.js';
-import { isOnTick, type Market } from '../markets/market.js';
-import { formatDollars, parseDollars, type Micros } from '../money.js';
+import { parseInput } from '../../core/http/validate.js';
+import { fieldError, textField, type FormFields } from '../../core/pages/form.js';
+import { asksOf, bidsOf, type OrderBook, type Side } from '../market/book.js';
+import { isOnTick, type Market } from '../market/market.js';
+import { formatDollars, parseDollars, type Micros } from '../market/money.js';
 import type { Action } from '../orders/order.js';
-import type { MarketableOrder } from '../portfolio/match.js';
-import type { Holding } from '../portfolio/positions.js';
+import type { MarketableOrder } from '../market/match.js';
+import type { Holding } from '../ledger/positions.js';
 import { trimZeros } from './addresses.js';
-import { contractsText } from '../contract-fields.js';
+import { contractsText } from '../market/contract-fields.js';
 
 const DEFAULT_CONTRACTS = 10;
 

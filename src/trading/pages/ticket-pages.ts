@@ -1,28 +1,28 @@
 import type { Request, Response, Router } from 'express';
 import { isFreshId, newFormId } from '../../api-keys/fresh-id.js';
-import { byMember } from '../../auth/authority.js';
-import { requireRole, sessionOf } from '../../auth/session.js';
-import type { Context } from '../../context.js';
-import { AppError } from '../../errors.js';
+import { byMember } from '../../identity/session/authority.js';
+import { requireRole, sessionOf } from '../../identity/session/session.js';
+import type { TradingContext } from '../config.js';
+import { AppError } from '../../core/errors.js';
 import type { Role } from '../../organizations/table.js';
-import { fieldError, formRoute, textField, type FormFields, type FormState } from '../../pages/form.js';
-import { renderPage } from '../../pages/layout.js';
-import { readQuery, requireOnce, tryQuery } from '../../pages/query-form.js';
+import { fieldError, formRoute, textField, type FormFields, type FormState } from '../../core/pages/form.js';
+import { renderPage } from '../../core/pages/layout.js';
+import { readQuery, requireOnce, tryQuery } from '../../core/pages/query-form.js';
 import { forecastOf } from '../forecast/forecast.js';
-import { emptyBook, type OrderBook } from '../markets/book.js';
-import { isPlaced, type ListedMarket } from '../markets/market.js';
-import type { Micros } from '../money.js';
+import { emptyBook, type OrderBook } from '../market/book.js';
+import { isPlaced, type ListedMarket } from '../market/market.js';
+import type { Micros } from '../market/money.js';
 import { bookHash, withoutTaken } from '../orders/paper-book.js';
-import type { Holding } from '../portfolio/positions.js';
+import type { Holding } from '../ledger/positions.js';
 import { readSwitch, type TradingSwitch } from '../risk/switches.js';
-import type { Snapshot } from '../snapshot.js';
+import type { Snapshot } from '../snapshot/snapshot.js';
 import { toFreshness } from './freshness.js';
 import { loadingPage, SECTION, type MarketsPagesDeps } from './page-kit.js';
 import { findPaperCash, findTaken, listPaperHoldings } from './queries.js';
 import { reviewOrder, type Review } from './review.js';
 import { fillTicket, readTicket } from './ticket-form.js';
 import { ticketCodes, toTicketView } from './ticket-view.js';
-import { feeRuleOf } from '../markets/fee-rules.js';
+import { feeRuleOf } from '../market/fee-rules.js';
 
 /** Roles that place orders. */
 const orderingRoles = ['owner', 'admin'] as const satisfies Role[];
@@ -42,7 +42,7 @@ interface Scene {
  * The ticket for one market. Looking at it with an order in the address is the review: what the order would do at this
  * moment. Placing sends what was reviewed, with an id that makes sending it twice one order.
  */
-export function addTicketPages(router: Router, context: Context, deps: MarketsPagesDeps): void {
+export function addTicketPages(router: Router, context: TradingContext, deps: MarketsPagesDeps): void {
   const { db, clock, config } = context;
 
   router.get('/markets/:ticker', async (req, res) => {

@@ -1,10 +1,10 @@
-import type { AppError, ErrorCode } from '../../errors.js';
-import type { FormState } from '../../pages/form.js';
-import { asksOf, bidsOf, type OrderBook, type Side } from '../markets/book.js';
-import { cityOf, isPlaced, labelOf, type ListedMarket } from '../markets/market.js';
-import type { Micros } from '../money.js';
+import type { AppError, ErrorCode } from '../../core/errors.js';
+import type { FormState } from '../../core/pages/form.js';
+import { asksOf, bidsOf, type OrderBook, type Side } from '../market/book.js';
+import { cityOf, isPlaced, labelOf, type ListedMarket } from '../market/market.js';
+import type { Micros } from '../market/money.js';
 import type { Action } from '../orders/order.js';
-import type { Holding } from '../portfolio/positions.js';
+import type { Holding } from '../ledger/positions.js';
 import { addressOfEvent, overviewAddress, streamAddress, ticketAddress } from './addresses.js';
 import type { TradingSwitch } from '../risk/switches.js';
 import type { Freshness } from './freshness.js';
@@ -14,10 +14,10 @@ import { formatClimateDay, formatMoment } from './market-view.js';
 import { nameOf } from './others-view.js';
 import { formatCents, formatProbability } from './price-text.js';
 import { sourceNames } from './settlement-view.js';
-import { formatMoney } from '../portfolio/view-text.js';
+import { formatMoney } from './portfolio-view-text.js';
 import type { Review } from './review.js';
 import { bestPrice, priceLimits } from './ticket-form.js';
-import { isCount, perContract } from '../contracts.js';
+import { isCount, perContract } from '../market/contracts.js';
 
 export interface TicketInput {
   market: ListedMarket;

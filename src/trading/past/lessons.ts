@@ -1,13 +1,13 @@
 import type { WeatherHistory } from '../forecast/forecast.js';
-import { KnownHistory, type KnownRun } from '../forecast/archive/known-history.js';
-import { trainInSteps, type TrainedFit, type Training } from '../forecast/archive/training.js';
+import { KnownHistory, type KnownRun } from '../archive/known-history.js';
+import { trainInSteps, type TrainedFit, type Training } from '../archive/training.js';
 import { noFits, type FitBook } from '../forecast/fits.js';
 import { momentsOf } from '../forecast/moments.js';
-import { newId } from '../ids.js';
-import { targetKey, type Target } from '../markets/market.js';
-import type { MarketHistory, SettledDay } from '../markets/source.js';
+import { newId } from '../market/ids.js';
+import { targetKey, type Target } from '../market/market.js';
+import type { MarketHistory, SettledDay } from '../market/source.js';
 import { climatesOf, type Climates } from '../scores/climate.js';
-import { createPace } from '../simulation/pace.js';
+import { createPace } from '../venue/simulation/pace.js';
 import { dateOf } from './moments.js';
 
 const DAY_MS = 24 * 60 * 60 * 1000;

@@ -1,7 +1,7 @@
-import { LEAD_HOURS } from '../scores/leads.js';
+import { LEAD_HOURS } from '../signals/leads.js';
 import { RECORD_WINDOW_MS } from '../scores/records.js';
-import { daysBetween } from '../settlement/calendar.js';
-import { subjectsOn, type Selection, type Subject } from '../simulation/world.js';
+import { daysBetween } from '../market/calendar.js';
+import { subjectsOn, type Selection, type Subject } from '../venue/simulation/world.js';
 
 const HOUR_MS = 60 * 60 * 1000;
 const DAY_MS = 24 * HOUR_MS;

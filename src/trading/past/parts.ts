@@ -1,6 +1,6 @@
-import type { TemperatureKind } from '../markets/market.js';
-import { stations } from '../settlement/stations.js';
-import { leadingStations, type Selection } from '../simulation/world.js';
+import type { TemperatureKind } from '../market/market.js';
+import { stations } from '../market/stations.js';
+import { leadingStations, type Selection } from '../venue/simulation/world.js';
 
 /** A part of the past that is made up for by itself: one kind of temperature at some stations. */
 export interface PastPart extends Selection {

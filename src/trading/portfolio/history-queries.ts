@@ -1,8 +1,8 @@
 import { sql } from 'drizzle-orm';
-import type { Orm } from '../../db/client.js';
-import { selectRows } from '../../db/select-rows.js';
-import type { TradeMode } from '../orders/table.js';
-import { portfolioHistory } from './table.js';
+import type { Orm } from '../../core/db/client.js';
+import { selectRows } from '../../core/db/select-rows.js';
+import type { TradeMode } from '../ledger/orders-table.js';
+import { portfolioHistory } from '../ledger/portfolio-table.js';
 
 interface Account {
   orgId: string;

@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import { beforeAll, type Account } from '../settlement/queries.js';
-import { MAX_TRADING_AGE_MS, ageOf, type Snapshot } from '../snapshot.js';
+import { MAX_TRADING_AGE_MS, ageOf, type Snapshot } from '../snapshot/snapshot.js';
 import { listAccounts, listHoldingAccounts, thinOutPoints, writePoint } from './history-queries.js';
 import { readPortfolio, type Portfolio, type PortfolioDeps } from './portfolio.js';
 

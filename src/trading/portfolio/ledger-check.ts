@@ -1,6 +1,6 @@
 import { sql, type SQL } from 'drizzle-orm';
-import type { Orm } from '../../db/client.js';
-import { selectRows } from '../../db/select-rows.js';
+import type { Orm } from '../../core/db/client.js';
+import { selectRows } from '../../core/db/select-rows.js';
 
 /** Something that the ledger and what is kept beside it do not agree on. */
 export interface LedgerProblem {

@@ -1,5 +1,5 @@
 import { align } from '../../usage/drift-report.js';
-import { formatDollars } from '../money.js';
+import { formatDollars } from '../market/money.js';
 import type { LedgerProblem } from './ledger-check.js';
 
 const SHOWN_ROWS = 100;

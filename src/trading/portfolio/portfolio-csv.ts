@@ -1,11 +1,11 @@
 import { v7 as uuid } from 'uuid';
-import type { Orm } from '../../db/client.js';
-import { ExactNumber } from '../../http/json.js';
-import type { CsvCell } from '../../pages/csv.js';
-import { formatDollars, type Micros } from '../money.js';
-import type { TradeMode } from '../orders/table.js';
+import type { Orm } from '../../core/db/client.js';
+import { ExactNumber } from '../../core/http/json.js';
+import type { CsvCell } from '../../core/pages/csv.js';
+import { formatDollars, type Micros } from '../market/money.js';
+import type { TradeMode } from '../ledger/orders-table.js';
 import { listOrdersForward, type OrderRow } from './queries-orders.js';
-import { perContract } from '../contracts.js';
+import { perContract } from '../market/contracts.js';
 
 export const tradeColumns = [
   'order_id',

@@ -1,4 +1,4 @@
-import type { Micros } from '../money.js';
+import type { Micros } from '../market/money.js';
 import { STEP_ORIGIN } from './queries-history.js';
 
 /** The periods that the curve can show, each in about a hundred steps. */

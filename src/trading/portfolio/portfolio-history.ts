@@ -1,4 +1,4 @@
-import type { Orm } from '../../db/client.js';
+import type { Orm } from '../../core/db/client.js';
 import type { Portfolio } from './portfolio.js';
 import { curveRanges, rangeStart, toCurve, type CurvePoint, type CurveRange } from './portfolio-curve.js';
 import { findUnrealisedBefore, listUnrealised, sumBooked } from './queries-history.js';

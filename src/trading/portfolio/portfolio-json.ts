@@ -1,7 +1,7 @@
 import { reportJson } from '../live/report-json.js';
 import type { LiveReport } from '../live/report.js';
-import { formatDollars, type Micros } from '../money.js';
-import { ageOf, TIME_TO_LIVE_MS, type SnapshotStore } from '../snapshot.js';
+import { formatDollars, type Micros } from '../market/money.js';
+import { ageOf, TIME_TO_LIVE_MS, type SnapshotStore } from '../snapshot/snapshot.js';
 import type { Portfolio, ValuedPosition } from './portfolio.js';
 import type { PendingRow } from './queries.js';
 import type { EventOutcomes } from './valuation-events.js';

@@ -1,10 +1,10 @@
 import { z } from 'zod';
-import { idField, timeField } from '../../http/fields.js';
-import { marketStatuses } from '../markets/market.js';
+import { idField, timeField } from '../../core/http/fields.js';
+import { marketStatuses } from '../market/market.js';
 import { reconciliationSchema } from '../live/schema.js';
 import { sourceSchema } from '../reads/schema.js';
-import { tradeModes } from '../orders/table.js';
-import { contractsField } from '../contract-fields.js';
+import { tradeModes } from '../ledger/orders-table.js';
+import { contractsField } from '../market/contract-fields.js';
 
 export const portfolioQuerySchema = z.strictObject({
   mode: z

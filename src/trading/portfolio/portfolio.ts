@@ -1,11 +1,11 @@
-import type { Clock } from '../../clock.js';
-import type { Database, Orm } from '../../db/client.js';
-import type { Micros } from '../money.js';
-import type { TradeMode } from '../orders/table.js';
-import type { SettlementSource } from '../settlement/rules.js';
-import type { Snapshot, SnapshotStore } from '../snapshot.js';
-import { openPaperAccount } from './accounts.js';
-import { nameMarket, type MarketName } from './portfolio-names.js';
+import type { Clock } from '../../core/clock.js';
+import type { Database, Orm } from '../../core/db/client.js';
+import type { Micros } from '../market/money.js';
+import type { TradeMode } from '../ledger/orders-table.js';
+import type { SettlementSource } from '../market/rules.js';
+import type { Snapshot, SnapshotStore } from '../snapshot/snapshot.js';
+import { openPaperAccount } from '../ledger/accounts.js';
+import { nameMarket, type MarketName } from '../market/portfolio-names.js';
 import {
   findAccount,
   listLastWords,
@@ -19,8 +19,8 @@ import {
 } from './queries.js';
 import { markPosition, sumKnown, type Mark, type Quotes } from './valuation.js';
 import { eventOutcomes, type EventOutcomes } from './valuation-events.js';
-import { perContract } from '../contracts.js';
-import { feeRuleOf } from '../markets/fee-rules.js';
+import { perContract } from '../market/contracts.js';
+import { feeRuleOf } from '../market/fee-rules.js';
 
 export interface PortfolioDeps {
   db: Database;

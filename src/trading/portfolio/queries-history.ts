@@ -1,8 +1,8 @@
 import { sql } from 'drizzle-orm';
-import type { Orm } from '../../db/client.js';
-import { selectRows, timeText } from '../../db/select-rows.js';
-import type { TradeMode } from '../orders/table.js';
-import type { SettlementState } from './table.js';
+import type { Orm } from '../../core/db/client.js';
+import { selectRows, timeText } from '../../core/db/select-rows.js';
+import type { TradeMode } from '../ledger/orders-table.js';
+import type { SettlementState } from '../ledger/portfolio-table.js';
 
 /** Steps of time begin on Mondays, at midnight UTC. */
 export const STEP_ORIGIN = '2001-01-01T00:00:00Z';

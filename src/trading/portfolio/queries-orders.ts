@@ -1,9 +1,9 @@
 import { and, asc, desc, eq, gt, lt, sql } from 'drizzle-orm';
-import type { Orm } from '../../db/client.js';
+import type { Orm } from '../../core/db/client.js';
 import { apiKeys } from '../../api-keys/table.js';
 import { memberships, users } from '../../organizations/table.js';
-import { tradingFills, tradingOrders, type TradeMode } from '../orders/table.js';
-import { ledgerEntries } from './table.js';
+import { tradingFills, tradingOrders, type TradeMode } from '../ledger/orders-table.js';
+import { ledgerEntries } from '../ledger/portfolio-table.js';
 
 const bigSum = (text: ReturnType<typeof sql>) => sql`coalesce((${text}), 0)::text`.mapWith(BigInt);
 

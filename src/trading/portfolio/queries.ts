@@ -1,7 +1,7 @@
 import { and, asc, desc, eq, gt, inArray, sql } from 'drizzle-orm';
-import type { Orm } from '../../db/client.js';
-import { tradingOrders, type TradeMode } from '../orders/table.js';
-import { tradingAccounts, tradingPositions, tradingSettlements } from './table.js';
+import type { Orm } from '../../core/db/client.js';
+import { tradingOrders, type TradeMode } from '../ledger/orders-table.js';
+import { tradingAccounts, tradingPositions, tradingSettlements } from '../ledger/portfolio-table.js';
 
 export async function findAccount(orm: Orm, orgId: string, mode: TradeMode) {
   const [account] = await orm

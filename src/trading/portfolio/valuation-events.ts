@@ -1,8 +1,8 @@
-import type { MarketEvent } from '../markets/event.js';
-import { endsOf } from '../markets/event-ends.js';
-import { DOLLAR, type Micros } from '../money.js';
-import type { Holding } from './positions.js';
-import { valueOf } from '../contracts.js';
+import type { MarketEvent } from '../market/event.js';
+import { endsOf } from '../market/event-ends.js';
+import { DOLLAR, type Micros } from '../market/money.js';
+import type { Holding } from '../ledger/positions.js';
+import { valueOf } from '../market/contracts.js';
 
 /** A position among the others of its event. */
 export type HeldBracket = Pick<Holding, 'side' | 'contracts' | 'cost'> & { ticker: string };

@@ -1,10 +1,10 @@
-import type { OrderBook } from '../markets/book.js';
-import type { Market, MarketStatus } from '../markets/market.js';
-import { DOLLAR, type Micros } from '../money.js';
-import { quoteOrder } from '../orders/quote.js';
-import { isSupported, type FeeRule } from '../sizing/fees.js';
-import type { Holding } from './positions.js';
-import { subtractCounts, valueOf } from '../contracts.js';
+import type { OrderBook } from '../market/book.js';
+import type { Market, MarketStatus } from '../market/market.js';
+import { DOLLAR, type Micros } from '../market/money.js';
+import { quoteOrder } from '../market/quote.js';
+import { isSupported, type FeeRule } from '../market/fees.js';
+import type { Holding } from '../ledger/positions.js';
+import { subtractCounts, valueOf } from '../market/contracts.js';
 
 /**
  * What a position's value rests on. `book`: sold into the present bids. `expected`: the venue has named a result that is not

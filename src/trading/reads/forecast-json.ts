@@ -1,7 +1,7 @@
 import type { DayForecast, ObservedExtreme, StationForecast } from '../forecast/forecast.js';
 import { biasOf, type Fit } from '../forecast/fits.js';
-import { labelOf, spanOf, type ListedMarket, type TemperatureKind } from '../markets/market.js';
-import type { Place, Station } from '../settlement/stations.js';
+import { labelOf, spanOf, type ListedMarket, type TemperatureKind } from '../market/market.js';
+import type { Place, Station } from '../market/stations.js';
 
 /** What is forecast for a station: its days, and the hours of its city's area if that has any. */
 export interface ForecastToWrite {

@@ -1,9 +1,15 @@
 import { z } from 'zod';
-import { sendCachedAnswer, type CachedAnswer } from '../../http/cached-answer.js';
-import { parseInput } from '../../http/validate.js';
-import { beginning, conditional, defineRoute, excerpt, generated } from '../../openapi/define-route.js';
-import { exampleWorld } from '../../openapi/example-world.js';
-import { findStation, indexAreas, stations } from '../settlement/stations.js';
+import { sendCachedAnswer, type CachedAnswer } from '../../core/http/cached-answer.js';
+import { parseInput } from '../../core/http/validate.js';
+import {
+  beginning,
+  conditional,
+  defineRoute,
+  excerpt,
+  generated,
+} from '../../core/reference/define-route.js';
+import { exampleWorld } from '../../core/reference/example-world.js';
+import { findStation, indexAreas, stations } from '../market/stations.js';
 import {
   freshness,
   hasQuery,

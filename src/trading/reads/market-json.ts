@@ -1,8 +1,8 @@
-import type { OrderBook } from '../markets/book.js';
-import { cityOf, isPlaced, labelOf, type ListedMarket, type MarketKind } from '../markets/market.js';
-import type { MarketData } from '../markets/source.js';
-import { formatDollars, type Micros } from '../money.js';
-import { isStation } from '../settlement/stations.js';
+import type { OrderBook } from '../market/book.js';
+import { cityOf, isPlaced, labelOf, type ListedMarket, type MarketKind } from '../market/market.js';
+import type { MarketData } from '../market/source.js';
+import { formatDollars, type Micros } from '../market/money.js';
+import { isStation } from '../market/stations.js';
 
 /** What is measured, by kind; null where that is not known. */
 export const measures = {

@@ -1,12 +1,18 @@
 import type { NextFunction, Request, RequestHandler, Response } from 'express';
-import type { Context } from '../../context.js';
-import { perAddressLimit } from '../../http/address-limit.js';
-import { sendCachedAnswer } from '../../http/cached-answer.js';
-import { parseInput } from '../../http/validate.js';
-import { beginning, conditional, defineRoute, excerpt, generated } from '../../openapi/define-route.js';
-import { exampleWorld } from '../../openapi/example-world.js';
-import { problemExample } from '../../openapi/problem-examples.js';
-import { parseDollars } from '../money.js';
+import type { Context } from '../../core/http/context.js';
+import { perAddressLimit } from '../../core/http/address-limit.js';
+import { sendCachedAnswer } from '../../core/http/cached-answer.js';
+import { parseInput } from '../../core/http/validate.js';
+import {
+  beginning,
+  conditional,
+  defineRoute,
+  excerpt,
+  generated,
+} from '../../core/reference/define-route.js';
+import { exampleWorld } from '../../core/reference/example-world.js';
+import { problemExample } from '../../core/reference/problem-examples.js';
+import { parseDollars } from '../market/money.js';
 import {
   freshness,
   hasQuery,

@@ -1,10 +1,10 @@
 import type { Request } from 'express';
-import { AppError } from '../../errors.js';
-import type { Example, ExampleRequest } from '../../openapi/define-route.js';
-import { exampleWorld } from '../../openapi/example-world.js';
-import { problemExample } from '../../openapi/problem-examples.js';
-import type { TemperatureKind } from '../markets/market.js';
-import { findAreaOf, findStation, placesOf } from '../settlement/stations.js';
+import { AppError } from '../../core/errors.js';
+import type { Example, ExampleRequest } from '../../core/reference/define-route.js';
+import { exampleWorld } from '../../core/reference/example-world.js';
+import { problemExample } from '../../core/reference/problem-examples.js';
+import type { TemperatureKind } from '../market/market.js';
+import { findAreaOf, findStation, placesOf } from '../market/stations.js';
 
 /** What every route has that anyone may read. It stands behind `readLayer`. */
 export const publicRead = { method: 'get', tag: 'Market data', credential: 'none', limit: 'reads' } as const;

@@ -1,9 +1,9 @@
 import cors from 'cors';
 import type { RequestHandler } from 'express';
-import type { Context } from '../../context.js';
-import { perAddressLimit } from '../../http/address-limit.js';
-import { requireReady } from '../../http/availability.js';
-import { jsonHeaders } from '../../http/json-headers.js';
+import type { Context } from '../../core/http/context.js';
+import { perAddressLimit } from '../../core/http/address-limit.js';
+import { requireReady } from '../../core/http/availability.js';
+import { jsonHeaders } from '../../core/http/json-headers.js';
 
 /** Browsers ask again after this long whether they may ask. */
 const PREFLIGHT_SECONDS = 3600;

@@ -1,10 +1,10 @@
 import { z } from 'zod';
-import { timeField } from '../../http/fields.js';
-import { text } from '../../http/validate.js';
-import { noteKinds } from '../markets/notes.js';
-import { marketKinds, marketStatuses, temperatureKinds } from '../markets/market.js';
-import { indexAreas, stations } from '../settlement/stations.js';
-import { contractsField } from '../contract-fields.js';
+import { timeField } from '../../core/http/fields.js';
+import { text } from '../../core/http/validate.js';
+import { noteKinds } from '../market/notes.js';
+import { marketKinds, marketStatuses, temperatureKinds } from '../market/market.js';
+import { indexAreas, stations } from '../market/stations.js';
+import { contractsField } from '../market/contract-fields.js';
 import { bookStates } from './market-json.js';
 
 const stationParameter = text(64)

@@ -1,6 +1,6 @@
-import { formatDollars } from '../money.js';
-import type { Gate } from '../scores/gate.js';
-import { findPlace } from '../settlement/stations.js';
+import { formatDollars } from '../market/money.js';
+import type { Gate } from '../signals/gate.js';
+import { findPlace } from '../market/stations.js';
 import type { EventSignals, Signal, SignalReport } from '../signals/signal.js';
 
 /**

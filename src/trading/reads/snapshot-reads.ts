@@ -1,15 +1,15 @@
-import type { Clock } from '../../clock.js';
-import { AppError } from '../../errors.js';
-import { fieldError } from '../../pages/form.js';
-import { createCachedAnswer, type CachedAnswer, type Sent } from '../../http/cached-answer.js';
-import { emptyBook, type OrderBook } from '../markets/book.js';
-import { cityOf, type ListedMarket, type MarketKind, type MarketStatus } from '../markets/market.js';
-import type { Micros } from '../money.js';
+import type { Clock } from '../../core/clock.js';
+import { AppError } from '../../core/errors.js';
+import { fieldError } from '../../core/pages/form.js';
+import { createCachedAnswer, type CachedAnswer, type Sent } from '../../core/http/cached-answer.js';
+import { emptyBook, type OrderBook } from '../market/book.js';
+import { cityOf, type ListedMarket, type MarketKind, type MarketStatus } from '../market/market.js';
+import type { Micros } from '../market/money.js';
 import type { SignalReport } from '../signals/signal.js';
 import { makeSignalsInSteps } from '../signals/signals.js';
 import { withholdDoubtful } from '../signals/withhold.js';
-import { inSlices } from '../steps.js';
-import { findAreaOf, findStation, isStation } from '../settlement/stations.js';
+import { inSlices } from '../market/steps.js';
+import { findAreaOf, findStation, isStation } from '../market/stations.js';
 import {
   ageOf,
   refreshOf,
@@ -17,7 +17,7 @@ import {
   type Snapshot,
   type SnapshotStore,
   type SourceState,
-} from '../snapshot.js';
+} from '../snapshot/snapshot.js';
 import { oldestRun, writeForecast } from './forecast-json.js';
 import { toBookStateJson, toMarketJson } from './market-json.js';
 import { writeSignals } from './signal-json.js';

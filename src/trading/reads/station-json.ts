@@ -1,6 +1,6 @@
 import type { CrossCheck, DailyKind } from '../climate/queries.js';
-import type { IndexState } from '../markets/kalshi-index.js';
-import type { IndexArea, Station } from '../settlement/stations.js';
+import type { IndexState } from '../forecast/kalshi-index.js';
+import type { IndexArea, Station } from '../market/stations.js';
 
 /** A station as `/stations` shows it. */
 export const toStationJson = (

@@ -1,7 +1,7 @@
-import { createCachedAnswer, type CachedAnswer } from '../../http/cached-answer.js';
+import { createCachedAnswer, type CachedAnswer } from '../../core/http/cached-answer.js';
 import type { ClimateWatch, CrossChecks } from '../climate/watch.js';
-import type { IndexReader, IndexState } from '../markets/kalshi-index.js';
-import { indexAreas, stations } from '../settlement/stations.js';
+import type { IndexReader, IndexState } from '../forecast/kalshi-index.js';
+import { indexAreas, stations } from '../market/stations.js';
 import { toAreaJson, toStationJson } from './station-json.js';
 
 /** What is learned about places while the service runs; undefined for an invented world. */

@@ -1,9 +1,9 @@
-import { DOLLAR, type Micros } from '../money.js';
-import { quoteOrder } from '../orders/quote.js';
-import type { Snapshot } from '../snapshot.js';
+import { DOLLAR, type Micros } from '../market/money.js';
+import { quoteOrder } from '../market/quote.js';
+import type { Snapshot } from '../snapshot/snapshot.js';
 import type { HeldPosition, RiskFacts } from './facts.js';
-import { valueOf } from '../contracts.js';
-import { feeRuleOf } from '../markets/fee-rules.js';
+import { valueOf } from '../market/contracts.js';
+import { feeRuleOf } from '../market/fee-rules.js';
 
 type MarketView = Pick<Snapshot, 'markets' | 'data'>;
 

@@ -1,8 +1,8 @@
-import { DOLLAR } from '../money.js';
+import { DOLLAR } from '../market/money.js';
 import type { Leg } from './exposure.js';
 import type { PendingOrder, RiskFacts } from './facts.js';
 import type { RiskInput } from './gate.js';
-import { isCount, subtractCounts, sumCounts, valueOf } from '../contracts.js';
+import { isCount, subtractCounts, sumCounts, valueOf } from '../market/contracts.js';
 
 /** An order and what it means for what is held. */
 export interface Deal {

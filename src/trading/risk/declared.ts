@@ -1,7 +1,7 @@
 import { eq } from 'drizzle-orm';
-import type { Orm, Tx } from '../../db/client.js';
+import type { Orm, Tx } from '../../core/db/client.js';
 import type { DeclaredLimits } from './limits.js';
-import { riskLimits } from './table.js';
+import { riskLimits } from '../ledger/risk-table.js';
 
 export interface LimitsRow extends DeclaredLimits {
   updatedAt: Date;

@@ -1,7 +1,7 @@
-import type { Side } from '../markets/book.js';
-import type { EventEnds } from '../markets/event-ends.js';
-import { DOLLAR, type Micros } from '../money.js';
-import { valueOf } from '../contracts.js';
+import type { Side } from '../market/book.js';
+import type { EventEnds } from '../market/event-ends.js';
+import { DOLLAR, type Micros } from '../market/money.js';
+import { valueOf } from '../market/contracts.js';
 
 /** Contracts of one market and what was paid for them; both negative for what is sold. */
 export interface Leg {

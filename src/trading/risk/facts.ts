@@ -1,7 +1,7 @@
-import type { Side } from '../markets/book.js';
-import type { Micros } from '../money.js';
+import type { Side } from '../market/book.js';
+import type { Micros } from '../market/money.js';
 import type { RiskLimits } from './limits.js';
-import type { SwitchState } from './table.js';
+import type { SwitchState } from '../ledger/risk-table.js';
 
 /** Whose switch it is, the strongest word first. */
 export const switchOwners = ['service', 'operator', 'own'] as const;

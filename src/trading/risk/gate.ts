@@ -1,10 +1,10 @@
-import type { Orm } from '../../db/client.js';
-import { AppError } from '../../errors.js';
-import type { ListedMarket } from '../markets/market.js';
-import type { OrderBook } from '../markets/book.js';
-import type { Micros } from '../money.js';
+import type { Orm } from '../../core/db/client.js';
+import { AppError } from '../../core/errors.js';
+import type { ListedMarket } from '../market/market.js';
+import type { OrderBook } from '../market/book.js';
+import type { Micros } from '../market/money.js';
 import type { OrderInput } from '../orders/order.js';
-import type { Snapshot } from '../snapshot.js';
+import type { Snapshot } from '../snapshot/snapshot.js';
 import { assessRisk } from './assess.js';
 import { readRiskFacts } from './read-facts.js';
 import { refuse, type Refusal } from './refusal.js';

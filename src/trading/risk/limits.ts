@@ -1,4 +1,4 @@
-import { CENT, DOLLAR, type Micros } from '../money.js';
+import { CENT, DOLLAR, type Micros } from '../market/money.js';
 
 /** What an Organization's orders are held to, in each mode by itself. A limit of 0 lets nothing pass that it limits. */
 export interface RiskLimits {

@@ -1,13 +1,13 @@
-import { asksOf, bidsOf } from '../markets/book.js';
-import type { Micros } from '../money.js';
-import { worstCost } from '../orders/quote.js';
+import { asksOf, bidsOf } from '../market/book.js';
+import type { Micros } from '../market/money.js';
+import { worstCost } from '../market/quote.js';
 import { dayLossOf } from './day-loss.js';
 import { positionAfter, toLeg, type Deal } from './deal.js';
-import { endsOf } from '../markets/event-ends.js';
+import { endsOf } from '../market/event-ends.js';
 import { worstCaseLoss, type Leg } from './exposure.js';
 import type { RiskInput } from './gate.js';
 import { count, dollars, refuse, type Refusal } from './refusal.js';
-import { feeRuleOf } from '../markets/fee-rules.js';
+import { feeRuleOf } from '../market/fee-rules.js';
 
 /** What every order is held to, also one that only reduces. */
 export function checkOrder({

@@ -1,7 +1,7 @@
 import { sql } from 'drizzle-orm';
-import type { Orm } from '../../db/client.js';
-import { selectRows } from '../../db/select-rows.js';
-import type { TradeMode } from '../orders/table.js';
+import type { Orm } from '../../core/db/client.js';
+import { selectRows } from '../../core/db/select-rows.js';
+import type { TradeMode } from '../ledger/orders-table.js';
 
 /** A switch as it is stored; null if nobody has touched it. */
 export interface StoredSwitch {

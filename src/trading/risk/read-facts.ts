@@ -1,11 +1,11 @@
-import type { Orm } from '../../db/client.js';
-import type { Side } from '../markets/book.js';
-import type { TradeMode } from '../orders/table.js';
+import type { Orm } from '../../core/db/client.js';
+import type { Side } from '../market/book.js';
+import type { TradeMode } from '../ledger/orders-table.js';
 import type { DayStart, RiskFacts, Switch } from './facts.js';
 import { toEffectiveLimits, type DeclaredLimits } from './limits.js';
 import { selectRisk, type StoredRisk, type StoredSwitch } from './queries.js';
-import { switchStates } from './table.js';
-import { parseCount } from '../contracts.js';
+import { switchStates } from '../ledger/risk-table.js';
+import { parseCount } from '../market/contracts.js';
 
 const DAY_MS = 86_400_000;
 

@@ -1,4 +1,4 @@
-import { formatDollars, type Micros } from '../money.js';
+import { formatDollars, type Micros } from '../market/money.js';
 
 /** Everything that can stand against an order, in the order in which it is looked at. A refusal begins with its name. */
 export const riskChecks = [

@@ -1,8 +1,8 @@
-import { MAX_TRADING_AGE_MS } from '../snapshot.js';
+import { MAX_TRADING_AGE_MS } from '../snapshot/snapshot.js';
 import type { Deal } from './deal.js';
 import { switchOwners, type SwitchOwner } from './facts.js';
 import { count, refuse, seconds, type Refusal } from './refusal.js';
-import { switchStates } from './table.js';
+import { switchStates } from '../ledger/risk-table.js';
 
 /**
  * How far this clock and the venue's may be apart. Measured without the way of the message, so anything above is a clock

@@ -1,7 +1,7 @@
 import { eq, sql } from 'drizzle-orm';
 import { users } from '../../organizations/table.js';
-import type { Orm, Tx } from '../../db/client.js';
-import { serviceSwitch, tradingSwitches } from './table.js';
+import type { Orm, Tx } from '../../core/db/client.js';
+import { serviceSwitch, tradingSwitches } from '../ledger/risk-table.js';
 import type { SwitchPart, TradingSwitch } from './switches.js';
 
 /** The three switches of an Organization with who set its own; undefined where nobody has touched one. */

@@ -1,10 +1,10 @@
-import type { Orm, Tx } from '../../db/client.js';
+import type { Orm, Tx } from '../../core/db/client.js';
 import { recordAudit, recordOperatorAudit } from '../../audit/audit.js';
-import { AppError } from '../../errors.js';
-import { findDifference, type Source } from '../../operator/change.js';
+import { AppError } from '../../core/errors.js';
+import { findDifference, type Source } from '../../identity/operator/change.js';
 import { switchOwners } from './facts.js';
 import { findServiceSwitch, findSwitches, saveServiceSwitch, saveSwitch } from './switch-queries.js';
-import type { SwitchState } from './table.js';
+import type { SwitchState } from '../ledger/risk-table.js';
 
 /** One of the three switches, as it stands. */
 export interface SwitchPart {

@@ -1,8 +1,8 @@
-import type { Micros } from '../money.js';
-import type { Snapshot } from '../snapshot.js';
+import type { Micros } from '../market/money.js';
+import type { Snapshot } from '../snapshot/snapshot.js';
 import { dayLossOf } from './day-loss.js';
 import { toLeg } from './deal.js';
-import { endsOf } from '../markets/event-ends.js';
+import { endsOf } from '../market/event-ends.js';
 import { worstCaseLoss } from './exposure.js';
 import type { HeldPosition, RiskFacts } from './facts.js';
 import type { LargestOrders } from './queries.js';

@@ -1,7 +1,7 @@
-import type { Database } from '../../db/client.js';
-import { temperatureKinds, type Target } from '../markets/market.js';
-import { readReports } from '../forecast/archive/queries.js';
-import type { SettledDay } from '../markets/source.js';
+import type { Database } from '../../core/db/client.js';
+import { temperatureKinds, type Target } from '../market/market.js';
+import { readReports } from '../archive/queries.js';
+import type { SettledDay } from '../market/source.js';
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 const WINDOW_DAYS = 30;

@@ -1,4 +1,4 @@
-import { probabilityWithin, type TemperatureDistribution } from '../forecast/distribution.js';
+import { probabilityWithin, type TemperatureDistribution } from '../market/distribution.js';
 
 /** The probability of at most this temperature, °F, as it is reported. */
 export type AtMost = (degrees: number) => number;

@@ -1,7 +1,7 @@
 import { sql } from 'drizzle-orm';
-import type { Orm } from '../../db/client.js';
-import { selectRows } from '../../db/select-rows.js';
-import type { CrpsPoint } from './diagnostics.js';
+import type { Orm } from '../../core/db/client.js';
+import { selectRows } from '../../core/db/select-rows.js';
+import type { CrpsPoint } from '../../core/charts/series.js';
 import type { DatedPit } from './pit-histogram.js';
 import type { SaidRecord } from './reliability.js';
 import type { Wanted } from './report-queries.js';

@@ -1,6 +1,6 @@
-import { probabilityWithin, type TemperatureDistribution } from '../forecast/distribution.js';
-import { normalCdf, normalDensity } from '../forecast/normal.js';
-import type { Range } from '../settlement/outcomes.js';
+import { probabilityWithin, type TemperatureDistribution } from '../market/distribution.js';
+import { normalCdf, normalDensity } from '../../core/statistics/normal.js';
+import type { Range } from '../market/outcomes.js';
 import type { AtMost } from './crps.js';
 
 export interface Share extends Range {

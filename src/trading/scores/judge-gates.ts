@@ -1,10 +1,10 @@
 import type { ForecastMethod } from '../forecast/forecast.js';
-import { temperatureKinds, type TemperatureKind } from '../markets/market.js';
-import { placesOf } from '../settlement/stations.js';
+import { temperatureKinds, type TemperatureKind } from '../market/market.js';
+import { placesOf } from '../market/stations.js';
 import { blockBootstrap, type Interval } from './bootstrap.js';
-import type { Gate, GateBook, GateKey } from './gate.js';
+import type { Gate, GateBook, GateKey } from '../signals/gate.js';
 import { gateRule, judgedSince } from './gate-rule.js';
-import { leadsOf } from './leads.js';
+import { leadsOf } from '../signals/leads.js';
 
 /** A settled forecast, as far as gates are judged by it. */
 export interface JudgedRecord {

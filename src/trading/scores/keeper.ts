@@ -1,9 +1,9 @@
 import type { Logger } from 'pino';
-import type { Clock } from '../../clock.js';
-import type { Database } from '../../db/client.js';
-import { targetKey } from '../markets/market.js';
-import type { SnapshotStore } from '../snapshot.js';
-import type { CalibrationStore } from '../calibration.js';
+import type { Clock } from '../../core/clock.js';
+import type { Database } from '../../core/db/client.js';
+import { targetKey } from '../market/market.js';
+import type { SnapshotStore } from '../snapshot/snapshot.js';
+import type { CalibrationStore } from '../snapshot/calibration.js';
 import { readClimates } from './climate.js';
 import { insertRecords, listOpenRecords, setOutcome } from './queries.js';
 import { readGates } from './read-gates.js';

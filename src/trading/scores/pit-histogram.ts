@@ -1,6 +1,6 @@
 import { chiSquareTail } from '../forecast/chi-square.js';
 import { pitHistogram } from '../forecast/pit.js';
-import type { PitHistogram } from './diagnostics.js';
+import type { PitHistogram } from '../../core/charts/histogram.js';
 
 const PIT_BINS = 10;
 /** With fewer days nothing is said about flatness. */

@@ -1,10 +1,10 @@
 import { and, eq, gte, inArray, isNull, sql } from 'drizzle-orm';
-import type { Orm } from '../../db/client.js';
-import { insertRows } from '../../db/insert-rows.js';
-import { selectRows } from '../../db/select-rows.js';
+import type { Orm } from '../../core/db/client.js';
+import { insertRows } from '../../core/db/insert-rows.js';
+import { selectRows } from '../../core/db/select-rows.js';
 import type { ForecastMethod } from '../forecast/forecast.js';
 import { forecastRecords } from '../forecast/table.js';
-import { temperatureKinds, type TemperatureKind } from '../markets/market.js';
+import { temperatureKinds, type TemperatureKind } from '../market/market.js';
 import type { JudgedRecord } from './judge-gates.js';
 import type { ForecastRecord, NewRecord } from './records.js';
 import type { Scores } from './score-record.js';

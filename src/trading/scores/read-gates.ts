@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { Database } from '../../db/client.js';
-import { temperatureKinds } from '../markets/market.js';
-import type { Gate, GateBook } from './gate.js';
+import type { Database } from '../../core/db/client.js';
+import { temperatureKinds } from '../market/market.js';
+import type { Gate, GateBook } from '../signals/gate.js';
 import { judgedSince } from './gate-rule.js';
 import { gateKeys, judgeGate, recordsKnown, type JudgedRecord } from './judge-gates.js';
 import { listJudgedRecords, type Sources } from './queries.js';

@@ -1,13 +1,13 @@
 import { forecastOf, type DayForecast, type StationForecast } from '../forecast/forecast.js';
 import type { forecastRecords } from '../forecast/table.js';
-import type { MarketEvent } from '../markets/event.js';
-import { spanOf, targetOf, type Target } from '../markets/market.js';
-import type { MarketData } from '../markets/source.js';
-import { DOLLAR } from '../money.js';
-import { bracketPays } from '../settlement/brackets.js';
-import { areOutcomesKnown, outcomesOf } from '../settlement/outcomes.js';
+import type { MarketEvent } from '../market/event.js';
+import { spanOf, targetOf, type Target } from '../market/market.js';
+import type { MarketData } from '../market/source.js';
+import { DOLLAR } from '../market/money.js';
+import { bracketPays } from '../market/brackets.js';
+import { areOutcomesKnown, outcomesOf } from '../market/outcomes.js';
 import { climateKey, type Climate, type Climates } from './climate.js';
-import { leadsOf } from './leads.js';
+import { leadsOf } from '../signals/leads.js';
 import { impliedProbabilities } from './score.js';
 import type { ScorableRecord } from './score-record.js';
 

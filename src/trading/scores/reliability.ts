@@ -1,8 +1,8 @@
-import { binomialRange } from '../../charts/binomial.js';
-import type { ReliabilityBin } from './diagnostics.js';
+import { binomialRange } from '../../core/charts/binomial.js';
+import type { ReliabilityBin } from '../../core/charts/reliability.js';
 import type { ForecastRecord } from './records.js';
 import { bracketOf } from './score-record.js';
-import { bracketPays } from '../settlement/brackets.js';
+import { bracketPays } from '../market/brackets.js';
 
 const BINS = 10;
 

@@ -1,7 +1,7 @@
 import { and, desc, eq, gte, isNotNull, sql } from 'drizzle-orm';
-import type { Orm } from '../../db/client.js';
-import { selectRows } from '../../db/select-rows.js';
-import type { TemperatureKind } from '../markets/market.js';
+import type { Orm } from '../../core/db/client.js';
+import { selectRows } from '../../core/db/select-rows.js';
+import type { TemperatureKind } from '../market/market.js';
 import { forecastRecords } from '../forecast/table.js';
 import { ofSources, type Sources } from './queries.js';
 import type { ForecastRecord } from './records.js';

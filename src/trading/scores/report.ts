@@ -1,4 +1,4 @@
-import { createCachedAnswer, type Sent } from '../../http/cached-answer.js';
+import { createCachedAnswer, type Sent } from '../../core/http/cached-answer.js';
 import { readScores, readVersion, type ScoresAsked, type ScoresDeps } from './scores.js';
 
 /** However many ask, the database says at most once in this time for each kind, station and lead whether something is new. */

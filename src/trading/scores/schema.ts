@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { timeField } from '../../http/fields.js';
-import { text } from '../../http/validate.js';
-import { temperatureKinds } from '../markets/market.js';
+import { timeField } from '../../core/http/fields.js';
+import { text } from '../../core/http/validate.js';
+import { temperatureKinds } from '../market/market.js';
 import { diagnosticsSchema } from './diagnostics-schema.js';
 import { gateRuleSchema, gateSchema } from './gate-schema.js';
 

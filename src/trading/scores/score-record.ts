@@ -1,7 +1,7 @@
-import type { Bracket } from '../settlement/brackets.js';
-import { outcomeAt, outcomeProbabilities, outcomesOf } from '../settlement/outcomes.js';
+import type { Bracket } from '../market/brackets.js';
+import { outcomeAt, outcomeProbabilities, outcomesOf } from '../market/outcomes.js';
 import { atMostOf, atMostOfMembers, degreeCrps, type AtMost } from './crps.js';
-import type { TemperatureKind } from '../markets/market.js';
+import type { TemperatureKind } from '../market/market.js';
 import { atMostOfMarket } from './implied.js';
 import type { ForecastRecord } from './records.js';
 import { logScore, rankedProbabilityScore } from './score.js';

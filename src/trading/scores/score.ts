@@ -1,7 +1,7 @@
-import type { OrderBook } from '../markets/book.js';
-import { asksOf, isCrossed } from '../markets/book.js';
-import { DOLLAR } from '../money.js';
-import { outcomeProbabilities, yesProbabilities, type Outcomes } from '../settlement/outcomes.js';
+import type { OrderBook } from '../market/book.js';
+import { asksOf, isCrossed } from '../market/book.js';
+import { DOLLAR } from '../market/money.js';
+import { outcomeProbabilities, yesProbabilities, type Outcomes } from '../market/outcomes.js';
 
 /**
  * What a probability counts as at the least. A forecast that has ruled out what then happens is punished hard, but once

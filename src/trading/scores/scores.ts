@@ -1,15 +1,15 @@
-import type { Clock } from '../../clock.js';
-import type { Database } from '../../db/client.js';
-import type { CalibrationStore } from '../calibration.js';
+import type { Clock } from '../../core/clock.js';
+import type { Database } from '../../core/db/client.js';
+import type { CalibrationStore } from '../snapshot/calibration.js';
 import { listCrpsByDay, listPits, listSaid } from './diagnostic-queries.js';
 import { judgedSince } from './gate-rule.js';
 import type { Sources } from './queries.js';
-import type { TemperatureKind } from '../markets/market.js';
-import { placesOf } from '../settlement/stations.js';
+import type { TemperatureKind } from '../market/market.js';
+import { placesOf } from '../market/stations.js';
 import { countReliability, type ReliabilityCount } from './reliability.js';
 import { countRecords, listScoredRecords, meanScores, type Wanted } from './report-queries.js';
 import type { ScoresAnswer } from './schema.js';
-import { toScoresAnswer } from './view.js';
+import { toScoresAnswer } from '../pages/scores-view.js';
 
 const MAX_RECORDS = 100;
 

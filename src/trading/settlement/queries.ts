@@ -1,9 +1,14 @@
 import { and, asc, eq, inArray, sql, type SQL } from 'drizzle-orm';
-import { textArray } from '../../db/array-literal.js';
-import type { Orm } from '../../db/client.js';
-import { selectRows } from '../../db/select-rows.js';
-import type { TradeMode } from '../orders/table.js';
-import { ledgerEntries, tradingAccounts, tradingPositions, tradingSettlements } from '../portfolio/table.js';
+import { textArray } from '../../core/db/array-literal.js';
+import type { Orm } from '../../core/db/client.js';
+import { selectRows } from '../../core/db/select-rows.js';
+import type { TradeMode } from '../ledger/orders-table.js';
+import {
+  ledgerEntries,
+  tradingAccounts,
+  tradingPositions,
+  tradingSettlements,
+} from '../ledger/portfolio-table.js';
 import type { Word } from './settle-word.js';
 
 /** An Organization's money in one mode. */

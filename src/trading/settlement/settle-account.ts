@@ -1,7 +1,7 @@
-import type { Orm } from '../../db/client.js';
-import { newId } from '../ids.js';
-import { lockAccount } from '../portfolio/accounts.js';
-import { ledgerEntries, tradingSettlements } from '../portfolio/table.js';
+import type { Orm } from '../../core/db/client.js';
+import { newId } from '../market/ids.js';
+import { lockAccount } from '../ledger/accounts.js';
+import { ledgerEntries, tradingSettlements } from '../ledger/portfolio-table.js';
 import { closePositions, moveCash, readPositions, readRecorded, type Account } from './queries.js';
 import { planSettlement, type PlannedWord } from './settle-plan.js';
 import type { Word } from './settle-word.js';

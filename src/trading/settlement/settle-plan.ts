@@ -1,4 +1,4 @@
-import type { Holding, Postings } from '../portfolio/positions.js';
+import type { Holding, Postings } from '../ledger/positions.js';
 import { isFinal, isSameWord, pay, type FinalWord, type Word } from './settle-word.js';
 
 /** A row of `trading_settlements`, oldest first. */

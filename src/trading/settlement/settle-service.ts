@@ -1,9 +1,9 @@
-import type { Context } from '../../context.js';
-import type { MarketSource } from '../markets/source.js';
-import type { Micros } from '../money.js';
+import type { Context } from '../../core/http/context.js';
+import type { MarketSource } from '../market/source.js';
+import type { Micros } from '../market/money.js';
 import { recordHistory, thinOutHistory, tryToRecordPoint } from '../portfolio/history.js';
-import { ageOf, MAX_TRADING_AGE_MS, type Snapshot, type SnapshotStore } from '../snapshot.js';
-import { createLease } from './lease.js';
+import { ageOf, MAX_TRADING_AGE_MS, type Snapshot, type SnapshotStore } from '../snapshot/snapshot.js';
+import { createLease } from '../../core/db/lease.js';
 import { deleteOldPaperBooks } from './queries.js';
 import { createSettling, type SettleReport } from './settle.js';
 

@@ -1,8 +1,8 @@
-import { isPlaced, type ListedMarket } from '../markets/market.js';
-import { DOLLAR, type Micros } from '../money.js';
-import { applySettlement, applyVoid, type Booking, type Holding } from '../portfolio/positions.js';
-import type { SettlementState } from '../portfolio/table.js';
-import { bracketPays } from './brackets.js';
+import { isPlaced, type ListedMarket } from '../market/market.js';
+import { DOLLAR, type Micros } from '../market/money.js';
+import { applySettlement, applyVoid, type Booking, type Holding } from '../ledger/positions.js';
+import type { SettlementState } from '../ledger/portfolio-table.js';
+import { bracketPays } from '../market/brackets.js';
 
 /** What the venue says about a market's end at some time. It may say something else later. */
 export interface Word {

@@ -1,10 +1,10 @@
 import type { Logger } from 'pino';
-import type { Clock } from '../../clock.js';
-import type { Orm } from '../../db/client.js';
-import { inChunks } from '../markets/chunks.js';
-import type { ListedMarket } from '../markets/market.js';
-import type { MarketSource } from '../markets/source.js';
-import type { Snapshot } from '../snapshot.js';
+import type { Clock } from '../../core/clock.js';
+import type { Orm } from '../../core/db/client.js';
+import { inChunks } from '../market/chunks.js';
+import type { ListedMarket } from '../market/market.js';
+import type { MarketSource } from '../market/source.js';
+import type { Snapshot } from '../snapshot/snapshot.js';
 import {
   beforeAll,
   listHeldTickers,

@@ -1,9 +1,9 @@
-import type { MarketData } from '../markets/source.js';
-import type { Micros } from '../money.js';
-import type { Holding } from '../portfolio/positions.js';
+import type { MarketData } from '../market/source.js';
+import type { Micros } from '../market/money.js';
+import type { Holding } from '../ledger/positions.js';
 import { markPosition } from '../portfolio/valuation.js';
 import { paidFor } from '../sizing/fund.js';
-import { feeRuleOf } from '../markets/fee-rules.js';
+import { feeRuleOf } from '../market/fee-rules.js';
 
 /** Whom signals are sized for: what can be spent, and what is held already. */
 export interface SignalAccount {

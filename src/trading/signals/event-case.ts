@@ -1,7 +1,7 @@
 import { forecastOf, type DayForecast } from '../forecast/forecast.js';
-import type { MarketEvent } from '../markets/event.js';
-import { spanOf, targetOf } from '../markets/market.js';
-import { gateAt, type Gate } from '../scores/gate.js';
+import type { MarketEvent } from '../market/event.js';
+import { spanOf, targetOf } from '../market/market.js';
+import { gateAt, type Gate } from './gate.js';
 import { judgeDay, judgeMarket } from './judge.js';
 import type { SignalInput } from './signals.js';
 

@@ -1,13 +1,13 @@
 import type { DayForecast } from '../forecast/forecast.js';
-import { isCrossed, type OrderBook } from '../markets/book.js';
-import type { MarketEvent } from '../markets/event.js';
-import { spanOf, type Market } from '../markets/market.js';
-import type { MarketData } from '../markets/source.js';
-import type { Bracket } from '../settlement/brackets.js';
-import { areOutcomesKnown, outcomeProbabilities, outcomesOf } from '../settlement/outcomes.js';
-import { MAX_TRADING_AGE_MS } from '../snapshot.js';
+import { isCrossed, type OrderBook } from '../market/book.js';
+import type { MarketEvent } from '../market/event.js';
+import { spanOf, type Market } from '../market/market.js';
+import type { MarketData } from '../market/source.js';
+import type { Bracket } from '../market/brackets.js';
+import { areOutcomesKnown, outcomeProbabilities, outcomesOf } from '../market/outcomes.js';
+import { MAX_TRADING_AGE_MS } from '../snapshot/snapshot.js';
 import { MAX_FORECAST_AGE_MS, MAX_OBSERVATION_AGE_MS, MAX_RUN_AGE_MS } from './limits.js';
-import { feeRuleOf } from '../markets/fee-rules.js';
+import { feeRuleOf } from '../market/fee-rules.js';
 
 interface Present {
   data: MarketData;

@@ -1,9 +1,9 @@
 import type { DayForecast } from '../forecast/forecast.js';
-import type { MarketData } from '../markets/source.js';
-import { formatDollars } from '../money.js';
-import { bracketLabel } from '../settlement/brackets.js';
+import type { MarketData } from '../market/source.js';
+import { formatDollars } from '../market/money.js';
+import { bracketLabel } from '../market/brackets.js';
 import type { SizedPurchase } from '../sizing/event.js';
-import { TIME_TO_LIVE_MS } from '../snapshot.js';
+import { TIME_TO_LIVE_MS } from '../snapshot/snapshot.js';
 import type { EventCase } from './event-case.js';
 import { DAY_CAP, EVENT_CAP, MARKET_CAP } from './limits.js';
 import type { Signal } from './signal.js';

@@ -1,8 +1,8 @@
 import type { ForecastMethod } from '../forecast/forecast.js';
-import type { Side } from '../markets/book.js';
-import type { Market, TemperatureKind } from '../markets/market.js';
-import type { Micros } from '../money.js';
-import type { Gate } from '../scores/gate.js';
+import type { Side } from '../market/book.js';
+import type { Market, TemperatureKind } from '../market/market.js';
+import type { Micros } from '../market/money.js';
+import type { Gate } from './gate.js';
 import type { SizedPurchase } from '../sizing/event.js';
 
 /** A purchase that the forecast speaks for, at what it would really cost. */

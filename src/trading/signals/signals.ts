@@ -1,10 +1,10 @@
 import type { StationForecast } from '../forecast/forecast.js';
-import type { Side } from '../markets/book.js';
-import type { MarketEvent } from '../markets/event.js';
-import type { MarketData } from '../markets/source.js';
-import type { Micros } from '../money.js';
-import type { GateBook } from '../scores/gate.js';
-import { allAtOnce, type Steps } from '../steps.js';
+import type { Side } from '../market/book.js';
+import type { MarketEvent } from '../market/event.js';
+import type { MarketData } from '../market/source.js';
+import type { Micros } from '../market/money.js';
+import type { GateBook } from './gate.js';
+import { allAtOnce, type Steps } from '../market/steps.js';
 import { worthOf, type SignalAccount } from './account.js';
 import { lookAtEvent, type EventCase } from './event-case.js';
 import { DAY_CAP, EVENT_CAP, KELLY_SHARE, MARKET_CAP } from './limits.js';

@@ -1,14 +1,14 @@
-import type { MarketEvent } from '../markets/event.js';
-import type { MarketData } from '../markets/source.js';
-import { BALANCE_STEP, type Micros } from '../money.js';
-import { outcomeProbabilities, outcomesOf } from '../settlement/outcomes.js';
+import type { MarketEvent } from '../market/event.js';
+import type { MarketData } from '../market/source.js';
+import { BALANCE_STEP, type Micros } from '../market/money.js';
+import { outcomeProbabilities, outcomesOf } from '../market/outcomes.js';
 import { sizeEvent, type SizedEvent, type SizedPurchase } from '../sizing/event.js';
 import { shareOf } from '../sizing/kelly.js';
-import type { Steps } from '../steps.js';
+import type { Steps } from '../market/steps.js';
 import { paidOf, worthOf, type SignalAccount } from './account.js';
 import type { EventCase } from './event-case.js';
 import { DAY_CAP, EVENT_CAP, KELLY_SHARE, MARKET_CAP } from './limits.js';
-import { feeRuleOf } from '../markets/fee-rules.js';
+import { feeRuleOf } from '../market/fee-rules.js';
 
 /** What there is to spend, and what it is reckoned from. */
 export interface Money extends SignalAccount {

@@ -1,5 +1,5 @@
-import { consume } from '../portfolio/match.js';
-import { applyFill } from '../portfolio/positions.js';
+import { consume } from '../market/match.js';
+import { applyFill } from '../ledger/positions.js';
 import type { EventToSize, MarketToSize } from './event.js';
 import type { Fund } from './fund.js';
 import { openStakeOf, type Offer } from './offers.js';

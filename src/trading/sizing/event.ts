@@ -1,8 +1,8 @@
-import type { OrderBook, Side } from '../markets/book.js';
-import type { Micros } from '../money.js';
-import type { Holding } from '../portfolio/positions.js';
-import type { Payout } from '../settlement/outcomes.js';
-import type { FeeRule } from './fees.js';
+import type { OrderBook, Side } from '../market/book.js';
+import type { Micros } from '../market/money.js';
+import type { Holding } from '../ledger/positions.js';
+import type { Payout } from '../market/outcomes.js';
+import type { FeeRule } from '../market/fees.js';
 import type { Offer, Refusal } from './offers.js';
 import { reasonAgainst } from './refusals.js';
 import { toPurchase, worstCaseOf } from './sized.js';

@@ -1,10 +1,10 @@
-import { BALANCE_STEP, ceilTo, DOLLAR, type Micros } from '../money.js';
-import type { Holding } from '../portfolio/positions.js';
-import { isPaid, type Payout } from '../settlement/outcomes.js';
+import { BALANCE_STEP, ceilTo, DOLLAR, type Micros } from '../market/money.js';
+import type { Holding } from '../ledger/positions.js';
+import { isPaid, type Payout } from '../market/outcomes.js';
 import type { EventToSize } from './event.js';
-import { isSupported, type FeeRule } from './fees.js';
+import { isSupported, type FeeRule } from '../market/fees.js';
 import { allInCost, shareOf } from './kelly.js';
-import { valueOf } from '../contracts.js';
+import { valueOf } from '../market/contracts.js';
 
 /**
  * The part of the bankroll that is put at stake, as a purse of its own: the Kelly share of everything, and what is held of the

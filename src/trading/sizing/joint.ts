@@ -1,6 +1,6 @@
-import type { Side } from '../markets/book.js';
+import type { Side } from '../market/book.js';
 import { rowsAt, type ConcaveProblem } from './concave.js';
-import { isPaid, type Payout } from '../settlement/outcomes.js';
+import { isPaid, type Payout } from '../market/outcomes.js';
 import { maximise } from './maximise.js';
 
 /** Contracts of one side of one market that can be had at one price. */

@@ -1,6 +1,6 @@
-import type { Level } from '../markets/book.js';
-import { DOLLAR, type Micros } from '../money.js';
-import { tradeFee, type FeeRule } from './fees.js';
+import type { Level } from '../market/book.js';
+import { DOLLAR, type Micros } from '../market/money.js';
+import { tradeFee, type FeeRule } from '../market/fees.js';
 
 /**
  * The share of a bankroll that makes it grow fastest, for a contract that costs `cost` dollars, pays one with this

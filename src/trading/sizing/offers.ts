@@ -1,13 +1,13 @@
-import { asksOf, isCrossed, type Level, type OrderBook, type Side } from '../markets/book.js';
-import { DOLLAR, type Micros } from '../money.js';
-import { quoteOrder, type Quote } from '../orders/quote.js';
+import { asksOf, isCrossed, type Level, type OrderBook, type Side } from '../market/book.js';
+import { DOLLAR, type Micros } from '../market/money.js';
+import { quoteOrder, type Quote } from '../market/quote.js';
 import type { EventToSize, MarketToSize } from './event.js';
-import type { Payout } from '../settlement/outcomes.js';
-import { isSupported, type FeeRule } from './fees.js';
+import type { Payout } from '../market/outcomes.js';
+import { isSupported, type FeeRule } from '../market/fees.js';
 import { payoutOf } from './fund.js';
 import type { Leg } from './joint.js';
 import { allInCost } from './kelly.js';
-import { subtractCounts, sumCounts } from '../contracts.js';
+import { subtractCounts, sumCounts } from '../market/contracts.js';
 
 /** A side of a market that somebody asks for. */
 export interface Offer {

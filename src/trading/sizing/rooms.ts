@@ -1,9 +1,9 @@
-import { DOLLAR, type Micros } from '../money.js';
+import { DOLLAR, type Micros } from '../market/money.js';
 import type { EventToSize } from './event.js';
 import type { Fund } from './fund.js';
 import type { Limit } from './joint.js';
 import { inDollars, openStakeOf, stakeOf, type Offer } from './offers.js';
-import { partOf, valueOf } from '../contracts.js';
+import { partOf, valueOf } from '../market/contracts.js';
 
 /** What may still be spent: of cash, on the event, and on each market. Below zero where more is held than may be. */
 export interface Rooms {

@@ -1,9 +1,9 @@
-import { DOLLAR, type Micros } from '../money.js';
+import { DOLLAR, type Micros } from '../market/money.js';
 import type { SizedPurchase } from './event.js';
 import { isWon } from './joint.js';
 import { stakeOf, type Offer } from './offers.js';
 import type { Optimum } from './optimum.js';
-import { valueOf } from '../contracts.js';
+import { valueOf } from '../market/contracts.js';
 
 /** A purchase with its exact cost. */
 export function toPurchase(

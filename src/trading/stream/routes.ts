@@ -1,11 +1,11 @@
 import { z } from 'zod';
-import { addressOf } from '../../http/address-limit.js';
-import { parseInput } from '../../http/validate.js';
-import { defineRoute } from '../../openapi/define-route.js';
-import { exampleWorld } from '../../openapi/example-world.js';
+import { addressOf } from '../../core/http/address-limit.js';
+import { parseInput } from '../../core/http/validate.js';
+import { defineRoute } from '../../core/reference/define-route.js';
+import { exampleWorld } from '../../core/reference/example-world.js';
 import { noSuchStation, publicRead, unknownParameter, unknownStation } from '../reads/public-read.js';
 import { streamQuerySchema } from '../reads/schema.js';
-import { findPlace } from '../settlement/stations.js';
+import { findPlace } from '../market/stations.js';
 import { type MarketStream, setStreamHeaders } from './stream.js';
 
 const { yesterday } = exampleWorld.markets;

@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import type { Response } from 'express';
 import type { Logger } from 'pino';
-import { AppError } from '../../errors.js';
-import type { Metrics } from '../../metrics.js';
-import type { SnapshotStore } from '../snapshot.js';
+import { AppError } from '../../core/errors.js';
+import type { Metrics } from '../../core/metrics.js';
+import type { SnapshotStore } from '../snapshot/snapshot.js';
 import { createMarketFeed } from './market-feed.js';
 
 export interface StreamLimits {

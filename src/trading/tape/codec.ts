@@ -1,4 +1,4 @@
-import { findPlace, type Place } from '../settlement/stations.js';
+import { findPlace, type Place } from '../market/stations.js';
 
 /**
  * JSON with what JSON does not have: `{"$n":"12"}` is a bigint, `{"$t":0}` a time in milliseconds, `{"$m":[[k,v]]}` a map and

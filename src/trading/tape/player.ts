@@ -1,12 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
-import type { Clock } from '../../clock.js';
-import { buildSnapshot, buildSnapshotInSteps } from '../build-snapshot.js';
+import type { Clock } from '../../core/clock.js';
+import { buildSnapshot, buildSnapshotInSteps } from '../snapshot/build-snapshot.js';
 import type { ForecastModel } from '../forecast/forecast.js';
-import type { MarketSource } from '../markets/source.js';
-import type { Refresher } from '../refresh.js';
-import type { SnapshotStore } from '../snapshot.js';
-import { inSlices } from '../steps.js';
+import type { MarketSource } from '../market/source.js';
+import type { Refresher } from '../snapshot/refresh.js';
+import type { SnapshotStore } from '../snapshot/snapshot.js';
+import { inSlices } from '../market/steps.js';
 import { readTape, TapeError, type TapeEntry } from './reader.js';
 
 /** Nobody waits through the hours in which nothing was taped. */

@@ -1,6 +1,6 @@
 import { open, type FileHandle } from 'node:fs/promises';
 import { z } from 'zod';
-import type { SnapshotInputs } from '../build-snapshot.js';
+import type { SnapshotInputs } from '../snapshot/build-snapshot.js';
 import { readValue } from './codec.js';
 import { listFrames, readMember } from './framing.js';
 import { TAPE_FORMAT, type TapeHeader, type TapeRecord } from './tape.js';

@@ -1,4 +1,4 @@
-import type { SnapshotInputs, SnapshotRules } from '../build-snapshot.js';
+import type { SnapshotInputs, SnapshotRules } from '../snapshot/build-snapshot.js';
 
 /** The first record of each run of a service: what stays the same while it runs. */
 export type TapeHeader = Omit<SnapshotRules, 'model'>;

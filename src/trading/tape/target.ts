@@ -1,6 +1,6 @@
 import { accessSync, closeSync, constants, openSync, readSync, statSync, type Stats } from 'node:fs';
 import { dirname, resolve } from 'node:path';
-import { ConfigError } from '../../config.js';
+import { ConfigError } from '../../core/config.js';
 import { beginsAsTape } from './framing.js';
 
 /**

@@ -1,6 +1,6 @@
 import { open, stat, type FileHandle } from 'node:fs/promises';
 import type { Logger } from 'pino';
-import type { SnapshotInputs } from '../build-snapshot.js';
+import type { SnapshotInputs } from '../snapshot/build-snapshot.js';
 import { writeValue } from './codec.js';
 import { listFrames, writeMember } from './framing.js';
 import { TAPE_FORMAT, type TapeHeader, type TapeRecord } from './tape.js';

@@ -1,8 +1,8 @@
 import { expect } from 'vitest';
-import { Beginning, Excerpt, Generated } from '../../../src/openapi/define-route.js';
-import { responseHeaders, type ResponseHeader } from '../../../src/openapi/headers.js';
-import { headersOf, schemaOf } from '../../../src/openapi/operation.js';
-import type { DescribedRoute } from '../../../src/openapi/problem-examples.js';
+import { Beginning, Excerpt, Generated } from '../../../src/core/reference/define-route.js';
+import { responseHeaders, type ResponseHeader } from '../../../src/core/reference/headers.js';
+import { headersOf, schemaOf } from '../../../src/core/reference/operation.js';
+import type { DescribedRoute } from '../../../src/core/reference/problem-examples.js';
 import type { Answer } from './send-example.js';
 
 const uuidOf = (version: 4 | 7) =>

@@ -1,4 +1,4 @@
-import type { Database, Orm } from '../../../src/db/client.js';
+import type { Database, Orm } from '../../../src/core/db/client.js';
 
 /** A database that answers everything with an error. */
 export function failingDatabase(db: Database, error: Error): Database {

@@ -1,7 +1,7 @@
 import { request } from 'node:http';
-import { Generated, Repeated, type RouteDescription } from '../../../src/openapi/define-route.js';
-import { exampleWorld, type Credential } from '../../../src/openapi/example-world.js';
-import type { SentRequest } from '../../../src/openapi/problem-examples.js';
+import { Generated, Repeated, type RouteDescription } from '../../../src/core/reference/define-route.js';
+import { exampleWorld, type Credential } from '../../../src/core/reference/example-world.js';
+import type { SentRequest } from '../../../src/core/reference/problem-examples.js';
 
 export interface Answer {
   status: number;

@@ -1,8 +1,8 @@
 import { and, eq, sql } from 'drizzle-orm';
 import { v7 as uuid } from 'uuid';
 import { hashSecret } from '../../../src/api-keys/secret.js';
-import type { Database } from '../../../src/db/client.js';
-import { apiKeys, entitlements, products } from '../../../src/db/schema.js';
+import type { Database } from '../../../src/core/db/client.js';
+import { apiKeys, entitlements, products } from '../../../src/tables.js';
 import { createKey, createOrganization, createProduct, type TestKey } from '../../support/fixtures.js';
 import type { TestService } from '../../support/service.js';
 import type { Model, ModelEntitlement, ModelKey, ModelProduct } from './model.js';

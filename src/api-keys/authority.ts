@@ -1,0 +1,35 @@
+import { and, eq } from 'drizzle-orm';
+import type { Authority } from '../audit/change.js';
+import { invalidKey } from './bearer-key.js';
+import { keyError, type KeyProblem } from './key-problem.js';
+import type { Scope } from '../core/scopes.js';
+import { apiKeys } from './table.js';
+
+export interface KeyAuthority extends Authority {
+  keyId: string;
+}
+
+/** @throws (on `confirm`) AppError invalid_key, key_revoked, key_expired, insufficient_scope */
+export const keyAuthority = (orgId: string, keyId: string, scope: Scope): KeyAuthority => ({
+  keyId,
+  async confirm(tx, now) {
+    const [key] = await tx
+      .select({ revokedAt: apiKeys.revokedAt, expiresAt: apiKeys.expiresAt, scopes: apiKeys.scopes })
+      .from(apiKeys)
+      .where(and(eq(apiKeys.orgId, orgId), eq(apiKeys.id, keyId)))
+      .for('share');
+    if (!key) throw invalidKey();
+    const error = keyError(problemOf(key, scope, now), scope);
+    if (error) throw error;
+  },
+});
+
+function problemOf(
+  { revokedAt, expiresAt, scopes }: Pick<typeof apiKeys.$inferSelect, 'revokedAt' | 'expiresAt' | 'scopes'>,
+  scope: Scope,
+  now: Date,
+): KeyProblem | null {
+  if (revokedAt !== null) return 'key_revoked';
+  if (expiresAt !== null && expiresAt <= now) return 'key_expired';
+  return scopes.includes(scope) ? null : 'insufficient_scope';
+}

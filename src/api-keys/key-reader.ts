@@ -1,0 +1,94 @@
+import { createCoalescer } from '../core/coalesce.js';
+import type { Clock } from '../core/clock.js';
+import type { Database, Statement } from '../core/db/client.js';
+import { textArray } from '../core/db/array-literal.js';
+import type { Scope } from '../core/scopes.js';
+import { keyError } from './key-problem.js';
+
+/** Who calls: a key of an Organization. A key is never a User. */
+export interface Principal {
+  orgId: string;
+  keyId: string;
+  livemode: boolean;
+  scopes: string[];
+}
+
+/** Reads keys, always from the database: a revocation binds on the next call. Waiting reads go together. */
+export interface KeyReader {
+  /**
+   * @param scope the scope the call needs, or null if any valid key will do
+   * @throws AppError invalid_key, key_revoked, key_expired, insufficient_scope
+   */
+  authenticate(hashedSecret: string, scope: Scope | null): Promise<Principal>;
+  /** Whose key it is, if this process has read it before: for the log, never for a decision. */
+  identify(hashedSecret: string): KeyIdentity | undefined;
+}
+
+export type KeyIdentity = Pick<Principal, 'orgId' | 'keyId'>;
+
+const MAX_IDENTITIES = 50_000;
+
+const readKeys: Statement = {
+  name: 'api_keys_read',
+  text: `
+select w.ord::text,
+  case
+    when k.id is null then 'invalid_key'
+    when k.revoked_at is not null then 'key_revoked'
+    when k.expires_at <= $2::timestamptz then 'key_expired'
+  end,
+  k.org_id::text, k.id::text, k.livemode::text, array_to_string(k.scopes, ' ')
+from unnest($1::text[]) with ordinality as w (hashed_secret, ord)
+left join lateral (select * from api_keys where hashed_secret = w.hashed_secret limit 1) k on true`,
+};
+
+interface KeyState {
+  problem: string | null;
+  principal: Principal;
+}
+
+export function createKeyReader({ db, clock }: { db: Database; clock: Clock }): KeyReader {
+  const identities = new Map<string, KeyIdentity>();
+  function remember(hashedSecret: string, { orgId, keyId }: Principal): void {
+    if (keyId === '' || identities.has(hashedSecret)) return;
+    if (identities.size >= MAX_IDENTITIES) identities.delete(identities.keys().next().value!);
+    identities.set(hashedSecret, { orgId, keyId });
+  }
+  const coalescer = createCoalescer<string, KeyState>({
+    async flush(hashedSecrets) {
+      const states = new Map<string, KeyState>(hashedSecrets.map((hashed) => [hashed, missing]));
+      const distinct = [...states.keys()];
+      const rows = await db.run(readKeys, [textArray(distinct), new Date(clock.now()).toISOString()]);
+      for (const [ord, problem, orgId, keyId, livemode, scopeList] of rows) {
+        const principal = {
+          orgId: orgId ?? '',
+          keyId: keyId ?? '',
+          livemode: livemode === 'true',
+          scopes: scopeList?.split(' ') ?? [],
+        };
+        remember(distinct[Number(ord) - 1]!, principal);
+        states.set(distinct[Number(ord) - 1]!, { problem: problem ?? null, principal });
+      }
+      return hashedSecrets.map((hashed) => states.get(hashed)!);
+    },
+    parallel: 2,
+    fullWeight: 32,
+    maxWeight: 500,
+    queueLimit: { weight: 10_000, bytes: Infinity },
+  });
+  return {
+    async authenticate(hashedSecret, scope) {
+      const { problem, principal } = await coalescer.submit(hashedSecret);
+      const isLacking = problem === null && scope !== null && !principal.scopes.includes(scope);
+      const error = keyError(isLacking ? 'insufficient_scope' : problem, scope ?? '');
+      if (error) throw error;
+      return principal;
+    },
+    identify: (hashedSecret) => identities.get(hashedSecret),
+  };
+}
+
+const missing: KeyState = {
+  problem: 'invalid_key',
+  principal: { orgId: '', keyId: '', livemode: false, scopes: [] },
+};

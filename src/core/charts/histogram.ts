@@ -1,0 +1,185 @@
+import { formatCount } from '../pages/format.js';
+import { binomialRange } from './binomial.js';
+import { ticksAround } from './line-chart.js';
+import type { ChartTable } from './table.js';
+import { formatChance, formatFixed, formatPercent, formatTick, toPercent, toPixels } from './text.js';
+
+/**
+ * Where the outcomes lie in the forecast distributions: flat for a calibrated forecast, a bowl for one that is too sure of
+ * itself, a hill for one that is not sure enough. Whole degrees count with the share of each bin that they cover.
+ * C. Czado, T. Gneiting, L. Held, Predictive Model Assessment for Count Data, Biometrics 65 (2009).
+ */
+export interface PitHistogram {
+  n: number;
+  /** Of equal width from 0 to 1: shares that sum to one. */
+  shares: readonly number[];
+  /** The probability of a histogram as uneven as this or more if the forecast is calibrated; null for too few. */
+  pFlat: number | null;
+}
+
+/** Bars of equal width that are level for a calibrated forecast. Along the x axis in percent of the width, else in pixels. */
+export interface HistogramChart {
+  title: string;
+  summary: string;
+  /** What the shape says about the forecast, in words. */
+  verdict: string;
+  height: number;
+  bars: { x: string; width: string; y: string; height: string; isOutside: boolean; label: string }[];
+  flat: string;
+  /** Where nine bars of ten are found if the forecast is calibrated. */
+  band: { y: string; height: string };
+  /** What the band takes into account. */
+  note: string | null;
+  ticks: { y: string; label: string }[];
+  axis: { x: string; anchor: 'start' | 'middle' | 'end'; label: string }[];
+  axisLabel: string;
+  table: ChartTable;
+}
+
+const HEIGHT = 200;
+/** Below this a test says that chance does not explain the shape. */
+const SMALL = 0.05;
+/** More bars are too thin to be told apart. */
+const MOST_BARS = 60;
+const FEWER_BARS = 20;
+
+/**
+ * Null while nothing has come out. Outcomes of one day at several stations and leads have their errors in common: with `days`
+ * chance is reckoned as if each day counted once.
+ */
+export function toPitChart(pit: PitHistogram, days = pit.n): HistogramChart | null {
+  return toHistogram(
+    pit,
+    days,
+    unitWords(
+      pit.shares.length,
+      'Where the outcomes fell in the forecast distributions',
+      'Probability given to anything lower',
+    ),
+  );
+}
+
+/** Ranks of the observation among the members, from below all of them to above all of them. Many of them are put together. */
+export function toRankChart(ranks: PitHistogram, days = ranks.n): HistogramChart | null {
+  const count = ranks.shares.length;
+  const title = 'Where the observation fell among the members of the raw ensemble';
+  if (count > MOST_BARS) {
+    const merged = { ...ranks, shares: mergeShares(ranks.shares, FEWER_BARS) };
+    return toHistogram(merged, days, unitWords(FEWER_BARS, title, 'Share of the members that lie below'));
+  }
+  const every = Math.ceil(count / 12);
+  return toHistogram(ranks, days, {
+    title,
+    axisLabel: 'Rank: 1 is below all members',
+    columns: ['Rank', 'Share of outcomes'],
+    bin: (i) => String(i + 1),
+    axis: ranks.shares.flatMap((_, i) =>
+      i % every === 0 ? [{ x: toPercent((i + 0.5) / count), anchor: 'middle', label: String(i + 1) }] : [],
+    ),
+  });
+}
+
+/** For bins from 0 to 1. */
+const unitWords = (count: number, title: string, axisLabel: string): Words => ({
+  title,
+  axisLabel,
+  columns: ['From–to', 'Share of outcomes'],
+  bin: (i) => `${formatFixed(i / count, 2)}–${formatFixed((i + 1) / count, 2)}`,
+  axis: [0, 0.25, 0.5, 0.75, 1].map((share) => ({
+    x: toPercent(share),
+    anchor: share === 0 ? 'start' : share === 1 ? 'end' : 'middle',
+    label: String(share),
+  })),
+});
+
+/** Fewer bins of equal width: one that lies in two of them counts in both, with its parts. */
+function mergeShares(shares: readonly number[], count: number): number[] {
+  const width = shares.length / count;
+  const merged = Array.from({ length: count }, () => 0);
+  for (const [i, share] of shares.entries()) {
+    const first = Math.min(count - 1, Math.floor(i / width));
+    const inFirst = Math.min(1, (first + 1) * width - i);
+    merged[first]! += share * inFirst;
+    if (inFirst < 1 && first + 1 < count) merged[first + 1]! += share * (1 - inFirst);
+  }
+  return merged;
+}
+
+interface Words {
+  title: string;
+  axisLabel: string;
+  columns: readonly string[];
+  bin: (index: number) => string;
+  axis: HistogramChart['axis'];
+}
+
+function toHistogram(histogram: PitHistogram, independent: number, words: Words): HistogramChart | null {
+  const { n, shares } = histogram;
+  const count = shares.length;
+  if (n === 0 || count === 0) return null;
+  const level = 1 / count;
+  const band = binomialRange(independent, level, 0.9);
+  const ticks = ticksAround(0, Math.max(...shares, band.high));
+  const top = ticks.at(-1)!;
+  const toY = (share: number) => HEIGHT * (1 - share / top);
+  const isOutside = (share: number) => share < band.low - 1e-12 || share > band.high + 1e-12;
+  const verdict = describeShape(histogram, independent);
+  return {
+    title: words.title,
+    summary: `${formatCount(n, 'outcome')} in ${count} bins. ${verdict}`,
+    verdict,
+    height: HEIGHT,
+    bars: shares.map((share, i) => ({
+      x: toPercent((i + 0.04) / count),
+      width: toPercent(0.92 / count),
+      y: toPixels(toY(share)),
+      height: toPixels(HEIGHT - toY(share)),
+      isOutside: isOutside(share),
+      label: `${words.bin(i)}: ${formatPercent(share)}`,
+    })),
+    flat: toPixels(toY(level)),
+    note: independent < n ? 'each day counting once, since errors of one day are alike' : null,
+    band: { y: toPixels(toY(band.high)), height: toPixels(toY(band.low) - toY(band.high)) },
+    ticks: ticks.map((tick) => ({ y: toPixels(toY(tick)), label: `${formatTick(tick * 100)}\u00a0%` })),
+    axis: words.axis,
+    axisLabel: words.axisLabel,
+    table: {
+      caption: words.title,
+      columns: [...words.columns, 'Expected if calibrated'],
+      rows: shares.map((share, i) => [
+        words.bin(i),
+        formatPercent(share),
+        `${formatPercent(band.low)} to ${formatPercent(band.high)}`,
+      ]),
+    },
+  };
+}
+
+/** The test's word first; only where it finds something is the shape given a meaning. */
+function describeShape({ shares, pFlat }: PitHistogram, independent: number): string {
+  if (pFlat === null) return 'These are too few to say whether they are level.';
+  const chance = formatChance(pFlat);
+  if (pFlat >= SMALL)
+    return `Chance alone explains the unevenness (${chance}): nothing speaks against the forecast.`;
+  return `Chance alone hardly explains the unevenness (${chance}): ${shapeOf(independent, shares)}.`;
+}
+
+/**
+ * What is wrong, by the moments of the histogram: of level bins of number k the mean is 1/2 and the variance (1 − 1/k²)/12.
+ * The one that is further off, in its own standard errors (1/√12n and about 1/√180n), gives the word.
+ */
+function shapeOf(n: number, shares: readonly number[]): string {
+  const count = shares.length;
+  const centre = (i: number) => (i + 0.5) / count;
+  const mean = shares.reduce((sum, share, i) => sum + share * centre(i), 0);
+  const variance = shares.reduce((sum, share, i) => sum + share * (centre(i) - mean) ** 2, 0);
+  const shift = (mean - 0.5) * Math.sqrt(12 * n);
+  const spread = (variance - (1 - 1 / count ** 2) / 12) * Math.sqrt(180 * n);
+  if (Math.max(Math.abs(shift), Math.abs(spread)) < 1.64)
+    return 'the shape is uneven in a way that is neither a shift nor a width';
+  if (Math.abs(shift) > Math.abs(spread))
+    return shift > 0 ? 'the outcomes are higher than forecast' : 'the outcomes are lower than forecast';
+  return spread > 0
+    ? 'the forecast is too sure of itself, its distributions are too narrow'
+    : 'the forecast is not sure enough, its distributions are too wide';
+}

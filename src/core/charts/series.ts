@@ -1,0 +1,187 @@
+import { formatCount, formatDecimal } from '../pages/format.js';
+import { toLineChart, type LineChart } from './line-chart.js';
+import {
+  choosePeriod,
+  formatPeriod,
+  formatPeriodShort,
+  periodsBetween,
+  startOf,
+  type Period,
+} from './periods.js';
+import type { ChartTable } from './table.js';
+import { formatFixed, formatTick } from './text.js';
+
+/** Mean CRPS in °F over the forecasts of a climate day that all four could be scored for. */
+export interface CrpsPoint {
+  date: string;
+  n: number;
+  model: number;
+  raw: number;
+  climate: number;
+  market: number;
+}
+
+/** Says the colour and the dashes of a line. */
+export type SeriesName = 'model' | 'market' | 'raw' | 'climate';
+
+export interface Series {
+  name: SeriesName;
+  label: string;
+}
+
+/** Means over the `n` forecasts of a day; null where something could not be scored. */
+export interface SeriesPoint {
+  date: string;
+  n: number;
+  values: Partial<Record<SeriesName, number | null>>;
+}
+
+export interface SeriesChart extends LineChart {
+  title: string;
+  period: Period;
+  /** Whether times without forecasts take less room than they lasted. */
+  isShortened: boolean;
+  legend: Series[];
+  /** Beside the ends of the lines, far enough from each other to be read. */
+  endLabels: { name: SeriesName; label: string; y: string }[];
+  table: ChartTable;
+}
+
+const LABEL_HEIGHT = 15;
+
+/** CRPS of the four over the climate days, °F. Null while nothing has been scored. */
+export const toCrpsChart = (points: readonly CrpsPoint[]): SeriesChart | null =>
+  toSeriesChart({
+    title: 'CRPS over time',
+    unit: '°F',
+    series: [
+      { name: 'model', label: 'Model' },
+      { name: 'market', label: 'Market' },
+      { name: 'raw', label: 'Raw ensemble' },
+      { name: 'climate', label: 'Climatology' },
+    ],
+    points: points.map(({ date, n, ...values }) => ({ date, n, values })),
+  });
+
+/**
+ * Means over time, smaller being better. Long series are put together by weeks, months or years, each day with the weight of its
+ * forecasts; where a period has none the lines have a gap. `unit` stands behind the numbers and may be empty.
+ */
+export function toSeriesChart({
+  title,
+  unit,
+  series,
+  points,
+  period: wanted,
+}: {
+  title: string;
+  unit: string;
+  series: readonly Series[];
+  /** In the order of days. */
+  points: readonly SeriesPoint[];
+  period?: Period;
+}): SeriesChart | null {
+  const [first, last] = [points[0]?.date, points.at(-1)?.date];
+  if (first === undefined || last === undefined) return null;
+  const period = wanted ?? choosePeriod(first, last);
+  const groups = groupPoints(points, period);
+  const format = (value: number | null) => (value === null ? '–' : formatFixed(value, 2));
+  const { starts, isShortened } = shortenGaps(periodsBetween(first, last, period), (start) =>
+    groups.has(start),
+  );
+  const rows = starts.map((start) => {
+    const group = groups.get(start) ?? [];
+    return { start, n: count(group), values: series.map(({ name }) => meanOf(group, name)) };
+  });
+  const chart = toLineChart({
+    summary: describe(points, series, unit),
+    labels: rows.map(
+      ({ start, n, values }) =>
+        `${formatPeriod(start, period)}: ${n === 0 ? 'no forecasts' : `${series.map(({ label }, i) => `${label} ${format(values[i]!)}`).join(', ')} (n = ${n})`}`,
+    ),
+    axis: rows.map(({ start }) => formatPeriodShort(start, period)),
+    lines: series
+      .map(({ name }, i) => ({ name, values: rows.map(({ values }) => values[i]!) }))
+      // The first of the list is the one that it is about: it is drawn above the others.
+      .toReversed(),
+    formatTick,
+  });
+  return {
+    ...chart,
+    title,
+    period,
+    isShortened,
+    legend: [...series],
+    endLabels: placeLabels(series, chart),
+    table: {
+      caption: unit === '' ? title : `${title}, ${unit}`,
+      columns: [periodNames[period], 'Forecasts', ...series.map(({ label }) => label)],
+      rows: rows
+        .filter(({ n }) => n > 0)
+        .toReversed()
+        .map(({ start, n, values }) => [
+          formatPeriod(start, period),
+          formatDecimal(n),
+          ...values.map(format),
+        ]),
+    },
+  };
+}
+
+/** Where most of the time has no forecasts, as outside of a season, each gap is one period long: what there is has the room. */
+function shortenGaps(starts: readonly string[], has: (start: string) => boolean) {
+  const isShortened = starts.filter(has).length < starts.length / 2;
+  const kept = isShortened ? starts.filter((start, i) => has(start) || has(starts[i - 1]!)) : [...starts];
+  return { starts: kept, isShortened };
+}
+
+const periodNames = { day: 'Day', week: 'Week from', month: 'Month', year: 'Year' } as const;
+
+const count = (points: readonly SeriesPoint[]): number => points.reduce((sum, { n }) => sum + n, 0);
+
+function groupPoints(points: readonly SeriesPoint[], period: Period): Map<string, SeriesPoint[]> {
+  const groups = new Map<string, SeriesPoint[]>();
+  for (const point of points) {
+    const start = startOf(point.date, period);
+    const group = groups.get(start);
+    if (group) group.push(point);
+    else groups.set(start, [point]);
+  }
+  return groups;
+}
+
+/** Each day has the weight of its forecasts. */
+function meanOf(points: readonly SeriesPoint[], name: SeriesName): number | null {
+  let [sum, weight] = [0, 0];
+  for (const { n, values } of points) {
+    const value = values[name];
+    if (value === null || value === undefined || n === 0) continue;
+    sum += value * n;
+    weight += n;
+  }
+  return weight === 0 ? null : sum / weight;
+}
+
+function describe(points: readonly SeriesPoint[], series: readonly Series[], unit: string): string {
+  const total = count(points);
+  const means = series.flatMap(({ name, label }) => {
+    const mean = meanOf(points, name);
+    return mean === null ? [] : [`${label} ${formatFixed(mean, 2)}${unit && `\u00a0${unit}`}`];
+  });
+  return `Mean over ${formatCount(total, 'forecast')}: ${means.join(', ')}. Smaller is better.`;
+}
+
+/** Each label at the height of its line's end, pushed down and then up by those that it would cover. */
+function placeLabels(series: readonly Series[], { lines, height }: LineChart): SeriesChart['endLabels'] {
+  const labels = series
+    .flatMap(({ name, label }) => {
+      const end = lines.find((line) => line.name === name)?.end;
+      return end === null || end === undefined ? [] : [{ name, label, y: end }];
+    })
+    .sort((a, b) => a.y - b.y);
+  for (const [i, label] of labels.entries())
+    if (i > 0) label.y = Math.max(label.y, labels[i - 1]!.y + LABEL_HEIGHT);
+  for (let i = labels.length - 1; i >= 0; i--)
+    labels[i]!.y = Math.min(labels[i]!.y, height - (labels.length - 1 - i) * LABEL_HEIGHT);
+  return labels.map(({ y, ...label }) => ({ ...label, y: y.toFixed(1) }));
+}

@@ -1,0 +1,63 @@
+/** What the service is started with, but for what its features add. */
+export interface ServiceConfig {
+  production: boolean;
+  port: number;
+  host: string;
+  databaseUrl: string | undefined;
+  /** The role that owns the schema and migrates it; undefined: that of `databaseUrl`. */
+  migrationDatabaseUrl: string | undefined;
+  dataDir: string;
+  redisUrl: string | undefined;
+  /** Keys that sign the session cookie, newest first; undefined only outside production. */
+  sessionKeys: string[] | undefined;
+  /** Keys that encrypt the secrets of authenticator apps, newest first. */
+  secretKeys: string[];
+  /** Where the heads of the audit log are written to, and when: a file or a URL. Undefined: nowhere. */
+  auditExport: { target: string; schedule: string } | undefined;
+  /** Empty: the operator API does not exist. */
+  operatorTokens: OperatorToken[];
+  /** What reads `/metrics` must present; without it everybody may outside of production, and nobody in it. */
+  metricsToken: string | undefined;
+  /** Where people reach the service, an origin; undefined only outside production: then links lead to where a request came. */
+  publicUrl: string | undefined;
+  /** Express's `trust proxy`: a number of hops, addresses, or false. */
+  trustProxy: number | string | boolean;
+  logLevel: string;
+  /** Origins whose pages may read the trading API from a browser. */
+  corsOrigins: string[];
+  limits: {
+    usagePerMinute: number;
+    entitlementsPerMinute: number;
+    /** Calls with one key about its portfolio and its orders. */
+    tradingPerMinute: number;
+    /** Of each address, over all reads of market data. */
+    readsPerMinute: number;
+    keyChangesPerHour: number;
+    /** Of each address, over the API reference and its document. */
+    documentsPerMinute: number;
+    /** Of each session. */
+    dashboardPerMinute: number;
+    connections: {
+      connections: number;
+      /** Infinity behind a proxy, whose connections are everybody's. */
+      connectionsPerAddress: number;
+      /** Answers that wait to be read, over all connections. */
+      bufferedBytes: number;
+    };
+  };
+}
+
+export interface OperatorToken {
+  /** What the audit log calls its bearer: `operator`, or `operator:` and the token's name. */
+  actor: string;
+  token: string;
+}
+
+/** The environment does not describe a service that may run; the message lists every problem. */
+export class ConfigError extends Error {
+  constructor(problems: string[]) {
+    super(
+      `The configuration has ${problems.length === 1 ? 'a problem' : `${problems.length} problems`}:\n${problems.map((p) => `  - ${p}`).join('\n')}`,
+    );
+  }
+}

@@ -1,0 +1,85 @@
+import type { PgDatabase, PgQueryResultHKT } from 'drizzle-orm/pg-core';
+
+/** Drizzle over either driver. Inside `transaction` use only the `tx` it hands out: the embedded database has one connection. */
+export type Orm = PgDatabase<PgQueryResultHKT>;
+
+declare const isDecided: unique symbol;
+
+/**
+ * The transaction of a change whose author may make it. `change` in auth/change.ts alone hands one out, so that no route
+ * can write what belongs to a tenant or a person without being judged there.
+ */
+export type Tx = Orm & { readonly [isDecided]: true };
+
+/** A hot statement: prepared once per connection under `name`; every output column is cast to text. */
+export interface Statement {
+  readonly name: string;
+  readonly text: string;
+}
+
+/** A row of a hot statement: its columns in order, as Postgres writes them. */
+export type TextRow = (string | null)[];
+
+export interface Database {
+  readonly kind: 'postgres' | 'embedded';
+  readonly orm: Orm;
+  /** How many hot statements may usefully run at once. */
+  readonly parallel: number;
+  /** How many of `transaction` run at once; more wait for a connection. */
+  readonly parallelTransactions: number;
+  /** Runs one hot statement; it commits before this resolves. */
+  run: (statement: Statement, values: unknown[]) => Promise<TextRow[]>;
+  /**
+   * One transaction of few hot statements, of which each is prepared once per connection. What `work` throws rolls it
+   * back. `tx` begins no transaction of its own.
+   */
+  transaction<T>(work: (tx: Orm) => Promise<T>): Promise<T>;
+  /** Runs hot statements in one transaction that is rolled back: what they would answer, with nothing recorded. */
+  rehearse<T>(work: (run: Database['run']) => Promise<T>): Promise<T>;
+  /** Resolves when the database answers. */
+  ping(): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** SQLSTATE of a database error, wherever the driver or the ORM has put it; undefined for anything else. */
+export function sqlState(error: unknown): string | undefined {
+  for (let e = error; e instanceof Error; e = e.cause) {
+    const code = (e as { code?: unknown }).code;
+    if (typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code)) return code;
+  }
+  return undefined;
+}
+
+const connectionCodes = new Set([
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'EPIPE',
+  'ETIMEDOUT',
+  'ENOENT',
+  'ENOTFOUND',
+  'EHOSTUNREACH',
+  'EAI_AGAIN',
+]);
+
+/**
+ * True when the database could not be reached, went away, is restarting or did not get to it (a time-out, a deadlock):
+ * nothing is wrong with the request, and a repeat may succeed. Whether the statement was committed is then unknown.
+ */
+export function isDatabaseUnavailable(error: unknown): boolean {
+  const state = sqlState(error);
+  // 08 connection, 53 resources, 57P0x shutdown and start-up, 57014 and 55P03 too long a wait for it (a repair or a
+  // migration that holds a lock), 40001 and 40P01 another transaction in the way, 25006 a read-only standby after a
+  // fail-over.
+  if (state) return /^(08|53|57P0|57014|55P03|40001|40P01|25006)/.test(state);
+  for (let e = error; e instanceof Error; e = e.cause) {
+    const code = (e as { code?: unknown }).code;
+    if (typeof code === 'string' && connectionCodes.has(code)) return true;
+    if (
+      /connection terminated|timeout exceeded when trying to connect|query read timeout|connection ended|not queryable/i.test(
+        e.message,
+      )
+    )
+      return true;
+  }
+  return false;
+}

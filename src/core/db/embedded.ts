@@ -1,0 +1,55 @@
+import { PGlite } from '@electric-sql/pglite';
+import { drizzle } from 'drizzle-orm/pglite';
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { Database, Orm, TextRow } from './client.js';
+import { lockDirectory } from './directory-lock.js';
+
+/**
+ * Opens the embedded database (PGlite, Postgres compiled to WebAssembly) in `dataDir`, for trying Gauge and for one
+ * process. It does not fsync: committed rows survive a killed process, not a power cut. It has one connection, and
+ * a statement blocks the event loop while it runs; the turn that is given up after each lets other requests through.
+ */
+export async function openEmbedded(dataDir: string): Promise<Database & { orm: ReturnType<typeof drizzle> }> {
+  mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+  const unlock = await lockDirectory(dataDir);
+  try {
+    const pglite = await PGlite.create(join(dataDir, 'pglite'));
+    return embeddedDatabase(pglite, unlock);
+  } catch (error) {
+    unlock();
+    throw error;
+  }
+}
+
+function embeddedDatabase(pglite: PGlite, unlock: () => void) {
+  const runOn = (client: Pick<PGlite, 'query'>) => async (statement: { text: string }, values: unknown[]) => {
+    const result = await client.query<TextRow>(statement.text, values, { rowMode: 'array' });
+    await nextTurn();
+    return result.rows;
+  };
+  const orm = drizzle(pglite);
+  return {
+    kind: 'embedded' as const,
+    orm,
+    parallel: 1,
+    parallelTransactions: 1,
+    run: runOn(pglite),
+    transaction: <T>(work: (tx: Orm) => Promise<T>) => orm.transaction(work),
+    async rehearse<T>(work: (run: Database['run']) => Promise<T>): Promise<T> {
+      return pglite.transaction(async (tx) => {
+        const result = await work(runOn(tx));
+        await tx.rollback();
+        return result;
+      });
+    },
+    async ping() {
+      await pglite.query('select 1');
+    },
+    async close() {
+      await pglite.close();
+      unlock();
+    },
+  };
+}

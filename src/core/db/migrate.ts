@@ -1,0 +1,78 @@
+import { migrate as migratePglite } from 'drizzle-orm/pglite/migrator';
+import { drizzle } from 'drizzle-orm/node-postgres';
+import { migrate as migratePostgres } from 'drizzle-orm/node-postgres/migrator';
+import { readMigrationFiles } from 'drizzle-orm/migrator';
+import { sql } from 'drizzle-orm';
+import { fileURLToPath } from 'node:url';
+import type pg from 'pg';
+import { UnsuitableDatabaseError } from './check-server.js';
+import { sqlState, type Database } from './client.js';
+import { Connection } from './connection.js';
+import type { openEmbedded } from './embedded.js';
+import { grantServing } from './grants.js';
+import { once } from '../once.js';
+import type { openPostgres } from './postgres.js';
+
+const migrationsFolder = fileURLToPath(new URL('../../../migrations', import.meta.url));
+/** Any constant of our own; all instances ask for the same lock. */
+const MIGRATION_LOCK = 4_283_641_097;
+
+export type Opened = ReturnType<typeof openPostgres> | Awaited<ReturnType<typeof openEmbedded>>;
+
+/**
+ * Brings the schema up to date. Instances that start together wait for each other; only the first one finds work.
+ * @param ownerUrl the role that owns the schema; left out: the role that serves owns it
+ * @throws UnsuitableDatabaseError
+ */
+export async function migrateDatabase(db: Opened, ownerUrl?: string): Promise<void> {
+  if ('pool' in db) {
+    // A role that only serves, or a server that only reads, can go on with a schema that is up to date.
+    if (!ownerUrl && (await isMigrated(db))) return;
+    const { connectionString } = db.pool.options;
+    await migrateAs(ownerUrl ?? connectionString!, ownerUrl && userOf(connectionString!));
+  } else {
+    await migratePglite(db.orm, { migrationsFolder });
+  }
+  if (!(await isMigrated(db)))
+    throw new Error('The migrations were applied only in part; is migrations/meta/_journal.json in order?');
+}
+
+async function migrateAs(connectionString: string, servingRole: string | undefined): Promise<void> {
+  // A connection of its own without time-outs: a large index may take minutes, and others wait for the lock meanwhile.
+  const client: pg.Client = new Connection({ connectionString, application_name: 'gauge-migrate' });
+  await client.connect();
+  try {
+    await client.query('select pg_advisory_lock($1)', [MIGRATION_LOCK]);
+    const orm = drizzle(client);
+    await migratePostgres(orm, { migrationsFolder });
+    if (servingRole && servingRole !== userOf(connectionString)) await grantServing(orm, servingRole);
+  } catch (error) {
+    if (sqlState(error) !== '42501') throw error;
+    throw new UnsuitableDatabaseError(
+      'The role of the database URL may not change the schema, which is not that of this version. Run `npm run migrate` with the URL of its owner in MIGRATION_DATABASE_URL.',
+    );
+  } finally {
+    await client.end();
+  }
+}
+
+const userOf = (url: string): string => decodeURIComponent(new URL(url).username);
+
+/** The folder changes only with the version that runs. */
+const countKnown = once(() => Promise.resolve(readMigrationFiles({ migrationsFolder }).length));
+
+/** True when the last migration this version knows has been applied. */
+export async function isMigrated(db: Pick<Database, 'orm'>): Promise<boolean> {
+  const known = await countKnown();
+  try {
+    const result = await db.orm.execute(
+      sql`select count(*)::int as applied from drizzle.__drizzle_migrations`,
+    );
+    const { rows } = result as { rows?: { applied: number }[] };
+    return (rows?.[0]?.applied ?? 0) >= known;
+  } catch (error) {
+    // The table of migrations, or its schema, does not exist, or is not for this role to see.
+    if (['42P01', '3F000', '42501'].includes(sqlState(error) ?? '')) return false;
+    throw error;
+  }
+}

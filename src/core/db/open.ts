@@ -1,0 +1,41 @@
+import type { Logger } from 'pino';
+import type { ServiceConfig } from '../config.js';
+import { requireOwnSessions } from './check-server.js';
+import { openEmbedded } from './embedded.js';
+import { migrateDatabase, type Opened } from './migrate.js';
+import { openPostgres } from './postgres.js';
+
+type DatabaseConfig = Pick<ServiceConfig, 'databaseUrl' | 'dataDir'> &
+  Partial<Pick<ServiceConfig, 'migrationDatabaseUrl'>>;
+
+/** The configured database. A Postgres that is away at the moment is no error yet: its pool connects on first use. */
+export async function connectDatabase(
+  { databaseUrl, dataDir }: DatabaseConfig,
+  log: Logger,
+): Promise<Opened> {
+  return databaseUrl ? openPostgres(databaseUrl, log) : openEmbedded(dataDir);
+}
+
+/**
+ * Makes sure of a database that answers: that connections are ours alone, and that the schema is this version's.
+ * @throws UnsuitableDatabaseError
+ */
+export async function prepareDatabase(
+  db: Opened,
+  { migrationDatabaseUrl }: Partial<Pick<ServiceConfig, 'migrationDatabaseUrl'>>,
+): Promise<void> {
+  if ('pool' in db) await requireOwnSessions(db.pool);
+  await migrateDatabase(db, migrationDatabaseUrl);
+}
+
+/** The configured database with its schema up to date. */
+export async function openDatabase(config: DatabaseConfig, log: Logger): Promise<Opened> {
+  const db = await connectDatabase(config, log);
+  try {
+    await prepareDatabase(db, config);
+  } catch (error) {
+    await db.close();
+    throw error;
+  }
+  return db;
+}

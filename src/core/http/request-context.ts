@@ -1,0 +1,65 @@
+import { randomUUID } from 'node:crypto';
+import type { Request, RequestHandler, Response } from 'express';
+import type { Context } from './context.js';
+import type { AppError } from '../errors.js';
+import { createMask, maskPath } from '../log/log-mask.js';
+
+const acceptableId = /^[\w.:-]{1,64}$/;
+const mask = createMask([]);
+
+/** Who called, as far as the request showed it: for the log alone. */
+export interface Caller {
+  orgId?: string | undefined;
+  keyId?: string | undefined;
+  userId?: string | undefined;
+}
+
+/**
+ * Gives each request its id (the caller's `X-Request-Id` where it is harmless) and reports it when it has ended: one
+ * log line, one observation. Only the path is logged: a query string may hold what should not be kept.
+ */
+export function requestContext(
+  { log, accessLog, metrics }: Context,
+  callerOf: (req: Request, res: Response) => Caller,
+): RequestHandler {
+  return (req, res, next) => {
+    const startedAt = performance.now();
+    const given = req.headers['x-request-id'];
+    const requestId =
+      typeof given === 'string' && acceptableId.test(given) && mask(given) === given ? given : randomUUID();
+    res.setHeader('X-Request-Id', requestId);
+    res.once('close', () => {
+      const seconds = (performance.now() - startedAt) / 1000;
+      const status = res.writableFinished ? res.statusCode : 499;
+      const route = routeOf(req);
+      metrics.requestSeconds.observe({ method: req.method, route, status }, seconds);
+      const error = res.locals.error as AppError | undefined;
+      const line = {
+        requestId,
+        method: req.method,
+        path: maskPath(req.originalUrl, mask),
+        status,
+        ms: Math.round(seconds * 1e5) / 100,
+        ip: req.ip,
+        code: error?.code,
+        ...callerOf(req, res),
+      };
+      if (status === 500) log.error({ ...line, err: error?.cause }, 'request failed');
+      else accessLog.info(line, 'request');
+    });
+    next();
+  };
+}
+
+const face = /^\/(?:api|dashboard|operator)(?=\/|$|\?)/;
+
+/**
+ * The route as it was mounted; everything unknown is one value, so that a scanner cannot fill the metrics. A request
+ * that failed has left its router and lost the place where that was mounted, so the face is read from the address.
+ */
+function routeOf(req: Request): string {
+  const path: unknown = (req.route as { path?: unknown } | undefined)?.path;
+  if (typeof path !== 'string') return 'unmatched';
+  const mount = req.baseUrl || (face.exec(req.originalUrl)?.[0] ?? '');
+  return path.startsWith(mount) && mount !== '' ? path : mount + path;
+}

@@ -1,0 +1,124 @@
+import type { Request, Response, Router } from 'express';
+import { decodeCursor, encodeCursor } from '../../api-keys/cursor.js';
+import { requireRole, sessionOf } from '../../identity/session/session.js';
+import type { Context } from '../../core/http/context.js';
+import type { Orm } from '../../core/db/client.js';
+import { AppError } from '../../core/errors.js';
+import { setProblemHeaders, statusByCode } from '../../core/http/problem.js';
+import { toAddress, toPager } from '../../core/pages/address.js';
+import { sendCsv } from '../../core/pages/csv.js';
+import { newForm, type FormFields, type FormState } from '../../core/pages/form.js';
+import { renderPage } from '../../core/pages/layout.js';
+import { pageRouter } from '../../core/pages/page-router.js';
+import { readFilter, type AuditFilter } from '../../audit/filter.js';
+import { readActors, type Actor } from './people.js';
+import { listAuditRows, listDistinct } from '../../audit/queries.js';
+import { titleOf } from './sentences.js';
+import { csvColumns, toCsvCells, toEntryView } from './view.js';
+
+const PAGE_SIZE = 50;
+const CSV_BATCH = 500;
+/** Choices of a filter; who or what is beyond can be reached by its link in the list. */
+const MAX_CHOICES = 200;
+const PATH = '/dashboard/audit-log';
+
+type AuditPageDeps = Pick<Context, 'db' | 'clock' | 'log'>;
+
+/** `/dashboard/audit-log`: who changed what, when and from where; for owner and admin. */
+export function auditPages(deps: AuditPageDeps): Router {
+  const router = pageRouter();
+  const mayRead = requireRole('owner', 'admin');
+
+  router.get('/audit-log', mayRead, async (req, res) => {
+    const { filter, form } = readForm(req, res);
+    const view = await readView(deps.db.orm, sessionOf(res).orgId, filter, form.values);
+    const page = { view: 'audit-log/list', title: 'Audit log', section: 'audit-log' };
+    await renderPage(deps, req, res, page, { form, ...view });
+  });
+
+  router.get('/audit-log.csv', mayRead, async (req, res) => {
+    const { orgId, orgSlug } = sessionOf(res);
+    const { cursor: _, ...filter } = readFilter(req.query);
+    const day = new Date(deps.clock.now()).toISOString().slice(0, 10);
+    await sendCsv(deps.log, req, res, {
+      filename: `audit-log-${orgSlug}-${day}.csv`,
+      columns: csvColumns,
+      pieces: readPieces(deps.db.orm, orgId, filter),
+    });
+  });
+
+  return router;
+}
+
+type Query = ReturnType<typeof readFilter>;
+
+/** The filter that was asked for, or what is wrong with it, beside its fields. */
+function readForm(req: Request, res: Response): { filter: Query | undefined; form: FormState } {
+  const values: FormFields = {};
+  for (const name of ['action', 'actor', 'from', 'to']) {
+    const value = req.query[name];
+    if (typeof value === 'string' && value !== '') values[name] = value;
+  }
+  try {
+    return { filter: readFilter(req.query), form: newForm(values) };
+  } catch (error) {
+    if (!(error instanceof AppError) || error.errors?.some(({ pointer }) => !(pointer.slice(1) in values)))
+      throw error;
+    res.locals.error = error;
+    setProblemHeaders(res, error);
+    res.status(statusByCode[error.code]);
+    const errors = (error.errors ?? []).map(({ pointer, detail }) => [pointer.slice(1), `This ${detail}.`]);
+    return { filter: undefined, form: { values, errors: Object.fromEntries(errors), problem: undefined } };
+  }
+}
+
+async function readView(orm: Orm, orgId: string, filter: Query | undefined, values: FormFields) {
+  const { cursor, ...query } = filter ?? {};
+  const before = cursor === undefined ? undefined : decodeCursor(cursor);
+  const rows = filter ? await listAuditRows(orm, orgId, query, { before, limit: PAGE_SIZE + 1 }) : [];
+  const page = rows.slice(0, PAGE_SIZE);
+  const actions = await listDistinct(orm, orgId, 'action', MAX_CHOICES);
+  const actors = await listDistinct(orm, orgId, 'actor', MAX_CHOICES);
+  const inLog = new Set([...actors, ...page.map(({ actor }) => actor)]);
+  const actorOf = await readActors(orm, orgId, inLog);
+  const nextCursor = rows.length > PAGE_SIZE ? encodeCursor(page.at(-1)!.id) : undefined;
+  const isFiltered = Object.keys(values).length > 0;
+  return {
+    entries: page.map((row) => toEntryView(row, actorOf(row.actor))),
+    pager: toPager(PATH, query, { cursor, nextCursor }),
+    actions: toChoices('Everything', [...actions, values.action ?? []].flat(), titleOf),
+    actors: toChoices('Everybody', [...actors, values.actor ?? []].flat(), (actor) =>
+      inLog.has(actor) ? toLabel(actorOf(actor)) : actor,
+    ),
+    isFiltered,
+    isReadable: filter !== undefined,
+    exportHref: toAddress(`${PATH}.csv`, query),
+    onlyActor: (actor: string) => toAddress(PATH, { ...query, actor }),
+  };
+}
+
+function toLabel({ name, email, note }: Actor): string {
+  const more = [email, note].filter((text) => text !== null).join(', ');
+  return more === '' ? name : `${name} (${more})`;
+}
+
+/** The options of a filter, by what they are called; what is chosen is among them even if nothing is like it. */
+function toChoices(all: string, values: string[], label: (value: string) => string) {
+  const options = [...new Set(values)].map((value) => ({ value, label: label(value) }));
+  return [{ value: '', label: all }, ...options.sort((a, b) => a.label.localeCompare(b.label, 'en'))];
+}
+
+/** Batches of a file, newest first. Rows are never deleted, so that each batch goes on where the one before ended. */
+async function* readPieces(orm: Orm, orgId: string, filter: AuditFilter) {
+  for (let before: string | undefined; ;) {
+    const rows = await listAuditRows(orm, orgId, filter, { before, limit: CSV_BATCH });
+    const actorOf = await readActors(
+      orm,
+      orgId,
+      rows.map(({ actor }) => actor),
+    );
+    yield rows.map((row) => toCsvCells(row, actorOf(row.actor)));
+    if (rows.length < CSV_BATCH) return;
+    before = rows.at(-1)!.id;
+  }
+}

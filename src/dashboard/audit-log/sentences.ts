@@ -1,0 +1,176 @@
+import { formatCount } from '../../core/pages/format.js';
+
+/** A piece of a sentence. A `name` was given by somebody, in whatever script; it may lead to a page. */
+export type Part = { text: string } | { name: string; href: string | undefined };
+
+export interface Told {
+  action: string;
+  target: string;
+  details: Record<string, unknown>;
+  /** The address of the person who did it. */
+  email: string | null;
+}
+
+/** What happened, as a sentence without its subject; an action that is not known is told by its own words. */
+export function tell(entry: Told): Part[] {
+  const sentence = own(sentences, entry.action);
+  return sentence ? sentence(entry) : say`${{ name: toWords(entry.action) }}: ${{ name: entry.target }}`;
+}
+
+/** The same as plain text. */
+export const toText = (parts: Part[]): string =>
+  parts.map((part) => ('text' in part ? part.text : part.name)).join('');
+
+/** `api_key.created` as `API key created`: for the list of actions. */
+export const titleOf = (action: string): string => own(titles, action) ?? toWords(action);
+
+/** Where the thing is that an entry is about. */
+export function linkTo({ action, target }: Pick<Told, 'action' | 'target'>): string | undefined {
+  const noun = action.split('.', 1)[0]!;
+  if (noun === 'api_key') return `/dashboard/api-keys/${encodeURIComponent(target)}`;
+  return own(pages, noun);
+}
+
+/** An action may be any word, `constructor` too. */
+const own = <T>(record: Record<string, T>, key: string): T | undefined =>
+  Object.hasOwn(record, key) ? record[key] : undefined;
+
+const pages: Record<string, string> = {
+  entitlement: '/dashboard/entitlements',
+  member: '/dashboard/members',
+  invitation: '/dashboard/members',
+  trading_limits: '/dashboard/portfolio/risk',
+  trading_switch: '/dashboard/portfolio/risk',
+  usage: '/dashboard/usage',
+};
+
+const titles: Record<string, string> = {
+  'api_key.created': 'API key created',
+  'api_key.rotated': 'API key rotated',
+  'api_key.revoked': 'API key revoked',
+  'entitlement.granted': 'Entitlement granted',
+  'entitlement.changed': 'Entitlement changed',
+  'entitlement.withdrawn': 'Entitlement withdrawn',
+  'invitation.revoked': 'Invitation revoked',
+  'member.added': 'Member added',
+  'member.invited': 'Member invited',
+  'member.joined': 'Member joined',
+  'member.role_changed': 'Role changed',
+  'member.removed': 'Member removed',
+  'organization.created': 'Organization created',
+  'organization.updated': 'Organization changed',
+  'trading_limits.declared': 'Risk limits declared',
+  'trading_limits.withdrawn': 'Risk limits withdrawn',
+  'trading_switch.changed': 'Trading switch changed',
+  'usage.totals_repaired': 'Usage totals repaired',
+};
+
+const sentences: Record<string, (entry: Told) => Part[]> = {
+  'api_key.created': (entry) => say`Created the ${mode(entry)}API key ${key(entry)}`,
+  'api_key.rotated': (entry) => say`Rotated the ${mode(entry)}API key ${key(entry)}${grace(entry)}`,
+  'api_key.revoked': (entry) => say`Revoked the ${mode(entry)}API key ${key(entry)}`,
+  'entitlement.granted': (entry) => say`Granted ${kind(entry)}access to ${target(entry)}`,
+  'entitlement.changed': (entry) => say`Changed the entitlement to ${target(entry)}`,
+  'entitlement.withdrawn': (entry) => say`Withdrew the entitlement to ${target(entry)}`,
+  'invitation.revoked': (entry) => say`Revoked the invitation of ${target(entry)}`,
+  'member.added': (entry) => say`Added ${target(entry)}${as(entry.details.after)}`,
+  'member.invited': (entry) => say`Invited ${target(entry)}${as(entry.details)}`,
+  'member.joined': (entry) =>
+    entry.email === entry.target
+      ? say`Accepted an invitation${as(entry.details.after)}`
+      : say`${target(entry)} accepted an invitation${as(entry.details.after)}`,
+  'member.role_changed': (entry) =>
+    say`Changed the role of ${target(entry)} from ${textOf(entry.details.before, 'role')} to ${textOf(entry.details.after, 'role')}`,
+  'member.removed': (entry) => {
+    if (entry.email === entry.target) return say`Left the Organization`;
+    return say`Removed ${target(entry)}${entry.details.userRemoved === true ? ', whose account is gone' : ''}`;
+  },
+  'organization.created': (entry) =>
+    say`Created the Organization ${{ name: textOf(entry.details.after, 'name') }}`,
+  'organization.updated': (entry) => {
+    const factor = textOf(entry.details.after, 'requireSecondFactor');
+    if (factor !== '' && textOf(entry.details.after, 'name') === '')
+      return factor === 'yes'
+        ? say`Required a second factor of every member`
+        : say`Required no second factor any more`;
+    return say`Renamed the Organization from ${{ name: textOf(entry.details.before, 'name') }} to ${{ name: textOf(entry.details.after, 'name') }}${factor === '' ? '' : factor === 'yes' ? ', and required a second factor' : ', and required no second factor any more'}`;
+  },
+  'trading_limits.declared': (entry) => say`Declared the ${limits(entry)}`,
+  'trading_limits.withdrawn': (entry) => say`Withdrew the ${limits(entry)}: the defaults bind`,
+  'trading_switch.changed': (entry) => {
+    const { after } = entry.details;
+    const own = entry.target === 'own' ? "Organization's own" : "operator's";
+    const state = to(textOf(after, 'state'));
+    const reason = textOf(after, 'reason');
+    const change = state === '' ? 'Changed the reason of' : 'Set';
+    if (reason === '')
+      return say`${change} the ${own} ${{ name: 'trading switch', href: linkTo(entry) }}${state}`;
+    return say`${change} the ${own} ${{ name: 'trading switch', href: linkTo(entry) }}${state}: ${{ name: reason }}`;
+  },
+  'usage.totals_repaired': ({ details }) => {
+    const totals = formatCount(countOf(details.totals), 'total');
+    return say`Set ${totals} and ${formatCount(countOf(details.hours), 'hour')} of usage to the sums of their events`;
+  },
+};
+
+/** Puts together what is ours and the names in it. */
+function say(
+  texts: TemplateStringsArray,
+  ...values: (string | { name: string; href?: string | undefined })[]
+): Part[] {
+  const parts: Part[] = [];
+  for (const [i, text] of texts.entries()) {
+    if (text !== '') parts.push({ text });
+    const value = values[i];
+    if (typeof value === 'object') parts.push({ name: value.name, href: value.href });
+    else if (value !== undefined && value !== '') parts.push({ text: value });
+  }
+  return parts;
+}
+
+const target = (entry: Told) => ({ name: entry.target, href: linkTo(entry) });
+const key = (entry: Told) => ({ name: textOf(entry.details, 'name') || entry.target, href: linkTo(entry) });
+
+const mode = ({ details: { livemode } }: Told): string =>
+  typeof livemode === 'boolean' ? `${livemode ? 'live' : 'test'} ` : '';
+
+function grace({ details: { graceMinutes } }: Told): string {
+  if (typeof graceMinutes !== 'number') return '';
+  return graceMinutes === 0 ? ', without grace' : `, with ${formatCount(graceMinutes, 'minute')} of grace`;
+}
+
+const kind = ({ details }: Told): string => {
+  const kind = textOf(details.after, 'kind');
+  return kind === '' ? '' : `${toWords(kind).toLowerCase()} `;
+};
+
+const limits = (entry: Told) => ({ name: 'risk limits', href: linkTo(entry) });
+
+/** ` to reduce only`. */
+const to = (state: string): string => (state === '' ? '' : ` to ${toWords(state).toLowerCase()}`);
+
+const as = (fields: unknown): string => {
+  const role = textOf(fields, 'role');
+  return role === '' ? '' : ` as ${role}`;
+};
+
+/** A field of something that may be anything: rows of all versions are read. */
+function fieldOf(value: unknown, name: string): unknown {
+  const isObject = typeof value === 'object' && value !== null;
+  return isObject && Object.hasOwn(value, name) ? (value as Record<string, unknown>)[name] : undefined;
+}
+
+const textOf = (value: unknown, name: string): string => {
+  const field = fieldOf(value, name);
+  return typeof field === 'string' ? field : '';
+};
+
+const countOf = (value: unknown): number => {
+  const rows = fieldOf(value, 'rows');
+  return typeof rows === 'number' ? rows : 0;
+};
+
+function toWords(word: string): string {
+  const words = word.replaceAll(/[._]+/g, ' ').trim();
+  return words.charAt(0).toUpperCase() + words.slice(1);
+}

@@ -1,0 +1,147 @@
+import { and, asc, desc, eq, gt, isNotNull, isNull, lte, or, sql } from 'drizzle-orm';
+import { alias } from 'drizzle-orm/pg-core';
+import { apiKeys } from '../../api-keys/table.js';
+import type { Orm } from '../../core/db/client.js';
+import { entitlements, products, type EntitlementKind } from '../../entitlements/table.js';
+import { usageHours, usageTotals } from '../../usage/table.js';
+
+/** An entitlement in effect, with what was used of it lately. Quantities are exact decimals. */
+export interface Standing {
+  productSlug: string;
+  productName: string;
+  kind: EntitlementKind;
+  usageMetric: string;
+  unitCap: string | null;
+  /** This calendar month (UTC). */
+  usedThisMonth: string;
+  usedToday: string;
+  usedYesterday: string;
+}
+
+/**
+ * The entitlements in effect, those nearest to their cap first. Each sum is a look-up by primary key: a row of the
+ * totals, and at most 48 hours of the hourly sums.
+ */
+export async function listStandings(
+  orm: Orm,
+  orgId: string,
+  { now, livemode, limit }: { now: Date; livemode: boolean; limit: number },
+): Promise<Standing[]> {
+  const today = startOfDay(now);
+  const yesterday = new Date(today.getTime() - DAY_MS);
+  const month = `${now.toISOString().slice(0, 7)}-01`;
+  const monthly = orm
+    .select({ quantity: usageTotals.quantity })
+    .from(usageTotals)
+    .where(
+      and(
+        eq(usageTotals.orgId, orgId),
+        eq(usageTotals.period, month),
+        eq(usageTotals.livemode, livemode),
+        eq(usageTotals.productId, products.id),
+        eq(usageTotals.metric, products.usageMetric),
+      ),
+    )
+    .limit(1)
+    .as('monthly');
+  const isToday = sql`${usageHours.hour} >= ${today.toISOString()}::timestamptz`;
+  const daily = orm
+    .select({
+      today: sql<string | null>`trim_scale(sum(${usageHours.quantity}) filter (where ${isToday}))::text`.as(
+        'today',
+      ),
+      yesterday: sql<
+        string | null
+      >`trim_scale(sum(${usageHours.quantity}) filter (where not ${isToday}))::text`.as('yesterday'),
+    })
+    .from(usageHours)
+    .where(
+      and(
+        eq(usageHours.orgId, orgId),
+        eq(usageHours.productId, products.id),
+        eq(usageHours.livemode, livemode),
+        sql`${usageHours.hour} >= ${yesterday.toISOString()}::timestamptz`,
+        eq(usageHours.metric, products.usageMetric),
+      ),
+    )
+    .as('daily');
+  const rows = await orm
+    .select({
+      productSlug: products.slug,
+      productName: products.name,
+      kind: entitlements.kind,
+      usageMetric: products.usageMetric,
+      unitCap: sql<string | null>`trim_scale(${products.unitCap})::text`,
+      usedThisMonth: sql<string | null>`trim_scale(${monthly.quantity})::text`,
+      usedToday: daily.today,
+      usedYesterday: daily.yesterday,
+    })
+    .from(entitlements)
+    .innerJoin(products, eq(products.id, entitlements.productId))
+    .leftJoinLateral(monthly, sql`true`)
+    .leftJoinLateral(daily, sql`true`)
+    .where(
+      and(
+        eq(entitlements.orgId, orgId),
+        lte(entitlements.startsAt, now),
+        or(isNull(entitlements.endsAt), gt(entitlements.endsAt, now)),
+      ),
+    )
+    .orderBy(
+      sql`${monthly.quantity} / nullif(${products.unitCap}, 0) desc nulls last`,
+      sql`${monthly.quantity} desc nulls last`,
+      asc(products.slug),
+    )
+    .limit(limit);
+  return rows.map((row) => ({
+    ...row,
+    usedThisMonth: row.usedThisMonth ?? '0',
+    usedToday: row.usedToday ?? '0',
+    usedYesterday: row.usedYesterday ?? '0',
+  }));
+}
+
+/** How far an Organization has come: whether it has a key, and how many events it has sent in all. */
+export async function readProgress(orm: Orm, orgId: string): Promise<{ hasKey: boolean; events: number }> {
+  const [key] = await orm.select({ id: apiKeys.id }).from(apiKeys).where(eq(apiKeys.orgId, orgId)).limit(1);
+  const [sum] = await orm
+    .select({ events: sql<string | null>`sum(${usageTotals.events})::text` })
+    .from(usageTotals)
+    .where(eq(usageTotals.orgId, orgId));
+  return { hasKey: key !== undefined, events: Number(sum?.events ?? 0) };
+}
+
+const successor = alias(apiKeys, 'successor');
+
+/** Keys that end soon, the next one first; a rotated one with the key that takes its place. */
+export function listExpiringKeys(
+  orm: Orm,
+  orgId: string,
+  { now, until, limit }: { now: Date; until: Date; limit: number },
+) {
+  return orm
+    .select({
+      id: apiKeys.id,
+      name: apiKeys.name,
+      prefix: apiKeys.prefix,
+      expiresAt: apiKeys.expiresAt,
+      successorId: successor.id,
+    })
+    .from(apiKeys)
+    .leftJoin(successor, and(eq(successor.orgId, apiKeys.orgId), eq(successor.rotatedFromId, apiKeys.id)))
+    .where(
+      and(
+        eq(apiKeys.orgId, orgId),
+        isNull(apiKeys.revokedAt),
+        isNotNull(apiKeys.expiresAt),
+        gt(apiKeys.expiresAt, now),
+        lte(apiKeys.expiresAt, until),
+      ),
+    )
+    .orderBy(asc(apiKeys.expiresAt), desc(apiKeys.id))
+    .limit(limit);
+}
+
+const DAY_MS = 24 * 60 * 60 * 1000;
+
+const startOfDay = (at: Date): Date => new Date(Math.floor(at.getTime() / DAY_MS) * DAY_MS);

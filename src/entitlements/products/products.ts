@@ -1,0 +1,55 @@
+import { v7 as uuid } from 'uuid';
+import { recordOperatorAudit } from '../../audit/audit.js';
+import type { Orm, Tx } from '../../core/db/client.js';
+import { AppError } from '../../core/errors.js';
+import { findDifference, type Put, type Source } from '../../identity/operator/change.js';
+import { findProduct, insertProduct, lockProduct, updateProduct, type Product } from './queries.js';
+
+export interface ProductInput {
+  name: string;
+  usageMetric: string;
+  /** Units per calendar month (UTC) as a plain decimal; null is unlimited. */
+  unitCap: string | null;
+  /** What one usage event may count, as a plain decimal. */
+  maxQuantity: string;
+}
+
+/**
+ * Makes the product so. A changed metric counts from zero: totals are kept per metric, and earlier usage stays
+ * under the earlier one.
+ */
+export async function putProduct(
+  tx: Tx,
+  slug: string,
+  input: ProductInput,
+  source: Source,
+): Promise<Put<Product>> {
+  const { at } = source;
+  const current = await lockProduct(tx, slug);
+  if (!current) {
+    const product = { id: uuid(), slug, ...input, createdAt: at, updatedAt: at };
+    await insertProduct(tx, product);
+    const details = { after: input };
+    await recordOperatorAudit(tx, { ...source, action: 'product.created', target: slug, details });
+    return { isNew: true, resource: product };
+  }
+  const { name, usageMetric, unitCap, maxQuantity } = current;
+  const difference = findDifference({ name, usageMetric, unitCap, maxQuantity }, { ...input });
+  if (!difference) return { isNew: false, resource: current };
+  const product = { ...current, ...input, updatedAt: at };
+  await updateProduct(tx, product);
+  await recordOperatorAudit(tx, {
+    ...source,
+    action: 'product.changed',
+    target: slug,
+    details: { ...difference },
+  });
+  return { isNew: false, resource: product };
+}
+
+/** @throws AppError not_found */
+export async function getProduct(orm: Orm, slug: string): Promise<Product> {
+  const product = await findProduct(orm, slug);
+  if (!product) throw new AppError('not_found', `There is no product "${slug}".`);
+  return product;
+}

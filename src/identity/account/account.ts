@@ -1,0 +1,163 @@
+import { hashPassword, verifyPassword } from '../password.js';
+import { auditPerson, auditRecoveryCode } from '../audit-person.js';
+import type { PersonAuthority } from '../session/authority.js';
+import { change, type ChangeDeps } from '../../audit/change.js';
+import { acceptCode, readCode, type TypedCode } from '../second-factor/accept-code.js';
+import { deleteChallengesOf } from '../second-factor/challenge-queries.js';
+import { findSecondFactor } from '../second-factor/queries.js';
+import type { SecretBox } from '../second-factor/secret-box.js';
+import { generateToken, hashToken } from '../session/session-cookie.js';
+import type { Orm, Tx } from '../../core/db/client.js';
+import { AppError } from '../../core/errors.js';
+import { fieldError } from '../../core/pages/form.js';
+import {
+  deleteSessionById,
+  deleteSessionsOf,
+  findPerson,
+  lockPerson,
+  updateName,
+  updatePasswordHash,
+  updateToken,
+  type Person,
+} from './queries.js';
+
+/** Who changes their account, in which session, when and from where. */
+export interface Author extends PersonAuthority {
+  email: string;
+  at: Date;
+  ip: string | undefined;
+  requestId: string;
+  /** Aborted when they hang up. */
+  gone: AbortSignal;
+}
+
+/** What changes of an account need. */
+export interface AccountChangeDeps extends ChangeDeps {
+  secrets: SecretBox;
+}
+
+/** A wrong password or code: it is counted. */
+export class WrongGuess extends AppError {
+  readonly field: 'currentPassword' | 'code';
+  constructor(field: 'currentPassword' | 'code', detail: string) {
+    const { code, message, errors } = fieldError(field, detail);
+    super(code, message, errors ? { errors } : {});
+    this.field = field;
+  }
+}
+
+/** @throws WrongGuess */
+export async function checkPassword(orm: Orm, { userId, gone }: Author, password: string): Promise<Person> {
+  const person = await findPerson(orm, userId);
+  const isRight = await verifyPassword(person?.passwordHash, password, gone);
+  if (!person || !isRight) throw new WrongGuess('currentPassword', 'is not your password');
+  return person;
+}
+
+/** Uses the code up. @throws WrongGuess */
+export async function requireCode(
+  tx: Tx,
+  secrets: SecretBox,
+  author: Author,
+  code: TypedCode,
+): Promise<void> {
+  const kind = await acceptCode(tx, secrets, { userId: author.userId, code, now: author.at });
+  if (kind === undefined)
+    throw new WrongGuess('code', 'is not right, or was used before: wait for the next one');
+  if (kind === 'recovery_code') await auditRecoveryCode(tx, author, author);
+}
+
+/**
+ * One change of a person's account, while nothing else changes it and no sign-in of theirs is finished. Inside `work` use
+ * only the `tx` it is given.
+ * @param checked the person as they were when their password was found right
+ */
+export function changeAccount<T>(
+  deps: ChangeDeps,
+  author: Author,
+  checked: Person | undefined,
+  work: (tx: Tx, person: Person) => Promise<T>,
+): Promise<T> {
+  return change(deps, author, async (tx) => {
+    const person = await lockPerson(tx, author.userId);
+    if (!person || (checked && checked.passwordHash !== person.passwordHash))
+      throw new AppError('not_signed_in', 'Your password was changed just now, in another place.');
+    return work(tx, person);
+  });
+}
+
+/** True if the name was another. */
+export function changeName(deps: ChangeDeps, author: Author, name: string): Promise<boolean> {
+  return changeAccount(deps, author, undefined, async (tx, person) => {
+    if (person.name === name) return false;
+    await updateName(tx, person.id, name);
+    await audit(tx, author, 'user.changed', { before: { name: person.name }, after: { name } });
+    return true;
+  });
+}
+
+/**
+ * @param typed a code, for whoever has a second factor: without it a session that somebody left open would do
+ * @returns the new token of this session; every other session of the person ends
+ * @throws WrongGuess
+ */
+export async function changePassword(
+  deps: AccountChangeDeps,
+  author: Author,
+  person: Person,
+  { newPassword, typed }: { newPassword: string; typed: string | undefined },
+): Promise<string> {
+  // Hashing takes long, so it happens before anything is locked.
+  const code = typed === undefined ? undefined : await readCode(person.id, typed, author.gone);
+  const passwordHash = await hashPassword(newPassword, author.gone);
+  return changeAccount(deps, author, person, async (tx) => {
+    if (await findSecondFactor(tx, person.id)) {
+      if (!code) throw fieldError('code', 'is required');
+      await requireCode(tx, deps.secrets, author, code);
+    }
+    await updatePasswordHash(tx, person.id, passwordHash);
+    const { token, sessionsEnded } = await endOtherSessions(tx, author);
+    await audit(tx, author, 'user.password_changed', { sessionsEnded });
+    return token;
+  });
+}
+
+/** Ends one session of the person and says which it was: the hash of its token. @throws AppError not_found */
+export function endSession(deps: ChangeDeps, author: Author, id: string): Promise<string> {
+  return changeAccount(deps, author, undefined, async (tx) => {
+    const ended = await deleteSessionById(tx, author.userId, id);
+    if (ended === undefined)
+      throw new AppError('not_found', 'There is no such session. It may have ended already.');
+    await audit(tx, author, 'user.session_ended', { isOwn: ended === author.sessionId });
+    return ended;
+  });
+}
+
+/** Ends every session and every half-finished sign-in of the person, this session too. */
+export function signOutEverywhere(deps: ChangeDeps, author: Author): Promise<void> {
+  return changeAccount(deps, author, undefined, async (tx) => {
+    const sessionsEnded = await deleteSessionsOf(tx, author.userId);
+    await deleteChallengesOf(tx, author.userId);
+    await audit(tx, author, 'user.signed_out', { sessionsEnded });
+  });
+}
+
+/**
+ * Ends every other session and every half-finished sign-in, and gives this session a new token: a copy of its cookie is
+ * worth nothing any more.
+ */
+export async function endOtherSessions(tx: Tx, { userId, sessionId }: Author) {
+  const token = generateToken();
+  const sessionsEnded = await deleteSessionsOf(tx, userId, sessionId);
+  await deleteChallengesOf(tx, userId);
+  if (!(await updateToken(tx, sessionId, hashToken(token))))
+    throw new AppError('not_signed_in', 'This session was ended just now. Sign in again.');
+  return { token, sessionsEnded };
+}
+
+export const audit = (
+  tx: Tx,
+  author: Author,
+  action: string,
+  details: Record<string, unknown> = {},
+): Promise<void> => auditPerson(tx, author, action, author, details);

@@ -1,0 +1,82 @@
+import type { Request, RequestHandler, Response } from 'express';
+import { byPerson } from '../session/authority.js';
+import type { SecretBox } from '../second-factor/secret-box.js';
+import { change, byProof } from '../../audit/change.js';
+import { personOf } from '../session/session.js';
+import { markGuess } from '../sign-in/sign-in-limits.js';
+import type { Context } from '../../core/http/context.js';
+import { hangUpSignal } from '../../core/http/hang-up.js';
+import { renderPage } from '../../core/pages/layout.js';
+import { audit, WrongGuess, type Author } from './account.js';
+import { passLimits } from '../../core/http/rate-limit.js';
+
+/** What the pages of an account receive. */
+export interface AccountDeps extends Pick<Context, 'db' | 'clock'> {
+  secrets: SecretBox;
+  /** What a request passes before a password or a code is looked at. */
+  limits: RequestHandler[];
+}
+
+export const ACCOUNT = '/dashboard/account';
+
+const tabs = [
+  { id: 'profile', href: ACCOUNT, label: 'Profile' },
+  { id: 'password', href: `${ACCOUNT}/password`, label: 'Password' },
+  { id: 'second-factor', href: `${ACCOUNT}/second-factor`, label: 'Second factor' },
+  { id: 'sessions', href: `${ACCOUNT}/sessions`, label: 'Sessions' },
+] as const;
+
+interface AccountPage {
+  /** The template, below `views/account`. */
+  view: string;
+  tab: (typeof tabs)[number]['id'];
+  title: string;
+  notices?: Record<string, string>;
+}
+
+/** Answers with one of the account's pages. */
+export function renderAccount(
+  deps: AccountDeps,
+  req: Request,
+  res: Response,
+  { view, tab, ...page }: AccountPage,
+  data: object,
+): Promise<void> {
+  return renderPage(
+    deps,
+    req,
+    res,
+    { ...page, view: `account/${view}` },
+    { ...data, tabs: tabs.map(({ id, href, label }) => ({ href, label, isCurrent: id === tab })) },
+  );
+}
+
+export function authorOf({ clock }: AccountDeps, req: Request, res: Response): Author {
+  const { email } = personOf(res);
+  const requestId = String(res.getHeader('X-Request-Id') ?? '');
+  const gone = hangUpSignal(res);
+  return { ...byPerson(res), email, at: new Date(clock.now()), ip: req.ip, requestId, gone };
+}
+
+/** Does what looks at a password or a code: within the limits, and wrong ones are counted. */
+export async function limitGuesses<T>(
+  deps: AccountDeps,
+  req: Request,
+  res: Response,
+  work: () => Promise<T>,
+): Promise<T> {
+  await passLimits(req, res, deps.limits);
+  try {
+    return await work();
+  } catch (error) {
+    if (error instanceof WrongGuess) {
+      markGuess(res, false);
+      // What the refused change would have written is undone: this is written by itself.
+      if (error.field === 'code')
+        await change(deps, byProof, (tx) =>
+          audit(tx, authorOf(deps, req, res), 'user.code_refused', { at: 'confirmation' }),
+        );
+    }
+    throw error;
+  }
+}

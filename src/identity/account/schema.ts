@@ -1,0 +1,28 @@
+import { z } from 'zod';
+import { MAX_PASSWORD } from '../password-rules.js';
+import { text } from '../../core/http/validate.js';
+import type { FormFields } from '../../core/pages/form.js';
+
+const password = text(MAX_PASSWORD);
+
+export const nameSchema = z.strictObject({ name: text(100) });
+
+export const passwordSchema = z.strictObject({
+  currentPassword: password,
+  // Judged by the rules for passwords, which say what is missing.
+  newPassword: z.string(),
+  newPasswordAgain: z.string(),
+  /** For whoever has a second factor. */
+  code: text(100).optional(),
+});
+
+export const confirmSchema = z.strictObject({ currentPassword: password });
+
+export const setupSchema = z.strictObject({ code: text(100) });
+
+/** Where the second factor is on, whoever changes it has to have it. */
+export const confirmBothSchema = z.strictObject({ currentPassword: password, code: text(100) });
+
+/** A form's fields without those that were left empty, which are missing and not wrong. */
+export const filledIn = (fields: FormFields): FormFields =>
+  Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== ''));

@@ -1,0 +1,142 @@
+import {
+  confirmSetup,
+  countRecoveryCodes,
+  deleteSecondFactor,
+  findSecondFactor,
+  findSetup,
+  putSetup,
+  replaceRecoveryCodes,
+} from '../second-factor/queries.js';
+import { cleanCode, readCode } from '../second-factor/accept-code.js';
+import { generateRecoveryCodes, hashRecoveryCode } from '../second-factor/recovery-codes.js';
+import { findStep, generateSecret, isCodeShaped } from '../second-factor/totp.js';
+import type { Orm, Tx } from '../../core/db/client.js';
+import { AppError } from '../../core/errors.js';
+import { fieldError } from '../../core/pages/form.js';
+import {
+  audit,
+  changeAccount,
+  endOtherSessions,
+  requireCode,
+  type AccountChangeDeps,
+  type Author,
+} from './account.js';
+import type { Person } from './queries.js';
+
+export interface SecondFactorState {
+  /** When it was turned on; undefined while it is off. */
+  since: Date | undefined;
+  recoveryCodesLeft: number;
+}
+
+export async function readSecondFactor(orm: Orm, userId: string): Promise<SecondFactorState> {
+  const factor = await findSecondFactor(orm, userId);
+  if (!factor) return { since: undefined, recoveryCodesLeft: 0 };
+  return { since: factor.confirmedAt ?? undefined, recoveryCodesLeft: await countRecoveryCodes(orm, userId) };
+}
+
+/** Makes a secret for this session to show. It protects nothing until a code of it has been right. */
+export function beginSetup(deps: AccountChangeDeps, author: Author, person: Person): Promise<void> {
+  const { sessionId, at: now } = author;
+  return changeAccount(deps, author, person, async (tx) => {
+    const setup = {
+      userId: person.id,
+      sessionId,
+      secret: deps.secrets.seal(person.id, generateSecret()),
+      now,
+    };
+    if (!(await putSetup(tx, setup))) throw isOn();
+  });
+}
+
+/**
+ * Turns the second factor on with the first code of its app. The code counts as used.
+ * @returns the recovery codes, which are never shown again, and the new token of this session; all others end
+ */
+export async function finishSetup(deps: AccountChangeDeps, author: Author, typed: string) {
+  const { userId, at } = author;
+  const stored = await findSetup(deps.db.orm, author);
+  if (stored === undefined)
+    throw new AppError('not_found', 'This set-up has ended, or the second factor is on already.');
+  const code = cleanCode(typed);
+  const step = isCodeShaped(code)
+    ? findStep(deps.secrets.open(userId, stored), code, at.getTime())
+    : undefined;
+  if (step === undefined)
+    throw fieldError(
+      'code',
+      'is not the one that the app should show now. Enter its newest code, and check that the clock of that device is right',
+    );
+  // Only for who has the app: ten hashes are dear.
+  const { recoveryCodes, hashedCodes } = await makeRecoveryCodes(author);
+  return changeAccount(deps, author, undefined, async (tx) => {
+    if (!(await confirmSetup(tx, { userId, secret: stored, step, now: at }))) throw isOn();
+    await replaceRecoveryCodes(tx, userId, hashedCodes);
+    const { token, sessionsEnded } = await endOtherSessions(tx, author);
+    await audit(tx, author, 'user.second_factor_turned_on', { sessionsEnded });
+    return { recoveryCodes, token };
+  });
+}
+
+/** Takes the place of all recovery codes there were, used or not. */
+export async function renewRecoveryCodes(
+  deps: AccountChangeDeps,
+  author: Author,
+  person: Person,
+  typed: string,
+): Promise<string[]> {
+  const code = await readCode(person.id, typed, author.gone);
+  const { recoveryCodes, hashedCodes } = await makeRecoveryCodes(author);
+  return changeAccount(deps, author, person, async (tx) => {
+    await requireOn(tx, person.id);
+    await requireCode(tx, deps.secrets, author, code);
+    await replaceRecoveryCodes(tx, person.id, hashedCodes);
+    await audit(tx, author, 'user.recovery_codes_made');
+    return recoveryCodes;
+  });
+}
+
+/** @returns the new token of this session; all others end */
+export async function turnOff(
+  deps: AccountChangeDeps,
+  author: Author,
+  person: Person,
+  typed: string,
+): Promise<string> {
+  const code = await readCode(person.id, typed, author.gone);
+  return changeAccount(deps, author, person, async (tx) => {
+    await requireOn(tx, person.id);
+    await requireCode(tx, deps.secrets, author, code);
+    await deleteSecondFactor(tx, person.id);
+    const { token, sessionsEnded } = await endOtherSessions(tx, author);
+    await audit(tx, author, 'user.second_factor_turned_off', { sessionsEnded });
+    return token;
+  });
+}
+
+async function requireOn(tx: Tx, userId: string): Promise<void> {
+  if (!(await findSecondFactor(tx, userId)))
+    throw new AppError('not_found', 'The second factor is off already.');
+}
+
+/** Hashing takes long, so this comes before anything is locked. */
+async function makeRecoveryCodes({ userId, gone }: Author) {
+  const recoveryCodes = generateRecoveryCodes();
+  const hashed = await Promise.all(recoveryCodes.map((code) => hashRecoveryCode(userId, code, gone)));
+  return { recoveryCodes, hashedCodes: hashed.map((code) => code!) };
+}
+
+const isOn = () =>
+  new AppError('not_found', 'The second factor is on already. Turn it off to set up another.');
+
+/** What apps read from the QR code (Google Authenticator's key URI format). */
+export function toKeyUri(email: string, secret: string): string {
+  const query = new URLSearchParams({
+    secret,
+    issuer: 'Gauge',
+    algorithm: 'SHA1',
+    digits: '6',
+    period: '30',
+  });
+  return `otpauth://totp/Gauge:${encodeURIComponent(email)}?${query.toString()}`;
+}

@@ -1,0 +1,125 @@
+import { and, count, desc, eq, gt, isNull, ne, or, sql } from 'drizzle-orm';
+import type { Orm, Tx } from '../../core/db/client.js';
+import { invitations, memberships, organizations, users } from '../../organizations/table.js';
+import type { InvitationKey } from './invitation-token.js';
+
+/** Neither used nor revoked; it may have expired. At most one for an address. */
+const isUnclosed = and(isNull(invitations.acceptedAt), isNull(invitations.revokedAt));
+
+/** Its maker still has a role that may give this one: whoever is removed or demoted takes their invitations along. */
+const isBacked = or(
+  eq(memberships.role, 'owner'),
+  and(eq(memberships.role, 'admin'), ne(invitations.role, 'owner')),
+);
+
+const isOpen = (now: Date) => and(isUnclosed, gt(invitations.expiresAt, now), isBacked)!;
+
+const columns = (now: Date) => ({
+  id: invitations.id,
+  email: invitations.email,
+  role: invitations.role,
+  createdAt: invitations.createdAt,
+  expiresAt: invitations.expiresAt,
+  acceptedAt: invitations.acceptedAt,
+  acceptedBy: invitations.acceptedBy,
+  creatorName: users.name,
+  orgId: organizations.id,
+  orgSlug: organizations.slug,
+  orgName: organizations.name,
+  /** It can be accepted now. */
+  isOpen: sql<boolean>`coalesce(${isOpen(now)}, false)`,
+});
+
+const selectInvitations = (orm: Orm, now: Date) =>
+  orm
+    .select(columns(now))
+    .from(invitations)
+    .innerJoin(organizations, eq(organizations.id, invitations.orgId))
+    .leftJoin(
+      memberships,
+      and(eq(memberships.orgId, invitations.orgId), eq(memberships.userId, invitations.createdBy)),
+    )
+    .leftJoin(users, eq(users.id, invitations.createdBy));
+
+export type Invitation = NonNullable<Awaited<ReturnType<typeof findInvitation>>>;
+
+/** Newest first. */
+export function listOpenInvitations(orm: Orm, orgId: string, now: Date, limit: number) {
+  return selectInvitations(orm, now)
+    .where(and(eq(invitations.orgId, orgId), isOpen(now)))
+    .orderBy(desc(invitations.createdAt), desc(invitations.id))
+    .limit(limit);
+}
+
+export async function countOpenInvitations(orm: Orm, orgId: string, now: Date): Promise<number> {
+  const [row] = await orm
+    .select({ open: count() })
+    .from(invitations)
+    .innerJoin(
+      memberships,
+      and(eq(memberships.orgId, invitations.orgId), eq(memberships.userId, invitations.createdBy)),
+    )
+    .where(and(eq(invitations.orgId, orgId), isOpen(now)));
+  return row!.open;
+}
+
+export async function findInvitation(orm: Orm, orgId: string, id: string, now: Date) {
+  const [row] = await selectInvitations(orm, now).where(
+    and(eq(invitations.orgId, orgId), eq(invitations.id, id)),
+  );
+  return row;
+}
+
+export async function findInvitationByToken(
+  orm: Orm,
+  { orgId, hashedToken }: InvitationKey,
+  now: Date,
+): Promise<Invitation | undefined> {
+  const [row] = await selectInvitations(orm, now).where(
+    and(eq(invitations.orgId, orgId), eq(invitations.hashedToken, hashedToken)),
+  );
+  return row;
+}
+
+/** The invitation that a new one for the same address replaces. */
+export async function findUnclosedInvitation(
+  orm: Orm,
+  orgId: string,
+  email: string,
+  now: Date,
+): Promise<Invitation | undefined> {
+  const [row] = await selectInvitations(orm, now).where(
+    and(eq(invitations.orgId, orgId), eq(invitations.email, email), isUnclosed),
+  );
+  return row;
+}
+
+export async function insertInvitation(tx: Tx, row: typeof invitations.$inferInsert): Promise<void> {
+  await tx.insert(invitations).values(row);
+}
+
+/** True if it was neither used nor revoked until now. */
+export const closeAsRevoked = (tx: Tx, orgId: string, id: string, now: Date): Promise<boolean> =>
+  close(tx, orgId, id, { revokedAt: now });
+
+/** True if it was neither used nor revoked until now: of two at the same moment, only one gets it. */
+export const closeAsAccepted = (
+  tx: Tx,
+  orgId: string,
+  id: string,
+  { userId, now }: { userId: string; now: Date },
+): Promise<boolean> => close(tx, orgId, id, { acceptedAt: now, acceptedBy: userId });
+
+async function close(
+  tx: Tx,
+  orgId: string,
+  id: string,
+  values: { revokedAt: Date } | { acceptedAt: Date; acceptedBy: string },
+): Promise<boolean> {
+  const closed = await tx
+    .update(invitations)
+    .set(values)
+    .where(and(eq(invitations.orgId, orgId), eq(invitations.id, id), isUnclosed))
+    .returning({ id: invitations.id });
+  return closed.length > 0;
+}

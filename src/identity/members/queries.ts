@@ -1,0 +1,146 @@
+import { and, asc, count, eq, gt, ne, sql } from 'drizzle-orm';
+import { alias } from 'drizzle-orm/pg-core';
+import type { Orm, Tx } from '../../core/db/client.js';
+import { memberships, organizations, users, type Role } from '../../organizations/table.js';
+
+export interface Member {
+  userId: string;
+  email: string;
+  name: string;
+  role: Role;
+  createdAt: Date;
+}
+
+/** Part of the members in the order of their addresses: at most `limit` beyond `after`. */
+export interface MemberRange {
+  after: string | undefined;
+  limit: number;
+  /** Only members whose address, or a word of whose name, begins with this. */
+  search?: string | undefined;
+}
+
+const columns = {
+  userId: users.id,
+  email: users.email,
+  name: users.name,
+  role: memberships.role,
+  createdAt: memberships.createdAt,
+};
+
+const selectMembers = (orm: Orm) =>
+  orm.select(columns).from(memberships).innerJoin(users, eq(users.id, memberships.userId));
+
+/**
+ * Makes the changes of an Organization's members and invitations wait for each other until the transaction ends: what
+ * is read after this stays true until it is written. `no key update`, because rows that merely point at the
+ * Organization need not wait.
+ */
+export async function lockMembers(tx: Tx, orgId: string) {
+  const [organization] = await tx
+    .select({ id: organizations.id, slug: organizations.slug })
+    .from(organizations)
+    .where(eq(organizations.id, orgId))
+    .for('no key update');
+  return organization;
+}
+
+export async function findMember(orm: Orm, orgId: string, userId: string): Promise<Member | undefined> {
+  const [member] = await selectMembers(orm).where(
+    and(eq(memberships.orgId, orgId), eq(memberships.userId, userId)),
+  );
+  return member;
+}
+
+export async function findMemberByEmail(orm: Orm, orgId: string, email: string): Promise<Member | undefined> {
+  const [member] = await selectMembers(orm).where(and(eq(memberships.orgId, orgId), eq(users.email, email)));
+  return member;
+}
+
+/** One more than the limit, which tells whether there is a next page. Each says how many members there are in all. */
+export async function listMembers(
+  orm: Orm,
+  orgId: string,
+  { after, limit, search }: MemberRange,
+): Promise<(Member & { memberCount: number })[]> {
+  return orm
+    .select({ ...columns, memberCount: sql<number>`(${selectCount(orm, orgId)})`.mapWith(Number) })
+    .from(memberships)
+    .innerJoin(users, eq(users.id, memberships.userId))
+    .where(
+      and(
+        eq(memberships.orgId, orgId),
+        after === undefined ? undefined : gt(users.email, after),
+        search === undefined ? undefined : beginsWith(search),
+      ),
+    )
+    .orderBy(asc(users.email))
+    .limit(limit + 1);
+}
+
+/** No pattern, so nothing in what was typed has a meaning of its own. */
+const beginsWith = (search: string) => sql`(starts_with(${users.email}, lower(${search}::text))
+  or position(' ' || lower(${search}::text) in ' ' || lower(${users.name})) > 0)`;
+
+const counted = alias(memberships, 'counted');
+
+const selectCount = (orm: Orm, orgId: string) =>
+  orm.select({ members: count() }).from(counted).where(eq(counted.orgId, orgId));
+
+export async function countMembers(orm: Orm, orgId: string): Promise<number> {
+  const [row] = await selectCount(orm, orgId);
+  return row!.members;
+}
+
+const selectOtherOwner = (orm: Orm, orgId: string, userId: string) =>
+  orm
+    .select({ userId: memberships.userId })
+    .from(memberships)
+    .where(and(eq(memberships.orgId, orgId), eq(memberships.role, 'owner'), ne(memberships.userId, userId)))
+    .limit(1);
+
+/** True if the Organization has an owner besides this person. */
+export async function hasOtherOwner(orm: Orm, orgId: string, userId: string): Promise<boolean> {
+  return (await selectOtherOwner(orm, orgId, userId)).length > 0;
+}
+
+/** The same, and that owner stays one until the transaction ends: whoever removes users does not wait for `lockMembers`. */
+export async function holdOtherOwner(tx: Tx, orgId: string, userId: string): Promise<boolean> {
+  return (await selectOtherOwner(tx, orgId, userId).for('share')).length > 0;
+}
+
+/** Keeps a person's row until the transaction ends. False if the person is gone. */
+export async function holdPerson(tx: Tx, userId: string): Promise<boolean> {
+  const rows = await tx.select({ id: users.id }).from(users).where(eq(users.id, userId)).for('key share');
+  return rows.length > 0;
+}
+
+export async function insertMembership(
+  tx: Tx,
+  orgId: string,
+  { userId, role, createdAt }: Pick<Member, 'userId' | 'role' | 'createdAt'>,
+): Promise<void> {
+  await tx.insert(memberships).values({ orgId, userId, role, createdAt });
+}
+
+/** True if the membership was still there. */
+export async function updateRole(
+  tx: Tx,
+  orgId: string,
+  { userId, role }: Pick<Member, 'userId' | 'role'>,
+): Promise<boolean> {
+  const updated = await tx
+    .update(memberships)
+    .set({ role })
+    .where(and(eq(memberships.orgId, orgId), eq(memberships.userId, userId)))
+    .returning({ userId: memberships.userId });
+  return updated.length > 0;
+}
+
+/** The role that the membership had, or undefined if there was none. */
+export async function deleteMembership(tx: Tx, orgId: string, userId: string): Promise<Role | undefined> {
+  const [gone] = await tx
+    .delete(memberships)
+    .where(and(eq(memberships.orgId, orgId), eq(memberships.userId, userId)))
+    .returning({ role: memberships.role });
+  return gone?.role;
+}

@@ -1,0 +1,34 @@
+import { z } from 'zod';
+import { text } from '../../core/http/validate.js';
+import { emailSchema } from '../operator/schema.js';
+import { roles } from '../../organizations/table.js';
+
+/** How long an invitation may be open, in days. */
+export const invitationDays = ['1', '7', '30'] as const;
+
+const role = z.enum(roles, 'must be one of the roles');
+
+/** The address is trimmed and lower-cased before. */
+export const invitationSchema = z.strictObject({
+  id: z.uuidv7('the form was out of date; send it again'),
+  email: emailSchema,
+  role,
+  days: z.enum(invitationDays, `must be ${invitationDays.join(', ')} days`),
+});
+
+export const roleSchema = z.strictObject({ role, confirmed: z.literal('yes').optional() });
+
+export const listSchema = z.object({
+  search: text(254).optional(),
+  cursor: z
+    .string()
+    .regex(/^[\w-]{1,400}$/, 'is not one that this list gave out')
+    .optional(),
+});
+
+/** The password is judged apart, with the address. */
+export const accountSchema = z.strictObject({
+  invitation: z.string(),
+  name: text(200).refine((name) => name.trim() !== '', 'must not be blank'),
+  password: z.string(),
+});

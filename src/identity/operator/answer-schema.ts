@@ -1,0 +1,88 @@
+import { z } from 'zod';
+import { entitlementSchema } from '../../entitlements/schema.js';
+import { entitlementKinds } from '../../entitlements/table.js';
+import { exactField, idField, timeField } from '../../core/http/fields.js';
+import { organizationFields } from '../organizations/schema.js';
+import { roles } from '../../organizations/table.js';
+
+const createdAt = timeField('When it was made.');
+const updatedAt = timeField('When it was last changed.');
+
+export const productAnswerSchema = z
+  .object({
+    id: idField('Of the product.'),
+    slug: z.string(),
+    name: z.string(),
+    usageMetric: z.string(),
+    unitCap: exactField('Units per Organization and calendar month in UTC; `null` is unlimited.').nullable(),
+    maxQuantity: exactField('What one usage event may count at most.'),
+    createdAt,
+    updatedAt,
+  })
+  .meta({ id: 'Product' });
+
+export const organizationAnswerSchema = z
+  .object({
+    ...organizationFields,
+    requireSecondFactor: z.boolean().describe('Members need a second factor.'),
+    createdAt,
+  })
+  .meta({ id: 'Organization' });
+
+export const userAnswerSchema = z
+  .object({ id: idField('Of the User.'), email: z.string(), name: z.string(), createdAt })
+  .meta({ id: 'User', description: 'A person who may sign in. The password is never shown.' });
+
+export const memberAnswerSchema = z
+  .object({
+    userId: idField('Of the User.'),
+    email: z.string(),
+    name: z.string(),
+    role: z.enum(roles),
+    createdAt: timeField('When the membership began.'),
+  })
+  .meta({ id: 'Member' });
+
+export const grantAnswerSchema = entitlementSchema
+  .pick({ productSlug: true, productName: true, startsAt: true, endsAt: true })
+  .extend({ kind: z.enum(entitlementKinds), createdAt, updatedAt })
+  .meta({
+    id: 'Grant',
+    description: 'An entitlement as it was declared, whether or not it is in effect now.',
+  });
+
+const auditEntrySchema = z
+  .object({
+    id: idField('Of the entry. Ids are in the order of time.'),
+    at: timeField('When it happened.'),
+    action: z.string().describe('What happened, noun first: `product.created`.'),
+    actor: z
+      .string()
+      .describe(
+        'Who did it: the id of a User, `operator` (`operator:` and a name where its token has one), `system`, or `unknown`.',
+      ),
+    target: z.string().describe('What it happened to: an id, a slug or an address.'),
+    details: z
+      .record(z.string(), z.unknown())
+      .describe('What is specific to the action; `before` and `after` hold the fields that changed.'),
+    ip: z.string().nullable().describe('The address the request came from.'),
+    requestId: z.string().nullable().describe('The `X-Request-Id` of the request.'),
+  })
+  .meta({ id: 'AuditEntry' });
+
+export const chainedAuditEntrySchema = auditEntrySchema
+  .extend({
+    seq: z
+      .int()
+      .min(1)
+      .nullable()
+      .describe('1, 2, 3 … within the log; `null` for entries from before they were chained.'),
+    hash: z
+      .string()
+      .regex(/^[\da-f]{64}$/)
+      .nullable()
+      .describe(
+        'SHA-256 of the entry and of the hash before it. Kept elsewhere, it proves the log up to here.',
+      ),
+  })
+  .meta({ id: 'ChainedAuditEntry' });

@@ -1,0 +1,119 @@
+import { z } from 'zod';
+import type { Context } from '../../core/http/context.js';
+import { nextCursorField } from '../../core/http/fields.js';
+import {
+  defineRoute,
+  generated,
+  json,
+  type Example,
+  type ExampleRequest,
+  type Route,
+  type RouteDefinition,
+} from '../../core/reference/define-route.js';
+import { exampleWorld } from '../../core/reference/example-world.js';
+import { goodRequest, problemExample } from '../../core/reference/problem-examples.js';
+import { MAX_BODY_BYTES } from './http.js';
+import { pageSchema } from '../../core/http/page.js';
+import { emailSchema, slugSchema } from './schema.js';
+
+type OwnParts<Path extends string, Deps> = Omit<
+  RouteDefinition<Path, Deps>,
+  'tag' | 'credential' | 'params' | 'body'
+> & { body?: z.ZodType };
+
+/** Completes a route with what every route for the operator has. */
+export function operatorRoute<Path extends string, Deps = Context>({
+  body,
+  ...own
+}: OwnParts<Path, Deps>): Route<Deps> {
+  const names = [...own.path.matchAll(/\{(\w+)\}/g)].map((match) => match[1] as ParameterName);
+  const good = goodRequest(own);
+  const hasInput = names.length > 0 || own.query !== undefined || body !== undefined;
+  return defineRoute<Path, Deps>({
+    ...own,
+    tag: 'Operator',
+    credential: 'operator',
+    ...(body ? { body: { schema: body, maxBytes: MAX_BODY_BYTES } } : {}),
+    ...(names.length === 0
+      ? {}
+      : { params: z.object(Object.fromEntries(names.map((name) => [name, parameters[name].schema]))) }),
+    errors: [...(hasInput ? (['invalid_request'] as const) : []), ...(own.errors ?? [])],
+    examples: [
+      ...own.examples,
+      ...names.map((name) => badParameterExample(name, good)),
+      ...(own.query ? [badLimitExample(good)] : []),
+    ],
+  });
+}
+
+const slugComplaint = 'must be 1 to 64 of a-z and 0-9, with -, _ or . inside only';
+
+const parameters = {
+  slug: {
+    schema: slugSchema.describe('The slug that names it.'),
+    complaint: slugComplaint,
+  },
+  productSlug: {
+    schema: slugSchema.describe('The slug of the product.'),
+    complaint: slugComplaint,
+  },
+  email: {
+    schema: emailSchema.describe(
+      'The address of the User, percent-encoded. Spaces around it and capitals make no difference.',
+    ),
+    complaint: 'must be an e-mail address',
+  },
+};
+type ParameterName = keyof typeof parameters;
+
+function badParameterExample(name: ParameterName, request: ExampleRequest): Example {
+  return problemExample('invalid_request', {
+    name: `bad${name[0]!.toUpperCase()}${name.slice(1)}`,
+    summary: `A ${name} that cannot be one`,
+    detail: `The path parameter ${name} ${parameters[name].complaint}.`,
+    request: { ...request, params: { ...request.params, [name]: 'Not One' } },
+  });
+}
+
+function badLimitExample(request: ExampleRequest): Example {
+  return problemExample('invalid_request', {
+    name: 'badLimit',
+    summary: 'A limit that is no number',
+    detail: 'The query parameter limit: must be a whole number.',
+    request: { ...request, query: { limit: 'ten' } },
+  });
+}
+
+/** The parts of a list's description: ordered by a unique key, in pages. */
+export function listParts(name: string, schema: z.ZodType, order: string) {
+  const listSchema = z.object({
+    [name]: z.array(schema).describe(order),
+    nextCursor: nextCursorField,
+  });
+  return {
+    query: pageSchema,
+    responses: { 200: json('A page of them.', listSchema) },
+  };
+}
+
+/** 201 for what was made now, 200 for what was there. */
+export const putResponses = (schema: z.ZodType) => ({
+  200: json('It was there; it is as declared now.', schema),
+  201: json('It was made.', schema),
+});
+
+export const deletedResponses = { 204: { description: 'It is gone.' } };
+
+/** A list's cursor is the key of the last row seen. */
+export const cursorOf = (key: string): string => Buffer.from(key).toString('base64url');
+
+export function notFoundExample(detail: string, request: ExampleRequest): Example {
+  return problemExample('not_found', {
+    summary: 'There is no such thing',
+    detail,
+    request,
+  });
+}
+
+export const madeId = generated('019c13c7-9a00-7000-8000-4b1d0a6e2f90');
+export const { now, createdAt } = exampleWorld;

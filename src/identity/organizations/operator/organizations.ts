@@ -1,0 +1,67 @@
+import { v7 as uuid } from 'uuid';
+import { recordAudit } from '../../../audit/audit.js';
+import type { Orm, Tx } from '../../../core/db/client.js';
+import { AppError } from '../../../core/errors.js';
+import { findDifference, type Put, type Source } from '../../operator/change.js';
+import {
+  findOrganization,
+  insertOrganization,
+  lockOrganization,
+  updateOrganization,
+  type Organization,
+} from './queries.js';
+
+/** Makes the Organization so. */
+export async function putOrganization(
+  tx: Tx,
+  slug: string,
+  { name, requireSecondFactor }: { name: string; requireSecondFactor?: boolean | undefined },
+  source: Source,
+): Promise<Put<Organization>> {
+  const current = await lockOrganization(tx, slug);
+  if (!current) {
+    const organization = {
+      id: uuid(),
+      slug,
+      name,
+      requireSecondFactor: requireSecondFactor ?? false,
+      createdAt: source.at,
+    };
+    await insertOrganization(tx, organization);
+    const details = { after: { name, ...(requireSecondFactor ? { requireSecondFactor } : {}) } };
+    const entry = { ...source, action: 'organization.created', target: slug, details };
+    await recordAudit(tx, organization.id, entry);
+    return { isNew: true, resource: organization };
+  }
+  const organization = {
+    ...current,
+    name,
+    requireSecondFactor: requireSecondFactor ?? current.requireSecondFactor,
+  };
+  const difference = findDifference(toFields(current), toFields(organization));
+  if (!difference) return { isNew: false, resource: current };
+  await updateOrganization(tx, organization);
+  const entry = { ...source, action: 'organization.updated', target: slug, details: { ...difference } };
+  await recordAudit(tx, current.id, entry);
+  return { isNew: false, resource: organization };
+}
+
+const toFields = ({ name, requireSecondFactor }: Organization) => ({
+  name,
+  requireSecondFactor: requireSecondFactor ? 'yes' : 'no',
+});
+
+/** @throws AppError not_found */
+export async function getOrganization(orm: Orm, slug: string): Promise<Organization> {
+  return known(await findOrganization(orm, slug), slug);
+}
+
+/** The same, held until the transaction ends. */
+export async function getLockedOrganization(tx: Tx, slug: string): Promise<Organization> {
+  return known(await lockOrganization(tx, slug), slug);
+}
+
+function known(organization: Organization | undefined, slug: string): Organization {
+  if (!organization) throw new AppError('not_found', `There is no Organization "${slug}".`);
+  return organization;
+}

@@ -1,0 +1,113 @@
+import { byPerson } from '../session/authority.js';
+import { change, type ChangeDeps } from '../../audit/change.js';
+import { HOME } from '../sign-in/local-path.js';
+import { sessionOf, type SessionPrincipal } from '../session/session.js';
+import { AppError } from '../../core/errors.js';
+import { isForm, readForm } from '../../core/http/form-body.js';
+import { readJsonBody } from '../../core/http/json-body.js';
+import { parseInput } from '../../core/http/validate.js';
+import { defineRoute, json } from '../../core/reference/define-route.js';
+import { exampleWorld } from '../../core/reference/example-world.js';
+import { problemExample } from '../../core/reference/problem-examples.js';
+import { chooseOrganization, listOrganizationsOf } from './queries.js';
+import { chooseOrganizationSchema, MAX_BODY_BYTES, sessionSchema } from './schema.js';
+
+/** As many Organizations of a person as the answers name. */
+const MAX_ORGANIZATIONS = 1_000;
+
+const { organization, users } = exampleWorld;
+const { role, ...user } = users.owner;
+const shownSession = { user, organization, role, organizations: [{ ...organization, role }] };
+
+const read = defineRoute({
+  method: 'get',
+  path: '/dashboard/session',
+  operationId: 'getSession',
+  tag: 'Signing in',
+  summary: 'Who is signed in?',
+  description:
+    'The person, the Organization they look at and their role in it as of now, and all Organizations they belong to.',
+  credential: 'session',
+  responses: { 200: json('The session.', sessionSchema) },
+  examples: [{ name: 'session', summary: 'An owner', request: {}, answer: shownSession }],
+  handler:
+    ({ db }: ChangeDeps) =>
+    async (_req, res) => {
+      const session = sessionOf(res);
+      res.json(toSessionJson(session, await listOrganizationsOf(db.orm, session.userId, MAX_ORGANIZATIONS)));
+    },
+});
+
+const body = { organization: 'acme' };
+
+const choose = defineRoute({
+  method: 'post',
+  path: '/dashboard/organization',
+  operationId: 'chooseOrganization',
+  tag: 'Signing in',
+  summary: 'Choose the Organization to look at',
+  description:
+    'For people who belong to several. Every later request of this session is about the chosen one. As a form (`application/x-www-form-urlencoded`) it answers 303 to the dashboard.',
+  credential: 'session',
+  body: { schema: chooseOrganizationSchema, maxBytes: MAX_BODY_BYTES },
+  responses: {
+    200: json('The session as it is now.', sessionSchema),
+    303: { description: 'To a form: chosen.', headers: ['Location'] },
+  },
+  errors: ['invalid_request', 'not_found'],
+  examples: [
+    { name: 'chosen', summary: 'Chosen', request: { body }, answer: shownSession },
+    {
+      name: 'chosenByForm',
+      summary: 'Chosen with a form',
+      request: {
+        headers: { 'content-type': 'application/x-www-form-urlencoded' },
+        rawBody: 'organization=acme',
+      },
+      status: 303,
+      answerHeaders: { location: '/dashboard' },
+    },
+    problemExample('invalid_request', {
+      summary: 'No slug',
+      at: '/organization',
+      detail: 'is required',
+      request: { body: {} },
+    }),
+    problemExample('not_found', {
+      summary: 'An Organization that the person does not belong to',
+      detail: 'You belong to no such Organization.',
+      request: { body: { organization: 'globex' } },
+    }),
+  ],
+  handler: (deps: ChangeDeps) => async (req, res) => {
+    const session = sessionOf(res);
+    const body = isForm(req)
+      ? await readForm(req, res)
+      : (await readJsonBody(req, res, MAX_BODY_BYTES)).value;
+    const { organization: slug } = parseInput(chooseOrganizationSchema, body);
+    const chosen = await change(deps, byPerson(res), (tx) =>
+      chooseOrganization(tx, session.sessionId, session.userId, slug),
+    );
+    if (!chosen) throw new AppError('not_found', 'You belong to no such Organization.');
+    if (isForm(req)) {
+      res.redirect(303, HOME);
+      return;
+    }
+    const { id: orgId, slug: orgSlug, name: orgName, role } = chosen;
+    const now = { ...session, orgId, orgSlug, orgName, role };
+    res.json(toSessionJson(now, await listOrganizationsOf(deps.db.orm, session.userId, MAX_ORGANIZATIONS)));
+  },
+});
+
+export const sessionRoutes = [read, choose];
+
+type Membership = Awaited<ReturnType<typeof listOrganizationsOf>>[number];
+
+function toSessionJson(session: SessionPrincipal, organizations: Membership[]) {
+  return {
+    user: { id: session.userId, email: session.email, name: session.userName },
+    organization: { id: session.orgId, slug: session.orgSlug, name: session.orgName },
+    role: session.role,
+    organizations,
+  };
+}

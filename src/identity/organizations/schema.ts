@@ -1,0 +1,30 @@
+import { z } from 'zod';
+import { idField } from '../../core/http/fields.js';
+import { text } from '../../core/http/validate.js';
+import { roles } from '../../organizations/table.js';
+
+export const MAX_BODY_BYTES = 16 * 1024;
+
+/** Which of a person's Organizations to look at, by its slug. */
+export const chooseOrganizationSchema = z
+  .strictObject({ organization: text(255).describe('The slug of one of your Organizations.') })
+  .meta({ id: 'OrganizationChoice' });
+
+/** How every answer names an Organization. */
+export const organizationFields = {
+  id: idField('Of the Organization.'),
+  slug: z.string(),
+  name: z.string(),
+};
+const roleField = z.enum(roles).describe('`owner` and `admin` change keys; `member` and `billing` read.');
+
+export const sessionSchema = z
+  .object({
+    user: z.object({ id: idField('Of the person.'), email: z.string(), name: z.string() }),
+    organization: z.object(organizationFields).describe('The one that the person looks at.'),
+    role: roleField,
+    organizations: z
+      .array(z.object({ ...organizationFields, role: roleField }))
+      .describe('All that the person belongs to, by name, 1,000 at most.'),
+  })
+  .meta({ id: 'Session', description: 'Who is signed in, and where they look.' });

@@ -1,0 +1,122 @@
+import { eq, sql } from 'drizzle-orm';
+import type { Response } from 'express';
+import type { Authority } from '../../audit/change.js';
+import type { Orm } from '../../core/db/client.js';
+import { selectRows } from '../../core/db/select-rows.js';
+import { AppError } from '../../core/errors.js';
+import { organizations, roles as allRoles, type Role } from '../../organizations/table.js';
+import { factorRequired, personOf, sessionOf } from './session.js';
+import { idleSince } from './session-lifetime.js';
+
+/** A person in a session, whatever they belong to. */
+export interface PersonAuthority extends Authority {
+  userId: string;
+  /** The hash of the session's token. */
+  sessionId: string;
+}
+
+/** A member in a session, with one of the roles that the route asks for. */
+export interface MemberAuthority extends Authority {
+  userId: string;
+}
+
+interface Member {
+  orgId: string;
+  userId: string;
+  /** The hash of the session's token. */
+  sessionId: string;
+  roles: readonly Role[];
+}
+
+export interface OperatorAuthority extends Authority {
+  /** What the audit log calls them. */
+  actor: string;
+}
+
+/** The member behind a request, with the roles that `requireRole` has asked for. */
+export function byMember(res: Response): MemberAuthority {
+  const { orgId, userId, sessionId } = sessionOf(res);
+  const roles = (res.locals.requiredRoles as readonly Role[] | undefined) ?? allRoles;
+  return memberAuthority({ orgId, userId, sessionId, roles });
+}
+
+/** Changes of members wait for each other under the Organization's lock: what is read after it stays true. */
+export const memberAuthority = (member: Member): MemberAuthority => ({
+  userId: member.userId,
+  // `no key update`, because rows that merely point at the Organization need not wait.
+  lock: (tx) =>
+    tx
+      .select({ id: organizations.id })
+      .from(organizations)
+      .where(eq(organizations.id, member.orgId))
+      .for('no key update'),
+  confirm: (tx, now) => confirmMember(tx, member, now),
+});
+
+export function byPerson(res: Response): PersonAuthority {
+  const { userId, sessionId } = personOf(res);
+  return { userId, sessionId, confirm: (tx, now) => confirmPerson(tx, { userId, sessionId }, now) };
+}
+
+/** The operator behind a request that `requireOperator` has let through. */
+export function byOperator(res: Response): OperatorAuthority {
+  const operator = res.locals.operator as OperatorAuthority | undefined;
+  if (!operator) throw new Error('this route is not behind requireOperator');
+  return operator;
+}
+
+type Session = Pick<PersonAuthority, 'userId' | 'sessionId'>;
+
+const isAlive = (now: Date) =>
+  sql`s.expires_at > ${now.toISOString()}::timestamptz and s.last_seen_at > ${idleSince(now).toISOString()}::timestamptz`;
+
+/** Rows that are locked are read as they are once the lock is had, whatever the statement saw when it began. */
+async function confirmMember(tx: Orm, { orgId, roles, ...session }: Member, now: Date): Promise<void> {
+  const [row] = await selectRows<{ role: Role }>(
+    tx,
+    sql`select m.role
+    from memberships m
+    join users u on u.id = m.user_id
+    join sessions s on s.user_id = u.id and s.hashed_token = ${session.sessionId} and ${isAlive(now)}
+    where m.org_id = ${orgId} and m.user_id = ${session.userId}
+    for share of m for share of u for key share of s`,
+  );
+  if (!row) throw (await hasSession(tx, session, now)) ? noMember() : sessionEnded();
+  if (!roles.includes(row.role)) throw wrongRole(row.role, roles);
+  // A change that turns a factor off waits for the person's row, which is held by now.
+  const [lacking] = await selectRows<{ name: string }>(
+    tx,
+    sql`select name from organizations where id = ${orgId} and require_second_factor
+      and not exists (select 1 from second_factors where user_id = ${session.userId} and confirmed_at is not null)`,
+  );
+  if (lacking) throw factorRequired(lacking.name);
+}
+
+/** What a person changes of their own account waits for what they change elsewhere. */
+async function confirmPerson(tx: Orm, { userId, sessionId }: Session, now: Date): Promise<void> {
+  const rows = await selectRows(
+    tx,
+    sql`select 1 from users u
+    join sessions s on s.user_id = u.id and s.hashed_token = ${sessionId} and ${isAlive(now)}
+    where u.id = ${userId}
+    for no key update of u for key share of s`,
+  );
+  if (rows.length === 0) throw sessionEnded();
+}
+
+async function hasSession(tx: Orm, { sessionId, userId }: Session, now: Date) {
+  const rows = await selectRows(
+    tx,
+    sql`select 1 from sessions s where s.hashed_token = ${sessionId} and s.user_id = ${userId} and ${isAlive(now)}`,
+  );
+  return rows.length > 0;
+}
+
+const sessionEnded = () =>
+  new AppError('not_signed_in', 'This session was ended just now. Sign in again; nothing was changed.');
+
+const noMember = () =>
+  new AppError('forbidden_role', 'You no longer belong to this Organization. Nothing was changed.');
+
+const wrongRole = (role: Role, allowed: readonly Role[]) =>
+  new AppError('forbidden_role', `You are ${role} by now; this needs the role ${allowed.join(' or ')}.`);

@@ -1,0 +1,117 @@
+import { createHash, timingSafeEqual } from 'node:crypto';
+import type { Request, RequestHandler, Response } from 'express';
+import { ipKeyGenerator, rateLimit, type AugmentedRequest } from 'express-rate-limit';
+import { recordOperatorAudit } from '../../audit/audit.js';
+import type { OperatorToken } from '../../core/config.js';
+import type { Context } from '../../core/http/context.js';
+import { AppError } from '../../core/errors.js';
+import { notFound } from '../../core/http/problem.js';
+import { requestIdOf } from '../../core/http/request-id.js';
+import type { OperatorAuthority } from './authority.js';
+import { change, byProof } from '../../audit/change.js';
+import { passLimits } from '../../core/http/rate-limit.js';
+
+const MAX_FAILURES_PER_MINUTE = 30;
+
+/**
+ * Lets only the bearer of an operator token through; without a token in the configuration there is nothing behind
+ * this address. Refusals are counted per address, and an address with too many is refused whatever it sends.
+ * A good token is never counted, so that a script may send as many calls at once as it likes.
+ */
+export function requireOperator(
+  context: Pick<Context, 'config' | 'limitStores' | 'db' | 'clock' | 'log'>,
+): RequestHandler {
+  const { config, limitStores } = context;
+  if (config.operatorTokens.length === 0) return notFound;
+  const store = limitStores.create('operator-failures');
+  const countFailure = rateLimit({
+    windowMs: 60_000,
+    limit: MAX_FAILURES_PER_MINUTE,
+    standardHeaders: 'draft-8',
+    legacyHeaders: false,
+    identifier: 'operator-failures',
+    store,
+    keyGenerator: addressOf,
+    passOnStoreError: true,
+    handler: (req, _res, next) => next(tooManyFailures(req)),
+  });
+  return async (req, res, next) => {
+    const found = findOperator(req, config.operatorTokens);
+    const failures = (await store.get?.(addressOf(req)))?.totalHits ?? 0;
+    if (!(found instanceof AppError) && failures < MAX_FAILURES_PER_MINUTE) {
+      res.locals.operator = found;
+      next();
+      return;
+    }
+    const refusal = found instanceof AppError ? found : undefined;
+    const limited = await passLimits(req, res, [countFailure]).catch((error: unknown) => error);
+    await auditRefusal(context, req, res);
+    next(limited ?? refusal);
+  };
+}
+
+/**
+ * The first refusal of an address in a minute, and the one that uses up its allowance: strangers cannot fill the log. Never
+ * rejects: a log that cannot be written to lets nobody in.
+ */
+async function auditRefusal(
+  deps: Pick<Context, 'db' | 'clock' | 'log'>,
+  req: Request,
+  res: Response,
+): Promise<void> {
+  const failures = (req as Partial<AugmentedRequest>).rateLimit?.used;
+  if (failures !== 1 && failures !== MAX_FAILURES_PER_MINUTE) return;
+  const entry = {
+    at: new Date(deps.clock.now()),
+    action: 'operator.token_refused',
+    actor: 'unknown',
+    target: 'operator',
+    details: { hasToken: req.headers.authorization !== undefined, failures },
+    ip: req.ip,
+    requestId: requestIdOf(res),
+  };
+  await change(deps, byProof, (tx) => recordOperatorAudit(tx, entry)).catch((error: unknown) =>
+    deps.log.warn({ err: error, ip: req.ip }, 'an operator token was refused, and that could not be audited'),
+  );
+}
+
+function findOperator(req: Request, tokens: readonly OperatorToken[]): OperatorAuthority | AppError {
+  const { authorization } = req.headers;
+  if (authorization === undefined || authorization === '')
+    return new AppError('missing_key', 'Send the operator token as `Authorization: Bearer …`.');
+  const given = /^bearer +(.+)$/i.exec(authorization)?.[1];
+  if (given === undefined) return unknownToken();
+  const find = () => findToken(given, tokens);
+  const token = find();
+  if (!token) return unknownToken();
+  return {
+    actor: token.actor,
+    confirm() {
+      // Reading the configuration again can end a token at any time.
+      return find() ? Promise.resolve() : Promise.reject(withdrawnToken());
+    },
+  };
+}
+
+/** Digests have one length whatever was sent, and comparing them takes the same time wherever they differ. */
+function findToken(given: string, tokens: readonly OperatorToken[]): OperatorToken | undefined {
+  const digested = digest(given);
+  return tokens.find(({ token }) => timingSafeEqual(digested, digest(token)));
+}
+
+const withdrawnToken = () => new AppError('invalid_key', 'This operator token is no longer valid.');
+
+const unknownToken = () => new AppError('invalid_key', 'This is not the operator token.');
+
+const digest = (value: string) => createHash('sha256').update(value).digest();
+
+/** One IPv6 subscriber has a whole /64 to call from. */
+const addressOf = (req: Request): string => ipKeyGenerator(req.ip ?? '', 64);
+
+function tooManyFailures(req: Request): AppError {
+  const { rateLimit: state } = req as Request & { rateLimit?: { resetTime?: Date } };
+  const retryAfterSeconds = state?.resetTime ? (state.resetTime.getTime() - Date.now()) / 1000 : 60;
+  return new AppError('rate_limited', 'Too many calls from this address had no valid operator token.', {
+    retryAfterSeconds,
+  });
+}

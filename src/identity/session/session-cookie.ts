@@ -1,0 +1,49 @@
+import { createHash, randomBytes } from 'node:crypto';
+import cookieSession from 'cookie-session';
+import type { Request, RequestHandler } from 'express';
+import Keygrip from 'keygrip';
+import { SESSION_MS } from './session-lifetime.js';
+
+/** Both names of the session cookie: `__Host-` where the connection is secure. */
+export const sessionCookieNames = ['gauge_session', '__Host-gauge_session'] as const;
+
+const tokenShape = /^[\w-]{43}$/;
+
+/** 256 random bits, base64url. */
+export const generateToken = (): string => randomBytes(32).toString('base64url');
+
+/** SHA-256, hex: a copy of the table opens no session. */
+export const hashToken = (token: string): string => createHash('sha256').update(token).digest('hex');
+
+/**
+ * The signed cookie that holds the session's token and nothing else. The first of `keys` signs, all of them verify.
+ * Name and `Secure` follow the request: a secure cookie on a plain connection would be left out without a word.
+ */
+export function sessionCookie(keys: readonly string[]): RequestHandler {
+  const [plainName, secureName] = sessionCookieNames;
+  const options = {
+    keys: new Keygrip(keys, 'sha256'),
+    maxAge: SESSION_MS,
+    httpOnly: true,
+    sameSite: 'lax',
+    path: '/',
+  } as const;
+  const plain = cookieSession({ ...options, name: plainName, secure: false });
+  const secure = cookieSession({ ...options, name: secureName, secure: true });
+  return (req, res, next) => (req.secure ? secure : plain)(req, res, next);
+}
+
+/** The token of a cookie that is signed with one of the keys. */
+export function readToken(req: Request): string | undefined {
+  const sid: unknown = req.session?.sid;
+  return typeof sid === 'string' && tokenShape.test(sid) ? sid : undefined;
+}
+
+/** Sends the cookie, signed with the newest key, whether or not the browser has it already. */
+export function sendToken(req: Request, token: string): void {
+  req.session = { sid: token };
+}
+
+export function clearToken(req: Request): void {
+  req.session = null;
+}

@@ -1,0 +1,152 @@
+import type { Request, RequestHandler, Response } from 'express';
+import type { Clock } from '../../core/clock.js';
+import type { Database } from '../../core/db/client.js';
+import { AppError } from '../../core/errors.js';
+import { isNavigation } from '../../core/http/accepts.js';
+import type { Role } from '../../organizations/table.js';
+import { isChange } from './cross-site.js';
+import { findSession, updateSession } from './queries.js';
+import { hashToken, readToken, sendToken } from './session-cookie.js';
+import { SESSION_SEEN_MS } from './session-lifetime.js';
+
+/** Who is signed in. */
+export interface SessionPerson {
+  /** The hash of the session's token. */
+  sessionId: string;
+  userId: string;
+  email: string;
+  userName: string;
+}
+
+/** Who looks at the dashboard, and at which of their Organizations, as of this request. */
+export interface SessionPrincipal extends SessionPerson {
+  orgId: string;
+  orgSlug: string;
+  orgName: string;
+  role: Role;
+  /** The Organization requires a second factor, and theirs is off. */
+  lacksSecondFactor: boolean;
+}
+
+/** Signed in, but no longer (or not yet) a member of any Organization. */
+interface Homeless extends SessionPerson {
+  orgId: null;
+}
+
+export type ReadSession = (req: Request) => Promise<SessionPrincipal | Homeless | undefined>;
+
+/**
+ * Reads the session of a request from the database: one query, and a write at most once a minute.
+ *
+ * Whoever has left the Organization they look at is moved to another of theirs, but only on a page they can see:
+ * a change that was meant for the one must not happen in the other.
+ * @throws AppError forbidden_role
+ */
+export function createSessionReader({ db, clock }: { db: Database; clock: Clock }): ReadSession {
+  return async (req) => {
+    const token = readToken(req);
+    if (token === undefined) return undefined;
+    const sessionId = hashToken(token);
+    const now = new Date(clock.now());
+    const found = await findSession(db.orm, sessionId, now);
+    if (!found) return undefined;
+    const { lastSeenAt, currentOrgId, orgId, orgSlug, orgName, role, lacksSecondFactor, ...person } = found;
+    const isMoved = orgId !== null && orgId !== currentOrgId;
+    if (isMoved && currentOrgId !== null && isChange(req)) {
+      throw new AppError(
+        'forbidden_role',
+        'You no longer belong to the Organization you were looking at. Reload to go on with another.',
+      );
+    }
+    const isSeen = now.getTime() - lastSeenAt.getTime() >= SESSION_SEEN_MS;
+    if (isMoved || isSeen) {
+      const move = isMoved ? { currentOrgId: orgId } : {};
+      await updateSession(db.orm, sessionId, { ...(isSeen ? { lastSeenAt: now } : {}), ...move });
+    }
+    // Sent again from time to time, so that it comes to carry the signature of the newest key.
+    if (isSeen) sendToken(req, token);
+    // The membership is one row, whole or absent; the types of an outer join cannot say so.
+    if (orgId === null || orgSlug === null || orgName === null || role === null)
+      return { sessionId, ...person, orgId: null };
+    return { sessionId, ...person, orgId, orgSlug, orgName, role, lacksSecondFactor };
+  };
+}
+
+/**
+ * Lets everybody who is signed in through, and sends a browser that is not to do so.
+ * @throws AppError not_signed_in
+ */
+export function requirePerson(readSession: ReadSession): RequestHandler {
+  return async (req, res, next) => {
+    const session = await readSession(req);
+    if (session === undefined) {
+      if (!isNavigation(req)) throw new AppError('not_signed_in', 'Sign in first, at /login.');
+      res.redirect(303, `/login?next=${encodeURIComponent(req.originalUrl)}`);
+      return;
+    }
+    res.locals.person = session;
+    if (session.orgId !== null) res.locals.session = session;
+    next();
+  };
+}
+
+/**
+ * Lets members of an Organization through. Goes after `requirePerson`.
+ * @throws AppError forbidden_role
+ */
+export const requireOrganization: RequestHandler = (_req, res, next) => {
+  if (res.locals.session === undefined) {
+    throw new AppError(
+      'forbidden_role',
+      'You do not belong to an Organization. Ask an owner or admin of yours to add you.',
+    );
+  }
+  next();
+};
+
+/**
+ * Sends whoever lacks the second factor that the Organization requires to set one up. Each change asks again: see `change`.
+ * @throws AppError forbidden_role
+ */
+export const requireOwnFactor: RequestHandler = (req, res, next) => {
+  const { lacksSecondFactor, orgName } = sessionOf(res);
+  if (!lacksSecondFactor) next();
+  else if (isNavigation(req)) res.redirect(303, '/dashboard/account/second-factor?done=required');
+  else throw factorRequired(orgName);
+};
+
+export const factorRequired = (orgName: string): AppError =>
+  new AppError(
+    'forbidden_role',
+    `${orgName} requires a second factor. Turn yours on at /dashboard/account/second-factor.`,
+  );
+
+/** @throws AppError forbidden_role */
+export function requireRole(...allowed: readonly Role[]): RequestHandler {
+  return (_req, res, next) => {
+    const { role, orgName } = sessionOf(res);
+    // The transaction of a change asks for the same again: see `byMember`.
+    res.locals.requiredRoles = allowed;
+    if (!allowed.includes(role)) {
+      throw new AppError(
+        'forbidden_role',
+        `You are ${role} of ${orgName}; this needs the role ${allowed.join(' or ')}.`,
+      );
+    }
+    next();
+  };
+}
+
+/** The person behind a request that `requirePerson` has let through. */
+export function personOf(res: Response): SessionPerson {
+  const person = res.locals.person as SessionPerson | undefined;
+  if (!person) throw new Error('this route is not behind requirePerson');
+  return person;
+}
+
+/** The member behind a request that `requireOrganization` has let through. */
+export function sessionOf(res: Response): SessionPrincipal {
+  const session = res.locals.session as SessionPrincipal | undefined;
+  if (!session) throw new Error('this route is not behind requireOrganization');
+  return session;
+}

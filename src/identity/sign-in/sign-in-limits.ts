@@ -1,0 +1,171 @@
+import { createHash } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Request, RequestHandler, Response } from 'express';
+import { ipKeyGenerator, rateLimit, type Options } from 'express-rate-limit';
+import { AppError } from '../../core/errors.js';
+import { hangUpSignal } from '../../core/http/hang-up.js';
+import type { LimitStores } from '../../core/http/limit-store.js';
+import type { Devices } from './device-cookie.js';
+import { normalizeEmail } from './sign-in.js';
+
+export interface SignInLimits {
+  windowMs: number;
+  /** Failures in the window after which every sign-in from an address is refused. */
+  perAddress: number;
+  /** The same of an account from one network or one known device, whether or not the account exists. */
+  perAccount: number;
+  /** Failures of an account that are answered at once. The wait starts with the next one and doubles with each. */
+  quickFailures: number;
+  firstDelayMs: number;
+  maxDelayMs: number;
+  /** Answers that wait at the same time. Each holds a connection, so the ones beyond are refused. */
+  maxWaiting: number;
+  /** The same of one account. With the longest wait it bounds the guesses at an account from anywhere. */
+  maxWaitingPerAccount: number;
+}
+
+export const defaultSignInLimits: SignInLimits = {
+  windowMs: 15 * 60 * 1000,
+  perAddress: 50,
+  perAccount: 10,
+  quickFailures: 3,
+  firstDelayMs: 250,
+  maxDelayMs: 16_000,
+  maxWaiting: 100,
+  maxWaitingPerAccount: 5,
+};
+
+/** Whose sign-in it is, and on which device if it is one where that account has signed in before. */
+interface SignInOf {
+  account: string;
+  device: string | undefined;
+}
+
+/**
+ * Counts failed sign-ins. A request counts when it comes and is taken back when it was no failure, so that a burst of
+ * guesses at once gets no further than one after the other; one that hangs up before its answer stays counted.
+ *
+ * Nobody can lock somebody else out: an account's failures are refused per network, slow down every sign-in to it from
+ * devices that it does not know, and do not concern the ones that it knows, which have a count of their own. Codes are
+ * six digits and come after the password: those of unknown devices are refused per account.
+ */
+export function limitSignIns(stores: LimitStores, limits: SignInLimits) {
+  const detail = 'Too many sign-ins have failed. Try again in some minutes.';
+  const limit = (identifier: string, options: Partial<Options>) =>
+    rateLimit({
+      ...failureOptions(limits, detail),
+      identifier,
+      store: stores.create(identifier),
+      requestPropertyName: identifier,
+      ...options,
+    });
+  const perAddress = limit('login-address', {
+    limit: limits.perAddress,
+    keyGenerator: networkOf,
+    skip: (_req, res) => signInOf(res).device !== undefined,
+  });
+  const perOrigin = limit('login-account', {
+    limit: limits.perAccount,
+    keyGenerator: (req, res) => `${signInOf(res).account} ${signInOf(res).device ?? networkOf(req)}`,
+  });
+  const fromAnywhere = limit('login-anywhere', {
+    // Counted and never refused: it decides how long the answer waits.
+    limit: Number.MAX_SAFE_INTEGER,
+    standardHeaders: false,
+    keyGenerator: (_req, res) => signInOf(res).account,
+    skip: (_req, res) => signInOf(res).device !== undefined,
+  });
+  const perCode = limit('login-code', {
+    limit: limits.perAccount,
+    keyGenerator: (_req, res) => `${signInOf(res).account} ${signInOf(res).device ?? ''}`,
+  });
+  const slowDown = createSlowDown(limits);
+  return {
+    passwords: [perAddress, perOrigin, fromAnywhere, slowDown(['login-account', 'login-anywhere'])],
+    codes: [perAddress, perCode, slowDown(['login-code'])],
+  };
+}
+
+export type SignInLimiters = ReturnType<typeof limitSignIns>;
+
+/**
+ * Counts wrong passwords and codes of people who are signed in and confirm who they are. Apart from the sign-ins:
+ * strangers who guess at somebody's account must not keep that person from changing the password.
+ */
+export function limitConfirmations(stores: LimitStores, limits: SignInLimits): RequestHandler[] {
+  const personOf = (res: Response) => (res.locals.person as { userId: string }).userId;
+  const perPerson = rateLimit({
+    ...failureOptions(limits, 'Too many passwords or codes were wrong. Try again in some minutes.'),
+    limit: limits.perAccount,
+    identifier: 'confirmations',
+    requestPropertyName: 'confirmations',
+    store: stores.create('confirmations'),
+    keyGenerator: (_req, res) => personOf(res),
+  });
+  return [perPerson, createSlowDown(limits)(['confirmations'], personOf)];
+}
+
+const failureOptions = ({ windowMs }: SignInLimits, detail: string) =>
+  ({
+    windowMs,
+    standardHeaders: 'draft-8',
+    legacyHeaders: false,
+    skipSuccessfulRequests: true,
+    requestWasSuccessful: (_req, res) =>
+      (res.locals.isGuessRight as boolean | undefined) ?? res.statusCode !== 401,
+    handler: (_req, _res, next) => next(new AppError('rate_limited', detail)),
+  }) satisfies Partial<Options>;
+
+/** One IPv6 subscriber has a whole /64 to call from. */
+const networkOf = (req: Request): string => ipKeyGenerator(req.ip ?? '', 64);
+
+/** Says whose sign-in it is that the limits count. */
+export function setSignIn(req: Request, res: Response, devices: Devices, email: string): void {
+  const normalized = normalizeEmail(email);
+  // An address may be long and is nobody else's business: the store holds its hash.
+  const account = createHash('sha256').update(normalized).digest('hex');
+  res.locals.signInOf = { account, device: devices.find(req, normalized) } satisfies SignInOf;
+}
+
+const signInOf = (res: Response) => res.locals.signInOf as SignInOf;
+
+/** Says whether a guess was right, where the status of the answer does not: 401 is a wrong one. */
+export function markGuess(res: Response, isRight: boolean): void {
+  res.locals.isGuessRight = isRight;
+}
+
+/** Makes what goes after the limits by whose counts it waits. Right and wrong passwords wait alike: the wait says nothing about the password. */
+function createSlowDown(limits: SignInLimits) {
+  const { quickFailures, firstDelayMs, maxDelayMs, maxWaiting, maxWaitingPerAccount } = limits;
+  const waiting = new Map<string, number>();
+  let waitingInAll = 0;
+  return (
+      counts: readonly string[],
+      accountOf: (res: Response) => string = (res) => signInOf(res).account,
+    ): RequestHandler =>
+    async (req, res, next) => {
+      const counted = req as unknown as Record<string, { used: number } | undefined>;
+      const slow = Math.max(...counts.map((name) => counted[name]?.used ?? 0)) - quickFailures;
+      if (slow <= 0) {
+        next();
+        return;
+      }
+      const account = accountOf(res);
+      const ofAccount = waiting.get(account) ?? 0;
+      if (waitingInAll >= maxWaiting || ofAccount >= maxWaitingPerAccount) {
+        throw new AppError('rate_limited', 'Too many sign-ins are waiting. Try again in some seconds.', {
+          retryAfterSeconds: maxDelayMs / 1000,
+        });
+      }
+      waitingInAll++;
+      waiting.set(account, ofAccount + 1);
+      const stayed = await sleep(Math.min(maxDelayMs, firstDelayMs * 2 ** (slow - 1)), true, {
+        signal: hangUpSignal(res),
+      }).catch(() => false);
+      waitingInAll--;
+      const left = waiting.get(account)! - 1;
+      if (left === 0) waiting.delete(account);
+      else waiting.set(account, left);
+      if (stayed) next();
+    };
+}

@@ -1,0 +1,136 @@
+import { v7 as uuid } from 'uuid';
+import { recordAudit, recordOperatorAudit } from '../../audit/audit.js';
+import { passwordProblem } from '../password-rules.js';
+import { hashPassword, verifyPassword } from '../password.js';
+import { deleteSecondFactor } from '../second-factor/queries.js';
+import type { Orm, Tx } from '../../core/db/client.js';
+import { AppError } from '../../core/errors.js';
+import { fieldError } from '../../core/pages/form.js';
+import { findDifference, type Put, type Source } from '../operator/change.js';
+import {
+  deleteMembershipsOf,
+  deleteSessions,
+  deleteUserRow,
+  findUser,
+  forgetKeyCreator,
+  insertUser,
+  lockUser,
+  updateUser,
+  type User,
+} from './queries.js';
+
+/** The hash to store for a password, and the one that it was decided against. */
+export interface PasswordChoice {
+  seenHash: string | undefined;
+  passwordHash: string;
+}
+
+/**
+ * Keeps the stored hash of a password that has not changed. Hashing takes long, so this happens before the transaction,
+ * which then checks that the stored hash is still the one seen here.
+ * @throws AppError invalid_request for a new password that is easy to guess
+ */
+export async function choosePassword(
+  orm: Orm,
+  email: string,
+  password: string,
+  gone?: AbortSignal,
+): Promise<PasswordChoice> {
+  const seenHash = (await findUser(orm, email))?.passwordHash;
+  if (seenHash !== undefined && (await verifyPassword(seenHash, password, gone)))
+    return { seenHash, passwordHash: seenHash };
+  const problem = await passwordProblem(password, email);
+  if (problem !== undefined) throw fieldError('password', problem);
+  return { seenHash, passwordHash: await hashPassword(password, gone) };
+}
+
+/** The stored password is no longer the one that the new one was chosen against: choose again. */
+export class PasswordChanged extends AppError {
+  constructor() {
+    super('unavailable', 'The same user is being changed by other requests.', { retryAfterSeconds: 1 });
+  }
+}
+
+export interface UserInput extends PasswordChoice {
+  name: string;
+}
+
+/**
+ * Makes the user so. A changed password ends every session of the user.
+ * @throws PasswordChanged
+ */
+export async function putUser(tx: Tx, email: string, input: UserInput, source: Source): Promise<Put<User>> {
+  const { name, seenHash, passwordHash } = input;
+  const current = await lockUser(tx, email);
+  if (current?.passwordHash !== seenHash) throw new PasswordChanged();
+  if (!current) {
+    const user = { id: uuid(), email, name, passwordHash, createdAt: source.at };
+    await insertUser(tx, user);
+    const entry = { ...source, action: 'user.created', target: email, details: { after: { name } } };
+    await recordOperatorAudit(tx, entry);
+    return { isNew: true, resource: user };
+  }
+  const difference = findDifference({ name: current.name }, { name });
+  const passwordChanged = passwordHash !== current.passwordHash;
+  if (!difference && !passwordChanged) return { isNew: false, resource: current };
+  const user = { ...current, name, passwordHash };
+  await updateUser(tx, user);
+  const details = {
+    ...difference,
+    ...(passwordChanged ? { passwordChanged, sessionsEnded: await deleteSessions(tx, user.id) } : {}),
+  };
+  await recordOperatorAudit(tx, { ...source, action: 'user.changed', target: email, details });
+  return { isNew: false, resource: user };
+}
+
+/**
+ * Removes a user with their memberships and sessions. Keys belong to Organizations: the ones they made keep working.
+ * The user's own row comes last, as for whoever rotates a key: two transactions never wait for each other in a circle.
+ */
+export async function removeUser(tx: Tx, email: string, source: Source): Promise<void> {
+  const user = await getUser(tx, email);
+  const memberships = await deleteMembershipsOf(tx, user.id);
+  await forgetKeyCreator(tx, user.id);
+  if (!(await deleteUserRow(tx, user.id))) throw unknownUser(email);
+  for (const { orgId, role } of memberships.sort(byOrganization)) {
+    const details = { before: { role }, userRemoved: true };
+    await recordAudit(tx, orgId, { ...source, action: 'member.removed', target: email, details });
+  }
+  const details = { before: { name: user.name } };
+  await recordOperatorAudit(tx, { ...source, action: 'user.removed', target: email, details });
+}
+
+/** Signs the user out everywhere. */
+export async function endSessions(tx: Tx, email: string, source: Source): Promise<void> {
+  const user = await getUser(tx, email);
+  const sessionsEnded = await deleteSessions(tx, user.id);
+  if (sessionsEnded === 0) throw new AppError('not_found', `The user "${email}" has no session.`);
+  const entry = { ...source, action: 'user.signed_out', target: email, details: { sessionsEnded } };
+  await recordOperatorAudit(tx, entry);
+}
+
+/**
+ * Lets a user who lost their app and their recovery codes in with the password alone. Whoever is signed in as them now
+ * is signed out: it may be somebody else.
+ */
+export async function removeSecondFactor(tx: Tx, email: string, source: Source): Promise<void> {
+  const user = await lockUser(tx, email);
+  if (!user) throw unknownUser(email);
+  if (!(await deleteSecondFactor(tx, user.id)))
+    throw new AppError('not_found', `The user "${email}" has no second factor.`);
+  const details = { sessionsEnded: await deleteSessions(tx, user.id) };
+  const entry = { ...source, action: 'user.second_factor_removed', target: email, details };
+  await recordOperatorAudit(tx, entry);
+}
+
+/** @throws AppError not_found */
+export async function getUser(orm: Orm, email: string): Promise<User> {
+  const user = await findUser(orm, email);
+  if (!user) throw unknownUser(email);
+  return user;
+}
+
+/** The order in which the chains of several Organizations are locked. */
+const byOrganization = (a: { orgId: string }, b: { orgId: string }) => (a.orgId < b.orgId ? -1 : 1);
+
+const unknownUser = (email: string) => new AppError('not_found', `There is no user "${email}".`);

@@ -1,0 +1,75 @@
+import { Router, type ErrorRequestHandler, type RequestHandler } from 'express';
+import { createKeyUse, type KeyUse } from '../api-keys/key-use.js';
+import { ownKeyRoute } from '../api-keys/own-key-routes.js';
+import { readHashedSecret } from '../api-keys/bearer-key.js';
+import { createKeyReader, type KeyReader } from '../api-keys/key-reader.js';
+import type { Context } from '../core/http/context.js';
+import { createEntitlementReader, type EntitlementReader } from '../entitlements/reader.js';
+import { entitlementRoutes } from '../entitlements/routes.js';
+import { AppError, type ErrorCode } from '../core/errors.js';
+import { requireReady } from '../core/http/availability.js';
+import { jsonHeaders } from '../core/http/json-headers.js';
+import { perKeyLimit, unknownKeyGuard } from '../core/http/rate-limit.js';
+import { mountRoutes } from '../core/reference/define-route.js';
+import { createIngestion, type Ingestion } from '../usage/ingestion.js';
+import { usageRoutes } from '../usage/routes.js';
+
+/** What the usage and entitlements API keeps running between requests. */
+export interface ApiServices {
+  ingestion: Ingestion;
+  keys: KeyReader;
+  keyUse: KeyUse;
+  entitlements: EntitlementReader;
+}
+
+export function createApiServices(context: Context): ApiServices {
+  return {
+    ingestion: createIngestion(context),
+    keys: createKeyReader(context),
+    keyUse: createKeyUse(context),
+    entitlements: createEntitlementReader(context),
+  };
+}
+
+/**
+ * `/api`: called by runtimes with an Organization's API key. One router and few layers for the whole face: each further
+ * one that a call passes through costs as much as checking its key.
+ */
+export function apiRoutes(context: Context, services: ApiServices): Router {
+  const router = Router();
+  const ready = requireReady(context.lifecycle);
+  router.use((req, res, next) =>
+    ready(req, res, (error?: unknown) => {
+      if (error) next(error);
+      else void jsonHeaders(req, res, next);
+    }),
+  );
+  const { limits } = context.config;
+  const guard = unknownKeyGuard(context, {
+    keyOf: readHashedSecret,
+    hasSeen: (hashedSecret) => services.keyUse.hasSeen(hashedSecret),
+    authenticate: (hashedSecret) => services.keys.authenticate(hashedSecret, null),
+  });
+  const perKey = (name: string, perMinute: number): RequestHandler => {
+    const limit = perKeyLimit(context, { name, perMinute, keyOf: readHashedSecret });
+    return (req, res, next) => guard(req, res, () => limit(req, res, next));
+  };
+  const deps = { ...context, ...services };
+  const usageLimit = perKey('usage', limits.usagePerMinute);
+  const entitlementsLimit = perKey('entitlements', limits.entitlementsPerMinute);
+  mountRoutes(router, '/api', usageRoutes, deps, () => [usageLimit]);
+  mountRoutes(router, '/api', entitlementRoutes, deps, () => [entitlementsLimit]);
+  mountRoutes(router, '/api', [ownKeyRoute], deps, () => [guard]);
+  router.use(forgetRefusedKeys(services.keyUse));
+  return router;
+}
+
+/** A key that was good before and is refused now is a stranger's again: guessed, counted and looked up first. */
+export function forgetRefusedKeys(keyUse: KeyUse): ErrorRequestHandler {
+  return (error, req, _res, next) => {
+    if (error instanceof AppError && refusals.has(error.code)) keyUse.forget(readHashedSecret(req));
+    next(error);
+  };
+}
+
+const refusals = new Set<ErrorCode>(['invalid_key', 'key_revoked', 'key_expired']);

@@ -1,0 +1,60 @@
+import { Router, type RequestHandler } from 'express';
+import { forgetRefusedKeys, type ApiServices } from './api.js';
+import { readHashedSecret } from '../api-keys/bearer-key.js';
+import type { TradingContext } from '../trading/config.js';
+import { notFound } from '../core/http/problem.js';
+import { mountRoutes } from '../core/reference/define-route.js';
+import { placeOrderRoute } from '../trading/orders/order-routes.js';
+import { tradeRoutes } from '../trading/orders/trade-routes.js';
+import { readLayer } from '../trading/reads/read-layer.js';
+import { forecastRoutes } from '../trading/reads/forecast-routes.js';
+import { limitSizings, marketRoutes } from '../trading/reads/market-routes.js';
+import { createSnapshotReads } from '../trading/reads/snapshot-reads.js';
+import { createStationList } from '../trading/reads/station-list.js';
+import { requireReady } from '../core/http/availability.js';
+import { jsonHeaders } from '../core/http/json-headers.js';
+import { perKeyLimit, unknownKeyGuard } from '../core/http/rate-limit.js';
+import { portfolioRoutes } from '../trading/portfolio/routes.js';
+import { streamRoute } from '../trading/stream/routes.js';
+import { scoresRoutes } from '../trading/scores/routes.js';
+import type { TradingServices } from '../trading/services/services.js';
+
+/** Where everybody may read, and what lies below. */
+const publicReads = ['/markets', '/signals', '/forecast', '/stations', '/scores', '/stream'];
+
+export const publicReadRoutes = [...marketRoutes, ...forecastRoutes, streamRoute];
+export const accountRoutes = [placeOrderRoute, ...tradeRoutes, ...portfolioRoutes];
+
+/** The trading API: reads for everybody, portfolios and orders for an Organization's API key. */
+export function tradingRoutes(context: TradingContext, api: ApiServices, trading: TradingServices): Router {
+  const router = Router();
+  router.use(publicReads, readLayer(context));
+  mountRoutes(router, '', [...publicReadRoutes, ...scoresRoutes], {
+    ...trading,
+    reads: createSnapshotReads({ store: trading.snapshots, clock: context.clock }),
+    readStations: createStationList(trading),
+    sizingLimit: limitSizings(context),
+  });
+  router.use(publicReads, notFound);
+  router.use(['/portfolio', '/trade', '/trades'], requireReady(context.lifecycle), jsonHeaders);
+  const callLimit = keyLimit(context, api);
+  const deps = { ...context, ...api, ...trading, paperCash: context.config.trading.paperCash };
+  mountRoutes(router, '', accountRoutes, deps, () => [callLimit]);
+  router.use(['/portfolio', '/trade', '/trades'], forgetRefusedKeys(api.keyUse));
+  return router;
+}
+
+/** Calls a minute of one key, about its portfolio and its orders together. */
+function keyLimit(context: TradingContext, { keys, keyUse }: ApiServices): RequestHandler {
+  const guard = unknownKeyGuard(context, {
+    keyOf: readHashedSecret,
+    hasSeen: (hashedSecret) => keyUse.hasSeen(hashedSecret),
+    authenticate: (hashedSecret) => keys.authenticate(hashedSecret, null),
+  });
+  const limit = perKeyLimit(context, {
+    name: 'trading',
+    perMinute: context.config.limits.tradingPerMinute,
+    keyOf: readHashedSecret,
+  });
+  return (req, res, next) => guard(req, res, () => limit(req, res, next));
+}

@@ -1,0 +1,177 @@
+import type { Logger } from 'pino';
+import type { Clock } from '../../core/clock.js';
+import type { ObservedExtreme } from './forecast.js';
+import { createPoll } from './poll.js';
+import { clockAt, hourOf } from '../market/climate-day.js';
+import { indexAreas, type IndexArea } from '../market/stations.js';
+import { UnexpectedAnswerError, type KalshiClient } from '../venue/kalshi-client.js';
+import { calibrationsAnswerSchema, indexAnswerSchema, type IndexPoint } from './kalshi-index-schema.js';
+
+const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
+const DAY_MS = 24 * HOUR_MS;
+/** A minute's value is there after two or three. Four areas at 10 tokens each: 40 of the 12,000 of a minute. */
+const INDEX_EVERY_MS = MINUTE_MS;
+const CALIBRATIONS_EVERY_MS = DAY_MS;
+/** Readings count if they come within so long after their minute: before that a value is not the last word. */
+const RECEIPT_MS = 5 * MINUTE_MS;
+/** Asked for at first: every hour of today. */
+const FIRST_WINDOW_MS = 26 * HOUR_MS;
+/** Asked for again: what was late with the last answer. */
+const OVERLAP_MS = 15 * MINUTE_MS;
+const HOURS_KEPT_MS = 3 * DAY_MS;
+/** `degraded`: a station was absent or stood in for; markets settle on it all the same. */
+const eligible = new Set(['normal', 'degraded']);
+
+/** A station of the index. */
+export interface IndexMember {
+  /** The venue's own name of it. */
+  stationId: string;
+  /** Of all together: 1. */
+  weight: number;
+  /** How much warmer than its peers it is taken to be, °C. */
+  offsetC: number;
+}
+
+/** What the venue says of one area of its index. */
+export interface IndexState {
+  area: IndexArea;
+  /** The newest value on which a market could settle; null until there is one. */
+  latest: { at: Date; temperatureF: number; status: 'normal' | 'degraded' } | null;
+  /** How the index is made now; null until the venue has said so. */
+  calibration: {
+    version: string;
+    effectiveAt: Date;
+    cityReferenceC: number;
+    members: readonly IndexMember[];
+  } | null;
+  /** Why there is nothing new; null while there is. */
+  problem: string | null;
+}
+
+export interface IndexReader {
+  /** The value of each whole hour that has struck. Asks each area at its own pace, and never rejects. */
+  read(signal: AbortSignal): Promise<readonly ObservedExtreme[]>;
+  /** As of the last read, in the order of areas. */
+  readonly states: readonly IndexState[];
+}
+
+export interface IndexOptions {
+  client: Pick<KalshiClient, 'get'>;
+  clock: Clock;
+  log: Logger;
+}
+
+/** The venue's own temperature index, which its hourly markets settle on: several stations, weighed and corrected by it. */
+export function createIndexReader({ client, clock, log }: IndexOptions): IndexReader {
+  const areas = indexAreas.map((area) => createAreaReader(area, { client, clock, log }));
+  let states: readonly IndexState[] = areas.map(({ state }) => state);
+  return {
+    async read(signal) {
+      const hours = await Promise.all(areas.map((area) => area.read(signal)));
+      states = areas.map(({ state }) => state);
+      return hours.flat();
+    },
+    get states() {
+      return states;
+    },
+  };
+}
+
+function createAreaReader(area: IndexArea, { client, clock, log }: IndexOptions) {
+  const path = `/live_data/weather/${area.indexId}`;
+  const hours = new Map<number, ObservedExtreme>();
+  let state: IndexState = { area, latest: null, calibration: null, problem: null };
+  let readAt = -Infinity;
+
+  const pollIndex = createPoll(clock, INDEX_EVERY_MS, async (signal) => {
+    const windowMs = Math.min(FIRST_WINDOW_MS, clock.now() - readAt + OVERLAP_MS);
+    const answer = await client.get(
+      path,
+      [['last_sec', Math.ceil(windowMs / 1000)]],
+      indexAnswerSchema,
+      signal,
+    );
+    expectArea(answer.city);
+    const now = clock.now();
+    readAt = now;
+    const points = (answer.timeseries ?? []).filter(({ t }) => t <= now).flatMap(toValue);
+    for (const { at, temperatureF } of points) keepHour(at, temperatureF, now);
+    for (const ms of hours.keys()) if (now - ms > HOURS_KEPT_MS) hours.delete(ms);
+    const newest = points.toSorted((a, b) => a.at.getTime() - b.at.getTime()).at(-1);
+    if (newest && (!state.latest || newest.at >= state.latest.at)) state = { ...state, latest: newest };
+  });
+
+  const pollCalibrations = createPoll(clock, CALIBRATIONS_EVERY_MS, async (signal) => {
+    const { city, calibrations } = await client.get(
+      `${path}/calibrations`,
+      [],
+      calibrationsAnswerSchema,
+      signal,
+    );
+    expectArea(city);
+    return calibrations;
+  });
+
+  function expectArea(city: string): void {
+    if (city !== area.indexId) throw new UnexpectedAnswerError(path, `the index of ${city}`);
+  }
+
+  function keepHour(at: Date, extremeF: number, now: number): void {
+    if (at.getTime() % HOUR_MS !== 0 || now - at.getTime() < RECEIPT_MS) return;
+    const { date, hour } = clockAt(area, at);
+    // When clocks are set back an hour strikes twice: markets are about the first.
+    if (hourOf(area, date, hour).getTime() !== at.getTime()) return;
+    if (hours.get(at.getTime())?.extremeF === extremeF) return;
+    const fetchedAt = new Date(now);
+    hours.set(at.getTime(), {
+      kind: 'hourly',
+      stationId: area.id,
+      date,
+      hour,
+      extremeF,
+      observedAt: at,
+      fetchedAt,
+    });
+  }
+
+  /** What it may be now: weekly records are published before they take effect. */
+  function calibrationOf(
+    calibrations: Awaited<ReturnType<typeof pollCalibrations>>['value'],
+  ): IndexState['calibration'] {
+    const present = calibrations?.findLast(({ effective_at_ms: from }) => from <= clock.now());
+    return present
+      ? {
+          version: present.config_version,
+          effectiveAt: new Date(present.effective_at_ms),
+          cityReferenceC: present.city_reference_c,
+          members: present.stations.map(({ station_id: stationId, weight, offset_c: offsetC }) => ({
+            stationId,
+            weight,
+            offsetC,
+          })),
+        }
+      : null;
+  }
+
+  return {
+    get state() {
+      return state;
+    },
+    async read(signal: AbortSignal): Promise<ObservedExtreme[]> {
+      const [index, calibrations] = [await pollIndex(signal), await pollCalibrations(signal)];
+      const problem = index.problem ?? calibrations.problem;
+      const said = problem === undefined ? null : problem instanceof Error ? problem.message : 'it failed';
+      if (said !== null && said !== state.problem)
+        log.warn({ err: problem, area: area.id }, 'an area of the index has nothing new');
+      state = { ...state, calibration: calibrationOf(calibrations.value), problem: said };
+      return [...hours.values()];
+    },
+  };
+}
+
+/** Nothing settles on points without a value, in doubt, or filled in afterwards. */
+function toValue({ t, v, status, receipt_basis: basis }: IndexPoint): NonNullable<IndexState['latest']>[] {
+  if (v === undefined || basis !== undefined || !eligible.has(status)) return [];
+  return [{ at: new Date(t), temperatureF: v, status: status as 'normal' | 'degraded' }];
+}

@@ -1,0 +1,152 @@
+import { sql } from 'drizzle-orm';
+import {
+  bigint,
+  check,
+  index,
+  integer,
+  jsonb,
+  pgTable,
+  primaryKey,
+  text,
+  timestamp,
+  unique,
+  uniqueIndex,
+  uuid,
+} from 'drizzle-orm/pg-core';
+import { contractsColumn } from './count-column.js';
+
+const time = (name: string) => timestamp(name, { withTimezone: true, mode: 'date', precision: 6 });
+/** Millionths of a dollar. */
+const micros = (name: string) => bigint(name, { mode: 'bigint' });
+
+export const tradeModes = ['paper', 'live'] as const;
+export type TradeMode = (typeof tradeModes)[number];
+
+/**
+ * `pending`: persisted, and its outcome is not known yet (only live orders stay so: on their way to the venue, or its
+ * answer was lost). The others are final: `filled` whole, `partially_filled` (the rest was cancelled at once),
+ * `cancelled` (nothing was filled), `rejected` (the venue would not take it).
+ */
+export const orderStatuses = ['pending', 'filled', 'partially_filled', 'cancelled', 'rejected'] as const;
+export type OrderStatus = (typeof orderStatuses)[number];
+
+/** Every order that passed the risk gate, once per idempotency key. Written before anything is sent to a venue. */
+export const tradingOrders = pgTable(
+  'trading_orders',
+  {
+    orgId: uuid('org_id').notNull(),
+    id: uuid().notNull(),
+    mode: text({ enum: tradeModes }).notNull(),
+    idempotencyKey: text('idempotency_key').notNull(),
+    /** SHA-256 of the order's fields, hex: the same key with another order is a conflict. */
+    requestHash: text('request_hash').notNull(),
+    /** What the venue knows the order by; follows from Organization and idempotency key. */
+    clientOrderId: text('client_order_id').notNull(),
+    venueOrderId: text('venue_order_id'),
+    ticker: text().notNull(),
+    eventTicker: text('event_ticker').notNull(),
+    seriesTicker: text('series_ticker').notNull(),
+    /** The bracket in words: a ticker alone does not say which tail it is, and markets leave the listing. */
+    label: text().notNull(),
+    side: text({ enum: ['yes', 'no'] }).notNull(),
+    action: text({ enum: ['buy', 'sell'] }).notNull(),
+    contracts: contractsColumn('contracts').notNull(),
+    limitPrice: micros('limit_price').notNull(),
+    timeInForce: text('time_in_force', { enum: ['immediate_or_cancel', 'fill_or_kill'] }).notNull(),
+    status: text({ enum: orderStatuses }).notNull(),
+    /** Why it was cancelled or rejected, or what is known about a pending one. */
+    reason: text(),
+    filledContracts: contractsColumn('filled_contracts').notNull().default(0),
+    /** The fee accumulator, see `OrderAccount`. */
+    exact: micros('exact')
+      .notNull()
+      .default(sql`0`),
+    booked: micros('booked')
+      .notNull()
+      .default(sql`0`),
+    fees: micros('fees')
+      .notNull()
+      .default(sql`0`),
+    /** Cash that a pending purchase may still take: not to be spent twice while the venue's answer is out. */
+    reserved: micros('reserved')
+      .notNull()
+      .default(sql`0`),
+    /** `multiplier` and `type` of the series' fees when the order was accepted. */
+    feeRule: jsonb('fee_rule').$type<{ type: string; multiplier: string }>().notNull(),
+    /** When the order book that was matched or judged against was fetched. */
+    bookFetchedAt: time('book_fetched_at').notNull(),
+    /** The API key or the User that placed it: one of both. */
+    apiKeyId: uuid('api_key_id'),
+    userId: uuid('user_id'),
+    createdAt: time('created_at').notNull(),
+    sentAt: time('sent_at'),
+    finishedAt: time('finished_at'),
+  },
+  (t) => [
+    primaryKey({ columns: [t.orgId, t.id] }),
+    unique('trading_orders_idempotency').on(t.orgId, t.idempotencyKey),
+    unique('trading_orders_client').on(t.orgId, t.clientOrderId),
+    index('trading_orders_list').on(t.orgId, t.mode, t.id),
+    index('trading_orders_ticker').on(t.orgId, t.mode, t.ticker, t.id),
+    // Serves the recovery at start, across Organizations, and the count of open orders.
+    index('trading_orders_pending')
+      .on(t.orgId, t.mode)
+      .where(sql`${t.status} = 'pending'`),
+    index('trading_orders_pending_all')
+      .on(t.createdAt)
+      .where(sql`${t.status} = 'pending'`),
+    check('trading_orders_contracts', sql`${t.contracts} > 0`),
+    check('trading_orders_filled', sql`${t.filledContracts} >= 0 and ${t.filledContracts} <= ${t.contracts}`),
+    check('trading_orders_price', sql`${t.limitPrice} > 0 and ${t.limitPrice} < 1000000`),
+    check('trading_orders_reserved', sql`${t.reserved} >= 0`),
+    check('trading_orders_mode', sql`${t.mode} in ('paper', 'live')`),
+    check(
+      'trading_orders_status',
+      sql`${t.status} in ('pending', 'filled', 'partially_filled', 'cancelled', 'rejected')`,
+    ),
+    check('trading_orders_actor', sql`(${t.apiKeyId} is null) <> (${t.userId} is null)`),
+  ],
+);
+
+/** What was taken from the book, level by level. */
+export const tradingFills = pgTable(
+  'trading_fills',
+  {
+    orgId: uuid('org_id').notNull(),
+    orderId: uuid('order_id').notNull(),
+    /** 1, 2, 3 … within the order. */
+    n: integer().notNull(),
+    price: micros('price').notNull(),
+    contracts: contractsColumn('contracts').notNull(),
+    fee: micros('fee').notNull(),
+    balanceChange: micros('balance_change').notNull(),
+    filledAt: time('filled_at').notNull(),
+    venueFillId: text('venue_fill_id'),
+  },
+  (t) => [
+    primaryKey({ columns: [t.orgId, t.orderId, t.n] }),
+    // The venue's fill is booked once, however often it is told.
+    uniqueIndex('trading_fills_venue')
+      .on(t.orgId, t.venueFillId)
+      .where(sql`${t.venueFillId} is not null`),
+    check('trading_fills_contracts', sql`${t.contracts} > 0`),
+  ],
+);
+
+/**
+ * What paper orders have taken from a market's book: the same contract is not sold twice. Holds for the book with this
+ * hash; the venue's next book starts anew. Instances may have different books for a moment, so each has its row until
+ * nobody trades on it any more.
+ */
+export const paperBooks = pgTable(
+  'paper_books',
+  {
+    orgId: uuid('org_id').notNull(),
+    ticker: text().notNull(),
+    bookHash: text('book_hash').notNull(),
+    /** Bids that were hit: `[side of the bid, price in millionths, contracts]`. */
+    taken: jsonb().$type<[side: 'yes' | 'no', price: string, contracts: number][]>().notNull(),
+    updatedAt: time('updated_at').notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.orgId, t.ticker, t.bookHash] }), index('paper_books_old').on(t.updatedAt)],
+);

@@ -1,0 +1,104 @@
+import type { Side } from '../market/book.js';
+import { DOLLAR, type Micros } from '../market/money.js';
+import { addCounts, partOf, subtractCounts, valueOf } from '../market/contracts.js';
+
+/** What is held of one market. `cost` is what the held contracts were bought for, without fees. */
+export interface Holding {
+  side: Side;
+  contracts: number;
+  cost: Micros;
+}
+
+/** One event's postings, in millionths of a dollar: they sum to nothing. See `ledgerEntries`. */
+export interface Postings {
+  cash: Micros;
+  positions: Micros;
+  fees: Micros;
+  /** A profit is negative here: it is where the money came from. */
+  realised: Micros;
+  capital: Micros;
+}
+
+export interface Booking {
+  holding: Holding;
+  postings: Postings;
+}
+
+export interface BookedFill {
+  side: Side;
+  action: 'buy' | 'sell';
+  /** Of a contract of `side`. */
+  price: Micros;
+  contracts: number;
+  fee: Micros;
+}
+
+/**
+ * What a fill makes of what is held, and its postings.
+ *
+ * Cost is the average. A purchase of the side that is not held closes pairs: one YES and one NO pay a dollar together,
+ * whatever happens, and the venue pays it at once.
+ * @throws RangeError for a sale of more than is held
+ */
+export function applyFill(held: Holding | undefined, fill: BookedFill): Booking {
+  const value = valueOf(fill.price, fill.contracts);
+  const own = held && held.contracts > 0 ? held : { side: fill.side, contracts: 0, cost: 0n };
+  if (fill.action === 'sell') {
+    if (own.side !== fill.side || own.contracts < fill.contracts)
+      throw new RangeError(`${fill.contracts} ${fill.side} are to be sold of ${own.contracts} ${own.side}`);
+    return book(own, { ...fill, closed: fill.contracts, proceeds: value, opened: 0, paid: 0n });
+  }
+  const closed = own.side === fill.side ? 0 : Math.min(own.contracts, fill.contracts);
+  const opened = subtractCounts(fill.contracts, closed);
+  // Whoever buys NO at 40 cents to close YES has sold YES at 60.
+  const proceeds = valueOf(DOLLAR - fill.price, closed);
+  return book(own, { ...fill, closed, proceeds, opened, paid: valueOf(fill.price, opened) });
+}
+
+function book(
+  held: Holding,
+  {
+    side,
+    fee,
+    closed,
+    proceeds,
+    opened,
+    paid,
+  }: Pick<BookedFill, 'side' | 'fee'> & { closed: number; proceeds: Micros; opened: number; paid: Micros },
+): Booking {
+  const costOfClosed = shareOfCost(held, closed);
+  const kept = subtractCounts(held.contracts, closed);
+  const cost = held.cost - costOfClosed + paid;
+  return {
+    holding: {
+      side: kept > 0 || opened === 0 ? held.side : side,
+      contracts: addCounts(kept, opened),
+      cost,
+    },
+    postings: {
+      cash: proceeds - paid - fee,
+      positions: paid - costOfClosed,
+      fees: fee,
+      realised: costOfClosed - proceeds,
+      capital: 0n,
+    },
+  };
+}
+
+/** The part of the cost that belongs to some of the contracts; the last ones take what rounding has left. */
+const shareOfCost = ({ contracts, cost }: Holding, some: number): Micros =>
+  some === contracts ? cost : partOf(cost, some, contracts);
+
+/** What a market's end makes of what was held: every contract pays `valueOfYes` or what is left of the dollar. */
+export function applySettlement(held: Holding, valueOfYes: Micros): Booking {
+  const each = held.side === 'yes' ? valueOfYes : DOLLAR - valueOfYes;
+  return close(held, valueOf(each, held.contracts));
+}
+
+/** A void market gives back what the contracts were bought for. */
+export const applyVoid = (held: Holding): Booking => close(held, held.cost);
+
+const close = (held: Holding, payout: Micros): Booking => ({
+  holding: { side: held.side, contracts: 0, cost: 0n },
+  postings: { cash: payout, positions: -held.cost, fees: 0n, realised: held.cost - payout, capital: 0n },
+});

@@ -1,0 +1,84 @@
+import { sql } from 'drizzle-orm';
+import { bigint, boolean, check, integer, pgTable, text, timestamp, uuid } from 'drizzle-orm/pg-core';
+import { contractsColumn } from './count-column.js';
+
+const time = (name: string) => timestamp(name, { withTimezone: true, mode: 'date', precision: 6 });
+/** Millionths of a dollar. */
+const micros = (name: string) => bigint(name, { mode: 'bigint' });
+
+/** An Organization's own limits. A column that is null, or a row that is missing, means the service's default. */
+export const riskLimits = pgTable(
+  'risk_limits',
+  {
+    orgId: uuid('org_id').primaryKey(),
+    maxOrderContracts: contractsColumn('max_order_contracts'),
+    /** What one purchase may cost at its limit price, fee included. */
+    maxOrderCost: micros('max_order_cost'),
+    /** Contracts held of one market, after the order. */
+    maxPositionContracts: contractsColumn('max_position_contracts'),
+    /** What one event may lose in its worst outcome, after the order. */
+    maxEventLoss: micros('max_event_loss'),
+    /** What may be lost since midnight UTC, realised and marked, fees included. */
+    maxDailyLoss: micros('max_daily_loss'),
+    maxOpenOrders: integer('max_open_orders'),
+    /** How far a limit price may be beyond the best price of the book. */
+    priceCollar: micros('price_collar'),
+    updatedAt: time('updated_at').notNull(),
+  },
+  (t) => [
+    check(
+      'risk_limits_sign',
+      sql`least(${t.maxOrderContracts}, ${t.maxOrderCost}, ${t.maxPositionContracts}, ${t.maxEventLoss}, ${t.maxDailyLoss}, ${t.maxOpenOrders}, ${t.priceCollar}) >= 0`,
+    ),
+  ],
+);
+
+export const switchStates = ['open', 'reduce_only', 'halt'] as const;
+export type SwitchState = (typeof switchStates)[number];
+
+const state = (name: string) => text(name, { enum: switchStates }).notNull().default('open');
+
+/**
+ * The kill switch of an Organization: its own and the operator's. The stricter one counts, and the service's beside them.
+ * The times are null for a switch that nobody has touched.
+ */
+export const tradingSwitches = pgTable(
+  'trading_switches',
+  {
+    orgId: uuid('org_id').primaryKey(),
+    ownState: state('own_state'),
+    ownReason: text('own_reason'),
+    /** The User who set it; stays when their account goes. */
+    ownBy: uuid('own_by'),
+    ownAt: time('own_at'),
+    operatorState: state('operator_state'),
+    operatorReason: text('operator_reason'),
+    operatorAt: time('operator_at'),
+  },
+  (t) => [
+    check('trading_switches_own', sql`${t.ownState} in ('open', 'reduce_only', 'halt')`),
+    check('trading_switches_operator', sql`${t.operatorState} in ('open', 'reduce_only', 'halt')`),
+  ],
+);
+
+/** The kill switch of the whole service: one row. */
+export const serviceSwitch = pgTable(
+  'service_switch',
+  {
+    id: boolean().primaryKey().default(true),
+    state: state('state'),
+    reason: text(),
+    updatedAt: time('updated_at').notNull(),
+  },
+  (t) => [
+    check('service_switch_one', sql`${t.id}`),
+    check('service_switch_state', sql`${t.state} in ('open', 'reduce_only', 'halt')`),
+  ],
+);
+
+/** Work that one instance does for all: whoever holds the lease. */
+export const jobLeases = pgTable('job_leases', {
+  name: text().primaryKey(),
+  holder: uuid().notNull(),
+  until: time('until').notNull(),
+});

@@ -1,0 +1,81 @@
+import type { FeeRule } from './fees.js';
+import type { OrderBook } from './book.js';
+import type { ListedMarket, Target, TemperatureKind } from './market.js';
+import type { VenueNote } from './notes.js';
+
+/** A time without trading; it ends before `until`. */
+export interface Pause {
+  from: Date;
+  until: Date;
+}
+
+/** What a venue said at one time. */
+export interface MarketData {
+  /** When the answer was complete. */
+  fetchedAt: Date;
+  /** Trading goes on at all. */
+  isTrading: boolean;
+  /** When it goes on again, as far as the venue tells; only where it does not. */
+  resumesAt?: Date;
+  /** A pause that the venue has announced, where it is close or has begun. */
+  pause?: Pause;
+  /** How far the venue's clock is from ours, without the way of the message; left out if it does not tell the time. */
+  clockSkewMs?: number;
+  /** Ordered by station, kind, day and bracket; those without a place come last, by ticker. */
+  markets: readonly ListedMarket[];
+  /** By market; a market without bids has an empty one. */
+  books: ReadonlyMap<string, OrderBook>;
+  /** When a book was read; one that is not in here is as old as the data, or kept up to date between two reads. */
+  bookTimes?: ReadonlyMap<string, Date>;
+  /** Books of which only the best prices are known, with how much stands there: as old as the data. */
+  shallow?: ReadonlyMap<string, true>;
+  /** Books that may not be the venue's any more, and since when: they are the last that were certain. */
+  doubts?: ReadonlyMap<string, Date>;
+  /** By series, and by event for those that have rules of their own; read with `feeRuleOf`. */
+  feeRules: ReadonlyMap<string, FeeRule>;
+  /** What could not be read or placed; left out where that cannot happen. */
+  notes?: readonly VenueNote[];
+}
+
+/** What a venue tells between two reads. */
+export interface MarketChanges {
+  /** Calls back with the markets that have changed, many at once, until the returned function is called. */
+  subscribe(listener: (tickers: ReadonlySet<string>) => void): () => void;
+  /**
+   * The data with what is known of these markets by now; the same object if that is nothing new.
+   * @param tickers left out: all of them
+   */
+  apply(data: MarketData, tickers?: ReadonlySet<string>): MarketData;
+  stop(): void;
+}
+
+/** Where markets come from. */
+export interface MarketSource {
+  readonly name: string;
+  /** Asks for everything anew. Whatever cannot be trusted rejects; the caller keeps what it had. */
+  read(signal: AbortSignal): Promise<MarketData>;
+  /**
+   * Asks for some markets by name, also for those that `read` no longer brings. One that the venue does not know, or says
+   * things about that cannot be right, is left out. Rejects as `read` does.
+   */
+  find(tickers: readonly string[], signal: AbortSignal): Promise<ListedMarket[]>;
+  /** Left out where nothing is heard between two reads. */
+  readonly changes?: MarketChanges | undefined;
+  /** How past days came out; left out where nobody can say any more. */
+  readonly history?: MarketHistory;
+}
+
+/** The reported temperature that markets were settled by. */
+export interface SettledDay extends Target {
+  /** Whole degrees of a day, hundredths of an hour. */
+  temperatureF: number;
+  /** When it came into our hands: for what is asked for afterwards that is now. */
+  knownAt: Date;
+}
+
+export interface MarketHistory {
+  /** What it has a past of; left out: daily maxima. */
+  readonly kinds?: readonly TemperatureKind[];
+  /** Of the days between two, both included and at most 31, and their hours: what is finally settled. Rejects as `read` does. */
+  readSettledDays(range: { from: string; to: string }, signal: AbortSignal): Promise<SettledDay[]>;
+}

@@ -1,0 +1,106 @@
+import type { Router } from 'express';
+import { sessionOf } from '../../identity/session/session.js';
+import type { Context } from '../../core/http/context.js';
+import { AppError } from '../../core/errors.js';
+import { readPathId } from '../../core/http/path-id.js';
+import { toAddress, toPager } from '../../core/pages/address.js';
+import { sendCsv } from '../../core/pages/csv.js';
+import { renderPage } from '../../core/pages/layout.js';
+import type { TradingServices } from '../services/services.js';
+import { encodeWordCursor, readOrderCursor, readPageQuery, readWordCursor } from './portfolio-pages-input.js';
+import { exportTrades, tradeColumns } from '../portfolio/portfolio-csv.js';
+import { listWords } from '../portfolio/queries-history.js';
+import { findOrder, listFills, listOrders, listPostings } from '../portfolio/queries-orders.js';
+import { toOrderPage, toOrderView, toSettlementView } from './portfolio-view-orders.js';
+import { ORDERS_PATH, PORTFOLIO_PATH, SETTLEMENTS_PATH, toModeTabs } from './portfolio-view-text.js';
+
+const PAGE_SIZE = 25;
+/** Far more than a book has levels. */
+const MAX_FILLS = 500;
+
+const section = 'portfolio';
+
+/** The lists of orders and of settlements, an order's own page, and all trades as a file. */
+export function addOrderPages(router: Router, context: Context, { snapshots }: TradingServices): void {
+  const { db, clock, log } = context;
+
+  router.get('/portfolio/orders', async (req, res) => {
+    const { orgId } = sessionOf(res);
+    const { mode, cursor } = readPageQuery(req);
+    const afterId = readOrderCursor(cursor);
+    const found = await listOrders(db.orm, orgId, { mode, afterId, limit: PAGE_SIZE + 1 });
+    const orders = found.slice(0, PAGE_SIZE);
+    const nextCursor = found.length > PAGE_SIZE ? orders.at(-1)!.id : undefined;
+    const query = { mode: mode === 'paper' ? undefined : mode };
+    await renderPage(
+      context,
+      req,
+      res,
+      { view: 'portfolio/orders', title: 'Orders', section },
+      {
+        mode,
+        modes: toModeTabs(ORDERS_PATH, mode),
+        orders: orders.map((order) => toOrderView(order, snapshots.current)),
+        pager: toPager(ORDERS_PATH, query, { cursor, nextCursor }),
+        csvHref: toAddress(`${PORTFOLIO_PATH}/trades.csv`, query),
+        portfolioHref: toAddress(PORTFOLIO_PATH, query),
+      },
+    );
+  });
+
+  router.get('/portfolio/orders/:id', async (req, res) => {
+    const { orgId } = sessionOf(res);
+    const id = readPathId(req, 'id', 'order');
+    const order = await findOrder(db.orm, orgId, id);
+    if (!order) throw new AppError('not_found', 'There is no such order.');
+    const [fills, postings] = await Promise.all([
+      listFills(db.orm, orgId, id, MAX_FILLS),
+      listPostings(db.orm, orgId, id, MAX_FILLS),
+    ]);
+    const notices = {
+      sold: 'Sold. What it brought is below.',
+      repeated: 'This had been sent before, and was done once. Nothing was sold again.',
+    };
+    await renderPage(
+      context,
+      req,
+      res,
+      { view: 'portfolio/order', title: 'Order', section, notices },
+      toOrderPage(order, fills, postings, snapshots.current),
+    );
+  });
+
+  router.get('/portfolio/settlements', async (req, res) => {
+    const { orgId } = sessionOf(res);
+    const { mode, cursor } = readPageQuery(req);
+    const after = readWordCursor(cursor);
+    const found = await listWords(db.orm, orgId, { mode, after, limit: PAGE_SIZE + 1 });
+    const words = found.slice(0, PAGE_SIZE);
+    const nextCursor = found.length > PAGE_SIZE ? encodeWordCursor(words.at(-1)!) : undefined;
+    const query = { mode: mode === 'paper' ? undefined : mode };
+    await renderPage(
+      context,
+      req,
+      res,
+      { view: 'portfolio/settlements', title: 'Settlements', section },
+      {
+        mode,
+        modes: toModeTabs(SETTLEMENTS_PATH, mode),
+        words: words.map((word) => toSettlementView(word, snapshots.current)),
+        pager: toPager(SETTLEMENTS_PATH, query, { cursor, nextCursor }),
+        portfolioHref: toAddress(PORTFOLIO_PATH, query),
+      },
+    );
+  });
+
+  router.get('/portfolio/trades.csv', async (req, res) => {
+    const { orgId } = sessionOf(res);
+    const { mode } = readPageQuery(req);
+    const now = new Date(clock.now());
+    await sendCsv(log, req, res, {
+      filename: `trades-${mode}-${now.toISOString().slice(0, 10)}.csv`,
+      columns: tradeColumns,
+      pieces: exportTrades(db.orm, orgId, mode, now),
+    });
+  });
+}

@@ -1,0 +1,184 @@
+import { formatAgo, formatCount } from '../../core/pages/format.js';
+import { toAddress } from '../../core/pages/address.js';
+import {
+  ageOf,
+  MAX_TRADING_AGE_MS,
+  TIME_TO_LIVE_MS,
+  type Snapshot,
+  type SourceState,
+} from '../snapshot/snapshot.js';
+import type { MarketStatus } from '../market/market.js';
+import { isFairPrice } from '../settlement/settle-word.js';
+import type { Portfolio, ValuedPosition } from '../portfolio/portfolio.js';
+import { nameMarket } from '../market/portfolio-names.js';
+import type { PendingRow } from '../portfolio/queries.js';
+import {
+  formatMoney,
+  formatPrice,
+  ORDERS_PATH,
+  sellAddress,
+  toChange,
+  toChangeOrNull,
+  toMarketView,
+} from './portfolio-view-text.js';
+import type { EventOutcomes } from '../portfolio/valuation-events.js';
+
+interface Marks {
+  snapshot: Snapshot | undefined;
+  sources: readonly SourceState[];
+  now: Date;
+}
+
+/** The portfolio as its page shows it: texts, links and tones. */
+export function toPortfolioView(portfolio: Portfolio, marks: Marks, canTrade: boolean) {
+  const { mode, positions, events, openOrders } = portfolio;
+  const { snapshot } = marks;
+  return {
+    mode,
+    isNew: portfolio.markets === 0 && portfolio.openOrderCount === 0,
+    isUnopened: portfolio.openedAt === null,
+    freshness: toFreshness(marks, positions.length > 0),
+    tiles: toTiles(portfolio),
+    positions: positions.map((position) => toPositionView(position, mode === 'paper' && canTrade)),
+    isCut: portfolio.isCut,
+    events: events.map((event) => toEventView(event, positions, snapshot)),
+    openOrders: openOrders.map((order) => toOpenOrderView(order, snapshot)),
+    openOrderCount: portfolio.openOrderCount,
+  };
+}
+
+function toTiles(portfolio: Portfolio) {
+  const { cash, reserved, equity, deposits, realised, unrealised, fees, cost, liquidation } = portfolio;
+  const booked = equity === null ? null : equity - deposits;
+  return {
+    equity: equity === null ? null : formatMoney(equity),
+    gain: toChangeOrNull(booked),
+    deposits: formatMoney(deposits),
+    cash: formatMoney(cash),
+    reserved: reserved === 0n ? null : formatMoney(reserved),
+    liquidation: liquidation === null ? null : formatMoney(liquidation),
+    cost: formatMoney(cost),
+    realised: toChange(realised),
+    unrealised: toChangeOrNull(unrealised),
+    fees: formatMoney(fees),
+  };
+}
+
+/** What to know about the marks before believing them; undefined where there is nothing to say. */
+function toFreshness({ snapshot, sources, now }: Marks, isHolding: boolean) {
+  if (!snapshot) {
+    const failing = sources.find(({ part, state }) => part === 'markets' && state !== 'waiting');
+    const why = failing
+      ? `The source of market data (${failing.name}) does not answer.`
+      : 'Market data are on their way.';
+    return {
+      asOf: null,
+      warning: isHolding
+        ? `${why} Until they are here, what the positions are worth is not known.`
+        : undefined,
+    };
+  }
+  const ageMs = ageOf(snapshot, now.getTime());
+  if (ageMs <= TIME_TO_LIVE_MS || !isHolding) return { asOf: snapshot.asOf, warning: undefined };
+  const trading = ageMs > MAX_TRADING_AGE_MS ? ' Nothing can be traded until there are newer ones.' : '';
+  return {
+    asOf: snapshot.asOf,
+    warning: `Values are from market data of ${formatAgo(snapshot.asOf, now)}.${trading}`,
+  };
+}
+
+const statusTexts: Record<MarketStatus, { label: string; tone: string }> = {
+  initialized: { label: 'Not open yet', tone: 'info' },
+  inactive: { label: 'Paused', tone: 'warn' },
+  active: { label: 'Open', tone: 'good' },
+  closed: { label: 'Closed', tone: 'info' },
+  determined: { label: 'Determined', tone: 'info' },
+  disputed: { label: 'Disputed', tone: 'warn' },
+  amended: { label: 'Amended', tone: 'warn' },
+  finalized: { label: 'Final', tone: 'info' },
+};
+
+function toPositionView(position: ValuedPosition, canSell: boolean) {
+  const { mark, settlement, contracts } = position;
+  const canSellNow = mark.status === 'active' && mark.unsellableContracts < contracts;
+  return {
+    market: toMarketView(position),
+    side: position.side,
+    contracts,
+    averagePrice: formatPrice(position.averagePrice),
+    cost: formatMoney(position.cost),
+    value: mark.value === null ? null : formatMoney(mark.value),
+    note: noteOf(position),
+    unrealised: toChangeOrNull(position.unrealised),
+    realised: position.realised === 0n ? undefined : toChange(position.realised),
+    fees: formatMoney(position.fees),
+    status: mark.status ? statusTexts[mark.status] : { label: 'Not listed', tone: '' },
+    temperature: settlement?.temperature ?? null,
+    sellHref: canSell && canSellNow ? sellAddress(position.ticker) : undefined,
+  };
+}
+
+/** What the value rests on, where that is not simply the book. */
+function noteOf({ mark, contracts, settlement }: ValuedPosition): string | undefined {
+  const { valuation, unsellableContracts } = mark;
+  const value = settlement?.value ?? null;
+  if (valuation === 'expected' && value !== null && isFairPrice(value)) return 'a last fair price, not final';
+  if (valuation !== 'book') return notes[valuation];
+  if (unsellableContracts === 0) return undefined;
+  return unsellableContracts === contracts
+    ? 'nobody bids'
+    : `nobody bids for ${formatCount(unsellableContracts, 'contract')}`;
+}
+
+const notes = {
+  expected: 'expected, not final',
+  closed: 'no result yet',
+  not_listed: 'no longer listed',
+  unknown: undefined,
+};
+
+/** One day at one station: what all its positions make together, outcome by outcome. */
+function toEventView(
+  { eventTicker, cost, worstCase, bestCase, outcomes }: EventOutcomes,
+  positions: readonly ValuedPosition[],
+  snapshot: Snapshot | undefined,
+) {
+  const held = positions.filter((position) => position.eventTicker === eventTicker);
+  const isHour = held[0]!.kind === 'hourly';
+  // Where it is not known how the markets go together.
+  const isRange = outcomes.length === 2 && outcomes.every(({ ticker }) => ticker === null);
+  const nameOf = (ticker: string | null, i: number) =>
+    isRange
+      ? ['At the worst', 'At the best'][i]!
+      : ticker === null
+        ? isHour
+          ? 'Below all of them'
+          : 'Any other bracket'
+        : nameMarket(ticker, snapshot?.markets.get(ticker)).label;
+  return {
+    id: `event-${eventTicker.replaceAll(/[^\w-]/g, '')}`,
+    market: toMarketView(held[0]!),
+    count: held.length,
+    cost: formatMoney(cost),
+    worst: toChange(worstCase),
+    best: toChange(bestCase),
+    outcomes: outcomes.map(({ ticker, payout, result }, i) => ({
+      label: nameOf(ticker, i),
+      payout: formatMoney(payout),
+      result: toChange(result),
+      isWorst: result === worstCase,
+    })),
+  };
+}
+
+const toOpenOrderView = (order: PendingRow, snapshot: Snapshot | undefined) => ({
+  href: toAddress(`${ORDERS_PATH}/${order.id}`, {}),
+  market: toMarketView(nameMarket(order.ticker, snapshot?.markets.get(order.ticker), order.label)),
+  side: order.side,
+  action: order.action,
+  contracts: order.contracts,
+  limitPrice: formatPrice(order.limitPrice),
+  reserved: formatMoney(order.reserved),
+  reason: order.reason,
+  createdAt: order.createdAt,
+});

@@ -1,0 +1,98 @@
+import type { Request, Response, Router } from 'express';
+import { mayManage } from '../../api-keys/views.js';
+import { byMember } from '../../identity/session/authority.js';
+import { change } from '../../audit/change.js';
+import { requireRole, sessionOf } from '../../identity/session/session.js';
+import type { Context } from '../../core/http/context.js';
+import { parseInput } from '../../core/http/validate.js';
+import { sourceOf } from '../../identity/members/http.js';
+import { switchSchema } from '../risk/operator/schema.js';
+import { toAddress } from '../../core/pages/address.js';
+import { formRoute, newForm, textField, type FormState } from '../../core/pages/form.js';
+import { renderPage } from '../../core/pages/layout.js';
+import { pageRouter } from '../../core/pages/page-router.js';
+import { readQuery } from '../../core/pages/query-form.js';
+import { readPageQuery } from './portfolio-pages-input.js';
+import { toModeTabs } from './portfolio-view-text.js';
+import type { TradingServices } from '../services/services.js';
+import { findLimits } from '../risk/declared.js';
+import { noLimitsDeclared, toEffectiveLimits } from '../risk/limits.js';
+import { selectLargestOrders } from '../risk/queries.js';
+import { midnightOf, readRiskFacts } from '../risk/read-facts.js';
+import { readSwitch, setSwitch } from '../risk/switches.js';
+import { toLimitUse } from '../risk/use.js';
+import { RISK_PATH, switchActions, toLimitViews, toSwitchChoices } from './risk-view.js';
+
+const notices = Object.fromEntries(
+  Object.entries(switchActions).map(([state, { done }]) => [state.replace('_', '-'), done]),
+);
+const stateSchema = switchSchema.pick({ state: true });
+
+/** `/dashboard/portfolio/risk`: limits and their use for every role; owner and admin set the Organization's own switch. */
+export function riskPages(deps: Context, { snapshots }: Pick<TradingServices, 'snapshots'>): Router {
+  const { db, clock } = deps;
+  const router = pageRouter();
+  const mayChange = requireRole('owner', 'admin');
+
+  router.get('/portfolio/risk', async (req, res) => {
+    const { orgId, role } = sessionOf(res);
+    const { mode } = readPageQuery(req);
+    const at = new Date(clock.now());
+    const account = { orgId, mode, midnight: midnightOf(at) };
+    const [tradingSwitch, declared, facts, largest] = await Promise.all([
+      readSwitch(db.orm, orgId),
+      findLimits(db.orm, orgId),
+      readRiskFacts(db.orm, { orgId, mode, at }),
+      selectLargestOrders(db.orm, account),
+    ]);
+    const snapshot = snapshots.current;
+    const page = { view: 'risk/risk', title: 'Risk limits', section: 'portfolio', notices };
+    const limits = declared ?? noLimitsDeclared;
+    const use = facts && toLimitUse(facts, largest, snapshot);
+    await renderPage(deps, req, res, page, {
+      modes: toModeTabs(RISK_PATH, mode),
+      mode,
+      tradingSwitch,
+      choices: mayManage(role) ? toSwitchChoices(tradingSwitch) : [],
+      limits: toLimitViews(toEffectiveLimits(limits), limits, use, snapshot),
+      declaredAt: declared?.updatedAt,
+    });
+  });
+
+  router.get('/portfolio/risk/switch', mayChange, async (req, res) => {
+    const { state } = parseInput(stateSchema, { state: readQuery(req).state });
+    await showSwitch(req, res, newForm({ state }));
+  });
+
+  router.post(
+    '/portfolio/risk/switch',
+    mayChange,
+    formRoute({
+      async act(req, res, fields) {
+        const { userId, orgId } = sessionOf(res);
+        const input = {
+          state: textField(fields, 'state'),
+          reason: textField(fields, 'reason')?.trim() || null,
+        };
+        const { state, reason } = parseInput(switchSchema, input);
+        const source = sourceOf(req, res, clock, userId);
+        await change(deps, byMember(res), (tx) =>
+          setSwitch(tx, orgId, 'own', { state, reason: reason ?? null }, source),
+        );
+        res.redirect(303, toAddress(RISK_PATH, { done: state.replace('_', '-') }));
+      },
+      show: showSwitch,
+    }),
+  );
+
+  /** The question before it is done. @throws AppError invalid_request for a state that is none */
+  async function showSwitch(req: Request, res: Response, form: FormState): Promise<void> {
+    const { state } = parseInput(stateSchema, { state: textField(form.values, 'state') });
+    const tradingSwitch = await readSwitch(db.orm, sessionOf(res).orgId);
+    const action = switchActions[state];
+    const page = { view: 'risk/switch', title: action.title, section: 'portfolio' };
+    await renderPage(deps, req, res, page, { form, state, action, tradingSwitch });
+  }
+
+  return router;
+}

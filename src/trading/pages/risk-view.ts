@@ -1,0 +1,187 @@
+import { formatCount, formatDecimal } from '../../core/pages/format.js';
+import { toAddress } from '../../core/pages/address.js';
+import { nameMarket } from '../market/portfolio-names.js';
+import { formatMoney, toMarketView } from './portfolio-view-text.js';
+import type { Micros } from '../market/money.js';
+import type { Snapshot } from '../snapshot/snapshot.js';
+import type { DeclaredLimits, RiskLimits } from '../risk/limits.js';
+import type { SwitchState } from '../ledger/risk-table.js';
+import type { TradingSwitch } from '../risk/switches.js';
+import type { LimitUse } from '../risk/use.js';
+
+export const RISK_PATH = '/dashboard/portfolio/risk';
+
+/** One limit as the page shows it. */
+export interface LimitView {
+  name: keyof RiskLimits;
+  label: string;
+  note: string;
+  limit: string;
+  isDefault: boolean;
+  /** How much of it is used; undefined where that has no meaning. */
+  use: { text: string; about: string | undefined; share: number; label: string } | undefined;
+  /** Instead of `use`. */
+  unused: string;
+}
+
+const guides: { name: keyof RiskLimits; label: string; note: string }[] = [
+  {
+    name: 'maxDailyLoss',
+    label: 'Loss in a day',
+    note: 'Since midnight UTC: realised, in fees, and by what positions can be sold for now. Once it is reached, only orders pass that reduce what is held.',
+  },
+  {
+    name: 'maxEventLoss',
+    label: 'Worst case of an event',
+    note: 'What one day at one station, or one hour, may lose at its worst. Its markets are netted.',
+  },
+  {
+    name: 'maxPositionContracts',
+    label: 'Contracts of a market',
+    note: 'Held after the order, on either side.',
+  },
+  { name: 'maxOrderContracts', label: 'Contracts of an order', note: 'Of purchases and sales.' },
+  { name: 'maxOrderCost', label: 'Cost of a purchase', note: 'At its limit price, with the fee.' },
+  { name: 'maxOpenOrders', label: 'Open orders', note: 'Sent, and their outcome is not known yet.' },
+  {
+    name: 'priceCollar',
+    label: 'Price collar',
+    note: 'How far a limit price may be beyond the best price of the book.',
+  },
+];
+
+/** All limits of an account with their use. */
+export function toLimitViews(
+  limits: RiskLimits,
+  declared: DeclaredLimits,
+  use: LimitUse | undefined,
+  snapshot: Snapshot | undefined,
+): LimitView[] {
+  return guides.map((guide) => ({
+    ...guide,
+    limit: write(limits[guide.name], guide.name),
+    isDefault: declared[guide.name] === null,
+    use: use && toUse(guide.name, limits, use, snapshot),
+    unused: unusedText(guide.name, use, snapshot),
+  }));
+}
+
+function toUse(
+  name: keyof RiskLimits,
+  limits: RiskLimits,
+  use: LimitUse,
+  snapshot: Snapshot | undefined,
+): LimitView['use'] {
+  const used = usedOf(name, use);
+  if (used === undefined) return undefined;
+  const limit = limits[name];
+  // What is left of nothing is used up.
+  const share = Number(limit) === 0 ? 1 : Math.max(0, Number(used) / Number(limit));
+  return {
+    text: textOf(name, used),
+    about: aboutOf(name, use, snapshot),
+    share,
+    label: `${textOf(name, used)} of ${write(limit, name)}`,
+  };
+}
+
+const usedOf = (name: keyof RiskLimits, use: LimitUse): Micros | number | undefined =>
+  ({
+    maxDailyLoss: use.dayLoss,
+    maxEventLoss: use.worstEvent?.loss ?? 0n,
+    maxPositionContracts: use.largestPosition?.contracts ?? 0,
+    maxOrderContracts: use.largestOrder,
+    maxOrderCost: use.dearestOrder,
+    maxOpenOrders: use.openOrders,
+    priceCollar: undefined,
+  })[name];
+
+function textOf(name: keyof RiskLimits, used: Micros | number): string {
+  if (typeof used === 'number') return formatDecimal(used);
+  if (name === 'maxDailyLoss' && used < 0n) return `${formatMoney(-used)} gained`;
+  return name === 'maxDailyLoss' ? `${formatMoney(used)} lost` : formatMoney(used);
+}
+
+function aboutOf(name: keyof RiskLimits, use: LimitUse, snapshot: Snapshot | undefined): string | undefined {
+  if (name === 'maxOrderContracts' && use.largestOrder > 0) return 'The largest order of today.';
+  if (name === 'maxOrderCost' && use.dearestOrder > 0n)
+    return 'The dearest purchase of today, before its fee.';
+  if (name === 'maxPositionContracts' && use.largestPosition) {
+    const { ticker, side } = use.largestPosition;
+    const { day, label } = toMarketView(nameMarket(ticker, snapshot?.markets.get(ticker)));
+    return `The largest position: ${side.toUpperCase()} of ${day}, ${label}.`;
+  }
+  if (name === 'maxEventLoss' && use.worstEvent && use.worstEvent.loss > 0n) {
+    const { eventTicker } = use.worstEvent;
+    const listed = snapshot?.data.markets.find((market) => market.eventTicker === eventTicker);
+    const { day } = toMarketView(nameMarket(listed?.ticker ?? `${eventTicker}-T0`, listed));
+    return `The worst: ${day}.`;
+  }
+  return undefined;
+}
+
+function unusedText(
+  name: keyof RiskLimits,
+  use: LimitUse | undefined,
+  snapshot: Snapshot | undefined,
+): string {
+  if (name === 'priceCollar') return 'Every order is held to it.';
+  if (use) return snapshot ? 'Cannot be computed at the moment.' : 'Not known before the first market data.';
+  return 'Nothing yet.';
+}
+
+function write(value: Micros | number, name: keyof RiskLimits): string {
+  if (typeof value === 'bigint') return formatMoney(value);
+  return name === 'maxOpenOrders' ? formatDecimal(value) : formatCount(value, 'contract');
+}
+
+/** What a person may do with the Organization's own switch, and what that means. */
+export const switchActions: Record<
+  SwitchState,
+  {
+    button: string;
+    title: string;
+    tone: 'danger' | 'primary' | undefined;
+    done: string;
+    consequences: string[];
+  }
+> = {
+  halt: {
+    button: 'Halt trading',
+    title: 'Halt trading?',
+    tone: 'danger',
+    done: 'Trading is halted. It binds on the next order.',
+    consequences: [
+      'Every order is refused from the next one on, paper and live, of every API key and of every person.',
+      'Sales are refused as well: what is held stays held, until it settles or trading is open again.',
+      'Orders that were sent before are not taken back.',
+    ],
+  },
+  reduce_only: {
+    button: 'Reduce only',
+    title: 'Let only orders pass that reduce?',
+    tone: undefined,
+    done: 'Only orders pass now that reduce what is held. It binds on the next order.',
+    consequences: [
+      'From the next order on, sales of what is held pass, and purchases of the other side that close pairs.',
+      'Every other order is refused, paper and live, of every API key and of every person.',
+      'Orders that were sent before are not taken back.',
+    ],
+  },
+  open: {
+    button: 'Open trading',
+    title: 'Open trading?',
+    tone: 'primary',
+    done: 'Your Organization’s switch is open. It binds on the next order.',
+    consequences: [
+      'From the next order on, orders pass again within the limits.',
+      'What the operator has closed stays closed.',
+    ],
+  },
+};
+
+/** The buttons of the page: every state but the present one, opening first. */
+export const toSwitchChoices = ({ own }: TradingSwitch) =>
+  (['open', 'reduce_only', 'halt'] as const)
+    .filter((state) => state !== own.state)
+    .map((state) => ({ ...switchActions[state], href: toAddress(`${RISK_PATH}/switch`, { state }) }));

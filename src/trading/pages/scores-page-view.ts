@@ -1,0 +1,151 @@
+import { toPitChart } from '../../core/charts/histogram.js';
+import { toIntervalChart } from '../../core/charts/intervals.js';
+import { toReliabilityChart } from '../../core/charts/reliability.js';
+import { toCrpsChart } from '../../core/charts/series.js';
+import { formatFixed, formatPercent, formatSigned } from '../../core/charts/text.js';
+import { formatCount, formatDay, formatDecimal } from '../../core/pages/format.js';
+import { formatDegrees } from './price-text.js';
+import { findPlace } from '../market/stations.js';
+import { describeErrorRates, describeFirstScores, wordsOf } from './scores-page-words.js';
+import type { ScoresAnswer, ScoreSummary } from '../scores/schema.js';
+import type { ScoresAsked } from '../scores/scores.js';
+
+/** Days of a city, as many as are read through; all records are in `GET /scores`. */
+const SHOWN_RESULTS = 14;
+
+/** All that the page says. */
+export function toScoresPage(answer: ScoresAnswer, asked: ScoresAsked) {
+  const { overall, uncalibrated, gateRule, gatesJudgedAt, diagnostics, records, windowDays } = answer;
+  const isOneOfEachDay = asked.station !== undefined && asked.leadHours !== undefined;
+  return {
+    words: wordsOf(answer.kind),
+    windowDays,
+    isEmpty: records.length === 0 && overall.n === 0,
+    hasScores: overall.n > 0 || diagnostics.pit.n > 0,
+    firstScores: describeFirstScores(answer),
+    gates: toGates(answer),
+    gatesJudgedAt: gatesJudgedAt === null ? null : new Date(gatesJudgedAt),
+    rule: gateRule.rule,
+    errorRates: describeErrorRates(gateRule),
+    means: toMeans(overall),
+    counts: toCounts(overall),
+    uncalibrated: uncalibrated.n === 0 ? null : describeUncalibrated(uncalibrated),
+    forest: overall.n === 0 ? null : toIntervalChart(toIntervalRows(answer)),
+    crps: toCrpsChart(diagnostics.crps),
+    reliability: toReliabilityChart([
+      { name: 'model', label: 'Model', bins: diagnostics.reliability.model },
+      { name: 'market', label: 'Market', bins: diagnostics.reliability.market },
+    ]),
+    pit: toPitChart(diagnostics.pit, isOneOfEachDay ? undefined : diagnostics.crps.length || undefined),
+    leads: answer.leads.map(({ leadHours }) => `${leadHours} h`),
+    results: toResults(answer),
+    asOf: new Date(answer.asOf),
+  };
+}
+
+function toGates({ stations }: ScoresAnswer) {
+  const all = stations.flatMap((station) => station.leads.map(({ gate }) => gate));
+  const open = all.filter(({ isOpen }) => isOpen).length;
+  return {
+    summary: `${open === 0 ? 'None' : open} of ${formatCount(all.length, 'gate')} ${open === 1 ? 'is' : 'are'} open`,
+    isAnyOpen: open > 0,
+    stations: stations.map(({ station, city, leads: ofStation }) => ({
+      station,
+      city,
+      cells: ofStation.map(({ leadHours, gate }) => ({
+        lead: `${leadHours} h`,
+        isOpen: gate.isOpen,
+        days: formatCount(gate.n, 'day'),
+        difference: gate.difference && formatSigned(gate.difference.mean, 2),
+        interval:
+          gate.difference &&
+          `${formatSigned(gate.difference.low, 2)} to ${formatSigned(gate.difference.high, 2)}`,
+        reason: gate.reason,
+      })),
+    })),
+  };
+}
+
+const toIntervalRows = ({ stations }: ScoresAnswer) =>
+  stations.flatMap(({ city, leads }) =>
+    leads.map(({ leadHours, gate }) => ({
+      group: city,
+      label: `${leadHours} h`,
+      n: gate.n,
+      difference: gate.difference,
+      isOpen: gate.isOpen,
+    })),
+  );
+
+/** The same days for all in a column; where somebody has no such score there is a dash. */
+function toMeans({ model, market, crps }: ScoreSummary) {
+  const score = (value: number | undefined) => (value === undefined ? '–' : formatFixed(value, 3));
+  const degrees = (value: number | undefined) =>
+    value === undefined ? '–' : `${formatFixed(value, 2)}\u00a0°F`;
+  return [
+    { name: 'Model', logScore: score(model?.logScore), rps: score(model?.rps), crps: degrees(crps?.model) },
+    {
+      name: 'Market',
+      logScore: score(market?.logScore),
+      rps: score(market?.rps),
+      crps: degrees(crps?.market),
+    },
+    { name: 'Raw ensemble', logScore: '–', rps: '–', crps: degrees(crps?.raw) },
+    { name: 'Climatology', logScore: '–', rps: '–', crps: degrees(crps?.climate) },
+  ];
+}
+
+function toCounts({ n, waiting, withoutMarket, since, crps }: ScoreSummary): string {
+  return [
+    `${formatCount(n, 'calibrated forecast')} compared with the market${since === null ? '' : ` since ${formatDate(since)}`}`,
+    ...(crps && crps.n !== n ? [`CRPS over the ${formatDecimal(crps.n)} that all four have one for`] : []),
+    ...(waiting > 0 ? [`${formatDecimal(waiting)} wait for their day to settle`] : []),
+    ...(withoutMarket > 0 ? [`${formatDecimal(withoutMarket)} left out for want of a price`] : []),
+  ].join('; ');
+}
+
+function describeUncalibrated({ n, model, market }: ScoreSummary): string {
+  const scores =
+    model && market
+      ? `: log score ${formatFixed(model.logScore, 3)} against the market’s ${formatFixed(market.logScore, 3)}`
+      : '';
+  return `${formatCount(n, 'forecast')} from before the model could be calibrated ${n === 1 ? 'is' : 'are'} not among these${scores}.`;
+}
+
+/** A day of a city with what was given at each lead to what happened; in the order of the records, the newest first. */
+function toResults({ records, leads }: ScoresAnswer) {
+  const results = new Map<string, ScoresAnswer['records']>();
+  for (const record of records) {
+    const key = `${record.date} ${record.hour} ${record.station}`;
+    const found = results.get(key);
+    if (found) found.push(record);
+    else results.set(key, [record]);
+  }
+  return [...results.values()].slice(0, SHOWN_RESULTS).map((ofDay) => {
+    const { date, hour, station, temperatureF } = ofDay[0]!;
+    return {
+      day: hour === null ? formatDate(date) : `${formatDate(date)}, ${String(hour).padStart(2, '0')}:00`,
+      city: findPlace(station)?.city ?? station,
+      temperature: `${formatDegrees(temperatureF, hour === null ? 0 : 2)}F`,
+      isCalibrated: ofDay.every(({ method }) => method !== 'raw_ensemble'),
+      given: leads.map(({ leadHours }) => ({
+        lead: `${leadHours} h`,
+        ...toGiven(ofDay.find((record) => record.leadHours === leadHours)),
+      })),
+    };
+  });
+}
+
+/** Who gave more to what happened is `ahead`. */
+function toGiven(record: ScoresAnswer['records'][number] | undefined) {
+  if (!record) return { model: null, market: null, ahead: null };
+  const { model, market } = record;
+  const lead = market === null ? 0 : model.probability - market.probability;
+  return {
+    model: formatPercent(model.probability),
+    market: market && formatPercent(market.probability),
+    ahead: lead > 0 ? 'model' : lead < 0 ? 'market' : null,
+  };
+}
+
+const formatDate = (date: string): string => formatDay(new Date(date));

@@ -1,0 +1,64 @@
+import type { Router } from 'express';
+import type { Context } from '../../core/http/context.js';
+import { fieldError, textField, type FormFields } from '../../core/pages/form.js';
+import { renderPage } from '../../core/pages/layout.js';
+import { pageRouter } from '../../core/pages/page-router.js';
+import { readQuery, requireOnce, tryQuery } from '../../core/pages/query-form.js';
+import type { TradingServices } from '../services/services.js';
+import { temperatureKinds, type TemperatureKind } from '../market/market.js';
+import { findPlace, placesOf } from '../market/stations.js';
+import { leadsOf } from '../signals/leads.js';
+import { toScoresPage } from './scores-page-view.js';
+import { filterOptions, toKindTabs } from './scores-page-words.js';
+import type { ScoreReport } from '../scores/report.js';
+import type { ScoresAnswer } from '../scores/schema.js';
+import type { ScoresAsked } from '../scores/scores.js';
+
+/** `/dashboard/scores`: how good forecasts and market were, and which gates are open, for every role. */
+export function scoresPages(context: Context, trading: Pick<TradingServices, 'scoreReport'>): Router {
+  const router = pageRouter();
+
+  router.get('/scores', async (req, res) => {
+    const query = readQuery(req);
+    const { form, result } = await tryQuery(res, query, async () => {
+      requireOnce(query);
+      const asked = readAsked(query);
+      return toScoresPage(await readAnswer(trading.scoreReport, asked), asked);
+    });
+    const page = { view: 'scores/scores', title: 'Scores', section: 'scores' };
+    const kind = findKind(textField(query, 'kind')) ?? 'daily_maximum';
+    const view = { form, kind, kinds: toKindTabs(kind), ...filterOptions(kind), scores: result };
+    await renderPage(context, req, res, page, view);
+  });
+
+  return router;
+}
+
+/** What `GET /scores` answers: it is kept, since adding the scores up reads megabytes, and looking through it again does not. */
+async function readAnswer(report: ScoreReport, asked: ScoresAsked): Promise<ScoresAnswer> {
+  const { answer, end } = await report(asked);
+  return JSON.parse(Buffer.concat(answer.parts('identity', end)).toString()) as ScoresAnswer;
+}
+
+const findKind = (name: string | undefined): TemperatureKind | undefined =>
+  temperatureKinds.find((kind) => kind === name);
+
+/** @throws AppError invalid_request for the field that is wrong */
+function readAsked(query: FormFields): ScoresAsked {
+  const [name, station, lead] = [
+    textField(query, 'kind'),
+    textField(query, 'station'),
+    textField(query, 'lead'),
+  ];
+  const kind = name === undefined ? 'daily_maximum' : findKind(name);
+  if (!kind) throw fieldError('kind', `must be one of ${temperatureKinds.join(', ')}`);
+  // A station stands for its city: the hours of that are those of an area.
+  const city = station === undefined ? undefined : findPlace(station.toUpperCase())?.city;
+  const found = placesOf(kind).find((place) => place.city === city);
+  if (station !== undefined && !found) throw fieldError('station', 'must be one of the stations');
+  const leads = leadsOf(kind);
+  const leadHours = leads.find((hours) => String(hours) === lead);
+  if (lead !== undefined && leadHours === undefined)
+    throw fieldError('lead', `must be one of ${leads.join(', ')} hours`);
+  return { kind, station: found?.id, leadHours };
+}

@@ -1,0 +1,76 @@
+import type { z } from 'zod';
+import { recordAudit } from '../../../audit/audit.js';
+import type { Tx } from '../../../core/db/client.js';
+import { AppError } from '../../../core/errors.js';
+import { formatDollars, parseDollars } from '../../market/money.js';
+import { deleteLimits, findLimits, saveLimits, type LimitsRow } from '../declared.js';
+import { noLimitsDeclared, toEffectiveLimits, type DeclaredLimits } from '../limits.js';
+import { findDifference, type Put, type Source } from '../../../identity/operator/change.js';
+import { getLockedOrganization } from '../../../identity/organizations/operator/organizations.js';
+import type { limitsSchema } from './schema.js';
+
+/** Makes the Organization's limits so: they bind its next order. */
+export async function putLimits(
+  tx: Tx,
+  slug: string,
+  declared: DeclaredLimits,
+  source: Source,
+): Promise<Put<LimitsRow>> {
+  const { id: orgId } = await getLockedOrganization(tx, slug);
+  const current = await findLimits(tx, orgId);
+  const difference = findDifference(toFields(current ?? noLimitsDeclared), toFields(declared));
+  if (current && !difference) return { isNew: false, resource: current };
+  const row = { ...declared, updatedAt: source.at };
+  await saveLimits(tx, orgId, row);
+  const details = { ...difference };
+  await recordAudit(tx, orgId, { ...source, action: 'trading_limits.declared', target: slug, details });
+  return { isNew: !current, resource: row };
+}
+
+/** Back to the defaults. */
+export async function withdrawLimits(tx: Tx, slug: string, source: Source): Promise<void> {
+  const { id: orgId } = await getLockedOrganization(tx, slug);
+  const current = await findLimits(tx, orgId);
+  if (!current) throw new AppError('not_found', `No limits were declared for the Organization "${slug}".`);
+  await deleteLimits(tx, orgId);
+  const details = { before: toFields(current) };
+  await recordAudit(tx, orgId, { ...source, action: 'trading_limits.withdrawn', target: slug, details });
+}
+
+/** What was sent, in our terms. */
+export function readDeclared(input: z.output<typeof limitsSchema>): DeclaredLimits {
+  const micros = (text: string | null | undefined) =>
+    text === null || text === undefined ? null : parseDollars(text);
+  return {
+    maxOrderContracts: input.maxOrderContracts ?? null,
+    maxOrderCost: micros(input.maxOrderCost),
+    maxPositionContracts: input.maxPositionContracts ?? null,
+    maxEventLoss: micros(input.maxEventLoss),
+    maxDailyLoss: micros(input.maxDailyLoss),
+    maxOpenOrders: input.maxOpenOrders ?? null,
+    priceCollar: micros(input.priceCollar),
+  };
+}
+
+/** As they are answered: what binds, and what of it was declared. */
+export const limitsJson = (row: LimitsRow | undefined) => {
+  const { updatedAt, ...declared } = row ?? { ...noLimitsDeclared, updatedAt: null };
+  return {
+    effective: toJsonLimits(toEffectiveLimits(declared)),
+    declared: toJsonLimits(declared),
+    updatedAt,
+  };
+};
+
+function toJsonLimits(limits: DeclaredLimits): Record<string, string | number | null> {
+  const entries = Object.entries<bigint | number | null>({ ...limits });
+  return Object.fromEntries(
+    entries.map(([name, value]) => [name, typeof value === 'bigint' ? formatDollars(value) : value]),
+  );
+}
+
+/** As the audit log compares and keeps them: amounts as text, counts as well. */
+function toFields({ updatedAt: _at, ...limits }: DeclaredLimits & { updatedAt?: Date }) {
+  const entries = Object.entries(toJsonLimits(limits));
+  return Object.fromEntries(entries.map(([name, value]) => [name, value === null ? null : String(value)]));
+}

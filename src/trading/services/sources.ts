@@ -1,0 +1,118 @@
+import type { Logger } from 'pino';
+import type { Clock } from '../../core/clock.js';
+import type { TradingConfig } from '../config.js';
+import { createHttpModelSource } from '../forecast/http-model.js';
+import type { WeatherSource } from '../forecast/forecast.js';
+import { createObservationReader } from '../forecast/nws-observations.js';
+import type { ObservationPart } from '../forecast/observations.js';
+import { createOpenMeteoSource } from '../forecast/openmeteo.js';
+import { createSimulatedWeatherSource } from '../forecast/simulated.js';
+import { signRequest, type VenueKey } from '../live/sign.js';
+import { createKalshiClient } from '../venue/kalshi-client.js';
+import { createIndexReader, type IndexReader } from '../forecast/kalshi-index.js';
+import { createKalshiSource } from '../venue/kalshi.js';
+import { createSimulatedSource } from '../venue/simulated.js';
+import { createKeptBooks, type KeptBooksOptions } from '../venue/socket/kept-books.js';
+import type { MarketSource } from '../market/source.js';
+import type { VenueBudget } from '../venue/venue-budget.js';
+import { simulateWeather } from '../venue/simulation/weather.js';
+import type { Selection, SimulatedWorld } from '../venue/simulation/world.js';
+
+/**
+ * Stations report once an hour, in between when the weather changes. 24 stations at this pace are 7,000 questions a day, four at a
+ * time; the weather service names no number, and asks for no more than is needed: each brings the last three hours.
+ */
+const OBSERVATIONS_EVERY_MS = 5 * 60_000;
+
+/** The invented world of the demo: everybody who starts it sees the same one. */
+const SEED = 'gauge';
+
+export interface SourceOptions {
+  config: TradingConfig;
+  /** Of the venue; without one it shows what it shows to anybody. */
+  key: VenueKey | undefined;
+  budget: VenueBudget;
+  /** Markets whose books are read first where not all can be. */
+  interest?: () => ReadonlySet<string>;
+  /** How the venue's stream is kept; left out: nothing is heard between two reads. */
+  stream?: Pick<KeptBooksOptions, 'metrics' | 'timings'>;
+  clock: Clock;
+  log: Logger;
+  /** What there is of the invented world; left out: everything. */
+  selection?: Selection | undefined;
+}
+
+export interface Sources {
+  markets: MarketSource;
+  weather: WeatherSource;
+  /** The venue's own temperature index; undefined for an invented world. */
+  index: IndexReader | undefined;
+  /** What the invented world follows from. */
+  world: Pick<SimulatedWorld, 'seed' | 'weather'>;
+}
+
+/** Where markets and forecasts come from, as configured. Nothing is asked yet. */
+export function createSources(options: SourceOptions): Sources {
+  const { config, key, budget, interest, stream, clock, log, selection } = options;
+  const { kalshi, openMeteoBaseUrl, openMeteoHistoryBaseUrl, nwsBaseUrl, modelUrl } = config;
+  const world = { seed: SEED, weather: simulateWeather(SEED) };
+  const client = createKalshiClient({
+    baseUrl: kalshi.baseUrl,
+    budget,
+    headers: key && signerOf(key, clock),
+  });
+  const index = config.marketSource === 'kalshi' ? createIndexReader({ client, clock, log }) : undefined;
+  const createMarkets = {
+    simulated: () => createSimulatedSource({ ...world, clock }, selection),
+    kalshi: () =>
+      createKalshiSource({
+        client,
+        series: kalshi.series,
+        budget,
+        interest,
+        keepBooks:
+          key &&
+          stream &&
+          (() => createKeptBooks({ url: kalshi.wsUrl, headers: signerOf(key, clock), log, ...stream })),
+        clock,
+        log,
+      }),
+  };
+  const createWeather = {
+    simulated: () => createSimulatedWeatherSource({ ...world, clock }, selection),
+    openmeteo: () =>
+      createOpenMeteoSource({
+        baseUrl: openMeteoBaseUrl,
+        historyBaseUrl: openMeteoHistoryBaseUrl,
+        observations: observationParts(),
+        clock,
+        log,
+      }),
+    http: () => createHttpModelSource({ url: modelUrl!, observations: observationParts(), clock, log }),
+  };
+
+  /** What measures in the world that the markets are about. */
+  function observationParts(): ObservationPart[] {
+    const weather = createSimulatedWeatherSource({ ...world, clock });
+    const read =
+      config.marketSource === 'kalshi' || config.forecastSource === 'openmeteo'
+        ? createObservationReader({ baseUrl: nwsBaseUrl, clock, log })
+        : async (signal: AbortSignal) => (await weather.read(signal)).observed;
+    const stations = { name: 'observations', everyMs: OBSERVATIONS_EVERY_MS, read };
+    // The index has its own pace for each area.
+    return index
+      ? [stations, { name: 'values of the index', everyMs: 0, read: (signal) => index.read(signal) }]
+      : [stations];
+  }
+
+  return {
+    markets: createMarkets[config.marketSource](),
+    weather: createWeather[config.forecastSource](),
+    index,
+    world,
+  };
+}
+
+/** With a key everything is read under it: some addresses answer nobody else. */
+const signerOf = (key: VenueKey, clock: Clock) => (method: string, path: string) =>
+  signRequest(key, { atMs: clock.now(), method, path });

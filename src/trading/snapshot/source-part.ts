@@ -1,0 +1,106 @@
+import { once } from 'node:events';
+import type { Logger } from 'pino';
+import type { Clock } from '../../core/clock.js';
+import type { Metrics } from '../../core/metrics.js';
+import { UnexpectedAnswerError } from '../venue/kalshi-client.js';
+import type { VenueNote } from '../market/notes.js';
+import type { SourceState } from './snapshot.js';
+
+interface Source<T> {
+  readonly name: string;
+  read(signal: AbortSignal): Promise<T>;
+}
+
+/** The part of a snapshot that comes from one source: its last good answer, and how things stand. */
+export interface SourcePart<T> {
+  readonly data: T | undefined;
+  readonly state: SourceState;
+  /** Never rejects: a failure keeps the data and changes the state. */
+  ask(): Promise<void>;
+}
+
+interface SourcePartDeps {
+  clock: Clock;
+  log: Logger;
+  metrics: Pick<Metrics, 'refreshes' | 'refreshSeconds' | 'sourceNotes'>;
+  timeOutMs: number;
+  stopping: AbortSignal;
+}
+
+export function createSourcePart<T extends { fetchedAt: Date; notes?: readonly VenueNote[] }>(
+  part: SourceState['part'],
+  source: Source<T>,
+  { clock, log, metrics, timeOutMs, stopping }: SourcePartDeps,
+): SourcePart<T> {
+  let data: T | undefined;
+  let state: SourceState = {
+    part,
+    name: source.name,
+    state: 'waiting',
+    fetchedAt: null,
+    failingSince: null,
+    problem: null,
+    notes: [],
+  };
+
+  /** What the source answers in time. An answer that comes later goes nowhere, whether the source listens or not. */
+  async function read(): Promise<T> {
+    const ending = new AbortController();
+    const giveUp = () => ending.abort(new Error(`no answer within ${timeOutMs} ms`));
+    const stop = () => ending.abort(stopping.reason);
+    const timer = setTimeout(giveUp, timeOutMs);
+    stopping.addEventListener('abort', stop);
+    try {
+      stopping.throwIfAborted();
+      const ended = once(ending.signal, 'abort').then(() => Promise.reject(ending.signal.reason as Error));
+      return await Promise.race([source.read(ending.signal), ended]);
+    } finally {
+      clearTimeout(timer);
+      stopping.removeEventListener('abort', stop);
+      // Nobody waits any more.
+      ending.abort();
+    }
+  }
+
+  /** Names that are no longer met are no longer shown. */
+  let shown: readonly VenueNote[] = [];
+  function showNotes(): void {
+    for (const { kind, name } of shown) metrics.sourceNotes.remove({ part, kind, name });
+    shown = state.notes;
+    for (const { kind, name, count } of shown) metrics.sourceNotes.set({ part, kind, name }, count);
+  }
+
+  return {
+    get data() {
+      return data;
+    },
+    get state() {
+      return state;
+    },
+    async ask() {
+      const startedAt = performance.now();
+      try {
+        data = await read();
+        if (state.failingSince) log.info({ source: source.name, part }, 'the source answers again');
+        const { fetchedAt, notes = [] } = data;
+        state = { ...state, state: 'ok', fetchedAt, failingSince: null, problem: null, notes };
+        showNotes();
+      } catch (error) {
+        if (stopping.aborted) return;
+        log.warn({ err: error, source: source.name, part }, 'a source failed: its last good data are kept');
+        state = failed(state, error, new Date(clock.now()));
+      }
+      metrics.refreshes.inc({ part, outcome: state.state });
+      metrics.refreshSeconds.observe({ part }, (performance.now() - startedAt) / 1000);
+    },
+  };
+}
+
+function failed(before: SourceState, error: unknown, at: Date): SourceState {
+  return {
+    ...before,
+    state: error instanceof UnexpectedAnswerError ? 'unexpected' : 'failing',
+    failingSince: before.failingSince ?? at,
+    problem: error instanceof Error ? error.message.slice(0, 300) : 'it failed',
+  };
+}

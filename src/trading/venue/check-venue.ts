@@ -1,0 +1,131 @@
+import type { Clock } from '../../core/clock.js';
+import { inParallel } from '../market/chunks.js';
+import { createCatalogue } from './kalshi-catalogue.js';
+import type { KalshiClient } from './kalshi-client.js';
+import { readMarket } from './kalshi-market.js';
+import { readMarketPages } from './kalshi-pages.js';
+import { isPlaced, marketKinds, type MarketKind } from '../market/market.js';
+import { createNoteBook, type NoteKind, type VenueNote } from '../market/notes.js';
+
+/** What a look at all markets of the venue that are not over has found. */
+export interface VenueReport {
+  /** Series that the venue lists, and of these those that have markets now. */
+  series: number;
+  seriesWithMarkets: number;
+  kinds: {
+    kind: MarketKind;
+    series: number;
+    events: number;
+    markets: number;
+    placed: number;
+    places: number;
+  }[];
+  notes: VenueNote[];
+}
+
+export interface CheckProgress {
+  start(series: number): void;
+  advance(ticker: string): void;
+}
+
+const SERIES_AT_ONCE = 8;
+/** These say that the venue has changed, not that it has markets of other kinds or places than ours. */
+const alarming: ReadonlySet<NoteKind> = new Set([
+  'contradiction',
+  'missing_field',
+  'unknown_result',
+  'unknown_status',
+  'unknown_wording',
+]);
+
+/** True if somebody should look at the notes. */
+export const isAlarming = ({ notes }: VenueReport): boolean => notes.some(({ kind }) => alarming.has(kind));
+
+/**
+ * Reads every series of the venue's climate category as the service would, and says what could not be placed. Asks without a
+ * key, and for nothing but what everybody may read.
+ * @throws UnexpectedAnswerError, VenueUnavailableError
+ */
+export async function checkVenue(
+  { client, clock }: { client: KalshiClient; clock: Clock },
+  progress: CheckProgress,
+  signal: AbortSignal,
+): Promise<VenueReport> {
+  const notes = createNoteBook();
+  const catalogue = createCatalogue({
+    client,
+    clock,
+    only: undefined,
+    notes: () => notes,
+    onFailure: (error) => {
+      throw error;
+    },
+  });
+  const { series } = await catalogue.read(signal);
+  progress.start(series.length);
+  const minClose = Math.floor(clock.now() / 1000);
+  const bySeries = await inParallel(series, { width: SERIES_AT_ONCE, signal }, async ({ ticker }, either) => {
+    const found = await readMarketPages(
+      client,
+      '/markets',
+      [
+        ['series_ticker', ticker],
+        ['min_close_ts', minClose],
+      ],
+      either,
+    );
+    progress.advance(ticker);
+    return { ticker, count: found.length, markets: found.flatMap((value) => readMarket(value, notes) ?? []) };
+  });
+  const all = bySeries.flatMap(({ markets }) => markets);
+  return {
+    series: series.length,
+    seriesWithMarkets: bySeries.filter(({ count }) => count > 0).length,
+    kinds: marketKinds.map((kind) => {
+      const markets = all.filter((market) => market.kind === kind);
+      const placed = markets.filter(isPlaced);
+      return {
+        kind,
+        series: new Set(markets.map(({ seriesTicker }) => seriesTicker)).size,
+        events: new Set(markets.map(({ eventTicker }) => eventTicker)).size,
+        markets: markets.length,
+        placed: placed.length,
+        places: new Set(placed.map(({ station }) => station.id)).size,
+      };
+    }),
+    notes: notes.list(),
+  };
+}
+
+const names: Record<MarketKind, string> = {
+  daily_maximum: 'Daily maximum',
+  daily_minimum: 'Daily minimum',
+  hourly: 'Hourly',
+  rain: 'Rain',
+  other: 'Other',
+};
+
+/** The report for a person. */
+export function venueReportText({ series, seriesWithMarkets, kinds, notes }: VenueReport): string {
+  const head = ['', 'series', 'events', 'markets', 'placed', 'places'];
+  const rows = kinds.map((row) => [
+    names[row.kind],
+    ...[row.series, row.events, row.markets, row.placed, row.places].map(String),
+  ]);
+  const widths = head.map((_, i) => Math.max(...[head, ...rows].map((row) => row[i]!.length)));
+  const table = [head, ...rows].map((row) =>
+    row.map((cell, i) => (i === 0 ? cell.padEnd(widths[i]!) : cell.padStart(widths[i]!))).join('  '),
+  );
+  const lines = notes.map(
+    ({ kind, name, count, example }) => `  ${kind} ${name}: ${count}, such as ${example}`,
+  );
+  return [
+    `The venue lists ${series} series of its climate category; ${seriesWithMarkets} have markets that are not over.`,
+    '',
+    ...table,
+    '',
+    notes.length === 0 ? 'Everything could be read and placed.' : 'Not read, or not placed:',
+    ...lines,
+    '',
+  ].join('\n');
+}

@@ -1,0 +1,178 @@
+import type { Logger } from 'pino';
+import { z } from 'zod';
+import type { Clock } from '../../core/clock.js';
+import { feeTypes, type FeeRule } from '../market/fees.js';
+import type { KalshiClient, Query } from './kalshi-client.js';
+import { CATALOGUE_FRESH_MS } from './kalshi-catalogue.js';
+import type { KalshiSeries } from './kalshi-schema.js';
+
+const CHANGES_FRESH_MS = 5 * 60 * 1000;
+/** A change counts for so long beside what the venue says itself, which may follow its own schedule a moment late. */
+const SETTLED_MS = 5 * 60 * 1000;
+const PAGE_SIZE = 1000;
+const MAX_PAGES = 10;
+
+const multiplier = z.number().min(0).max(100);
+const time = z.iso.datetime({ offset: true });
+
+const seriesChangesSchema = z.object({
+  series_fee_change_arr: z.array(
+    z.object({
+      series_ticker: z.string(),
+      fee_type: z.string(),
+      fee_multiplier: multiplier,
+      scheduled_ts: time,
+    }),
+  ),
+});
+
+const eventChangesSchema = z.object({
+  event_fee_changes: z.array(
+    z.object({
+      event_ticker: z.string(),
+      series_ticker: z.string(),
+      fee_type_override: z.string().nullable(),
+      fee_multiplier_override: multiplier.nullable(),
+      scheduled_ts: time,
+    }),
+  ),
+  cursor: z.string().nullish(),
+});
+
+/** What an event says of its own fees; null for what it leaves to its series. */
+export interface EventFees {
+  eventTicker: string;
+  seriesTicker: string;
+  feeType: string | null;
+  feeMultiplier: number | null;
+  /** When the venue said so, in milliseconds. */
+  readAt: number;
+}
+
+export interface KalshiFees {
+  /**
+   * The rules of this moment, by series and, for events that have their own, by event. Scheduled changes count from their time on.
+   * @param catalogue what the venue's list of series says, and when it was read
+   * @param events as far as their bodies were read; of the others the venue's list of changes is known
+   */
+  read(
+    catalogue: { series: readonly KalshiSeries[]; readAtMs: number },
+    signal: AbortSignal,
+    events?: readonly EventFees[],
+  ): Promise<Map<string, FeeRule>>;
+}
+
+interface SeriesChange {
+  ticker: string;
+  rule: FeeRule;
+  at: number;
+}
+
+export function createKalshiFees({
+  client,
+  clock,
+  log,
+}: {
+  client: KalshiClient;
+  clock: Clock;
+  log: Logger;
+}): KalshiFees {
+  const warned = new Set<string>();
+  let seriesChanges: SeriesChange[] = [];
+  let eventChanges: EventFees[] = [];
+  let changesReadAt = -Infinity;
+
+  function toRule(feeType: string, feeMultiplier: number): FeeRule {
+    const type = feeTypes.find((one) => one === feeType) ?? 'unknown';
+    if (type === 'unknown' && !warned.has(feeType)) {
+      warned.add(feeType);
+      log.warn(
+        { feeType },
+        'the venue charges some fees in a way that is not known: what has them is not traded',
+      );
+    }
+    return { type, multiplier: BigInt(Math.round(feeMultiplier * 1_000_000)) };
+  }
+
+  /** Without them the rules are those of the series as they were last read, which is within the hour. */
+  async function readChanges(signal: AbortSignal): Promise<void> {
+    const now = clock.now();
+    if (now - changesReadAt < CHANGES_FRESH_MS) return;
+    changesReadAt = now;
+    try {
+      const listed = await client.get('/series/fee_changes', [], seriesChangesSchema, signal);
+      // The list may leave out what has happened: until the series is read anew that is kept.
+      const past = seriesChanges.filter(({ at }) => at <= now && now - at < CATALOGUE_FRESH_MS + SETTLED_MS);
+      seriesChanges = [
+        ...past,
+        ...listed.series_fee_change_arr.map((change) => ({
+          ticker: change.series_ticker,
+          rule: toRule(change.fee_type, change.fee_multiplier),
+          at: Date.parse(change.scheduled_ts),
+        })),
+      ].sort((a, b) => a.at - b.at);
+      eventChanges = await readEventChanges(signal);
+    } catch (error) {
+      signal.throwIfAborted();
+      log.warn({ err: error }, "the venue's scheduled changes of fees could not be read");
+    }
+  }
+
+  async function readEventChanges(signal: AbortSignal): Promise<EventFees[]> {
+    const changes: EventFees[] = [];
+    let cursor = '';
+    for (let page = 0; page < MAX_PAGES && (page === 0 || cursor !== ''); page++) {
+      const query: Query = [['limit', PAGE_SIZE]];
+      if (cursor !== '') query.push(['cursor', cursor]);
+      const answer = await client.get('/events/fee_changes', query, eventChangesSchema, signal);
+      for (const change of answer.event_fee_changes)
+        changes.push({
+          eventTicker: change.event_ticker,
+          seriesTicker: change.series_ticker,
+          feeType: change.fee_type_override,
+          feeMultiplier: change.fee_multiplier_override,
+          readAt: Date.parse(change.scheduled_ts),
+        });
+      cursor = answer.cursor ?? '';
+    }
+    if (cursor !== '') log.warn({ pages: MAX_PAGES }, 'the venue lists more changes of fees than are read');
+    return changes.sort((a, b) => a.readAt - b.readAt);
+  }
+
+  return {
+    async read({ series, readAtMs }, signal, events = []) {
+      await readChanges(signal);
+      const now = clock.now();
+      const rules = new Map<string, FeeRule>();
+      for (const { ticker, fee_type: type, fee_multiplier: factor } of series) {
+        const change = seriesChanges.findLast(
+          (one) => one.ticker === ticker && one.at <= now && readAtMs < one.at + SETTLED_MS,
+        );
+        rules.set(ticker, change?.rule ?? toRule(type, factor));
+      }
+      for (const own of ofEvents(eventChanges, events, now)) {
+        const ofSeries = rules.get(own.seriesTicker);
+        if (!ofSeries || (own.feeType === null && own.feeMultiplier === null)) continue;
+        const { type } = own.feeType === null ? ofSeries : toRule(own.feeType, 0);
+        const { multiplier: factor } =
+          own.feeMultiplier === null ? ofSeries : toRule(type, own.feeMultiplier);
+        rules.set(own.eventTicker, { type, multiplier: factor });
+      }
+      return rules;
+    },
+  };
+}
+
+/** What holds for each event now: its last change, unless its own body was read well after that. */
+function ofEvents(
+  changes: readonly EventFees[],
+  events: readonly EventFees[],
+  now: number,
+): Iterable<EventFees> {
+  const last = new Map(changes.filter(({ readAt }) => readAt <= now).map((one) => [one.eventTicker, one]));
+  for (const event of events) {
+    const change = last.get(event.eventTicker);
+    if (!change || event.readAt >= change.readAt + SETTLED_MS) last.set(event.eventTicker, event);
+  }
+  return last.values();
+}

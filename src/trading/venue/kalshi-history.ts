@@ -1,0 +1,108 @@
+import type { Clock } from '../../core/clock.js';
+import { isWholeLadder } from '../market/brackets.js';
+import { daysBetween } from '../market/calendar.js';
+import { climateDayOf } from '../market/climate-day.js';
+import { stations, type Station } from '../market/stations.js';
+import { finalOutcomes } from '../scores/records.js';
+import { writeEventTicker } from '../market/event-ticker.js';
+import { groupEvents } from '../market/event.js';
+import type { KalshiClient } from './kalshi-client.js';
+import { shareTemperatures } from './kalshi-market.js';
+import { readMarketPages } from './kalshi-pages.js';
+import { kalshiCutoffSchema } from './kalshi-schema.js';
+import { dailyKinds, isPlaced, type DailyKind, type ListedMarket, type Market } from '../market/market.js';
+import { MAX_EARLY_MS } from './place-market.js';
+import type { MarketHistory, SettledDay } from '../market/source.js';
+
+/** Before this day events may have their series' former name. */
+const RENAMED_BEFORE = '2025-01-01';
+
+export interface KalshiHistoryOptions {
+  client: KalshiClient;
+  /** Only these series; undefined: those of all stations. */
+  series: readonly string[] | undefined;
+  clock: Clock;
+  /** The market in our terms; undefined for one that cannot be used. */
+  read: (value: unknown) => ListedMarket | undefined;
+}
+
+/**
+ * How past days came out: those that the venue is done with, whose whole ladder is there and was paid as the temperature that
+ * it names demands. Recent days come in one question for each series, those before the venue's cutoff (some months ago) in
+ * one for each day, at the client's pace: 31 days of 48 series are 48 reads, or up to 1,488, 75 seconds.
+ */
+export function createKalshiHistory({ client, series, clock, read }: KalshiHistoryOptions): MarketHistory {
+  const asked = stations
+    .flatMap((station) => dailyKinds.map((kind): KnownSeries => ({ station, kind })))
+    .filter((one) => series?.includes(seriesOf(one)) ?? true);
+  const toPlaced = (values: readonly unknown[]): Market[] =>
+    values.flatMap((value) => read(value) ?? []).filter(isPlaced);
+
+  async function readMoved(asked: KnownSeries, date: string, signal: AbortSignal): Promise<Market[]> {
+    for (const name of namesAt(asked, date)) {
+      const event = writeEventTicker(name, date);
+      const found = await readMarketPages(client, '/historical/markets', [['event_ticker', event]], signal);
+      if (found.length > 0) return toPlaced(found).filter(({ eventTicker }) => eventTicker === event);
+    }
+    return [];
+  }
+
+  return {
+    async readSettledDays({ from, to }, signal) {
+      const { market_settled_ts: cutoff } = await client.get(
+        '/historical/cutoff',
+        [],
+        kalshiCutoffSchema,
+        signal,
+      );
+      const days: SettledDay[] = [];
+      for (const one of asked) {
+        const { station } = one;
+        const markets = toPlaced(
+          await readMarketPages(client, '/markets', closingWithin(one, from, to), signal),
+        );
+        for (const date of daysBetween(from, to)) {
+          const isPast = climateDayOf(station, date).end <= new Date(cutoff);
+          const known = markets.filter((market) => market.date === date);
+          if (!isPast || isWholeLadder(known.map(({ bracket }) => bracket))) continue;
+          // All of them, or those of its markets that were settled first.
+          const moved = await readMoved(one, date, signal);
+          markets.push(...moved.filter(({ ticker }) => !known.some((market) => market.ticker === ticker)));
+        }
+        days.push(...settledDays(markets, new Date(clock.now())));
+      }
+      return days.filter(({ date }) => date >= from && date <= to);
+    },
+  };
+}
+
+interface KnownSeries {
+  station: Station;
+  kind: DailyKind;
+}
+
+const seriesOf = ({ station, kind }: KnownSeries): string =>
+  kind === 'daily_maximum' ? station.series.maximum : station.series.minimum;
+
+/** What the event of a day may be called: before 2025 series had other names. */
+function namesAt(asked: KnownSeries, date: string): string[] {
+  const { formerMaximum } = asked.station.series;
+  const isRenamed = asked.kind === 'daily_maximum' && formerMaximum !== null && date < RENAMED_BEFORE;
+  return isRenamed ? [formerMaximum, seriesOf(asked)] : [seriesOf(asked)];
+}
+
+/** Markets close with their day or some hours before; the bounds themselves may be left out. */
+function closingWithin(asked: KnownSeries, from: string, to: string): [string, string | number][] {
+  const seconds = (ms: number) => Math.floor(ms / 1000);
+  return [
+    ['series_ticker', seriesOf(asked)],
+    ['min_close_ts', seconds(climateDayOf(asked.station, from).end.getTime() - MAX_EARLY_MS) - 1],
+    ['max_close_ts', seconds(climateDayOf(asked.station, to).end.getTime()) + 1],
+  ];
+}
+
+function settledDays(markets: Market[], knownAt: Date): SettledDay[] {
+  const events = groupEvents(shareTemperatures(markets));
+  const whole = events.filter((event) => isWholeLadder(event.markets.map(({ bracket }) => bracket)));
+  return finalOutcomes(whole).map((outcome) => ({ ...outcome, knownAt }));
+}

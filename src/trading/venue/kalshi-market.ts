@@ -1,0 +1,168 @@
+import { parseCount } from '../market/contracts.js';
+import { DOLLAR, parseDollars, type Micros } from '../market/money.js';
+import { readTemperatureRules } from '../market/rules.js';
+import { toLevels, type OrderBook } from '../market/book.js';
+import { kalshiMarketSchema, type KalshiMarket } from './kalshi-schema.js';
+import { isPlaced, marketStatuses, type ListedMarket, type MarketStatus } from '../market/market.js';
+import type { NoteBook } from '../market/notes.js';
+import { ContradictionError, placeMarket } from './place-market.js';
+
+/**
+ * One market as the venue sends it in our terms. What is missing or contradicts itself leaves out this market and no other, and
+ * stands in the notes.
+ */
+export function readMarket(value: unknown, notes: Pick<NoteBook, 'add'>): ListedMarket | undefined {
+  const parsed = kalshiMarketSchema.safeParse(value);
+  if (!parsed.success) {
+    const { path, message } = parsed.error.issues[0]!;
+    const { ticker } = (value ?? {}) as { ticker?: unknown };
+    notes.add('missing_field', path.map(String).join('.') || 'market', `${String(ticker)}: ${message}`);
+    return undefined;
+  }
+  if (parsed.data.market_type !== 'binary') {
+    notes.add('unknown_kind', parsed.data.market_type, parsed.data.ticker);
+    return undefined;
+  }
+  try {
+    return toMarket(parsed.data, notes);
+  } catch (error) {
+    if (!(error instanceof ContradictionError)) throw error;
+    notes.add('contradiction', error.what, error.message);
+    return undefined;
+  }
+}
+
+/** @throws ContradictionError */
+function toMarket(wire: KalshiMarket, notes: Pick<NoteBook, 'add'>): ListedMarket {
+  const subject = placeMarket(wire);
+  const status = readStatus(wire, notes);
+  const isVoid = wire.result === 'void';
+  const settlementValue = isVoid ? null : readSettlement(wire, status, notes);
+  if (settlementValue !== null && !isPayable(settlementValue, wire.result))
+    throw new ContradictionError(
+      wire.ticker,
+      'payout',
+      `it is ${wire.result || 'undecided'} and pays ${wire.settlement_value_dollars}`,
+    );
+  const value = readValue(wire.expiration_value);
+  const market = {
+    ticker: wire.ticker,
+    eventTicker: wire.event_ticker,
+    seriesTicker: wire.event_ticker.split('-')[0]!,
+    status,
+    yesBid: readPrice(wire.yes_bid_dollars),
+    yesAsk: readPrice(wire.yes_ask_dollars),
+    noBid: readPrice(wire.no_bid_dollars),
+    noAsk: readPrice(wire.no_ask_dollars),
+    lastPrice: readPrice(wire.last_price_dollars),
+    volume: parseCount(wire.volume_fp),
+    volume24h: parseCount(wire.volume_24h_fp),
+    openInterest: parseCount(wire.open_interest_fp),
+    openTime: new Date(wire.open_time),
+    closeTime: new Date(wire.close_time),
+    priceRanges: wire.price_ranges.map(({ start, end, step }) => ({
+      start: parseDollars(start),
+      end: parseDollars(end),
+      step: parseDollars(step),
+    })),
+    settlement: {
+      source: readTemperatureRules(wire.rules_primary, wire.rules_secondary)?.source ?? null,
+      rulesText: wire.rules_primary,
+    },
+    settlementValue,
+    ...(isVoid ? { isVoid } : {}),
+  };
+  if (subject.station === null) {
+    const { note, ...known } = subject;
+    notes.add(note.kind, note.name, `${wire.ticker}: ${wire.rules_primary}`);
+    return {
+      ...market,
+      ...known,
+      bracket: null,
+      title: wire.title,
+      label: wire.yes_sub_title,
+      settledTemperature: null,
+    };
+  }
+  const isWhole = subject.kind !== 'hourly';
+  return { ...market, ...subject, settledTemperature: isWhole && !Number.isInteger(value) ? null : value };
+}
+
+/** The venue writes the report's temperature at the winner and not always at the others, which it settled just as well. */
+export function shareTemperatures(markets: readonly ListedMarket[]): ListedMarket[] {
+  const byEvent = new Map<string, Set<number>>();
+  for (const { eventTicker, settledTemperature: known } of markets)
+    if (known !== null) byEvent.set(eventTicker, (byEvent.get(eventTicker) ?? new Set()).add(known));
+  return markets.map((market) => {
+    const known = byEvent.get(market.eventTicker);
+    const isMissing = market.settledTemperature === null && market.settlementValue !== null;
+    return isMissing && isPlaced(market) && known?.size === 1
+      ? { ...market, settledTemperature: [...known][0]! }
+      : market;
+  });
+}
+
+/** Bids of both sides, as the venue lists them. */
+export function toOrderBook(wire: { yes: [string, string][]; no: [string, string][] }): OrderBook {
+  const read = (levels: [string, string][]) =>
+    toLevels(
+      levels.map(([price, contracts]) => ({ price: parseDollars(price), contracts: parseCount(contracts) })),
+    );
+  return { yes: read(wire.yes), no: read(wire.no) };
+}
+
+/** The best level of each side, as a listing has it; undefined where it does not say how much stands there. */
+export function toTopOfBook(value: unknown): OrderBook | undefined {
+  const parsed = topSchema.safeParse(value);
+  if (!parsed.success) return undefined;
+  const { yes_bid_dollars: bid, yes_ask_dollars: ask } = parsed.data;
+  return {
+    yes: toLevels([{ price: parseDollars(bid), contracts: parseCount(parsed.data.yes_bid_size_fp) }]),
+    // Who sells YES bids for NO.
+    no: toLevels([{ price: DOLLAR - parseDollars(ask), contracts: parseCount(parsed.data.yes_ask_size_fp) }]),
+  };
+}
+
+const topSchema = kalshiMarketSchema
+  .pick({ yes_bid_dollars: true, yes_ask_dollars: true, yes_bid_size_fp: true, yes_ask_size_fp: true })
+  .required();
+
+/** A status that is not known is one in which nobody trades. */
+function readStatus({ status, ticker }: KalshiMarket, notes: Pick<NoteBook, 'add'>): MarketStatus {
+  const known = marketStatuses.find((name) => name === status);
+  if (known) return known;
+  notes.add('unknown_status', status, ticker);
+  return 'inactive';
+}
+
+/** The venue writes 0.00 where nobody bids and 1.00 where nobody asks. */
+const readPrice = (text: string): Micros | null => toPrice(parseDollars(text));
+
+const toPrice = (price: Micros): Micros | null => (price > 0n && price < DOLLAR ? price : null);
+
+const decided: ReadonlySet<MarketStatus> = new Set(['determined', 'disputed', 'amended', 'finalized']);
+const results: ReadonlySet<string> = new Set(['yes', 'no', 'scalar', '']);
+
+function readSettlement(
+  { ticker, result, settlement_value_dollars: value }: KalshiMarket,
+  status: MarketStatus,
+  notes: Pick<NoteBook, 'add'>,
+): Micros | null {
+  if (!results.has(result)) notes.add('unknown_result', result, ticker);
+  if (!decided.has(status) || !results.has(result)) return null;
+  if (value != null) return parseDollars(value);
+  if (result === 'yes') return DOLLAR;
+  return result === 'no' ? 0n : null;
+}
+
+/** A contract pays between nothing and a dollar, and exactly one of both where a side has won. */
+function isPayable(value: Micros, result: string): boolean {
+  if (result === 'yes') return value === DOLLAR;
+  return result === 'no' ? value === 0n : value >= 0n && value <= DOLLAR;
+}
+
+/** Mostly a number; sometimes a sentence that begins with one. */
+function readValue(text: string): number | null {
+  const [, digits] = /^(-?\d+(?:\.\d{1,2})?)(?!\.?\d)/.exec(text) ?? [];
+  return digits === undefined ? null : Number(digits);
+}

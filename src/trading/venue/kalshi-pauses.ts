@@ -1,0 +1,96 @@
+import type { Logger } from 'pino';
+import { z } from 'zod';
+import type { Clock } from '../../core/clock.js';
+import type { KalshiClient } from './kalshi-client.js';
+import type { Pause } from '../market/source.js';
+
+const HOUR_MS = 60 * 60 * 1000;
+/** The schedule is asked for again after this, while trading is paused. */
+const SCHEDULE_FRESH_MS = 10 * 60 * 1000;
+/** A pause is announced this long ahead: longer than any data is traded on. */
+const AHEAD_MS = 10 * 60 * 1000;
+
+const scheduleSchema = z.object({
+  schedule: z.object({
+    maintenance_windows: z.array(z.object({ start_datetime: z.string(), end_datetime: z.string() })),
+  }),
+});
+
+interface ExchangeStatus {
+  exchange_active: boolean;
+  trading_active: boolean;
+  exchange_estimated_resume_time?: string | null | undefined;
+}
+
+/** Whether the venue trades, and if not, until when. */
+export interface Trading {
+  isTrading: boolean;
+  resumesAt?: Date;
+  pause?: Pause;
+}
+
+/** Tells pauses: by the venue's own estimate, its schedule's maintenance, or the weekly window that its documentation names. */
+export function createKalshiPauses({
+  client,
+  clock,
+  log,
+}: {
+  client: KalshiClient;
+  clock: Clock;
+  log: Logger;
+}) {
+  let windows: Pause[] = [];
+  let readAt = -Infinity;
+
+  async function readWindows(signal: AbortSignal): Promise<Pause[]> {
+    const now = clock.now();
+    if (now - readAt < SCHEDULE_FRESH_MS) return windows;
+    readAt = now;
+    try {
+      const { schedule } = await client.get('/exchange/schedule', [], scheduleSchema, signal);
+      windows = schedule.maintenance_windows.map(({ start_datetime: from, end_datetime: until }) => ({
+        from: new Date(from),
+        until: new Date(until),
+      }));
+    } catch (error) {
+      signal.throwIfAborted();
+      log.warn({ err: error }, "the venue's schedule could not be read");
+    }
+    return windows;
+  }
+
+  return async (status: ExchangeStatus, signal: AbortSignal): Promise<Trading> => {
+    const now = new Date(clock.now());
+    const weekly = weeklyPause(new Date(now.getTime() + AHEAD_MS)) ?? weeklyPause(now);
+    const pause = weekly ? { pause: weekly } : {};
+    if (status.exchange_active && status.trading_active) return { isTrading: true, ...pause };
+    const estimate = new Date(status.exchange_estimated_resume_time ?? Number.NaN);
+    const ends =
+      estimate > now ? estimate : endOf([...(await readWindows(signal)), ...(weekly ? [weekly] : [])], now);
+    return { isTrading: false, ...(ends ? { resumesAt: ends } : {}), ...pause };
+  };
+}
+
+const endOf = (windows: readonly Pause[], now: Date): Date | undefined =>
+  windows.find(({ from, until }) => from <= now && now < until)?.until;
+
+const newYork = new Intl.DateTimeFormat('en-US', {
+  timeZone: 'America/New_York',
+  weekday: 'short',
+  hour: '2-digit',
+  minute: '2-digit',
+  second: '2-digit',
+  hourCycle: 'h23',
+});
+
+/** Thursdays from 3 to 5 AM in New York, where no clock is changed on Thursdays; undefined at other times. */
+export function weeklyPause(at: Date): Pause | undefined {
+  const parts = Object.fromEntries(newYork.formatToParts(at).map(({ type, value }) => [type, value]));
+  const sinceMidnightMs =
+    (Number(parts.hour) * 3600 + Number(parts.minute) * 60 + Number(parts.second)) * 1000 +
+    (((at.getTime() % 1000) + 1000) % 1000);
+  if (parts.weekday !== 'Thu' || sinceMidnightMs < 3 * HOUR_MS || sinceMidnightMs >= 5 * HOUR_MS)
+    return undefined;
+  const midnight = at.getTime() - sinceMidnightMs;
+  return { from: new Date(midnight + 3 * HOUR_MS), until: new Date(midnight + 5 * HOUR_MS) };
+}

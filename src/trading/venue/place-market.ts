@@ -1,0 +1,180 @@
+import { isSameBracket, parseBracket, type Bracket } from '../market/brackets.js';
+import { climateDayOf, clockAt } from '../market/climate-day.js';
+import { isAboutRain, readTemperatureRules, type TemperatureRules } from '../market/rules.js';
+import {
+  findIndexArea,
+  findSeries,
+  findStationOfCity,
+  findStationOfPlace,
+  findStationOfReport,
+  type Place,
+} from '../market/stations.js';
+import { readEventTicker } from '../market/event-ticker.js';
+import type { KalshiMarket } from './kalshi-schema.js';
+import type { MarketKind, TemperatureKind } from '../market/market.js';
+import type { NoteKind } from '../market/notes.js';
+
+/** A market says two things that cannot both be right: it is left out. */
+export class ContradictionError extends Error {
+  readonly what: string;
+  constructor(ticker: string, what: string, detail: string) {
+    super(`${ticker}: ${detail}`);
+    this.name = 'ContradictionError';
+    this.what = what;
+  }
+}
+
+/** What a market is about, for certain. */
+export interface Placed {
+  kind: TemperatureKind;
+  station: Place;
+  date: string;
+  hour?: number;
+  bracket: Bracket;
+}
+
+/** What is known of a market whose subject is not certain. */
+export interface NotPlaced {
+  kind: MarketKind;
+  station: null;
+  city: string | null;
+  date: string | null;
+  /** Why, as a clause. */
+  problem: string;
+  note: { kind: NoteKind; name: string };
+}
+
+/** How long before the end of its day a market may close. */
+export const MAX_EARLY_MS = 6 * 60 * 60 * 1000;
+
+/**
+ * Takes station, measure, day and bracket from the rules' own words, and compares them with everything else that the market says.
+ * @throws ContradictionError where two of them differ
+ */
+export function placeMarket(wire: KalshiMarket): Placed | NotPlaced {
+  const refuse = (what: string, detail: string) => new ContradictionError(wire.ticker, what, detail);
+  const named = readEventTicker(wire.event_ticker);
+  const rules = readTemperatureRules(wire.rules_primary, wire.rules_secondary);
+  if (!rules) return notRead(wire, named?.date ?? null);
+  if (named && named.date !== rules.date)
+    throw refuse('date', `its ticker is of ${named.date}, its rules are about ${rules.date}`);
+  const kind = kindOf(rules);
+  const found = findPlaceOf(rules);
+  if ('problem' in found)
+    return {
+      kind,
+      station: null,
+      city: rules.place,
+      date: rules.date,
+      problem: found.problem,
+      note: { kind: 'unknown_place', name: rules.report ?? rules.place },
+    };
+  const { station } = found;
+  const known = findSeries(named?.seriesTicker ?? '');
+  if (known && (known.station !== station || known.kind !== kind))
+    throw refuse(
+      'series',
+      `its series is about ${known.kind} at ${known.station.id}, its rules are about ${kind} at ${station.id}`,
+    );
+  if (!named || (named.hour ?? null) !== rules.hour)
+    throw refuse(
+      'event',
+      `the event ${wire.event_ticker} does not name ${rules.date}${rules.hour === null ? '' : ` and the hour ${rules.hour}`}`,
+    );
+  const closeTime = new Date(wire.close_time);
+  if (!closesWith(station, rules, closeTime))
+    throw refuse(
+      'close_time',
+      `it closes at ${wire.close_time}, which is not the end of ${rules.date}${rules.hour === null ? '' : ` ${rules.hour}:00`} at ${station.id}`,
+    );
+  return {
+    kind,
+    station,
+    date: rules.date,
+    ...(rules.hour === null ? {} : { hour: rules.hour }),
+    bracket: readBracket(wire, rules, refuse),
+  };
+}
+
+const kinds = { maximum: 'daily_maximum', minimum: 'daily_minimum', hour: 'hourly' } as const;
+const kindOf = ({ measure }: TemperatureRules): TemperatureKind => kinds[measure];
+
+function notRead(wire: KalshiMarket, date: string | null): NotPlaced {
+  const kind = isAboutRain(wire.rules_primary) ? 'rain' : 'other';
+  const place = /\b(?:at|in) (CLI[A-Z]{3}) in ([A-Z][A-Za-z. ]*?) in /.exec(wire.rules_primary);
+  return {
+    kind,
+    station: null,
+    city: place?.[2] ?? null,
+    date,
+    problem:
+      kind === 'rain'
+        ? 'rain is not forecast here'
+        : 'its rules are not about a temperature, or are worded in a way that is not known',
+    note:
+      kind === 'rain'
+        ? { kind: 'unknown_kind', name: 'rain' }
+        : { kind: 'unknown_wording', name: wire.event_ticker.split('-')[0]! },
+  };
+}
+
+/** The station or area of the rules; a problem where it is not certain. */
+function findPlaceOf({
+  measure,
+  place,
+  report,
+  source,
+}: TemperatureRules): { station: Place } | { problem: string } {
+  const unknown = (what: string) => ({ problem: `${what} is not in the table of stations` });
+  if (measure === 'hour') {
+    if (source !== 'Kalshi Weather Index')
+      return { problem: `hours that ${source ?? 'somebody else'} decides about are not forecast here` };
+    const area = findIndexArea(place);
+    return area ? { station: area } : { problem: `the index of ${place} is not known` };
+  }
+  if (report !== null) {
+    const station = findStationOfReport(report);
+    return station ? { station } : unknown(report);
+  }
+  // For one day the rules named The Weather Company and the city alone.
+  const station = source === 'The Weather Company' ? findStationOfCity(place) : findStationOfPlace(place);
+  return station ? { station } : unknown(place);
+}
+
+type Refuse = (what: string, detail: string) => ContradictionError;
+
+/** What the rules say of the bracket, which strikes, label and ticker must repeat. */
+function readBracket(wire: KalshiMarket, { bracket }: TemperatureRules, refuse: Refuse): Bracket {
+  const told = parseBracket({
+    ticker: wire.ticker,
+    strikeType: wire.strike_type ?? undefined,
+    floorStrike: wire.floor_strike ?? undefined,
+    capStrike: wire.cap_strike ?? undefined,
+    label: wire.yes_sub_title,
+    ...(bracket.step === undefined ? {} : { step: bracket.step }),
+  });
+  if (!told)
+    throw refuse(
+      'bracket',
+      `its strikes, its label “${wire.yes_sub_title}” and its ticker do not agree on a bracket`,
+    );
+  if (!isSameBracket(told, bracket))
+    throw refuse(
+      'bracket',
+      `its rules say ${bracket.kind} ${bracket.floor ?? bracket.cap}, its strikes and its label “${wire.yes_sub_title}”`,
+    );
+  return told;
+}
+
+/**
+ * Markets of a day close with it. Until March 2026 it was a minute before midnight by the clock, in 2024 by New York's clock
+ * everywhere, so up to hours before the day's end. Those of an hour close when it strikes. Any other time is of another day.
+ */
+function closesWith(station: Place, { date, hour }: TemperatureRules, closeTime: Date): boolean {
+  if (hour !== null) {
+    const clock = clockAt(station, closeTime);
+    return clock.date === date && clock.hour === hour && closeTime.getTime() % 3_600_000 === 0;
+  }
+  const early = climateDayOf(station, date).end.getTime() - closeTime.getTime();
+  return early >= 0 && early <= MAX_EARLY_MS;
+}

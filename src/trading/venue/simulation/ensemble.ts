@@ -1,0 +1,132 @@
+import type { ClimateDay } from '../../market/climate-day.js';
+import { nextGaussian, smoothNoise, uniformsOf } from './random.js';
+import { createRecall } from './recall.js';
+import { cityStationOf, type Subject } from './world.js';
+
+const HOUR_MS = 60 * 60 * 1000;
+const DAY_MS = 24 * HOUR_MS;
+const RUN_MS = 6 * HOUR_MS;
+/** A run is there some hours after it was started. */
+const RUN_TAKES_MS = 4 * HOUR_MS;
+const MEMBERS = 31;
+/** °F. Less than the error that the members share: the ensemble is surer than it may be, as real ones are. */
+const MEMBER_SPREAD_F = 1.5;
+/** °F. The grid point is not the station: what the members are too warm by at a day's maximum, on every day. */
+const maximumBiasF: Readonly<Record<string, number>> = {
+  KNYC: 0.4,
+  KMDW: 1.2,
+  KMIA: -2.1,
+  KAUS: 0.8,
+  KDEN: -2.5,
+  KLAX: 3.5,
+  KPHL: -1.9,
+  KSFO: 2.4,
+  KPHX: -1.6,
+  KSEA: 0.6,
+  KATL: 0.9,
+  KBOS: -1.8,
+  KDFW: 0.5,
+  KDCA: 1.1,
+  KLAS: -2.2,
+  KHOU: 1.4,
+  KMSP: 0.7,
+  KOKC: -1.2,
+  KMSY: 1.9,
+  KSAT: 0.8,
+  KSAN: 2.8,
+  KTTN: -2.4,
+  KEWR: 1,
+  KSDF: -0.9,
+};
+/** A grid point whose days are too warm is one whose nights are too cold, by less. */
+const MINIMUM_BIAS = -0.6;
+
+/** °F: what the members are too warm by. Of an hour it lies between that of the night and that of the afternoon. */
+export function gridBiasF({ kind, station, span }: Pick<Subject, 'kind' | 'station' | 'span'>): number {
+  const ofMaximum = maximumBiasF[cityStationOf(station).id] ?? 0;
+  if (kind === 'daily_maximum') return ofMaximum;
+  if (kind === 'daily_minimum') return MINIMUM_BIAS * ofMaximum;
+  const hour = (span.end.getTime() / HOUR_MS + station.standardOffsetHours) % 24;
+  // 1 at 16:00, 0 at 4:00.
+  const day = (1 - Math.cos(((hour - 4) / 12) * Math.PI)) / 2;
+  return ofMaximum * (day + MINIMUM_BIAS * (1 - day));
+}
+
+/** Members are made of many numbers, and asked for again with every refresh: as many days are kept. */
+const MAX_KEPT = 2_000;
+
+/** Runs share most of their error with those of the same day: it is made anew every other day. */
+const ERROR_LASTS_MS = 2 * DAY_MS;
+
+/** °F: the standard deviation of the error that all members of a run share, by hours from its start to what it is about. */
+export const sharedErrorF = (leadHours: number): number => 1.2 + 0.04 * Math.max(0, leadHours);
+
+/** Runs are made for today and tomorrow, so a day's first one is there a day before it begins. */
+const SEEN_BEFORE_MS = DAY_MS;
+
+type Span = Pick<ClimateDay, 'start' | 'end'>;
+
+/** The start of the last run that says something of it: before the day was over; of an hour one that was there in time. */
+function lastRunMs({ start, end }: Span): number {
+  const isHour = start.getTime() === end.getTime();
+  return isHour
+    ? Math.floor((end.getTime() - RUN_TAKES_MS) / RUN_MS) * RUN_MS
+    : (Math.ceil(end.getTime() / RUN_MS) - 1) * RUN_MS;
+}
+
+/** The start of the newest run that is there at a time and says something of a day or an hour. */
+export function newestRunAt(span: Span, at: Date): Date {
+  const there = Math.floor((at.getTime() - RUN_TAKES_MS) / RUN_MS) * RUN_MS;
+  return new Date(Math.min(there, lastRunMs(span)));
+}
+
+/** The starts of all runs that are there at some time for a day or an hour. */
+export function runsOf(span: Span): Date[] {
+  const first = newestRunAt(span, new Date(span.start.getTime() - SEEN_BEFORE_MS));
+  const runs: Date[] = [];
+  for (let ms = first.getTime(); ms <= lastRunMs(span); ms += RUN_MS) runs.push(new Date(ms));
+  return runs;
+}
+
+/** When a run is first there for a day. */
+export const firstSeenAt = ({ start }: Span, runAt: Date): Date =>
+  new Date(Math.max(runAt.getTime() + RUN_TAKES_MS, start.getTime() - SEEN_BEFORE_MS));
+
+/** What each member of a run says, °F. */
+export type Ensembles = (subject: Subject, runAt: Date) => readonly number[];
+
+/** What noise about a subject is named by. Those of maxima have no more than the day, so that they stay what they were. */
+export const nameOf = ({ kind, station, date, hour }: Subject): (string | number)[] => [
+  station.id,
+  date,
+  ...(kind === 'daily_maximum' ? [] : [kind]),
+  ...(hour === undefined ? [] : [hour]),
+];
+
+/**
+ * Ensembles of the invented world: around the truth, with the station's bias, an error that all members share and that
+ * drifts from run to run, and each member's own.
+ */
+export function simulateEnsembles(
+  seed: string,
+  weather: { truth(subject: Subject): number; decidedAt(subject: Subject): Date },
+): Ensembles {
+  const recall = createRecall<readonly number[]>(MAX_KEPT);
+
+  function make(subject: Subject, runMs: number): readonly number[] {
+    const { hour: _, ...day } = subject;
+    const leadHours = (weather.decidedAt(subject).getTime() - runMs) / HOUR_MS;
+    // The hours of a day go wrong together.
+    const shared =
+      sharedErrorF(leadHours) * smoothNoise(runMs / ERROR_LASTS_MS, seed, ...nameOf(day), 'error');
+    const centre = weather.truth(subject) + gridBiasF(subject) + shared;
+    const next = uniformsOf(seed, ...nameOf(subject), runMs);
+    return Array.from({ length: MEMBERS }, () => toTenths(centre + MEMBER_SPREAD_F * nextGaussian(next)));
+  }
+
+  return (subject, runAt) =>
+    recall(`${nameOf(subject).join(' ')} ${runAt.getTime()}`, () => make(subject, runAt.getTime()));
+}
+
+/** As weather services give them. */
+const toTenths = (degrees: number): number => Math.round(degrees * 10) / 10;

@@ -1,0 +1,203 @@
+import { isCrossed, toLevels, type OrderBook, type Side } from '../../market/book.js';
+import { fromHundredths } from '../../market/contracts.js';
+import type { Micros } from '../../market/money.js';
+import type { DeltaFrame, Frame, SnapshotFrame } from './frames.js';
+
+/** Why a kept book may not be the venue's any more. */
+export type Doubt =
+  // A frame is missing.
+  | 'gap'
+  // A frame came twice, late, or of a sequence that began anew.
+  | 'stale'
+  // It is of another subscription than the market's.
+  | 'foreign'
+  // A level would hold less than nothing.
+  | 'negative'
+  | 'crossed'
+  | 'unreadable';
+
+export interface Problem {
+  doubt: Doubt;
+  /** True if all of the subscription's markets are in doubt, and not one alone. */
+  isOfAll: boolean;
+}
+
+interface Subscription {
+  lastSeq: number;
+  /** Its sequence cannot be followed any more: nothing of it is believed until it has ended. */
+  isBroken: boolean;
+  tickers: Set<string>;
+}
+
+interface Kept {
+  sid: number;
+  /** Hundredths of contracts by price. */
+  levels: Record<Side, Map<Micros, number>>;
+  isTrusted: boolean;
+  /** As it is now; undefined after a change, until it is asked for. */
+  book: OrderBook | undefined;
+}
+
+/**
+ * Keeps order books from snapshots and deltas. A sequence counts over all markets of a subscription: what breaks it puts
+ * all of them in doubt, what contradicts one book puts that one in doubt, and only a new snapshot in its turn ends it; after
+ * a number that came before, a new subscription. A book in doubt is never given out. Knows nothing of connections, commands and time.
+ */
+export interface BookKeeper {
+  /** These markets are of the subscription from now on, and in doubt until their snapshots come. */
+  expect(sid: number, tickers: Iterable<string>): void;
+  /** These markets are kept no longer. */
+  drop(tickers: Iterable<string>): void;
+  /** A subscription has ended: its markets are kept no longer. */
+  end(sid: number): string[];
+  /** Takes a frame that names a subscription; others say nothing about books. */
+  take(frame: Frame): Problem | undefined;
+  doubt(tickers: Iterable<string>): void;
+  /** Undefined while it is in doubt, or not kept. */
+  book(ticker: string): OrderBook | undefined;
+  sidOf(ticker: string): number | undefined;
+  has(sid: number): boolean;
+  /** Of one subscription: its markets, and those of them that are in doubt. */
+  tickersOf(sid: number): ReadonlySet<string>;
+  doubtful(sid: number): string[];
+  readonly sids: number[];
+  readonly size: number;
+  readonly trusted: number;
+}
+
+/** @param onChange a book has changed, or whether it is trusted */
+export function createBookKeeper(onChange: (ticker: string) => void = () => undefined): BookKeeper {
+  const subscriptions = new Map<number, Subscription>();
+  const kept = new Map<string, Kept>();
+  let trusted = 0;
+
+  function setTrust(ticker: string, market: Kept, isTrusted: boolean): void {
+    if (market.isTrusted !== isTrusted) trusted += isTrusted ? 1 : -1;
+    else if (!isTrusted) return;
+    market.isTrusted = isTrusted;
+    onChange(ticker);
+  }
+
+  function doubt(tickers: Iterable<string>): void {
+    for (const ticker of tickers) {
+      const market = kept.get(ticker);
+      if (market) setTrust(ticker, market, false);
+    }
+  }
+
+  function remove(ticker: string): void {
+    const market = kept.get(ticker);
+    if (!market) return;
+    doubt([ticker]);
+    kept.delete(ticker);
+    subscriptions.get(market.sid)?.tickers.delete(ticker);
+  }
+
+  const bookOf = (market: Kept): OrderBook =>
+    (market.book ??= { yes: readSide(market.levels.yes), no: readSide(market.levels.no) });
+
+  /** A changed book, if it can be one. */
+  function settle(ticker: string, market: Kept): Problem | undefined {
+    market.book = undefined;
+    if (isCrossed(bookOf(market))) return doubtOne(ticker, 'crossed');
+    setTrust(ticker, market, true);
+    return undefined;
+  }
+
+  function doubtOne(ticker: string, why: Doubt): Problem {
+    doubt([ticker]);
+    return { doubt: why, isOfAll: false };
+  }
+
+  function takeSnapshot({ ticker, levels }: SnapshotFrame, market: Kept): Problem | undefined {
+    market.levels = { yes: new Map(), no: new Map() };
+    for (const side of ['yes', 'no'] as const)
+      for (const { price, hundredths } of levels[side]) {
+        if (hundredths < 0) return doubtOne(ticker, 'negative');
+        add(market.levels[side], price, hundredths);
+      }
+    return settle(ticker, market);
+  }
+
+  function takeDelta({ ticker, side, price, hundredths }: DeltaFrame, market: Kept): Problem | undefined {
+    // A book in doubt waits for its snapshot: changes on top of what is wrong stay wrong.
+    if (!market.isTrusted) return undefined;
+    const left = add(market.levels[side], price, hundredths);
+    return left < 0 ? doubtOne(ticker, 'negative') : settle(ticker, market);
+  }
+
+  return {
+    expect(sid, tickers) {
+      const subscription = subscriptions.get(sid) ?? { lastSeq: 0, isBroken: false, tickers: new Set() };
+      subscriptions.set(sid, subscription);
+      for (const ticker of tickers) {
+        remove(ticker);
+        subscription.tickers.add(ticker);
+        const levels = { yes: new Map(), no: new Map() };
+        kept.set(ticker, { sid, levels, isTrusted: false, book: undefined });
+      }
+    },
+    drop(tickers) {
+      for (const ticker of tickers) remove(ticker);
+    },
+    end(sid) {
+      const tickers = [...(subscriptions.get(sid)?.tickers ?? [])];
+      for (const ticker of tickers) remove(ticker);
+      subscriptions.delete(sid);
+      return tickers;
+    },
+    take(frame) {
+      const ticker = 'ticker' in frame ? frame.ticker : undefined;
+      const market = ticker === undefined ? undefined : kept.get(ticker);
+      const subscription = frame.sid === undefined ? undefined : subscriptions.get(frame.sid);
+      if (!subscription || frame.seq === undefined) {
+        if (!market || frame.type === 'lifecycle') return undefined;
+        return doubtOne(ticker!, frame.type === 'unreadable' ? 'unreadable' : 'foreign');
+      }
+      if (subscription.isBroken) return undefined;
+      const step = frame.seq - subscription.lastSeq;
+      subscription.lastSeq = frame.seq;
+      const isUnreadable = frame.type === 'unreadable';
+      if (step !== 1 || isUnreadable) doubt(subscription.tickers);
+      if (step <= 0 || isUnreadable) {
+        subscription.isBroken = true;
+        return { doubt: isUnreadable ? 'unreadable' : 'stale', isOfAll: true };
+      }
+      const gap: Problem | undefined = step > 1 ? { doubt: 'gap', isOfAll: true } : undefined;
+      if (!market || (frame.type !== 'snapshot' && frame.type !== 'delta')) return gap;
+      if (market.sid !== frame.sid) return gap ?? doubtOne(ticker!, 'foreign');
+      const problem = frame.type === 'snapshot' ? takeSnapshot(frame, market) : takeDelta(frame, market);
+      return gap ?? problem;
+    },
+    doubt,
+    book(ticker) {
+      const market = kept.get(ticker);
+      return market?.isTrusted ? bookOf(market) : undefined;
+    },
+    sidOf: (ticker) => kept.get(ticker)?.sid,
+    has: (sid) => subscriptions.has(sid),
+    tickersOf: (sid) => subscriptions.get(sid)?.tickers ?? new Set(),
+    doubtful: (sid) =>
+      [...(subscriptions.get(sid)?.tickers ?? [])].filter((ticker) => !kept.get(ticker)!.isTrusted),
+    get sids() {
+      return [...subscriptions.keys()];
+    },
+    get size() {
+      return kept.size;
+    },
+    get trusted() {
+      return trusted;
+    },
+  };
+}
+
+/** @returns what stands at the price then */
+function add(levels: Map<Micros, number>, price: Micros, hundredths: number): number {
+  const left = (levels.get(price) ?? 0) + hundredths;
+  if (left === 0) levels.delete(price);
+  else levels.set(price, left);
+  return left;
+}
+
+const readSide = (levels: ReadonlyMap<Micros, number>) =>
+  toLevels([...levels].map(([price, hundredths]) => ({ price, contracts: fromHundredths(hundredths) })));

@@ -1,0 +1,158 @@
+import { DOLLAR, type Micros } from '../../market/money.js';
+import type { Clock } from '../../../core/clock.js';
+import type { OrderBook } from '../../market/book.js';
+import type { ListedMarket, MarketStatus } from '../../market/market.js';
+import type { MarketChanges } from '../../market/source.js';
+import { compareBooks } from './compare.js';
+import type { LifecycleFrame } from './frames.js';
+import type { KeptBooks } from './kept-books.js';
+
+export interface KalshiChanges extends MarketChanges {
+  /**
+   * Takes note of a read that is complete: which markets are followed from now on, and what their books were.
+   * @param beganAt of our clock: what was in doubt before is certain again, by the read
+   */
+  noteRead(read: {
+    beganAt: number;
+    active: readonly string[];
+    books: ReadonlyMap<string, OrderBook>;
+    readAgain: (tickers: string[], signal: AbortSignal) => Promise<ReadonlyMap<string, OrderBook>>;
+  }): void;
+}
+
+/** What the venue has said of a market's life since it was listed. */
+interface Life {
+  status?: MarketStatus;
+  closeTime?: Date;
+  /** Its prices' steps or its words have changed: they are read with the next listing. */
+  isUnsure?: true;
+  saidAt: number;
+}
+
+/**
+ * Puts kept books into market data, and says which books are in doubt.
+ * @param keepBooks called once, after the first read: where a source is only made nothing is connected
+ */
+export function createKalshiChanges({
+  keepBooks,
+  clock,
+}: {
+  keepBooks: () => KeptBooks;
+  clock: Clock;
+}): KalshiChanges {
+  const doubts = new Map<string, number>();
+  const lives = new Map<string, Life>();
+  const listeners = new Set<(tickers: ReadonlySet<string>) => void>();
+  const stopping = new AbortController();
+  let followed: ReadonlySet<string> = new Set();
+  let comparing: Promise<unknown> | undefined;
+  let kept: KeptBooks | undefined;
+
+  function open(): KeptBooks {
+    const opened = keepBooks();
+    opened.subscribe((tickers, told) => {
+      for (const frame of told) noteLife(frame);
+      for (const ticker of tickers) noteTrust(ticker);
+      for (const listener of listeners) listener(tickers);
+    });
+    return opened;
+  }
+
+  function noteTrust(ticker: string): void {
+    const isUnsure = kept?.book(ticker) === undefined || lives.get(ticker)?.isUnsure === true;
+    if (!isUnsure) doubts.delete(ticker);
+    else if (followed.has(ticker) && !doubts.has(ticker)) doubts.set(ticker, clock.now());
+  }
+
+  function noteLife({ ticker, event, closeSeconds }: LifecycleFrame): void {
+    const saidAt = clock.now();
+    const known = lives.get(ticker);
+    if (event === 'deactivated') lives.set(ticker, { ...known, status: 'inactive', saidAt });
+    else if (event === 'activated') lives.set(ticker, { ...known, status: 'active', saidAt });
+    // What it pays comes with the next listing.
+    else if (event === 'determined' || event === 'settled')
+      lives.set(ticker, { ...known, status: 'closed', saidAt });
+    else if (event === 'close_date_updated' && closeSeconds !== undefined)
+      lives.set(ticker, { ...known, closeTime: new Date(closeSeconds * 1000), saidAt });
+    else if (event === 'price_level_structure_updated' || event === 'metadata_updated')
+      lives.set(ticker, { ...known, isUnsure: true, saidAt });
+  }
+
+  return {
+    subscribe(listener) {
+      listeners.add(listener);
+      return () => void listeners.delete(listener);
+    },
+
+    apply(data, tickers) {
+      const changed = new Map<string, ListedMarket>();
+      const books = new Map<string, OrderBook>();
+      for (const market of data.markets) {
+        if (tickers && !tickers.has(market.ticker)) continue;
+        const { ticker } = market;
+        const book = kept?.book(ticker);
+        if (book && book !== data.books.get(ticker)) books.set(ticker, book);
+        const now = withLife(book ? withPrices(market, book) : market, lives.get(ticker));
+        if (now !== market) changed.set(ticker, now);
+      }
+      const isRead = (ticker: string) => kept?.book(ticker) === undefined;
+      const isSameDoubt =
+        doubts.size === (data.doubts?.size ?? 0) &&
+        [...doubts].every(([ticker, since]) => data.doubts?.get(ticker)?.getTime() === since);
+      if (changed.size === 0 && books.size === 0 && isSameDoubt) return data;
+      return {
+        ...data,
+        markets: data.markets.map((market) => changed.get(market.ticker) ?? market),
+        books: new Map([...data.books, ...books]),
+        ...(data.bookTimes && { bookTimes: filterKeys(data.bookTimes, isRead) }),
+        ...(data.shallow && { shallow: filterKeys(data.shallow, isRead) }),
+        doubts: isSameDoubt && data.doubts ? data.doubts : new Map(toDates(doubts)),
+      };
+    },
+
+    noteRead({ beganAt, active, books, readAgain }) {
+      if (stopping.signal.aborted) return;
+      kept ??= open();
+      followed = new Set(active);
+      for (const [ticker, since] of doubts)
+        if (since < beganAt || !followed.has(ticker)) doubts.delete(ticker);
+      for (const [ticker, { saidAt }] of lives) if (saidAt < beganAt) lives.delete(ticker);
+      kept.follow(active);
+      const signal = stopping.signal;
+      comparing ??= compareBooks(kept, books, readAgain, signal)
+        // A read that fails says nothing about books; the source's own reads are watched.
+        .catch(() => undefined)
+        .finally(() => (comparing = undefined));
+    },
+
+    stop() {
+      stopping.abort();
+      kept?.stop();
+    },
+  };
+}
+
+function withPrices(market: ListedMarket, { yes, no }: OrderBook): ListedMarket {
+  const [yesBid, noBid] = [yes[0]?.price ?? null, no[0]?.price ?? null];
+  if (yesBid === market.yesBid && noBid === market.noBid) return market;
+  return { ...market, yesBid, noBid, yesAsk: oppositeOf(noBid), noAsk: oppositeOf(yesBid) };
+}
+
+const oppositeOf = (price: Micros | null): Micros | null => (price === null ? null : DOLLAR - price);
+
+function withLife(market: ListedMarket, life: Life | undefined): ListedMarket {
+  if (!life) return market;
+  // Nothing opens what the venue has decided already.
+  const isOpenOrPaused = ['active', 'inactive', 'initialized'].includes(market.status);
+  const status = isOpenOrPaused ? (life.status ?? market.status) : market.status;
+  const closeTime = life.closeTime ?? market.closeTime;
+  return status === market.status && closeTime.getTime() === market.closeTime.getTime()
+    ? market
+    : { ...market, status, closeTime };
+}
+
+const filterKeys = <V>(map: ReadonlyMap<string, V>, isLeft: (key: string) => boolean): Map<string, V> =>
+  new Map([...map].filter(([key]) => isLeft(key)));
+
+const toDates = (doubts: ReadonlyMap<string, number>): [string, Date][] =>
+  [...doubts].map(([ticker, since]) => [ticker, new Date(since)]);

@@ -1,0 +1,154 @@
+import { z } from 'zod';
+import { parseCount, toHundredths } from '../../market/contracts.js';
+import { DOLLAR, parseDollars, type Micros } from '../../market/money.js';
+import type { Side } from '../../market/book.js';
+
+/** Bids at one price, in hundredths of a contract: sums of them are exact. */
+export interface RawLevel {
+  price: Micros;
+  hundredths: number;
+}
+
+/** What stands in every frame. A frame with `sid` and `seq` consumes a number of that subscription, whatever it says. */
+interface Envelope {
+  id?: number | undefined;
+  sid?: number | undefined;
+  seq?: number | undefined;
+}
+
+export interface SnapshotFrame extends Envelope {
+  type: 'snapshot';
+  ticker: string;
+  levels: Record<Side, RawLevel[]>;
+}
+
+export interface DeltaFrame extends Envelope {
+  type: 'delta';
+  ticker: string;
+  side: Side;
+  price: Micros;
+  /** Negative where bids have gone. */
+  hundredths: number;
+}
+
+/** A market's life outside of its book; times in seconds. */
+export interface LifecycleFrame extends Envelope {
+  type: 'lifecycle';
+  ticker: string;
+  event: string;
+  closeSeconds: number | undefined;
+}
+
+export type Frame =
+  | SnapshotFrame
+  | DeltaFrame
+  | LifecycleFrame
+  | (Envelope & { type: 'subscribed'; channel: string; sid: number })
+  | (Envelope & { type: 'error'; code: number; message: string })
+  // An answer without news, and what is not read.
+  | (Envelope & { type: 'other' })
+  // It should be one of the above, and is not.
+  | (Envelope & { type: 'unreadable'; ticker: string | undefined; problem: string });
+
+const dollars = z.string().regex(/^-?\d{1,12}(\.\d{1,6})?$/);
+const count = z.string().regex(/^-?\d{1,12}(\.\d{1,2})?$/);
+const side = z.array(z.tuple([dollars, count])).nullish();
+
+const envelopeSchema = z.object({
+  type: z.string(),
+  id: z.int().optional(),
+  sid: z.int().optional(),
+  seq: z.int().optional(),
+  msg: z.unknown().optional(),
+});
+const subscribedSchema = z.object({ channel: z.string(), sid: z.int() });
+const errorSchema = z.object({ code: z.int(), msg: z.string().catch('') });
+const snapshotSchema = z.object({
+  market_ticker: z.string().min(1),
+  yes_dollars_fp: side,
+  no_dollars_fp: side,
+});
+const deltaSchema = z.object({
+  market_ticker: z.string().min(1),
+  price_dollars: dollars,
+  delta_fp: count,
+  side: z.enum(['yes', 'no']),
+});
+const lifecycleSchema = z.object({
+  market_ticker: z.string().min(1),
+  event_type: z.string(),
+  close_ts: z.number().optional(),
+});
+const tickerSchema = z.object({ market_ticker: z.string() });
+
+/** @param text of one message; with `use_yes_price`, in which prices of the NO side are those of the YES leg */
+export function readFrame(text: string): Frame {
+  const parsed = envelopeSchema.safeParse(parseJson(text));
+  if (!parsed.success) return { type: 'unreadable', ticker: undefined, problem: 'no envelope' };
+  const { type, id, sid, seq, msg } = parsed.data;
+  const envelope = { id, sid, seq };
+  const body = readBody(type, msg);
+  if (body instanceof z.ZodError) {
+    const ticker = tickerSchema.safeParse(msg).data?.market_ticker;
+    const [{ path, message } = { path: [], message: 'unknown' }] = body.issues;
+    return { type: 'unreadable', ...envelope, ticker, problem: `${type} ${path.join('.')}: ${message}` };
+  }
+  return { ...envelope, ...body } as Frame;
+}
+
+function readBody(type: string, msg: unknown): object {
+  switch (type) {
+    case 'subscribed':
+      return read(subscribedSchema, msg, (found) => ({ type, ...found }));
+    case 'error':
+      return read(errorSchema, msg, ({ code, msg: message }) => ({ type, code, message }));
+    case 'orderbook_snapshot':
+      return read(snapshotSchema, msg, (found) => ({
+        type: 'snapshot',
+        ticker: found.market_ticker,
+        levels: { yes: readLevels('yes', found.yes_dollars_fp), no: readLevels('no', found.no_dollars_fp) },
+      }));
+    case 'orderbook_delta':
+      return read(deltaSchema, msg, (found) => ({
+        type: 'delta',
+        ticker: found.market_ticker,
+        side: found.side,
+        price: readPrice(found.side, found.price_dollars),
+        hundredths: readHundredths(found.delta_fp),
+      }));
+    case 'market_lifecycle_v2':
+      return read(lifecycleSchema, msg, ({ market_ticker: ticker, event_type: event, close_ts }) => ({
+        type: 'lifecycle',
+        ticker,
+        event,
+        closeSeconds: close_ts,
+      }));
+    default:
+      return { type: 'other' };
+  }
+}
+
+function read<T extends z.ZodType>(schema: T, msg: unknown, use: (found: z.output<T>) => object): object {
+  const { data, error } = schema.safeParse(msg);
+  return error ?? use(data);
+}
+
+const readLevels = (of: Side, levels: [string, string][] | null | undefined): RawLevel[] =>
+  (levels ?? []).map(([price, contracts]) => ({
+    price: readPrice(of, price),
+    hundredths: readHundredths(contracts),
+  }));
+
+/** In dollars of the side itself. */
+const readPrice = (of: Side, text: string): Micros =>
+  of === 'yes' ? parseDollars(text) : DOLLAR - parseDollars(text);
+
+const readHundredths = (text: string): number => toHundredths(parseCount(text));
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

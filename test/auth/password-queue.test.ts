@@ -1,0 +1,110 @@
+import { setMaxListeners } from 'node:events';
+import { request } from 'node:http';
+import { eq, like } from 'drizzle-orm';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { hashPassword } from '../../src/identity/password.js';
+import { sessions, users } from '../../src/tables.js';
+import { AppError } from '../../src/core/errors.js';
+import { operatorClient, operatorToken, unique } from '../operator/client.js';
+import { Browser, createUser, PASSWORD } from '../support/accounts.js';
+import { createTestDatabase, type TestDatabase } from '../support/database.js';
+import { startTestService, type TestService } from '../support/service.js';
+
+let database: TestDatabase;
+let service: TestService;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  service = await startTestService(database.db, {
+    app: { signInLimits: { perAccount: 100, quickFailures: 100 } },
+  });
+});
+afterAll(async () => {
+  await service.stop();
+  await database.remove();
+});
+
+const CALLERS = 10;
+/** Half a second of hashing and more, and room in the queue for the callers behind it. */
+const AHEAD = 80;
+/** At once: see MAX_PARALLEL in src/identity/password.ts. */
+const RUNNING = 2;
+
+/** Of many callers at once. */
+function createSignal(): AbortController {
+  const controller = new AbortController();
+  setMaxListeners(0, controller.signal);
+  return controller;
+}
+
+/** How many wait in the queue: of 100 more it refuses as many. None of those is hashed. */
+async function countWaiting(): Promise<number> {
+  const counted = createSignal();
+  const more = Array.from({ length: 100 }, () => hashPassword('one more', counted.signal));
+  counted.abort(new Error('counted'));
+  const refused = (answer: PromiseSettledResult<string>) =>
+    answer.status === 'rejected' && answer.reason instanceof AppError;
+  return (await Promise.allSettled(more)).filter(refused).length;
+}
+
+interface Call {
+  method: string;
+  path: string;
+  headers: Record<string, string>;
+  body: string;
+}
+
+/** Callers come to a queue with hashes ahead of them, and hang up while they wait there. */
+async function hangUpInTheQueue(callOf: (n: number) => Call): Promise<void> {
+  const over = createSignal();
+  let ahead = AHEAD;
+  const count = () => void ahead--;
+  for (let i = 0; i < AHEAD; i++) hashPassword('ahead', over.signal).then(count, count);
+  const countCallers = async () => (await countWaiting()) - ahead + RUNNING;
+
+  const calls = Array.from({ length: CALLERS }, (_, n) => {
+    const { method, path, headers, body } = callOf(n);
+    const call = request(service.url + path, { method, headers, agent: false });
+    call.on('error', () => undefined);
+    call.end(body);
+    return call;
+  });
+  const soon = { timeout: 10_000, interval: 5 };
+  await vi.waitUntil(async () => (await countCallers()) === CALLERS, soon);
+  for (const call of calls) call.destroy();
+  await vi.waitUntil(async () => (await countCallers()) === 0, soon);
+  expect(ahead).toBeGreaterThan(RUNNING);
+  over.abort(new Error('over'));
+}
+
+describe('callers who hang up while they wait for a password to be hashed', () => {
+  it('are not hashed at the sign-in: no session begins', async () => {
+    const { id, email } = await createUser(database.db);
+    await hangUpInTheQueue(() => ({
+      method: 'POST',
+      path: '/login',
+      headers: { 'content-type': 'application/x-www-form-urlencoded', accept: 'text/html' },
+      body: new URLSearchParams({ email, password: PASSWORD }).toString(),
+    }));
+    expect((await new Browser(service.url).signIn(email)).status).toBe(303);
+    const begun = await database.db.orm.select().from(sessions).where(eq(sessions.userId, id));
+    expect(begun).toHaveLength(1);
+  });
+
+  it('are not hashed for the operator: no user is created', async () => {
+    const name = unique('waiting');
+    const user = { name: 'Waiting', password: 'a phrase that only they know' };
+    await hangUpInTheQueue((n) => ({
+      method: 'PUT',
+      path: `/operator/users/${name}-${n}@example.com`,
+      headers: { 'content-type': 'application/json', authorization: `Bearer ${operatorToken}` },
+      body: JSON.stringify(user),
+    }));
+    const call = operatorClient(() => service);
+    expect((await call('PUT', `/users/${name}-next@example.com`, user)).status).toBe(201);
+    const created = await database.db.orm
+      .select()
+      .from(users)
+      .where(like(users.email, `${name}-%`));
+    expect(created.map(({ email }) => email)).toEqual([`${name}-next@example.com`]);
+  });
+});
