@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url';
 import ejs from 'ejs';
-import express, { type Express, type Request, type Response } from 'express';
+import express, { Router, type Express, type Request, type Response } from 'express';
 import { knownHashedSecret } from './api-keys/bearer-key.js';
 import type { KeyReader } from './api-keys/key-reader.js';
 import type { SessionPerson, SessionPrincipal } from './identity/session/session.js';
@@ -15,8 +15,9 @@ import { rememberClientAddress } from './core/http/client-address.js';
 import { notFound, problemHandler } from './core/http/problem.js';
 import { requestContext, type Caller } from './core/http/request-context.js';
 import { requireWholeAddress } from './core/http/request-line.js';
-import { documentationRoutes } from './mounts/documentation.js';
-import { operatorRoutes } from './mounts/operator.js';
+import { mountRoutes } from './core/reference/define-route.js';
+import { documentationRouter } from './mounts/documentation.js';
+import { operatorRouter } from './mounts/operator.js';
 import { tradingRoutes } from './mounts/trading.js';
 import type { TradingServices } from './trading/services/services.js';
 
@@ -45,15 +46,18 @@ export function createApp(
   );
   app.use('/api', apiRoutes(context, services));
   app.use(tradingRoutes(context, services, trading));
-  app.use(healthRoutes(context));
-  app.use(documentationRoutes(context));
+  app.use(mountRoutes(Router(), '', healthRoutes, context));
+  app.use(documentationRouter(context, listRoutes));
   app.use(ready);
   app.use(dashboardRoutes(context, trading, options));
-  app.use('/operator', jsonHeaders, operatorRoutes(context, trading));
+  app.use('/operator', jsonHeaders, operatorRouter({ ...context, ...trading }));
   app.use(notFound);
   app.use(problemHandler);
   return app;
 }
+
+/** Loaded with the first request for the document, so that a start does not wait for it. */
+const listRoutes = async () => (await import('./reference.js')).routeDescriptions;
 
 function callerOf(keys: KeyReader) {
   return (req: Request, res: Response): Caller => {

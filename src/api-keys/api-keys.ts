@@ -1,7 +1,7 @@
 import { v7 as uuid } from 'uuid';
 import { recordAudit } from '../audit/audit.js';
 import { change, byService, type Authority } from '../audit/change.js';
-import type { Scope } from './key-reader.js';
+import type { Scope } from '../core/scopes.js';
 import type { Context } from '../core/http/context.js';
 import type { Orm, Tx } from '../core/db/client.js';
 import { AppError } from '../core/errors.js';

@@ -2,7 +2,7 @@ import { and, eq } from 'drizzle-orm';
 import type { Authority } from '../audit/change.js';
 import { invalidKey } from './bearer-key.js';
 import { keyError, type KeyProblem } from './key-problem.js';
-import type { Scope } from './key-reader.js';
+import type { Scope } from '../core/scopes.js';
 import { apiKeys } from './table.js';
 
 export interface KeyAuthority extends Authority {

@@ -2,10 +2,8 @@ import { createCoalescer } from '../core/coalesce.js';
 import type { Clock } from '../core/clock.js';
 import type { Database, Statement } from '../core/db/client.js';
 import { textArray } from '../core/db/array-literal.js';
+import type { Scope } from '../core/scopes.js';
 import { keyError } from './key-problem.js';
-
-export const scopes = ['usage:write', 'entitlements:read', 'trading:read', 'trading:write'] as const;
-export type Scope = (typeof scopes)[number];
 
 /** Who calls: a key of an Organization. A key is never a User. */
 export interface Principal {

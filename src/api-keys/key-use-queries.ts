@@ -1,9 +1,9 @@
 import { sql } from 'drizzle-orm';
 import type { Clock } from '../core/clock.js';
+import type { Scope } from '../core/scopes.js';
 import { intArray, textArray } from '../core/db/array-literal.js';
 import type { Orm, Statement } from '../core/db/client.js';
 import { DAY_MS } from '../core/time.js';
-import type { Scope } from './key-reader.js';
 
 /** Calls of one key that have not been written yet. */
 export interface GatheredUse {

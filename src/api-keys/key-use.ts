@@ -3,8 +3,9 @@ import { v7 as uuid } from 'uuid';
 import type { Clock } from '../core/clock.js';
 import type { Database } from '../core/db/client.js';
 import { MINUTE_MS } from '../core/time.js';
-import type { Scope } from './key-reader.js';
+import type { KeyReader, Principal } from './key-reader.js';
 import { recordUse, toUseValues, type GatheredUse } from './key-use-queries.js';
+import type { Scope } from '../core/scopes.js';
 
 /** Remembers the calls of keys and writes them from time to time: no write per request, at most a minute behind. */
 export interface KeyUse {
@@ -131,4 +132,18 @@ function gatherUse(clock: Clock, maxCells: number) {
   }
 
   return { count, take: takePending, takeUncounted };
+}
+
+/**
+ * Reads the key of a call and counts the call.
+ * @throws AppError invalid_key, key_revoked, key_expired, insufficient_scope
+ */
+export async function authenticateCall(
+  { keys, keyUse }: { keys: KeyReader; keyUse: KeyUse },
+  hashedSecret: string,
+  scope: Scope,
+): Promise<Principal> {
+  const principal = await keys.authenticate(hashedSecret, scope);
+  keyUse.touch(hashedSecret, scope);
+  return principal;
 }

@@ -1,98 +1,136 @@
-import { Router, type Request, type Response } from 'express';
-import { requireRole, sessionOf } from '../identity/session/session.js';
-import { readJsonBody } from '../core/http/json-body.js';
+import { z } from 'zod';
+import { sessionOf } from '../identity/session/session.js';
 import { parseInput } from '../core/http/validate.js';
-import {
-  ChangesExhausted,
-  createApiKey,
-  readChangeBudget,
-  requireKey,
-  revokeApiKey,
-  rotateApiKey,
-  toApiKeyJson,
-  type KeyDeps,
-  type NewKey,
-} from './api-keys.js';
-import { setBudgetHeaders, actorOf, readId } from './request.js';
+import { readChangeBudget, requireKey, toApiKeyJson, type KeyDeps } from './api-keys.js';
+import { readId, setBudgetHeaders } from './request.js';
 import { decodeCursor, encodeCursor } from './ids.js';
 import { listKeys } from './queries.js';
-import { createApiKeySchema, listApiKeysSchema, MAX_BODY_BYTES, rotateApiKeySchema } from './schema.js';
+import { apiKeyAnswerSchema, apiKeyListSchema, listApiKeysSchema } from './schema.js';
+import { defineRoute, json, type Example, type ExampleRequest } from '../core/reference/define-route.js';
+import { exampleWorld } from '../core/reference/example-world.js';
+import { problemExample } from '../core/reference/problem-examples.js';
 
 const PAGE_SIZE = 100;
-const DEFAULT_GRACE_MINUTES = 60;
+const { keys, createdAt, users } = exampleWorld;
 
-/** `/dashboard/api-keys`: every member reads them, owner and admin change them. */
-export function apiKeyRoutes(deps: KeyDeps): Router {
-  const { db, clock, config } = deps;
-  const mayChange = requireRole('owner', 'admin');
-  const router = Router();
-
-  router.get('/api-keys', async (req, res) => {
-    const { orgId } = sessionOf(res);
-    const { limit, cursor } = parseInput(listApiKeysSchema, req.query);
-    const size = Number(limit ?? PAGE_SIZE);
-    // One more than is asked for tells whether there is a next page.
-    const rows = await listKeys(db.orm, orgId, {
-      limit: size + 1,
-      ...(cursor === undefined ? {} : { afterId: decodeCursor(cursor) }),
-    });
-    const page = rows.slice(0, size);
-    const now = clock.now();
-    setBudgetHeaders(res, await readChangeBudget(db.orm, orgId, now, config.limits.keyChangesPerHour));
-    res.json({
-      apiKeys: page.map((key) => toApiKeyJson(key, now)),
-      nextCursor: rows.length > size ? encodeCursor(page.at(-1)!.id) : null,
-    });
-  });
-
-  router.get('/api-keys/:id', async (req, res) => {
-    const key = await requireKey(db.orm, sessionOf(res).orgId, readId(req));
-    res.json({ apiKey: toApiKeyJson(key, clock.now()) });
-  });
-
-  router.post('/api-keys', mayChange, async (req, res) => {
-    const { value } = await readJsonBody(req, res, MAX_BODY_BYTES);
-    const { expiresAt, ...input } = parseInput(createApiKeySchema, value);
-    const { key, secret } = await withBudget(res, () =>
-      createApiKey(deps, actorOf(req, res), { ...input, expiresAt: expiresAt ? new Date(expiresAt) : null }),
-    );
-    res.status(201).json({ apiKey: toApiKeyJson(key, clock.now()), secret });
-  });
-
-  router.post('/api-keys/:id/rotate', mayChange, async (req, res) => {
-    const id = readId(req);
-    const body = hasBody(req) ? (await readJsonBody(req, res, MAX_BODY_BYTES)).value : {};
-    const { graceMinutes = DEFAULT_GRACE_MINUTES } = parseInput(rotateApiKeySchema, body);
-    const { key, secret, previous } = await withBudget(res, () =>
-      rotateApiKey(deps, actorOf(req, res), id, graceMinutes),
-    );
-    const now = clock.now();
-    res.status(201).json({
-      apiKey: toApiKeyJson(key, now),
-      secret,
-      previous: toApiKeyJson(previous, now),
-    });
-  });
-
-  router.delete('/api-keys/:id', mayChange, async (req, res) => {
-    const key = await revokeApiKey(deps, actorOf(req, res), readId(req));
-    res.json({ apiKey: toApiKeyJson(key, clock.now()) });
-  });
-
-  return router;
+/** A key of the example world as answers show it. */
+export function keyView(name: keyof typeof keys, state: string) {
+  const { id, name: label, secret, scopes, expiresAt, revokedAt } = keys[name];
+  return {
+    id,
+    name: label,
+    prefix: secret.slice(0, 12),
+    scopes,
+    livemode: secret.startsWith('org_live_'),
+    state,
+    lastUsedAt: null,
+    expiresAt,
+    revokedAt,
+    createdAt,
+    createdBy: users.owner.id,
+    rotatedFromId: null,
+  };
 }
 
-/** Tells what is left of the hour's changes, with the change and with its refusal. */
-async function withBudget<T extends NewKey>(res: Response, change: () => Promise<T>): Promise<T> {
-  try {
-    const made = await change();
-    setBudgetHeaders(res, made.budget);
-    return made;
-  } catch (error) {
-    if (error instanceof ChangesExhausted) setBudgetHeaders(res, error.budget);
-    throw error;
-  }
+export const common = { tag: 'API keys', credential: 'session' } as const;
+
+const list = defineRoute({
+  ...common,
+  method: 'get',
+  path: '/dashboard/api-keys',
+  operationId: 'listApiKeys',
+  summary: 'List API keys',
+  description:
+    "The Organization's keys in every state, newest first; every member may read them. Never a secret. The headers say how many keys may still be made or rotated within the hour.",
+  limit: 'key-changes',
+  query: listApiKeysSchema,
+  responses: { 200: json('A page of keys.', apiKeyListSchema) },
+  errors: ['invalid_request'],
+  good: {},
+  examples: [
+    {
+      name: 'list',
+      summary: 'The first page, of two',
+      request: { credential: 'memberSession', query: { limit: '2' } },
+      answer: {
+        apiKeys: [keyView('revokedKey', 'revoked'), keyView('expiredKey', 'expired')],
+        nextCursor: 'AZuNmmQAcACAAAAAAAAANQ',
+      },
+    },
+    problemExample('invalid_request', {
+      summary: 'A cursor that no list gave out',
+      at: '/cursor',
+      detail: 'must be a nextCursor of an earlier answer',
+      request: { query: { cursor: '2' } },
+    }),
+  ],
+  handler:
+    ({ db, clock, config }: KeyDeps) =>
+    async (req, res) => {
+      const { orgId } = sessionOf(res);
+      const { limit, cursor } = parseInput(listApiKeysSchema, req.query);
+      const size = Number(limit ?? PAGE_SIZE);
+      // One more than is asked for tells whether there is a next page.
+      const rows = await listKeys(db.orm, orgId, {
+        limit: size + 1,
+        ...(cursor === undefined ? {} : { afterId: decodeCursor(cursor) }),
+      });
+      const page = rows.slice(0, size);
+      const now = clock.now();
+      setBudgetHeaders(res, await readChangeBudget(db.orm, orgId, now, config.limits.keyChangesPerHour));
+      res.json({
+        apiKeys: page.map((key) => toApiKeyJson(key, now)),
+        nextCursor: rows.length > size ? encodeCursor(page.at(-1)!.id) : null,
+      });
+    },
+});
+
+export const idParams = z.object({ id: z.string().meta({ description: 'The id of the key.' }) });
+
+export function notFoundExamples(request: ExampleRequest): Example[] {
+  const detail = 'There is no such API key.';
+  return [
+    problemExample('not_found', {
+      summary: 'No such key',
+      detail,
+      request: { ...request, params: { id: exampleWorld.unknownId } },
+    }),
+    problemExample('not_found', {
+      name: 'keyOfAnother',
+      summary: "Another Organization's key does not exist here",
+      detail,
+      request: { ...request, params: { id: exampleWorld.otherKeyId } },
+    }),
+  ];
 }
 
-const hasBody = (req: Request): boolean =>
-  req.headers['transfer-encoding'] !== undefined || Number(req.headers['content-length'] ?? 0) > 0;
+const one = defineRoute({
+  ...common,
+  method: 'get',
+  path: '/dashboard/api-keys/{id}',
+  operationId: 'getApiKey',
+  summary: 'Read one API key',
+  description: 'The metadata of a key, in whatever state it is; every member may read it. Never the secret.',
+  params: idParams,
+  responses: { 200: json('The key.', apiKeyAnswerSchema) },
+  errors: ['not_found'],
+  good: { params: { id: keys.testKey.id } },
+  examples: [
+    {
+      name: 'key',
+      summary: 'A test key',
+      request: { credential: 'memberSession', params: { id: keys.testKey.id } },
+      answer: { apiKey: keyView('testKey', 'active') },
+    },
+    ...notFoundExamples({}),
+  ],
+  handler:
+    ({ db, clock }: KeyDeps) =>
+    async (req, res) => {
+      const key = await requireKey(db.orm, sessionOf(res).orgId, readId(req));
+      res.json({ apiKey: toApiKeyJson(key, clock.now()) });
+    },
+});
+
+/** `/dashboard/api-keys`, which every member reads; the changes are in `key-change-routes.ts`. */
+export const apiKeyReadRoutes = [list, one];

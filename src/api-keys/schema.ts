@@ -1,7 +1,8 @@
 import { z } from 'zod';
-import { scopes } from './key-reader.js';
-import { idField, timeField } from '../core/http/fields.js';
+import { idField, nextCursorField, timeField } from '../core/http/fields.js';
 import { text, timeInput } from '../core/http/validate.js';
+import { organizationFields } from '../identity/organizations/schema.js';
+import { scopes } from '../core/scopes.js';
 
 export const MAX_BODY_BYTES = 16 * 1024;
 
@@ -75,7 +76,7 @@ export const apiKeySchema = z
 export const ownKeySchema = z
   .object({
     apiKey: apiKeySchema,
-    organization: z.object({ id: idField('Of the Organization.'), slug: z.string(), name: z.string() }),
+    organization: z.object(organizationFields),
   })
   .meta({ id: 'OwnApiKey' });
 
@@ -87,10 +88,7 @@ const secretField = z
 export const apiKeyListSchema = z
   .object({
     apiKeys: z.array(apiKeySchema).describe('Newest first.'),
-    nextCursor: z
-      .string()
-      .nullable()
-      .describe('Send it as `cursor` for the next page; `null` on the last one.'),
+    nextCursor: nextCursorField,
   })
   .meta({ id: 'ApiKeyList' });
 

@@ -1,8 +1,8 @@
 import { formatCount, formatDuration } from '../core/pages/format.js';
 import { DAY_MS, MINUTE_MS } from '../core/time.js';
 import { stateOf, type ChangeBudget, type KeyState } from './api-keys.js';
-import { scopes, type Scope } from './key-reader.js';
 import type { KeyDetails } from './page-queries.js';
+import { scopes, type Scope } from '../core/scopes.js';
 
 /** How a state is called, and how much it should catch the eye. */
 const stateBadges: Record<KeyState, { label: string; tone: 'good' | 'warn' | 'bad' | 'none' }> = {

@@ -1,5 +1,6 @@
-import type { Request, RequestHandler, Router } from 'express';
-import type { KeyUse } from '../api-keys/key-use.js';
+import type { Request } from 'express';
+import { z } from 'zod';
+import { authenticateCall, type KeyUse } from '../api-keys/key-use.js';
 import { readHashedSecret } from '../api-keys/bearer-key.js';
 import { preferKeyError } from '../api-keys/key-problem.js';
 import type { KeyReader } from '../api-keys/key-reader.js';
@@ -10,61 +11,222 @@ import { sendJson, toJson } from '../core/http/json.js';
 import { parseInput } from '../core/http/validate.js';
 import { checkResultsJson, parseCheck, toEntitlementView } from './entitlement-json.js';
 import type { EntitlementReader } from './reader.js';
-import { entitlementPageSchema, MAX_BODY_BYTES } from './schema.js';
+import {
+  MAX_BODY_BYTES,
+  MAX_SLUGS,
+  entitlementCheckAnswerSchema,
+  entitlementCheckSchema,
+  entitlementListSchema,
+  entitlementPageSchema,
+  entitlementSchema,
+} from './schema.js';
+import { defineRoute, json, repeated } from '../core/reference/define-route.js';
+import { exampleWorld } from '../core/reference/example-world.js';
+import { problemExample } from '../core/reference/problem-examples.js';
 
 const bounds = { ...usualBounds, tooManyValues: 'batch_too_large' as const };
 
-export interface EntitlementServices {
+interface EntitlementDeps {
   entitlements: EntitlementReader;
   keys: KeyReader;
   keyUse: KeyUse;
-  /** Stands before each route: see `apiRoutes`. */
-  callLimit: RequestHandler;
 }
 
-export function addEntitlementRoutes(
-  router: Router,
-  { entitlements, keys, keyUse, callLimit }: EntitlementServices,
-): void {
-  /** For input that cannot be read: the call counts if its key was good for it. */
-  const judge = async (hashedSecret: string) => {
-    await keys.authenticate(hashedSecret, 'entitlements:read');
-    keyUse.touch(hashedSecret, 'entitlements:read');
-  };
+const scope = 'entitlements:read';
 
-  router.get('/entitlements', callLimit, async (req, res) => {
+const common = {
+  tag: 'Entitlements',
+  credential: 'apiKey',
+  scope,
+  limit: 'entitlements',
+} as const;
+
+const period = { start: '2026-01-01T00:00:00Z', end: '2026-02-01T00:00:00Z' };
+
+/** A product of the example world as its entitlement shows it. */
+function entitlementTo(name: keyof typeof exampleWorld.products) {
+  const { slug, name: productName, usageMetric, entitlement: kind, ...numbers } = exampleWorld.products[name];
+  const unitCap = numbers.unitCap === null ? null : Number(numbers.unitCap);
+  const used = Number(numbers.used ?? 0);
+  const remaining = unitCap === null ? null : unitCap - used;
+  const since = { startsAt: exampleWorld.createdAt, endsAt: null };
+  return { productSlug: slug, productName, kind, usageMetric, unitCap, used, remaining, period, ...since };
+}
+
+const apiCalls = entitlementTo('apiCalls');
+const archive = entitlementTo('archive');
+
+const list = defineRoute({
+  ...common,
+  method: 'get',
+  path: '/api/entitlements',
+  operationId: 'listEntitlements',
+  summary: 'List entitlements',
+  description: `
+The entitlements of the key's Organization that are in effect now, ordered by \`productSlug\`, each with the balance of the current
+month in the key's mode. At most \`limit\` at once; \`nextCursor\` leads to the next page. Balances include every batch that was answered with 202.
+`.trim(),
+  query: entitlementPageSchema,
+  responses: {
+    200: json('A page of them.', entitlementListSchema),
+  },
+  errors: ['invalid_request'],
+  examples: [
+    {
+      name: 'list',
+      summary: 'All of them',
+      request: {},
+      answer: { entitlements: [apiCalls, archive, entitlementTo('storage')], nextCursor: null },
+    },
+    {
+      name: 'firstPage',
+      summary: 'The first page, of one',
+      request: { query: { limit: '1' } },
+      answer: { entitlements: [apiCalls], nextCursor: 'api-calls' },
+    },
+    {
+      name: 'testMode',
+      summary: 'A test key sees test usage, of which there is none yet',
+      request: { credential: 'testKey', query: { limit: '1' } },
+      answer: { entitlements: [{ ...apiCalls, used: 0, remaining: 1000 }], nextCursor: 'api-calls' },
+    },
+    problemExample('invalid_request', {
+      summary: 'A page of more than 500',
+      at: '/limit',
+      detail: 'must be a whole number from 1 to 500',
+      request: { query: { limit: '501' } },
+    }),
+  ],
+  handler: (deps: EntitlementDeps) => async (req, res) => {
+    const { entitlements, keyUse } = deps;
     const hashedSecret = readHashedSecret(req);
-    const { limit, cursor } = await parsePage(req, () => judge(hashedSecret));
+    const { limit, cursor } = await parsePage(req, () => authenticateCall(deps, hashedSecret, scope));
     const found = await entitlements.list(hashedSecret, { after: cursor, size: limit + 1 });
-    keyUse.touch(hashedSecret, 'entitlements:read');
+    keyUse.touch(hashedSecret, scope);
     const page = found.slice(0, limit);
     const nextCursor = found.length > limit ? page.at(-1)!.productSlug : null;
     sendJson(res, 200, toJson({ entitlements: page.map(toEntitlementView), nextCursor }));
-  });
+  },
+});
 
-  router.get<{ productSlug: string }>('/entitlements/:productSlug', callLimit, async (req, res) => {
-    const hashedSecret = readHashedSecret(req);
-    const { productSlug } = req.params;
-    const entitlement = await entitlements.find(hashedSecret, productSlug);
-    keyUse.touch(hashedSecret, 'entitlements:read');
-    if (!entitlement)
-      throw new AppError(
-        'entitlement_not_found',
-        `No entitlement for the product ${productSlug} is in effect.`,
-      );
-    sendJson(res, 200, toJson(toEntitlementView(entitlement)));
-  });
+const one = defineRoute({
+  ...common,
+  method: 'get',
+  path: '/api/entitlements/{productSlug}',
+  operationId: 'getEntitlement',
+  summary: 'Read one entitlement',
+  description:
+    'The entitlement for a product, if it is in effect now, with the balance of the current month in the mode of the key. An unknown product and one without an entitlement answer alike.',
+  params: z.object({
+    productSlug: z.string().meta({ description: 'The slug of the product, percent-encoded.' }),
+  }),
+  responses: { 200: json('The entitlement.', entitlementSchema) },
+  errors: ['entitlement_not_found'],
+  good: { params: { productSlug: 'api-calls' } },
+  examples: [
+    {
+      name: 'entitlement',
+      summary: 'A live entitlement',
+      request: { credential: 'readerKey', params: { productSlug: 'api-calls' } },
+      answer: apiCalls,
+    },
+    problemExample('entitlement_not_found', {
+      summary: 'No entitlement in effect',
+      detail: 'No entitlement for the product reports is in effect.',
+      request: { credential: 'readerKey', params: { productSlug: 'reports' } },
+    }),
+  ],
+  handler:
+    ({ entitlements, keyUse }: EntitlementDeps) =>
+    async (req, res) => {
+      const hashedSecret = readHashedSecret(req);
+      const { productSlug } = req.params;
+      const entitlement = await entitlements.find(hashedSecret, productSlug);
+      keyUse.touch(hashedSecret, scope);
+      if (!entitlement)
+        throw new AppError(
+          'entitlement_not_found',
+          `No entitlement for the product ${productSlug} is in effect.`,
+        );
+      sendJson(res, 200, toJson(toEntitlementView(entitlement)));
+    },
+});
 
-  router.post('/entitlements/check', callLimit, async (req, res) => {
+const checked = ({ productSlug, kind, unitCap, used, remaining }: typeof apiCalls) => ({
+  productSlug,
+  kind,
+  unitCap,
+  used,
+  remaining,
+  overCap: false,
+});
+const none = {
+  ...checked(apiCalls),
+  productSlug: 'reports',
+  kind: null,
+  unitCap: null,
+  used: null,
+  remaining: null,
+};
+const body = { productSlugs: ['api-calls', 'archive', 'reports'] };
+
+const check = defineRoute({
+  ...common,
+  method: 'post',
+  path: '/api/entitlements/check',
+  operationId: 'checkEntitlements',
+  summary: 'Check up to 50 products',
+  description: `
+Answers for 1 to ${MAX_SLUGS} product slugs whether the Organization may use them now: one result for each slug, in the order of the request. A denial is an
+answer (200), not an error. The body has at most 256 KiB.
+
+\`allowed\` is true for a live entitlement, above its cap, too: \`overCap\` and \`remaining\` tell, and the caller decides.
+`.trim(),
+  body: { schema: entitlementCheckSchema, maxBytes: MAX_BODY_BYTES },
+  responses: {
+    200: json('The results.', entitlementCheckAnswerSchema),
+  },
+  errors: ['invalid_request', 'batch_too_large'],
+  examples: [
+    {
+      name: 'check',
+      summary: 'Live, read-only, none',
+      request: { credential: 'readerKey', body },
+      answer: {
+        results: [
+          { ...checked(apiCalls), allowed: true, reason: null },
+          { ...checked(archive), allowed: false, reason: 'entitlement_read_only' },
+          { ...none, allowed: false, reason: 'entitlement_required' },
+        ],
+      },
+    },
+    problemExample('invalid_request', {
+      summary: 'An empty list',
+      at: '/productSlugs',
+      detail: 'must hold at least one slug',
+      request: { credential: 'readerKey', body: { productSlugs: [] } },
+    }),
+    problemExample('batch_too_large', {
+      summary: '51 slugs (one is shown)',
+      detail: `A check takes at most ${MAX_SLUGS} slugs; this one has ${MAX_SLUGS + 1}.`,
+      request: {
+        credential: 'readerKey',
+        body: { productSlugs: repeated(MAX_SLUGS + 1, () => 'api-calls') },
+      },
+    }),
+  ],
+  handler: (deps: EntitlementDeps) => async (req, res) => {
+    const { entitlements, keys, keyUse } = deps;
     const hashedSecret = readHashedSecret(req);
-    if (!keyUse.hasSeen(hashedSecret) || !hasSmallBody(req))
-      await keys.authenticate(hashedSecret, 'entitlements:read');
-    const slugs = await readSlugs(req, res, () => judge(hashedSecret));
+    if (!keyUse.hasSeen(hashedSecret) || !hasSmallBody(req)) await keys.authenticate(hashedSecret, scope);
+    const slugs = await readSlugs(req, res, () => authenticateCall(deps, hashedSecret, scope));
     const found = await entitlements.check(hashedSecret, slugs);
-    keyUse.touch(hashedSecret, 'entitlements:read');
+    keyUse.touch(hashedSecret, scope);
     sendJson(res, 200, checkResultsJson(slugs, found));
-  });
-}
+  },
+});
+
+export const entitlementRoutes = [list, one, check];
 
 function parsePage(
   req: Request,

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { exactField, periodSchema, timeField } from '../core/http/fields.js';
+import { exactField, nextCursorField, periodSchema, timeField } from '../core/http/fields.js';
 import { text } from '../core/http/validate.js';
 import { entitlementKinds } from './table.js';
 
@@ -49,10 +49,7 @@ export const entitlementSchema = z
 export const entitlementListSchema = z
   .object({
     entitlements: z.array(entitlementSchema).describe('Ordered by `productSlug`.'),
-    nextCursor: z
-      .string()
-      .nullable()
-      .describe('Send it as `cursor` for the next page; `null` on the last one.'),
+    nextCursor: nextCursorField,
   })
   .meta({ id: 'EntitlementList' });
 

@@ -1,26 +1,120 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
-import { Router, type RequestHandler } from 'express';
+import type { RequestHandler } from 'express';
+import { z } from 'zod';
 import type { Context } from '../core/http/context.js';
 import { AppError } from '../core/errors.js';
 import { notFound } from '../core/http/problem.js';
-import { createReadiness } from './readiness.js';
+import { defineRoute, json } from '../core/reference/define-route.js';
+import { problemExample } from '../core/reference/problem-examples.js';
+import { createReadiness, databaseStates } from './readiness.js';
+
+const healthSchema = z.object({ status: z.literal('ok') }).meta({ id: 'Health' });
+
+const readinessSchema = z
+  .object({
+    status: z.enum(['starting', 'draining', ...databaseStates]),
+    reason: z.string().optional().meta({ description: 'What an operator has to do something about.' }),
+  })
+  .meta({ id: 'Readiness' });
 
 /** `/healthz` (the process), `/readyz` (may traffic come), `/metrics` (Prometheus). */
-export function healthRoutes({ config, db, lifecycle, log, metrics }: Context): Router {
-  const router = Router();
-  const readDatabase = createReadiness({ db, log });
-  router.get('/healthz', (_req, res) => {
-    res.json({ status: 'ok' });
-  });
-  router.get('/readyz', async (_req, res) => {
-    const readiness = lifecycle.state === 'ready' ? await readDatabase() : { status: lifecycle.state };
-    res.status(readiness.status === 'ready' ? 200 : 503).json(readiness);
-  });
-  router.get('/metrics', requireMetricsToken(config), async (_req, res) => {
-    res.type(metrics.registry.contentType).send(await metrics.registry.metrics());
-  });
-  return router;
-}
+export const healthRoutes = [
+  defineRoute({
+    method: 'get',
+    path: '/healthz',
+    operationId: 'getHealth',
+    tag: 'Service',
+    summary: 'Is the process alive?',
+    description:
+      'Answers as long as the process does, whatever the database is doing. For a restart decision.',
+    credential: 'none',
+    responses: { 200: json('Alive.', healthSchema) },
+    examples: [{ name: 'alive', summary: 'Alive', request: {}, answer: { status: 'ok' } }],
+    handler: () => (_req, res) => {
+      res.json({ status: 'ok' });
+    },
+  }),
+  defineRoute({
+    method: 'get',
+    path: '/readyz',
+    operationId: 'getReadiness',
+    tag: 'Service',
+    summary: 'May traffic come?',
+    description:
+      'Asks the database, too. For a load balancer: 503 while the service starts, while it drains before it ends, and while the database cannot be reached, is read-only or lacks a migration. The database is asked at most once a second.',
+    credential: 'none',
+    responses: {
+      200: json('Ready.', readinessSchema),
+      503: json('Send traffic elsewhere.', readinessSchema),
+    },
+    examples: [
+      { name: 'ready', summary: 'Ready', request: {}, answer: { status: 'ready' } },
+      {
+        name: 'databaseUnreachable',
+        summary: 'The database cannot be reached',
+        circumstance: 'database_unreachable',
+        request: {},
+        status: 503,
+        answer: { status: 'database_unreachable', reason: 'the database cannot be reached' },
+      },
+      {
+        name: 'draining',
+        summary: 'The service is about to end',
+        circumstance: 'draining',
+        request: {},
+        status: 503,
+        answer: { status: 'draining' },
+      },
+    ],
+    handler: ({ db, lifecycle, log }: Context) => {
+      const readDatabase = createReadiness({ db, log });
+      return async (_req, res) => {
+        const readiness = lifecycle.state === 'ready' ? await readDatabase() : { status: lifecycle.state };
+        res.status(readiness.status === 'ready' ? 200 : 503).json(readiness);
+      };
+    },
+  }),
+  defineRoute({
+    method: 'get',
+    path: '/metrics',
+    operationId: 'getMetrics',
+    tag: 'Service',
+    summary: 'Metrics for Prometheus',
+    description:
+      'Request durations by route and status, usage events by outcome, sizes and durations of the ingestion statements, the state of the limit store, and the measures of the process. Names of Organizations, products or keys never appear. Where METRICS_TOKEN is set, it is the bearer token; in production there is nothing here without.',
+    credential: 'none',
+    responses: {
+      200: { description: 'Prometheus text format, version 0.0.4.', content: { 'text/plain': null } },
+    },
+    errors: ['missing_key', 'invalid_key'],
+    examples: [
+      {
+        name: 'metrics',
+        summary: 'One line of many',
+        request: {},
+        answer: '# HELP gauge_usage_events_total Usage events by outcome: accepted, deduped, rejected.',
+      },
+      problemExample('missing_key', {
+        summary: 'No token where one is needed',
+        circumstance: 'metrics_protected',
+        detail: 'Send the token of METRICS_TOKEN as `Authorization: Bearer …`.',
+        request: {},
+      }),
+      problemExample('invalid_key', {
+        summary: 'Not the token of METRICS_TOKEN',
+        circumstance: 'metrics_protected',
+        detail: 'Send the token of METRICS_TOKEN as `Authorization: Bearer …`.',
+        request: { credential: 'wrongOperator' },
+      }),
+    ],
+    handler: ({ config, metrics }: Context) => [
+      requireMetricsToken(config),
+      async (_req, res) => {
+        res.type(metrics.registry.contentType).send(await metrics.registry.metrics());
+      },
+    ],
+  }),
+];
 
 /** Where there is a token in the configuration, it is needed. Without one, production shows nothing here. */
 function requireMetricsToken({ metricsToken, production }: Context['config']): RequestHandler {

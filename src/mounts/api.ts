@@ -1,17 +1,18 @@
 import { Router, type ErrorRequestHandler, type RequestHandler } from 'express';
-import { addOwnKeyRoute } from '../api-keys/own-key.js';
 import { createKeyUse, type KeyUse } from '../api-keys/key-use.js';
+import { ownKeyRoute } from '../api-keys/own-key-routes.js';
 import { readHashedSecret } from '../api-keys/bearer-key.js';
 import { createKeyReader, type KeyReader } from '../api-keys/key-reader.js';
 import type { Context } from '../core/http/context.js';
 import { createEntitlementReader, type EntitlementReader } from '../entitlements/reader.js';
-import { addEntitlementRoutes } from '../entitlements/routes.js';
+import { entitlementRoutes } from '../entitlements/routes.js';
 import { AppError, type ErrorCode } from '../core/errors.js';
 import { requireReady } from '../core/http/availability.js';
 import { jsonHeaders } from '../core/http/json-headers.js';
 import { perKeyLimit, unknownKeyGuard } from '../core/http/rate-limit.js';
+import { mountRoutes } from '../core/reference/define-route.js';
 import { createIngestion, type Ingestion } from '../usage/ingestion.js';
-import { addUsageRoutes } from '../usage/routes.js';
+import { usageRoutes } from '../usage/routes.js';
 
 /** What the usage and entitlements API keeps running between requests. */
 export interface ApiServices {
@@ -53,12 +54,12 @@ export function apiRoutes(context: Context, services: ApiServices): Router {
     const limit = perKeyLimit(context, { name, perMinute, keyOf: readHashedSecret });
     return (req, res, next) => guard(req, res, () => limit(req, res, next));
   };
-  addUsageRoutes(router, { context, ...services, callLimit: perKey('usage', limits.usagePerMinute) });
-  addEntitlementRoutes(router, {
-    ...services,
-    callLimit: perKey('entitlements', limits.entitlementsPerMinute),
-  });
-  addOwnKeyRoute(router, context, { ...services, guard });
+  const deps = { ...context, ...services };
+  const usageLimit = perKey('usage', limits.usagePerMinute);
+  const entitlementsLimit = perKey('entitlements', limits.entitlementsPerMinute);
+  mountRoutes(router, '/api', usageRoutes, deps, () => [usageLimit]);
+  mountRoutes(router, '/api', entitlementRoutes, deps, () => [entitlementsLimit]);
+  mountRoutes(router, '/api', [ownKeyRoute], deps, () => [guard]);
   router.use(forgetRefusedKeys(services.keyUse));
   return router;
 }

@@ -2,7 +2,8 @@ import { randomBytes } from 'node:crypto';
 import { Router, type RequestHandler } from 'express';
 import { accountPages } from '../identity/account/pages.js';
 import { apiKeyPages } from '../api-keys/pages.js';
-import { apiKeyRoutes } from '../api-keys/routes.js';
+import { apiKeyReadRoutes } from '../api-keys/routes.js';
+import { keyChangeRoutes } from '../api-keys/key-change-routes.js';
 import { auditPages } from '../dashboard/audit-log/pages.js';
 import {
   createSessionReader,
@@ -24,7 +25,8 @@ import { perKeyLimit } from '../core/http/rate-limit.js';
 import { requireWholeAddress } from '../core/http/request-line.js';
 import { joinPages, type JoinLimits } from '../identity/members/join-pages.js';
 import { membersPages } from '../identity/members/pages.js';
-import { organizationRoutes } from '../identity/organizations/routes.js';
+import { mountRoutes } from '../core/reference/define-route.js';
+import { sessionRoutes } from '../identity/organizations/routes.js';
 import { overviewPages } from '../dashboard/overview/pages.js';
 import { pageErrorHandler } from '../core/pages/error-page.js';
 import { pageAssets, pageFrame } from '../core/pages/layout.js';
@@ -74,10 +76,10 @@ export function dashboardRoutes(
     requirePerson(readSession),
     accountPages(context, { limits, secrets }),
     requireOrganization,
-    organizationRoutes(context),
+    mountRoutes(Router(), '/dashboard', sessionRoutes, context),
     requireOwnFactor,
     apiKeyPages({ ...context, findLiveProduct }),
-    apiKeyRoutes(context),
+    mountRoutes(Router(), '/dashboard', [...apiKeyReadRoutes, ...keyChangeRoutes], context),
     auditPages(context),
     usagePages(context),
     entitlementPages(context),

@@ -3,38 +3,43 @@ import { forgetRefusedKeys, type ApiServices } from './api.js';
 import { readHashedSecret } from '../api-keys/bearer-key.js';
 import type { TradingContext } from '../trading/config.js';
 import { notFound } from '../core/http/problem.js';
-import { addOrderRoutes } from '../trading/orders/routes.js';
+import { mountRoutes } from '../core/reference/define-route.js';
+import { placeOrderRoute } from '../trading/orders/order-routes.js';
+import { tradeRoutes } from '../trading/orders/trade-routes.js';
 import { readLayer } from '../trading/reads/read-layer.js';
-import { addReadRoutes } from '../trading/reads/routes.js';
+import { forecastRoutes } from '../trading/reads/forecast-routes.js';
+import { limitSizings, marketRoutes } from '../trading/reads/market-routes.js';
+import { createSnapshotReads } from '../trading/reads/snapshot-reads.js';
 import { requireReady } from '../core/http/availability.js';
 import { jsonHeaders } from '../core/http/json-headers.js';
 import { perKeyLimit, unknownKeyGuard } from '../core/http/rate-limit.js';
-import { addPortfolioRoutes } from '../trading/portfolio/routes.js';
-import { addStreamRoute } from '../trading/stream/routes.js';
-import { addScoresRoute } from '../trading/scores/routes.js';
+import { portfolioRoutes } from '../trading/portfolio/routes.js';
+import { streamRoute } from '../trading/stream/routes.js';
+import { scoresRoutes } from '../trading/scores/routes.js';
 import type { TradingServices } from '../trading/services/services.js';
+import { createStationList } from '../trading/reads/station-json.js';
 
 /** Where everybody may read, and what lies below. */
 const publicReads = ['/markets', '/signals', '/forecast', '/stations', '/scores', '/stream'];
+
+export const publicReadRoutes = [...marketRoutes, ...forecastRoutes, streamRoute];
+export const accountRoutes = [placeOrderRoute, ...tradeRoutes, ...portfolioRoutes];
 
 /** The trading API: reads for everybody, portfolios and orders for an Organization's API key. */
 export function tradingRoutes(context: TradingContext, api: ApiServices, trading: TradingServices): Router {
   const router = Router();
   router.use(publicReads, readLayer(context));
-  addReadRoutes(router, context, trading);
-  addStreamRoute(router, trading);
-  addScoresRoute(router, trading.scoreReport);
+  mountRoutes(router, '', [...publicReadRoutes, ...scoresRoutes], {
+    ...trading,
+    reads: createSnapshotReads({ store: trading.snapshots, clock: context.clock }),
+    readStations: createStationList(trading),
+    sizingLimit: limitSizings(context),
+  });
   router.use(publicReads, notFound);
   router.use(['/portfolio', '/trade', '/trades'], requireReady(context.lifecycle), jsonHeaders);
   const callLimit = keyLimit(context, api);
-  addPortfolioRoutes(router, {
-    ...context,
-    ...api,
-    ...trading,
-    paperCash: context.config.trading.paperCash,
-    callLimit,
-  });
-  addOrderRoutes(router, { ...api, ...trading, callLimit });
+  const deps = { ...context, ...api, ...trading, paperCash: context.config.trading.paperCash };
+  mountRoutes(router, '', accountRoutes, deps, () => [callLimit]);
   router.use(['/portfolio', '/trade', '/trades'], forgetRefusedKeys(api.keyUse));
   return router;
 }

@@ -1,5 +1,6 @@
 import { keyError } from '../api-keys/key-problem.js';
 import { AppError, type ErrorCode, type ErrorPlace } from '../core/errors.js';
+import { exact, toJson } from '../core/http/json.js';
 import type { Batch } from './batch.js';
 import type { BatchOutcome } from './flush.js';
 import { monthRange } from '../core/time.js';
@@ -145,4 +146,11 @@ function firstPerEvent(broken: BrokenRule[]): RejectedEvent[] {
   return broken
     .filter((b, i) => i === 0 || broken[i - 1]!.index !== b.index)
     .map(({ index, code, detail }) => ({ index, code, detail }));
+}
+export function usageAnswerJson(answer: UsageAnswer): string {
+  if (answer.warnings.length === 0) return JSON.stringify(answer);
+  const warnings = answer.warnings.map((w) =>
+    w.code === 'unit_cap_exceeded' ? { ...w, unitCap: exact(w.unitCap), used: exact(w.used) } : w,
+  );
+  return toJson({ ...answer, warnings });
 }

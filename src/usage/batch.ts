@@ -4,6 +4,10 @@ import type { UsageEvent } from './schema.js';
 import { parseNumbersAsText } from '../core/exact-json.js';
 
 const MAX_PAST_MS = 7 * DAY_MS;
+import { AppError } from '../core/errors.js';
+import type { JsonBody } from '../core/http/json-body.js';
+import { parseInput, parseItems } from '../core/http/validate.js';
+import { batchFrameSchema, MAX_EVENTS, usageEventSchema } from './schema.js';
 
 const MAX_FUTURE_MS = 5 * MINUTE_MS;
 
@@ -152,4 +156,31 @@ export function findExactQuantities(text: string): Map<number, string> {
     if (digits >= 16 && Number(quantity) !== 0) exact.set(i, quantity);
   }
   return exact;
+}
+
+export function parseUsageBatch({ value, text }: JsonBody): {
+  events: UsageEvent[];
+  exactQuantities: ReadonlyMap<number, string>;
+} {
+  const sent = (value as { events?: unknown } | null)?.events;
+  if (Array.isArray(sent) && sent.length > MAX_EVENTS) {
+    throw new AppError(
+      'batch_too_large',
+      `A batch holds at most ${MAX_EVENTS} events; this one has ${sent.length}.`,
+    );
+  }
+  const events = parseItems(usageEventSchema, parseInput(batchFrameSchema, value).events, ['events']);
+  try {
+    return { events, exactQuantities: findExactQuantities(text) };
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    const pointer = error.message.split(' ', 1)[0]!;
+    const place = {
+      index: Number(pointer.split('/')[2]),
+      pointer,
+      code: 'invalid_request' as const,
+      detail: error.message,
+    };
+    throw new AppError('invalid_request', error.message, { errors: [place] });
+  }
 }

@@ -2,9 +2,12 @@ import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
 import { buildDocument } from '../../src/core/reference/document.js';
+import { routeDescriptions } from '../../src/reference.js';
 
 it('the types of the client were generated from the document as it is (else: npm run client)', () => {
   const types = readFileSync(new URL('../../src/client/api.d.ts', import.meta.url), 'utf8');
-  const hash = createHash('sha256').update(JSON.stringify(buildDocument())).digest('hex');
+  const hash = createHash('sha256')
+    .update(JSON.stringify(buildDocument(routeDescriptions)))
+    .digest('hex');
   expect(types.split('\n', 1)[0]).toContain(hash);
 });

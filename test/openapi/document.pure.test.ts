@@ -6,7 +6,7 @@ import { routeDescriptions } from '../../src/reference.js';
 
 type Json = { [key: string]: Json } & Json[];
 
-const document = JSON.parse(JSON.stringify(buildDocument())) as Json;
+const document = JSON.parse(JSON.stringify(buildDocument(routeDescriptions))) as Json;
 const operations = Object.entries(document.paths!).flatMap(([path, item]) =>
   Object.entries(item).map(([method, operation]) => ({ path, method, operation })),
 );

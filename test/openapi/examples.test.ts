@@ -1,6 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { Circumstance, Example, RouteDescription } from '../../src/core/reference/description.js';
+import type { Circumstance, RouteDescription } from '../../src/core/reference/define-route.js';
 import { exampleWorld, type Credential } from '../../src/core/reference/example-world.js';
+import type { SentExample } from '../../src/core/reference/problem-examples.js';
 import { routeDescriptions } from '../../src/reference.js';
 import { startFakeVenue } from '../trading/fake-venue.js';
 import { liveSettings, member, removeKeys } from '../fixtures/live-account.js';
@@ -61,7 +62,7 @@ async function resetWorld(): Promise<void> {
   jar.clear();
 }
 
-function mayChangeTheWorld({ method }: RouteDescription, { response, before }: Example): boolean {
+function mayChangeTheWorld({ method }: RouteDescription, { response, before }: SentExample): boolean {
   return method !== 'get' && (response.status < 400 || before !== undefined);
 }
 

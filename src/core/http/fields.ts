@@ -23,3 +23,8 @@ export const periodSchema = z
     end: timeField('Exclusive.'),
   })
   .meta({ id: 'Period', description: 'A calendar month in UTC.' });
+
+export const nextCursorField = z
+  .string()
+  .nullable()
+  .describe('Send it as `cursor` for the next page; `null` on the last one.');

@@ -1,8 +1,8 @@
 import express, { type Request, type Response } from 'express';
 import { AppError } from '../errors.js';
 
-const MAX_BYTES = 16 * 1024;
-const parse = express.urlencoded({ extended: false, limit: MAX_BYTES, parameterLimit: 100 });
+export const MAX_FORM_BYTES = 16 * 1024;
+const parse = express.urlencoded({ extended: false, limit: MAX_FORM_BYTES, parameterLimit: 100 });
 
 /** True for a form, and for a request without a body, which is a form without fields. */
 export const isForm = (req: Request): boolean => req.is('application/x-www-form-urlencoded') !== false;
@@ -22,7 +22,7 @@ export async function readForm(req: Request, res: Response): Promise<unknown> {
     parse(req, res, (error?: unknown) => (error ? reject(error) : resolve()));
   }).catch((error: unknown) => {
     throw (error as { status?: unknown }).status === 413
-      ? new AppError('body_too_large', `A form holds at most ${MAX_BYTES.toLocaleString('en')} bytes.`)
+      ? new AppError('body_too_large', `A form holds at most ${MAX_FORM_BYTES.toLocaleString('en')} bytes.`)
       : error;
   });
   return (req.body as unknown) ?? {};

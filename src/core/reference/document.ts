@@ -3,17 +3,18 @@ import { OpenAPIRegistry, OpenApiGeneratorV31 } from '@asteasolutions/zod-to-ope
 import { responseHeaders, type ResponseHeader } from './headers.js';
 import { headersOf, statusesOf, toOperation } from './operation.js';
 import { introduction, tags } from './prose.js';
-import { routeDescriptions } from '../../reference.js';
+import type { DescribedRoute } from './problem-examples.js';
 
 export type OpenApiDocument = ReturnType<OpenApiGeneratorV31['generateDocument']>;
 
-/** The OpenAPI 3.1 document of the service, from the descriptions of its routes. Takes some tens of milliseconds. */
-export function buildDocument(): OpenApiDocument {
+/** The OpenAPI 3.1 document of the service. Takes some tens of milliseconds. */
+export function buildDocument(routes: readonly DescribedRoute[]): OpenApiDocument {
   const registry = new OpenAPIRegistry();
-  for (const name of usedHeaders()) registry.registerComponent('headers', name, { ...responseHeaders[name] });
+  for (const name of usedHeaders(routes))
+    registry.registerComponent('headers', name, { ...responseHeaders[name] });
   for (const [name, scheme] of Object.entries(securitySchemes))
     registry.registerComponent('securitySchemes', name, scheme);
-  for (const description of routeDescriptions) registry.registerPath(toOperation(description));
+  for (const route of routes) registry.registerPath(toOperation(route));
   const document = new OpenApiGeneratorV31(registry.definitions).generateDocument({
     openapi: '3.1.0',
     info: {
@@ -30,10 +31,8 @@ export function buildDocument(): OpenApiDocument {
   return document;
 }
 
-function usedHeaders(): Set<ResponseHeader> {
-  const answers = routeDescriptions.flatMap((route) =>
-    statusesOf(route).map((status) => ({ route, status })),
-  );
+function usedHeaders(routes: readonly DescribedRoute[]): Set<ResponseHeader> {
+  const answers = routes.flatMap((route) => statusesOf(route).map((status) => ({ route, status })));
   return new Set(answers.flatMap(({ route, status }) => headersOf(route, status)));
 }
 

@@ -1,5 +1,6 @@
-import type { Circumstance, Example, ExampleRequest, RouteDescription } from './description.js';
+import type { Circumstance } from './define-route.js';
 import { credentials } from './example-world.js';
+import type { DescribedRoute, SentExample, SentRequest } from './problem-examples.js';
 
 const circumstances: Record<Circumstance, string> = {
   limit_used_up: 'the limit is used up',
@@ -14,7 +15,7 @@ const circumstances: Record<Circumstance, string> = {
 };
 
 /** What was sent in an example, for the reader of its answer. */
-export function describeExample(route: RouteDescription, example: Example): string {
+export function describeExample(route: DescribedRoute, example: SentExample): string {
   const { request, before = [], circumstance } = example;
   return [
     `\`${requestLine(route, request)}\` with ${credentials[request.credential]}${headerList(request)}.`,
@@ -28,23 +29,23 @@ export function describeExample(route: RouteDescription, example: Example): stri
     .join(' ');
 }
 
-function requestLine({ method, path }: RouteDescription, { params = {}, query }: ExampleRequest): string {
+function requestLine({ method, path }: DescribedRoute, { params = {}, query }: SentRequest): string {
   const filled = path.replace(/\{(\w+)\}/g, (_match, name: string) => encodeURIComponent(params[name] ?? ''));
   return `${method.toUpperCase()} ${filled}${query ? `?${new URLSearchParams(query).toString()}` : ''}`;
 }
 
-function headerList({ headers = {} }: ExampleRequest): string {
+function headerList({ headers = {} }: SentRequest): string {
   const list = Object.entries(headers).map(([name, value]) => `\`${name}: ${value}\``);
   return list.length === 0 ? '' : ` and ${list.join(', ')}`;
 }
 
-function describeEarlier(route: RouteDescription, earlier: ExampleRequest, request: ExampleRequest): string {
+function describeEarlier(route: DescribedRoute, earlier: SentRequest, request: SentRequest): string {
   if (JSON.stringify(earlier) === JSON.stringify(request)) return 'the same request';
   const body = earlier.body === undefined ? '' : ` and the body \`${JSON.stringify(earlier.body)}\``;
   return `\`${requestLine(route, earlier)}\` with ${credentials[earlier.credential]}${headerList(earlier)}${body}`;
 }
 
-function bodyNote(route: RouteDescription, example: Example): string {
+function bodyNote(route: DescribedRoute, example: SentExample): string {
   const { rawBody, paddedToBytes, body } = example.request;
   if (rawBody !== undefined) return rawBody === '' ? 'The body is empty.' : `The body: \`${rawBody}\`.`;
   if (body === undefined) return route.body ? 'There is no body.' : '';
@@ -61,9 +62,9 @@ function bodyNote(route: RouteDescription, example: Example): string {
 
 /** The distinct bodies that the examples send, each under the name of its first example. */
 export function requestBodyExamples(
-  route: RouteDescription,
+  route: DescribedRoute,
 ): Record<string, { summary: string; value: unknown }> {
-  const distinct = new Map<string, Example>();
+  const distinct = new Map<string, SentExample>();
   for (const example of route.examples) {
     const json = JSON.stringify(example.request.body);
     if (isShown(route, example) && !distinct.has(json)) distinct.set(json, example);
@@ -74,7 +75,7 @@ export function requestBodyExamples(
 }
 
 /** Bodies that do not fit the schema are told with the answer they get, not offered for imitation. */
-function isShown({ body }: RouteDescription, { request }: Example): boolean {
+function isShown({ body }: DescribedRoute, { request }: SentExample): boolean {
   return request.body !== undefined && body?.schema.safeParse(asShown(request.body)).success === true;
 }
 

@@ -2,10 +2,10 @@ import type { RouteConfig } from '@asteasolutions/zod-to-openapi';
 import { z } from 'zod';
 import type { ErrorCode } from '../errors.js';
 import { statusByCode } from '../http/problem.js';
-import type { RouteDescription } from './description.js';
 import { errorGuide } from './error-guide.js';
 import { asShown, describeExample, requestBodyExamples } from './example-prose.js';
 import type { ResponseHeader } from './headers.js';
+import type { DescribedRoute } from './problem-examples.js';
 import { problemSchema } from './problem-schema.js';
 
 type ResponseConfig = RouteConfig['responses'][string];
@@ -13,7 +13,7 @@ type ResponseConfig = RouteConfig['responses'][string];
 const problemType = 'application/problem+json';
 
 /** A route's description as an OpenAPI operation. */
-export function toOperation(route: RouteDescription): RouteConfig {
+export function toOperation(route: DescribedRoute): RouteConfig {
   const { method, path, operationId, tag, summary, params, query, headers, body } = route;
   return {
     method,
@@ -22,7 +22,7 @@ export function toOperation(route: RouteDescription): RouteConfig {
     tags: [tag],
     summary,
     description: [route.description, scopeNote(route)].filter((part) => part !== '').join('\n\n'),
-    security: route.security === 'none' ? [] : [{ [route.security]: route.scope ? [route.scope] : [] }],
+    security: route.credential === 'none' ? [] : [{ [route.credential]: route.scope ? [route.scope] : [] }],
     request: {
       ...(params ? { params } : {}),
       ...(query ? { query } : {}),
@@ -33,12 +33,12 @@ export function toOperation(route: RouteDescription): RouteConfig {
   };
 }
 
-function scopeNote({ security, scope }: RouteDescription): string {
-  if (security !== 'apiKey') return '';
+function scopeNote({ credential, scope }: DescribedRoute): string {
+  if (credential !== 'apiKey') return '';
   return scope ? `Takes a key with the scope \`${scope}\`.` : 'Takes any valid key, whatever its scopes.';
 }
 
-function requestBody(route: RouteDescription, body: NonNullable<RouteDescription['body']>) {
+function requestBody(route: DescribedRoute, body: NonNullable<DescribedRoute['body']>) {
   const { schema, mediaType = 'application/json', isOptional = false } = body;
   return {
     required: !isOptional,
@@ -47,13 +47,13 @@ function requestBody(route: RouteDescription, body: NonNullable<RouteDescription
 }
 
 /** Every status that the route may answer with, in ascending order. */
-export function statusesOf({ responses, errors }: RouteDescription): number[] {
+export function statusesOf({ responses, errors }: DescribedRoute): number[] {
   const statuses = [...Object.keys(responses).map(Number), ...errors.map((code) => statusByCode[code])];
   return [...new Set(statuses)].sort((a, b) => a - b);
 }
 
 /** One response for everything of a status: a success, a form to be filled in again, all the codes of a problem. */
-function toResponse(route: RouteDescription, status: number): ResponseConfig {
+function toResponse(route: DescribedRoute, status: number): ResponseConfig {
   const own = route.responses[status];
   const codes = codesOf(route, status).map((code) => `\`${code}\`: ${errorGuide[code].meaning}`);
   const mediaTypes = [...Object.keys(own?.content ?? {}), ...(codes.length > 0 ? [problemType] : [])];
@@ -66,7 +66,7 @@ function toResponse(route: RouteDescription, status: number): ResponseConfig {
   };
 }
 
-function contentOf(route: RouteDescription, status: number, mediaTypes: string[]) {
+function contentOf(route: DescribedRoute, status: number, mediaTypes: string[]) {
   return Object.fromEntries(
     mediaTypes.map((mediaType) => {
       const schema = schemaOf(route, status, mediaType) ?? { type: 'string' as const };
@@ -75,12 +75,12 @@ function contentOf(route: RouteDescription, status: number, mediaTypes: string[]
   );
 }
 
-const codesOf = (route: RouteDescription, status: number): ErrorCode[] =>
+const codesOf = (route: DescribedRoute, status: number): ErrorCode[] =>
   route.errors.filter((code) => statusByCode[code] === status);
 
 /** What a body of this status and media type looks like: a schema, null for plain text, undefined if there is no such. */
 export function schemaOf(
-  route: RouteDescription,
+  route: DescribedRoute,
   status: number,
   mediaType: string,
 ): z.ZodType | null | undefined {
@@ -92,22 +92,23 @@ export function schemaOf(
 }
 
 /** The headers that an answer of this status may carry. */
-export function headersOf(route: RouteDescription, status: number): ResponseHeader[] {
+export function headersOf(route: DescribedRoute, status: number): ResponseHeader[] {
   const isProblem = codesOf(route, status).length > 0;
   const own = route.responses[status]?.headers ?? [];
   // Strangers to the operator's face are counted, too.
-  const isCounted = route.isLimited || status === 429 || (status === 401 && route.security === 'operator');
+  const isCounted =
+    route.limit !== undefined || status === 429 || (status === 401 && route.credential === 'operator');
   const limit: ResponseHeader[] = isCounted ? ['RateLimit', 'RateLimit-Policy'] : [];
   return ['X-Request-Id', ...limit, ...own, ...(isProblem ? problemHeaders(route, status) : [])];
 }
 
-function problemHeaders({ security, errors }: RouteDescription, status: number): ResponseHeader[] {
-  const takesBearer = ['apiKey', 'operator'].includes(security) || errors.includes('missing_key');
+function problemHeaders({ credential, errors }: DescribedRoute, status: number): ResponseHeader[] {
+  const takesBearer = ['apiKey', 'operator'].includes(credential) || errors.includes('missing_key');
   if (status === 401 && takesBearer) return ['WWW-Authenticate'];
   return status === 429 || status === 503 ? ['Retry-After'] : [];
 }
 
-function responseExamples(route: RouteDescription, status: number, mediaType: string) {
+function responseExamples(route: DescribedRoute, status: number, mediaType: string) {
   const examples = route.examples.filter(
     ({ response }) => response.status === status && isOf(response.body, mediaType),
   );

@@ -1,18 +1,22 @@
-import type { Scope } from '../../api-keys/key-reader.js';
 import { AppError, type ErrorCode, type ErrorPlace } from '../errors.js';
 import { toProblem } from '../http/problem.js';
+import type { Scope } from '../scopes.js';
 import {
   generated,
   type Circumstance,
   type Example,
   type ExampleRequest,
   type Generated,
-} from './description.js';
+  type Limit,
+  type RouteDescription,
+} from './define-route.js';
 import { exampleWorld, type Credential } from './example-world.js';
 
 interface ProblemExample {
   summary: string;
   detail: string | Generated;
+  /** The one offending place of the input, which `detail` is about. */
+  at?: string;
   errors?: ErrorPlace[];
   request: ExampleRequest;
   /** Left out: the code in camelCase. */
@@ -21,22 +25,94 @@ interface ProblemExample {
   before?: ExampleRequest[];
 }
 
+const textOf = (detail: string | Generated): string => (typeof detail === 'string' ? detail : detail.shown);
+
 /** A request and the problem it is answered with. */
-export function problemExample(code: ErrorCode, { detail, errors, name, ...rest }: ProblemExample): Example {
-  const problem = toProblem(new AppError(code, '', errors ? { errors } : {}), '');
+export function problemExample(
+  code: ErrorCode,
+  { detail, at, name, errors, ...rest }: ProblemExample,
+): Example {
+  const places = at === undefined ? errors : [{ pointer: at, code, detail: textOf(detail) }];
+  const problem = toProblem(new AppError(code, '', places ? { errors: places } : {}), '');
+  const shown = at === undefined ? detail : `${at} ${textOf(detail)}`;
   const requestId = generated('9f0c1d3e-5b7a-4c86-a2d4-1f0e5a2b7c31');
   return {
     name: name ?? code.replace(/_(\w)/g, (_match, letter: string) => letter.toUpperCase()),
     ...rest,
-    response: { status: problem.status, body: { ...problem, detail, requestId } },
+    status: problem.status,
+    answer: { ...problem, detail: shown, requestId },
   };
 }
 
-/** What every route answers when the database is away, and when it meets a defect of its own. */
-export const serviceProblems: ErrorCode[] = ['unavailable', 'internal'];
+export interface SentRequest extends ExampleRequest {
+  credential: Credential;
+}
 
-export function serviceProblemExamples(request: ExampleRequest): Example[] {
-  return [
+export interface SentExample extends Pick<Example, 'name' | 'summary' | 'circumstance'> {
+  request: SentRequest;
+  before?: SentRequest[];
+  response: { status: number; body?: unknown; headers?: Record<string, string> };
+}
+
+export interface DescribedRoute extends Omit<RouteDescription, 'examples'> {
+  /** Every code that a caller may meet here, with one or more of `examples` for each. */
+  errors: ErrorCode[];
+  examples: SentExample[];
+}
+
+/** Adds the codes and examples that follow from a description: of its body, credential, limit and database. */
+export function describeRoute(route: RouteDescription): DescribedRoute {
+  const { errors = [], examples } = route;
+  const good = goodRequest(route);
+  const parts = [bodyProblems(route, good), credentialProblems(route, good), limitProblems(route, good)];
+  const derived = [...parts.flat(), ...serviceProblems(route, good)];
+  const send = (request: ExampleRequest): SentRequest => ({ credential: usualCredential(route), ...request });
+  const lowest = Math.min(...Object.keys(route.responses).map(Number));
+  const names = new Set(examples.map(({ name }) => name));
+  const codes = [
+    ...errors.filter((code) => code === 'invalid_request'),
+    ...parts.flat().map(codeOf),
+    ...errors,
+    ...(usesDatabase(route) ? databaseCodes : []),
+  ];
+  return {
+    ...route,
+    errors: [...new Set(codes)],
+    examples: [...examples, ...derived.filter(({ name }) => !names.has(name))].map(
+      ({ request, before, status = lowest, answer, answerHeaders, ...rest }) => ({
+        ...rest,
+        request: send(request),
+        ...(before ? { before: before.map(send) } : {}),
+        response: { status, body: answer, ...(answerHeaders ? { headers: answerHeaders } : {}) },
+      }),
+    ),
+  };
+}
+
+/** From which the examples of general problems are made. */
+export function goodRequest({ good, examples }: Pick<RouteDescription, 'good' | 'examples'>): ExampleRequest {
+  const { query: _query, ...first } = examples[0]!.request;
+  return good ?? first;
+}
+
+/** The credential of the example world that is good for a route. */
+function usualCredential({ credential, scope }: RouteDescription): Credential {
+  if (credential === 'session') return 'ownerSession';
+  if (credential !== 'apiKey') return credential;
+  return scope?.startsWith('trading') ? 'traderKey' : 'liveKey';
+}
+
+const codeOf = ({ answer }: Example): ErrorCode => (answer as { code: ErrorCode }).code;
+
+const usesDatabase = ({ usesDatabase: uses, credential }: RouteDescription): boolean =>
+  uses ?? credential !== 'none';
+
+const databaseCodes: ErrorCode[] = ['unavailable', 'internal'];
+
+/** What every route answers when the database is away, when it meets a defect of its own, and before the first market data. */
+function serviceProblems(route: RouteDescription, request: ExampleRequest): Example[] {
+  const { errors = [] } = route;
+  const ofDatabase = [
     problemExample('unavailable', {
       summary: 'The database cannot be reached',
       circumstance: 'database_unreachable',
@@ -50,14 +126,28 @@ export function serviceProblemExamples(request: ExampleRequest): Example[] {
       request,
     }),
   ];
+  const ofMemory = [
+    problemExample('unavailable', {
+      summary: 'The service is about to end',
+      circumstance: 'draining',
+      detail: 'This instance is shutting down.',
+      request,
+    }),
+    problemExample('market_data_unavailable', {
+      summary: 'Nothing could be loaded yet',
+      circumstance: 'no_market_data',
+      detail: 'No market data could be loaded yet.',
+      request,
+    }),
+  ];
+  return usesDatabase(route) ? ofDatabase : ofMemory.filter((example) => errors.includes(codeOf(example)));
 }
 
 /** What every route with a JSON body answers to one that cannot be read. */
-export const bodyProblems: ErrorCode[] = ['invalid_json', 'body_too_large', 'unsupported_media_type'];
-
-/** @param request a request that would succeed */
-export function bodyProblemExamples(request: ExampleRequest, maxBytes: number): Example[] {
+function bodyProblems({ body: described }: RouteDescription, request: ExampleRequest): Example[] {
+  if (!described || described.mediaType !== undefined) return [];
   const { body: _body, ...withoutBody } = request;
+  const { maxBytes } = described;
   return [
     problemExample('invalid_json', {
       summary: 'A body that is not JSON',
@@ -78,136 +168,83 @@ export function bodyProblemExamples(request: ExampleRequest, maxBytes: number): 
   ];
 }
 
-/** What every route for API keys answers to a call whose key is not good for it, or that comes too often. */
-export function apiKeyProblems(scope: Scope | null): ErrorCode[] {
-  const codes: ErrorCode[] = [
-    'session_cookie_not_allowed',
-    'key_in_query_string',
-    'missing_key',
-    'invalid_key',
-    'key_expired',
-    'key_revoked',
-  ];
-  return [...codes, ...(scope === null ? [] : (['insufficient_scope'] as const)), 'rate_limited'];
+function credentialProblems(route: RouteDescription, good: ExampleRequest): Example[] {
+  const { credential, scope = null, errors = [] } = route;
+  if (credential === 'apiKey') return [...keyProblems(good), ...(scope ? [scopeProblem(good, scope)] : [])];
+  if (credential === 'operator') return operatorProblems(good);
+  const crossSite = crossSiteProblem(good);
+  if (credential === 'none' || route.isCredentialOptional)
+    return errors.includes(codeOf(crossSite)) ? [crossSite] : [];
+  return [...sessionProblems(good), ...(route.method === 'get' ? [] : [crossSite])];
 }
 
-/** @param request a request that would succeed with a good key */
-export function apiKeyProblemExamples(
-  request: Omit<ExampleRequest, 'credential'>,
-  scope: Scope | null,
-): Example[] {
-  return [
-    problemExample('session_cookie_not_allowed', {
-      summary: 'A session cookie beside the key',
-      detail: 'Call this route with an API key alone, without the session cookie.',
-      request: {
-        ...request,
-        credential: 'liveKey',
-        headers: { ...request.headers, cookie: 'gauge_session=any' },
-      },
-    }),
-    problemExample('key_in_query_string', {
-      summary: 'The key in the address',
-      detail: 'Send the API key in the Authorization header; addresses end up in logs.',
-      request: {
-        ...request,
-        credential: 'none',
-        query: { ...request.query, api_key: exampleWorld.unknownSecret },
-      },
-    }),
-    problemExample('missing_key', {
-      summary: 'No key',
-      detail: 'Send the API key as `Authorization: Bearer org_live_…`.',
-      request: { ...request, credential: 'none' },
-    }),
-    problemExample('invalid_key', {
-      summary: 'A key that does not exist',
-      detail: 'There is no such API key.',
-      request: { ...request, credential: 'unknownKey' },
-    }),
-    problemExample('key_expired', {
-      summary: 'An expired key',
-      detail: 'This API key has expired.',
-      request: { ...request, credential: 'expiredKey' },
-    }),
-    problemExample('key_revoked', {
-      summary: 'A revoked key',
-      detail: 'This API key has been revoked.',
-      request: { ...request, credential: 'revokedKey' },
-    }),
-    ...(scope === null ? [badKeysExample(request)] : scopeProblemExamples(request, scope)),
-  ];
-}
-
-/** A key of the example world that has the scope, and the limit of the calls that need it. */
-const byScope: Record<Scope, { key: Credential; limit: string }> = {
-  'usage:write': { key: 'usageKey', limit: '600 usage' },
-  'entitlements:read': { key: 'readerKey', limit: '1200 entitlements' },
-  'trading:read': { key: 'traderKey', limit: '600 trading' },
-  'trading:write': { key: 'traderKey', limit: '600 trading' },
-};
-
-function scopeProblemExamples(request: Omit<ExampleRequest, 'credential'>, scope: Scope): Example[] {
-  const { key, limit } = byScope[scope];
-  const good: ExampleRequest = { ...request, credential: key };
-  return [
-    problemExample('insufficient_scope', {
-      summary: 'A key without the scope',
-      detail: `This API key does not have the scope ${scope}.`,
-      request: { ...request, credential: key === 'usageKey' ? 'readerKey' : 'usageKey' },
-    }),
-    problemExample('rate_limited', {
-      summary: 'More calls in a minute than the key may make',
-      circumstance: 'limit_used_up',
-      before: [good],
-      detail: generated(`This API key may make ${limit} calls a minute. Try again in 42 s.`),
-      request: good,
-    }),
-  ];
-}
-
-/** Where keys are not limited, guessing them is. */
-function badKeysExample(request: Omit<ExampleRequest, 'credential'>): Example {
-  const guess: ExampleRequest = { ...request, credential: 'unknownKey' };
-  return problemExample('rate_limited', {
-    summary: 'After 300 calls with bad keys from an address within a minute',
-    circumstance: 'limit_used_up',
-    before: Array.from({ length: 300 }, () => guess),
-    detail: generated(
-      'Too many calls from your address had an API key that does not exist or is no longer good. Try again in 42 s.',
-    ),
-    request: guess,
-  });
-}
-
-/** What every route of the dashboard answers to a person who may not use it, or to another site. */
-export const sessionProblems = (isChange: boolean): ErrorCode[] => [
-  'not_signed_in',
-  'forbidden_role',
-  'rate_limited',
-  ...(isChange ? (['cross_site_request'] as const) : []),
+/** What every route for API keys answers to a call whose key is not good for it. */
+const keyProblems = (good: ExampleRequest): Example[] => [
+  problemExample('session_cookie_not_allowed', {
+    summary: 'A session cookie beside the key',
+    detail: 'Call this route with an API key alone, without the session cookie.',
+    request: {
+      ...good,
+      credential: 'liveKey',
+      headers: { ...good.headers, cookie: 'gauge_session=any' },
+    },
+  }),
+  problemExample('key_in_query_string', {
+    summary: 'The key in the address',
+    detail: 'Send the API key in the Authorization header; addresses end up in logs.',
+    request: { ...good, credential: 'none', query: { ...good.query, api_key: exampleWorld.unknownSecret } },
+  }),
+  problemExample('missing_key', {
+    summary: 'No key',
+    detail: 'Send the API key as `Authorization: Bearer org_live_…`.',
+    request: { ...good, credential: 'none' },
+  }),
+  problemExample('invalid_key', {
+    summary: 'A key that does not exist',
+    detail: 'There is no such API key.',
+    request: { ...good, credential: 'unknownKey' },
+  }),
+  problemExample('key_expired', {
+    summary: 'An expired key',
+    detail: 'This API key has expired.',
+    request: { ...good, credential: 'expiredKey' },
+  }),
+  problemExample('key_revoked', {
+    summary: 'A revoked key',
+    detail: 'This API key has been revoked.',
+    request: { ...good, credential: 'revokedKey' },
+  }),
 ];
 
-/** @param request a request that an owner's session would succeed with */
-export function sessionProblemExamples(
-  request: Omit<ExampleRequest, 'credential'>,
-  isChange: boolean,
-): Example[] {
-  const examples = [
+/** A key of the example world that has the scope. */
+const keyWith: Record<Scope, Credential> = {
+  'usage:write': 'usageKey',
+  'entitlements:read': 'readerKey',
+  'trading:read': 'traderKey',
+  'trading:write': 'traderKey',
+};
+
+const scopeProblem = (good: ExampleRequest, scope: Scope): Example =>
+  problemExample('insufficient_scope', {
+    summary: 'A key without the scope',
+    detail: `This API key does not have the scope ${scope}.`,
+    request: { ...good, credential: scope === 'usage:write' ? 'readerKey' : 'usageKey' },
+  });
+
+/** What every route of the dashboard answers to a person who may not use it. */
+function sessionProblems(good: ExampleRequest): Example[] {
+  return [
     problemExample('not_signed_in', {
       summary: 'No session, or one that has ended',
       detail: 'Sign in first, at /login.',
-      request: { ...request, credential: 'none' },
+      request: { ...good, credential: 'none' },
     }),
     problemExample('forbidden_role', {
       name: 'noOrganization',
       summary: 'Signed in, but a member of no Organization',
       detail: 'You do not belong to an Organization. Ask an owner or admin of yours to add you.',
-      request: { ...request, credential: 'newcomerSession' },
+      request: { ...good, credential: 'newcomerSession' },
     }),
-  ];
-  const good: ExampleRequest = { ...request, credential: 'ownerSession' };
-  examples.push(
     problemExample('rate_limited', {
       name: 'sessionLimit',
       summary: 'More requests in a minute than a session may make',
@@ -216,31 +253,24 @@ export function sessionProblemExamples(
       detail: generated('This session may make 300 requests a minute. Try again in 42 s.'),
       request: good,
     }),
-  );
-  if (!isChange) return examples;
-  const foreign = problemExample('cross_site_request', {
-    summary: 'Sent from another site',
-    detail: 'Changes are accepted from this site’s own pages only.',
-    request: {
-      ...request,
-      credential: 'ownerSession',
-      headers: { ...request.headers, 'sec-fetch-site': 'cross-site' },
-    },
-  });
-  return [...examples, foreign];
+  ];
 }
 
-/** What every route for the operator answers to a stranger. */
-export const operatorProblems: ErrorCode[] = ['missing_key', 'invalid_key', 'rate_limited'];
+const crossSiteProblem = (good: ExampleRequest): Example =>
+  problemExample('cross_site_request', {
+    summary: 'Sent from another site',
+    detail: 'Changes are accepted from this site’s own pages only.',
+    request: { ...good, headers: { ...good.headers, 'sec-fetch-site': 'cross-site' } },
+  });
 
-/** @param request a request that would succeed with the operator token */
-export function operatorProblemExamples(request: Omit<ExampleRequest, 'credential'>): Example[] {
-  const wrong: ExampleRequest = { ...request, credential: 'wrongOperator' };
+/** What every route for the operator answers to a stranger. */
+function operatorProblems(good: ExampleRequest): Example[] {
+  const wrong: ExampleRequest = { ...good, credential: 'wrongOperator' };
   return [
     problemExample('missing_key', {
       summary: 'No token',
       detail: 'Send the operator token as `Authorization: Bearer …`.',
-      request: { ...request, credential: 'none' },
+      request: { ...good, credential: 'none' },
     }),
     problemExample('invalid_key', {
       summary: 'A wrong token',
@@ -253,6 +283,53 @@ export function operatorProblemExamples(request: Omit<ExampleRequest, 'credentia
       before: Array.from({ length: 30 }, () => wrong),
       detail: 'Too many calls from this address had no valid operator token.',
       request: wrong,
+    }),
+  ];
+}
+
+/** What a limit says to the call that is one too many. The examples of the other limits are of their routes. */
+const refusals: Partial<Record<Limit, { summary: string; detail: string; calls?: number }>> = {
+  usage: perKey('600 usage'),
+  entitlements: perKey('1200 entitlements'),
+  trading: perKey('600 trading'),
+  // Where keys are not limited, guessing them is.
+  'bad-keys': {
+    summary: 'After 300 calls with bad keys from an address within a minute',
+    detail: 'Too many calls from your address had an API key that does not exist or is no longer good.',
+    calls: 300,
+  },
+  reads: {
+    summary: 'More reads in a minute than the address may make',
+    detail: 'Your address may make 600 reads a minute.',
+  },
+  documents: {
+    summary: 'More requests for documents in a minute than an address may make',
+    detail: 'Your address may make 300 requests for documents a minute.',
+  },
+};
+
+function perKey(calls: string) {
+  return {
+    summary: 'More calls in a minute than the key may make',
+    detail: `This API key may make ${calls} calls a minute.`,
+  };
+}
+
+function limitProblems({ limit, scope, credential }: RouteDescription, good: ExampleRequest): Example[] {
+  const refusal = limit && refusals[limit];
+  if (!refusal) return [];
+  const { summary, detail, calls = 1 } = refusal;
+  const request =
+    credential === 'apiKey'
+      ? { ...good, credential: scope ? keyWith[scope] : ('unknownKey' as const) }
+      : good;
+  return [
+    problemExample('rate_limited', {
+      summary,
+      circumstance: 'limit_used_up',
+      before: Array.from({ length: calls }, () => request),
+      detail: generated(`${detail} Try again in 42 s.`),
+      request,
     }),
   ];
 }

@@ -1,5 +1,5 @@
 import { exampleWorld } from './example-world.js';
-import type { Tag } from './description.js';
+import type { Tag } from './define-route.js';
 
 export const introduction = `
 Gauge counts what the customers of a software service use, answers what they are entitled to, and keeps the API keys with which their

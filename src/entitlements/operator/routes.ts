@@ -1,59 +1,163 @@
-import { Router } from 'express';
 import { byOperator } from '../../identity/session/authority.js';
 import { change } from '../../audit/change.js';
-import type { Context } from '../../core/http/context.js';
 import { readJsonBody } from '../../core/http/json-body.js';
 import { sendJson, toJson } from '../../core/http/json.js';
 import { parseInput } from '../../core/http/validate.js';
+import { json } from '../../core/reference/define-route.js';
+import { problemExample } from '../../core/reference/problem-examples.js';
+import {
+  createdAt,
+  cursorOf,
+  deletedResponses,
+  listParts,
+  notFoundExample,
+  now,
+  operatorRoute,
+  putResponses,
+} from '../../identity/operator/define-route.js';
 import { MAX_BODY_BYTES, readSlug, sendDeleted, sendPut, sourceOf } from '../../identity/operator/http.js';
 import { getOrganization } from '../../identity/organizations/organizations.js';
 import { readRange, sendPage } from '../../core/http/page.js';
 import { slugSchema } from '../../identity/operator/schema.js';
-import { entitlementSchema } from './schema.js';
+import { entitlementSchema, grantAnswerSchema } from './schema.js';
 import { getGrant, putGrant, withdrawGrant } from '../grants.js';
 import { listGrants, type Grant } from '../queries.js';
 
-export function entitlementRoutes(deps: Pick<Context, 'db' | 'clock'>): Router {
-  const { db, clock } = deps;
-  const router = Router();
+const dates = { startsAt: createdAt, endsAt: null, createdAt, updatedAt: createdAt };
+const apiCalls = { productSlug: 'api-calls', productName: 'API calls', kind: 'live', ...dates };
+const archive = { productSlug: 'archive', productName: 'Archive', kind: 'read_only', ...dates };
+const params = { slug: 'acme', productSlug: 'archive' };
+const reports = { slug: 'acme', productSlug: 'reports' };
+const reportsDetail = 'The Organization "acme" has no entitlement to the product "reports".';
 
-  router.get('/organizations/:slug/entitlements', async (req, res) => {
-    const range = readRange(req, slugSchema);
-    const { id } = await getOrganization(db.orm, readSlug(req));
-    const rows = await listGrants(db.orm, id, range);
-    const parts = { rows, limit: range.limit, keyOf: (row: Grant) => row.productSlug };
-    sendPage(res, 'entitlements', { ...parts, present: grantJson });
-  });
-
-  router.get('/organizations/:slug/entitlements/:productSlug', async (req, res) => {
-    const grant = await getGrant(db.orm, readSlug(req), readSlug(req, 'productSlug'));
-    sendJson(res, 200, toJson(grantJson(grant)));
-  });
-
-  router.put('/organizations/:slug/entitlements/:productSlug', async (req, res) => {
-    const slug = readSlug(req);
-    const productSlug = readSlug(req, 'productSlug');
-    const { value } = await readJsonBody(req, res, MAX_BODY_BYTES);
-    const { kind, startsAt, endsAt } = parseInput(entitlementSchema, value);
-    const input = {
-      kind,
-      startsAt: startsAt === undefined ? undefined : new Date(startsAt),
-      endsAt: endsAt === undefined || endsAt === null ? null : new Date(endsAt),
-    };
-    const source = sourceOf(req, res, clock);
-    const put = await change(deps, byOperator(res), (tx) => putGrant(tx, slug, productSlug, input, source));
-    sendPut(res, put, grantJson);
-  });
-
-  router.delete('/organizations/:slug/entitlements/:productSlug', async (req, res) => {
-    const slug = readSlug(req);
-    const productSlug = readSlug(req, 'productSlug');
-    const source = sourceOf(req, res, clock);
-    await change(deps, byOperator(res), (tx) => withdrawGrant(tx, slug, productSlug, source));
-    sendDeleted(res);
-  });
-
-  return router;
-}
+export const entitlementRoutes = [
+  operatorRoute({
+    method: 'get',
+    path: '/operator/organizations/{slug}/entitlements',
+    operationId: 'listGrants',
+    summary: 'List the entitlements of an Organization',
+    description: 'All that were declared, whether or not they are in effect now, ordered by product.',
+    ...listParts('entitlements', grantAnswerSchema, 'Ordered by `productSlug`.'),
+    errors: ['not_found'],
+    examples: [
+      {
+        name: 'firstPage',
+        summary: 'The first page, of two',
+        request: { params: { slug: 'acme' }, query: { limit: '2' } },
+        answer: { entitlements: [apiCalls, archive], nextCursor: cursorOf('archive') },
+      },
+      notFoundExample('There is no Organization "initech".', { params: { slug: 'initech' } }),
+    ],
+    handler:
+      ({ db }) =>
+      async (req, res) => {
+        const range = readRange(req, slugSchema);
+        const { id } = await getOrganization(db.orm, readSlug(req));
+        const rows = await listGrants(db.orm, id, range);
+        const parts = { rows, limit: range.limit, keyOf: (row: Grant) => row.productSlug };
+        sendPage(res, 'entitlements', { ...parts, present: grantJson });
+      },
+  }),
+  operatorRoute({
+    method: 'get',
+    path: '/operator/organizations/{slug}/entitlements/{productSlug}',
+    operationId: 'getGrant',
+    summary: 'Read an entitlement of an Organization',
+    description: 'As it was declared, whether or not it is in effect now.',
+    responses: {
+      200: json('The entitlement.', grantAnswerSchema),
+    },
+    errors: ['not_found'],
+    examples: [
+      { name: 'grant', summary: 'A read-only entitlement', request: { params }, answer: archive },
+      notFoundExample(reportsDetail, { params: reports }),
+    ],
+    handler:
+      ({ db }) =>
+      async (req, res) => {
+        const grant = await getGrant(db.orm, readSlug(req), readSlug(req, 'productSlug'));
+        sendJson(res, 200, toJson(grantJson(grant)));
+      },
+  }),
+  operatorRoute({
+    method: 'put',
+    path: '/operator/organizations/{slug}/entitlements/{productSlug}',
+    operationId: 'putGrant',
+    summary: 'Declare an entitlement',
+    description:
+      'Entitles the Organization to the product, or makes the entitlement as declared. It binds the next request, on every instance. There is one entitlement for each Organization and product.',
+    body: entitlementSchema,
+    responses: putResponses(grantAnswerSchema),
+    errors: ['not_found'],
+    good: { params, body: { kind: 'read_only' } },
+    examples: [
+      {
+        name: 'changed',
+        summary: 'Live until the end of the quarter',
+        request: { params, body: { kind: 'live', endsAt: '2026-04-01T00:00:00+02:00' } },
+        answer: { ...archive, kind: 'live', endsAt: '2026-03-31T22:00:00.000Z', updatedAt: now },
+      },
+      {
+        name: 'granted',
+        summary: 'From now on',
+        request: { params: reports, body: { kind: 'live' } },
+        status: 201,
+        answer: {
+          productSlug: 'reports',
+          productName: 'Reports',
+          kind: 'live',
+          startsAt: now,
+          endsAt: null,
+          createdAt: now,
+          updatedAt: now,
+        },
+      },
+      problemExample('invalid_request', {
+        summary: 'An end before the start',
+        at: '/endsAt',
+        detail: 'must be later than the start, 2026-01-05T09:00:00.000Z',
+        request: { params, body: { kind: 'live', endsAt: '2026-01-01T00:00:00Z' } },
+      }),
+      notFoundExample('There is no product "maps".', {
+        params: { slug: 'acme', productSlug: 'maps' },
+        body: { kind: 'live' },
+      }),
+    ],
+    handler: (deps) => async (req, res) => {
+      const slug = readSlug(req);
+      const productSlug = readSlug(req, 'productSlug');
+      const { value } = await readJsonBody(req, res, MAX_BODY_BYTES);
+      const { kind, startsAt, endsAt } = parseInput(entitlementSchema, value);
+      const input = {
+        kind,
+        startsAt: startsAt === undefined ? undefined : new Date(startsAt),
+        endsAt: endsAt === undefined || endsAt === null ? null : new Date(endsAt),
+      };
+      const source = sourceOf(req, res, deps.clock);
+      const put = await change(deps, byOperator(res), (tx) => putGrant(tx, slug, productSlug, input, source));
+      sendPut(res, put, grantJson);
+    },
+  }),
+  operatorRoute({
+    method: 'delete',
+    path: '/operator/organizations/{slug}/entitlements/{productSlug}',
+    operationId: 'deleteGrant',
+    summary: 'Withdraw an entitlement',
+    description: 'Binds the next request, on every instance. What was used stays recorded.',
+    responses: deletedResponses,
+    errors: ['not_found'],
+    examples: [
+      { name: 'withdrawn', summary: 'Withdrawn', request: { params } },
+      notFoundExample(reportsDetail, { params: reports }),
+    ],
+    handler: (deps) => async (req, res) => {
+      const slug = readSlug(req);
+      const productSlug = readSlug(req, 'productSlug');
+      const source = sourceOf(req, res, deps.clock);
+      await change(deps, byOperator(res), (tx) => withdrawGrant(tx, slug, productSlug, source));
+      sendDeleted(res);
+    },
+  }),
+];
 
 const grantJson = ({ productId: _id, ...grant }: Grant) => grant;

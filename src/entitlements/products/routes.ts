@@ -1,51 +1,169 @@
-import { Router } from 'express';
 import { byOperator } from '../../identity/session/authority.js';
 import { change } from '../../audit/change.js';
-import type { Context } from '../../core/http/context.js';
 import { DEFAULT_MAX_QUANTITY } from '../table.js';
 import { readJsonBody } from '../../core/http/json-body.js';
 import { exact, sendJson, toJson } from '../../core/http/json.js';
 import { parseInput } from '../../core/http/validate.js';
+import { json } from '../../core/reference/define-route.js';
+import { exampleWorld } from '../../core/reference/example-world.js';
+import { problemExample } from '../../core/reference/problem-examples.js';
+import {
+  createdAt,
+  cursorOf,
+  listParts,
+  madeId,
+  notFoundExample,
+  now,
+  operatorRoute,
+  putResponses,
+} from '../../identity/operator/define-route.js';
 import { MAX_BODY_BYTES, readSlug, sendPut, sourceOf } from '../../identity/operator/http.js';
 import { readRange, sendPage } from '../../core/http/page.js';
 import { slugSchema } from '../../identity/operator/schema.js';
-import { productSchema } from '../operator/schema.js';
+import { productSchema, productAnswerSchema } from '../operator/schema.js';
 import { getProduct, putProduct, toExactNumber } from '../products.js';
 import { listProducts, type Product } from '../queries.js';
 
-/** Products are not deleted: usage was recorded under them. */
-export function productRoutes(deps: Pick<Context, 'db' | 'clock'>): Router {
-  const { db, clock } = deps;
-  const router = Router();
+const product = (name: keyof typeof exampleWorld.products) => {
+  const { entitlement: _entitlement, used: _used, unitCap, ...rest } = exampleWorld.products[name];
+  return {
+    ...rest,
+    unitCap: unitCap === null ? null : Number(unitCap),
+    maxQuantity: 1e15,
+    createdAt,
+    updatedAt: createdAt,
+  };
+};
+const declared = { name: 'API calls', usageMetric: 'calls', unitCap: 1000 };
 
-  router.get('/products', async (req, res) => {
-    const range = readRange(req, slugSchema);
-    const rows = await listProducts(db.orm, range);
-    sendPage(res, 'products', { rows, limit: range.limit, keyOf: (row) => row.slug, present: productJson });
-  });
+export const productRoutes = [
+  operatorRoute({
+    method: 'get',
+    path: '/operator/products',
+    operationId: 'listProducts',
+    summary: 'List products',
+    description: 'All products, ordered by slug.',
+    ...listParts('products', productAnswerSchema, 'Ordered by `slug`.'),
+    examples: [
+      {
+        name: 'firstPage',
+        summary: 'The first page, of two',
+        request: { query: { limit: '2' } },
+        answer: { products: [product('apiCalls'), product('archive')], nextCursor: cursorOf('archive') },
+      },
+    ],
+    handler:
+      ({ db }) =>
+      async (req, res) => {
+        const range = readRange(req, slugSchema);
+        const rows = await listProducts(db.orm, range);
+        sendPage(res, 'products', {
+          rows,
+          limit: range.limit,
+          keyOf: (row) => row.slug,
+          present: productJson,
+        });
+      },
+  }),
+  operatorRoute({
+    method: 'get',
+    path: '/operator/products/{slug}',
+    operationId: 'getProduct',
+    summary: 'Read a product',
+    description: 'A product as it was declared, for all Organizations.',
+    responses: { 200: json('The product.', productAnswerSchema) },
+    errors: ['not_found'],
+    examples: [
+      {
+        name: 'product',
+        summary: 'A product without a cap',
+        request: { params: { slug: 'storage' } },
+        answer: product('storage'),
+      },
+      notFoundExample('There is no product "maps".', { params: { slug: 'maps' } }),
+    ],
+    handler:
+      ({ db }) =>
+      async (req, res) => {
+        sendJson(res, 200, toJson(productJson(await getProduct(db.orm, readSlug(req)))));
+      },
+  }),
+  operatorRoute({
+    method: 'put',
+    path: '/operator/products/{slug}',
+    operationId: 'putProduct',
+    summary: 'Declare a product',
+    description: `
+Creates the product or makes it as declared, in full. The slug never changes, and products are not deleted: usage was recorded under them.
 
-  router.get('/products/:slug', async (req, res) => {
-    sendJson(res, 200, toJson(productJson(await getProduct(db.orm, readSlug(req)))));
-  });
-
-  router.put('/products/:slug', async (req, res) => {
-    const slug = readSlug(req);
-    const body = await readJsonBody(req, res, MAX_BODY_BYTES);
-    const { name, usageMetric, unitCap, maxQuantity } = parseInput(productSchema, body.value);
-    const input = {
-      name,
-      usageMetric,
-      unitCap: unitCap == null ? null : toExactNumber('unitCap', body.text),
-      maxQuantity: maxQuantity === undefined ? DEFAULT_MAX_QUANTITY : toExactNumber('maxQuantity', body.text),
-    };
-    const put = await change(deps, byOperator(res), (tx) =>
-      putProduct(tx, slug, input, sourceOf(req, res, clock)),
-    );
-    sendPut(res, put, productJson);
-  });
-
-  return router;
-}
+A change binds the next request. A new \`usageMetric\` counts from zero; earlier usage stays under the earlier metric. \`unitCap\` and \`maxQuantity\` are kept with every digit that was sent.
+`.trim(),
+    body: productSchema,
+    responses: putResponses(productAnswerSchema),
+    examples: [
+      {
+        name: 'unchanged',
+        summary: 'As it was: nothing changes, no audit row',
+        request: { params: { slug: 'api-calls' }, body: declared },
+        answer: product('apiCalls'),
+      },
+      {
+        name: 'changed',
+        summary: 'Another cap',
+        request: { params: { slug: 'api-calls' }, body: { ...declared, unitCap: 2500.5 } },
+        answer: { ...product('apiCalls'), unitCap: 2500.5, updatedAt: now },
+      },
+      {
+        name: 'created',
+        summary: 'A new product, unlimited, of whose units an event counts at most 500,000',
+        request: {
+          params: { slug: 'maps' },
+          body: { name: 'Map tiles', usageMetric: 'tiles', maxQuantity: 500_000 },
+        },
+        status: 201,
+        answer: {
+          id: madeId,
+          slug: 'maps',
+          name: 'Map tiles',
+          usageMetric: 'tiles',
+          unitCap: null,
+          maxQuantity: 500000,
+          createdAt: now,
+          updatedAt: now,
+        },
+      },
+      problemExample('invalid_request', {
+        summary: 'A negative cap and no metric',
+        detail: '/usageMetric is required (and 1 more, see errors)',
+        errors: [
+          { pointer: '/usageMetric', code: 'invalid_request', detail: 'is required' },
+          {
+            pointer: '/unitCap',
+            code: 'invalid_request',
+            detail: 'must be null or a finite number of at least 0',
+          },
+        ],
+        request: { params: { slug: 'maps' }, body: { name: 'Map tiles', unitCap: -1 } },
+      }),
+    ],
+    handler: (deps) => async (req, res) => {
+      const slug = readSlug(req);
+      const body = await readJsonBody(req, res, MAX_BODY_BYTES);
+      const { name, usageMetric, unitCap, maxQuantity } = parseInput(productSchema, body.value);
+      const input = {
+        name,
+        usageMetric,
+        unitCap: unitCap == null ? null : toExactNumber('unitCap', body.text),
+        maxQuantity:
+          maxQuantity === undefined ? DEFAULT_MAX_QUANTITY : toExactNumber('maxQuantity', body.text),
+      };
+      const put = await change(deps, byOperator(res), (tx) =>
+        putProduct(tx, slug, input, sourceOf(req, res, deps.clock)),
+      );
+      sendPut(res, put, productJson);
+    },
+  }),
+];
 
 const productJson = ({
   id,

@@ -4,16 +4,6 @@ import { roles } from '../../organizations/table.js';
 
 const createdAt = timeField('When it was made.');
 
-export const organizationAnswerSchema = z
-  .object({
-    id: idField('Of the Organization.'),
-    slug: z.string(),
-    name: z.string(),
-    requireSecondFactor: z.boolean().describe('Members need a second factor.'),
-    createdAt,
-  })
-  .meta({ id: 'Organization' });
-
 export const userAnswerSchema = z
   .object({ id: idField('Of the User.'), email: z.string(), name: z.string(), createdAt })
   .meta({ id: 'User', description: 'A person who may sign in. The password is never shown.' });

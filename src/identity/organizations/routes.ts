@@ -1,29 +1,85 @@
-import { Router } from 'express';
 import { byPerson } from '../session/authority.js';
 import { change, type ChangeDeps } from '../../audit/change.js';
-import { HOME } from '../sign-in/pages.js';
+import { HOME } from '../sign-in/local-path.js';
 import { sessionOf, type SessionPrincipal } from '../session/session.js';
 import { AppError } from '../../core/errors.js';
 import { isForm, readForm } from '../../core/http/form-body.js';
 import { readJsonBody } from '../../core/http/json-body.js';
 import { parseInput } from '../../core/http/validate.js';
+import { defineRoute, json } from '../../core/reference/define-route.js';
+import { exampleWorld } from '../../core/reference/example-world.js';
+import { problemExample } from '../../core/reference/problem-examples.js';
 import { chooseOrganization, listOrganizationsOf } from './queries.js';
-import { chooseOrganizationSchema, MAX_BODY_BYTES } from './schema.js';
+import { chooseOrganizationSchema, MAX_BODY_BYTES, sessionSchema } from './schema.js';
 
 /** As many Organizations of a person as the answers name. */
 const MAX_ORGANIZATIONS = 1_000;
 
-/** Who is signed in, and which of their Organizations they look at. */
-export function organizationRoutes(deps: ChangeDeps): Router {
-  const { db } = deps;
-  const router = Router();
+const { organization, users } = exampleWorld;
+const { role, ...user } = users.owner;
+const shownSession = { user, organization, role, organizations: [{ ...organization, role }] };
 
-  router.get('/session', async (_req, res) => {
-    const session = sessionOf(res);
-    res.json(toSessionJson(session, await listOrganizationsOf(db.orm, session.userId, MAX_ORGANIZATIONS)));
-  });
+const read = defineRoute({
+  method: 'get',
+  path: '/dashboard/session',
+  operationId: 'getSession',
+  tag: 'Signing in',
+  summary: 'Who is signed in?',
+  description:
+    'The person, the Organization they look at and their role in it as of now, and all Organizations they belong to.',
+  credential: 'session',
+  responses: { 200: json('The session.', sessionSchema) },
+  examples: [{ name: 'session', summary: 'An owner', request: {}, answer: shownSession }],
+  handler:
+    ({ db }: ChangeDeps) =>
+    async (_req, res) => {
+      const session = sessionOf(res);
+      res.json(toSessionJson(session, await listOrganizationsOf(db.orm, session.userId, MAX_ORGANIZATIONS)));
+    },
+});
 
-  router.post('/organization', async (req, res) => {
+const body = { organization: 'acme' };
+
+const choose = defineRoute({
+  method: 'post',
+  path: '/dashboard/organization',
+  operationId: 'chooseOrganization',
+  tag: 'Signing in',
+  summary: 'Choose the Organization to look at',
+  description:
+    'For people who belong to several. Every later request of this session is about the chosen one. As a form (`application/x-www-form-urlencoded`) it answers 303 to the dashboard.',
+  credential: 'session',
+  body: { schema: chooseOrganizationSchema, maxBytes: MAX_BODY_BYTES },
+  responses: {
+    200: json('The session as it is now.', sessionSchema),
+    303: { description: 'To a form: chosen.', headers: ['Location'] },
+  },
+  errors: ['invalid_request', 'not_found'],
+  examples: [
+    { name: 'chosen', summary: 'Chosen', request: { body }, answer: shownSession },
+    {
+      name: 'chosenByForm',
+      summary: 'Chosen with a form',
+      request: {
+        headers: { 'content-type': 'application/x-www-form-urlencoded' },
+        rawBody: 'organization=acme',
+      },
+      status: 303,
+      answerHeaders: { location: '/dashboard' },
+    },
+    problemExample('invalid_request', {
+      summary: 'No slug',
+      at: '/organization',
+      detail: 'is required',
+      request: { body: {} },
+    }),
+    problemExample('not_found', {
+      summary: 'An Organization that the person does not belong to',
+      detail: 'You belong to no such Organization.',
+      request: { body: { organization: 'globex' } },
+    }),
+  ],
+  handler: (deps: ChangeDeps) => async (req, res) => {
     const session = sessionOf(res);
     const body = isForm(req)
       ? await readForm(req, res)
@@ -39,11 +95,11 @@ export function organizationRoutes(deps: ChangeDeps): Router {
     }
     const { id: orgId, slug: orgSlug, name: orgName, role } = chosen;
     const now = { ...session, orgId, orgSlug, orgName, role };
-    res.json(toSessionJson(now, await listOrganizationsOf(db.orm, session.userId, MAX_ORGANIZATIONS)));
-  });
+    res.json(toSessionJson(now, await listOrganizationsOf(deps.db.orm, session.userId, MAX_ORGANIZATIONS)));
+  },
+});
 
-  return router;
-}
+export const sessionRoutes = [read, choose];
 
 type Membership = Awaited<ReturnType<typeof listOrganizationsOf>>[number];
 

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { idField } from '../../core/http/fields.js';
+import { idField, timeField } from '../../core/http/fields.js';
 import { text } from '../../core/http/validate.js';
 import { roles } from '../../organizations/table.js';
 
@@ -10,7 +10,8 @@ export const chooseOrganizationSchema = z
   .strictObject({ organization: text(255).describe('The slug of one of your Organizations.') })
   .meta({ id: 'OrganizationChoice' });
 
-const organization = {
+/** How every answer names an Organization. */
+export const organizationFields = {
   id: idField('Of the Organization.'),
   slug: z.string(),
   name: z.string(),
@@ -20,10 +21,18 @@ const roleField = z.enum(roles).describe('`owner` and `admin` change keys; `memb
 export const sessionSchema = z
   .object({
     user: z.object({ id: idField('Of the person.'), email: z.string(), name: z.string() }),
-    organization: z.object(organization).describe('The one that the person looks at.'),
+    organization: z.object(organizationFields).describe('The one that the person looks at.'),
     role: roleField,
     organizations: z
-      .array(z.object({ ...organization, role: roleField }))
+      .array(z.object({ ...organizationFields, role: roleField }))
       .describe('All that the person belongs to, by name, 1,000 at most.'),
   })
   .meta({ id: 'Session', description: 'Who is signed in, and where they look.' });
+
+export const organizationAnswerSchema = z
+  .object({
+    ...organizationFields,
+    requireSecondFactor: z.boolean().describe('Members need a second factor.'),
+    createdAt: timeField('When it was made.'),
+  })
+  .meta({ id: 'Organization' });

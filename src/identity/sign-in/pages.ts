@@ -11,7 +11,6 @@ import { formRoute, newForm, textField, type FormFields, type FormState } from '
 import { renderPage } from '../../core/pages/layout.js';
 import { pageRouter } from '../../core/pages/page-router.js';
 import { findChallenge } from '../second-factor/queries.js';
-import { change, byProof } from '../../audit/change.js';
 import {
   limitSignIns,
   markGuess,
@@ -20,26 +19,21 @@ import {
   type SignInLimiters,
   type SignInLimits,
 } from './sign-in-limits.js';
-import { signInSchema, codeSchema, type SignIn } from './schema.js';
+import { codeSchema } from './schema.js';
 import type { SecretBox } from '../second-factor/secret-box.js';
-import { clearToken, hashToken, readToken, sendToken } from '../session/session-cookie.js';
-import { browserOf, whereaboutsOf, type ReadSession } from '../session/session.js';
+import { hashToken, readToken, sendToken } from '../session/session-cookie.js';
+import { browserOf, type ReadSession } from '../session/session.js';
 import { passLimits } from '../../core/http/rate-limit.js';
-import { answerChallenge, endToken, normalizeEmail, signIn, type Challenge } from './sign-in.js';
+import { answerChallenge, type Challenge } from './sign-in.js';
 
-/** Where a person goes who was not going anywhere. */
-export const HOME = '/dashboard';
+import { mountRoutes } from '../../core/reference/define-route.js';
+import { HOME, toLocalPath } from './local-path.js';
+import { signInRoutes, type RenderForm } from './sign-in-routes.js';
 
 /** What has led to the form, by `?done=`. */
 const notices = {
   'signed-out': 'You are signed out.',
   'signed-out-everywhere': 'You are signed out, here and everywhere else.',
-};
-
-/** Why a sign-in has to begin again, by `?again=`. */
-const reasons: Record<string, string> = {
-  expired: 'That sign-in has expired or was ended. Please begin again.',
-  exhausted: 'Too many codes were wrong. Please begin again with your password.',
 };
 
 /** `/login` and `/logout`: forms that work without a script. */
@@ -53,64 +47,11 @@ export function signInPages(
   const renderForm: RenderForm = (req, res, view) =>
     renderPage({ clock }, req, res, { view: 'login', title: 'Sign in', frame: 'card', notices }, view);
 
-  router.get('/login', async (req, res) => {
-    const next = toLocalPath(req.query.next, HOME);
-    const session = await readSession(req);
-    // Without an Organization the dashboard is no place to go on to, but another person may sign in.
-    if (session && (session.orgId !== null || next !== HOME)) {
-      res.redirect(303, next);
-      return;
-    }
-    res.locals.person = session;
-    await renderForm(req, res, { email: '', next, problem: undefined, reason: reasonOf(req) });
-  });
-
-  const readCredentials: RequestHandler = async (req, res, next) => {
-    const credentials = parseInput(signInSchema, await readForm(req, res));
-    res.locals.credentials = credentials;
-    setSignIn(req, res, devices, credentials.email);
-    next();
-  };
-
-  router.post('/login', readCredentials, ...limiters.passwords, async (req, res) => {
-    const credentials = res.locals.credentials as SignIn;
-    const next = toLocalPath(credentials.next, HOME);
-    const signedIn = await signIn({ db, clock }, credentials, {
-      formerToken: readToken(req),
-      ...browserOf(req, res),
-      gone: hangUpSignal(res),
-    });
-    if (!signedIn) throw new AppError('not_signed_in', 'The e-mail address or the password is wrong.');
-    sendToken(req, signedIn.token);
-    markGuess(res, true);
-    if (!signedIn.isCodeDue) {
-      devices.remember(req, res, normalizeEmail(credentials.email));
-      res.redirect(303, next);
-    } else if (prefersJson(req)) throw codeIsDue();
-    else res.redirect(303, toAddress('/login/code', { next }));
-  });
+  mountRoutes(router, '', signInRoutes, { db, clock, readSession, renderForm, limiters, devices });
   router.use(codePages({ db, clock, secrets }, readSession, { codes: limiters.codes, devices }));
   router.use('/login', answerWithForm(renderForm));
-
-  router.post('/logout', async (req, res) => {
-    const token = readToken(req);
-    if (token !== undefined)
-      await change({ db, clock }, byProof, (tx) => endToken(tx, token, whereaboutsOf(req, res, clock)));
-    clearToken(req);
-    res.redirect(303, toAddress('/login', { done: 'signed-out' }));
-  });
-
   return router;
 }
-
-const codeIsDue = () =>
-  new AppError(
-    'not_signed_in',
-    'The password is right, and the second factor is due: within 10 minutes, post its code as the form field `code` to /login/code with the cookie of this answer.',
-  );
-
-const reasonOf = ({ query }: Request): string | undefined =>
-  typeof query.again === 'string' && Object.hasOwn(reasons, query.again) ? reasons[query.again] : undefined;
 
 /** What a person can put right in the form itself. */
 const formCodes = new Set<ErrorCode>(['invalid_request', 'not_signed_in', 'rate_limited']);
@@ -133,24 +74,6 @@ function answerWithForm(renderForm: RenderForm): ErrorRequestHandler {
 function readTyped(req: Request): { email: string; next: string } {
   const { email, next } = (req.body ?? {}) as { email?: unknown; next?: unknown };
   return { email: typeof email === 'string' ? email.slice(0, 320) : '', next: toLocalPath(next, HOME) };
-}
-
-type RenderForm = (
-  req: Request,
-  res: Response,
-  view: { email: string; next: string; problem: string | undefined; reason: string | undefined },
-) => Promise<void>;
-
-/** Stands in for this service, so that the URL parser shows where a browser would end up. */
-const here = 'http://here.invalid';
-
-/** `value` if a browser that is sent there stays on this site, else `fallback`. */
-function toLocalPath(value: unknown, fallback: string): string {
-  if (typeof value !== 'string' || !value.startsWith('/') || value.length > 2000) return fallback;
-  if (!URL.canParse(value, here)) return fallback;
-  const { origin, pathname, search, hash } = new URL(value, here);
-  // `/.//elsewhere` is ours until it is normalised, and then it is not.
-  return origin === here && !pathname.startsWith('//') ? pathname + search + hash : fallback;
 }
 
 /** `/login/code`: the second step of a sign-in, for people with a second factor. */

@@ -1,12 +1,25 @@
-import { Router } from 'express';
 import { byOperator } from '../session/authority.js';
 import { change } from '../../audit/change.js';
 import { retryOnConflict } from '../../core/db/conflict.js';
-import type { Context } from '../../core/http/context.js';
 import { hangUpSignal } from '../../core/http/hang-up.js';
 import { readJsonBody } from '../../core/http/json-body.js';
 import { sendJson, toJson } from '../../core/http/json.js';
 import { parseInput } from '../../core/http/validate.js';
+import { json } from '../../core/reference/define-route.js';
+import { exampleWorld } from '../../core/reference/example-world.js';
+import { problemExample } from '../../core/reference/problem-examples.js';
+import { userAnswerSchema } from '../operator/answer-schema.js';
+import {
+  createdAt,
+  cursorOf,
+  deletedResponses,
+  listParts,
+  madeId,
+  notFoundExample,
+  now,
+  operatorRoute,
+  putResponses,
+} from '../operator/define-route.js';
 import { MAX_BODY_BYTES, readEmail, sendDeleted, sendPut, sourceOf } from '../operator/http.js';
 import { readRange, sendPage } from '../../core/http/page.js';
 import { emailSchema, userSchema } from '../operator/schema.js';
@@ -21,53 +34,166 @@ import {
   removeUser,
 } from './users.js';
 
-export function userRoutes(deps: Pick<Context, 'db' | 'clock'>): Router {
-  const { db, clock } = deps;
-  const router = Router();
+const { role: _role, ...owner } = exampleWorld.users.owner;
+const { role: _memberRole, ...member } = exampleWorld.users.member;
+const { secured } = exampleWorld.users;
+const olivia = { ...owner, createdAt };
+const max = { ...member, createdAt };
+const params = { email: owner.email };
+const stranger = { params: { email: 'zoe@acme.example' } };
+const strangerDetail = 'There is no user "zoe@acme.example".';
+const declared = { name: owner.name, password: exampleWorld.password };
 
-  router.get('/users', async (req, res) => {
-    const range = readRange(req, emailSchema);
-    const rows = await listUsers(db.orm, range);
-    sendPage(res, 'users', { rows, limit: range.limit, keyOf: (row) => row.email, present: userJson });
-  });
-
-  router.get('/users/:email', async (req, res) => {
-    sendJson(res, 200, toJson(userJson(await getUser(db.orm, readEmail(req)))));
-  });
-
-  router.put('/users/:email', async (req, res) => {
-    const email = readEmail(req);
-    const { value } = await readJsonBody(req, res, MAX_BODY_BYTES);
-    const { name, password } = parseInput(userSchema, value);
-    const source = sourceOf(req, res, clock);
-    const choose = async () => {
-      const choice = await choosePassword(db.orm, email, password, hangUpSignal(res));
-      return change(deps, byOperator(res), (tx) => putUser(tx, email, { name, ...choice }, source));
-    };
-    const put = await retryOnConflict(choose, (error) => error instanceof PasswordChanged);
-    sendPut(res, put, userJson);
-  });
-
-  router.delete('/users/:email', async (req, res) => {
-    const email = readEmail(req);
-    await change(deps, byOperator(res), (tx) => removeUser(tx, email, sourceOf(req, res, clock)));
-    sendDeleted(res);
-  });
-
-  router.delete('/users/:email/sessions', async (req, res) => {
-    const email = readEmail(req);
-    await change(deps, byOperator(res), (tx) => endSessions(tx, email, sourceOf(req, res, clock)));
-    sendDeleted(res);
-  });
-
-  router.delete('/users/:email/second-factor', async (req, res) => {
-    const email = readEmail(req);
-    await change(deps, byOperator(res), (tx) => removeSecondFactor(tx, email, sourceOf(req, res, clock)));
-    sendDeleted(res);
-  });
-
-  return router;
-}
+export const userRoutes = [
+  operatorRoute({
+    method: 'get',
+    path: '/operator/users',
+    operationId: 'listUsers',
+    summary: 'List Users',
+    description: 'Everybody who may sign in, ordered by address. Never a password.',
+    ...listParts('users', userAnswerSchema, 'Ordered by `email`.'),
+    examples: [
+      {
+        name: 'firstPage',
+        summary: 'The first page, of one',
+        request: { query: { limit: '1' } },
+        answer: { users: [max], nextCursor: cursorOf(max.email) },
+      },
+    ],
+    handler:
+      ({ db }) =>
+      async (req, res) => {
+        const range = readRange(req, emailSchema);
+        const rows = await listUsers(db.orm, range);
+        sendPage(res, 'users', { rows, limit: range.limit, keyOf: (row) => row.email, present: userJson });
+      },
+  }),
+  operatorRoute({
+    method: 'get',
+    path: '/operator/users/{email}',
+    operationId: 'getUser',
+    summary: 'Read a User',
+    description: 'A person who may sign in. Never the password.',
+    responses: { 200: json('The User.', userAnswerSchema) },
+    errors: ['not_found'],
+    examples: [
+      { name: 'user', summary: 'Olivia', request: { params }, answer: olivia },
+      notFoundExample(strangerDetail, stranger),
+    ],
+    handler:
+      ({ db }) =>
+      async (req, res) => {
+        sendJson(res, 200, toJson(userJson(await getUser(db.orm, readEmail(req)))));
+      },
+  }),
+  operatorRoute({
+    method: 'put',
+    path: '/operator/users/{email}',
+    operationId: 'putUser',
+    summary: 'Declare a User',
+    description:
+      'Creates the User or makes them as declared. The address never changes. Another password than the present one ends every session of the User at once; the same password changes nothing.',
+    body: userSchema,
+    responses: putResponses(userAnswerSchema),
+    examples: [
+      {
+        name: 'unchanged',
+        summary: 'As it was: nothing changes, no session ends',
+        request: { params, body: declared },
+        answer: olivia,
+      },
+      {
+        name: 'created',
+        summary: 'A new User',
+        request: { ...stranger, body: { name: 'Zoë Zander', password: 'a long enough password' } },
+        status: 201,
+        answer: { id: madeId, email: 'zoe@acme.example', name: 'Zoë Zander', createdAt: now },
+      },
+      problemExample('invalid_request', {
+        summary: 'A password that is too short',
+        at: '/password',
+        detail: 'must be 12 to 256 characters without control characters',
+        request: { ...stranger, body: { name: 'Zoë Zander', password: 'short' } },
+      }),
+    ],
+    handler: (deps) => async (req, res) => {
+      const email = readEmail(req);
+      const { value } = await readJsonBody(req, res, MAX_BODY_BYTES);
+      const { name, password } = parseInput(userSchema, value);
+      const source = sourceOf(req, res, deps.clock);
+      const choose = async () => {
+        const choice = await choosePassword(deps.db.orm, email, password, hangUpSignal(res));
+        return change(deps, byOperator(res), (tx) => putUser(tx, email, { name, ...choice }, source));
+      };
+      const put = await retryOnConflict(choose, (error) => error instanceof PasswordChanged);
+      sendPut(res, put, userJson);
+    },
+  }),
+  operatorRoute({
+    method: 'delete',
+    path: '/operator/users/{email}',
+    operationId: 'deleteUser',
+    summary: 'Remove a User',
+    description:
+      'Removes the User with their memberships and sessions, at once. Keys belong to Organizations: those that the User made keep working, and `createdBy` becomes `null`.',
+    responses: deletedResponses,
+    errors: ['not_found'],
+    examples: [
+      { name: 'removed', summary: 'Removed', request: { params } },
+      notFoundExample(strangerDetail, stranger),
+    ],
+    handler: (deps) => async (req, res) => {
+      const email = readEmail(req);
+      await change(deps, byOperator(res), (tx) => removeUser(tx, email, sourceOf(req, res, deps.clock)));
+      sendDeleted(res);
+    },
+  }),
+  operatorRoute({
+    method: 'delete',
+    path: '/operator/users/{email}/sessions',
+    operationId: 'deleteUserSessions',
+    summary: 'Sign a User out everywhere',
+    description: 'Ends every session of the User with the next request. 404 where there is none to end.',
+    responses: { 204: { description: 'No session is left.' } },
+    errors: ['not_found'],
+    examples: [
+      { name: 'signedOut', summary: 'Signed out', request: { params: { email: max.email } } },
+      notFoundExample(strangerDetail, stranger),
+    ],
+    handler: (deps) => async (req, res) => {
+      const email = readEmail(req);
+      await change(deps, byOperator(res), (tx) => endSessions(tx, email, sourceOf(req, res, deps.clock)));
+      sendDeleted(res);
+    },
+  }),
+  operatorRoute({
+    method: 'delete',
+    path: '/operator/users/{email}/second-factor',
+    operationId: 'deleteUserSecondFactor',
+    summary: "Remove a User's second factor",
+    description:
+      'For whoever lost both their authenticator app and their recovery codes: be sure that it is they who ask. The password alone opens the account from then on, and every session of the User ends with the next request. 404 where there is no second factor.',
+    responses: { 204: { description: 'There is no second factor.' } },
+    errors: ['not_found'],
+    examples: [
+      { name: 'removed', summary: 'Removed', request: { params: { email: secured.email } } },
+      notFoundExample(strangerDetail, stranger),
+      problemExample('not_found', {
+        name: 'noSecondFactor',
+        summary: 'A User without a second factor',
+        detail: `The user "${owner.email}" has no second factor.`,
+        request: { params },
+      }),
+    ],
+    handler: (deps) => async (req, res) => {
+      const email = readEmail(req);
+      await change(deps, byOperator(res), (tx) =>
+        removeSecondFactor(tx, email, sourceOf(req, res, deps.clock)),
+      );
+      sendDeleted(res);
+    },
+  }),
+];
 
 /** Never the password's hash. */
 const userJson = ({ id, email, name, createdAt }: User) => ({ id, email, name, createdAt });

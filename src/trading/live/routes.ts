@@ -1,6 +1,4 @@
-import { Router } from 'express';
 import { byOperator } from '../../identity/session/authority.js';
-import type { TradingContext } from '../config.js';
 import { AppError } from '../../core/errors.js';
 import { readJsonBody } from '../../core/http/json-body.js';
 import { sendJson, toJson } from '../../core/http/json.js';
@@ -9,38 +7,101 @@ import { MAX_BODY_BYTES, readSlug, sourceOf } from '../../identity/operator/http
 import { getOrganization } from '../../identity/organizations/organizations.js';
 import type { LiveTrading } from './live.js';
 import { offJson, reportJson } from './report.js';
-import { acceptSchema } from './schema.js';
+import { acceptSchema, acceptedSchema, reconciliationSchema } from './schema.js';
+import { json } from '../../core/reference/define-route.js';
+import { problemExample } from '../../core/reference/problem-examples.js';
+import type { TradingContext } from '../config.js';
+import { notFoundExample, now, operatorRoute } from '../../identity/operator/define-route.js';
 
-const PATH = '/organizations/:slug/trading/reconciliation';
-
-/** For whoever runs the service: how the live account compares with the venue's, and the word that ends a difference. */
-export function reconciliationRoutes(
-  { db, clock, config }: TradingContext,
-  live: LiveTrading | undefined,
-): Router {
-  const router = Router();
-  const liveOf = (slug: string) => (config.trading.liveOrg === slug ? live : undefined);
-
-  router.get(PATH, async (req, res) => {
-    const { slug } = await getOrganization(db.orm, readSlug(req));
-    const own = liveOf(slug);
-    sendJson(res, 200, toJson(own ? reportJson(own.report) : offJson(slug)));
-  });
-
-  router.put(PATH, async (req, res) => {
-    const name = readSlug(req);
-    const { value } = await readJsonBody(req, res, MAX_BODY_BYTES);
-    parseInput(acceptSchema, value);
-    const { slug } = await getOrganization(db.orm, name);
-    const own = liveOf(slug);
-    if (!own)
-      throw new AppError(
-        'live_trading_disabled',
-        `The Organization "${slug}" does not trade live on this server.`,
-      );
-    const { accepted, report } = await own.accept(sourceOf(req, res, clock), byOperator(res));
-    sendJson(res, 200, toJson({ accepted, reconciliation: reportJson(report) }));
-  });
-
-  return router;
+export interface LiveDeps extends TradingContext {
+  /** Undefined unless the configuration lets an Organization trade live. */
+  live: LiveTrading | undefined;
 }
+
+const path = '/operator/organizations/{slug}/trading/reconciliation';
+const params = { slug: 'acme' };
+const unknown = 'There is no Organization "initech".';
+const disabled = 'The Organization "acme" does not trade live on this server.';
+
+export const reconciliationRoutes = [
+  operatorRoute({
+    method: 'get',
+    path,
+    operationId: 'getReconciliation',
+    summary: 'Compare the live account with the venue',
+    description:
+      'How orders, fills, positions and cash of the Organization compare with what the venue says, as this instance saw it last: at its start and every minute since. Live trading is closed until both agree.',
+    responses: {
+      200: json('How things stand.', reconciliationSchema),
+    },
+    errors: ['not_found'],
+    examples: [
+      {
+        name: 'off',
+        summary: 'An Organization that does not trade live',
+        request: { params },
+        answer: offJson('acme'),
+      },
+      notFoundExample(unknown, { params: { slug: 'initech' } }),
+    ],
+    handler: (deps: LiveDeps) => async (req, res) => {
+      const { slug } = await getOrganization(deps.db.orm, readSlug(req));
+      const own = liveOf(deps, slug);
+      sendJson(res, 200, toJson(own ? reportJson(own.report) : offJson(slug)));
+    },
+  }),
+  operatorRoute({
+    method: 'put',
+    path,
+    operationId: 'acceptReconciliation',
+    summary: 'Take the venue’s word for what differs',
+    description:
+      'Compares anew and accepts every difference: cash is corrected by an `adjustment` in the ledger, contracts beyond ours count as those of others, and differing orders are not told again. An audit row says what was accepted. Also reopens trading after the venue said something that was not understood. Where both agree, nothing changes. 503 `unavailable` while the venue cannot be read or the outcome of an order is not known yet.',
+    body: acceptSchema,
+    responses: {
+      200: json('What was accepted.', acceptedSchema),
+    },
+    errors: ['not_found', 'live_trading_disabled'],
+    examples: [
+      {
+        name: 'accepted',
+        summary: 'Cash that was taken out at the venue',
+        circumstance: 'trading_live',
+        request: { params, body: { accept: true } },
+        answer: {
+          accepted: [{ kind: 'cash', subject: 'cash', ours: '1000.0000', venues: '990.0000' }],
+          reconciliation: { ...offJson('acme'), state: 'open', comparedAt: now, agreedAt: now },
+        },
+      },
+      problemExample('live_trading_disabled', {
+        summary: 'An Organization that does not trade live',
+        detail: disabled,
+        request: { params, body: { accept: true } },
+      }),
+      problemExample('invalid_request', {
+        summary: 'Nothing is accepted by halves',
+        at: '/accept',
+        detail: 'Invalid input: expected true',
+        request: { params, body: { accept: false } },
+      }),
+      notFoundExample(unknown, { params: { slug: 'initech' }, body: { accept: true } }),
+    ],
+    handler: (deps: LiveDeps) => async (req, res) => {
+      const name = readSlug(req);
+      const { value } = await readJsonBody(req, res, MAX_BODY_BYTES);
+      parseInput(acceptSchema, value);
+      const { slug } = await getOrganization(deps.db.orm, name);
+      const own = liveOf(deps, slug);
+      if (!own)
+        throw new AppError(
+          'live_trading_disabled',
+          `The Organization "${slug}" does not trade live on this server.`,
+        );
+      const { accepted, report } = await own.accept(sourceOf(req, res, deps.clock), byOperator(res));
+      sendJson(res, 200, toJson({ accepted, reconciliation: reportJson(report) }));
+    },
+  }),
+];
+
+const liveOf = ({ config, live }: LiveDeps, slug: string) =>
+  config.trading.liveOrg === slug ? live : undefined;

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { idField, timeField } from '../../core/http/fields.js';
+import { idField, nextCursorField, timeField } from '../../core/http/fields.js';
 import {
   contractsField,
   isOrderSize,
@@ -131,9 +131,6 @@ export const tradeAnswerSchema = z.object({ trade: tradeSchema }).meta({ id: 'Tr
 export const tradeListSchema = z
   .object({
     trades: z.array(tradeSchema).describe('Newest first.'),
-    nextCursor: z
-      .string()
-      .nullable()
-      .describe('Send it as `cursor` for the next page; `null` on the last one.'),
+    nextCursor: nextCursorField,
   })
   .meta({ id: 'TradeList' });

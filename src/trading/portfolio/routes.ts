@@ -1,47 +1,129 @@
-import type { Request, RequestHandler, Router } from 'express';
-import type { KeyUse } from '../../api-keys/key-use.js';
+import type { Request } from 'express';
+import { authenticateCall, type KeyUse } from '../../api-keys/key-use.js';
 import { readHashedSecret } from '../../api-keys/bearer-key.js';
 import { preferKeyError } from '../../api-keys/key-problem.js';
 import type { KeyReader } from '../../api-keys/key-reader.js';
 import { sendJson } from '../../core/http/json.js';
 import { parseInput } from '../../core/http/validate.js';
-import type { LiveTrading } from '../live/live.js';
+import { defineRoute, excerpt, json } from '../../core/reference/define-route.js';
+import { exampleWorld } from '../../core/reference/example-world.js';
+import { problemExample } from '../../core/reference/problem-examples.js';
 import { requireLiveKey } from '../orders/live-mode.js';
+import type { LiveTrading } from '../live/live.js';
 import type { TradeMode } from '../ledger/orders-table.js';
 import { toPortfolioAnswer } from './portfolio-json.js';
-import { portfolioQuerySchema } from './portfolio-schema.js';
-import { readPortfolio, type PortfolioDeps } from './portfolio.js';
+import { portfolioAnswerSchema, portfolioQuerySchema } from './portfolio-schema.js';
+import { type PortfolioDeps, readPortfolio } from './portfolio.js';
 
 export interface PortfolioRouteDeps extends PortfolioDeps {
   keys: KeyReader;
   keyUse: KeyUse;
   /** Undefined where nobody trades live. */
   live: Pick<LiveTrading, 'reportOf'> | undefined;
-  /** Stands before the route: only keys that exist get through, and only so many times a minute. */
-  callLimit: RequestHandler;
 }
 
-/** `GET /portfolio`: what the Organization of the key has, valued at what it could be turned into now. */
-export function addPortfolioRoutes(router: Router, deps: PortfolioRouteDeps): void {
-  const { keys, keyUse, live, snapshots, clock, callLimit } = deps;
+const scope = 'trading:read';
 
-  router.get('/portfolio', callLimit, async (req, res) => {
-    const hashedSecret = readHashedSecret(req);
-    const authenticate = async () => {
-      const principal = await keys.authenticate(hashedSecret, 'trading:read');
-      keyUse.touch(hashedSecret, 'trading:read');
-      return principal;
-    };
-    const mode = await preferKeyError(authenticate, () => readMode(req));
-    const principal = await authenticate();
-    requireLiveKey(principal, mode);
-    const { orgId } = principal;
-    const portfolio = await readPortfolio(deps, orgId, mode);
-    // What is booked changes with each order.
-    res.setHeader('Cache-Control', 'no-store');
-    const answer = toPortfolioAnswer(portfolio, live?.reportOf(orgId), snapshots, clock.now());
-    sendJson(res, 200, JSON.stringify(answer));
-  });
-}
+const empty = {
+  cash: '1000.0000',
+  reserved: '0.0000',
+  available: '1000.0000',
+  equity: '1000.0000',
+  liquidationValue: '0.0000',
+  cost: '0.0000',
+  realisedPnl: '0.0000',
+  unrealisedPnl: '0.0000',
+  fees: '0.0000',
+  deposits: '1000.0000',
+  positions: [],
+  isCut: false,
+  events: [],
+  openOrders: [],
+  openOrderCount: 0,
+};
+
+export const portfolioRoutes = [
+  defineRoute({
+    method: 'get',
+    path: '/portfolio',
+    operationId: 'getPortfolio',
+    tag: 'Trading',
+    summary: 'Positions, profit and loss',
+    description: `
+What the Organization of the key has: cash, open positions, and profit and loss. The first look opens the paper account with its play money (\`PAPER_CASH\` of the service's configuration); a live
+account is as booked from the venue.
+
+**Value.** \`liquidationValue\` is what the positions could be turned into at this moment: each is sold into the whole depth of the bids of its side, after the taker's fee with its roundings. Contracts that
+nobody bids for (\`unsellableContracts\`) count as nothing. It is not the middle between bid and ask, at which nobody trades. What the Organization's own paper orders have just taken from the book is not deducted: it
+returns with the venue's next book. Where a market has ended, \`valuation\` says what the value rests on.
+
+**Profit and loss** is without fees; \`fees\` stand apart. \`deposits + realisedPnl + unrealisedPnl − fees = equity\`, to the millionth.
+
+**Events.** Exactly one bracket of a day wins, and every threshold of an hour that is passed, so the positions of an event are netted: \`worstCase\` is what they make in the worst of its outcomes. A void market, which gives back what was paid, is not among them.
+
+A test key reads paper portfolios only.
+
+Money is as of this request. The marks are as of \`asOf\`; without any market data they are \`null\`, \`sources\` says why, and the rest is answered all the same.
+`.trim(),
+    credential: 'apiKey',
+    scope,
+    limit: 'trading',
+    query: portfolioQuerySchema,
+    responses: {
+      200: json('The portfolio.', portfolioAnswerSchema),
+    },
+    errors: ['invalid_request', 'live_trading_disabled'],
+    examples: [
+      {
+        name: 'newAccount',
+        summary: 'Nothing was traded yet, and the market data are on their way',
+        circumstance: 'no_market_data',
+        request: {},
+        answer: {
+          portfolio: { mode: 'paper', ...empty },
+          asOf: null,
+          ageSeconds: null,
+          stale: true,
+          sources: [],
+        },
+      },
+      {
+        name: 'fresh',
+        summary: 'The same a moment later: what there is to know about the marks',
+        request: {},
+        answer: excerpt({ asOf: exampleWorld.now, ageSeconds: 0, stale: false }),
+      },
+      problemExample('invalid_request', {
+        summary: 'A mode that does not exist',
+        at: '/mode',
+        detail: 'must be paper or live',
+        request: { query: { mode: 'test' } },
+      }),
+      problemExample('live_trading_disabled', {
+        summary: 'Live trading, with a test key',
+        detail: 'A test key reads paper trading only. Live needs a live key.',
+        request: { credential: 'testKey', query: { mode: 'live' } },
+      }),
+    ],
+    handler: (deps: PortfolioRouteDeps) => async (req, res) => {
+      const hashedSecret = readHashedSecret(req);
+      const authenticate = () => authenticateCall(deps, hashedSecret, scope);
+      const mode = await preferKeyError(authenticate, () => readMode(req));
+      const principal = await authenticate();
+      requireLiveKey(principal, mode);
+      const { orgId } = principal;
+      const portfolio = await readPortfolio(deps, orgId, mode);
+      // What is booked changes with each order.
+      res.setHeader('Cache-Control', 'no-store');
+      const answer = toPortfolioAnswer(
+        portfolio,
+        deps.live?.reportOf(orgId),
+        deps.snapshots,
+        deps.clock.now(),
+      );
+      sendJson(res, 200, JSON.stringify(answer));
+    },
+  }),
+];
 
 const readMode = ({ query }: Request): TradeMode => parseInput(portfolioQuerySchema, query).mode ?? 'paper';

@@ -1,21 +1,60 @@
-import type { Router } from 'express';
+import { z } from 'zod';
 import { addressOf } from '../../core/http/address-limit.js';
 import { parseInput } from '../../core/http/validate.js';
+import { defineRoute } from '../../core/reference/define-route.js';
+import { exampleWorld } from '../../core/reference/example-world.js';
+import { publicRead, unknownParameter, unknownStation } from '../reads/public-read.js';
 import { streamQuerySchema } from '../reads/schema.js';
 import { readAnyPlaceId } from '../market/read-place.js';
-import { setStreamHeaders, type MarketStream } from './stream.js';
+import { type MarketStream, setStreamHeaders } from './stream.js';
 
-/** `/stream`: server-sent events. It stands behind `readLayer`. */
-export function addStreamRoute(router: Router, { stream }: { stream: MarketStream }): void {
-  router.get('/stream', (req, res) => {
-    const { station } = parseInput(streamQuerySchema, req.query);
-    const stationId = station === undefined ? undefined : readAnyPlaceId(station);
-    if (req.method === 'HEAD') {
-      setStreamHeaders(res);
-      res.end();
-      return;
-    }
-    const lastEventId = req.headers['last-event-id']?.toString();
-    stream.open(res, { address: addressOf(req), stationId, lastEventId });
-  });
-}
+const { yesterday } = exampleWorld.markets;
+
+/** Server-sent events. */
+export const streamRoute = defineRoute({
+  ...publicRead,
+  path: '/stream',
+  operationId: 'streamMarkets',
+  summary: 'Follow the markets',
+  description: `
+Server-sent events (\`text/event-stream\`), for \`EventSource\`. The first event is \`snapshot\` with all markets; after it each refresh sends \`changes\` with those that it
+changed, and the tickers in \`removed\` that are listed no longer. Where the venue's own stream keeps the order books, each change of them is told within 100 ms, many together. A refresh that changed nothing sends an empty one, so that \`asOf\` and \`sources\` are always the latest; the age is the time since \`asOf\`.
+
+\`data\` is \`{ "asOf", "sources", "markets": [ … ], "removed"? }\`, and each market \`{ "ticker", "status", "yesBid", "yesAsk", "noBid", "noAsk", "yesBidSize", "yesAskSize", "lastPrice", "probability", "bookState" }\` as
+in \`GET /markets\`, with the forecast's probability that YES pays (\`null\` without a forecast). Everything else about a market is there.
+
+Every event has an \`id\`. Who comes back with it as \`Last-Event-ID\` (\`EventSource\` does so by itself) gets the \`changes\` since; if this instance does not know
+it, a \`snapshot\`. Every 15 seconds a comment shows that the connection lives. A reader who leaves 1 MB unread is dropped. An address may hold 20 streams, an instance 2,000.
+`.trim(),
+  query: streamQuerySchema,
+  headers: z.object({
+    'Last-Event-ID': z.string().optional().meta({ description: 'The `id` of the last event that was seen.' }),
+  }),
+  responses: {
+    200: { description: 'The events, without end.', content: { 'text/event-stream': null } },
+  },
+  errors: ['invalid_request', 'unknown_station', 'unavailable'],
+  examples: [
+    {
+      name: 'events',
+      summary: 'The first event, in part',
+      request: { query: { station: 'KNYC' } },
+      answer: `"markets":[{"ticker":"${yesterday.lowest.ticker}","status":"closed",`,
+    },
+    unknownParameter('city', { query: { city: 'Boston' } }),
+    unknownStation({ query: { station: 'KJFK' } }),
+  ],
+  handler:
+    ({ stream }: { stream: MarketStream }) =>
+    (req, res) => {
+      const { station } = parseInput(streamQuerySchema, req.query);
+      const stationId = station === undefined ? undefined : readAnyPlaceId(station);
+      if (req.method === 'HEAD') {
+        setStreamHeaders(res);
+        res.end();
+        return;
+      }
+      const lastEventId = req.headers['last-event-id']?.toString();
+      stream.open(res, { address: addressOf(req), stationId, lastEventId });
+    },
+});

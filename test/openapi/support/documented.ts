@@ -1,12 +1,8 @@
 import { expect } from 'vitest';
-import {
-  Beginning,
-  Excerpt,
-  Generated,
-  type RouteDescription,
-} from '../../../src/core/reference/description.js';
+import { Beginning, Excerpt, Generated } from '../../../src/core/reference/define-route.js';
 import { responseHeaders, type ResponseHeader } from '../../../src/core/reference/headers.js';
 import { headersOf, schemaOf } from '../../../src/core/reference/operation.js';
+import type { DescribedRoute } from '../../../src/core/reference/problem-examples.js';
 import type { Answer } from './send-example.js';
 
 const uuidOf = (version: 4 | 7) =>
@@ -56,7 +52,7 @@ const differ = (actual: unknown, documented: unknown, place: string) =>
   `${place}: ${JSON.stringify(actual)} instead of ${JSON.stringify(documented)}`;
 
 /** Every header that is documented as always sent is there, and none of those we document is sent undocumented. */
-export function expectDocumentedHeaders(route: RouteDescription, { status, headers }: Answer): void {
+export function expectDocumentedHeaders(route: DescribedRoute, { status, headers }: Answer): void {
   const documented = headersOf(route, status);
   const isSent = (name: string) => headers[name.toLowerCase()] !== undefined;
   for (const name of documented)
@@ -68,7 +64,7 @@ export function expectDocumentedHeaders(route: RouteDescription, { status, heade
 }
 
 /** The body fits the schema of its status and media type, and has no field that the schema does not know. */
-export function expectDocumentedSchema(route: RouteDescription, { status, headers, text }: Answer): void {
+export function expectDocumentedSchema(route: DescribedRoute, { status, headers, text }: Answer): void {
   // The few words beside a `Location` are nobody's business.
   if (text === '' || (status >= 300 && status < 400)) return;
   const mediaType = String(headers['content-type']).split(';', 1)[0]!;

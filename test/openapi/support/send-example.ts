@@ -1,11 +1,7 @@
 import { request } from 'node:http';
-import {
-  Generated,
-  Repeated,
-  type ExampleRequest,
-  type RouteDescription,
-} from '../../../src/core/reference/description.js';
+import { Generated, Repeated, type RouteDescription } from '../../../src/core/reference/define-route.js';
 import { exampleWorld, type Credential } from '../../../src/core/reference/example-world.js';
+import type { SentRequest } from '../../../src/core/reference/problem-examples.js';
 
 export interface Answer {
   status: number;
@@ -20,7 +16,7 @@ type PresentCredential = (credential: Credential) => Promise<Record<string, stri
 export async function sendExample(
   baseUrl: string,
   { method, path, body: described }: RouteDescription,
-  example: ExampleRequest,
+  example: SentRequest,
   present: PresentCredential,
 ): Promise<Answer> {
   const filled = path.replace(/\{(\w+)\}/g, (_match, name: string) => {
@@ -41,7 +37,7 @@ export async function sendExample(
   return exchange(new URL(`${filled}${query}`, baseUrl), method.toUpperCase(), headers, body);
 }
 
-function bodyOf({ body, rawBody, paddedToBytes = 0 }: ExampleRequest, mediaType: string): string | undefined {
+function bodyOf({ body, rawBody, paddedToBytes = 0 }: SentRequest, mediaType: string): string | undefined {
   if (rawBody !== undefined) return rawBody;
   if (body === undefined) return undefined;
   const value = inFull(body);

@@ -1,6 +1,7 @@
-import { Router } from 'express';
 import { z } from 'zod';
-import type { Context } from '../../../core/http/context.js';
+import { exampleWorld } from '../../../core/reference/example-world.js';
+import { chainedAuditEntrySchema } from '../../../identity/operator/answer-schema.js';
+import { listParts, notFoundExample, operatorRoute } from '../../../identity/operator/define-route.js';
 import { readSlug } from '../../../identity/operator/http.js';
 import { getOrganization } from '../../../identity/organizations/organizations.js';
 import { readRange, sendPage } from '../../../core/http/page.js';
@@ -9,25 +10,61 @@ import { listOperatorLog, type OperatorRow } from './queries.js';
 
 const idSchema = z.uuid();
 
-/** What was changed, by whom and from where, newest first. */
-export function auditLogRoutes({ db }: Context): Router {
-  const router = Router();
+const { operator, organization, source } = exampleWorld.audit;
 
-  router.get('/audit-log', async (req, res) => {
-    const range = readRange(req, idSchema);
-    const rows = await listOperatorLog(db.orm, range);
-    sendPage(res, 'auditLog', { rows, limit: range.limit, keyOf: (row) => row.id, present: chainedJson });
-  });
-
-  router.get('/organizations/:slug/audit-log', async (req, res) => {
-    const range = readRange(req, idSchema);
-    const { id } = await getOrganization(db.orm, readSlug(req));
-    const rows = await listAuditRows(db.orm, id, {}, { before: range.after, limit: range.limit + 1 });
-    sendPage(res, 'auditLog', { rows, limit: range.limit, keyOf: (row) => row.id, present: chainedJson });
-  });
-
-  return router;
-}
+export const auditLogRoutes = [
+  operatorRoute({
+    method: 'get',
+    path: '/operator/audit-log',
+    operationId: 'listOperatorLog',
+    summary: "List the operator's changes",
+    description:
+      'What belongs to no Organization, newest first: changes of products and Users, signing in and what people do to their accounts, operator tokens that were refused. Each was written in the transaction of its change, and is chained to the one before: `npm run audit:verify` finds what was changed since.',
+    ...listParts('auditLog', chainedAuditEntrySchema, 'Newest first.'),
+    examples: [
+      {
+        name: 'log',
+        summary: 'One entry',
+        request: {},
+        answer: { auditLog: [{ ...operator, ...source }], nextCursor: null },
+      },
+    ],
+    handler:
+      ({ db }) =>
+      async (req, res) => {
+        const range = readRange(req, idSchema);
+        const rows = await listOperatorLog(db.orm, range);
+        sendPage(res, 'auditLog', { rows, limit: range.limit, keyOf: (row) => row.id, present: chainedJson });
+      },
+  }),
+  operatorRoute({
+    method: 'get',
+    path: '/operator/organizations/{slug}/audit-log',
+    operationId: 'listAuditLog',
+    summary: 'List the changes inside an Organization',
+    description:
+      'Changes of the Organization, its members, entitlements and keys, newest first: what, by whom, from where. Each was written in the transaction of its change, and is chained to the one before: `npm run audit:verify` finds what was changed since.',
+    ...listParts('auditLog', chainedAuditEntrySchema, 'Newest first.'),
+    errors: ['not_found'],
+    examples: [
+      {
+        name: 'log',
+        summary: 'One entry',
+        request: { params: { slug: 'acme' } },
+        answer: { auditLog: [{ ...organization, ...source }], nextCursor: null },
+      },
+      notFoundExample('There is no Organization "initech".', { params: { slug: 'initech' } }),
+    ],
+    handler:
+      ({ db }) =>
+      async (req, res) => {
+        const range = readRange(req, idSchema);
+        const { id } = await getOrganization(db.orm, readSlug(req));
+        const rows = await listAuditRows(db.orm, id, {}, { before: range.after, limit: range.limit + 1 });
+        sendPage(res, 'auditLog', { rows, limit: range.limit, keyOf: (row) => row.id, present: chainedJson });
+      },
+  }),
+];
 
 const auditJson = ({ id, at, action, actor, target, details, ip, requestId }: OperatorRow) => ({
   id,

@@ -1,56 +1,163 @@
-import { Router } from 'express';
 import { byOperator } from '../../session/authority.js';
 import { change } from '../../../audit/change.js';
-import type { Context } from '../../../core/http/context.js';
 import { readJsonBody } from '../../../core/http/json-body.js';
 import { sendJson, toJson } from '../../../core/http/json.js';
 import { parseInput } from '../../../core/http/validate.js';
+import { listMembers, type Member } from '../queries.js';
+import { json } from '../../../core/reference/define-route.js';
+import { exampleWorld } from '../../../core/reference/example-world.js';
+import { problemExample } from '../../../core/reference/problem-examples.js';
+import { memberAnswerSchema } from '../../operator/answer-schema.js';
+import {
+  createdAt,
+  cursorOf,
+  deletedResponses,
+  listParts,
+  notFoundExample,
+  now,
+  operatorRoute,
+  putResponses,
+} from '../../operator/define-route.js';
 import { MAX_BODY_BYTES, readEmail, readSlug, sendDeleted, sendPut, sourceOf } from '../../operator/http.js';
 import { getOrganization } from '../../organizations/organizations.js';
 import { readRange, sendPage } from '../../../core/http/page.js';
 import { emailSchema, memberSchema } from '../../operator/schema.js';
 import { getMember, putMember, removeMemberByEmail } from '../members.js';
-import { listMembers, type Member } from '../queries.js';
 
-export function memberRoutes(deps: Pick<Context, 'db' | 'clock'>): Router {
-  const { db, clock } = deps;
-  const router = Router();
+const { users } = exampleWorld;
+const view = (name: keyof typeof users) => {
+  const { id, ...rest } = users[name];
+  return { userId: id, ...rest, createdAt };
+};
+const max = view('member');
+const params = { slug: 'acme', email: max.email };
+const outsider = { slug: 'acme', email: users.newcomer.email };
+const outsiderDetail = `The user "${users.newcomer.email}" is not a member of the Organization "acme".`;
 
-  router.get('/organizations/:slug/members', async (req, res) => {
-    const range = readRange(req, emailSchema);
-    const { id } = await getOrganization(db.orm, readSlug(req));
-    const rows = await listMembers(db.orm, id, range);
-    sendPage(res, 'members', { rows, limit: range.limit, keyOf: (row) => row.email, present: memberJson });
-  });
-
-  router.get('/organizations/:slug/members/:email', async (req, res) => {
-    sendJson(res, 200, toJson(memberJson(await getMember(db.orm, readSlug(req), readEmail(req)))));
-  });
-
-  router.put('/organizations/:slug/members/:email', async (req, res) => {
-    const slug = readSlug(req);
-    const email = readEmail(req);
-    const { value } = await readJsonBody(req, res, MAX_BODY_BYTES);
-    const input = parseInput(memberSchema, value);
-    const source = sourceOf(req, res, clock);
-    sendPut(
-      res,
-      await change(deps, byOperator(res), (tx) => putMember(tx, slug, email, input, source)),
-      memberJson,
-    );
-  });
-
-  router.delete('/organizations/:slug/members/:email', async (req, res) => {
-    const slug = readSlug(req);
-    const email = readEmail(req);
-    await change(deps, byOperator(res), (tx) =>
-      removeMemberByEmail(tx, slug, email, sourceOf(req, res, clock)),
-    );
-    sendDeleted(res);
-  });
-
-  return router;
-}
+export const memberRoutes = [
+  operatorRoute({
+    method: 'get',
+    path: '/operator/organizations/{slug}/members',
+    operationId: 'listMembers',
+    summary: 'List members',
+    description: 'The members of an Organization with their roles, ordered by address.',
+    ...listParts('members', memberAnswerSchema, 'Ordered by `email`.'),
+    errors: ['not_found'],
+    examples: [
+      {
+        name: 'firstPage',
+        summary: 'The first page, of one',
+        request: { params: { slug: 'acme' }, query: { limit: '1' } },
+        answer: { members: [max], nextCursor: cursorOf(max.email) },
+      },
+      notFoundExample('There is no Organization "initech".', { params: { slug: 'initech' } }),
+    ],
+    handler:
+      ({ db }) =>
+      async (req, res) => {
+        const range = readRange(req, emailSchema);
+        const { id } = await getOrganization(db.orm, readSlug(req));
+        const rows = await listMembers(db.orm, id, range);
+        sendPage(res, 'members', {
+          rows,
+          limit: range.limit,
+          keyOf: (row) => row.email,
+          present: memberJson,
+        });
+      },
+  }),
+  operatorRoute({
+    method: 'get',
+    path: '/operator/organizations/{slug}/members/{email}',
+    operationId: 'getMember',
+    summary: 'Read a membership',
+    description: 'The role of a User in an Organization.',
+    responses: {
+      200: json('The membership.', memberAnswerSchema),
+    },
+    errors: ['not_found'],
+    examples: [
+      { name: 'member', summary: 'Max', request: { params }, answer: max },
+      notFoundExample(outsiderDetail, { params: outsider }),
+    ],
+    handler:
+      ({ db }) =>
+      async (req, res) => {
+        sendJson(res, 200, toJson(memberJson(await getMember(db.orm, readSlug(req), readEmail(req)))));
+      },
+  }),
+  operatorRoute({
+    method: 'put',
+    path: '/operator/organizations/{slug}/members/{email}',
+    operationId: 'putMember',
+    summary: 'Declare a membership',
+    description:
+      'Makes a User a member of the Organization in that role. It binds their next request. The User and the Organization must be there.',
+    body: memberSchema,
+    responses: putResponses(memberAnswerSchema),
+    errors: ['not_found'],
+    good: { params, body: { role: 'member' } },
+    examples: [
+      {
+        name: 'promoted',
+        summary: 'Another role',
+        request: { params, body: { role: 'admin' } },
+        answer: { ...max, role: 'admin' },
+      },
+      {
+        name: 'added',
+        summary: 'A new member',
+        request: { params: outsider, body: { role: 'billing' } },
+        status: 201,
+        answer: { ...view('newcomer'), role: 'billing', createdAt: now },
+      },
+      notFoundExample('There is no user "zoe@acme.example".', {
+        params: { slug: 'acme', email: 'zoe@acme.example' },
+        body: { role: 'member' },
+      }),
+      problemExample('invalid_request', {
+        summary: 'A role that there is not',
+        at: '/role',
+        detail: 'Invalid option: expected one of "owner"|"admin"|"member"|"billing"',
+        request: { params, body: { role: 'boss' } },
+      }),
+    ],
+    handler: (deps) => async (req, res) => {
+      const slug = readSlug(req);
+      const email = readEmail(req);
+      const { value } = await readJsonBody(req, res, MAX_BODY_BYTES);
+      const input = parseInput(memberSchema, value);
+      const source = sourceOf(req, res, deps.clock);
+      sendPut(
+        res,
+        await change(deps, byOperator(res), (tx) => putMember(tx, slug, email, input, source)),
+        memberJson,
+      );
+    },
+  }),
+  operatorRoute({
+    method: 'delete',
+    path: '/operator/organizations/{slug}/members/{email}',
+    operationId: 'deleteMember',
+    summary: 'End a membership',
+    description:
+      "Ends a membership with the User's next request, the last owner's too. The keys of the Organization stay as they are.",
+    responses: deletedResponses,
+    errors: ['not_found'],
+    examples: [
+      { name: 'ended', summary: 'Ended', request: { params } },
+      notFoundExample(outsiderDetail, { params: outsider }),
+    ],
+    handler: (deps) => async (req, res) => {
+      const slug = readSlug(req);
+      const email = readEmail(req);
+      await change(deps, byOperator(res), (tx) =>
+        removeMemberByEmail(tx, slug, email, sourceOf(req, res, deps.clock)),
+      );
+      sendDeleted(res);
+    },
+  }),
+];
 
 const memberJson = ({ userId, email, name, role, createdAt }: Member) => ({
   userId,

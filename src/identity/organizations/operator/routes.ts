@@ -1,46 +1,119 @@
-import { Router } from 'express';
 import { byOperator } from '../../session/authority.js';
 import { change } from '../../../audit/change.js';
-import type { Context } from '../../../core/http/context.js';
 import { readJsonBody } from '../../../core/http/json-body.js';
 import { sendJson, toJson } from '../../../core/http/json.js';
 import { parseInput } from '../../../core/http/validate.js';
+import { json } from '../../../core/reference/define-route.js';
+import { exampleWorld } from '../../../core/reference/example-world.js';
+import { problemExample } from '../../../core/reference/problem-examples.js';
+import {
+  createdAt,
+  cursorOf,
+  listParts,
+  madeId,
+  notFoundExample,
+  now,
+  operatorRoute,
+  putResponses,
+} from '../../operator/define-route.js';
 import { MAX_BODY_BYTES, readSlug, sendPut, sourceOf } from '../../operator/http.js';
 import { readRange, sendPage } from '../../../core/http/page.js';
 import { organizationSchema, slugSchema } from '../../operator/schema.js';
 import { getOrganization, putOrganization } from '../organizations.js';
 import { listOrganizations, type Organization } from '../queries.js';
+import { organizationAnswerSchema } from '../schema.js';
 
-/** Organizations are not deleted: their usage and their audit log are records. */
-export function organizationRoutes(deps: Pick<Context, 'db' | 'clock'>): Router {
-  const { db, clock } = deps;
-  const router = Router();
+const acme = { ...exampleWorld.organization, requireSecondFactor: false, createdAt };
 
-  router.get('/organizations', async (req, res) => {
-    const range = readRange(req, slugSchema);
-    const rows = await listOrganizations(db.orm, range);
-    const parts = { rows, limit: range.limit, keyOf: (row: Organization) => row.slug };
-    sendPage(res, 'organizations', { ...parts, present: organizationJson });
-  });
-
-  router.get('/organizations/:slug', async (req, res) => {
-    sendJson(res, 200, toJson(organizationJson(await getOrganization(db.orm, readSlug(req)))));
-  });
-
-  router.put('/organizations/:slug', async (req, res) => {
-    const slug = readSlug(req);
-    const { value } = await readJsonBody(req, res, MAX_BODY_BYTES);
-    const input = parseInput(organizationSchema, value);
-    const source = sourceOf(req, res, clock);
-    sendPut(
-      res,
-      await change(deps, byOperator(res), (tx) => putOrganization(tx, slug, input, source)),
-      organizationJson,
-    );
-  });
-
-  return router;
-}
+export const organizationRoutes = [
+  operatorRoute({
+    method: 'get',
+    path: '/operator/organizations',
+    operationId: 'listOrganizations',
+    summary: 'List Organizations',
+    description: 'All Organizations, ordered by slug.',
+    ...listParts('organizations', organizationAnswerSchema, 'Ordered by `slug`.'),
+    examples: [
+      {
+        name: 'firstPage',
+        summary: 'The first page, of one',
+        request: { query: { limit: '1' } },
+        answer: { organizations: [acme], nextCursor: cursorOf('acme') },
+      },
+    ],
+    handler:
+      ({ db }) =>
+      async (req, res) => {
+        const range = readRange(req, slugSchema);
+        const rows = await listOrganizations(db.orm, range);
+        const parts = { rows, limit: range.limit, keyOf: (row: Organization) => row.slug };
+        sendPage(res, 'organizations', { ...parts, present: organizationJson });
+      },
+  }),
+  operatorRoute({
+    method: 'get',
+    path: '/operator/organizations/{slug}',
+    operationId: 'getOrganization',
+    summary: 'Read an Organization',
+    description: 'Its id, slug and name, and when it was made.',
+    responses: {
+      200: json('The Organization.', organizationAnswerSchema),
+    },
+    errors: ['not_found'],
+    examples: [
+      { name: 'organization', summary: 'Acme', request: { params: { slug: 'acme' } }, answer: acme },
+      notFoundExample('There is no Organization "initech".', { params: { slug: 'initech' } }),
+    ],
+    handler:
+      ({ db }) =>
+      async (req, res) => {
+        sendJson(res, 200, toJson(organizationJson(await getOrganization(db.orm, readSlug(req)))));
+      },
+  }),
+  operatorRoute({
+    method: 'put',
+    path: '/operator/organizations/{slug}',
+    operationId: 'putOrganization',
+    summary: 'Declare an Organization',
+    description:
+      'Creates the Organization, renames it, or says whether its members need a second factor. The slug never changes, and Organizations are not deleted: their usage and their audit log are records.',
+    body: organizationSchema,
+    responses: putResponses(organizationAnswerSchema),
+    good: { params: { slug: 'acme' }, body: { name: 'Acme' } },
+    examples: [
+      {
+        name: 'renamed',
+        summary: 'Another name',
+        request: { params: { slug: 'acme' }, body: { name: 'Acme Corporation' } },
+        answer: { ...acme, name: 'Acme Corporation' },
+      },
+      {
+        name: 'created',
+        summary: 'A new Organization',
+        request: { params: { slug: 'initech' }, body: { name: 'Initech' } },
+        status: 201,
+        answer: { id: madeId, slug: 'initech', name: 'Initech', requireSecondFactor: false, createdAt: now },
+      },
+      problemExample('invalid_request', {
+        summary: 'No name',
+        at: '/name',
+        detail: 'is required',
+        request: { params: { slug: 'initech' }, body: {} },
+      }),
+    ],
+    handler: (deps) => async (req, res) => {
+      const slug = readSlug(req);
+      const { value } = await readJsonBody(req, res, MAX_BODY_BYTES);
+      const input = parseInput(organizationSchema, value);
+      const source = sourceOf(req, res, deps.clock);
+      sendPut(
+        res,
+        await change(deps, byOperator(res), (tx) => putOrganization(tx, slug, input, source)),
+        organizationJson,
+      );
+    },
+  }),
+];
 
 const organizationJson = ({ id, slug, name, requireSecondFactor, createdAt }: Organization) => ({
   id,

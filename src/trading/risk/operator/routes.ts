@@ -1,79 +1,275 @@
-import { Router, type Request, type Response } from 'express';
+import type { Request, Response } from 'express';
 import { byOperator } from '../../../identity/session/authority.js';
 import { change } from '../../../audit/change.js';
-import type { Context } from '../../../core/http/context.js';
 import { readJsonBody } from '../../../core/http/json-body.js';
 import { sendJson, toJson } from '../../../core/http/json.js';
 import { parseInput } from '../../../core/http/validate.js';
 import { findLimits } from '../queries.js';
+import { json } from '../../../core/reference/define-route.js';
+import { problemExample } from '../../../core/reference/problem-examples.js';
 import { readServiceSwitch, readSwitch, setServiceSwitch, setSwitch } from '../switches.js';
+import {
+  deletedResponses,
+  notFoundExample,
+  now,
+  operatorRoute,
+  putResponses,
+} from '../../../identity/operator/define-route.js';
 import { MAX_BODY_BYTES, readSlug, sendDeleted, sendPut, sourceOf } from '../../../identity/operator/http.js';
 import { getLockedOrganization, getOrganization } from '../../../identity/organizations/organizations.js';
 import { limitsJson, putLimits, readDeclared, withdrawLimits } from './limits.js';
-import { limitsSchema, switchSchema } from './schema.js';
+import {
+  limitsAnswerSchema,
+  limitsSchema,
+  serviceSwitchAnswerSchema,
+  switchAnswerSchema,
+  switchSchema,
+} from './schema.js';
 
-/** Limits and kill switches. Every order reads them in its own transaction: they bind the next one, on every instance. */
-export function tradingControlRoutes(deps: Pick<Context, 'db' | 'clock'>): Router {
-  const { db, clock } = deps;
-  const router = Router();
+const limitsPath = '/operator/organizations/{slug}/trading/limits';
+const switchPath = '/operator/organizations/{slug}/trading/switch';
+const servicePath = '/operator/trading/switch';
+const acme = { params: { slug: 'acme' } };
+const unknown = { params: { slug: 'initech' } };
+const noOrganization = 'There is no Organization "initech".';
 
-  router.get('/organizations/:slug/trading/limits', async (req, res) => {
-    const { id } = await getOrganization(db.orm, readSlug(req));
-    sendJson(res, 200, toJson(limitsJson(await findLimits(db.orm, id))));
+const binds =
+  'An order reads it in the transaction that writes the order, so it binds on the next order, on every instance; an order that is being carried out at that moment is not taken back.';
+
+const defaults = {
+  maxOrderContracts: 1000,
+  maxOrderCost: '250.0000',
+  maxPositionContracts: 1000,
+  maxEventLoss: '500.0000',
+  maxDailyLoss: '200.0000',
+  maxOpenOrders: 20,
+  priceCollar: '0.1000',
+};
+const nothing = {
+  maxOrderContracts: null,
+  maxOrderCost: null,
+  maxPositionContracts: null,
+  maxEventLoss: null,
+  maxDailyLoss: null,
+  maxOpenOrders: null,
+  priceCollar: null,
+};
+const tighter = { maxOrderContracts: 100, maxDailyLoss: '50' };
+const tight = { maxOrderContracts: 100, maxDailyLoss: '50.0000' };
+const declared = {
+  effective: { ...defaults, ...tight },
+  declared: { ...nothing, ...tight },
+  updatedAt: now,
+};
+
+const untouched = { state: 'open', reason: null, changedAt: null };
+const allOpen = {
+  state: 'open',
+  service: untouched,
+  operator: untouched,
+  own: { ...untouched, by: null },
+};
+const halt = { state: 'halt', reason: 'Unexplained fills, under investigation.' };
+const operatorPut = { credential: 'operator' as const, ...acme, body: halt };
+const noReason = 'is required, unless the state is open';
+const noReasonExample = (params: { params?: Record<string, string> }) =>
+  problemExample('invalid_request', {
+    summary: 'Closed without a reason',
+    detail: `/reason ${noReason}`,
+    errors: [{ pointer: '/reason', code: 'invalid_request', detail: noReason }],
+    request: { ...params, body: { state: 'halt' } },
   });
 
-  router.put('/organizations/:slug/trading/limits', async (req, res) => {
-    const slug = readSlug(req);
-    const { value } = await readJsonBody(req, res, MAX_BODY_BYTES);
-    const declared = readDeclared(parseInput(limitsSchema, value));
-    const source = sourceOf(req, res, clock);
-    sendPut(
-      res,
-      await change(deps, byOperator(res), (tx) => putLimits(tx, slug, declared, source)),
-      limitsJson,
-    );
-  });
-
-  router.delete('/organizations/:slug/trading/limits', async (req, res) => {
-    const slug = readSlug(req);
-    const source = sourceOf(req, res, clock);
-    await change(deps, byOperator(res), (tx) => withdrawLimits(tx, slug, source));
-    sendDeleted(res);
-  });
-
-  router.get('/organizations/:slug/trading/switch', async (req, res) => {
-    const { id } = await getOrganization(db.orm, readSlug(req));
-    sendJson(res, 200, toJson(await readSwitch(db.orm, id)));
-  });
-
-  router.put('/organizations/:slug/trading/switch', async (req, res) => {
-    const slug = readSlug(req);
-    const input = await readSwitchInput(req, res);
-    const source = sourceOf(req, res, clock);
-    const view = await change(deps, byOperator(res), async (tx) => {
-      const { id } = await getLockedOrganization(tx, slug);
-      await setSwitch(tx, id, 'operator', input, source);
-      return readSwitch(tx, id);
-    });
-    sendJson(res, 200, toJson(view));
-  });
-
-  router.get('/trading/switch', async (_req, res) => {
-    sendJson(res, 200, toJson(await readServiceSwitch(db.orm)));
-  });
-
-  router.put('/trading/switch', async (req, res) => {
-    const input = await readSwitchInput(req, res);
-    const source = sourceOf(req, res, clock);
-    sendJson(
-      res,
-      200,
-      toJson(await change(deps, byOperator(res), (tx) => setServiceSwitch(tx, input, source))),
-    );
-  });
-
-  return router;
-}
+export const tradingControlRoutes = [
+  operatorRoute({
+    method: 'get',
+    path: limitsPath,
+    operationId: 'getTradingLimits',
+    summary: "Read an Organization's risk limits",
+    description:
+      'What its orders are held to, in paper and live mode each by itself. `effective` is what binds; where `declared` is `null`, that is the default.',
+    responses: { 200: json('The limits.', limitsAnswerSchema) },
+    errors: ['not_found'],
+    examples: [
+      {
+        name: 'defaults',
+        summary: 'Nothing was declared',
+        request: { ...acme },
+        answer: { effective: defaults, declared: nothing, updatedAt: null },
+      },
+      notFoundExample(noOrganization, unknown),
+    ],
+    handler:
+      ({ db }) =>
+      async (req, res) => {
+        const { id } = await getOrganization(db.orm, readSlug(req));
+        sendJson(res, 200, toJson(limitsJson(await findLimits(db.orm, id))));
+      },
+  }),
+  operatorRoute({
+    method: 'put',
+    path: limitsPath,
+    operationId: 'putTradingLimits',
+    summary: "Declare an Organization's risk limits",
+    description: `Replaces them in full: what is left out or \`null\` is the default. A limit of 0 lets nothing pass that it limits, and a \`priceCollar\` of 0 no price beyond the best. Orders that only give up what is held are never refused for \`maxOrderCost\`, \`maxPositionContracts\`, \`maxEventLoss\` or \`maxDailyLoss\`. An order against a limit is answered with 422 \`risk_limit\`, whose \`detail\` begins with the limit's name. ${binds}`,
+    body: limitsSchema,
+    responses: putResponses(limitsAnswerSchema),
+    errors: ['not_found'],
+    examples: [
+      {
+        name: 'declared',
+        summary: 'Two tighter limits, and the defaults for the rest',
+        request: { ...acme, body: tighter },
+        status: 201,
+        answer: declared,
+      },
+      {
+        name: 'again',
+        summary: 'The same again changes nothing',
+        before: [{ ...acme, body: tighter }],
+        request: { ...acme, body: tighter },
+        answer: declared,
+      },
+      problemExample('invalid_request', {
+        summary: 'An amount that is no text',
+        at: '/maxDailyLoss',
+        detail: 'Invalid input: expected string, received number',
+        request: { ...acme, body: { maxDailyLoss: 50 } },
+      }),
+      notFoundExample(noOrganization, { ...unknown, body: tighter }),
+    ],
+    handler: (deps) => async (req, res) => {
+      const slug = readSlug(req);
+      const { value } = await readJsonBody(req, res, MAX_BODY_BYTES);
+      const declared = readDeclared(parseInput(limitsSchema, value));
+      const source = sourceOf(req, res, deps.clock);
+      sendPut(
+        res,
+        await change(deps, byOperator(res), (tx) => putLimits(tx, slug, declared, source)),
+        limitsJson,
+      );
+    },
+  }),
+  operatorRoute({
+    method: 'delete',
+    path: limitsPath,
+    operationId: 'deleteTradingLimits',
+    summary: "Withdraw an Organization's risk limits",
+    description: `Back to the defaults. ${binds}`,
+    responses: deletedResponses,
+    errors: ['not_found'],
+    good: { ...acme },
+    examples: [
+      { name: 'withdrawn', summary: 'The defaults bind again', request: { params: { slug: 'globex' } } },
+      notFoundExample('No limits were declared for the Organization "acme".', acme),
+    ],
+    handler: (deps) => async (req, res) => {
+      const slug = readSlug(req);
+      const source = sourceOf(req, res, deps.clock);
+      await change(deps, byOperator(res), (tx) => withdrawLimits(tx, slug, source));
+      sendDeleted(res);
+    },
+  }),
+  operatorRoute({
+    method: 'get',
+    path: switchPath,
+    operationId: 'getTradingSwitch',
+    summary: "Read an Organization's kill switch",
+    description:
+      "Three switches stand between an Organization and its orders: the service's, the operator's for this Organization, and its own. The strictest binds, in paper and live mode.",
+    responses: { 200: json('The switches.', switchAnswerSchema) },
+    errors: ['not_found'],
+    examples: [
+      { name: 'open', summary: 'All are open', request: { ...acme }, answer: allOpen },
+      notFoundExample(noOrganization, unknown),
+    ],
+    handler:
+      ({ db }) =>
+      async (req, res) => {
+        const { id } = await getOrganization(db.orm, readSlug(req));
+        sendJson(res, 200, toJson(await readSwitch(db.orm, id)));
+      },
+  }),
+  operatorRoute({
+    method: 'put',
+    path: switchPath,
+    operationId: 'putTradingSwitch',
+    summary: "Set the operator's kill switch of an Organization",
+    description: `\`halt\` refuses every order of the Organization with 422 \`risk_limit\`, \`reduce_only\` all but sales of what is held and purchases that close pairs. The Organization sees state and reason and cannot open it; it has a switch of its own beside it. ${binds}`,
+    body: switchSchema,
+    responses: { 200: json('As it stands now.', switchAnswerSchema) },
+    errors: ['not_found'],
+    examples: [
+      {
+        name: 'halted',
+        summary: 'Nothing passes any more',
+        request: operatorPut,
+        answer: { ...allOpen, state: 'halt', operator: { ...halt, changedAt: now } },
+      },
+      {
+        name: 'opened',
+        summary: 'Open again',
+        before: [operatorPut],
+        request: { ...acme, body: { state: 'open' } },
+        answer: { ...allOpen, operator: { state: 'open', reason: null, changedAt: now } },
+      },
+      noReasonExample(acme),
+      notFoundExample(noOrganization, { ...unknown, body: halt }),
+    ],
+    handler: (deps) => async (req, res) => {
+      const slug = readSlug(req);
+      const input = await readSwitchInput(req, res);
+      const source = sourceOf(req, res, deps.clock);
+      const view = await change(deps, byOperator(res), async (tx) => {
+        const { id } = await getLockedOrganization(tx, slug);
+        await setSwitch(tx, id, 'operator', input, source);
+        return readSwitch(tx, id);
+      });
+      sendJson(res, 200, toJson(view));
+    },
+  }),
+  operatorRoute({
+    method: 'get',
+    path: servicePath,
+    operationId: 'getServiceTradingSwitch',
+    summary: 'Read the kill switch of the whole service',
+    description: 'What stands between every Organization and its orders.',
+    responses: { 200: json('The switch.', serviceSwitchAnswerSchema) },
+    examples: [{ name: 'open', summary: 'Nobody has touched it', request: {}, answer: untouched }],
+    handler:
+      ({ db }) =>
+      async (_req, res) => {
+        sendJson(res, 200, toJson(await readServiceSwitch(db.orm)));
+      },
+  }),
+  operatorRoute({
+    method: 'put',
+    path: servicePath,
+    operationId: 'putServiceTradingSwitch',
+    summary: 'Set the kill switch of the whole service',
+    description: `For every Organization, in paper and live mode: \`halt\` refuses every order, \`reduce_only\` all that do not reduce what is held. ${binds}`,
+    body: switchSchema,
+    responses: { 200: json('As it stands now.', serviceSwitchAnswerSchema) },
+    examples: [
+      {
+        name: 'halted',
+        summary: 'Nothing passes any more',
+        request: { body: halt },
+        answer: { ...halt, changedAt: now },
+      },
+      noReasonExample({}),
+    ],
+    handler: (deps) => async (req, res) => {
+      const input = await readSwitchInput(req, res);
+      const source = sourceOf(req, res, deps.clock);
+      sendJson(
+        res,
+        200,
+        toJson(await change(deps, byOperator(res), (tx) => setServiceSwitch(tx, input, source))),
+      );
+    },
+  }),
+];
 
 async function readSwitchInput(req: Request, res: Response) {
   const { value } = await readJsonBody(req, res, MAX_BODY_BYTES);

@@ -6,19 +6,23 @@ import { dollars } from '../checks.js';
 import { switchStates } from '../../ledger/risk-table.js';
 import { isCount } from '../../market/contracts.js';
 
-const byDefault = (value: bigint | number) =>
-  `\`null\` or left out: the default, ${typeof value === 'bigint' ? dollars(value) : value}.`;
+type Limit = keyof typeof defaultLimits;
 
-const countField = (description: string, value: number) =>
+function byDefault(limit: Limit): string {
+  const value = defaultLimits[limit];
+  return `\`null\` or left out: the default, ${typeof value === 'bigint' ? dollars(value) : value}.`;
+}
+
+const countField = (limit: Limit, description: string) =>
   z
     .int('must be a whole number')
     .min(0, 'must be at least 0')
     .max(10_000_000, 'must be at most 10,000,000')
     .nullable()
     .optional()
-    .describe(`${description} ${byDefault(value)}`);
+    .describe(`${description} ${byDefault(limit)}`);
 
-const contractsLimit = (description: string, value: number) =>
+const contractsLimit = (limit: Limit, description: string) =>
   z
     .number()
     .min(0, 'must be at least 0')
@@ -26,39 +30,36 @@ const contractsLimit = (description: string, value: number) =>
     .refine(isCount, 'must have at most two decimals')
     .nullable()
     .optional()
-    .describe(`${description} With at most two decimals. ${byDefault(value)}`);
+    .describe(`${description} With at most two decimals. ${byDefault(limit)}`);
 
 const moneyPattern = '^(0|[1-9]\\d{0,8})(\\.\\d{1,6})?$';
-const moneyField = (description: string, value: bigint) =>
+const moneyField = (limit: Limit, description: string) =>
   z
     .string()
     .regex(new RegExp(moneyPattern), 'must be an amount in dollars as text, like "250.00"')
     .meta({ pattern: moneyPattern })
     .nullable()
     .optional()
-    .describe(`${description} A decimal string in dollars. ${byDefault(value)}`);
-
-const words = {
-  maxOrderContracts: 'Contracts of one order.',
-  maxOrderCost: 'What one purchase may cost at its limit price, fee included.',
-  maxPositionContracts: 'Contracts held of one market, after the order.',
-  maxEventLoss:
-    'What one event may lose in its worst outcome, after the order. Its brackets exclude each other, so what one pays counts against what the others lose.',
-  maxDailyLoss:
-    'What may be lost since midnight UTC: realised, in fees, and by the change of what is held at what it can be sold for. Once it is reached, only orders pass that reduce what is held.',
-  maxOpenOrders: 'Orders whose outcome is not known yet, with the new one.',
-  priceCollar: 'How far a limit price may be beyond the best price of the book.',
-};
+    .describe(`${description} A decimal string in dollars. ${byDefault(limit)}`);
 
 export const limitsSchema = z
   .strictObject({
-    maxOrderContracts: contractsLimit(words.maxOrderContracts, defaultLimits.maxOrderContracts),
-    maxOrderCost: moneyField(words.maxOrderCost, defaultLimits.maxOrderCost),
-    maxPositionContracts: contractsLimit(words.maxPositionContracts, defaultLimits.maxPositionContracts),
-    maxEventLoss: moneyField(words.maxEventLoss, defaultLimits.maxEventLoss),
-    maxDailyLoss: moneyField(words.maxDailyLoss, defaultLimits.maxDailyLoss),
-    maxOpenOrders: countField(words.maxOpenOrders, defaultLimits.maxOpenOrders),
-    priceCollar: moneyField(words.priceCollar, defaultLimits.priceCollar),
+    maxOrderContracts: contractsLimit('maxOrderContracts', 'Contracts of one order.'),
+    maxOrderCost: moneyField('maxOrderCost', 'What one purchase may cost at its limit price, fee included.'),
+    maxPositionContracts: contractsLimit(
+      'maxPositionContracts',
+      'Contracts held of one market, after the order.',
+    ),
+    maxEventLoss: moneyField(
+      'maxEventLoss',
+      'What one event may lose in its worst outcome, after the order. Its brackets exclude each other, so what one pays counts against what the others lose.',
+    ),
+    maxDailyLoss: moneyField(
+      'maxDailyLoss',
+      'What may be lost since midnight UTC: realised, in fees, and by the change of what is held at what it can be sold for. Once it is reached, only orders pass that reduce what is held.',
+    ),
+    maxOpenOrders: countField('maxOpenOrders', 'Orders whose outcome is not known yet, with the new one.'),
+    priceCollar: moneyField('priceCollar', 'How far a limit price may be beyond the best price of the book.'),
   })
   .meta({ id: 'TradingLimitsInput' });
 
@@ -89,15 +90,11 @@ const effectiveSchema = z
   .meta({ id: 'EffectiveTradingLimits' });
 
 const declaredSchema = z
-  .object({
-    maxOrderContracts: z.number().min(0).nullable(),
-    maxOrderCost: amount().nullable(),
-    maxPositionContracts: z.number().min(0).nullable(),
-    maxEventLoss: amount().nullable(),
-    maxDailyLoss: amount().nullable(),
-    maxOpenOrders: z.int().min(0).nullable(),
-    priceCollar: amount().nullable(),
-  })
+  .object(
+    Object.fromEntries(
+      Object.entries(effectiveSchema.shape).map(([name, field]) => [name, field.nullable()]),
+    ),
+  )
   .meta({ id: 'DeclaredTradingLimits' });
 
 export const limitsAnswerSchema = z

@@ -1,11 +1,16 @@
-import type { z } from 'zod';
-import type { Scope } from '../../api-keys/key-reader.js';
+import type { RequestHandler, Router } from 'express';
+import { z } from 'zod';
 import type { ErrorCode } from '../errors.js';
+import type { Scope } from '../scopes.js';
 import type { Credential } from './example-world.js';
 import type { ResponseHeader } from './headers.js';
 
 export type Tag =
   'Usage' | 'Entitlements' | 'Market data' | 'Trading' | 'API keys' | 'Signing in' | 'Operator' | 'Service';
+
+/** What calls are counted for, by the names of the limits in headers and configuration. */
+export type Limit =
+  'usage' | 'entitlements' | 'trading' | 'bad-keys' | 'reads' | 'documents' | 'key-changes' | 'sign-ins';
 
 /** One route as the document describes it, in the words and with the schemas that the route itself uses. */
 export interface RouteDescription {
@@ -17,21 +22,72 @@ export interface RouteDescription {
   summary: string;
   /** Markdown. Someone who has only this must be able to use the route. */
   description: string;
-  security: 'apiKey' | 'session' | 'operator' | 'none';
+  credential: 'apiKey' | 'session' | 'operator' | 'none';
+  /** A call without the credential is answered, too. */
+  isCredentialOptional?: boolean;
   /** The scope that an API key needs; null where any valid key will do. */
   scope?: Scope | null;
-  /** Answers of any status may say what is left of a limit. */
-  isLimited?: boolean;
+  /** Answers of any status may say what is left of it. */
+  limit?: Limit;
+  /** Left out: where a credential is needed. */
+  usesDatabase?: boolean;
   params?: z.ZodObject;
   query?: z.ZodObject;
   headers?: z.ZodObject;
-  body?: { schema: z.ZodType; mediaType?: string; isOptional?: boolean };
+  body?: RequestBody;
   /** The successful answers, and those others that are no problem documents, by status. */
   responses: Record<number, ResponseDescription>;
-  /** Every code that a caller may meet here. */
-  errors: ErrorCode[];
-  /** One or more for each successful status and for each error code. */
+  /** The codes that do not follow from the rest of the description: see `describeRoute`. */
+  errors?: ErrorCode[];
+  /** One or more for each successful status and for each of `errors`. */
   examples: Example[];
+  /** Succeeds; the examples of general problems are made from it. Left out: the request of the first example, without its query. */
+  good?: ExampleRequest;
+}
+
+export interface Route<Deps> extends RouteDescription {
+  handler: (deps: Deps) => RequestHandler | RequestHandler[];
+}
+
+interface RequestBody {
+  schema: z.ZodType;
+  /** Left out: JSON. */
+  mediaType?: string;
+  isOptional?: boolean;
+  maxBytes: number;
+}
+
+type ParameterNames<Path extends string> = Path extends `${string}{${infer Name}}${infer Rest}`
+  ? Name | ParameterNames<Rest>
+  : never;
+type HandlerOf<Path extends string> = RequestHandler<Record<ParameterNames<Path>, string>>;
+
+/** A route as it is written: its handler knows the parameters of the path. */
+export type RouteDefinition<Path extends string, Deps> = RouteDescription & {
+  path: Path;
+  handler: (deps: Deps) => HandlerOf<Path> | HandlerOf<Path>[];
+};
+
+/** One route: what `mountRoutes` mounts, and its entry in the OpenAPI document. */
+export const defineRoute = <Path extends string, Deps>(route: RouteDefinition<Path, Deps>): Route<Deps> =>
+  route as unknown as Route<Deps>;
+
+/**
+ * Mounts the routes on a router that is itself mounted at `base`.
+ * @param guardsOf what stands before a route, within its one layer
+ */
+export function mountRoutes<Deps>(
+  router: Router,
+  base: string,
+  routes: readonly Route<Deps>[],
+  deps: Deps,
+  guardsOf: (route: Route<Deps>) => RequestHandler[] = () => [],
+): Router {
+  for (const route of routes) {
+    const path = route.path.slice(base.length).replace(/\{(\w+)\}/g, ':$1');
+    router[route.method](path, ...guardsOf(route), route.handler(deps));
+  }
+  return router;
 }
 
 export interface ResponseDescription {
@@ -41,9 +97,36 @@ export interface ResponseDescription {
   headers?: ResponseHeader[];
 }
 
+/** An answer in JSON. */
+export const json = (
+  description: string,
+  schema: z.ZodType,
+  headers?: ResponseHeader[],
+): ResponseDescription => ({
+  description,
+  content: { 'application/json': schema },
+  ...(headers ? { headers } : {}),
+});
+
+/** Of a route that answers 304 to a caller who has the answer already. */
+export const conditional = (
+  description: string,
+  schema: z.ZodType,
+  unchanged = 'The copy at hand is still right.',
+) => ({
+  headers: z.object({
+    'If-None-Match': z.string().optional().meta({ description: 'The `ETag` of the copy at hand.' }),
+  }),
+  responses: {
+    200: json(description, schema, ['ETag']),
+    304: { description: unchanged, headers: ['ETag' as const] },
+  },
+});
+
 /** What is sent in an example. */
 export interface ExampleRequest {
-  credential: Credential;
+  /** Left out: one that is good for the route. */
+  credential?: Credential;
   params?: Record<string, string>;
   query?: Record<string, string>;
   headers?: Record<string, string>;
@@ -76,8 +159,11 @@ export interface Example {
   /** Requests to the same route that went before. */
   before?: ExampleRequest[];
   request: ExampleRequest;
-  /** `body`: of JSON the whole value, of other text a part that it contains. */
-  response: { status: number; body?: unknown; headers?: Record<string, string> };
+  /** Left out: the lowest of `responses`. */
+  status?: number;
+  /** Of JSON the whole value, of other text a part that it contains. */
+  answer?: unknown;
+  answerHeaders?: Record<string, string>;
 }
 
 /** In an example answer: a value that differs from call to call. The one shown stands for any of its kind. */

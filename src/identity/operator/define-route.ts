@@ -1,59 +1,49 @@
 import { z } from 'zod';
-import type { ErrorCode } from '../../core/errors.js';
+import type { Context } from '../../core/http/context.js';
+import { nextCursorField } from '../../core/http/fields.js';
 import {
+  defineRoute,
   generated,
+  json,
   type Example,
   type ExampleRequest,
-  type RouteDescription,
-} from '../../core/reference/description.js';
+  type Route,
+  type RouteDefinition,
+} from '../../core/reference/define-route.js';
 import { exampleWorld } from '../../core/reference/example-world.js';
-import {
-  bodyProblemExamples,
-  bodyProblems,
-  operatorProblemExamples,
-  operatorProblems,
-  problemExample,
-  serviceProblemExamples,
-  serviceProblems,
-} from '../../core/reference/problem-examples.js';
+import { goodRequest, problemExample } from '../../core/reference/problem-examples.js';
 import { MAX_BODY_BYTES } from './http.js';
 import { pageSchema } from '../../core/http/page.js';
 import { emailSchema, slugSchema } from './schema.js';
 
-type OwnParts = Omit<RouteDescription, 'tag' | 'security' | 'errors' | 'params'> & {
-  errors?: ErrorCode[];
-  /** A request that succeeds, from which the refused ones are made. */
-  good: Omit<ExampleRequest, 'credential'>;
-};
+type OwnParts<Path extends string, Deps> = Omit<
+  RouteDefinition<Path, Deps>,
+  'tag' | 'credential' | 'params' | 'body'
+> & { body?: z.ZodType };
 
-/** Completes a description with what every route for the operator has. */
-export function describeOperatorRoute({ good, errors = [], ...own }: OwnParts): RouteDescription {
+/** Completes a route with what every route for the operator has. */
+export function operatorRoute<Path extends string, Deps = Context>({
+  body,
+  ...own
+}: OwnParts<Path, Deps>): Route<Deps> {
   const names = [...own.path.matchAll(/\{(\w+)\}/g)].map((match) => match[1] as ParameterName);
-  const request: ExampleRequest = { credential: 'operator', ...good };
-  const hasInput = names.length > 0 || own.query !== undefined || own.body !== undefined;
-  return {
+  const good = goodRequest(own);
+  const hasInput = names.length > 0 || own.query !== undefined || body !== undefined;
+  return defineRoute<Path, Deps>({
     ...own,
     tag: 'Operator',
-    security: 'operator',
+    credential: 'operator',
+    ...(body ? { body: { schema: body, maxBytes: MAX_BODY_BYTES } } : {}),
     ...(names.length === 0
       ? {}
       : { params: z.object(Object.fromEntries(names.map((name) => [name, parameters[name].schema]))) }),
-    errors: [
-      ...(hasInput ? (['invalid_request'] as const) : []),
-      ...(own.body ? bodyProblems : []),
-      ...operatorProblems,
-      ...errors,
-      ...serviceProblems,
-    ],
+    errors: [...(hasInput ? (['invalid_request'] as const) : []), ...(own.errors ?? [])],
     examples: [
       ...own.examples,
-      ...names.map((name) => badParameterExample(name, request)),
-      ...(own.query ? [badLimitExample(request)] : []),
-      ...(own.body ? bodyProblemExamples(request, MAX_BODY_BYTES) : []),
-      ...operatorProblemExamples(good),
-      ...serviceProblemExamples(request),
+      ...names.map((name) => badParameterExample(name, good)),
+      ...(own.query ? [badLimitExample(good)] : []),
     ],
-  };
+  });
 }
 
 const slugComplaint = 'must be 1 to 64 of a-z and 0-9, with -, _ or . inside only';
@@ -98,21 +88,18 @@ function badLimitExample(request: ExampleRequest): Example {
 export function listParts(name: string, schema: z.ZodType, order: string) {
   const listSchema = z.object({
     [name]: z.array(schema).describe(order),
-    nextCursor: z
-      .string()
-      .nullable()
-      .describe('Send it as `cursor` for the next page; `null` on the last one.'),
+    nextCursor: nextCursorField,
   });
   return {
     query: pageSchema,
-    responses: { 200: { description: 'A page of them.', content: { 'application/json': listSchema } } },
+    responses: { 200: json('A page of them.', listSchema) },
   };
 }
 
 /** 201 for what was made now, 200 for what was there. */
 export const putResponses = (schema: z.ZodType) => ({
-  200: { description: 'It was there; it is as declared now.', content: { 'application/json': schema } },
-  201: { description: 'It was made.', content: { 'application/json': schema } },
+  200: json('It was there; it is as declared now.', schema),
+  201: json('It was made.', schema),
 });
 
 export const deletedResponses = { 204: { description: 'It is gone.' } };
@@ -120,11 +107,11 @@ export const deletedResponses = { 204: { description: 'It is gone.' } };
 /** A list's cursor is the key of the last row seen. */
 export const cursorOf = (key: string): string => Buffer.from(key).toString('base64url');
 
-export function notFoundExample(detail: string, request: Omit<ExampleRequest, 'credential'>): Example {
+export function notFoundExample(detail: string, request: ExampleRequest): Example {
   return problemExample('not_found', {
     summary: 'There is no such thing',
     detail,
-    request: { credential: 'operator', ...request },
+    request,
   });
 }
 

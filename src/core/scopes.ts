@@ -1,0 +1,3 @@
+/** What an API key may be made for. */
+export const scopes = ['usage:write', 'entitlements:read', 'trading:read', 'trading:write'] as const;
+export type Scope = (typeof scopes)[number];

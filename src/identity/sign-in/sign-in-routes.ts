@@ -1,0 +1,267 @@
+import type { Request, RequestHandler, Response } from 'express';
+import { z } from 'zod';
+import type { Context } from '../../core/http/context.js';
+import { AppError } from '../../core/errors.js';
+import { prefersJson } from '../../core/http/accepts.js';
+import { MAX_FORM_BYTES, readForm } from '../../core/http/form-body.js';
+import { hangUpSignal } from '../../core/http/hang-up.js';
+import { requestIdOf } from '../../core/http/request-id.js';
+import { parseInput } from '../../core/http/validate.js';
+import { defineRoute, type ExampleRequest } from '../../core/reference/define-route.js';
+import { exampleWorld } from '../../core/reference/example-world.js';
+import { problemExample } from '../../core/reference/problem-examples.js';
+import { toAddress } from '../../core/pages/address.js';
+import { byProof, change } from '../../audit/change.js';
+import { HOME, toLocalPath } from './local-path.js';
+import { type SignIn, signInSchema } from './schema.js';
+import { clearToken, readToken, sendToken } from '../session/session-cookie.js';
+import type { ReadSession } from '../session/session.js';
+import { markGuess, setSignIn, type limitSignIns, type Devices } from './sign-in-limits.js';
+import { endToken, normalizeEmail, signIn } from './sign-in.js';
+
+/** Why somebody has to begin again, by the word in `?again=`. */
+const reasons: Record<string, string> = {
+  expired: 'That sign-in has expired or was ended. Please begin again.',
+  exhausted: 'Too many codes were wrong. Please begin again with your password.',
+};
+
+export type RenderForm = (
+  req: Request,
+  res: Response,
+  view: { email: string; next: string; problem: string | undefined; reason: string | undefined },
+) => Promise<void>;
+
+interface SignInDeps extends Pick<Context, 'db' | 'clock'> {
+  readSession: ReadSession;
+  renderForm: RenderForm;
+  limiters: ReturnType<typeof limitSignIns>;
+  devices: Devices;
+}
+
+const formType = 'application/x-www-form-urlencoded';
+const { email } = exampleWorld.users.owner;
+
+const form = defineRoute({
+  method: 'get',
+  path: '/login',
+  operationId: 'getSignInForm',
+  tag: 'Signing in',
+  summary: 'The form to sign in',
+  description: 'A page that works without scripts. Who is signed in already is sent on.',
+  credential: 'none',
+  query: z.object({
+    next: z
+      .string()
+      .optional()
+      .meta({ description: 'Where to go on after signing in: a path of this service.' }),
+  }),
+  responses: {
+    200: { description: 'The form.', content: { 'text/html': null } },
+    303: { description: 'Signed in already.', headers: ['Location'] },
+  },
+  usesDatabase: true,
+  good: { credential: 'ownerSession' },
+  examples: [
+    { name: 'form', summary: 'The form', request: {}, answer: '<form method="post" action="/login"' },
+    {
+      name: 'signedIn',
+      summary: 'Signed in already',
+      request: { credential: 'ownerSession', query: { next: '/dashboard/api-keys?limit=10' } },
+      status: 303,
+      answerHeaders: { location: '/dashboard/api-keys?limit=10' },
+    },
+  ],
+  handler:
+    ({ readSession, renderForm }: SignInDeps) =>
+    async (req, res) => {
+      const next = toLocalPath(req.query.next, HOME);
+      const session = await readSession(req);
+      // Without an Organization the dashboard is no place to go on to, but there is coming back as somebody else.
+      if (session && (session.orgId !== null || next !== HOME)) {
+        res.redirect(303, next);
+        return;
+      }
+      res.locals.person = session;
+      await renderForm(req, res, { email: '', next, problem: undefined, reason: reasonOf(req) });
+    },
+});
+
+const rightBody = { email, password: exampleWorld.password };
+const securedBody = { email: exampleWorld.users.secured.email, password: exampleWorld.password };
+const wrongBody = { email, password: 'not the password' };
+/** Programs get a problem, browsers the form again. */
+const asJson = { accept: 'application/json' };
+const right: ExampleRequest = { headers: asJson, body: rightBody };
+const wrong: ExampleRequest = { headers: asJson, body: wrongBody };
+const wrongPassword = 'The e-mail address or the password is wrong.';
+const codeIsDue =
+  'The password is right, and the second factor is due: within 10 minutes, post its code as the form field `code` to /login/code with the cookie of this answer.';
+
+const submit = defineRoute({
+  method: 'post',
+  path: '/login',
+  operationId: 'signIn',
+  tag: 'Signing in',
+  summary: 'Sign in',
+  description: `
+Starts a session and ends the one that the browser had. The answer is the same, and takes as long, for an unknown address and for a wrong password. A session lasts 30 days
+from the sign-in, and 7 days without a request.
+
+After 3 failures of an account, from wherever they come, the answers slow down, up to 16 s; a browser in which the account has signed in before (the signed cookie \`gauge_device\`) has a count of its
+own. After 10 failures of an account from one network, or 50 from an address, within 15 minutes sign-ins from there are refused with 429. Successes do not count.
+
+Whoever has turned on a second factor gets no session yet: browsers are sent on to \`/login/code\`, and with \`Accept: application/json\` the answer is a 401 that says so. The cookie
+of either is good for 10 minutes and 5 codes: post the form field \`code\` with it to \`/login/code\`, a code of the authenticator app or a recovery code, each of which is accepted once.
+The answer is then as from here, and after 10 wrong codes of an account within 15 minutes codes are refused with 429.
+
+With \`Accept: application/json\` a failure is a problem document, otherwise the form with a message.
+`.trim(),
+  credential: 'none',
+  limit: 'sign-ins',
+  body: { schema: signInSchema, mediaType: formType, maxBytes: MAX_FORM_BYTES },
+  responses: {
+    303: {
+      description: 'Signed in: the cookie holds the session. Or on the way to the second factor.',
+      headers: ['Location', 'Set-Cookie'],
+    },
+    400: { description: 'The form again, with what does not fit.', content: { 'text/html': null } },
+    401: {
+      description: 'The form again. With a cookie: the second factor is due.',
+      content: { 'text/html': null },
+      headers: ['Set-Cookie'],
+    },
+    429: { description: 'The form again.', content: { 'text/html': null } },
+  },
+  errors: [
+    'invalid_request',
+    'not_signed_in',
+    'cross_site_request',
+    'body_too_large',
+    'unsupported_media_type',
+    'rate_limited',
+  ],
+  usesDatabase: true,
+  examples: [
+    {
+      name: 'signedIn',
+      summary: 'The right password',
+      request: right,
+      answerHeaders: { location: '/dashboard' },
+    },
+    {
+      name: 'formAgain',
+      summary: 'A wrong password, from a browser',
+      request: { body: wrongBody },
+      status: 401,
+      answer: wrongPassword,
+    },
+    problemExample('not_signed_in', {
+      summary: 'A wrong password, or an unknown address',
+      detail: wrongPassword,
+      request: wrong,
+    }),
+    {
+      name: 'codeDue',
+      summary: 'The right password of somebody with a second factor, from a browser',
+      request: { body: securedBody },
+      answerHeaders: { location: '/login/code?next=%2Fdashboard' },
+    },
+    problemExample('not_signed_in', {
+      name: 'codeDueAsProblem',
+      summary: 'The right password of somebody with a second factor, from a program',
+      detail: codeIsDue,
+      request: { ...right, body: securedBody },
+    }),
+    problemExample('invalid_request', {
+      summary: 'No password',
+      at: '/password',
+      detail: 'is required',
+      request: { ...right, body: { email } },
+    }),
+    problemExample('rate_limited', {
+      summary: 'After too many failures',
+      circumstance: 'limit_used_up',
+      before: [wrong],
+      detail: 'Too many sign-ins have failed. Try again in some minutes.',
+      request: wrong,
+    }),
+    problemExample('body_too_large', {
+      summary: 'More than 16 KiB',
+      detail: `A form holds at most ${MAX_FORM_BYTES.toLocaleString('en')} bytes.`,
+      request: { ...right, paddedToBytes: MAX_FORM_BYTES + 1 },
+    }),
+    problemExample('unsupported_media_type', {
+      summary: 'Not a form',
+      detail: 'Send the form with `Content-Type: application/x-www-form-urlencoded`.',
+      request: { ...right, headers: { ...asJson, 'content-type': 'application/json' } },
+    }),
+  ],
+  handler: (deps: SignInDeps) => [
+    readCredentials(deps.devices),
+    ...deps.limiters.passwords,
+    async (req, res) => {
+      const credentials = res.locals.credentials as SignIn;
+      const next = toLocalPath(credentials.next, HOME);
+      const signedIn = await signIn(deps, credentials, {
+        formerToken: readToken(req),
+        ip: req.ip ?? '',
+        userAgent: req.get('user-agent') ?? '',
+        requestId: requestIdOf(res),
+        gone: hangUpSignal(res),
+      });
+      if (!signedIn) throw new AppError('not_signed_in', wrongPassword);
+      sendToken(req, signedIn.token);
+      markGuess(res, true);
+      if (!signedIn.isCodeDue) {
+        deps.devices.remember(req, res, normalizeEmail(credentials.email));
+        res.redirect(303, next);
+      } else if (prefersJson(req)) throw new AppError('not_signed_in', codeIsDue);
+      else res.redirect(303, toAddress('/login/code', { next }));
+    },
+  ],
+});
+
+const signOut = defineRoute({
+  method: 'post',
+  path: '/logout',
+  operationId: 'signOut',
+  tag: 'Signing in',
+  summary: 'Sign out',
+  description:
+    'Ends the session at once, wherever its cookie may have been copied to, or a sign-in that waits for its second factor. Without a session, nothing happens; the answer is the same.',
+  credential: 'session',
+  responses: { 303: { description: 'Signed out.', headers: ['Location', 'Set-Cookie'] } },
+  isCredentialOptional: true,
+  errors: ['cross_site_request'],
+  examples: [
+    {
+      name: 'signedOut',
+      summary: 'Signed out',
+      request: {},
+      answerHeaders: { location: '/login?done=signed-out' },
+    },
+  ],
+  handler: (deps: SignInDeps) => async (req, res) => {
+    const token = readToken(req);
+    if (token !== undefined)
+      await change(deps, byProof, (tx) =>
+        endToken(tx, token, { at: new Date(deps.clock.now()), ip: req.ip, requestId: requestIdOf(res) }),
+      );
+    clearToken(req);
+    res.redirect(303, toAddress('/login', { done: 'signed-out' }));
+  },
+});
+
+export const signInRoutes = [form, submit, signOut];
+
+const readCredentials =
+  (devices: Devices): RequestHandler =>
+  async (req, res, next) => {
+    const credentials = parseInput(signInSchema, await readForm(req, res));
+    res.locals.credentials = credentials;
+    setSignIn(req, res, devices, credentials.email);
+    next();
+  };
+
+const reasonOf = ({ query }: Request): string | undefined =>
+  typeof query.again === 'string' && Object.hasOwn(reasons, query.again) ? reasons[query.again] : undefined;

@@ -1,0 +1,122 @@
+import { z } from 'zod';
+import { sendCachedAnswer, type CachedAnswer } from '../../core/http/cached-answer.js';
+import { parseInput } from '../../core/http/validate.js';
+import {
+  beginning,
+  conditional,
+  defineRoute,
+  excerpt,
+  generated,
+} from '../../core/reference/define-route.js';
+import { exampleWorld } from '../../core/reference/example-world.js';
+import { findStation, indexAreas, stations } from '../market/stations.js';
+import {
+  freshness,
+  hasQuery,
+  notModified,
+  publicRead,
+  unknownParameter,
+  unknownStation,
+} from './public-read.js';
+import { forecastSchema, noQuerySchema, stationListSchema } from './schema.js';
+import type { SnapshotReads } from './snapshot-reads.js';
+import { toAreaJson, toStationJson } from './station-json.js';
+import { readStationId } from '../market/read-place.js';
+
+const { yesterday } = exampleWorld.markets;
+
+const forecast = defineRoute({
+  ...publicRead,
+  path: '/forecast/{station}',
+  operationId: 'getForecast',
+  summary: 'Read the forecast for a station',
+  description: `
+For each local climate day that has markets: the distribution of the day's maximum temperature, the probability of each bracket, what the station has
+reported so far, and what the forecast was made from. \`asOf\`, \`ageSeconds\` and \`stale\` are those of the markets, as everywhere; forecasts have a slower pace of their own,
+and \`forecastAgeSeconds\` is their age.
+
+Forecasts are corrected by how earlier ones came out: each day says by which fit (\`method\`, \`fit\`), what the members themselves said (\`rawMeanF\`, \`rawStandardDeviationF\`), and,
+where it was not the station's own fit, why not (\`fallback\`). A fit knows only what was known before it was made (\`knownThrough\`).
+`.trim(),
+  params: z.object({
+    station: z.string().meta({ description: 'The id of the station, in upper or lower case.' }),
+  }),
+  ...conditional('The forecast.', forecastSchema),
+  errors: ['invalid_request', 'unknown_station', 'unavailable', 'market_data_unavailable'],
+  examples: [
+    {
+      name: 'forecast',
+      summary: 'New York, in parts',
+      request: { params: { station: 'KNYC' } },
+      answer: excerpt({
+        station: 'KNYC',
+        city: 'New York',
+        name: 'Central Park',
+        unit: 'fahrenheit',
+        source: 'simulated',
+        days: beginning([
+          excerpt({
+            date: '2026-01-30',
+            eventTicker: yesterday.eventTicker,
+            brackets: beginning([excerpt(yesterday.lowest)]),
+            method: 'raw_ensemble',
+            isCalibrated: false,
+            fallback: 'nothing has been learned yet; not corrected',
+            fit: null,
+            modelRunAt: generated('2026-01-31T06:00:00.000Z'),
+          }),
+        ]),
+        ...freshness,
+        forecastAgeSeconds: 0,
+      }),
+    },
+    notModified({ station: 'KNYC' }),
+    unknownParameter('days', { params: { station: 'KNYC' }, query: { days: '2' } }),
+    unknownStation({ params: { station: 'KJFK' } }),
+  ],
+  handler:
+    ({ reads }: { reads: SnapshotReads }) =>
+    (req, res) => {
+      if (hasQuery(req)) parseInput(noQuerySchema, req.query);
+      sendCachedAnswer(req, res, reads.forecast(readForecastStation(req.params.station)));
+    },
+});
+
+const stationList = defineRoute({
+  ...publicRead,
+  path: '/stations',
+  operationId: 'listStations',
+  summary: 'List stations',
+  description:
+    'Where the markets settle: the station, the report that decides, the day that it is about, and how well that was checked on settled markets, before and since another company relays the report. The airport next door has another maximum on half of the days. Hours settle on the areas of the venue’s own index.',
+  ...conditional('The stations.', stationListSchema),
+  errors: ['invalid_request', 'unavailable'],
+  examples: [
+    {
+      name: 'stations',
+      summary: 'All of them (one is shown)',
+      request: {},
+      answer: {
+        stations: beginning([toStationJson(findStation('KNYC')!)]),
+        areas: beginning([toAreaJson(indexAreas[0]!, undefined)]),
+      },
+    },
+    notModified(),
+    unknownParameter('city', { query: { city: 'Boston' } }),
+  ],
+  handler:
+    ({ readStations }: { readStations: () => CachedAnswer }) =>
+    (req, res) => {
+      if (hasQuery(req)) parseInput(noQuerySchema, req.query);
+      sendCachedAnswer(req, res, { answer: readStations(), end: '}' });
+    },
+});
+
+export const forecastRoutes = [forecast, stationList];
+
+/** The station whose forecast is asked for: an area's is that of its city's station. */
+function readForecastStation(given: string): string {
+  const area = indexAreas.find(({ id }) => id === given.toUpperCase());
+  const ofCity = area && stations.find(({ city }) => city === area.city);
+  return ofCity?.id ?? readStationId(given);
+}

@@ -1,0 +1,207 @@
+import type { NextFunction, Request, RequestHandler, Response } from 'express';
+import type { Context } from '../../core/http/context.js';
+import { perAddressLimit } from '../../core/http/address-limit.js';
+import { sendCachedAnswer } from '../../core/http/cached-answer.js';
+import { parseInput } from '../../core/http/validate.js';
+import {
+  beginning,
+  conditional,
+  defineRoute,
+  excerpt,
+  generated,
+} from '../../core/reference/define-route.js';
+import { exampleWorld } from '../../core/reference/example-world.js';
+import { problemExample } from '../../core/reference/problem-examples.js';
+import { parseDollars } from '../market/money.js';
+import { freshness, hasQuery, notModified, publicRead, unknownStation } from './public-read.js';
+import { marketListSchema, marketsQuerySchema, signalListSchema, signalsQuerySchema } from './schema.js';
+import type { SnapshotReads } from './snapshot-reads.js';
+import { readStationId } from '../market/read-place.js';
+
+/** Sizes for another bankroll are solved for one caller alone: that costs as much as a hundred other reads. */
+const READS_PER_SIZING = 10;
+
+export const limitSizings = ({ clock, config }: Pick<Context, 'clock' | 'config'>): RequestHandler =>
+  perAddressLimit(
+    { clock },
+    { name: 'sizings', perMinute: Math.ceil(config.limits.readsPerMinute / READS_PER_SIZING) },
+  );
+
+interface ReadDeps {
+  reads: SnapshotReads;
+  sizingLimit: RequestHandler;
+}
+
+const { today } = exampleWorld.markets;
+
+const market = {
+  ...today.traded,
+  eventTicker: today.eventTicker,
+  seriesTicker: 'KXHIGHNY',
+  kind: 'daily_maximum',
+  station: 'KNYC',
+  city: 'New York',
+  measure: 'daily_maximum_temperature',
+  date: '2026-01-31',
+  hour: null,
+  problem: null,
+  settlement: {
+    source: 'The Weather Company',
+    station: 'KNYC',
+    rulesText:
+      'If the maximum temperature recorded at New York City (CLINYC) for Jan 31, 2026, is between 49-50° fahrenheit according to The Weather Company, then the market resolves to Yes.',
+  },
+  status: 'active',
+  yesBid: '0.4200',
+  yesAsk: '0.4500',
+  noBid: '0.5500',
+  noAsk: '0.5800',
+  yesBidSize: 20,
+  yesAskSize: 32,
+  lastPrice: '0.4400',
+  volume: 301,
+  volume24h: 301,
+  openInterest: 180,
+  openTime: '2026-01-30T14:00:00.000Z',
+  closeTime: '2026-02-01T05:00:00.000Z',
+  tickSize: '0.0100',
+  url: '/dashboard/markets?station=KNYC&date=2026-01-31',
+  bookState: 'whole',
+  bookAsOf: null,
+};
+
+const markets = defineRoute({
+  ...publicRead,
+  path: '/markets',
+  operationId: 'listMarkets',
+  summary: 'List markets with their prices',
+  description: `
+Every weather market that is not yet \`finalized\`, with its prices, from the present snapshot. \`status\` reaches the finalized ones, too. All come at
+once, or page by page with \`limit\`. What a market settles on is taken from its rules alone; one whose subject is not certain, or not forecast here (rain),
+has \`station\` and \`bracket\` \`null\`, says why in \`problem\`, and settles by the venue's word.
+Prices are those of the book's best levels; \`null\` where nobody bids or asks.
+`.trim(),
+  query: marketsQuerySchema,
+  ...conditional('The markets.', marketListSchema),
+  errors: ['invalid_request', 'unknown_station', 'unavailable', 'market_data_unavailable'],
+  examples: [
+    {
+      name: 'markets',
+      summary: 'Those of New York that can be traded (two are shown)',
+      request: { query: { station: 'KNYC', status: 'active' } },
+      answer: { markets: beginning([excerpt(today.lowest), market]), ...freshness },
+    },
+    {
+      name: 'none',
+      summary: 'None of them is disputed',
+      request: { query: { status: 'disputed' } },
+      answer: { markets: [], ...freshness },
+    },
+    notModified(),
+    problemExample('invalid_request', {
+      summary: 'A status that there is not',
+      detail: generated('/status must be one of initialized, inactive, active, …'),
+      errors: [
+        {
+          pointer: '/status',
+          code: 'invalid_request',
+          detail:
+            'must be one of initialized, inactive, active, closed, determined, disputed, amended, finalized',
+        },
+      ],
+      request: { query: { status: 'open' } },
+    }),
+    unknownStation({ query: { station: 'KJFK' } }),
+  ],
+  handler:
+    ({ reads }: Pick<ReadDeps, 'reads'>) =>
+    (req, res) => {
+      const { station, city, ...filter } = hasQuery(req) ? parseInput(marketsQuerySchema, req.query) : {};
+      const stationId = station === undefined ? undefined : readStationId(station);
+      sendCachedAnswer(req, res, reads.markets({ stationId, city: city?.toLowerCase(), ...filter }));
+    },
+});
+
+const signals = defineRoute({
+  ...publicRead,
+  path: '/signals',
+  operationId: 'listSignals',
+  summary: 'List trading signals',
+  description: `
+Purchases that the forecast speaks for, at what they would really cost: the asks that stand in the book, level by level, and the venue's fee.
+
+Of an event's brackets exactly one wins, so they are sized together: by Kelly's rule, for the purchase of YES and NO over all brackets that makes the bankroll grow fastest; a quarter of
+that is used, within caps per market, event and climate date. So a purchase may be a hedge: it costs more than it is worth by itself, and pays where the others lose. Each says from which
+probability on it is worth its cost, how much of the bankroll it takes, and why.
+
+A signal is let through by the \`gate\` of its station and lead: only where calibrated forecasts have scored better than the market's own prices, by more than chance explains. \`events\` says for each
+event how its gate stands, what its signals can lose together, and for every side without a signal why; what \`isWithheld\` would have been one.
+
+A signal is no advice and no order: \`POST /trade\` checks everything anew.
+`.trim(),
+  query: signalsQuerySchema,
+  ...conditional('The signals.', signalListSchema),
+  errors: ['invalid_request', 'unavailable', 'market_data_unavailable'],
+  examples: [
+    {
+      name: 'signals',
+      summary: 'For a bankroll of 2,500 dollars',
+      request: { query: { bankroll: '2500.00' } },
+      answer: excerpt({
+        bankroll: '2500.0000',
+        kellyShare: 0.25,
+        marketCap: 0.05,
+        eventCap: 0.1,
+        dayCap: 0.2,
+        sizing: 'joint_event',
+        ...freshness,
+      }),
+    },
+    {
+      name: 'events',
+      summary: 'How the events stand (one is shown, in part)',
+      request: {},
+      answer: excerpt({
+        events: beginning([
+          excerpt({
+            eventTicker: today.eventTicker,
+            station: 'KNYC',
+            city: 'New York',
+            date: '2026-01-31',
+            gate: excerpt({ leadHours: 12 }),
+          }),
+        ]),
+      }),
+    },
+    notModified(),
+    problemExample('invalid_request', {
+      summary: 'A bankroll of nothing',
+      at: '/bankroll',
+      detail: 'must be an amount in dollars above 0, like 2500.00',
+      request: { query: { bankroll: '0' } },
+    }),
+  ],
+  handler:
+    ({ reads, sizingLimit }: ReadDeps) =>
+    async (req, res, next) => {
+      const { bankroll } = hasQuery(req) ? parseInput(signalsQuerySchema, req.query) : {};
+      if (bankroll === undefined) {
+        sendCachedAnswer(req, res, reads.signals());
+        return;
+      }
+      if (await isWithin(sizingLimit, req, res, next))
+        sendCachedAnswer(req, res, await reads.signalsFor(parseDollars(bankroll)));
+    },
+});
+
+export const marketRoutes = [markets, signals];
+
+/** False where the limit has answered, or passed an error on. */
+const isWithin = (limit: RequestHandler, req: Request, res: Response, next: NextFunction): Promise<boolean> =>
+  new Promise((resolve) => {
+    res.once('close', () => resolve(false));
+    void limit(req, res, (refused?: unknown) => {
+      if (refused) next(refused);
+      resolve(!refused);
+    });
+  });
