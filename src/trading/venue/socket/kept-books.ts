@@ -152,10 +152,10 @@ export function createKeptBooks({ url, headers, log, metrics, timings }: KeptBoo
   const tending = setInterval(tend, times.tendMs).unref();
 
   return {
-    follow: subscriptions.follow,
+    follow: (tickers) => subscriptions.follow(tickers),
     book: (ticker) => keeper.book(ticker),
-    subscribe: news.subscribe,
-    watch: news.watch,
+    subscribe: (listener) => news.subscribe(listener),
+    watch: (listener) => news.watch(listener),
     refute(tickers) {
       metrics.streamProblems.inc({ kind: 'mismatch' }, tickers.length);
       keeper.doubt(tickers);
