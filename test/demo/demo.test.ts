@@ -39,10 +39,10 @@ async function setUp(template?: string) {
 let seeded: { template: string; demo: DemoData; remove(): Promise<void> };
 beforeAll(async () => {
   await setUp();
-  const { remove, becomeTemplate } = database;
+  const made = database;
   const demo = await seed();
   await service.stop();
-  seeded = { demo, template: await becomeTemplate(), remove };
+  seeded = { demo, template: await made.becomeTemplate(), remove: () => made.remove() };
   rmSync(folder, { recursive: true, force: true });
 });
 afterAll(() => seeded.remove());
