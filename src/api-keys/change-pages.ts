@@ -1,21 +1,99 @@
-import type { Request, Response, Router } from 'express';
 import type { Orm } from '../core/db/client.js';
 import { prefersHtml } from '../core/http/accepts.js';
 import { originOf } from '../core/http/own-origin.js';
 import { isUuid } from '../core/http/path-id.js';
+import { readLine, sendEventLine } from '../core/pages/curl-line.js';
 import { formRoute, isPostedForm, newForm, type FormFields, type FormState } from '../core/pages/form.js';
 import { renderPage } from '../core/pages/layout.js';
 import { MINUTE_MS } from '../core/time.js';
 import { requireRole, sessionOf } from '../identity/session/session.js';
 import { managingRoles } from '../organizations/table.js';
-import { createApiKey, KeyExists, requireKey, revokeApiKey, rotateApiKey, type KeyDeps } from './api-keys.js';
+import { KeyExists, createApiKey, requireKey, revokeApiKey, rotateApiKey, type KeyDeps } from './api-keys.js';
 import { newFormId } from './ids.js';
 import { expiryChoices, graceChoices, keyFormValues, readGrace, readKeyForm } from './key-form.js';
 import { findKeyDetails, sumCalls } from './page-queries.js';
 import type { KeyRow } from './queries.js';
-import { actorOf, readId, requireKeyDetails, SECTION, showBudget } from './request.js';
-import { makeSnippets } from './snippets.js';
+import { SECTION, actorOf, readId, requireKeyDetails, showBudget } from './request.js';
 import { keyAddress, scopeGuide, toKeyView } from './view.js';
+import type { Request, Response, Router } from 'express';
+
+/** What a new key may try first, ready to be pasted. */
+interface Snippets {
+  /** What the commands do, in a sentence. */
+  purpose: string;
+  curl: string;
+  typescript: string;
+}
+
+interface SnippetKey {
+  id: string;
+  secret: string;
+  scopes: string[];
+}
+
+/** The first call with a key: an event of a product that the Organization may use, or else a read. */
+function makeSnippets(
+  baseUrl: string,
+  key: SnippetKey,
+  product: { slug: string; usageMetric: string } | undefined,
+): Snippets {
+  if (key.scopes.includes('usage:write') && product) return firstEvent(baseUrl, key, product);
+  if (!key.scopes.includes('usage:write') && key.scopes.includes('entitlements:read'))
+    return read(`${baseUrl}/api/entitlements`, key, 'Read what your Organization is entitled to:');
+  return read(`${baseUrl}/api/key`, key, 'Ask the service what this key is:');
+}
+
+function firstEvent(
+  baseUrl: string,
+  { id, secret }: SnippetKey,
+  { slug, usageMetric }: { slug: string; usageMetric: string },
+): Snippets {
+  const url = `${baseUrl}/api/usage/events`;
+  const event = (idempotencyKey: string) => ({
+    productSlug: slug,
+    metric: usageMetric,
+    quantity: 1,
+    idempotencyKey,
+  });
+  return {
+    purpose: `Send a first event: it counts 1 of ${usageMetric} for ${slug}, and once only, however often you send it.`,
+    // An event's key is unique in the Organization: the first events of two API keys must not be taken for one.
+    curl: sendEventLine(baseUrl, secret, event(`first-event-${id}`)),
+    typescript: `// Save as first-event.ts and run: npx tsx first-event.ts
+const apiKey = ${JSON.stringify(secret)}; // in your runtime: from its environment
+
+async function sendUsage(events: object[]) {
+  const response = await fetch(${JSON.stringify(url)}, {
+    method: "POST",
+    headers: { Authorization: \`Bearer \${apiKey}\`, "Content-Type": "application/json" },
+    body: JSON.stringify({ events }),
+  });
+  if (!response.ok) throw new Error(\`\${response.status} \${await response.text()}\`);
+  return response.json();
+}
+
+sendUsage([${JSON.stringify(event(`first-event-ts-${id}`), null, 2)}]).then(console.log);
+`,
+  };
+}
+
+function read(url: string, { secret }: SnippetKey, purpose: string): Snippets {
+  return {
+    purpose,
+    curl: readLine(url, secret),
+    typescript: `// Save as first-call.ts and run: npx tsx first-call.ts
+const apiKey = ${JSON.stringify(secret)}; // in your runtime: from its environment
+
+async function call() {
+  const response = await fetch(${JSON.stringify(url)}, { headers: { Authorization: \`Bearer \${apiKey}\` } });
+  if (!response.ok) throw new Error(\`\${response.status} \${await response.text()}\`);
+  return response.json();
+}
+
+call().then(console.log);
+`,
+  };
+}
 
 export interface KeyPageDeps extends KeyDeps {
   /** A product that the Organization may report usage of now, for the first call with a new key. */

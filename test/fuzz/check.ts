@@ -13,7 +13,8 @@ export interface FuzzAnswer {
 /** No answer takes longer, whatever is asked. */
 export const MAX_ANSWER_MS = 5_000;
 /** What must never leave the process: a stack, a path of ours, SQL, the hash of a secret. */
-const leaks = /\bat \S+ \(|node_modules|\.ts:\d+|\bselect .* from |insert into |hashed_secret|\$argon2/i;
+const leaks =
+  /\bat \S+ \([^)]*:\d+\)|node_modules|\.ts:\d+|\bselect .* from |insert into |hashed_secret|\$argon2/i;
 
 interface DocumentedResponse {
   headers?: Record<string, unknown>;

@@ -57,6 +57,8 @@ const decode = (bytes: Buffer, encoding: string | undefined): string =>
   ).toString();
 
 /** Sends bytes as they are and says what is wrong with what comes back; undefined if nothing is. */
+const MAX_RAW_ANSWER = 1_000_000;
+
 export function sendRaw(url: URL, bytes: Buffer): Promise<string | undefined> {
   return new Promise((resolve) => {
     const socket = connect(Number(url.port), url.hostname);
@@ -67,8 +69,8 @@ export function sendRaw(url: URL, bytes: Buffer): Promise<string | undefined> {
     }, MAX_ANSWER_MS);
     socket.on('data', (chunk) => {
       answer += chunk.toString('latin1');
-      // A stream has no end of its own.
-      if (answer.includes('text/event-stream')) socket.destroy();
+      // A stream has no end of its own, and of many large answers the first are enough.
+      if (answer.includes('text/event-stream') || answer.length > MAX_RAW_ANSWER) socket.destroy();
     });
     socket.on('error', () => undefined);
     socket.on('close', () => {

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createApp } from '../../src/app.js';
+import { createApp } from '../../src/service.js';
 import { listPageRoutes } from '../openapi/support/mounted-routes.js';
 import { Browser, type Answer } from '../support/accounts.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';

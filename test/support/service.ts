@@ -1,7 +1,7 @@
 import { pino } from 'pino';
 import type { Server } from 'node:http';
 import { createApiServices, type ApiServices } from '../../src/mounts/api.js';
-import { createApp } from '../../src/app.js';
+import { createApp } from '../../src/service.js';
 import { readConfig } from '../../src/config.js';
 import type { Clock } from '../../src/core/clock.js';
 import type { TradingContext } from '../../src/trading/config.js';

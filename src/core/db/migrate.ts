@@ -1,17 +1,37 @@
-import { migrate as migratePglite } from 'drizzle-orm/pglite/migrator';
-import { drizzle } from 'drizzle-orm/node-postgres';
-import { migrate as migratePostgres } from 'drizzle-orm/node-postgres/migrator';
-import { readMigrationFiles } from 'drizzle-orm/migrator';
-import { sql } from 'drizzle-orm';
-import { fileURLToPath } from 'node:url';
-import type pg from 'pg';
+import { once } from '../once.js';
 import { UnsuitableDatabaseError } from './check-server.js';
-import { sqlState, type Database } from './client.js';
+import { sqlState, type Database, type Orm } from './client.js';
 import { Connection } from './connection.js';
 import type { openEmbedded } from './embedded.js';
-import { grantServing } from './grants.js';
-import { once } from '../once.js';
 import type { openPostgres } from './postgres.js';
+import { sql } from 'drizzle-orm';
+import { readMigrationFiles } from 'drizzle-orm/migrator';
+import { drizzle } from 'drizzle-orm/node-postgres';
+import { migrate as migratePostgres } from 'drizzle-orm/node-postgres/migrator';
+import { migrate as migratePglite } from 'drizzle-orm/pglite/migrator';
+import { fileURLToPath } from 'node:url';
+import type pg from 'pg';
+
+/** What is recorded once and stays: the serving role can neither change nor remove a row of these. */
+const appendOnly = ['usage_events', 'audit_log', 'operator_log', 'ledger_entries', 'trading_fills'];
+
+/**
+ * Gives the role that serves what it needs and no more: to read and write rows of the tables that there are now. It owns
+ * nothing, so it cannot change the schema, a constraint or its own rights. Called by the owner after each migration.
+ */
+async function grantServing(orm: Orm, role: string): Promise<void> {
+  const to = sql.identifier(role);
+  const history = sql.join(
+    appendOnly.map((table) => sql.identifier(table)),
+    sql`, `,
+  );
+  await orm.transaction(async (tx) => {
+    await tx.execute(sql`grant usage on schema public, drizzle to ${to}`);
+    await tx.execute(sql`grant select on all tables in schema drizzle to ${to}`);
+    await tx.execute(sql`grant select, insert, update, delete on all tables in schema public to ${to}`);
+    await tx.execute(sql`revoke update, delete on ${history} from ${to}`);
+  });
+}
 
 const migrationsFolder = fileURLToPath(new URL('../../../migrations', import.meta.url));
 /** Any constant of our own; all instances ask for the same lock. */

@@ -1,24 +1,99 @@
-import type { Request, Response, Router } from 'express';
-import { sessionOf } from '../../identity/session/session.js';
-import type { TradingContext } from '../config.js';
 import { renderPage } from '../../core/pages/layout.js';
 import { pageRouter } from '../../core/pages/page-router.js';
 import { readQuery, requireOnce } from '../../core/pages/query-form.js';
-import { overviewAddress, streamAddress } from './addresses.js';
-import { chooseEvent, readAsked, type Asked } from './choice.js';
+import { inSlices } from '../../core/steps.js';
+import { sessionOf } from '../../identity/session/session.js';
+import type { TradingContext } from '../config.js';
+import type { Holding } from '../ledger/positions.js';
+import { temperatureKinds } from '../market/market.js';
+import type { Micros } from '../market/money.js';
+import type { Place } from '../market/stations.js';
+import { readSwitch, type TradingSwitch } from '../risk/switches.js';
+import type { SignalReport } from '../signals/signal.js';
+import { makeSignalsInSteps } from '../signals/signals.js';
+import type { Snapshot } from '../snapshot/snapshot.js';
+import { addressOfEvent, eventAddress, overviewAddress, streamAddress } from './addresses.js';
+import { chooseEvent, currentEvent, eventsOf, readAsked, type Asked, type Choice } from './choice.js';
 import { toFreshness, type Freshness } from './freshness.js';
-import { toCityTabs, toDays, toHours } from './event-tabs.js';
-import { formatMoment, toEventView, type OwnAccount } from './market-view.js';
-import { kindWords } from './kind-words.js';
+import { formatHour, kindWords } from './kind-words.js';
+import { dayLabel, formatMoment, toEventView, todayAt, type OwnAccount } from './market-view.js';
 import { toOthers } from './others-view.js';
 import { toBest, toCities, toTabs } from './overview-view.js';
-import { loadingPage, SECTION, type MarketsPagesDeps } from './page-kit.js';
-import { readSwitch, type TradingSwitch } from '../risk/switches.js';
-import type { Place } from '../market/stations.js';
-import type { Snapshot } from '../snapshot/snapshot.js';
-import { signalsFor } from './own-signals.js';
+import { SECTION, loadingPage, type MarketsPagesDeps } from './page-kit.js';
 import { findPaperCash, listPaperHoldings } from './queries.js';
 import { addTicketPages } from './ticket-pages.js';
+import type { Request, Response, Router } from 'express';
+
+/** Accounts whose signals are kept for each snapshot: a page that asks again every few seconds must not size them anew. */
+const MAX_KEPT = 64;
+const kept = new WeakMap<SignalReport, Map<string, Promise<SignalReport>>>();
+
+/**
+ * The signals for a paper account as it stands: what it holds counts for its caps and for what a further purchase is worth.
+ * An account that was never opened begins with what the snapshot's own signals are sized for.
+ * @param cash undefined for an account that was never opened
+ */
+export async function signalsFor(
+  { signals, data, events, forecasts, gates }: Snapshot,
+  { cash, holdings }: { cash: Micros | undefined; holdings: ReadonlyMap<string, Holding> },
+  now: Date,
+): Promise<SignalReport> {
+  if (cash === undefined || (holdings.size === 0 && cash === signals.bankroll)) return signals;
+  // Made anew with each refresh, and not with each change of a book between two.
+  const ofSnapshot = kept.get(signals) ?? new Map<string, Promise<SignalReport>>();
+  kept.set(signals, ofSnapshot);
+  const key = JSON.stringify([
+    String(cash),
+    [...holdings].map(([ticker, { side, contracts, cost }]) => [ticker, side, contracts, String(cost)]),
+  ]);
+  const found = ofSnapshot.get(key);
+  if (found) return found;
+  const making = inSlices(
+    makeSignalsInSteps({ data, events, forecasts, gates, account: { cash, holdings }, at: now }),
+  );
+  if (ofSnapshot.size >= MAX_KEPT) ofSnapshot.delete(ofSnapshot.keys().next().value!);
+  ofSnapshot.set(key, making);
+  making.catch(() => ofSnapshot.delete(key));
+  return making;
+}
+
+/** The kinds that a city has markets of, as links. */
+const toCityTabs = ({ events }: Snapshot, { station, kind }: Choice, q: string) =>
+  temperatureKinds.flatMap((each) => {
+    const [first] = eventsOf(events, station, each);
+    if (!first && each !== kind) return [];
+    const place = first?.station ?? station;
+    return {
+      label: each === 'hourly' ? kindWords[each].tab : kindWords[each].value,
+      href: eventAddress({ station: place.id, kind: each, q }),
+      isCurrent: each === kind,
+    };
+  });
+
+/** The days of the chosen city, as links. */
+function toDays({ station, kind, events, event: chosen, missing }: Choice, q: string, now: Date) {
+  const today = todayAt({ station, kind }, now);
+  return [...new Set(events.map(({ date }) => date))].map((date) => ({
+    label: dayLabel(date, today),
+    href: eventAddress({ station: station.id, kind, date, q }),
+    isCurrent: date === (chosen?.date ?? missing?.date),
+  }));
+}
+
+/** The hours of the chosen day, as links; empty for whole days. */
+function toHours({ kind, events, event: chosen, missing }: Choice, q: string, now: Date) {
+  if (kind !== 'hourly') return [];
+  const date = chosen?.date ?? missing?.date;
+  const next = currentEvent(events, now);
+  return events
+    .filter((event) => event.date === date)
+    .map((event) => ({
+      label: formatHour(event.hour ?? 0),
+      href: addressOfEvent(event, q),
+      isCurrent: event === chosen,
+      isNext: event === next && event.markets.some(({ status }) => status === 'active'),
+    }));
+}
 
 interface Scene<Page extends 'overview' | 'event'> {
   snapshot: Snapshot;

@@ -1,24 +1,125 @@
-import type { Router } from 'express';
-import { isManager } from '../../organizations/table.js';
-import { sessionOf } from '../../identity/session/session.js';
-import type { TradingContext } from '../config.js';
+import { toLineChart } from '../../core/charts/line-chart.js';
 import { originOf } from '../../core/http/own-origin.js';
+import { toAddress } from '../../core/pages/address.js';
+import { formatTime } from '../../core/pages/format.js';
 import { renderPage } from '../../core/pages/layout.js';
 import { pageRouter } from '../../core/pages/page-router.js';
+import { sessionOf } from '../../identity/session/session.js';
+import { isManager } from '../../organizations/table.js';
+import { formatTick } from '../../usage/chart.js';
+import type { TradingContext } from '../config.js';
+import type { TradeMode } from '../ledger/orders-table.js';
+import type { LiveReport } from '../live/report.js';
+import { CENT } from '../market/money.js';
+import { curveRanges, readCurve, type CurvePoint, type CurveRange } from '../portfolio/curve.js';
+import { listSettlementEvents } from '../portfolio/history-queries.js';
+import { listOrders } from '../portfolio/order-queries.js';
+import { readPortfolio, type PortfolioDeps } from '../portfolio/portfolio.js';
 import { readSwitch } from '../risk/switches.js';
 import type { TradingServices } from '../services/services.js';
-import { readCurve } from '../portfolio/curve.js';
-import { readPortfolio, type PortfolioDeps } from '../portfolio/portfolio.js';
+import type { Snapshot } from '../snapshot/snapshot.js';
 import { readPageQuery } from './portfolio-pages-input.js';
 import { addOrderPages } from './portfolio-pages-orders.js';
-import { listOrders } from '../portfolio/order-queries.js';
-import { listSettlementEvents } from '../portfolio/history-queries.js';
-import { toVenueView } from './portfolio-view-venue.js';
-import { toCurveView } from './portfolio-view-curve.js';
 import { toOrderView, toSettlementView } from './portfolio-view-orders.js';
-import { PORTFOLIO_PATH, toModeTabs } from './portfolio-view-text.js';
+import {
+  PORTFOLIO_PATH,
+  formatMoney,
+  formatPrice,
+  toChange,
+  toChangeOrNull,
+  toModeTabs,
+} from './portfolio-view-text.js';
 import { toPortfolioView } from './portfolio-view.js';
-import { curlOfFirstTrade } from './portfolio-view-first-trade.js';
+import type { Router } from 'express';
+
+/** How the live account stands beside the venue's, for its page; undefined where the Organization does not trade live. */
+function toVenueView(report: LiveReport | undefined) {
+  if (!report) return { isOff: true as const };
+  const { state, reason, comparedAt, agreedAt, differences, pendingOrders, settling, foreign } = report;
+  return {
+    isOff: false as const,
+    isOpen: state === 'open',
+    reason,
+    comparedAt,
+    agreedAt,
+    differences,
+    pendingOrders,
+    settling,
+    orders: foreign.orders,
+    fills: foreign.fills.map((fill) => ({ ...fill, price: formatPrice(fill.yesPrice) })),
+    positions: foreign.positions,
+    isAlone: foreign.orders.length + foreign.fills.length + foreign.positions.length === 0,
+  };
+}
+
+/** A call that makes a first paper trade, of a market that trades at the moment. Undefined while none is known. */
+function curlOfFirstTrade(url: string, snapshot: Snapshot | undefined): string | undefined {
+  const market = snapshot?.data.markets.find(({ status, yesAsk }) => status === 'active' && yesAsk !== null);
+  if (!market) return undefined;
+  const order = { ticker: market.ticker, side: 'yes', action: 'buy', contracts: 1, limitPrice: '0.99' };
+  return [
+    `curl ${url}/trade`,
+    `-H 'Authorization: Bearer org_test_…'`,
+    `-H 'Content-Type: application/json'`,
+    `-H 'Idempotency-Key: first-trade'`,
+    `-d '${JSON.stringify(order)}'`,
+  ].join(' \\\n  ');
+}
+
+const axisOf = (options: Intl.DateTimeFormatOptions) =>
+  new Intl.DateTimeFormat('en-GB', { timeZone: 'UTC', ...options });
+const hour = axisOf({ hour: '2-digit', minute: '2-digit' });
+const day = axisOf({ day: 'numeric', month: 'short' });
+
+/** The curve with its drawing, its table and the ranges to choose from; no drawing where there is no line to draw. */
+function toCurveView(points: readonly CurvePoint[], { mode, range }: { mode: TradeMode; range: CurveRange }) {
+  const last = points.at(-1);
+  return {
+    ranges: Object.entries(curveRanges).map(([name, { label }]) => ({
+      label,
+      href: toAddress(PORTFOLIO_PATH, { mode: mode === 'paper' ? undefined : mode, range: name }),
+      isCurrent: name === range,
+    })),
+    chart: points.length < 2 || !hasAny(points) ? undefined : drawCurve(points, range),
+    rangeName: curveRanges[range].label,
+    last: last && toRow(last),
+    rows: points.toReversed().map(toRow),
+  };
+}
+
+const hasAny = (points: readonly CurvePoint[]): boolean =>
+  points.some(
+    ({ realised, fees, unrealised }) => realised !== 0n || fees !== 0n || (unrealised ?? 0n) !== 0n,
+  );
+
+const toRow = ({ at, realised, unrealised, fees, total }: CurvePoint) => ({
+  at,
+  realised: toChange(realised),
+  unrealised: toChangeOrNull(unrealised),
+  fees: formatMoney(fees),
+  total: toChangeOrNull(total),
+});
+
+/** Whole cents are exact enough for a pixel. */
+const toNumber = (micros: bigint): number => Number(micros / CENT) / 100;
+
+function drawCurve(points: readonly CurvePoint[], range: CurveRange) {
+  const last = points.at(-1)!;
+  const total = last.total === null ? 'not known at the moment' : toChange(last.total).text;
+  return toLineChart({
+    summary: `Profit and loss, ${curveRanges[range].label}: ${total} in the end. The numbers are in the table below.`,
+    labels: points.map(
+      (point) =>
+        `${formatTime(point.at)}: ${point.total === null ? 'not known' : toChange(point.total).text}, of it booked ${toChange(point.realised - point.fees).text}`,
+    ),
+    axis: points.map(({ at }) => (range === 'day' ? hour : day).format(at)),
+    lines: [
+      { name: 'booked', values: points.map(({ realised, fees }) => toNumber(realised - fees)) },
+      { name: 'total', values: points.map(({ total }) => (total === null ? null : toNumber(total))) },
+    ],
+    formatTick: (value) => `${value < 0 ? '−' : ''}$${formatTick(Math.abs(value))}`,
+  });
+}
 
 /** What the first page shows of the lists that have pages of their own. */
 const RECENT = 5;

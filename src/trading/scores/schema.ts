@@ -1,9 +1,113 @@
-import { z } from 'zod';
 import { timeField } from '../../core/http/fields.js';
 import { text } from '../../core/http/validate.js';
 import { temperatureKinds } from '../market/market.js';
-import { diagnosticsSchema } from './diagnostics-schema.js';
-import { gateRuleSchema, gateSchema } from './gate-schema.js';
+import { z } from 'zod';
+
+/** A gate as it is answered. */
+const gateSchema = z
+  .object({
+    isOpen: z.boolean().describe('Whether signals of this station at this lead are let through.'),
+    n: z.int().describe('Settled days that it was judged by.'),
+    difference: z
+      .object({
+        mean: z.number(),
+        low: z.number(),
+        high: z.number(),
+      })
+      .nullable()
+      .describe(
+        'Mean log score of the model less that of the market, and the ends of its interval: below zero the model was better. `null` for too few days.',
+      ),
+    reason: z.string().describe('Why it is open or shut, as a sentence.'),
+  })
+  .meta({ id: 'Gate' });
+
+const rateField = (description: string) => z.number().describe(description);
+
+const gateRuleSchema = z
+  .object({
+    rule: z.string().describe('The rule in words.'),
+    windowDays: z.int(),
+    minimumDays: z.int(),
+    blockDays: z.int().describe('Length of the blocks of days that are drawn together.'),
+    resamples: z.int(),
+    confidence: z.number().describe('Of the interval, which leaves as much out at either end.'),
+    evidence: z
+      .number()
+      .describe('How many times as likely what happened must have been under the model as under the market.'),
+    errorRates: z
+      .object({
+        equal: rateField('How often at most a gate is open at a model that is as good as the market.'),
+        equalEver: rateField(
+          'How often at most it is so at any time in the 90 days after it was first judged.',
+        ),
+        worse: rateField(
+          'How often at most it is open at a model that is worse by 0.08 or more, or at any if the market is right.',
+        ),
+        better: rateField(
+          'How often at least it is open after a whole window at one that is better by `betterBy`.',
+        ),
+        betterBy: z.number().describe('In log score.'),
+      })
+      .describe(
+        'As simulated over many seasons of days that depend on each other; tests hold the rule to them.',
+      ),
+  })
+  .meta({ id: 'GateRule' });
+
+const binSchema = z
+  .object({
+    from: z.number().describe('Probabilities of at least this,'),
+    to: z.number().describe('and below this; in the last bin of at most this.'),
+    n: z.int(),
+    meanProbability: z.number().nullable().describe('`null` for an empty bin.'),
+    frequency: z.number().nullable().describe('How often the bracket won; `null` for an empty bin.'),
+    expected: z
+      .object({ low: z.number(), high: z.number() })
+      .nullable()
+      .describe(
+        'Where the frequency of a reliable forecast is found nine times of ten. What was said about a market at several leads counts as one.',
+      ),
+  })
+  .meta({ id: 'ReliabilityBin' });
+
+const crpsPointSchema = z
+  .object({
+    date: z.iso.date(),
+    n: z.int(),
+    model: z.number(),
+    raw: z.number(),
+    climate: z.number(),
+    market: z.number(),
+  })
+  .meta({ id: 'CrpsPoint' });
+
+const diagnosticsSchema = z
+  .object({
+    reliability: z
+      .object({ model: z.array(binSchema), market: z.array(binSchema) })
+      .describe(
+        'How often what was given about the same probability came true: the same forecasts for both.',
+      ),
+    pit: z
+      .object({
+        n: z.int(),
+        shares: z.array(z.number()).describe('Of bins of equal width from 0 to 1; they sum to one.'),
+        pFlat: z
+          .number()
+          .nullable()
+          .describe(
+            'The probability of a histogram at least as uneven if the forecast is calibrated, with days as the unit; `null` for too few.',
+          ),
+      })
+      .describe(
+        "Where the outcomes lie in the forecasts' distributions: flat if calibrated, a bowl if too sure, a hill if not sure enough. A whole degree counts with the share of each bin that it covers.",
+      ),
+    crps: z
+      .array(crpsPointSchema)
+      .describe('Mean CRPS in °F of each climate day, over the forecasts that all four could be scored for.'),
+  })
+  .meta({ id: 'ScoreDiagnostics' });
 
 export const scoresQuerySchema = z.strictObject({
   kind: z

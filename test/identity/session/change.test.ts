@@ -1,7 +1,7 @@
 import { request } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createApp } from '../../../src/app.js';
+import { createApp } from '../../../src/service.js';
 import type { Database } from '../../../src/core/db/client.js';
 import { listMountedRoutes, listPageRoutes } from '../../openapi/support/mounted-routes.js';
 import { createTestDatabase, type TestDatabase } from '../../support/database.js';

@@ -8,7 +8,7 @@ import type { ListedMarket, Market, UnplacedMarket } from '../../../src/trading/
 import { formatDollars } from '../../../src/trading/market/money.js';
 import { requireTradable } from '../../../src/trading/orders/tradable.js';
 import type { Orders } from '../../../src/trading/orders/order.js';
-import { signalsFor } from '../../../src/trading/pages/own-signals.js';
+import { signalsFor } from '../../../src/trading/pages/pages.js';
 import { formatCents } from '../../../src/trading/pages/price-text.js';
 import { tradingAccounts, tradingPositions } from '../../../src/trading/ledger/portfolio-table.js';
 import { formatMoney } from '../../../src/trading/pages/portfolio-view-text.js';
