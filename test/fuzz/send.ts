@@ -56,9 +56,9 @@ const decode = (bytes: Buffer, encoding: string | undefined): string =>
       : bytes
   ).toString();
 
-/** Sends bytes as they are and says what is wrong with what comes back; undefined if nothing is. */
 const MAX_RAW_ANSWER = 1_000_000;
 
+/** Sends bytes as they are and says what is wrong with what comes back; undefined if nothing is. */
 export function sendRaw(url: URL, bytes: Buffer): Promise<string | undefined> {
   return new Promise((resolve) => {
     const socket = connect(Number(url.port), url.hostname);

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { AppError } from '../../src/core/errors.js';
-import { parseInput, text } from '../../src/core/http/validate.js';
+import { AppError } from '../../../src/core/errors.js';
+import { parseInput, text } from '../../../src/core/http/validate.js';
 
 const schema = z.strictObject({ name: text(5), sizes: z.array(z.number()).optional() });
 

@@ -1,17 +1,17 @@
 import { describe, expect, it } from 'vitest';
-import { binomialRange } from '../../src/core/charts/binomial.js';
-import { toCoverageChart } from '../../src/core/charts/coverage.js';
-import { toPitChart, toRankChart } from '../../src/core/charts/histogram.js';
-import { toIntervalChart, type IntervalRow } from '../../src/core/charts/intervals.js';
+import { binomialRange } from '../../../src/core/charts/binomial.js';
+import { toCoverageChart } from '../../../src/core/charts/coverage.js';
+import { toPitChart, toRankChart } from '../../../src/core/charts/histogram.js';
+import { toIntervalChart, type IntervalRow } from '../../../src/core/charts/intervals.js';
 import {
   choosePeriod,
   periodsBetween,
   startOf,
   toCrpsChart,
   toSeriesChart,
-} from '../../src/core/charts/series.js';
-import { toReliabilityChart } from '../../src/core/charts/reliability.js';
-import { toScatterChart } from '../../src/core/charts/scatter.js';
+} from '../../../src/core/charts/series.js';
+import { toReliabilityChart } from '../../../src/core/charts/reliability.js';
+import { toScatterChart } from '../../../src/core/charts/scatter.js';
 
 describe('what chance would give', () => {
   // n = 10, p = 1/2: P(X ≤ 1) = 11/1024 = 0.0107, P(X ≤ 2) = 56/1024 = 0.0547; by symmetry 8 is the other end.

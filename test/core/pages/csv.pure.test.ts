@@ -1,8 +1,8 @@
 import { parse } from 'csv-parse/sync';
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { ExactNumber } from '../../src/core/http/json.js';
-import { csvRow } from '../../src/core/pages/csv.js';
+import { ExactNumber } from '../../../src/core/http/json.js';
+import { csvRow } from '../../../src/core/pages/csv.js';
 
 it.each(['=cmd|calc', '+1', '-1', '@sum(a1)', '\tx', '\rx', '\n=x'])(
   'the text %j is not a formula in a spreadsheet',

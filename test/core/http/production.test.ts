@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Database } from '../../src/core/db/client.js';
-import { addMember, createUser, PASSWORD, signedIn } from '../support/accounts.js';
-import { createTestDatabase, type TestDatabase } from '../support/database.js';
-import { createOrganization } from '../support/fixtures.js';
-import { startTestService, type TestService } from '../support/service.js';
+import type { Database } from '../../../src/core/db/client.js';
+import { addMember, createUser, PASSWORD, signedIn } from '../../support/accounts.js';
+import { createTestDatabase, type TestDatabase } from '../../support/database.js';
+import { createOrganization } from '../../support/fixtures.js';
+import { startTestService, type TestService } from '../../support/service.js';
 
 const publicUrl = 'https://gauge.example.com';
 const metricsToken = 'metrics-token-of-the-tests-0123456789';

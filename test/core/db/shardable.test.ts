@@ -1,7 +1,7 @@
 import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import type { Database } from '../../src/core/db/client.js';
-import { createTestDatabase, type TestDatabase } from '../support/database.js';
+import type { Database } from '../../../src/core/db/client.js';
+import { createTestDatabase, type TestDatabase } from '../../support/database.js';
 
 /** Small tables that a sharded Postgres keeps whole on every node; the others that have an org_id are spread by it. */
 const referenceTables = ['memberships', 'entitlements', 'api_keys'];

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { DirectoryInUseError, lockDirectory } from '../../src/core/db/directory-lock.js';
+import { DirectoryInUseError, lockDirectory } from '../../../src/core/db/directory-lock.js';
 
 const script = fileURLToPath(new URL('lock-directory.ts', import.meta.url));
 let directory: string;

@@ -1,7 +1,7 @@
 import { request, type IncomingHttpHeaders, type Server } from 'node:http';
 import express, { type Express } from 'express';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createHttpServer } from '../../src/core/http/server.js';
+import { createHttpServer } from '../../../src/core/http/server.js';
 
 /** What Express offers on requests and responses, used once each. */
 function createSample(): Express {

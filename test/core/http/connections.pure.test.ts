@@ -3,9 +3,9 @@ import { connect, type Socket } from 'node:net';
 import { setTimeout } from 'node:timers/promises';
 import express from 'express';
 import { afterEach, describe, expect, it } from 'vitest';
-import type { ConnectionLimits } from '../../src/core/http/connections.js';
-import { createHttpServer } from '../../src/core/http/server.js';
-import { until } from '../support/usage.js';
+import type { ConnectionLimits } from '../../../src/core/http/connections.js';
+import { createHttpServer } from '../../../src/core/http/server.js';
+import { until } from '../../support/usage.js';
 
 const large = Buffer.alloc(8 * 1024 * 1024, 'x');
 const open: (Server | Socket)[] = [];

@@ -1,11 +1,11 @@
 import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { textArray } from '../../src/core/db/array-literal.js';
-import type { Statement, TextRow } from '../../src/core/db/client.js';
-import { createTestDatabase, isEmbedded, type TestDatabase } from '../support/database.js';
-import { makeFaulty } from '../support/faulty-database.js';
-import { startTestService } from '../support/service.js';
-import { createTenant, sendUsage, usageEvent } from '../support/usage.js';
+import { textArray } from '../../../src/core/db/array-literal.js';
+import type { Statement, TextRow } from '../../../src/core/db/client.js';
+import { createTestDatabase, isEmbedded, type TestDatabase } from '../../support/database.js';
+import { makeFaulty } from '../../support/faulty-database.js';
+import { startTestService } from '../../support/service.js';
+import { createTenant, sendUsage, usageEvent } from '../../support/usage.js';
 
 /** Statements of requests read these by index: their cost must not grow with what other Organizations have. */
 const bigTables = [

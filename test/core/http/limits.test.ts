@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { generateSecret } from '../../src/api-keys/secret.js';
-import { createKey, createOrganization, createProduct, grant } from '../support/fixtures.js';
-import { createTestDatabase, type TestDatabase } from '../support/database.js';
-import { startTestService, type TestService } from '../support/service.js';
+import { generateSecret } from '../../../src/api-keys/secret.js';
+import { createKey, createOrganization, createProduct, grant } from '../../support/fixtures.js';
+import { createTestDatabase, type TestDatabase } from '../../support/database.js';
+import { startTestService, type TestService } from '../../support/service.js';
 
 let database: TestDatabase;
 let service: TestService;

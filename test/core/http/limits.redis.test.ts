@@ -2,12 +2,12 @@ import { Writable } from 'node:stream';
 import { setTimeout } from 'node:timers/promises';
 import { pino } from 'pino';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { redisLimitStores } from '../../src/core/http/limit-store.js';
-import { createMetrics } from '../../src/core/metrics.js';
-import { createKey, createOrganization, createProduct, grant } from '../support/fixtures.js';
-import { createTestDatabase, type TestDatabase } from '../support/database.js';
-import { createRedisServer, findRedisBinary, type RedisServer } from '../support/redis-server.js';
-import { startTestService, type TestService } from '../support/service.js';
+import { redisLimitStores } from '../../../src/core/http/limit-store.js';
+import { createMetrics } from '../../../src/core/metrics.js';
+import { createKey, createOrganization, createProduct, grant } from '../../support/fixtures.js';
+import { createTestDatabase, type TestDatabase } from '../../support/database.js';
+import { createRedisServer, findRedisBinary, type RedisServer } from '../../support/redis-server.js';
+import { startTestService, type TestService } from '../../support/service.js';
 
 const canRun = findRedisBinary() !== undefined || process.env.REQUIRE_REDIS === '1';
 const title = canRun ? 'limits counted in Redis' : 'limits counted in Redis (skipped: no redis-server found)';

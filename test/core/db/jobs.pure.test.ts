@@ -1,6 +1,6 @@
 import { pino } from 'pino';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import { startJobs, type Job } from '../src/core/db/jobs.js';
+import { startJobs, type Job } from '../../../src/core/db/jobs.js';
 
 const lines: Record<string, unknown>[] = [];
 const log = pino(

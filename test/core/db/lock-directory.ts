@@ -1,4 +1,4 @@
-import { lockDirectory } from '../../src/core/db/directory-lock.js';
+import { lockDirectory } from '../../../src/core/db/directory-lock.js';
 
 /** `node --import tsx lock-directory.ts DIRECTORY [START_AT_MS]`: claims it, says how that went, and stays until it is killed. */
 const [directory = '', startAtMs = '0'] = process.argv.slice(2);

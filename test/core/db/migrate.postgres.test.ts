@@ -1,9 +1,9 @@
 import pg from 'pg';
 import { pino } from 'pino';
 import { afterAll, beforeAll, expect, inject, it } from 'vitest';
-import { isDatabaseUnavailable } from '../../src/core/db/client.js';
-import { isMigrated, migrateDatabase } from '../../src/core/db/migrate.js';
-import { openPostgres } from '../../src/core/db/postgres.js';
+import { isDatabaseUnavailable } from '../../../src/core/db/client.js';
+import { isMigrated, migrateDatabase } from '../../../src/core/db/migrate.js';
+import { openPostgres } from '../../../src/core/db/postgres.js';
 
 const name = `migrate_${process.pid}`;
 const log = pino({ level: 'silent' });
