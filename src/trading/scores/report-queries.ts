@@ -3,7 +3,7 @@ import type { Orm } from '../../core/db/client.js';
 import { selectRows } from '../../core/db/select-rows.js';
 import { forecastRecords } from '../forecast/table.js';
 import type { TemperatureKind } from '../market/market.js';
-import type { CrpsPoint, DatedPit, SaidRecord } from './diagnostics.js';
+import type { DatedPit, SaidRecord } from './diagnostics.js';
 import { ofSources } from './queries.js';
 import type { ForecastRecord } from './records.js';
 import type { SourceNames } from '../forecast/queries.js';

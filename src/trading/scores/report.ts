@@ -12,7 +12,6 @@ import {
   countReliability,
   toPitHistogram,
   toReliability,
-  type CrpsPoint,
   type DatedPit,
   type ReliabilityCount,
   type Side,
