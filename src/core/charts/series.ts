@@ -60,7 +60,7 @@ const formatPeriodShort = (start: string, period: Period): string =>
   period === 'day' || period === 'week' ? shortDay.format(new Date(start)) : formatPeriod(start, period);
 
 /** Mean CRPS in °F over the forecasts of a climate day that all four could be scored for. */
-interface CrpsPoint {
+export interface CrpsPoint {
   date: string;
   n: number;
   model: number;

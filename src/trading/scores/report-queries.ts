@@ -7,6 +7,7 @@ import type { DatedPit, SaidRecord } from './diagnostics.js';
 import { ofSources } from './queries.js';
 import type { ForecastRecord } from './records.js';
 import type { SourceNames } from '../forecast/queries.js';
+import type { CrpsPoint } from '../../core/charts/series.js';
 
 /** The calibrated records that are asked for, on the index of recent ones. */
 const wantedRows = ({ marketSource, forecastSource, kind, since, station, leadHours }: Wanted) => sql`

@@ -31,6 +31,7 @@ import {
 } from './report-queries.js';
 import type { ScoreSummary, ScoresAnswer } from './schema.js';
 import { bracketOf, outcomeOf } from './score.js';
+import type { CrpsPoint } from '../../core/charts/series.js';
 
 const MAX_RECORDS = 100;
 
