@@ -8,9 +8,8 @@ import { createTestDatabase, type TestDatabase } from '../../support/database.js
 import { createKey, createOrganization } from '../../support/fixtures.js';
 import { books, marketableOrders } from '../orders-arbitraries.js';
 import { bidsOfBook, placeOnModel, type ModelAccount, type ModelAnswer } from '../orders-model.js';
-import { startTradingTest, type TradingTest } from '../../fixtures/trade.js';
+import { startTradingTest, type TradingTest, TICKER } from '../../fixtures/trade.js';
 import { keyAuthority } from '../../../src/api-keys/authority.js';
-import { TICKER } from '../../fixtures/live-account.js';
 
 let database: TestDatabase;
 let service: TradingTest;

@@ -14,8 +14,8 @@ import {
   usualOrder,
   createTrader,
   OTHER_TICKER,
+  TICKER,
 } from '../../fixtures/trade.js';
-import { TICKER } from '../../fixtures/live-account.js';
 import { makeBook } from '../../fixtures/events.js';
 
 let database: TestDatabase;

@@ -6,8 +6,7 @@ import { tradingPositions } from '../../../src/trading/ledger/portfolio-table.js
 import { settleAccount } from '../../../src/trading/settlement/settle.js';
 import { createTestDatabase, type TestDatabase } from '../../support/database.js';
 import { createOrganization, type TestOrganization } from '../../support/fixtures.js';
-import { EVENT } from '../../fixtures/portfolio.js';
-import { buy } from '../../fixtures/settlement.js';
+import { buy, EVENT } from '../../fixtures/settlement.js';
 
 const TICKER = `${EVENT}-B84.5`;
 let database: TestDatabase;

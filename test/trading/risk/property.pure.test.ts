@@ -6,8 +6,7 @@ import { applyFill } from '../../../src/trading/ledger/positions.js';
 import { assessRisk } from '../../../src/trading/risk/gate.js';
 import type { HeldPosition } from '../../../src/trading/risk/facts.js';
 import { defaultLimits } from '../../../src/trading/risk/limits.js';
-import { EVENT } from '../../fixtures/portfolio.js';
-import { inputOf, factsOf } from '../../fixtures/risk.js';
+import { inputOf, factsOf, EVENT } from '../../fixtures/risk.js';
 
 const tickers = ['COLD', 'MILD', 'WARM'] as const;
 const side = fc.constantFrom('yes' as const, 'no' as const);

@@ -17,8 +17,7 @@ import { readRiskFacts } from '../../../src/trading/risk/facts.js';
 import { createTestDatabase, isEmbedded, type TestDatabase } from '../../support/database.js';
 import { createOrganization } from '../../support/fixtures.js';
 import { startTestService, type TestService } from '../../support/service.js';
-import { EVENT } from '../../fixtures/portfolio.js';
-import { type Ask, inputOf, at } from '../../fixtures/risk.js';
+import { type Ask, inputOf, at, EVENT } from '../../fixtures/risk.js';
 import { operatorClient } from '../../support/operator.js';
 
 let database: TestDatabase;

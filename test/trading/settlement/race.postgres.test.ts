@@ -73,7 +73,7 @@ it('two instances that both believe to have the lease book each word once', asyn
       onMoved: async () => undefined,
     }),
   );
-  let [words, failed] = [0, 0];
+  let [events, failed] = [0, 0];
   for (const change of [ends.determined(DOLLAR), ends.finalized(DOLLAR), ends.finalized(0n), ends.void]) {
     await sayToBoth(change);
     const reports = await Promise.all(
@@ -85,10 +85,10 @@ it('two instances that both believe to have the lease book each word once', asyn
         ),
       ),
     );
-    words += reports.reduce((sum, report) => sum + report.events, 0);
+    events += reports.reduce((sum, report) => sum + report.events, 0);
     failed += reports.reduce((sum, report) => sum + report.failed, 0);
   }
-  expect({ words, failed }).toEqual({ words: 4 * 30, failed: 0 });
+  expect({ events, failed }).toEqual({ events: 4 * 30, failed: 0 });
   for (const orgId of orgIds) {
     expect(await cashOf(database.db, orgId)).toBe(BOUGHT + 420n * CENT);
     expect((await bookedOf(database.db, orgId)).map(([kind]) => kind)).toEqual([

@@ -120,7 +120,7 @@ it('positions in recorded markets are paid as the venue recorded, each event by 
   }
   const before = await cashOf(database.db, orgId);
   await service.trading.refresher.refresh();
-  expect(await service.trading.settlement.settle()).toMatchObject({ failed: 0, words: held.length * 6 });
+  expect(await service.trading.settlement.settle()).toMatchObject({ failed: 0, events: held.length * 6 });
   const wins = held.flatMap(({ markets }) =>
     markets.filter(({ result }, i) => (result === 'yes') === (i % 2 === 0)),
   ).length;

@@ -107,7 +107,7 @@ it('the hundredths of an hour are kept, and who says them', async () => {
   // The next look plans nothing new.
   expect(
     await say({ ...hour, status: 'finalized', settlementValue: DOLLAR, settledTemperature: 90.01 }),
-  ).toMatchObject({ words: 0, failed: 0 });
+  ).toMatchObject({ events: 0, failed: 0 });
 });
 
 it('a settlement names the source of its day, also when its market is listed no more', async () => {

@@ -23,8 +23,8 @@ import {
   buy,
   clockOf,
   wordsOf,
+  EVENT,
 } from '../../fixtures/settlement.js';
-import { EVENT } from '../../fixtures/portfolio.js';
 import { keyAuthority } from '../../../src/api-keys/authority.js';
 
 const MINUTE_MS = 60_000;
@@ -320,9 +320,9 @@ describe('many accounts', () => {
       .delete(tradingAccounts)
       .where(and(eq(tradingAccounts.orgId, broken), eq(tradingAccounts.mode, 'paper')))
       .returning();
-    expect(await say(ends.finalized(DOLLAR))).toEqual({ words: 122, moved: 122, failed: 1 });
+    expect(await say(ends.finalized(DOLLAR))).toEqual({ events: 122, moved: 122, failed: 1 });
     await database.db.orm.insert(tradingAccounts).values(account!);
-    expect(await say(ends.finalized(DOLLAR))).toEqual({ words: 1, moved: 1, failed: 0 });
+    expect(await say(ends.finalized(DOLLAR))).toEqual({ events: 1, moved: 1, failed: 0 });
     for (const orgId of orgIds) expect(await cashOf(database.db, orgId)).toBe(BOUGHT + 10n * DOLLAR);
     const sums = await database.db.orm.execute(
       sql`select count(*)::int as n, min(cash)::text as least, max(cash)::text as most
