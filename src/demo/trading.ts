@@ -47,17 +47,17 @@ export async function seedDemoTrading(context: TradingContext, demo: DemoData): 
     if (!trading.past) return;
     past.ms = nowMs;
     const { signal } = new AbortController();
-    const lessons = await trading.past.learn(part!, signal);
-    // They are written down once the service is ready.
+    const training = await trading.past.learn(part!, signal);
+    // They are recorded once the service is ready.
     const records: JudgedRecord[] = [];
-    for await (const recalled of trading.past.recall(part!, lessons, signal))
+    for await (const recalled of trading.past.recall(part!, training, signal))
       records.push(...recalled.map(toJudged));
     const first = Math.ceil((nowMs - DAYS * 24 * HOUR_MS) / STEP_MS) * STEP_MS;
     for (past.ms = first; past.ms < nowMs - HOUR_MS; past.ms += STEP_MS) {
       // Once a day, and at last, so that something is open.
       const isLast = past.ms + STEP_MS >= nowMs - HOUR_MS;
       const isOrdering = isLast || new Date(past.ms).getUTCHours() === 12;
-      trading.calibration.replace({ fits: await lessons.fitsAt(new Date(past.ms)) });
+      trading.calibration.replace({ fits: await training.fitsAt(new Date(past.ms)) });
       if (isOrdering) trading.calibration.replace({ gates: judgeGates(records, new Date(past.ms)) });
       await trading.refresher.refresh();
       await trading.settlement.settle();

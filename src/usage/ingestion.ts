@@ -55,7 +55,7 @@ export function createIngestion({
   });
 
   async function dryRun(batch: Batch): Promise<BatchOutcome> {
-    const [outcome] = await db.rehearse((run) => recordBatches(run, [batch], clock.now()));
+    const [outcome] = await db.dryRun((run) => recordBatches(run, [batch], clock.now()));
     return outcome!;
   }
 

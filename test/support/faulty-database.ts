@@ -30,7 +30,7 @@ export function makeFaulty(real: Database): FaultyDatabase {
     db: {
       ...real,
       run: through((statement, values) => real.run(statement, values)),
-      rehearse: (work) => real.rehearse((run) => work(through(run))),
+      dryRun: (work) => real.dryRun((run) => work(through(run))),
     },
     hold: (name) => void (heldName = name),
     release() {

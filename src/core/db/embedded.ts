@@ -37,7 +37,7 @@ function embeddedDatabase(pglite: PGlite, unlock: () => void) {
     parallelTransactions: 1,
     run: runOn(pglite),
     transaction: <T>(work: (tx: Orm) => Promise<T>) => orm.transaction(work),
-    async rehearse<T>(work: (run: Database['run']) => Promise<T>): Promise<T> {
+    async dryRun<T>(work: (run: Database['run']) => Promise<T>): Promise<T> {
       return pglite.transaction(async (tx) => {
         const result = await work(runOn(tx));
         await tx.rollback();

@@ -96,7 +96,7 @@ export function openPostgres(url: string, log: Logger): Database & { pool: pg.Po
     run: runOn(hot),
     transaction: (work) =>
       onConnection(transactions, (client) => enclose(client, 'commit', () => work(prepareEach(client)))),
-    rehearse: (work) => onConnection(hot, (client) => enclose(client, 'rollback', () => work(runOn(client)))),
+    dryRun: (work) => onConnection(hot, (client) => enclose(client, 'rollback', () => work(runOn(client)))),
     async ping() {
       await pool.query('select 1');
     },

@@ -59,7 +59,7 @@ export async function simulationFeed({
     markets: createSimulatedSource(world, selection).history,
   };
   const range = { from: new Date(daysBefore(from, scoreDays)), to: new Date(afterwards) };
-  const lessons = await learnPast(histories, range, signal);
+  const training = await learnPast(histories, range, signal);
   const days = stationDaysBetween({ from: daysBefore(from, scoreDays), to }, stations);
   const records: JudgedRecord[] = [];
   const points: PointInTime[] = [];
@@ -69,7 +69,7 @@ export async function simulationFeed({
     const at = new Date(step.atMs);
     const day = at.toISOString().slice(0, 10);
     if (day !== learned.day) {
-      learned = { day, fits: await lessons.fitsAt(at), gates: judgeGates(records, at) };
+      learned = { day, fits: await training.fitsAt(at), gates: judgeGates(records, at) };
       onDay?.(++done, days.length / stations.length + 2);
     }
     const data = readMarketsOf(world, subjectsOf(step.shown, recordedKinds), at);

@@ -95,12 +95,12 @@ function toHours({ kind, events, event: chosen, missing }: Choice, q: string, no
     }));
 }
 
-interface Scene<Page extends 'overview' | 'event'> {
+interface PageFacts<Page extends 'overview' | 'event'> {
   snapshot: Snapshot;
   asked: Page extends 'event' ? Extract<Asked, { station: Place }> : Extract<Asked, { station: undefined }>;
   own: OwnAccount;
   now: Date;
-  standing: { tradingSwitch: TradingSwitch; freshness: Freshness };
+  status: { tradingSwitch: TradingSwitch; freshness: Freshness };
 }
 
 /** `/dashboard/markets`: prices, forecasts and signals for every role, and the ticket for paper orders. */
@@ -125,13 +125,13 @@ export function marketsPages(context: TradingContext, deps: MarketsPagesDeps): R
       listPaperHoldings(db.orm, orgId),
     ]);
     const own = { cash, holdings, signals: await signalsFor(snapshot, { cash, holdings }, now) };
-    const standing = { tradingSwitch, freshness: toFreshness(snapshot, deps.snapshots.sources, now) };
-    if (asked.station) await showEvent(req, res, { snapshot, asked, own, now, standing });
-    else await showOverview(req, res, { snapshot, asked, own, now, standing });
+    const status = { tradingSwitch, freshness: toFreshness(snapshot, deps.snapshots.sources, now) };
+    if (asked.station) await showEvent(req, res, { snapshot, asked, own, now, status });
+    else await showOverview(req, res, { snapshot, asked, own, now, status });
   });
 
-  async function showOverview(req: Request, res: Response, scene: Scene<'overview'>): Promise<void> {
-    const { snapshot, asked, own, now, standing } = scene;
+  async function showOverview(req: Request, res: Response, facts: PageFacts<'overview'>): Promise<void> {
+    const { snapshot, asked, own, now, status } = facts;
     const { tab, q, cursor } = asked;
     await renderPage(
       context,
@@ -139,7 +139,7 @@ export function marketsPages(context: TradingContext, deps: MarketsPagesDeps): R
       res,
       { view: 'markets/markets', title: 'Markets', section: SECTION },
       {
-        ...standing,
+        ...status,
         best: toBest(snapshot, own.signals, now),
         tabs: toTabs(snapshot, tab, q),
         tab,
@@ -152,8 +152,8 @@ export function marketsPages(context: TradingContext, deps: MarketsPagesDeps): R
     );
   }
 
-  async function showEvent(req: Request, res: Response, scene: Scene<'event'>): Promise<void> {
-    const { snapshot, asked, own, now, standing } = scene;
+  async function showEvent(req: Request, res: Response, facts: PageFacts<'event'>): Promise<void> {
+    const { snapshot, asked, own, now, status } = facts;
     const choice = chooseEvent(snapshot, asked, now);
     const { station, kind, event, missing } = choice;
     if (missing !== null) res.status(404);
@@ -164,7 +164,7 @@ export function marketsPages(context: TradingContext, deps: MarketsPagesDeps): R
       res,
       { view: 'markets/event', title, section: SECTION },
       {
-        ...standing,
+        ...status,
         city: station.city,
         words: kindWords[kind],
         back: { href: overviewAddress(kind, asked.q), q: asked.q },

@@ -62,8 +62,8 @@ export function describeFirstScores({
     kind === 'hourly' ? ['each hour', 'its hour'] : ['the end of each climate day', 'the end of its day'];
   return [
     waiting === 0
-      ? `Forecasts and prices are written down ${hours} hours before ${each}; none has been so far.`
-      : `${formatCount(waiting, 'forecast')} ${waiting === 1 ? `has been written down and waits for ${its}` : `have been written down and wait for ${kind === 'hourly' ? 'their hour' : 'the end of their day'}`}.`,
+      ? `Forecasts and prices are recorded ${hours} hours before ${each}; none has been so far.`
+      : `${formatCount(waiting, 'forecast')} ${waiting === 1 ? `has been recorded and waits for ${its}` : `have been recorded and wait for ${kind === 'hourly' ? 'their hour' : 'the end of their day'}`}.`,
     kind === 'hourly'
       ? `An hour’s scores come with the venue’s index. A gate can open once ${gateRule.minimumDays} days of its area and lead have settled; until then signals are withheld.`
       : `A day’s scores come with its climate report, in the morning after it. A gate can open once ${gateRule.minimumDays} days of its station and lead have settled; until then signals are withheld.`,

@@ -26,7 +26,7 @@ import { ticketCodes, toTicketView } from './ticket-view.js';
 import { feeRuleOf } from '../market/fees.js';
 
 /** What a ticket is made from. */
-interface Scene {
+interface TicketFacts {
   snapshot: Snapshot;
   tradingSwitch: TradingSwitch;
   market: ListedMarket;
@@ -44,14 +44,14 @@ export function addTicketPages(router: Router, context: TradingContext, deps: Ma
   const { db, clock, config } = context;
 
   router.get('/markets/:ticker', async (req, res) => {
-    const scene = await readScene(req, res);
-    if (!scene) return showLoading(req, res);
+    const facts = await readFacts(req, res);
+    if (!facts) return showLoading(req, res);
     const query = readQuery(req);
     const { form, result } = await tryQuery(res, query, async () => {
       requireOnce(query);
-      return review(scene, fillTicket(query, scene.book, scene.held));
+      return review(facts, fillTicket(query, facts.book, facts.held));
     });
-    await show(req, res, scene, form, result ?? null);
+    await show(req, res, facts, form, result ?? null);
   });
 
   router.post(
@@ -79,14 +79,20 @@ export function addTicketPages(router: Router, context: TradingContext, deps: Ma
   }
 
   async function showAgain(req: Request, res: Response, form: FormState): Promise<void> {
-    const scene = await readScene(req, res);
-    if (!scene) return showLoading(req, res);
-    const values = fillTicket(form.values, scene.book, scene.held);
-    await show(req, res, scene, renewed(form), tryReview(scene, values));
+    const facts = await readFacts(req, res);
+    if (!facts) return showLoading(req, res);
+    const values = fillTicket(form.values, facts.book, facts.held);
+    await show(req, res, facts, renewed(form), tryReview(facts, values));
   }
 
-  async function show(req: Request, res: Response, scene: Scene, form: FormState, reviewed: Review | null) {
-    const { snapshot, tradingSwitch, market, book, held, cash, probability } = scene;
+  async function show(
+    req: Request,
+    res: Response,
+    facts: TicketFacts,
+    form: FormState,
+    reviewed: Review | null,
+  ) {
+    const { snapshot, tradingSwitch, market, book, held, cash, probability } = facts;
     const { role } = sessionOf(res);
     const now = new Date(clock.now());
     const page = { view: 'markets/ticket', title: 'Paper order', section: SECTION };
@@ -110,7 +116,7 @@ export function addTicketPages(router: Router, context: TradingContext, deps: Ma
     await renderPage(context, req, res, page, view);
   }
 
-  async function readScene(req: Request, res: Response): Promise<Scene | undefined> {
+  async function readFacts(req: Request, res: Response): Promise<TicketFacts | undefined> {
     const snapshot = deps.snapshots.current;
     if (!snapshot) return undefined;
     const market = findMarket(snapshot, req);
@@ -135,7 +141,7 @@ export function addTicketPages(router: Router, context: TradingContext, deps: Ma
   }
 
   function review(
-    { snapshot, market, book, held, cash, probability }: Scene,
+    { snapshot, market, book, held, cash, probability }: TicketFacts,
     values: FormFields,
   ): Review | null {
     const feeRule = feeRuleOf(snapshot.data, market);
@@ -154,9 +160,9 @@ export function addTicketPages(router: Router, context: TradingContext, deps: Ma
   }
 
   /** The review of a form that is shown because something was wrong, perhaps with the form itself. */
-  function tryReview(scene: Scene, values: FormFields): Review | null {
+  function tryReview(facts: TicketFacts, values: FormFields): Review | null {
     try {
-      return review(scene, values);
+      return review(facts, values);
     } catch (error) {
       if (error instanceof AppError) return null;
       throw error;

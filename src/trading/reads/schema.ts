@@ -218,7 +218,7 @@ const gateSchema = z
   .object({
     state: z.enum(['open', 'shut']).describe('Signals come through while it is `open`.'),
     leadHours: count(
-      'The hours before the end of the day at which the forecasts were written down that it is judged by; 0 where none are.',
+      'The hours before the end of the day at which the forecasts were recorded that it is judged by; 0 where none are.',
     ),
     n: count('Settled days that it is judged by.'),
     difference: z

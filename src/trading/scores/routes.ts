@@ -35,12 +35,12 @@ export const scoresRoutes = [
     tag: 'Market data',
     summary: 'How the forecast did against the market',
     description: `
-${LEAD_HOURS.join(', ')} hours before the end of each climate day the forecast's probabilities are written down beside the market's own (the middle between bid and ask of
+${LEAD_HOURS.join(', ')} hours before the end of each climate day the forecast's probabilities are recorded beside the market's own (the middle between bid and ask of
 each bracket, without fees, made to sum to one): at that moment or not at all, so that nothing in a record was known later. When the venue is done with the day, both
 are scored by the reported temperature; for every score, smaller is better. The log score and the ranked probability score are of the brackets, as they are traded. The CRPS is in
 °F and of whole degrees, for the forecast, the market, the ensemble as it was and climatology alike.
 
-Maxima, minima and hours are scored each by themselves: \`kind\` says which, and without it the answer is about maxima. Of hours forecasts are written down ${leadsOf('hourly').join(', ')} hours
+Maxima, minima and hours are scored each by themselves: \`kind\` says which, and without it the answer is about maxima. Of hours forecasts are recorded ${leadsOf('hourly').join(', ')} hours
 before; their markets are thresholds, and what is scored is what lies between two of them. The hours of a day count as one day for the gate.
 
 The means are over calibrated forecasts of the last 90 days that model and market are both scored for, by station and lead; what was said before there was a past to learn from is

@@ -145,7 +145,7 @@ const crpsField = (description: string) => z.number().describe(description);
 const crpsSchema = z
   .object({
     n: z.int().describe('Forecasts that all four have a CRPS for: only these are in the means.'),
-    model: crpsField('Of the forecast, given what had been observed when it was written down.'),
+    model: crpsField('Of the forecast, given what had been observed when it was recorded.'),
     raw: crpsField(
       "Of the ensemble as it was: its members' shares of each whole degree, knowing nothing of the day's observations.",
     ),
@@ -207,7 +207,7 @@ const recordSchema = z
     date: z.iso.date().describe('The climate day; of an hour the date by the clock.'),
     hour: z.int().nullable().describe('By the clock of the place; `null` but for hours.'),
     leadHours: leadField,
-    recordedAt: timeField('When model and market were written down.'),
+    recordedAt: timeField('When model and market were recorded.'),
     method: z
       .enum(['emos', 'emos_pooled', 'raw_ensemble'])
       .describe('How the forecast was made. Only the first two are calibrated, and in the means.'),

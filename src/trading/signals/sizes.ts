@@ -82,18 +82,18 @@ export function* sizeEvents(
     first.set(one, { ...sizeWithin(one, money, data, { day: undefined, cash: money.cash }), ...alone });
     yield;
   }
-  const rooms = roomOfDays(events, money, data);
+  const headroom = headroomOfDays(events, money, data);
   let { cash } = money;
   const sizes = new Map(first);
   const inTurn = [...first].filter(([{ withheld }]) => withheld === undefined).toSorted(byGrowth);
   for (const [one, wanted] of inTurn) {
     const { date } = one.event;
-    const day = rooms.get(date)!;
+    const day = headroom.get(date)!;
     const most = spentOn(wanted);
     const fits = most <= day && most <= cash;
     const given = fits ? wanted : resize(one, wanted, money, data, { day, cash });
     sizes.set(one, given);
-    rooms.set(date, atLeastNothing(day - spentOn(given)));
+    headroom.set(date, atLeastNothing(day - spentOn(given)));
     cash = atLeastNothing(cash - spentOn(given));
     if (!fits) yield;
   }
@@ -117,17 +117,17 @@ const byGrowth = ([a, { growth }]: [EventCase, SizedEvent], [b, other]: [EventCa
  * What the cap of each climate date leaves beside what is held of its events, also of those that have closed: of maxima, minima and
  * hours together, since the weather of a day goes together.
  */
-function roomOfDays(
+function headroomOfDays(
   events: readonly MarketEvent[],
   { bankroll, holdings }: Money,
   data: MarketData,
 ): Map<string, Micros> {
-  const rooms = new Map<string, Micros>();
+  const headroom = new Map<string, Micros>();
   for (const { date, markets } of events) {
-    const room = rooms.get(date) ?? shareOf(bankroll, DAY_CAP);
-    rooms.set(date, room - paidOf(holdings, markets, data));
+    const left = headroom.get(date) ?? shareOf(bankroll, DAY_CAP);
+    headroom.set(date, left - paidOf(holdings, markets, data));
   }
-  return new Map([...rooms].map(([date, room]) => [date, atLeastNothing(room)]));
+  return new Map([...headroom].map(([date, left]) => [date, atLeastNothing(left)]));
 }
 
 function resize(
@@ -135,13 +135,13 @@ function resize(
   wanted: SizedEvent,
   money: Money,
   data: MarketData,
-  room: { day: Micros; cash: Micros },
+  left: { day: Micros; cash: Micros },
 ): EventSizes {
-  const scarce = room.cash < room.day ? 'cash' : 'day';
-  const isNothingLeft = room.cash < BALANCE_STEP || room.day < BALANCE_STEP;
+  const scarce = left.cash < left.day ? 'cash' : 'day';
+  const isNothingLeft = left.cash < BALANCE_STEP || left.day < BALANCE_STEP;
   if (isNothingLeft && wanted.purchases.every(({ closing }) => closing === 0))
     return { ...wanted, ...noPurchase, isDayTighter: true, crowdedOut: wanted.purchases, scarce };
-  const sized = sizeWithin(one, money, data, room);
+  const sized = sizeWithin(one, money, data, left);
   const isBought = ({ ticker, side }: SizedPurchase) =>
     sized.purchases.some((bought) => bought.ticker === ticker && bought.side === side);
   return {
@@ -149,7 +149,7 @@ function resize(
     // What is not worth it with the whole cap, either, keeps the reason of that.
     refused: wanted.refused,
     isDayTighter:
-      paidOf(money.holdings, one.event.markets, data) + room.day < shareOf(money.bankroll, EVENT_CAP),
+      paidOf(money.holdings, one.event.markets, data) + left.day < shareOf(money.bankroll, EVENT_CAP),
     crowdedOut: wanted.purchases.filter((purchase) => !isBought(purchase)),
     scarce,
   };
@@ -159,10 +159,10 @@ function sizeWithin(
   { event, day, problems }: EventCase,
   { bankroll, holdings }: Money,
   data: MarketData,
-  room: Room,
+  left: Room,
 ): SizedEvent {
   const ownCap = shareOf(bankroll, EVENT_CAP);
-  const ofDay = room.day === undefined ? ownCap : paidOf(holdings, event.markets, data) + room.day;
+  const ofDay = left.day === undefined ? ownCap : paidOf(holdings, event.markets, data) + left.day;
   const outcomes = outcomesOf(event.markets.map(({ bracket }) => bracket));
   const probabilities = event.markets.map(({ ticker }) => day!.probabilities.get(ticker)!);
   return sizeEvent({
@@ -176,7 +176,7 @@ function sizeWithin(
       held: holdings.get(market.ticker),
     })),
     bankroll: bankroll - worthOf(holdings, event.markets, data),
-    cash: room.cash,
+    cash: left.cash,
     kellyShare: KELLY_SHARE,
     marketRoom: shareOf(bankroll, MARKET_CAP),
     eventRoom: ofDay < ownCap ? ofDay : ownCap,

@@ -106,20 +106,20 @@ export const tapedMarkets = (name: string, store: Pick<SnapshotStore, 'current'>
 function createTapeClock(startMs: number, speed: number) {
   /** The tape's time and the process's at the same moment; undefined while it stands still. */
   let running: { tapeMs: number; processMs: number } | undefined;
-  let standingMs = startMs;
+  let pausedAtMs = startMs;
   const now = () =>
     running && speed !== Infinity
       ? Math.floor(running.tapeMs + (performance.now() - running.processMs) * speed)
-      : standingMs;
+      : pausedAtMs;
   const set = (tapeMs: number) => {
-    standingMs = tapeMs;
+    pausedAtMs = tapeMs;
     running = { tapeMs, processMs: performance.now() };
   };
   return {
     now,
     start: () => set(startMs),
     freeze() {
-      standingMs = now();
+      pausedAtMs = now();
       running = undefined;
     },
     async waitFor(tapeMs: number, signal: AbortSignal): Promise<void> {

@@ -150,7 +150,7 @@ export interface ListedEvent {
 }
 
 /** An event as it stands at a time. */
-interface EventScene {
+interface EventState {
   subject: Subject;
   eventTicker: string;
   phase: Phase;
@@ -163,8 +163,8 @@ interface EventScene {
 type Phase =
   'unopened' | 'reported' | Extract<MarketStatus, 'active' | 'closed' | 'determined' | 'finalized'>;
 
-/** The scene of a subject at a time: scenes that are alike make the same event. */
-export function sceneOf({ seed }: Seeded, subject: Subject, at: Date): EventScene {
+/** The state of a subject at a time: states that are alike make the same event. */
+export function eventStateOf({ seed }: Seeded, subject: Subject, at: Date): EventState {
   const eventTicker = writeEventTicker(seriesOf(subject), subject.date, subject.hour);
   const times = timesOf(subject);
   const { openTime, closeTime } = times;
@@ -180,8 +180,8 @@ export function sceneOf({ seed }: Seeded, subject: Subject, at: Date): EventScen
 }
 
 /** From cold to warm; none before the event opens. */
-export function listEvent({ seed, weather }: Seeded, scene: EventScene): ListedEvent {
-  const { subject, eventTicker, phase, times, changedAt } = scene;
+export function listEvent({ seed, weather }: Seeded, state: EventState): ListedEvent {
+  const { subject, eventTicker, phase, times, changedAt } = state;
   if (phase === 'unopened') return { markets: [], books: [] };
   const { kind, station, date, hour } = subject;
   const value = weather.value(subject);

@@ -15,7 +15,7 @@ import {
   pricesOf,
   rainRulesOf,
   rainTitleOf,
-  sceneOf,
+  eventStateOf,
   seriesOf,
   volumeOf,
   type ListedEvent,
@@ -61,7 +61,11 @@ function listCity(world: Seeded, station: Station, date: string, at: Date): List
   const day = climateDayOf(station, date);
   const eventTicker = writeEventTicker(RAIN_SERIES, date);
   // Opened, closed and settled as the temperatures of the day are.
-  const { phase, changedAt, times } = sceneOf(world, dailySubject('daily_maximum', { station, day }), at);
+  const { phase, changedAt, times } = eventStateOf(
+    world,
+    dailySubject('daily_maximum', { station, day }),
+    at,
+  );
   if (phase === 'unopened') return joined([]);
   const isPaying = phase === 'determined' || phase === 'finalized';
   const ticker = `${eventTicker}-${station.report.slice(3)}`;
@@ -124,9 +128,9 @@ export function createSimulatedSource(
   const recall = createRecall<ListedEvent>(MAX_KEPT);
 
   function listKnown(subject: Subject, at: Date): ListedEvent {
-    const scene = sceneOf(world, subject, at);
-    const { eventTicker, phase, changedAt } = scene;
-    return recall(`${eventTicker} ${phase} ${changedAt.getTime()}`, () => listEvent(world, scene));
+    const state = eventStateOf(world, subject, at);
+    const { eventTicker, phase, changedAt } = state;
+    return recall(`${eventTicker} ${phase} ${changedAt.getTime()}`, () => listEvent(world, state));
   }
 
   return {
@@ -171,7 +175,7 @@ export const readMarkets = (world: Seeded, days: readonly StationDay[], at: Date
 /** The same of any subjects. */
 export const readMarketsOf = (world: Seeded, subjects: readonly Subject[], at: Date): MarketData =>
   toData(
-    subjects.map((subject) => listEvent(world, sceneOf(world, subject, at))),
+    subjects.map((subject) => listEvent(world, eventStateOf(world, subject, at))),
     at,
   );
 
@@ -196,7 +200,7 @@ const eventOf = (ticker: string): string => ticker.slice(0, ticker.search(/-(?:[
 /** The event with this ticker, also one of long ago; empty for what is none and before it opens. */
 function findEvent(world: Seeded, eventTicker: string, at: Date): ListedEvent {
   const subject = readSubject(eventTicker);
-  return subject ? listEvent(world, sceneOf(world, subject, at)) : findRain(world, eventTicker, at);
+  return subject ? listEvent(world, eventStateOf(world, subject, at)) : findRain(world, eventTicker, at);
 }
 
 function readSubject(eventTicker: string): Subject | undefined {

@@ -58,7 +58,7 @@ let explained = 0;
  * statement itself.
  */
 async function explain(statement: Statement, values: unknown[]): Promise<string> {
-  const rows = await database.db.rehearse(async (run): Promise<TextRow[]> => {
+  const rows = await database.db.dryRun(async (run): Promise<TextRow[]> => {
     if (isEmbedded) return run({ name: 'explain', text: `explain ${statement.text}` }, values);
     await run(statement, values);
     const literals = values.map(toLiteral).join(', ');

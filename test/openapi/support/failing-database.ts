@@ -14,7 +14,7 @@ export function failingDatabase(db: Database, error: Error): Database {
     orm: chain as Orm,
     run: fail,
     transaction: fail,
-    rehearse: fail,
+    dryRun: fail,
     ping: fail,
     close: () => Promise.resolve(),
   };

@@ -49,7 +49,7 @@ describe('the scores page', () => {
   it('has minima and hours apart, each with its own leads', async () => {
     const hours = await see('?kind=hourly');
     expect(hours.words).toContain('None of 16 gates are open');
-    expect(hours.words).toContain('written down 12, 6, 3 and 1 hours before each hour');
+    expect(hours.words).toContain('recorded 12, 6, 3 and 1 hours before each hour');
     // A station stands for the hours of its city.
     expect((await see('?kind=hourly&station=KMIA&lead=3')).words).toContain('None of 1 gate are open');
     expect((await see('?kind=daily_minimum')).words).toContain('None of 96 gates are open');
@@ -80,9 +80,7 @@ describe('the scores page', () => {
         brackets: [bracket],
       },
     ]);
-    expect((await see()).words).toContain(
-      '1 forecast has been written down and waits for the end of its day',
-    );
+    expect((await see()).words).toContain('1 forecast has been recorded and waits for the end of its day');
   });
 
   it('says that only calibrated forecasts count while there are none', async () => {

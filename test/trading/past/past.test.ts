@@ -42,7 +42,7 @@ const rows = () => {
 };
 
 describe('the past of an invented world', () => {
-  it('is written down as it would have been then, by fits of what was known then, and scored where it has come out', async () => {
+  it('is recorded as it would have been then, by fits of what was known then, and scored where it has come out', async () => {
     const past = pastAt('2026-11-21T12:30:00Z');
     const lessons = await past.learn(first!, never);
     const made = await past.fillRecords(first!, lessons, never);

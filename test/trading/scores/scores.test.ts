@@ -211,7 +211,7 @@ describe('GET /scores', () => {
     ['a station of a thousand letters', `?station=${'K'.repeat(1_000)}`, 400, 'invalid_request'],
     ['two stations', '?station=KNYC&station=KAUS', 400, 'invalid_request'],
     ['a parameter that does not exist', '?method=emos', 400, 'invalid_request'],
-    ['a lead that nothing is written down at', '?lead=18', 400, 'invalid_request'],
+    ['a lead that nothing is recorded at', '?lead=18', 400, 'invalid_request'],
     ['a lead that is only nearly one', '?lead=24.0', 400, 'invalid_request'],
     ['two leads', '?lead=24&lead=12', 400, 'invalid_request'],
     ['a statement for a lead', '?lead=24;drop%20table%20forecast_records', 400, 'invalid_request'],

@@ -322,7 +322,7 @@ describe('the gate', () => {
         isOpen: gate.leadHours === leadHours,
       })),
     });
-    // 23 hours before the end of the day the next forecasts are written down at 12.
+    // 23 hours before the end of the day the next forecasts are recorded at 12.
     expect(only({ gates: openAt(12) }).signals).toHaveLength(1);
     expect(only({ gates: openAt(24) }).signals).toEqual([]);
     expect(only({ gates: openAt(12, 'KMIA') }).signals).toEqual([]);
