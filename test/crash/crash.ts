@@ -1,4 +1,5 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
+import { provideOwnBuild } from '../support/own-build.js';
 import { runCrashTest, type CrashOptions } from './run.js';
 
 function parseCount(value: string): number {
@@ -40,6 +41,7 @@ const options: CrashOptions = {
 };
 
 console.log(`seed ${options.seed}`);
+const removeBuild = await provideOwnBuild();
 const startedAt = Date.now();
 let printedAt = 0;
 const report = await runCrashTest({
@@ -53,6 +55,7 @@ const report = await runCrashTest({
   },
 });
 if (process.stdout.isTTY) console.log();
+removeBuild();
 const { violations, ...summary } = report;
 console.log({ ...summary, seconds: Math.round((Date.now() - startedAt) / 1000) });
 for (const line of violations.slice(0, 50)) console.error(line);
