@@ -74,7 +74,7 @@ it('the keyboard alone is enough to sign in, make a key and revoke it, and the f
   await tabTo(page, /^Create the key$/);
   await go(page, 'Space');
   expect(await readMain(page)).toMatch(/org_test_.* entitlements:read/);
-  await tabTo(page, /^Stored/);
+  await tabTo(page, /^I have stored it/);
   await go(page, 'Enter');
   await tabTo(page, /^Revoke$/);
   await go(page, 'Enter');

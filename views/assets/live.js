@@ -47,10 +47,12 @@ const changed = new WeakSet();
 
 /** How parts are morphed, see https://github.com/bigskysoftware/idiomorph. */
 const morphing = {
-  ignoreActiveValue: true,
   callbacks: {
     beforeNodeMorphed(from, to) {
+      // What somebody is typing stays.
+      if (from === document.activeElement && from.matches('input, select, textarea')) return false;
       if (from.dataset?.flash !== undefined && from.textContent !== to.textContent) changed.add(from);
+      return true;
     },
     afterNodeMorphed(from) {
       if (changed.delete(from)) flash(from);
