@@ -182,5 +182,5 @@ async function fingerprint(): Promise<string> {
     const row = table === 'sessions' ? 't.hashed_token' : table === 'sign_in_challenges' ? 't.user_id' : 't';
     return `select '${table!}', md5(coalesce(string_agg(${row}::text, '|' order by ${row}::text), '')) from ${table!} t`;
   });
-  return JSON.stringify(await run('fingerprint', each.join(' union all ')));
+  return JSON.stringify(await run('fingerprint', `${each.join(' union all ')} order by 1`));
 }
