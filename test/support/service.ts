@@ -1,21 +1,21 @@
-import { pino } from 'pino';
 import type { Server } from 'node:http';
-import { createApiServices, type ApiServices } from '../../src/mounts/api.js';
-import { createApp } from '../../src/service.js';
+import { pino } from 'pino';
 import { readConfig } from '../../src/config.js';
 import type { Clock } from '../../src/core/clock.js';
-import type { TradingContext } from '../../src/trading/config.js';
+import type { Database } from '../../src/core/db/client.js';
+import { memoryLimitStores } from '../../src/core/http/limit-store.js';
+import { createHttpServer } from '../../src/core/http/server.js';
+import { createLifecycle } from '../../src/core/lifecycle.js';
+import { createMetrics } from '../../src/core/metrics.js';
+import { createApiServices, type ApiServices } from '../../src/mounts/api.js';
 import type { DashboardOptions } from '../../src/mounts/dashboard.js';
+import type { TradingContext } from '../../src/trading/config.js';
 import {
   createTradingServices,
   type TradingOverrides,
   type TradingServices,
 } from '../../src/trading/services/services.js';
-import { createHttpServer } from '../../src/core/http/server.js';
-import { memoryLimitStores } from '../../src/core/http/limit-store.js';
-import { createLifecycle } from '../../src/core/lifecycle.js';
-import { createMetrics } from '../../src/core/metrics.js';
-import type { Database } from '../../src/core/db/client.js';
+import { createApp } from '../../src/app.js';
 
 /** A clock that stands still until a test moves it. It starts at the real time, to the millisecond. */
 export class TestClock implements Clock {
