@@ -1,7 +1,6 @@
 /** The embedded database under full load: how long `/healthz` takes to answer while senders keep it busy. */
-import { readFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { setTimeout } from 'node:timers/promises';
 import { pino } from 'pino';

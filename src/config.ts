@@ -1,3 +1,6 @@
+import { isIP } from 'node:net';
+import { validate } from 'node-cron';
+import { z } from 'zod';
 import { ConfigError, urlField, wholeNumber, type OperatorToken, type ServiceConfig } from './core/config.js';
 import {
   readTradingConfig,
@@ -5,9 +8,6 @@ import {
   tradingProblems,
   type TradingConfig,
 } from './trading/config.js';
-import { validate } from 'node-cron';
-import { isIP } from 'node:net';
-import { z } from 'zod';
 
 type Environment = Record<string, string | undefined>;
 

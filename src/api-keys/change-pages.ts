@@ -1,3 +1,4 @@
+import type { Request, Response, Router } from 'express';
 import type { Orm } from '../core/db/client.js';
 import { prefersHtml } from '../core/http/accepts.js';
 import { originOf } from '../core/http/own-origin.js';
@@ -15,7 +16,6 @@ import { findKeyDetails, sumCalls } from './page-queries.js';
 import type { KeyRow } from './queries.js';
 import { SECTION, actorOf, readId, requireKeyDetails, showBudget } from './request.js';
 import { keyAddress, scopeGuide, toKeyView } from './view.js';
-import type { Request, Response, Router } from 'express';
 
 /** What a new key may try first, ready to be pasted. */
 interface Snippets {

@@ -1,5 +1,5 @@
-import fc from 'fast-check';
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
 import { createCoalescer, type CoalesceOptions } from '../../src/core/coalesce.js';
 

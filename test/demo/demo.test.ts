@@ -3,9 +3,14 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync 
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { verifyPassword } from '../../src/identity/password.js';
 import { eq, ne } from 'drizzle-orm';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { readDemo, writeDemo, type DemoData } from '../../src/demo/demo.js';
+import { describeDemo, findExampleOrder } from '../../src/demo/describe.js';
+import { seedDemo } from '../../src/demo/seed.js';
+import { seedDemoTrading } from '../../src/demo/trading.js';
+import { seedDemoUsage } from '../../src/demo/usage.js';
+import { verifyPassword } from '../../src/identity/password.js';
 import {
   apiKeys,
   ledgerEntries,
@@ -14,16 +19,11 @@ import {
   tradingOrders,
   users,
 } from '../../src/tables.js';
-import { describeDemo, findExampleOrder } from '../../src/demo/describe.js';
-import { readDemo, writeDemo, type DemoData } from '../../src/demo/demo.js';
-import { seedDemo } from '../../src/demo/seed.js';
-import { seedDemoTrading } from '../../src/demo/trading.js';
-import { seedDemoUsage } from '../../src/demo/usage.js';
-import { createOrganization } from '../support/fixtures.js';
 import { createTestDatabase, isEmbedded, type TestDatabase } from '../support/database.js';
+import { createOrganization } from '../support/fixtures.js';
+import { operatorClient } from '../support/operator.js';
 import { startTestService, type TestService } from '../support/service.js';
 import { readUsage } from '../support/usage.js';
-import { operatorClient } from '../support/operator.js';
 
 const run = promisify(execFile);
 

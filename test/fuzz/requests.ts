@@ -1,5 +1,5 @@
-import fc from 'fast-check';
 import { gzipSync } from 'node:zlib';
+import fc from 'fast-check';
 import { fitting, hostileTexts, hostileValues, type Pools, type Schema } from './values.js';
 import type { Actor, World } from './world.js';
 

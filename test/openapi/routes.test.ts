@@ -1,10 +1,10 @@
 import express, { Router } from 'express';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createApp } from '../../src/service.js';
 import { routeDescriptions } from '../../src/reference.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { startTestService, type TestService } from '../support/service.js';
 import { listMountedRoutes } from './support/mounted-routes.js';
+import { createApp } from '../../src/app.js';
 
 let database: TestDatabase;
 let service: TestService;

@@ -1,13 +1,13 @@
 import { createHash } from 'node:crypto';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createApp } from '../../src/service.js';
 import { listPageRoutes } from '../openapi/support/mounted-routes.js';
 import { Browser, type Answer } from '../support/accounts.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { ordinaryNames, populate, type Names, type Populated } from '../support/populated.js';
 import { startTestService, type TestService } from '../support/service.js';
 import { actors, matrix, type Actor, type Row } from './matrix.js';
+import { createApp } from '../../src/app.js';
 
 /** Part of every text that belongs to the other Organization. */
 const MARKER = 'Foreign-Fjord';

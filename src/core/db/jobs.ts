@@ -1,6 +1,6 @@
-import { describeOutage } from './outage.js';
 import { createTask, type ScheduledTask } from 'node-cron';
 import type { Logger } from 'pino';
+import { describeOutage } from './outage.js';
 
 export interface Job {
   name: string;

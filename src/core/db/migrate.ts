@@ -1,16 +1,16 @@
+import { fileURLToPath } from 'node:url';
+import { sql } from 'drizzle-orm';
+import { readMigrationFiles } from 'drizzle-orm/migrator';
+import { drizzle } from 'drizzle-orm/node-postgres';
+import { migrate as migratePostgres } from 'drizzle-orm/node-postgres/migrator';
+import { migrate as migratePglite } from 'drizzle-orm/pglite/migrator';
+import type pg from 'pg';
 import { once } from '../once.js';
 import { UnsuitableDatabaseError } from './check-server.js';
 import { sqlState, type Database, type Orm } from './client.js';
 import { Connection } from './connection.js';
 import type { openEmbedded } from './embedded.js';
 import type { openPostgres } from './postgres.js';
-import { sql } from 'drizzle-orm';
-import { readMigrationFiles } from 'drizzle-orm/migrator';
-import { drizzle } from 'drizzle-orm/node-postgres';
-import { migrate as migratePostgres } from 'drizzle-orm/node-postgres/migrator';
-import { migrate as migratePglite } from 'drizzle-orm/pglite/migrator';
-import { fileURLToPath } from 'node:url';
-import type pg from 'pg';
 
 /** What is recorded once and stays: the serving role can neither change nor remove a row of these. */
 const appendOnly = ['usage_events', 'audit_log', 'operator_log', 'ledger_entries', 'trading_fills'];

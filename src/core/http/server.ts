@@ -1,3 +1,10 @@
+import { randomUUID } from 'node:crypto';
+import { IncomingMessage, STATUS_CODES, ServerResponse, type Server } from 'node:http';
+import http from 'node:http';
+import { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+import type { Express } from 'express';
+import type { Logger } from 'pino';
 import { AppError } from '../errors.js';
 import {
   createLines,
@@ -7,13 +14,6 @@ import {
   type Lines,
 } from './connections.js';
 import { toProblem } from './problem.js';
-import type { Express } from 'express';
-import { randomUUID } from 'node:crypto';
-import { IncomingMessage, STATUS_CODES, ServerResponse, type Server } from 'node:http';
-import { Socket } from 'node:net';
-import type { Duplex } from 'node:stream';
-import type { Logger } from 'pino';
-import http from 'node:http';
 
 /** How long a refused sender may take to read why: closing at once would destroy the answer on its way. */
 const LINGER_MS = 1_000;

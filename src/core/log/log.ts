@@ -1,7 +1,7 @@
-import { isDatabaseUnavailable, sqlState } from '../db/client.js';
-import { createMask } from './log-mask.js';
 import type { DestinationStream, Logger } from 'pino';
 import pino from 'pino';
+import { isDatabaseUnavailable, sqlState } from '../db/client.js';
+import { createMask } from './log-mask.js';
 
 const MAX_CAUSES = 5;
 

@@ -1,10 +1,10 @@
+import { readFileSync } from 'node:fs';
+import { OpenAPIRegistry, OpenApiGeneratorV31 } from '@asteasolutions/zod-to-openapi';
 import type { Tag } from './define-route.js';
 import { exampleWorld } from './example-world.js';
 import { responseHeaders, type ResponseHeader } from './headers.js';
 import { headersOf, statusesOf, toOperation } from './operation.js';
 import type { DescribedRoute } from './problem-examples.js';
-import { OpenAPIRegistry, OpenApiGeneratorV31 } from '@asteasolutions/zod-to-openapi';
-import { readFileSync } from 'node:fs';
 
 export const introduction = `
 Gauge counts what the customers of a software service use, answers what they are entitled to, and keeps the API keys with which their

@@ -1,11 +1,11 @@
+import type { RouteConfig } from '@asteasolutions/zod-to-openapi';
+import { z } from 'zod';
 import type { ErrorCode } from '../errors.js';
 import { statusByCode } from '../http/problem.js';
 import { errorGuide } from './error-guide.js';
 import { asShown, describeExample, requestBodyExamples } from './example-prose.js';
 import type { ResponseHeader } from './headers.js';
 import type { DescribedRoute } from './problem-examples.js';
-import type { RouteConfig } from '@asteasolutions/zod-to-openapi';
-import { z } from 'zod';
 
 const errorCodes = Object.keys(statusByCode) as [ErrorCode, ...ErrorCode[]];
 

@@ -1,10 +1,10 @@
+import type { Logger } from 'pino';
 import type { Clock } from '../../core/clock.js';
 import type { MarketEvent } from '../market/event.js';
 import { targetKey, type Target, type TemperatureKind } from '../market/market.js';
 import type { Place } from '../market/stations.js';
 import type { Fit, FitBook } from './fits.js';
 import { createPoll } from './read-json.js';
-import type { Logger } from 'pino';
 
 /** Mean and sample variance of the members; the variance of a single one is 0. */
 export function meanAndVariance(membersF: readonly number[]): { mean: number; variance: number } {

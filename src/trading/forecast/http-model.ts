@@ -1,6 +1,8 @@
-import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../core/time.js';
+import type { Logger } from 'pino';
+import { z } from 'zod';
 import type { Clock } from '../../core/clock.js';
 import { normalQuantile } from '../../core/statistics/normal.js';
+import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../core/time.js';
 import { addDays, climateDayAt } from '../market/climate-day.js';
 import { spanOf, targetKey, temperatureKinds } from '../market/market.js';
 import { findPlace, indexAreas, isStation, stations } from '../market/stations.js';
@@ -14,8 +16,6 @@ import {
   type WeatherSource,
 } from './forecast.js';
 import { UnexpectedStatusError, createPoll, placeOf, readJson } from './read-json.js';
-import type { Logger } from 'pino';
-import { z } from 'zod';
 
 /** Of 31 days: five runs of each maximum and minimum at 24 stations, and of each hour in 4 areas. */
 const MAX_FORECASTS = 25_000;

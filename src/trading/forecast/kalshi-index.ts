@@ -1,12 +1,12 @@
-import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../core/time.js';
+import type { Logger } from 'pino';
+import { z } from 'zod';
 import type { Clock } from '../../core/clock.js';
+import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../core/time.js';
 import { clockAt, hourOf } from '../market/climate-day.js';
 import { indexAreas, type IndexArea } from '../market/stations.js';
 import { UnexpectedAnswerError, type KalshiClient } from '../venue/kalshi-client.js';
 import type { ObservedExtreme } from './forecast.js';
 import { createPoll } from './read-json.js';
-import type { Logger } from 'pino';
-import { z } from 'zod';
 
 const MAX_POINTS = 5_000;
 const MAX_MEMBERS = 100;

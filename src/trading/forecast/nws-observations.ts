@@ -1,3 +1,5 @@
+import type { Logger } from 'pino';
+import { z } from 'zod';
 import type { Clock } from '../../core/clock.js';
 import { inParallel } from '../../core/steps.js';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../core/time.js';
@@ -6,8 +8,6 @@ import { stations, type Station } from '../market/stations.js';
 import { UnexpectedAnswerError } from '../venue/kalshi-client.js';
 import type { ObservedExtreme } from './forecast.js';
 import { readJson } from './read-json.js';
-import type { Logger } from 'pino';
-import { z } from 'zod';
 
 /** Who asks: the National Weather Service wants to know, and may block callers that do not say. */
 export const NWS_USER_AGENT = 'gauge-weather-markets/1.0';

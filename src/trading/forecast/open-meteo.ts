@@ -1,3 +1,5 @@
+import type { Logger } from 'pino';
+import { z } from 'zod';
 import type { Clock } from '../../core/clock.js';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../core/time.js';
 import { addDays, climateDayAt, climateDayOf, clockAt, daysBetween, hourOf } from '../market/climate-day.js';
@@ -6,8 +8,6 @@ import { isStation, places, type Place } from '../market/stations.js';
 import { UnexpectedAnswerError } from '../venue/kalshi-client.js';
 import { createObserver, type DayEnsemble, type ObservationPart, type WeatherSource } from './forecast.js';
 import { createPoll, readJson } from './read-json.js';
-import type { Logger } from 'pino';
-import { z } from 'zod';
 
 /** The grids' points are at most a quarter of a degree apart. */
 const NEAR_DEGREES = 0.5;

@@ -1,8 +1,8 @@
-import type { Clock } from '../../core/clock.js';
-import { MINUTE_MS } from '../../core/time.js';
-import { readRetryAfter } from '../../core/retry-after.js';
-import { UnexpectedAnswerError } from '../venue/kalshi-client.js';
 import type { z } from 'zod';
+import type { Clock } from '../../core/clock.js';
+import { readRetryAfter } from '../../core/retry-after.js';
+import { MINUTE_MS } from '../../core/time.js';
+import { UnexpectedAnswerError } from '../venue/kalshi-client.js';
 
 /** What is known of one service. */
 interface Polled<T> {

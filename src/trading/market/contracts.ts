@@ -1,5 +1,5 @@
-import type { Micros } from './money.js';
 import { z } from 'zod';
+import type { Micros } from './money.js';
 
 export const MIN_CONTRACTS = 0.01;
 export const MAX_CONTRACTS = 100_000;

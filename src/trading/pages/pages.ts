@@ -1,3 +1,4 @@
+import type { Request, Response, Router } from 'express';
 import { renderPage } from '../../core/pages/layout.js';
 import { pageRouter } from '../../core/pages/page-router.js';
 import { readQuery, requireOnce } from '../../core/pages/query-form.js';
@@ -22,7 +23,6 @@ import { toBest, toCities, toTabs } from './overview-view.js';
 import { SECTION, loadingPage, type MarketsPagesDeps } from './page-kit.js';
 import { findPaperCash, listPaperHoldings } from './queries.js';
 import { addTicketPages } from './ticket-pages.js';
-import type { Request, Response, Router } from 'express';
 
 /** Accounts whose signals are kept for each snapshot: a page that asks again every few seconds must not size them anew. */
 const MAX_KEPT = 64;

@@ -1,3 +1,4 @@
+import type { Router } from 'express';
 import { toLineChart } from '../../core/charts/line-chart.js';
 import { originOf } from '../../core/http/own-origin.js';
 import { toAddress } from '../../core/pages/address.js';
@@ -30,7 +31,6 @@ import {
   toModeTabs,
 } from './portfolio-view-text.js';
 import { toPortfolioView } from './portfolio-view.js';
-import type { Router } from 'express';
 
 /** How the live account stands beside the venue's, for its page; undefined where the Organization does not trade live. */
 function toVenueView(report: LiveReport | undefined) {

@@ -1,7 +1,7 @@
+import { z } from 'zod';
 import { timeField } from '../../core/http/fields.js';
 import { text } from '../../core/http/validate.js';
 import { temperatureKinds } from '../market/market.js';
-import { z } from 'zod';
 
 /** A gate as it is answered. */
 const gateSchema = z

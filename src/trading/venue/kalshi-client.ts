@@ -1,8 +1,8 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { z } from 'zod';
 import { readRetryAfter } from '../../core/retry-after.js';
 import { kalshiMarketsPageSchema } from './kalshi-market.js';
 import { createVenueBudget, type VenueBudget } from './venue-budget.js';
-import { setTimeout as sleep } from 'node:timers/promises';
-import type { z } from 'zod';
 
 /**
  * How far the clock of the answering server is from ours, in milliseconds, positive if it is ahead: the smallest difference that

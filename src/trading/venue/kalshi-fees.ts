@@ -1,3 +1,5 @@
+import type { Logger } from 'pino';
+import { z } from 'zod';
 import type { Clock } from '../../core/clock.js';
 import { HOUR_MS, MINUTE_MS } from '../../core/time.js';
 import { feeTypes, type FeeRule } from '../market/fees.js';
@@ -5,8 +7,6 @@ import type { NoteBook } from '../market/source.js';
 import { stations } from '../market/stations.js';
 import type { KalshiClient, Query } from './kalshi-client.js';
 import { kalshiSeriesListSchema, kalshiSeriesSchema, type KalshiSeries } from './kalshi-market.js';
-import type { Logger } from 'pino';
-import { z } from 'zod';
 
 /** The venue's name of the category; it matches to the letter. */
 const CATEGORY = 'Climate and Weather';

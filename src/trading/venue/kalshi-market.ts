@@ -1,3 +1,4 @@
+import { z } from 'zod';
 import { toLevels, type OrderBook } from '../market/book.js';
 import { parseCount } from '../market/contracts.js';
 import { isPlaced, marketStatuses, type ListedMarket, type MarketStatus } from '../market/market.js';
@@ -5,7 +6,6 @@ import { DOLLAR, parseDollars, type Micros } from '../market/money.js';
 import { readTemperatureRules } from '../market/rules.js';
 import type { NoteBook } from '../market/source.js';
 import { ContradictionError, placeMarket } from './place-market.js';
-import { z } from 'zod';
 
 /**
  * What is read of the venue's answers (OpenAPI 3.13 to 3.32). Fields that are not read may come and go. A market that lacks one

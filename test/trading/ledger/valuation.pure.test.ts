@@ -3,8 +3,13 @@ import { toLevels, type OrderBook } from '../../../src/trading/market/book.js';
 import type { Market } from '../../../src/trading/market/market.js';
 import { formatDollars, parseDollars } from '../../../src/trading/market/money.js';
 import { nameMarket } from '../../../src/trading/market/portfolio-names.js';
-import { eventOutcomes, type HeldBracket } from '../../../src/trading/ledger/valuation.js';
-import { markPosition, sumKnown, type Quotes } from '../../../src/trading/ledger/valuation.js';
+import {
+  eventOutcomes,
+  markPosition,
+  sumKnown,
+  type HeldBracket,
+  type Quotes,
+} from '../../../src/trading/ledger/valuation.js';
 import type { FeeRule } from '../../../src/trading/market/fees.js';
 import { findStation } from '../../../src/trading/market/stations.js';
 

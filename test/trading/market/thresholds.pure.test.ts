@@ -4,8 +4,7 @@ import { endsOf } from '../../../src/trading/market/event.js';
 import { DOLLAR, parseDollars, type Micros } from '../../../src/trading/market/money.js';
 import { eventOutcomes } from '../../../src/trading/ledger/valuation.js';
 import { worstCaseLoss, type Leg } from '../../../src/trading/risk/exposure.js';
-import { impliedProbabilities } from '../../../src/trading/scores/score.js';
-import { scoreRecord, type ScorableRecord } from '../../../src/trading/scores/score.js';
+import { impliedProbabilities, scoreRecord, type ScorableRecord } from '../../../src/trading/scores/score.js';
 import {
   bracketPays,
   outcomeAt,

@@ -1,6 +1,6 @@
-import { normalQuantile } from '../../../core/statistics/normal.js';
 import { hash } from 'node:crypto';
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
+import { normalQuantile } from '../../../core/statistics/normal.js';
 
 /** What was made for the keys that were asked for lately. Making it anew gives the same: this only saves the time. */
 export function createRecall<T>(most: number): (key: string, make: () => T) => T {

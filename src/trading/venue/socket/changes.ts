@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Clock } from '../../../core/clock.js';
 import { isSameBook, type OrderBook } from '../../market/book.js';
 import type { ListedMarket, MarketStatus } from '../../market/market.js';
@@ -5,7 +6,6 @@ import { DOLLAR, type Micros } from '../../market/money.js';
 import type { MarketChanges } from '../../market/source.js';
 import type { LifecycleFrame } from './frames.js';
 import type { KeptBooks } from './kept-books.js';
-import { setTimeout as sleep } from 'node:timers/promises';
 
 type ReadBooks = (tickers: string[], signal: AbortSignal) => Promise<ReadonlyMap<string, OrderBook>>;
 
