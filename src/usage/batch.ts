@@ -1,13 +1,12 @@
 import { isDecimalAbove } from '../core/decimal.js';
-import { DAY_MS, MINUTE_MS, monthOf } from '../core/time.js';
-import { parseNumbersAsText } from '../core/exact-json.js';
-
-const MAX_PAST_MS = 7 * DAY_MS;
 import { AppError } from '../core/errors.js';
+import { parseNumbersAsText } from '../core/exact-json.js';
 import type { JsonBody } from '../core/http/json-body.js';
 import { parseInput, parseItems } from '../core/http/validate.js';
+import { DAY_MS, MINUTE_MS, monthOf } from '../core/time.js';
 import { batchFrameSchema, MAX_EVENTS, usageEventSchema, type UsageEvent } from './schema.js';
 
+const MAX_PAST_MS = 7 * DAY_MS;
 const MAX_FUTURE_MS = 5 * MINUTE_MS;
 
 /** One request's events, validated, in the columns that the statement takes. */
