@@ -53,7 +53,11 @@ const service = await startService(config, {
 
 if (service.demo)
   process.stdout.write(
-    describeDemo(service.demo, service.url, findExampleOrder(service.trading.snapshots.current)),
+    describeDemo(
+      service.demo,
+      service.url,
+      service.trading ? { order: findExampleOrder(service.trading.snapshots.current) } : null,
+    ),
   );
 else if (service.context.db.kind === 'embedded') process.stdout.write(embeddedNotice);
 log.info({ url: service.url, database: service.context.db.kind }, 'Gauge is ready');

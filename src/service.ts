@@ -31,7 +31,8 @@ import type { TapePlayer } from './trading/tape/player.js';
 
 export interface Service {
   context: TradingContext;
-  trading: TradingServices;
+  /** Undefined where the configuration has markets off. */
+  trading: TradingServices | undefined;
   /** Where it listens, with the port that was really taken. */
   url: string;
   /** What there is to try; undefined in production and on a database with other data. */
@@ -77,39 +78,37 @@ export async function startService(
     limitStores,
   };
   const services = createApiServices(context);
-  const trading = createTradingServices(context, options);
-  const server = createHttpServer(createApp(context, services, trading, options), {
+  const trading = config.hasMarkets ? createTradingServices(context, options) : undefined;
+  let demo: DemoData | undefined;
+  const listDemoLogins = () => demo?.logins ?? [];
+  const server = createHttpServer(createApp(context, services, trading, { ...options, listDemoLogins }), {
     limits: config.limits.connections,
     log,
     accessLog,
   });
-  let demo: DemoData | undefined;
   try {
     await listen(server, config);
     // Markets are there about as soon as the database is, but nobody waits for them.
-    void trading.refresher.refresh();
+    void trading?.refresher.refresh();
     await Promise.all([prepareWhenReachable(db, config, log), preparePasswordRules()]);
-    if (!replay) await Promise.all([trading.trainer.load(), judgeIfPossible(trading, log)]);
+    if (trading && !replay) await Promise.all([trading.trainer.load(), judgeIfPossible(trading, log)]);
     if (!config.production) demo = await makeOrReadDemo(context, services, replay !== undefined);
   } catch (error) {
     server.close();
-    await Promise.allSettled([trading.stop(), limitStores.close(), db.close()]);
+    await Promise.allSettled([trading?.stop(), limitStores.close(), db.close()]);
     throw error;
   }
-  if (config.production && config.trading.marketSource === 'simulated')
+  if (config.production && trading && config.trading.marketSource === 'simulated')
     log.warn('the markets are simulated: MARKET_SOURCE=kalshi reads the real ones');
   lifecycle.state = 'ready';
   // Closed until orders, fills, positions and cash agree with the venue's.
-  void trading.live?.reconcile();
+  void trading?.live?.reconcile();
   // Gates are closed until they have been judged. What fails here runs again on its schedule.
-  const filling = trading.isReplay
-    ? undefined
-    : trading.scores
-        .backfill()
-        // What has been learned shows at once, not with the next refresh.
-        .then(() => trading.refresher.refresh())
-        .catch((error: unknown) => log.warn({ err: error }, 'the past could not be filled in yet'));
-  const stopJobs = startJobs([...jobs(context, services), ...tradingJobs(context, trading)], log);
+  const filling = trading && !trading.isReplay ? fillPast(trading, log) : undefined;
+  const stopJobs = startJobs(
+    [...jobs(context, services), ...(trading ? tradingJobs(context, trading) : [])],
+    log,
+  );
   const { address, port, family } = server.address() as { address: string; port: number; family: string };
   const host = ['0.0.0.0', '::'].includes(address)
     ? 'localhost'
@@ -124,7 +123,7 @@ export async function startService(
     async stop() {
       lifecycle.state = 'draining';
       // Streams have no end of their own: without this the server would wait for their readers.
-      await trading.stop();
+      await trading?.stop();
       await stopJobs();
       await filling;
       // Connections that are on their way get their 503 and find another instance, instead of a closed port.
@@ -141,6 +140,13 @@ export async function startService(
 const judgeIfPossible = ({ scores }: TradingServices, log: Logger): Promise<void> =>
   scores.judge().catch((error: unknown) => log.warn({ err: error }, 'the gates could not be judged yet'));
 
+const fillPast = ({ scores, refresher }: TradingServices, log: Logger): Promise<void> =>
+  scores
+    .backfill()
+    // What has been learned shows at once, not with the next refresh.
+    .then(() => refresher.refresh())
+    .catch((error: unknown) => log.warn({ err: error }, 'the past could not be filled in yet'));
+
 /** The demo's data, made now or by an earlier start. */
 async function makeOrReadDemo(
   context: TradingContext,
@@ -151,7 +157,7 @@ async function makeOrReadDemo(
   if (!demo) return readDemo(context);
   await seedDemoUsage(context, keyUse, demo);
   // What would have been traded before the tape begins, nobody knows.
-  if (!isReplay) await seedDemoTrading(context, demo);
+  if (context.config.hasMarkets && !isReplay) await seedDemoTrading(context, demo);
   return demo;
 }
 

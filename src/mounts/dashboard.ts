@@ -19,16 +19,14 @@ import { hashToken, readToken, sessionCookie } from '../identity/session/session
 import type { TradingContext } from '../trading/config.js';
 import { entitlementPages } from '../entitlements/pages.js';
 import { pageHeaders } from '../core/http/page-headers.js';
-import { createFrame } from '../dashboard/frame.js';
-import { notFound } from '../core/http/problem.js';
+import type { ReadFrame } from '../core/pages/layout.js';
+import { frontPages, type DemoLogin } from '../dashboard/front-pages.js';
 import { perKeyLimit } from '../core/http/rate-limit.js';
-import { requireWholeAddress } from '../core/http/request-line.js';
 import { joinPages, type JoinLimits } from '../identity/members/join-pages.js';
 import { membersPages } from '../identity/members/pages.js';
 import { mountRoutes } from '../core/reference/define-route.js';
 import { sessionRoutes } from '../identity/organizations/routes.js';
 import { overviewPages } from '../dashboard/overview/pages.js';
-import { pageErrorHandler } from '../core/pages/error-page.js';
 import { pageAssets, pageFrame } from '../core/pages/layout.js';
 import { pageRouter } from '../core/pages/page-router.js';
 import { marketsPages } from '../trading/pages/pages.js';
@@ -42,15 +40,15 @@ import { findLiveProduct } from '../entitlements/queries.js';
 export interface DashboardOptions {
   signInLimits?: Partial<SignInLimits>;
   joinLimits?: Partial<JoinLimits>;
+  /** Shown to each visitor of `/`. */
+  listDemoLogins?: () => readonly DemoLogin[];
 }
 
-/** Where people are, with a browser. */
-export const pagePaths = ['/login', '/logout', '/dashboard'];
-
-/** `/login`, `/logout` and `/dashboard`: what people use, with a session cookie. */
+/** `/`, `/login`, `/logout` and `/dashboard`: what people use, with a session cookie. */
 export function dashboardRoutes(
   context: TradingContext,
-  trading: TradingServices,
+  trading: TradingServices | undefined,
+  readFrame: ReadFrame,
   options: DashboardOptions = {},
 ): Router {
   // Without configured keys, which only production insists on, sessions last as long as the process.
@@ -60,14 +58,10 @@ export function dashboardRoutes(
   const limits = { ...defaultSignInLimits, ...options.signInLimits };
   const router = Router();
   router.use(pageRouter().get('/dashboard/assets/:version/:file', pageAssets.serve));
-  router.use(
-    pagePaths,
-    pageFrame(createFrame(context)),
-    pageHeaders(),
-    requireWholeAddress,
-    sessionCookie(keys),
-    refuseCrossSite,
-  );
+  const before = [pageFrame(readFrame), pageHeaders(), sessionCookie(keys), refuseCrossSite];
+  const { listDemoLogins = () => [] } = options;
+  router.use(frontPages(context, readSession, { before, listDemoLogins }));
+  router.use(['/login', '/logout', '/dashboard'], before);
   router.use('/dashboard', sessionLimit(context));
   router.use(signInPages(context, readSession, { limits, secrets, devices: createDevices(keys) }));
   router.use(joinPages(context, readSession, options.joinLimits));
@@ -83,14 +77,12 @@ export function dashboardRoutes(
     auditPages(context),
     usagePages(context),
     entitlementPages(context),
-    marketsPages(context, trading),
-    scoresPages(context, trading),
-    portfolioPages(context, trading),
-    riskPages(context, trading),
+    ...(trading
+      ? [marketsPages, scoresPages, portfolioPages, riskPages].map((pages) => pages(context, trading))
+      : []),
     membersPages(context),
     overviewPages(context),
   );
-  router.use(pagePaths, notFound, pageErrorHandler(context));
   return router;
 }
 

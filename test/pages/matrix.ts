@@ -235,6 +235,7 @@ const scores = {
 
 /** What is a person's own has nothing to do with their Organization: the ids of others are other people's. */
 const account = {
+  'get /': { own: [200, 200, 200, 200, 200] },
   'get /login': { own: [200, 303, 303, 303, 303] },
   'post /login': { form: wrongPassword, own: [401, 401, 401, 401, 401] },
   // Without a password that was right before, there is nothing to enter a code for.
