@@ -113,8 +113,8 @@ function readPairRow(
   verdicts: (PairVerdict | undefined)[],
   overCap: Map<number, OverCap[]>,
 ): void {
-  const [ord, problem, orgId, productId, livemode, usageMetric, unitCap, period, used, maxQuantity] = row;
-  const number = Number(ord) - 1;
+  const [place, problem, orgId, productId, livemode, usageMetric, unitCap, period, used, maxQuantity] = row;
+  const number = Number(place);
   const { slug, metric } = pairs[number]!;
   verdicts[number] = {
     problem: problem ?? null,
