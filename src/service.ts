@@ -110,16 +110,10 @@ export async function startService(
         .then(() => trading.refresher.refresh())
         .catch((error: unknown) => log.warn({ err: error }, 'the past could not be filled in yet'));
   const stopJobs = startJobs([...jobs(context, services), ...tradingJobs(context, trading)], log);
-  const { address, port, family } = server.address() as { address: string; port: number; family: string };
-  const host = ['0.0.0.0', '::'].includes(address)
-    ? 'localhost'
-    : family === 'IPv6'
-      ? `[${address}]`
-      : address;
   return {
     context,
     trading,
-    url: `http://${host}:${port}`,
+    url: urlOf(server),
     demo,
     async stop() {
       lifecycle.state = 'draining';
@@ -183,6 +177,12 @@ function listen(server: Server, { port, host }: Config): Promise<void> {
       resolve();
     });
   });
+}
+
+function urlOf(server: Server): string {
+  const { address, port, family } = server.address() as { address: string; port: number; family: string };
+  const isAnywhere = address === '0.0.0.0' || address === '::';
+  return `http://${isAnywhere ? 'localhost' : family === 'IPv6' ? `[${address}]` : address}:${port}`;
 }
 
 /** A database that starts beside the service may need a while; a database that refuses is an error. */
