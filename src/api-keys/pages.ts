@@ -1,7 +1,7 @@
 import type { Request, Response, Router } from 'express';
 import { z } from 'zod';
 import { AppError } from '../core/errors.js';
-import { prefersHtml } from '../core/http/accepts.js';
+import { prefersHtml } from '../core/http/request-line.js';
 import { parseInput, text } from '../core/http/validate.js';
 import { toAddress, toPager } from '../core/pages/address.js';
 import { renderPage } from '../core/pages/layout.js';

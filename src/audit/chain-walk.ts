@@ -1,5 +1,14 @@
-import { isOrAre, problemAt, problemOf, rows, type ChainProblem, type RowName } from './chain-problem.js';
-import { genesisHash, hashRow, type ChainedRow } from './chain.js';
+import {
+  genesisHash,
+  hashRow,
+  isOrAre,
+  problemAt,
+  problemOf,
+  rows,
+  type ChainProblem,
+  type ChainedRow,
+  type RowName,
+} from './chain.js';
 
 /** A row that does not match its hash and the one before it. */
 interface Suspect {

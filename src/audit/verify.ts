@@ -1,8 +1,7 @@
 import { and, asc, count, eq, gt, isNotNull, isNull, lt, sql } from 'drizzle-orm';
 import type { Orm } from '../core/db/client.js';
 import { organizations } from '../organizations/table.js';
-import { OPERATOR_CHAIN } from './chain.js';
-import type { ChainProblem } from './chain-problem.js';
+import { OPERATOR_CHAIN, type ChainProblem } from './chain.js';
 import { ChainWalk, type Head, type StoredRow } from './chain-walk.js';
 import { auditChains, auditLog, operatorChain, operatorLog } from './table.js';
 

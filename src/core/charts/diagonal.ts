@@ -1,5 +1,4 @@
-import type { ChartTable } from './table.js';
-import { formatPercent, toPercent, toPixels } from './text.js';
+import { formatPercent, toPercent, toPixels, type ChartTable } from './text.js';
 
 /** What was given against what came of it, for a number of forecasts that belong together. Shares from 0 to 1. */
 export interface Spot {

@@ -1,7 +1,6 @@
 import { formatCount, formatDecimal } from '../pages/format.js';
 import { ticksAround } from './line-chart.js';
-import type { ChartTable } from './table.js';
-import { formatFixed, formatSigned, formatTick, toPercent, toPixels } from './text.js';
+import { formatFixed, formatSigned, formatTick, toPercent, toPixels, type ChartTable } from './text.js';
 
 export interface Pair {
   forecast: number;

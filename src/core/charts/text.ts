@@ -1,3 +1,10 @@
+/** The numbers behind a picture, as text. The first column heads its row. */
+export interface ChartTable {
+  caption: string;
+  columns: readonly string[];
+  rows: readonly (readonly string[])[];
+}
+
 /** How charts write numbers. */
 
 /** `−0.042`: a fixed number of decimals, with a minus sign and never `−0`. */

@@ -1,6 +1,15 @@
 import type { Request, RequestHandler } from 'express';
 import { AppError } from '../errors.js';
-import { prefersHtml } from './accepts.js';
+
+/** A browser that shows pages. Whoever takes anything (as fetch and curl do by default) gets JSON. */
+export const prefersHtml = (req: Request): boolean => req.accepts(['json', 'html']) === 'html';
+
+/** Asks for JSON by name. */
+export const prefersJson = (req: Request): boolean => req.accepts(['html', 'json']) === 'json';
+
+/** A browser on its way to a page, which can be sent somewhere else. */
+export const isNavigation = (req: Request): boolean =>
+  (req.method === 'GET' || req.method === 'HEAD') && prefersHtml(req);
 
 /**
  * Refuses addresses that stand for no text: percent-encoded bytes that are no UTF-8 (halves of surrogate pairs among

@@ -5,7 +5,7 @@ import { change, byProof } from '../../audit/change.js';
 import { personOf, whereaboutsOf } from '../session/session.js';
 import { markGuess } from '../sign-in/sign-in-limits.js';
 import type { Context } from '../../core/http/context.js';
-import { hangUpSignal } from '../../core/http/hang-up.js';
+import { hangUpSignal } from '../../core/http/request-context.js';
 import { renderPage } from '../../core/pages/layout.js';
 import { passLimits } from '../../core/http/rate-limit.js';
 import { audit, WrongGuess, type Author } from './account.js';

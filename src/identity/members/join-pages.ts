@@ -14,9 +14,9 @@ import {
   type ReadSession,
 } from '../session/session.js';
 import type { Context } from '../../core/http/context.js';
-import { prefersHtml } from '../../core/http/accepts.js';
+import { prefersHtml } from '../../core/http/request-line.js';
 import { readForm } from '../../core/http/form-body.js';
-import { hangUpSignal } from '../../core/http/hang-up.js';
+import { hangUpSignal } from '../../core/http/request-context.js';
 import type { LimitStores } from '../../core/http/limit-store.js';
 import { parseInput } from '../../core/http/validate.js';
 import {

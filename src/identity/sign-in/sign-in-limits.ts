@@ -4,7 +4,7 @@ import type { Request, RequestHandler, Response } from 'express';
 import { ipKeyGenerator, rateLimit, type Options } from 'express-rate-limit';
 import Keygrip from 'keygrip';
 import { AppError } from '../../core/errors.js';
-import { hangUpSignal } from '../../core/http/hang-up.js';
+import { hangUpSignal } from '../../core/http/request-context.js';
 import type { LimitStores } from '../../core/http/limit-store.js';
 import { DAY_MS, MINUTE_MS } from '../../core/time.js';
 import { normalizeEmail } from './sign-in.js';
