@@ -86,7 +86,7 @@ export async function startService(
   let demo: DemoData | undefined;
   try {
     await listen(server, config);
-    // Markets are there about as soon as the database is, but nobody waits for them.
+    // Markets are there about as soon as the database is, but nothing waits for them.
     void trading.refresher.refresh();
     await Promise.all([prepareWhenReachable(db, config, log), preparePasswordRules()]);
     if (!replay) await Promise.all([trading.trainer.load(), judgeIfPossible(trading, log)]);
@@ -144,7 +144,7 @@ async function makeOrReadDemo(
   const demo = await seedDemo(context);
   if (!demo) return readDemo(context);
   await seedDemoUsage(context, keyUse, demo);
-  // What would have been traded before the tape begins, nobody knows.
+  // What would have been traded before the tape begins is unknown.
   if (!isReplay) await seedDemoTrading(context, demo);
   return demo;
 }

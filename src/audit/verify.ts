@@ -140,7 +140,7 @@ function listOrganizations(tx: Orm, orgId: string | undefined, after: string | u
     .limit(limit);
 }
 
-/** Rows by their numbers. A time is read with all its digits: the driver would cut off what somebody put behind the ms. */
+/** Rows by their numbers. A time is read with all its digits: the driver would cut off what was put behind the ms. */
 async function readRows(
   tx: Orm,
   orgId: string,

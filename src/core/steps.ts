@@ -58,7 +58,7 @@ export function allAtOnce<T>(steps: Steps<T>): T {
 }
 
 /**
- * The same with turns for everybody else in between.
+ * The same with turns for other work in between.
  * @param mayStop undefined is returned once it is true
  */
 export async function inSlices<T>(steps: Steps<T>): Promise<T>;

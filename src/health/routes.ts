@@ -23,14 +23,14 @@ interface Readiness {
   reason?: string;
 }
 
-/** An answer holds for so long, whoever asks. */
+/** An answer holds for so long, for every caller. */
 const HOLDS_MS = 1_000;
 /** Load balancers wait for a few seconds. */
 const WAIT_MS = 2_000;
 
 /**
- * Says whether the database can serve. It is asked at most once a second and once at a time, however many ask here: nobody
- * needs a credential for that. Changes are logged.
+ * Says whether the database can serve. It is asked at most once a second and once at a time, however many ask here: that
+ * takes no credential. Changes are logged.
  */
 function createReadiness({ db, log }: { db: Database; log: Logger }): () => Promise<Readiness> {
   let known: { at: number; readiness: Promise<Readiness> } | undefined;

@@ -7,7 +7,7 @@ export interface Spot {
   n: number;
   /** Where a reliable forecast is found nine times of ten. */
   expected: { low: number; high: number } | null;
-  /** In full, for whoever points at it. */
+  /** In full, for the pointer that rests on it. */
   label: string;
 }
 

@@ -27,7 +27,7 @@ export interface Range {
 
 /**
  * Reads `?limit=` and `?cursor=`. A cursor is the key of the last row seen, so that a list costs the same on every page and
- * nobody's changes shift it.
+ * no other change shifts it.
  * @throws AppError invalid_request that names the query parameter
  */
 export function readRange(req: Request, keySchema: z.ZodType<string>): Range {

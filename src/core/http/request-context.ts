@@ -28,7 +28,7 @@ export function rememberClientAddress(app: Express): void {
   });
 }
 
-/** Aborted when the caller hangs up before the answer. Its reason is an error that nobody will be told. */
+/** Aborted when the caller hangs up before the answer. Its reason is an error that no caller will be told. */
 export function hangUpSignal(res: Response): AbortSignal {
   const gone = new AbortController();
   res.once('close', () => {

@@ -1,7 +1,7 @@
 import type { Request, RequestHandler } from 'express';
 import { AppError } from '../errors.js';
 
-/** A browser that shows pages. Whoever takes anything (as fetch and curl do by default) gets JSON. */
+/** A browser that shows pages. A client that takes anything (as fetch and curl do by default) gets JSON. */
 export const prefersHtml = (req: Request): boolean => req.accepts(['json', 'html']) === 'html';
 
 /** Asks for JSON by name. */
@@ -36,8 +36,8 @@ function isText(req: Request): boolean {
 }
 
 /**
- * True if the client has what the tag names (`If-None-Match`, RFC 9110, 13.1.2). Express's `fresh` says no to whoever
- * sends `Cache-Control: no-cache` as well, as `fetch` does; but that asks to be told anew, which a 304 does.
+ * True if the client has what the tag names (`If-None-Match`, RFC 9110, 13.1.2). Express's `fresh` says no where
+ * `Cache-Control: no-cache` is sent as well, as `fetch` does; but that asks to be told anew, which a 304 does.
  */
 export function hasCopy(req: Request<object>, etag: string): boolean {
   const header = req.headers['if-none-match'];

@@ -17,7 +17,7 @@ const titles: Partial<Record<ErrorCode, string>> = {
   rate_limited: 'Too many tries',
 };
 
-/** The last handler of the dashboard: a page for a browser, a problem for everybody else. */
+/** The last handler of the dashboard: a page for a browser, a problem for every other client. */
 export function pageErrorHandler(deps: PageDeps): ErrorRequestHandler {
   return async (thrown, req, res, next) => {
     if (res.headersSent || !prefersHtml(req)) {

@@ -108,7 +108,7 @@ async function refuseLastOwner(tx: Tx, orgId: string, member: Member): Promise<v
   if (member.role !== 'owner' || (await holdOtherOwner(tx, orgId, member.userId))) return;
   throw new AppError(
     'invalid_request',
-    'An Organization needs an owner, and there is no other. Make somebody else owner first.',
+    'An Organization needs an owner, and there is no other. Make another member owner first.',
   );
 }
 
@@ -125,7 +125,7 @@ export const roleDescriptions: Record<Role, string> = {
   billing: 'Sees the same as a member: for those who look after the bills.',
 };
 
-/** The roles that somebody of this role may give, and whose bearers they may change and remove. */
+/** The roles that a member of this role may give, and whose bearers they may change and remove. */
 export function manageableRoles(role: Role): readonly Role[] {
   if (role === 'owner') return roles;
   return role === 'admin' ? roles.filter((other) => other !== 'owner') : [];

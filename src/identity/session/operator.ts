@@ -52,7 +52,7 @@ export function requireOperator(
 
 /**
  * The first refusal of an address in a minute, and the one that uses up its allowance: strangers cannot fill the log. Never
- * rejects: a log that cannot be written to lets nobody in.
+ * rejects: a log that cannot be written to lets no caller in.
  */
 async function auditRefusal(
   deps: Pick<Context, 'db' | 'clock' | 'log'>,

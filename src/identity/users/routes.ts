@@ -45,7 +45,7 @@ export const userRoutes = [
     path: '/operator/users',
     operationId: 'listUsers',
     summary: 'List Users',
-    description: 'Everybody who may sign in, ordered by address. Never a password.',
+    description: 'All Users, ordered by address. Never a password.',
     ...listParts('users', userAnswerSchema, 'Ordered by `email`.'),
     examples: [
       {
@@ -167,7 +167,7 @@ export const userRoutes = [
     operationId: 'deleteUserSecondFactor',
     summary: "Remove a User's second factor",
     description:
-      'For whoever lost both their authenticator app and their recovery codes: be sure that it is they who ask. The password alone opens the account from then on, and every session of the User ends with the next request. 404 where there is no second factor.',
+      'For a User who lost both authenticator app and recovery codes: be sure that it is they who ask. The password alone opens the account from then on, and every session of the User ends with the next request. 404 where there is no second factor.',
     responses: { 204: { description: 'There is no second factor.' } },
     errors: ['not_found'],
     examples: [
