@@ -76,7 +76,6 @@ function isLoopback(url: string): boolean {
 const isNeighbour = (hostname: string): boolean =>
   !hostname.includes('.') && !hostname.startsWith('[') && isIP(hostname) === 0;
 
-/** Values separated by commas. */
 const listField = (part: z.ZodString) =>
   z
     .string()

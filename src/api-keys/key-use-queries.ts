@@ -59,7 +59,6 @@ with receipt as (
 select count(*)::text from receipt`,
 };
 
-/** The parameters of `recordUse`. */
 export function toUseValues(
   id: string,
   nowMs: number,

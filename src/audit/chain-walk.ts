@@ -87,7 +87,6 @@ function findOrigin({ row }: Suspect, suspects: Suspect[]): number | undefined {
 
 export type StoredRow = ChainedRow & { hash: string };
 
-/** Where a chain is said to end. */
 export interface Head {
   seq: number;
   hash: string;
@@ -103,7 +102,6 @@ const WINDOW = 5;
  * written. A row is right when its hash is that of its content and of the hash of the row before it.
  */
 export class ChainWalk {
-  /** The row that was added last. */
   head: Head;
   /** All that were found; `finish` tells the first of them. */
   problemCount = 0;

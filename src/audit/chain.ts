@@ -13,7 +13,6 @@ export interface ChainProblem {
   detail: string;
 }
 
-/** What names a row. */
 export interface RowName {
   seq: number | null;
   id: string;

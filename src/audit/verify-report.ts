@@ -8,7 +8,6 @@ import type { ChainReport, NotedHead } from './verify.js';
 /** Writes the reports one by one, as they are made. */
 export interface ReportWriter {
   add(report: ChainReport): void;
-  /** True when every chain was intact. */
   end(): boolean;
 }
 

@@ -5,7 +5,6 @@ import { OPERATOR_CHAIN, type ChainProblem } from './chain.js';
 import { ChainWalk, type Head, type StoredRow } from './chain-walk.js';
 import { auditChains, auditLog, operatorChain, operatorLog } from './table.js';
 
-/** What was found of one Organization's chain. */
 export interface ChainReport {
   /** Its slug; `(operator)` for the log that belongs to none. */
   organization: string;
@@ -28,7 +27,6 @@ export interface NotedHead extends Head {
 }
 
 export interface VerifyOptions {
-  /** One Organization only. */
   orgId?: string | undefined;
   noted?: NotedHead[] | undefined;
   /** Told how many rows have been read, and of how many. */

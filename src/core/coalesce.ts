@@ -3,7 +3,6 @@ import { AppError } from './errors.js';
 export interface CoalesceOptions<Request, Answer> {
   /** Answers the requests of one flush, in order: a value, or the error of that request alone. A rejection is that of them all. */
   flush(requests: Request[]): Promise<(Answer | Error)[]>;
-  /** How many flushes may run at once. */
   parallel: number;
   /** A further flush starts beside a running one only when this much weight waits: small flushes cost more than they bring. */
   fullWeight: number;

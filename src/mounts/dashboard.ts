@@ -81,7 +81,6 @@ export interface DashboardOptions {
   joinLimits?: Partial<JoinLimits>;
 }
 
-/** Where people are, with a browser. */
 export const pagePaths = ['/login', '/logout', '/dashboard'];
 
 /** `/login`, `/logout` and `/dashboard`: what people use, with a session cookie. */

@@ -135,7 +135,6 @@ export const documentationRoutes = [
   }),
 ];
 
-/** @param listRoutes what the document is about */
 export function documentationRouter(
   context: Pick<Context, 'clock' | 'config'>,
   listRoutes: () => Promise<readonly DescribedRoute[]>,

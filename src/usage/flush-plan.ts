@@ -12,7 +12,6 @@ export interface FlushPair {
   largest: string;
 }
 
-/** Where an event of the flush came from. */
 export interface Source {
   batch: number;
   event: number;

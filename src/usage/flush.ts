@@ -27,7 +27,6 @@ export interface OverCap {
   period: string;
 }
 
-/** What became of one batch in the database. */
 export interface BatchOutcome {
   /** Per pair of the batch; undefined where there was nothing to say. */
   verdicts: (PairVerdict | undefined)[];

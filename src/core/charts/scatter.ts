@@ -79,7 +79,6 @@ function describe(pairs: readonly Pair[], unit: string): string {
   return `${formatCount(pairs.length, 'forecast')}, on average ${bias}.`;
 }
 
-/** Groups of equal size, by the forecast. */
 function toTable(pairs: readonly Pair[], unit: string): ChartTable {
   const sorted = [...pairs].sort((a, b) => a.forecast - b.forecast);
   const groups = Math.min(GROUPS, sorted.length);

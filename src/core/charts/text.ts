@@ -31,5 +31,4 @@ export const formatChance = (p: number): string =>
 /** A position along an axis, for SVG: `12.5%`. */
 export const toPercent = (share: number): string => `${Number((share * 100).toFixed(3))}%`;
 
-/** A position in pixels. */
 export const toPixels = (value: number): string => String(Number(value.toFixed(1)));

@@ -2,7 +2,6 @@ import { closeSync, openSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 
-/** The directory is in use by another process. */
 export class DirectoryInUseError extends Error {}
 
 /** How long the first of several that start at the same moment waits for the others to step back. */

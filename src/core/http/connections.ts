@@ -34,7 +34,6 @@ interface Line {
 }
 
 export interface Lines {
-  /** Starts a request or lets it wait. */
   take: (req: IncomingMessage, res: ServerResponse) => void;
   /** What was begun on a connection and is not sent yet. */
   answersOf: (socket: Socket) => readonly ServerResponse[];

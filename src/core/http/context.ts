@@ -6,7 +6,6 @@ import type { LimitStores } from './limit-store.js';
 import type { Lifecycle } from './availability.js';
 import type { Metrics } from '../metrics.js';
 
-/** What every face of the service receives. */
 export interface Context<Config extends ServiceConfig = ServiceConfig> {
   config: Config;
   db: Database;

@@ -3,7 +3,6 @@ import { z } from 'zod';
 import { AppError } from '../errors.js';
 import { sendJson, toJson } from './json.js';
 
-/** The query of every list. */
 export const pageSchema = z.object({
   limit: z.coerce
     .number('must be a whole number')

@@ -13,7 +13,6 @@ const MAX_FAILURES = 300;
 const MAX_ADDRESSES = 50_000;
 
 export interface PerKeyLimitOptions {
-  /** Names the limit in headers and in the store. */
   name: string;
   perMinute: number;
   /** @throws AppError for a call without a usable key; it is then not counted */
@@ -126,7 +125,6 @@ export interface LimitState {
   name: string;
   quota: number;
   remaining: number;
-  /** Until the window ends. */
   seconds: number;
 }
 

@@ -1,6 +1,5 @@
 import type { createClient } from 'redis';
 
-/** No call waits longer than this for Redis. */
 const ANSWER_WITHIN_MS = 100;
 const PROBE_EVERY_MS = 1_000;
 /** A connection on which nothing moved for so long is given up and made again: its peer may have vanished. */

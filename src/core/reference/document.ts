@@ -39,7 +39,6 @@ Organization \`acme\` has a live entitlement for \`api-calls\` (metric \`calls\`
 cap), and a read-only one for \`archive\` (metric \`documents\`). There is a product \`reports\` that it has none for.
 `.trim();
 
-/** The groups of routes, in reading order. */
 export const tags: Record<Tag, string> = {
   Usage: `Runtimes report what was used. The Organization is always that of the key; a client cannot name another.`,
   Entitlements: `What the Organization of the key may use, and how much of it is used. An entitlement is in effect from \`startsAt\` (inclusive) to \`endsAt\`

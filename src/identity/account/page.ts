@@ -10,7 +10,6 @@ import { renderPage } from '../../core/pages/layout.js';
 import { passLimits } from '../../core/http/rate-limit.js';
 import { audit, WrongGuess, type Author } from './account.js';
 
-/** What the pages of an account receive. */
 export interface AccountDeps extends Pick<Context, 'db' | 'clock'> {
   secrets: SecretBox;
   /** What a request passes before a password or a code is checked. */
@@ -34,7 +33,6 @@ interface AccountPage {
   notices?: Record<string, string>;
 }
 
-/** Answers with one of the account's pages. */
 export function renderAccount(
   deps: AccountDeps,
   req: Request,

@@ -138,7 +138,6 @@ async function showAccountForm(deps: JoinDeps, req: Request, res: Response, form
   });
 }
 
-/** Makes the account of the form, a member and signed in. */
 const createAccount =
   (deps: JoinDeps) =>
   async (req: Request, res: Response, fields: FormFields): Promise<void> => {
@@ -180,7 +179,6 @@ function addLeavingPages(router: Router, deps: JoinDeps, readSession: ReadSessio
   );
 }
 
-/** One page for every link that opens nothing. */
 function showGone(deps: JoinDeps): ErrorRequestHandler {
   return async (thrown, req, res, next) => {
     if (!(thrown instanceof InvitationGone) || res.headersSent || !prefersHtml(req)) {
@@ -229,7 +227,6 @@ export interface JoinLimits {
 
 const defaultJoinLimits: JoinLimits = { windowMs: 15 * MINUTE_MS, wrongLinks: 30, newAccounts: 20 };
 
-/** What an address may try with invitations. */
 function limitJoins(stores: LimitStores, { windowMs, wrongLinks, newAccounts }: JoinLimits) {
   const limit = (identifier: string, detail: string, options: Partial<Options>) =>
     rateLimit({

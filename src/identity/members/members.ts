@@ -22,7 +22,6 @@ interface Permissions {
   /** Empty if the role is not theirs to change. */
   assignableRoles: readonly Role[];
   mayRemove: boolean;
-  /** The Organization has no other owner. */
   isLastOwner: boolean;
 }
 
@@ -117,7 +116,6 @@ export const ownersOnly = () => new AppError('forbidden_role', 'Only an owner de
 const managersOnly = () =>
   new AppError('forbidden_role', 'Only an owner or admin changes members and invitations.');
 
-/** What each role is for, as the pages say it. */
 export const roleDescriptions: Record<Role, string> = {
   owner: 'Does everything, and alone decides who else is an owner.',
   admin: 'Manages API keys, members and invitations, but no owners.',
@@ -133,7 +131,6 @@ export function manageableRoles(role: Role): readonly Role[] {
 
 export const mayManage = (role: Role, other: Role): boolean => manageableRoles(role).includes(other);
 
-/** Makes the user a member of the Organization in that role. */
 export async function putMember(
   tx: Tx,
   slug: string,

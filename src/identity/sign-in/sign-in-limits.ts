@@ -173,7 +173,6 @@ function createSlowDown(limits: SignInLimits) {
 
 const MAX_AGE_MS = 180 * DAY_MS;
 
-/** Accounts that are remembered of one browser, newest first. */
 const MAX_ACCOUNTS = 5;
 
 const shape = /^([\w-]{22})\.((?:[\w-]{22}~?){1,5})\.([\w-]{43})$/;
@@ -182,7 +181,6 @@ const shape = /^([\w-]{22})\.((?:[\w-]{22}~?){1,5})\.([\w-]{43})$/;
 export interface Devices {
   /** The id of the browser if this account has signed in there. */
   find(req: Request, email: string): string | undefined;
-  /** Remembers a sign-in that was completed. */
   remember(req: Request, res: Response, email: string): void;
 }
 

@@ -12,7 +12,6 @@ export type Format = (typeof formats)[number];
 
 export interface FormatOptions {
   format: Format;
-  /** Between the fields of a CSV file. */
   delimiter: string;
 }
 
