@@ -81,30 +81,8 @@ interface Present {
  * Each of them throws AppError market_data_unavailable while nothing has been loaded.
  */
 export function createSnapshotReads({ store, clock }: { store: SnapshotStore; clock: Clock }): SnapshotReads {
-  let made: Made | undefined;
-
+  const { present, once } = createAnswers(store);
   const writeMarket = createMarketWriter();
-
-  function present(): Present {
-    const snapshot = store.current;
-    if (!snapshot) throw unavailable('No market data could be loaded yet.');
-    const refreshed = refreshOf(snapshot);
-    if (made?.refreshed !== refreshed) made = begin(refreshed);
-    return { made, snapshot };
-  }
-
-  function once(key: string, write: (snapshot: Snapshot) => string, at: Present = present()): CachedAnswer {
-    const { answers, head } = at.made;
-    const { snapshot } = at;
-    const known = answers.get(key);
-    const now = performance.now();
-    if (known && (known.snapshot === snapshot || now - known.madeAt < ANSWER_MS)) return known.answer;
-    const answer = createCachedAnswer(`${write(snapshot)},${head}`);
-    answers.delete(key);
-    if (answers.size >= MAX_ANSWERS) answers.delete(answers.keys().next().value!);
-    answers.set(key, { snapshot, madeAt: now, answer });
-    return answer;
-  }
 
   const writeMarketOf = (snapshot: Snapshot) => (ticker: string) =>
     writeMarket(snapshot, snapshot.markets.get(ticker)!);
@@ -176,6 +154,34 @@ export function createSnapshotReads({ store, clock }: { store: SnapshotStore; cl
       return send(answer, (now) => `,"forecastAgeSeconds":${Math.max(0, Math.floor((now - oldest) / 1000))}`);
     },
   };
+}
+
+/** What was made of the present refresh, each answer once. */
+function createAnswers(store: SnapshotStore) {
+  let made: Made | undefined;
+
+  function present(): Present {
+    const snapshot = store.current;
+    if (!snapshot) throw unavailable('No market data could be loaded yet.');
+    const refreshed = refreshOf(snapshot);
+    if (made?.refreshed !== refreshed) made = begin(refreshed);
+    return { made, snapshot };
+  }
+
+  function once(key: string, write: (snapshot: Snapshot) => string, at: Present = present()): CachedAnswer {
+    const { answers, head } = at.made;
+    const { snapshot } = at;
+    const known = answers.get(key);
+    const now = performance.now();
+    if (known && (known.snapshot === snapshot || now - known.madeAt < ANSWER_MS)) return known.answer;
+    const answer = createCachedAnswer(`${write(snapshot)},${head}`);
+    answers.delete(key);
+    if (answers.size >= MAX_ANSWERS) answers.delete(answers.keys().next().value!);
+    answers.set(key, { snapshot, madeAt: now, answer });
+    return answer;
+  }
+
+  return { present, once };
 }
 
 function isWanted(market: ListedMarket, { stationId, kind, city, status }: MarketFilter): boolean {
