@@ -8,10 +8,9 @@ import { parseInput } from '../../core/http/validate.js';
 import { defineRoute, json } from '../../core/reference/define-route.js';
 import { exampleWorld } from '../../core/reference/example-world.js';
 import { problemExample } from '../../core/reference/problem-examples.js';
-import { requireLiveKey } from './live-mode.js';
+import { requireLiveKey, toTradeJson } from './trade.js';
 import { filledOrder, type OrderRouteDeps } from './order-routes.js';
 import { listTradesSchema, tradeAnswerSchema, tradeListSchema } from './schema.js';
-import { toTradeJson } from './trade.js';
 
 const read = { tag: 'Trading', credential: 'apiKey', scope: 'trading:read', limit: 'trading' } as const;
 

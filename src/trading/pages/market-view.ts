@@ -1,23 +1,59 @@
 import { DAY_MS } from '../../core/time.js';
 import type { CrossChecks } from '../climate/watch.js';
 import { forecastOf as findForecast, type DayForecast } from '../forecast/forecast.js';
-import type { MarketEvent } from '../market/event.js';
-import { spanOf } from '../market/market.js';
-import { DOLLAR, type Micros } from '../market/money.js';
 import type { Holding } from '../ledger/positions.js';
-import { formatMoney } from './portfolio-view-text.js';
 import { bracketLabel } from '../market/brackets.js';
-import { clockAt, climateDayAt } from '../market/climate-day.js';
+import { climateDayAt, clockAt } from '../market/climate-day.js';
+import type { MarketEvent } from '../market/event.js';
+import { labelOf, spanOf } from '../market/market.js';
+import { DOLLAR, type Micros } from '../market/money.js';
+import type { SettlementSource } from '../market/rules.js';
+import { TIME_TO_LIVE_MS } from '../market/source.js';
+import { isStation } from '../market/stations.js';
 import type { SignalReport } from '../signals/signal.js';
 import { ageOf, type Snapshot } from '../snapshot/snapshot.js';
 import { toDistribution } from './distribution.js';
 import { formatHour, kindWords } from './kind-words.js';
 import { toLadder } from './ladder.js';
-import { expectedOf } from './probabilities.js';
+import { formatMoney } from './portfolio-view-text.js';
 import { formatAge, formatDegrees } from './price-text.js';
-import { toSettlementView } from './settlement-view.js';
+import { expectedOf } from './probabilities.js';
 import { sentence, toSignalsView } from './signals-view.js';
-import { TIME_TO_LIVE_MS } from '../market/source.js';
+
+/** Who decides, as the rules of the day name them. */
+export const sourceNames: Record<SettlementSource, string> = {
+  'National Weather Service': 'National Weather Service: the daily climate report of the station',
+  'The Weather Company': 'The Weather Company, as the venue reads it',
+  'Kalshi Weather Index': 'The venue’s own temperature index, made of several stations',
+  AccuWeather: 'AccuWeather',
+};
+
+/** When a day or an hour is, and what it settles on. */
+function toSettlementView(
+  event: MarketEvent,
+  { start, end }: { start: Date; end: Date },
+  crossChecks: CrossChecks | undefined,
+) {
+  const { station, kind, markets } = event;
+  const first = markets[0]!;
+  const { source, rulesText } = first.settlement;
+  const evidence = isStation(station) && station.evidence !== 'rules text only' ? station.evidence : null;
+  return {
+    isHour: kind === 'hourly',
+    start,
+    end,
+    offset: `UTC−${-station.standardOffsetHours}`,
+    clock: station.timeZone,
+    place: { id: station.id, name: station.name, city: station.city },
+    source: source === null ? 'The rules do not say it in a way that is understood' : sourceNames[source],
+    report: isStation(station) && source === 'National Weather Service' ? station.report : null,
+    value: kind === 'hourly' ? 'hundredths of °F' : `the ${kindWords[kind].temperature} in whole °F`,
+    rules: rulesText === '' ? null : { label: labelOf(first), text: rulesText },
+    // What was compared are maxima.
+    evidence: kind === 'daily_maximum' ? evidence : null,
+    crossCheck: kind === 'hourly' ? null : (crossChecks?.get(station.id)?.[kind] ?? null),
+  };
+}
 
 /** The forecast of what an event is about. */
 export const forecastOf = ({ forecasts }: Snapshot, event: MarketEvent): DayForecast | undefined =>

@@ -15,14 +15,12 @@ import { makeSignalsInSteps } from '../signals/signals.js';
 import type { Snapshot } from '../snapshot/snapshot.js';
 import { addressOfEvent, eventAddress, overviewAddress, streamAddress } from './addresses.js';
 import { chooseEvent, currentEvent, eventsOf, readAsked, type Asked, type Choice } from './choice.js';
-import { toFreshness, type Freshness } from './freshness.js';
+import { loadingPage, MARKETS_SECTION, toFreshness, type Freshness } from './freshness.js';
 import { formatHour, kindWords } from './kind-words.js';
 import { dayLabel, formatMoment, toEventView, todayAt, type OwnAccount } from './market-view.js';
-import { toOthers } from './others-view.js';
-import { toBest, toCities, toTabs } from './overview-view.js';
-import { SECTION, loadingPage, type MarketsPagesDeps } from './page-kit.js';
-import { findPaperCash, listPaperHoldings } from './queries.js';
-import { addTicketPages } from './ticket-pages.js';
+import { toBest, toCities, toOthers, toTabs } from './overview-view.js';
+import { findPaperCash, listPaperHoldings } from '../ledger/queries.js';
+import { addTicketPages, type MarketsPagesDeps } from './ticket-pages.js';
 
 /** Accounts whose signals are kept for each snapshot: a page that asks again every few seconds must not size them anew. */
 const MAX_KEPT = 64;
@@ -137,7 +135,7 @@ export function marketsPages(context: TradingContext, deps: MarketsPagesDeps): R
       context,
       req,
       res,
-      { view: 'markets/markets', title: 'Markets', section: SECTION },
+      { view: 'markets/markets', title: 'Markets', section: MARKETS_SECTION },
       {
         ...status,
         best: toBest(snapshot, own.signals, now),
@@ -162,7 +160,7 @@ export function marketsPages(context: TradingContext, deps: MarketsPagesDeps): R
       context,
       req,
       res,
-      { view: 'markets/event', title, section: SECTION },
+      { view: 'markets/event', title, section: MARKETS_SECTION },
       {
         ...status,
         city: station.city,

@@ -19,9 +19,9 @@ import { readPortfolio, type PortfolioDeps } from '../portfolio/portfolio.js';
 import { readSwitch } from '../risk/switches.js';
 import type { TradingServices } from '../services/services.js';
 import type { Snapshot } from '../snapshot/snapshot.js';
-import { readPageQuery } from './portfolio-pages-input.js';
-import { addOrderPages } from './portfolio-pages-orders.js';
-import { toOrderView, toSettlementView } from './portfolio-view-orders.js';
+import { readPageQuery } from './addresses.js';
+import { addOrderPages } from './order-pages.js';
+import { toOrderView, toSettlementView } from './order-view.js';
 import {
   PORTFOLIO_PATH,
   formatMoney,
@@ -136,7 +136,7 @@ export function portfolioPages(context: TradingContext, trading: TradingServices
     const { mode, range } = readPageQuery(req);
     const portfolio = await readPortfolio(deps, orgId, mode);
     const now = new Date(clock.now());
-    const [tradingSwitch, curve, orders, words] = await Promise.all([
+    const [tradingSwitch, curve, orders, settlements] = await Promise.all([
       readSwitch(db.orm, orgId),
       readCurve(db.orm, orgId, portfolio, range, now),
       listOrders(db.orm, orgId, { mode, afterId: undefined, limit: RECENT }),
@@ -154,7 +154,7 @@ export function portfolioPages(context: TradingContext, trading: TradingServices
         portfolio: toPortfolioView(portfolio, { snapshot, sources: snapshots.sources, now }, canTrade),
         curve: toCurveView(curve, { mode, range }),
         orders: orders.map((order) => toOrderView(order, snapshot)),
-        words: words.map((word) => toSettlementView(word, snapshot)),
+        settlements: settlements.map((each) => toSettlementView(each, snapshot)),
         tradingSwitch,
         venue: mode === 'live' ? toVenueView(trading.live?.reportOf(orgId)) : undefined,
         query: mode === 'paper' ? '' : `?mode=${mode}`,

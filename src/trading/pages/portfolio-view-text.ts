@@ -3,7 +3,7 @@ import { toAddress } from '../../core/pages/address.js';
 import type { MarketKind, MarketStatus } from '../market/market.js';
 import { DOLLAR, type Micros } from '../market/money.js';
 import type { TradeMode } from '../ledger/orders-table.js';
-import type { MarketName } from '../market/portfolio-names.js';
+import type { MarketName } from '../market/market-name.js';
 
 /** How the pages of the portfolio write money and name markets. */
 

@@ -4,7 +4,7 @@ import { ageOf, type Snapshot, type SourceState } from '../snapshot/snapshot.js'
 import { isFairPrice } from '../settlement/settlement-event.js';
 import { ticketAddress } from './addresses.js';
 import type { Portfolio, ValuedPosition } from '../portfolio/portfolio.js';
-import { nameMarket } from '../market/portfolio-names.js';
+import { nameMarket } from '../market/market-name.js';
 import type { PendingRow } from '../portfolio/queries.js';
 import {
   formatMoney,

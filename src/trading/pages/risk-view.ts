@@ -1,6 +1,6 @@
 import { formatCount, formatDecimal } from '../../core/pages/format.js';
 import { toAddress } from '../../core/pages/address.js';
-import { nameMarket } from '../market/portfolio-names.js';
+import { nameMarket } from '../market/market-name.js';
 import { formatMoney, toMarketView } from './portfolio-view-text.js';
 import type { Micros } from '../market/money.js';
 import type { Snapshot } from '../snapshot/snapshot.js';

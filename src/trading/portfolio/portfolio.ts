@@ -5,7 +5,7 @@ import type { TradeMode } from '../ledger/orders-table.js';
 import type { SettlementSource } from '../market/rules.js';
 import type { Snapshot, SnapshotStore } from '../snapshot/snapshot.js';
 import { findAccount, openPaperAccount } from '../ledger/queries.js';
-import { nameMarket, type MarketName } from '../market/portfolio-names.js';
+import { nameMarket, type MarketName } from '../market/market-name.js';
 import {
   listLastSettlementEvents,
   listOpenPositions,

@@ -8,7 +8,7 @@ import { parseInput } from '../../core/http/validate.js';
 import { defineRoute, excerpt, json } from '../../core/reference/define-route.js';
 import { exampleWorld } from '../../core/reference/example-world.js';
 import { problemExample } from '../../core/reference/problem-examples.js';
-import { requireLiveKey } from '../orders/live-mode.js';
+import { requireLiveKey } from '../orders/trade.js';
 import type { LiveTrading } from '../live/live.js';
 import type { TradeMode } from '../ledger/orders-table.js';
 import { toPortfolioAnswer } from './portfolio-json.js';

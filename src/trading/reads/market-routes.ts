@@ -14,9 +14,10 @@ import { exampleWorld } from '../../core/reference/example-world.js';
 import { problemExample } from '../../core/reference/problem-examples.js';
 import { parseDollars } from '../market/money.js';
 import { freshness, hasQuery, notModified, publicRead, unknownStation } from './public-read.js';
-import { marketListSchema, marketsQuerySchema, signalListSchema, signalsQuerySchema } from './schema.js';
+import { marketListSchema, marketsQuerySchema } from './schema.js';
+import { signalListSchema, signalsQuerySchema } from './signal-schema.js';
 import type { SnapshotReads } from './snapshot-reads.js';
-import { readStationId } from '../market/read-place.js';
+import { readStationId } from '../market/stations.js';
 
 /** Sizes for another bankroll are solved for one caller alone: that costs as much as a hundred other reads. */
 const READS_PER_SIZING = 10;

@@ -5,12 +5,9 @@ import { readConfig } from '../../../src/config.js';
 import type { Database } from '../../../src/core/db/client.js';
 import { toBookStateJson, toMarketJson, writeSignals } from '../../../src/trading/reads/market-json.js';
 import type { Signal } from '../../../src/trading/signals/signal.js';
-import {
-  forecastSchema,
-  marketListSchema,
-  signalListSchema,
-  stationListSchema,
-} from '../../../src/trading/reads/schema.js';
+import { forecastSchema, stationListSchema } from '../../../src/trading/reads/forecast-schema.js';
+import { marketListSchema } from '../../../src/trading/reads/schema.js';
+import { signalListSchema } from '../../../src/trading/reads/signal-schema.js';
 import { UnexpectedAnswerError } from '../../../src/trading/venue/kalshi-client.js';
 import { connectionRefused, failingDatabase } from '../../openapi/support/failing-database.js';
 import { startTestService, type TestService } from '../../support/service.js';

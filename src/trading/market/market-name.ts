@@ -1,6 +1,6 @@
+import { bracketLabel, parseBracket, type Bracket } from './brackets.js';
 import { readEventTicker, type NamedEvent } from './event.js';
 import { cityOf, isPlaced, labelOf, type ListedMarket, type MarketKind } from './market.js';
-import { bracketLabel, parseBracket, type Bracket } from './brackets.js';
 import { sourceOn, type SettlementSource } from './rules.js';
 import { findAreaOfSeries, findSeries, type Place } from './stations.js';
 

@@ -1,9 +1,13 @@
-import type { Snapshot } from '../snapshot/snapshot.js';
+import type { OrderStatus } from '../ledger/orders-table.js';
+import type { LedgerKind, SettlementState } from '../ledger/portfolio-table.js';
+import { perContract, valueOf } from '../market/contracts.js';
+import { nameMarket, type MarketName } from '../market/market-name.js';
+import type { Micros } from '../market/money.js';
 import type { SettlementSource } from '../market/rules.js';
-import { isFairPrice } from '../settlement/settlement-event.js';
-import { nameMarket, type MarketName } from '../market/portfolio-names.js';
 import type { SettlementEventRow } from '../portfolio/history-queries.js';
 import type { ListedOrder, listFills, listPostings } from '../portfolio/order-queries.js';
+import { isFairPrice } from '../settlement/settlement-event.js';
+import type { Snapshot } from '../snapshot/snapshot.js';
 import {
   ORDERS_PATH,
   formatMoney,
@@ -12,10 +16,6 @@ import {
   toChange,
   toMarketView,
 } from './portfolio-view-text.js';
-import type { OrderStatus } from '../ledger/orders-table.js';
-import type { LedgerKind, SettlementState } from '../ledger/portfolio-table.js';
-import type { Micros } from '../market/money.js';
-import { perContract, valueOf } from '../market/contracts.js';
 
 const orderStatuses: Record<OrderStatus, { label: string; tone: string }> = {
   pending: { label: 'Pending', tone: 'warn' },

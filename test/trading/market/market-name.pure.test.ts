@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import type { ListedMarket } from '../../../src/trading/market/market.js';
-import { nameMarket } from '../../../src/trading/market/portfolio-names.js';
+import { nameMarket } from '../../../src/trading/market/market-name.js';
 import { toMarketView } from '../../../src/trading/pages/portfolio-view-text.js';
 
 it.each([
