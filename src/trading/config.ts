@@ -51,7 +51,7 @@ export interface TradingConfig {
     baseUrl: string;
     /** Of the venue's stream; asked only with a key. */
     wsUrl: string;
-    /** Both or none: without them everything is read that the venue shows to anybody. */
+    /** Both or none: without them only what is public at the venue is read. */
     keyId: string | undefined;
     privateKeyFile: string | undefined;
     /** Only these; undefined: every series of the venue's climate category. */
@@ -68,7 +68,7 @@ export interface TradingConfig {
   paperCash: Micros;
   /** Each refresh's inputs are written here; undefined: nowhere. */
   tapeFile: string | undefined;
-  /** Slug of the only Organization that may trade live; undefined: nobody may. */
+  /** Slug of the only Organization that may trade live; undefined: none may. */
   liveOrg: string | undefined;
   refreshSeconds: number;
 }

@@ -1,3 +1,4 @@
+import { and, asc, eq, gt, sql } from 'drizzle-orm';
 import type { Orm } from '../../core/db/client.js';
 import { selectRows } from '../../core/db/select-rows.js';
 import { newId } from '../../core/ids.js';
@@ -6,7 +7,6 @@ import type { Micros } from '../market/money.js';
 import type { TradeMode } from './orders-table.js';
 import { tradingAccounts, tradingPositions } from './portfolio-table.js';
 import type { Holding, Position } from './positions.js';
-import { and, asc, eq, gt, sql } from 'drizzle-orm';
 
 /** More than the venue lists of all cities and days at a time. */
 const MAX_HOLDINGS = 500;

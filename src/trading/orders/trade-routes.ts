@@ -35,7 +35,7 @@ const list = defineRoute({
   operationId: 'listTrades',
   summary: 'List trades',
   description:
-    "Every order of the key's Organization that was accepted, whoever placed it, newest first: also those that filled nothing. Refused orders are not among them. A test key lists paper trades only.",
+    "Every order of the key's Organization that was accepted, of all its keys and people, newest first: also those that filled nothing. Refused orders are not among them. A test key lists paper trades only.",
   query: listTradesSchema,
   responses: {
     200: json('A page of them.', tradeListSchema),

@@ -1,3 +1,4 @@
+import type { z } from 'zod';
 import { AppError } from '../../core/errors.js';
 import type { TradeMode } from '../ledger/orders-table.js';
 import { perContract, valueOf } from '../market/contracts.js';
@@ -6,7 +7,6 @@ import { findSeries } from '../market/stations.js';
 import type { Trade, TradeFill } from './order.js';
 import type { FillRow, OrderRow } from './queries.js';
 import type { tradeSchema } from './schema.js';
-import type { z } from 'zod';
 
 /**
  * Live and test are apart: a test key sees nothing that was traded live.
@@ -57,7 +57,7 @@ export function toTradeJson(trade: Trade): z.output<typeof tradeSchema> {
 /** What money moved with a fill is part of a trade, not of each of its fills. */
 type FillOfTrade = TradeFill & Pick<FillRow, 'balanceChange'>;
 
-/** An order as everybody sees it. */
+/** An order as the API shows it. */
 export function toTrade(order: OrderRow, fills: readonly FillOfTrade[]): Trade {
   const { orgId, id, mode, idempotencyKey, clientOrderId, venueOrderId, status, reason } = order;
   const { ticker, eventTicker, seriesTicker, side, action, contracts, limitPrice, timeInForce } = order;

@@ -1,20 +1,20 @@
+import type { Request } from 'express';
+import { z } from 'zod';
 import { isUuid } from '../../core/http/path-id.js';
 import { parseInput } from '../../core/http/validate.js';
 import { toAddress } from '../../core/pages/address.js';
 import { fieldError } from '../../core/pages/form.js';
 import { readQuery, requireOnce } from '../../core/pages/query-form.js';
 import type { Action } from '../ledger/order-input.js';
-import { tradeModes } from '../ledger/orders-table.js';
+import { tradeModes, type TradeMode } from '../ledger/orders-table.js';
 import type { Side } from '../market/book.js';
 import type { MarketEvent } from '../market/event.js';
 import type { TemperatureKind } from '../market/market.js';
 import { formatDollars, type Micros } from '../market/money.js';
 import { curveRanges, type CurveRange } from '../portfolio/curve.js';
 import type { SettlementEventPosition } from '../portfolio/history-queries.js';
-import type { Request } from 'express';
-import { z } from 'zod';
 
-/** What the pages' addresses may say. What else stands there is nobody's concern. */
+/** What the portfolio's addresses may say; anything else in them is ignored. */
 const pageQuerySchema = z.object({
   mode: z.enum(tradeModes, 'must be paper or live').optional(),
   range: z.enum(Object.keys(curveRanges) as CurveRange[], 'must be day, week, month or year').optional(),
@@ -104,3 +104,14 @@ export const ticketAddress = (ticker: string, { limitPrice, ...choice }: TicketC
 
 /** `0.42` of `0.4200`: as people write it. */
 export const trimZeros = (dollars: string): string => dollars.replace(/0{1,2}$/, '');
+
+export const PORTFOLIO_PATH = '/dashboard/portfolio';
+export const ORDERS_PATH = `${PORTFOLIO_PATH}/orders`;
+export const SETTLEMENTS_PATH = `${PORTFOLIO_PATH}/settlements`;
+
+export const toModeTabs = (path: string, current: TradeMode) =>
+  (['paper', 'live'] as const).map((mode) => ({
+    label: mode === 'paper' ? 'Paper' : 'Live',
+    href: toAddress(path, { mode: mode === 'paper' ? undefined : mode }),
+    isCurrent: mode === current,
+  }));

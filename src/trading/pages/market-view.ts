@@ -13,10 +13,9 @@ import { isStation } from '../market/stations.js';
 import type { SignalReport } from '../signals/signal.js';
 import { ageOf, type Snapshot } from '../snapshot/snapshot.js';
 import { toDistribution } from './distribution.js';
-import { formatHour, kindWords } from './kind-words.js';
+import { formatHour, kindLabels } from './labels.js';
+import { formatAge, formatDegrees } from '../../core/pages/format.js';
 import { toLadder } from './ladder.js';
-import { formatMoney } from './portfolio-view-text.js';
-import { formatAge, formatDegrees } from './price-text.js';
 import { expectedOf } from './probabilities.js';
 import { sentence, toSignalsView } from './signals-view.js';
 
@@ -47,7 +46,7 @@ function toSettlementView(
     place: { id: station.id, name: station.name, city: station.city },
     source: source === null ? 'The rules do not say it in a way that is understood' : sourceNames[source],
     report: isStation(station) && source === 'National Weather Service' ? station.report : null,
-    value: kind === 'hourly' ? 'hundredths of °F' : `the ${kindWords[kind].temperature} in whole °F`,
+    value: kind === 'hourly' ? 'hundredths of °F' : `the ${kindLabels[kind].temperature} in whole °F`,
     rules: rulesText === '' ? null : { label: labelOf(first), text: rulesText },
     // What was compared are maxima.
     evidence: kind === 'daily_maximum' ? evidence : null,
@@ -113,9 +112,9 @@ export function toEventView(
   const isOpen = event.markets.some(({ status }) => status === 'active');
   return {
     kind,
-    words: kindWords[kind],
+    labels: kindLabels[kind],
     city: station.city,
-    column: kind === 'hourly' ? `At ${formatHour(event.hour ?? 0)}` : kindWords[kind].value,
+    column: kind === 'hourly' ? `At ${formatHour(event.hour ?? 0)}` : kindLabels[kind].value,
     phase: now < start ? 'before' : now < end ? 'during' : 'after',
     isOpen,
     ladder: toLadder({ event, books: snapshot.data.books, day, holdings }),
@@ -125,8 +124,8 @@ export function toEventView(
     settlement: toSettlementView(event, { start, end }, crossChecks),
     signals: toSignalsView(signals, event, now),
     areTooOld: ageOf(snapshot, now.getTime()) > TIME_TO_LIVE_MS,
-    cash: formatMoney(cash ?? signals.bankroll),
-    positions: formatMoney(signals.bankroll - (cash ?? signals.bankroll)),
+    cash: cash ?? signals.bankroll,
+    positions: signals.bankroll - (cash ?? signals.bankroll),
     holdsAnything: holdings.size > 0,
   };
 }

@@ -1,3 +1,4 @@
+import type { Router } from 'express';
 import { AppError } from '../../core/errors.js';
 import type { Context } from '../../core/http/context.js';
 import { readPathId } from '../../core/http/path-id.js';
@@ -9,10 +10,17 @@ import { listSettlementEvents } from '../portfolio/history-queries.js';
 import { findOrder, listFills, listOrders, listPostings } from '../portfolio/order-queries.js';
 import { exportTrades, tradeColumns } from '../portfolio/trades-csv.js';
 import type { TradingServices } from '../services/services.js';
-import { encodeSettlementCursor, readOrderCursor, readPageQuery, readSettlementCursor } from './addresses.js';
+import {
+  ORDERS_PATH,
+  PORTFOLIO_PATH,
+  SETTLEMENTS_PATH,
+  encodeSettlementCursor,
+  readOrderCursor,
+  readPageQuery,
+  readSettlementCursor,
+  toModeTabs,
+} from './addresses.js';
 import { toOrderPage, toOrderView, toSettlementView } from './order-view.js';
-import { ORDERS_PATH, PORTFOLIO_PATH, SETTLEMENTS_PATH, toModeTabs } from './portfolio-view-text.js';
-import type { Router } from 'express';
 
 const PAGE_SIZE = 25;
 /** Far more than a book has levels. */

@@ -22,9 +22,8 @@ import {
   type Tab,
 } from './addresses.js';
 import { currentEvent } from './choice.js';
-import { kindNames, kindWords } from './kind-words.js';
+import { kindLabels, kindNames } from './labels.js';
 import { forecastOf, formatClimateDay, todayAt, whenOf } from './market-view.js';
-import { formatCents, formatDegrees } from './price-text.js';
 import { expectedOf } from './probabilities.js';
 import { bestSignals, currentSignals, sentence, toSignalView } from './signals-view.js';
 
@@ -63,7 +62,7 @@ function toRow(market: UnplacedMarket) {
   const { ticker, kind, date, problem, status } = market;
   const price = (side: 'yes' | 'no', ask: bigint | null) => ({
     name: side.toUpperCase(),
-    ask: ask === null ? null : formatCents(ask),
+    ask,
     href: ask !== null && status === 'active' ? ticketAddress(ticker, { side, action: 'buy' }) : null,
   });
   return {
@@ -74,7 +73,7 @@ function toRow(market: UnplacedMarket) {
     when: [cityOf(market), date === null ? null : formatClimateDay(date)].filter(Boolean).join(', '),
     isOpen: status === 'active',
     prices: [price('yes', market.yesAsk), price('no', market.noAsk)],
-    last: market.lastPrice === null ? null : formatCents(market.lastPrice),
+    last: market.lastPrice,
     problem: sentence(problem),
   };
 }
@@ -91,7 +90,7 @@ export function toTabs({ events, data }: Snapshot, current: Tab, q: string) {
     isCurrent: name === current,
   });
   return [
-    ...temperatureKinds.map((kind) => tab(kind, kindWords[kind].tab, citiesOf(events, kind).size, 'city')),
+    ...temperatureKinds.map((kind) => tab(kind, kindLabels[kind].tab, citiesOf(events, kind).size, 'city')),
     tab('others', 'Others', data.markets.filter((market) => !isPlaced(market)).length, 'market'),
   ];
 }
@@ -130,8 +129,8 @@ export function toCities(
         city: event.station.city,
         href: eventAddress({ station: event.station.id, kind, q }),
         when: isPresent ? null : whenOf(event, now),
-        expected: expected === null ? null : formatDegrees(Math.round(expected)),
-        observed: day?.observed ? formatDegrees(day.observed.extremeF, 1) : null,
+        expected: expected === null ? null : Math.round(expected),
+        observed: day?.observed?.extremeF ?? null,
         signal: best ? toSignalView(best) : undefined,
       };
     });
@@ -163,7 +162,7 @@ export function toBest(snapshot: Snapshot, report: SignalReport, now: Date) {
       return {
         ...toSignalView(signal),
         city: event.station.city,
-        kind: event.kind === 'hourly' ? null : kindWords[event.kind].short,
+        kind: event.kind === 'hourly' ? null : kindLabels[event.kind].short,
         when: whenOf(event, now),
         eventHref: addressOfEvent(event),
       };

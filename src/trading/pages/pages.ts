@@ -16,7 +16,7 @@ import type { Snapshot } from '../snapshot/snapshot.js';
 import { addressOfEvent, eventAddress, overviewAddress, streamAddress } from './addresses.js';
 import { chooseEvent, currentEvent, eventsOf, readAsked, type Asked, type Choice } from './choice.js';
 import { loadingPage, MARKETS_SECTION, toFreshness, type Freshness } from './freshness.js';
-import { formatHour, kindWords } from './kind-words.js';
+import { formatHour, kindLabels } from './labels.js';
 import { dayLabel, formatMoment, toEventView, todayAt, type OwnAccount } from './market-view.js';
 import { toBest, toCities, toOthers, toTabs } from './overview-view.js';
 import { findPaperCash, listPaperHoldings } from '../ledger/queries.js';
@@ -62,7 +62,7 @@ const toCityTabs = ({ events }: Snapshot, { station, kind }: Choice, q: string) 
     if (!first && each !== kind) return [];
     const place = first?.station ?? station;
     return {
-      label: each === 'hourly' ? kindWords[each].tab : kindWords[each].value,
+      label: each === 'hourly' ? kindLabels[each].tab : kindLabels[each].value,
       href: eventAddress({ station: place.id, kind: each, q }),
       isCurrent: each === kind,
     };
@@ -155,7 +155,7 @@ export function marketsPages(context: TradingContext, deps: MarketsPagesDeps): R
     const choice = chooseEvent(snapshot, asked, now);
     const { station, kind, event, missing } = choice;
     if (missing !== null) res.status(404);
-    const title = `${station.city}: ${kindWords[kind].temperature}`;
+    const title = `${station.city}: ${kindLabels[kind].temperature}`;
     await renderPage(
       context,
       req,
@@ -164,7 +164,7 @@ export function marketsPages(context: TradingContext, deps: MarketsPagesDeps): R
       {
         ...status,
         city: station.city,
-        words: kindWords[kind],
+        labels: kindLabels[kind],
         back: { href: overviewAddress(kind, asked.q), q: asked.q },
         kinds: toCityTabs(snapshot, choice, asked.q),
         days: toDays(choice, asked.q, now),

@@ -1,7 +1,7 @@
-import { formatCount, formatDecimal } from '../../core/pages/format.js';
+import { formatCount, formatDecimal, formatMoney } from '../../core/pages/format.js';
 import { toAddress } from '../../core/pages/address.js';
 import { nameMarket } from '../market/market-name.js';
-import { formatMoney, toMarketView } from './portfolio-view-text.js';
+import { toMarketView } from './labels.js';
 import type { Micros } from '../market/money.js';
 import type { Snapshot } from '../snapshot/snapshot.js';
 import type { DeclaredLimits, LimitUse, RiskLimits } from '../risk/limits.js';

@@ -4,26 +4,24 @@ import { toReliabilityChart } from '../../core/charts/reliability.js';
 import { toCrpsChart } from '../../core/charts/series.js';
 import { formatFixed, formatPercent, formatSigned } from '../../core/charts/text.js';
 import { toAddress } from '../../core/pages/address.js';
-import { formatCount, formatDay, formatDecimal } from '../../core/pages/format.js';
+import { formatCount, formatDecimal, formatDegrees } from '../../core/pages/format.js';
 import { temperatureKinds, type TemperatureKind } from '../market/market.js';
+import { formatDate, formatHour } from './labels.js';
 import { findPlace, placesOf } from '../market/stations.js';
 import type { ScoresAsked } from '../scores/report.js';
 import type { ScoreSummary, ScoresAnswer } from '../scores/schema.js';
 import { leadsOf } from '../signals/signal.js';
-import { formatDegrees } from './price-text.js';
 
 /** What is scored apart, since it is another thing to forecast. */
-const kindNames = {
+const scoredKinds = {
   daily_maximum: { tab: 'Maxima', value: 'Maximum', end: 'the end of the day', of: 'day' },
   daily_minimum: { tab: 'Minima', value: 'Minimum', end: 'the end of the day', of: 'day' },
   hourly: { tab: 'Hours', value: 'Temperature', end: 'the hour', of: 'hour' },
 } as const satisfies Record<TemperatureKind, object>;
 
-const wordsOf = (kind: TemperatureKind) => kindNames[kind];
-
 export const toKindTabs = (current: TemperatureKind) =>
   temperatureKinds.map((kind) => ({
-    label: kindNames[kind].tab,
+    label: scoredKinds[kind].tab,
     href: toAddress('/dashboard/scores', { kind: kind === 'daily_maximum' ? undefined : kind }),
     isCurrent: kind === current,
   }));
@@ -38,7 +36,7 @@ export const filterOptions = (kind: TemperatureKind) => ({
     { value: '', label: 'All leads' },
     ...leadsOf(kind).map((hours) => ({
       value: String(hours),
-      label: `${hours === 1 ? '1 hour' : `${hours} hours`} before ${kindNames[kind].end}`,
+      label: `${hours === 1 ? '1 hour' : `${hours} hours`} before ${scoredKinds[kind].end}`,
     })),
   ],
 });
@@ -84,7 +82,7 @@ export function toScoresPage(answer: ScoresAnswer, asked: ScoresAsked) {
   const { overall, uncalibrated, gateRule, gatesJudgedAt, diagnostics, records, windowDays } = answer;
   const isOneOfEachDay = asked.station !== undefined && asked.leadHours !== undefined;
   return {
-    words: wordsOf(answer.kind),
+    labels: scoredKinds[answer.kind],
     windowDays,
     isEmpty: records.length === 0 && overall.n === 0,
     hasScores: overall.n > 0 || diagnostics.pit.n > 0,
@@ -143,7 +141,7 @@ const toIntervalRows = ({ stations }: ScoresAnswer) =>
     })),
   );
 
-/** The same days for all in a column; where somebody has no such score there is a dash. */
+/** The same days for all in a column; where there is no such score there is a dash. */
 function toMeans({ model, market, crps }: ScoreSummary) {
   const score = (value: number | undefined) => (value === undefined ? '–' : formatFixed(value, 3));
   const degrees = (value: number | undefined) =>
@@ -190,7 +188,7 @@ function toResults({ records, leads }: ScoresAnswer) {
   return [...results.values()].slice(0, SHOWN_RESULTS).map((ofDay) => {
     const { date, hour, station, temperatureF } = ofDay[0]!;
     return {
-      day: hour === null ? formatDate(date) : `${formatDate(date)}, ${String(hour).padStart(2, '0')}:00`,
+      day: hour === null ? formatDate(date) : `${formatDate(date)}, ${formatHour(hour)}`,
       city: findPlace(station)?.city ?? station,
       temperature: `${formatDegrees(temperatureF, hour === null ? 0 : 2)}F`,
       isCalibrated: ofDay.every(({ method }) => method !== 'raw_ensemble'),
@@ -213,5 +211,3 @@ function toGiven(record: ScoresAnswer['records'][number] | undefined) {
     ahead: lead > 0 ? 'model' : lead < 0 ? 'market' : null,
   };
 }
-
-const formatDate = (date: string): string => formatDay(new Date(date));

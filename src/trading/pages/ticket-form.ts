@@ -58,7 +58,7 @@ const readWord = (given: FormFields, name: string, words: string[], fallback: st
   return word !== undefined && words.includes(word) ? word : fallback;
 };
 
-/** What the next contract costs, or brings; undefined where nobody offers any. */
+/** What the next contract costs, or brings; undefined where there is no offer. */
 export const bestPrice = (book: OrderBook, side: Side, action: Action): Micros | undefined =>
   (action === 'buy' ? asksOf(book, side) : bidsOf(book, side))[0]?.price;
 

@@ -80,7 +80,7 @@ const markets = defineRoute({
 Every weather market that is not yet \`finalized\`, with its prices, from the present snapshot. \`status\` reaches the finalized ones, too. All come at
 once, or page by page with \`limit\`. What a market settles on is taken from its rules alone; one whose subject is not certain, or not forecast here (rain),
 has \`station\` and \`bracket\` \`null\`, says why in \`problem\`, and settles by the venue's word.
-Prices are those of the book's best levels; \`null\` where nobody bids or asks.
+Prices are those of the book's best levels; \`null\` where there are no bids or asks.
 `.trim(),
   query: marketsQuerySchema,
   ...conditional('The markets.', marketListSchema),

@@ -1,3 +1,5 @@
+import cors from 'cors';
+import type { Request, RequestHandler } from 'express';
 import { perAddressLimit } from '../../core/http/address-limit.js';
 import { requireReady } from '../../core/http/availability.js';
 import type { Context } from '../../core/http/context.js';
@@ -5,8 +7,6 @@ import { jsonHeaders } from '../../core/http/json-headers.js';
 import type { Example, ExampleRequest } from '../../core/reference/define-route.js';
 import { exampleWorld } from '../../core/reference/example-world.js';
 import { problemExample } from '../../core/reference/problem-examples.js';
-import type { Request, RequestHandler } from 'express';
-import cors from 'cors';
 
 /** Browsers ask again after this long whether they may ask. */
 const PREFLIGHT_SECONDS = 3600;

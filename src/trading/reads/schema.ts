@@ -42,7 +42,7 @@ export const dollars = (meaning: string) =>
     .string()
     .regex(/^-?\d+\.\d{4,6}$/)
     .describe(meaning);
-export const price = (meaning: string) =>
+const price = (meaning: string) =>
   dollars(`${meaning}, in dollars; \`null\` where there is none.`).nullable();
 export const count = (meaning: string) => z.int().min(0).describe(meaning);
 export const probability = (meaning: string) => z.number().min(0).max(1).describe(meaning);
@@ -121,7 +121,7 @@ export const marketSchema = z
         source: z
           .enum(settlementSources)
           .nullable()
-          .describe('Who decides, by the rules; `null` where they name nobody that is known.'),
+          .describe('Who decides, by the rules; `null` where they name none that is known.'),
         station: stationField.nullable(),
         rulesText: z.string().describe('The venue’s rules, word for word.'),
       })
@@ -131,8 +131,8 @@ export const marketSchema = z
     yesAsk: price('What YES can be bought for'),
     noBid: price('The best bid for NO'),
     noAsk: price('What NO can be bought for'),
-    yesBidSize: contractsField('Contracts at `yesBid`, and so at `noAsk`; 0 where nobody bids.'),
-    yesAskSize: contractsField('Contracts at `yesAsk`, and so at `noBid`; 0 where nobody asks.'),
+    yesBidSize: contractsField('Contracts at `yesBid`, and so at `noAsk`; 0 where there are no bids.'),
+    yesAskSize: contractsField('Contracts at `yesAsk`, and so at `noBid`; 0 where there are no asks.'),
     lastPrice: price('Of YES in the last trade'),
     volume: contractsField('Contracts traded so far.'),
     volume24h: contractsField('Contracts traded in 24 hours.'),

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { timeField } from '../../core/http/fields.js';
 import { contractsField } from '../market/contracts.js';
 import { temperatureKinds } from '../market/market.js';
-import { count, dateField, dollars, freshness, marketSchema, price, probability } from './schema.js';
+import { count, dateField, dollars, freshness, marketSchema, probability } from './schema.js';
 
 export const signalsQuerySchema = z.strictObject({
   bankroll: z

@@ -193,7 +193,7 @@ function isWanted(market: ListedMarket, { stationId, kind, city, status }: Marke
   );
 }
 
-/** Rules write some cities in another way than everybody else: both are found. */
+/** Rules write some cities in a way of their own: both are found. */
 function namesCity(market: ListedMarket, city: string): boolean {
   const wanted = city.toLowerCase();
   const { station } = market;

@@ -114,7 +114,7 @@ export function readOffers(
       const asks = asksOf(book, side);
       if (!isSupported(feeRule)) refused.push({ ticker, side, reason: 'its fee is not known' });
       else if (isCrossed(book)) refused.push({ ticker, side, reason: 'its order book is crossed' });
-      else if (asks.length === 0) refused.push({ ticker, side, reason: 'nobody asks' });
+      else if (asks.length === 0) refused.push({ ticker, side, reason: 'there are no asks' });
       else
         offers.push(
           toOffer(market, { index, pays: payoutOf(markets, index), side, asks, book, feeRule, spendable }),

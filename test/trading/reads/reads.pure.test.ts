@@ -352,7 +352,7 @@ describe('a signal', () => {
       expiresAt: new Date('2026-01-31T12:01:00Z'),
     };
     const suppressed = [
-      { ticker: 'KXHIGHNY-26JAN31-T39', side: 'no' as const, reason: 'nobody asks', isWithheld: false },
+      { ticker: 'KXHIGHNY-26JAN31-T39', side: 'no' as const, reason: 'there are no asks', isWithheld: false },
     ];
     const gate = {
       kind: 'daily_maximum' as const,
