@@ -174,28 +174,32 @@ function createKeptMarkets(onChange: (ticker: string) => void) {
     subscriptions.get(market.sid)?.tickers.delete(ticker);
   }
 
+  function expect(sid: number, tickers: Iterable<string>): void {
+    const subscription = subscriptions.get(sid) ?? { lastSeq: 0, isBroken: false, tickers: new Set() };
+    subscriptions.set(sid, subscription);
+    for (const ticker of tickers) {
+      remove(ticker);
+      subscription.tickers.add(ticker);
+      const levels = { yes: new Map(), no: new Map() };
+      kept.set(ticker, { sid, levels, isTrusted: false, book: undefined });
+    }
+  }
+
+  function end(sid: number): string[] {
+    const tickers = [...(subscriptions.get(sid)?.tickers ?? [])];
+    for (const ticker of tickers) remove(ticker);
+    subscriptions.delete(sid);
+    return tickers;
+  }
+
   return {
     subscriptions,
     kept,
     setTrust,
     doubt,
     remove,
-    expect(sid: number, tickers: Iterable<string>): void {
-      const subscription = subscriptions.get(sid) ?? { lastSeq: 0, isBroken: false, tickers: new Set() };
-      subscriptions.set(sid, subscription);
-      for (const ticker of tickers) {
-        remove(ticker);
-        subscription.tickers.add(ticker);
-        const levels = { yes: new Map(), no: new Map() };
-        kept.set(ticker, { sid, levels, isTrusted: false, book: undefined });
-      }
-    },
-    end(sid: number): string[] {
-      const tickers = [...(subscriptions.get(sid)?.tickers ?? [])];
-      for (const ticker of tickers) remove(ticker);
-      subscriptions.delete(sid);
-      return tickers;
-    },
+    expect,
+    end,
     get trusted() {
       return trusted;
     },
