@@ -3,7 +3,6 @@ import { urlField, wholeNumber, type ServiceConfig } from '../core/config.js';
 import type { Context } from '../core/http/context.js';
 import { parseDollars, type Micros } from './market/money.js';
 
-/** The variables of the trading face. */
 export const tradingEnvironment = {
   MARKET_SOURCE: z.enum(['simulated', 'kalshi']).default('simulated'),
   KALSHI_BASE_URL: urlField(/^https?:$/, 'https://external-api.kalshi.com/trade-api/v2').default(
@@ -64,7 +63,6 @@ export interface TradingConfig {
   /** Where the operator's own model answers; always there if it is the forecast source. */
   modelUrl: string | undefined;
   nwsBaseUrl: string;
-  /** What a paper account begins with. */
   paperCash: Micros;
   /** Each refresh's inputs are written here; undefined: nowhere. */
   tapeFile: string | undefined;

@@ -33,7 +33,6 @@ export interface LiveTrading extends LiveExecutor {
   stop(): Promise<void>;
 }
 
-/** Tests make these short. */
 export interface LiveTimings {
   timeoutMs: number;
   backoffMs: number;

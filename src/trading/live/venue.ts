@@ -49,7 +49,6 @@ export interface Venue {
   takeTurn(signal: AbortSignal): Promise<void>;
   /** Sends an order, once. Whatever goes wrong on the way rejects: the order may have been carried out. */
   createOrder(order: WireOrder): Promise<VenueAnswer>;
-  /** Cancels what is left of an order. */
   cancelOrder(order: { venueOrderId: string; ticker: string }): Promise<VenueAnswer>;
   /** `since` is inclusive, in seconds. Orders from long ago are in the archive. */
   listOrders(
@@ -122,7 +121,6 @@ export function createVenue(options: VenueOptions): Venue {
   };
 }
 
-/** Requests with the account's signature. */
 function createSignedClient({ baseUrl, key, clock, timeoutMs, backoffMs, budget }: VenueOptions) {
   const prefix = new URL(baseUrl).pathname;
   const headersOf = (method: string, path: string) => signRequest(key, { atMs: clock.now(), method, path });

@@ -16,7 +16,6 @@ import { findRepeat, checkAndWrite } from './transaction.js';
 
 interface TurnsOptions {
   clock: Clock;
-  /** How much may run at once. */
   parallel: number;
   /** How much may wait; more is refused at once. */
   maxWaiting: number;

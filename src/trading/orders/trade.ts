@@ -57,7 +57,6 @@ export function toTradeJson(trade: Trade): z.output<typeof tradeSchema> {
 /** What money moved with a fill is part of a trade, not of each of its fills. */
 type FillOfTrade = TradeFill & Pick<FillRow, 'balanceChange'>;
 
-/** An order as the API shows it. */
 export function toTrade(order: OrderRow, fills: readonly FillOfTrade[]): Trade {
   const { orgId, id, mode, idempotencyKey, clientOrderId, venueOrderId, status, reason } = order;
   const { ticker, eventTicker, seriesTicker, side, action, contracts, limitPrice, timeInForce } = order;

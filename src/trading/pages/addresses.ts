@@ -60,7 +60,6 @@ export const scoresAddress = (kind: TemperatureKind, station: string): string =>
 /** What the overview shows at a time: one kind of temperature, or all that has no place. */
 export type Tab = TemperatureKind | 'others';
 
-/** Left out of addresses where nothing else is asked for. */
 const nameOf = (tab: Tab): string | undefined => (tab === 'daily_maximum' ? undefined : tab);
 
 export const overviewAddress = (tab: Tab, q = ''): string =>

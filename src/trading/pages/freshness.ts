@@ -12,7 +12,6 @@ export interface Freshness {
   /** `closed`: no order is taken. */
   state: 'current' | 'stale' | 'closed';
   asOf: Date;
-  /** Weather and prices are invented. */
   isSimulated: boolean;
   ageText: string;
   /** What to know about the sources, as sentences. */

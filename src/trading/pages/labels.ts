@@ -3,7 +3,6 @@ import { toAddress } from '../../core/pages/address.js';
 import type { MarketKind, MarketStatus, TemperatureKind } from '../market/market.js';
 import type { MarketName } from '../market/market-name.js';
 
-/** What the pages call each kind of temperature. */
 export const kindLabels = {
   daily_maximum: {
     tab: 'Maxima',

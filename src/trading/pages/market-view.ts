@@ -54,7 +54,6 @@ function toSettlementView(
   };
 }
 
-/** The forecast of what an event is about. */
 export const forecastOf = ({ forecasts }: Snapshot, event: MarketEvent): DayForecast | undefined =>
   findForecast(forecasts, event);
 
@@ -99,7 +98,6 @@ export interface OwnAccount {
   signals: SignalReport;
 }
 
-/** All that the page says about the chosen event. */
 export function toEventView(
   snapshot: Snapshot,
   event: MarketEvent,

@@ -20,7 +20,6 @@ const orderStatuses: Record<OrderStatus, { label: string; tone: string }> = {
   rejected: { label: 'Rejected', tone: 'bad' },
 };
 
-/** A line of the list of orders. */
 export const toOrderView = (order: ListedOrder, snapshot: Snapshot | undefined) => ({
   ...order,
   href: `${ORDERS_PATH}/${order.id}`,
@@ -59,7 +58,6 @@ const kinds: Record<LedgerKind, string> = {
   adjustment: 'Adjustment',
 };
 
-/** An order's own page. */
 export const toOrderPage = (
   order: ListedOrder,
   fills: FillRow[],

@@ -138,7 +138,6 @@ export function toCities(
 
 const isFound = ({ city, id, name }: Place, q: string): boolean => contains([city, id, name], q);
 
-/** True if one of the texts has every word of the search in it. */
 const contains = (texts: readonly (string | null)[], q: string): boolean => {
   const text = texts.join(' ').toLowerCase();
   return q

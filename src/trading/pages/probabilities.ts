@@ -57,7 +57,6 @@ export interface Degree {
 
 /** Beyond this many standard deviations nothing can be seen in a drawing. */
 const REACH = 3.2;
-/** What a page draws at the most. */
 const MAX_DEGREES = 60;
 
 /**

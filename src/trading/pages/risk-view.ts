@@ -10,7 +10,6 @@ import type { TradingSwitch } from '../risk/switches.js';
 
 export const RISK_PATH = '/dashboard/portfolio/risk';
 
-/** One limit as the page shows it. */
 export interface LimitView {
   name: keyof RiskLimits;
   label: string;
@@ -49,7 +48,6 @@ const guides: { name: keyof RiskLimits; label: string; note: string }[] = [
   },
 ];
 
-/** All limits of an account with their use. */
 export function toLimitViews(
   limits: RiskLimits,
   declared: DeclaredLimits,

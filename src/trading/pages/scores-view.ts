@@ -26,7 +26,6 @@ export const toKindTabs = (current: TemperatureKind) =>
     isCurrent: kind === current,
   }));
 
-/** What the page can be narrowed to. */
 export const filterOptions = (kind: TemperatureKind) => ({
   stationOptions: [
     { value: '', label: 'All cities' },
@@ -77,7 +76,6 @@ function describeFirstScores({
 /** Days of a city, as many as are read through; all records are in `GET /scores`. */
 const SHOWN_RESULTS = 14;
 
-/** All that the page says. */
 export function toScoresPage(answer: ScoresAnswer, asked: ScoresAsked) {
   const { overall, uncalibrated, gateRule, gatesJudgedAt, diagnostics, records, windowDays } = answer;
   const isOneOfEachDay = asked.station !== undefined && asked.leadHours !== undefined;

@@ -43,7 +43,6 @@ export const currentSignals = (found: EventSignals | undefined, now: Date): Sign
 /** `Nothing has been learned yet.` of what is a part of other sentences. */
 export const sentence = (clause: string): string => `${clause[0]!.toUpperCase()}${clause.slice(1)}.`;
 
-/** A signal with the ticket that it fills in. */
 export const toSignalView = (signal: Signal) => ({
   ...signal,
   title: `Buy ${signal.side.toUpperCase()} ${bracketLabel(signal.market.bracket)}`,

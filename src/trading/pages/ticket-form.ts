@@ -94,7 +94,6 @@ export function readTicket(
   return { ...words, contracts: Number(contracts), limitPrice: price };
 }
 
-/** What the field of the price lets a browser check by itself. */
 export function priceLimits(ranges: Market['priceRanges']): { min: string; max: string; step: string } {
   const least = (values: Micros[]) => values.reduce((a, b) => (b < a ? b : a));
   const step = least(ranges.map((range) => range.step));

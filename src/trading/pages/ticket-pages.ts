@@ -33,7 +33,6 @@ export interface MarketsPagesDeps {
   climate: Pick<ClimateWatch, 'crossChecks'> | undefined;
 }
 
-/** What a ticket is made from. */
 interface TicketFacts {
   snapshot: Snapshot;
   tradingSwitch: TradingSwitch;

@@ -33,7 +33,6 @@ export interface TicketInput {
   now: Date;
 }
 
-/** All that the ticket for one market says. */
 export function toTicketView(input: TicketInput) {
   const { market, book, held, cash, form, probability } = input;
   const { ticker } = market;

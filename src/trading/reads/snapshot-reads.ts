@@ -60,7 +60,6 @@ interface Answer {
   answer: CachedAnswer;
 }
 
-/** What was made of one refresh so far. */
 interface Made {
   refreshed: Snapshot;
   /** The fields that are the same in each of its answers. */
@@ -250,6 +249,5 @@ export const toStateJson = ({ part, name, state, fetchedAt, failingSince }: Omit
   failingSince: failingSince?.toISOString() ?? null,
 });
 
-/** The next refresh may bring it. */
 const unavailable = (detail: string) =>
   new AppError('market_data_unavailable', detail, { retryAfterSeconds: 5 });

@@ -41,7 +41,6 @@ import {
   type Sources,
 } from './sources.js';
 
-/** What the trading face does on schedules. */
 export const tradingJobs = (
   { config }: TradingContext,
   { refresher, live, scores, trainer, settlement, climate, isReplay }: TradingServices,
@@ -117,9 +116,7 @@ export interface TradingOverrides {
   /** Stands in for the venue's. */
   live?: LiveExecutor;
   liveTimings?: Partial<LiveTimings>;
-  /** Of the venue's WebSocket. */
   streamTimings?: Partial<KeptBooksTimings>;
-  /** What may be asked of the venue. */
   venueBudget?: VenueBudget;
   /** How many days of an invented world's past are made up for; 0: none. Left out: 75. */
   pastDays?: number;

@@ -27,7 +27,6 @@ import {
 } from './settlement-event.js';
 
 interface Settled {
-  /** Rows that were added. */
   events: number;
   /** True if money was booked, be it a payout of nothing. */
   hasMoved: boolean;
@@ -101,7 +100,6 @@ async function write(tx: Orm, account: Account, planned: NamedEvent[], at: Date)
 const AMENDABLE_MS = 7 * DAY_MS;
 /** How often it is asked about markets that no refresh reads any more, and whether it has amended an end. */
 const LOOK_AGAIN_MS = 5 * MINUTE_MS;
-/** Markets that are looked at together. */
 const TICKERS_AT_ONCE = 500;
 const ACCOUNTS_AT_ONCE = 100;
 /** Transactions side by side: they spend their time waiting for the database. */
@@ -112,7 +110,6 @@ interface SettleDeps {
   markets: MarketSource;
   clock: Clock;
   log: Logger;
-  /** Called after an account's cash has moved. */
   onMoved: (account: Account) => Promise<void>;
 }
 

@@ -44,7 +44,6 @@ export function problemOfSizing(event: EventToSize, { whole, wealth }: Fund): st
   return undefined;
 }
 
-/** Why nothing of an offer is bought. */
 export function reasonAgainst(offer: Offer, index: number, optimum: Optimum, headroom: Headroom): string {
   const wanted = optimum.contracts[index]!;
   if (!(optimum.gap <= MAX_GAP)) return 'its best size could not be proved';

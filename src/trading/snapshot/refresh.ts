@@ -18,7 +18,6 @@ export interface RefreshDeps {
   calibration: Pick<CalibrationStore, 'current'>;
   store: SnapshotStore;
   bankroll: Micros;
-  /** Records what each snapshot is made of. */
   tape?: { write(inputs: SnapshotInputs): void } | undefined;
   clock: Clock;
   log: Logger;

@@ -22,7 +22,6 @@ interface Removal {
 /** Changes of the snapshot, at most some 30 a second: an hour. Who was away for longer gets everything. */
 const KEPT_REMOVALS = 100_000;
 
-/** Events of one refresh that are kept. */
 const MAX_EVENTS = 64;
 
 /** What readers of a stream are told: everything, or what has changed since the refresh that they saw last. */

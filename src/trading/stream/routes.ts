@@ -10,7 +10,6 @@ import { type MarketStream, setStreamHeaders } from './stream.js';
 
 const { yesterday } = exampleWorld.markets;
 
-/** Server-sent events. */
 export const streamRoute = defineRoute({
   ...publicRead,
   path: '/stream',
