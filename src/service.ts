@@ -25,8 +25,7 @@ import { deleteExpiredSessions } from './identity/session/queries.js';
 import { createApiServices, type ApiServices } from './mounts/api.js';
 import type { DashboardOptions } from './mounts/dashboard.js';
 import type { TradingContext } from './trading/config.js';
-import { tradingJobs } from './trading/services/jobs.js';
-import { createTradingServices, type TradingServices } from './trading/services/services.js';
+import { createTradingServices, tradingJobs, type TradingServices } from './trading/services/services.js';
 import type { TapePlayer } from './trading/tape/player.js';
 
 export interface Service {

@@ -6,7 +6,7 @@ import { notFound } from '../core/http/problem.js';
 import { mountRoutes } from '../core/reference/define-route.js';
 import { placeOrderRoute } from '../trading/orders/order-routes.js';
 import { tradeRoutes } from '../trading/orders/trade-routes.js';
-import { readLayer } from '../trading/reads/read-layer.js';
+import { readLayer } from '../trading/reads/public-read.js';
 import { forecastRoutes } from '../trading/reads/forecast-routes.js';
 import { limitSizings, marketRoutes } from '../trading/reads/market-routes.js';
 import { createSnapshotReads } from '../trading/reads/snapshot-reads.js';

@@ -2,7 +2,7 @@ import type { Page } from 'playwright-core';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { isPlaced, type Market } from '../../src/trading/market/market.js';
 import { CENT, formatDollars, parseDollars } from '../../src/trading/market/money.js';
-import { formatCents } from '../../src/trading/pages/price-text.js';
+import { formatCents } from '../../src/core/pages/format.js';
 import { signedIn } from '../support/accounts.js';
 import { browserWorld, PHONE } from '../support/browser.js';
 import { createKey } from '../support/fixtures.js';
