@@ -1,10 +1,24 @@
 import { randomBytes } from 'node:crypto';
 import { Router, type RequestHandler } from 'express';
-import { accountPages } from '../identity/account/pages.js';
+import { keyChangeRoutes } from '../api-keys/key-change-routes.js';
 import { apiKeyPages } from '../api-keys/pages.js';
 import { apiKeyReadRoutes } from '../api-keys/routes.js';
-import { keyChangeRoutes } from '../api-keys/key-change-routes.js';
+import { pageHeaders } from '../core/http/page-headers.js';
+import { perKeyLimit } from '../core/http/rate-limit.js';
+import { pageAssets, pageFrame, type ReadFrame } from '../core/pages/layout.js';
+import { pageRouter } from '../core/pages/page-router.js';
+import { mountRoutes } from '../core/reference/define-route.js';
 import { auditPages } from '../dashboard/audit-log/pages.js';
+import { frontPages, type DemoLogin } from '../dashboard/front-pages.js';
+import { overviewPages } from '../dashboard/overview/pages.js';
+import { entitlementPages } from '../entitlements/pages.js';
+import { findLiveProduct } from '../entitlements/queries.js';
+import { accountPages } from '../identity/account/pages.js';
+import { joinPages, type JoinLimits } from '../identity/members/join-pages.js';
+import { membersPages } from '../identity/members/pages.js';
+import { sessionRoutes } from '../identity/organizations/routes.js';
+import { createSecretBox } from '../identity/second-factor/secret-box.js';
+import { hashToken, readToken, sessionCookie } from '../identity/session/session-cookie.js';
 import {
   createSessionReader,
   refuseCrossSite,
@@ -12,30 +26,15 @@ import {
   requireOwnFactor,
   requirePerson,
 } from '../identity/session/session.js';
-import { createDevices, defaultSignInLimits, type SignInLimits } from '../identity/sign-in/sign-in-limits.js';
 import { signInPages } from '../identity/sign-in/pages.js';
-import { createSecretBox } from '../identity/second-factor/secret-box.js';
-import { hashToken, readToken, sessionCookie } from '../identity/session/session-cookie.js';
+import { createDevices, defaultSignInLimits, type SignInLimits } from '../identity/sign-in/sign-in-limits.js';
 import type { TradingContext } from '../trading/config.js';
-import { entitlementPages } from '../entitlements/pages.js';
-import { pageHeaders } from '../core/http/page-headers.js';
-import type { ReadFrame } from '../core/pages/layout.js';
-import { frontPages, type DemoLogin } from '../dashboard/front-pages.js';
-import { perKeyLimit } from '../core/http/rate-limit.js';
-import { joinPages, type JoinLimits } from '../identity/members/join-pages.js';
-import { membersPages } from '../identity/members/pages.js';
-import { mountRoutes } from '../core/reference/define-route.js';
-import { sessionRoutes } from '../identity/organizations/routes.js';
-import { overviewPages } from '../dashboard/overview/pages.js';
-import { pageAssets, pageFrame } from '../core/pages/layout.js';
-import { pageRouter } from '../core/pages/page-router.js';
 import { marketsPages } from '../trading/pages/pages.js';
 import { portfolioPages } from '../trading/pages/portfolio-pages.js';
 import { riskPages } from '../trading/pages/risk-pages.js';
 import { scoresPages } from '../trading/pages/scores-pages.js';
 import type { TradingServices } from '../trading/services/services.js';
 import { usagePages } from '../usage/pages.js';
-import { findLiveProduct } from '../entitlements/queries.js';
 
 export interface DashboardOptions {
   signInLimits?: Partial<SignInLimits>;

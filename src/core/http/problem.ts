@@ -122,7 +122,6 @@ export const nothingHere = (): AppError => new AppError('not_found', 'There is n
 /** Hides that there is anything. */
 export const notFound: RequestHandler = (_req, _res, next) => next(nothingHere());
 
-/** The last handler of a JSON face. */
 export const problemHandler: ErrorRequestHandler = (thrown, _req, res, next) => {
   const error = toAppError(thrown);
   res.locals.error = error;

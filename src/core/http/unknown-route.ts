@@ -4,8 +4,7 @@ import { nothingHere } from './problem.js';
 
 /** What Express keeps of a mounted handler. Its types do not describe it. */
 interface Layer {
-  path?: string;
-  match(path: string): boolean;
+  match(path: string): { path: string } | false;
   handle: { stack?: Layer[] };
   route?: { methods: Record<string, boolean> };
 }
@@ -27,12 +26,14 @@ export const unknownRoute: RequestHandler = (req, _res, next) => {
 
 /** Asks the routers as they ask themselves, but for any method. */
 function methodsAt(stack: Layer[], path: string): Set<string> {
-  const matching = stack.filter((layer) => (layer.route ?? layer.handle.stack) && layer.match(path));
   return new Set(
-    matching.flatMap(({ path: matched = '', route, handle }) =>
-      route
+    stack.flatMap((layer) => {
+      const { route, handle } = layer;
+      const match = (route ?? handle.stack) && layer.match(path);
+      if (!match) return [];
+      return route
         ? Object.keys(route.methods).map((method) => method.toUpperCase())
-        : [...methodsAt(handle.stack!, path.slice(matched.length) || '/')],
-    ),
+        : [...methodsAt(handle.stack!, path.slice(match.path.length) || '/')];
+    }),
   );
 }

@@ -1,7 +1,8 @@
 import { STATUS_CODES } from 'node:http';
 import type { ErrorRequestHandler, Request, Response } from 'express';
-import { prefersHtml } from '../http/accepts.js';
 import { pageHeaders } from '../http/page-headers.js';
+import { requestIdOf } from '../http/request-context.js';
+import { prefersHtml } from '../http/request-line.js';
 import { problemHandler, setProblemHeaders, statusByCode, toAppError } from '../http/problem.js';
 import type { ErrorCode } from '../errors.js';
 import { pageFrame, renderPage, type PageDeps, type ReadFrame } from './layout.js';
@@ -18,7 +19,7 @@ const titles: Partial<Record<ErrorCode, string>> = {
   rate_limited: 'Too many tries',
 };
 
-/** The last handler of all: a page for a browser, a problem for other clients. */
+/** The last handler of all: a page for a browser, a problem for every other client. */
 export function pageErrorHandler(deps: PageDeps, readFrame: ReadFrame): ErrorRequestHandler {
   const headers = pageHeaders();
   const frame = pageFrame(readFrame);
@@ -45,7 +46,7 @@ async function showError(deps: PageDeps, thrown: unknown, req: Request, res: Res
     status,
     detail: error.message,
     places: error.errors ?? [],
-    requestId: String(res.getHeader('X-Request-Id') ?? ''),
+    requestId: requestIdOf(res),
     retryAfterSeconds: error.retryAfterSeconds,
   };
   const show = () => {

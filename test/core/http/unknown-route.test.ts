@@ -7,7 +7,7 @@ let database: TestDatabase;
 let service: TestService;
 beforeAll(async () => {
   database = await createTestDatabase();
-  service = await startTestService(database.db);
+  service = await startTestService(database.db, { env: { OPERATOR_TOKEN: '' } });
 });
 afterAll(async () => {
   await service.stop();

@@ -177,7 +177,7 @@ describe('the line of a request', () => {
     expect(line).not.toHaveProperty('keyId');
   });
 
-  it('says nobody where nobody is known', async () => {
+  it('names no caller where none is known', async () => {
     const strangers = [
       () => new Browser(service.url).get('/healthz'),
       () => sendUsage(service.url, generateSecret(true), []),
