@@ -1,4 +1,5 @@
 import type { Statement } from '../core/db/client.js';
+import { effectiveCap } from './table.js';
 
 /**
  * Each lookup is a lateral sub-select of one row: its whole key is given, so the plan is its primary key whatever the
@@ -21,7 +22,7 @@ with key as materialized (
   from unnest($2::text[]) with ordinality as w (slug, ord)
   left join lateral (select id, slug, name, usage_metric, unit_cap from products where slug = w.slug limit 1) pr on true
 )
-select w.ord::text, k.problem, e.kind, trim_scale(pr.unit_cap)::text, trim_scale(t.quantity)::text${columns}
+select w.ord::text, k.problem, e.kind, trim_scale(${effectiveCap('e', 'pr')})::text, trim_scale(t.quantity)::text${columns}
 from unnest($3::int[], $6::int[]) with ordinality as w (key, product, ord)
 join key k on k.ord = w.key
 join product pr on pr.ord = w.product
@@ -77,7 +78,7 @@ select k.ord::text, k.problem, l.kind, trim_scale(l.unit_cap)::text, trim_scale(
   (extract(epoch from l.starts_at) * 1000)::bigint::text, (extract(epoch from l.ends_at) * 1000)::bigint::text
 from key k
 left join lateral (
-  select pr.slug, pr.name, pr.usage_metric, pr.unit_cap, e.kind, e.starts_at, e.ends_at, t.quantity
+  select pr.slug, pr.name, pr.usage_metric, ${effectiveCap('e', 'pr')} as unit_cap, e.kind, e.starts_at, e.ends_at, t.quantity
   from entitlements e
   join products pr on pr.id = e.product_id
   left join lateral (
