@@ -8,6 +8,7 @@ import { organizationRoutes } from '../identity/organizations/operator/routes.js
 import { productRoutes } from '../entitlements/products/routes.js';
 import { reconciliationRoutes, type LiveDeps } from '../trading/live/routes.js';
 import { tradingControlRoutes } from '../trading/risk/operator/routes.js';
+import { customerUsageRoutes } from '../usage/operator/routes.js';
 import { userRoutes } from '../identity/users/routes.js';
 
 export const operatorRoutes = [
@@ -16,6 +17,7 @@ export const operatorRoutes = [
   ...userRoutes,
   ...memberRoutes,
   ...entitlementRoutes,
+  ...customerUsageRoutes,
   ...reconciliationRoutes,
   ...tradingControlRoutes,
   ...auditLogRoutes,

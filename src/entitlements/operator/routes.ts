@@ -193,8 +193,13 @@ export const entitlementRoutes = [
   }),
 ];
 
-const grantJson = ({ productId: _id, hasOwnCap, unitCap, effectiveUnitCap, ...grant }: Grant) => ({
-  ...grant,
-  ...(hasOwnCap ? { unitCap: exact(unitCap) } : {}),
-  effectiveUnitCap: exact(effectiveUnitCap),
-});
+const grantJson = ({ productId: _id, hasOwnCap, unitCap, effectiveUnitCap, ...grant }: Grant) => {
+  const { createdAt, updatedAt, ...declared } = grant;
+  return {
+    ...declared,
+    ...(hasOwnCap ? { unitCap: exact(unitCap) } : {}),
+    effectiveUnitCap: exact(effectiveUnitCap),
+    createdAt,
+    updatedAt,
+  };
+};
