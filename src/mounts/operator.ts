@@ -10,6 +10,7 @@ import type { TradingContext } from '../trading/config.js';
 import { reconciliationRoutes } from '../trading/live/routes.js';
 import type { TradingServices } from '../trading/services/services.js';
 import { tradingControlRoutes } from '../trading/risk/operator/routes.js';
+import { customerUsageRoutes } from '../usage/operator/routes.js';
 import { userRoutes } from '../identity/users/routes.js';
 
 export const operatorMarketRoutes = [...reconciliationRoutes, ...tradingControlRoutes];
@@ -20,6 +21,7 @@ const ownRoutes = [
   ...userRoutes,
   ...memberRoutes,
   ...entitlementRoutes,
+  ...customerUsageRoutes,
 ];
 
 export const operatorRoutes = [...ownRoutes, ...operatorMarketRoutes, ...auditLogRoutes];
