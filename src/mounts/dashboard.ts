@@ -1,6 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { Router, type RequestHandler } from 'express';
 import { accountPages } from '../identity/account/pages.js';
+import { confirmPages } from '../identity/account/confirm-pages.js';
+import { resetPages } from '../identity/account/reset-pages.js';
+import { setUpPages } from '../set-up/pages.js';
 import { apiKeyPages } from '../api-keys/pages.js';
 import { apiKeyReadRoutes } from '../api-keys/routes.js';
 import { keyChangeRoutes } from '../api-keys/key-change-routes.js';
@@ -12,7 +15,12 @@ import {
   requireOwnFactor,
   requirePerson,
 } from '../identity/session/session.js';
-import { createDevices, defaultSignInLimits, type SignInLimits } from '../identity/sign-in/sign-in-limits.js';
+import {
+  createDevices,
+  defaultSignInLimits,
+  limitConfirmations,
+  type SignInLimits,
+} from '../identity/sign-in/sign-in-limits.js';
 import { signInPages } from '../identity/sign-in/pages.js';
 import { createSecretBox } from '../identity/second-factor/secret-box.js';
 import { hashToken, readToken, sessionCookie } from '../identity/session/session-cookie.js';
@@ -45,7 +53,7 @@ export interface DashboardOptions {
 }
 
 /** Where people are, with a browser. */
-export const pagePaths = ['/login', '/logout', '/dashboard'];
+export const pagePaths = ['/login', '/logout', '/confirm', '/reset', '/set-up', '/dashboard'];
 
 /** `/login`, `/logout` and `/dashboard`: what people use, with a session cookie. */
 export function dashboardRoutes(
@@ -58,6 +66,7 @@ export function dashboardRoutes(
   const secrets = createSecretBox(context.config.secretKeys);
   const readSession = createSessionReader(context);
   const limits = { ...defaultSignInLimits, ...options.signInLimits };
+  const account = { ...context, secrets, limits: limitConfirmations(context.limitStores, limits) };
   const router = Router();
   router.use(pageRouter().get('/dashboard/assets/:version/:file', pageAssets.serve));
   router.use(
@@ -68,13 +77,14 @@ export function dashboardRoutes(
     sessionCookie(keys),
     refuseCrossSite,
   );
-  router.use('/dashboard', sessionLimit(context));
+  router.use(['/dashboard', '/confirm', '/set-up'], sessionLimit(context));
   router.use(signInPages(context, readSession, { limits, secrets, devices: createDevices(keys) }));
   router.use(joinPages(context, readSession, options.joinLimits));
+  router.use(confirmPages(account, readSession), resetPages(account), setUpPages(account, readSession));
   router.use(
     '/dashboard',
     requirePerson(readSession),
-    accountPages(context, { limits, secrets }),
+    accountPages(account),
     requireOrganization,
     mountRoutes(Router(), '/dashboard', sessionRoutes, context),
     requireOwnFactor,
