@@ -19,13 +19,13 @@ import { scoresRoutes } from '../trading/scores/routes.js';
 import type { TradingServices } from '../trading/services/services.js';
 import { createStationList } from '../trading/reads/station-json.js';
 
-/** Where everybody may read, and what lies below. */
+/** Where every caller may read, and what lies below. */
 const publicReads = ['/markets', '/signals', '/forecast', '/stations', '/scores', '/stream'];
 
 export const publicReadRoutes = [...marketRoutes, ...forecastRoutes, streamRoute];
 export const accountRoutes = [placeOrderRoute, ...tradeRoutes, ...portfolioRoutes];
 
-/** The trading API: reads for everybody, portfolios and orders for an Organization's API key. */
+/** The trading API: reads without a credential, portfolios and orders for an Organization's API key. */
 export function tradingRoutes(context: TradingContext, api: ApiServices, trading: TradingServices): Router {
   const router = Router();
   router.use(publicReads, readLayer(context));

@@ -1,8 +1,7 @@
 import type { Request, RequestHandler, Response, Router } from 'express';
 import { z } from 'zod';
-import { change } from '../audit/change.js';
 import type { Context } from '../core/http/context.js';
-import { hangUpSignal } from '../core/http/hang-up.js';
+import { hangUpSignal } from '../core/http/request-context.js';
 import { originOf } from '../core/http/own-origin.js';
 import { parseInput, text } from '../core/http/validate.js';
 import { toAddress } from '../core/pages/address.js';
@@ -17,12 +16,12 @@ import { beginSetup, finishSetup, toKeyUri } from '../identity/account/second-fa
 import { addLinkPages } from '../identity/links/link-pages.js';
 import { inviteOwner, toInvitationLink } from '../identity/members/invitations.js';
 import { putMember } from '../identity/members/members.js';
-import { sourceOf } from '../identity/operator/http.js';
+import { changeAsOperator } from '../identity/operator/http.js';
 import { emailSchema, slugSchema } from '../identity/operator/schema.js';
 import { becomeOperator, findOperatorLink } from '../identity/operators/operators.js';
 import { MAX_PASSWORD, MIN_PASSWORD } from '../identity/password.js';
 import { findSetup } from '../identity/second-factor/queries.js';
-import { byOperator, operatorsOnly } from '../identity/session/authority.js';
+import { operatorsOnly } from '../identity/session/authority.js';
 import { requireConfirmation, requireOperatorPerson } from '../identity/session/operator.js';
 import { readToken, sendToken } from '../identity/session/session-cookie.js';
 import {
@@ -208,8 +207,7 @@ function addProductPages(router: Router, deps: SetUpDeps, guards: RequestHandler
     formRoute({
       async act(req, res, fields) {
         const first = parseInput(firstSchema, filledIn(fields));
-        const source = sourceOf(req, res, deps.clock);
-        await change(deps, byOperator(res), (tx) => declareFirst(tx, first, source));
+        await changeAsOperator(deps, req, res, (tx, source) => declareFirst(tx, first, source));
         res.redirect(303, SET_UP);
       },
       show: (req, res, form) => showProduct(deps, req, res, form),
@@ -228,7 +226,7 @@ const showProduct = (deps: SetUpDeps, req: Request, res: Response, form: FormSta
 
 /** The last step: who owns the Organization. */
 function addOwnerPages(router: Router, deps: SetUpDeps, guards: RequestHandler[]): void {
-  const { db, clock } = deps;
+  const { db } = deps;
 
   const show = async (req: Request, res: Response, form: FormState) => {
     const organization = await findOwnerless(db.orm);
@@ -247,11 +245,10 @@ function addOwnerPages(router: Router, deps: SetUpDeps, guards: RequestHandler[]
         const typed = textField(fields, 'email');
         const email = typed === undefined ? {} : { email: normalizeEmail(typed) };
         const input = parseInput(ownerSchema, filledIn({ ...fields, ...email }));
-        const source = sourceOf(req, res, clock);
         const { userId, email: own } = personOf(res);
         const owner = input.owner === 'me' ? own : input.email;
         if (owner === undefined) throw fieldError('email', 'is required');
-        const made = await change(deps, byOperator(res), async (tx) => {
+        const made = await changeAsOperator(deps, req, res, async (tx, source) => {
           const organization = await findOwnerless(tx);
           if (!organization) return undefined;
           const { id, slug } = organization;

@@ -169,7 +169,7 @@ it.each([
   expect(tooWide).toBeLessThanOrEqual(0);
 });
 
-it('a refused order says why to everybody, on a desk and on a phone', async () => {
+it('a refused order says why to every reader, on a desk and on a phone', async () => {
   const { browser } = await signedIn(world.db, world.service.url);
   const { ticker, yesAsk } = findMarket();
   const page = await world.visit({ as: browser, viewport: PHONE });

@@ -9,7 +9,7 @@ import { readCode } from '../second-factor/codes.js';
 import { findSecondFactor } from '../second-factor/queries.js';
 import { updateSession } from '../session/queries.js';
 import { requirePerson, personOf, type ReadSession } from '../session/session.js';
-import { HOME, toLocalPath } from '../sign-in/local-path.js';
+import { HOME, toLocalPath } from '../sign-in/schema.js';
 import { audit, changeAccount, checkPassword, requireCode, type Author } from './account.js';
 import { authorOf, limitGuesses, type AccountDeps } from './page.js';
 import { filledIn } from './schema.js';

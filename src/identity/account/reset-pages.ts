@@ -2,7 +2,7 @@ import type { Request, Response, Router } from 'express';
 import { z } from 'zod';
 import { byProof, change } from '../../audit/change.js';
 import type { Context } from '../../core/http/context.js';
-import { hangUpSignal } from '../../core/http/hang-up.js';
+import { hangUpSignal } from '../../core/http/request-context.js';
 import { parseInput, text } from '../../core/http/validate.js';
 import { fieldError, formRoute, newForm, type FormState } from '../../core/pages/form.js';
 import { renderPage } from '../../core/pages/layout.js';

@@ -1,7 +1,7 @@
 import type { ErrorRequestHandler, Request, RequestHandler, Response, Router } from 'express';
 import { ipKeyGenerator, rateLimit, type Options } from 'express-rate-limit';
 import { AppError } from '../../core/errors.js';
-import { prefersHtml } from '../../core/http/accepts.js';
+import { prefersHtml } from '../../core/http/request-line.js';
 import type { Context } from '../../core/http/context.js';
 import type { LimitStores } from '../../core/http/limit-store.js';
 import { formRoute, textField, type FormState } from '../../core/pages/form.js';

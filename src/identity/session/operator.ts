@@ -6,9 +6,9 @@ import type { OperatorToken } from '../../core/config.js';
 import type { Context } from '../../core/http/context.js';
 import { AppError } from '../../core/errors.js';
 import { notFound } from '../../core/http/problem.js';
-import { requestIdOf } from '../../core/http/request-id.js';
+import { requestIdOf } from '../../core/http/request-context.js';
 import type { Clock } from '../../core/clock.js';
-import { isNavigation } from '../../core/http/accepts.js';
+import { isNavigation } from '../../core/http/request-line.js';
 import { isForm } from '../../core/http/form-body.js';
 import { originOf } from '../../core/http/own-origin.js';
 import { toAddress } from '../../core/pages/address.js';
@@ -105,7 +105,7 @@ function formOf(req: Request): string | undefined {
 
 /**
  * The first refusal of an address in a minute, and the one that uses up its allowance: strangers cannot fill the log. Never
- * rejects: a log that cannot be written to lets nobody in.
+ * rejects: a log that cannot be written to lets no caller in.
  */
 async function auditRefusal(
   deps: Pick<Context, 'db' | 'clock' | 'log'>,
