@@ -4,8 +4,9 @@ import { readConfig, type Config } from './config.js';
 import { UnsuitableDatabaseError } from './core/db/check-server.js';
 import { DirectoryInUseError } from './core/db/directory-lock.js';
 import { describeDemo, embeddedNotice, findExampleOrder } from './demo/describe.js';
-import { createAccessLog, createLogger } from './core/log/log.js';
+import { createAccessLog, createLogger, createUnmaskedLog } from './core/log/log.js';
 import { secretsIn } from './core/log/log-mask.js';
+import { describeSetUpLink } from './identity/operators/operators.js';
 import { startService } from './service.js';
 
 /** Reads the configuration or ends with every problem of it on standard error. */
@@ -60,6 +61,15 @@ if (service.demo)
     ),
   );
 else if (service.context.db.kind === 'embedded') process.stdout.write(embeddedNotice);
+if (service.setUpLink) {
+  const { url } = service.setUpLink;
+  process.stdout.write(describeSetUpLink(url));
+  // It is there to be read: where only the log is kept, it is the way in.
+  createUnmaskedLog(config.logLevel, destination).warn(
+    service.setUpLink,
+    'Gauge has no operator yet: set it up at this address',
+  );
+}
 log.info({ url: service.url, database: service.context.db.kind }, 'Gauge is ready');
 
 async function stop(): Promise<void> {

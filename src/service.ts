@@ -19,6 +19,8 @@ import { readDemo, type DemoData } from './demo/demo.js';
 import { seedDemo } from './demo/seed.js';
 import { seedDemoTrading } from './demo/trading.js';
 import { seedDemoUsage } from './demo/usage.js';
+import { deleteOldLinks, type NewLink } from './identity/links/links.js';
+import { createSetUpLink } from './identity/operators/operators.js';
 import { preparePasswordRules } from './identity/password.js';
 import { createSecretBox, resealSecrets } from './identity/second-factor/secret-box.js';
 import { deleteExpiredSessions } from './identity/session/queries.js';
@@ -36,6 +38,8 @@ export interface Service {
   url: string;
   /** What there is to try; undefined in production and on a database with other data. */
   demo: DemoData | undefined;
+  /** With which the first operator signs in; undefined where there is one, or a demo. */
+  setUpLink: (Pick<NewLink, 'expiresAt'> & { url: string }) | undefined;
   /** Finishes what was accepted, refuses the rest, and closes everything that `startService` opened. */
   stop(): Promise<void>;
 }
@@ -85,6 +89,7 @@ export async function startService(
     log,
     accessLog,
   });
+  let setUpLink: NewLink | undefined;
   try {
     await listen(server, config);
     // Markets are there about as soon as the database is, but nothing waits for them.
@@ -92,6 +97,7 @@ export async function startService(
     await Promise.all([prepareWhenReachable(db, config, log), preparePasswordRules()]);
     if (trading && !replay) await Promise.all([trading.trainer.load(), judgeIfPossible(trading, log)]);
     if (!config.production) demo = await makeOrReadDemo(context, services, replay !== undefined);
+    if (!demo && !replay) setUpLink = await setUpIfPossible(context);
   } catch (error) {
     server.close();
     await Promise.allSettled([trading?.stop(), limitStores.close(), db.close()]);
@@ -108,11 +114,16 @@ export async function startService(
     [...jobs(context, services), ...(trading ? tradingJobs(context, trading) : [])],
     log,
   );
+  const url = urlOf(server);
   return {
     context,
     trading,
-    url: urlOf(server),
+    url,
     demo,
+    setUpLink: setUpLink && {
+      url: (config.publicUrl ?? url) + setUpLink.path,
+      expiresAt: setUpLink.expiresAt,
+    },
     async stop() {
       lifecycle.state = 'draining';
       // Streams have no end of their own: without this the server would wait for their readers.
@@ -140,6 +151,13 @@ const fillPast = ({ scores, refresher }: TradingServices, log: Logger): Promise<
     .then(() => refresher.refresh())
     .catch((error: unknown) => log.warn({ err: error }, 'the past could not be filled in yet'));
 
+/** A database that only reads, say, still serves those who need no link. */
+const setUpIfPossible = (context: TradingContext): Promise<NewLink | undefined> =>
+  createSetUpLink(context).catch((error: unknown) => {
+    context.log.warn({ err: error }, 'no set-up link could be made');
+    return undefined;
+  });
+
 /** The demo's data, made now or by an earlier start. */
 async function makeOrReadDemo(
   context: TradingContext,
@@ -166,6 +184,11 @@ const ownJobs = ({ config, db, clock }: TradingContext, { keyUse }: ApiServices)
     name: 'delete-expired-sessions',
     schedule: '0 17 * * * *',
     run: () => deleteExpiredSessions(db, new Date(clock.now())),
+  },
+  {
+    name: 'delete-old-links',
+    schedule: '0 19 * * * *',
+    run: () => deleteOldLinks(db, new Date(clock.now())),
   },
   {
     name: 'reseal-secrets',

@@ -13,7 +13,9 @@ import { frontPages, type DemoLogin } from '../dashboard/front-pages.js';
 import { overviewPages } from '../dashboard/overview/pages.js';
 import { entitlementPages } from '../entitlements/pages.js';
 import { findLiveProduct } from '../entitlements/queries.js';
+import { confirmPages } from '../identity/account/confirm-pages.js';
 import { accountPages } from '../identity/account/pages.js';
+import { resetPages } from '../identity/account/reset-pages.js';
 import { joinPages, type JoinLimits } from '../identity/members/join-pages.js';
 import { membersPages } from '../identity/members/pages.js';
 import { sessionRoutes } from '../identity/organizations/routes.js';
@@ -27,7 +29,13 @@ import {
   requirePerson,
 } from '../identity/session/session.js';
 import { signInPages } from '../identity/sign-in/pages.js';
-import { createDevices, defaultSignInLimits, type SignInLimits } from '../identity/sign-in/sign-in-limits.js';
+import {
+  createDevices,
+  defaultSignInLimits,
+  limitConfirmations,
+  type SignInLimits,
+} from '../identity/sign-in/sign-in-limits.js';
+import { setUpPages } from '../set-up/pages.js';
 import type { TradingContext } from '../trading/config.js';
 import { marketsPages } from '../trading/pages/pages.js';
 import { portfolioPages } from '../trading/pages/portfolio-pages.js';
@@ -43,7 +51,7 @@ export interface DashboardOptions {
   listDemoLogins?: () => readonly DemoLogin[];
 }
 
-/** `/`, `/login`, `/logout` and `/dashboard`: what people use, with a session cookie. */
+/** `/`, `/login`, `/logout`, `/set-up` and `/dashboard`: what people use, with a session cookie. */
 export function dashboardRoutes(
   context: TradingContext,
   trading: TradingServices | undefined,
@@ -55,19 +63,21 @@ export function dashboardRoutes(
   const secrets = createSecretBox(context.config.secretKeys);
   const readSession = createSessionReader(context);
   const limits = { ...defaultSignInLimits, ...options.signInLimits };
+  const account = { ...context, secrets, limits: limitConfirmations(context.limitStores, limits) };
   const router = Router();
   router.use(pageRouter().get('/dashboard/assets/:version/:file', pageAssets.serve));
   const before = [pageFrame(readFrame), pageHeaders(), sessionCookie(keys), refuseCrossSite];
   const { listDemoLogins = () => [] } = options;
   router.use(frontPages(context, readSession, { before, listDemoLogins }));
-  router.use(['/login', '/logout', '/dashboard'], before);
-  router.use('/dashboard', sessionLimit(context));
+  router.use(['/login', '/logout', '/confirm', '/reset', '/set-up', '/dashboard'], before);
+  router.use(['/dashboard', '/confirm', '/set-up'], sessionLimit(context));
   router.use(signInPages(context, readSession, { limits, secrets, devices: createDevices(keys) }));
   router.use(joinPages(context, readSession, options.joinLimits));
+  router.use(confirmPages(account, readSession), resetPages(account), setUpPages(account, readSession));
   router.use(
     '/dashboard',
     requirePerson(readSession),
-    accountPages(context, { limits, secrets }),
+    accountPages(account),
     requireOrganization,
     mountRoutes(Router(), '/dashboard', sessionRoutes, context),
     requireOwnFactor,
