@@ -2,6 +2,7 @@ import type { Request, Response } from 'express';
 import { z } from 'zod';
 import { AppError } from '../errors.js';
 import { sendJson, toJson } from './json.js';
+import { plainly } from './validate.js';
 
 /** The query of every list. */
 export const pageSchema = z.object({
@@ -31,10 +32,10 @@ export interface Range {
  * @throws AppError invalid_request that names the query parameter
  */
 export function readRange(req: Request, keySchema: z.ZodType<string>): Range {
-  const parsed = pageSchema.safeParse(req.query);
+  const parsed = pageSchema.safeParse(req.query, plainly);
   if (!parsed.success) {
     const { path, message } = parsed.error.issues[0]!;
-    throw new AppError('invalid_request', `The query parameter ${String(path[0])}: ${message}.`);
+    throw new AppError('invalid_request', `The query parameter ${String(path[0])} ${message}.`);
   }
   const { limit, cursor } = parsed.data;
   if (cursor === undefined) return { after: undefined, limit };

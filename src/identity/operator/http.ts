@@ -4,6 +4,7 @@ import { byOperator } from '../session/authority.js';
 import type { Clock } from '../../core/clock.js';
 import { AppError } from '../../core/errors.js';
 import { sendJson, toJson } from '../../core/http/json.js';
+import { plainly } from '../../core/http/validate.js';
 import type { Put, Source } from '../source.js';
 import { emailSchema, slugSchema } from './schema.js';
 import { whereaboutsOf } from '../session/session.js';
@@ -22,12 +23,9 @@ export function readEmail(req: Request): string {
 }
 
 function readParameter(schema: z.ZodType<string>, name: string, value: unknown): string {
-  const parsed = schema.safeParse(value);
+  const parsed = schema.safeParse(value, plainly);
   if (parsed.success) return parsed.data;
-  throw new AppError(
-    'invalid_request',
-    `The path parameter ${name} ${parsed.error.issues[0]?.message ?? 'is not valid'}.`,
-  );
+  throw new AppError('invalid_request', `The path parameter ${name} ${parsed.error.issues[0]!.message}.`);
 }
 
 export const sourceOf = (req: Request, res: Response, clock: Clock): Source => ({
