@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { fileURLToPath } from 'node:url';
 import ejs from 'ejs';
 import express, { Router, type Express, type Request, type Response } from 'express';
@@ -12,11 +13,17 @@ import { requestContext, type Caller } from './core/http/request-context.js';
 import { requireWholeAddress } from './core/http/request-line.js';
 import { mountRoutes } from './core/reference/define-route.js';
 import { healthRoutes } from './health/routes.js';
-import type { SessionPerson, SessionPrincipal } from './identity/session/session.js';
+import {
+  createSessionReader,
+  type SessionPerson,
+  type SessionPrincipal,
+} from './identity/session/session.js';
+import { sessionCookie } from './identity/session/session-cookie.js';
 import { apiRoutes, type ApiServices } from './mounts/api.js';
 import { dashboardRoutes, pagePaths, type DashboardOptions } from './mounts/dashboard.js';
 import { documentationRouter } from './mounts/documentation.js';
 import { operatorRouter } from './mounts/operator.js';
+import { createOwnValuesReader } from './mounts/own-values.js';
 import { tradingRoutes } from './mounts/trading.js';
 import type { TradingContext } from './trading/config.js';
 import type { TradingServices } from './trading/services/services.js';
@@ -30,6 +37,8 @@ export function createApp(
 ): Express {
   const app = express();
   const ready = requireReady(context.lifecycle);
+  // Without configured keys, which only production insists on, sessions last as long as the process.
+  const sessionKeys = context.config.sessionKeys ?? [randomBytes(32).toString('hex')];
   app.disable('x-powered-by');
   app.set('etag', false);
   app.set('query parser', 'simple');
@@ -47,9 +56,19 @@ export function createApp(
   app.use('/api', apiRoutes(context, services));
   app.use(tradingRoutes(context, services, trading));
   app.use(mountRoutes(Router(), '', healthRoutes, context));
-  app.use(documentationRouter(context, listRoutes));
+  app.use(
+    documentationRouter(context, {
+      listRoutes,
+      session: sessionCookie(sessionKeys),
+      readOwnValues: createOwnValuesReader({
+        ...context,
+        ...trading,
+        readSession: createSessionReader(context),
+      }),
+    }),
+  );
   app.use(ready);
-  app.use(dashboardRoutes(context, trading, options));
+  app.use(dashboardRoutes(context, trading, sessionKeys, options));
   app.use('/operator', jsonHeaders, operatorRouter({ ...context, ...trading }));
   app.use(notFound);
   app.use(problemHandler);

@@ -118,6 +118,7 @@ export const listProductsInEffect = (orm: Orm, orgId: string, { now, limit }: { 
   orm
     .select({
       slug: products.slug,
+      name: products.name,
       kind: entitlements.kind,
       usageMetric: products.usageMetric,
       maxQuantity: products.maxQuantity,

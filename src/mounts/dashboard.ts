@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto';
 import { Router, type RequestHandler } from 'express';
 import { accountPages } from '../identity/account/pages.js';
 import { apiKeyPages } from '../api-keys/pages.js';
@@ -51,10 +50,9 @@ export const pagePaths = ['/login', '/logout', '/dashboard'];
 export function dashboardRoutes(
   context: TradingContext,
   trading: TradingServices,
+  keys: readonly string[],
   options: DashboardOptions = {},
 ): Router {
-  // Without configured keys, which only production insists on, sessions last as long as the process.
-  const keys = context.config.sessionKeys ?? [randomBytes(32).toString('hex')];
   const secrets = createSecretBox(context.config.secretKeys);
   const readSession = createSessionReader(context);
   const limits = { ...defaultSignInLimits, ...options.signInLimits };
