@@ -4,7 +4,7 @@ import type { OwnValues } from '../core/reference/own-examples.js';
 import { listActivePrefixes } from '../api-keys/queries.js';
 import { listProductsInEffect } from '../entitlements/queries.js';
 import type { ReadSession } from '../identity/session/session.js';
-import { formatDollars } from '../trading/market/money.js';
+import { CENT, formatDollars } from '../trading/market/money.js';
 import { listOrders } from '../trading/orders/queries.js';
 import type { SnapshotStore } from '../trading/snapshot/snapshot.js';
 
@@ -15,6 +15,8 @@ interface OwnValuesDeps extends Pick<Context, 'db' | 'clock' | 'log'> {
 
 const MAX_PRODUCTS = 20;
 const HALF_A_DOLLAR = 500_000n;
+/** Above the best offer, of which there may be too little. */
+const ROOM = 10n * CENT;
 
 /**
  * Finds the values that the documentation shows to a member of an Organization. Undefined for everybody else, and where
@@ -61,5 +63,5 @@ function findMarket(snapshots: SnapshotStore, now: Date): OwnValues['market'] {
     const apart = yesAsk > HALF_A_DOLLAR ? yesAsk - HALF_A_DOLLAR : HALF_A_DOLLAR - yesAsk;
     if (!best || apart < best.apart) best = { ticker, ask: yesAsk, apart };
   }
-  return best && { ticker: best.ticker, ask: formatDollars(best.ask) };
+  return best && { ticker: best.ticker, ask: formatDollars(best.ask + ROOM) };
 }

@@ -96,5 +96,6 @@ function stamp(key: string, { now }: OwnValues, body?: unknown): string {
     body === undefined
       ? ''
       : `-${createHash('sha256').update(JSON.stringify(body)).digest('hex').slice(0, 4)}`;
-  return `${key}-${visit}${hash}`;
+  const dated = key.replace(exampleNow.slice(0, 13), now.toISOString().slice(0, 13));
+  return `${dated}-${visit}${hash}`;
 }
