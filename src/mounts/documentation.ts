@@ -12,7 +12,7 @@ import { compress, createAssets, sendCompressed, type Compressed } from '../core
 import { originOf } from '../core/http/own-origin.js';
 import { statusByCode } from '../core/http/problem.js';
 import { hasCopy } from '../core/http/request-line.js';
-import { once } from '../core/once.js';
+import { once } from '../core/steps.js';
 import { conditional, defineRoute, excerpt, mountRoutes } from '../core/reference/define-route.js';
 import type { OpenApiDocument } from '../core/reference/document.js';
 import { errorGuide } from '../core/reference/error-guide.js';
