@@ -77,5 +77,5 @@ export function typeOf(document: OpenApiDocument, schema: JsonSchema): string {
 function resolve(document: OpenApiDocument, schema: JsonSchema): JsonSchema {
   if (schema.$ref === undefined) return schema;
   const name = schema.$ref.slice(schema.$ref.lastIndexOf('/') + 1);
-  return (document.components?.schemas?.[name] ?? {}) as JsonSchema;
+  return document.components?.schemas?.[name] ?? {};
 }
