@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { fileURLToPath } from 'node:url';
 import ejs from 'ejs';
 import express, { Router, type Express, type Request, type Response } from 'express';
@@ -14,11 +15,17 @@ import { pageErrorHandler } from './core/pages/error-page.js';
 import { mountRoutes } from './core/reference/define-route.js';
 import { createFrame } from './dashboard/frame.js';
 import { healthRoutes } from './health/routes.js';
-import type { SessionPerson, SessionPrincipal } from './identity/session/session.js';
+import {
+  createSessionReader,
+  type SessionPerson,
+  type SessionPrincipal,
+} from './identity/session/session.js';
+import { sessionCookie } from './identity/session/session-cookie.js';
 import { apiRoutes, type ApiServices } from './mounts/api.js';
 import { dashboardRoutes, type DashboardOptions } from './mounts/dashboard.js';
 import { documentationRouter } from './mounts/documentation.js';
 import { operatorRouter } from './mounts/operator.js';
+import { createOwnValuesReader } from './mounts/own-values.js';
 import { tradingRoutes } from './mounts/trading.js';
 import type { TradingContext } from './trading/config.js';
 import type { TradingServices } from './trading/services/services.js';
@@ -32,6 +39,8 @@ export function createApp(
 ): Express {
   const app = express();
   const ready = requireReady(context.lifecycle);
+  // Without configured keys, which only production insists on, sessions last as long as the process.
+  const sessionKeys = context.config.sessionKeys ?? [randomBytes(32).toString('hex')];
   app.disable('x-powered-by');
   app.set('etag', false);
   app.set('query parser', 'simple');
@@ -46,10 +55,20 @@ export function createApp(
   app.use('/api', apiRoutes(context, services));
   if (trading) app.use(tradingRoutes(context, services, trading));
   app.use(mountRoutes(Router(), '', healthRoutes, context));
-  app.use(documentationRouter(context, () => listRoutes(context.config)));
+  app.use(
+    documentationRouter(context, {
+      listRoutes: () => listRoutes(context.config),
+      session: sessionCookie(sessionKeys),
+      readOwnValues: createOwnValuesReader({
+        ...context,
+        snapshots: trading?.snapshots,
+        readSession: createSessionReader(context),
+      }),
+    }),
+  );
   app.use(ready);
   const readFrame = createFrame(context);
-  app.use(dashboardRoutes(context, trading, readFrame, options));
+  app.use(dashboardRoutes(context, trading, sessionKeys, readFrame, options));
   app.use('/operator', jsonHeaders, operatorRouter(context, trading));
   app.use(unknownRoute);
   app.use(pageErrorHandler(context, readFrame));

@@ -20,6 +20,8 @@ export function readHashedSecret(req: Request & { [hashedSecret]?: string }): st
 export const knownHashedSecret = (req: Request & { [hashedSecret]?: string }): string | undefined =>
   req[hashedSecret];
 
+const howToSend = 'Send the API key as `Authorization: Bearer org_live_…`';
+
 function readSecret(req: Request): string {
   const { authorization, cookie } = req.headers;
   if (cookie !== undefined && sessionCookie.test(cookie)) {
@@ -35,9 +37,11 @@ function readSecret(req: Request): string {
     );
   }
   if (authorization === undefined || authorization === '') {
-    throw new AppError('missing_key', 'Send the API key as `Authorization: Bearer org_live_…`.');
+    throw new AppError('missing_key', `${howToSend}.`);
   }
   const secret = /^bearer +(\S+)$/i.exec(authorization)?.[1];
+  if (secret === undefined && !/^bearer\b/i.test(authorization))
+    throw new AppError('invalid_key', `${howToSend}; the word Bearer is missing.`);
   if (secret === undefined || !isSecretShaped(secret)) throw invalidKey();
   return secret;
 }

@@ -1,4 +1,4 @@
-import { and, count, desc, eq, gt, isNotNull, min, sql, type SQL } from 'drizzle-orm';
+import { and, count, desc, eq, gt, isNotNull, isNull, min, or, sql, type SQL } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/pg-core';
 import type { Orm, Tx } from '../core/db/client.js';
 import { apiKeys } from './table.js';
@@ -80,3 +80,17 @@ export async function countKeyChanges(orm: Orm, orgId: string, since: Date, atMo
   const [row] = await orm.select({ changes: count(), oldestAt: min(newest.createdAt) }).from(newest);
   return row!;
 }
+
+/** The prefix of the first active key in each mode. */
+export const listActivePrefixes = (orm: Orm, orgId: string, now: Date) =>
+  orm
+    .selectDistinctOn([apiKeys.livemode], { livemode: apiKeys.livemode, prefix: apiKeys.prefix })
+    .from(apiKeys)
+    .where(
+      and(
+        eq(apiKeys.orgId, orgId),
+        isNull(apiKeys.revokedAt),
+        or(isNull(apiKeys.expiresAt), gt(apiKeys.expiresAt, now)),
+      ),
+    )
+    .orderBy(apiKeys.livemode, apiKeys.createdAt);

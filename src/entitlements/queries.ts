@@ -123,18 +123,34 @@ export async function findLiveProduct(orm: Orm, orgId: string, now: Date) {
     .select({ slug: products.slug, name: products.name, usageMetric: products.usageMetric })
     .from(entitlements)
     .innerJoin(products, eq(products.id, entitlements.productId))
-    .where(
-      and(
-        eq(entitlements.orgId, orgId),
-        eq(entitlements.kind, 'live'),
-        lte(entitlements.startsAt, now),
-        or(isNull(entitlements.endsAt), gt(entitlements.endsAt, now)),
-      ),
-    )
+    .where(and(isInEffect(orgId, now), eq(entitlements.kind, 'live')))
     .orderBy(asc(products.slug))
     .limit(1);
   return product;
 }
+
+/** What the Organization may use now, by slug. */
+export const listProductsInEffect = (orm: Orm, orgId: string, { now, limit }: { now: Date; limit: number }) =>
+  orm
+    .select({
+      slug: products.slug,
+      name: products.name,
+      kind: entitlements.kind,
+      usageMetric: products.usageMetric,
+      maxQuantity: products.maxQuantity,
+    })
+    .from(entitlements)
+    .innerJoin(products, eq(products.id, entitlements.productId))
+    .where(isInEffect(orgId, now))
+    .orderBy(asc(products.slug))
+    .limit(limit);
+
+const isInEffect = (orgId: string, now: Date) =>
+  and(
+    eq(entitlements.orgId, orgId),
+    lte(entitlements.startsAt, now),
+    or(isNull(entitlements.endsAt), gt(entitlements.endsAt, now)),
+  );
 
 /** An entitlement in whatever state, with the month's balances of both modes. Decimals are exact text. */
 export interface BalanceRow {

@@ -5,11 +5,13 @@ import { readHashedSecret } from '../api-keys/bearer-key.js';
 import { preferKeyError } from '../api-keys/key-problem.js';
 import type { KeyReader } from '../api-keys/key-reader.js';
 import { AppError } from '../core/errors.js';
+import type { Context } from '../core/http/context.js';
 import { hasSmallBody, readJsonText } from '../core/http/json-body.js';
 import { usualBounds } from '../core/http/json-shape.js';
 import { sendJson, toJson } from '../core/http/json.js';
 import { parseInput } from '../core/http/validate.js';
 import { checkResultsJson, parseCheck, toEntitlementView } from './entitlement-json.js';
+import { suggestSlugs } from './nearest.js';
 import type { EntitlementReader } from './reader.js';
 import {
   MAX_BODY_BYTES,
@@ -26,7 +28,7 @@ import { problemExample } from '../core/reference/problem-examples.js';
 
 const bounds = { ...usualBounds, tooManyValues: 'batch_too_large' as const };
 
-interface EntitlementDeps {
+interface EntitlementDeps extends Pick<Context, 'db' | 'clock'> {
   entitlements: EntitlementReader;
   keys: KeyReader;
   keyUse: KeyUse;
@@ -137,17 +139,20 @@ const one = defineRoute({
     }),
   ],
   handler:
-    ({ entitlements, keyUse }: EntitlementDeps) =>
+    ({ entitlements, keys, keyUse, ...context }: EntitlementDeps) =>
     async (req, res) => {
       const hashedSecret = readHashedSecret(req);
       const { productSlug } = req.params;
       const entitlement = await entitlements.find(hashedSecret, productSlug);
       keyUse.touch(hashedSecret, scope);
-      if (!entitlement)
+      if (!entitlement) {
+        const { orgId } = await keys.authenticate(hashedSecret, scope);
+        const question = (await suggestSlugs(context, orgId, [productSlug])).get(productSlug) ?? '';
         throw new AppError(
           'entitlement_not_found',
-          `No entitlement for the product ${productSlug} is in effect.`,
+          `No entitlement for the product ${productSlug} is in effect.${question}`,
         );
+      }
       sendJson(res, 200, toJson(toEntitlementView(entitlement)));
     },
 });

@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto';
 import { Router, type RequestHandler } from 'express';
 import { keyChangeRoutes } from '../api-keys/key-change-routes.js';
 import { apiKeyPages } from '../api-keys/pages.js';
@@ -55,11 +54,10 @@ export interface DashboardOptions {
 export function dashboardRoutes(
   context: TradingContext,
   trading: TradingServices | undefined,
+  keys: readonly string[],
   readFrame: ReadFrame,
   options: DashboardOptions = {},
 ): Router {
-  // Without configured keys, which only production insists on, sessions last as long as the process.
-  const keys = context.config.sessionKeys ?? [randomBytes(32).toString('hex')];
   const secrets = createSecretBox(context.config.secretKeys);
   const readSession = createSessionReader(context);
   const limits = { ...defaultSignInLimits, ...options.signInLimits };

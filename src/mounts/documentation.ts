@@ -1,29 +1,42 @@
 import { createHash } from 'node:crypto';
 import { STATUS_CODES } from 'node:http';
-import { createRequire } from 'node:module';
-import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import ejs from 'ejs';
-import { Router, type Request, type Response } from 'express';
+import { Router, type Request, type RequestHandler, type Response } from 'express';
 import helmet from 'helmet';
 import { z } from 'zod';
-import type { ErrorCode } from '../core/errors.js';
+import { AppError, type ErrorCode } from '../core/errors.js';
 import type { Context } from '../core/http/context.js';
 import { perAddressLimit } from '../core/http/address-limit.js';
 import { compress, createAssets, sendCompressed, type Compressed } from '../core/http/assets.js';
+import { originOf } from '../core/http/own-origin.js';
 import { statusByCode } from '../core/http/problem.js';
 import { hasCopy } from '../core/http/request-line.js';
 import { once } from '../core/steps.js';
 import { conditional, defineRoute, excerpt, mountRoutes } from '../core/reference/define-route.js';
+import type { OpenApiDocument } from '../core/reference/document.js';
 import { errorGuide } from '../core/reference/error-guide.js';
+import type { OwnValues } from '../core/reference/own-examples.js';
 import { problemExample, type DescribedRoute } from '../core/reference/problem-examples.js';
 
 interface Documents {
   document: () => Promise<{ body: Compressed; etag: string }>;
-  page: () => Promise<Compressed>;
-  errorPage: () => Promise<Compressed>;
+  sendPage: (req: Request<object>, res: Response, page: string) => Promise<void>;
   assets: ReturnType<typeof createAssets>;
 }
+
+/** The pages about one subject each, by the last part of their address, in reading order. */
+const topics: Record<string, { title: string; summary: string }> = {
+  start: { title: 'Five-minute start', summary: 'A key, the first event, and what it changed.' },
+  retries: { title: 'Retries and idempotency', summary: 'Send again without counting twice.' },
+  caps: { title: 'Caps and warnings', summary: 'What happens near the cap and above it.' },
+  'key-rotation': { title: 'Rotating keys', summary: 'Replace a key while your runtimes keep running.' },
+  'test-and-live': { title: 'Test and live', summary: 'Try everything without touching real totals.' },
+  'paper-trading': { title: 'Paper trading', summary: 'Trade weather markets with paper money.' },
+  errors: { title: 'Errors', summary: 'Every code, and what to do about it.' },
+};
+
+const htmlPage = { 200: { description: 'The page.', content: { 'text/html': null } } };
 
 /** `/openapi.json` and `/docs`. Everything is made at the first request for it and kept. */
 export const documentationRoutes = [
@@ -60,45 +73,84 @@ export const documentationRoutes = [
   defineRoute({
     method: 'get',
     path: '/docs',
-    operationId: 'getReference',
+    operationId: 'getDocumentation',
     tag: 'Service',
-    summary: 'This document as a page',
-    description:
-      'Shows the document and lets requests be tried. Works offline; a key that is entered stays in the memory of the tab.',
+    summary: 'The documentation',
+    description: `Leads to a page for each subject and to the reference. A signed-in member sees the examples with products, key prefixes and times of their own.`,
     credential: 'none',
     limit: 'documents',
-    responses: { 200: { description: 'The page.', content: { 'text/html': null } } },
+    responses: htmlPage,
     examples: [
-      { name: 'page', summary: 'Its title', request: {}, answer: '<title>Gauge API reference</title>' },
+      { name: 'page', summary: 'Its title', request: {}, answer: '<title>Documentation – Gauge</title>' },
     ],
     handler:
-      ({ page }: Documents) =>
-      async (req, res) =>
-        sendPage(req, res, await page()),
+      ({ sendPage }: Documents) =>
+      (req, res) =>
+        sendPage(req, res, 'index'),
   }),
   defineRoute({
     method: 'get',
-    path: '/docs/errors',
-    operationId: 'getErrorCodes',
+    path: '/docs/{topic}',
+    operationId: 'getTopic',
     tag: 'Service',
-    summary: 'All error codes',
+    summary: 'A subject of the documentation',
     description:
-      'What each `code` means and what to do about it. The `type` of a problem leads to its place here.',
+      'At `/docs/errors` is what each `code` means and what to do about it: the `type` of a problem leads to its place there.',
     credential: 'none',
     limit: 'documents',
-    responses: { 200: { description: 'The page.', content: { 'text/html': null } } },
+    params: z.object({
+      topic: z.enum(Object.keys(topics)).meta({ description: 'As `/docs` names it.' }),
+    }),
+    responses: htmlPage,
+    errors: ['not_found'],
+    examples: [
+      {
+        name: 'errors',
+        summary: 'The place of a code',
+        request: { params: { topic: 'errors' } },
+        answer: '<section class="problem" id="rate_limited">',
+      },
+      problemExample('not_found', {
+        summary: 'No such page',
+        detail: 'There is nothing at this address.',
+        request: { params: { topic: 'weather' } },
+      }),
+    ],
+    handler:
+      ({ sendPage }: Documents) =>
+      (req, res) =>
+        sendPage(req, res, `topics/${req.params.topic}`),
+  }),
+  defineRoute({
+    method: 'get',
+    path: '/docs/reference/{group}',
+    operationId: 'getReference',
+    tag: 'Service',
+    summary: 'A part of the reference',
+    description:
+      'The routes of a group with their fields, answers and examples. With a script, requests can be tried; a key that is entered stays in the memory of the tab.',
+    credential: 'none',
+    limit: 'documents',
+    params: z.object({ group: z.string().meta({ description: 'As `/docs` names it.' }) }),
+    responses: htmlPage,
+    errors: ['not_found'],
     examples: [
       {
         name: 'page',
-        summary: 'The place of a code',
-        request: {},
-        answer: '<section class="error" id="rate_limited">',
+        summary: 'The place of a route',
+        request: { params: { group: 'usage' } },
+        answer: '<section class="operation" id="recordUsageEvents"',
       },
+      problemExample('not_found', {
+        summary: 'No such group',
+        detail: 'There is nothing at this address.',
+        request: { params: { group: 'weather' } },
+      }),
     ],
     handler:
-      ({ errorPage }: Documents) =>
-      async (req, res) =>
-        sendPage(req, res, await errorPage()),
+      ({ sendPage }: Documents) =>
+      (req, res) =>
+        sendPage(req, res, `reference/${req.params.group}`),
   }),
   defineRoute({
     method: 'get',
@@ -123,7 +175,7 @@ export const documentationRoutes = [
         name: 'script',
         summary: 'The script of the page',
         request: { params: { version: '0', file: 'docs.js' } },
-        answer: 'validatorUrl: null',
+        answer: "credentials: 'omit'",
       },
       problemExample('not_found', {
         summary: 'No such file',
@@ -135,16 +187,33 @@ export const documentationRoutes = [
   }),
 ];
 
+interface DocumentationDeps {
+  /** What the document is about. */
+  listRoutes: () => Promise<readonly DescribedRoute[]>;
+  /** Goes before the pages: reads the session's cookie. */
+  session: RequestHandler;
+  /** Of the signed-in reader; undefined where there is none. */
+  readOwnValues: (req: Request) => Promise<OwnValues | undefined>;
+}
+
 export function documentationRouter(
   context: Pick<Context, 'clock' | 'config'>,
-  listRoutes: () => Promise<readonly DescribedRoute[]>,
+  { listRoutes, session, readOwnValues }: DocumentationDeps,
 ): Router {
   const assets = createAssets('/docs/assets', listAssets);
-  const render = async (view: 'page' | 'errors'): Promise<Compressed> => {
-    const file = fileURLToPath(new URL(`../../views/docs/${view}.ejs`, import.meta.url));
-    const html = await ejs.renderFile(file, { assets: await assets.base(), errors: errorList() });
-    return compress(Buffer.from(html));
+  const document = once(async () => {
+    const { buildDocument } = await import('../core/reference/document.js');
+    return buildDocument(await listRoutes());
+  });
+  const render = async (page: string, origin: string, own: OwnValues | undefined): Promise<Buffer> => {
+    const view = await makeView(page, await listRoutes(), await document(), { origin, own });
+    if (!view) throw new AppError('not_found', 'There is nothing at this address.');
+    const values = { ...view, current: page, assets: await assets.base() };
+    return Buffer.from(
+      await ejs.renderFile(`${viewsFolder}/docs/layout.ejs`, values, { views: [viewsFolder] }),
+    );
   };
+  const renderOnce = keepPages(async (page, origin) => compress(await render(page, origin, undefined)));
   const perMinute = context.config.limits.documentsPerMinute;
   const calls = 'requests for documents';
   const router = Router();
@@ -153,23 +222,93 @@ export function documentationRouter(
     securityHeaders,
     perAddressLimit(context, { name: 'documents', perMinute, calls }),
   );
+  router.use('/docs', session);
   return mountRoutes(router, '', documentationRoutes, {
-    document: once(async () => makeDocument(await listRoutes())),
-    page: once(() => render('page')),
-    errorPage: once(() => render('errors')),
+    document: once(async () => toSent(await document())),
+    async sendPage(req, res, page) {
+      const own = await readOwnValues(req as Request);
+      const html = own
+        ? await compress(await render(page, originOf(req), own))
+        : await renderOnce(page, originOf(req));
+      res.setHeader('Cache-Control', own ? 'private, no-cache' : 'no-cache');
+      res.vary('Cookie');
+      sendCompressed(req, res, 'text/html; charset=utf-8', html);
+    },
     assets,
   });
 }
 
-/** The files of the API reference. The package is found, never imported: that would load the whole bundle. */
-function listAssets(): string[] {
-  const swagger = join(createRequire(import.meta.url).resolve('swagger-ui-dist/package.json'), '..');
-  const own = fileURLToPath(new URL('../../views/docs', import.meta.url));
+const viewsFolder = fileURLToPath(new URL('../../views', import.meta.url));
+
+/** All pages under a few names of the service; who asks under many gets no more memory than that. */
+const MAX_KEPT_PAGES = 100;
+
+/** Pages that are the same for every reader, each made at the first request for it. */
+function keepPages(
+  make: (page: string, origin: string) => Promise<Compressed>,
+): (page: string, origin: string) => Promise<Compressed> {
+  const kept = new Map<string, Promise<Compressed>>();
+  return (page, origin) => {
+    const name = `${page} ${origin}`;
+    const known = kept.get(name);
+    if (known) return known;
+    const made = make(page, origin);
+    if (kept.size >= MAX_KEPT_PAGES) kept.clear();
+    kept.set(name, made);
+    made.catch(() => kept.delete(name));
+    return made;
+  };
+}
+
+/** The reader is loaded with the first page, so that a start does not wait for it. Undefined where there is no such page. */
+async function makeView(
+  page: string,
+  routes: readonly DescribedRoute[],
+  document: OpenApiDocument,
+  shownFor: { origin: string; own: OwnValues | undefined },
+): Promise<object | undefined> {
+  const { describeExampleFor, describeOperations, groups, toInlineHtml } =
+    await import('../core/reference/reader.js');
+  const [kind, id = ''] = page.split('/');
+  // What the service does not have, such as markets, has no page either.
+  const tags = new Set(routes.map(({ tag }) => tag));
+  const present = groups.filter(({ tag }) => tags.has(tag));
+  const shown = Object.fromEntries(
+    Object.entries(topics).filter(([name]) => name !== 'paper-trading' || tags.has('Trading')),
+  );
+  const group = present.find((one) => one.id === id);
+  if (kind === 'topics' && !Object.hasOwn(shown, id)) return undefined;
+  if (kind === 'reference' && !group) return undefined;
+  const operations = routes.map(({ tag, operationId, summary }) => ({ tag, operationId, summary }));
+  return {
+    topics: shown,
+    groups: present.map((one) => ({ ...one, operations: operations.filter(({ tag }) => tag === one.tag) })),
+    title: group?.tag ?? topics[id]?.title ?? 'Documentation',
+    template: group ? 'docs/reference' : `docs/${page}`,
+    group,
+    operations: group ? describeOperations(routes, document, group.tag, shownFor) : [],
+    isOwn: shownFor.own !== undefined,
+    errors: id === 'errors' ? errorList() : [],
+    toInlineHtml,
+    findExample(operationId: string, name: string) {
+      const route = routes.find((one) => one.operationId === operationId);
+      const example = route?.examples.find((one) => one.name === name);
+      if (!route || !example) throw new Error(`There is no example ${name} of ${operationId}.`);
+      return describeExampleFor(route, example, shownFor);
+    },
+  };
+}
+
+/** The pages' styles and scripts: those of the dashboard, and what only these pages have. */
+function listAssets() {
+  const file = (path: string) => `${viewsFolder}/${path}`;
+  const shared = ['tokens', 'base', 'frame', 'buttons', 'forms', 'tables', 'utilities'];
+  const sheets = shared.map((name) => file(`styles/${name}.css`));
   return [
-    join(swagger, 'swagger-ui.css'),
-    join(swagger, 'swagger-ui-bundle.js'),
-    join(own, 'docs.css'),
-    join(own, 'docs.js'),
+    { name: 'docs.css', files: [...sheets, file('docs/docs.css')] },
+    file('docs/docs.js'),
+    file('assets/copy.js'),
+    file('assets/icon.svg'),
   ];
 }
 
@@ -191,10 +330,8 @@ const securityHeaders = helmet({
   referrerPolicy: { policy: 'same-origin' },
 });
 
-/** The builder is loaded with the first request, so that a start does not wait for it. */
-async function makeDocument(routes: readonly DescribedRoute[]): Promise<{ body: Compressed; etag: string }> {
-  const { buildDocument } = await import('../core/reference/document.js');
-  const json = JSON.stringify(buildDocument(routes));
+async function toSent(document: OpenApiDocument): Promise<{ body: Compressed; etag: string }> {
+  const json = JSON.stringify(document);
   const etag = `W/"${createHash('sha256').update(json).digest('base64url').slice(0, 27)}"`;
   return { body: await compress(Buffer.from(json)), etag };
 }
@@ -209,9 +346,4 @@ function errorList() {
       ...errorGuide[code],
     }))
     .toSorted((a, b) => a.status - b.status);
-}
-
-function sendPage(req: Request, res: Response, html: Compressed): void {
-  res.setHeader('Cache-Control', 'no-cache');
-  sendCompressed(req, res, 'text/html; charset=utf-8', html);
 }

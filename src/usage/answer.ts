@@ -49,10 +49,15 @@ export function refuseBadKey(outcome: BatchOutcome): void {
 
 /**
  * What the sender is told, whose key is good.
+ * @param suggestions what to ask who sent a slug
  * @throws AppError for a strict batch with a broken rule: `errors` lists every one
  */
-export function toUsageAnswer(batch: Batch, outcome: BatchOutcome): UsageAnswer {
-  const broken = findBrokenRules(batch, outcome);
+export function toUsageAnswer(
+  batch: Batch,
+  outcome: BatchOutcome,
+  suggestions?: ReadonlyMap<string, string>,
+): UsageAnswer {
+  const broken = findBrokenRules(batch, outcome, suggestions);
   if (!batch.isLenient && broken.length > 0) throw brokenRulesError(broken);
   const rejected = firstPerEvent(broken);
   const deduped = outcome.repeats.length;
@@ -80,11 +85,26 @@ export function toUsageAnswer(batch: Batch, outcome: BatchOutcome): UsageAnswer 
   };
 }
 
+/** The products that the Organization has no live entitlement for, and whose Organization it is. */
+export function findUnknownProducts(
+  batch: Batch,
+  { verdicts }: BatchOutcome,
+): { orgId: string; slugs: string[] } | undefined {
+  const first = verdicts.find((verdict) => verdict?.problem === 'entitlement_required');
+  if (first?.orgId == null) return undefined;
+  const unknown = batch.pairs.filter((_pair, i) => verdicts[i]?.problem === 'entitlement_required');
+  return { orgId: first.orgId, slugs: [...new Set(unknown.map(({ slug }) => slug))] };
+}
+
 interface BrokenRule extends RejectedEvent {
   field: 'productSlug' | 'metric' | 'occurredAt' | 'quantity';
 }
 
-function findBrokenRules(batch: Batch, outcome: BatchOutcome): BrokenRule[] {
+function findBrokenRules(
+  batch: Batch,
+  outcome: BatchOutcome,
+  suggestions?: ReadonlyMap<string, string>,
+): BrokenRule[] {
   const hasPairProblem = outcome.verdicts.some((verdict) => verdict?.problem != null);
   if (!hasPairProblem && batch.outOfRange.size === 0 && outcome.aboveCeiling.size === 0) return [];
   const broken: BrokenRule[] = [];
@@ -98,7 +118,7 @@ function findBrokenRules(batch: Batch, outcome: BatchOutcome): BrokenRule[] {
           index,
           field: 'productSlug',
           code: 'entitlement_required',
-          detail: `There is no live entitlement for the product ${slug}.`,
+          detail: `There is no live entitlement for the product ${slug}.${suggestions?.get(slug) ?? ''}`,
         });
         break;
       case 'entitlement_read_only':

@@ -6,9 +6,16 @@ import { preferKeyError } from '../api-keys/key-problem.js';
 import type { KeyReader } from '../api-keys/key-reader.js';
 import type { Context } from '../core/http/context.js';
 import { AppError } from '../core/errors.js';
+import { suggestSlugs } from '../entitlements/nearest.js';
 import { hasSmallBody, readJsonBody } from '../core/http/json-body.js';
 import { usualBounds } from '../core/http/json-shape.js';
-import { refuseBadKey, toUsageAnswer, usageAnswerJson, type UsageAnswer } from './answer.js';
+import {
+  findUnknownProducts,
+  refuseBadKey,
+  toUsageAnswer,
+  usageAnswerJson,
+  type UsageAnswer,
+} from './answer.js';
 import { parseUsageBatch, toBatch } from './batch.js';
 import { sendJson } from '../core/http/json.js';
 import { defineRoute, json, repeated, type Example } from '../core/reference/define-route.js';
@@ -24,7 +31,7 @@ import {
 
 const bounds = { ...usualBounds, tooManyValues: 'batch_too_large' as const };
 
-interface UsageDeps extends Pick<Context, 'clock' | 'metrics'> {
+interface UsageDeps extends Pick<Context, 'db' | 'clock' | 'metrics'> {
   ingestion: Ingestion;
   keys: KeyReader;
   keyUse: KeyUse;
@@ -276,7 +283,7 @@ export const usageRoutes = [
     examples: [...successes, ...problems],
     good: { body: good },
     handler:
-      ({ clock, metrics, ingestion, keys, keyUse }: UsageDeps) =>
+      ({ db, clock, metrics, ingestion, keys, keyUse }: UsageDeps) =>
       async (req, res) => {
         const hashedSecret = readHashedSecret(req);
         const receivedAtMs = clock.now();
@@ -297,7 +304,10 @@ export const usageRoutes = [
         const outcome = await (isDryRun ? ingestion.dryRun(batch) : ingestion.record(batch));
         refuseBadKey(outcome);
         keyUse.touch(hashedSecret, 'usage:write');
-        const answer = toUsageAnswer(batch, outcome);
+        const unknown = findUnknownProducts(batch, outcome);
+        const suggestions =
+          unknown && (await suggestSlugs({ db, clock }, unknown.orgId, unknown.slugs, 'live'));
+        const answer = toUsageAnswer(batch, outcome, suggestions);
         if (!isDryRun) count(metrics, answer);
         if (isLenient) res.setHeader('Preference-Applied', 'handling=lenient');
         sendJson(res, 202, usageAnswerJson(answer));

@@ -49,6 +49,18 @@ describe('a service without markets', () => {
       expect((await browser.get(page, html)).status, page).toBe(404);
   });
 
+  it('documents everything but them', async () => {
+    for (const page of ['', '/start', '/retries', '/caps', '/key-rotation', '/test-and-live', '/errors']) {
+      const response = await fetch(`${service.url}/docs${page}`);
+      expect(response.status, page).toBe(200);
+      expect(await response.text(), page).not.toMatch(
+        /href="\/docs\/(paper-trading|reference\/(market|trading))/,
+      );
+    }
+    for (const page of ['/paper-trading', '/reference/trading', '/reference/market-data'])
+      expect((await fetch(`${service.url}/docs${page}`)).status, page).toBe(404);
+  });
+
   it('makes no key for them', async () => {
     const { browser } = await signedIn(database.db, service.url);
     const key = { name: 'Trader', livemode: false, scopes: ['usage:write', 'trading:read'] };

@@ -71,7 +71,7 @@ describe('/openapi.json', () => {
 
 describe('/docs', () => {
   it('allows nothing but its own files', async () => {
-    for (const path of ['/docs', '/docs/errors']) {
+    for (const path of ['/docs', '/docs/errors', '/docs/reference/usage']) {
       const policy = (await ask(path)).headers.get('content-security-policy')!.split(';');
       expect(policy).toEqual([
         "default-src 'none'",
@@ -87,27 +87,25 @@ describe('/docs', () => {
   });
 
   it('has no inline script or style and names no other host', async () => {
-    const html = await (await ask('/docs')).text();
-    expect(html).not.toMatch(/<script(?![^>]*\ssrc=)/);
-    expect(html).not.toMatch(/<style|\sstyle=|\son\w+=/);
-    expect(html).not.toMatch(/(src|href)="(https?:)?\/\//);
-    expect(html).toContain('<title>Gauge API reference</title>');
-    expect(html).toContain('<a href="/dashboard">');
+    for (const path of ['/docs', '/docs/start', '/docs/reference/trading']) {
+      const html = await (await ask(path)).text();
+      expect(html).not.toMatch(/<script(?![^>]*\ssrc=)/);
+      expect(html).not.toMatch(/<style|\sstyle=|\son\w+=/);
+      expect(html).not.toMatch(/(src|href)="(https?:)?\/\//);
+      expect(html).toContain('href="/dashboard">');
+    }
   });
 
   it('serves its files under a name that changes with them, to be kept for ever', async () => {
     const paths = await assetPaths();
-    expect(paths.map((path) => path.split('/').at(-1))).toEqual([
-      'swagger-ui.css',
-      'docs.css',
-      'swagger-ui-bundle.js',
-      'docs.js',
-    ]);
+    expect(paths.map((path) => path.split('/').at(-1))).toEqual(['icon.svg', 'docs.css', 'docs.js']);
     for (const path of paths) {
       const response = await ask(path);
       expect(response.status).toBe(200);
       expect(response.headers.get('cache-control')).toBe('public, max-age=31536000, immutable');
-      expect(response.headers.get('content-type')).toMatch(/^text\/(css|javascript); charset=utf-8$/);
+      expect(response.headers.get('content-type')).toMatch(
+        /^(text\/(css|javascript); charset=utf-8|image\/svg\+xml)$/,
+      );
       expect(response.headers.get('vary')).toBe('Accept-Encoding');
       expect((await response.text()).length).toBeGreaterThan(100);
     }
@@ -118,10 +116,53 @@ describe('/docs', () => {
     expect([response.status, response.headers.get('cache-control')]).toEqual([200, 'no-store']);
   });
 
-  it('keeps no key between visits and asks no validator elsewhere', async () => {
-    const script = await (await ask((await assetPaths()).at(-1)!)).text();
-    expect(script).toMatch(/persistAuthorization: false/);
-    expect(script).toMatch(/validatorUrl: null/);
+  it('leads to pages that are all there, and to places on them that are', async () => {
+    const seen = new Map<string, string>();
+    const read = async (path: string) => {
+      if (!seen.has(path)) seen.set(path, await (await ask(path)).text());
+      return seen.get(path)!;
+    };
+    const linksOf = (html: string) =>
+      [...html.matchAll(/href="(\/docs[^"]*|#[^"]+)"/g)]
+        .map((m) => m[1]!)
+        .filter((link) => !link.includes('/assets/'));
+    const start = linksOf(await read('/docs')).map((link) => link.split('#')[0] || '/docs');
+    for (const page of new Set(start)) {
+      const html = await read(page);
+      expect(html, page).toContain('<h1>');
+      for (const link of new Set(linksOf(html))) {
+        const [path, anchor] = link.split('#');
+        const target = await read(path || page);
+        if (anchor) expect(target, `${page} leads to ${link}`).toContain(`id="${anchor}"`);
+      }
+    }
+    expect(seen.size).toBe(16);
+  });
+
+  it('has no page of another name', async () => {
+    for (const path of [
+      '/docs/weather',
+      '/docs/__proto__',
+      '/docs/reference/weather',
+      '/docs/layout',
+      '/docs/..%2flayout',
+    ])
+      expect((await ask(path)).status).toBe(404);
+  });
+
+  it('keeps no key anywhere and sends no cookie', async () => {
+    const script = await (await ask((await assetPaths()).find((path) => path.endsWith('/docs.js'))!)).text();
+    expect(script).not.toMatch(/localStorage|sessionStorage|document\.cookie/);
+    expect(script).toContain("credentials: 'omit'");
+  });
+
+  it('is the same for all who are not signed in, whatever their cookie says', async () => {
+    for (const cookie of ['', 'gauge_session=nonsense; gauge_session.sig=nonsense']) {
+      const response = await ask('/docs/start', cookie ? { cookie } : {});
+      expect(response.headers.get('cache-control')).toBe('no-cache');
+      expect(response.headers.get('vary')).toBe('Cookie, Accept-Encoding');
+      expect(await response.text()).toContain('Bearer org_live_…');
+    }
   });
 
   it('serves nothing but these files, however the name is written', async () => {
@@ -133,7 +174,7 @@ describe('/docs', () => {
       '__proto__',
       '%01',
       '<script>',
-      'swagger-ui.css/'.repeat(20),
+      'docs.css/'.repeat(20),
     ]) {
       const response = await ask(`${folder}/${name}`);
       expect([response.status, ((await response.json()) as { code: string }).code]).toEqual([
@@ -157,7 +198,7 @@ describe('/docs/errors', () => {
     const html = await (await ask('/docs/errors')).text();
     for (const [code, status] of Object.entries(statusByCode)) {
       expect(html).toContain(`id="${code}"`);
-      expect(html).toMatch(new RegExp(`<code>${code}</code></a><span class="status">${status} `));
+      expect(html).toMatch(new RegExp(`<code>${code}</code></a> <span class="quiet">${status} `));
     }
     const problem = (await (await ask('/nowhere')).json()) as { type: string };
     const [path, anchor] = problem.type.split('#');

@@ -1,23 +1,96 @@
-'use strict';
+// What the documentation does beyond its HTML: copying lines, and sending requests. It can be read without.
+import { copyButtons } from './copy.js';
 
-// The page's own script, in a file because the page's policy forbids inline scripts.
-window.addEventListener('DOMContentLoaded', () => {
-  window.SwaggerUIBundle({
-    url: '/openapi.json',
-    dom_id: '#reference',
-    deepLinking: true,
-    docExpansion: 'list',
-    defaultModelsExpandDepth: 0,
-    displayRequestDuration: true,
-    // Keys stay in this tab's memory, and nothing is sent to a validator elsewhere.
-    persistAuthorization: false,
-    validatorUrl: null,
-    // Routes for API keys refuse a session cookie, which the browser would send along for who is signed in.
-    requestInterceptor(request) {
-      const { pathname } = new URL(request.url, window.location.href);
-      const isForPeople = /^\/(dashboard|login|logout)(\/|$)/.test(pathname);
-      request.credentials = isForPeople ? 'same-origin' : 'omit';
-      return request;
-    },
+/** As much of an answer as is shown, in characters; one that does not end is cut off. */
+const MAX_SHOWN = 65_536;
+/** How long an answer that does not end is followed, in ms. */
+const PATIENCE_MS = 10_000;
+
+copyButtons(document);
+for (const form of document.querySelectorAll('form[data-try]')) prepare(form);
+
+function prepare(form) {
+  const { example, path, headers, body } = form.elements;
+  const fill = () => {
+    const request = JSON.parse(example.value);
+    path.value = request.path;
+    headers.value = Object.entries(request.headers)
+      .map((header) => header.join(': '))
+      .join('\n');
+    if (body) body.value = request.body && JSON.stringify(JSON.parse(request.body), null, 2);
+  };
+  fill();
+  example.addEventListener('change', fill);
+  form.addEventListener('submit', (event) => {
+    event.preventDefault();
+    void send(form);
   });
-});
+  form.hidden = false;
+}
+
+async function send(form) {
+  const { path, headers, body, key } = form.elements;
+  const status = form.querySelector('[data-status]');
+  const answer = form.querySelector('[data-answer]');
+  if (key && key.value.trim() === '') {
+    status.textContent = 'Enter an API key first.';
+    key.focus();
+    return;
+  }
+  status.textContent = 'Sending…';
+  const stop = new AbortController();
+  const timer = setTimeout(() => stop.abort(), PATIENCE_MS);
+  try {
+    const response = await fetch(addressOf(path.value), {
+      method: form.dataset.method,
+      headers: headersOf(headers.value, key?.value.trim(), body?.value),
+      ...(body?.value ? { body: body.value } : {}),
+      // Routes for API keys refuse a session's cookie.
+      credentials: 'omit',
+      signal: stop.signal,
+    });
+    answer.textContent = await readStart(response, (text) => (answer.textContent = text));
+    answer.hidden = false;
+    status.textContent = `Answered ${response.status} ${response.statusText}`;
+  } catch (error) {
+    status.textContent = stop.signal.aborted ? 'No further answer within 10 seconds.' : String(error.message);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** Requests go to this service alone. */
+function addressOf(path) {
+  const url = new URL(path, location.origin);
+  if (url.origin !== location.origin) throw new Error('The address begins with a slash.');
+  return url;
+}
+
+function headersOf(lines, key, body) {
+  const given = lines.split('\n').filter((line) => line.includes(':'));
+  const pairs = given.map((line) => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 1).trim()]);
+  if (key) pairs.push(['Authorization', `Bearer ${key}`]);
+  if (body) pairs.push(['Content-Type', 'application/json']);
+  return pairs;
+}
+
+async function readStart(response, show) {
+  const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
+  let text = '';
+  while (reader && text.length < MAX_SHOWN) {
+    const { done, value } = await reader.read();
+    if (done) return pretty(text);
+    text += value;
+    show(text);
+  }
+  await reader?.cancel();
+  return `${text.slice(0, MAX_SHOWN)}…`;
+}
+
+function pretty(text) {
+  try {
+    return JSON.stringify(JSON.parse(text), null, 2);
+  } catch {
+    return text;
+  }
+}

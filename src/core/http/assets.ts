@@ -69,7 +69,7 @@ export function sendCompressed(
   { plain, gzipped }: Compressed,
 ): void {
   res.setHeader('Content-Type', type);
-  res.setHeader('Vary', 'Accept-Encoding');
+  res.vary('Accept-Encoding');
   const isGzip = req.acceptsEncodings('gzip', 'identity') === 'gzip';
   const bytes = isGzip ? gzipped : plain;
   if (isGzip) res.setHeader('Content-Encoding', 'gzip');

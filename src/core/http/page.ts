@@ -2,6 +2,7 @@ import type { Request, Response } from 'express';
 import { z } from 'zod';
 import { AppError } from '../errors.js';
 import { sendJson, toJson } from './json.js';
+import { plainly } from './validate.js';
 
 export const pageSchema = z.object({
   limit: z.coerce
@@ -40,7 +41,7 @@ export function readRange(req: Request, keySchema: z.ZodType<string>): Range {
 
 /** @throws AppError invalid_request that names the query parameter */
 export function parseQuery<T extends z.ZodType>(schema: T, query: Request['query']): z.output<T> {
-  const parsed = schema.safeParse(query);
+  const parsed = schema.safeParse(query, plainly);
   if (parsed.success) return parsed.data;
   const issue = parsed.error.issues[0]!;
   if (issue.code === 'unrecognized_keys') throw queryError(issue.keys[0]!, 'is not a known one');
@@ -49,7 +50,7 @@ export function parseQuery<T extends z.ZodType>(schema: T, query: Request['query
 }
 
 export const queryError = (name: string, detail: string): AppError =>
-  new AppError('invalid_request', `The query parameter ${name}: ${detail}.`);
+  new AppError('invalid_request', `The query parameter ${name} ${detail}.`);
 
 /** Answers with one page. A query reads one row more than the limit, which tells whether there is a next page. */
 export function sendPage<T>(

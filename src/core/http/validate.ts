@@ -27,13 +27,65 @@ export const MAX_PLACES = 100;
 /** Of a field's name in a pointer: what is longer was never one of ours. */
 const MAX_NAME_LENGTH = 255;
 
+const typeNames: Record<string, string> = {
+  string: 'a text',
+  number: 'a number',
+  int: 'a whole number',
+  boolean: 'true or false',
+  array: 'a list',
+  tuple: 'a list',
+  object: 'an object',
+  record: 'an object',
+  null: 'null',
+};
+
+const formats: Record<string, string> = {
+  email: 'an e-mail address',
+  uuid: 'a UUID',
+  url: 'a web address',
+  date: 'a date like 2026-01-31',
+  datetime: 'an RFC 3339 time like 2026-01-31T12:00:00Z',
+};
+
+const units: Record<string, string> = { string: ' characters', array: ' items', set: ' items' };
+
+/** What is wrong, in words that go on after the name of the place: the validator has words of its own, for programmers. */
+const describeIssue: z.core.$ZodErrorMap = (issue) => {
+  switch (issue.code) {
+    case 'invalid_type':
+      return issue.input === undefined
+        ? 'is required'
+        : `must be ${typeNames[issue.expected] ?? 'another type'}`;
+    case 'invalid_format':
+      return formats[issue.format] ? `must be ${formats[issue.format]}` : 'is not in the right form';
+    case 'invalid_value':
+      return `must be ${issue.values.map((value) => JSON.stringify(value)).join(' or ')}`;
+    case 'too_small':
+      return issue.inclusive === false
+        ? `must be above ${issue.minimum}${units[issue.origin] ?? ''}`
+        : `must be at least ${issue.minimum}${units[issue.origin] ?? ''}`;
+    case 'too_big':
+      return issue.inclusive === false
+        ? `must be below ${issue.maximum}${units[issue.origin] ?? ''}`
+        : `must be at most ${issue.maximum}${units[issue.origin] ?? ''}`;
+    case 'not_multiple_of':
+      return `must be a multiple of ${issue.divisor}`;
+    case 'unrecognized_keys':
+      return 'is not a known field';
+    default:
+      return 'is not one of the values that are allowed here';
+  }
+};
+
+/** How all outside input is parsed: with the input, which tells what is missing from what is of another type. */
+export const plainly = { reportInput: true, error: describeIssue };
+
 /**
  * Parses outside input.
  * @throws AppError invalid_request whose `errors` name every offending place, up to `MAX_PLACES`
  */
 export function parseInput<T extends z.ZodType>(schema: T, input: unknown): z.output<T> {
-  // With the input, which tells what is missing from what is of another type.
-  const parsed = schema.safeParse(input, { reportInput: true });
+  const parsed = schema.safeParse(input, plainly);
   if (parsed.success) return parsed.data;
   const places: ErrorPlace[] = [];
   for (const issue of parsed.error.issues) {
@@ -53,7 +105,7 @@ export function parseItems<T extends z.ZodType>(schema: T, items: unknown[], pat
   const values: z.output<T>[] = [];
   const places: ErrorPlace[] = [];
   for (const [index, item] of items.entries()) {
-    const parsed = schema.safeParse(item, { reportInput: true });
+    const parsed = schema.safeParse(item, plainly);
     if (parsed.success) values.push(parsed.data);
     else
       for (const issue of parsed.error.issues)

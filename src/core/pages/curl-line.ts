@@ -18,15 +18,30 @@ export const postLine = (
   body: object,
   headers: Record<string, string> = {},
 ): string =>
-  [
-    `${curl} ${quote(url)}`,
-    ...Object.entries({
-      Authorization: `Bearer ${key}`,
-      ...headers,
-      'Content-Type': 'application/json',
-    }).map(([name, value]) => `-H ${quote(`${name}: ${value}`)}`),
-    `-d ${quote(JSON.stringify(body))}`,
+  curlLine({
+    method: 'POST',
+    url,
+    headers: { Authorization: `Bearer ${key}`, ...headers, 'Content-Type': 'application/json' },
+    body: JSON.stringify(body),
+  });
+
+/** A line for a shell that sends any request. An empty body is none. */
+export function curlLine(request: {
+  method: string;
+  url: string;
+  headers: Record<string, string>;
+  body: string;
+}): string {
+  const { method, url, headers, body } = request;
+  return [
+    curl,
+    // What curl does by itself is not said.
+    ...(method === (body === '' ? 'GET' : 'POST') ? [] : [`-X ${method}`]),
+    quote(url),
+    ...Object.entries(headers).map(([name, value]) => `-H ${quote(`${name}: ${value}`)}`),
+    ...(body === '' ? [] : [`-d ${quote(body)}`]),
   ].join(' ');
+}
 
 /** A line for a shell that reads the entitlements. */
 export const readEntitlementsLine = (baseUrl: string, key: string): string =>

@@ -2,7 +2,7 @@ import type { Circumstance } from './define-route.js';
 import { credentials } from './example-world.js';
 import type { DescribedRoute, SentExample, SentRequest } from './problem-examples.js';
 
-const circumstances: Record<Circumstance, string> = {
+export const circumstances: Record<Circumstance, string> = {
   limit_used_up: 'the limit is used up',
   database_unreachable: 'the database cannot be reached',
   defect: 'the service meets a defect of its own',

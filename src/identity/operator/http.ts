@@ -7,7 +7,7 @@ import type { Tx } from '../../core/db/client.js';
 import { AppError } from '../../core/errors.js';
 import { readJsonBody } from '../../core/http/json-body.js';
 import { sendJson, toJson } from '../../core/http/json.js';
-import { parseInput } from '../../core/http/validate.js';
+import { parseInput, plainly } from '../../core/http/validate.js';
 import type { Put, Source } from '../source.js';
 import { emailSchema, slugSchema } from './schema.js';
 import { whereaboutsOf } from '../session/session.js';
@@ -26,12 +26,9 @@ export function readEmail(req: Request): string {
 }
 
 function readParameter(schema: z.ZodType<string>, name: string, value: unknown): string {
-  const parsed = schema.safeParse(value);
+  const parsed = schema.safeParse(value, plainly);
   if (parsed.success) return parsed.data;
-  throw new AppError(
-    'invalid_request',
-    `The path parameter ${name} ${parsed.error.issues[0]?.message ?? 'is not valid'}.`,
-  );
+  throw new AppError('invalid_request', `The path parameter ${name} ${parsed.error.issues[0]!.message}.`);
 }
 
 /** @throws AppError for a body that is not JSON, too large, or not as the schema says */

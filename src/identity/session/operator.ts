@@ -128,12 +128,17 @@ async function auditRefusal(
   );
 }
 
+const howToSend = 'Send the operator token as `Authorization: Bearer …`';
+
 function findOperator(req: Request, tokens: readonly OperatorToken[]): OperatorAuthority | AppError {
   const { authorization } = req.headers;
   if (authorization === undefined || authorization === '')
-    return new AppError('missing_key', 'Send the operator token as `Authorization: Bearer …`.');
+    return new AppError('missing_key', `${howToSend}.`);
   const given = /^bearer +(.+)$/i.exec(authorization)?.[1];
-  if (given === undefined) return unknownToken();
+  if (given === undefined)
+    return /^bearer\b/i.test(authorization)
+      ? unknownToken()
+      : new AppError('invalid_key', `${howToSend}; the word Bearer is missing.`);
   const find = () => findToken(given, tokens);
   const token = find();
   if (!token) return unknownToken();

@@ -20,16 +20,16 @@ describe('input that does not fit', () => {
     expect(errorsOf({})).toEqual(['/name is required']);
     for (const name of [5, null, ['a', 'b'], {}]) {
       const [error] = errorsOf({ name })!;
-      expect(error).toMatch(/^\/name .*expected string/);
+      expect(error).toBe('/name must be a text');
     }
     expect(errorsOf(undefined)).toEqual([' is required']);
-    expect(errorsOf('text')![0]).toMatch(/expected object/);
+    expect(errorsOf('text')).toEqual([' must be an object']);
   });
 
   it('is named with every place, also what is not known', () => {
     expect(errorsOf({ name: 'too long', sizes: [1, 'two'], 'a/b~c': 1 })).toEqual([
       '/name must be 1 to 5 characters without control characters',
-      expect.stringMatching(/^\/sizes\/1 .*expected number/),
+      '/sizes/1 must be a number',
       '/a~1b~0c is not a known field',
     ]);
   });

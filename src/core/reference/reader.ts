@@ -1,0 +1,211 @@
+import { marked } from 'marked';
+import type { ErrorCode } from '../errors.js';
+import { curlLine } from '../pages/curl-line.js';
+import { tags, type OpenApiDocument } from './document.js';
+import type { Tag } from './define-route.js';
+import { asShown, circumstances } from './example-prose.js';
+import { listFields, typeOf, type Field, type JsonSchema } from './fields.js';
+import { ownAnswer, ownRequest, type OwnValues } from './own-examples.js';
+import type { DescribedRoute, SentExample, SentRequest } from './problem-examples.js';
+
+/** With whose values the examples are shown. */
+export interface ShownFor {
+  /** Where the service is reached. */
+  origin: string;
+  /** Undefined for a reader who is not signed in: the values of the example world. */
+  own?: OwnValues | undefined;
+}
+
+export interface ExampleView {
+  id: string;
+  name: string;
+  summary: string;
+  /** What has to be so for this answer. */
+  notes: string[];
+  curl: string;
+  status: number;
+  /** JSON, or a part of a text; empty where nothing comes back. */
+  answer: string;
+  /** What a form sends; undefined where a browser cannot, or should not. */
+  request: { path: string; headers: Record<string, string>; body: string } | undefined;
+}
+
+export interface OperationView {
+  id: string;
+  method: string;
+  path: string;
+  summary: string;
+  descriptionHtml: string;
+  credential: string;
+  takesKey: boolean;
+  canBeTried: boolean;
+  parameters: (Field & { place: string })[];
+  body: { isOptional: boolean; mediaType: string; maxBytes: number; fields: Field[] } | undefined;
+  answers: { status: number; descriptionHtml: string; fields: Field[] }[];
+  examples: ExampleView[];
+  refusals: { code: ErrorCode; status: number; summaries: string[] }[];
+}
+
+/** The groups of the reference, by the last part of their address. */
+export const groups = Object.entries(tags).map(([name, description]) => ({
+  id: name.toLowerCase().replaceAll(' ', '-'),
+  tag: name as Tag,
+  descriptionHtml: toHtml(description),
+}));
+
+/** The texts are the service's own; nothing that anybody sends is made into HTML here. */
+export function toHtml(markdown: string): string {
+  return marked.parse(markdown, { async: false });
+}
+
+export const toInlineHtml = (markdown: string): string => marked.parseInline(markdown, { async: false });
+
+export const describeOperations = (
+  routes: readonly DescribedRoute[],
+  document: OpenApiDocument,
+  tag: Tag,
+  shownFor: ShownFor,
+): OperationView[] =>
+  routes.filter((route) => route.tag === tag).map((route) => describeOperation(route, document, shownFor));
+
+function describeOperation(
+  route: DescribedRoute,
+  document: OpenApiDocument,
+  shownFor: ShownFor,
+): OperationView {
+  const operation = document.paths![route.path]![route.method]!;
+  const content = Object.entries(asContent(operation.requestBody)?.content ?? {})[0];
+  const good = route.examples.filter(isGood);
+  return {
+    id: route.operationId,
+    method: route.method.toUpperCase(),
+    path: route.path,
+    summary: route.summary,
+    descriptionHtml: toHtml(route.description),
+    credential: credentialOf(route),
+    takesKey: route.credential === 'apiKey',
+    canBeTried: canBeTried(route),
+    parameters: ((operation.parameters ?? []) as ParameterObject[]).map(({ schema = {}, ...parameter }) => ({
+      name: parameter.name,
+      place: parameter.in,
+      type: typeOf(document, schema),
+      isRequired: parameter.required ?? false,
+      description: parameter.description ?? schema.description ?? '',
+    })),
+    body: content && {
+      isOptional: route.body?.isOptional ?? false,
+      mediaType: content[0],
+      maxBytes: route.body!.maxBytes,
+      fields: listFields(document, content[1].schema ?? {}),
+    },
+    answers: Object.entries(route.responses).map(([status, { description }]) => ({
+      status: Number(status),
+      descriptionHtml: toInlineHtml(description),
+      fields: listFields(
+        document,
+        asContent(operation.responses?.[status])?.content?.['application/json']?.schema ?? {},
+      ),
+    })),
+    examples: good.map((example) => describeExampleFor(route, example, shownFor)),
+    refusals: listRefusals(route),
+  };
+}
+
+interface ParameterObject {
+  name: string;
+  in: string;
+  required?: boolean;
+  description?: string;
+  schema?: JsonSchema;
+}
+
+const asContent = (part: unknown) =>
+  part as { content?: Record<string, { schema?: JsonSchema }> } | undefined;
+
+export const isGood = ({ response }: SentExample): boolean => response.status < 400;
+
+/** With an API key or without any credential. A person changes things on the pages that are made for it. */
+const canBeTried = ({ credential, tag, body }: DescribedRoute): boolean =>
+  (credential === 'apiKey' || credential === 'none') &&
+  tag !== 'Signing in' &&
+  (body === undefined || body.mediaType === undefined);
+
+function credentialOf({ credential, scope }: DescribedRoute): string {
+  if (credential === 'apiKey') return scope ? `An API key with the scope \`${scope}\`` : 'Any API key';
+  if (credential === 'session') return 'A session';
+  return credential === 'operator' ? 'The operator token' : 'None';
+}
+
+/** One example with the reader's own values. */
+export function describeExampleFor(
+  route: DescribedRoute,
+  example: SentExample,
+  { origin, own }: ShownFor,
+): ExampleView {
+  const request = own ? ownRequest(example.request, own) : (asShown(example.request) as SentRequest);
+  const { body } = example.response;
+  const answer = own && route.credential === 'apiKey' ? ownAnswer(body, own) : asShown(body ?? null);
+  const path = addressOf(route, request);
+  const text = bodyOf(route, request);
+  const headers = Object.fromEntries(
+    Object.entries(request.headers ?? {}).map(([name, value]) => [titleCase(name), value]),
+  );
+  const typed = text === '' ? {} : { 'Content-Type': route.body?.mediaType ?? 'application/json' };
+  return {
+    id: `${route.operationId}-${example.name}`,
+    name: example.name,
+    summary: example.summary,
+    notes: notesOf(example),
+    curl: curlLine({
+      method: route.method.toUpperCase(),
+      url: `${origin}${path}`,
+      headers: { ...credentialHeader(request, own), ...headers, ...typed },
+      body: text,
+    }),
+    status: example.response.status,
+    answer: answer === null ? '' : typeof answer === 'string' ? answer : JSON.stringify(answer, null, 2),
+    request: canBeTried(route) ? { path, headers, body: text } : undefined,
+  };
+}
+
+function notesOf({ before, circumstance }: SentExample): string[] {
+  return [
+    ...(before ? ['Another request went before it.'] : []),
+    ...(circumstance ? [`Meanwhile ${circumstances[circumstance]}.`] : []),
+  ];
+}
+
+function addressOf({ path }: DescribedRoute, { params = {}, query }: SentRequest): string {
+  const filled = path.replace(/\{(\w+)\}/g, (_match, name: string) => encodeURIComponent(params[name] ?? ''));
+  return query ? `${filled}?${new URLSearchParams(query).toString()}` : filled;
+}
+
+function bodyOf({ body: described }: DescribedRoute, { body }: SentRequest): string {
+  if (body === undefined) return '';
+  const isForm = described?.mediaType?.includes('form') === true;
+  return isForm ? new URLSearchParams(body as Record<string, string>).toString() : JSON.stringify(body);
+}
+
+function credentialHeader({ credential }: SentRequest, own: OwnValues | undefined): Record<string, string> {
+  if (credential === 'none') return {};
+  if (credential.endsWith('Session')) return { Cookie: 'gauge_session=…' };
+  if (credential === 'operator') return { Authorization: 'Bearer …' };
+  const mode = credential === 'testKey' ? 'test' : 'live';
+  return { Authorization: `Bearer ${own?.prefixes[mode] ?? `org_${mode}_`}…` };
+}
+
+const titleCase = (name: string): string => name.replace(/(^|-)[a-z]/g, (part) => part.toUpperCase());
+
+/** The codes that a caller may meet, each with the occasions. */
+function listRefusals({ examples, errors }: DescribedRoute): OperationView['refusals'] {
+  return errors.map((code) => {
+    const met = examples.filter(
+      ({ response }) => (response.body as { code?: string } | undefined)?.code === code,
+    );
+    return {
+      code,
+      status: met[0]?.response.status ?? 500,
+      summaries: [...new Set(met.map(({ summary }) => summary))],
+    };
+  });
+}

@@ -1,0 +1,68 @@
+import type { Request } from 'express';
+import type { Context } from '../core/http/context.js';
+import type { OwnValues } from '../core/reference/own-examples.js';
+import { listActivePrefixes } from '../api-keys/queries.js';
+import { listProductsInEffect } from '../entitlements/queries.js';
+import type { ReadSession } from '../identity/session/session.js';
+import { CENT, formatDollars } from '../trading/market/money.js';
+import { listOrders } from '../trading/orders/queries.js';
+import type { SnapshotStore } from '../trading/snapshot/snapshot.js';
+
+interface OwnValuesDeps extends Pick<Context, 'db' | 'clock' | 'log'> {
+  readSession: ReadSession;
+  /** Undefined where there are no markets. */
+  snapshots: SnapshotStore | undefined;
+}
+
+const MAX_PRODUCTS = 20;
+const HALF_A_DOLLAR = 500_000n;
+/** Above the best offer, of which there may be too little. */
+const ROOM = 10n * CENT;
+
+/**
+ * Finds the values that the documentation shows to a member of an Organization. Undefined for everybody else, and where
+ * they cannot be read: the pages are there when the database is not.
+ */
+export function createOwnValuesReader(deps: OwnValuesDeps): (req: Request) => Promise<OwnValues | undefined> {
+  return async (req) => {
+    try {
+      const session = await deps.readSession(req);
+      if (!session || session.orgId === null || session.lacksSecondFactor) return undefined;
+      return await readOwnValues(deps, session.orgId);
+    } catch (error) {
+      deps.log.warn({ err: error }, 'the documentation is shown without values of its reader');
+      return undefined;
+    }
+  };
+}
+
+async function readOwnValues({ db, clock, snapshots }: OwnValuesDeps, orgId: string): Promise<OwnValues> {
+  const now = new Date(clock.now());
+  const [products, prefixes, orders] = await Promise.all([
+    listProductsInEffect(db.orm, orgId, { now, limit: MAX_PRODUCTS }),
+    listActivePrefixes(db.orm, orgId, now),
+    listOrders(db.orm, { orgId, limit: 1 }),
+  ]);
+  return {
+    now,
+    liveProducts: products.filter(({ kind }) => kind === 'live'),
+    readOnlyProducts: products.filter(({ kind }) => kind === 'read_only'),
+    prefixes: {
+      live: prefixes.find(({ livemode }) => livemode)?.prefix,
+      test: prefixes.find(({ livemode }) => !livemode)?.prefix,
+    },
+    market: snapshots && findMarket(snapshots, now),
+    tradeId: orders[0]?.id,
+  };
+}
+
+/** The market that can be bought for about half a dollar: an order for it fits into any account. */
+function findMarket(snapshots: SnapshotStore, now: Date): OwnValues['market'] {
+  let best: { ticker: string; ask: bigint; apart: bigint } | undefined;
+  for (const { ticker, status, yesAsk, closeTime } of snapshots.current?.markets.values() ?? []) {
+    if (status !== 'active' || yesAsk === null || closeTime <= now) continue;
+    const apart = yesAsk > HALF_A_DOLLAR ? yesAsk - HALF_A_DOLLAR : HALF_A_DOLLAR - yesAsk;
+    if (!best || apart < best.apart) best = { ticker, ask: yesAsk, apart };
+  }
+  return best && { ticker: best.ticker, ask: formatDollars(best.ask + ROOM) };
+}

@@ -1,0 +1,49 @@
+import { expect, it } from 'vitest';
+import { findBarriers } from '../support/axe.js';
+import { browserWorld } from '../support/browser.js';
+import { createTenant } from '../support/usage.js';
+
+const world = browserWorld();
+const pages = ['/docs', '/docs/start', '/docs/errors', '/docs/reference/usage', '/docs/reference/trading'];
+
+it.each(['light', 'dark'] as const)(
+  'the documentation has no barriers and never scrolls sideways: %s',
+  async (scheme) => {
+    const page = await world.visit({ scheme });
+    for (const path of pages) {
+      await page.goto(path);
+      for (const width of [320, 360, 768, 1280]) {
+        await page.setViewportSize({ width, height: 800 });
+        expect(
+          await page.evaluate('document.documentElement.scrollWidth - document.documentElement.clientWidth'),
+        ).toBe(0);
+        if (width === 360 || width === 1280) expect(await findBarriers(page)).toEqual([]);
+      }
+    }
+  },
+);
+
+it('a request is tried with the keyboard alone', async () => {
+  const { key } = await createTenant(world.db);
+  const page = await world.visit();
+  await page.goto('/docs/reference/entitlements');
+  const form = page.locator('form[data-try]').first();
+  await form.getByLabel('Example').focus();
+  for (let stops = 0; stops < 3; stops++) await page.keyboard.press('Tab');
+  await page.keyboard.type(key.secret);
+  await page.keyboard.press('Enter');
+  await form.getByText('Answered 200 OK').waitFor();
+  expect(await form.locator('[data-answer]').innerText()).toContain('"entitlements": [');
+  expect(await findBarriers(page)).toEqual([]);
+});
+
+it('without a key it says what is missing, and without a script everything can be read', async () => {
+  const page = await world.visit();
+  await page.goto('/docs/reference/usage');
+  await page.getByRole('button', { name: 'Send the request' }).first().click();
+  await page.getByText('Enter an API key first.').waitFor();
+  const plain = await world.visit({ javaScript: false });
+  await plain.goto('/docs/reference/usage');
+  expect(await plain.locator('form[data-try]').first().isVisible()).toBe(false);
+  expect(await plain.getByText('"accepted": 2').first().isVisible()).toBe(true);
+});
