@@ -23,15 +23,17 @@ const titles: Partial<Record<ErrorCode, string>> = {
 export function pageErrorHandler(deps: PageDeps, readFrame: ReadFrame): ErrorRequestHandler {
   const headers = pageHeaders();
   const frame = pageFrame(readFrame);
-  return (thrown, req, res, next) => {
+  return async (thrown, req, res, next) => {
     if (res.headersSent || !prefersHtml(req)) {
       problemHandler(thrown, req, res, next);
       return;
     }
-    const show = (error?: unknown) => void showError(deps, error ?? thrown, req, res).catch(next);
     // Pages have theirs by now; whatever else a browser was led to has not.
-    if (res.locals.nonce === undefined) frame(req, res, () => headers(req, res, show));
-    else show();
+    if (res.locals.nonce === undefined) {
+      frame(req, res, () => undefined);
+      headers(req, res, () => undefined);
+    }
+    await showError(deps, thrown, req, res);
   };
 }
 

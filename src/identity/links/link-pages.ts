@@ -31,7 +31,7 @@ export interface OpenedPages {
   /** Counts passwords and codes that were wrong, of each link. */
   guesses: RequestHandler;
   /** The page with the field for the link. */
-  showOpen(req: Request, res: Response, form: FormState): Promise<void>;
+  showOpen: (req: Request, res: Response, form: FormState) => Promise<void>;
   /** One page for every link that opens nothing: goes behind the pages that throw `LinkGone`. */
   showGone: ErrorRequestHandler;
 }

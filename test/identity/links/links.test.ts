@@ -48,7 +48,7 @@ it('a link works once, however many use it at once', async () => {
       }),
     ),
   );
-  expect(answers.map(({ status }) => status).sort()).toEqual([303, 404, 404, 404]);
+  expect(answers.map(({ status }) => status).sort((a, b) => a - b)).toEqual([303, 404, 404, 404]);
   expect(await database.db.orm.select().from(operators)).toHaveLength(1);
   // What the others would have made is undone.
   const made = await database.db.orm.select().from(users);
