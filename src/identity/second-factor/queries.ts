@@ -2,6 +2,7 @@ import { and, count, eq, gt, isNotNull, isNull, lt, lte, or, sql } from 'drizzle
 import type { Orm, Tx } from '../../core/db/client.js';
 import { DAY_MS, MINUTE_MS } from '../../core/time.js';
 import { users } from '../../organizations/table.js';
+import { deleteOpenLinks } from '../reset-link-queries.js';
 import { recoveryCodes, secondFactors, signInChallenges } from '../table.js';
 
 const CHALLENGE_MS = 10 * MINUTE_MS;
@@ -150,14 +151,16 @@ export async function countRecoveryCodes(orm: Orm, userId: string): Promise<numb
   return row?.left ?? 0;
 }
 
-/** Removes a second factor that is on, with its recovery codes. False if there was none. */
+/** Removes a second factor that is on, with its recovery codes and the links that could. False if there was none. */
 export async function deleteSecondFactor(tx: Tx, userId: string): Promise<boolean> {
   const rows = await tx
     .delete(secondFactors)
     .where(and(eq(secondFactors.userId, userId), isNotNull(secondFactors.confirmedAt)))
     .returning({ userId: secondFactors.userId });
-  if (rows.length > 0) await tx.delete(recoveryCodes).where(eq(recoveryCodes.userId, userId));
-  return rows.length > 0;
+  if (rows.length === 0) return false;
+  await tx.delete(recoveryCodes).where(eq(recoveryCodes.userId, userId));
+  await deleteOpenLinks(tx, userId, 'second_factor_reset');
+  return true;
 }
 
 /** Deletes secrets that were asked for before `before` and never confirmed. */

@@ -466,16 +466,16 @@ export const changes: Record<string, Prepare[]> = {
     byOperatorPerson(
       '/set-up/owner',
       async ({ db }) => {
-        await createOrganization(db);
-        return { owner: 'other', email: `${uuid()}@example.com` };
+        const { slug } = await createOrganization(db);
+        return { organization: slug, owner: 'other', email: `${uuid()}@example.com` };
       },
       true,
     ),
     byOperatorPerson(
       '/set-up/owner',
       async ({ db }) => {
-        await createOrganization(db);
-        return { owner: 'me', email: '' };
+        const { slug } = await createOrganization(db);
+        return { organization: slug, owner: 'me', email: '' };
       },
       true,
     ),
