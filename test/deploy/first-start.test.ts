@@ -153,7 +153,7 @@ it('the README’s lines end with a person signed in, and an owner whose first e
     quantity: 1,
     idempotencyKey: 'first-event',
   };
-  const sent = await olga.send('POST', '/api/usage/events', {
+  const sent = await new Browser(operator.url).send('POST', '/api/usage/events', {
     json: { events: [event] },
     headers: { authorization: `Bearer ${key}` },
   });
