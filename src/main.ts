@@ -4,9 +4,9 @@ import { readConfig, type Config } from './config.js';
 import { UnsuitableDatabaseError } from './core/db/check-server.js';
 import { DirectoryInUseError } from './core/db/directory-lock.js';
 import { describeDemo, embeddedNotice, findExampleOrder } from './demo/describe.js';
-import { createAccessLog, createLogger } from './core/log/log.js';
+import { createAccessLog, createLogger, createTerminalStream } from './core/log/log.js';
 import { secretsIn } from './core/log/log-mask.js';
-import { startService } from './service.js';
+import { CannotListenError, startService } from './service.js';
 
 /** Reads the configuration or ends with every problem of it on standard error. */
 function configure(): Config {
@@ -21,12 +21,15 @@ function configure(): Config {
 
 const config = configure();
 // Buffered briefly: a write per line would cost more than the request it reports.
-const destination = pino.destination({ dest: 1, sync: false, minLength: 4096, periodicFlush: 500 });
+const buffer = process.stdout.isTTY
+  ? undefined
+  : pino.destination({ dest: 1, sync: false, minLength: 4096, periodicFlush: 500 });
+const destination = buffer ?? (await createTerminalStream(process.stdout));
 const secrets = secretsIn(process.env);
 const log = createLogger(config.logLevel, destination, secrets);
 
 function exit(code: number): never {
-  destination.flushSync();
+  buffer?.flushSync();
   process.exit(code);
 }
 
@@ -39,24 +42,27 @@ const service = await startService(config, {
   log,
   accessLog: createAccessLog(config.logLevel, destination, secrets),
 }).catch((error: unknown) => {
-  const { code, message } = error as NodeJS.ErrnoException;
   const isExpected =
     error instanceof ConfigError ||
     error instanceof DirectoryInUseError ||
     error instanceof UnsuitableDatabaseError ||
-    code === 'EADDRINUSE' ||
-    code === 'EACCES';
-  if (isExpected) process.stderr.write(`Gauge could not start: ${message}\n`);
+    error instanceof CannotListenError;
+  if (isExpected) process.stderr.write(`Gauge could not start: ${error.message}\n`);
   else log.fatal({ err: error }, 'Gauge could not start');
   return exit(1);
 });
 
+log.info(
+  { url: service.url, database: service.context.db.kind, seconds: Math.round(process.uptime() * 10) / 10 },
+  'Gauge is ready',
+);
+// The logins come after the lines of the start.
+buffer?.flushSync();
 if (service.demo)
   process.stdout.write(
     describeDemo(service.demo, service.url, findExampleOrder(service.trading.snapshots.current)),
   );
 else if (service.context.db.kind === 'embedded') process.stdout.write(embeddedNotice);
-log.info({ url: service.url, database: service.context.db.kind }, 'Gauge is ready');
 
 async function stop(): Promise<void> {
   try {
