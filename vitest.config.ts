@@ -3,7 +3,7 @@ import { findChromium } from './test/support/chromium.js';
 import { findPostgresBinaries } from './test/support/postgres-server.js';
 
 /**
- * The same tests run on the embedded database, which everybody has, and on a real Postgres where one is installed
+ * The same tests run on the embedded database, which needs no installation, and on a real Postgres where one is installed
  * (or named by TEST_POSTGRES_BIN). TEST_DATABASE=embedded or postgres runs one of them; with REQUIRE_POSTGRES=1 a
  * missing Postgres is a failure. TEST_REPORT names a file for the results as JSON.
  *

@@ -1,4 +1,4 @@
-/** The measures of the calibrated forecast: a snapshot of it, what it is learned from, and what that costs everybody else. */
+/** The measures of the calibrated forecast: a snapshot of it, what it is learned from, and what that costs other requests. */
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -232,7 +232,7 @@ async function measureReads(databaseUrl: string, seconds: number): Promise<Sampl
   }
 }
 
-/** Of the time of a server that nobody reads from. */
+/** Of the time of a server without readers. */
 async function shareOfLearning(pid: number, toggle: () => void): Promise<number> {
   const begin = cpuMsOf(pid);
   await sleep(6_000);

@@ -4,11 +4,10 @@ import express, { Router, type Express, type Request, type Response } from 'expr
 import { knownHashedSecret } from './api-keys/bearer-key.js';
 import type { KeyReader } from './api-keys/key-reader.js';
 import { requireReady } from './core/http/availability.js';
-import { rememberClientAddress } from './core/http/client-address.js';
+import { rememberClientAddress, requestContext, type Caller } from './core/http/request-context.js';
 import { jsonHeaders } from './core/http/json-headers.js';
 import { setOwnOrigin } from './core/http/own-origin.js';
 import { notFound, problemHandler } from './core/http/problem.js';
-import { requestContext, type Caller } from './core/http/request-context.js';
 import { requireWholeAddress } from './core/http/request-line.js';
 import { mountRoutes } from './core/reference/define-route.js';
 import { healthRoutes } from './health/routes.js';

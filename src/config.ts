@@ -76,6 +76,12 @@ function isLoopback(url: string): boolean {
 const isNeighbour = (hostname: string): boolean =>
   !hostname.includes('.') && !hostname.startsWith('[') && isIP(hostname) === 0;
 
+const listField = (part: z.ZodString) =>
+  z
+    .string()
+    .transform((value) => value.split(',').map((text) => text.trim()))
+    .pipe(z.array(part));
+
 const environment = z.object({
   NODE_ENV: z.enum(['development', 'test', 'production']).default('development'),
   PORT: z
@@ -92,15 +98,8 @@ const environment = z.object({
   ).optional(),
   DATA_DIR: z.string().default('./data'),
   REDIS_URL: urlField(/^rediss?:$/, 'redis://host:6379').optional(),
-  SESSION_KEYS: z
-    .string()
-    .transform((value) => value.split(',').map((key) => key.trim()))
-    .pipe(z.array(z.string().min(1, 'must not contain an empty key')).min(1))
-    .optional(),
-  SECRET_KEYS: z
-    .string()
-    .transform((value) => value.split(',').map((key) => key.trim()))
-    .pipe(z.array(z.string().min(1, 'must not contain an empty key')).min(1))
+  SESSION_KEYS: listField(z.string().min(1, 'must not contain an empty key')).optional(),
+  SECRET_KEYS: listField(z.string().min(1, 'must not contain an empty key'))
     // What is encrypted must still open after a restart. It protects nothing, so production does not take it.
     .default(['a key for trying gauge']),
   AUDIT_EXPORT: z
@@ -117,29 +116,17 @@ const environment = z.object({
     .refine(isOrigin, 'must be an origin like https://gauge.example.com, without a path')
     .optional(),
   OPERATOR_TOKEN: z.string().min(32, 'must have 32 characters or more').optional(),
-  OPERATOR_TOKENS: z
-    .string()
-    .transform((value) => value.split(',').map((part) => part.trim()))
-    .pipe(
-      z.array(
-        z
-          .string()
-          .regex(
-            /^[a-z0-9][a-z0-9-]{0,31}:.{32,}$/s,
-            'must be name:token, separated by commas, each name of a-z, 0-9 and -, each token of 32 characters or more',
-          ),
+  OPERATOR_TOKENS: listField(
+    z
+      .string()
+      .regex(
+        /^[a-z0-9][a-z0-9-]{0,31}:.{32,}$/s,
+        'must be name:token, separated by commas, each name of a-z, 0-9 and -, each token of 32 characters or more',
       ),
-    )
-    .optional(),
-  CORS_ORIGINS: z
-    .string()
-    .transform((value) => value.split(',').map((origin) => origin.trim()))
-    .pipe(
-      z.array(
-        z.string().refine(isOrigin, 'must be origins like https://app.example.com, separated by commas'),
-      ),
-    )
-    .optional(),
+  ).optional(),
+  CORS_ORIGINS: listField(
+    z.string().refine(isOrigin, 'must be origins like https://app.example.com, separated by commas'),
+  ).optional(),
   TRUST_PROXY: z
     .string()
     .refine(

@@ -1,6 +1,5 @@
 import { keyChangeRoutes } from './api-keys/key-change-routes.js';
-import { ownKeyRoute } from './api-keys/own-key-routes.js';
-import { apiKeyReadRoutes } from './api-keys/routes.js';
+import { apiKeyReadRoutes, ownKeyRoute } from './api-keys/routes.js';
 import { signInRoutes } from './identity/sign-in/sign-in-routes.js';
 import { entitlementRoutes } from './entitlements/routes.js';
 import { healthRoutes } from './health/routes.js';

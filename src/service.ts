@@ -3,7 +3,7 @@ import { setTimeout } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { deleteOldKeyCalls } from './api-keys/key-use-queries.js';
 import { createApp } from './app.js';
-import { auditExportJobs } from './audit/export-job.js';
+import { auditExportJobs } from './audit/export-heads.js';
 import type { Config } from './config.js';
 import { systemClock } from './core/clock.js';
 import { isDatabaseUnavailable } from './core/db/client.js';
@@ -13,7 +13,7 @@ import { connectDatabase, prepareDatabase } from './core/db/open.js';
 import { describeAwaited } from './core/db/outage.js';
 import { memoryLimitStores, redisLimitStores } from './core/http/limit-store.js';
 import { createHttpServer } from './core/http/server.js';
-import { createLifecycle } from './core/lifecycle.js';
+import { createLifecycle } from './core/http/availability.js';
 import { createMetrics } from './core/metrics.js';
 import { readDemo, writeDemo, type DemoData } from './demo/demo.js';
 import { seedDemo } from './demo/seed.js';
@@ -25,8 +25,12 @@ import { deleteExpiredSessions } from './identity/session/queries.js';
 import { createApiServices, type ApiServices } from './mounts/api.js';
 import type { DashboardOptions } from './mounts/dashboard.js';
 import type { TradingContext } from './trading/config.js';
-import { bookingJobs, tradingJobs } from './trading/services/jobs.js';
-import { createTradingServices, type TradingServices } from './trading/services/services.js';
+import {
+  bookingJobs,
+  createTradingServices,
+  tradingJobs,
+  type TradingServices,
+} from './trading/services/services.js';
 import type { TapePlayer } from './trading/tape/player.js';
 
 export interface Service {
@@ -93,7 +97,7 @@ export async function startService(
   let demo: DemoData | undefined;
   try {
     await listen(server, config);
-    // Markets are there about as soon as the database is, but nobody waits for them.
+    // Markets are there about as soon as the database is.
     const refreshed = trading.refresher.refresh();
     await Promise.all([prepareWhenReachable(db, config, log), preparePasswordRules()]);
     if (!replay) await Promise.all([trading.trainer.load(), judgeIfPossible(trading, log)]);
@@ -129,16 +133,10 @@ export async function startService(
     })
     .catch((error: unknown) => log.warn({ err: error }, 'the past could not be filled in yet'));
   const stopJobs = startJobs([...jobs(context, services), ...tradingJobs(context, trading)], log);
-  const { address, port, family } = server.address() as { address: string; port: number; family: string };
-  const host = ['0.0.0.0', '::'].includes(address)
-    ? 'localhost'
-    : family === 'IPv6'
-      ? `[${address}]`
-      : address;
   return {
     context,
     trading,
-    url: `http://${host}:${port}`,
+    url: urlOf(server),
     demo,
     pastReady,
     async stop() {
@@ -176,7 +174,7 @@ async function fillDemo(
   const { pastUpTo, ...whole } = demo;
   const asOf = { ...context, clock: { now: () => Date.parse(pastUpTo) } };
   await seedDemoUsage(asOf, keyUse, demo, signal);
-  // What would have been traded before the tape begins, nobody knows.
+  // What would have been traded before the tape begins is unknown.
   if (!replay) await seedDemoTrading(asOf, demo, signal);
   await writeDemo(context.config.dataDir, whole);
 }
@@ -210,6 +208,12 @@ function listen(server: Server, { port, host }: Config): Promise<void> {
       resolve();
     });
   });
+}
+
+function urlOf(server: Server): string {
+  const { address, port, family } = server.address() as { address: string; port: number; family: string };
+  const isAnywhere = address === '0.0.0.0' || address === '::';
+  return `http://${isAnywhere ? 'localhost' : family === 'IPv6' ? `[${address}]` : address}:${port}`;
 }
 
 function explainListen(error: NodeJS.ErrnoException, { port, host }: Pick<Config, 'port' | 'host'>): Error {

@@ -211,7 +211,6 @@ export function stateOf(
   return key.successorId === null ? 'active' : 'grace';
 }
 
-/** ApiKey as the contract has it. */
 export function toApiKeyJson(key: KeyRow, nowMs: number) {
   return {
     id: key.id,

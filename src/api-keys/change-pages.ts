@@ -1,6 +1,6 @@
 import type { Request, Response, Router } from 'express';
 import type { Orm } from '../core/db/client.js';
-import { prefersHtml } from '../core/http/accepts.js';
+import { prefersHtml } from '../core/http/request-line.js';
 import { originOf } from '../core/http/own-origin.js';
 import { isUuid } from '../core/http/path-id.js';
 import { readLine, sendEventLine } from '../core/pages/curl-line.js';

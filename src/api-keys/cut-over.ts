@@ -14,7 +14,6 @@ interface CutOver {
   /** When the old key ends, or ended. */
   endsAt: Date;
   isOver: boolean;
-  /** How the old key ended. */
   oldState: KeyState;
   /** Undefined when the calls of that time are no longer kept. */
   chart: CallChart | undefined;
@@ -71,7 +70,6 @@ async function readChart(
 
 /** The calls of one key, in steps of equal length. */
 interface CallSeries {
-  /** Names the key in the chart. */
   label: string;
   calls: number[];
 }

@@ -1,5 +1,6 @@
 import type { Request, Response } from 'express';
 import { requireRole } from '../identity/session/session.js';
+import { managingRoles } from '../organizations/table.js';
 import { readJsonBody } from '../core/http/json-body.js';
 import { parseInput } from '../core/http/validate.js';
 import {
@@ -33,7 +34,7 @@ import {
 
 const DEFAULT_GRACE_MINUTES = 60;
 
-const mayChange = requireRole('owner', 'admin');
+const mayChange = requireRole(...managingRoles);
 
 const { keys, now } = exampleWorld;
 

@@ -31,7 +31,7 @@ const MAX_IDENTITIES = 50_000;
 const readKeys: Statement = {
   name: 'api_keys_read',
   text: `
-select w.ord::text,
+select (w.ord - 1)::text,
   case
     when k.id is null then 'invalid_key'
     when k.revoked_at is not null then 'key_revoked'
@@ -59,15 +59,15 @@ export function createKeyReader({ db, clock }: { db: Database; clock: Clock }): 
       const states = new Map<string, KeyState>(hashedSecrets.map((hashed) => [hashed, missing]));
       const distinct = [...states.keys()];
       const rows = await db.run(readKeys, [textArray(distinct), new Date(clock.now()).toISOString()]);
-      for (const [ord, problem, orgId, keyId, livemode, scopeList] of rows) {
+      for (const [place, problem, orgId, keyId, livemode, scopeList] of rows) {
         const principal = {
           orgId: orgId ?? '',
           keyId: keyId ?? '',
           livemode: livemode === 'true',
           scopes: scopeList?.split(' ') ?? [],
         };
-        remember(distinct[Number(ord) - 1]!, principal);
-        states.set(distinct[Number(ord) - 1]!, { problem: problem ?? null, principal });
+        remember(distinct[Number(place)]!, principal);
+        states.set(distinct[Number(place)]!, { problem: problem ?? null, principal });
       }
       return hashedSecrets.map((hashed) => states.get(hashed)!);
     },

@@ -20,7 +20,7 @@ export interface GatheredUse {
  * nothing. Rows are taken in one order everywhere, so that two instances wait for each other and never deadlock.
  *
  * $1 the write's own id · $2 now · $3 hashed secret, $4 last use, per key ·
- * $5 number of the key (from 1), $6 minute, $7 calls, per minute · $8 number of the key, $9 scope, $10 calls, $11 last use, per scope
+ * $5 place of the key, $6 minute, $7 calls, per minute · $8 place of the key, $9 scope, $10 calls, $11 last use, per scope
  */
 export const recordUse: Statement = {
   name: 'api_keys_record_use',
@@ -30,7 +30,7 @@ with receipt as (
   on conflict (id) do nothing
   returning id
 ), used as materialized (
-  select u.ord, k.org_id, k.id, u.at
+  select u.ord - 1 as place, k.org_id, k.id, u.at
   from unnest($3::text[], $4::timestamptz[]) with ordinality as u (hashed_secret, at, ord)
   cross join lateral (select org_id, id from api_keys where hashed_secret = u.hashed_secret limit 1) k
   where exists (select from receipt)
@@ -43,7 +43,7 @@ with receipt as (
   insert into api_key_calls as c (org_id, api_key_id, minute, calls)
   select u.org_id, u.id, m.minute, sum(m.calls)
   from unnest($5::int[], $6::timestamptz[], $7::int[]) as m (key, minute, calls)
-  join used u on u.ord = m.key
+  join used u on u.place = m.key
   group by 1, 2, 3
   order by 1, 2, 3
   on conflict (org_id, api_key_id, minute) do update set calls = c.calls + excluded.calls
@@ -51,7 +51,7 @@ with receipt as (
   insert into api_key_scope_use as s (org_id, api_key_id, scope, calls, last_used_at)
   select u.org_id, u.id, m.scope, m.calls, m.at
   from unnest($8::int[], $9::text[], $10::int[], $11::timestamptz[]) as m (key, scope, calls, at)
-  join used u on u.ord = m.key
+  join used u on u.place = m.key
   order by 1, 2, 3
   on conflict (org_id, api_key_id, scope)
   do update set calls = s.calls + excluded.calls, last_used_at = greatest(s.last_used_at, excluded.last_used_at)
@@ -59,15 +59,14 @@ with receipt as (
 select count(*)::text from receipt`,
 };
 
-/** The parameters of `recordUse`. */
 export function toUseValues(
   id: string,
   nowMs: number,
   uses: [hashedSecret: string, GatheredUse][],
 ): unknown[] {
-  const minutes = uses.flatMap(([, use], i) => use.minutes.map((cell) => ({ key: i + 1, ...cell })));
+  const minutes = uses.flatMap(([, use], i) => use.minutes.map((cell) => ({ key: i, ...cell })));
   const scopes = uses.flatMap(([, use], i) =>
-    [...use.scopes].map(([scope, cell]) => ({ key: i + 1, scope, ...cell })),
+    [...use.scopes].map(([scope, cell]) => ({ key: i, scope, ...cell })),
   );
   return [
     id,

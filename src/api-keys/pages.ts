@@ -1,7 +1,7 @@
 import type { Request, Response, Router } from 'express';
 import { z } from 'zod';
 import { AppError } from '../core/errors.js';
-import { prefersHtml } from '../core/http/accepts.js';
+import { prefersHtml } from '../core/http/request-line.js';
 import { parseInput, text } from '../core/http/validate.js';
 import { toAddress, toPager } from '../core/pages/address.js';
 import { renderPage } from '../core/pages/layout.js';
@@ -41,7 +41,6 @@ const PAGE_SIZE = 50;
 
 const MAX_MANAGERS = 5;
 
-/** What the list can be narrowed down to. */
 const querySchema = z.object({
   state: z.enum(['active', 'grace', 'expired', 'revoked']).optional(),
   mode: z.enum(['live', 'test']).optional(),
@@ -98,7 +97,6 @@ async function showList(deps: KeyDeps, req: Request, res: Response): Promise<voi
 const withoutEmpty = (query: object): object =>
   Object.fromEntries(Object.entries(query).filter(([, value]) => value !== ''));
 
-/** The past that the page of a key can show. */
 const ranges = {
   day: { label: 'Last 24 hours', hours: 24, stepMs: HOUR_MS },
   week: { label: 'Last 7 days', hours: 7 * 24, stepMs: 6 * HOUR_MS },

@@ -1,7 +1,7 @@
 import type { Request, Response } from 'express';
 import { AppError } from '../core/errors.js';
 import { readPathId } from '../core/http/path-id.js';
-import { requestIdOf } from '../core/http/request-id.js';
+import { requestIdOf } from '../core/http/request-context.js';
 import { byMember } from '../identity/session/authority.js';
 import { sessionOf } from '../identity/session/session.js';
 import { isManager } from '../organizations/table.js';
@@ -15,7 +15,6 @@ import {
 import { findKeyDetails, listScopeUse, type KeyDetails } from './page-queries.js';
 import { toBudgetView } from './view.js';
 
-/** Who asks for a change, and from where. */
 export function actorOf(req: Request, res: Response): KeyActor {
   const { orgId, userId } = sessionOf(res);
   return {
@@ -53,7 +52,6 @@ export async function showBudget({ db, clock, config }: KeyDeps, res: Response) 
   return toBudgetView(budget, now);
 }
 
-/** The scopes that each of some keys has used. */
 export async function readUsedScopes({ db }: KeyDeps, orgId: string, keys: KeyDetails[]) {
   const used = new Map<string, Set<string>>(keys.map(({ id }) => [id, new Set()]));
   if (keys.length === 0) return used;

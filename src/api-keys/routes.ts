@@ -1,14 +1,20 @@
+import { eq } from 'drizzle-orm';
 import { z } from 'zod';
-import { sessionOf } from '../identity/session/session.js';
+import type { Context } from '../core/http/context.js';
 import { parseInput } from '../core/http/validate.js';
-import { readChangeBudget, requireKey, toApiKeyJson, type KeyDeps } from './api-keys.js';
-import { readId, setBudgetHeaders } from './request.js';
-import { decodeCursor, encodeCursor } from './ids.js';
-import { listKeys } from './queries.js';
-import { apiKeyAnswerSchema, apiKeyListSchema, listApiKeysSchema } from './schema.js';
 import { defineRoute, json, type Example, type ExampleRequest } from '../core/reference/define-route.js';
 import { exampleWorld } from '../core/reference/example-world.js';
 import { problemExample } from '../core/reference/problem-examples.js';
+import { sessionOf } from '../identity/session/session.js';
+import { organizations } from '../organizations/table.js';
+import { readChangeBudget, requireKey, toApiKeyJson, type KeyDeps } from './api-keys.js';
+import { readHashedSecret } from './bearer-key.js';
+import { decodeCursor, encodeCursor } from './ids.js';
+import type { KeyReader } from './key-reader.js';
+import type { KeyUse } from './key-use.js';
+import { listKeys } from './queries.js';
+import { readId, setBudgetHeaders } from './request.js';
+import { apiKeyAnswerSchema, apiKeyListSchema, listApiKeysSchema, ownKeySchema } from './schema.js';
 
 const PAGE_SIZE = 100;
 const { keys, createdAt, users } = exampleWorld;
@@ -134,3 +140,44 @@ const one = defineRoute({
 
 /** `/dashboard/api-keys`, which every member reads; the changes are in `key-change-routes.ts`. */
 export const apiKeyReadRoutes = [list, one];
+
+interface OwnKeyDeps extends Pick<Context, 'db' | 'clock'> {
+  keys: KeyReader;
+  keyUse: KeyUse;
+}
+
+/** Any valid key asks about itself and its Organization. */
+export const ownKeyRoute = defineRoute({
+  method: 'get',
+  path: '/api/key',
+  operationId: 'getOwnApiKey',
+  tag: 'API keys',
+  summary: 'What am I?',
+  description:
+    'The metadata of the key that asks, and its Organization. The way for a runtime to check at its start that its key works, which mode it is in and when it ends.',
+  credential: 'apiKey',
+  scope: null,
+  limit: 'bad-keys',
+  responses: {
+    200: json('The key and its Organization.', ownKeySchema),
+  },
+  examples: [
+    {
+      name: 'ownKey',
+      summary: 'An active live key',
+      request: {},
+      answer: { apiKey: keyView('liveKey', 'active'), organization: exampleWorld.organization },
+    },
+  ],
+  handler:
+    ({ db, clock, keys, keyUse }: OwnKeyDeps) =>
+    async (req, res) => {
+      const hashedSecret = readHashedSecret(req);
+      const { orgId, keyId } = await keys.authenticate(hashedSecret, null);
+      const key = await requireKey(db.orm, orgId, keyId);
+      const { id, slug, name } = organizations;
+      const [organization] = await db.orm.select({ id, slug, name }).from(organizations).where(eq(id, orgId));
+      keyUse.touch(hashedSecret, null);
+      res.json({ apiKey: toApiKeyJson(key, clock.now()), organization });
+    },
+});

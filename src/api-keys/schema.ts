@@ -55,7 +55,7 @@ export const listApiKeysSchema = z.object({
 export const apiKeySchema = z
   .object({
     id: idField('Names the key within its Organization.'),
-    name: z.string().describe('Chosen by whoever made it, after the runtime that holds it.'),
+    name: z.string().describe('Chosen by its maker, after the runtime that holds it.'),
     prefix: z.string().length(12).describe('The first 12 characters of the secret.'),
     scopes: z.array(z.enum(scopes)).min(1),
     livemode: z.boolean().describe('True for a live key, false for a test key.'),

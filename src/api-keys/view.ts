@@ -14,7 +14,6 @@ const stateBadges: Record<KeyState, { label: string; tone: 'good' | 'warn' | 'ba
 
 export const keyStates = Object.entries(stateBadges).map(([value, { label }]) => ({ value, label }));
 
-/** A key as pages show it. */
 interface KeyView {
   id: string;
   href: string;
@@ -81,7 +80,6 @@ interface Hint {
   kind: 'unused' | 'expiring' | 'unused_scope' | 'still_called';
   text: string;
   advice: string;
-  /** Where that is done. */
   action: { label: string; href: string };
 }
 
@@ -159,7 +157,6 @@ function stillCalled(key: KeyDetails, nowMs: number): Hint | undefined {
   };
 }
 
-/** What each scope allows, in a line. */
 const allows: Record<Scope, string> = {
   'usage:write': 'Send usage events. For runtimes that report what they used.',
   'entitlements:read': 'Read and check entitlements: what the Organization may use, and how much is left.',

@@ -20,8 +20,8 @@ export interface AuditEntry {
  * Writes the audit row of a change inside an Organization. `tx` is the change's own transaction: both happen or neither.
  *
  * The row is added to the Organization's chain, whose lock is held until the transaction ends. So that changes never
- * wait for each other in a circle, this comes after every other lock of the transaction, and whoever writes for
- * several Organizations does so in the order of their ids.
+ * wait for each other in a circle, this comes after every other lock of the transaction, and a change of
+ * several Organizations writes in the order of their ids.
  */
 export async function recordAudit(tx: Tx, orgId: string, entry: AuditEntry): Promise<void> {
   const end = await lockChain(tx, orgId, genesisHash(orgId));

@@ -1,5 +1,14 @@
-import { isOrAre, problemAt, problemOf, rows, type ChainProblem, type RowName } from './chain-problem.js';
-import { genesisHash, hashRow, type ChainedRow } from './chain.js';
+import {
+  genesisHash,
+  hashRow,
+  isOrAre,
+  problemAt,
+  problemOf,
+  rows,
+  type ChainProblem,
+  type ChainedRow,
+  type RowName,
+} from './chain.js';
 
 /** A row that does not match its hash and the one before it. */
 interface Suspect {
@@ -78,7 +87,6 @@ function findOrigin({ row }: Suspect, suspects: Suspect[]): number | undefined {
 
 export type StoredRow = ChainedRow & { hash: string };
 
-/** Where a chain is said to end. */
 export interface Head {
   seq: number;
   hash: string;
@@ -94,7 +102,6 @@ const WINDOW = 5;
  * written. A row is right when its hash is that of its content and of the hash of the row before it.
  */
 export class ChainWalk {
-  /** The row that was added last. */
   head: Head;
   /** All that were found; `finish` tells the first of them. */
   problemCount = 0;

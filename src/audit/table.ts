@@ -73,7 +73,6 @@ export const operatorLog = pgTable('operator_log', { ...columns, id: uuid().prim
   check('operator_log_chained', sql`(${t.seq} is null) = (${t.hash} is null)`),
 ]);
 
-/** The end of the operator log's chain: one row. */
 export const operatorChain = pgTable(
   'operator_chain',
   {

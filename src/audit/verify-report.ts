@@ -2,14 +2,12 @@ import { readFile } from 'node:fs/promises';
 import { z } from 'zod';
 import { formatCount } from '../core/pages/format.js';
 import { printable } from '../core/terminal.js';
-import { OPERATOR_CHAIN } from './chain.js';
-import type { ChainProblem } from './chain-problem.js';
+import { OPERATOR_CHAIN, type ChainProblem } from './chain.js';
 import type { ChainReport, NotedHead } from './verify.js';
 
 /** Writes the reports one by one, as they are made. */
 export interface ReportWriter {
   add(report: ChainReport): void;
-  /** True when every chain was intact. */
   end(): boolean;
 }
 

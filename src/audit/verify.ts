@@ -1,12 +1,10 @@
 import { and, asc, count, eq, gt, isNotNull, isNull, lt, sql } from 'drizzle-orm';
 import type { Orm } from '../core/db/client.js';
 import { organizations } from '../organizations/table.js';
-import { OPERATOR_CHAIN } from './chain.js';
-import type { ChainProblem } from './chain-problem.js';
+import { OPERATOR_CHAIN, type ChainProblem } from './chain.js';
 import { ChainWalk, type Head, type StoredRow } from './chain-walk.js';
 import { auditChains, auditLog, operatorChain, operatorLog } from './table.js';
 
-/** What was found of one Organization's chain. */
 export interface ChainReport {
   /** Its slug; `(operator)` for the log that belongs to none. */
   organization: string;
@@ -29,7 +27,6 @@ export interface NotedHead extends Head {
 }
 
 export interface VerifyOptions {
-  /** One Organization only. */
   orgId?: string | undefined;
   noted?: NotedHead[] | undefined;
   /** Told how many rows have been read, and of how many. */
@@ -141,7 +138,7 @@ function listOrganizations(tx: Orm, orgId: string | undefined, after: string | u
     .limit(limit);
 }
 
-/** Rows by their numbers. A time is read with all its digits: the driver would cut off what somebody put behind the ms. */
+/** Rows by their numbers. A time is read with all its digits: the driver would cut off what was put behind the ms. */
 async function readRows(
   tx: Orm,
   orgId: string,

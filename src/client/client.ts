@@ -11,7 +11,6 @@ export type UsageAnswer = RecordUsage['responses'][202]['content']['application/
 export interface GaugeClientOptions {
   /** Where the service answers, like `https://gauge.example.com`. */
   baseUrl: string;
-  /** An Organization's API key. */
   apiKey: string;
   fetch?: typeof globalThis.fetch;
 }

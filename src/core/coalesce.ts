@@ -1,9 +1,8 @@
 import { AppError } from './errors.js';
 
 export interface CoalesceOptions<Request, Answer> {
-  /** Answers the requests of one flush, in order: a value, or the error of that request alone. A rejection is everybody's. */
+  /** Answers the requests of one flush, in order: a value, or the error of that request alone. A rejection is that of them all. */
   flush(requests: Request[]): Promise<(Answer | Error)[]>;
-  /** How many flushes may run at once. */
   parallel: number;
   /** A further flush starts beside a running one only when this much weight waits: small flushes cost more than they bring. */
   fullWeight: number;
@@ -38,6 +37,41 @@ interface Waiter<Request, Answer> {
   reject(error: unknown): void;
 }
 
+/** What waits, in the order in which it came. */
+class Queue<Request, Answer> {
+  waiters: Waiter<Request, Answer>[] = [];
+  weight = 0;
+  bytes = 0;
+
+  push(waiter: Waiter<Request, Answer>): void {
+    this.waiters.push(waiter);
+    this.weight += waiter.weight;
+    this.bytes += waiter.bytes;
+  }
+
+  /** The first one, and those after it that fit in with it. */
+  take(maxWeight: number): Waiter<Request, Answer>[] {
+    const { waiters } = this;
+    let weight = 0;
+    let count = 0;
+    while (count < waiters.length && (count === 0 || weight + waiters[count]!.weight <= maxWeight))
+      weight += waiters[count++]!.weight;
+    const taken = count === waiters.length ? waiters : waiters.slice(0, count);
+    this.waiters = count === waiters.length ? [] : waiters.slice(count);
+    this.weight -= weight;
+    for (const waiter of taken) this.bytes -= waiter.bytes;
+    return taken;
+  }
+}
+
+function settle<Request, Answer>(waiters: Waiter<Request, Answer>[], answers: (Answer | Error)[]): void {
+  for (const [i, waiter] of waiters.entries()) {
+    const answer = answers[i]!;
+    if (answer instanceof Error) waiter.reject(answer);
+    else waiter.resolve(answer);
+  }
+}
+
 /**
  * Group commit: requests that arrive while a flush is in flight wait and go together in the next one. With nothing
  * in flight a request leaves at the end of the current turn of the event loop, so that a lone one never waits.
@@ -46,9 +80,7 @@ export function createCoalescer<Request, Answer>(
   options: CoalesceOptions<Request, Answer>,
 ): Coalescer<Request, Answer> {
   const { parallel, fullWeight, maxWeight, queueLimit } = options;
-  let queue: Waiter<Request, Answer>[] = [];
-  let queuedWeight = 0;
-  let queuedBytes = 0;
+  const queue = new Queue<Request, Answer>();
   let inFlight = 0;
   let isScheduled = false;
   /** Since when the next flush gathers, and what had come by the last turn. */
@@ -56,28 +88,11 @@ export function createCoalescer<Request, Answer>(
   let seenWeight = 0;
   let idle: (() => void)[] = [];
 
-  function takeNext(): Waiter<Request, Answer>[] {
-    let weight = 0;
-    let count = 0;
-    while (count < queue.length && (count === 0 || weight + queue[count]!.weight <= maxWeight))
-      weight += queue[count++]!.weight;
-    const taken = count === queue.length ? queue : queue.slice(0, count);
-    queue = count === queue.length ? [] : queue.slice(count);
-    queuedWeight -= weight;
-    for (const waiter of taken) queuedBytes -= waiter.bytes;
-    return taken;
-  }
-
   async function flushNext(): Promise<void> {
-    const waiters = takeNext();
+    const waiters = queue.take(maxWeight);
     inFlight++;
     try {
-      const answers = await options.flush(waiters.map((waiter) => waiter.request));
-      for (const [i, waiter] of waiters.entries()) {
-        const answer = answers[i]!;
-        if (answer instanceof Error) waiter.reject(answer);
-        else waiter.resolve(answer);
-      }
+      settle(waiters, await options.flush(waiters.map((waiter) => waiter.request)));
     } catch (error) {
       for (const waiter of waiters) waiter.reject(error);
     } finally {
@@ -97,18 +112,21 @@ export function createCoalescer<Request, Answer>(
 
   function gather(): void {
     const { weight, ms } = options.gather!;
-    const isGrowing = queuedWeight > seenWeight && queuedWeight < weight;
+    const isGrowing = queue.weight > seenWeight && queue.weight < weight;
     if (isGrowing && performance.now() - gatheringSince < ms) {
-      seenWeight = queuedWeight;
+      seenWeight = queue.weight;
       setImmediate(gather);
     } else pump();
   }
 
   function pump(): void {
     isScheduled = false;
-    while (queue.length > 0 && (inFlight === 0 || (inFlight < parallel && queuedWeight >= fullWeight)))
+    while (
+      queue.waiters.length > 0 &&
+      (inFlight === 0 || (inFlight < parallel && queue.weight >= fullWeight))
+    )
       void flushNext();
-    if (inFlight === 0 && queue.length === 0) {
+    if (inFlight === 0 && queue.waiters.length === 0) {
       for (const resolve of idle) resolve();
       idle = [];
     }
@@ -116,29 +134,25 @@ export function createCoalescer<Request, Answer>(
 
   return {
     get waiting() {
-      return queuedWeight;
+      return queue.weight;
     },
     submit(request) {
       const weight = options.weigh?.(request) ?? 1;
       const bytes = options.measure?.(request) ?? 0;
-      if (queuedWeight + weight > queueLimit.weight || queuedBytes + bytes > queueLimit.bytes) {
-        return Promise.reject(
-          new AppError('unavailable', 'Too many requests are waiting. Try again shortly.', {
-            retryAfterSeconds: 1,
-          }),
-        );
-      }
+      if (queue.weight + weight > queueLimit.weight || queue.bytes + bytes > queueLimit.bytes)
+        return Promise.reject(overloaded());
       return new Promise<Answer>((resolve, reject) => {
         queue.push({ request, weight, bytes, resolve, reject });
-        queuedWeight += weight;
-        queuedBytes += bytes;
         schedule();
       });
     },
     drain() {
-      return inFlight === 0 && queue.length === 0
+      return inFlight === 0 && queue.waiters.length === 0
         ? Promise.resolve()
         : new Promise((resolve) => idle.push(resolve));
     },
   };
 }
+
+const overloaded = () =>
+  new AppError('unavailable', 'Too many requests are waiting. Try again shortly.', { retryAfterSeconds: 1 });

@@ -18,7 +18,7 @@ export interface ServiceConfig {
   auditExport: { target: string; schedule: string } | undefined;
   /** Empty: the operator API does not exist. */
   operatorTokens: OperatorToken[];
-  /** What reads `/metrics` must present; without it everybody may outside of production, and nobody in it. */
+  /** What reads `/metrics` must present; without it every caller may outside of production, and none in it. */
   metricsToken: string | undefined;
   /** Where people reach the service, an origin; undefined only outside production: then links lead to where a request came. */
   publicUrl: string | undefined;
@@ -41,7 +41,7 @@ export interface ServiceConfig {
     dashboardPerMinute: number;
     connections: {
       connections: number;
-      /** Infinity behind a proxy, whose connections are everybody's. */
+      /** Infinity behind a proxy, whose connections are those of all callers. */
       connectionsPerAddress: number;
       /** Answers that wait to be read, over all connections. */
       bufferedBytes: number;

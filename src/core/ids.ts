@@ -1,7 +1,7 @@
 import { randomInt } from 'node:crypto';
 import { v7 as uuid } from 'uuid';
 
-/** Room for more ids in a millisecond than anybody makes. */
+/** Room for more ids in a millisecond than one process makes. */
 const FIRST_SEQUENCES = 2 ** 30;
 let last = { msecs: 0, seq: 0 };
 

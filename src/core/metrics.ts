@@ -10,121 +10,128 @@ export function createMetrics({ ofProcess = true } = {}) {
   const registry = new Registry();
   if (ofProcess) collectDefaultMetrics({ register: registry });
   const registers = [registry];
-  return {
-    registry,
-    requestSeconds: new Histogram({
-      name: 'gauge_http_request_duration_seconds',
-      help: 'Time from the request line to the end of the answer.',
-      labelNames: ['method', 'route', 'status'],
-      buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5],
-      registers,
-    }),
-    usageEvents: new Counter({
-      name: 'gauge_usage_events_total',
-      help: 'Usage events by outcome: accepted, deduped, rejected.',
-      labelNames: ['outcome'],
-      registers,
-    }),
-    flushEvents: new Histogram({
-      name: 'gauge_usage_flush_events',
-      help: 'Events that one ingestion statement carried.',
-      buckets: [1, 4, 16, 64, 250, 1000],
-      registers,
-    }),
-    flushSeconds: new Histogram({
-      name: 'gauge_usage_flush_duration_seconds',
-      help: 'Time one ingestion statement took, commit included.',
-      buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5],
-      registers,
-    }),
-    limitStoreFailures: new Counter({
-      name: 'gauge_limit_store_failures_total',
-      help: 'Rate-limit counts that fell back to this process because Redis failed or was too slow.',
-      registers,
-    }),
-    limitStoreIsShared: new Gauge({
-      name: 'gauge_limit_store_is_shared',
-      help: '1 while rate limits are counted in Redis, 0 while they are counted in this process.',
-      registers,
-    }),
-    auditExports: new Counter({
-      name: 'gauge_audit_exports_total',
-      help: 'Exports of the heads of the audit log by outcome: written, broken (a chain is not as it was written), failed.',
-      labelNames: ['outcome'],
-      registers,
-    }),
-    refreshes: new Counter({
-      name: 'gauge_refreshes_total',
-      help: 'Answers of the sources of market data by part (markets, forecasts) and outcome: ok, failing, unexpected.',
-      labelNames: ['part', 'outcome'],
-      registers,
-    }),
-    refreshSeconds: new Histogram({
-      name: 'gauge_refresh_duration_seconds',
-      help: 'Time that a source took to answer or to fail, by part.',
-      labelNames: ['part'],
-      buckets: [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25],
-      registers,
-    }),
-    sourceNotes: new Gauge({
-      name: 'gauge_source_notes',
-      help: 'What of the last answer of a source could not be read or placed, by kind (contradiction, missing_field, unknown_status, …) and name.',
-      labelNames: ['part', 'kind', 'name'],
-      registers,
-    }),
-    snapshotTime: new Gauge({
-      name: 'gauge_snapshot_timestamp_seconds',
-      help: 'When the markets of the present snapshot were fetched: time() less this is their age. 0 while there are none.',
-      registers,
-    }),
-    streamFrames: new Counter({
-      name: 'gauge_venue_stream_frames_total',
-      help: "Messages of the venue's WebSocket by type.",
-      labelNames: ['type'],
-      registers,
-    }),
-    streamProblems: new Counter({
-      name: 'gauge_venue_stream_problems_total',
-      help: 'What put kept order books in doubt, by kind: gap, stale, foreign, negative, crossed, unreadable, overflow; mismatch counts the books that a read has refuted.',
-      labelNames: ['kind'],
-      registers,
-    }),
-    streamReconnects: new Counter({
-      name: 'gauge_venue_stream_reconnects_total',
-      help: "Connections to the venue's WebSocket that were lost or did not come about.",
-      registers,
-    }),
-    keptBooks: new Gauge({
-      name: 'gauge_venue_stream_books',
-      help: "Order books that the venue's WebSocket keeps, by state: kept, in_doubt.",
-      labelNames: ['state'],
-      registers,
-    }),
-    fitsTime: new Gauge({
-      name: 'gauge_fits_timestamp_seconds',
-      help: 'When the fits in use were made: time() less this is their age. 0 while there are none.',
-      registers,
-    }),
-    openGates: new Gauge({
-      name: 'gauge_open_gates',
-      help: 'Stations and leads whose forecast has earned its signals, of those that are judged.',
-      registers,
-    }),
-    orders: new Counter({
-      name: 'gauge_orders_total',
-      help: 'Orders by mode and outcome: the status of those that were taken (or repeat), the error code of those that were refused.',
-      labelNames: ['mode', 'outcome'],
-      registers,
-    }),
-    streamReaders: new Gauge({
-      name: 'gauge_stream_readers',
-      help: 'Open streams of market data.',
-      registers,
-    }),
-    streamsDropped: new Counter({
-      name: 'gauge_streams_dropped_total',
-      help: 'Streams that were ended because their readers were too slow.',
-      registers,
-    }),
-  };
+  return { registry, ...apiMetrics(registers), ...tradingMetrics(registers), ...streamMetrics(registers) };
 }
+
+const apiMetrics = (registers: Registry[]) => ({
+  requestSeconds: new Histogram({
+    name: 'gauge_http_request_duration_seconds',
+    help: 'Time from the request line to the end of the answer.',
+    labelNames: ['method', 'route', 'status'],
+    buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5],
+    registers,
+  }),
+  usageEvents: new Counter({
+    name: 'gauge_usage_events_total',
+    help: 'Usage events by outcome: accepted, deduped, rejected.',
+    labelNames: ['outcome'],
+    registers,
+  }),
+  flushEvents: new Histogram({
+    name: 'gauge_usage_flush_events',
+    help: 'Events that one ingestion statement carried.',
+    buckets: [1, 4, 16, 64, 250, 1000],
+    registers,
+  }),
+  flushSeconds: new Histogram({
+    name: 'gauge_usage_flush_duration_seconds',
+    help: 'Time one ingestion statement took, commit included.',
+    buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5],
+    registers,
+  }),
+  limitStoreFailures: new Counter({
+    name: 'gauge_limit_store_failures_total',
+    help: 'Rate-limit counts that fell back to this process because Redis failed or was too slow.',
+    registers,
+  }),
+  limitStoreIsShared: new Gauge({
+    name: 'gauge_limit_store_is_shared',
+    help: '1 while rate limits are counted in Redis, 0 while they are counted in this process.',
+    registers,
+  }),
+  auditExports: new Counter({
+    name: 'gauge_audit_exports_total',
+    help: 'Exports of the heads of the audit log by outcome: written, broken (a chain is not as it was written), failed.',
+    labelNames: ['outcome'],
+    registers,
+  }),
+});
+
+const tradingMetrics = (registers: Registry[]) => ({
+  refreshes: new Counter({
+    name: 'gauge_refreshes_total',
+    help: 'Answers of the sources of market data by part (markets, forecasts) and outcome: ok, failing, unexpected.',
+    labelNames: ['part', 'outcome'],
+    registers,
+  }),
+  refreshSeconds: new Histogram({
+    name: 'gauge_refresh_duration_seconds',
+    help: 'Time that a source took to answer or to fail, by part.',
+    labelNames: ['part'],
+    buckets: [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25],
+    registers,
+  }),
+  sourceNotes: new Gauge({
+    name: 'gauge_source_notes',
+    help: 'What of the last answer of a source could not be read or placed, by kind (contradiction, missing_field, unknown_status, …) and name.',
+    labelNames: ['part', 'kind', 'name'],
+    registers,
+  }),
+  snapshotTime: new Gauge({
+    name: 'gauge_snapshot_timestamp_seconds',
+    help: 'When the markets of the present snapshot were fetched: time() less this is their age. 0 while there are none.',
+    registers,
+  }),
+  fitsTime: new Gauge({
+    name: 'gauge_fits_timestamp_seconds',
+    help: 'When the fits in use were made: time() less this is their age. 0 while there are none.',
+    registers,
+  }),
+  openGates: new Gauge({
+    name: 'gauge_open_gates',
+    help: 'Stations and leads whose forecast has earned its signals, of those that are judged.',
+    registers,
+  }),
+  orders: new Counter({
+    name: 'gauge_orders_total',
+    help: 'Orders by mode and outcome: the status of those that were taken (or repeat), the error code of those that were refused.',
+    labelNames: ['mode', 'outcome'],
+    registers,
+  }),
+});
+
+const streamMetrics = (registers: Registry[]) => ({
+  streamFrames: new Counter({
+    name: 'gauge_venue_stream_frames_total',
+    help: "Messages of the venue's WebSocket by type.",
+    labelNames: ['type'],
+    registers,
+  }),
+  streamProblems: new Counter({
+    name: 'gauge_venue_stream_problems_total',
+    help: 'What put kept order books in doubt, by kind: gap, stale, foreign, negative, crossed, unreadable, overflow; mismatch counts the books that a read has refuted.',
+    labelNames: ['kind'],
+    registers,
+  }),
+  streamReconnects: new Counter({
+    name: 'gauge_venue_stream_reconnects_total',
+    help: "Connections to the venue's WebSocket that were lost or did not come about.",
+    registers,
+  }),
+  keptBooks: new Gauge({
+    name: 'gauge_venue_stream_books',
+    help: "Order books that the venue's WebSocket keeps, by state: kept, in_doubt.",
+    labelNames: ['state'],
+    registers,
+  }),
+  streamReaders: new Gauge({
+    name: 'gauge_stream_readers',
+    help: 'Open streams of market data.',
+    registers,
+  }),
+  streamsDropped: new Counter({
+    name: 'gauge_streams_dropped_total',
+    help: 'Streams that were ended because their readers were too slow.',
+    registers,
+  }),
+});

@@ -1,5 +1,17 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 
+/** Calls `make` at the first use. A failure is not kept. */
+export function once<T>(make: () => Promise<T>): () => Promise<T> {
+  let made: Promise<T> | undefined;
+  return () => {
+    made ??= make().catch((error: unknown) => {
+      made = undefined;
+      throw error;
+    });
+    return made;
+  };
+}
+
 /** The items in their order, `size` at a time. */
 export function inChunks<T>(items: readonly T[], size: number): T[][] {
   return Array.from({ length: Math.ceil(items.length / size) }, (_, i) =>
@@ -46,7 +58,7 @@ export function allAtOnce<T>(steps: Steps<T>): T {
 }
 
 /**
- * The same with turns for everybody else in between.
+ * The same with turns for other work in between.
  * @param mayStop undefined is returned once it is true
  */
 export async function inSlices<T>(steps: Steps<T>): Promise<T>;

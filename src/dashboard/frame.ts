@@ -2,7 +2,7 @@ import type { Database } from '../core/db/client.js';
 import type { ReadFrame } from '../core/pages/layout.js';
 import { listOrganizationsOf } from '../identity/organizations/queries.js';
 import type { SessionPerson, SessionPrincipal } from '../identity/session/session.js';
-import type { Role } from '../organizations/table.js';
+import { managingRoles, type Role } from '../organizations/table.js';
 
 /** The parts of the dashboard, in the order of its navigation. */
 const sections: { id: string; href: string; label: string; roles?: readonly Role[] }[] = [
@@ -14,7 +14,7 @@ const sections: { id: string; href: string; label: string; roles?: readonly Role
   { id: 'scores', href: '/dashboard/scores', label: 'Scores' },
   { id: 'portfolio', href: '/dashboard/portfolio', label: 'Portfolio' },
   { id: 'members', href: '/dashboard/members', label: 'Members' },
-  { id: 'audit-log', href: '/dashboard/audit-log', label: 'Audit log', roles: ['owner', 'admin'] },
+  { id: 'audit-log', href: '/dashboard/audit-log', label: 'Audit log', roles: managingRoles },
 ];
 
 /** The Organizations that the chooser in the header offers at most. */

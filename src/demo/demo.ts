@@ -28,7 +28,6 @@ const demoSchema = z.strictObject({
     /** May read the portfolio and place orders; a test key, so on paper only. */
     trading: z.string(),
   }),
-  /** What the first Organization is entitled to. */
   products: z
     .array(
       z.strictObject({

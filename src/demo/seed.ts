@@ -74,7 +74,6 @@ const demoPeople: DemoPerson[] = [
 
 interface DemoProduct extends Omit<ProductInput, 'maxQuantity'> {
   slug: string;
-  /** Who may use it, and how. */
   grants: Partial<Record<OrganizationSlug, EntitlementKind>>;
 }
 

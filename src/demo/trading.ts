@@ -68,7 +68,7 @@ export async function seedDemoTrading(
       trading.calibration.replace({ fits: await training.fitsAt(new Date(past.ms)) });
       if (isOrdering) trading.calibration.replace({ gates: judgeGates(records, new Date(past.ms)) });
       await trading.refresher.refresh();
-      if (past.ms === first) await awaitLease(trading.settlement);
+      if (past.ms === first) await awaitLease(trading.settlement, signal);
       await trading.settlement.settle();
       if (isOrdering) await followSignals(trading.orders, trading.snapshots.current!, key);
       await trading.settlement.recordHistory();
@@ -79,8 +79,9 @@ export async function seedDemoTrading(
 }
 
 /** That of a process that was killed in the middle of this ends by itself. Beside another instance there is no waiting for it. */
-async function awaitLease({ settle }: Settlement): Promise<void> {
-  for (let tries = 0; tries < LEASE_TRIES && !(await settle()); tries++) await setTimeout(1_000);
+async function awaitLease({ settle }: Settlement, signal: AbortSignal): Promise<void> {
+  for (let tries = 0; tries < LEASE_TRIES && !(await settle()); tries++)
+    await setTimeout(1_000, undefined, { signal });
 }
 
 /** As far as gates are judged by it. */

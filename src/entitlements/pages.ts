@@ -54,7 +54,6 @@ export function entitlementPages(context: Context): Router {
 /** In effect or not, and how, at a time. */
 type GrantState = 'live' | 'read_only' | 'upcoming' | 'ended';
 
-/** A month's balance in one mode. */
 interface ModeBalance {
   used: string;
   /** Undefined where there is no cap. */

@@ -5,7 +5,7 @@ import { toPlainDecimal } from '../core/decimal.js';
 import { AppError } from '../core/errors.js';
 import { findDifference, type Put, type Source } from '../identity/source.js';
 import { findProduct, insertProduct, lockProduct, updateProduct, type Product } from './queries.js';
-import { parseNumbersAsText } from '../core/exact-json.js';
+import { parseNumbersAsText } from '../core/http/json.js';
 
 export interface ProductInput {
   name: string;

@@ -40,7 +40,6 @@ export async function updateProduct(
     .where(eq(products.id, id));
 }
 
-/** An entitlement with the product's names. */
 export interface Grant {
   productId: string;
   productSlug: string;

@@ -94,11 +94,11 @@ async function findAll<T>(
   const pairs: Pairs = { keys: [], products: [] };
   const wanted = distinct.map(({ hashedSecret, slugs }) => {
     let key = keys.get(hashedSecret);
-    if (!key) keys.set(hashedSecret, (key = { number: keys.size + 1, byProduct: [] }));
+    if (!key) keys.set(hashedSecret, (key = { place: keys.size, byProduct: [] }));
     return slugs.map((slug) => {
       let product = products.get(slug);
-      if (product === undefined) products.set(slug, (product = products.size + 1));
-      return (key.byProduct[product] ??= addPair(pairs, key.number, product));
+      if (product === undefined) products.set(slug, (product = products.size));
+      return (key.byProduct[product] ??= addPair(pairs, key.place, product));
     });
   });
   const period = monthOf(nowMs);
@@ -115,11 +115,10 @@ async function findAll<T>(
   for (const row of await db.run(statement, values)) {
     const pair = Number(row[0]);
     if (row[1] === null) found[pair] = read(row, period);
-    else problems[pairs.keys[pair - 1]!] = keyError(row[1] ?? null, 'entitlements:read');
+    else problems[pairs.keys[pair]!] = keyError(row[1] ?? null, 'entitlements:read');
   }
   const answers = distinct.map(
-    ({ hashedSecret }, d) =>
-      problems[keys.get(hashedSecret)!.number] ?? wanted[d]!.map((pair) => found[pair]),
+    ({ hashedSecret }, d) => problems[keys.get(hashedSecret)!.place] ?? wanted[d]!.map((pair) => found[pair]),
   );
   return places.map((place) => answers[place]!);
 }
@@ -142,21 +141,20 @@ function findDistinct(requests: FindRequest[]): { distinct: FindRequest[]; place
 }
 
 interface KeyPairs {
-  number: number;
-  /** By product number: the number of the pair. */
+  place: number;
+  /** By the product's place: the pair's. */
   byProduct: number[];
 }
 
-/** Each distinct (key, product) of a flush, as two columns of numbers. */
+/** Each distinct (key, product) of a flush, as two columns of places. */
 interface Pairs {
   keys: number[];
   products: number[];
 }
 
-/** Numbers count from 1, as the statement does. */
 function addPair(pairs: Pairs, key: number, product: number): number {
   pairs.keys.push(key);
-  return pairs.products.push(product);
+  return pairs.products.push(product) - 1;
 }
 
 async function listAll(
@@ -175,7 +173,7 @@ async function listAll(
   const problems: (AppError | undefined)[] = [];
   const found: CurrentEntitlement[][] = requests.map(() => []);
   for (const row of rows) {
-    const call = Number(row[0]) - 1;
+    const call = Number(row[0]);
     problems[call] = keyError(row[1] ?? null, 'entitlements:read');
     if (row[2] != null) found[call]!.push(toEntitlement(row, period));
   }

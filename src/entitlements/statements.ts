@@ -1,30 +1,34 @@
 import type { Statement } from '../core/db/client.js';
 
-/**
- * Each lookup is a lateral sub-select of one row: its whole key is given, so the plan is its primary key whatever the
- * planner believes about the size of the tables. A plain join tempted it to go by product or by month, over every
- * Organization's rows.
- */
-const find = (columns: string) => `
-with key as materialized (
-  select w.ord, k.org_id, k.livemode,
+const keyProblem = `
     case
       when k.id is null then 'invalid_key'
       when k.revoked_at is not null then 'key_revoked'
       when k.expires_at <= $4::timestamptz then 'key_expired'
       when not ('entitlements:read' = any (k.scopes)) then 'insufficient_scope'
-    end as problem
+    end`;
+
+/**
+ * Each lookup is a lateral sub-select of one row: its whole key is given, so the plan is its primary key whatever the
+ * planner believes about the size of the tables. A plain join tempted it to go by product or by month, over every
+ * Organization's rows.
+ */
+const find = (name: string, columns: string): Statement => ({
+  name,
+  text: `
+with key as materialized (
+  select w.ord - 1 as place, k.org_id, k.livemode, ${keyProblem} as problem
   from unnest($1::text[]) with ordinality as w (hashed_secret, ord)
   left join lateral (select * from api_keys where hashed_secret = w.hashed_secret limit 1) k on true
 ), product as materialized (
-  select w.ord, pr.*
+  select w.ord - 1 as place, pr.*
   from unnest($2::text[]) with ordinality as w (slug, ord)
   left join lateral (select id, slug, name, usage_metric, unit_cap from products where slug = w.slug limit 1) pr on true
 )
-select w.ord::text, k.problem, e.kind, trim_scale(pr.unit_cap)::text, trim_scale(t.quantity)::text${columns}
+select (w.ord - 1)::text, k.problem, e.kind, trim_scale(pr.unit_cap)::text, trim_scale(t.quantity)::text${columns}
 from unnest($3::int[], $6::int[]) with ordinality as w (key, product, ord)
-join key k on k.ord = w.key
-join product pr on pr.ord = w.product
+join key k on k.place = w.key
+join product pr on pr.place = w.product
 left join lateral (
   select * from entitlements
   where org_id = k.org_id and product_id = pr.id
@@ -36,7 +40,8 @@ left join lateral (
   where org_id = k.org_id and period = $5::date and livemode = k.livemode and product_id = e.product_id and metric = pr.usage_metric
   limit 1
 ) t on true
-where k.problem is not null or e.kind is not null`;
+where k.problem is not null or e.kind is not null`,
+});
 
 const details = `, pr.slug, pr.name, pr.usage_metric,
   (extract(epoch from e.starts_at) * 1000)::bigint::text, (extract(epoch from e.ends_at) * 1000)::bigint::text`;
@@ -46,13 +51,13 @@ const details = `, pr.slug, pr.name, pr.usage_metric,
  * together, so that nothing that was committed before the call is missed and no cache has to be asked.
  * A pair without a row has no entitlement in effect.
  *
- * $1 hashed secret, per key · $2 product slug, per product · $3 key, $6 product, per pair, numbered from 1 · $4 now ·
+ * $1 hashed secret, per key · $2 product slug, per product · $3 key, $6 product, per pair, their places · $4 now ·
  * $5 first day of the month
  */
-export const checkEntitlements: Statement = { name: 'entitlements_check', text: find('') };
+export const checkEntitlements: Statement = find('entitlements_check', '');
 
 /** The same with what a whole entitlement shows. */
-export const findEntitlements: Statement = { name: 'entitlements_find', text: find(details) };
+export const findEntitlements: Statement = find('entitlements_find', details);
 
 /**
  * One page of the entitlements in effect for each waiting call, ordered by product slug.
@@ -63,17 +68,11 @@ export const listEntitlements: Statement = {
   name: 'entitlements_list',
   text: `
 with key as materialized (
-  select w.ord, w.after, w.size, k.org_id, k.livemode,
-    case
-      when k.id is null then 'invalid_key'
-      when k.revoked_at is not null then 'key_revoked'
-      when k.expires_at <= $4::timestamptz then 'key_expired'
-      when not ('entitlements:read' = any (k.scopes)) then 'insufficient_scope'
-    end as problem
+  select w.ord - 1 as place, w.after, w.size, k.org_id, k.livemode, ${keyProblem} as problem
   from unnest($1::text[], $2::text[], $3::int[]) with ordinality as w (hashed_secret, after, size, ord)
   left join lateral (select * from api_keys where hashed_secret = w.hashed_secret limit 1) k on true
 )
-select k.ord::text, k.problem, l.kind, trim_scale(l.unit_cap)::text, trim_scale(l.quantity)::text, l.slug, l.name, l.usage_metric,
+select k.place::text, k.problem, l.kind, trim_scale(l.unit_cap)::text, trim_scale(l.quantity)::text, l.slug, l.name, l.usage_metric,
   (extract(epoch from l.starts_at) * 1000)::bigint::text, (extract(epoch from l.ends_at) * 1000)::bigint::text
 from key k
 left join lateral (

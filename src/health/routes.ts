@@ -1,12 +1,70 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
+import { setTimeout } from 'node:timers/promises';
+import { sql } from 'drizzle-orm';
 import type { RequestHandler } from 'express';
+import type { Logger } from 'pino';
 import { z } from 'zod';
-import type { Context } from '../core/http/context.js';
+import type { Database } from '../core/db/client.js';
+import { isMigrated } from '../core/db/migrate.js';
+import { describeOutage, readOnly } from '../core/db/outage.js';
+import { selectRows } from '../core/db/select-rows.js';
 import { AppError } from '../core/errors.js';
+import type { Context } from '../core/http/context.js';
 import { notFound } from '../core/http/problem.js';
 import { defineRoute, json } from '../core/reference/define-route.js';
 import { problemExample } from '../core/reference/problem-examples.js';
-import { createReadiness, databaseStates } from './readiness.js';
+
+const databaseStates = ['ready', 'database_unreachable', 'database_read_only', 'not_migrated'] as const;
+type DatabaseState = (typeof databaseStates)[number];
+
+interface Readiness {
+  status: DatabaseState;
+  /** What an operator has to do something about. */
+  reason?: string;
+}
+
+/** An answer holds for so long, for every caller. */
+const HOLDS_MS = 1_000;
+/** Load balancers wait for a few seconds. */
+const WAIT_MS = 2_000;
+
+/**
+ * Says whether the database can serve. It is asked at most once a second and once at a time, however many ask here: that
+ * takes no credential. Changes are logged.
+ */
+function createReadiness({ db, log }: { db: Database; log: Logger }): () => Promise<Readiness> {
+  let known: { at: number; readiness: Promise<Readiness> } | undefined;
+  let last: DatabaseState = 'ready';
+  async function ask(): Promise<Readiness> {
+    const readiness = await Promise.race([
+      lookAt(db),
+      setTimeout(WAIT_MS, unreachable('the database does not answer'), { ref: false }),
+    ]);
+    if (readiness.status !== last) log.warn(readiness, 'the readiness has changed');
+    last = readiness.status;
+    return readiness;
+  }
+  return () => {
+    const now = performance.now();
+    if (!known || now - known.at >= HOLDS_MS) known = { at: now, readiness: ask() };
+    return known.readiness;
+  };
+}
+
+const unreachable = (reason: string): Readiness => ({ status: 'database_unreachable', reason });
+
+async function lookAt(db: Database): Promise<Readiness> {
+  try {
+    if (!(await isMigrated(db))) return { status: 'not_migrated' };
+    const [row] = await selectRows<{ is_read_only: boolean }>(
+      db.orm,
+      sql`select current_setting('transaction_read_only')::boolean as is_read_only`,
+    );
+    return row?.is_read_only ? { status: 'database_read_only', reason: readOnly } : { status: 'ready' };
+  } catch (error) {
+    return unreachable(describeOutage(error) ?? 'the database cannot be asked');
+  }
+}
 
 const healthSchema = z.object({ status: z.literal('ok') }).meta({ id: 'Health' });
 

@@ -7,7 +7,6 @@ export type Source = Pick<AuditEntry, 'actor' | 'at' | 'ip' | 'requestId'>;
 /** When and from where a person did something to their own account. */
 export type Whereabouts = Omit<Source, 'actor'>;
 
-/** What a declarative write found or made. */
 export interface Put<T> {
   isNew: boolean;
   resource: T;

@@ -1,6 +1,6 @@
 import { Router, type ErrorRequestHandler, type RequestHandler } from 'express';
 import { createKeyUse, type KeyUse } from '../api-keys/key-use.js';
-import { ownKeyRoute } from '../api-keys/own-key-routes.js';
+import { ownKeyRoute } from '../api-keys/routes.js';
 import { readHashedSecret } from '../api-keys/bearer-key.js';
 import { createKeyReader, type KeyReader } from '../api-keys/key-reader.js';
 import type { Context } from '../core/http/context.js';

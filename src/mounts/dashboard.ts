@@ -1,10 +1,28 @@
 import { randomBytes } from 'node:crypto';
-import { Router, type RequestHandler } from 'express';
-import { accountPages } from '../identity/account/pages.js';
+import compression from 'compression';
+import { Router, type RequestHandler, type Response } from 'express';
+import helmet from 'helmet';
+import { keyChangeRoutes } from '../api-keys/key-change-routes.js';
 import { apiKeyPages } from '../api-keys/pages.js';
 import { apiKeyReadRoutes } from '../api-keys/routes.js';
-import { keyChangeRoutes } from '../api-keys/key-change-routes.js';
+import { notFound } from '../core/http/problem.js';
+import { perKeyLimit } from '../core/http/rate-limit.js';
+import { requireWholeAddress } from '../core/http/request-line.js';
+import { pageErrorHandler } from '../core/pages/error-page.js';
+import { pageAssets, pageFrame } from '../core/pages/layout.js';
+import { pageRouter } from '../core/pages/page-router.js';
+import { mountRoutes } from '../core/reference/define-route.js';
 import { auditPages } from '../dashboard/audit-log/pages.js';
+import { createFrame } from '../dashboard/frame.js';
+import { overviewPages } from '../dashboard/overview/pages.js';
+import { entitlementPages } from '../entitlements/pages.js';
+import { findLiveProduct } from '../entitlements/queries.js';
+import { accountPages } from '../identity/account/pages.js';
+import { joinPages, type JoinLimits } from '../identity/members/join-pages.js';
+import { membersPages } from '../identity/members/pages.js';
+import { sessionRoutes } from '../identity/organizations/routes.js';
+import { createSecretBox } from '../identity/second-factor/secret-box.js';
+import { hashToken, readToken, sessionCookie } from '../identity/session/session-cookie.js';
 import {
   createSessionReader,
   refuseCrossSite,
@@ -12,39 +30,57 @@ import {
   requireOwnFactor,
   requirePerson,
 } from '../identity/session/session.js';
-import { createDevices, defaultSignInLimits, type SignInLimits } from '../identity/sign-in/sign-in-limits.js';
 import { signInPages } from '../identity/sign-in/pages.js';
-import { createSecretBox } from '../identity/second-factor/secret-box.js';
-import { hashToken, readToken, sessionCookie } from '../identity/session/session-cookie.js';
+import { createDevices, defaultSignInLimits, type SignInLimits } from '../identity/sign-in/sign-in-limits.js';
 import type { TradingContext } from '../trading/config.js';
-import { entitlementPages } from '../entitlements/pages.js';
-import { pageHeaders } from '../core/http/page-headers.js';
-import { createFrame } from '../dashboard/frame.js';
-import { notFound } from '../core/http/problem.js';
-import { perKeyLimit } from '../core/http/rate-limit.js';
-import { requireWholeAddress } from '../core/http/request-line.js';
-import { joinPages, type JoinLimits } from '../identity/members/join-pages.js';
-import { membersPages } from '../identity/members/pages.js';
-import { mountRoutes } from '../core/reference/define-route.js';
-import { sessionRoutes } from '../identity/organizations/routes.js';
-import { overviewPages } from '../dashboard/overview/pages.js';
-import { pageErrorHandler } from '../core/pages/error-page.js';
-import { pageAssets, pageFrame } from '../core/pages/layout.js';
-import { pageRouter } from '../core/pages/page-router.js';
 import { marketsPages } from '../trading/pages/pages.js';
 import { portfolioPages } from '../trading/pages/portfolio-pages.js';
 import { riskPages } from '../trading/pages/risk-pages.js';
 import { scoresPages } from '../trading/pages/scores-pages.js';
 import type { TradingServices } from '../trading/services/services.js';
 import { usagePages } from '../usage/pages.js';
-import { findLiveProduct } from '../entitlements/queries.js';
+
+const nonceOf = (_req: unknown, res: unknown) => `'nonce-${(res as Response).locals.nonce as string}'`;
+
+/**
+ * Headers of everything a browser with a session sees: nothing may load but our own files, nothing may frame it and
+ * nothing may keep it. `same-origin` instead of helmet's `no-referrer`, with which Chrome posts forms as `Origin: null`.
+ */
+function pageHeaders(): Router {
+  const router = Router();
+  router.use(compression());
+  router.use((_req, res, next) => {
+    res.locals.nonce = randomBytes(16).toString('base64');
+    res.setHeader('Cache-Control', 'no-store');
+    next();
+  });
+  router.use(
+    helmet({
+      contentSecurityPolicy: {
+        useDefaults: false,
+        directives: {
+          defaultSrc: ["'none'"],
+          // Modules that a script with the nonce imports are let in with it.
+          scriptSrc: [nonceOf],
+          styleSrc: [nonceOf],
+          imgSrc: ["'self'"],
+          connectSrc: ["'self'"],
+          formAction: ["'self'"],
+          frameAncestors: ["'none'"],
+          baseUri: ["'none'"],
+        },
+      },
+      referrerPolicy: { policy: 'same-origin' },
+    }),
+  );
+  return router;
+}
 
 export interface DashboardOptions {
   signInLimits?: Partial<SignInLimits>;
   joinLimits?: Partial<JoinLimits>;
 }
 
-/** Where people are, with a browser. */
 export const pagePaths = ['/login', '/logout', '/dashboard'];
 
 /** `/login`, `/logout` and `/dashboard`: what people use, with a session cookie. */

@@ -13,7 +13,7 @@ import { perAddressLimit } from '../core/http/address-limit.js';
 import { compress, createAssets, sendCompressed, type Compressed } from '../core/http/assets.js';
 import { statusByCode } from '../core/http/problem.js';
 import { hasCopy } from '../core/http/request-line.js';
-import { once } from '../core/once.js';
+import { once } from '../core/steps.js';
 import { conditional, defineRoute, excerpt, mountRoutes } from '../core/reference/define-route.js';
 import { errorGuide } from '../core/reference/error-guide.js';
 import { problemExample, type DescribedRoute } from '../core/reference/problem-examples.js';
@@ -135,7 +135,6 @@ export const documentationRoutes = [
   }),
 ];
 
-/** @param listRoutes what the document is about */
 export function documentationRouter(
   context: Pick<Context, 'clock' | 'config'>,
   listRoutes: () => Promise<readonly DescribedRoute[]>,

@@ -6,7 +6,7 @@ import { notFound } from '../core/http/problem.js';
 import { mountRoutes } from '../core/reference/define-route.js';
 import { placeOrderRoute } from '../trading/orders/order-routes.js';
 import { tradeRoutes } from '../trading/orders/trade-routes.js';
-import { readLayer } from '../trading/reads/read-layer.js';
+import { readLayer } from '../trading/reads/public-read.js';
 import { forecastRoutes } from '../trading/reads/forecast-routes.js';
 import { limitSizings, marketRoutes } from '../trading/reads/market-routes.js';
 import { createSnapshotReads } from '../trading/reads/snapshot-reads.js';
@@ -19,13 +19,13 @@ import { scoresRoutes } from '../trading/scores/routes.js';
 import type { TradingServices } from '../trading/services/services.js';
 import { createStationList } from '../trading/reads/station-json.js';
 
-/** Where everybody may read, and what lies below. */
+/** Where every caller may read, and what lies below. */
 const publicReads = ['/markets', '/signals', '/forecast', '/stations', '/scores', '/stream'];
 
 export const publicReadRoutes = [...marketRoutes, ...forecastRoutes, streamRoute];
 export const accountRoutes = [placeOrderRoute, ...tradeRoutes, ...portfolioRoutes];
 
-/** The trading API: reads for everybody, portfolios and orders for an Organization's API key. */
+/** The trading API: reads without a credential, portfolios and orders for an Organization's API key. */
 export function tradingRoutes(context: TradingContext, api: ApiServices, trading: TradingServices): Router {
   const router = Router();
   router.use(publicReads, readLayer(context));

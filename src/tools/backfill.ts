@@ -119,7 +119,6 @@ const kindNames: Record<TemperatureKind, string> = {
   hourly: '',
 };
 
-/** What could be learned from it, for a person. */
 function fitsText({ fits }: FitBook, stations: readonly Station[]): string {
   const own = stations.filter(({ id }) => fits.some(({ stationId }) => stationId === id)).length;
   const pooled = fits.some(({ stationId }) => stationId === null);

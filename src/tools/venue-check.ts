@@ -16,7 +16,7 @@ import { createProgress } from './kit/progress.js';
 const help = `
 Reads every weather series of the venue as the service would, and prints what it could not read or place: a new status, a missing
 field, another wording of the rules, a station that is not in the table. It needs no key, orders nothing and changes nothing; some
-400 reads take about half a minute within what the venue allows to everybody.
+400 reads take about half a minute within what the venue allows every caller.
 
 Environment: KALSHI_BASE_URL.
 

@@ -3,7 +3,6 @@ import { urlField, wholeNumber, type ServiceConfig } from '../core/config.js';
 import type { Context } from '../core/http/context.js';
 import { parseDollars, type Micros } from './market/money.js';
 
-/** The variables of the trading face. */
 export const tradingEnvironment = {
   MARKET_SOURCE: z.enum(['simulated', 'kalshi']).default('simulated'),
   KALSHI_BASE_URL: urlField(/^https?:$/, 'https://external-api.kalshi.com/trade-api/v2').default(
@@ -51,7 +50,7 @@ export interface TradingConfig {
     baseUrl: string;
     /** Of the venue's stream; asked only with a key. */
     wsUrl: string;
-    /** Both or none: without them everything is read that the venue shows to anybody. */
+    /** Both or none: without them only what is public at the venue is read. */
     keyId: string | undefined;
     privateKeyFile: string | undefined;
     /** Only these; undefined: every series of the venue's climate category. */
@@ -64,11 +63,10 @@ export interface TradingConfig {
   /** Where the operator's own model answers; always there if it is the forecast source. */
   modelUrl: string | undefined;
   nwsBaseUrl: string;
-  /** What a paper account begins with. */
   paperCash: Micros;
   /** Each refresh's inputs are written here; undefined: nowhere. */
   tapeFile: string | undefined;
-  /** Slug of the only Organization that may trade live; undefined: nobody may. */
+  /** Slug of the only Organization that may trade live; undefined: none may. */
   liveOrg: string | undefined;
   refreshSeconds: number;
 }

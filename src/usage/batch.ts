@@ -1,6 +1,6 @@
 import { isDecimalAbove } from '../core/decimal.js';
 import { AppError } from '../core/errors.js';
-import { parseNumbersAsText } from '../core/exact-json.js';
+import { parseNumbersAsText } from '../core/http/json.js';
 import type { JsonBody } from '../core/http/json-body.js';
 import { parseInput, parseItems } from '../core/http/validate.js';
 import { DAY_MS, MINUTE_MS, monthOf } from '../core/time.js';

@@ -4,7 +4,6 @@ import type { DriftReport, RepairReport } from './reconcile.js';
 
 const SHOWN_ROWS = 100;
 
-/** What differs, as tables for a person. */
 export function driftText({ totals, hours }: DriftReport): string {
   if (totals.length + hours.length === 0)
     return 'No drift: every total and every hour is the sum of its events.';

@@ -106,7 +106,6 @@ function rowsIn(scope: Scope, month: SQL): SQL {
   return scope.orgId === undefined ? sql`true` : sql`t.org_id = ${scope.orgId}::uuid`;
 }
 
-/** The first `limit` rows that drift. */
 export async function findDrift(tx: Orm, table: SumTable, scope: Scope, limit: number): Promise<DriftRow[]> {
   const period =
     table === 'totals'
@@ -129,7 +128,6 @@ export async function findDrift(tx: Orm, table: SumTable, scope: Scope, limit: n
   );
 }
 
-/** Where totals or hours drift. */
 export async function findDriftingPlaces(tx: Orm, table: SumTable, scope: Scope): Promise<Place[]> {
   const month = table === 'totals' ? sql`period` : sql`date_trunc('month', hour at time zone 'UTC')::date`;
   return rowsOf<Place>(
@@ -138,7 +136,6 @@ export async function findDriftingPlaces(tx: Orm, table: SumTable, scope: Scope)
   );
 }
 
-/** What was set right in an Organization. */
 export interface Repair {
   orgId: string;
   rows: number;

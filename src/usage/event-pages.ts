@@ -69,7 +69,6 @@ interface EventsPage {
   products: UsageProduct[];
   /** Undefined where the query cannot be read. */
   request?: EventsRequest;
-  /** The event that was asked for. */
   found?: EventRow | undefined;
   product?: UsageProduct;
   page?: { events: EventRow[]; nextCursor: string | undefined };

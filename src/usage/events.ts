@@ -45,7 +45,6 @@ const toUtc = (time: string | undefined): string | undefined =>
 
 const PAGE_SIZE = 50;
 
-/** A page of events, newest first. */
 export async function readEventPage(orm: Orm, scope: UsageScope, { from, to, after }: EventsRequest) {
   const range: EventRange = { from, to, after, order: 'newest first', limit: PAGE_SIZE + 1 };
   const events = await listEvents(orm, scope, range);

@@ -12,7 +12,6 @@ export interface FlushPair {
   largest: string;
 }
 
-/** Where an event of the flush came from. */
 export interface Source {
   batch: number;
   event: number;
@@ -23,7 +22,7 @@ export interface FlushPlan {
   pairs: FlushPair[];
   /** Per batch and pair of the batch: the index in `pairs`. */
   pairNumbers: number[][];
-  /** Per event that may be recorded. `eventPairs` counts from 1, as the statement does. */
+  /** Per event that may be recorded. */
   eventPairs: number[];
   keys: string[];
   quantities: string[];
@@ -67,7 +66,7 @@ function addEvents(plan: FlushPlan, batch: Batch, b: number, numbers: number[]):
   const receivedAt = new Date(batch.receivedAtMs).toISOString();
   for (let i = 0; i < batch.keys.length; i++) {
     if ((hasOutOfRange && batch.outOfRange.has(i)) || batch.aboveCeiling.has(i)) continue;
-    plan.eventPairs.push(numbers[batch.pairOf[i]!]! + 1);
+    plan.eventPairs.push(numbers[batch.pairOf[i]!]!);
     plan.keys.push(batch.keys[i]!);
     plan.quantities.push(batch.quantities[i]!);
     plan.times.push(batch.times[i] ?? receivedAt);

@@ -27,7 +27,6 @@ export interface OverCap {
   period: string;
 }
 
-/** What became of one batch in the database. */
 export interface BatchOutcome {
   /** Per pair of the batch; undefined where there was nothing to say. */
   verdicts: (PairVerdict | undefined)[];
@@ -113,8 +112,8 @@ function readPairRow(
   verdicts: (PairVerdict | undefined)[],
   overCap: Map<number, OverCap[]>,
 ): void {
-  const [ord, problem, orgId, productId, livemode, usageMetric, unitCap, period, used, maxQuantity] = row;
-  const number = Number(ord) - 1;
+  const [place, problem, orgId, productId, livemode, usageMetric, unitCap, period, used, maxQuantity] = row;
+  const number = Number(place);
   const { slug, metric } = pairs[number]!;
   verdicts[number] = {
     problem: problem ?? null,

@@ -160,7 +160,6 @@ const latestHour = (orgId: string, productId: string, livemode: boolean): SQL =>
     where org_id = ${orgId}::uuid and product_id = ${productId}::uuid and livemode = ${livemode}
     order by hour desc limit 1)`;
 
-/** When a product was last used, in each mode. */
 export const selectLatest = (orgId: string, productId: string): SQL => sql`
   select ${latestHour(orgId, productId, true)} as live, ${latestHour(orgId, productId, false)} as test`;
 

@@ -64,7 +64,6 @@ export function stepsOf({ from, to, stepMs }: Period): Date[] {
 
 export const includes = ({ from, to }: Period, at: Date): boolean => from <= at && at < to;
 
-/** The query that leads to a period. */
 export function toPeriodQuery({ range, from, to }: Period): PeriodQuery {
   if (range === 'day') return { range, date: toDateText(from) };
   if (range === 'month') return { range, month: toMonthText(from) };

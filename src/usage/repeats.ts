@@ -44,7 +44,7 @@ export function findRepeats(
   const repeats: number[] = [];
   for (let e = 0; e < plan.keys.length; e++) {
     const { batch, event } = plan.sources[e]!;
-    const verdict = verdicts[plan.eventPairs[e]! - 1];
+    const verdict = verdicts[plan.eventPairs[e]!];
     if (isRefused[batch] || !verdict || verdict.problem !== null) continue;
     if (inserted.delete(`${verdict.orgId}${plan.keys[e]!}`)) continue;
     outcomes[batch]!.repeats.push(event);
@@ -62,7 +62,7 @@ export async function examineRepeats(
   verdicts: (PairVerdict | undefined)[],
   repeats: number[],
 ): Promise<void> {
-  const pairAt = (e: number) => plan.eventPairs[e]! - 1;
+  const pairAt = (e: number) => plan.eventPairs[e]!;
   const verdictAt = (e: number) => verdicts[pairAt(e)]!;
   const totals = new Map<string, { pair: number; period: string; batches: Set<number> }>();
   for (const e of repeats) {
@@ -91,12 +91,12 @@ export async function examineRepeats(
       textArray(asked.map(({ period }) => period)),
     ]),
   ]);
-  for (const [ord, isOtherMode] of mismatches) {
-    const { batch, event } = plan.sources[repeats[Number(ord) - 1]!]!;
+  for (const [place, isOtherMode] of mismatches) {
+    const { batch, event } = plan.sources[repeats[Number(place)]!]!;
     outcomes[batch]!.mismatches.push({ index: event, isOtherMode: isOtherMode === 'true' });
   }
-  for (const [ord, unitCap, used] of overCap) {
-    const { pair, period, batches: among } = asked[Number(ord) - 1]!;
+  for (const [place, unitCap, used] of overCap) {
+    const { pair, period, batches: among } = asked[Number(place)]!;
     const { slug, metric } = plan.pairs[pair]!;
     for (const b of among)
       addOverCap(outcomes[b]!.overCap, { slug, metric, period, unitCap: unitCap!, used: used! });

@@ -52,7 +52,6 @@ export interface UsageRow {
   soFar: string;
 }
 
-/** A month against its cap. */
 export interface Balance {
   unitCap: string;
   used: string;

@@ -26,13 +26,13 @@ import type { Statement } from '../core/db/client.js';
  * The other rows are the pairs that need an answer: refused, above the cap, or perhaps repeated.
  *
  * $1 hashed secret, $2 product slug, $3 metric, $4 group (0: none), $10 largest quantity, per pair ·
- * $5 pair number (from 1), $6 idempotency key, $7 quantity, $8 occurred at, per event · $9 now
+ * $5 place of the pair, $6 idempotency key, $7 quantity, $8 occurred at, per event · $9 now
  */
 export const ingest: Statement = {
   name: 'usage_ingest',
   text: `
 with pair as materialized (
-  select p.ord, p.grp, p.metric, pr.max_quantity, k.org_id, k.id as api_key_id, k.livemode, pr.id as product_id, pr.usage_metric, pr.unit_cap,
+  select p.ord - 1 as place, p.grp, p.metric, pr.max_quantity, k.org_id, k.id as api_key_id, k.livemode, pr.id as product_id, pr.usage_metric, pr.unit_cap,
     case
       when k.id is null then 'invalid_key'
       when k.revoked_at is not null then 'key_revoked'
@@ -64,7 +64,7 @@ with pair as materialized (
   select g.org_id, ev.idempotency_key, g.product_id, g.metric, ev.quantity, g.livemode, g.api_key_id, ev.occurred_at, $9::timestamptz
   from unnest($5::int[], $6::text[], $7::numeric[], $8::timestamptz[]) with ordinality
     as ev (pair, idempotency_key, quantity, occurred_at, ord)
-  join good g on g.ord = ev.pair
+  join good g on g.place = ev.pair
   order by g.org_id, ev.idempotency_key collate "C", ev.ord
   on conflict (org_id, idempotency_key) do nothing
   returning org_id, idempotency_key, product_id, metric, quantity, livemode, api_key_id, occurred_at
@@ -99,7 +99,7 @@ select c.inserted::text, case when not c.is_all_new then (select coalesce(json_a
   null, null, null, null, null, null, null, null
 from counted c
 union all
-select p.ord::text, p.problem, p.org_id::text, p.product_id::text, p.livemode::text, p.usage_metric, trim_scale(p.unit_cap)::text,
+select p.place::text, p.problem, p.org_id::text, p.product_id::text, p.livemode::text, p.usage_metric, trim_scale(p.unit_cap)::text,
   r.period::text, trim_scale(r.quantity)::text, trim_scale(p.max_quantity)::text
 from pair p
 cross join counted c
@@ -109,16 +109,15 @@ where p.problem is not null or r.quantity is not null or not c.is_all_new`,
 };
 
 /**
- * For events that were not new: the numbers of those that differ from what their key was first used for, and whether the
- * mode does. A repeat
- * without a time matches any time, because the first one's may have been the time of its receipt.
+ * For events that were not new: the places of those that differ from what their key was first used for, and whether the
+ * mode does. A repeat without a time matches any time, because the first one's may have been the time of its receipt.
  *
  * $1 org, $2 idempotency key, $3 product, $4 metric, $5 quantity, $6 livemode, $7 occurred at or null, per event
  */
 export const findMismatches: Statement = {
   name: 'usage_find_mismatches',
   text: `
-select d.ord::text, (u.livemode <> d.livemode)::text
+select (d.ord - 1)::text, (u.livemode <> d.livemode)::text
 from unnest($1::uuid[], $2::text[], $3::uuid[], $4::text[], $5::numeric[], $6::bool[], $7::timestamptz[]) with ordinality
   as d (org_id, idempotency_key, product_id, metric, quantity, livemode, occurred_at, ord)
 cross join lateral (
@@ -132,7 +131,7 @@ where u.product_id <> d.product_id or u.metric <> d.metric or u.quantity <> d.qu
 export const findOverCap: Statement = {
   name: 'usage_find_over_cap',
   text: `
-select d.ord::text, trim_scale(p.unit_cap)::text, trim_scale(t.quantity)::text
+select (d.ord - 1)::text, trim_scale(p.unit_cap)::text, trim_scale(t.quantity)::text
 from unnest($1::uuid[], $2::uuid[], $3::text[], $4::bool[], $5::date[]) with ordinality
   as d (org_id, product_id, metric, livemode, period, ord)
 cross join lateral (select unit_cap from products where id = d.product_id limit 1) p

@@ -405,7 +405,7 @@ describe('who may', () => {
     expect((await revoke(browser, id)).status).toBe(200);
   });
 
-  it('nobody without a session, not even with a key', async () => {
+  it('no caller without a session, not even with a key', async () => {
     const { organization } = await owner();
     const { id, secret } = await createKey(database.db, organization.id);
     const stranger = new Browser(service.url);

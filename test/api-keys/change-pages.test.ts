@@ -408,7 +408,7 @@ describe('revoking with the form', () => {
     expect(formsOf(again)).toEqual([]);
   });
 
-  it('says that nobody calls where that is so', async () => {
+  it('says that there are no calls where that is so', async () => {
     const { browser, organization } = await signedIn(database.db, service.url);
     const { id } = await createKey(database.db, organization.id);
     expect(textOf(await getPage(browser, `${PATH}/${id}/revoke`))).toContain('No calls in the last');
@@ -446,7 +446,7 @@ describe('who may', () => {
     },
   );
 
-  it('nobody of another Organization: there the key does not exist', async () => {
+  it('no member of another Organization: there the key does not exist', async () => {
     const { browser } = await signedIn(database.db, service.url);
     const other = await signedIn(database.db, service.url);
     const { id } = await createKey(database.db, other.organization.id);
@@ -465,7 +465,7 @@ describe('who may', () => {
     expect(await keysOf(other.organization.id)).toMatchObject([{ revokedAt: null, expiresAt: null }]);
   });
 
-  it('nobody without a session', async () => {
+  it('no visitor without a session', async () => {
     const { browser, organization } = await signedIn(database.db, service.url);
     const { id } = await createKey(database.db, organization.id);
     const stranger = browser.copy();

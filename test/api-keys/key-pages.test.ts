@@ -23,7 +23,7 @@ const PATH = '/dashboard/api-keys';
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 
-/** A key and its successor, and somebody who calls. */
+/** A key and its successor, and a runtime that calls. */
 async function rotated(role: 'owner' | 'member' = 'owner', graceMinutes = 60) {
   const signed = await signedIn(database.db, service.url);
   const { browser, organization } = signed;
@@ -45,7 +45,7 @@ async function rotated(role: 'owner' | 'member' = 'owner', graceMinutes = 60) {
 }
 
 describe('the page of a key', () => {
-  it('is a page for a browser and stays JSON for everybody else', async () => {
+  it('is a page for a browser and stays JSON for every other client', async () => {
     const { browser, organization } = await signedIn(database.db, service.url);
     const { id } = await createKey(database.db, organization.id, { name: 'worker' });
     expect((await getPage(browser, `${PATH}/${id}`)).headers.get('content-type')).toContain('text/html');
@@ -168,7 +168,7 @@ describe('the cut-over', () => {
     expect(linksOf(page)).toContain(`${PATH}/${old.id}`);
   });
 
-  it('is seen by a member, without the means to end it, and by nobody else', async () => {
+  it('is seen by a member, without the means to end it, and by no other Organization', async () => {
     const { organization, next } = await rotated();
     const stranger = await signedIn(database.db, service.url, 'member');
     expect((await getPage(stranger.browser, `${PATH}/${next.id}/cut-over`)).status).toBe(404);

@@ -24,7 +24,7 @@ const ago = (ms: number) => new Date(service.clock.now() - ms);
 const keyOf = (orgId: string, values: Record<string, unknown> = {}) => createKey(database.db, orgId, values);
 
 describe('the list', () => {
-  it('is a page for a browser and stays JSON for everybody else', async () => {
+  it('is a page for a browser and stays JSON for every other client', async () => {
     const { browser, organization } = await signedIn(database.db, service.url);
     await keyOf(organization.id, { name: 'edge proxy' });
     const page = await getPage(browser, PATH);
@@ -228,7 +228,7 @@ describe('hints', () => {
     expect((await hintsFor({ createdAt: ago(80 * DAY) }, [])).text).not.toContain('Never used');
   });
 
-  it('say that an old key is still called near its end, and stay silent once nobody calls', async () => {
+  it('say that an old key is still called near its end, and stay silent once no runtime calls', async () => {
     const { browser, organization } = await signedIn(database.db, service.url);
     const old = await keyOf(organization.id, { createdAt: ago(100 * DAY) });
     const { apiKey } = (await browser.send('POST', `${PATH}/${old.id}/rotate`, { json: {} })).body;

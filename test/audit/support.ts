@@ -75,7 +75,7 @@ export const findProblems = async (
 ): Promise<string[]> =>
   (await verify(db, orgId, options)).problems.map(({ kind, seq, id }) => `${kind} ${seq} ${id ?? '-'}`);
 
-/** Gives a row another number; numbers are unique, so it goes by way of one that nobody has. */
+/** Gives a row another number; numbers are unique, so it goes by way of one that no row has. */
 export async function swapRows(db: Database, orgId: string, a: number, b: number): Promise<void> {
   const renumber = (from: number, to: number) =>
     db.orm

@@ -29,7 +29,7 @@ const execute = (statement: ReturnType<typeof sql>) => database.db.orm.execute(s
 const insert = (values: Partial<typeof auditLog.$inferInsert>) =>
   database.db.orm.insert(auditLog).values({ ...rows[0]!, id: uuid(), ...values });
 
-/** Rewrites the rows from `from` on so that they fit together, as somebody with all rights can. */
+/** Rewrites the rows from `from` on so that they fit together, as a role with all rights can. */
 async function rewrite(change: (row: (typeof rows)[number]) => void, from = 1): Promise<void> {
   let hash = from === 1 ? genesisHash(orgId) : rows[from - 2]!.hash!;
   for (const row of (await readLog(database.db, orgId)).slice(from - 1)) {

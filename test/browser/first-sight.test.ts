@@ -22,7 +22,7 @@ describe('a new Organization', () => {
   });
 
   it.each(pages.filter((address) => !address.includes('{')))(
-    '%s has nothing to show, and says so to everybody',
+    '%s has nothing to show, and says so to every role',
     async (address) => {
       const { browser } = await signedIn(world.db, world.service.url);
       // What another Organization's address names does not exist for this one.
@@ -33,7 +33,7 @@ describe('a new Organization', () => {
   );
 });
 
-it.each(['', '?next=/dashboard/usage'])('the sign-in can be used by everybody: /login%s', async (query) => {
+it.each(['', '?next=/dashboard/usage'])('the sign-in is accessible: /login%s', async (query) => {
   const page = await world.visit();
   await page.goto(`/login${query}`);
   expect(await findAllBarriers(page)).toEqual([]);

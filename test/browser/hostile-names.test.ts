@@ -16,7 +16,7 @@ beforeAll(async () => {
 const more: [name: string, path: (of: Populated) => string][] = [
   ['the overview of test usage', () => '/dashboard?mode=test'],
   ['the usage of a day', ({ productSlugs }) => `/dashboard/usage?product=${productSlugs[0]}&range=day`],
-  ['usage that nobody can have meant', () => '/dashboard/usage?range=custom&from=2026-02-28&to=2026-02-01'],
+  ['usage of an impossible range', () => '/dashboard/usage?range=custom&from=2026-02-28&to=2026-02-01'],
   [
     'one event',
     ({ eventKeys }) =>
@@ -46,7 +46,7 @@ const singleSpaced = (text: string) => text.replace(/\s+/g, ' ');
 it.each([
   ...pages.map((address) => [address, (of: Populated) => toPath(address, of), 200] as const),
   ...more.map(([name, toAddress]) => [name, toAddress, undefined] as const),
-])('%s: text stays text, and nothing is in anybody’s way', async (name, toAddress, status) => {
+])('%s: text stays text, and nothing is in the way', async (name, toAddress, status) => {
   const page = await world.visit({ as: hostile.people.owner.browser });
   const response: Response | null = await page.goto(await toAddress(hostile));
   if (status) expect(response!.status()).toBe(status);
@@ -60,7 +60,7 @@ it.each([
   expect(await findAllBarriers(page)).toEqual([]);
 });
 
-it('the menus of the header can be used by everybody', async () => {
+it('the menus of the header are accessible', async () => {
   const page = await world.visit({ as: hostile.people.owner.browser });
   await page.goto('/dashboard');
   await page.evaluate(`for (const menu of document.querySelectorAll('header details')) menu.open = true`);

@@ -2,7 +2,7 @@ import type { Page } from 'playwright-core';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { isPlaced, type Market } from '../../src/trading/market/market.js';
 import { CENT, formatDollars, parseDollars } from '../../src/trading/market/money.js';
-import { formatCents } from '../../src/trading/pages/price-text.js';
+import { formatCents } from '../../src/core/pages/format.js';
 import { signedIn } from '../support/accounts.js';
 import { browserWorld, PHONE } from '../support/browser.js';
 import { createKey } from '../support/fixtures.js';
@@ -169,7 +169,7 @@ it.each([
   expect(tooWide).toBeLessThanOrEqual(0);
 });
 
-it('a refused order says why to everybody, on a desk and on a phone', async () => {
+it('a refused order says why to every reader, on a desk and on a phone', async () => {
   const { browser } = await signedIn(world.db, world.service.url);
   const { ticker, yesAsk } = findMarket();
   const page = await world.visit({ as: browser, viewport: PHONE });

@@ -6,7 +6,7 @@ import { follow, readMain, signIn } from './steps.js';
 const world = browserWorld();
 
 it.each([{ javaScript: true }, { javaScript: false }])(
-  'somebody is invited, joins with a new account, becomes admin, and is removed on the next click (scripts: $javaScript)',
+  'a person is invited, joins with a new account, becomes admin, and is removed on the next click (scripts: $javaScript)',
   async ({ javaScript }) => {
     const { browser, organization } = await signedIn(world.db, world.service.url);
     const owner = await world.visit({ javaScript, as: browser });

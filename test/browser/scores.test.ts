@@ -27,7 +27,7 @@ async function lookAtPictures(page: Page, names: string[]): Promise<void> {
     expect(await table.getByRole('row').count()).toBeGreaterThan(1);
 }
 
-it('the scores can be looked at by everybody, on a desk and on a phone, in both schemes', async () => {
+it('the scores are accessible, on a desk and on a phone, in both schemes', async () => {
   const { service, db } = world;
   await seedScores(service, { days: 40, model: 1.5, market: 2.2, stationIds: ['KNYC', 'KLAX'] });
   const { browser } = await signedIn(db, service.url, 'member');
@@ -49,7 +49,7 @@ it('the scores can be looked at by everybody, on a desk and on a phone, in both 
 
 it('the report of an evaluation opens from a folder, on a desk and on a phone, in both schemes', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'gauge-report-'));
-  // A window of its own: what comes from a folder is under nobody's policy but the file's own.
+  // A window of its own: what comes from a folder is under the file's own policy alone.
   const chromium = (await world.visit()).context().browser()!;
   const page = await chromium.newPage({ offline: true, viewport: DESKTOP, reducedMotion: 'reduce' });
   try {

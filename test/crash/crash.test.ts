@@ -97,7 +97,7 @@ async function sendBatch(
   return answer;
 }
 
-/** The first answer that is no 202; undefined where there was nobody left to give one. */
+/** The first answer that is no 202; undefined where no process was left to give one. */
 async function sendUntilRefused(workload: Workload, to: To): Promise<PostAnswer | undefined> {
   for (;;) {
     const answer = await sendBatch(workload, to, 1).catch(() => undefined);

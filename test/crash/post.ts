@@ -18,7 +18,7 @@ export interface PostOptions {
   onAccepted?: () => void;
 }
 
-/** Sends a batch. Rejects where there was no complete answer: then nobody knows what became of it. */
+/** Sends a batch. Rejects where there was no complete answer: then it is unknown what became of it. */
 export function postEvents(options: PostOptions): Promise<PostAnswer> {
   return new Promise((resolve, reject) => {
     const body = JSON.stringify({ events: options.events });

@@ -21,7 +21,7 @@ export interface Product {
 export interface Workload {
   tenants: Tenant[];
   products: Product[];
-  /** A product that nobody may use. */
+  /** A product that no Organization may use. */
   forbidden: Product;
   eventOf(tenant: Tenant, number: number): SentEvent;
 }

@@ -88,7 +88,7 @@ describe('who may read it', () => {
     }
   });
 
-  it('nobody without a session', async () => {
+  it('no visitor without a session', async () => {
     const stranger = new Browser(service.url);
     expect((await stranger.get(PAGE)).status).toBe(401);
     expect((await stranger.get(CSV)).status).toBe(401);
@@ -112,7 +112,7 @@ describe('who may read it', () => {
       const { status, text } = await page(query);
       expect(status).toBe(200);
       expect(text).not.toContain('theirs');
-      // Whoever names an id or an action gets it back, and nothing about it.
+      // A reader who names an id or an action gets it back, and nothing about it.
       if (!query.startsWith('?a')) expect(text).not.toContain('other.secret');
       expect(text).not.toContain(other.user.email);
       expect((await readCsv(query)).text).not.toContain('theirs');

@@ -137,7 +137,7 @@ describe('the overview', () => {
     for (const other of ['ends later', 'has ended', 'was revoked']) expect(keys).not.toContain(other);
   });
 
-  it('tells owners and admins what was changed last, and nobody else', async () => {
+  it('tells owners and admins what was changed last, and no other role', async () => {
     const { db } = database;
     const { browser, organization, user } = await signedIn(db, service.url);
     const product = await createProduct(db);

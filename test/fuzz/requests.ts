@@ -133,7 +133,7 @@ function requestTo(
         path: search === '' ? path : `${path}?${search}`,
         headers: {
           accept: 'application/json, */*',
-          // Everybody comes from somewhere else, so that the limits of an address do not end the run.
+          // Every request comes from another address, so that the limits of an address do not end the run.
           'x-forwarded-for': `10.${caller >> 8}.${caller & 255}.1`,
           ...(Object.fromEntries(own) as Record<string, string>),
           ...body?.headers,

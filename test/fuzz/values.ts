@@ -97,7 +97,7 @@ function fittingText({ format, pattern, minLength = 0, maxLength = 40 }: Schema)
   return fc.stringMatching(new RegExp(pattern));
 }
 
-/** What nobody should send: each has broken some service. */
+/** What no client should send: each has broken some service. */
 export const hostileTexts: readonly string[] = [
   '',
   ' ',

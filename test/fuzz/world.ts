@@ -91,7 +91,7 @@ export async function makeWorld(url: string): Promise<World> {
   const emails = ['spare-1@fuzz.example', 'spare-2@fuzz.example'];
   for (const email of emails)
     await call('PUT', `/operator/users/${email}`, { name: 'Spare', password: PASSWORD });
-  // Ends a session that nobody else has.
+  // Ends a session that no other request has.
   actors.push({ name: 'leaver', kind: 'leaver', headers: await signIn('owner@fuzz-one.example') });
   const markets = (await call('GET', '/markets')).markets as { ticker: string }[];
   const slugs = ['fuzz-one', 'fuzz-two', 'fuzz-spare'];

@@ -40,7 +40,7 @@ afterAll(async () => {
 
 const html = { accept: 'text/html,application/xhtml+xml,*/*;q=0.8' };
 
-/** A request of the table, made ready and not sent yet, by somebody who belongs to `own`. */
+/** A request of the table, made ready and not sent yet, by a person who belongs to `own`. */
 async function prepare(
   address: string,
   row: Row,

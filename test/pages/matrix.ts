@@ -27,7 +27,7 @@ export interface Row {
   endsSession?: true;
 }
 
-/** A page for everybody who is signed in; a browser that is not is sent to do so. */
+/** A page for all who are signed in; a browser that is not is sent to do so. */
 const page: Statuses = [303, 200, 200, 200, 200];
 /** A page for who may change things. */
 const managersPage: Statuses = [303, 403, 403, 200, 200];
@@ -35,10 +35,10 @@ const managersPage: Statuses = [303, 403, 403, 200, 200];
 const managersForm: Statuses = [401, 403, 403, 303, 303];
 /** One that is answered with a page at once, because it shows a secret. */
 const managersSecret: Statuses = [401, 403, 403, 201, 201];
-/** A form of everybody's own account. */
+/** A form of each person's own account. */
 const personsForm: Statuses = [401, 303, 303, 303, 303];
 const personsMistake: Statuses = [401, 400, 400, 400, 400];
-/** What does not exist for anybody here. */
+/** What does not exist for any of them. */
 const noPage: Statuses = [303, 404, 404, 404, 404];
 const noManagersPage: Statuses = [303, 403, 403, 404, 404];
 const noManagersForm: Statuses = [401, 403, 403, 404, 404];
@@ -170,7 +170,7 @@ const members = {
     own: managersForm,
     foreign: [401, 404, 404, 404, 404],
   },
-  // The secret of the link is what lets people in: whoever has it may know whose it is, member or not.
+  // The secret of the link is what lets people in: its holder may know whose it is, member or not.
   'get /dashboard/join': {
     own: [200, 200, 200, 200, 200],
   },

@@ -73,7 +73,7 @@ export class Browser {
     this.url = url;
   }
 
-  /** A second browser into which somebody has copied this one's cookies. */
+  /** A second browser with a copy of this one's cookies. */
   copy(url = this.url): Browser {
     const copy = new Browser(url);
     copy.cookies = new Map(this.cookies);

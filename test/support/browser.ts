@@ -12,7 +12,7 @@ export const DESKTOP = { width: 1280, height: 900 };
 export interface VisitOptions {
   /** Whether scripts run. Every page works without. */
   javaScript?: boolean;
-  /** Somebody who has signed in already, to whose session the new browser gets the cookies. */
+  /** A person who has signed in already, to whose session the new browser gets the cookies. */
   as?: Browser;
   viewport?: { width: number; height: number };
   scheme?: 'light' | 'dark';

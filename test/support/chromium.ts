@@ -7,7 +7,7 @@ export function findChromium(): string | undefined {
   return candidates.find((path) => path !== undefined && existsSync(path));
 }
 
-/** Works as root and without a graphics card, and asks nothing of anybody but the pages under test. */
+/** Works as root and without a graphics card, and asks nothing but the pages under test. */
 const flags = [
   '--no-sandbox',
   '--disable-gpu',

@@ -209,7 +209,7 @@ async function createInvitation(owner: Browser): Promise<{ id: string; token: st
   const headers = { accept: 'text/html' };
   const { text } = await owner.send('POST', '/dashboard/members/invite', { form, headers });
   const token = /join#([\w-]+)/.exec(text)?.[1];
-  if (token === undefined) throw new Error(`nobody was invited: ${text}`);
+  if (token === undefined) throw new Error(`no invitation was made: ${text}`);
   return { id, token };
 }
 

@@ -18,7 +18,7 @@ export interface PostgresServer {
   url(database: string): string;
   dataDir: string;
   start(): Promise<void>;
-  /** `immediate` is a crash: no checkpoint, connections cut. `kill` ends the first process alone, with no word to anybody. */
+  /** `immediate` is a crash: no checkpoint, connections cut. `kill` ends the first process alone, without a word to the others. */
   stop(mode: 'fast' | 'immediate' | 'kill'): Promise<void>;
   remove(): Promise<void>;
 }

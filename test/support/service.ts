@@ -5,7 +5,7 @@ import type { Clock } from '../../src/core/clock.js';
 import type { Database } from '../../src/core/db/client.js';
 import { memoryLimitStores } from '../../src/core/http/limit-store.js';
 import { createHttpServer } from '../../src/core/http/server.js';
-import { createLifecycle } from '../../src/core/lifecycle.js';
+import { createLifecycle } from '../../src/core/http/availability.js';
 import { createMetrics } from '../../src/core/metrics.js';
 import { createApiServices, type ApiServices } from '../../src/mounts/api.js';
 import type { DashboardOptions } from '../../src/mounts/dashboard.js';

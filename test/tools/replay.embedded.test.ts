@@ -68,7 +68,7 @@ it(
     expect(body.asOf).toBe('2026-01-31T12:00:00.000Z');
     expect(body.ageSeconds).toBeLessThan(30);
     expect(body.markets.map(({ ticker }) => ticker)).toContain('KXHIGHNY-26JAN31-T40');
-    // What the venue said is served; nobody claims that it is invented.
+    // What the venue said is served; no page claims that it is invented.
     expect(said.out).not.toContain('invented');
     child.kill('SIGTERM');
     expect((await closed)[0]).toBe(0);

@@ -1,6 +1,8 @@
 import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { hashSecret } from '../../src/api-keys/secret.js';
+import type { ErrorPlace } from '../../src/core/errors.js';
+import type { RejectedEvent } from '../../src/usage/answer.js';
 import { toBatch } from '../../src/usage/batch.js';
 import { recordBatches } from '../../src/usage/flush.js';
 import { createKey, createOrganization, createProduct, grant } from '../support/fixtures.js';
@@ -70,7 +72,7 @@ it('an event above the ceiling of its product refuses the batch, and every broke
   ]);
   expect(answer.status).toBe(422);
   expect(answer.body).toMatchObject({ code: 'timestamp_out_of_range' });
-  expect(answer.body.errors.map(({ pointer, code }: any) => [pointer, code])).toEqual([
+  expect(answer.body.errors.map(({ pointer, code }: ErrorPlace) => [pointer, code])).toEqual([
     ['/events/1/occurredAt', 'timestamp_out_of_range'],
     ['/events/1/quantity', 'quantity_out_of_range'],
     ['/events/3/quantity', 'quantity_out_of_range'],
@@ -108,7 +110,7 @@ it('lenient handling leaves out that event alone, whatever the others are of', a
   ];
   const answer = await send(key.secret, events, { prefer: 'handling=lenient' });
   expect(answer).toMatchObject({ status: 202, body: { accepted: 2, deduped: 1, warnings: [] } });
-  expect(answer.body.rejected.map(({ index, code }: any) => [index, code])).toEqual([
+  expect(answer.body.rejected.map(({ index, code }: RejectedEvent) => [index, code])).toEqual([
     [1, 'quantity_out_of_range'],
     [4, 'quantity_out_of_range'],
   ]);

@@ -1,6 +1,8 @@
 import { gzipSync } from 'node:zlib';
 import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { ErrorPlace } from '../../src/core/errors.js';
+import type { RejectedEvent } from '../../src/usage/answer.js';
 import { ANY_QUANTITY, createKey, createOrganization, createProduct, grant } from '../support/fixtures.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { startTestService, type TestService } from '../support/service.js';
@@ -140,7 +142,7 @@ describe('an accepted batch', () => {
       event('c', { quantity: 4, occurredAt: '2026-03-01T00:30:00+01:00' }),
     ]);
     const period = (start: string, end: string) => ({ start: `${start}T00:00:00Z`, end: `${end}T00:00:00Z` });
-    expect(body.warnings.toSorted((a: any, b: any) => a.used - b.used)).toEqual([
+    expect(body.warnings.toSorted((a: { used: number }, b: { used: number }) => a.used - b.used)).toEqual([
       expect.objectContaining({
         code: 'unit_cap_exceeded',
         unitCap: 1,
@@ -227,7 +229,7 @@ describe('a strict batch with a broken rule', () => {
     ]);
     expect(answer.status).toBe(403);
     expect(answer.body).toMatchObject({ code: 'entitlement_required', status: 403, title: 'Forbidden' });
-    expect(answer.body.errors.map(({ index, pointer, code }: any) => [index, pointer, code])).toEqual([
+    expect(answer.body.errors.map(({ index, pointer, code }: ErrorPlace) => [index, pointer, code])).toEqual([
       [1, '/events/1/occurredAt', 'timestamp_out_of_range'],
       [2, '/events/2/metric', 'unknown_metric'],
       [2, '/events/2/occurredAt', 'timestamp_out_of_range'],
@@ -294,7 +296,7 @@ describe('lenient handling', () => {
     expect(answer.status).toBe(202);
     expect(answer.headers.get('preference-applied')).toBe('handling=lenient');
     expect(answer.body).toMatchObject({ accepted: 1, deduped: 1, warnings: [] });
-    expect(answer.body.rejected.map(({ index, code }: any) => [index, code])).toEqual([
+    expect(answer.body.rejected.map(({ index, code }: RejectedEvent) => [index, code])).toEqual([
       [1, 'entitlement_required'],
       [2, 'unknown_metric'],
       [3, 'timestamp_out_of_range'],
@@ -330,7 +332,7 @@ describe('a body that does not fit', () => {
     const { key } = await entitled();
     const { status, body } = await send(key.secret, events);
     expect(`${status} ${body.code}`).toBe('400 invalid_request');
-    return body.errors.map(({ pointer }: any) => pointer);
+    return body.errors.map(({ pointer }: ErrorPlace) => pointer);
   };
 
   it('names each place', async () => {

@@ -71,7 +71,7 @@ it('a comparison never takes ingestion that runs meanwhile for drift', async () 
   expect(comparisons).toBeGreaterThan(5);
 });
 
-it('a repair loses no event that is recorded meanwhile, blocks nobody for good and leaves no drift', async () => {
+it('a repair loses no event that is recorded meanwhile, blocks no writer for good and leaves no drift', async () => {
   const senders = await startSenders(6);
   const { id } = senders.organization;
   const clock = new TestClock();

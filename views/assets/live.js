@@ -49,7 +49,7 @@ const changed = new WeakSet();
 const morphing = {
   callbacks: {
     beforeNodeMorphed(from, to) {
-      // What somebody is typing stays.
+      // What is being typed stays.
       if (from === document.activeElement && from.matches('input, select, textarea')) return false;
       if (from.dataset?.flash !== undefined && from.textContent !== to.textContent) changed.add(from);
       return true;

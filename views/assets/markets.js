@@ -113,7 +113,7 @@ function listen() {
   const onNews = ({ type, data }) => {
     // The question that is due already will see this news too.
     if (timer !== undefined) return;
-    // Whoever begins to listen is told what the page shows already.
+    // A new listener is told what the page shows already.
     if (type === 'snapshot' && JSON.parse(data).asOf === document.querySelector('[data-as-of]')?.dataset.asOf) return;
     const dueMs = lastRefreshMs + paceMs - Date.now();
     // Not all readers at the same moment.

@@ -1,8 +1,7 @@
 import { formatCount } from '../pages/format.js';
 import { binomialRange } from './binomial.js';
 import { toDiagonalChart, type DiagonalChart, type DiagonalSide } from './diagonal.js';
-import type { ChartTable } from './table.js';
-import { formatPercent } from './text.js';
+import { formatPercent, type ChartTable } from './text.js';
 
 /** Where a calibrated forecast is found this often. */
 const CHANCE = 0.9;

@@ -1,5 +1,4 @@
-import type { ChartTable } from './table.js';
-import { formatPercent, toPercent, toPixels } from './text.js';
+import { formatPercent, toPercent, toPixels, type ChartTable } from './text.js';
 
 /** What was given against what came of it, for a number of forecasts that belong together. Shares from 0 to 1. */
 export interface Spot {
@@ -8,7 +7,7 @@ export interface Spot {
   n: number;
   /** Where a reliable forecast is found nine times of ten. */
   expected: { low: number; high: number } | null;
-  /** In full, for whoever points at it. */
+  /** In full, for the pointer that rests on it. */
   label: string;
 }
 

@@ -1,8 +1,15 @@
 import { formatCount } from '../pages/format.js';
 import { binomialRange } from './binomial.js';
 import { ticksAround } from './line-chart.js';
-import type { ChartTable } from './table.js';
-import { formatChance, formatFixed, formatPercent, formatTick, toPercent, toPixels } from './text.js';
+import {
+  formatChance,
+  formatFixed,
+  formatPercent,
+  formatTick,
+  toPercent,
+  toPixels,
+  type ChartTable,
+} from './text.js';
 
 /**
  * Where the outcomes lie in the forecast distributions: flat for a calibrated forecast, a bowl for one that is too sure of

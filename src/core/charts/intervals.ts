@@ -1,7 +1,6 @@
 import { formatDecimal } from '../pages/format.js';
 import { ticksAround } from './line-chart.js';
-import type { ChartTable } from './table.js';
-import { formatSigned, formatTick, toPercent, toPixels } from './text.js';
+import { formatSigned, formatTick, toPercent, toPixels, type ChartTable } from './text.js';
 
 /** A mean difference with its interval: below zero the model was better. */
 export interface IntervalRow {

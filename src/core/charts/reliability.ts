@@ -1,7 +1,6 @@
 import { formatCount, formatDecimal } from '../pages/format.js';
 import { isOutside, toDiagonalChart, type DiagonalChart, type DiagonalSide } from './diagonal.js';
-import type { ChartTable } from './table.js';
-import { formatPercent } from './text.js';
+import { formatPercent, type ChartTable } from './text.js';
 
 /** How often what was given about the same probability came true. */
 export interface ReliabilityBin {

@@ -1,7 +1,6 @@
 import { formatCount, formatDecimal } from '../pages/format.js';
 import { ticksAround } from './line-chart.js';
-import type { ChartTable } from './table.js';
-import { formatFixed, formatSigned, formatTick, toPercent, toPixels } from './text.js';
+import { formatFixed, formatSigned, formatTick, toPercent, toPixels, type ChartTable } from './text.js';
 
 export interface Pair {
   forecast: number;
@@ -80,7 +79,6 @@ function describe(pairs: readonly Pair[], unit: string): string {
   return `${formatCount(pairs.length, 'forecast')}, on average ${bias}.`;
 }
 
-/** Groups of equal size, by the forecast. */
 function toTable(pairs: readonly Pair[], unit: string): ChartTable {
   const sorted = [...pairs].sort((a, b) => a.forecast - b.forecast);
   const groups = Math.min(GROUPS, sorted.length);

@@ -1,7 +1,6 @@
 import { formatCount, formatDay, formatDecimal } from '../pages/format.js';
 import { toLineChart, type LineChart } from './line-chart.js';
-import type { ChartTable } from './table.js';
-import { formatFixed, formatTick } from './text.js';
+import { formatFixed, formatTick, type ChartTable } from './text.js';
 
 /** Days of a calendar, put together where there are too many to be told apart. Dates are `YYYY-MM-DD`. */
 type Period = 'day' | 'week' | 'month' | 'year';

@@ -1,3 +1,10 @@
+/** The numbers behind a picture, as text. The first column heads its row. */
+export interface ChartTable {
+  caption: string;
+  columns: readonly string[];
+  rows: readonly (readonly string[])[];
+}
+
 /** How charts write numbers. */
 
 /** `−0.042`: a fixed number of decimals, with a minus sign and never `−0`. */
@@ -24,5 +31,4 @@ export const formatChance = (p: number): string =>
 /** A position along an axis, for SVG: `12.5%`. */
 export const toPercent = (share: number): string => `${Number((share * 100).toFixed(3))}%`;
 
-/** A position in pixels. */
 export const toPixels = (value: number): string => String(Number(value.toFixed(1)));

@@ -36,7 +36,6 @@ export interface Database {
   transaction<T>(work: (tx: Orm) => Promise<T>): Promise<T>;
   /** Runs hot statements in one transaction that is rolled back: what they would answer, with nothing recorded. */
   dryRun<T>(work: (run: Database['run']) => Promise<T>): Promise<T>;
-  /** Resolves when the database answers. */
   ping(): Promise<void>;
   close(): Promise<void>;
 }

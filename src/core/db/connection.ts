@@ -2,9 +2,7 @@ import pg from 'pg';
 
 const READ_TIMEOUT = 'Query read timeout';
 
-/** Hears what becomes of connections. */
 export interface ConnectionWatch {
-  /** A connection was made. */
   onConnected(): void;
   /** A connection could not be made, or ended, or a statement on it failed. */
   onError(error: unknown): void;

@@ -2,7 +2,6 @@ import { closeSync, openSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 
-/** The directory is in use by another process. */
 export class DirectoryInUseError extends Error {}
 
 /** How long the first of several that start at the same moment waits for the others to step back. */
@@ -13,7 +12,7 @@ const STEP_BACK_MS = 2_000;
  * embedded database without a word, so it is refused. The claim of a killed process does not count.
  *
  * Each process writes a claim file that bears its own name and only then looks for others. Of two that start together
- * the later one sees the earlier one's claim, so never both go on, however they are interrupted; and since nobody
+ * the later one sees the earlier one's claim, so never both go on, however they are interrupted; and since no process
  * removes the file of a running process, no taking over of a stale claim can hit a fresh one. Should both see each
  * other, one order that all agree on decides who steps back.
  */

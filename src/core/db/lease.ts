@@ -14,7 +14,7 @@ export interface Lease {
 /**
  * A lease ends by itself when its holder is gone. The time is the database's: clocks of instances differ.
  *
- * Whoever was slow may find itself without the lease in the middle of its work, while another has begun the same. So the
+ * A slow process may find itself without the lease in the middle of its work, while another has begun the same. So the
  * work must be safe to be done twice; the lease only saves it from being done twice all the time.
  */
 export function createLease(orm: Orm, name: string, { lengthSeconds }: { lengthSeconds: number }): Lease {

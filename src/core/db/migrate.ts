@@ -5,7 +5,7 @@ import { drizzle } from 'drizzle-orm/node-postgres';
 import { migrate as migratePostgres } from 'drizzle-orm/node-postgres/migrator';
 import { migrate as migratePglite } from 'drizzle-orm/pglite/migrator';
 import type pg from 'pg';
-import { once } from '../once.js';
+import { once } from '../steps.js';
 import { explainRefusal, UnsuitableDatabaseError } from './check-server.js';
 import { sqlState, type Database, type Orm } from './client.js';
 import { Connection } from './connection.js';

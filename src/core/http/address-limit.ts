@@ -5,7 +5,6 @@ import { AppError } from '../errors.js';
 import { countByAddress, secondsUntil, setHeaders } from './rate-limit.js';
 
 export interface PerAddressLimitOptions {
-  /** Names the limit in headers. */
   name: string;
   perMinute: number;
   /** What is limited, for people; the name if left out. */

@@ -5,7 +5,7 @@ import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import type { Request, RequestHandler, Response } from 'express';
 import { AppError } from '../errors.js';
-import { once } from '../once.js';
+import { once } from '../steps.js';
 import { endShared } from './connections.js';
 
 /** Bytes that lie ready, compressed and plain: answers share them, however many wait to be read. */

@@ -1,6 +1,14 @@
 import type { RequestHandler } from 'express';
 import { AppError } from '../errors.js';
-import type { Lifecycle } from '../lifecycle.js';
+
+/** Where the process stands between start and end; `/readyz` and the drain answer from it. */
+export interface Lifecycle {
+  state: 'starting' | 'ready' | 'draining';
+}
+
+export function createLifecycle(): Lifecycle {
+  return { state: 'starting' };
+}
 
 /** Lets requests in while the service is ready. What was let in is finished, whatever happens next. */
 export function requireReady(lifecycle: Lifecycle): RequestHandler {

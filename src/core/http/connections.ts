@@ -7,7 +7,7 @@ import { addressOf } from './address-limit.js';
 export interface ConnectionLimits {
   /** In all; Node refuses those beyond. */
   connections: number;
-  /** Of one address; Infinity behind a proxy, whose connections are everybody's. */
+  /** Of one address; Infinity behind a proxy, whose connections are those of all callers. */
   connectionsPerAddress: number;
   /** Answers that wait to be read, over all connections; shared bytes do not count. */
   bufferedBytes: number;
@@ -34,7 +34,6 @@ interface Line {
 }
 
 export interface Lines {
-  /** Starts a request or lets it wait. */
   take: (req: IncomingMessage, res: ServerResponse) => void;
   /** What was begun on a connection and is not sent yet. */
   answersOf: (socket: Socket) => readonly ServerResponse[];
@@ -42,8 +41,8 @@ export interface Lines {
 
 /**
  * The requests of each connection, a few at a time. Node parses all that has arrived and would start every one. Where
- * too many wait the connection ends at once: each waiting request holds some kilobytes, and nobody pipelines that many
- * but to make us hold them. Whoever does may send them again (RFC 9112, 9.3.2).
+ * too many wait the connection ends at once: each waiting request holds some kilobytes, and clients pipeline that many
+ * only to make us hold them. A client that does may send them again (RFC 9112, 9.3.2).
  */
 export function createLines(listener: RequestListener): Lines {
   const lines = new WeakMap<Socket, Line>();
@@ -87,7 +86,7 @@ export function endShared(res: ServerResponse, bytes: Buffer, rest?: Buffer): vo
   res.end(rest);
 }
 
-/** Bounds what connections hold: their number, and the answers that nobody reads. */
+/** Bounds what connections hold: their number, and the answers that are not read. */
 export function limitConnections(
   server: Server,
   { answersOf }: Lines,

@@ -3,10 +3,9 @@ import type { Clock } from '../clock.js';
 import type { ServiceConfig } from '../config.js';
 import type { Database } from '../db/client.js';
 import type { LimitStores } from './limit-store.js';
-import type { Lifecycle } from '../lifecycle.js';
+import type { Lifecycle } from './availability.js';
 import type { Metrics } from '../metrics.js';
 
-/** What every face of the service receives. */
 export interface Context<Config extends ServiceConfig = ServiceConfig> {
   config: Config;
   db: Database;

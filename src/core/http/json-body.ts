@@ -77,7 +77,7 @@ export async function readJsonText(
 
 function readPlain(req: Request): Promise<Buffer> {
   return new Promise((resolve, reject) => {
-    // Whoever hung up while the key was looked up will send nothing more, not even an event.
+    // A caller who hung up while the key was looked up sends nothing more, not even an event.
     if (req.destroyed && !req.complete) throw hungUp();
     const chunks: Buffer[] = [];
     req.on('data', (chunk: Buffer) => chunks.push(chunk));

@@ -3,7 +3,6 @@ import { z } from 'zod';
 import { AppError } from '../errors.js';
 import { sendJson, toJson } from './json.js';
 
-/** The query of every list. */
 export const pageSchema = z.object({
   limit: z.coerce
     .number('must be a whole number')
@@ -27,7 +26,7 @@ export interface Range {
 
 /**
  * Reads `?limit=` and `?cursor=`. A cursor is the key of the last row seen, so that a list costs the same on every page and
- * nobody's changes shift it.
+ * no other change shifts it.
  * @throws AppError invalid_request that names the query parameter
  */
 export function readRange(req: Request, keySchema: z.ZodType<string>): Range {

@@ -118,7 +118,6 @@ export function toAppError(error: unknown): AppError {
 export const notFound: RequestHandler = (_req, _res, next) =>
   next(new AppError('not_found', 'There is nothing at this address.'));
 
-/** The last handler of a JSON face. */
 export const problemHandler: ErrorRequestHandler = (thrown, _req, res, next) => {
   const error = toAppError(thrown);
   res.locals.error = error;

@@ -13,12 +13,11 @@ const MAX_FAILURES = 300;
 const MAX_ADDRESSES = 50_000;
 
 export interface PerKeyLimitOptions {
-  /** Names the limit in headers and in the store. */
   name: string;
   perMinute: number;
   /** @throws AppError for a call without a usable key; it is then not counted */
   keyOf: (req: Request) => string;
-  /** Who may make how many of what, in the answer to whoever made more. */
+  /** Who may make how many of what, in the answer to a caller who made more. */
   caller?: string;
   calls?: string;
   /** Answers that are not refused say nothing of the limit. */
@@ -45,7 +44,7 @@ export function perKeyLimit(
     limit: perMinute,
     keyGenerator: keyOf,
     store: limitStores.create(name),
-    // Written below: the library would hash the key anew for each answer, to name a partition that nobody reads.
+    // Written below: the library would hash the key anew for each answer, to name a partition that no client reads.
     standardHeaders: false,
     legacyHeaders: false,
     passOnStoreError: true,
@@ -126,7 +125,6 @@ export interface LimitState {
   name: string;
   quota: number;
   remaining: number;
-  /** Until the window ends. */
   seconds: number;
 }
 

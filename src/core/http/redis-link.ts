@@ -1,6 +1,5 @@
 import type { createClient } from 'redis';
 
-/** No call waits longer than this for Redis. */
 const ANSWER_WITHIN_MS = 100;
 const PROBE_EVERY_MS = 1_000;
 /** A connection on which nothing moved for so long is given up and made again: its peer may have vanished. */
@@ -19,7 +18,7 @@ export interface RedisLinkOptions {
 
 /** A Redis that may be away or stalled at any moment, without its users noticing more than that it is not up. */
 export interface RedisLink {
-  /** False while Redis is away, stalled or not yet connected: whoever can do without it must not try. */
+  /** False while Redis is away, stalled or not yet connected: callers that can do without it must not try. */
   readonly isUp: boolean;
   /** Sends one command, without a limit in time; for use inside `run` and `prepare`. */
   send(command: string[]): Promise<Reply>;
@@ -33,6 +32,19 @@ export interface RedisLink {
 
 type Client = ReturnType<typeof createClient>;
 type Reply = string | number | boolean | (string | number | boolean)[];
+
+const clientOptions = {
+  disableOfflineQueue: true,
+  commandsQueueMaxLength: MAX_QUEUED_COMMANDS,
+  // The time limit is set here, around whole operations; the client's own costs a signal per command.
+  commandOptions: { timeout: 0 },
+  socket: {
+    connectTimeout: SILENT_FOR_MS,
+    socketTimeout: SILENT_FOR_MS,
+    reconnectStrategy: (retries: number) =>
+      Math.min(50 * 2 ** Math.min(retries, 5), 1_000) + Math.random() * 100,
+  },
+};
 
 /** Connects in the background and goes on trying for ever; never fails and never blocks. */
 export function openRedisLink({ url, probe, prepare, onChange }: RedisLinkOptions): RedisLink {
@@ -78,18 +90,7 @@ export function openRedisLink({ url, probe, prepare, onChange }: RedisLinkOption
     // The client takes a third of a second and 20 MB to load: only where Redis is used, and while others work.
     const { createClient } = await import('redis');
     if (isClosed) return;
-    client = createClient({
-      url,
-      disableOfflineQueue: true,
-      commandsQueueMaxLength: MAX_QUEUED_COMMANDS,
-      // The time limit is set here, around whole operations; the client's own costs a signal per command.
-      commandOptions: { timeout: 0 },
-      socket: {
-        connectTimeout: SILENT_FOR_MS,
-        socketTimeout: SILENT_FOR_MS,
-        reconnectStrategy: (retries) => Math.min(50 * 2 ** Math.min(retries, 5), 1_000) + Math.random() * 100,
-      },
-    });
+    client = createClient({ url, ...clientOptions });
     client.unref();
     client.on('error', takeDown);
     client.on('ready', () => void check());

@@ -1,8 +1,42 @@
 import { randomUUID } from 'node:crypto';
-import type { Request, RequestHandler, Response } from 'express';
-import type { Context } from './context.js';
-import type { AppError } from '../errors.js';
+import type { Express, Request, RequestHandler, Response } from 'express';
+import { AppError } from '../errors.js';
 import { createMask, maskPath } from '../log/log-mask.js';
+import type { Context } from './context.js';
+
+/** The `X-Request-Id` of a request, as its answer carries it. */
+export const requestIdOf = (res: Response): string => String(res.getHeader('X-Request-Id') ?? '');
+
+const address = Symbol('client address');
+
+/**
+ * Lets `req.ip` be worked out once per request. The log, the limits and the audit each ask for it, and Express would
+ * read the forwarding headers every time.
+ */
+export function rememberClientAddress(app: Express): void {
+  const express = Object.getOwnPropertyDescriptor(Object.getPrototypeOf(app.request), 'ip')!;
+  Object.defineProperty(app.request, 'ip', {
+    configurable: true,
+    enumerable: true,
+    get(this: Request & { [address]?: string | undefined }) {
+      // Without a trusted proxy the headers do not matter.
+      return (this[address] ??=
+        app.get('trust proxy') === false
+          ? this.socket.remoteAddress
+          : (express.get!.call(this) as string | undefined));
+    },
+  });
+}
+
+/** Aborted when the caller hangs up before the answer. Its reason is an error that no caller will be told. */
+export function hangUpSignal(res: Response): AbortSignal {
+  const gone = new AbortController();
+  res.once('close', () => {
+    if (!res.writableEnded)
+      gone.abort(new AppError('invalid_request', 'The connection ended before the answer.'));
+  });
+  return gone.signal;
+}
 
 const acceptableId = /^[\w.:-]{1,64}$/;
 const mask = createMask([]);

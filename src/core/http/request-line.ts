@@ -1,6 +1,14 @@
 import type { Request, RequestHandler } from 'express';
 import { AppError } from '../errors.js';
-import { prefersHtml } from './accepts.js';
+
+/** A browser that shows pages. A client that takes anything (as fetch and curl do by default) gets JSON. */
+export const prefersHtml = (req: Request): boolean => req.accepts(['json', 'html']) === 'html';
+
+export const prefersJson = (req: Request): boolean => req.accepts(['html', 'json']) === 'json';
+
+/** A browser on its way to a page, which can be sent somewhere else. */
+export const isNavigation = (req: Request): boolean =>
+  (req.method === 'GET' || req.method === 'HEAD') && prefersHtml(req);
 
 /**
  * Refuses addresses that stand for no text: percent-encoded bytes that are no UTF-8 (halves of surrogate pairs among
@@ -27,8 +35,8 @@ function isText(req: Request): boolean {
 }
 
 /**
- * True if the client has what the tag names (`If-None-Match`, RFC 9110, 13.1.2). Express's `fresh` says no to whoever
- * sends `Cache-Control: no-cache` as well, as `fetch` does; but that asks to be told anew, which a 304 does.
+ * True if the client has what the tag names (`If-None-Match`, RFC 9110, 13.1.2). Express's `fresh` says no where
+ * `Cache-Control: no-cache` is sent as well, as `fetch` does; but that asks to be told anew, which a 304 does.
  */
 export function hasCopy(req: Request<object>, etag: string): boolean {
   const header = req.headers['if-none-match'];

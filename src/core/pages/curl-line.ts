@@ -8,7 +8,6 @@ export interface ExampleEvent {
   idempotencyKey: string;
 }
 
-/** A line for a shell that sends an event. */
 export const sendEventLine = (baseUrl: string, key: string, event: ExampleEvent): string =>
   postLine(`${baseUrl}/api/usage/events`, key, { events: [event] });
 

@@ -1,6 +1,7 @@
 import { STATUS_CODES } from 'node:http';
 import type { ErrorRequestHandler } from 'express';
-import { prefersHtml } from '../http/accepts.js';
+import { requestIdOf } from '../http/request-context.js';
+import { prefersHtml } from '../http/request-line.js';
 import { problemHandler, setProblemHeaders, statusByCode, toAppError } from '../http/problem.js';
 import type { ErrorCode } from '../errors.js';
 import { renderPage, type PageDeps } from './layout.js';
@@ -16,7 +17,7 @@ const titles: Partial<Record<ErrorCode, string>> = {
   rate_limited: 'Too many tries',
 };
 
-/** The last handler of the dashboard: a page for a browser, a problem for everybody else. */
+/** The last handler of the dashboard: a page for a browser, a problem for every other client. */
 export function pageErrorHandler(deps: PageDeps): ErrorRequestHandler {
   return async (thrown, req, res, next) => {
     if (res.headersSent || !prefersHtml(req)) {
@@ -33,7 +34,7 @@ export function pageErrorHandler(deps: PageDeps): ErrorRequestHandler {
       status,
       detail: error.message,
       places: error.errors ?? [],
-      requestId: String(res.getHeader('X-Request-Id') ?? ''),
+      requestId: requestIdOf(res),
       retryAfterSeconds: error.retryAfterSeconds,
     };
     const show = () => {

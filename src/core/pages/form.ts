@@ -15,7 +15,7 @@ export interface FormState {
   problem: string | undefined;
 }
 
-/** A form that nobody has filled in yet. */
+/** A form that has not been filled in yet. */
 export const newForm = (values: FormFields = {}): FormState => ({ values, errors: {}, problem: undefined });
 
 /** What a person can put right in the form itself. Everything else is an error page. */

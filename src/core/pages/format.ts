@@ -69,3 +69,64 @@ export function formatAgo(at: Date, now: Date): string {
   if (Math.abs(ms) < 60_000) return ms >= 0 ? 'just now' : 'in less than a minute';
   return ms > 0 ? `${formatDuration(ms)} ago` : `in ${formatDuration(-ms)}`;
 }
+
+/** Money is in whole millionths of a dollar. */
+const DOLLAR = 1_000_000n;
+const CENT = 10_000n;
+
+/** `$1,234.50`, `−$0.04`; with more decimals only where there are any. */
+export function formatMoney(micros: bigint): string {
+  const [sign, amount] = micros < 0n ? ['−', -micros] : ['', micros];
+  const fraction = String(amount % DOLLAR)
+    .padStart(6, '0')
+    .replace(/(?:00){1,2}$/, '');
+  return `${sign}$${formatDecimal(amount / DOLLAR)}.${fraction}`;
+}
+
+/** A price or an average of prices: to a hundredth of a cent. */
+export const formatPrice = (micros: bigint): string => formatMoney(((micros + 50n) / 100n) * 100n);
+
+/** `42¢`, `42.5¢`: what a contract costs of the dollar that it may pay. */
+export function formatCents(price: bigint): string {
+  const fraction = String(price % CENT)
+    .padStart(4, '0')
+    .replace(/0+$/, '');
+  return `${price / CENT}${fraction === '' ? '' : `.${fraction}`}¢`;
+}
+
+/** `+$1.20`, `−$0.04`: for what comes and goes. */
+export const formatChange = (micros: bigint): string => `${micros > 0n ? '+' : ''}${formatMoney(micros)}`;
+
+/** `43 %`, `<1 %`: nothing is said to be certain that is not. */
+export function formatProbability(probability: number): string {
+  const percent = probability * 100;
+  if (probability > 0 && percent < 0.5) return '<1\u00a0%';
+  if (probability < 1 && percent >= 99.5) return '>99\u00a0%';
+  return `${Math.round(percent)}\u00a0%`;
+}
+
+/** `43.8 %`, for comparing two of them. */
+export const formatExactProbability = (probability: number): string =>
+  `${(probability * 100).toFixed(1)}\u00a0%`;
+
+/** `+7.2 points`, between two probabilities. */
+export function formatPoints(difference: number): string {
+  const text = Math.abs(difference * 100).toFixed(1);
+  const sign = text === '0.0' ? '' : difference > 0 ? '+' : '−';
+  return `${sign}${text}\u00a0points`;
+}
+
+/** `74°`, `74.3°`, `−3°`. */
+export const formatDegrees = (degreesF: number, decimals = 0): string =>
+  `${degreesF.toFixed(decimals).replace('-', '−')}°`;
+
+/** `12 s`, `3 minutes`: an age. */
+export function formatAge(ms: number): string {
+  const seconds = Math.floor(ms / 1000);
+  if (seconds < 120) return `${seconds}\u00a0s`;
+  const minutes = Math.floor(seconds / 60);
+  return minutes < 120 ? `${minutes}\u00a0minutes` : `${Math.floor(minutes / 60)}\u00a0hours`;
+}
+
+/** `25 %`: a share that was chosen, in whole percent. */
+export const formatWholePercent = (share: number): string => `${Math.round(share * 100)}\u00a0%`;

@@ -44,7 +44,6 @@ const ui = { ...format, toAddress };
 const require = createRequire(import.meta.url);
 const folder = fileURLToPath(new URL('../../../views/assets', import.meta.url));
 
-/** Styles and scripts of the pages. */
 export const pageAssets = createAssets('/dashboard/assets', () => [
   ...readdirSync(folder)
     .sort()

@@ -9,7 +9,6 @@ const sheets = [
   ['utilities'],
 ].flat();
 
-/** The files that make up the pages' style sheet. */
 export const styleSheets: readonly string[] = sheets.map((name) =>
   fileURLToPath(new URL(`../../../views/styles/${name}.css`, import.meta.url)),
 );

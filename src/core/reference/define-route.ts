@@ -97,7 +97,6 @@ export interface ResponseDescription {
   headers?: ResponseHeader[];
 }
 
-/** An answer in JSON. */
 export const json = (
   description: string,
   schema: z.ZodType,
@@ -123,7 +122,6 @@ export const conditional = (
   },
 });
 
-/** What is sent in an example. */
 export interface ExampleRequest {
   /** Left out: one that is good for the route. */
   credential?: Credential;
@@ -150,13 +148,11 @@ export type Circumstance =
   | 'metrics_protected'
   | 'trading_live';
 
-/** A request and the exact answer it gets in the example world. */
 export interface Example {
   /** Names the example in the document: camelCase, unique within its route. */
   name: string;
   summary: string;
   circumstance?: Circumstance;
-  /** Requests to the same route that went before. */
   before?: ExampleRequest[];
   request: ExampleRequest;
   /** Left out: the lowest of `responses`. */

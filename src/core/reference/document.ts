@@ -14,7 +14,7 @@ runtimes ask. It has three faces:
 |---|---|---|
 | \`/api\` | runtimes, self-hosted licences, internal jobs | an Organization's API key: \`Authorization: Bearer org_live_…\` |
 | \`/dashboard\`, \`/login\` | people: owner, admin, member, billing | a session cookie |
-| \`/operator\` | whoever runs the service, their billing system | the operator token: \`Authorization: Bearer …\` |
+| \`/operator\` | the operator of the service, their billing system | the operator token: \`Authorization: Bearer …\` |
 
 **Failures** are RFC 9457 problem documents (\`application/problem+json\`) with a stable \`code\` to switch on and a \`requestId\` that finds the request
 in the service's log. \`errors\` names every offending place of the body. [All codes](/docs/errors) are explained in one list. Nothing but the
@@ -39,13 +39,12 @@ Organization \`acme\` has a live entitlement for \`api-calls\` (metric \`calls\`
 cap), and a read-only one for \`archive\` (metric \`documents\`). There is a product \`reports\` that it has none for.
 `.trim();
 
-/** The groups of routes, in reading order. */
 export const tags: Record<Tag, string> = {
   Usage: `Runtimes report what was used. The Organization is always that of the key; a client cannot name another.`,
   Entitlements: `What the Organization of the key may use, and how much of it is used. An entitlement is in effect from \`startsAt\` (inclusive) to \`endsAt\`
 (exclusive); those that are not in effect do not appear. \`live\` allows use, \`read_only\` does not. \`unitCap\` is a number of units per calendar month in UTC; \`null\` is unlimited. Nothing stops at the
 cap: it is for the caller to decide what \`overCap\` means. Balances are those of the current month in the mode of the asking key.`,
-  'Market data': `Markets, forecasts and signals, for everybody: no credential is needed. Each address may make 600 reads a minute, of them 60 of \`/signals\` for a bankroll of its own, and pages of the origins in
+  'Market data': `Markets, forecasts and signals: no credential is needed. Each address may make 600 reads a minute, of them 60 of \`/signals\` for a bankroll of its own, and pages of the origins in
 \`CORS_ORIGINS\` may read from a browser. Every answer comes from one snapshot in memory that a refresh swaps whole every 30 seconds; no read waits for a venue. It says \`asOf\` when the markets were fetched, \`ageSeconds\`, whether they
 are \`stale\` (older than 30 seconds), and how each of the \`sources\` stands. A source that fails keeps its last good part, so look at \`stale\` before you act.
 

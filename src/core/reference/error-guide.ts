@@ -66,12 +66,12 @@ export const errorGuide: Record<ErrorCode, { meaning: string; remedy: string }> 
   },
   entitlement_read_only: {
     meaning: 'The entitlement lets the Organization read, not use.',
-    remedy: 'Ask whoever runs the service for a live entitlement.',
+    remedy: 'Ask the operator of the service for a live entitlement.',
   },
   live_trading_disabled: {
     meaning:
       'A live order needs a live key, the live switch of the server, the Organization named in its configuration, and a market of which it is certain what it is about. One of them is missing.',
-    remedy: 'Trade with `"mode": "paper"`, or ask whoever runs the service.',
+    remedy: 'Trade with `"mode": "paper"`, or ask the operator of the service.',
   },
   not_found: {
     meaning: 'There is nothing at this address, or nothing that the caller may know of.',
@@ -152,7 +152,7 @@ export const errorGuide: Record<ErrorCode, { meaning: string; remedy: string }> 
     meaning:
       'A risk limit, the kill switch or a check of the data stands against the order. `detail` begins with its name and says its value and what was asked. The names: `halt`, `reduce_only`, `data_age`, `clock_skew`, `data_source`, `exchange_paused`, `not_held`, `max_order_contracts`, `price_collar`, `max_open_orders`, `max_order_cost`, `max_position_contracts`, `max_event_loss`, `max_daily_loss`, and `unknown_state` where something cannot be computed.',
     remedy:
-      'Order within the limit. Limits are set by whoever runs the service; the kill switch also by owners and admins.',
+      'Order within the limit. Limits are set by the operator of the service; the kill switch also by owners and admins.',
   },
   price_moved: {
     meaning: 'Nothing stands in the order book at the limit price or better.',

@@ -14,7 +14,6 @@ const circumstances: Record<Circumstance, string> = {
   trading_live: 'the Organization trades live, and ten dollars were taken out of its account at the venue',
 };
 
-/** What was sent in an example, for the reader of its answer. */
 export function describeExample(route: DescribedRoute, example: SentExample): string {
   const { request, before = [], circumstance } = example;
   return [

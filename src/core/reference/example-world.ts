@@ -69,7 +69,6 @@ export const exampleWorld = {
       name: 'Nora Newcomer',
       role: null,
     },
-    /** Has a second factor. */
     secured: {
       id: '019b8d9a-6400-7000-8000-000000000024',
       email: 'sam@acme.example',
@@ -77,7 +76,6 @@ export const exampleWorld = {
       role: null,
     },
   },
-  /** The password of every person in the examples. */
   password: 'correct horse battery staple',
   keys: {
     liveKey: {
@@ -189,7 +187,6 @@ export const exampleWorld = {
     },
   },
   unknownSecret: exampleSecret('live', 'Unknown'),
-  /** A key of the other Organization. */
   otherKeyId: '019b8d9a-6400-7000-8000-000000000041',
   unknownId: '019b8d9a-6400-7000-8000-0000000000ff',
 } as const;

@@ -56,7 +56,6 @@ type ResponseConfig = RouteConfig['responses'][string];
 
 const problemType = 'application/problem+json';
 
-/** A route's description as an OpenAPI operation. */
 export function toOperation(route: DescribedRoute): RouteConfig {
   const { method, path, operationId, tag, summary, params, query, headers, body } = route;
   return {
@@ -135,7 +134,6 @@ export function schemaOf(
   return z.intersection(problemSchema, z.object({ code: z.enum(codes) }));
 }
 
-/** The headers that an answer of this status may carry. */
 export function headersOf(route: DescribedRoute, status: number): ResponseHeader[] {
   const isProblem = codesOf(route, status).length > 0;
   const own = route.responses[status]?.headers ?? [];

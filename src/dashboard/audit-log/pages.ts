@@ -87,7 +87,7 @@ async function readView(orm: Orm, orgId: string, filter: Query | undefined, valu
     entries: page.map((row) => toEntryView(row, actorOf(row.actor))),
     pager: toPager(PATH, query, { cursor, nextCursor }),
     actions: toChoices('Everything', [...actions, values.action ?? []].flat(), titleOf),
-    actors: toChoices('Everybody', [...actors, values.actor ?? []].flat(), (actor) =>
+    actors: toChoices('Everyone', [...actors, values.actor ?? []].flat(), (actor) =>
       inLog.has(actor) ? toLabel(actorOf(actor)) : actor,
     ),
     isFiltered,

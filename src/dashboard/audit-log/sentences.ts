@@ -17,7 +17,6 @@ export function tell(entry: Told): Part[] {
   return sentence ? sentence(entry) : say`${{ name: toWords(entry.action) }}: ${{ name: entry.target }}`;
 }
 
-/** The same as plain text. */
 export const toText = (parts: Part[]): string =>
   parts.map((part) => ('text' in part ? part.text : part.name)).join('');
 
@@ -113,7 +112,6 @@ const sentences: Record<string, (entry: Told) => Part[]> = {
   },
 };
 
-/** Puts together what is ours and the names in it. */
 function say(
   texts: TemplateStringsArray,
   ...values: (string | { name: string; href?: string | undefined })[]

@@ -3,11 +3,8 @@ import type { Orm } from '../../core/db/client.js';
 import { isUuid } from '../../core/http/path-id.js';
 import { linkTo, tell, toText, type Part } from './sentences.js';
 
-/** Who did something. */
 export interface Actor {
-  /** As it is stored. */
   id: string;
-  /** What to call them. */
   name: string;
   email: string | null;
   /** Who they are, where the name does not say it. */
@@ -48,7 +45,6 @@ export async function readActors(
   };
 }
 
-/** A row of the log as the page shows it. */
 export interface EntryView {
   id: string;
   seq: number | null;

@@ -74,7 +74,6 @@ interface ProductView extends ProductUse {
   cap: Cap | undefined;
 }
 
-/** Everything the overview shows. */
 interface Overview {
   /** What is still to do until the first event has arrived; undefined from then on. */
   steps: { hasEntitlement: boolean; hasKey: boolean; example: ProductUse | undefined } | undefined;

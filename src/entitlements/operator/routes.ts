@@ -1,8 +1,4 @@
-import { byOperator } from '../../identity/session/authority.js';
-import { change } from '../../audit/change.js';
-import { readJsonBody } from '../../core/http/json-body.js';
 import { sendJson, toJson } from '../../core/http/json.js';
-import { parseInput } from '../../core/http/validate.js';
 import { json } from '../../core/reference/define-route.js';
 import { problemExample } from '../../core/reference/problem-examples.js';
 import {
@@ -15,7 +11,7 @@ import {
   operatorRoute,
   putResponses,
 } from '../../identity/operator/define-route.js';
-import { MAX_BODY_BYTES, readSlug, sendDeleted, sendPut, sourceOf } from '../../identity/operator/http.js';
+import { changeAsOperator, readInput, readSlug, sendDeleted, sendPut } from '../../identity/operator/http.js';
 import { getOrganization } from '../../identity/organizations/organizations.js';
 import { readRange, sendPage } from '../../core/http/page.js';
 import { slugSchema } from '../../identity/operator/schema.js';
@@ -126,15 +122,15 @@ export const entitlementRoutes = [
     handler: (deps) => async (req, res) => {
       const slug = readSlug(req);
       const productSlug = readSlug(req, 'productSlug');
-      const { value } = await readJsonBody(req, res, MAX_BODY_BYTES);
-      const { kind, startsAt, endsAt } = parseInput(entitlementSchema, value);
+      const { kind, startsAt, endsAt } = await readInput(req, res, entitlementSchema);
       const input = {
         kind,
         startsAt: startsAt === undefined ? undefined : new Date(startsAt),
         endsAt: endsAt === undefined || endsAt === null ? null : new Date(endsAt),
       };
-      const source = sourceOf(req, res, deps.clock);
-      const put = await change(deps, byOperator(res), (tx) => putGrant(tx, slug, productSlug, input, source));
+      const put = await changeAsOperator(deps, req, res, (tx, source) =>
+        putGrant(tx, slug, productSlug, input, source),
+      );
       sendPut(res, put, grantJson);
     },
   }),
@@ -153,8 +149,7 @@ export const entitlementRoutes = [
     handler: (deps) => async (req, res) => {
       const slug = readSlug(req);
       const productSlug = readSlug(req, 'productSlug');
-      const source = sourceOf(req, res, deps.clock);
-      await change(deps, byOperator(res), (tx) => withdrawGrant(tx, slug, productSlug, source));
+      await changeAsOperator(deps, req, res, (tx, source) => withdrawGrant(tx, slug, productSlug, source));
       sendDeleted(res);
     },
   }),

@@ -1,5 +1,3 @@
-import { byOperator } from '../../identity/session/authority.js';
-import { change } from '../../audit/change.js';
 import { DEFAULT_MAX_QUANTITY } from '../table.js';
 import { readJsonBody } from '../../core/http/json-body.js';
 import { exact, sendJson, toJson } from '../../core/http/json.js';
@@ -17,7 +15,7 @@ import {
   operatorRoute,
   putResponses,
 } from '../../identity/operator/define-route.js';
-import { MAX_BODY_BYTES, readSlug, sendPut, sourceOf } from '../../identity/operator/http.js';
+import { MAX_BODY_BYTES, changeAsOperator, readSlug, sendPut } from '../../identity/operator/http.js';
 import { readRange, sendPage } from '../../core/http/page.js';
 import { slugSchema } from '../../identity/operator/schema.js';
 import { productSchema, productAnswerSchema } from '../operator/schema.js';
@@ -157,9 +155,7 @@ A change binds the next request. A new \`usageMetric\` counts from zero; earlier
         maxQuantity:
           maxQuantity === undefined ? DEFAULT_MAX_QUANTITY : toExactNumber('maxQuantity', body.text),
       };
-      const put = await change(deps, byOperator(res), (tx) =>
-        putProduct(tx, slug, input, sourceOf(req, res, deps.clock)),
-      );
+      const put = await changeAsOperator(deps, req, res, (tx, source) => putProduct(tx, slug, input, source));
       sendPut(res, put, productJson);
     },
   }),

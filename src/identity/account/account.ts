@@ -19,7 +19,6 @@ export interface Author extends PersonAuthority, Whereabouts {
   gone: AbortSignal;
 }
 
-/** What changes of an account need. */
 export interface AccountChangeDeps extends ChangeDeps {
   secrets: SecretBox;
 }

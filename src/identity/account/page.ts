@@ -5,12 +5,11 @@ import { change, byProof } from '../../audit/change.js';
 import { personOf, whereaboutsOf } from '../session/session.js';
 import { markGuess } from '../sign-in/sign-in-limits.js';
 import type { Context } from '../../core/http/context.js';
-import { hangUpSignal } from '../../core/http/hang-up.js';
+import { hangUpSignal } from '../../core/http/request-context.js';
 import { renderPage } from '../../core/pages/layout.js';
 import { passLimits } from '../../core/http/rate-limit.js';
 import { audit, WrongGuess, type Author } from './account.js';
 
-/** What the pages of an account receive. */
 export interface AccountDeps extends Pick<Context, 'db' | 'clock'> {
   secrets: SecretBox;
   /** What a request passes before a password or a code is checked. */
@@ -34,7 +33,6 @@ interface AccountPage {
   notices?: Record<string, string>;
 }
 
-/** Answers with one of the account's pages. */
 export function renderAccount(
   deps: AccountDeps,
   req: Request,

@@ -174,7 +174,6 @@ interface QrCode {
   path: string;
 }
 
-/** A QR code to be drawn by a page. */
 export function toQrCode(text: string): QrCode {
   const { size, data } = encode(text, { ecc: 'M', border: 4 });
   const path = data.flatMap((row, y) =>

@@ -107,7 +107,6 @@ const tooMany = () =>
     `At most ${MAX_OPEN_INVITATIONS} invitations can be open at the same time. Revoke one that is no longer needed.`,
   );
 
-/** Where an invitation's link leads. */
 export const JOIN = '/dashboard/join';
 
 /** The part of an address behind `#` never leaves the browser by itself. */

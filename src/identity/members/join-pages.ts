@@ -14,9 +14,9 @@ import {
   type ReadSession,
 } from '../session/session.js';
 import type { Context } from '../../core/http/context.js';
-import { prefersHtml } from '../../core/http/accepts.js';
+import { prefersHtml } from '../../core/http/request-line.js';
 import { readForm } from '../../core/http/form-body.js';
-import { hangUpSignal } from '../../core/http/hang-up.js';
+import { hangUpSignal } from '../../core/http/request-context.js';
 import type { LimitStores } from '../../core/http/limit-store.js';
 import { parseInput } from '../../core/http/validate.js';
 import {
@@ -48,10 +48,8 @@ export function joinPages(
   readSession: ReadSession,
   limits: Partial<JoinLimits> = {},
 ): Router {
-  const { db, clock } = deps;
   const { wrongLinks, newAccounts } = limitJoins(deps.limitStores, { ...defaultJoinLimits, ...limits });
   const router = pageRouter();
-  const now = () => new Date(clock.now());
 
   /** The pages hold the link's secret: nothing on the way may keep or compress them. */
   router.use(JOIN, (_req, res, next) => {
@@ -59,25 +57,7 @@ export function joinPages(
     next();
   });
 
-  router.get(JOIN, wrongLinks, async (req, res) => {
-    const token = readOpened(req);
-    if (token === undefined) {
-      await showLinkForm(req, res, newForm());
-      return;
-    }
-    const person = await readSession(req);
-    if (!person) {
-      await showAccountForm(deps, req, res, newForm({ invitation: token }));
-      return;
-    }
-    res.locals.person = person;
-    const invitation = await getInvitation(db.orm, token, person.userId, now());
-    const { isMember, orgName } = invitation;
-    const view = isMember ? 'members/join-member' : 'members/join';
-    const title = isMember ? 'You are a member already' : `Join ${orgName}`;
-    const data = { invitation, description: roleDescriptions[invitation.role], token };
-    await renderPage(deps, req, res, { view, title, frame }, data);
-  });
+  router.get(JOIN, wrongLinks, showJoin(deps, readSession));
 
   router.post(
     `${JOIN}/open`,
@@ -90,7 +70,7 @@ export function joinPages(
         res.redirect(303, JOIN);
         return Promise.resolve();
       },
-      show: showLinkForm,
+      show: (req, res, form) => showLinkForm(deps, req, res, form),
     }),
   );
 
@@ -102,7 +82,7 @@ export function joinPages(
       return;
     }
     res.locals.person = person;
-    const source = personSource(req, res, clock);
+    const source = personSource(req, res, deps.clock);
     const hasJoined = await change(deps, byPerson(res), (tx) => joinAs(tx, person, token, source));
     if (hasJoined) forgetOpened(req, res);
     res.redirect(303, hasJoined ? JOINED : toJoinAddress(token));
@@ -118,14 +98,31 @@ export function joinPages(
     }),
   );
 
-  function showLinkForm(req: Request, res: Response, form: FormState): Promise<void> {
-    const page = { view: 'members/join-open', title: 'Open your invitation', frame };
-    return renderPage(deps, req, res, page, { form });
-  }
-
   addLeavingPages(router, deps, readSession);
   router.use(JOIN, showGone(deps));
   return router;
+}
+
+/** What the opened invitation leads to: the form for its link, for an account, or for joining. */
+const showJoin =
+  (deps: JoinDeps, readSession: ReadSession) =>
+  async (req: Request, res: Response): Promise<void> => {
+    const token = readOpened(req);
+    if (token === undefined) return showLinkForm(deps, req, res, newForm());
+    const person = await readSession(req);
+    if (!person) return showAccountForm(deps, req, res, newForm({ invitation: token }));
+    res.locals.person = person;
+    const invitation = await getInvitation(deps.db.orm, token, person.userId, new Date(deps.clock.now()));
+    const { isMember, orgName } = invitation;
+    const view = isMember ? 'members/join-member' : 'members/join';
+    const title = isMember ? 'You are a member already' : `Join ${orgName}`;
+    const data = { invitation, description: roleDescriptions[invitation.role], token };
+    await renderPage(deps, req, res, { view, title, frame }, data);
+  };
+
+function showLinkForm(deps: JoinDeps, req: Request, res: Response, form: FormState): Promise<void> {
+  const page = { view: 'members/join-open', title: 'Open your invitation', frame };
+  return renderPage(deps, req, res, page, { form });
 }
 
 async function showAccountForm(deps: JoinDeps, req: Request, res: Response, form: FormState): Promise<void> {
@@ -141,7 +138,6 @@ async function showAccountForm(deps: JoinDeps, req: Request, res: Response, form
   });
 }
 
-/** Makes the account of the form, a member and signed in. */
 const createAccount =
   (deps: JoinDeps) =>
   async (req: Request, res: Response, fields: FormFields): Promise<void> => {
@@ -183,7 +179,6 @@ function addLeavingPages(router: Router, deps: JoinDeps, readSession: ReadSessio
   );
 }
 
-/** One page for every link that opens nothing. */
 function showGone(deps: JoinDeps): ErrorRequestHandler {
   return async (thrown, req, res, next) => {
     if (!(thrown instanceof InvitationGone) || res.headersSent || !prefersHtml(req)) {
@@ -232,7 +227,6 @@ export interface JoinLimits {
 
 const defaultJoinLimits: JoinLimits = { windowMs: 15 * MINUTE_MS, wrongLinks: 30, newAccounts: 20 };
 
-/** What an address may try with invitations. */
 function limitJoins(stores: LimitStores, { windowMs, wrongLinks, newAccounts }: JoinLimits) {
   const limit = (identifier: string, detail: string, options: Partial<Options>) =>
     rateLimit({

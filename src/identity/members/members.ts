@@ -22,7 +22,6 @@ interface Permissions {
   /** Empty if the role is not theirs to change. */
   assignableRoles: readonly Role[];
   mayRemove: boolean;
-  /** The Organization has no other owner. */
   isLastOwner: boolean;
 }
 
@@ -108,7 +107,7 @@ async function refuseLastOwner(tx: Tx, orgId: string, member: Member): Promise<v
   if (member.role !== 'owner' || (await holdOtherOwner(tx, orgId, member.userId))) return;
   throw new AppError(
     'invalid_request',
-    'An Organization needs an owner, and there is no other. Make somebody else owner first.',
+    'An Organization needs an owner, and there is no other. Make another member owner first.',
   );
 }
 
@@ -117,7 +116,6 @@ export const ownersOnly = () => new AppError('forbidden_role', 'Only an owner de
 const managersOnly = () =>
   new AppError('forbidden_role', 'Only an owner or admin changes members and invitations.');
 
-/** What each role is for, as the pages say it. */
 export const roleDescriptions: Record<Role, string> = {
   owner: 'Does everything, and alone decides who else is an owner.',
   admin: 'Manages API keys, members and invitations, but no owners.',
@@ -125,7 +123,7 @@ export const roleDescriptions: Record<Role, string> = {
   billing: 'Sees the same as a member: for those who look after the bills.',
 };
 
-/** The roles that somebody of this role may give, and whose bearers they may change and remove. */
+/** The roles that a member of this role may give, and whose bearers they may change and remove. */
 export function manageableRoles(role: Role): readonly Role[] {
   if (role === 'owner') return roles;
   return role === 'admin' ? roles.filter((other) => other !== 'owner') : [];
@@ -133,7 +131,6 @@ export function manageableRoles(role: Role): readonly Role[] {
 
 export const mayManage = (role: Role, other: Role): boolean => manageableRoles(role).includes(other);
 
-/** Makes the user a member of the Organization in that role. */
 export async function putMember(
   tx: Tx,
   slug: string,

@@ -91,7 +91,6 @@ export function membersPages(deps: PageDeps): Router {
   return router;
 }
 
-/** One member: their role, and the end of their membership. */
 function addMemberPages(router: Router, deps: PageDeps): void {
   const { db, clock } = deps;
 

@@ -1,9 +1,13 @@
 import type { Request, Response } from 'express';
 import type { z } from 'zod';
 import { byOperator } from '../session/authority.js';
+import { change, type ChangeDeps } from '../../audit/change.js';
 import type { Clock } from '../../core/clock.js';
+import type { Tx } from '../../core/db/client.js';
 import { AppError } from '../../core/errors.js';
+import { readJsonBody } from '../../core/http/json-body.js';
 import { sendJson, toJson } from '../../core/http/json.js';
+import { parseInput } from '../../core/http/validate.js';
 import type { Put, Source } from '../source.js';
 import { emailSchema, slugSchema } from './schema.js';
 import { whereaboutsOf } from '../session/session.js';
@@ -30,10 +34,32 @@ function readParameter(schema: z.ZodType<string>, name: string, value: unknown):
   );
 }
 
+/** @throws AppError for a body that is not JSON, too large, or not as the schema says */
+export async function readInput<Schema extends z.ZodType>(
+  req: Request,
+  res: Response,
+  schema: Schema,
+): Promise<z.output<Schema>> {
+  const { value } = await readJsonBody(req, res, MAX_BODY_BYTES);
+  return parseInput(schema, value);
+}
+
 export const sourceOf = (req: Request, res: Response, clock: Clock): Source => ({
   ...whereaboutsOf(req, res, clock),
   actor: byOperator(res).actor,
 });
+
+/** A change by the operator, with what its audit row says of where it came from. */
+export function changeAsOperator<T>(
+  deps: ChangeDeps,
+  req: Request,
+  res: Response,
+  work: (tx: Tx, source: Source) => Promise<T>,
+): Promise<T> {
+  const by = byOperator(res);
+  const source = sourceOf(req, res, deps.clock);
+  return change(deps, by, (tx) => work(tx, source));
+}
 
 /** 201 for what was made now, 200 for what was there, changed or not. */
 export function sendPut<T>(

@@ -1,6 +1,59 @@
 import { z } from 'zod';
+import { idField, timeField } from '../../core/http/fields.js';
 import { text } from '../../core/http/validate.js';
 import { roles } from '../../organizations/table.js';
+
+const createdAt = timeField('When it was made.');
+
+export const userAnswerSchema = z
+  .object({ id: idField('Of the User.'), email: z.string(), name: z.string(), createdAt })
+  .meta({ id: 'User', description: 'A person who may sign in. The password is never shown.' });
+
+export const memberAnswerSchema = z
+  .object({
+    userId: idField('Of the User.'),
+    email: z.string(),
+    name: z.string(),
+    role: z.enum(roles),
+    createdAt: timeField('When the membership began.'),
+  })
+  .meta({ id: 'Member' });
+
+const auditEntrySchema = z
+  .object({
+    id: idField('Of the entry. Ids are in the order of time.'),
+    at: timeField('When it happened.'),
+    action: z.string().describe('What happened, noun first: `product.created`.'),
+    actor: z
+      .string()
+      .describe(
+        'Who did it: the id of a User, `operator` (`operator:` and a name where its token has one), `system`, or `unknown`.',
+      ),
+    target: z.string().describe('What it happened to: an id, a slug or an address.'),
+    details: z
+      .record(z.string(), z.unknown())
+      .describe('What is specific to the action; `before` and `after` hold the fields that changed.'),
+    ip: z.string().nullable().describe('The address the request came from.'),
+    requestId: z.string().nullable().describe('The `X-Request-Id` of the request.'),
+  })
+  .meta({ id: 'AuditEntry' });
+
+export const chainedAuditEntrySchema = auditEntrySchema
+  .extend({
+    seq: z
+      .int()
+      .min(1)
+      .nullable()
+      .describe('1, 2, 3 … within the log; `null` for entries from before they were chained.'),
+    hash: z
+      .string()
+      .regex(/^[\da-f]{64}$/)
+      .nullable()
+      .describe(
+        'SHA-256 of the entry and of the hash before it. Kept elsewhere, it proves the log up to here.',
+      ),
+  })
+  .meta({ id: 'ChainedAuditEntry' });
 
 /** Names products and Organizations in addresses; never changes. */
 export const slugSchema = z

@@ -11,7 +11,6 @@ import {
   type Organization,
 } from './queries.js';
 
-/** Makes the Organization so. */
 export async function putOrganization(
   tx: Tx,
   slug: string,

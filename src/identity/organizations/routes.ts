@@ -1,6 +1,6 @@
 import { byPerson } from '../session/authority.js';
 import { change, type ChangeDeps } from '../../audit/change.js';
-import { HOME } from '../sign-in/local-path.js';
+import { HOME } from '../sign-in/schema.js';
 import { sessionOf, type SessionPrincipal } from '../session/session.js';
 import { AppError } from '../../core/errors.js';
 import { isForm, readForm } from '../../core/http/form-body.js';

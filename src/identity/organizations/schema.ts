@@ -10,7 +10,6 @@ export const chooseOrganizationSchema = z
   .strictObject({ organization: text(255).describe('The slug of one of your Organizations.') })
   .meta({ id: 'OrganizationChoice' });
 
-/** How every answer names an Organization. */
 export const organizationFields = {
   id: idField('Of the Organization.'),
   slug: z.string(),

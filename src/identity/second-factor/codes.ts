@@ -12,7 +12,6 @@ import {
 import type { SecretBox } from './secret-box.js';
 import { findStep, isCodeShaped } from './totp.js';
 
-/** How many a person gets at a time. */
 export const RECOVERY_CODES = 10;
 const LENGTH = 28;
 /** Codes of 80 bits from earlier versions, stored as SHA-256, are good until they are used or replaced. */
@@ -55,7 +54,6 @@ export async function hashRecoveryCode(
 /** What a person typed: a code of their app, or a recovery code as it is stored; neither where it cannot be one. */
 export type TypedCode = { app: string } | { hashedRecovery: string | undefined };
 
-/** How a code was right. */
 type CodeKind = 'app' | 'recovery_code';
 
 /**

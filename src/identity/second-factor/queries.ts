@@ -4,7 +4,6 @@ import { DAY_MS, MINUTE_MS } from '../../core/time.js';
 import { users } from '../../organizations/table.js';
 import { recoveryCodes, secondFactors, signInChallenges } from '../table.js';
 
-/** A sign-in waits this long for its code. */
 const CHALLENGE_MS = 10 * MINUTE_MS;
 /** Codes that can be tried before the password is asked for again. */
 export const MAX_CODES = 5;

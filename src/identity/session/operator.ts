@@ -6,7 +6,7 @@ import type { OperatorToken } from '../../core/config.js';
 import type { Context } from '../../core/http/context.js';
 import { AppError } from '../../core/errors.js';
 import { notFound } from '../../core/http/problem.js';
-import { requestIdOf } from '../../core/http/request-id.js';
+import { requestIdOf } from '../../core/http/request-context.js';
 import type { OperatorAuthority } from './authority.js';
 import { change, byProof } from '../../audit/change.js';
 import { passLimits } from '../../core/http/rate-limit.js';
@@ -52,7 +52,7 @@ export function requireOperator(
 
 /**
  * The first refusal of an address in a minute, and the one that uses up its allowance: strangers cannot fill the log. Never
- * rejects: a log that cannot be written to lets nobody in.
+ * rejects: a log that cannot be written to lets no caller in.
  */
 async function auditRefusal(
   deps: Pick<Context, 'db' | 'clock' | 'log'>,

@@ -13,7 +13,6 @@ import { secondFactors, sessions } from '../table.js';
 /** A session ends this long after the sign-in, however much it is used. */
 export const SESSION_MS = 30 * DAY_MS;
 
-/** A session ends after this long without a request. */
 const SESSION_IDLE_MS = 7 * DAY_MS;
 
 /** How far `lastSeenAt` may be behind: one write a minute at most, not one a request. */

@@ -2,15 +2,14 @@ import type { Request, RequestHandler, Response } from 'express';
 import type { Clock } from '../../core/clock.js';
 import type { Database, Tx } from '../../core/db/client.js';
 import { AppError } from '../../core/errors.js';
-import { isNavigation } from '../../core/http/accepts.js';
+import { isNavigation } from '../../core/http/request-line.js';
 import { originOf } from '../../core/http/own-origin.js';
-import { requestIdOf } from '../../core/http/request-id.js';
+import { requestIdOf } from '../../core/http/request-context.js';
 import type { Role } from '../../organizations/table.js';
 import type { Source, Whereabouts } from '../source.js';
 import { findSession, insertSession, SESSION_SEEN_MS, updateSession } from './queries.js';
 import { generateToken, hashToken, readToken, sendToken } from './session-cookie.js';
 
-/** Who is signed in. */
 export interface SessionPerson {
   /** The hash of the session's token. */
   sessionId: string;
@@ -87,7 +86,6 @@ export const browserOf = (req: Request, res: Response): NewBrowser => ({
   requestId: requestIdOf(res),
 });
 
-/** Starts a session and returns its token, always a new one. */
 export async function startSession(tx: Tx, userId: string, browser: NewBrowser, now: Date): Promise<string> {
   const token = generateToken();
   const { ip, userAgent } = browser;
@@ -195,7 +193,6 @@ export const refuseCrossSite: RequestHandler = (req, _res, next) => {
 
 const safeMethods = new Set(['GET', 'HEAD', 'OPTIONS']);
 
-/** True for every request that may change something. */
 const isChange = (req: Request): boolean => !safeMethods.has(req.method);
 
 function isSameSite(req: Request): boolean {

@@ -1,9 +1,9 @@
 import { Router, type ErrorRequestHandler, type Request, type RequestHandler, type Response } from 'express';
 import { AppError, type ErrorCode } from '../../core/errors.js';
-import { prefersJson } from '../../core/http/accepts.js';
+import { prefersJson } from '../../core/http/request-line.js';
 import type { Context } from '../../core/http/context.js';
 import { readForm } from '../../core/http/form-body.js';
-import { hangUpSignal } from '../../core/http/hang-up.js';
+import { hangUpSignal } from '../../core/http/request-context.js';
 import { setProblemHeaders, statusByCode, toAppError } from '../../core/http/problem.js';
 import { parseInput } from '../../core/http/validate.js';
 import { toAddress } from '../../core/pages/address.js';
@@ -19,7 +19,7 @@ import {
   type SignInLimiters,
   type SignInLimits,
 } from './sign-in-limits.js';
-import { codeSchema } from './schema.js';
+import { HOME, codeSchema, toLocalPath } from './schema.js';
 import type { SecretBox } from '../second-factor/secret-box.js';
 import { hashToken, readToken, sendToken } from '../session/session-cookie.js';
 import { browserOf, type ReadSession } from '../session/session.js';
@@ -27,7 +27,6 @@ import { passLimits } from '../../core/http/rate-limit.js';
 import { answerChallenge, type Challenge } from './sign-in.js';
 
 import { mountRoutes } from '../../core/reference/define-route.js';
-import { HOME, toLocalPath } from './local-path.js';
 import { signInRoutes, type RenderForm } from './sign-in-routes.js';
 
 /** What has led to the form, by `?done=`. */

@@ -4,7 +4,7 @@ import type { Request, RequestHandler, Response } from 'express';
 import { ipKeyGenerator, rateLimit, type Options } from 'express-rate-limit';
 import Keygrip from 'keygrip';
 import { AppError } from '../../core/errors.js';
-import { hangUpSignal } from '../../core/http/hang-up.js';
+import { hangUpSignal } from '../../core/http/request-context.js';
 import type { LimitStores } from '../../core/http/limit-store.js';
 import { DAY_MS, MINUTE_MS } from '../../core/time.js';
 import { normalizeEmail } from './sign-in.js';
@@ -173,7 +173,6 @@ function createSlowDown(limits: SignInLimits) {
 
 const MAX_AGE_MS = 180 * DAY_MS;
 
-/** Accounts that are remembered of one browser, newest first. */
 const MAX_ACCOUNTS = 5;
 
 const shape = /^([\w-]{22})\.((?:[\w-]{22}~?){1,5})\.([\w-]{43})$/;
@@ -182,7 +181,6 @@ const shape = /^([\w-]{22})\.((?:[\w-]{22}~?){1,5})\.([\w-]{43})$/;
 export interface Devices {
   /** The id of the browser if this account has signed in there. */
   find(req: Request, email: string): string | undefined;
-  /** Remembers a sign-in that was completed. */
   remember(req: Request, res: Response, email: string): void;
 }
 

@@ -2,24 +2,22 @@ import type { Request, RequestHandler, Response } from 'express';
 import { z } from 'zod';
 import type { Context } from '../../core/http/context.js';
 import { AppError } from '../../core/errors.js';
-import { prefersJson } from '../../core/http/accepts.js';
+import { prefersJson } from '../../core/http/request-line.js';
 import { MAX_FORM_BYTES, readForm } from '../../core/http/form-body.js';
-import { hangUpSignal } from '../../core/http/hang-up.js';
-import { requestIdOf } from '../../core/http/request-id.js';
+import { hangUpSignal, requestIdOf } from '../../core/http/request-context.js';
 import { parseInput } from '../../core/http/validate.js';
 import { defineRoute, type ExampleRequest } from '../../core/reference/define-route.js';
 import { exampleWorld } from '../../core/reference/example-world.js';
 import { problemExample } from '../../core/reference/problem-examples.js';
 import { toAddress } from '../../core/pages/address.js';
 import { byProof, change } from '../../audit/change.js';
-import { HOME, toLocalPath } from './local-path.js';
-import { type SignIn, signInSchema } from './schema.js';
+import { HOME, signInSchema, toLocalPath, type SignIn } from './schema.js';
 import { clearToken, readToken, sendToken } from '../session/session-cookie.js';
 import type { ReadSession } from '../session/session.js';
 import { markGuess, setSignIn, type limitSignIns, type Devices } from './sign-in-limits.js';
 import { endToken, normalizeEmail, signIn } from './sign-in.js';
 
-/** Why somebody has to begin again, by the word in `?again=`. */
+/** Why a person has to begin again, by the word in `?again=`. */
 const reasons: Record<string, string> = {
   expired: 'That sign-in has expired or was ended. Please begin again.',
   exhausted: 'Too many codes were wrong. Please begin again with your password.',
@@ -76,7 +74,7 @@ const form = defineRoute({
     async (req, res) => {
       const next = toLocalPath(req.query.next, HOME);
       const session = await readSession(req);
-      // Without an Organization the dashboard is no place to go on to, but there is coming back as somebody else.
+      // Without an Organization the dashboard is no place to go on to, but there is coming back as another person.
       if (session && (session.orgId !== null || next !== HOME)) {
         res.redirect(303, next);
         return;
@@ -110,7 +108,7 @@ from the sign-in, and 7 days without a request.
 After 3 failures of an account, from wherever they come, the answers slow down, up to 16 s; a browser in which the account has signed in before (the signed cookie \`gauge_device\`) has a count of its
 own. After 10 failures of an account from one network, or 50 from an address, within 15 minutes sign-ins from there are refused with 429. Successes do not count.
 
-Whoever has turned on a second factor gets no session yet: browsers are sent on to \`/login/code\`, and with \`Accept: application/json\` the answer is a 401 that says so. The cookie
+A person who has turned on a second factor gets no session yet: browsers are sent on to \`/login/code\`, and with \`Accept: application/json\` the answer is a 401 that says so. The cookie
 of either is good for 10 minutes and 5 codes: post the form field \`code\` with it to \`/login/code\`, a code of the authenticator app or a recovery code, each of which is accepted once.
 The answer is then as from here, and after 10 wrong codes of an account within 15 minutes codes are refused with 429.
 
@@ -162,13 +160,13 @@ With \`Accept: application/json\` a failure is a problem document, otherwise the
     }),
     {
       name: 'codeDue',
-      summary: 'The right password of somebody with a second factor, from a browser',
+      summary: 'The right password of a User with a second factor, from a browser',
       request: { body: securedBody },
       answerHeaders: { location: '/login/code?next=%2Fdashboard' },
     },
     problemExample('not_signed_in', {
       name: 'codeDueAsProblem',
-      summary: 'The right password of somebody with a second factor, from a program',
+      summary: 'The right password of a User with a second factor, from a program',
       detail: codeIsDue,
       request: { ...right, body: securedBody },
     }),

@@ -46,7 +46,6 @@ export async function deleteUserRow(tx: Tx, userId: string): Promise<boolean> {
   return (await tx.delete(users).where(eq(users.id, userId)).returning({ id: users.id })).length > 0;
 }
 
-/** Ends every membership of the user and says what they were. */
 export async function deleteMembershipsOf(tx: Tx, userId: string) {
   return tx
     .delete(memberships)

@@ -1,14 +1,10 @@
-import { byOperator } from '../session/authority.js';
-import { change } from '../../audit/change.js';
 import { retryOnConflict } from '../../core/db/conflict.js';
-import { hangUpSignal } from '../../core/http/hang-up.js';
-import { readJsonBody } from '../../core/http/json-body.js';
+import { hangUpSignal } from '../../core/http/request-context.js';
 import { sendJson, toJson } from '../../core/http/json.js';
-import { parseInput } from '../../core/http/validate.js';
 import { json } from '../../core/reference/define-route.js';
 import { exampleWorld } from '../../core/reference/example-world.js';
 import { problemExample } from '../../core/reference/problem-examples.js';
-import { userAnswerSchema } from '../operator/answer-schema.js';
+import { emailSchema, userAnswerSchema, userSchema } from '../operator/schema.js';
 import {
   createdAt,
   cursorOf,
@@ -20,9 +16,8 @@ import {
   operatorRoute,
   putResponses,
 } from '../operator/define-route.js';
-import { MAX_BODY_BYTES, readEmail, sendDeleted, sendPut, sourceOf } from '../operator/http.js';
+import { changeAsOperator, readEmail, readInput, sendDeleted, sendPut } from '../operator/http.js';
 import { readRange, sendPage } from '../../core/http/page.js';
-import { emailSchema, userSchema } from '../operator/schema.js';
 import { listUsers, type User } from './queries.js';
 import {
   choosePassword,
@@ -50,7 +45,7 @@ export const userRoutes = [
     path: '/operator/users',
     operationId: 'listUsers',
     summary: 'List Users',
-    description: 'Everybody who may sign in, ordered by address. Never a password.',
+    description: 'All Users, ordered by address. Never a password.',
     ...listParts('users', userAnswerSchema, 'Ordered by `email`.'),
     examples: [
       {
@@ -118,12 +113,12 @@ export const userRoutes = [
     ],
     handler: (deps) => async (req, res) => {
       const email = readEmail(req);
-      const { value } = await readJsonBody(req, res, MAX_BODY_BYTES);
-      const { name, password } = parseInput(userSchema, value);
-      const source = sourceOf(req, res, deps.clock);
+      const { name, password } = await readInput(req, res, userSchema);
       const choose = async () => {
         const choice = await choosePassword(deps.db.orm, email, password, hangUpSignal(res));
-        return change(deps, byOperator(res), (tx) => putUser(tx, email, { name, ...choice }, source));
+        return changeAsOperator(deps, req, res, (tx, source) =>
+          putUser(tx, email, { name, ...choice }, source),
+        );
       };
       const put = await retryOnConflict(choose, (error) => error instanceof PasswordChanged);
       sendPut(res, put, userJson);
@@ -144,7 +139,7 @@ export const userRoutes = [
     ],
     handler: (deps) => async (req, res) => {
       const email = readEmail(req);
-      await change(deps, byOperator(res), (tx) => removeUser(tx, email, sourceOf(req, res, deps.clock)));
+      await changeAsOperator(deps, req, res, (tx, source) => removeUser(tx, email, source));
       sendDeleted(res);
     },
   }),
@@ -162,7 +157,7 @@ export const userRoutes = [
     ],
     handler: (deps) => async (req, res) => {
       const email = readEmail(req);
-      await change(deps, byOperator(res), (tx) => endSessions(tx, email, sourceOf(req, res, deps.clock)));
+      await changeAsOperator(deps, req, res, (tx, source) => endSessions(tx, email, source));
       sendDeleted(res);
     },
   }),
@@ -172,7 +167,7 @@ export const userRoutes = [
     operationId: 'deleteUserSecondFactor',
     summary: "Remove a User's second factor",
     description:
-      'For whoever lost both their authenticator app and their recovery codes: be sure that it is they who ask. The password alone opens the account from then on, and every session of the User ends with the next request. 404 where there is no second factor.',
+      'For a User who lost both authenticator app and recovery codes: be sure that it is they who ask. The password alone opens the account from then on, and every session of the User ends with the next request. 404 where there is no second factor.',
     responses: { 204: { description: 'There is no second factor.' } },
     errors: ['not_found'],
     examples: [
@@ -187,9 +182,7 @@ export const userRoutes = [
     ],
     handler: (deps) => async (req, res) => {
       const email = readEmail(req);
-      await change(deps, byOperator(res), (tx) =>
-        removeSecondFactor(tx, email, sourceOf(req, res, deps.clock)),
-      );
+      await changeAsOperator(deps, req, res, (tx, source) => removeSecondFactor(tx, email, source));
       sendDeleted(res);
     },
   }),

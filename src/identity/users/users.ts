@@ -99,7 +99,6 @@ export async function removeUser(tx: Tx, email: string, source: Source): Promise
   await recordOperatorAudit(tx, { ...source, action: 'user.removed', target: email, details });
 }
 
-/** Signs the user out everywhere. */
 export async function endSessions(tx: Tx, email: string, source: Source): Promise<void> {
   const user = await getUser(tx, email);
   const sessionsEnded = await deleteSessionsOf(tx, user.id);

@@ -15,7 +15,6 @@ export interface BackfillOptions {
   archive: Pick<Archive, 'addRuns' | 'addReports'>;
   weather: Pick<WeatherSource, 'name' | 'history'>;
   markets: Pick<MarketSource, 'name' | 'history'>;
-  /** Whose days count. */
   stations: readonly Station[];
   range: Range;
   pauses: Pauses;
@@ -31,7 +30,6 @@ export interface BackfillResult {
   /** Why something could not be filled, in sentences. */
   problems: string[];
   isInterrupted: boolean;
-  /** What there is now. */
   coverage: Coverage;
 }
 
@@ -128,7 +126,6 @@ export interface Pauses {
   sleep: (ms: number, signal: AbortSignal) => Promise<void>;
   /** Between 0 and 1: pauses differ, so that several processes do not come back at once. */
   random: () => number;
-  /** Told before each pause. */
   note: (text: string) => void;
 }
 
@@ -158,12 +155,9 @@ export async function askAgain<T>(
 }
 
 const DAY_MS = 24 * 60 * 60 * 1000;
-/** What a history is asked for at once. */
 const CHUNK_DAYS = 31;
 
-/** Days that are asked for in one question. */
 interface Chunk extends Range {
-  /** The days in it that are missing. */
   missing: number;
 }
 

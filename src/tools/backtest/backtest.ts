@@ -32,7 +32,6 @@ export interface BacktestResult extends BacktestSummary {
 
 export interface ShuffledSummary {
   rounds: number;
-  /** Mean profit of a round. */
   meanProfit: number;
   /** What a climate date brought on average over all rounds, with its 95 % interval; null for too few days to tell. */
   profitPerDay: (Interval & { confidence: number }) | null;

@@ -149,7 +149,6 @@ async function openFeed(tapes: string[], flags: Flags, { clock, stderr }: Backte
 
 const dateOf = (ms: number): string => new Date(ms).toISOString().slice(0, 10);
 
-/** The result for a person's eyes. */
 function toText(result: BacktestResult): string {
   const { profitPerDay, maximumDrawdown, calibration, shuffled } = result;
   const lines: [string, string][] = [

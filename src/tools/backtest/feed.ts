@@ -13,7 +13,6 @@ import type { TapeHeader } from '../../trading/tape/format.js';
 export interface PointInTime {
   at: Date;
   data: MarketData;
-  /** Every event of `data`. */
   events: readonly MarketEvent[];
   /** The events that are decided on now; none at a time that only settles. */
   due: readonly MarketEvent[];
@@ -33,7 +32,6 @@ export interface Feed {
 const log = pino({ level: 'silent' });
 
 export interface TapeOptions {
-  /** One after the other. */
   files: readonly string[];
   /** From one decision to the next, of the tape's time. */
   everyMs: number;

@@ -133,9 +133,7 @@ export interface Broker {
   readonly purchases: readonly Purchase[];
   /** The books without what was taken from them. */
   see(data: MarketData): MarketData;
-  /** Buys what of a signal can be had. */
   buy(signal: Signal, data: MarketData, at: Date): void;
-  /** Books what the venue has finally said. */
   settle(markets: readonly ListedMarket[]): void;
   /** Cash, and what the positions would bring if they were sold now. */
   equity(data: MarketData): Micros;

@@ -2,7 +2,6 @@ import { crpsOfEnsemble } from '../../trading/forecast/pit.js';
 
 /** A row of the file: what the ensemble said, how well, and what came. */
 export interface CaseRow {
-  /** See `parseDay`. */
   day: number;
   /** Index of its value in the column that is fitted by; 0 without one. */
   group: number;

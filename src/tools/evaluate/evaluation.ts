@@ -1,14 +1,11 @@
 import type { EmosCoefficients } from '../../trading/forecast/emos.js';
 
-/** What is asked of an evaluation. */
 export interface EvaluateOptions {
   /** As it was given; `-` is standard input. */
   file: string;
-  /** Column of the observation. */
   observed: string;
   /** Regular expression over column names: the ensemble's members. */
   members: string;
-  /** Column of the date. */
   date: string;
   training: RollingTraining | FixedTraining;
   /** 1 to 12: only rows of these months are trained on and tested. Null: all. */
@@ -37,7 +34,6 @@ export interface FixedTraining {
 
 /** The whole output of the command. Scores are means over the tested cases, in the unit of the observations. */
 export interface EvaluationSummary {
-  /** Cases that were tested. */
   n: number;
   raw: RawScores;
   emos: RawScores & {
@@ -71,7 +67,6 @@ export interface EvaluatedCase {
     lowest: number;
     highest: number;
   };
-  /** Of the calibrated forecast. */
   mean: number;
   deviation: number;
   /** The central 90 % interval of the calibrated forecast. */
@@ -87,7 +82,6 @@ export interface EvaluatedCase {
   rawRank: number;
 }
 
-/** Why rows of the file are not used. */
 export const leftOutReasons = {
   fields: 'with more or fewer fields than the header',
   date: 'with a date that cannot be read',

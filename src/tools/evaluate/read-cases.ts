@@ -140,7 +140,6 @@ function parseNumber(text: string): number | undefined {
 
 const decimal = /^[-+]?(?:\d|\.\d)[\d.eE+-]*$/;
 
-/** Where in a record what is needed stands. */
 interface Columns {
   count: number;
   date: number;

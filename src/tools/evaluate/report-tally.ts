@@ -6,7 +6,6 @@ import type { EvaluatedCase, Evaluation } from './evaluation.js';
 const PIT_BINS = 10;
 const LEVELS = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9] as const;
 
-/** Sums over cases. */
 export interface ScoreSums {
   n: number;
   raw: number;

@@ -97,7 +97,6 @@ function firstFrom(days: ArrayLike<number>, day: number): number {
   return position;
 }
 
-/** What was learned from a training window. */
 export interface Trained {
   coefficients: EmosCoefficients;
   /** As fitted, before the spread was widened: the next window starts its search here. */

@@ -78,7 +78,6 @@ export const messageOf =
       ? error.message
       : undefined;
 
-/** Reads the value of a flag. */
 export const wholeFrom =
   (least: number, most: number) =>
   (value: string): number => {
@@ -94,7 +93,6 @@ export function isDate(text: string): boolean {
   return !Number.isNaN(ms) && new Date(ms).toISOString().startsWith(text);
 }
 
-/** Reads the value of a flag. */
 export function dateFlag(value: string): string {
   if (!isDate(value)) throw new InvalidArgumentError('It must be a date like 2026-10-01.');
   return value;

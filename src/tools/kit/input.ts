@@ -62,7 +62,6 @@ export function openInput(file: string, stdin: Readable): Input {
   };
 }
 
-/** What a file is called in a sentence. */
 export const nameOf = (file: string): string => (file === '-' ? 'standard input' : file);
 
 function statFile(file: string) {

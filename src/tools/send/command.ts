@@ -79,7 +79,7 @@ const createSendCommand = (): Command =>
 
 /**
  * What the parsed command and the environment ask for. The key comes from the environment only: a flag would show it
- * to everybody who lists the processes.
+ * to all who list the processes.
  * @throws CommandError
  */
 function toSendOptions(file: string, flags: Flags, env: Record<string, string | undefined>): SendOptions {

@@ -27,7 +27,6 @@ export async function* readCsv(
   yield toSend(assembler.end());
 }
 
-/** Puts lines together to rows. */
 function createAssembler(readRows: (rows: Row[]) => SourceRecord[]) {
   /** Lines of a record whose quotes are still open, and their size. */
   let open: Row = [];

@@ -126,7 +126,6 @@ interface PostOptions {
   backoffMs: number;
   /** Aborts when the run stops: pauses end at once, requests get a moment to finish. */
   signal: AbortSignal;
-  /** Told of each failure that will be tried again. */
   onRetry(reason: string, waitMs: number): void;
 }
 

@@ -130,7 +130,6 @@ function toText(value: unknown, flag: string, expression: string): string {
 const MAX_QUANTITY_LENGTH = 120;
 const decimal = /^\+?0*(\d+(?:\.\d+)?|\.\d+)(e[+-]?\d+)?$/i;
 
-/** The digits of a quantity, as JSON writes them. */
 function toDecimal(value: unknown): string | undefined {
   if (value === undefined) return undefined;
   const text = typeof value === 'number' || typeof value === 'string' ? String(value).trim() : '';

@@ -22,7 +22,6 @@ export interface OutgoingEvent {
   json: string;
 }
 
-/** A record that is not counted, and why. */
 export interface Refusal {
   record: SourceRecord;
   code: string;

@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import { extname } from 'node:path';
-import { parseExactJson } from '../../core/exact-json.js';
+import { parseExactJson } from '../../core/http/json.js';
 import { CommandError } from '../kit/command.js';
 import type { Input } from '../kit/input.js';
 import { readCsv } from './csv.js';
@@ -12,7 +12,6 @@ export type Format = (typeof formats)[number];
 
 export interface FormatOptions {
   format: Format;
-  /** Between the fields of a CSV file. */
   delimiter: string;
 }
 

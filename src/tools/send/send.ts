@@ -168,7 +168,6 @@ export interface Summary {
   records: number;
   /** Records that an earlier, interrupted run had dealt with. They are part of the counts. */
   resumedAfter: number;
-  /** Records that were posted by this run. */
   sent: number;
   accepted: number;
   deduped: number;

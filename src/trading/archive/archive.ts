@@ -94,7 +94,6 @@ export interface Archive {
   addReports(reports: readonly SettledDay[]): Promise<number>;
   /** What was known at a time, of the 90 days before it (of hours 60). The only way to read. */
   asOf(at: Date): Promise<KnownHistory>;
-  /** Removes a bounded number of rows about days before this one. */
   deleteBefore(date: string): Promise<void>;
 }
 

@@ -194,7 +194,7 @@ export function makeFit(
   const seen = whatWasSeen(cases, unbiased);
   if (before && isSame(before, seen)) return { fit: before, isNew: false };
   const found = fitEmos(unbiased);
-  if ('reason' in found) return `${nameOf(stationId)} could not be made: ${noFitWords[found.reason]}`;
+  if ('reason' in found) return `${nameOf(stationId)} could not be made: ${noFitReasons[found.reason]}`;
   const problem = problemOf(found, seen.rawCrps, unbiased);
   if (problem) return `${nameOf(stationId)} is not used: ${problem}`;
   const { coefficients, trainingCrps } = found;
@@ -219,7 +219,7 @@ const isRecent = (fit: Fit, cases: readonly TrainingCase[], at: Date): boolean =
 const nameOf = (stationId: string | null): string =>
   stationId === null ? 'a fit of all stations' : 'a fit of this station';
 
-const noFitWords: Record<NoFitReason, string> = {
+const noFitReasons: Record<NoFitReason, string> = {
   too_few_cases: 'too few days are known',
   not_finite: 'its data are broken',
   constant_mean: 'the members said the same on every day',

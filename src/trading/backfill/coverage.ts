@@ -12,11 +12,9 @@ export interface StationCoverage {
   /** Days with a run from before the day began. */
   forecastDays: number;
   runs: number;
-  /** Days with a report. */
   reports: number;
 }
 
-/** What there is of a range of days. */
 export interface Coverage {
   hasRuns(date: string): boolean;
   hasReports(date: string): boolean;

@@ -35,7 +35,6 @@ export async function countRuns(
   );
 }
 
-/** The days of the range that have a report. */
 export async function listReportedDays(
   orm: Orm,
   source: string,

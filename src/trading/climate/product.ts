@@ -53,7 +53,6 @@ export function createClimateReader({ baseUrl }: { baseUrl: string }): ClimateRe
 /** One Climatological Report (Daily) of a station, as it was issued. */
 export interface ClimateProduct {
   stationId: string;
-  /** The climate day that it is about. */
   date: string;
   /** By the header of the message (WMO). */
   issuedAt: Date;

@@ -5,7 +5,6 @@ import { selectRows } from '../../core/db/select-rows.js';
 export const dailyKinds = ['daily_maximum', 'daily_minimum'] as const;
 export type DailyKind = (typeof dailyKinds)[number];
 
-/** A day's extreme at a station. */
 export interface DayKey {
   station: string;
   kind: DailyKind;
@@ -59,7 +58,6 @@ export const recordSettled = (orm: Orm, days: readonly (DayKey & { settled: numb
 export interface CrossCheck {
   compared: number;
   agreed: number;
-  /** The first day that was compared. */
   since: string;
   /** The newest, at most ten. */
   disagreements: { date: string; venue: number; report: number }[];

@@ -22,7 +22,6 @@ export const climateProducts = pgTable(
     /** ICAO id. */
     station: text().notNull(),
     kind: text({ enum: ['daily_maximum', 'daily_minimum'] }).notNull(),
-    /** The climate day. */
     date: date({ mode: 'string' }).notNull(),
     /** By the header of the message. */
     issuedAt: timestamp('issued_at', { withTimezone: true, mode: 'date' }).notNull(),

@@ -7,7 +7,6 @@ import type { KeyAuthority } from '../../api-keys/authority.js';
 export type Action = 'buy' | 'sell';
 type TimeInForce = 'immediate_or_cancel' | 'fill_or_kill';
 
-/** An order as somebody asks for it. */
 export interface OrderInput {
   orgId: string;
   mode: TradeMode;

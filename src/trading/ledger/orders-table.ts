@@ -1,9 +1,11 @@
 import { sql } from 'drizzle-orm';
 import {
+  bigint,
   check,
   index,
   integer,
   jsonb,
+  numeric,
   pgTable,
   primaryKey,
   text,
@@ -12,7 +14,12 @@ import {
   uuid,
 } from 'drizzle-orm/pg-core';
 import { time } from '../../core/db/columns.js';
-import { contractsColumn, micros } from './columns.js';
+
+/** Millionths of a dollar. */
+export const micros = (name: string) => bigint(name, { mode: 'bigint' });
+
+/** Contracts, in hundredths; see `contracts.ts`. Postgres reckons with them exactly. Raw SQL reads them `::float8`, which is the nearest number. */
+export const contractsColumn = (name: string) => numeric(name, { precision: 12, scale: 2, mode: 'number' });
 
 /** What is known about the venue's account of an Organization that trades live, besides its money. */
 export const liveAccounts = pgTable('live_accounts', {

@@ -11,8 +11,7 @@ import {
   uuid,
 } from 'drizzle-orm/pg-core';
 import { time } from '../../core/db/columns.js';
-import { tradeModes } from './orders-table.js';
-import { contractsColumn, micros } from './columns.js';
+import { contractsColumn, micros, tradeModes } from './orders-table.js';
 
 /** An Organization's money in one mode. Its row is the lock under which cash is checked and spent. */
 export const tradingAccounts = pgTable(
@@ -96,7 +95,6 @@ export const ledgerEntries = pgTable(
     at: time('at').notNull(),
     ticker: text(),
     orderId: uuid('order_id'),
-    /** The fill of the order. */
     fillN: integer('fill_n'),
     /** The settlement of the market that this is a part of, see `trading_settlements`. */
     settlementN: integer('settlement_n'),

@@ -6,7 +6,24 @@ import type { Side } from '../market/book.js';
 import type { Micros } from '../market/money.js';
 import type { TradeMode } from './orders-table.js';
 import { tradingAccounts, tradingPositions } from './portfolio-table.js';
-import type { Position } from './positions.js';
+import type { Holding, Position } from './positions.js';
+
+/** More than the venue lists of all cities and days at a time. */
+const MAX_HOLDINGS = 500;
+
+/** What the paper account has to spend; undefined before it was opened. */
+export const findPaperCash = async (orm: Orm, orgId: string): Promise<Micros | undefined> =>
+  (await findAccount(orm, { orgId, mode: 'paper' }))?.cash;
+
+/** What the paper account holds, by ticker: of an event's markets, or of all. */
+export async function listPaperHoldings(
+  orm: Orm,
+  orgId: string,
+  eventTicker?: string,
+): Promise<ReadonlyMap<string, Holding>> {
+  const rows = await listHoldings(orm, { orgId, mode: 'paper', eventTicker }, MAX_HOLDINGS);
+  return new Map(rows.map(({ ticker, ...holding }) => [ticker, holding]));
+}
 
 /** An Organization's money in one mode. */
 export interface Account {

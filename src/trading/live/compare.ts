@@ -11,14 +11,12 @@ export interface OurOrder {
   filledContracts: number;
 }
 
-/** What the venue says that there is. */
 export interface VenueCash {
   amount: Micros;
   /** It may be more by less than this: one millionth where it is told exactly, a cent where it is told in cents. */
   step: Micros;
 }
 
-/** What this service believes. */
 export interface Ours {
   cash: Micros;
   positions: readonly { ticker: string; side: 'yes' | 'no'; contracts: number }[];
@@ -33,7 +31,6 @@ export interface Ours {
   settled: readonly { ticker: string; side: 'yes' | 'no'; contracts: number; cashChange: Micros }[];
 }
 
-/** What the venue says. */
 export interface Venues {
   cash: VenueCash;
   positions: readonly VenuePosition[];

@@ -33,7 +33,6 @@ export interface LiveTrading extends LiveExecutor {
   stop(): Promise<void>;
 }
 
-/** Tests make these short. */
 export interface LiveTimings {
   timeoutMs: number;
   backoffMs: number;
@@ -77,17 +76,47 @@ export function createLiveTrading(
   const sending = new Map<string, Promise<unknown>>();
   const venue = createVenue({ ...all, baseUrl: kalshi.baseUrl, key, budget, clock });
   const sendingIds = { has: (id: string) => sending.has(id) } as ReadonlySet<string>;
-  const deps: ReconcileDeps = {
-    ...all,
-    db,
-    venue,
-    now,
-    log,
-    record,
-    status,
-    lease,
-    sending: sendingIds,
+  const deps: ReconcileDeps = { ...all, db, venue, now, log, record, status, lease, sending: sendingIds };
+  const watch = createWatch(deps, slug, stopping.signal);
+
+  return {
+    assertOpen: () => status.assertOpen(),
+    get report() {
+      return status.report;
+    },
+    reportOf: (orgId) => (orgId === watch.owner ? status.report : undefined),
+    async send(order) {
+      const close = (problem: string) => watch.close(order.orgId, problem);
+      const work = sendOrder({ ...deps, ...all, close }, order, stopping.signal);
+      sending.set(order.id, work);
+      try {
+        return await work;
+      } finally {
+        sending.delete(order.id);
+      }
+    },
+    reconcile: () => watch.reconcile(),
+    async accept(source, by) {
+      const { account, comparison } = await compareToAccept(deps, slug, stopping.signal);
+      const problem = account.problem ?? status.problem;
+      if (comparison.differences.length > 0 || problem !== null)
+        await acceptDifferences({ db, clock, by }, { ...account, slug, problem }, comparison, source);
+      watch.open();
+      await watch.reconcile();
+      return { accepted: comparison.differences, report: status.report };
+    },
+    async stop() {
+      stopping.abort();
+      await Promise.allSettled([watch.running, ...sending.values()]);
+      // A database that is gone ends the lease by itself.
+      await lease.release().catch(() => undefined);
+    },
   };
+}
+
+/** Reconciles one pass after the other, and shares between the instances what closes all of them. */
+function createWatch(deps: ReconcileDeps, slug: string, stopping: AbortSignal) {
+  const { db, status, now, log } = deps;
   let running: Promise<void> | undefined;
   let unshared: string | undefined;
   let owner: string | undefined;
@@ -106,15 +135,15 @@ export function createLiveTrading(
   async function once(): Promise<void> {
     const before = status.report.reason;
     try {
-      const orgId = await findOrgId(db.orm, slug!);
+      const orgId = await findOrgId(db.orm, slug);
       owner = orgId;
       if (orgId === undefined) status.failed(`there is no Organization "${slug}"`, false);
       else {
         await shareProblem(orgId);
-        await reconcile(deps, orgId, stopping.signal);
+        await reconcile(deps, orgId, stopping);
       }
     } catch (error) {
-      if (stopping.signal.aborted) return;
+      if (stopping.aborted) return;
       const isUnexpected = error instanceof UnexpectedAnswerError;
       const isOfVenue = isUnexpected || error instanceof VenueUnavailableError;
       const what = isOfVenue ? error.message.slice(0, 300) : 'the comparison failed on our side';
@@ -127,61 +156,44 @@ export function createLiveTrading(
   }
 
   return {
-    assertOpen: () => status.assertOpen(),
-    get report() {
-      return status.report;
+    /** The Organization that trades live, once it was found. */
+    get owner() {
+      return owner;
     },
-    reportOf: (orgId) => (orgId === owner ? status.report : undefined),
-    async send(order) {
-      const close = (problem: string) => {
-        log.error({ problem }, 'live trading is closed: the venue said something that is not understood');
-        status.setProblem(problem);
-        unshared = problem;
-        shareProblem(order.orgId).catch((error: unknown) =>
-          log.error({ err: error }, 'the other instances are told later that live trading is closed'),
-        );
-      };
-      const work = sendOrder({ ...deps, ...all, close }, order, stopping.signal);
-      sending.set(order.id, work);
-      try {
-        return await work;
-      } finally {
-        sending.delete(order.id);
-      }
+    get running() {
+      return running;
     },
-    reconcile: () => (running ??= once().finally(() => (running = undefined))),
-    async accept(source, by) {
-      const orgId = await findOrgId(db.orm, slug);
-      const account = orgId === undefined ? undefined : await findLiveAccount(db.orm, orgId);
-      if (orgId === undefined || !account)
-        throw new AppError('unavailable', `The live account is not open yet: ${status.report.reason}.`);
-      const comparison = await compareAccounts(deps, orgId, stopping.signal).catch((error: unknown) => {
-        const what = error instanceof Error ? error.message.slice(0, 300) : '';
-        throw new AppError('unavailable', `The venue's account cannot be read: ${what}`, { cause: error });
-      });
-      if (!comparison) {
-        const detail = 'The outcome of an order is not known yet: what differs cannot be told.';
-        throw new AppError('unavailable', detail, { retryAfterSeconds: 60 });
-      }
-      const { accepted, problem } = account;
-      const isClean = comparison.differences.length === 0 && problem === null && status.problem === null;
-      if (!isClean)
-        await acceptDifferences(
-          { db, clock, by },
-          { orgId, slug, accepted, problem: problem ?? status.problem },
-          comparison,
-          source,
-        );
+    reconcile: (): Promise<void> => (running ??= once().finally(() => (running = undefined))),
+    close(orgId: string, problem: string): void {
+      log.error({ problem }, 'live trading is closed: the venue said something that is not understood');
+      status.setProblem(problem);
+      unshared = problem;
+      shareProblem(orgId).catch((error: unknown) =>
+        log.error({ err: error }, 'the other instances are told later that live trading is closed'),
+      );
+    },
+    open(): void {
       unshared = undefined;
       status.setProblem(null);
-      await this.reconcile();
-      return { accepted: comparison.differences, report: status.report };
-    },
-    async stop() {
-      stopping.abort();
-      await Promise.allSettled([running, ...sending.values()]);
-      // A database that is gone ends the lease by itself.
-      await lease.release().catch(() => undefined);
     },
   };
+}
+
+/** @throws AppError unavailable while the accounts cannot be compared */
+async function compareToAccept(deps: ReconcileDeps, slug: string, signal: AbortSignal) {
+  const { db, status } = deps;
+  const orgId = await findOrgId(db.orm, slug);
+  const account = orgId === undefined ? undefined : await findLiveAccount(db.orm, orgId);
+  if (orgId === undefined || !account)
+    throw new AppError('unavailable', `The live account is not open yet: ${status.report.reason}.`);
+  const comparison = await compareAccounts(deps, orgId, signal).catch((error: unknown) => {
+    const what = error instanceof Error ? error.message.slice(0, 300) : '';
+    throw new AppError('unavailable', `The venue's account cannot be read: ${what}`, { cause: error });
+  });
+  if (!comparison) {
+    const detail = 'The outcome of an order is not known yet: what differs cannot be told.';
+    throw new AppError('unavailable', detail, { retryAfterSeconds: 60 });
+  }
+  const { accepted, problem } = account;
+  return { account: { orgId, accepted, problem }, comparison };
 }

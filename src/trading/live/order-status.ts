@@ -7,7 +7,6 @@ import type { LiveOrderRow } from './queries.js';
 import type { Venue } from './venue.js';
 import { toVenueFills, type SentOrder, type VenueFillAnswer, type VenueOrder } from './wire.js';
 
-/** What the venue knows about an order. */
 export type VenueStatus =
   | { kind: 'final'; outcome: Extract<VenueOutcome, { kind: 'done' }> }
   | { kind: 'absent' }

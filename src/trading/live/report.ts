@@ -1,6 +1,5 @@
 import { formatDollars, type Micros } from '../market/money.js';
 
-/** The report as the API shows it. */
 export const reportJson = ({ foreign, ...report }: LiveReport) => ({
   ...report,
   foreign: {
@@ -58,7 +57,6 @@ export interface ForeignPosition {
   contracts: string;
 }
 
-/** How things stand between this service and the venue's account. */
 export interface LiveReport {
   /** Slug of the Organization that trades live. */
   organization: string;

@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import { timeField } from '../../core/http/fields.js';
 
-/** What the operator sends to take the venue's word. */
 export const acceptSchema = z
   .strictObject({
     accept: z

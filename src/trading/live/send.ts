@@ -13,7 +13,6 @@ import {
 import type { VenueAnswer } from './venue.js';
 import { createdOrderSchema, errorSchema, toWireOrder, type SentOrder } from './wire.js';
 
-/** What the venue's answer to an order means. */
 type Verdict =
   | { kind: 'accepted'; venueOrderId: string; filled: number }
   /** The venue will not have it; nothing was traded. */

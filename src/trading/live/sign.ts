@@ -4,7 +4,6 @@ import type { Logger } from 'pino';
 import { ConfigError } from '../../core/config.js';
 import type { TradingConfig } from '../config.js';
 
-/** What the venue knows a caller by. */
 export interface VenueKey {
   id: string;
   privateKey: KeyObject;
@@ -76,7 +75,6 @@ function readPem(path: string): string {
   }
 }
 
-/** True if other users of the machine may read the file. */
 export function isReadableByOthers(path: string): boolean {
   return process.platform !== 'win32' && (statSync(path).mode & 0o044) !== 0;
 }

@@ -5,7 +5,6 @@ import type { LiveReport } from './report.js';
 
 /** An agreement is believed for this long: three comparisons may fail. */
 const MAX_AGREEMENT_AGE_MS = 3.5 * MINUTE_MS;
-/** When the next comparison comes. */
 const RETRY_SECONDS = 60;
 
 /** What this instance knows about the account, and whether orders may be sent. Closed until both sides were seen to agree. */
@@ -14,7 +13,6 @@ export interface LiveStatus {
   assertOpen(): void;
   readonly report: LiveReport;
   readonly problem: string | null;
-  /** Both sides were compared. */
   compared(comparison: AccountComparison, at: Date): void;
   /** They could not be compared. `isUnexpected`: the venue said something that is not understood. */
   failed(reason: string, isUnexpected: boolean): void;

@@ -49,7 +49,6 @@ export interface Venue {
   takeTurn(signal: AbortSignal): Promise<void>;
   /** Sends an order, once. Whatever goes wrong on the way rejects: the order may have been carried out. */
   createOrder(order: WireOrder): Promise<VenueAnswer>;
-  /** Cancels what is left of an order. */
   cancelOrder(order: { venueOrderId: string; ticker: string }): Promise<VenueAnswer>;
   /** `since` is inclusive, in seconds. Orders from long ago are in the archive. */
   listOrders(
@@ -72,56 +71,8 @@ const MAX_PAGES = 50;
 const ORDERS = '/portfolio/events/orders';
 
 export function createVenue(options: VenueOptions): Venue {
-  const { baseUrl, key, clock, timeoutMs, budget } = options;
-  const prefix = new URL(baseUrl).pathname;
-  const headersOf = (method: string, path: string) => signRequest(key, { atMs: clock.now(), method, path });
-  const client = createKalshiClient({
-    baseUrl,
-    budget,
-    isUrgent: true,
-    timeoutMs,
-    backoffMs: options.backoffMs,
-    headers: headersOf,
-  });
-
-  async function write(method: 'POST' | 'DELETE', path: string, query: string, body?: object) {
-    const response = await fetch(`${baseUrl}${path}${query}`, {
-      method,
-      redirect: 'error',
-      signal: AbortSignal.timeout(timeoutMs),
-      headers: {
-        accept: 'application/json',
-        ...(body ? { 'content-type': 'application/json' } : {}),
-        ...headersOf(method, `${prefix}${path}`),
-      },
-      ...(body ? { body: JSON.stringify(body) } : {}),
-    });
-    if (response.status === 429) budget.refused(method);
-    return {
-      status: response.status,
-      body: await readLimited(response, path),
-      contentType: response.headers.get('content-type'),
-    };
-  }
-
-  /** Pages to the end, of which there must be one. */
-  async function readAll<T extends z.ZodType<{ cursor?: string | null | undefined }>>(
-    path: string,
-    query: Query,
-    schema: T,
-    signal: AbortSignal,
-  ): Promise<z.output<T>[]> {
-    const pages: z.output<T>[] = [];
-    let cursor = '';
-    do {
-      if (pages.length === MAX_PAGES) throw new UnexpectedAnswerError(path, `more than ${MAX_PAGES} pages`);
-      const next: Query = cursor === '' ? [] : [['cursor', cursor]];
-      const page = await client.get(path, [...query, ['limit', PAGE_SIZE], ...next], schema, signal);
-      pages.push(page);
-      cursor = page.cursor ?? '';
-    } while (cursor !== '');
-    return pages;
-  }
+  const { budget } = options;
+  const { write, readAll, client } = createSignedClient(options);
 
   return {
     takeTurn: (signal) => budget.take('POST', ORDERS, signal),
@@ -168,6 +119,60 @@ export function createVenue(options: VenueOptions): Venue {
         : { amount: parseDollars(answer.balance_dollars), step: 1n };
     },
   };
+}
+
+function createSignedClient({ baseUrl, key, clock, timeoutMs, backoffMs, budget }: VenueOptions) {
+  const prefix = new URL(baseUrl).pathname;
+  const headersOf = (method: string, path: string) => signRequest(key, { atMs: clock.now(), method, path });
+  const client = createKalshiClient({
+    baseUrl,
+    budget,
+    isUrgent: true,
+    timeoutMs,
+    backoffMs,
+    headers: headersOf,
+  });
+
+  async function write(method: 'POST' | 'DELETE', path: string, query: string, body?: object) {
+    const response = await fetch(`${baseUrl}${path}${query}`, {
+      method,
+      redirect: 'error',
+      signal: AbortSignal.timeout(timeoutMs),
+      headers: {
+        accept: 'application/json',
+        ...(body ? { 'content-type': 'application/json' } : {}),
+        ...headersOf(method, `${prefix}${path}`),
+      },
+      ...(body ? { body: JSON.stringify(body) } : {}),
+    });
+    if (response.status === 429) budget.refused(method);
+    return {
+      status: response.status,
+      body: await readLimited(response, path),
+      contentType: response.headers.get('content-type'),
+    };
+  }
+
+  /** Pages to the end, of which there must be one. */
+  async function readAll<T extends z.ZodType<{ cursor?: string | null | undefined }>>(
+    path: string,
+    query: Query,
+    schema: T,
+    signal: AbortSignal,
+  ): Promise<z.output<T>[]> {
+    const pages: z.output<T>[] = [];
+    let cursor = '';
+    do {
+      if (pages.length === MAX_PAGES) throw new UnexpectedAnswerError(path, `more than ${MAX_PAGES} pages`);
+      const next: Query = cursor === '' ? [] : [['cursor', cursor]];
+      const page = await client.get(path, [...query, ['limit', PAGE_SIZE], ...next], schema, signal);
+      pages.push(page);
+      cursor = page.cursor ?? '';
+    } while (cursor !== '');
+    return pages;
+  }
+
+  return { client, write, readAll };
 }
 
 const queryOf = (filter: Record<string, string | number | undefined>): Query =>

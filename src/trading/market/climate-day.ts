@@ -23,7 +23,6 @@ export interface ClimateDay {
 
 type Offset = Pick<Place, 'standardOffsetHours'>;
 
-/** The climate day of a station that a time belongs to. */
 export function climateDayAt(station: Offset, at: Date): ClimateDay {
   const local = new Date(at.getTime() + station.standardOffsetHours * HOUR_MS);
   return climateDayOf(station, local.toISOString().slice(0, 10));

@@ -15,7 +15,6 @@ export const contractsText = z
   .string()
   .refine((text) => /^\d{0,6}(\.\d{1,2})?$/.test(text) && isOrderSize(Number(text)), ORDER_SIZE);
 
-/** A count in an answer. */
 export const contractsField = (description: string) =>
   z.number().meta({ description: `${description} With at most two decimals.` });
 

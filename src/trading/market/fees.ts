@@ -12,7 +12,6 @@ export function feeRuleOf(
   return isSupported(rule) ? rule : undefined;
 }
 
-/** The fee structures that the venue names. */
 export const feeTypes = [
   'quadratic',
   'quadratic_with_maker_fees',
@@ -29,7 +28,6 @@ export interface FeeRule {
   multiplier: bigint;
 }
 
-/** One part of an order that was filled at one price. */
 export interface Fill {
   action: 'buy' | 'sell';
   /** Of a contract of the side that was traded, per dollar it can pay. */

@@ -135,6 +135,5 @@ export function spanOf(
   return { start: at, end: at };
 }
 
-/** True if an order may name this price. */
 export const isOnTick = (ranges: readonly PriceRange[], price: Micros): boolean =>
   ranges.some(({ start, end, step }) => price >= start && price <= end && (price - start) % step === 0n);

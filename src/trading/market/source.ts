@@ -55,12 +55,10 @@ export interface Pause {
   until: Date;
 }
 
-/** How long data count as current. */
 export const TIME_TO_LIVE_MS = 30_000;
 /** Data older than this are not traded on. */
 export const MAX_TRADING_AGE_MS = 2 * TIME_TO_LIVE_MS;
 
-/** What a venue said at one time. */
 export interface MarketData {
   /** When the answer was complete. */
   fetchedAt: Date;
@@ -100,7 +98,6 @@ export interface MarketChanges {
   stop(): void;
 }
 
-/** Where markets come from. */
 export interface MarketSource {
   readonly name: string;
   /** Asks for everything anew. Whatever cannot be trusted rejects; the caller keeps what it had. */

@@ -231,7 +231,7 @@ function placeRefusals(order: ExampleRequest, body: Record<string, unknown>): Ex
       request: order,
     }),
     problemExample('market_data_stale', {
-      summary: 'Market data that nobody should trade on',
+      summary: 'Market data that are too old to trade on',
       circumstance: 'old_market_data',
       detail: 'The market data is 61 s old; orders are taken on data of at most 60 s.',
       request: order,

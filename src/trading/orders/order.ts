@@ -26,7 +26,6 @@ export interface TradeFill {
   filledAt: Date;
 }
 
-/** An order and what became of it. */
 export interface Trade extends Omit<OrderInput, 'by'> {
   id: string;
   clientOrderId: string;
@@ -54,7 +53,6 @@ export interface PlacedOrder {
   isRepeat: boolean;
 }
 
-/** One fill as the venue reports it. */
 export interface VenueFill {
   venueFillId: string;
   /** Of a contract of the order's side. */

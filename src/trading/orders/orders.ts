@@ -1,7 +1,7 @@
 import { eq } from 'drizzle-orm';
 import type { OrderInput } from '../ledger/order-input.js';
 import type { Clock } from '../../core/clock.js';
-import { sqlState } from '../../core/db/client.js';
+import { sqlState, type Orm } from '../../core/db/client.js';
 import { AppError, type ErrorCode } from '../../core/errors.js';
 import type { TradingContext } from '../config.js';
 import { organizations } from '../../organizations/table.js';
@@ -16,7 +16,6 @@ import { findRepeat, checkAndWrite } from './transaction.js';
 
 interface TurnsOptions {
   clock: Clock;
-  /** How much may run at once. */
   parallel: number;
   /** How much may wait; more is refused at once. */
   maxWaiting: number;
@@ -149,24 +148,12 @@ export function createOrders(context: TradingContext, { snapshots, live }: Order
   }
 
   async function checkAndPlace(input: OrderInput): Promise<PlacedOrder> {
-    if (input.mode === 'live') await assertLive(input.orgId);
+    if (input.mode === 'live') await assertLive(context, live, input.orgId);
     // Before the queue: what cannot be traded needs no turn.
     requireTradable(snapshots, input, clock.now());
     return turns.take(`${input.mode} ${input.orgId}`, () =>
       db.transaction((tx) => checkAndWrite(tx, input, deps)),
     );
-  }
-
-  /** @throws AppError live_trading_disabled, unavailable */
-  async function assertLive(orgId: string): Promise<void> {
-    const { liveOrg } = config.trading;
-    if (!live || liveOrg === undefined)
-      throw new AppError('live_trading_disabled', 'Live trading is switched off on this server.');
-    const { id, slug } = organizations;
-    const [organization] = await db.orm.select({ slug }).from(organizations).where(eq(id, orgId));
-    if (organization?.slug !== liveOrg)
-      throw new AppError('live_trading_disabled', 'This Organization may not trade live on this server.');
-    live.assertOpen();
   }
 
   /** The last step of a live order. It is taken once: what became of an order that was sent is looked up, never asked for again. */
@@ -187,22 +174,43 @@ export function createOrders(context: TradingContext, { snapshots, live }: Order
 
   return {
     place: placeAndCount,
-    async list({ limit, ...filter }) {
-      const found = await listOrders(db.orm, { ...filter, limit: limit + 1 });
-      const page = found.slice(0, limit);
-      const ids = page.map(({ id }) => id);
-      const fills = ids.length === 0 ? [] : await listFills(db.orm, filter.orgId, ids);
-      const trades = page.map((order) =>
-        toTrade(
-          order,
-          fills.filter(({ orderId }) => orderId === order.id),
-        ),
-      );
-      return { trades, nextCursor: found.length > limit ? ids.at(-1)! : null };
-    },
+    list: (filter) => listTrades(db.orm, filter),
     async find(orgId, id) {
       const found = await findTrade(db.orm, orgId, { id });
       return found && toTrade(found.order, found.fills);
     },
   };
 }
+
+/** @throws AppError live_trading_disabled, unavailable */
+async function assertLive(
+  { db, config }: TradingContext,
+  live: LiveExecutor | undefined,
+  orgId: string,
+): Promise<void> {
+  const { liveOrg } = config.trading;
+  if (!live || liveOrg === undefined)
+    throw new AppError('live_trading_disabled', 'Live trading is switched off on this server.');
+  const { id, slug } = organizations;
+  const [organization] = await db.orm.select({ slug }).from(organizations).where(eq(id, orgId));
+  if (organization?.slug !== liveOrg)
+    throw new AppError('live_trading_disabled', 'This Organization may not trade live on this server.');
+  live.assertOpen();
+}
+
+const listTrades: (orm: Orm, ...filter: Parameters<Orders['list']>) => ReturnType<Orders['list']> = async (
+  orm,
+  { limit, ...filter },
+) => {
+  const found = await listOrders(orm, { ...filter, limit: limit + 1 });
+  const page = found.slice(0, limit);
+  const ids = page.map(({ id }) => id);
+  const fills = ids.length === 0 ? [] : await listFills(orm, filter.orgId, ids);
+  const trades = page.map((order) =>
+    toTrade(
+      order,
+      fills.filter(({ orderId }) => orderId === order.id),
+    ),
+  );
+  return { trades, nextCursor: found.length > limit ? ids.at(-1)! : null };
+};

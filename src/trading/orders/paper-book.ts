@@ -22,7 +22,6 @@ export function bookHash(book: OrderBook): string {
   return hash;
 }
 
-/** The book without what was taken from it. */
 export function withoutTaken(book: OrderBook, taken: Taken): OrderBook {
   if (taken.length === 0) return book;
   const gone = new Map(taken.map(([side, price, contracts]) => [`${side} ${price}`, contracts]));

@@ -20,10 +20,8 @@ export type FillRow = typeof tradingFills.$inferSelect;
 
 /** What an order is judged on, as it stands under the account's lock. */
 export interface AccountState {
-  /** The order that was placed with the same idempotency key. */
   existing: { id: string; requestHash: string } | undefined;
   position: Position | undefined;
-  /** Cash that pending orders may still take. */
   reserved: Micros;
   /** Contracts of each side that pending orders may still sell, or close by buying the other side. */
   committed: Record<Side, number>;

@@ -125,7 +125,7 @@ export function assertReachable(whole: OrderBook, book: OrderBook, order: AskedO
   if (isCrossed(whole))
     throw new AppError(
       'price_moved',
-      `The order book of ${order.ticker} is crossed: somebody bids what another asks. It is about to change.`,
+      `The order book of ${order.ticker} is crossed: its best bid is as high as its best ask. It is about to change.`,
     );
   const { side, action, limitPrice } = order;
   const levelsOf = action === 'buy' ? asksOf : bidsOf;
@@ -133,11 +133,11 @@ export function assertReachable(whole: OrderBook, book: OrderBook, order: AskedO
   const [best] = levelsOf(book, side);
   if (!best) {
     const isTaken = levelsOf(whole, side).length > 0;
-    const nobody = action === 'buy' ? `Nobody sells ${name}` : `Nobody buys ${name}`;
+    const offers = action === 'buy' ? 'asks' : 'bids';
     const why = isTaken
       ? ': your own orders have taken all that stood in the present book'
       : ' at the moment';
-    throw new AppError('price_moved', `${nobody}${why}.`);
+    throw new AppError('price_moved', `There are no ${offers} for ${name}${why}.`);
   }
   if (matchOrder(book, { ...order, timeInForce: 'immediate_or_cancel' }).filledContracts > 0) return;
   const offer = action === 'buy' ? 'is offered at' : 'can be sold at';

@@ -8,10 +8,9 @@ import { parseInput } from '../../core/http/validate.js';
 import { defineRoute, json } from '../../core/reference/define-route.js';
 import { exampleWorld } from '../../core/reference/example-world.js';
 import { problemExample } from '../../core/reference/problem-examples.js';
-import { requireLiveKey } from './live-mode.js';
+import { requireLiveKey, toTradeJson } from './trade.js';
 import { filledOrder, type OrderRouteDeps } from './order-routes.js';
 import { listTradesSchema, tradeAnswerSchema, tradeListSchema } from './schema.js';
-import { toTradeJson } from './trade.js';
 
 const read = { tag: 'Trading', credential: 'apiKey', scope: 'trading:read', limit: 'trading' } as const;
 
@@ -36,7 +35,7 @@ const list = defineRoute({
   operationId: 'listTrades',
   summary: 'List trades',
   description:
-    "Every order of the key's Organization that was accepted, whoever placed it, newest first: also those that filled nothing. Refused orders are not among them. A test key lists paper trades only.",
+    "Every order of the key's Organization that was accepted, of all its keys and people, newest first: also those that filled nothing. Refused orders are not among them. A test key lists paper trades only.",
   query: listTradesSchema,
   responses: {
     200: json('A page of them.', tradeListSchema),

@@ -1,10 +1,24 @@
 import type { z } from 'zod';
+import { AppError } from '../../core/errors.js';
+import type { TradeMode } from '../ledger/orders-table.js';
 import { perContract, valueOf } from '../market/contracts.js';
 import { formatDollars } from '../market/money.js';
 import { findSeries } from '../market/stations.js';
 import type { Trade, TradeFill } from './order.js';
 import type { FillRow, OrderRow } from './queries.js';
 import type { tradeSchema } from './schema.js';
+
+/**
+ * Live and test are apart: a test key sees nothing that was traded live.
+ * @throws AppError live_trading_disabled
+ */
+export function requireLiveKey({ livemode }: { livemode: boolean }, mode: TradeMode | undefined): void {
+  if (mode === 'live' && !livemode)
+    throw new AppError(
+      'live_trading_disabled',
+      'A test key reads paper trading only. Live needs a live key.',
+    );
+}
 
 /** A trade as the API answers with it. Whose it is, and through which key, goes without saying. */
 export function toTradeJson(trade: Trade): z.output<typeof tradeSchema> {
@@ -43,7 +57,6 @@ export function toTradeJson(trade: Trade): z.output<typeof tradeSchema> {
 /** What money moved with a fill is part of a trade, not of each of its fills. */
 type FillOfTrade = TradeFill & Pick<FillRow, 'balanceChange'>;
 
-/** An order as everybody sees it. */
 export function toTrade(order: OrderRow, fills: readonly FillOfTrade[]): Trade {
   const { orgId, id, mode, idempotencyKey, clientOrderId, venueOrderId, status, reason } = order;
   const { ticker, eventTicker, seriesTicker, side, action, contracts, limitPrice, timeInForce } = order;

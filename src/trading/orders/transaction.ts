@@ -36,7 +36,7 @@ interface AcceptedOrder {
   at: Date;
 }
 
-/** Twice as long as anybody may trade on a book, for clocks that differ. */
+/** Twice as long as a book may be traded on, for clocks that differ. */
 const FORGET_AFTER_MS = 2 * MAX_TRADING_AGE_MS;
 
 /**

@@ -1,9 +1,54 @@
+import type { Request } from 'express';
+import { z } from 'zod';
+import { isUuid } from '../../core/http/path-id.js';
+import { parseInput } from '../../core/http/validate.js';
 import { toAddress } from '../../core/pages/address.js';
+import { fieldError } from '../../core/pages/form.js';
+import { readQuery, requireOnce } from '../../core/pages/query-form.js';
+import type { Action } from '../ledger/order-input.js';
+import { tradeModes, type TradeMode } from '../ledger/orders-table.js';
 import type { Side } from '../market/book.js';
 import type { MarketEvent } from '../market/event.js';
 import type { TemperatureKind } from '../market/market.js';
 import { formatDollars, type Micros } from '../market/money.js';
-import type { Action } from '../ledger/order-input.js';
+import { curveRanges, type CurveRange } from '../portfolio/curve.js';
+import type { SettlementEventPosition } from '../portfolio/history-queries.js';
+
+/** What the portfolio's addresses may say; anything else in them is ignored. */
+const pageQuerySchema = z.object({
+  mode: z.enum(tradeModes, 'must be paper or live').optional(),
+  range: z.enum(Object.keys(curveRanges) as CurveRange[], 'must be day, week, month or year').optional(),
+  cursor: z.string().optional(),
+});
+
+/** @throws AppError invalid_request */
+export function readPageQuery(req: Request) {
+  const query = readQuery(req);
+  requireOnce(query);
+  const { mode = 'paper', range = 'week', cursor } = parseInput(pageQuerySchema, query);
+  return { mode, range, cursor };
+}
+
+/** A cursor of the list of orders: an order's id. */
+export function readOrderCursor(cursor: string | undefined): string | undefined {
+  if (cursor !== undefined && !isUuid(cursor)) throw unknownCursor();
+  return cursor;
+}
+
+const settlementCursor = /^(20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z) ([\w.-]{1,100}) (\d{1,9})$/;
+
+export const encodeSettlementCursor = ({ at, ticker, n }: SettlementEventPosition): string =>
+  Buffer.from(`${at} ${ticker} ${n}`).toString('base64url');
+
+export function readSettlementCursor(cursor: string | undefined): SettlementEventPosition | undefined {
+  if (cursor === undefined) return undefined;
+  const [, at, ticker, n] = settlementCursor.exec(Buffer.from(cursor, 'base64url').toString()) ?? [];
+  if (at === undefined || ticker === undefined || !z.iso.datetime().safeParse(at).success)
+    throw unknownCursor();
+  return { at, ticker, n: Number(n) };
+}
+
+const unknownCursor = () => fieldError('cursor', 'is not one that this list gave out');
 
 export const MARKETS_PATH = '/dashboard/markets';
 /** How the forecasts have done against the market. */
@@ -15,14 +60,13 @@ export const scoresAddress = (kind: TemperatureKind, station: string): string =>
 /** What the overview shows at a time: one kind of temperature, or all that has no place. */
 export type Tab = TemperatureKind | 'others';
 
-/** Left out of addresses where nothing else is asked for. */
 const nameOf = (tab: Tab): string | undefined => (tab === 'daily_maximum' ? undefined : tab);
 
 export const overviewAddress = (tab: Tab, q = ''): string =>
   toAddress(MARKETS_PATH, { kind: nameOf(tab), q });
 
 /** What is shown of a city; what is left out is chosen by the page. `q` is what the overview was searched for. */
-export interface EventChoice {
+interface EventChoice {
   station: string;
   kind: TemperatureKind;
   date?: string | undefined;
@@ -44,7 +88,7 @@ export const addressOfEvent = (
 export const streamAddress = (station?: string): string => toAddress('/stream', { station });
 
 /** What a ticket is opened with; what is left out is chosen by the ticket. */
-export interface TicketChoice {
+interface TicketChoice {
   side?: Side;
   action?: Action;
   contracts?: number;
@@ -59,3 +103,14 @@ export const ticketAddress = (ticker: string, { limitPrice, ...choice }: TicketC
 
 /** `0.42` of `0.4200`: as people write it. */
 export const trimZeros = (dollars: string): string => dollars.replace(/0{1,2}$/, '');
+
+export const PORTFOLIO_PATH = '/dashboard/portfolio';
+export const ORDERS_PATH = `${PORTFOLIO_PATH}/orders`;
+export const SETTLEMENTS_PATH = `${PORTFOLIO_PATH}/settlements`;
+
+export const toModeTabs = (path: string, current: TradeMode) =>
+  (['paper', 'live'] as const).map((mode) => ({
+    label: mode === 'paper' ? 'Paper' : 'Live',
+    href: toAddress(path, { mode: mode === 'paper' ? undefined : mode }),
+    isCurrent: mode === current,
+  }));

@@ -1,9 +1,9 @@
 import type { DayForecast } from '../forecast/forecast.js';
 import type { MarketEvent } from '../market/event.js';
 import { bracketLabel } from '../market/brackets.js';
-import { kindWords } from './kind-words.js';
+import { kindLabels } from './labels.js';
+import { formatDegrees, formatExactProbability } from '../../core/pages/format.js';
 import { degreesOf, possibleDegrees, type Degree } from './probabilities.js';
-import { formatDegrees, formatExactProbability } from './price-text.js';
 
 /** Positions along the x axis are in percent, so that the drawing takes any width while its letters keep their size. */
 export interface DistributionChart {
@@ -27,7 +27,7 @@ export interface DistributionChart {
   members: string[];
   observed: { x: string; label: string; isRight: boolean } | null;
   rows: { degree: string; probability: string; bracket: string }[];
-  words: { value: string; bar: string; lines: string; bracket: string; passed: string };
+  labels: { value: string; bar: string; lines: string; bracket: string; passed: string };
 }
 
 export const CHART_HEIGHT = 170;
@@ -55,7 +55,7 @@ export function toDistribution(day: DayForecast, event: MarketEvent): Distributi
   const describe = (degree: Degree) =>
     `${nameOf(degree)}: ${formatExactProbability(degree.probability)}, ${isHour ? 'the highest threshold that it passes is' : 'in the bracket'} ${bracketOf(degree)}`;
   return {
-    summary: `The forecast’s probability of each ${isHour ? 'degree' : 'whole degree'}. The likeliest ${kindWords[event.kind].value.toLowerCase()} is ${nameOf(likeliest)} with ${formatExactProbability(likeliest.probability)}. The numbers are in the table below.`,
+    summary: `The forecast’s probability of each ${isHour ? 'degree' : 'whole degree'}. The likeliest ${kindLabels[event.kind].value.toLowerCase()} is ${nameOf(likeliest)} with ${formatExactProbability(likeliest.probability)}. The numbers are in the table below.`,
     height: CHART_HEIGHT,
     bars: degrees.map((degree, i) => {
       const { probability } = degree;
@@ -90,14 +90,14 @@ export function toDistribution(day: DayForecast, event: MarketEvent): Distributi
       probability: formatExactProbability(degree.probability),
       bracket: bracketOf(degree),
     })),
-    words: {
-      value: kindWords[event.kind].value,
+    labels: {
+      value: kindLabels[event.kind].value,
       bar: isHour
         ? 'Each bar is the step from one degree to the next'
         : 'Each bar is a whole degree that the report can say',
       lines: isHour ? 'are the thresholds' : 'part the brackets',
       bracket: isHour ? 'Highest threshold passed' : 'Bracket',
-      passed: kindWords[event.kind].passed,
+      passed: kindLabels[event.kind].passed,
     },
   };
 }

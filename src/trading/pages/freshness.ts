@@ -1,13 +1,17 @@
+import type { Page } from '../../core/pages/layout.js';
 import { ageOf, type Snapshot, type SourceState } from '../snapshot/snapshot.js';
-import { formatAge } from './price-text.js';
+import { formatAge } from '../../core/pages/format.js';
 import { MAX_TRADING_AGE_MS, TIME_TO_LIVE_MS } from '../market/source.js';
+
+export const MARKETS_SECTION = 'markets';
+/** What stands in place of the markets until the first prices are there. */
+export const loadingPage: Page = { view: 'markets/loading', title: 'Markets', section: MARKETS_SECTION };
 
 /** How far the prices on a page can be trusted. */
 export interface Freshness {
-  /** `closed`: nobody trades on them. */
+  /** `closed`: no order is taken. */
   state: 'current' | 'stale' | 'closed';
   asOf: Date;
-  /** Weather and prices are invented. */
   isSimulated: boolean;
   ageText: string;
   /** What to know about the sources, as sentences. */

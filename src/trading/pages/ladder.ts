@@ -2,32 +2,23 @@ import type { DayForecast } from '../forecast/forecast.js';
 import { asksOf, bidsOf, emptyBook, type Level, type OrderBook, type Side } from '../market/book.js';
 import type { MarketEvent } from '../market/event.js';
 import type { Market } from '../market/market.js';
-import { DOLLAR } from '../market/money.js';
+import { DOLLAR, type Micros } from '../market/money.js';
 import type { Holding } from '../ledger/positions.js';
 import { bracketLabel } from '../market/brackets.js';
 import { ticketAddress } from './addresses.js';
-import { formatCents, formatPoints, formatProbability } from './price-text.js';
-import { formatMoney, marketStatuses } from './portfolio-view-text.js';
+import { marketStatuses } from './labels.js';
+import { formatCents } from '../../core/pages/format.js';
 import { impliedProbabilities, isPassed } from './probabilities.js';
 import { perContract } from '../market/contracts.js';
 
-interface Share {
-  /** Of the width of its bar: 0 to 100. */
-  width: string;
-  text: string;
-}
-
 interface Quoted {
-  bid: string | null;
-  bidSize: number;
-  ask: string | null;
-  askSize: number;
+  bid: Level | undefined;
+  ask: Level | undefined;
   buyHref: string | null;
 }
 
-export interface BookLevel {
-  price: string;
-  contracts: number;
+export interface BookLevel extends Level {
+  /** Of its bar: 0 to 100. */
   width: string;
 }
 
@@ -39,16 +30,16 @@ export interface LadderRow {
   status: { label: string; tone: string } | null;
   isPassed: boolean;
   isLikeliest: boolean;
-  forecast: Share | null;
-  market: Share | null;
-  /** What the forecast says more than the market, in points. */
-  gap: string | null;
+  forecast: number | null;
+  market: number | null;
+  /** What the forecast says more than the market. */
+  gap: number | null;
   yes: Quoted;
   no: Quoted;
-  last: string | null;
+  last: Micros | null;
   volume: number;
   openInterest: number;
-  held: { text: string; averageCost: string; sellHref: string | null } | null;
+  held: { text: string; averageCost: Micros; sellHref: string | null } | null;
   book: { yesAsks: BookLevel[]; yesBids: BookLevel[] };
 }
 
@@ -79,12 +70,12 @@ export function toLadder({ event, books, day, holdings }: LadderInput): LadderRo
       // Of thresholds the lowest is always the likeliest.
       isLikeliest:
         event.kind !== 'hourly' && isOpen && forecast !== null && forecast > 0 && forecast === highest,
-      forecast: market.settlementValue === null ? shareOf(forecast) : null,
-      market: shareOf(crowd),
-      gap: isOpen && forecast !== null && crowd !== null ? formatPoints(forecast - crowd) : null,
+      forecast: market.settlementValue === null ? forecast : null,
+      market: crowd,
+      gap: isOpen && forecast !== null && crowd !== null ? forecast - crowd : null,
       yes: toQuoted(market, book, 'yes'),
       no: toQuoted(market, book, 'no'),
-      last: market.lastPrice === null ? null : formatCents(market.lastPrice),
+      last: market.lastPrice,
       volume: market.volume,
       openInterest: market.openInterest,
       held: toHeld(market, holdings.get(ticker)),
@@ -92,11 +83,6 @@ export function toLadder({ event, books, day, holdings }: LadderInput): LadderRo
     };
   });
 }
-
-const shareOf = (probability: number | null): Share | null =>
-  probability === null
-    ? null
-    : { width: (probability * 100).toFixed(1), text: formatProbability(probability) };
 
 /** What there is to say of a market that is not simply open. */
 function statusOf({ status, settlementValue }: Market): LadderRow['status'] {
@@ -120,10 +106,8 @@ function statusOf({ status, settlementValue }: Market): LadderRow['status'] {
 function toQuoted({ ticker, status }: Market, book: OrderBook, side: Side): Quoted {
   const [bid, ask] = [bidsOf(book, side)[0], asksOf(book, side)[0]];
   return {
-    bid: bid ? formatCents(bid.price) : null,
-    bidSize: bid?.contracts ?? 0,
-    ask: ask ? formatCents(ask.price) : null,
-    askSize: ask?.contracts ?? 0,
+    bid,
+    ask,
     buyHref: ask && status === 'active' ? ticketAddress(ticker, { side, action: 'buy' }) : null,
   };
 }
@@ -133,7 +117,7 @@ function toHeld({ ticker, status }: Market, held: Holding | undefined): LadderRo
   const { side, contracts, cost } = held;
   return {
     text: `You hold ${contracts} ${side.toUpperCase()}`,
-    averageCost: formatMoney(perContract(cost, contracts)),
+    averageCost: perContract(cost, contracts),
     sellHref: status === 'active' ? ticketAddress(ticker, { side, action: 'sell', contracts }) : null,
   };
 }
@@ -143,7 +127,7 @@ export function toBookLevels(book: OrderBook): LadderRow['book'] {
   const [asks, bids] = [asksOf(book, 'yes'), bidsOf(book, 'yes')];
   const most = Math.max(1, ...[...asks, ...bids].map(({ contracts }) => contracts));
   const toLevel = ({ price, contracts }: Level): BookLevel => ({
-    price: formatCents(price),
+    price,
     contracts,
     width: ((100 * contracts) / most).toFixed(1),
   });

@@ -1,25 +1,59 @@
 import { DAY_MS } from '../../core/time.js';
 import type { CrossChecks } from '../climate/watch.js';
 import { forecastOf as findForecast, type DayForecast } from '../forecast/forecast.js';
-import type { MarketEvent } from '../market/event.js';
-import { spanOf } from '../market/market.js';
-import { DOLLAR, type Micros } from '../market/money.js';
 import type { Holding } from '../ledger/positions.js';
-import { formatMoney } from './portfolio-view-text.js';
 import { bracketLabel } from '../market/brackets.js';
-import { clockAt, climateDayAt } from '../market/climate-day.js';
+import { climateDayAt, clockAt } from '../market/climate-day.js';
+import type { MarketEvent } from '../market/event.js';
+import { labelOf, spanOf } from '../market/market.js';
+import { DOLLAR, type Micros } from '../market/money.js';
+import type { SettlementSource } from '../market/rules.js';
+import { TIME_TO_LIVE_MS } from '../market/source.js';
+import { isStation } from '../market/stations.js';
 import type { SignalReport } from '../signals/signal.js';
 import { ageOf, type Snapshot } from '../snapshot/snapshot.js';
 import { toDistribution } from './distribution.js';
-import { formatHour, kindWords } from './kind-words.js';
+import { formatHour, kindLabels } from './labels.js';
+import { formatAge, formatDegrees } from '../../core/pages/format.js';
 import { toLadder } from './ladder.js';
 import { expectedOf } from './probabilities.js';
-import { formatAge, formatDegrees } from './price-text.js';
-import { toSettlementView } from './settlement-view.js';
 import { sentence, toSignalsView } from './signals-view.js';
-import { TIME_TO_LIVE_MS } from '../market/source.js';
 
-/** The forecast of what an event is about. */
+/** Who decides, as the rules of the day name them. */
+export const sourceNames: Record<SettlementSource, string> = {
+  'National Weather Service': 'National Weather Service: the daily climate report of the station',
+  'The Weather Company': 'The Weather Company, as the venue reads it',
+  'Kalshi Weather Index': 'The venue’s own temperature index, made of several stations',
+  AccuWeather: 'AccuWeather',
+};
+
+/** When a day or an hour is, and what it settles on. */
+function toSettlementView(
+  event: MarketEvent,
+  { start, end }: { start: Date; end: Date },
+  crossChecks: CrossChecks | undefined,
+) {
+  const { station, kind, markets } = event;
+  const first = markets[0]!;
+  const { source, rulesText } = first.settlement;
+  const evidence = isStation(station) && station.evidence !== 'rules text only' ? station.evidence : null;
+  return {
+    isHour: kind === 'hourly',
+    start,
+    end,
+    offset: `UTC−${-station.standardOffsetHours}`,
+    clock: station.timeZone,
+    place: { id: station.id, name: station.name, city: station.city },
+    source: source === null ? 'The rules do not say it in a way that is understood' : sourceNames[source],
+    report: isStation(station) && source === 'National Weather Service' ? station.report : null,
+    value: kind === 'hourly' ? 'hundredths of °F' : `the ${kindLabels[kind].temperature} in whole °F`,
+    rules: rulesText === '' ? null : { label: labelOf(first), text: rulesText },
+    // What was compared are maxima.
+    evidence: kind === 'daily_maximum' ? evidence : null,
+    crossCheck: kind === 'hourly' ? null : (crossChecks?.get(station.id)?.[kind] ?? null),
+  };
+}
+
 export const forecastOf = ({ forecasts }: Snapshot, event: MarketEvent): DayForecast | undefined =>
   findForecast(forecasts, event);
 
@@ -64,7 +98,6 @@ export interface OwnAccount {
   signals: SignalReport;
 }
 
-/** All that the page says about the chosen event. */
 export function toEventView(
   snapshot: Snapshot,
   event: MarketEvent,
@@ -77,9 +110,9 @@ export function toEventView(
   const isOpen = event.markets.some(({ status }) => status === 'active');
   return {
     kind,
-    words: kindWords[kind],
+    labels: kindLabels[kind],
     city: station.city,
-    column: kind === 'hourly' ? `At ${formatHour(event.hour ?? 0)}` : kindWords[kind].value,
+    column: kind === 'hourly' ? `At ${formatHour(event.hour ?? 0)}` : kindLabels[kind].value,
     phase: now < start ? 'before' : now < end ? 'during' : 'after',
     isOpen,
     ladder: toLadder({ event, books: snapshot.data.books, day, holdings }),
@@ -89,8 +122,8 @@ export function toEventView(
     settlement: toSettlementView(event, { start, end }, crossChecks),
     signals: toSignalsView(signals, event, now),
     areTooOld: ageOf(snapshot, now.getTime()) > TIME_TO_LIVE_MS,
-    cash: formatMoney(cash ?? signals.bankroll),
-    positions: formatMoney(signals.bankroll - (cash ?? signals.bankroll)),
+    cash: cash ?? signals.bankroll,
+    positions: signals.bankroll - (cash ?? signals.bankroll),
     holdsAnything: holdings.size > 0,
   };
 }

@@ -1,17 +1,82 @@
+import { toPager } from '../../core/pages/address.js';
 import { formatCount } from '../../core/pages/format.js';
 import type { MarketEvent } from '../market/event.js';
-import { isPlaced, temperatureKinds, type TemperatureKind } from '../market/market.js';
+import {
+  cityOf,
+  isPlaced,
+  temperatureKinds,
+  type TemperatureKind,
+  type UnplacedMarket,
+} from '../market/market.js';
+import { TIME_TO_LIVE_MS } from '../market/source.js';
 import type { Place } from '../market/stations.js';
 import type { SignalReport } from '../signals/signal.js';
 import { ageOf, type Snapshot } from '../snapshot/snapshot.js';
-import { addressOfEvent, eventAddress, overviewAddress, SCORES_PATH, type Tab } from './addresses.js';
+import {
+  MARKETS_PATH,
+  SCORES_PATH,
+  addressOfEvent,
+  eventAddress,
+  overviewAddress,
+  ticketAddress,
+  type Tab,
+} from './addresses.js';
 import { currentEvent } from './choice.js';
-import { kindWords } from './kind-words.js';
-import { forecastOf, todayAt, whenOf } from './market-view.js';
-import { formatDegrees } from './price-text.js';
+import { kindLabels, kindNames } from './labels.js';
+import { forecastOf, formatClimateDay, todayAt, whenOf } from './market-view.js';
 import { expectedOf } from './probabilities.js';
-import { bestSignals, currentSignals, toSignalView } from './signals-view.js';
-import { TIME_TO_LIVE_MS } from '../market/source.js';
+import { bestSignals, currentSignals, sentence, toSignalView } from './signals-view.js';
+
+const OTHERS_PAGE = 200;
+
+/**
+ * The markets that settle by the venue's word alone, page by page.
+ * @param cursor the ticker that the page before ended with; one that is gone begins anew
+ */
+export function toOthers({ data }: Snapshot, { q, cursor }: { q: string; cursor: string | undefined }) {
+  const all = data.markets.filter((market): market is UnplacedMarket => !isPlaced(market));
+  const from = cursor === undefined ? 0 : all.findIndex(({ ticker }) => ticker === cursor) + 1;
+  const found = all.slice(from).filter((market) => isFoundMarket(market, q));
+  const shown = found.slice(0, OTHERS_PAGE);
+  return {
+    rows: shown.map(toRow),
+    pager: toPager(
+      MARKETS_PATH,
+      { kind: 'others', q },
+      {
+        cursor: from === 0 ? undefined : cursor,
+        nextCursor: found.length > OTHERS_PAGE ? shown.at(-1)!.ticker : undefined,
+      },
+    ),
+  };
+}
+
+const isFoundMarket = (market: UnplacedMarket, q: string): boolean =>
+  contains([cityOf(market), market.title, market.label, market.ticker, kindNames[market.kind]], q);
+
+/** What a market without a place is called: its label often says again what its title says. */
+export const nameOf = ({ title, label }: Pick<UnplacedMarket, 'title' | 'label'>): string =>
+  label === '' || title.includes(label) ? title : `${title} ${label}`;
+
+function toRow(market: UnplacedMarket) {
+  const { ticker, kind, date, problem, status } = market;
+  const price = (side: 'yes' | 'no', ask: bigint | null) => ({
+    name: side.toUpperCase(),
+    ask,
+    href: ask !== null && status === 'active' ? ticketAddress(ticker, { side, action: 'buy' }) : null,
+  });
+  return {
+    ticker,
+    href: ticketAddress(ticker),
+    name: nameOf(market),
+    kind: kindNames[kind],
+    when: [cityOf(market), date === null ? null : formatClimateDay(date)].filter(Boolean).join(', '),
+    isOpen: status === 'active',
+    prices: [price('yes', market.yesAsk), price('no', market.noAsk)],
+    last: market.lastPrice,
+    problem: sentence(problem),
+  };
+}
 
 const SHOWN_SIGNALS = 10;
 
@@ -25,7 +90,7 @@ export function toTabs({ events, data }: Snapshot, current: Tab, q: string) {
     isCurrent: name === current,
   });
   return [
-    ...temperatureKinds.map((kind) => tab(kind, kindWords[kind].tab, citiesOf(events, kind).size, 'city')),
+    ...temperatureKinds.map((kind) => tab(kind, kindLabels[kind].tab, citiesOf(events, kind).size, 'city')),
     tab('others', 'Others', data.markets.filter((market) => !isPlaced(market)).length, 'market'),
   ];
 }
@@ -64,8 +129,8 @@ export function toCities(
         city: event.station.city,
         href: eventAddress({ station: event.station.id, kind, q }),
         when: isPresent ? null : whenOf(event, now),
-        expected: expected === null ? null : formatDegrees(Math.round(expected)),
-        observed: day?.observed ? formatDegrees(day.observed.extremeF, 1) : null,
+        expected: expected === null ? null : Math.round(expected),
+        observed: day?.observed?.extremeF ?? null,
         signal: best ? toSignalView(best) : undefined,
       };
     });
@@ -73,8 +138,7 @@ export function toCities(
 
 const isFound = ({ city, id, name }: Place, q: string): boolean => contains([city, id, name], q);
 
-/** True if one of the texts has every word of the search in it. */
-export const contains = (texts: readonly (string | null)[], q: string): boolean => {
+const contains = (texts: readonly (string | null)[], q: string): boolean => {
   const text = texts.join(' ').toLowerCase();
   return q
     .toLowerCase()
@@ -97,7 +161,7 @@ export function toBest(snapshot: Snapshot, report: SignalReport, now: Date) {
       return {
         ...toSignalView(signal),
         city: event.station.city,
-        kind: event.kind === 'hourly' ? null : kindWords[event.kind].short,
+        kind: event.kind === 'hourly' ? null : kindLabels[event.kind].short,
         when: whenOf(event, now),
         eventHref: addressOfEvent(event),
       };

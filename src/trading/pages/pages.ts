@@ -15,14 +15,12 @@ import { makeSignalsInSteps } from '../signals/signals.js';
 import type { Snapshot } from '../snapshot/snapshot.js';
 import { addressOfEvent, eventAddress, overviewAddress, streamAddress } from './addresses.js';
 import { chooseEvent, currentEvent, eventsOf, readAsked, type Asked, type Choice } from './choice.js';
-import { toFreshness, type Freshness } from './freshness.js';
-import { formatHour, kindWords } from './kind-words.js';
+import { loadingPage, MARKETS_SECTION, toFreshness, type Freshness } from './freshness.js';
+import { formatHour, kindLabels } from './labels.js';
 import { dayLabel, formatMoment, toEventView, todayAt, type OwnAccount } from './market-view.js';
-import { toOthers } from './others-view.js';
-import { toBest, toCities, toTabs } from './overview-view.js';
-import { SECTION, loadingPage, type MarketsPagesDeps } from './page-kit.js';
-import { findPaperCash, listPaperHoldings } from './queries.js';
-import { addTicketPages } from './ticket-pages.js';
+import { toBest, toCities, toOthers, toTabs } from './overview-view.js';
+import { findPaperCash, listPaperHoldings } from '../ledger/queries.js';
+import { addTicketPages, type MarketsPagesDeps } from './ticket-pages.js';
 
 /** Accounts whose signals are kept for each snapshot: a page that asks again every few seconds must not size them anew. */
 const MAX_KEPT = 64;
@@ -64,7 +62,7 @@ const toCityTabs = ({ events }: Snapshot, { station, kind }: Choice, q: string) 
     if (!first && each !== kind) return [];
     const place = first?.station ?? station;
     return {
-      label: each === 'hourly' ? kindWords[each].tab : kindWords[each].value,
+      label: each === 'hourly' ? kindLabels[each].tab : kindLabels[each].value,
       href: eventAddress({ station: place.id, kind: each, q }),
       isCurrent: each === kind,
     };
@@ -137,7 +135,7 @@ export function marketsPages(context: TradingContext, deps: MarketsPagesDeps): R
       context,
       req,
       res,
-      { view: 'markets/markets', title: 'Markets', section: SECTION },
+      { view: 'markets/markets', title: 'Markets', section: MARKETS_SECTION },
       {
         ...status,
         best: toBest(snapshot, own.signals, now),
@@ -157,16 +155,16 @@ export function marketsPages(context: TradingContext, deps: MarketsPagesDeps): R
     const choice = chooseEvent(snapshot, asked, now);
     const { station, kind, event, missing } = choice;
     if (missing !== null) res.status(404);
-    const title = `${station.city}: ${kindWords[kind].temperature}`;
+    const title = `${station.city}: ${kindLabels[kind].temperature}`;
     await renderPage(
       context,
       req,
       res,
-      { view: 'markets/event', title, section: SECTION },
+      { view: 'markets/event', title, section: MARKETS_SECTION },
       {
         ...status,
         city: station.city,
-        words: kindWords[kind],
+        labels: kindLabels[kind],
         back: { href: overviewAddress(kind, asked.q), q: asked.q },
         kinds: toCityTabs(snapshot, choice, asked.q),
         days: toDays(choice, asked.q, now),

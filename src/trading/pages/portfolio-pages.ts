@@ -2,7 +2,7 @@ import type { Router } from 'express';
 import { toLineChart } from '../../core/charts/line-chart.js';
 import { originOf } from '../../core/http/own-origin.js';
 import { toAddress } from '../../core/pages/address.js';
-import { formatTime } from '../../core/pages/format.js';
+import { formatChange, formatTime } from '../../core/pages/format.js';
 import { renderPage } from '../../core/pages/layout.js';
 import { pageRouter } from '../../core/pages/page-router.js';
 import { sessionOf } from '../../identity/session/session.js';
@@ -19,17 +19,9 @@ import { readPortfolio, type PortfolioDeps } from '../portfolio/portfolio.js';
 import { readSwitch } from '../risk/switches.js';
 import type { TradingServices } from '../services/services.js';
 import type { Snapshot } from '../snapshot/snapshot.js';
-import { readPageQuery } from './portfolio-pages-input.js';
-import { addOrderPages } from './portfolio-pages-orders.js';
-import { toOrderView, toSettlementView } from './portfolio-view-orders.js';
-import {
-  PORTFOLIO_PATH,
-  formatMoney,
-  formatPrice,
-  toChange,
-  toChangeOrNull,
-  toModeTabs,
-} from './portfolio-view-text.js';
+import { PORTFOLIO_PATH, readPageQuery, toModeTabs } from './addresses.js';
+import { addOrderPages } from './order-pages.js';
+import { toOrderView, toSettlementView } from './order-view.js';
 import { toPortfolioView } from './portfolio-view.js';
 
 /** How the live account stands beside the venue's, for its page; undefined where the Organization does not trade live. */
@@ -46,7 +38,7 @@ function toVenueView(report: LiveReport | undefined) {
     pendingOrders,
     settling,
     orders: foreign.orders,
-    fills: foreign.fills.map((fill) => ({ ...fill, price: formatPrice(fill.yesPrice) })),
+    fills: foreign.fills,
     positions: foreign.positions,
     isAlone: foreign.orders.length + foreign.fills.length + foreign.positions.length === 0,
   };
@@ -73,7 +65,6 @@ const day = axisOf({ day: 'numeric', month: 'short' });
 
 /** The curve with its drawing, its table and the ranges to choose from; no drawing where there is no line to draw. */
 function toCurveView(points: readonly CurvePoint[], { mode, range }: { mode: TradeMode; range: CurveRange }) {
-  const last = points.at(-1);
   return {
     ranges: Object.entries(curveRanges).map(([name, { label }]) => ({
       label,
@@ -82,8 +73,7 @@ function toCurveView(points: readonly CurvePoint[], { mode, range }: { mode: Tra
     })),
     chart: points.length < 2 || !hasAny(points) ? undefined : drawCurve(points, range),
     rangeName: curveRanges[range].label,
-    last: last && toRow(last),
-    rows: points.toReversed().map(toRow),
+    rows: points.toReversed(),
   };
 }
 
@@ -92,25 +82,17 @@ const hasAny = (points: readonly CurvePoint[]): boolean =>
     ({ realised, fees, unrealised }) => realised !== 0n || fees !== 0n || (unrealised ?? 0n) !== 0n,
   );
 
-const toRow = ({ at, realised, unrealised, fees, total }: CurvePoint) => ({
-  at,
-  realised: toChange(realised),
-  unrealised: toChangeOrNull(unrealised),
-  fees: formatMoney(fees),
-  total: toChangeOrNull(total),
-});
-
 /** Whole cents are exact enough for a pixel. */
 const toNumber = (micros: bigint): number => Number(micros / CENT) / 100;
 
 function drawCurve(points: readonly CurvePoint[], range: CurveRange) {
   const last = points.at(-1)!;
-  const total = last.total === null ? 'not known at the moment' : toChange(last.total).text;
+  const total = last.total === null ? 'not known at the moment' : formatChange(last.total);
   return toLineChart({
     summary: `Profit and loss, ${curveRanges[range].label}: ${total} in the end. The numbers are in the table below.`,
     labels: points.map(
       (point) =>
-        `${formatTime(point.at)}: ${point.total === null ? 'not known' : toChange(point.total).text}, of it booked ${toChange(point.realised - point.fees).text}`,
+        `${formatTime(point.at)}: ${point.total === null ? 'not known' : formatChange(point.total)}, of it booked ${formatChange(point.realised - point.fees)}`,
     ),
     axis: points.map(({ at }) => (range === 'day' ? hour : day).format(at)),
     lines: [
@@ -136,7 +118,7 @@ export function portfolioPages(context: TradingContext, trading: TradingServices
     const { mode, range } = readPageQuery(req);
     const portfolio = await readPortfolio(deps, orgId, mode);
     const now = new Date(clock.now());
-    const [tradingSwitch, curve, orders, words] = await Promise.all([
+    const [tradingSwitch, curve, orders, settlements] = await Promise.all([
       readSwitch(db.orm, orgId),
       readCurve(db.orm, orgId, portfolio, range, now),
       listOrders(db.orm, orgId, { mode, afterId: undefined, limit: RECENT }),
@@ -154,7 +136,7 @@ export function portfolioPages(context: TradingContext, trading: TradingServices
         portfolio: toPortfolioView(portfolio, { snapshot, sources: snapshots.sources, now }, canTrade),
         curve: toCurveView(curve, { mode, range }),
         orders: orders.map((order) => toOrderView(order, snapshot)),
-        words: words.map((word) => toSettlementView(word, snapshot)),
+        settlements: settlements.map((each) => toSettlementView(each, snapshot)),
         tradingSwitch,
         venue: mode === 'live' ? toVenueView(trading.live?.reportOf(orgId)) : undefined,
         query: mode === 'paper' ? '' : `?mode=${mode}`,

@@ -2,19 +2,11 @@ import { formatAgo, formatCount } from '../../core/pages/format.js';
 import { toAddress } from '../../core/pages/address.js';
 import { ageOf, type Snapshot, type SourceState } from '../snapshot/snapshot.js';
 import { isFairPrice } from '../settlement/settlement-event.js';
-import { ticketAddress } from './addresses.js';
+import { ORDERS_PATH, ticketAddress } from './addresses.js';
 import type { Portfolio, ValuedPosition } from '../portfolio/portfolio.js';
-import { nameMarket } from '../market/portfolio-names.js';
+import { nameMarket } from '../market/market-name.js';
 import type { PendingRow } from '../portfolio/queries.js';
-import {
-  formatMoney,
-  formatPrice,
-  marketStatuses,
-  ORDERS_PATH,
-  toChange,
-  toChangeOrNull,
-  toMarketView,
-} from './portfolio-view-text.js';
+import { marketStatuses, toMarketView } from './labels.js';
 import type { EventOutcomes } from '../ledger/valuation.js';
 import { MAX_TRADING_AGE_MS, TIME_TO_LIVE_MS } from '../market/source.js';
 
@@ -24,38 +16,21 @@ interface Marks {
   now: Date;
 }
 
-/** The portfolio as its page shows it: texts, links and tones. */
+/** The portfolio with names, links and notes. */
 export function toPortfolioView(portfolio: Portfolio, marks: Marks, canTrade: boolean) {
-  const { mode, positions, events, openOrders } = portfolio;
+  const { mode, positions, events, openOrders, equity, deposits } = portfolio;
   const { snapshot } = marks;
   return {
     mode,
     isNew: portfolio.markets === 0 && portfolio.openOrderCount === 0,
     isUnopened: portfolio.openedAt === null,
     freshness: toFreshness(marks, positions.length > 0),
-    tiles: toTiles(portfolio),
+    tiles: { ...portfolio, gain: equity === null ? null : equity - deposits },
     positions: positions.map((position) => toPositionView(position, mode === 'paper' && canTrade)),
     isCut: portfolio.isCut,
     events: events.map((event) => toEventView(event, positions, snapshot)),
     openOrders: openOrders.map((order) => toOpenOrderView(order, snapshot)),
     openOrderCount: portfolio.openOrderCount,
-  };
-}
-
-function toTiles(portfolio: Portfolio) {
-  const { cash, reserved, equity, deposits, realised, unrealised, fees, cost, liquidation } = portfolio;
-  const booked = equity === null ? null : equity - deposits;
-  return {
-    equity: equity === null ? null : formatMoney(equity),
-    gain: toChangeOrNull(booked),
-    deposits: formatMoney(deposits),
-    cash: formatMoney(cash),
-    reserved: reserved === 0n ? null : formatMoney(reserved),
-    liquidation: liquidation === null ? null : formatMoney(liquidation),
-    cost: formatMoney(cost),
-    realised: toChange(realised),
-    unrealised: toChangeOrNull(unrealised),
-    fees: formatMoney(fees),
   };
 }
 
@@ -89,13 +64,12 @@ function toPositionView(position: ValuedPosition, canSell: boolean) {
     market: toMarketView(position),
     side: position.side,
     contracts,
-    averagePrice: formatPrice(position.averagePrice),
-    cost: formatMoney(position.cost),
-    value: mark.value === null ? null : formatMoney(mark.value),
+    averagePrice: position.averagePrice,
+    cost: position.cost,
+    value: mark.value,
     note: noteOf(position),
-    unrealised: toChangeOrNull(position.unrealised),
-    realised: position.realised === 0n ? undefined : toChange(position.realised),
-    fees: formatMoney(position.fees),
+    unrealised: position.unrealised,
+    realised: position.realised,
     status: mark.status ? marketStatuses[mark.status] : { label: 'Not listed', tone: '' },
     temperature: settlement?.temperature ?? null,
     sellHref:
@@ -146,26 +120,15 @@ function toEventView(
     id: `event-${eventTicker.replaceAll(/[^\w-]/g, '')}`,
     market: toMarketView(held[0]!),
     count: held.length,
-    cost: formatMoney(cost),
-    worst: toChange(worstCase),
-    best: toChange(bestCase),
-    outcomes: outcomes.map(({ ticker, payout, result }, i) => ({
-      label: nameOf(ticker, i),
-      payout: formatMoney(payout),
-      result: toChange(result),
-      isWorst: result === worstCase,
-    })),
+    cost,
+    worst: worstCase,
+    best: bestCase,
+    outcomes: outcomes.map((outcome, i) => ({ ...outcome, label: nameOf(outcome.ticker, i) })),
   };
 }
 
 const toOpenOrderView = (order: PendingRow, snapshot: Snapshot | undefined) => ({
+  ...order,
   href: toAddress(`${ORDERS_PATH}/${order.id}`, {}),
   market: toMarketView(nameMarket(order.ticker, snapshot?.markets.get(order.ticker), order.label)),
-  side: order.side,
-  action: order.action,
-  contracts: order.contracts,
-  limitPrice: formatPrice(order.limitPrice),
-  reserved: formatMoney(order.reserved),
-  reason: order.reason,
-  createdAt: order.createdAt,
 });

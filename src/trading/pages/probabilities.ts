@@ -8,7 +8,7 @@ import { areThresholds, bracketRange, type Bracket } from '../market/brackets.js
 
 /**
  * What the market itself holds to be probable, by ticker: the middle between bid and ask, over the brackets of a day made to
- * sum to one (of thresholds several pay, so each stands by itself). Null where nobody bids or asks.
+ * sum to one (of thresholds several pay, so each stands by itself). Null where there are no bids or asks.
  */
 export function impliedProbabilities({ markets }: MarketEvent): ReadonlyMap<string, number | null> {
   const mids = markets.map(midOf);
@@ -57,7 +57,6 @@ export interface Degree {
 
 /** Beyond this many standard deviations nothing can be seen in a drawing. */
 const REACH = 3.2;
-/** What a page draws at the most. */
 const MAX_DEGREES = 60;
 
 /**

@@ -11,9 +11,14 @@ import { isPlaced, labelOf, type ListedMarket } from '../market/market.js';
 import { DOLLAR, type Micros } from '../market/money.js';
 import { applyFill, type Holding } from '../ledger/positions.js';
 import { chargeFill, newOrderAccount, type FeeRule } from '../market/fees.js';
-import { formatCents, formatChange, formatExactProbability, formatPoints } from './price-text.js';
-import { formatCount } from '../../core/pages/format.js';
-import { formatMoney } from './portfolio-view-text.js';
+import {
+  formatCents,
+  formatChange,
+  formatCount,
+  formatExactProbability,
+  formatMoney,
+  formatPoints,
+} from '../../core/pages/format.js';
 import { subtractCounts, valueOf } from '../market/contracts.js';
 
 export interface ReviewInput {
@@ -248,7 +253,7 @@ function chanceOf(
     ? `It is worth its cost if ${name} is more likely than ${formatExactProbability(breakEven)}.`
     : `Selling beats holding if ${name} is less likely than ${formatExactProbability(breakEven)}.`;
   const edge = own === null ? null : isBuy ? own - breakEven : breakEven - own;
-  // Doubles serve here: an expectation is no amount that anybody is charged.
+  // Doubles serve here: an expectation is no amount that is charged.
   const expected =
     edge === null ? null : BigInt(Math.round((edge * Number(maximumPayout)) / 10_000)) * 10_000n;
   const verdict =

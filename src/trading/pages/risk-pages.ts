@@ -11,8 +11,7 @@ import { formRoute, newForm, textField, type FormState } from '../../core/pages/
 import { renderPage } from '../../core/pages/layout.js';
 import { pageRouter } from '../../core/pages/page-router.js';
 import { readQuery } from '../../core/pages/query-form.js';
-import { readPageQuery } from './portfolio-pages-input.js';
-import { toModeTabs } from './portfolio-view-text.js';
+import { readPageQuery, toModeTabs } from './addresses.js';
 import type { TradingServices } from '../services/services.js';
 import { findLimits, selectLargestOrders } from '../risk/queries.js';
 import { noLimitsDeclared, toEffectiveLimits, toLimitUse } from '../risk/limits.js';

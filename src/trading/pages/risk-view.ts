@@ -1,7 +1,7 @@
-import { formatCount, formatDecimal } from '../../core/pages/format.js';
+import { formatCount, formatDecimal, formatMoney } from '../../core/pages/format.js';
 import { toAddress } from '../../core/pages/address.js';
-import { nameMarket } from '../market/portfolio-names.js';
-import { formatMoney, toMarketView } from './portfolio-view-text.js';
+import { nameMarket } from '../market/market-name.js';
+import { toMarketView } from './labels.js';
 import type { Micros } from '../market/money.js';
 import type { Snapshot } from '../snapshot/snapshot.js';
 import type { DeclaredLimits, LimitUse, RiskLimits } from '../risk/limits.js';
@@ -10,7 +10,6 @@ import type { TradingSwitch } from '../risk/switches.js';
 
 export const RISK_PATH = '/dashboard/portfolio/risk';
 
-/** One limit as the page shows it. */
 export interface LimitView {
   name: keyof RiskLimits;
   label: string;
@@ -49,7 +48,6 @@ const guides: { name: keyof RiskLimits; label: string; note: string }[] = [
   },
 ];
 
-/** All limits of an account with their use. */
 export function toLimitViews(
   limits: RiskLimits,
   declared: DeclaredLimits,

@@ -8,8 +8,7 @@ import type { TradingServices } from '../services/services.js';
 import { temperatureKinds, type TemperatureKind } from '../market/market.js';
 import { findPlace, placesOf } from '../market/stations.js';
 import { leadsOf } from '../signals/signal.js';
-import { toScoresPage } from './scores-page-view.js';
-import { filterOptions, toKindTabs } from './scores-page-words.js';
+import { filterOptions, toKindTabs, toScoresPage } from './scores-view.js';
 import type { ScoreReport, ScoresAsked } from '../scores/report.js';
 import type { ScoresAnswer } from '../scores/schema.js';
 

@@ -58,7 +58,7 @@ const readWord = (given: FormFields, name: string, words: string[], fallback: st
   return word !== undefined && words.includes(word) ? word : fallback;
 };
 
-/** What the next contract costs, or brings; undefined where nobody offers any. */
+/** What the next contract costs, or brings; undefined where there is no offer. */
 export const bestPrice = (book: OrderBook, side: Side, action: Action): Micros | undefined =>
   (action === 'buy' ? asksOf(book, side) : bidsOf(book, side))[0]?.price;
 
@@ -94,7 +94,6 @@ export function readTicket(
   return { ...words, contracts: Number(contracts), limitPrice: price };
 }
 
-/** What the field of the price lets a browser check by itself. */
 export function priceLimits(ranges: Market['priceRanges']): { min: string; max: string; step: string } {
   const least = (values: Micros[]) => values.reduce((a, b) => (b < a ? b : a));
   const step = least(ranges.map((range) => range.step));

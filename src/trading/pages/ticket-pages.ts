@@ -15,24 +15,33 @@ import type { Micros } from '../market/money.js';
 import { bookHash, withoutTaken } from '../orders/paper-book.js';
 import type { Holding } from '../ledger/positions.js';
 import { readSwitch, type TradingSwitch } from '../risk/switches.js';
-import type { Snapshot } from '../snapshot/snapshot.js';
-import { toFreshness } from './freshness.js';
-import { loadingPage, SECTION, type MarketsPagesDeps } from './page-kit.js';
+import type { Snapshot, SnapshotStore } from '../snapshot/snapshot.js';
+import { loadingPage, MARKETS_SECTION, toFreshness } from './freshness.js';
+import type { ClimateWatch } from '../climate/watch.js';
+import type { Orders } from '../orders/order.js';
 import { findTaken } from '../orders/queries.js';
-import { findPaperCash, listPaperHoldings } from './queries.js';
+import { findPaperCash, listPaperHoldings } from '../ledger/queries.js';
 import { reviewOrder, type Review } from './review.js';
 import { fillTicket, readTicket } from './ticket-form.js';
 import { ticketCodes, toTicketView } from './ticket-view.js';
 import { feeRuleOf } from '../market/fees.js';
 
-/** What a ticket is made from. */
+export interface MarketsPagesDeps {
+  snapshots: SnapshotStore;
+  orders: Pick<Orders, 'place'>;
+  /** Undefined for an invented world. */
+  climate: Pick<ClimateWatch, 'crossChecks'> | undefined;
+}
+
 interface TicketFacts {
   snapshot: Snapshot;
   tradingSwitch: TradingSwitch;
   market: ListedMarket;
   book: OrderBook;
   held: Holding | undefined;
-  cash: Micros | undefined;
+  cash: Micros;
+  /** False until the first order: the cash is what the account begins with. */
+  isAccountOpen: boolean;
   probability: number | null;
 }
 
@@ -41,10 +50,10 @@ interface TicketFacts {
  * moment. Placing sends what was reviewed, with an id that makes sending it twice one order.
  */
 export function addTicketPages(router: Router, context: TradingContext, deps: MarketsPagesDeps): void {
-  const { db, clock, config } = context;
+  const { clock } = context;
 
   router.get('/markets/:ticker', async (req, res) => {
-    const facts = await readFacts(req, res);
+    const facts = await readFacts(context, deps.snapshots.current, req, res);
     if (!facts) return showLoading(req, res);
     const query = readQuery(req);
     const { form, result } = await tryQuery(res, query, async () => {
@@ -79,7 +88,7 @@ export function addTicketPages(router: Router, context: TradingContext, deps: Ma
   }
 
   async function showAgain(req: Request, res: Response, form: FormState): Promise<void> {
-    const facts = await readFacts(req, res);
+    const facts = await readFacts(context, deps.snapshots.current, req, res);
     if (!facts) return showLoading(req, res);
     const values = fillTicket(form.values, facts.book, facts.held);
     await show(req, res, facts, renewed(form), tryReview(facts, values));
@@ -92,21 +101,15 @@ export function addTicketPages(router: Router, context: TradingContext, deps: Ma
     form: FormState,
     reviewed: Review | null,
   ) {
-    const { snapshot, tradingSwitch, market, book, held, cash, probability } = facts;
+    const { snapshot, book, held } = facts;
     const { role } = sessionOf(res);
     const now = new Date(clock.now());
-    const page = { view: 'markets/ticket', title: 'Paper order', section: SECTION };
+    const page = { view: 'markets/ticket', title: 'Paper order', section: MARKETS_SECTION };
     const values = { ...form.values, ...fillTicket(form.values, book, held), id: newFormId(clock.now()) };
     const view = toTicketView({
-      market,
-      book,
-      held,
-      cash: cash ?? config.trading.paperCash,
-      isAccountOpen: cash !== undefined,
-      probability,
+      ...facts,
       form: { ...form, values },
       review: reviewed,
-      tradingSwitch,
       freshness: toFreshness(snapshot, deps.snapshots.sources, now),
       mayOrder: isManager(role),
       role,
@@ -116,61 +119,55 @@ export function addTicketPages(router: Router, context: TradingContext, deps: Ma
     await renderPage(context, req, res, page, view);
   }
 
-  async function readFacts(req: Request, res: Response): Promise<TicketFacts | undefined> {
-    const snapshot = deps.snapshots.current;
-    if (!snapshot) return undefined;
-    const market = findMarket(snapshot, req);
-    const { orgId } = sessionOf(res);
-    const whole = snapshot.data.books.get(market.ticker) ?? emptyBook;
-    const [tradingSwitch, cash, holdings, taken] = await Promise.all([
-      readSwitch(db.orm, orgId),
-      findPaperCash(db.orm, orgId),
-      listPaperHoldings(db.orm, orgId, market.eventTicker),
-      findTaken(db.orm, orgId, market.ticker, bookHash(whole)),
-    ]);
-    const day = isPlaced(market) ? forecastOf(snapshot.forecasts, market) : undefined;
-    return {
-      snapshot,
-      tradingSwitch,
-      market,
-      book: withoutTaken(whole, taken),
-      held: holdings.get(market.ticker),
-      cash,
-      probability: day?.probabilities.get(market.ticker) ?? null,
-    };
-  }
-
-  function review(
-    { snapshot, market, book, held, cash, probability }: TicketFacts,
-    values: FormFields,
-  ): Review | null {
-    const feeRule = feeRuleOf(snapshot.data, market);
-    // Without an offer there is no price to begin with, and without its fee no cost.
-    if (values.limitPrice === '' || !feeRule) return null;
-    const order = readTicket(values, market);
-    return reviewOrder({
-      market,
-      book,
-      feeRule,
-      order,
-      held,
-      cash: cash ?? config.trading.paperCash,
-      probability,
-    });
-  }
-
-  /** The review of a form that is shown because something was wrong, perhaps with the form itself. */
-  function tryReview(facts: TicketFacts, values: FormFields): Review | null {
-    try {
-      return review(facts, values);
-    } catch (error) {
-      if (error instanceof AppError) return null;
-      throw error;
-    }
-  }
-
   const showLoading = (req: Request, res: Response) =>
     renderPage(context, req, res, loadingPage, { sources: deps.snapshots.sources });
+}
+
+/** Undefined before the first prices. */
+async function readFacts(
+  { db, config }: TradingContext,
+  snapshot: Snapshot | undefined,
+  req: Request,
+  res: Response,
+): Promise<TicketFacts | undefined> {
+  if (!snapshot) return undefined;
+  const market = findMarket(snapshot, req);
+  const { orgId } = sessionOf(res);
+  const whole = snapshot.data.books.get(market.ticker) ?? emptyBook;
+  const [tradingSwitch, cash, holdings, taken] = await Promise.all([
+    readSwitch(db.orm, orgId),
+    findPaperCash(db.orm, orgId),
+    listPaperHoldings(db.orm, orgId, market.eventTicker),
+    findTaken(db.orm, orgId, market.ticker, bookHash(whole)),
+  ]);
+  const day = isPlaced(market) ? forecastOf(snapshot.forecasts, market) : undefined;
+  return {
+    snapshot,
+    tradingSwitch,
+    market,
+    book: withoutTaken(whole, taken),
+    held: holdings.get(market.ticker),
+    cash: cash ?? config.trading.paperCash,
+    isAccountOpen: cash !== undefined,
+    probability: day?.probabilities.get(market.ticker) ?? null,
+  };
+}
+
+/** Null without an offer, which leaves no price to begin with, and without its fee. */
+function review({ snapshot, ...facts }: TicketFacts, values: FormFields): Review | null {
+  const feeRule = feeRuleOf(snapshot.data, facts.market);
+  if (values.limitPrice === '' || !feeRule) return null;
+  return reviewOrder({ ...facts, feeRule, order: readTicket(values, facts.market) });
+}
+
+/** The review of a form that is shown because something was wrong, perhaps with the form itself. */
+function tryReview(facts: TicketFacts, values: FormFields): Review | null {
+  try {
+    return review(facts, values);
+  } catch (error) {
+    if (error instanceof AppError) return null;
+    throw error;
+  }
 }
 
 /** @throws AppError not_found */

@@ -9,12 +9,9 @@ import { addressOfEvent, overviewAddress, streamAddress, ticketAddress } from '.
 import type { TradingSwitch } from '../risk/switches.js';
 import type { Freshness } from './freshness.js';
 import { toBookLevels } from './ladder.js';
-import { kindNames, kindWords } from './kind-words.js';
-import { formatClimateDay, formatMoment } from './market-view.js';
-import { nameOf } from './others-view.js';
-import { formatCents, formatProbability } from './price-text.js';
-import { sourceNames } from './settlement-view.js';
-import { formatMoney } from './portfolio-view-text.js';
+import { kindLabels, kindNames } from './labels.js';
+import { formatClimateDay, formatMoment, sourceNames } from './market-view.js';
+import { nameOf } from './overview-view.js';
 import type { Review } from './review.js';
 import { bestPrice, priceLimits } from './ticket-form.js';
 import { isCount, perContract } from '../market/contracts.js';
@@ -36,7 +33,6 @@ export interface TicketInput {
   now: Date;
 }
 
-/** All that the ticket for one market says. */
 export function toTicketView(input: TicketInput) {
   const { market, book, held, cash, form, probability } = input;
   const { ticker } = market;
@@ -52,14 +48,13 @@ export function toTicketView(input: TicketInput) {
     sideName: side.toUpperCase(),
     prices: (['yes', 'no'] as const).map((each) => toPrices(book, each)),
     levels: toBookLevels(book),
-    probability:
-      probability === null ? null : formatProbability(side === 'yes' ? probability : 1 - probability),
-    cash: formatMoney(cash),
+    probability: probability === null || side === 'yes' ? probability : 1 - probability,
+    cash,
     isAccountOpen: input.isAccountOpen,
     held: held && {
       text: `${held.contracts} ${held.side.toUpperCase()}`,
-      cost: formatMoney(held.cost),
-      average: formatMoney(perContract(held.cost, held.contracts)),
+      cost: held.cost,
+      average: perContract(held.cost, held.contracts),
     },
     form,
     priceLimits: priceLimits(market.priceRanges),
@@ -77,7 +72,7 @@ function toSubject(market: ListedMarket) {
     const { station, kind } = market;
     return {
       heading: `${station.city}: ${labelOf(market)}`,
-      about: `The ${kindWords[kind].temperature} ${kind === 'hourly' ? 'at' : 'of'} ${formatMoment(market)}.`,
+      about: `The ${kindLabels[kind].temperature} ${kind === 'hourly' ? 'at' : 'of'} ${formatMoment(market)}.`,
       unplaced: null,
       back: {
         href: addressOfEvent(market),
@@ -100,26 +95,22 @@ const toRules = ({ settlement: { source, rulesText } }: ListedMarket) => ({
   text: rulesText === '' ? null : rulesText,
 });
 
-const toPrices = (book: OrderBook, side: Side) => {
-  const [bid, ask] = [bidsOf(book, side)[0], asksOf(book, side)[0]];
-  const text = (level: typeof bid) =>
-    level ? { price: formatCents(level.price), size: level.contracts } : null;
-  return { name: side.toUpperCase(), bid: text(bid), ask: text(ask) };
-};
+const toPrices = (book: OrderBook, side: Side) => ({
+  name: side.toUpperCase(),
+  bid: bidsOf(book, side)[0],
+  ask: asksOf(book, side)[0],
+});
 
 /** What can be done with the market: both purchases, and the sale of what is held. */
 function toTabs({ market, book, held, form }: TicketInput) {
   const { side: chosenSide, action: chosenAction } = form.values;
   const typed = Number(form.values.contracts);
-  const tab = (action: Action, side: Side, contracts: number | undefined) => {
-    const price = bestPrice(book, side, action);
-    return {
-      label: `${action === 'buy' ? 'Buy' : 'Sell'} ${side.toUpperCase()}`,
-      price: price === undefined ? null : formatCents(price),
-      href: ticketAddress(market.ticker, { side, action, ...(contracts ? { contracts } : {}) }),
-      isCurrent: chosenSide === side && chosenAction === action,
-    };
-  };
+  const tab = (action: Action, side: Side, contracts: number | undefined) => ({
+    label: `${action === 'buy' ? 'Buy' : 'Sell'} ${side.toUpperCase()}`,
+    price: bestPrice(book, side, action),
+    href: ticketAddress(market.ticker, { side, action, ...(contracts ? { contracts } : {}) }),
+    isCurrent: chosenSide === side && chosenAction === action,
+  });
   const contracts = chosenAction === 'buy' && isCount(typed) && typed > 0 ? typed : undefined;
   const sales = held ? [held.side] : [];
   if (chosenAction === 'sell' && !sales.includes(chosenSide as Side)) sales.push(chosenSide as Side);

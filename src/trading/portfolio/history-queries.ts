@@ -38,7 +38,6 @@ export async function listUnrealised(orm: Orm, span: Span): Promise<{ step: Date
   return rows.map(({ step, unrealised }) => ({ step: new Date(step), unrealised: BigInt(unrealised) }));
 }
 
-/** The last one that was recorded before a time. */
 export async function findUnrealisedBefore(orm: Orm, span: Span): Promise<bigint | undefined> {
   const [row] = await selectRows<{ unrealised: string }>(
     orm,
@@ -56,7 +55,6 @@ interface BookedText {
   fees: string;
 }
 
-/** What was realised and paid in fees within each step. */
 export async function sumBooked(
   orm: Orm,
   span: Span,

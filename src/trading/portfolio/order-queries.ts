@@ -62,7 +62,6 @@ export async function findOrder(orm: Orm, orgId: string, id: string) {
 
 interface OrderPage {
   mode: TradeMode;
-  /** Begins behind this order. */
   afterId: string | undefined;
   limit: number;
 }
@@ -118,7 +117,6 @@ export const listFills = (orm: Orm, orgId: string, orderId: string, limit: numbe
     .orderBy(asc(tradingFills.n))
     .limit(limit);
 
-/** What an order moved in the ledger. */
 export const listPostings = (orm: Orm, orgId: string, orderId: string, limit: number) =>
   orm
     .select({

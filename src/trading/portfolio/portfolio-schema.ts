@@ -40,7 +40,7 @@ const positionSchema = z
       .describe(
         '`book`: sold into the bids that stand there now. `expected`: a result is named that is not final yet, or not booked yet, and it stands. `closed`: no orders and no result. `not_listed`: no longer shown by the venue. `unknown`: no market data.',
       ),
-    unsellableContracts: contractsField('Contracts that nobody bids for now. They are valued at nothing.'),
+    unsellableContracts: contractsField('Contracts without bids now. They are valued at nothing.'),
     unrealisedPnl: dollarsField('`liquidationValue` less `cost`.').nullable(),
     realisedPnl: dollarsField('Over the whole life of the position, fees apart.'),
     fees: dollarsField('Paid for it, over its whole life.'),

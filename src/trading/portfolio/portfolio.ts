@@ -5,7 +5,7 @@ import type { TradeMode } from '../ledger/orders-table.js';
 import type { SettlementSource } from '../market/rules.js';
 import type { Snapshot, SnapshotStore } from '../snapshot/snapshot.js';
 import { findAccount, openPaperAccount } from '../ledger/queries.js';
-import { nameMarket, type MarketName } from '../market/portfolio-names.js';
+import { nameMarket, type MarketName } from '../market/market-name.js';
 import {
   listLastSettlementEvents,
   listOpenPositions,
@@ -31,7 +31,6 @@ export interface PortfolioDeps {
   db: Database;
   clock: Clock;
   snapshots: SnapshotStore;
-  /** What a paper account begins with. */
   paperCash: Micros;
 }
 
@@ -40,7 +39,6 @@ export const MAX_POSITIONS = 500;
 /** Orders on their way that are shown at most; what they reserve is the sum of all. */
 export const MAX_OPEN_ORDERS = 100;
 
-/** A position with what it is worth. */
 export interface ValuedPosition
   extends Omit<PositionRow, 'label'>, Omit<MarketName, 'ticker' | 'eventTicker'> {
   /** Of what is held, rounded down to a millionth. */
@@ -53,7 +51,6 @@ export interface ValuedPosition
     state: string;
     value: Micros | null;
     temperature: number | null;
-    /** Who reports it. */
     source: SettlementSource | null;
   } | null;
 }
@@ -76,7 +73,6 @@ export interface Portfolio {
   realised: Micros;
   unrealised: Micros | null;
   fees: Micros;
-  /** Markets that were ever held. */
   markets: number;
   /** By event, from cold to warm. */
   positions: ValuedPosition[];

@@ -1,19 +1,19 @@
 import { and, asc, desc, eq, gt, inArray, sql } from 'drizzle-orm';
+import type { AnyPgColumn } from 'drizzle-orm/pg-core';
 import type { Orm } from '../../core/db/client.js';
 import { tradingOrders, type TradeMode } from '../ledger/orders-table.js';
 import { tradingPositions, tradingSettlements } from '../ledger/portfolio-table.js';
 
 /** Sums of bigints are numerics in Postgres, and come as text. */
-const total = (column: typeof tradingPositions.cost | typeof tradingOrders.reserved) =>
-  sql`coalesce(sum(${column}), 0)::text`.mapWith(BigInt);
+const total = (column: AnyPgColumn) => sql`coalesce(sum(${column}), 0)::text`.mapWith(BigInt);
 
 /** Over every market that was ever held: one row each, so it grows far slower than the ledger that it sums up. */
 export async function sumPositions(orm: Orm, orgId: string, mode: TradeMode) {
   const [sums] = await orm
     .select({
       cost: total(tradingPositions.cost),
-      realised: sql`coalesce(sum(${tradingPositions.realised}), 0)::text`.mapWith(BigInt),
-      fees: sql`coalesce(sum(${tradingPositions.fees}), 0)::text`.mapWith(BigInt),
+      realised: total(tradingPositions.realised),
+      fees: total(tradingPositions.fees),
       markets: sql`count(*)::int`.mapWith(Number),
     })
     .from(tradingPositions)

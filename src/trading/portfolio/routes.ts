@@ -8,7 +8,7 @@ import { parseInput } from '../../core/http/validate.js';
 import { defineRoute, excerpt, json } from '../../core/reference/define-route.js';
 import { exampleWorld } from '../../core/reference/example-world.js';
 import { problemExample } from '../../core/reference/problem-examples.js';
-import { requireLiveKey } from '../orders/live-mode.js';
+import { requireLiveKey } from '../orders/trade.js';
 import type { LiveTrading } from '../live/live.js';
 import type { TradeMode } from '../ledger/orders-table.js';
 import { toPortfolioAnswer } from './portfolio-json.js';
@@ -18,7 +18,7 @@ import { type PortfolioDeps, readPortfolio } from './portfolio.js';
 export interface PortfolioRouteDeps extends PortfolioDeps {
   keys: KeyReader;
   keyUse: KeyUse;
-  /** Undefined where nobody trades live. */
+  /** Undefined where live trading is off. */
   live: Pick<LiveTrading, 'reportOf'> | undefined;
 }
 
@@ -54,7 +54,7 @@ What the Organization of the key has: cash, open positions, and profit and loss.
 account is as booked from the venue.
 
 **Value.** \`liquidationValue\` is what the positions could be turned into at this moment: each is sold into the whole depth of the bids of its side, after the taker's fee with its roundings. Contracts that
-nobody bids for (\`unsellableContracts\`) count as nothing. It is not the middle between bid and ask, at which nobody trades. What the Organization's own paper orders have just taken from the book is not deducted: it
+have no bids (\`unsellableContracts\`) count as nothing. It is not the middle between bid and ask, at which no trade happens. What the Organization's own paper orders have just taken from the book is not deducted: it
 returns with the venue's next book. Where a market has ended, \`valuation\` says what the value rests on.
 
 **Profit and loss** is without fees; \`fees\` stand apart. \`deposits + realisedPnl + unrealisedPnl − fees = equity\`, to the millionth.

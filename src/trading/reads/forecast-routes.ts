@@ -9,7 +9,7 @@ import {
   generated,
 } from '../../core/reference/define-route.js';
 import { exampleWorld } from '../../core/reference/example-world.js';
-import { findStation, indexAreas, stations } from '../market/stations.js';
+import { findStation, indexAreas, readStationId, stations } from '../market/stations.js';
 import {
   freshness,
   hasQuery,
@@ -18,10 +18,9 @@ import {
   unknownParameter,
   unknownStation,
 } from './public-read.js';
-import { forecastSchema, noQuerySchema, stationListSchema } from './schema.js';
+import { forecastSchema, noQuerySchema, stationListSchema } from './forecast-schema.js';
 import type { SnapshotReads } from './snapshot-reads.js';
 import { toAreaJson, toStationJson } from './station-json.js';
-import { readStationId } from '../market/read-place.js';
 
 const { yesterday } = exampleWorld.markets;
 

@@ -14,9 +14,10 @@ import { exampleWorld } from '../../core/reference/example-world.js';
 import { problemExample } from '../../core/reference/problem-examples.js';
 import { parseDollars } from '../market/money.js';
 import { freshness, hasQuery, notModified, publicRead, unknownStation } from './public-read.js';
-import { marketListSchema, marketsQuerySchema, signalListSchema, signalsQuerySchema } from './schema.js';
+import { marketListSchema, marketsQuerySchema } from './schema.js';
+import { signalListSchema, signalsQuerySchema } from './signal-schema.js';
 import type { SnapshotReads } from './snapshot-reads.js';
-import { readStationId } from '../market/read-place.js';
+import { readStationId } from '../market/stations.js';
 
 /** Sizes for another bankroll are solved for one caller alone: that costs as much as a hundred other reads. */
 const READS_PER_SIZING = 10;
@@ -79,7 +80,7 @@ const markets = defineRoute({
 Every weather market that is not yet \`finalized\`, with its prices, from the present snapshot. \`status\` reaches the finalized ones, too. All come at
 once, or page by page with \`limit\`. What a market settles on is taken from its rules alone; one whose subject is not certain, or not forecast here (rain),
 has \`station\` and \`bracket\` \`null\`, says why in \`problem\`, and settles by the venue's word.
-Prices are those of the book's best levels; \`null\` where nobody bids or asks.
+Prices are those of the book's best levels; \`null\` where there are no bids or asks.
 `.trim(),
   query: marketsQuerySchema,
   ...conditional('The markets.', marketListSchema),

@@ -60,7 +60,6 @@ interface Answer {
   answer: CachedAnswer;
 }
 
-/** What was made of one refresh so far. */
 interface Made {
   refreshed: Snapshot;
   /** The fields that are the same in each of its answers. */
@@ -81,30 +80,8 @@ interface Present {
  * Each of them throws AppError market_data_unavailable while nothing has been loaded.
  */
 export function createSnapshotReads({ store, clock }: { store: SnapshotStore; clock: Clock }): SnapshotReads {
-  let made: Made | undefined;
-
+  const { present, once } = createAnswers(store);
   const writeMarket = createMarketWriter();
-
-  function present(): Present {
-    const snapshot = store.current;
-    if (!snapshot) throw unavailable('No market data could be loaded yet.');
-    const refreshed = refreshOf(snapshot);
-    if (made?.refreshed !== refreshed) made = begin(refreshed);
-    return { made, snapshot };
-  }
-
-  function once(key: string, write: (snapshot: Snapshot) => string, at: Present = present()): CachedAnswer {
-    const { answers, head } = at.made;
-    const { snapshot } = at;
-    const known = answers.get(key);
-    const now = performance.now();
-    if (known && (known.snapshot === snapshot || now - known.madeAt < ANSWER_MS)) return known.answer;
-    const answer = createCachedAnswer(`${write(snapshot)},${head}`);
-    answers.delete(key);
-    if (answers.size >= MAX_ANSWERS) answers.delete(answers.keys().next().value!);
-    answers.set(key, { snapshot, madeAt: now, answer });
-    return answer;
-  }
 
   const writeMarketOf = (snapshot: Snapshot) => (ticker: string) =>
     writeMarket(snapshot, snapshot.markets.get(ticker)!);
@@ -178,6 +155,34 @@ export function createSnapshotReads({ store, clock }: { store: SnapshotStore; cl
   };
 }
 
+/** What was made of the present refresh, each answer once. */
+function createAnswers(store: SnapshotStore) {
+  let made: Made | undefined;
+
+  function present(): Present {
+    const snapshot = store.current;
+    if (!snapshot) throw unavailable('No market data could be loaded yet.');
+    const refreshed = refreshOf(snapshot);
+    if (made?.refreshed !== refreshed) made = begin(refreshed);
+    return { made, snapshot };
+  }
+
+  function once(key: string, write: (snapshot: Snapshot) => string, at: Present = present()): CachedAnswer {
+    const { answers, head } = at.made;
+    const { snapshot } = at;
+    const known = answers.get(key);
+    const now = performance.now();
+    if (known && (known.snapshot === snapshot || now - known.madeAt < ANSWER_MS)) return known.answer;
+    const answer = createCachedAnswer(`${write(snapshot)},${head}`);
+    answers.delete(key);
+    if (answers.size >= MAX_ANSWERS) answers.delete(answers.keys().next().value!);
+    answers.set(key, { snapshot, madeAt: now, answer });
+    return answer;
+  }
+
+  return { present, once };
+}
+
 function isWanted(market: ListedMarket, { stationId, kind, city, status }: MarketFilter): boolean {
   return (
     (stationId === undefined || market.station?.id === stationId) &&
@@ -187,7 +192,7 @@ function isWanted(market: ListedMarket, { stationId, kind, city, status }: Marke
   );
 }
 
-/** Rules write some cities in another way than everybody else: both are found. */
+/** Rules write some cities in a way of their own: both are found. */
 function namesCity(market: ListedMarket, city: string): boolean {
   const wanted = city.toLowerCase();
   const { station } = market;
@@ -244,6 +249,5 @@ export const toStateJson = ({ part, name, state, fetchedAt, failingSince }: Omit
   failingSince: failingSince?.toISOString() ?? null,
 });
 
-/** The next refresh may bring it. */
 const unavailable = (detail: string) =>
   new AppError('market_data_unavailable', detail, { retryAfterSeconds: 5 });

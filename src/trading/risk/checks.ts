@@ -141,7 +141,7 @@ export function checkOrder({
   if (best === undefined)
     return refuse(
       'price_collar',
-      `nobody ${action === 'buy' ? 'offers' : 'bids for'} ${side} contracts of ${ticker}, so there is nothing to hold the limit price against.`,
+      `there are no ${action === 'buy' ? 'asks' : 'bids'} for ${side} contracts of ${ticker}, so there is nothing to hold the limit price against.`,
     );
   const beyond = action === 'buy' ? limitPrice - best : best - limitPrice;
   if (!(beyond <= limits.priceCollar))

@@ -7,7 +7,6 @@ import type { Snapshot } from '../snapshot/snapshot.js';
 import type { HeldPosition, PendingOrder, RiskFacts } from './facts.js';
 import type { RiskInput } from './gate.js';
 
-/** An order and what it means for what is held. */
 export interface CandidateOrder {
   input: RiskInput;
   facts: RiskFacts;

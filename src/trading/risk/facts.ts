@@ -108,7 +108,6 @@ interface Switch {
 
 type Switches = Record<SwitchOwner, Switch>;
 
-/** What is held of one market. */
 export interface HeldPosition {
   ticker: string;
   eventTicker: string;
@@ -139,7 +138,6 @@ export interface RiskFacts {
   switches: Switches;
   limits: RiskLimits;
   cash: Micros;
-  /** All that is held. */
   positions: readonly HeldPosition[];
   pending: readonly PendingOrder[];
   dayStart: DayStart;

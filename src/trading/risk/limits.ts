@@ -5,9 +5,7 @@ import { dayLossOf, toLeg, worstCaseLoss } from './exposure.js';
 import type { HeldPosition, RiskFacts } from './facts.js';
 import type { LargestOrders } from './queries.js';
 
-/** How much of its limits an account uses at this moment. */
 export interface LimitUse {
-  /** The largest order of today. */
   largestOrder: number;
   /** The dearest purchase of today at its limit price, without its fee. */
   dearestOrder: Micros;

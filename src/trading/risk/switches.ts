@@ -16,7 +16,6 @@ export interface SwitchPart {
 
 /** What binds the orders of an Organization, and why. */
 export interface TradingSwitch {
-  /** The strictest of the three. */
   state: SwitchState;
   service: SwitchPart;
   operator: SwitchPart;

@@ -55,7 +55,6 @@ export interface JudgedRecord {
   leadHours: number;
   method: ForecastMethod;
   modelLogScore: number | null;
-  /** Null where the market had no price. */
   marketLogScore: number | null;
   /** Null while it has not settled. */
   settledAt: Date | null;
@@ -72,7 +71,6 @@ export function judgeGates(records: readonly JudgedRecord[], at: Date): GateBook
   return Object.freeze({ madeAt: at, gates });
 }
 
-/** All that there are gates of. */
 export const gateKeys = (): GateKey[] =>
   temperatureKinds.flatMap((kind) =>
     placesOf(kind).flatMap(({ id }) =>

@@ -40,9 +40,7 @@ export async function scoreForecasts({ orm }: Database, inputs: RecordInputs): P
 
 /** Keeps the record of forecasts and how they came out, from the snapshots that the reads are answered from. */
 export interface ScoreKeeper {
-  /** Records what is due now. */
   record(): Promise<void>;
-  /** Scores what has settled. */
   score(): Promise<void>;
   /** Judges the gates by what has been scored, here or on another instance. */
   judge(): Promise<void>;

@@ -17,7 +17,6 @@ export const ofSources = ({ marketSource, forecastSource }: SourceNames) =>
 export const insertRecords = (orm: Orm, records: readonly NewRecord[]): Promise<void> =>
   insertRows(orm, forecastRecords, records);
 
-/** The records of these days that have no outcome yet. */
 export async function listOpenRecords(
   orm: Orm,
   sources: SourceNames,
@@ -107,7 +106,6 @@ type JudgedRow = [
   settledMs: number,
 ];
 
-/** Which records there are of the days since a date. */
 export async function listRecorded(
   orm: Orm,
   sources: SourceNames,

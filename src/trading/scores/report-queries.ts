@@ -70,7 +70,6 @@ export async function listCrpsByDay(orm: Orm, wanted: Wanted): Promise<CrpsPoint
   );
 }
 
-/** What is asked of the records. */
 export interface Wanted extends SourceNames {
   kind: TemperatureKind;
   /** The first day. */
@@ -138,7 +137,6 @@ export async function meanScores(orm: Orm, wanted: Wanted): Promise<Means[]> {
   );
 }
 
-/** The newest days that have come out. */
 export async function listScoredRecords(
   orm: Orm,
   { kind, since, station, leadHours, ...sources }: Wanted,

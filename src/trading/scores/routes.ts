@@ -4,7 +4,7 @@ import { conditional, defineRoute } from '../../core/reference/define-route.js';
 import { exampleWorld } from '../../core/reference/example-world.js';
 import { problemExample } from '../../core/reference/problem-examples.js';
 import { fieldError } from '../../core/pages/form.js';
-import { readPlaceId } from '../market/read-place.js';
+import { readPlaceId } from '../market/stations.js';
 import { leadsOf, LEAD_HOURS } from '../signals/signal.js';
 import { PAST_DAYS } from './records.js';
 import type { ScoreReport } from './report.js';

@@ -3,7 +3,6 @@ import { timeField } from '../../core/http/fields.js';
 import { text } from '../../core/http/validate.js';
 import { temperatureKinds } from '../market/market.js';
 
-/** A gate as it is answered. */
 const gateSchema = z
   .object({
     isOpen: z.boolean().describe('Whether signals of this station at this lead are let through.'),

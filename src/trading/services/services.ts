@@ -1,18 +1,38 @@
-import type { TradingContext } from '../config.js';
+import type { Job } from '../../core/db/jobs.js';
+import { createArchive, type Archive } from '../archive/archive.js';
+import { createTrainer, type Trainer } from '../archive/trainer.js';
 import { createClimateReader } from '../climate/product.js';
 import { createClimateWatch, type ClimateWatch } from '../climate/watch.js';
+import type { TradingContext } from '../config.js';
+import { calibratedModel } from '../forecast/fits.js';
+import type { WeatherSource } from '../forecast/forecast.js';
+import type { IndexReader } from '../forecast/kalshi-index.js';
+import type { SourceNames } from '../forecast/queries.js';
+import { createLiveTrading, type LiveTimings, type LiveTrading } from '../live/live.js';
+import { readVenueKey } from '../live/sign.js';
+import type { MarketSource } from '../market/source.js';
+import type { LiveExecutor, Orders } from '../orders/order.js';
+import { createOrders } from '../orders/orders.js';
+import { recordOutcome } from '../orders/record-outcome.js';
+import { createPast, type Past } from '../past/past.js';
+import { createPortfolioHistory } from '../portfolio/history.js';
+import { createScoreKeeper, type ScoreKeeper } from '../scores/keeper.js';
+import { PAST_DAYS } from '../scores/records.js';
+import { createScoreReport, type ScoreReport } from '../scores/report.js';
+import { createSettlement, type Settlement } from '../settlement/settlement.js';
+import { createRefresher, type RefreshDeps, type Refresher } from '../snapshot/refresh.js';
 import {
   createCalibrationStore,
   createSnapshotStore,
   type CalibrationStore,
   type SnapshotStore,
 } from '../snapshot/snapshot.js';
-import { createArchive, type Archive } from '../archive/archive.js';
-import { createTrainer, type Trainer } from '../archive/trainer.js';
-import { calibratedModel } from '../forecast/fits.js';
-import type { WeatherSource } from '../forecast/forecast.js';
-import { createLiveTrading, type LiveTimings, type LiveTrading } from '../live/live.js';
-import { readVenueKey } from '../live/sign.js';
+import { createMarketStream, type MarketStream, type StreamLimits } from '../stream/stream.js';
+import { tapedMarkets, type TapePlayer } from '../tape/player.js';
+import { createTapeWriter, requireTapeTarget, type TapeWriter } from '../tape/writer.js';
+import type { Selection } from '../venue/simulation/world.js';
+import type { KeptBooksTimings } from '../venue/socket/kept-books.js';
+import { createVenueBudget, type VenueBudget } from '../venue/venue-budget.js';
 import {
   createHeldTickers,
   createSources,
@@ -20,25 +40,47 @@ import {
   type SourceOptions,
   type Sources,
 } from './sources.js';
-import type { SourceNames } from '../forecast/queries.js';
-import type { KeptBooksTimings } from '../venue/socket/kept-books.js';
-import type { IndexReader } from '../forecast/kalshi-index.js';
-import type { MarketSource } from '../market/source.js';
-import { createVenueBudget, type VenueBudget } from '../venue/venue-budget.js';
-import { createRefresher, type RefreshDeps, type Refresher } from '../snapshot/refresh.js';
-import type { LiveExecutor, Orders } from '../orders/order.js';
-import { createOrders } from '../orders/orders.js';
-import { recordOutcome } from '../orders/record-outcome.js';
-import { createPast, type Past } from '../past/past.js';
-import { PAST_DAYS } from '../scores/records.js';
-import { createScoreKeeper, type ScoreKeeper } from '../scores/keeper.js';
-import { createScoreReport, type ScoreReport } from '../scores/report.js';
-import { createPortfolioHistory } from '../portfolio/history.js';
-import { createSettlement, type Settlement } from '../settlement/settlement.js';
-import type { Selection } from '../venue/simulation/world.js';
-import { tapedMarkets, type TapePlayer } from '../tape/player.js';
-import { createTapeWriter, requireTapeTarget, type TapeWriter } from '../tape/writer.js';
-import { createMarketStream, type MarketStream, type StreamLimits } from '../stream/stream.js';
+
+export const tradingJobs = (
+  { config }: TradingContext,
+  { refresher, live, scores, trainer, climate, isReplay }: TradingServices,
+): Job[] => [
+  {
+    name: 'refresh-markets',
+    schedule: everySeconds(config.trading.refreshSeconds),
+    run: () => refresher.refresh(),
+  },
+  ...(live ? [{ name: 'reconcile-live', schedule: '20 * * * * *', run: () => live.reconcile() }] : []),
+  ...(climate
+    ? [
+        // Looks every five minutes; there is something to ask for a few times a night.
+        { name: 'read-climate-reports', schedule: '35 */5 * * * *', run: () => climate.run() },
+        { name: 'clean-up-climate-reports', schedule: '0 53 3 * * *', run: () => climate.cleanUp() },
+      ]
+    : []),
+  ...(isReplay ? [] : learningJobs({ scores, trainer })),
+];
+
+/** What books the past of portfolios. */
+export const bookingJobs = ({ settlement }: TradingServices): Job[] => [
+  // A few seconds after a refresh of the default schedule.
+  { name: 'settle-markets', schedule: '8,38 * * * * *', run: () => settlement.settle() },
+  { name: 'record-portfolio-history', schedule: '15 */15 * * * *', run: () => settlement.recordHistory() },
+  { name: 'clean-up-trading', schedule: '0 41 * * * *', run: () => settlement.cleanUp() },
+];
+
+const learningJobs = ({ scores, trainer }: Pick<TradingServices, 'scores' | 'trainer'>): Job[] => [
+  // Looks every minute; there is something to learn a few times a day.
+  { name: 'learn-forecasts', schedule: '25 * * * * *', run: () => trainer.learn() },
+  { name: 'clean-up-forecasts', schedule: '0 47 * * * *', run: () => trainer.cleanUp() },
+  { name: 'record-forecasts', schedule: '10 * * * * *', run: () => scores.record() },
+  { name: 'score-forecasts', schedule: '40 */5 * * * *', run: () => scores.score() },
+  { name: 'judge-gates', schedule: '50 */5 * * * *', run: () => scores.judge() },
+  { name: 'backfill-forecasts', schedule: '5 * * * * *', run: () => scores.backfill() },
+];
+
+/** `seconds` divides a minute. */
+const everySeconds = (seconds: number): string => (seconds === 60 ? '0 * * * * *' : `*/${seconds} * * * * *`);
 
 /** What the trading face keeps running between requests. */
 export interface TradingServices {
@@ -78,9 +120,7 @@ export interface TradingOverrides {
   /** Stands in for the venue's. */
   live?: LiveExecutor;
   liveTimings?: Partial<LiveTimings>;
-  /** Of the venue's WebSocket. */
   streamTimings?: Partial<KeptBooksTimings>;
-  /** What may be asked of the venue. */
   venueBudget?: VenueBudget;
   /** How many days of an invented world's past are made up for; 0: none. Left out: 75. */
   pastDays?: number;

@@ -58,12 +58,12 @@ export const signalTickers = (snapshot: Snapshot | undefined): string[] =>
  */
 const OBSERVATIONS_EVERY_MS = 5 * MINUTE_MS;
 
-/** The invented world of the demo: everybody who starts it sees the same one. */
+/** The invented world of the demo: the same one on every instance. */
 const SEED = 'gauge';
 
 export interface SourceOptions {
   config: TradingConfig;
-  /** Of the venue; without one it shows what it shows to anybody. */
+  /** Of the venue; without one only what is public is read. */
   key: VenueKey | undefined;
   budget: VenueBudget;
   /** Markets whose books are read first where not all can be. */

@@ -160,7 +160,6 @@ export async function moveCash(tx: Orm, { orgId, mode }: Account, change: bigint
 
 const BOOKS_AT_ONCE = 5_000;
 
-/** Deletes what paper orders took of books that are long gone. */
 export async function deleteOldPaperBooks(orm: Orm, before: Date): Promise<void> {
   for (;;) {
     const deleted = await selectRows<{ org_id: string }>(

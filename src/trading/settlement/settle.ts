@@ -27,7 +27,6 @@ import {
 } from './settlement-event.js';
 
 interface Settled {
-  /** Rows that were added. */
   events: number;
   /** True if money was booked, be it a payout of nothing. */
   hasMoved: boolean;
@@ -101,7 +100,6 @@ async function write(tx: Orm, account: Account, planned: NamedEvent[], at: Date)
 const AMENDABLE_MS = 7 * DAY_MS;
 /** How often it is asked about markets that no refresh reads any more, and whether it has amended an end. */
 const LOOK_AGAIN_MS = 5 * MINUTE_MS;
-/** Markets that are looked at together. */
 const TICKERS_AT_ONCE = 500;
 const ACCOUNTS_AT_ONCE = 100;
 /** Transactions side by side: they spend their time waiting for the database. */
@@ -112,7 +110,6 @@ interface SettleDeps {
   markets: MarketSource;
   clock: Clock;
   log: Logger;
-  /** Called after an account's cash has moved. */
   onMoved: (account: Account) => Promise<void>;
 }
 
@@ -125,52 +122,11 @@ export interface SettleReport {
   failed: number;
 }
 
-/** Passes over everything that is held, or was settled lately. What one pass has learned spares the next one questions. */
-export function createSettling({ orm, markets, clock, log, onMoved }: SettleDeps) {
+/** What the venue says of the ends of markets; of those that no refresh reads any more it is asked, and not too often. */
+function createEnds({ markets, clock, log }: Pick<SettleDeps, 'markets' | 'clock' | 'log'>) {
   const askedAt = new Map<string, number>();
   const doubted = new Set<string>();
-  let checkedAt = -Infinity;
-  /** In both directions: a clock that was set back must not keep anything waiting. */
-  const isRecent = (at: number) => Math.abs(clock.now() - at) < LOOK_AGAIN_MS;
 
-  type List = (events: ReadonlyMap<string, SettlementEvent>, after: Account) => Promise<Account[]>;
-  const holders: List = (events, after) => listHolders(orm, events, after, ACCOUNTS_AT_ONCE);
-  const toldOtherwise: List = (events, after) => listToldOtherwise(orm, events, after, ACCOUNTS_AT_ONCE);
-
-  /**
-   * @param mayGoOn asked between the parts of the work; once it is false, what is left is left to others
-   */
-  async function pass(
-    snapshot: Snapshot,
-    signal: AbortSignal,
-    mayGoOn: () => Promise<boolean>,
-  ): Promise<SettleReport> {
-    const report: SettleReport = { events: 0, moved: 0, failed: 0 };
-    const now = clock.now();
-    for (const [ticker, at] of askedAt) if (!isRecent(at)) askedAt.delete(ticker);
-    const settleAll = async (tickersAfter: (after: string) => Promise<{ ticker: string }[]>, list: List) => {
-      for (let last = '', page; ; last = page.at(-1)!.ticker) {
-        page = await tickersAfter(last);
-        if (page.length > 0) {
-          const events = await learn(
-            snapshot,
-            page.map(({ ticker }) => ticker),
-            signal,
-          );
-          if (events.size > 0 && !(await walk(events, list, report, mayGoOn))) return false;
-        }
-        if (page.length < TICKERS_AT_ONCE) return true;
-      }
-    };
-    if (!(await settleAll((after) => listHeldTickers(orm, after, TICKERS_AT_ONCE), holders))) return report;
-    if (isRecent(checkedAt)) return report;
-    const since = new Date(now - AMENDABLE_MS);
-    const recent = (after: string) => listRecentTickers(orm, since, after, TICKERS_AT_ONCE);
-    if (await settleAll(recent, toldOtherwise)) checkedAt = now;
-    return report;
-  }
-
-  /** The venue's present words about those of the markets of which it has one. */
   async function learn(
     snapshot: Snapshot,
     tickers: string[],
@@ -203,6 +159,56 @@ export function createSettling({ orm, markets, clock, log, onMoved }: SettleDeps
       log.warn({ err: error, markets: tickers.length }, 'the venue could not be asked about settled markets');
       return [];
     }
+  }
+
+  return {
+    learn,
+    /** What was asked about long ago is asked about again. */
+    forget(isRecent: (at: number) => boolean): void {
+      for (const [ticker, at] of askedAt) if (!isRecent(at)) askedAt.delete(ticker);
+    },
+  };
+}
+
+/** Passes over everything that is held, or was settled lately. What one pass has learned spares the next one questions. */
+export function createSettling({ orm, markets, clock, log, onMoved }: SettleDeps) {
+  const ends = createEnds({ markets, clock, log });
+  let checkedAt = -Infinity;
+  /** In both directions: a clock that was set back must not keep anything waiting. */
+  const isRecent = (at: number) => Math.abs(clock.now() - at) < LOOK_AGAIN_MS;
+
+  type List = (events: ReadonlyMap<string, SettlementEvent>, after: Account) => Promise<Account[]>;
+  const holders: List = (events, after) => listHolders(orm, events, after, ACCOUNTS_AT_ONCE);
+  const toldOtherwise: List = (events, after) => listToldOtherwise(orm, events, after, ACCOUNTS_AT_ONCE);
+
+  /**
+   * @param mayGoOn asked between the parts of the work; once it is false, what is left is left to others
+   */
+  async function pass(
+    snapshot: Snapshot,
+    signal: AbortSignal,
+    mayGoOn: () => Promise<boolean>,
+  ): Promise<SettleReport> {
+    const report: SettleReport = { events: 0, moved: 0, failed: 0 };
+    const now = clock.now();
+    ends.forget(isRecent);
+    const settleAll = async (tickersAfter: (after: string) => Promise<{ ticker: string }[]>, list: List) => {
+      for (let last = '', page; ; last = page.at(-1)!.ticker) {
+        page = await tickersAfter(last);
+        if (page.length > 0) {
+          const tickers = page.map(({ ticker }) => ticker);
+          const events = await ends.learn(snapshot, tickers, signal);
+          if (events.size > 0 && !(await walk(events, list, report, mayGoOn))) return false;
+        }
+        if (page.length < TICKERS_AT_ONCE) return true;
+      }
+    };
+    if (!(await settleAll((after) => listHeldTickers(orm, after, TICKERS_AT_ONCE), holders))) return report;
+    if (isRecent(checkedAt)) return report;
+    const since = new Date(now - AMENDABLE_MS);
+    const recent = (after: string) => listRecentTickers(orm, since, after, TICKERS_AT_ONCE);
+    if (await settleAll(recent, toldOtherwise)) checkedAt = now;
+    return report;
   }
 
   /** True if it came to the end. */

@@ -19,7 +19,6 @@ export interface SettlementEvent {
   temperature: number | null;
 }
 
-/** A word that pays. */
 type FinalEvent = SettlementEvent & ({ state: 'void' } | { state: 'finalized'; value: Micros });
 
 /** Money moves with these; with all others it waits. */

@@ -13,9 +13,7 @@ export interface Settlement {
   settle(): Promise<SettleReport | undefined>;
   /** Records what each account is worth that holds something. */
   recordHistory(): Promise<void>;
-  /** Removes what is read no more. */
   cleanUp(): Promise<void>;
-  /** Ends what runs and releases the lease. */
   stop(): Promise<void>;
 }
 

@@ -75,8 +75,8 @@ function problemOfMarket(market: Market, { data, at }: Present): string | undefi
 /** A price that nothing stands against is no market's, and what is bought there could not be sold again. */
 function problemOfBook(book: OrderBook): string | undefined {
   if (book.yes.length === 0 && book.no.length === 0) return 'its order book is empty';
-  if (book.yes.length === 0) return 'its order book has one side only: nobody bids for YES';
-  if (book.no.length === 0) return 'its order book has one side only: nobody bids for NO';
+  if (book.yes.length === 0) return 'its order book has one side only: there are no bids for YES';
+  if (book.no.length === 0) return 'its order book has one side only: there are no bids for NO';
   return isCrossed(book) ? 'its order book is crossed' : undefined;
 }
 

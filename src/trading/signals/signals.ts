@@ -179,7 +179,7 @@ function ofEvent(
       const key = `${ticker} ${side}`;
       if (isSignal.has(key)) continue;
       const isWithheld = held.has(key);
-      const own = problems.get(ticker) ?? reasons.get(key) ?? 'nobody asks';
+      const own = problems.get(ticker) ?? reasons.get(key) ?? 'there are no asks';
       suppressed.push({ ticker, side, reason: (isWithheld && withheld) || own, isWithheld });
     }
   return {

@@ -117,7 +117,6 @@ interface Sizing {
   fund: Fund;
   headroom: Headroom;
   optimum: Optimum;
-  /** Why nothing can be sized. */
   problem: string | undefined;
   contracts: readonly number[];
 }

@@ -8,7 +8,6 @@ import { exactGrowth, sizeCandidates } from './candidate-order.js';
 import { isWon, type Optimum } from './joint.js';
 import { reasonAgainst, stakeOf, type Offer, type RefusedOffer } from './offers.js';
 
-/** A purchase with its exact cost. */
 function toPurchase(
   offer: Offer,
   contracts: number,
@@ -57,7 +56,6 @@ function worstCaseOf(offers: readonly Offer[], contracts: readonly number[], out
   return worst;
 }
 
-/** One market of an event. */
 export interface MarketToSize {
   ticker: string;
   /** That YES pays. */

@@ -44,7 +44,6 @@ export function problemOfSizing(event: EventToSize, { whole, wealth }: Fund): st
   return undefined;
 }
 
-/** Why nothing of an offer is bought. */
 export function reasonAgainst(offer: Offer, index: number, optimum: Optimum, headroom: Headroom): string {
   const wanted = optimum.contracts[index]!;
   if (!(optimum.gap <= MAX_GAP)) return 'its best size could not be proved';
@@ -114,7 +113,7 @@ export function readOffers(
       const asks = asksOf(book, side);
       if (!isSupported(feeRule)) refused.push({ ticker, side, reason: 'its fee is not known' });
       else if (isCrossed(book)) refused.push({ ticker, side, reason: 'its order book is crossed' });
-      else if (asks.length === 0) refused.push({ ticker, side, reason: 'nobody asks' });
+      else if (asks.length === 0) refused.push({ ticker, side, reason: 'there are no asks' });
       else
         offers.push(
           toOffer(market, { index, pays: payoutOf(markets, index), side, asks, book, feeRule, spendable }),

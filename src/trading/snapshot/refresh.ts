@@ -4,11 +4,11 @@ import type { Clock } from '../../core/clock.js';
 import type { Metrics } from '../../core/metrics.js';
 import { buildSnapshotInSteps, patchSnapshot, type SnapshotInputs } from './build-snapshot.js';
 import type { CalibrationStore, Snapshot, SnapshotStore } from './snapshot.js';
-import type { ForecastModel, WeatherSource } from '../forecast/forecast.js';
+import type { ForecastModel, WeatherData, WeatherSource } from '../forecast/forecast.js';
 import type { MarketData, MarketSource } from '../market/source.js';
 import type { Micros } from '../market/money.js';
 import { inSlices } from '../../core/steps.js';
-import { createSourcePart } from './source-part.js';
+import { createSourcePart, type SourcePart } from './source-part.js';
 
 export interface RefreshDeps {
   markets: MarketSource;
@@ -18,7 +18,6 @@ export interface RefreshDeps {
   calibration: Pick<CalibrationStore, 'current'>;
   store: SnapshotStore;
   bankroll: Micros;
-  /** Records what each snapshot is made of. */
   tape?: { write(inputs: SnapshotInputs): void } | undefined;
   clock: Clock;
   log: Logger;
@@ -41,14 +40,59 @@ export interface Refresher {
 /**
  * Markets are what a snapshot is about: it is swapped as soon as they are there. Forecasts have their own pace and
  * come along if they come in time; otherwise the last good ones stay, and the late ones make a snapshot of their own.
- * What the venue tells between two refreshes changes the present snapshot's books and prices, and nothing else of it.
  */
 export function createRefresher(deps: RefreshDeps): Refresher {
-  const { clock, store, log, metrics, timeOutMs = 25_000, forecastWaitMs = 3_000 } = deps;
+  const { clock, log, metrics, timeOutMs = 25_000, forecastWaitMs = 3_000 } = deps;
   const stopping = new AbortController();
-  const whatParts = { clock, log, metrics, timeOutMs, stopping: stopping.signal };
-  const markets = createSourcePart('markets', deps.markets, whatParts);
-  const weather = createSourcePart('forecasts', deps.weather, whatParts);
+  const partDeps = { clock, log, metrics, timeOutMs, stopping: stopping.signal };
+  const markets = createSourcePart('markets', deps.markets, partDeps);
+  const weather = createSourcePart('forecasts', deps.weather, partDeps);
+  const maker = createSnapshotMaker(deps, { markets, weather }, stopping.signal);
+  let running: Promise<void> | undefined;
+  let isSwapAhead = false;
+  let asking: Promise<void> | undefined;
+
+  async function once(): Promise<void> {
+    isSwapAhead = true;
+    if (isWeatherDue()) asking ??= askForecasts();
+    await markets.ask();
+    await within(forecastWaitMs, asking);
+    isSwapAhead = false;
+    await maker.swap();
+  }
+
+  const isWeatherDue = (): boolean =>
+    weather.state.state !== 'ok' || clock.now() - weather.data!.fetchedAt.getTime() >= deps.weather.freshMs;
+
+  async function askForecasts(): Promise<void> {
+    await weather.ask();
+    asking = undefined;
+    if (!isSwapAhead) await maker.swap();
+  }
+
+  return {
+    refresh: () => (running ??= once().finally(() => (running = undefined))),
+    async stop() {
+      stopping.abort();
+      maker.stop();
+      await running;
+      await asking;
+      await maker.swapping;
+    },
+  };
+}
+
+interface Parts {
+  markets: SourcePart<MarketData>;
+  weather: SourcePart<WeatherData>;
+}
+
+/**
+ * Makes snapshots of what the parts have. What the venue tells between two of them changes the present one's books and
+ * prices, and nothing else of it.
+ */
+function createSnapshotMaker(deps: RefreshDeps, { markets, weather }: Parts, stopping: AbortSignal) {
+  const { clock, store, log, metrics } = deps;
   const rules = {
     marketSource: deps.markets.name,
     forecastSource: deps.weather.name,
@@ -58,34 +102,10 @@ export function createRefresher(deps: RefreshDeps): Refresher {
   const { changes } = deps.markets;
   const unsubscribe = changes?.subscribe(patch);
   let sequence = 0;
-  let running: Promise<void> | undefined;
-  let isSwapAhead = false;
-  let asking: Promise<void> | undefined;
   let swapping = Promise.resolve();
 
-  async function once(): Promise<void> {
-    isSwapAhead = true;
-    if (isWeatherDue()) asking ??= askForecasts();
-    await markets.ask();
-    await within(forecastWaitMs, asking);
-    isSwapAhead = false;
-    await swap();
-  }
-
-  const isWeatherDue = (): boolean =>
-    weather.state.state !== 'ok' || clock.now() - weather.data!.fetchedAt.getTime() >= deps.weather.freshMs;
-
-  async function askForecasts(): Promise<void> {
-    await weather.ask();
-    asking = undefined;
-    if (!isSwapAhead) await swap();
-  }
-
-  /** One after the other: each is made of what is there when its turn comes. */
-  const swap = (): Promise<void> => (swapping = swapping.then(swapNow));
-
   async function swapNow(): Promise<void> {
-    if (stopping.signal.aborted) return;
+    if (stopping.aborted) return;
     const sources = Object.freeze([markets.state, weather.state]);
     if (!markets.data) {
       store.setSources(sources);
@@ -94,7 +114,7 @@ export function createRefresher(deps: RefreshDeps): Refresher {
     try {
       const data = changes?.apply(markets.data) ?? markets.data;
       const snapshot = await build(data, sources);
-      if (stopping.signal.aborted) return;
+      if (stopping.aborted) return;
       publish(snapshot);
       metrics.snapshotTime.set(data.fetchedAt.getTime() / 1000);
     } catch (error) {
@@ -113,7 +133,7 @@ export function createRefresher(deps: RefreshDeps): Refresher {
   function patch(tickers: ReadonlySet<string>): void {
     const { current } = store;
     const data = current && changes!.apply(current.data, tickers);
-    if (stopping.signal.aborted || !current || !data || data === current.data) return;
+    if (stopping.aborted || !current || !data || data === current.data) return;
     store.replace(patchSnapshot(current, data, ++sequence));
   }
 
@@ -132,14 +152,14 @@ export function createRefresher(deps: RefreshDeps): Refresher {
   }
 
   return {
-    refresh: () => (running ??= once().finally(() => (running = undefined))),
-    async stop() {
-      stopping.abort();
+    /** One after the other: each is made of what is there when its turn comes. */
+    swap: (): Promise<void> => (swapping = swapping.then(swapNow)),
+    get swapping() {
+      return swapping;
+    },
+    stop(): void {
       unsubscribe?.();
       changes?.stop();
-      await running;
-      await asking;
-      await swapping;
     },
   };
 }

@@ -29,5 +29,3 @@ export const sourceSchema = z
       ),
   })
   .meta({ id: 'MarketDataSource' });
-
-/** The fields that all answers from the snapshot end with. */

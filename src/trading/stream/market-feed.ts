@@ -22,7 +22,6 @@ interface Removal {
 /** Changes of the snapshot, at most some 30 a second: an hour. Who was away for longer gets everything. */
 const KEPT_REMOVALS = 100_000;
 
-/** Events of one refresh that are kept. */
 const MAX_EVENTS = 64;
 
 /** What readers of a stream are told: everything, or what has changed since the refresh that they saw last. */
@@ -61,24 +60,6 @@ export function createMarketFeed(instance: string): MarketFeed {
     return Buffer.from(`event: ${name}\nid: ${instance}-${sequence}\ndata: ${data}\n\n`);
   }
 
-  function toEntry(market: ListedMarket, { data }: Snapshot, known: Entry | undefined): Entry {
-    const book = data.books.get(market.ticker) ?? emptyBook;
-    const probability = probabilities.get(market.ticker) ?? null;
-    const { bookState: state } = toBookStateJson(data, market.ticker);
-    const before = known?.from;
-    if (
-      before?.market === market &&
-      before.book === book &&
-      before.probability === probability &&
-      before.state === state
-    )
-      return known!;
-    const json = writeMarket(market, book, probability, state);
-    const changedAt = known?.json === json ? known.changedAt : sequence;
-    const from = { market, book, probability, state };
-    return { stationId: market.station?.id ?? null, json, changedAt, from };
-  }
-
   return {
     get sequence() {
       return sequence;
@@ -91,15 +72,14 @@ export function createMarketFeed(instance: string): MarketFeed {
       const { data, forecasts } = snapshot;
       if (forecasts !== ofForecasts) {
         ofForecasts = forecasts;
-        probabilities = new Map(
-          [...forecasts.values()].flatMap(({ days }) => days.flatMap((day) => [...day.probabilities])),
-        );
+        probabilities = probabilitiesOf(forecasts);
       }
       const before = entries;
       entries = new Map();
       for (const market of data.markets) {
         const known = before.get(market.ticker);
-        entries.set(market.ticker, toEntry(market, snapshot, known));
+        const probability = probabilities.get(market.ticker) ?? null;
+        entries.set(market.ticker, toEntry({ market, probability, snapshot }, known));
         removals.delete(market.ticker);
       }
       for (const [ticker, { stationId }] of before)
@@ -137,6 +117,31 @@ export function createMarketFeed(instance: string): MarketFeed {
   };
 }
 
+interface EntryFacts {
+  market: ListedMarket;
+  probability: number | null;
+  snapshot: Snapshot;
+}
+
+/** A market as it is now: what is known of it already if that is the same. */
+function toEntry({ market, probability, snapshot }: EntryFacts, known: Entry | undefined): Entry {
+  const { data, sequence } = snapshot;
+  const book = data.books.get(market.ticker) ?? emptyBook;
+  const { bookState: state } = toBookStateJson(data, market.ticker);
+  const before = known?.from;
+  if (
+    before?.market === market &&
+    before.book === book &&
+    before.probability === probability &&
+    before.state === state
+  )
+    return known!;
+  const json = writeMarket(market, book, probability, state);
+  const changedAt = known?.json === json ? known.changedAt : sequence;
+  const from = { market, book, probability, state };
+  return { stationId: market.station?.id ?? null, json, changedAt, from };
+}
+
 const isOf =
   (wanted: string | undefined) =>
   ({ stationId }: { stationId: string | null }): boolean =>
@@ -159,6 +164,9 @@ function writeMarket(
     bookState,
   });
 }
+
+const probabilitiesOf = (forecasts: Snapshot['forecasts']) =>
+  new Map([...forecasts.values()].flatMap(({ days }) => days.flatMap((day) => [...day.probabilities])));
 
 const writeHead = ({ asOf, sources }: Snapshot): string =>
   `"asOf":"${asOf.toISOString()}","sources":${JSON.stringify(sources.map(toStateJson))}`;

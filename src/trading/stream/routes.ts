@@ -5,12 +5,11 @@ import { defineRoute } from '../../core/reference/define-route.js';
 import { exampleWorld } from '../../core/reference/example-world.js';
 import { publicRead, unknownParameter, unknownStation } from '../reads/public-read.js';
 import { streamQuerySchema } from '../reads/schema.js';
-import { readAnyPlaceId } from '../market/read-place.js';
+import { readAnyPlaceId } from '../market/stations.js';
 import { type MarketStream, setStreamHeaders } from './stream.js';
 
 const { yesterday } = exampleWorld.markets;
 
-/** Server-sent events. */
 export const streamRoute = defineRoute({
   ...publicRead,
   path: '/stream',

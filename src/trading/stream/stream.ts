@@ -46,7 +46,6 @@ export interface MarketStream {
    * @throws AppError rate_limited, unavailable
    */
   open(res: Response, wish: ReaderWish): void;
-  /** Ends all streams. */
   stop(): void;
 }
 

@@ -54,7 +54,6 @@ const MAX_WAITING = 20;
 export interface TapeWriter {
   /** Takes what a refresh was made of. Never throws and never waits: what cannot be written is logged. */
   write(inputs: SnapshotInputs): void;
-  /** Resolves when all that was taken is written. */
   close(): Promise<void>;
 }
 

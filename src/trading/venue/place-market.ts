@@ -129,7 +129,7 @@ function findPlaceOf({
   const unknown = (what: string) => ({ problem: `${what} is not in the table of stations` });
   if (measure === 'hour') {
     if (source !== 'Kalshi Weather Index')
-      return { problem: `hours that ${source ?? 'somebody else'} decides about are not forecast here` };
+      return { problem: `hours that ${source ?? 'another source'} decides about are not forecast here` };
     const area = findIndexArea(place);
     return area ? { station: area } : { problem: `the index of ${place} is not known` };
   }

@@ -182,7 +182,7 @@ describe.skipIf(!canRun)(title, () => {
     await stores.close();
     expect(performance.now() - startedAt).toBeLessThan(1000);
     redis.resume();
-    // What the stalled commands answer after all finds nobody and disturbs nobody.
+    // What the stalled commands answer after all finds no caller and disturbs none.
     await setTimeout(200);
     expect((await store.increment('k')).totalHits).toBe(1);
   });

@@ -83,7 +83,7 @@ describe('what the server refuses before the app sees it', () => {
     expect(answer).not.toContain('400');
   });
 
-  it('an expectation that nobody knows is no reason to refuse', async () => {
+  it('an unknown expectation is no reason to refuse', async () => {
     const text = 'GET /healthz HTTP/1.1\r\nHost: a\r\nExpect: a-miracle\r\nConnection: close\r\n\r\n';
     expect(await exchange(text)).toMatch(/^HTTP\/1.1 200 /);
   });

@@ -10,6 +10,7 @@ import { createMask, secretsIn } from '../../../src/core/log/log-mask.js';
 import { generateInvitationToken } from '../../../src/identity/members/invitations.js';
 import { users } from '../../../src/tables.js';
 import { Browser, signedIn } from '../../support/accounts.js';
+import { cpuMsOf } from '../../support/cpu.js';
 import { createTestDatabase, type TestDatabase } from '../../support/database.js';
 import { operatorToken } from '../../support/operator.js';
 import { startTestService, type TestService } from '../../support/service.js';
@@ -78,7 +79,7 @@ it('what is no secret stays as it is', () => {
     expect(mask(text)).toBe(text);
 });
 
-it('a line of many characters takes no time that grows faster than it', () => {
+it('a line of many characters takes no time that grows faster than it', async () => {
   const mask = createMask(known);
   const hostile = [
     'org_live_',
@@ -91,9 +92,7 @@ it('a line of many characters takes no time that grows faster than it', () => {
   ];
   for (const part of hostile) {
     const text = part.repeat(40_000 / part.length);
-    const startedAt = performance.now();
-    mask(text);
-    expect(performance.now() - startedAt, part).toBeLessThan(500);
+    expect(await cpuMsOf(() => mask(text)), part).toBeLessThan(500);
   }
 });
 
@@ -178,7 +177,7 @@ describe('the line of a request', () => {
     expect(line).not.toHaveProperty('keyId');
   });
 
-  it('says nobody where nobody is known', async () => {
+  it('names no caller where none is known', async () => {
     const strangers = [
       () => new Browser(service.url).get('/healthz'),
       () => sendUsage(service.url, generateSecret(true), []),

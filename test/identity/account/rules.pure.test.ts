@@ -3,6 +3,7 @@ import { describeAddress, describeBrowser } from '../../../src/identity/account/
 import { passwordProblem } from '../../../src/identity/password.js';
 import { toQrCode } from '../../../src/identity/account/second-factor-pages.js';
 import { toKeyUri } from '../../../src/identity/account/second-factor.js';
+import { cpuMsOf } from '../../support/cpu.js';
 
 describe('a new password', () => {
   it.each([
@@ -18,7 +19,7 @@ describe('a new password', () => {
     ['a common one with the usual ornaments', 'P@ssw0rd1234!'],
     ['a common one and a year', 'Liverpool2024'],
     ['a walk over the keyboard', 'qwertyuiop12'],
-    ['what everybody has read about', 'CorrectHorseBatteryStaple'],
+    ['what has been printed too often', 'CorrectHorseBatteryStaple'],
     ['a long run of one pattern', '1q2w3e4r'.repeat(100)],
   ])('that is %s is weak', async (_name, password) => {
     expect(await passwordProblem(password, 'ada@example.com')).toEqual(expect.any(String));
@@ -27,9 +28,8 @@ describe('a new password', () => {
   it('is judged in milliseconds, whatever it is made of', async () => {
     await passwordProblem('warm up the lists', 'ada@example.com');
     for (const hostile of ['p4ssw0rd', '4@8({[<69!|1|!7$5+7%2', '01/01/1999', 'lol1l0!|1l', 'asdfasdg']) {
-      const startedAt = performance.now();
-      await passwordProblem(hostile.repeat(100).slice(0, 1024), 'ada@example.com');
-      expect(performance.now() - startedAt, hostile).toBeLessThan(500);
+      const password = hostile.repeat(100).slice(0, 1024);
+      expect(await cpuMsOf(() => passwordProblem(password, 'ada@example.com')), hostile).toBeLessThan(500);
     }
   });
 
@@ -62,11 +62,12 @@ describe('a browser', () => {
     expect(describeBrowser(userAgent)).toBe(name);
   });
 
-  it('with a hostile name costs no time and is cut short', () => {
-    const startedAt = performance.now();
-    for (const name of ['('.repeat(255), 'a'.repeat(255), 'Version/'.repeat(31), '1.'.repeat(127)])
-      expect(describeBrowser(name).length).toBeLessThan(80);
-    expect(performance.now() - startedAt).toBeLessThan(200);
+  it('with a hostile name costs no time and is cut short', async () => {
+    const spentMs = await cpuMsOf(() => {
+      for (const name of ['('.repeat(255), 'a'.repeat(255), 'Version/'.repeat(31), '1.'.repeat(127)])
+        expect(describeBrowser(name).length).toBeLessThan(80);
+    });
+    expect(spentMs).toBeLessThan(200);
   });
 
   it('has an address without the wrapping of the socket', () => {

@@ -122,7 +122,7 @@ describe('a session that is ended', () => {
     expect(await isSignedIn(copied)).toBe(false);
   });
 
-  it('is never somebody else’s: that is 404, and it lives on', async () => {
+  it('is never another person’s: that is 404, and it lives on', async () => {
     const { phone, phoneId } = await onTwoDevices();
     const { browser } = await signedIn(database.db, service.url);
     const answer = await post(browser, `/sessions/${phoneId}/end`);

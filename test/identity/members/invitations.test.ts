@@ -195,7 +195,7 @@ describe('POST /dashboard/members/invite', () => {
     expect((await sendInvitation(team.owner.browser, freshEmail(), { id })).status).toBe(201);
   });
 
-  it('is for owners, for admins where it is no owner, and for nobody else', async () => {
+  it('is for owners, for admins where it is no owner, and for no other role', async () => {
     for (const role of ['member', 'billing'] as const) {
       const { browser } = team[role];
       expect((await browser.get('/dashboard/members/invite', html)).status).toBe(403);
@@ -296,7 +296,7 @@ describe('POST /dashboard/members/invitations/:id/revoke', () => {
   });
 });
 
-describe('an invitation ends with the role of whoever made it:', () => {
+describe('an invitation ends with the role of its maker:', () => {
   it('a person who was removed cannot come back by their own link', async () => {
     const token = await invite(team.admin.browser, freshEmail());
     expect(await works(token)).toBe(true);

@@ -69,7 +69,7 @@ async function stranger() {
   return { ...user, browser: await signIn(service.url, user.email) };
 }
 
-describe('whoever is signed in', () => {
+describe('a person who is signed in', () => {
   it('sees what they are invited to, and joins with a click', async () => {
     const person = await stranger();
     const token = await invite(team.owner.browser, person.email, { role: 'billing' });
@@ -186,7 +186,7 @@ describe('whoever is signed in', () => {
   });
 });
 
-describe('whoever has an account and is not signed in', () => {
+describe('a person who has an account and is not signed in', () => {
   it('signs in and comes back to the invitation', async () => {
     const user = await createUser(database.db);
     const token = await invite(team.owner.browser, user.email);
@@ -210,7 +210,7 @@ describe('whoever has an account and is not signed in', () => {
   });
 });
 
-describe('whoever has no account', () => {
+describe('a person who has no account', () => {
   it('makes one with the invited address, joins and is signed in', async () => {
     const email = freshEmail();
     const token = await invite(team.owner.browser, email, { role: 'admin' });
@@ -390,7 +390,7 @@ describe('an address that tries too much', () => {
     startTestService(database.db, { env: { TRUST_PROXY: '1' }, app: { joinLimits } });
   const from = (ip: string) => ({ ...html, 'x-forwarded-for': ip });
 
-  it('is refused after too many wrong links, and nobody else is', async () => {
+  it('is refused after too many wrong links, and no other address is', async () => {
     const limited = await start({ wrongLinks: 3 });
     try {
       const token = await invite(team.owner.browser, freshEmail());
@@ -440,7 +440,7 @@ describe('the operator', () => {
     expect((await sendInvitation(team.owner.browser, open)).status).toBe(201);
   });
 
-  it('takes back an account that somebody made for another’s address: one PUT sets the password and ends the sessions', async () => {
+  it('takes back an account that was made for another person’s address: one PUT sets the password and ends the sessions', async () => {
     const email = freshEmail();
     const squatter = new Browser(service.url);
     await makeAccount(squatter, await invite(team.owner.browser, email));

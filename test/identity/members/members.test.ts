@@ -48,12 +48,12 @@ describe('GET /dashboard/members', () => {
     };
     expect(await offered('owner')).toEqual({ invite: true, people: roles });
     expect(await offered('admin')).toEqual({ invite: true, people: ['admin', 'member', 'billing'] });
-    // Oneself: everybody may leave.
+    // Oneself: every member may leave.
     expect(await offered('member')).toEqual({ invite: false, people: ['member'] });
     expect(await offered('billing')).toEqual({ invite: false, people: ['billing'] });
   });
 
-  it('shows nobody of another Organization', async () => {
+  it('shows no member of another Organization', async () => {
     const other = await createTeam(database.db, service.url);
     const { text } = await team.owner.browser.get('/dashboard/members', html);
     expect(text).not.toContain(other.owner.email);
@@ -88,7 +88,7 @@ describe('GET /dashboard/members', () => {
     expect(await search("'; drop table users; --")).toEqual([]);
   });
 
-  it('says so where nobody is found, with what was typed as text', async () => {
+  it('says so where no member is found, with what was typed as text', async () => {
     const typed = '<script>alert(1)</script>';
     const { text } = await team.owner.browser.get(
       `/dashboard/members?search=${encodeURIComponent(typed)}`,
@@ -129,7 +129,7 @@ describe('GET /dashboard/members', () => {
 });
 
 describe('the pages of members', () => {
-  it('send whoever is not signed in to sign in, and do nothing', async () => {
+  it('send visitors who are not signed in to sign in, and do nothing', async () => {
     const stranger = new Browser(service.url);
     const { id } = team.member;
     for (const path of ['', '/invite', `/${id}`, `/${id}/remove`]) {
@@ -236,7 +236,7 @@ describe('changing a role', () => {
     const confirmed = { confirmed: 'yes' };
     const last = await setRole(owner.browser, owner.id, 'admin', confirmed);
     expect(last.status).toBe(400);
-    expect(last.text).toContain('Make somebody else owner first');
+    expect(last.text).toContain('Make another member owner first');
     const page = await owner.browser.get(`/dashboard/members/${owner.id}`, html);
     expect(page.text).toContain('You are the only owner');
     expect(page.text).not.toContain('/role"');
@@ -326,7 +326,7 @@ describe('removing a member', () => {
     expect((await member.browser.get('/dashboard/left', html)).text).toContain(other.name);
   });
 
-  it('never takes the last owner, by whoever it is asked', async () => {
+  it('never takes the last owner, whichever role asks', async () => {
     const { organization, owner, admin } = await createTeam(database.db, service.url);
     const page = await owner.browser.get(`/dashboard/members/${owner.id}/remove`, html);
     expect(page.status).toBe(200);

@@ -19,7 +19,7 @@ export interface Team {
   billing: Person;
 }
 
-/** Somebody with a role in an Organization, signed in. */
+/** A User with a role in an Organization, signed in. */
 export async function join(
   db: Database,
   url: string,

@@ -198,7 +198,7 @@ describe('what is taken from a person', () => {
     const page = await browser.get('/dashboard/session', html);
     expect(page.status).toBe(403);
     expect(page.text).toContain('do not belong to an Organization');
-    // Not sent in circles: the sign-in form is there, to come back as somebody else.
+    // Not sent in circles: the sign-in form is there, to come back as another person.
     expect((await browser.get('/login', html)).status).toBe(200);
   });
 

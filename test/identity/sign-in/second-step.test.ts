@@ -56,7 +56,7 @@ const challengesOf = (userId: string) =>
 const isSignedIn = async (browser: Browser) => (await browser.get('/dashboard/session')).status === 200;
 const wrongCodeOf = (right: string) => (right === '000000' ? '000001' : '000000');
 
-describe('the right password of somebody with a second factor', () => {
+describe('the right password of a User with a second factor', () => {
   it('starts no session: its cookie opens no page and no JSON route', async () => {
     const { user, browser } = await challenged();
     expect(await sessionsOf(user.id)).toEqual([]);
@@ -262,7 +262,7 @@ describe('a code of the app', () => {
     expect(await sessionsOf(user.id)).toHaveLength(1);
   });
 
-  it('of somebody else is refused', async () => {
+  it('of another User is refused', async () => {
     const { browser } = await challenged();
     const other = await challenged();
     expect((await give(browser, other.app.code())).status).toBe(401);

@@ -53,7 +53,7 @@ describe('sign-ins that fail', () => {
     expect(page.headers.get('retry-after')).not.toBeNull();
   });
 
-  it('from everywhere lock nobody out: the owner gets in elsewhere, later, and on a known device at once', async () => {
+  it('from everywhere lock no account: the owner gets in elsewhere, later, and on a known device at once', async () => {
     const service = await start({ firstDelayMs: 2000, maxDelayMs: 2000 });
     const user = await createUser(database.db);
     const device = new Browser(service.url);

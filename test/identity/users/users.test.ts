@@ -299,7 +299,7 @@ describe('DELETE /operator/users/:email/second-factor', () => {
     await countSessions(userId),
   ];
 
-  it('lets whoever lost app and codes in with the password alone, and ends every session', async () => {
+  it('lets a User who lost app and codes in with the password alone, and ends every session', async () => {
     const { email, user } = await secured();
     expect(await countOf(user.id)).toEqual([1, 10, 1, 1]);
     const answer = await call('DELETE', `/users/${email}/second-factor`);

@@ -65,7 +65,7 @@ export function expectDocumentedHeaders(route: DescribedRoute, { status, headers
 
 /** The body fits the schema of its status and media type, and has no field that the schema does not know. */
 export function expectDocumentedSchema(route: DescribedRoute, { status, headers, text }: Answer): void {
-  // The few words beside a `Location` are nobody's business.
+  // The few words beside a `Location` are not documented.
   if (text === '' || (status >= 300 && status < 400)) return;
   const mediaType = String(headers['content-type']).split(';', 1)[0]!;
   const schema = schemaOf(route, status, mediaType);

@@ -164,7 +164,7 @@ const keyRow = (secret: string) => ({
   createdAt,
 });
 
-/** An order of last morning, as somebody reads it later. */
+/** An order of last morning, as it is read later. */
 async function insertTrade(tx: Orm): Promise<void> {
   const { id, idempotencyKey, clientOrderId, ticker, createdAt: time } = exampleWorld.trade;
   const at = new Date(time);

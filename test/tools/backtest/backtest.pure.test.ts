@@ -43,7 +43,7 @@ describe('the account of a backtest', () => {
   const signal = (market = cold!, side: 'yes' | 'no' = 'yes', contracts = 120, cents = 41n): Signal =>
     ({ market, side, contracts, limitPrice: cents * CENT, probability: 0.5 }) as Signal;
 
-  it('pays what the levels ask and the exact fee, and nobody can take a contract twice', () => {
+  it('pays what the levels ask and the exact fee, and no contract is taken twice', () => {
     const broker = createBroker(1_000n * DOLLAR);
     broker.buy(signal(), data, at);
     // 100 at 0.40 (fee 1.68) and 20 at 0.41 (fee 0.33866): 48.20 + 2.01866, to $50.2187.
@@ -134,7 +134,7 @@ describe('a backtest', () => {
   });
 
   it('tells where shuffled forecasts earn: then a fill, a fee or a payout is wrong', async () => {
-    // A market that is 30 °F off: whoever knows no more than the season's temperatures is right against it.
+    // A market that is 30 °F off: a model that knows no more than the season's temperatures is right against it.
     const { shuffled } = await run({ ...better, market: { error: 30, deviation: 3 } }, { shuffles: 3 });
     expect(shuffled!.isEarning).toBe(true);
     const { shuffled: fair } = await run(better, { shuffles: 3 });

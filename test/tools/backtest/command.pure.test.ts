@@ -90,7 +90,7 @@ const trades = JSON.stringify({
   ),
 });
 
-/** Half a megabyte that unpacks to more than anybody wants: gzip files one after the other are one. */
+/** Half a megabyte that unpacks to more than is read: gzip files one after the other are one. */
 const bomb = Buffer.concat(Array<Buffer>(110).fill(gzipSync(Buffer.alloc(4 * 1024 * 1024))));
 
 describe('npm run backtest', () => {

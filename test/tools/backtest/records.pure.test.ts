@@ -24,8 +24,8 @@ describe('the book that trades prove', () => {
     });
   });
 
-  it('has nothing left of a price that somebody had to go beyond later', () => {
-    // Whoever paid 50 found nothing at 30 any more; whoever sold at 20 found no bid of 28.
+  it('has nothing left of a price that a later trade had to go beyond', () => {
+    // A buyer who paid 50 found nothing at 30 any more; a seller at 20 found no bid of 28.
     expect(bookOf(['no', 28, 40], ['yes', 30, 100], ['yes', 50, 10], ['no', 20, 5])).toEqual({
       yes: levels([20, 5]),
       no: levels([50, 10]),

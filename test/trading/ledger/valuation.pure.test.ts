@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { toLevels, type OrderBook } from '../../../src/trading/market/book.js';
 import type { Market } from '../../../src/trading/market/market.js';
 import { formatDollars, parseDollars } from '../../../src/trading/market/money.js';
-import { nameMarket } from '../../../src/trading/market/portfolio-names.js';
+import { nameMarket } from '../../../src/trading/market/market-name.js';
 import {
   eventOutcomes,
   markPosition,

@@ -223,7 +223,7 @@ describe('a paper order', () => {
     const empty = await postTrade(service.url, secret);
     expect([empty.code, empty.detail]).toEqual([
       'price_moved',
-      `Nobody sells YES of ${TICKER} at the moment.`,
+      `There are no asks for YES of ${TICKER} at the moment.`,
     ]);
     await service.showBook(makeBook([[46, 10]], [[55, 5]]));
     expect((await postTrade(service.url, secret)).detail).toContain('is crossed');

@@ -120,7 +120,7 @@ describe('of a minimum', () => {
     expect(chart.summary).toContain('The likeliest minimum is 71°');
     const { x, width } = chart.passed!;
     expect(Number.parseFloat(x) + Number.parseFloat(width)).toBeCloseTo(100, 1);
-    expect(chart.words).toMatchObject({ value: 'Minimum', passed: 'above what was observed already' });
+    expect(chart.labels).toMatchObject({ value: 'Minimum', passed: 'above what was observed already' });
   });
 });
 

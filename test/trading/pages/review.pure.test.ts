@@ -6,10 +6,10 @@ import {
   formatAge,
   formatCents,
   formatChange,
+  formatMoney,
   formatPoints,
   formatProbability,
-} from '../../../src/trading/pages/price-text.js';
-import { formatMoney } from '../../../src/trading/pages/portfolio-view-text.js';
+} from '../../../src/core/pages/format.js';
 import { reviewOrder, type ReviewInput } from '../../../src/trading/pages/review.js';
 import { fillTicket, readTicket } from '../../../src/trading/pages/ticket-form.js';
 

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { z } from 'zod';
-import type { forecastSchema } from '../../../src/trading/reads/schema.js';
+import type { forecastSchema } from '../../../src/trading/reads/forecast-schema.js';
 import type { ScoresAnswer } from '../../../src/trading/scores/schema.js';
 import type { TemperatureKind } from '../../../src/trading/market/market.js';
 import { climateDayOf } from '../../../src/trading/market/climate-day.js';

@@ -5,12 +5,9 @@ import { readConfig } from '../../../src/config.js';
 import type { Database } from '../../../src/core/db/client.js';
 import { toBookStateJson, toMarketJson, writeSignals } from '../../../src/trading/reads/market-json.js';
 import type { Signal } from '../../../src/trading/signals/signal.js';
-import {
-  forecastSchema,
-  marketListSchema,
-  signalListSchema,
-  stationListSchema,
-} from '../../../src/trading/reads/schema.js';
+import { forecastSchema, stationListSchema } from '../../../src/trading/reads/forecast-schema.js';
+import { marketListSchema } from '../../../src/trading/reads/schema.js';
+import { signalListSchema } from '../../../src/trading/reads/signal-schema.js';
 import { UnexpectedAnswerError } from '../../../src/trading/venue/kalshi-client.js';
 import { connectionRefused, failingDatabase } from '../../openapi/support/failing-database.js';
 import { startTestService, type TestService } from '../../support/service.js';
@@ -355,7 +352,7 @@ describe('a signal', () => {
       expiresAt: new Date('2026-01-31T12:01:00Z'),
     };
     const suppressed = [
-      { ticker: 'KXHIGHNY-26JAN31-T39', side: 'no' as const, reason: 'nobody asks', isWithheld: false },
+      { ticker: 'KXHIGHNY-26JAN31-T39', side: 'no' as const, reason: 'there are no asks', isWithheld: false },
     ];
     const gate = {
       kind: 'daily_maximum' as const,

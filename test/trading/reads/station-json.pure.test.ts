@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import type { CrossChecks } from '../../../src/trading/climate/watch.js';
 import type { IndexState } from '../../../src/trading/forecast/kalshi-index.js';
-import { stationListSchema } from '../../../src/trading/reads/schema.js';
+import { stationListSchema } from '../../../src/trading/reads/forecast-schema.js';
 import { createStationList } from '../../../src/trading/reads/station-json.js';
 import { indexAreas } from '../../../src/trading/market/stations.js';
 

@@ -3,7 +3,7 @@ import type { Market } from '../../../src/trading/market/market.js';
 import { CENT, DOLLAR } from '../../../src/trading/market/money.js';
 import { checkLedger } from '../../../src/trading/portfolio/ledger-check.js';
 import { listSettlementEvents } from '../../../src/trading/portfolio/history-queries.js';
-import { toSettlementView } from '../../../src/trading/pages/portfolio-view-orders.js';
+import { toSettlementView } from '../../../src/trading/pages/order-view.js';
 import { doubtAbout } from '../../../src/trading/settlement/settlement-event.js';
 import { findPlace } from '../../../src/trading/market/stations.js';
 import { type TestDatabase } from '../../support/database.js';

@@ -409,12 +409,12 @@ describe('what has no signal', () => {
     [
       'a book without bids for YES',
       makeBook([], [[50, 1_000]]),
-      'its order book has one side only: nobody bids for YES',
+      'its order book has one side only: there are no bids for YES',
     ],
     [
       'a book without bids for NO',
       makeBook([[80, 1_000]], []),
-      'its order book has one side only: nobody bids for NO',
+      'its order book has one side only: there are no bids for NO',
     ],
     [
       'a crossed book, however cheap it looks',

@@ -76,7 +76,7 @@ describe('the sizes of an event', () => {
       contracts: 23,
     });
     expect(reasonFor(sized, 'A', 'no')).toBe('edge −0.315 after fee');
-    expect(reasonFor(sized, 'B', 'yes')).toBe('nobody asks');
+    expect(reasonFor(sized, 'B', 'yes')).toBe('there are no asks');
     const poor = sizeEvent(toEvent(markets, { bankroll: dollars(1), cash: dollars(1) }));
     expect(poor.purchases).toEqual([]);
     expect(reasonFor(poor, 'A', 'yes')).toBe('its stake does not pay for one contract');

@@ -7,7 +7,7 @@ const event = (eventTicker: string, tickers: string[]) =>
   ({
     eventTicker,
     signals: tickers.map(signal),
-    suppressed: [{ ticker: 'X', side: 'no', reason: 'nobody asks', isWithheld: false }],
+    suppressed: [{ ticker: 'X', side: 'no', reason: 'there are no asks', isWithheld: false }],
     stake: 5n,
     worstCase: 3n,
     growth: 0.1,

@@ -41,7 +41,7 @@ export interface Model {
   lastBatch: SentEvent[] | undefined;
 }
 
-/** An event as it is sent; `product` beyond the last one is a slug that nobody knows. */
+/** An event as it is sent; `product` beyond the last one is a slug of no product. */
 export interface SentEvent {
   product: number;
   metric: string;

@@ -1,12 +1,25 @@
+import { desc, lt } from 'drizzle-orm';
 import { z } from 'zod';
+import { listAuditRows, type AuditRow } from '../../../audit/queries.js';
+import { operatorLog } from '../../../audit/table.js';
+import type { Orm } from '../../../core/db/client.js';
+import { readRange, sendPage, type Range } from '../../../core/http/page.js';
 import { exampleWorld } from '../../../core/reference/example-world.js';
-import { chainedAuditEntrySchema } from '../../../identity/operator/answer-schema.js';
 import { listParts, notFoundExample, operatorRoute } from '../../../identity/operator/define-route.js';
 import { readSlug } from '../../../identity/operator/http.js';
+import { chainedAuditEntrySchema } from '../../../identity/operator/schema.js';
 import { getOrganization } from '../../../identity/organizations/organizations.js';
-import { readRange, sendPage } from '../../../core/http/page.js';
-import { listAuditRows, type AuditRow } from '../../../audit/queries.js';
-import { listOperatorLog, type OperatorRow } from './queries.js';
+
+type OperatorRow = typeof operatorLog.$inferSelect;
+/** What belongs to no Organization, newest first: ids are in the order of time. */
+async function listOperatorLog(orm: Orm, { after, limit }: Range): Promise<OperatorRow[]> {
+  return orm
+    .select()
+    .from(operatorLog)
+    .where(after === undefined ? undefined : lt(operatorLog.id, after))
+    .orderBy(desc(operatorLog.id))
+    .limit(limit + 1);
+}
 
 const idSchema = z.uuid();
 

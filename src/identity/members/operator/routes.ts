@@ -1,13 +1,9 @@
-import { byOperator } from '../../session/authority.js';
-import { change } from '../../../audit/change.js';
-import { readJsonBody } from '../../../core/http/json-body.js';
 import { sendJson, toJson } from '../../../core/http/json.js';
-import { parseInput } from '../../../core/http/validate.js';
 import { listMembers, type Member } from '../queries.js';
 import { json } from '../../../core/reference/define-route.js';
 import { exampleWorld } from '../../../core/reference/example-world.js';
 import { problemExample } from '../../../core/reference/problem-examples.js';
-import { memberAnswerSchema } from '../../operator/answer-schema.js';
+import { emailSchema, memberAnswerSchema, memberSchema } from '../../operator/schema.js';
 import {
   createdAt,
   cursorOf,
@@ -18,10 +14,16 @@ import {
   operatorRoute,
   putResponses,
 } from '../../operator/define-route.js';
-import { MAX_BODY_BYTES, readEmail, readSlug, sendDeleted, sendPut, sourceOf } from '../../operator/http.js';
+import {
+  changeAsOperator,
+  readEmail,
+  readInput,
+  readSlug,
+  sendDeleted,
+  sendPut,
+} from '../../operator/http.js';
 import { getOrganization } from '../../organizations/organizations.js';
 import { readRange, sendPage } from '../../../core/http/page.js';
-import { emailSchema, memberSchema } from '../../operator/schema.js';
 import { getMember, putMember, removeMemberByEmail } from '../members.js';
 
 const { users } = exampleWorld;
@@ -125,14 +127,11 @@ export const memberRoutes = [
     handler: (deps) => async (req, res) => {
       const slug = readSlug(req);
       const email = readEmail(req);
-      const { value } = await readJsonBody(req, res, MAX_BODY_BYTES);
-      const input = parseInput(memberSchema, value);
-      const source = sourceOf(req, res, deps.clock);
-      sendPut(
-        res,
-        await change(deps, byOperator(res), (tx) => putMember(tx, slug, email, input, source)),
-        memberJson,
+      const input = await readInput(req, res, memberSchema);
+      const put = await changeAsOperator(deps, req, res, (tx, source) =>
+        putMember(tx, slug, email, input, source),
       );
+      sendPut(res, put, memberJson);
     },
   }),
   operatorRoute({
@@ -151,9 +150,7 @@ export const memberRoutes = [
     handler: (deps) => async (req, res) => {
       const slug = readSlug(req);
       const email = readEmail(req);
-      await change(deps, byOperator(res), (tx) =>
-        removeMemberByEmail(tx, slug, email, sourceOf(req, res, deps.clock)),
-      );
+      await changeAsOperator(deps, req, res, (tx, source) => removeMemberByEmail(tx, slug, email, source));
       sendDeleted(res);
     },
   }),

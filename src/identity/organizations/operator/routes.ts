@@ -1,8 +1,4 @@
-import { byOperator } from '../../session/authority.js';
-import { change } from '../../../audit/change.js';
-import { readJsonBody } from '../../../core/http/json-body.js';
 import { sendJson, toJson } from '../../../core/http/json.js';
-import { parseInput } from '../../../core/http/validate.js';
 import { json } from '../../../core/reference/define-route.js';
 import { exampleWorld } from '../../../core/reference/example-world.js';
 import { problemExample } from '../../../core/reference/problem-examples.js';
@@ -16,7 +12,7 @@ import {
   operatorRoute,
   putResponses,
 } from '../../operator/define-route.js';
-import { MAX_BODY_BYTES, readSlug, sendPut, sourceOf } from '../../operator/http.js';
+import { changeAsOperator, readInput, readSlug, sendPut } from '../../operator/http.js';
 import { readRange, sendPage } from '../../../core/http/page.js';
 import { organizationSchema, slugSchema } from '../../operator/schema.js';
 import { getOrganization, putOrganization } from '../organizations.js';
@@ -103,14 +99,11 @@ export const organizationRoutes = [
     ],
     handler: (deps) => async (req, res) => {
       const slug = readSlug(req);
-      const { value } = await readJsonBody(req, res, MAX_BODY_BYTES);
-      const input = parseInput(organizationSchema, value);
-      const source = sourceOf(req, res, deps.clock);
-      sendPut(
-        res,
-        await change(deps, byOperator(res), (tx) => putOrganization(tx, slug, input, source)),
-        organizationJson,
+      const input = await readInput(req, res, organizationSchema);
+      const put = await changeAsOperator(deps, req, res, (tx, source) =>
+        putOrganization(tx, slug, input, source),
       );
+      sendPut(res, put, organizationJson);
     },
   }),
 ];

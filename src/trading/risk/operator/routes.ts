@@ -235,7 +235,7 @@ export const tradingControlRoutes = [
     summary: 'Read the kill switch of the whole service',
     description: 'What stands between every Organization and its orders.',
     responses: { 200: json('The switch.', serviceSwitchAnswerSchema) },
-    examples: [{ name: 'open', summary: 'Nobody has touched it', request: {}, answer: untouched }],
+    examples: [{ name: 'open', summary: 'Never set', request: {}, answer: untouched }],
     handler:
       ({ db }) =>
       async (_req, res) => {

@@ -38,7 +38,6 @@ const temperaments: Readonly<Record<string, Temperament>> = {
 };
 const usual: Temperament = { corrected: 1, width: 1, blindness: 2 };
 
-/** What is believed of a temperature. */
 export interface Belief {
   /** °F, before anything that has been seen of the day is taken off. */
   meanF: number;

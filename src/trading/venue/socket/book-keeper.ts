@@ -91,25 +91,11 @@ export function createBookKeeper(onChange: (ticker: string) => void = () => unde
   }
 
   return {
-    expect(sid, tickers) {
-      const subscription = subscriptions.get(sid) ?? { lastSeq: 0, isBroken: false, tickers: new Set() };
-      subscriptions.set(sid, subscription);
-      for (const ticker of tickers) {
-        remove(ticker);
-        subscription.tickers.add(ticker);
-        const levels = { yes: new Map(), no: new Map() };
-        kept.set(ticker, { sid, levels, isTrusted: false, book: undefined });
-      }
-    },
+    expect: markets.expect,
     drop(tickers) {
       for (const ticker of tickers) remove(ticker);
     },
-    end(sid) {
-      const tickers = [...(subscriptions.get(sid)?.tickers ?? [])];
-      for (const ticker of tickers) remove(ticker);
-      subscriptions.delete(sid);
-      return tickers;
-    },
+    end: markets.end,
     take(frame) {
       const ticker = 'ticker' in frame ? frame.ticker : undefined;
       const market = ticker === undefined ? undefined : kept.get(ticker);
@@ -119,19 +105,14 @@ export function createBookKeeper(onChange: (ticker: string) => void = () => unde
         return doubtOne(ticker!, frame.type === 'unreadable' ? 'unreadable' : 'foreign');
       }
       if (subscription.isBroken) return undefined;
-      const step = frame.seq - subscription.lastSeq;
-      subscription.lastSeq = frame.seq;
-      const isUnreadable = frame.type === 'unreadable';
-      if (step !== 1 || isUnreadable) doubt(subscription.tickers);
-      if (step <= 0 || isUnreadable) {
-        subscription.isBroken = true;
-        return { doubt: isUnreadable ? 'unreadable' : 'stale', isOfAll: true };
-      }
-      const gap: Problem | undefined = step > 1 ? { doubt: 'gap', isOfAll: true } : undefined;
-      if (!market || (frame.type !== 'snapshot' && frame.type !== 'delta')) return gap;
-      if (market.sid !== frame.sid) return gap ?? doubtOne(ticker!, 'foreign');
+      const why = advance(subscription, frame.seq, frame.type);
+      if (why) doubt(subscription.tickers);
+      const ofAll: Problem | undefined = why && { doubt: why, isOfAll: true };
+      if (subscription.isBroken || !market || (frame.type !== 'snapshot' && frame.type !== 'delta'))
+        return ofAll;
+      if (market.sid !== frame.sid) return ofAll ?? doubtOne(ticker!, 'foreign');
       const problem = takeChange(frame, market);
-      return gap ?? problem;
+      return ofAll ?? problem;
     },
     doubt,
     book(ticker) {
@@ -153,6 +134,16 @@ export function createBookKeeper(onChange: (ticker: string) => void = () => unde
       return markets.trusted;
     },
   };
+}
+
+/** Takes the next number of a sequence; one that came before, or was not understood, breaks it. */
+function advance(subscription: Subscription, seq: number, type: Frame['type']): Doubt | undefined {
+  const step = seq - subscription.lastSeq;
+  subscription.lastSeq = seq;
+  subscription.isBroken = step <= 0 || type === 'unreadable';
+  if (type === 'unreadable') return 'unreadable';
+  if (step <= 0) return 'stale';
+  return step > 1 ? 'gap' : undefined;
 }
 
 /** Which markets are kept, by which subscription, and which of them are trusted. */
@@ -183,12 +174,32 @@ function createKeptMarkets(onChange: (ticker: string) => void) {
     subscriptions.get(market.sid)?.tickers.delete(ticker);
   }
 
+  function expect(sid: number, tickers: Iterable<string>): void {
+    const subscription = subscriptions.get(sid) ?? { lastSeq: 0, isBroken: false, tickers: new Set() };
+    subscriptions.set(sid, subscription);
+    for (const ticker of tickers) {
+      remove(ticker);
+      subscription.tickers.add(ticker);
+      const levels = { yes: new Map(), no: new Map() };
+      kept.set(ticker, { sid, levels, isTrusted: false, book: undefined });
+    }
+  }
+
+  function end(sid: number): string[] {
+    const tickers = [...(subscriptions.get(sid)?.tickers ?? [])];
+    for (const ticker of tickers) remove(ticker);
+    subscriptions.delete(sid);
+    return tickers;
+  }
+
   return {
     subscriptions,
     kept,
     setTrust,
     doubt,
     remove,
+    expect,
+    end,
     get trusted() {
       return trusted;
     },

@@ -1,6 +1,6 @@
+import { bracketLabel, parseBracket, type Bracket } from './brackets.js';
 import { readEventTicker, type NamedEvent } from './event.js';
 import { cityOf, isPlaced, labelOf, type ListedMarket, type MarketKind } from './market.js';
-import { bracketLabel, parseBracket, type Bracket } from './brackets.js';
 import { sourceOn, type SettlementSource } from './rules.js';
 import { findAreaOfSeries, findSeries, type Place } from './stations.js';
 
@@ -20,7 +20,6 @@ export interface MarketName {
   hour: number | null;
   /** `84° to 85°`. */
   label: string;
-  /** Whether the venue lists it now. */
   isListed: boolean;
   /** Who reports what it settles by, by the rules of its day; null where that is not certain. */
   source: SettlementSource | null;
@@ -64,7 +63,6 @@ export function nameMarket(
 const sourceOf = (kind: MarketKind, date: string): SettlementSource =>
   kind === 'hourly' ? 'Kalshi Weather Index' : sourceOn(date);
 
-/** What the series is known to be about. */
 function findNamed(named: NamedEvent | undefined): { station: Place; kind: MarketKind } | undefined {
   if (!named) return undefined;
   const area = named.hour === undefined ? undefined : findAreaOfSeries(named.seriesTicker);

@@ -3,22 +3,84 @@ import { toIntervalChart } from '../../core/charts/intervals.js';
 import { toReliabilityChart } from '../../core/charts/reliability.js';
 import { toCrpsChart } from '../../core/charts/series.js';
 import { formatFixed, formatPercent, formatSigned } from '../../core/charts/text.js';
-import { formatCount, formatDay, formatDecimal } from '../../core/pages/format.js';
-import { formatDegrees } from './price-text.js';
-import { findPlace } from '../market/stations.js';
-import { describeErrorRates, describeFirstScores, wordsOf } from './scores-page-words.js';
-import type { ScoresAnswer, ScoreSummary } from '../scores/schema.js';
+import { toAddress } from '../../core/pages/address.js';
+import { formatCount, formatDecimal, formatDegrees } from '../../core/pages/format.js';
+import { temperatureKinds, type TemperatureKind } from '../market/market.js';
+import { formatDate, formatHour } from './labels.js';
+import { findPlace, placesOf } from '../market/stations.js';
 import type { ScoresAsked } from '../scores/report.js';
+import type { ScoreSummary, ScoresAnswer } from '../scores/schema.js';
+import { leadsOf } from '../signals/signal.js';
+
+/** What is scored apart, since it is another thing to forecast. */
+const scoredKinds = {
+  daily_maximum: { tab: 'Maxima', value: 'Maximum', end: 'the end of the day', of: 'day' },
+  daily_minimum: { tab: 'Minima', value: 'Minimum', end: 'the end of the day', of: 'day' },
+  hourly: { tab: 'Hours', value: 'Temperature', end: 'the hour', of: 'hour' },
+} as const satisfies Record<TemperatureKind, object>;
+
+export const toKindTabs = (current: TemperatureKind) =>
+  temperatureKinds.map((kind) => ({
+    label: scoredKinds[kind].tab,
+    href: toAddress('/dashboard/scores', { kind: kind === 'daily_maximum' ? undefined : kind }),
+    isCurrent: kind === current,
+  }));
+
+export const filterOptions = (kind: TemperatureKind) => ({
+  stationOptions: [
+    { value: '', label: 'All cities' },
+    ...placesOf(kind).map(({ id, city }) => ({ value: id, label: city })),
+  ],
+  leadOptions: [
+    { value: '', label: 'All leads' },
+    ...leadsOf(kind).map((hours) => ({
+      value: String(hours),
+      label: `${hours === 1 ? '1 hour' : `${hours} hours`} before ${scoredKinds[kind].end}`,
+    })),
+  ],
+});
+
+/** How often the rule errs, as sentences. */
+function describeErrorRates({ errorRates, windowDays }: ScoresAnswer['gateRule']): string[] {
+  const percent = (share: number) => formatPercent(share, 0);
+  const { equal, equalEver, worse, better, betterBy } = errorRates;
+  return [
+    `Open although the model is only as good as the market: at most ${percent(equal)} of the time, and in at most ${percent(equalEver)} of cases at any time within ${windowDays} days.`,
+    `Open although the market is clearly better: at most ${percent(worse)} of the time.`,
+    `Open where the model is better by ${betterBy} in log score, after a whole window: at least ${percent(better)} of the time.`,
+  ];
+}
+
+/** When there will be something to see: days settle in the morning after they end, hours soon after they have struck. */
+function describeFirstScores({
+  kind,
+  overall,
+  uncalibrated,
+  gateRule,
+}: Pick<ScoresAnswer, 'kind' | 'overall' | 'uncalibrated' | 'gateRule'>): string[] {
+  const waiting = overall.waiting + uncalibrated.waiting;
+  const leads = leadsOf(kind);
+  const hours = `${leads.slice(0, -1).join(', ')} and ${leads.at(-1)}`;
+  const [each, its] =
+    kind === 'hourly' ? ['each hour', 'its hour'] : ['the end of each climate day', 'the end of its day'];
+  return [
+    waiting === 0
+      ? `Forecasts and prices are recorded ${hours} hours before ${each}; none has been so far.`
+      : `${formatCount(waiting, 'forecast')} ${waiting === 1 ? `has been recorded and waits for ${its}` : `have been recorded and wait for ${kind === 'hourly' ? 'their hour' : 'the end of their day'}`}.`,
+    kind === 'hourly'
+      ? `An hour’s scores come with the venue’s index. A gate can open once ${gateRule.minimumDays} days of its area and lead have settled; until then signals are withheld.`
+      : `A day’s scores come with its climate report, in the morning after it. A gate can open once ${gateRule.minimumDays} days of its station and lead have settled; until then signals are withheld.`,
+  ];
+}
 
 /** Days of a city, as many as are read through; all records are in `GET /scores`. */
 const SHOWN_RESULTS = 14;
 
-/** All that the page says. */
 export function toScoresPage(answer: ScoresAnswer, asked: ScoresAsked) {
   const { overall, uncalibrated, gateRule, gatesJudgedAt, diagnostics, records, windowDays } = answer;
   const isOneOfEachDay = asked.station !== undefined && asked.leadHours !== undefined;
   return {
-    words: wordsOf(answer.kind),
+    labels: scoredKinds[answer.kind],
     windowDays,
     isEmpty: records.length === 0 && overall.n === 0,
     hasScores: overall.n > 0 || diagnostics.pit.n > 0,
@@ -77,7 +139,7 @@ const toIntervalRows = ({ stations }: ScoresAnswer) =>
     })),
   );
 
-/** The same days for all in a column; where somebody has no such score there is a dash. */
+/** The same days for all in a column; where there is no such score there is a dash. */
 function toMeans({ model, market, crps }: ScoreSummary) {
   const score = (value: number | undefined) => (value === undefined ? '–' : formatFixed(value, 3));
   const degrees = (value: number | undefined) =>
@@ -124,7 +186,7 @@ function toResults({ records, leads }: ScoresAnswer) {
   return [...results.values()].slice(0, SHOWN_RESULTS).map((ofDay) => {
     const { date, hour, station, temperatureF } = ofDay[0]!;
     return {
-      day: hour === null ? formatDate(date) : `${formatDate(date)}, ${String(hour).padStart(2, '0')}:00`,
+      day: hour === null ? formatDate(date) : `${formatDate(date)}, ${formatHour(hour)}`,
       city: findPlace(station)?.city ?? station,
       temperature: `${formatDegrees(temperatureF, hour === null ? 0 : 2)}F`,
       isCalibrated: ofDay.every(({ method }) => method !== 'raw_ensemble'),
@@ -147,5 +209,3 @@ function toGiven(record: ScoresAnswer['records'][number] | undefined) {
     ahead: lead > 0 ? 'model' : lead < 0 ? 'market' : null,
   };
 }
-
-const formatDate = (date: string): string => formatDay(new Date(date));

@@ -1,41 +1,49 @@
-import { formatDay, formatDecimal } from '../../core/pages/format.js';
+import { formatDay } from '../../core/pages/format.js';
 import { toAddress } from '../../core/pages/address.js';
-import type { MarketKind, MarketStatus } from '../market/market.js';
-import { DOLLAR, type Micros } from '../market/money.js';
-import type { TradeMode } from '../ledger/orders-table.js';
-import type { MarketName } from '../market/portfolio-names.js';
+import type { MarketKind, MarketStatus, TemperatureKind } from '../market/market.js';
+import type { MarketName } from '../market/market-name.js';
 
-/** How the pages of the portfolio write money and name markets. */
+export const kindLabels = {
+  daily_maximum: {
+    tab: 'Maxima',
+    value: 'Maximum',
+    temperature: 'highest temperature',
+    short: 'high',
+    question: 'What the highest temperature of a day will be.',
+    observed: 'Observed so far',
+    passed: 'below what was observed already',
+  },
+  daily_minimum: {
+    tab: 'Minima',
+    value: 'Minimum',
+    temperature: 'lowest temperature',
+    short: 'low',
+    question: 'What the lowest temperature of a day will be.',
+    observed: 'Observed so far',
+    passed: 'above what was observed already',
+  },
+  hourly: {
+    tab: 'Hours',
+    value: 'Temperature',
+    temperature: 'temperature',
+    short: 'hour',
+    question: 'What the temperature will be when an hour strikes.',
+    observed: 'The index said',
+    passed: 'ruled out',
+  },
+} as const satisfies Record<TemperatureKind, Record<string, string>>;
 
-export const PORTFOLIO_PATH = '/dashboard/portfolio';
-export const ORDERS_PATH = `${PORTFOLIO_PATH}/orders`;
-export const SETTLEMENTS_PATH = `${PORTFOLIO_PATH}/settlements`;
+/** Of a market that has no place. */
+export const kindNames: Readonly<Record<MarketKind, string>> = {
+  daily_maximum: 'Maximum',
+  daily_minimum: 'Minimum',
+  hourly: 'Hour',
+  rain: 'Rain',
+  other: 'Other',
+};
 
-/** `$1,234.50`, `−$0.04`; with more decimals only where there are any. */
-export function formatMoney(micros: Micros): string {
-  const [sign, amount] = micros < 0n ? ['−', -micros] : ['', micros];
-  const fraction = String(amount % DOLLAR)
-    .padStart(6, '0')
-    .replace(/(?:00){1,2}$/, '');
-  return `${sign}$${formatDecimal(amount / DOLLAR)}.${fraction}`;
-}
-
-/** A price or an average of prices: to a hundredth of a cent. */
-export const formatPrice = (micros: Micros): string => formatMoney(((micros + 50n) / 100n) * 100n);
-
-/** An amount that is a gain or a loss: the sign says it, the colour repeats it. */
-export interface Change {
-  text: string;
-  tone: 'gain' | 'loss' | 'even';
-}
-
-export const toChange = (micros: Micros): Change => ({
-  text: `${micros > 0n ? '+' : ''}${formatMoney(micros)}`,
-  tone: micros > 0n ? 'gain' : micros < 0n ? 'loss' : 'even',
-});
-
-export const toChangeOrNull = (micros: Micros | null): Change | null =>
-  micros === null ? null : toChange(micros);
+/** `07:00`, by the clock of the place. */
+export const formatHour = (hour: number): string => `${String(hour).padStart(2, '0')}:00`;
 
 /** What the venue says of a market, in words. */
 export const marketStatuses: Readonly<Record<MarketStatus, { label: string; tone: string }>> = {
@@ -70,7 +78,7 @@ const shortNames: Readonly<Partial<Record<MarketKind, string>>> = {
 function dayOf({ eventTicker, city, kind, date, hour }: MarketName): string {
   const what = city === null ? eventTicker : `${city}${(kind && shortNames[kind]) ?? ''}`;
   if (date === null) return what;
-  const clock = hour === null ? '' : `${String(hour).padStart(2, '0')}:00 on `;
+  const clock = hour === null ? '' : `${formatHour(hour)} on `;
   return `${what}, ${clock}${formatDate(date)}`;
 }
 
@@ -85,10 +93,3 @@ function hrefOf({ ticker, station, kind, date, hour, isListed }: MarketName): st
     hour: hour ?? undefined,
   });
 }
-
-export const toModeTabs = (path: string, current: TradeMode) =>
-  (['paper', 'live'] as const).map((mode) => ({
-    label: mode === 'paper' ? 'Paper' : 'Live',
-    href: toAddress(path, { mode: mode === 'paper' ? undefined : mode }),
-    isCurrent: mode === current,
-  }));

@@ -1,24 +1,37 @@
 import type { Router } from 'express';
-import { sessionOf } from '../../identity/session/session.js';
-import type { Context } from '../../core/http/context.js';
 import { AppError } from '../../core/errors.js';
+import type { Context } from '../../core/http/context.js';
 import { readPathId } from '../../core/http/path-id.js';
 import { toAddress, toPager } from '../../core/pages/address.js';
 import { sendCsv } from '../../core/pages/csv.js';
 import { renderPage } from '../../core/pages/layout.js';
-import type { TradingServices } from '../services/services.js';
-import { encodeWordCursor, readOrderCursor, readPageQuery, readWordCursor } from './portfolio-pages-input.js';
-import { exportTrades, tradeColumns } from '../portfolio/trades-csv.js';
+import { sessionOf } from '../../identity/session/session.js';
 import { listSettlementEvents } from '../portfolio/history-queries.js';
 import { findOrder, listFills, listOrders, listPostings } from '../portfolio/order-queries.js';
-import { toOrderPage, toOrderView, toSettlementView } from './portfolio-view-orders.js';
-import { ORDERS_PATH, PORTFOLIO_PATH, SETTLEMENTS_PATH, toModeTabs } from './portfolio-view-text.js';
+import { exportTrades, tradeColumns } from '../portfolio/trades-csv.js';
+import type { TradingServices } from '../services/services.js';
+import {
+  ORDERS_PATH,
+  PORTFOLIO_PATH,
+  SETTLEMENTS_PATH,
+  encodeSettlementCursor,
+  readOrderCursor,
+  readPageQuery,
+  readSettlementCursor,
+  toModeTabs,
+} from './addresses.js';
+import { toOrderPage, toOrderView, toSettlementView } from './order-view.js';
 
 const PAGE_SIZE = 25;
 /** Far more than a book has levels. */
 const MAX_FILLS = 500;
 
 const section = 'portfolio';
+
+const notices = {
+  placed: 'Order placed. What it did is below.',
+  repeated: 'This had been sent before, and was done once. Nothing was ordered again.',
+};
 
 /** The lists of orders and of settlements, an order's own page, and all trades as a file. */
 export function addOrderPages(router: Router, context: Context, { snapshots }: TradingServices): void {
@@ -57,10 +70,6 @@ export function addOrderPages(router: Router, context: Context, { snapshots }: T
       listFills(db.orm, orgId, id, MAX_FILLS),
       listPostings(db.orm, orgId, id, MAX_FILLS),
     ]);
-    const notices = {
-      placed: 'Order placed. What it did is below.',
-      repeated: 'This had been sent before, and was done once. Nothing was ordered again.',
-    };
     await renderPage(
       context,
       req,
@@ -73,10 +82,10 @@ export function addOrderPages(router: Router, context: Context, { snapshots }: T
   router.get('/portfolio/settlements', async (req, res) => {
     const { orgId } = sessionOf(res);
     const { mode, cursor } = readPageQuery(req);
-    const after = readWordCursor(cursor);
+    const after = readSettlementCursor(cursor);
     const found = await listSettlementEvents(db.orm, orgId, { mode, after, limit: PAGE_SIZE + 1 });
-    const words = found.slice(0, PAGE_SIZE);
-    const nextCursor = found.length > PAGE_SIZE ? encodeWordCursor(words.at(-1)!) : undefined;
+    const settlements = found.slice(0, PAGE_SIZE);
+    const nextCursor = found.length > PAGE_SIZE ? encodeSettlementCursor(settlements.at(-1)!) : undefined;
     const query = { mode: mode === 'paper' ? undefined : mode };
     await renderPage(
       context,
@@ -86,7 +95,7 @@ export function addOrderPages(router: Router, context: Context, { snapshots }: T
       {
         mode,
         modes: toModeTabs(SETTLEMENTS_PATH, mode),
-        words: words.map((word) => toSettlementView(word, snapshots.current)),
+        settlements: settlements.map((each) => toSettlementView(each, snapshots.current)),
         pager: toPager(SETTLEMENTS_PATH, query, { cursor, nextCursor }),
         portfolioHref: toAddress(PORTFOLIO_PATH, query),
       },

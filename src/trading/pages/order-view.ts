@@ -1,21 +1,16 @@
-import type { Snapshot } from '../snapshot/snapshot.js';
-import type { SettlementSource } from '../market/rules.js';
-import { isFairPrice } from '../settlement/settlement-event.js';
-import { nameMarket, type MarketName } from '../market/portfolio-names.js';
-import type { SettlementEventRow } from '../portfolio/history-queries.js';
-import type { ListedOrder, listFills, listPostings } from '../portfolio/order-queries.js';
-import {
-  ORDERS_PATH,
-  formatMoney,
-  formatPrice,
-  marketStatuses,
-  toChange,
-  toMarketView,
-} from './portfolio-view-text.js';
 import type { OrderStatus } from '../ledger/orders-table.js';
 import type { LedgerKind, SettlementState } from '../ledger/portfolio-table.js';
-import type { Micros } from '../market/money.js';
 import { perContract, valueOf } from '../market/contracts.js';
+import { nameMarket, type MarketName } from '../market/market-name.js';
+import type { Micros } from '../market/money.js';
+import type { SettlementSource } from '../market/rules.js';
+import type { SettlementEventRow } from '../portfolio/history-queries.js';
+import type { ListedOrder, listFills, listPostings } from '../portfolio/order-queries.js';
+import { isFairPrice } from '../settlement/settlement-event.js';
+import type { Snapshot } from '../snapshot/snapshot.js';
+import { ORDERS_PATH } from './addresses.js';
+import { marketStatuses, toMarketView } from './labels.js';
+import { formatMoney } from '../../core/pages/format.js';
 
 const orderStatuses: Record<OrderStatus, { label: string; tone: string }> = {
   pending: { label: 'Pending', tone: 'warn' },
@@ -25,25 +20,13 @@ const orderStatuses: Record<OrderStatus, { label: string; tone: string }> = {
   rejected: { label: 'Rejected', tone: 'bad' },
 };
 
-/** A line of the list of orders. */
 export const toOrderView = (order: ListedOrder, snapshot: Snapshot | undefined) => ({
-  id: order.id,
+  ...order,
   href: `${ORDERS_PATH}/${order.id}`,
   market: toMarketView(nameMarket(order.ticker, snapshot?.markets.get(order.ticker), order.label)),
-  /** `Bought`, `Sold`: what was asked for. */
   verb: order.action === 'buy' ? 'Buy' : 'Sell',
-  side: order.side,
-  contracts: order.contracts,
-  filledContracts: order.filledContracts,
-  limitPrice: formatPrice(order.limitPrice),
-  averagePrice:
-    order.filledContracts === 0 ? null : formatPrice(perContract(order.value, order.filledContracts)),
-  fees: formatMoney(order.fees),
-  balanceChange: toChange(order.balanceChange),
-  realised: order.realised === 0n ? undefined : toChange(order.realised),
+  averagePrice: order.filledContracts === 0 ? null : perContract(order.value, order.filledContracts),
   status: orderStatuses[order.status],
-  reason: order.reason,
-  createdAt: order.createdAt,
   placedBy: toPlacedBy(order),
 });
 
@@ -75,7 +58,6 @@ const kinds: Record<LedgerKind, string> = {
   adjustment: 'Adjustment',
 };
 
-/** An order's own page. */
 export const toOrderPage = (
   order: ListedOrder,
   fills: FillRow[],
@@ -84,40 +66,16 @@ export const toOrderPage = (
 ) => ({
   order: {
     ...toOrderView(order, snapshot),
-    mode: order.mode,
-    value: formatMoney(order.value),
-    reserved: order.reserved === 0n ? undefined : formatMoney(order.reserved),
     timeInForce:
       order.timeInForce === 'fill_or_kill' ? 'All at once or nothing' : 'What can be filled at once',
-    idempotencyKey: order.idempotencyKey,
-    clientOrderId: order.clientOrderId,
-    venueOrderId: order.venueOrderId,
-    bookFetchedAt: order.bookFetchedAt,
-    finishedAt: order.finishedAt,
     isPending: order.status === 'pending',
   },
-  fills: fills.map((fill) => ({
-    n: fill.n,
-    price: formatPrice(fill.price),
-    contracts: fill.contracts,
-    value: formatMoney(valueOf(fill.price, fill.contracts)),
-    fee: formatMoney(fill.fee),
-    balanceChange: toChange(fill.balanceChange),
-    filledAt: fill.filledAt,
-  })),
+  fills: fills.map((fill) => ({ ...fill, value: valueOf(fill.price, fill.contracts) })),
   postings: postings.map((posting) => ({
+    ...posting,
     name: `${kinds[posting.kind]}${posting.fillN === null ? '' : ` ${posting.fillN}`}`,
-    memo: posting.memo,
-    at: posting.at,
-    amounts: (['cash', 'positions', 'fees', 'realised', 'capital'] as const).map((account) => ({
-      account,
-      amount: toPlain(posting[account]),
-    })),
   })),
 });
-
-/** In a ledger a sign says where money flows, not whether that is good. */
-const toPlain = (micros: Micros): string | null => (micros === 0n ? null : formatMoney(micros));
 
 const states: Record<SettlementState, { label: string; tone: string }> = {
   ...marketStatuses,
@@ -126,24 +84,24 @@ const states: Record<SettlementState, { label: string; tone: string }> = {
   void: { label: 'Void', tone: 'bad' },
 };
 
-/** One word of the venue about a market's end, and why it pays what it pays. */
-export function toSettlementView(word: SettlementEventRow, snapshot: Snapshot | undefined) {
-  const { ticker, label, side, contracts } = word;
-  const valueOfYes = word.value === null ? null : BigInt(word.value);
-  const [cost, cashChange] = [BigInt(word.cost), BigInt(word.cashChange)];
+/** What the venue has said of a market's end, and why it pays what it pays. */
+export function toSettlementView(settlement: SettlementEventRow, snapshot: Snapshot | undefined) {
+  const { ticker, label, side, contracts } = settlement;
+  const valueOfYes = settlement.value === null ? null : BigInt(settlement.value);
+  const [cost, cashChange] = [BigInt(settlement.cost), BigInt(settlement.cashChange)];
   const name = nameMarket(ticker, snapshot?.markets.get(ticker), label);
-  const isPaid = ['finalized', 'void'].includes(word.state) && !word.isCorrection;
+  const isPaid = ['finalized', 'void'].includes(settlement.state) && !settlement.isCorrection;
   return {
     market: toMarketView(name),
-    at: new Date(word.at),
-    state: states[word.state],
-    isCorrection: word.isCorrection && cashChange !== 0n,
-    why: whyOf(word, valueOfYes, name),
+    at: new Date(settlement.at),
+    state: states[settlement.state],
+    isCorrection: settlement.isCorrection && cashChange !== 0n,
+    why: whyOf(settlement, valueOfYes, name),
     held: `${contracts} ${side.toUpperCase()}`,
-    cost: formatMoney(cost),
-    /** Null for what is only a word. */
-    moved: cashChange === 0n && !isPaid ? null : toChange(cashChange),
-    result: isPaid ? toChange(cashChange - cost) : undefined,
+    cost,
+    /** Null for what the venue has only announced. */
+    moved: cashChange === 0n && !isPaid ? null : cashChange,
+    result: isPaid ? cashChange - cost : null,
   };
 }
 

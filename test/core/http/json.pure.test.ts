@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { parseExactJson, parseNumbersAsText } from '../../src/core/exact-json.js';
+import { parseExactJson, parseNumbersAsText } from '../../../src/core/http/json.js';
 
 it('keeps the digits of numbers, and nothing of what strings hold', () => {
   const text = '{"a":[1.50,-2e3,{"12":"1, \\"2\\" [3]"}],"b\\\\":12345678901234567890,"c":true}';

@@ -1,0 +1,237 @@
+import { z } from 'zod';
+import { timeField } from '../../core/http/fields.js';
+import { indexAreas } from '../market/stations.js';
+import {
+  count,
+  dateField,
+  freshness,
+  measureField,
+  probability,
+  stationField,
+  temperature,
+  unitField,
+} from './schema.js';
+
+export const noQuerySchema = z.strictObject({});
+
+const fitSchema = z
+  .object({
+    id: z.string().describe('A UUIDv7.'),
+    station: z.string().nullable().describe('Whose past it was learned from; `null`: that of all stations.'),
+    leadHours: z.int().describe('The leads that it is for: up to this many hours, in steps of 12.'),
+    coefficients: z
+      .object({ a: z.number(), b: z.number(), c: z.number(), d: z.number() })
+      .describe(
+        'The temperature is normal with mean a + b·m and variance c + d·s², where m is the mean of the members less `stationBiasF` and s² their sample variance. Beyond what was seen, m is corrected by as much as at the end of that.',
+      ),
+    stationBiasF: z
+      .number()
+      .describe(
+        "What the station's members are taken to be too warm by, of an hour those of the same hour, °F; 0 for a station's fit of its own.",
+      ),
+    n: count('Days (of hours: hours) that it was learned from, over all its stations'),
+    firstDate: z.iso.date().describe('The first day of them.'),
+    lastDate: z.iso.date().describe('The last day of them.'),
+    trainingCrps: z.number().describe('Its mean CRPS over them, °F.'),
+    rawCrps: z.number().describe("The same of the members' own mean and deviation."),
+    knownThrough: timeField('When the latest that it was learned from became known.'),
+    trainedAt: timeField('When it was made.'),
+  })
+  .meta({ id: 'ForecastFit' });
+
+const observed = (what: string, at: string) =>
+  z
+    .object({
+      temperatureF: temperature(what),
+      observedAt: timeField(at),
+      fetchedAt: timeField('When that was fetched.'),
+    })
+    .nullable();
+
+const forecastFields = {
+  date: dateField,
+  eventTicker: z.string().nullable(),
+  meanF: temperature('Before what was observed is taken into account'),
+  standardDeviationF: temperature('Likewise'),
+  quantiles: z
+    .array(z.object({ probability: probability('Of a temperature at or below.'), temperatureF: z.number() }))
+    .describe('Given what was observed, °F.'),
+  brackets: z
+    .array(
+      z.object({
+        ticker: z.string(),
+        label: z.string().nullable(),
+        probability: probability('That YES pays.'),
+      }),
+    )
+    .describe(
+      'From cold to warm. The probabilities of a day sum to one; those of an hour are of thresholds, each within the one before.',
+    ),
+  source: z.string(),
+  method: z
+    .enum(['emos', 'emos_pooled', 'raw_ensemble'])
+    .describe(
+      "`emos`: corrected by a fit of the station's own past. `emos_pooled`: by one of all stations together. `raw_ensemble`: the members' own mean and spread, corrected by nothing.",
+    ),
+  isCalibrated: z.boolean().describe('Corrected by how earlier forecasts came out.'),
+  fallback: z
+    .string()
+    .nullable()
+    .describe('Why it was not made in a better way, in words; `null` for `emos`.'),
+  rawMeanF: temperature('The mean of the members, before any correction'),
+  rawStandardDeviationF: temperature('Their sample deviation, at least 1'),
+  fit: fitSchema.nullable().describe('What it was corrected by; `null` for `raw_ensemble`.'),
+  leadHours: z
+    .number()
+    .describe("Hours from the start of the weather model's run to the end of the day, or to the hour."),
+  modelRunAt: timeField('When the weather model was started: nothing later is in it.'),
+  fetchedAt: timeField('When its run was fetched.'),
+  membersF: z.array(z.number()).describe('What each member says, °F.'),
+};
+
+const dayForecastSchema = z
+  .object({
+    ...forecastFields,
+    observedMaximum: observed(
+      'The highest that the station has reported within the day so far',
+      "Of the station's latest report.",
+    ),
+  })
+  .meta({ id: 'DayForecast' });
+
+const minimumForecastSchema = z
+  .object({
+    ...forecastFields,
+    observedMinimum: observed(
+      'The lowest that the station has reported within the day so far',
+      "Of the station's latest report.",
+    ),
+  })
+  .meta({ id: 'MinimumForecast' });
+
+const hourForecastSchema = z
+  .object({
+    area: z.string().describe('The id of the area whose index it is, like `INDEX-NYC`.'),
+    hour: z.int().describe('By the clock of the place, 0 to 23.'),
+    at: timeField('The moment whose temperature it is.'),
+    ...forecastFields,
+    observed: observed('What the index says of it', 'Of the value.').describe(
+      '`null` until the index has said it.',
+    ),
+  })
+  .meta({ id: 'HourForecast' });
+
+export const forecastSchema = z
+  .object({
+    station: stationField,
+    city: z.string(),
+    name: z.string(),
+    measure: measureField,
+    unit: unitField,
+    source: z.string().describe('Where ensembles and observations come from.'),
+    days: z.array(dayForecastSchema).describe('Daily maxima, in the order of days.'),
+    minima: z.array(minimumForecastSchema).describe('Daily minima, in the order of days.'),
+    hours: z
+      .array(hourForecastSchema)
+      .describe("Of the venue's temperature index of the city, where it has one; in the order of time."),
+    ...freshness,
+    forecastAgeSeconds: count('Whole seconds since the oldest `fetchedAt` of what is forecast.'),
+  })
+  .meta({ id: 'Forecast' });
+
+const crossCheckSchema = z
+  .object({
+    compared: count('Days of which both are known'),
+    agreed: count('Of these'),
+    since: dateField,
+    disagreements: z
+      .array(
+        z.object({
+          date: dateField,
+          venue: z.int().describe('What the venue settled by, °F.'),
+          report: z.int().describe('What the first final report says, °F.'),
+        }),
+      )
+      .describe('The newest, at most ten.'),
+  })
+  .meta({ id: 'SettlementCrossCheck' });
+
+const stationSchema = z
+  .object({
+    id: stationField,
+    city: z.string(),
+    name: z.string(),
+    latitude: z.number(),
+    longitude: z.number(),
+    standardOffsetHours: z.number().describe('Of local standard time from UTC, all year.'),
+    timeZone: z.string().describe('IANA name.'),
+    series: z.string().describe('The ticker of the series of daily maxima that settles here.'),
+    minimumSeries: z.string().describe('The ticker of the series of daily minima that settles here.'),
+    measure: measureField,
+    unit: unitField,
+    report: z.string().describe('The report that decides.'),
+    settlesOn: z.string().describe('The rule in words.'),
+    evidence: z
+      .object({
+        matched: count('Days on which the report is in the winning bracket.'),
+        compared: count('Of these.'),
+      })
+      .nullable()
+      .describe('How well the rule was checked on settled markets; `null`: by the text of the rules only.'),
+    crossCheck: z
+      .object({
+        maximum: z.union([crossCheckSchema, z.null()]),
+        minimum: z.union([crossCheckSchema, z.null()]),
+      })
+      .describe(
+        "How often the venue settled by the weather service's first final report, of the days that this service has seen; `null` while there is none.",
+      ),
+  })
+  .meta({ id: 'Station' });
+
+const areaSchema = z
+  .object({
+    id: z.enum(indexAreas.map(({ id }) => id)),
+    indexId: z.string().describe('What the venue calls it.'),
+    city: z.string(),
+    name: z.string(),
+    latitude: z.number(),
+    longitude: z.number(),
+    timeZone: z.string().describe('IANA name.'),
+    standardOffsetHours: z.number().describe('Of local standard time from UTC, all year.'),
+    measure: z.literal('hourly_temperature'),
+    unit: unitField,
+    settlesOn: z.string().describe('The rule in words.'),
+    calibration: z
+      .object({
+        version: z.string(),
+        effectiveAt: timeField('Since when it is in force.'),
+        members: z.array(
+          z.object({
+            station: z.string().describe("The venue's own name of it."),
+            weight: z.number().describe('Of all together: 1.'),
+            offsetC: z.number().describe('How much warmer than its peers it is taken to be, °C.'),
+          }),
+        ),
+      })
+      .nullable()
+      .describe('How the index is made, as the venue publishes it; `null` while it is not known.'),
+    latest: z
+      .object({
+        at: timeField('The minute.'),
+        temperatureF: z.number(),
+        status: z
+          .enum(['normal', 'degraded'])
+          .describe('`degraded`: a station was absent or stood in for; it counts all the same.'),
+      })
+      .nullable()
+      .describe('The newest value; `null` while none is known.'),
+  })
+  .meta({ id: 'IndexArea' });
+
+export const stationListSchema = z
+  .object({
+    stations: z.array(stationSchema),
+    areas: z.array(areaSchema).describe("The areas of the venue's temperature index, which hours settle on."),
+  })
+  .meta({ id: 'StationList' });
