@@ -125,12 +125,9 @@ export async function startService(
   );
   // Gates are closed until they have been judged. What fails here runs again on its schedule.
   const filling = pastReady
-    .then(async () => {
-      if (trading.isReplay || stopping.signal.aborted) return;
-      await trading.scores.backfill();
-      // What has been learned shows at once, not with the next refresh.
-      await trading.refresher.refresh();
-    })
+    .then(() => (trading.isReplay || stopping.signal.aborted ? undefined : trading.scores.backfill()))
+    // What has been learned shows at once, not with the next refresh.
+    .then(() => (trading.isReplay ? undefined : trading.refresher.refresh()))
     .catch((error: unknown) => log.warn({ err: error }, 'the past could not be filled in yet'));
   const stopJobs = startJobs([...jobs(context, services), ...tradingJobs(context, trading)], log);
   return {

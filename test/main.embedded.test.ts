@@ -133,7 +133,9 @@ describe('the first start', () => {
       await fetch(`${url}/healthz`);
       await fetch(`${url}/no-such-page`);
       const later = await until(() => /^.*no-such-page.*$/m.exec(started.stdout.slice(shown))?.[0]);
-      expect(later).toMatch(/^\[\d\d:\d\d:\d\d\] INFO: GET \/no-such-page 404 in [\d.]+ ms \([\w-]+\)\r?$/);
+      expect(later).toMatch(
+        /^\[\d\d:\d\d:\d\d\] INFO: GET \/no-such-page 404 in [\d.]+ ms \([\w-]+\) \{"code":"not_found"\}\r?$/,
+      );
       expect(started.stdout).not.toMatch(/healthz|"level"/);
       started.child.kill('SIGTERM');
     },
