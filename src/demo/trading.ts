@@ -79,8 +79,8 @@ export async function seedDemoTrading(
 }
 
 /** That of a process that was killed in the middle of this ends by itself. Beside another instance there is no waiting for it. */
-async function awaitLease({ settle }: Settlement, signal: AbortSignal): Promise<void> {
-  for (let tries = 0; tries < LEASE_TRIES && !(await settle()); tries++)
+async function awaitLease(settlement: Settlement, signal: AbortSignal): Promise<void> {
+  for (let tries = 0; tries < LEASE_TRIES && !(await settlement.settle()); tries++)
     await setTimeout(1_000, undefined, { signal });
 }
 

@@ -72,7 +72,7 @@ const obeyed = /\\(?:\\|u00[01][\da-f]|[bfr])|[\u007f-\u009f]/gi;
 
 /** A request in one line: its id is of use where something was refused. */
 function describeRequest(line: Record<string, unknown>): string {
-  const { msg, method, path, status, ms, requestId } = line;
+  const { msg, method, path, status, ms, requestId } = line as Record<string, string | number | undefined>;
   if (method === undefined) return String(msg);
   const request = `${String(method)} ${printable(String(path))} ${String(status)} in ${String(ms)} ms`;
   const id = Number(status) >= 400 ? ` (${String(requestId)})` : '';
