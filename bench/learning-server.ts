@@ -15,7 +15,8 @@ const EVERY_MS = 3_000;
 
 const log = pino({ level: 'silent' });
 const service = await startService(readConfig(process.env), { log, accessLog: log });
-await service.trading.scores.backfill();
+const trading = service.trading!;
+await trading.scores.backfill();
 let isLearning = false;
 process.on('SIGUSR2', () => (isLearning = !isLearning));
 process.on('SIGTERM', () => void service.stop().then(() => process.exit(0)));
@@ -24,10 +25,10 @@ writeFileSync(process.env.READY_FILE!, '');
 /** All fits and all gates anew, as if nothing had been learned before. */
 async function learn(): Promise<void> {
   const at = new Date();
-  const history = await service.trading.archive.asOf(at);
+  const history = await trading.archive.asOf(at);
   const steps = trainInSteps(history, { previous: noFits, newId: () => newId(at.getTime()) });
   while (!steps.next().done) await nextTurn();
-  await service.trading.scores.judge();
+  await trading.scores.judge();
 }
 
 for (;;) {

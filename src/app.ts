@@ -3,17 +3,20 @@ import ejs from 'ejs';
 import express, { Router, type Express, type Request, type Response } from 'express';
 import { knownHashedSecret } from './api-keys/bearer-key.js';
 import type { KeyReader } from './api-keys/key-reader.js';
+import type { Config } from './config.js';
 import { requireReady } from './core/http/availability.js';
 import { rememberClientAddress, requestContext, type Caller } from './core/http/request-context.js';
 import { jsonHeaders } from './core/http/json-headers.js';
 import { setOwnOrigin } from './core/http/own-origin.js';
-import { notFound, problemHandler } from './core/http/problem.js';
 import { requireWholeAddress } from './core/http/request-line.js';
+import { unknownRoute } from './core/http/unknown-route.js';
+import { pageErrorHandler } from './core/pages/error-page.js';
 import { mountRoutes } from './core/reference/define-route.js';
+import { createFrame } from './dashboard/frame.js';
 import { healthRoutes } from './health/routes.js';
 import type { SessionPerson, SessionPrincipal } from './identity/session/session.js';
 import { apiRoutes, type ApiServices } from './mounts/api.js';
-import { dashboardRoutes, pagePaths, type DashboardOptions } from './mounts/dashboard.js';
+import { dashboardRoutes, type DashboardOptions } from './mounts/dashboard.js';
 import { documentationRouter } from './mounts/documentation.js';
 import { operatorRouter } from './mounts/operator.js';
 import { tradingRoutes } from './mounts/trading.js';
@@ -24,7 +27,7 @@ import type { TradingServices } from './trading/services/services.js';
 export function createApp(
   context: TradingContext,
   services: ApiServices,
-  trading: TradingServices,
+  trading: TradingServices | undefined,
   options: DashboardOptions = {},
 ): Express {
   const app = express();
@@ -39,24 +42,25 @@ export function createApp(
   rememberClientAddress(app);
   setOwnOrigin(app, context.config);
   app.use(requestContext(context, callerOf(services.keys)));
-  // Pages have theirs behind their headers, so that it ends in a page.
-  app.use((req, res, next) =>
-    pagePaths.some((path) => req.url.startsWith(path)) ? next() : requireWholeAddress(req, res, next),
-  );
+  app.use(requireWholeAddress);
   app.use('/api', apiRoutes(context, services));
-  app.use(tradingRoutes(context, services, trading));
+  if (trading) app.use(tradingRoutes(context, services, trading));
   app.use(mountRoutes(Router(), '', healthRoutes, context));
-  app.use(documentationRouter(context, listRoutes));
+  app.use(documentationRouter(context, () => listRoutes(context.config)));
   app.use(ready);
-  app.use(dashboardRoutes(context, trading, options));
-  app.use('/operator', jsonHeaders, operatorRouter({ ...context, ...trading }));
-  app.use(notFound);
-  app.use(problemHandler);
+  const readFrame = createFrame(context);
+  app.use(dashboardRoutes(context, trading, readFrame, options));
+  app.use('/operator', jsonHeaders, operatorRouter(context, trading));
+  app.use(unknownRoute);
+  app.use(pageErrorHandler(context, readFrame));
   return app;
 }
 
 /** Loaded with the first request for the document, so that a start does not wait for it. */
-const listRoutes = async () => (await import('./reference.js')).routeDescriptions;
+async function listRoutes({ hasMarkets }: Config) {
+  const { describeWithoutMarkets, routeDescriptions } = await import('./reference.js');
+  return hasMarkets ? routeDescriptions : describeWithoutMarkets();
+}
 
 function callerOf(keys: KeyReader) {
   return (req: Request, res: Response): Caller => {

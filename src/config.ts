@@ -134,6 +134,7 @@ const environment = z.object({
       'must be a number of proxies, true, false, or addresses and networks separated by commas',
     )
     .optional(),
+  MARKETS: z.enum(['on', 'off']).optional(),
   LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']).default('info'),
   ...tradingEnvironment,
   LIMIT_USAGE_PER_MINUTE: wholeNumber(600),
@@ -173,6 +174,7 @@ export function readConfig(env: Record<string, string | undefined>): Config {
   const trustProxy = parseTrustProxy(e.TRUST_PROXY);
   return {
     production,
+    hasMarkets: hasMarkets(e),
     port: e.PORT,
     // The demo prints its passwords: it listens on this machine only, unless it is told otherwise.
     host: e.HOST ?? (production ? '0.0.0.0' : '127.0.0.1'),
@@ -209,6 +211,10 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     },
   };
 }
+
+/** Production shows no invented world by itself: there, markets are on where something is said about them. */
+const hasMarkets = ({ MARKETS, NODE_ENV, MARKET_SOURCE }: z.output<typeof environment>): boolean =>
+  MARKETS === undefined ? NODE_ENV !== 'production' || MARKET_SOURCE !== undefined : MARKETS === 'on';
 
 function readOperatorTokens(unnamed: string | undefined, named: string[] = []): OperatorToken[] {
   const tokens = named.map((part) => {

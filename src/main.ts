@@ -4,8 +4,9 @@ import { readConfig, type Config } from './config.js';
 import { UnsuitableDatabaseError } from './core/db/check-server.js';
 import { DirectoryInUseError } from './core/db/directory-lock.js';
 import { describeDemo, embeddedNotice, findExampleOrder } from './demo/describe.js';
-import { createAccessLog, createLogger, createTerminalStream } from './core/log/log.js';
+import { createAccessLog, createLogger, createTerminalStream, createUnmaskedLog } from './core/log/log.js';
 import { secretsIn } from './core/log/log-mask.js';
+import { describeSetUpLink } from './identity/operators/operators.js';
 import { CannotListenError, startService } from './service.js';
 
 /** Reads the configuration or ends with every problem of it on standard error. */
@@ -56,13 +57,24 @@ log.info(
   { url: service.url, database: service.context.db.kind, seconds: Math.round(process.uptime() * 10) / 10 },
   'Gauge is ready',
 );
+// It is there to be read: where only the log is kept, it is the way in.
+if (service.setUpLink && buffer)
+  createUnmaskedLog(config.logLevel, buffer).warn(
+    service.setUpLink,
+    'Gauge has no operator yet: set it up at this address',
+  );
 // The logins come after the lines of the start.
 buffer?.flushSync();
 if (service.demo)
   process.stdout.write(
-    describeDemo(service.demo, service.url, findExampleOrder(service.trading.snapshots.current)),
+    describeDemo(
+      service.demo,
+      service.url,
+      service.trading ? { order: findExampleOrder(service.trading.snapshots.current) } : null,
+    ),
   );
 else if (service.context.db.kind === 'embedded') process.stdout.write(embeddedNotice);
+if (service.setUpLink) process.stdout.write(describeSetUpLink(service.setUpLink.url));
 
 async function stop(): Promise<void> {
   try {

@@ -5,14 +5,20 @@ import { entitlementRoutes } from './entitlements/routes.js';
 import { healthRoutes } from './health/routes.js';
 import { describeRoute, type DescribedRoute } from './core/reference/problem-examples.js';
 import { documentationRoutes } from './mounts/documentation.js';
-import { operatorRoutes } from './mounts/operator.js';
+import { operatorMarketRoutes, operatorRoutes } from './mounts/operator.js';
 import { sessionRoutes } from './identity/organizations/routes.js';
 import { accountRoutes, publicReadRoutes } from './mounts/trading.js';
 import { scoresRoutes } from './trading/scores/routes.js';
 import { usageRoutes } from './usage/routes.js';
 
-/** Every route of the service, in reading order. A test compares this list with what is mounted. */
-export const routeDescriptions: DescribedRoute[] = [
+const ofMarkets = new Set<object>([
+  ...publicReadRoutes,
+  ...accountRoutes,
+  ...scoresRoutes,
+  ...operatorMarketRoutes,
+]);
+
+const routes = [
   ...usageRoutes,
   ...entitlementRoutes,
   ...publicReadRoutes,
@@ -26,4 +32,11 @@ export const routeDescriptions: DescribedRoute[] = [
   ...operatorRoutes,
   ...healthRoutes,
   ...documentationRoutes,
-].map(describeRoute);
+];
+
+/** Every route of the service, in reading order. A test compares this list with what is mounted. */
+export const routeDescriptions: DescribedRoute[] = routes.map(describeRoute);
+
+/** What a service without markets answers. */
+export const describeWithoutMarkets = (): DescribedRoute[] =>
+  routes.filter((route) => !ofMarkets.has(route)).map(describeRoute);

@@ -19,6 +19,8 @@ import { readDemo, writeDemo, type DemoData } from './demo/demo.js';
 import { seedDemo } from './demo/seed.js';
 import { seedDemoTrading } from './demo/trading.js';
 import { seedDemoUsage } from './demo/usage.js';
+import { deleteOldLinks, type NewLink } from './identity/links/links.js';
+import { createSetUpLink } from './identity/operators/operators.js';
 import { preparePasswordRules } from './identity/password.js';
 import { createSecretBox, resealSecrets } from './identity/second-factor/secret-box.js';
 import { deleteExpiredSessions } from './identity/session/queries.js';
@@ -35,13 +37,16 @@ import type { TapePlayer } from './trading/tape/player.js';
 
 export interface Service {
   context: TradingContext;
-  trading: TradingServices;
+  /** Undefined where the configuration has markets off. */
+  trading: TradingServices | undefined;
   /** Where it listens, with the port that was really taken. */
   url: string;
   /** What there is to try; undefined in production and on a database with other data. */
   demo: DemoData | undefined;
   /** Resolves when the demo's past is there, or is left to a later start. */
   pastReady: Promise<void>;
+  /** With which the first operator signs in; undefined where there is one, or a demo. */
+  setUpLink: (Pick<NewLink, 'expiresAt'> & { url: string }) | undefined;
   /** Finishes what was accepted, refuses the rest, and closes everything that `startService` opened. */
   stop(): Promise<void>;
 }
@@ -88,61 +93,50 @@ export async function startService(
     limitStores,
   };
   const services = createApiServices(context);
-  const trading = createTradingServices(context, options);
-  const server = createHttpServer(createApp(context, services, trading, options), {
+  const trading = config.hasMarkets ? createTradingServices(context, options) : undefined;
+  let demo: DemoData | undefined;
+  const listDemoLogins = () => demo?.logins ?? [];
+  const server = createHttpServer(createApp(context, services, trading, { ...options, listDemoLogins }), {
     limits: config.limits.connections,
     log,
     accessLog,
   });
-  let demo: DemoData | undefined;
+  let setUpLink: NewLink | undefined;
   try {
     await listen(server, config);
     // Markets are there about as soon as the database is.
-    const refreshed = trading.refresher.refresh();
+    const refreshed = trading?.refresher.refresh();
     await Promise.all([prepareWhenReachable(db, config, log), preparePasswordRules()]);
-    if (!replay) await Promise.all([trading.trainer.load(), judgeIfPossible(trading, log)]);
+    if (trading && !replay) await Promise.all([trading.trainer.load(), judgeIfPossible(trading, log)]);
     if (!config.production) demo = (await seedDemo(context)) ?? (await readDemo(context));
     // An order to paste is part of the greeting.
     if (demo) await Promise.race([refreshed, setTimeout(MARKETS_WAIT_MS, undefined, { ref: false })]);
+    if (!demo && !replay) setUpLink = await setUpIfPossible(context);
   } catch (error) {
     server.close();
-    await Promise.allSettled([trading.stop(), limitStores.close(), db.close()]);
+    await Promise.allSettled([trading?.stop(), limitStores.close(), db.close()]);
     throw error;
   }
-  if (config.production && config.trading.marketSource === 'simulated')
+  if (config.production && trading && config.trading.marketSource === 'simulated')
     log.warn('the markets are simulated: MARKET_SOURCE=kalshi reads the real ones');
   lifecycle.state = 'ready';
   // Closed until orders, fills, positions and cash agree with the venue's.
-  void trading.live?.reconcile();
-  const stopping = new AbortController();
-  const pastReady = fillDemo(context, services, { demo, replay }, stopping.signal).catch((error: unknown) => {
-    if (!stopping.signal.aborted)
-      log.warn({ err: error }, "the demo's past could not be filled in: the next start goes on with it");
-  });
-  const bookings = pastReady.then(() =>
-    // What happened in the past is booked at its own times: the present would book it as of now.
-    stopping.signal.aborted ? undefined : startJobs(bookingJobs(trading), log),
-  );
-  // Gates are closed until they have been judged. What fails here runs again on its schedule.
-  const filling = pastReady
-    .then(() => (trading.isReplay || stopping.signal.aborted ? undefined : trading.scores.backfill()))
-    // What has been learned shows at once, not with the next refresh.
-    .then(() => (trading.isReplay ? undefined : trading.refresher.refresh()))
-    .catch((error: unknown) => log.warn({ err: error }, 'the past could not be filled in yet'));
-  const stopJobs = startJobs([...jobs(context, services), ...tradingJobs(context, trading)], log);
+  void trading?.live?.reconcile();
+  const work = startWork(context, services, trading, { demo, replay });
+  const url = urlOf(server);
   return {
     context,
     trading,
-    url: urlOf(server),
+    url,
     demo,
-    pastReady,
+    pastReady: work.pastReady,
+    setUpLink: setUpLink && {
+      url: (config.publicUrl ?? url) + setUpLink.path,
+      expiresAt: setUpLink.expiresAt,
+    },
     async stop() {
       lifecycle.state = 'draining';
-      stopping.abort();
-      // Streams have no end of their own: without this the server would wait for their readers.
-      await trading.stop();
-      await Promise.all([stopJobs(), bookings.then((stopBookings) => stopBookings?.())]);
-      await filling;
+      await work.stop();
       // Connections that are on their way get their 503 and find another instance, instead of a closed port.
       await setTimeout(REFUSE_MS);
       await closeServer(server);
@@ -153,9 +147,65 @@ export async function startService(
   };
 }
 
+interface DemoOptions {
+  demo: DemoData | undefined;
+  replay: TapePlayer | undefined;
+}
+
+/** What goes on beside the requests: jobs, and the past that is filled in. */
+function startWork(
+  context: TradingContext,
+  services: ApiServices,
+  trading: TradingServices | undefined,
+  options: DemoOptions,
+) {
+  const { log } = context;
+  const stopping = new AbortController();
+  const pastReady = fillDemo(context, services, options, stopping.signal).catch((error: unknown) => {
+    if (!stopping.signal.aborted)
+      log.warn({ err: error }, "the demo's past could not be filled in: the next start goes on with it");
+  });
+  const bookings = pastReady.then(() =>
+    // What happened in the past is booked at its own times: the present would book it as of now.
+    trading && !stopping.signal.aborted ? startJobs(bookingJobs(trading), log) : undefined,
+  );
+  // Gates are closed until they have been judged. What fails here runs again on its schedule.
+  const filling = pastReady.then(() =>
+    trading && !trading.isReplay && !stopping.signal.aborted ? fillPast(trading, log) : undefined,
+  );
+  const stopJobs = startJobs(
+    [...jobs(context, services), ...(trading ? tradingJobs(context, trading) : [])],
+    log,
+  );
+  return {
+    pastReady,
+    async stop() {
+      stopping.abort();
+      // Streams have no end of their own: without this the server would wait for their readers.
+      await trading?.stop();
+      await Promise.all([stopJobs(), bookings.then((stopBookings) => stopBookings?.())]);
+      await filling;
+    },
+  };
+}
+
 /** Gates stay closed until they have been judged, which their schedule tries again. */
 const judgeIfPossible = ({ scores }: TradingServices, log: Logger): Promise<void> =>
   scores.judge().catch((error: unknown) => log.warn({ err: error }, 'the gates could not be judged yet'));
+
+const fillPast = ({ scores, refresher }: TradingServices, log: Logger): Promise<void> =>
+  scores
+    .backfill()
+    // What has been learned shows at once, not with the next refresh.
+    .then(() => refresher.refresh())
+    .catch((error: unknown) => log.warn({ err: error }, 'the past could not be filled in yet'));
+
+/** A database that only reads, say, still serves those who need no link. */
+const setUpIfPossible = (context: TradingContext): Promise<NewLink | undefined> =>
+  createSetUpLink(context).catch((error: unknown) => {
+    context.log.warn({ err: error }, 'no set-up link could be made');
+    return undefined;
+  });
 
 /**
  * Fills in what an earlier start, or this one, has left to do of the demo's past. Every step is keyed and made as of the time
@@ -164,7 +214,7 @@ const judgeIfPossible = ({ scores }: TradingServices, log: Logger): Promise<void
 async function fillDemo(
   context: TradingContext,
   { keyUse }: ApiServices,
-  { demo, replay }: { demo: DemoData | undefined; replay: TapePlayer | undefined },
+  { demo, replay }: DemoOptions,
   signal: AbortSignal,
 ): Promise<void> {
   if (demo?.pastUpTo === undefined) return;
@@ -172,7 +222,7 @@ async function fillDemo(
   const asOf = { ...context, clock: { now: () => Date.parse(pastUpTo) } };
   await seedDemoUsage(asOf, keyUse, demo, signal);
   // What would have been traded before the tape begins is unknown.
-  if (!replay) await seedDemoTrading(asOf, demo, signal);
+  if (context.config.hasMarkets && !replay) await seedDemoTrading(asOf, demo, signal);
   await writeDemo(context.config.dataDir, whole);
 }
 
@@ -188,6 +238,11 @@ const ownJobs = ({ config, db, clock }: TradingContext, { keyUse }: ApiServices)
     name: 'delete-expired-sessions',
     schedule: '0 17 * * * *',
     run: () => deleteExpiredSessions(db, new Date(clock.now())),
+  },
+  {
+    name: 'delete-old-links',
+    schedule: '0 19 * * * *',
+    run: () => deleteOldLinks(db, new Date(clock.now())),
   },
   {
     name: 'reseal-secrets',

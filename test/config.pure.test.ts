@@ -30,6 +30,7 @@ describe('the configuration', () => {
   it('needs nothing at all to try the service, which then listens on this machine only', () => {
     expect(readConfig({})).toEqual({
       production: false,
+      hasMarkets: true,
       port: 3000,
       host: '127.0.0.1',
       databaseUrl: undefined,
@@ -81,6 +82,18 @@ describe('the configuration', () => {
     });
   });
 
+  it.each([
+    [{ NODE_ENV: 'development' }, true],
+    [{ NODE_ENV: 'development', MARKETS: 'off' }, false],
+    [{ MARKETS: 'off', MARKET_SOURCE: 'kalshi' }, false],
+    [{}, false],
+    [{ MARKETS: 'on' }, true],
+    [{ MARKET_SOURCE: 'simulated' }, true],
+    [{ MARKET_SOURCE: '' }, false],
+  ])('has markets where %j asks for them', (env, hasMarkets) => {
+    expect(readConfig({ ...production, ...env }).hasMarkets).toBe(hasMarkets);
+  });
+
   it('takes every variable', () => {
     const config = readConfig({
       NODE_ENV: 'production',
@@ -101,6 +114,7 @@ describe('the configuration', () => {
       TRUST_PROXY: '2',
       LOG_LEVEL: 'warn',
       CORS_ORIGINS: 'https://app.example.com, http://localhost:5173',
+      MARKETS: 'on',
       MARKET_SOURCE: 'kalshi',
       KALSHI_BASE_URL: 'https://external-api.demo.kalshi.co/trade-api/v2/',
       KALSHI_KEY_ID: 'key-id',
@@ -129,6 +143,7 @@ describe('the configuration', () => {
     });
     expect(config).toEqual({
       production: true,
+      hasMarkets: true,
       port: 8080,
       host: '::1',
       databaseUrl: 'postgresql://gauge:secret@db:5432/gauge?sslmode=require',
@@ -236,6 +251,7 @@ describe('the configuration', () => {
     [{ AUDIT_EXPORT_SCHEDULE: 'daily' }, 'AUDIT_EXPORT_SCHEDULE'],
     [{ PAPER_CASH: '-5' }, 'PAPER_CASH'],
     [{ PAPER_CASH: '10.005' }, 'PAPER_CASH'],
+    [{ MARKETS: 'maybe' }, 'MARKETS'],
     [{ REFRESH_SECONDS: '45' }, 'REFRESH_SECONDS'],
     [{ REFRESH_SECONDS: '120' }, 'REFRESH_SECONDS'],
     [{ MARKET_SOURCE: 'kalshi', FORECAST_SOURCE: 'simulated' }, 'FORECAST_SOURCE'],

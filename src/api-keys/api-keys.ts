@@ -1,7 +1,7 @@
 import { v7 as uuid } from 'uuid';
 import { recordAudit } from '../audit/audit.js';
 import { change, byService, type Authority } from '../audit/change.js';
-import type { Scope } from '../core/scopes.js';
+import { scopesOf, type Scope } from '../core/scopes.js';
 import type { Context } from '../core/http/context.js';
 import type { Orm, Tx } from '../core/db/client.js';
 import { AppError } from '../core/errors.js';
@@ -58,6 +58,8 @@ export async function createApiKey(
 ): Promise<NewKey> {
   const now = new Date(clock.now());
   const { id, name, livemode, scopes = ['usage:write'], expiresAt = null } = input;
+  const unknown = scopes.findIndex((scope) => !scopesOf(config).includes(scope));
+  if (unknown >= 0) throw invalid(`/scopes/${unknown}`, 'is not offered: this service has no markets');
   if (id !== undefined && !isFreshId(id, now.getTime())) throw invalid('/id', 'is not fresh');
   if (expiresAt !== null && expiresAt <= now) throw invalid('/expiresAt', 'must lie in the future');
   return change({ db, clock }, actor.by, async (tx) => {

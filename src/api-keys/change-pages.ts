@@ -15,7 +15,8 @@ import { expiryChoices, graceChoices, keyFormValues, readGrace, readKeyForm } fr
 import { findKeyDetails, sumCalls } from './page-queries.js';
 import type { KeyRow } from './queries.js';
 import { SECTION, actorOf, readId, requireKeyDetails, showBudget } from './request.js';
-import { keyAddress, scopeGuide, toKeyView } from './view.js';
+import { scopesOf } from '../core/scopes.js';
+import { guideScopes, keyAddress, toKeyView } from './view.js';
 
 /** What a new key may try first, ready to be pasted. */
 interface Snippets {
@@ -135,7 +136,12 @@ export function addCreatePages(router: Router, deps: KeyPageDeps): void {
       req,
       res,
       { view: 'api-keys/new', title: 'New API key', section: SECTION },
-      { form: renewed(form), budget: await showBudget(deps, res), scopeGuide, expiryChoices },
+      {
+        form: renewed(form),
+        budget: await showBudget(deps, res),
+        scopeGuide: guideScopes(scopesOf(deps.config)),
+        expiryChoices,
+      },
     );
   }
 

@@ -19,10 +19,11 @@ import {
 import { makeCallChart, readCutOver, startOfStep } from './cut-over.js';
 import { decodeCursor, encodeCursor } from './ids.js';
 import { listKeyDetails, listKeyManagers, listScopeUse, sumCalls } from './page-queries.js';
+import type { Scope } from '../core/scopes.js';
 import { canManage, readId, readUsedScopes, requireKeyDetails, SECTION, showBudget } from './request.js';
 import { listApiKeysSchema } from './schema.js';
 import { isSecretShaped } from './secret.js';
-import { keyAddress, keyStates, scopeGuide, showPrefix, toKeyView } from './view.js';
+import { keyAddress, keyStates, scopeAllows, showPrefix, toKeyView } from './view.js';
 
 /** API keys for people. A request for no page falls through to the JSON routes at the same addresses. */
 export function apiKeyPages(deps: KeyPageDeps): Router {
@@ -172,7 +173,7 @@ async function showKey(deps: KeyDeps, req: Request, res: Response): Promise<void
       canChange: canManage(res),
       scopeUse: key.scopes.map((scope) => ({
         scope,
-        allows: scopeGuide.find((guide) => guide.scope === scope)?.allows ?? '',
+        allows: scopeAllows[scope as Scope] ?? '',
         ...(used.find((use) => use.scope === scope) ?? { calls: 0, lastUsedAt: null }),
       })),
       chart: makeCallChart([{ id: key.id, label: 'Calls' }], calls, { fromMs, toMs: now, stepMs }),

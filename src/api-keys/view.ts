@@ -2,7 +2,7 @@ import { formatCount, formatDuration } from '../core/pages/format.js';
 import { DAY_MS, MINUTE_MS } from '../core/time.js';
 import { stateOf, type ChangeBudget, type KeyState } from './api-keys.js';
 import type { KeyDetails } from './page-queries.js';
-import { scopes, type Scope } from '../core/scopes.js';
+import type { Scope } from '../core/scopes.js';
 
 /** How a state is called, and how much it should catch the eye. */
 const stateBadges: Record<KeyState, { label: string; tone: 'good' | 'warn' | 'bad' | 'none' }> = {
@@ -157,11 +157,12 @@ function stillCalled(key: KeyDetails, nowMs: number): Hint | undefined {
   };
 }
 
-const allows: Record<Scope, string> = {
+export const scopeAllows: Record<Scope, string> = {
   'usage:write': 'Send usage events. For runtimes that report what they used.',
   'entitlements:read': 'Read and check entitlements: what the Organization may use, and how much is left.',
   'trading:read': 'Read the Organization’s portfolio and its trades.',
   'trading:write': 'Place orders for the Organization. Give it to nothing else than a trading client.',
 };
 
-export const scopeGuide = scopes.map((scope) => ({ scope, allows: allows[scope] }));
+export const guideScopes = (offered: readonly Scope[]) =>
+  offered.map((scope) => ({ scope, allows: scopeAllows[scope] }));

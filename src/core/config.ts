@@ -3,6 +3,8 @@ import { z } from 'zod';
 /** What the service is started with, but for what its features add. */
 export interface ServiceConfig {
   production: boolean;
+  /** Whether there are markets, forecasts, portfolios and orders. Without them, nothing shows that there could be. */
+  hasMarkets: boolean;
   port: number;
   host: string;
   databaseUrl: string | undefined;

@@ -19,6 +19,7 @@ export type ErrorCode =
   | 'entitlement_not_found'
   | 'unknown_station'
   | 'unknown_market'
+  | 'method_not_allowed'
   | 'request_timeout'
   | 'key_not_active'
   | 'key_already_rotated'
@@ -54,6 +55,8 @@ export interface AppErrorOptions {
   errors?: ErrorPlace[];
   /** Seconds until a repeat may succeed; becomes `Retry-After`. */
   retryAfterSeconds?: number;
+  /** The methods that the address takes; becomes `Allow`. */
+  allow?: string;
 }
 
 /** A failure the caller is told about. Anything else that is thrown is a bug and answers a bland 500. */
@@ -61,6 +64,7 @@ export class AppError extends Error {
   readonly code: ErrorCode;
   readonly errors: ErrorPlace[] | undefined;
   readonly retryAfterSeconds: number | undefined;
+  readonly allow: string | undefined;
 
   constructor(code: ErrorCode, detail: string, options: AppErrorOptions = {}) {
     super(detail, { cause: options.cause });
@@ -68,5 +72,6 @@ export class AppError extends Error {
     this.code = code;
     this.errors = options.errors;
     this.retryAfterSeconds = options.retryAfterSeconds;
+    this.allow = options.allow;
   }
 }

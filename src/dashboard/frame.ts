@@ -1,18 +1,18 @@
-import type { Database } from '../core/db/client.js';
+import type { Context } from '../core/http/context.js';
 import type { ReadFrame } from '../core/pages/layout.js';
 import { listOrganizationsOf } from '../identity/organizations/queries.js';
 import type { SessionPerson, SessionPrincipal } from '../identity/session/session.js';
 import { managingRoles, type Role } from '../organizations/table.js';
 
 /** The parts of the dashboard, in the order of its navigation. */
-const sections: { id: string; href: string; label: string; roles?: readonly Role[] }[] = [
+const sections: { id: string; href: string; label: string; roles?: readonly Role[]; isOfMarkets?: true }[] = [
   { id: 'overview', href: '/dashboard', label: 'Overview' },
   { id: 'api-keys', href: '/dashboard/api-keys', label: 'API keys' },
   { id: 'usage', href: '/dashboard/usage', label: 'Usage' },
   { id: 'entitlements', href: '/dashboard/entitlements', label: 'Entitlements' },
-  { id: 'markets', href: '/dashboard/markets', label: 'Markets' },
-  { id: 'scores', href: '/dashboard/scores', label: 'Scores' },
-  { id: 'portfolio', href: '/dashboard/portfolio', label: 'Portfolio' },
+  { id: 'markets', href: '/dashboard/markets', label: 'Markets', isOfMarkets: true },
+  { id: 'scores', href: '/dashboard/scores', label: 'Scores', isOfMarkets: true },
+  { id: 'portfolio', href: '/dashboard/portfolio', label: 'Portfolio', isOfMarkets: true },
   { id: 'members', href: '/dashboard/members', label: 'Members' },
   { id: 'audit-log', href: '/dashboard/audit-log', label: 'Audit log', roles: managingRoles },
 ];
@@ -20,7 +20,8 @@ const sections: { id: string; href: string; label: string; roles?: readonly Role
 /** The Organizations that the chooser in the header offers at most. */
 const MAX_CHOICES = 100;
 
-export function createFrame({ db }: { db: Database }): ReadFrame {
+export function createFrame({ db, config }: Pick<Context, 'db' | 'config'>): ReadFrame {
+  const shown = sections.filter(({ isOfMarkets }) => config.hasMarkets || !isOfMarkets);
   return async (res, section) => {
     const me = res.locals.session as SessionPrincipal | undefined;
     const person = (res.locals.person as SessionPerson | undefined) ?? me;
@@ -30,13 +31,13 @@ export function createFrame({ db }: { db: Database }): ReadFrame {
       person,
       organizations: organizations.slice(0, MAX_CHOICES),
       hasMoreOrganizations: organizations.length > MAX_CHOICES,
-      navigation: me ? navigationOf(me.role, section) : [],
+      navigation: me ? navigationOf(shown, me.role, section) : [],
     };
   };
 }
 
-function navigationOf(role: Role, current: string | undefined) {
-  return sections
+function navigationOf(shown: typeof sections, role: Role, current: string | undefined) {
+  return shown
     .filter(({ roles }) => !roles || roles.includes(role))
     .map(({ id, href, label }) => ({ href, label, isCurrent: id === current }));
 }

@@ -27,9 +27,15 @@ export function findExampleOrder(snapshot: Snapshot | undefined): ExampleOrder |
 
 /**
  * The text shown when the demo has started. Its `curl` lines work as they are.
- * @param order what can be bought now; undefined if no market is there yet
+ * @param markets what can be bought now, undefined if no market is there yet; null: the service has no markets
  */
-export function describeDemo(demo: DemoData, baseUrl: string, order?: ExampleOrder): string {
+export function describeDemo(
+  demo: DemoData,
+  baseUrl: string,
+  markets: { order?: ExampleOrder | undefined } | null = {},
+): string {
+  const order = markets?.order;
+  const paperKey = markets ? `\n  paper  ${demo.keys.trading}   (portfolio and orders)` : '';
   const { logins, keys, products, database } = demo;
   const product = products.find(({ kind }) => kind === 'live') ?? products[0]!;
   const event = {
@@ -49,7 +55,7 @@ export function describeDemo(demo: DemoData, baseUrl: string, order?: ExampleOrd
   const sections = [
     `Gauge is running at ${baseUrl} with demo data.`,
     `Sign in at ${baseUrl}/login as one of:\n\n${loginTable}`,
-    `API keys of ${logins[0]?.organization ?? 'the first Organization'}, and what they may report:\n\n  live   ${keys.live}\n  test   ${keys.test}\n  paper  ${keys.trading}   (portfolio and orders)\n\n${productTable}`,
+    `API keys of ${logins[0]?.organization ?? 'the first Organization'}, and what they may report:\n\n  live   ${keys.live}\n  test   ${keys.test}${paperKey}\n\n${productTable}`,
     `Send the first event (again: it is counted once):\n\n  ${sendEventLine(baseUrl, keys.live, event)}`,
     `See what is left:\n\n  ${readEntitlementsLine(baseUrl, keys.live)}`,
   ];

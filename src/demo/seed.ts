@@ -132,7 +132,13 @@ async function makeDemo(
   for (const { slug, grants, ...product } of demoProducts) {
     await putProduct(tx, slug, { ...product, maxQuantity: DEFAULT_MAX_QUANTITY }, source);
     for (const [orgSlug, kind] of Object.entries(grants)) {
-      await putGrant(tx, orgSlug, slug, { kind, startsAt: undefined, endsAt: null }, source);
+      await putGrant(
+        tx,
+        orgSlug,
+        slug,
+        { kind, startsAt: undefined, endsAt: null, unitCap: undefined },
+        source,
+      );
     }
   }
   const orgId = orgIds.get(demoOrganizations[0].slug)!;

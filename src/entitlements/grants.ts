@@ -4,15 +4,13 @@ import { AppError } from '../core/errors.js';
 import { getLockedOrganization, getOrganization } from '../identity/organizations/organizations.js';
 import { findDifference, type Put, type Source } from '../identity/source.js';
 import { getProduct } from './products.js';
-import { deleteGrant, findGrant, insertGrant, updateGrant, type Grant } from './queries.js';
-import type { EntitlementKind } from './table.js';
+import { deleteGrant, findGrant, storeTerms, type Grant, type Terms } from './queries.js';
 
-interface GrantInput {
-  kind: EntitlementKind;
+interface GrantInput extends Pick<Terms, 'kind' | 'endsAt'> {
   /** Absent: from now on, or as it was for an entitlement that exists, so that a repeated declaration changes nothing. */
   startsAt: Date | undefined;
-  /** Null: without an end. */
-  endsAt: Date | null;
+  /** A plain decimal; null is unlimited. Absent: the product's cap binds. */
+  unitCap: string | null | undefined;
 }
 
 /** Makes the Organization's entitlement to the product so. It binds the next call. */
@@ -29,22 +27,15 @@ export async function putGrant(
   const current = await findGrant(tx, orgId, product.id);
   const startsAt = input.startsAt ?? current?.startsAt ?? at;
   if (input.endsAt && input.endsAt <= startsAt) throw endsTooSoon(startsAt);
-  const terms = { kind: input.kind, startsAt, endsAt: input.endsAt };
-  if (!current) {
-    const names = { productId: product.id, productSlug, productName: product.name };
-    const grant = { ...names, ...terms, createdAt: at, updatedAt: at };
-    await insertGrant(tx, orgId, grant);
-    const details = { after: toFields(grant) };
-    await recordAudit(tx, orgId, { ...source, action: 'entitlement.granted', target: productSlug, details });
-    return { isNew: true, resource: grant };
-  }
-  const difference = findDifference(toFields(current), toFields(terms));
-  if (!difference) return { isNew: false, resource: current };
-  const grant = { ...current, ...terms, updatedAt: at };
-  await updateGrant(tx, orgId, grant);
-  const details = { ...difference };
-  await recordAudit(tx, orgId, { ...source, action: 'entitlement.changed', target: productSlug, details });
-  return { isNew: false, resource: grant };
+  const { kind, endsAt, unitCap = null } = input;
+  const terms = { kind, startsAt, endsAt, hasOwnCap: input.unitCap !== undefined, unitCap };
+  const difference = current && findDifference(toFields(current), toFields(terms));
+  if (current && !difference) return { isNew: false, resource: current };
+  await storeTerms(tx, orgId, product.id, terms, at);
+  const action = current ? 'entitlement.changed' : 'entitlement.granted';
+  const details = { ...(difference ?? { after: toFields(terms) }) };
+  await recordAudit(tx, orgId, { ...source, action, target: productSlug, details });
+  return { isNew: !current, resource: (await findGrant(tx, orgId, product.id))! };
 }
 
 /** Withdraws the entitlement; it binds the next call. What was used stays recorded. */
@@ -72,10 +63,11 @@ export async function getGrant(orm: Orm, slug: string, productSlug: string): Pro
   return grant;
 }
 
-const toFields = ({ kind, startsAt, endsAt }: Pick<Grant, 'kind' | 'startsAt' | 'endsAt'>) => ({
+const toFields = ({ kind, startsAt, endsAt, hasOwnCap, unitCap }: Terms) => ({
   kind,
   startsAt: startsAt.toISOString(),
   endsAt: endsAt?.toISOString() ?? null,
+  unitCap: hasOwnCap ? unitCap : undefined,
 });
 
 const notEntitled = (slug: string, productSlug: string) =>

@@ -2,7 +2,7 @@ import { and, asc, eq, gt, isNull, lte, or, sql, type SQL } from 'drizzle-orm';
 import type { Orm, Tx } from '../core/db/client.js';
 import { selectRows, timeText } from '../core/db/select-rows.js';
 import type { Range } from '../core/http/page.js';
-import { entitlements, products, type EntitlementKind } from './table.js';
+import { effectiveCap, entitlements, products, type EntitlementKind } from './table.js';
 
 export type Product = typeof products.$inferSelect;
 
@@ -40,13 +40,23 @@ export async function updateProduct(
     .where(eq(products.id, id));
 }
 
-export interface Grant {
-  productId: string;
-  productSlug: string;
-  productName: string;
+/** What is declared of an entitlement. */
+export interface Terms {
   kind: EntitlementKind;
   startsAt: Date;
   endsAt: Date | null;
+  hasOwnCap: boolean;
+  /** An exact decimal; null is unlimited where the cap is the entitlement's own. */
+  unitCap: string | null;
+}
+
+/** An entitlement with the product's names. */
+export interface Grant extends Terms {
+  productId: string;
+  productSlug: string;
+  productName: string;
+  /** The cap that binds: its own or the product's. Null is unlimited. */
+  effectiveUnitCap: string | null;
   createdAt: Date;
   updatedAt: Date;
 }
@@ -58,6 +68,9 @@ const grantColumns = {
   kind: entitlements.kind,
   startsAt: entitlements.startsAt,
   endsAt: entitlements.endsAt,
+  hasOwnCap: entitlements.hasOwnCap,
+  unitCap: entitlements.unitCap,
+  effectiveUnitCap: sql<string | null>`${sql.raw(effectiveCap('entitlements', 'products'))}`,
   createdAt: entitlements.createdAt,
   updatedAt: entitlements.updatedAt,
 };
@@ -81,17 +94,21 @@ export async function listGrants(orm: Orm, orgId: string, { after, limit }: Rang
     .limit(limit + 1);
 }
 
-export async function insertGrant(tx: Tx, orgId: string, grant: Grant): Promise<void> {
-  const { productId, kind, startsAt, endsAt, createdAt, updatedAt } = grant;
-  await tx.insert(entitlements).values({ orgId, productId, kind, startsAt, endsAt, createdAt, updatedAt });
-}
-
-export async function updateGrant(tx: Tx, orgId: string, grant: Grant): Promise<void> {
-  const { productId, kind, startsAt, endsAt, updatedAt } = grant;
+/** Makes or replaces the terms of an entitlement. `at` is when it is made or changed. */
+export async function storeTerms(
+  tx: Tx,
+  orgId: string,
+  productId: string,
+  terms: Terms,
+  at: Date,
+): Promise<void> {
   await tx
-    .update(entitlements)
-    .set({ kind, startsAt, endsAt, updatedAt })
-    .where(and(eq(entitlements.orgId, orgId), eq(entitlements.productId, productId)));
+    .insert(entitlements)
+    .values({ orgId, productId, ...terms, createdAt: at, updatedAt: at })
+    .onConflictDoUpdate({
+      target: [entitlements.orgId, entitlements.productId],
+      set: { ...terms, updatedAt: at },
+    });
 }
 
 export async function deleteGrant(tx: Tx, orgId: string, productId: string): Promise<void> {
@@ -152,7 +169,8 @@ export const selectBalances = (
     trim_scale(coalesce(${used(orgId, period, true)}, 0))::text as "liveUsed",
     trim_scale(coalesce(${used(orgId, period, false)}, 0))::text as "testUsed"
   from (
-    select e.product_id, e.kind, e.starts_at, e.ends_at, p.slug, p.name, p.usage_metric, p.unit_cap
+    select e.product_id, e.kind, e.starts_at, e.ends_at, p.slug, p.name, p.usage_metric,
+      ${sql.raw(effectiveCap('e', 'p'))} as unit_cap
     from entitlements e
     cross join lateral (select * from products where id = e.product_id limit 1) p
     where e.org_id = ${orgId}::uuid and p.slug collate "C" > ${after ?? ''} collate "C"

@@ -1,4 +1,5 @@
 import type { Statement } from '../core/db/client.js';
+import { effectiveCap } from './table.js';
 
 const keyProblem = `
     case
@@ -25,7 +26,7 @@ with key as materialized (
   from unnest($2::text[]) with ordinality as w (slug, ord)
   left join lateral (select id, slug, name, usage_metric, unit_cap from products where slug = w.slug limit 1) pr on true
 )
-select (w.ord - 1)::text, k.problem, e.kind, trim_scale(pr.unit_cap)::text, trim_scale(t.quantity)::text${columns}
+select (w.ord - 1)::text, k.problem, e.kind, trim_scale(${effectiveCap('e', 'pr')})::text, trim_scale(t.quantity)::text${columns}
 from unnest($3::int[], $6::int[]) with ordinality as w (key, product, ord)
 join key k on k.place = w.key
 join product pr on pr.place = w.product
@@ -76,7 +77,7 @@ select k.place::text, k.problem, l.kind, trim_scale(l.unit_cap)::text, trim_scal
   (extract(epoch from l.starts_at) * 1000)::bigint::text, (extract(epoch from l.ends_at) * 1000)::bigint::text
 from key k
 left join lateral (
-  select pr.slug, pr.name, pr.usage_metric, pr.unit_cap, e.kind, e.starts_at, e.ends_at, t.quantity
+  select pr.slug, pr.name, pr.usage_metric, ${effectiveCap('e', 'pr')} as unit_cap, e.kind, e.starts_at, e.ends_at, t.quantity
   from entitlements e
   join products pr on pr.id = e.product_id
   left join lateral (

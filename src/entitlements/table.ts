@@ -1,5 +1,5 @@
 import { sql } from 'drizzle-orm';
-import { check, numeric, pgTable, primaryKey, text, uuid } from 'drizzle-orm/pg-core';
+import { boolean, check, numeric, pgTable, primaryKey, text, uuid } from 'drizzle-orm/pg-core';
 import { time } from '../core/db/columns.js';
 import { organizations } from '../organizations/table.js';
 
@@ -44,10 +44,19 @@ export const entitlements = pgTable(
     endsAt: time('ends_at'),
     createdAt: time('created_at').notNull(),
     updatedAt: time('updated_at').notNull(),
+    /** Whether `unitCap` takes the place of the product's. */
+    hasOwnCap: boolean('has_own_cap').notNull().default(false),
+    /** As of a product; null is unlimited where the cap is the entitlement's own. */
+    unitCap: numeric('unit_cap'),
   },
   (t) => [
     primaryKey({ columns: [t.orgId, t.productId] }),
     check('entitlements_kind', sql`${t.kind} in ('live', 'read_only')`),
     check('entitlements_range', sql`${t.endsAt} > ${t.startsAt}`),
+    check('entitlements_unit_cap', sql`${t.unitCap} is null or (${t.hasOwnCap} and ${t.unitCap} >= 0)`),
   ],
 );
+
+/** SQL of the cap that binds, over the names of a row of each table: the entitlement's own, else the product's. */
+export const effectiveCap = (entitlement: string, product: string): string =>
+  `case when ${entitlement}.has_own_cap then ${entitlement}.unit_cap else ${product}.unit_cap end`;

@@ -12,7 +12,8 @@ export interface Put<T> {
   resource: T;
 }
 
-type Fields = Record<string, string | null>;
+/** A field that is undefined is not there. */
+type Fields = Record<string, string | null | undefined>;
 
 interface Difference {
   before: Fields;
@@ -23,7 +24,7 @@ interface Difference {
 export function findDifference(current: Fields, wanted: Fields): Difference | undefined {
   const changed = Object.keys(wanted).filter((name) => current[name] !== wanted[name]);
   if (changed.length === 0) return undefined;
-  const pick = (fields: Fields) => Object.fromEntries(changed.map((name) => [name, fields[name] ?? null]));
+  const pick = (fields: Fields) => Object.fromEntries(changed.map((name) => [name, fields[name]]));
   return { before: pick(current), after: pick(wanted) };
 }
 

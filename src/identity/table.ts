@@ -1,5 +1,15 @@
 import { sql } from 'drizzle-orm';
-import { bigint, index, integer, pgTable, primaryKey, text, uuid } from 'drizzle-orm/pg-core';
+import {
+  bigint,
+  check,
+  index,
+  integer,
+  pgTable,
+  primaryKey,
+  text,
+  uniqueIndex,
+  uuid,
+} from 'drizzle-orm/pg-core';
 import { time } from '../core/db/columns.js';
 import { organizations, users } from '../organizations/table.js';
 
@@ -23,6 +33,8 @@ export const sessions = pgTable(
     createdAt: time('created_at').notNull(),
     lastSeenAt: time('last_seen_at').notNull(),
     expiresAt: time('expires_at').notNull(),
+    /** When the person last proved who they are in it; null in sessions of earlier versions. */
+    confirmedAt: time('confirmed_at'),
     ip: text().notNull(),
     userAgent: text('user_agent').notNull(),
   },
@@ -75,4 +87,52 @@ export const recoveryCodes = pgTable(
     usedAt: time('used_at'),
   },
   (t) => [primaryKey({ columns: [t.userId, t.hashedCode] })],
+);
+
+/** People who run the service. It makes them a member of no Organization. */
+export const operators = pgTable(
+  'operators',
+  {
+    userId: uuid('user_id')
+      .primaryKey()
+      .references(() => users.id, { onDelete: 'cascade' }),
+    createdAt: time('created_at').notNull(),
+    /** Null: by a set-up link. */
+    createdBy: uuid('created_by').references(() => users.id, { onDelete: 'set null' }),
+  },
+  (t) => [index('operators_created_by').on(t.createdBy)],
+);
+
+export const linkKinds = ['setup', 'password_reset', 'second_factor_reset', 'operator_invitation'] as const;
+export type LinkKind = (typeof linkKinds)[number];
+
+/** Links that are shown once and work once. */
+export const oneTimeLinks = pgTable(
+  'one_time_links',
+  {
+    /** SHA-256 of the link's secret, hex. */
+    hashedToken: text('hashed_token').primaryKey(),
+    kind: text({ enum: linkKinds }).notNull(),
+    /** Whose password or second factor it is. */
+    userId: uuid('user_id').references(() => users.id, { onDelete: 'cascade' }),
+    /** Who is invited. Trimmed and lower-cased. */
+    email: text(),
+    createdAt: time('created_at').notNull(),
+    createdBy: uuid('created_by').references(() => users.id, { onDelete: 'set null' }),
+    expiresAt: time('expires_at').notNull(),
+    usedAt: time('used_at'),
+  },
+  (t) => [
+    // One of a kind for a person: a new one takes the place of the one before.
+    uniqueIndex('one_time_links_unused')
+      .on(t.kind, sql`coalesce(${t.userId}::text, ${t.email}, '')`)
+      .where(sql`${t.usedAt} is null`),
+    index('one_time_links_user').on(t.userId),
+    index('one_time_links_created_by').on(t.createdBy),
+    index('one_time_links_expiry').on(t.expiresAt),
+    check(
+      'one_time_links_kind',
+      sql`${t.kind} in (${sql.raw(linkKinds.map((kind) => `'${kind}'`).join(', '))})`,
+    ),
+  ],
 );

@@ -1,23 +1,21 @@
 import { randomBytes } from 'node:crypto';
-import compression from 'compression';
-import { Router, type RequestHandler, type Response } from 'express';
-import helmet from 'helmet';
+import { Router, type RequestHandler } from 'express';
 import { keyChangeRoutes } from '../api-keys/key-change-routes.js';
 import { apiKeyPages } from '../api-keys/pages.js';
 import { apiKeyReadRoutes } from '../api-keys/routes.js';
-import { notFound } from '../core/http/problem.js';
+import { pageHeaders } from '../core/http/page-headers.js';
 import { perKeyLimit } from '../core/http/rate-limit.js';
-import { requireWholeAddress } from '../core/http/request-line.js';
-import { pageErrorHandler } from '../core/pages/error-page.js';
-import { pageAssets, pageFrame } from '../core/pages/layout.js';
+import { pageAssets, pageFrame, type ReadFrame } from '../core/pages/layout.js';
 import { pageRouter } from '../core/pages/page-router.js';
 import { mountRoutes } from '../core/reference/define-route.js';
 import { auditPages } from '../dashboard/audit-log/pages.js';
-import { createFrame } from '../dashboard/frame.js';
+import { frontPages, type DemoLogin } from '../dashboard/front-pages.js';
 import { overviewPages } from '../dashboard/overview/pages.js';
 import { entitlementPages } from '../entitlements/pages.js';
 import { findLiveProduct } from '../entitlements/queries.js';
+import { confirmPages } from '../identity/account/confirm-pages.js';
 import { accountPages } from '../identity/account/pages.js';
+import { resetPages } from '../identity/account/reset-pages.js';
 import { joinPages, type JoinLimits } from '../identity/members/join-pages.js';
 import { membersPages } from '../identity/members/pages.js';
 import { sessionRoutes } from '../identity/organizations/routes.js';
@@ -31,7 +29,13 @@ import {
   requirePerson,
 } from '../identity/session/session.js';
 import { signInPages } from '../identity/sign-in/pages.js';
-import { createDevices, defaultSignInLimits, type SignInLimits } from '../identity/sign-in/sign-in-limits.js';
+import {
+  createDevices,
+  defaultSignInLimits,
+  limitConfirmations,
+  type SignInLimits,
+} from '../identity/sign-in/sign-in-limits.js';
+import { setUpPages } from '../set-up/pages.js';
 import type { TradingContext } from '../trading/config.js';
 import { marketsPages } from '../trading/pages/pages.js';
 import { portfolioPages } from '../trading/pages/portfolio-pages.js';
@@ -40,53 +44,18 @@ import { scoresPages } from '../trading/pages/scores-pages.js';
 import type { TradingServices } from '../trading/services/services.js';
 import { usagePages } from '../usage/pages.js';
 
-const nonceOf = (_req: unknown, res: unknown) => `'nonce-${(res as Response).locals.nonce as string}'`;
-
-/**
- * Headers of everything a browser with a session sees: nothing may load but our own files, nothing may frame it and
- * nothing may keep it. `same-origin` instead of helmet's `no-referrer`, with which Chrome posts forms as `Origin: null`.
- */
-function pageHeaders(): Router {
-  const router = Router();
-  router.use(compression());
-  router.use((_req, res, next) => {
-    res.locals.nonce = randomBytes(16).toString('base64');
-    res.setHeader('Cache-Control', 'no-store');
-    next();
-  });
-  router.use(
-    helmet({
-      contentSecurityPolicy: {
-        useDefaults: false,
-        directives: {
-          defaultSrc: ["'none'"],
-          // Modules that a script with the nonce imports are let in with it.
-          scriptSrc: [nonceOf],
-          styleSrc: [nonceOf],
-          imgSrc: ["'self'"],
-          connectSrc: ["'self'"],
-          formAction: ["'self'"],
-          frameAncestors: ["'none'"],
-          baseUri: ["'none'"],
-        },
-      },
-      referrerPolicy: { policy: 'same-origin' },
-    }),
-  );
-  return router;
-}
-
 export interface DashboardOptions {
   signInLimits?: Partial<SignInLimits>;
   joinLimits?: Partial<JoinLimits>;
+  /** Shown to each visitor of `/`. */
+  listDemoLogins?: () => readonly DemoLogin[];
 }
 
-export const pagePaths = ['/login', '/logout', '/dashboard'];
-
-/** `/login`, `/logout` and `/dashboard`: what people use, with a session cookie. */
+/** `/`, `/login`, `/logout`, `/set-up` and `/dashboard`: what people use, with a session cookie. */
 export function dashboardRoutes(
   context: TradingContext,
-  trading: TradingServices,
+  trading: TradingServices | undefined,
+  readFrame: ReadFrame,
   options: DashboardOptions = {},
 ): Router {
   // Without configured keys, which only production insists on, sessions last as long as the process.
@@ -94,23 +63,21 @@ export function dashboardRoutes(
   const secrets = createSecretBox(context.config.secretKeys);
   const readSession = createSessionReader(context);
   const limits = { ...defaultSignInLimits, ...options.signInLimits };
+  const account = { ...context, secrets, limits: limitConfirmations(context.limitStores, limits) };
   const router = Router();
   router.use(pageRouter().get('/dashboard/assets/:version/:file', pageAssets.serve));
-  router.use(
-    pagePaths,
-    pageFrame(createFrame(context)),
-    pageHeaders(),
-    requireWholeAddress,
-    sessionCookie(keys),
-    refuseCrossSite,
-  );
-  router.use('/dashboard', sessionLimit(context));
+  const before = [pageFrame(readFrame), pageHeaders(), sessionCookie(keys), refuseCrossSite];
+  const { listDemoLogins = () => [] } = options;
+  router.use(frontPages(context, readSession, { before, listDemoLogins }));
+  router.use(['/login', '/logout', '/confirm', '/reset', '/set-up', '/dashboard'], before);
+  router.use(['/dashboard', '/confirm', '/set-up'], sessionLimit(context));
   router.use(signInPages(context, readSession, { limits, secrets, devices: createDevices(keys) }));
   router.use(joinPages(context, readSession, options.joinLimits));
+  router.use(confirmPages(account, readSession), resetPages(account), setUpPages(account, readSession));
   router.use(
     '/dashboard',
     requirePerson(readSession),
-    accountPages(context, { limits, secrets }),
+    accountPages(account),
     requireOrganization,
     mountRoutes(Router(), '/dashboard', sessionRoutes, context),
     requireOwnFactor,
@@ -119,14 +86,12 @@ export function dashboardRoutes(
     auditPages(context),
     usagePages(context),
     entitlementPages(context),
-    marketsPages(context, trading),
-    scoresPages(context, trading),
-    portfolioPages(context, trading),
-    riskPages(context, trading),
+    ...(trading
+      ? [marketsPages, scoresPages, portfolioPages, riskPages].map((pages) => pages(context, trading))
+      : []),
     membersPages(context),
     overviewPages(context),
   );
-  router.use(pagePaths, notFound, pageErrorHandler(context));
   return router;
 }
 

@@ -1,8 +1,9 @@
-import { Router, type RequestHandler } from 'express';
+import { Router, type Request, type RequestHandler, type Response } from 'express';
 import { forgetRefusedKeys, type ApiServices } from './api.js';
 import { readHashedSecret } from '../api-keys/bearer-key.js';
 import type { TradingContext } from '../trading/config.js';
-import { notFound } from '../core/http/problem.js';
+import { isNavigation } from '../core/http/request-line.js';
+import { unknownRoute } from '../core/http/unknown-route.js';
 import { mountRoutes } from '../core/reference/define-route.js';
 import { placeOrderRoute } from '../trading/orders/order-routes.js';
 import { tradeRoutes } from '../trading/orders/trade-routes.js';
@@ -28,20 +29,45 @@ export const accountRoutes = [placeOrderRoute, ...tradeRoutes, ...portfolioRoute
 /** The trading API: reads without a credential, portfolios and orders for an Organization's API key. */
 export function tradingRoutes(context: TradingContext, api: ApiServices, trading: TradingServices): Router {
   const router = Router();
-  router.use(publicReads, readLayer(context));
+  const beforeRead = readLayer(context);
+  router.use(publicReads, (req, res, next) => {
+    if (!leadToPage(req, res)) void beforeRead(req, res, next);
+  });
   mountRoutes(router, '', [...publicReadRoutes, ...scoresRoutes], {
     ...trading,
     reads: createSnapshotReads({ store: trading.snapshots, clock: context.clock }),
     readStations: createStationList(trading),
     sizingLimit: limitSizings(context),
   });
-  router.use(publicReads, notFound);
+  router.use(publicReads, unknownRoute);
+  router.use('/portfolio', (req, res, next) => {
+    if (!leadToPage(req, res)) next();
+  });
   router.use(['/portfolio', '/trade', '/trades'], requireReady(context.lifecycle), jsonHeaders);
   const callLimit = keyLimit(context, api);
   const deps = { ...context, ...api, ...trading, paperCash: context.config.trading.paperCash };
   mountRoutes(router, '', accountRoutes, deps, () => [callLimit]);
   router.use(['/portfolio', '/trade', '/trades'], forgetRefusedKeys(api.keyUse));
   return router;
+}
+
+/** The pages that show people what programs read here. */
+const pages: Record<string, string> = {
+  '/markets': '/dashboard/markets',
+  '/signals': '/dashboard/markets',
+  '/scores': '/dashboard/scores',
+  '/portfolio': '/dashboard/portfolio',
+};
+
+/** Sends a browser on to the page; false for all other clients. */
+function leadToPage(req: Request, res: Response): boolean {
+  const page = pages[req.baseUrl];
+  // Programs are told apart without parsing their header.
+  if (!req.headers.accept?.includes('text/html') || page === undefined || req.path !== '/') return false;
+  if (!isNavigation(req)) return false;
+  res.setHeader('Vary', 'Accept');
+  res.redirect(303, page);
+  return true;
 }
 
 /** Calls a minute of one key, about its portfolio and its orders together. */

@@ -70,7 +70,9 @@ async function replay(path: string, flags: Flags): Promise<number> {
     if (!service) return 130;
     if (service.demo)
       process.stdout.write(
-        describeDemo(service.demo, service.url, findExampleOrder(service.trading.snapshots.current)),
+        describeDemo(service.demo, service.url, {
+          order: findExampleOrder(service.trading?.snapshots.current),
+        }),
       );
     process.stdout.write(`\nPlaying ${path} from ${new Date(player.clock.now()).toISOString()} on.\n`);
     await stopped;

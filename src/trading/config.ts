@@ -4,7 +4,7 @@ import type { Context } from '../core/http/context.js';
 import { parseDollars, type Micros } from './market/money.js';
 
 export const tradingEnvironment = {
-  MARKET_SOURCE: z.enum(['simulated', 'kalshi']).default('simulated'),
+  MARKET_SOURCE: z.enum(['simulated', 'kalshi']).optional(),
   KALSHI_BASE_URL: urlField(/^https?:$/, 'https://external-api.kalshi.com/trade-api/v2').default(
     'https://external-api.kalshi.com/trade-api/v2',
   ),
@@ -72,7 +72,7 @@ export interface TradingConfig {
 }
 
 export const readTradingConfig = (e: z.output<z.ZodObject<typeof tradingEnvironment>>): TradingConfig => ({
-  marketSource: e.MARKET_SOURCE,
+  marketSource: e.MARKET_SOURCE ?? 'simulated',
   kalshi: {
     baseUrl: e.KALSHI_BASE_URL.replace(/\/+$/, ''),
     wsUrl: e.KALSHI_WS_URL ?? streamUrlOf(e.KALSHI_BASE_URL),
@@ -113,6 +113,7 @@ export function tradingProblems(env: Record<string, string | undefined>): string
       `FORECAST_SOURCE: must be ${isKalshi ? 'openmeteo' : 'simulated'} while MARKET_SOURCE is ${env.MARKET_SOURCE ?? 'simulated'}: an invented world's weather says nothing about the real one's markets`,
     );
   if (env.LIVE_TRADING !== 'on') return problems;
+  if (env.MARKETS === 'off') problems.push('LIVE_TRADING: needs MARKETS=on');
   if (!isKalshi) problems.push('LIVE_TRADING: needs MARKET_SOURCE=kalshi');
   if (env.LIVE_TRADING_ORG === undefined)
     problems.push('LIVE_TRADING_ORG: is required for live trading: the slug of the Organization that may');

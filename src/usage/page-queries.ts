@@ -1,7 +1,7 @@
 import { sql, type SQL } from 'drizzle-orm';
 import type { Orm } from '../core/db/client.js';
 import { selectRows, timeText } from '../core/db/select-rows.js';
-import type { EntitlementKind } from '../entitlements/table.js';
+import { effectiveCap, type EntitlementKind } from '../entitlements/table.js';
 
 /**
  * What the usage pages read. Each statement goes by index over one Organization's rows; the plan test explains each
@@ -21,7 +21,8 @@ export interface UsageProduct {
   isUsedNow: boolean;
 }
 
-const productColumns = sql`p.id::text, p.slug, p.name, p.usage_metric as "usageMetric", trim_scale(p.unit_cap)::text as "unitCap", e.kind`;
+const productColumns = sql`p.id::text, p.slug, p.name, p.usage_metric as "usageMetric",
+    trim_scale(${sql.raw(effectiveCap('e', 'p'))})::text as "unitCap", e.kind`;
 
 /** `period` is the first day of a month. */
 interface MonthScope {
@@ -41,7 +42,7 @@ export const selectProducts = ({ orgId, period, livemode }: MonthScope, limit: n
     ) known group by product_id
   ) o
   cross join lateral (select * from products where id = o.product_id limit 1) p
-  left join lateral (select kind from entitlements where org_id = ${orgId}::uuid and product_id = o.product_id limit 1) e on true
+  left join lateral (select kind, has_own_cap, unit_cap from entitlements where org_id = ${orgId}::uuid and product_id = o.product_id limit 1) e on true
   order by p.slug collate "C"
   limit ${limit}`;
 
@@ -52,7 +53,7 @@ export const listProducts = (orm: Orm, scope: MonthScope, limit: number): Promis
 export const selectProduct = (orgId: string, slug: string): SQL => sql`
   select ${productColumns}, false as "isUsedNow"
   from (select * from products where slug = ${slug} limit 1) p
-  left join lateral (select kind from entitlements where org_id = ${orgId}::uuid and product_id = p.id limit 1) e on true
+  left join lateral (select kind, has_own_cap, unit_cap from entitlements where org_id = ${orgId}::uuid and product_id = p.id limit 1) e on true
   where e.kind is not null
     or (select hour from usage_hours where org_id = ${orgId}::uuid and product_id = p.id order by livemode, hour limit 1) is not null`;
 

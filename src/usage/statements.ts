@@ -1,4 +1,5 @@
 import type { Statement } from '../core/db/client.js';
+import { effectiveCap } from '../entitlements/table.js';
 
 /**
  * The ingestion statement: one round trip and one commit for everything that waits.
@@ -32,7 +33,8 @@ export const ingest: Statement = {
   name: 'usage_ingest',
   text: `
 with pair as materialized (
-  select p.ord - 1 as place, p.grp, p.metric, pr.max_quantity, k.org_id, k.id as api_key_id, k.livemode, pr.id as product_id, pr.usage_metric, pr.unit_cap,
+  select p.ord - 1 as place, p.grp, p.metric, pr.max_quantity, k.org_id, k.id as api_key_id, k.livemode, pr.id as product_id, pr.usage_metric,
+    ${effectiveCap('e', 'pr')} as unit_cap,
     case
       when k.id is null then 'invalid_key'
       when k.revoked_at is not null then 'key_revoked'
@@ -48,7 +50,7 @@ with pair as materialized (
   left join lateral (select * from api_keys where hashed_secret = p.hashed_secret limit 1) k on true
   left join lateral (select * from products where slug = p.slug limit 1) pr on true
   left join lateral (
-    select kind from entitlements
+    select kind, has_own_cap, unit_cap from entitlements
     where org_id = k.org_id and product_id = pr.id
       and starts_at <= $9::timestamptz and (ends_at is null or ends_at > $9::timestamptz)
     limit 1
@@ -131,14 +133,18 @@ where u.product_id <> d.product_id or u.metric <> d.metric or u.quantity <> d.qu
 export const findOverCap: Statement = {
   name: 'usage_find_over_cap',
   text: `
-select (d.ord - 1)::text, trim_scale(p.unit_cap)::text, trim_scale(t.quantity)::text
+select (d.ord - 1)::text, trim_scale(c.unit_cap)::text, trim_scale(t.quantity)::text
 from unnest($1::uuid[], $2::uuid[], $3::text[], $4::bool[], $5::date[]) with ordinality
   as d (org_id, product_id, metric, livemode, period, ord)
 cross join lateral (select unit_cap from products where id = d.product_id limit 1) p
+left join lateral (
+  select has_own_cap, unit_cap from entitlements where org_id = d.org_id and product_id = d.product_id limit 1
+) e on true
+cross join lateral (select ${effectiveCap('e', 'p')} as unit_cap) c
 cross join lateral (
   select quantity from usage_totals
   where org_id = d.org_id and period = d.period and livemode = d.livemode and product_id = d.product_id and metric = d.metric
   limit 1
 ) t
-where t.quantity > p.unit_cap`,
+where t.quantity > c.unit_cap`,
 };

@@ -98,18 +98,22 @@ describe('the overview', () => {
     const { db } = database;
     const { browser, organization } = await signedIn(db, service.url);
     const key = await createKey(db, organization.id);
-    const use = async (unitCap: string, quantity: number) => {
+    const use = async (unitCap: string, quantity: number, ownCap?: string) => {
       const product = await createProduct(db, { unitCap });
-      await grant(db, organization.id, product.id);
+      const own = ownCap === undefined ? {} : { hasOwnCap: true, unitCap: ownCap };
+      await grant(db, organization.id, product.id, own);
       const sent = await sendUsage(service.url, key.secret, [usageEvent(product.slug, uuid(), { quantity })]);
       expect(sent.status).toBe(202);
       return product.slug;
     };
     const [far, near, above] = [await use('100', 79), await use('100', 80.5), await use('0', 3)];
+    const [own, ownFar] = [await use('100', 9, '10'), await use('10', 9, '100')];
     const { seen } = await openOverview(browser);
     const warned = /Near the cap(.*?)Days and months/.exec(seen)![1]!;
     expect(warned).toContain(`Product ${near} has 19.5 of 100 calls left this month.`);
     expect(warned).toContain(`Product ${above} is 3 calls above its cap of 0 this month.`);
+    expect(warned).toContain(`Product ${own} has 1 of 10 calls left this month.`);
+    expect(warned).not.toContain(ownFar);
     expect(warned).not.toContain(far);
   });
 

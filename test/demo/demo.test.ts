@@ -287,7 +287,9 @@ describe('the greeting of the demo', () => {
   });
 
   it('has curl lines that work when pasted, the first one twice', async () => {
-    const text = describeDemo(demo, service.url, findExampleOrder(service.trading.snapshots.current));
+    const text = describeDemo(demo, service.url, {
+      order: findExampleOrder(service.trading.snapshots.current),
+    });
     const [send = '', read = '', trade = '', portfolio = '', ...more] = lines(text).filter((line) =>
       line.startsWith('curl '),
     );

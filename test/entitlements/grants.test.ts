@@ -1,3 +1,4 @@
+import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createKey } from '../support/fixtures.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
@@ -40,6 +41,7 @@ describe('PUT /operator/organizations/:slug/entitlements/:productSlug', () => {
       kind: 'live',
       startsAt: now(),
       endsAt: null,
+      effectiveUnitCap: null,
       createdAt: now(),
       updatedAt: now(),
     });
@@ -163,8 +165,61 @@ describe('PUT /operator/organizations/:slug/entitlements/:productSlug', () => {
       const answer = await call('PUT', path, { kind });
       expect(answer).toMatchObject({ status: 400, body: { errors: [{ pointer: '/kind' }] } });
     }
-    expect((await call('PUT', path, { kind: 'live', unitCap: 5 })).status).toBe(400);
+    expect((await call('PUT', path, { kind: 'live', cap: 5 })).status).toBe(400);
+    for (const unitCap of [-1, '5', true, [], {}]) {
+      const answer = await call('PUT', path, { kind: 'live', unitCap });
+      expect(answer).toMatchObject({ status: 400, body: { errors: [{ pointer: '/unitCap' }] } });
+    }
+    const digits = `{"kind":"live","unitCap":${'9'.repeat(101)}}`;
+    expect((await call('PUT', path, digits)).body.errors[0].pointer).toBe('/unitCap');
     expect((await call('PUT', path, { kind: 'live', endsAt: '9999-12-31T23:59:59.999Z' })).status).toBe(201);
+  });
+
+  it('a cap is absent, null or a decimal with every digit, and each change of it is in the audit log', async () => {
+    const { slug, product, path, list } = await setUp();
+    await call('PUT', `/products/${product}`, { name: 'Product', usageMetric: 'calls', unitCap: 10 });
+    const absent = await call('PUT', path, { kind: 'live' });
+    expect(absent.body).toMatchObject({ effectiveUnitCap: 10 });
+    expect(absent.body).not.toHaveProperty('unitCap');
+    const digits = '12345678901234567890.123456789';
+    const own = await call('PUT', path, `{"kind":"live","unitCap":${digits}00}`);
+    expect(own.text).toContain(`"unitCap":${digits},"effectiveUnitCap":${digits},`);
+    expect((await call('GET', path)).text).toBe(own.text);
+    const unlimited = await call('PUT', path, { kind: 'live', unitCap: null });
+    expect(unlimited.body).toMatchObject({ unitCap: null, effectiveUnitCap: null });
+    const entries = (await audit(slug)).length;
+    expect((await call('PUT', path, { kind: 'live', unitCap: null })).body).toEqual(unlimited.body);
+    expect(await audit(slug)).toHaveLength(entries);
+    expect((await call('PUT', path, { kind: 'live', unitCap: 0 })).body).toMatchObject({
+      unitCap: 0,
+      effectiveUnitCap: 0,
+    });
+    expect((await call('PUT', path, { kind: 'live' })).body).toEqual({
+      ...absent.body,
+      updatedAt: now(),
+    });
+    // What the product declares later binds where the entitlement has no cap of its own.
+    await call('PUT', `/products/${product}`, { name: 'Product', usageMetric: 'calls', unitCap: 20 });
+    expect((await call('GET', list)).body.entitlements).toMatchObject([{ effectiveUnitCap: 20 }]);
+    expect((await audit(slug)).slice(0, 4).map(({ action, details }) => ({ action, ...details }))).toEqual([
+      { action: 'entitlement.changed', before: { unitCap: '0' }, after: {} },
+      { action: 'entitlement.changed', before: { unitCap: null }, after: { unitCap: '0' } },
+      { action: 'entitlement.changed', before: { unitCap: digits }, after: { unitCap: null } },
+      { action: 'entitlement.changed', before: {}, after: { unitCap: digits } },
+    ]);
+  });
+
+  it('the table keeps the three kinds of cap apart', async () => {
+    const { organization, product, path } = await setUp();
+    await call('PUT', path, { kind: 'live' });
+    const store = (values: string) =>
+      database.db.orm.execute(
+        sql`update entitlements set ${sql.raw(values)} where org_id = ${organization.id}`,
+      );
+    await expect(store('unit_cap = 5')).rejects.toThrow();
+    await expect(store('has_own_cap = true, unit_cap = -1')).rejects.toThrow();
+    await store('has_own_cap = true, unit_cap = 5');
+    expect((await call('GET', path)).body).toMatchObject({ productSlug: product, unitCap: 5 });
   });
 
   it('two identical ones at the same moment grant once', async () => {

@@ -66,6 +66,8 @@ it('tells apart what is live, read only, not yet and no longer in effect, capped
   const readOnly = await make({ kind: 'read_only' }, '0');
   const upcoming = await make({ startsAt: new Date('2031-03-15T12:00:00.001Z') });
   const ended = await make({ endsAt: new Date('2031-03-15T12:00:00Z') });
+  const own = await make({ hasOwnCap: true, unitCap: '7.5' }, '5');
+  const ownNone = await make({ hasOwnCap: true, unitCap: null }, '5');
   const ending = await make({ endsAt: new Date('2031-03-16T00:00:00Z') });
   const page = (await open()).text;
   expect(rowOf(page, live)).toMatch(
@@ -74,6 +76,8 @@ it('tells apart what is live, read only, not yet and no longer in effect, capped
   expect(rowOf(page, readOnly)).toMatch(
     /Read only Events are refused with 403 entitlement_read_only.*0 of 0/,
   );
+  expect(rowOf(page, own)).toContain('0 of 7.5');
+  expect(rowOf(page, ownNone)).toContain('No cap');
   expect(rowOf(page, upcoming)).toMatch(/Not yet .*Starts 15 Mar 2031, 12:00 UTC/);
   expect(rowOf(page, ended)).toMatch(/Ended .*Ended 15 Mar 2031, 12:00 UTC/);
   expect(rowOf(page, ending)).toMatch(/Live .*Until 16 Mar 2031, 00:00 UTC/);

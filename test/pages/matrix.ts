@@ -38,6 +38,7 @@ const managersSecret: Statuses = [401, 403, 403, 201, 201];
 /** A form of each person's own account. */
 const personsForm: Statuses = [401, 303, 303, 303, 303];
 const personsMistake: Statuses = [401, 400, 400, 400, 400];
+const operatorsForm: Statuses = [401, 403, 403, 403, 403];
 /** What does not exist for any of them. */
 const noPage: Statuses = [303, 404, 404, 404, 404];
 const noManagersPage: Statuses = [303, 403, 403, 404, 404];
@@ -235,6 +236,7 @@ const scores = {
 
 /** What is a person's own has nothing to do with their Organization: the ids of others are other people's. */
 const account = {
+  'get /': { own: [200, 200, 200, 200, 200] },
   'get /login': { own: [200, 303, 303, 303, 303] },
   'post /login': { form: wrongPassword, own: [401, 401, 401, 401, 401] },
   // Without a password that was right before, there is nothing to enter a code for.
@@ -277,6 +279,23 @@ const account = {
   'post /dashboard/account/sign-out-everywhere': { own: personsForm, endsSession: true },
 } satisfies Record<string, Row>;
 
+/** What is there for operators, and for people with a link that works once: others see that there is something. */
+const operators = {
+  'get /confirm': { own: page },
+  'post /confirm': { form: () => ({ currentPassword: PASSWORD }), own: personsForm },
+  'get /reset': { own: [200, 200, 200, 200, 200] },
+  'post /reset': { own: [404, 404, 404, 404, 404] },
+  'post /reset/open': { form: () => ({ link: 'x'.repeat(43) }), own: [303, 303, 303, 303, 303] },
+  'get /set-up': { own: [200, 200, 200, 200, 200] },
+  'post /set-up/person': { own: [404, 404, 404, 404, 404] },
+  'post /set-up/open': { form: () => ({ link: 'x'.repeat(43) }), own: [303, 303, 303, 303, 303] },
+  'post /set-up/second-factor': { own: operatorsForm },
+  'post /set-up/second-factor/confirm': { own: operatorsForm },
+  'post /set-up/product': { own: operatorsForm },
+  'get /set-up/owner': { own: [303, 403, 403, 403, 403] },
+  'post /set-up/owner': { own: operatorsForm },
+} satisfies Record<string, Row>;
+
 /**
  * Every page and every form of the dashboard: who may open or send it. `303` is a form that was carried out, or the way to
  * the sign-in. What is missing here fails the test.
@@ -293,6 +312,7 @@ export const matrix: Record<string, Row> = {
   ...markets,
   ...scores,
   ...account,
+  ...operators,
   // Last: it ends with trading closed, and an order is refused from then on.
   ...risk,
 };

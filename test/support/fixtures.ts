@@ -49,7 +49,7 @@ export async function grant(
   db: Database,
   orgId: string,
   productId: string,
-  values: { kind?: 'live' | 'read_only'; startsAt?: Date; endsAt?: Date | null } = {},
+  values: Partial<typeof entitlements.$inferInsert> = {},
 ) {
   await db.orm.insert(entitlements).values({
     orgId,

@@ -79,9 +79,10 @@ export async function startTestService(db: Database, options: TestServiceOptions
   };
   const services = createApiServices(context);
   const trading = createTradingServices(context, options.trading);
-  const server = createHttpServer(createApp(context, services, trading, options.app), {
-    limits: config.limits.connections,
-  });
+  const server = createHttpServer(
+    createApp(context, services, config.hasMarkets ? trading : undefined, options.app),
+    { limits: config.limits.connections },
+  );
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as { port: number };
   return {

@@ -1,7 +1,8 @@
 import { gzipSync } from 'node:zlib';
-import { sql } from 'drizzle-orm';
+import { eq, sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { ErrorPlace } from '../../src/core/errors.js';
+import { entitlements } from '../../src/tables.js';
 import type { RejectedEvent } from '../../src/usage/answer.js';
 import { ANY_QUANTITY, createKey, createOrganization, createProduct, grant } from '../support/fixtures.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
@@ -155,6 +156,63 @@ describe('an accepted batch', () => {
         used: 6,
         period: period('2026-02-01', '2026-03-01'),
       }),
+    ]);
+  });
+
+  it('two customers of a product have each the warnings of their own cap, from the next event on', async () => {
+    const { db } = database;
+    const product = await createProduct(db, { unitCap: '10', maxQuantity: ANY_QUANTITY });
+    const customer = async (cap: { hasOwnCap?: boolean; unitCap?: string | null }) => {
+      const { id } = await createOrganization(db);
+      await grant(db, id, product.id, cap);
+      return createKey(db, id);
+    };
+    const [plain, lower, higher, unlimited] = await Promise.all([
+      customer({}),
+      customer({ hasOwnCap: true, unitCap: '2.5' }),
+      customer({ hasOwnCap: true, unitCap: '20' }),
+      customer({ hasOwnCap: true, unitCap: null }),
+    ]);
+    const everyone = [plain, lower, higher, unlimited];
+    // All at once, so that they share a flush.
+    const report = (idempotencyKey: string, quantity: number) =>
+      Promise.all(
+        everyone.map(async ({ secret }) => {
+          const event = { productSlug: product.slug, metric: 'calls', idempotencyKey, quantity };
+          const { body } = await send(secret, [event]);
+          return body.warnings.map((w: any) => `${w.used} of ${w.unitCap}`);
+        }),
+      );
+    expect(await report('a', 3)).toEqual([[], ['3 of 2.5'], [], []]);
+    expect(await report('b', 9)).toEqual([['12 of 10'], ['12 of 2.5'], [], []]);
+    // A repeat hears the same.
+    expect(await report('b', 9)).toEqual([['12 of 10'], ['12 of 2.5'], [], []]);
+    const setCap = (orgId: string, hasOwnCap: boolean, unitCap: string | null) =>
+      db.orm.update(entitlements).set({ hasOwnCap, unitCap }).where(eq(entitlements.orgId, orgId));
+    await setCap(plain.orgId, true, null);
+    await setCap(lower.orgId, false, null);
+    await setCap(higher.orgId, true, '12');
+    await setCap(unlimited.orgId, true, '0');
+    expect(await report('b', 9)).toEqual([[], ['12 of 10'], [], ['12 of 0']]);
+    expect(await report('c', 0.5)).toEqual([[], ['12.5 of 10'], ['12.5 of 12'], ['12.5 of 0']]);
+    const answers = await Promise.all(
+      everyone.map(async ({ secret }) => {
+        const headers = { authorization: `Bearer ${secret}`, 'content-type': 'application/json' };
+        const read = async (path: string, init: RequestInit = {}) =>
+          (await fetch(`${service.url}/api/entitlements${path}`, { headers, ...init })).json() as any;
+        const body = JSON.stringify({ productSlugs: [product.slug] });
+        const [check] = (await read('/check', { method: 'POST', body })).results;
+        const { unitCap, used, remaining } = await read(`/${product.slug}`);
+        expect((await read('')).entitlements).toMatchObject([{ unitCap, used, remaining }]);
+        expect(check).toMatchObject({ unitCap, used, remaining });
+        return [unitCap, used, remaining, check.overCap];
+      }),
+    );
+    expect(answers).toEqual([
+      [null, 12.5, null, false],
+      [10, 12.5, 0, true],
+      [12, 12.5, 0, true],
+      [0, 12.5, 0, true],
     ]);
   });
 

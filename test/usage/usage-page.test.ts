@@ -1,7 +1,7 @@
 import { parse } from 'csv-parse/sync';
 import { eq } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { products, usageTotals } from '../../src/tables.js';
+import { entitlements, products, usageTotals } from '../../src/tables.js';
 import { roles } from '../../src/organizations/table.js';
 import { Browser, signedIn } from '../support/accounts.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
@@ -146,6 +146,9 @@ describe('a month against its cap', () => {
     expect(textOf((await open()).text)).toContain(
       'At the present pace the cap is reached around 17 Mar 2031',
     );
+    const ofEntitlement = eq(entitlements.productId, product.id);
+    await db.orm.update(entitlements).set({ hasOwnCap: true, unitCap: '500' }).where(ofEntitlement);
+    expect(textOf((await open()).text)).toContain('Remaining 152 of 500');
     const former = textOf((await open('?range=month&month=2031-02')).text);
     expect(former).toContain('Used 192 calls');
     expect(former).not.toContain('≈');

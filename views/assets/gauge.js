@@ -1,13 +1,13 @@
 // What pages do beyond their HTML. Each of them works without any of this.
 import { hoverCharts } from './chart.js';
-import { openInvitation } from './join.js';
+import { openLink } from './join.js';
 import { enhance, pollParts } from './live.js';
 import { menus } from './menus.js';
 import { sendOnce } from './once.js';
 
 enhance(document);
 hoverCharts();
-openInvitation();
+openLink();
 menus();
 sendOnce();
 pollParts();

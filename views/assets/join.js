@@ -1,18 +1,22 @@
+/** Where links lead, and the field in which their pages take the secret. */
+const fields = { '/dashboard/join': 'invitation', '/set-up': 'link', '/reset': 'link' };
+
 /**
- * An invitation's secret stands behind the `#` of its link, which browsers keep to themselves: it is taken out of the
- * address at once and posted. Without this, the page has a field to paste the link into.
+ * The secret of an invitation, and of any link that works once, stands behind its `#`, which browsers keep to themselves:
+ * it is taken out of the address at once and posted. Without this, the page has a field to paste the link into.
  */
-export function openInvitation() {
+export function openLink() {
   const open = () => {
-    const [token] = /[\w-]{64}$/.exec(location.hash) ?? [];
-    if (location.pathname !== '/dashboard/join' || token === undefined) return;
+    const [token] = /(?<=^#)[\w-]{43,64}$/.exec(location.hash) ?? [];
+    const name = fields[location.pathname];
+    if (name === undefined || token === undefined) return;
     history.replaceState(null, '', location.pathname);
     const form = document.createElement('form');
     form.method = 'post';
-    form.action = '/dashboard/join/open';
+    form.action = `${location.pathname}/open`;
     const field = document.createElement('input');
     field.type = 'hidden';
-    field.name = 'invitation';
+    field.name = name;
     field.value = token;
     form.append(field);
     document.body.append(form);

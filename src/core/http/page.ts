@@ -13,7 +13,7 @@ export const pageSchema = z.object({
     .describe('How many at most, 1 to 500.'),
   cursor: z
     .string()
-    .regex(/^[\w-]{1,400}$/, 'is not one that a list gave out')
+    .regex(/^[\w-]{1,2000}$/, 'is not one that a list gave out')
     .optional()
     .describe('The `nextCursor` of the page before.'),
 });
@@ -30,18 +30,26 @@ export interface Range {
  * @throws AppError invalid_request that names the query parameter
  */
 export function readRange(req: Request, keySchema: z.ZodType<string>): Range {
-  const parsed = pageSchema.safeParse(req.query);
-  if (!parsed.success) {
-    const { path, message } = parsed.error.issues[0]!;
-    throw new AppError('invalid_request', `The query parameter ${String(path[0])}: ${message}.`);
-  }
-  const { limit, cursor } = parsed.data;
+  const { limit, cursor } = parseQuery(pageSchema, req.query);
   if (cursor === undefined) return { after: undefined, limit };
   const key = keySchema.safeParse(Buffer.from(cursor, 'base64url').toString());
   if (!key.success)
     throw new AppError('invalid_request', 'The query parameter cursor is not one that this list gave out.');
   return { after: key.data, limit };
 }
+
+/** @throws AppError invalid_request that names the query parameter */
+export function parseQuery<T extends z.ZodType>(schema: T, query: Request['query']): z.output<T> {
+  const parsed = schema.safeParse(query);
+  if (parsed.success) return parsed.data;
+  const issue = parsed.error.issues[0]!;
+  if (issue.code === 'unrecognized_keys') throw queryError(issue.keys[0]!, 'is not a known one');
+  const name = String(issue.path[0]);
+  throw queryError(name, Array.isArray(query[name]) ? 'must be given once' : issue.message);
+}
+
+export const queryError = (name: string, detail: string): AppError =>
+  new AppError('invalid_request', `The query parameter ${name}: ${detail}.`);
 
 /** Answers with one page. A query reads one row more than the limit, which tells whether there is a next page. */
 export function sendPage<T>(

@@ -24,6 +24,7 @@ export const statusByCode: Record<ErrorCode, number> = {
   entitlement_not_found: 404,
   unknown_station: 404,
   unknown_market: 404,
+  method_not_allowed: 405,
   request_timeout: 408,
   key_not_active: 409,
   key_already_rotated: 409,
@@ -89,6 +90,7 @@ export function setProblemHeaders(res: Response, error: AppError): void {
   if (bearerCodes.has(error.code)) res.setHeader('WWW-Authenticate', 'Bearer');
   if (error.retryAfterSeconds !== undefined)
     res.setHeader('Retry-After', String(Math.max(1, Math.ceil(error.retryAfterSeconds))));
+  if (error.allow !== undefined) res.setHeader('Allow', error.allow);
 }
 
 /** Turns whatever was thrown into the failure that the caller is told about. */
@@ -115,8 +117,10 @@ export function toAppError(error: unknown): AppError {
   });
 }
 
-export const notFound: RequestHandler = (_req, _res, next) =>
-  next(new AppError('not_found', 'There is nothing at this address.'));
+export const nothingHere = (): AppError => new AppError('not_found', 'There is nothing at this address.');
+
+/** Hides that there is anything. */
+export const notFound: RequestHandler = (_req, _res, next) => next(nothingHere());
 
 export const problemHandler: ErrorRequestHandler = (thrown, _req, res, next) => {
   const error = toAppError(thrown);

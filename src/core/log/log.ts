@@ -125,6 +125,10 @@ export function createLogger(
   );
 }
 
+/** Masks nothing: for the one line whose secret is there to be read. */
+export const createUnmaskedLog = (level: string, stream: DestinationStream): Logger =>
+  pino({ ...common, level }, stream);
+
 /**
  * For the line that each request gets. Of its few fields the caller writes two, and only those are looked through: the
  * whole line would be the dearest part of a small request.

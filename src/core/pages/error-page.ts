@@ -1,15 +1,17 @@
 import { STATUS_CODES } from 'node:http';
-import type { ErrorRequestHandler } from 'express';
+import type { ErrorRequestHandler, Request, Response } from 'express';
+import { pageHeaders } from '../http/page-headers.js';
 import { requestIdOf } from '../http/request-context.js';
 import { prefersHtml } from '../http/request-line.js';
 import { problemHandler, setProblemHeaders, statusByCode, toAppError } from '../http/problem.js';
 import type { ErrorCode } from '../errors.js';
-import { renderPage, type PageDeps } from './layout.js';
+import { pageFrame, renderPage, type PageDeps, type ReadFrame } from './layout.js';
 
 /** Titles for people, where the status' own words say little. */
 const titles: Partial<Record<ErrorCode, string>> = {
   not_signed_in: 'Sign in first',
   not_found: 'There is nothing here',
+  method_not_allowed: 'This address does not take that',
   forbidden_role: 'This is not open to you',
   cross_site_request: 'This came from another site',
   unavailable: 'Not available at the moment',
@@ -17,37 +19,46 @@ const titles: Partial<Record<ErrorCode, string>> = {
   rate_limited: 'Too many tries',
 };
 
-/** The last handler of the dashboard: a page for a browser, a problem for every other client. */
-export function pageErrorHandler(deps: PageDeps): ErrorRequestHandler {
-  return async (thrown, req, res, next) => {
+/** The last handler of all: a page for a browser, a problem for every other client. */
+export function pageErrorHandler(deps: PageDeps, readFrame: ReadFrame): ErrorRequestHandler {
+  const headers = pageHeaders();
+  const frame = pageFrame(readFrame);
+  return (thrown, req, res, next) => {
     if (res.headersSent || !prefersHtml(req)) {
       problemHandler(thrown, req, res, next);
       return;
     }
-    const error = toAppError(thrown);
-    res.locals.error = error;
-    const status = statusByCode[error.code];
-    setProblemHeaders(res, error);
-    res.status(status);
-    const title = titles[error.code] ?? STATUS_CODES[status] ?? 'Error';
-    const data = {
-      status,
-      detail: error.message,
-      places: error.errors ?? [],
-      requestId: requestIdOf(res),
-      retryAfterSeconds: error.retryAfterSeconds,
-    };
-    const show = () => {
-      const frame = res.locals.session === undefined ? 'card' : 'dashboard';
-      return renderPage(deps, req, res, { view: 'error', title, frame }, data);
-    };
-    try {
-      await show();
-    } catch {
-      // Nothing may be known of the person now, not even where they belong: the database may be what is missing.
-      delete res.locals.session;
-      delete res.locals.person;
-      await show();
-    }
+    const show = (error?: unknown) => void showError(deps, error ?? thrown, req, res).catch(next);
+    // Pages have theirs by now; whatever else a browser was led to has not.
+    if (res.locals.nonce === undefined) frame(req, res, () => headers(req, res, show));
+    else show();
   };
+}
+
+async function showError(deps: PageDeps, thrown: unknown, req: Request, res: Response): Promise<void> {
+  const error = toAppError(thrown);
+  res.locals.error = error;
+  const status = statusByCode[error.code];
+  setProblemHeaders(res, error);
+  res.status(status);
+  const title = titles[error.code] ?? STATUS_CODES[status] ?? 'Error';
+  const data = {
+    status,
+    detail: error.message,
+    places: error.errors ?? [],
+    requestId: requestIdOf(res),
+    retryAfterSeconds: error.retryAfterSeconds,
+  };
+  const show = () => {
+    const frame = res.locals.session === undefined ? 'card' : 'dashboard';
+    return renderPage(deps, req, res, { view: 'error', title, frame }, data);
+  };
+  try {
+    await show();
+  } catch {
+    // Nothing may be known of the person now, not even where they belong: the database may be what is missing.
+    delete res.locals.session;
+    delete res.locals.person;
+    await show();
+  }
 }

@@ -77,6 +77,10 @@ export const errorGuide: Record<ErrorCode, { meaning: string; remedy: string }> 
     meaning: 'There is nothing at this address, or nothing that the caller may know of.',
     remedy: 'Check the address and the id.',
   },
+  method_not_allowed: {
+    meaning: 'The address takes other methods than the one of the request.',
+    remedy: 'The header `Allow` lists them.',
+  },
   entitlement_not_found: {
     meaning: 'No entitlement of the Organization for this product is in effect.',
     remedy: 'Check the slug, and whether the entitlement has begun and has not ended.',

@@ -3,7 +3,7 @@ import { alias } from 'drizzle-orm/pg-core';
 import { apiKeys } from '../../api-keys/table.js';
 import type { Orm } from '../../core/db/client.js';
 import { DAY_MS, monthOf } from '../../core/time.js';
-import { entitlements, products, type EntitlementKind } from '../../entitlements/table.js';
+import { effectiveCap, entitlements, products, type EntitlementKind } from '../../entitlements/table.js';
 import { usageHours, usageTotals } from '../../usage/table.js';
 
 /** An entitlement in effect, with what was used of it lately. Quantities are exact decimals. */
@@ -66,13 +66,14 @@ export async function listCurrentUse(
       ),
     )
     .as('daily');
+  const cap = sql.raw(effectiveCap('entitlements', 'products'));
   const rows = await orm
     .select({
       productSlug: products.slug,
       productName: products.name,
       kind: entitlements.kind,
       usageMetric: products.usageMetric,
-      unitCap: sql<string | null>`trim_scale(${products.unitCap})::text`,
+      unitCap: sql<string | null>`trim_scale(${cap})::text`,
       usedThisMonth: sql<string | null>`trim_scale(${monthly.quantity})::text`,
       usedToday: daily.today,
       usedYesterday: daily.yesterday,
@@ -89,7 +90,7 @@ export async function listCurrentUse(
       ),
     )
     .orderBy(
-      sql`${monthly.quantity} / nullif(${products.unitCap}, 0) desc nulls last`,
+      sql`${monthly.quantity} / nullif(${cap}, 0) desc nulls last`,
       sql`${monthly.quantity} desc nulls last`,
       asc(products.slug),
     )

@@ -1,4 +1,6 @@
-import { sendJson, toJson } from '../../core/http/json.js';
+import { readJsonBody } from '../../core/http/json-body.js';
+import { exact, sendJson, toJson } from '../../core/http/json.js';
+import { parseInput } from '../../core/http/validate.js';
 import { json } from '../../core/reference/define-route.js';
 import { problemExample } from '../../core/reference/problem-examples.js';
 import {
@@ -11,17 +13,36 @@ import {
   operatorRoute,
   putResponses,
 } from '../../identity/operator/define-route.js';
-import { changeAsOperator, readInput, readSlug, sendDeleted, sendPut } from '../../identity/operator/http.js';
+import {
+  changeAsOperator,
+  MAX_BODY_BYTES,
+  readSlug,
+  sendDeleted,
+  sendPut,
+} from '../../identity/operator/http.js';
 import { getOrganization } from '../../identity/organizations/organizations.js';
 import { readRange, sendPage } from '../../core/http/page.js';
 import { slugSchema } from '../../identity/operator/schema.js';
 import { entitlementSchema, grantAnswerSchema } from './schema.js';
 import { getGrant, putGrant, withdrawGrant } from '../grants.js';
+import { toExactNumber } from '../products.js';
 import { listGrants, type Grant } from '../queries.js';
 
 const dates = { startsAt: createdAt, endsAt: null, createdAt, updatedAt: createdAt };
-const apiCalls = { productSlug: 'api-calls', productName: 'API calls', kind: 'live', ...dates };
-const archive = { productSlug: 'archive', productName: 'Archive', kind: 'read_only', ...dates };
+const apiCalls = {
+  productSlug: 'api-calls',
+  productName: 'API calls',
+  kind: 'live',
+  effectiveUnitCap: 1000,
+  ...dates,
+};
+const archive = {
+  productSlug: 'archive',
+  productName: 'Archive',
+  kind: 'read_only',
+  effectiveUnitCap: null,
+  ...dates,
+};
 const params = { slug: 'acme', productSlug: 'archive' };
 const reports = { slug: 'acme', productSlug: 'reports' };
 const reportsDetail = 'The Organization "acme" has no entitlement to the product "reports".';
@@ -81,7 +102,7 @@ export const entitlementRoutes = [
     operationId: 'putGrant',
     summary: 'Declare an entitlement',
     description:
-      'Entitles the Organization to the product, or makes the entitlement as declared. It binds the next request, on every instance. There is one entitlement for each Organization and product.',
+      'Entitles the Organization to the product, or makes the entitlement as declared. It binds the next request, on every instance. There is one entitlement for each Organization and product. A `unitCap` of its own binds in place of that of the product, from the next event on; what is left out is not kept.',
     body: entitlementSchema,
     responses: putResponses(grantAnswerSchema),
     errors: ['not_found'],
@@ -104,9 +125,28 @@ export const entitlementRoutes = [
           kind: 'live',
           startsAt: now,
           endsAt: null,
+          effectiveUnitCap: null,
           createdAt: now,
           updatedAt: now,
         },
+      },
+      {
+        name: 'ownCap',
+        summary: 'A cap for this Organization alone',
+        request: {
+          params: { slug: 'acme', productSlug: 'api-calls' },
+          body: { kind: 'live', unitCap: 25_000.5 },
+        },
+        answer: { ...apiCalls, unitCap: 25_000.5, effectiveUnitCap: 25_000.5, updatedAt: now },
+      },
+      {
+        name: 'noCap',
+        summary: 'No cap for this Organization, whatever that of the product',
+        request: {
+          params: { slug: 'acme', productSlug: 'api-calls' },
+          body: { kind: 'live', unitCap: null },
+        },
+        answer: { ...apiCalls, unitCap: null, effectiveUnitCap: null, updatedAt: now },
       },
       problemExample('invalid_request', {
         summary: 'An end before the start',
@@ -122,11 +162,13 @@ export const entitlementRoutes = [
     handler: (deps) => async (req, res) => {
       const slug = readSlug(req);
       const productSlug = readSlug(req, 'productSlug');
-      const { kind, startsAt, endsAt } = await readInput(req, res, entitlementSchema);
+      const body = await readJsonBody(req, res, MAX_BODY_BYTES);
+      const { kind, startsAt, endsAt, unitCap } = parseInput(entitlementSchema, body.value);
       const input = {
         kind,
         startsAt: startsAt === undefined ? undefined : new Date(startsAt),
         endsAt: endsAt === undefined || endsAt === null ? null : new Date(endsAt),
+        unitCap: unitCap == null ? unitCap : toExactNumber('unitCap', body.text),
       };
       const put = await changeAsOperator(deps, req, res, (tx, source) =>
         putGrant(tx, slug, productSlug, input, source),
@@ -155,4 +197,13 @@ export const entitlementRoutes = [
   }),
 ];
 
-const grantJson = ({ productId: _id, ...grant }: Grant) => grant;
+const grantJson = ({ productId: _id, hasOwnCap, unitCap, effectiveUnitCap, ...grant }: Grant) => {
+  const { createdAt, updatedAt, ...declared } = grant;
+  return {
+    ...declared,
+    ...(hasOwnCap ? { unitCap: exact(unitCap) } : {}),
+    effectiveUnitCap: exact(effectiveUnitCap),
+    createdAt,
+    updatedAt,
+  };
+};

@@ -53,6 +53,14 @@ export const entitlementSchema = z
       .nullable()
       .optional()
       .describe('In effect until then, exclusive; later than the start. `null` or left out: without end.'),
+    unitCap: z
+      .number()
+      .min(0, 'must be null or a finite number of at least 0')
+      .nullable()
+      .optional()
+      .describe(
+        'A cap for this Organization in place of that of the product: units per calendar month in UTC, an exact decimal of up to 100 digits; `null` is unlimited. Left out: the cap of the product.',
+      ),
   })
   .meta({ id: 'GrantInput' });
 
@@ -63,6 +71,14 @@ export const grantAnswerSchema = z
     kind: z.enum(entitlementKinds),
     startsAt: timeField('In effect from then, inclusive.'),
     endsAt: timeField('In effect until then, exclusive; `null` is without end.').nullable(),
+    unitCap: exactField(
+      'As it was declared for this Organization: units per calendar month in UTC; `null` is unlimited. Left out where none was declared.',
+    )
+      .nullable()
+      .optional(),
+    effectiveUnitCap: exactField(
+      'The cap that binds: `unitCap` where it is there, else that of the product. `null` is unlimited.',
+    ).nullable(),
     createdAt,
     updatedAt,
   })

@@ -1,6 +1,5 @@
 import Bowser from 'bowser';
 import type { Request, Response, Router } from 'express';
-import type { Context } from '../../core/http/context.js';
 import { readPathId } from '../../core/http/path-id.js';
 import { parseInput } from '../../core/http/validate.js';
 import { toAddress } from '../../core/pages/address.js';
@@ -8,10 +7,8 @@ import { fieldError, formRoute, newForm, type FormState } from '../../core/pages
 import { pageRouter } from '../../core/pages/page-router.js';
 import { listOrganizationsOf } from '../organizations/queries.js';
 import { MAX_PASSWORD, MIN_PASSWORD, passwordProblem } from '../password.js';
-import type { SecretBox } from '../second-factor/secret-box.js';
 import { clearToken, sendToken } from '../session/session-cookie.js';
 import { personOf } from '../session/session.js';
-import { limitConfirmations, type SignInLimits } from '../sign-in/sign-in-limits.js';
 import { changeName, changePassword, checkPassword, endSession, signOutEverywhere } from './account.js';
 import { ACCOUNT, authorOf, limitGuesses, renderAccount, type AccountDeps } from './page.js';
 import { countSessions, listSessions } from '../session/queries.js';
@@ -20,11 +17,7 @@ import { secondFactorPages } from './second-factor-pages.js';
 import { readSecondFactor } from './second-factor.js';
 
 /** `/dashboard/account`: what belongs to a person, whether or not they belong to an Organization. */
-export function accountPages(
-  { db, clock, limitStores }: Context,
-  { limits, secrets }: { limits: SignInLimits; secrets: SecretBox },
-): Router {
-  const deps: AccountDeps = { db, clock, secrets, limits: limitConfirmations(limitStores, limits) };
+export function accountPages(deps: AccountDeps): Router {
   const router = pageRouter();
   router.use(profilePages(deps));
   router.use(passwordPages(deps));

@@ -1,19 +1,25 @@
-import { and, count, desc, eq, gt, isNull, ne, or, sql } from 'drizzle-orm';
+import { and, count, desc, eq, exists, gt, isNull, ne, or, sql } from 'drizzle-orm';
 import type { Orm, Tx } from '../../core/db/client.js';
 import { invitations, memberships, organizations, users } from '../../organizations/table.js';
+import { operators } from '../table.js';
 
 /** Neither used nor revoked; it may have expired. At most one for an address. */
 const isUnclosed = and(isNull(invitations.acceptedAt), isNull(invitations.revokedAt));
 
-/** Its maker still has a role that may give this one: removing or demoting a person ends their invitations. */
-const isBacked = or(
-  eq(memberships.role, 'owner'),
-  and(eq(memberships.role, 'admin'), ne(invitations.role, 'owner')),
-);
+/**
+ * Its maker still has a role that may give this one, or is an operator: removing or demoting a person ends their
+ * invitations.
+ */
+const isBacked = (orm: Orm) =>
+  or(
+    eq(memberships.role, 'owner'),
+    and(eq(memberships.role, 'admin'), ne(invitations.role, 'owner')),
+    exists(orm.select().from(operators).where(eq(operators.userId, invitations.createdBy))),
+  );
 
-const isOpen = (now: Date) => and(isUnclosed, gt(invitations.expiresAt, now), isBacked)!;
+const isOpen = (orm: Orm, now: Date) => and(isUnclosed, gt(invitations.expiresAt, now), isBacked(orm))!;
 
-const invitationColumns = (now: Date) => ({
+const invitationColumns = (orm: Orm, now: Date) => ({
   id: invitations.id,
   email: invitations.email,
   role: invitations.role,
@@ -26,12 +32,12 @@ const invitationColumns = (now: Date) => ({
   orgSlug: organizations.slug,
   orgName: organizations.name,
   /** It can be accepted now. */
-  isOpen: sql<boolean>`coalesce(${isOpen(now)}, false)`,
+  isOpen: sql<boolean>`coalesce(${isOpen(orm, now)}, false)`,
 });
 
 const selectInvitations = (orm: Orm, now: Date) =>
   orm
-    .select(invitationColumns(now))
+    .select(invitationColumns(orm, now))
     .from(invitations)
     .innerJoin(organizations, eq(organizations.id, invitations.orgId))
     .leftJoin(
@@ -45,7 +51,7 @@ export type Invitation = NonNullable<Awaited<ReturnType<typeof findInvitation>>>
 /** Newest first. */
 export function listOpenInvitations(orm: Orm, orgId: string, now: Date, limit: number) {
   return selectInvitations(orm, now)
-    .where(and(eq(invitations.orgId, orgId), isOpen(now)))
+    .where(and(eq(invitations.orgId, orgId), isOpen(orm, now)))
     .orderBy(desc(invitations.createdAt), desc(invitations.id))
     .limit(limit);
 }
@@ -54,11 +60,11 @@ export async function countOpenInvitations(orm: Orm, orgId: string, now: Date): 
   const [row] = await orm
     .select({ open: count() })
     .from(invitations)
-    .innerJoin(
+    .leftJoin(
       memberships,
       and(eq(memberships.orgId, invitations.orgId), eq(memberships.userId, invitations.createdBy)),
     )
-    .where(and(eq(invitations.orgId, orgId), isOpen(now)));
+    .where(and(eq(invitations.orgId, orgId), isOpen(orm, now)));
   return row!.open;
 }
 

@@ -50,25 +50,48 @@ export async function invite(
   input: InvitationInput,
   source: Source,
 ): Promise<NewInvitation | undefined> {
-  const { email, role, days } = input;
+  const { email, role } = input;
   await lockOrganization(tx, { id: orgId });
   const me = await requireManager(tx, orgId, source.actor);
   if (!mayManage(me.role, role)) throw ownersOnly();
   const earlier = await findInvitation(tx, orgId, input.id, source.at);
   if (earlier && isSame(earlier, input)) return undefined;
+  const replaced = await findUnclosedInvitation(tx, orgId, email, source.at);
+  if (replaced?.isOpen && !mayManage(me.role, replaced.role)) throw ownersOnly();
+  // A form that was carried out and is sent again with another address means another invitation.
+  return addInvitation(tx, orgId, { ...input, id: earlier ? uuid() : input.id }, me.userId, source);
+}
+
+/**
+ * Invites an owner in the name of the person who runs the service.
+ * @throws AppError invalid_request
+ */
+export async function inviteOwner(
+  tx: Tx,
+  orgId: string,
+  { email, days }: Pick<InvitationInput, 'email' | 'days'>,
+  operatorId: string,
+  source: Source,
+): Promise<NewInvitation> {
+  await lockOrganization(tx, { id: orgId });
+  return addInvitation(tx, orgId, { id: uuid(), email, role: 'owner', days }, operatorId, source);
+}
+
+/** The Organization is locked. */
+async function addInvitation(
+  tx: Tx,
+  orgId: string,
+  { id, email, role, days }: InvitationInput,
+  createdBy: string,
+  source: Source,
+): Promise<NewInvitation> {
   if (await findMemberByEmail(tx, orgId, email)) throw fieldError('email', 'belongs to a member already');
   const replaced = await findUnclosedInvitation(tx, orgId, email, source.at);
-  if (replaced) {
-    if (replaced.isOpen && !mayManage(me.role, replaced.role)) throw ownersOnly();
-    await closeAsRevoked(tx, orgId, replaced.id, source.at);
-  }
+  if (replaced) await closeAsRevoked(tx, orgId, replaced.id, source.at);
   if ((await countOpenInvitations(tx, orgId, source.at)) >= MAX_OPEN_INVITATIONS) throw tooMany();
-
-  // A form that was carried out and is sent again with another address means another invitation.
-  const id = earlier ? uuid() : input.id;
   const { token, hashedToken } = generateInvitationToken(orgId);
   const expiresAt = new Date(source.at.getTime() + days * DAY_MS);
-  const row = { id, email, role, createdBy: me.userId, createdAt: source.at, expiresAt };
+  const row = { id, email, role, createdBy, createdAt: source.at, expiresAt };
   await insertInvitation(tx, { ...row, orgId, hashedToken });
   const details = { invitationId: id, role, expiresAt, ...(replaced ? { replacedId: replaced.id } : {}) };
   await recordAudit(tx, orgId, { ...source, action: 'member.invited', target: email, details });

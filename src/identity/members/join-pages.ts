@@ -29,7 +29,8 @@ import {
 } from '../../core/pages/form.js';
 import { renderPage } from '../../core/pages/layout.js';
 import { pageRouter } from '../../core/pages/page-router.js';
-import { HOUR_MS, MINUTE_MS } from '../../core/time.js';
+import { MINUTE_MS } from '../../core/time.js';
+import { openedLink } from '../opened-link.js';
 import { findUser } from '../users/queries.js';
 import { isTokenShaped, JOIN, toJoinAddress, toSignInAddress } from './invitations.js';
 import { getInvitation, hasAccount, InvitationGone, joinAs, joinWithNewAccount } from './join.js';
@@ -39,6 +40,8 @@ import { accountSchema } from './schema.js';
 const JOINED = '/dashboard?done=joined';
 
 const frame = 'card' as const;
+
+const opened = openedLink('gauge_invitation', isTokenShaped);
 
 type JoinDeps = Pick<Context, 'db' | 'clock'>;
 
@@ -66,7 +69,7 @@ export function joinPages(
       act(req, res, fields) {
         const [, token] = /(?:^|#)([\w-]{64})$/.exec(textField(fields, 'invitation')?.trim() ?? '') ?? [];
         if (token === undefined) throw new InvitationGone();
-        keepOpened(req, res, token);
+        opened.keep(req, res, token);
         res.redirect(303, JOIN);
         return Promise.resolve();
       },
@@ -84,7 +87,7 @@ export function joinPages(
     res.locals.person = person;
     const source = personSource(req, res, deps.clock);
     const hasJoined = await change(deps, byPerson(res), (tx) => joinAs(tx, person, token, source));
-    if (hasJoined) forgetOpened(req, res);
+    if (hasJoined) opened.forget(req, res);
     res.redirect(303, hasJoined ? JOINED : toJoinAddress(token));
   });
 
@@ -107,7 +110,7 @@ export function joinPages(
 const showJoin =
   (deps: JoinDeps, readSession: ReadSession) =>
   async (req: Request, res: Response): Promise<void> => {
-    const token = readOpened(req);
+    const token = opened.read(req);
     if (token === undefined) return showLinkForm(deps, req, res, newForm());
     const person = await readSession(req);
     if (!person) return showAccountForm(deps, req, res, newForm({ invitation: token }));
@@ -156,7 +159,7 @@ const createAccount =
     const source = whereaboutsOf(req, res, clock);
     const session = await change(deps, byProof, (tx) => joinWithNewAccount(tx, token, account, source));
     sendToken(req, session);
-    forgetOpened(req, res);
+    opened.forget(req, res);
     res.redirect(303, JOINED);
   };
 
@@ -186,35 +189,11 @@ function showGone(deps: JoinDeps): ErrorRequestHandler {
       return;
     }
     res.locals.error = thrown;
-    forgetOpened(req, res);
+    opened.forget(req, res);
     res.status(404);
     const page = { view: 'members/join-gone', title: 'This invitation does not work', frame };
     await renderPage(deps, req, res, page, {});
   };
-}
-
-const nameFor = (req: Request): string => `${req.secure ? '__Host-' : ''}gauge_invitation`;
-
-const options = (req: Request) =>
-  ({ httpOnly: true, sameSite: 'lax', secure: req.secure, path: '/' }) as const;
-
-/**
- * The invitation that this browser has opened. It is kept for an hour in a cookie, while its holder signs in or makes an
- * account: in an address it would get into histories, into the logs of proxies and into what is sent as a referrer.
- */
-function readOpened(req: Request): string | undefined {
-  const name = nameFor(req);
-  const pairs = (req.headers.cookie ?? '').split(/;\s*/).map((pair) => pair.split('='));
-  const token = pairs.find(([key]) => key === name)?.[1];
-  return isTokenShaped(token) ? token : undefined;
-}
-
-function keepOpened(req: Request, res: Response, token: string): void {
-  res.cookie(nameFor(req), token, { ...options(req), maxAge: HOUR_MS });
-}
-
-function forgetOpened(req: Request, res: Response): void {
-  res.clearCookie(nameFor(req), options(req));
 }
 
 export interface JoinLimits {

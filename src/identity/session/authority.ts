@@ -4,6 +4,7 @@ import type { Authority } from '../../audit/change.js';
 import type { Orm } from '../../core/db/client.js';
 import { selectRows } from '../../core/db/select-rows.js';
 import { AppError } from '../../core/errors.js';
+import { MINUTE_MS } from '../../core/time.js';
 import { organizations, roles as allRoles, type Role } from '../../organizations/table.js';
 import { factorRequired, personOf, sessionOf } from './session.js';
 import { idleSince } from './queries.js';
@@ -58,7 +59,22 @@ export function byPerson(res: Response): PersonAuthority {
   return { userId, sessionId, confirm: (tx, now) => confirmPerson(tx, { userId, sessionId }, now) };
 }
 
-/** The operator behind a request that `requireOperator` has let through. */
+/** How long a person's password and code, given again, are good for what is dangerous. */
+const CONFIRMED_MS = 10 * MINUTE_MS;
+
+/** A session counts as confirmed if its person proved who they are after this time. */
+export const confirmedSince = (now: Date): Date => new Date(now.getTime() - CONFIRMED_MS);
+
+/** A person who runs the service, in their session. */
+export const operatorPerson = (
+  { email, userId, sessionId }: Session & { email: string },
+  isDangerous: boolean,
+): OperatorAuthority => ({
+  actor: `operator:${email}`,
+  confirm: (tx, now) => confirmOperator(tx, { userId, sessionId }, isDangerous, now),
+});
+
+/** The operator behind a request that `requireOperator` or `requireOperatorPerson` has let through. */
 export function byOperator(res: Response): OperatorAuthority {
   const operator = res.locals.operator as OperatorAuthority | undefined;
   if (!operator) throw new Error('this route is not behind requireOperator');
@@ -104,6 +120,27 @@ async function confirmPerson(tx: Orm, { userId, sessionId }: Session, now: Date)
   if (rows.length === 0) throw sessionEnded();
 }
 
+/** Whoever removes the operator or their second factor waits until the change is made. */
+async function confirmOperator(tx: Orm, session: Session, isDangerous: boolean, now: Date): Promise<void> {
+  const { userId, sessionId } = session;
+  const [row] = await selectRows<{ isConfirmed: boolean }>(
+    tx,
+    sql`select coalesce(s.confirmed_at > ${confirmedSince(now).toISOString()}::timestamptz, false) as "isConfirmed"
+    from operators o
+    join users u on u.id = o.user_id
+    join sessions s on s.user_id = u.id and s.hashed_token = ${sessionId} and ${isAlive(now)}
+    where o.user_id = ${userId}
+    for share of o for share of u for key share of s`,
+  );
+  if (!row) throw (await hasSession(tx, session, now)) ? operatorsOnly() : sessionEnded();
+  const factors = await selectRows(
+    tx,
+    sql`select 1 from second_factors where user_id = ${userId} and confirmed_at is not null`,
+  );
+  if (factors.length === 0) throw operatorFactorRequired();
+  if (isDangerous && !row.isConfirmed) throw new ConfirmationDue();
+}
+
 async function hasSession(tx: Orm, { sessionId, userId }: Session, now: Date) {
   const rows = await selectRows(
     tx,
@@ -114,6 +151,19 @@ async function hasSession(tx: Orm, { sessionId, userId }: Session, now: Date) {
 
 const sessionEnded = () =>
   new AppError('not_signed_in', 'This session was ended just now. Sign in again; nothing was changed.');
+
+export const operatorsOnly = () =>
+  new AppError('forbidden_role', 'This is open to the operators of this service only.');
+
+export const operatorFactorRequired = () =>
+  new AppError('forbidden_role', 'Operators need a second factor. Set yours up at /set-up.');
+
+/** What was asked for is dangerous, and the person has not proved who they are for a while. */
+export class ConfirmationDue extends AppError {
+  constructor() {
+    super('forbidden_role', 'Confirm first that it is you, at /confirm. Nothing was changed.');
+  }
+}
 
 const noMember = () =>
   new AppError('forbidden_role', 'You no longer belong to this Organization. Nothing was changed.');

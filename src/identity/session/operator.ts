@@ -7,7 +7,20 @@ import type { Context } from '../../core/http/context.js';
 import { AppError } from '../../core/errors.js';
 import { notFound } from '../../core/http/problem.js';
 import { requestIdOf } from '../../core/http/request-context.js';
-import type { OperatorAuthority } from './authority.js';
+import type { Clock } from '../../core/clock.js';
+import { isNavigation } from '../../core/http/request-line.js';
+import { isForm } from '../../core/http/form-body.js';
+import { originOf } from '../../core/http/own-origin.js';
+import { toAddress } from '../../core/pages/address.js';
+import {
+  ConfirmationDue,
+  confirmedSince,
+  operatorFactorRequired,
+  operatorPerson,
+  operatorsOnly,
+  type OperatorAuthority,
+} from './authority.js';
+import { personOf } from './session.js';
 import { change, byProof } from '../../audit/change.js';
 import { passLimits } from '../../core/http/rate-limit.js';
 
@@ -48,6 +61,46 @@ export function requireOperator(
     await auditRefusal(context, req, res);
     next(limited ?? refusal);
   };
+}
+
+/**
+ * Lets operators through who are people in a session. Goes after `requirePerson`; each change asks again: see `byOperator`.
+ * @throws AppError forbidden_role
+ */
+export const requireOperatorPerson: RequestHandler = (req, res, next) => {
+  const person = personOf(res);
+  if (!person.isOperator) throw operatorsOnly();
+  if (person.hasSecondFactor) {
+    res.locals.operator = operatorPerson(person, false);
+    next();
+  } else if (isNavigation(req)) res.redirect(303, '/set-up');
+  else throw operatorFactorRequired();
+};
+
+/**
+ * For what is dangerous: lets operators through who gave their password and code within the last minutes, and leads
+ * others by `/confirm`. Goes after `requireOperatorPerson`; each change asks again.
+ * @throws ConfirmationDue
+ */
+export function requireConfirmation(clock: Clock): RequestHandler {
+  return (req, res, next) => {
+    const person = personOf(res);
+    const { confirmedAt } = person;
+    if (confirmedAt !== null && confirmedAt > confirmedSince(new Date(clock.now()))) {
+      res.locals.operator = operatorPerson(person, true);
+      next();
+    } else if (isNavigation(req)) res.redirect(303, toAddress('/confirm', { next: req.originalUrl }));
+    else if (isForm(req)) res.redirect(303, toAddress('/confirm', { next: formOf(req) }));
+    else throw new ConfirmationDue();
+  };
+}
+
+/** The page whose form was sent; undefined if the browser does not say, or it is another site's. */
+function formOf(req: Request): string | undefined {
+  const { referer } = req.headers;
+  if (referer === undefined || !URL.canParse(referer)) return undefined;
+  const { origin, pathname, search } = new URL(referer);
+  return origin === originOf(req) ? pathname + search : undefined;
 }
 
 /**

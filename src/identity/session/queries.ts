@@ -8,7 +8,7 @@ import {
   deleteExpiredChallenges,
   SETUP_MS,
 } from '../second-factor/queries.js';
-import { secondFactors, sessions } from '../table.js';
+import { operators, secondFactors, sessions } from '../table.js';
 
 /** A session ends this long after the sign-in, however much it is used. */
 export const SESSION_MS = 30 * DAY_MS;
@@ -50,6 +50,9 @@ export async function findSession(orm: Orm, hashedToken: string, now: Date) {
       email: users.email,
       userName: users.name,
       lastSeenAt: sessions.lastSeenAt,
+      confirmedAt: sessions.confirmedAt,
+      isOperator: sql<boolean>`${operators.userId} is not null`,
+      hasSecondFactor: sql<boolean>`${secondFactors.userId} is not null`,
       currentOrgId: sessions.currentOrgId,
       orgId: membership.orgId,
       orgSlug: membership.orgSlug,
@@ -61,6 +64,7 @@ export async function findSession(orm: Orm, hashedToken: string, now: Date) {
     .innerJoin(users, eq(users.id, sessions.userId))
     .leftJoinLateral(membership, sql`true`)
     .leftJoin(secondFactors, and(eq(secondFactors.userId, users.id), isNotNull(secondFactors.confirmedAt)))
+    .leftJoin(operators, eq(operators.userId, users.id))
     .where(
       and(
         eq(sessions.hashedToken, hashedToken),
@@ -74,7 +78,7 @@ export async function findSession(orm: Orm, hashedToken: string, now: Date) {
 export async function updateSession(
   orm: Orm,
   hashedToken: string,
-  values: { lastSeenAt?: Date; currentOrgId?: string },
+  values: { lastSeenAt?: Date; currentOrgId?: string; confirmedAt?: Date },
 ): Promise<void> {
   await orm.update(sessions).set(values).where(eq(sessions.hashedToken, hashedToken));
 }
@@ -183,6 +187,7 @@ export async function insertSession(
     currentOrgId: null,
     createdAt: now,
     lastSeenAt: now,
+    confirmedAt: now,
     expiresAt: new Date(now.getTime() + SESSION_MS),
   });
 }

@@ -16,6 +16,11 @@ export interface SessionPerson {
   userId: string;
   email: string;
   userName: string;
+  /** They run the service. */
+  isOperator: boolean;
+  hasSecondFactor: boolean;
+  /** When they last gave their password, and the code where a second factor is on, in this session. */
+  confirmedAt: Date | null;
 }
 
 /** A signed-in member and the Organization shown, as of this request. */
@@ -121,8 +126,13 @@ export function requirePerson(readSession: ReadSession): RequestHandler {
  * Lets members of an Organization through. Goes after `requirePerson`.
  * @throws AppError forbidden_role
  */
-export const requireOrganization: RequestHandler = (_req, res, next) => {
+export const requireOrganization: RequestHandler = (req, res, next) => {
   if (res.locals.session === undefined) {
+    // An operator need not belong to one: they go on where the set-up was left.
+    if (personOf(res).isOperator && isNavigation(req)) {
+      res.redirect(303, '/set-up');
+      return;
+    }
     throw new AppError(
       'forbidden_role',
       'You do not belong to an Organization. Ask an owner or admin of yours to add you.',

@@ -21,7 +21,7 @@ import { findUser } from '../users/queries.js';
 /** An address as it is stored and compared. */
 export const normalizeEmail = (email: string): string => email.trim().toLowerCase();
 
-interface SignedIn {
+export interface SignedIn {
   /** For the cookie. Of a session, or of a challenge while the second factor is due. */
   token: string;
   isCodeDue: boolean;
@@ -35,7 +35,7 @@ interface SignedIn {
 export async function signIn(
   { db, clock }: { db: Database; clock: Clock },
   credentials: { email: string; password: string },
-  { formerToken, gone, ...browser }: NewBrowser & { formerToken: string | undefined; gone: AbortSignal },
+  { gone, formerToken, ...browser }: FormerBrowser & { gone: AbortSignal },
 ): Promise<SignedIn | undefined> {
   const email = normalizeEmail(credentials.email);
   const user = await findUser(db.orm, { email });
@@ -44,18 +44,31 @@ export async function signIn(
   const now = new Date(clock.now());
   return change({ db, clock }, byProof, async (tx) => {
     if (!(await holdUser(tx, user))) return undefined;
-    const where = { at: now, ip: browser.ip, requestId: browser.requestId };
-    if (formerToken !== undefined) await endToken(tx, formerToken, where);
-    // Read while the person is held: turning it on meanwhile waits, and then ends the session made here.
-    if (!(await findSecondFactor(tx, user.id))) {
-      const session = await startSession(tx, user.id, browser, now);
-      await auditPerson(tx, { userId: user.id, email }, 'user.signed_in', where, { secondFactor: null });
-      return { token: session, isCodeDue: false };
-    }
-    const token = generateToken();
-    await insertChallenge(tx, { hashedToken: hashToken(token), userId: user.id, now });
-    return { token, isCodeDue: true };
+    return openSession(tx, user, { ...browser, formerToken }, now);
   });
+}
+
+/** What a browser has before it signs in. */
+export type FormerBrowser = NewBrowser & { formerToken: string | undefined };
+
+/** The same for a person who is held, and whose password was right. */
+export async function openSession(
+  tx: Tx,
+  { id: userId, email }: { id: string; email: string },
+  { formerToken, ...browser }: FormerBrowser,
+  now: Date,
+): Promise<SignedIn> {
+  const where = { at: now, ip: browser.ip, requestId: browser.requestId };
+  if (formerToken !== undefined) await endToken(tx, formerToken, where);
+  // Read while the person is held: turning it on meanwhile waits, and then ends the session made here.
+  if (!(await findSecondFactor(tx, userId))) {
+    const session = await startSession(tx, userId, browser, now);
+    await auditPerson(tx, { userId, email }, 'user.signed_in', where, { secondFactor: null });
+    return { token: session, isCodeDue: false };
+  }
+  const token = generateToken();
+  await insertChallenge(tx, { hashedToken: hashToken(token), userId, now });
+  return { token, isCodeDue: true };
 }
 
 /** Ends whatever the token of a cookie stands for. */

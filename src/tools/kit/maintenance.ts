@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { readConfig } from '../../config.js';
+import { readConfig, type Config } from '../../config.js';
 import { ConfigError } from '../../core/config.js';
 import { isDatabaseUnavailable } from '../../core/db/client.js';
 import { DirectoryInUseError } from '../../core/db/directory-lock.js';
@@ -10,7 +10,7 @@ import { findOrganization } from '../../identity/organizations/queries.js';
 interface MaintenanceOptions<Flags> {
   command: Command;
   /** Resolves to the exit status. */
-  work: (db: MaintenanceDatabase, flags: Flags) => Promise<number>;
+  work: (db: MaintenanceDatabase, flags: Flags, config: Config) => Promise<number>;
   /** Errors of this command that are no bugs, in a sentence. */
   explain?: (error: unknown) => string | undefined;
 }
@@ -25,9 +25,10 @@ export async function runMaintenance<Flags extends object>({
     command,
     openTerminal(),
     async (flags) => {
-      const db = await openForMaintenance(readConfig(process.env));
+      const config = readConfig(process.env);
+      const db = await openForMaintenance(config);
       try {
-        return await work(db, flags);
+        return await work(db, flags, config);
       } finally {
         await db.close();
       }

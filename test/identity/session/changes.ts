@@ -1,10 +1,21 @@
 import { and, eq } from 'drizzle-orm';
 import { v7 as uuid } from 'uuid';
+import { hashToken } from '../../../src/identity/session/session-cookie.js';
 import { hashPassword } from '../../../src/identity/password.js';
-import { apiKeys, invitations, memberships, secondFactors, sessions, users } from '../../../src/tables.js';
+import {
+  apiKeys,
+  invitations,
+  memberships,
+  oneTimeLinks,
+  operators,
+  secondFactors,
+  sessions,
+  users,
+} from '../../../src/tables.js';
 import type { Database } from '../../../src/core/db/client.js';
 import { addMember, Browser, createUser, PASSWORD, sessionIdOf } from '../../support/accounts.js';
-import { createKey } from '../../support/fixtures.js';
+import { createKey, createOrganization } from '../../support/fixtures.js';
+import { forgetConfirmation, makeLink, makeOperator, signedInOperator } from '../../support/operators.js';
 import type { Populated } from '../../support/populated.js';
 import { authenticator, giveSecondFactor } from '../../support/second-factor.js';
 import type { TestService } from '../../support/service.js';
@@ -167,6 +178,53 @@ const byProof =
       body,
       headers: { ...headers, ...(cookie === undefined ? {} : { cookie }) },
       withdrawals,
+    };
+  };
+
+/** A form of an operator who is a person. */
+const byOperatorPerson =
+  (
+    path: string,
+    fields: (world: World) => Promise<Record<string, string>> | Record<string, string>,
+    isDangerous = false,
+  ): Prepare =>
+  async (world) => {
+    const { db, service } = world;
+    const { id, browser } = await signedInOperator(service);
+    const { headers, body } = form(await fields(world));
+    return {
+      method: 'POST',
+      path,
+      body,
+      headers: { ...headers, cookie: cookieOf(browser) },
+      withdrawals: {
+        'signed out': () => db.orm.delete(sessions).where(eq(sessions.hashedToken, sessionIdOf(browser))),
+        'no operator any more': () => db.orm.delete(operators).where(eq(operators.userId, id)),
+        'without a second factor': () => db.orm.delete(secondFactors).where(eq(secondFactors.userId, id)),
+        ...(isDangerous ? { 'signed in long ago': () => forgetConfirmation(service, browser) } : {}),
+      },
+    };
+  };
+
+/** What the holder of a link sends, with the cookie of a browser that has opened it. */
+const byLink =
+  (
+    path: string,
+    prepare: (world: World) => Promise<{ token: string; fields: Record<string, string> }>,
+  ): Prepare =>
+  async (world) => {
+    const { token, fields } = await prepare(world);
+    const opener = new Browser(world.service.url);
+    await opener.send('POST', `/${path.split('/')[1]!}/open`, { form: { link: token } });
+    const { headers, body } = form(fields);
+    const used = { usedAt: new Date('2020-01-01T00:00:00Z') };
+    const isThis = eq(oneTimeLinks.hashedToken, hashToken(token));
+    return {
+      method: 'POST',
+      path,
+      body,
+      headers: { ...headers, cookie: cookieOf(opener) },
+      withdrawals: { 'link used': () => world.db.orm.update(oneTimeLinks).set(used).where(isThis) },
     };
   };
 
@@ -350,6 +408,78 @@ export const changes: Record<string, Prepare[]> = {
       };
     }),
   ],
+  'post /confirm': [byPerson('/confirm', () => ({ currentPassword: PASSWORD }))],
+  'post /reset': [
+    byLink('/reset', async ({ db, service }) => {
+      const fields = {
+        newPassword: 'one half-sent long phrase',
+        newPasswordAgain: 'one half-sent long phrase',
+      };
+      return { token: await makeLink(service, 'password_reset', await createUser(db)), fields };
+    }),
+    byLink('/reset', async ({ db, service }) => {
+      const user = await createUser(db);
+      await giveSecondFactor(db, user.id, service.clock);
+      const token = await makeLink(service, 'second_factor_reset', user);
+      return { token, fields: { password: PASSWORD } };
+    }),
+  ],
+  'post /set-up/person': [
+    byLink('/set-up/person', async ({ service }) => ({
+      token: await makeLink(service, 'setup'),
+      fields: { name: 'Half Sent', email: `${uuid()}@example.com`, password: 'one half-sent long phrase' },
+    })),
+    byLink('/set-up/person', async ({ db, service }) => ({
+      token: await makeLink(service, 'setup'),
+      fields: { email: (await createUser(db)).email, password: PASSWORD },
+    })),
+  ],
+  'post /set-up/second-factor': [
+    byPerson('/set-up/second-factor', async ({ service }, { id }) => {
+      await makeOperator(service, id);
+      return { currentPassword: PASSWORD };
+    }),
+  ],
+  'post /set-up/second-factor/confirm': [
+    byPerson('/set-up/second-factor/confirm', async ({ service }, { id, browser }) => {
+      await makeOperator(service, id);
+      const begun = await browser.send('POST', '/set-up/second-factor', {
+        form: { currentPassword: PASSWORD },
+      });
+      if (begun.status !== 303) throw new Error(begun.text);
+      const { text } = await browser.get('/set-up', { accept: 'text/html' });
+      const secret = /secret=([A-Z2-7]{32})/.exec(text)![1]!;
+      return { code: authenticator(secret, service.clock)() };
+    }),
+  ],
+  'post /set-up/product': [
+    byOperatorPerson('/set-up/product', () => ({
+      productSlug: `made-${uuid()}`,
+      productName: 'Half-sent',
+      usageMetric: 'calls',
+      unitCap: '',
+      orgSlug: `made-${uuid()}`,
+      orgName: 'Half-sent',
+    })),
+  ],
+  'post /set-up/owner': [
+    byOperatorPerson(
+      '/set-up/owner',
+      async ({ db }) => {
+        await createOrganization(db);
+        return { owner: 'other', email: `${uuid()}@example.com` };
+      },
+      true,
+    ),
+    byOperatorPerson(
+      '/set-up/owner',
+      async ({ db }) => {
+        await createOrganization(db);
+        return { owner: 'me', email: '' };
+      },
+      true,
+    ),
+  ],
   'post /trade': [
     byKey('/trade', ({ own }) => ({
       ticker: own.market.ticker,
@@ -451,6 +581,8 @@ export const others = [
   'post /api/entitlements/check',
   // Keeps the link in a cookie of this browser; nothing is written.
   'post /dashboard/join/open',
+  'post /reset/open',
+  'post /set-up/open',
   // End the session that they come with.
   'post /logout',
   'post /dashboard/join/sign-out',

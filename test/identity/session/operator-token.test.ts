@@ -47,6 +47,7 @@ const routes = [
   'PUT /organizations/a/entitlements/b',
   'DELETE /organizations/a/entitlements/b',
   'GET /organizations/a/audit-log',
+  'GET /usage',
   'GET /audit-log',
   'GET /nothing-here',
 ];

@@ -243,14 +243,20 @@ interface Grant {
   kind: 'live' | 'read_only';
   startsInMs: number;
   lastsMs: number | undefined;
+  ownCap: number | null | undefined;
 }
 
-function grantCommand(org: number, product: number, { kind, startsInMs, lastsMs }: Grant): Command {
+function grantCommand(org: number, product: number, { kind, startsInMs, lastsMs, ownCap }: Grant): Command {
   return always(
-    `grant org:${org} product:${product} ${kind} ${startsInMs} ${lastsMs}`,
+    `grant org:${org} product:${product} ${kind} ${startsInMs} ${lastsMs} cap:${ownCap}`,
     async (model, real) => {
       const startsAt = model.now + startsInMs;
-      const entitlement = { kind, startsAt, endsAt: lastsMs === undefined ? null : startsAt + lastsMs };
+      const entitlement = {
+        kind,
+        startsAt,
+        endsAt: lastsMs === undefined ? null : startsAt + lastsMs,
+        ownCap,
+      };
       model.entitlements.set(`${org} ${product}`, entitlement);
       await system.putEntitlement(real, org, product, entitlement);
     },
@@ -314,6 +320,7 @@ export function anyCommand(organizations: number, products: number): fc.Arbitrar
   const grantKind = fc.constantFrom('live' as const, 'live' as const, 'live' as const, 'read_only' as const);
   const startsInMs = fc.constantFrom(0, 0, 0, -DAY, DAY);
   const lastsMs = fc.constantFrom(undefined, undefined, 1, DAY);
+  const ownCap = fc.constantFrom(undefined, undefined, null, 0, 5_000, 12_500);
   const send = fc
     .tuple(
       key,
@@ -347,7 +354,7 @@ export function anyCommand(organizations: number, products: number): fc.Arbitrar
     fc.tuple(key, fc.constantFrom(0, 60 * MINUTE, 2 * DAY)).map(([k, grace]) => rotateCommand(k, grace)),
     key.map(revokeCommand),
     fc
-      .tuple(org, product, fc.record({ kind: grantKind, startsInMs, lastsMs }))
+      .tuple(org, product, fc.record({ kind: grantKind, startsInMs, lastsMs, ownCap }))
       .map(([o, p, input]) => grantCommand(o, p, input)),
     fc.tuple(org, product).map(([o, p]) => withdrawCommand(o, p)),
     fc

@@ -14,6 +14,8 @@ export interface ModelEntitlement {
   kind: 'live' | 'read_only';
   startsAt: number;
   endsAt: number | null;
+  /** In place of the product's; null is unlimited. Undefined: the product's binds. */
+  ownCap?: number | null | undefined;
 }
 
 export interface ModelProduct {
@@ -95,6 +97,11 @@ export function entitlementInEffect({ now, entitlements }: Model, org: number, p
   return isInEffect ? entitlement : undefined;
 }
 
+function capOf({ products, entitlements }: Model, org: number, product: number): number | null {
+  const ownCap = entitlements.get(`${org} ${product}`)?.ownCap;
+  return ownCap === undefined ? products[product]!.unitCap : ownCap;
+}
+
 /** The sum of an Organization's events. */
 export function totalOf(
   events: Iterable<ModelEvent>,
@@ -173,7 +180,7 @@ export function sendToModel(
       mismatches.push(`duplicate_mismatch ${i}${first.livemode === key.livemode ? '' : ' livemode'}`);
   }
   const overCap = [...touched.values()].flatMap((total) => {
-    const { unitCap } = model.products[total.product]!;
+    const unitCap = capOf(model, key.org, total.product);
     const used = totalOf(recorded.values(), total);
     return unitCap !== null && used > unitCap
       ? [`unit_cap_exceeded ${total.product} ${total.month} ${used}/${unitCap}`]
@@ -205,7 +212,8 @@ export function checkModel(model: Model, key: ModelKey, product: number): Expect
     const nothing = { kind: null, unitCap: null, used: null, remaining: null };
     return { allowed: false, reason: 'entitlement_required', ...nothing, overCap: false };
   }
-  const { metric, unitCap } = model.products[product]!;
+  const { metric } = model.products[product]!;
+  const unitCap = capOf(model, key.org, product);
   const month = monthOf(model.now);
   const used = totalOf(model.events[key.org]!.values(), { product, metric, livemode: key.livemode, month });
   const isLive = entitlement.kind === 'live';

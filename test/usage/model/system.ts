@@ -63,9 +63,15 @@ export async function putEntitlement(
   { db, orgIds, products: known }: System,
   org: number,
   product: number,
-  { kind, startsAt, endsAt }: ModelEntitlement,
+  { kind, startsAt, endsAt, ownCap }: ModelEntitlement,
 ): Promise<void> {
-  const values = { kind, startsAt: new Date(startsAt), endsAt: endsAt === null ? null : new Date(endsAt) };
+  const values = {
+    kind,
+    startsAt: new Date(startsAt),
+    endsAt: endsAt === null ? null : new Date(endsAt),
+    hasOwnCap: ownCap !== undefined,
+    unitCap: ownCap == null ? null : toUnits(ownCap),
+  };
   const now = new Date();
   await db.orm
     .insert(entitlements)

@@ -1,0 +1,39 @@
+import type { Express, RequestHandler } from 'express';
+import { AppError } from '../errors.js';
+import { nothingHere } from './problem.js';
+
+/** What Express keeps of a mounted handler. Its types do not describe it. */
+interface Layer {
+  match(path: string): { path: string } | false;
+  handle: { stack?: Layer[] };
+  route?: { methods: Record<string, boolean> };
+}
+
+/** The end of a face: the address answers other methods (405 with `Allow`), or there is nothing (404). */
+export const unknownRoute: RequestHandler = (req, _res, next) => {
+  const path = req.originalUrl.split('?', 1)[0]!;
+  const methods = methodsAt((req.app as Express).router.stack as unknown as Layer[], path);
+  if (methods.size === 0) {
+    next(nothingHere());
+    return;
+  }
+  if (methods.has('GET')) methods.add('HEAD');
+  const allow = [...methods].sort().join(', ');
+  next(
+    new AppError('method_not_allowed', `This address does not take ${req.method}, but ${allow}.`, { allow }),
+  );
+};
+
+/** Asks the routers as they ask themselves, but for any method. */
+function methodsAt(stack: Layer[], path: string): Set<string> {
+  return new Set(
+    stack.flatMap((layer) => {
+      const { route, handle } = layer;
+      const match = (route ?? handle.stack) && layer.match(path);
+      if (!match) return [];
+      return route
+        ? Object.keys(route.methods).map((method) => method.toUpperCase())
+        : [...methodsAt(handle.stack!, path.slice(match.path.length) || '/')];
+    }),
+  );
+}

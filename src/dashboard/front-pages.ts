@@ -1,0 +1,27 @@
+import type { RequestHandler, Router } from 'express';
+import { renderPage, type PageDeps } from '../core/pages/layout.js';
+import { pageRouter } from '../core/pages/page-router.js';
+import type { ReadSession } from '../identity/session/session.js';
+
+/** A login that each visitor is shown: of the demo's data, never of a customer's. */
+export interface DemoLogin {
+  email: string;
+  name: string;
+  organization: string;
+  role: string;
+  password: string;
+}
+
+/** `/`: what this is, and the ways in. */
+export function frontPages(
+  deps: PageDeps,
+  readSession: ReadSession,
+  { before, listDemoLogins }: { before: RequestHandler[]; listDemoLogins: () => readonly DemoLogin[] },
+): Router {
+  return pageRouter().get('/', ...before, async (req, res) => {
+    const session = await readSession(req);
+    res.locals.person = session;
+    const page = { view: 'front', title: 'Welcome', frame: 'card' } as const;
+    await renderPage(deps, req, res, page, { logins: session ? [] : listDemoLogins() });
+  });
+}

@@ -1,0 +1,69 @@
+import type { Request, Response, Router } from 'express';
+import { z } from 'zod';
+import { parseInput, text } from '../../core/http/validate.js';
+import { fieldError, formRoute, newForm, type FormState } from '../../core/pages/form.js';
+import { renderPage } from '../../core/pages/layout.js';
+import { pageRouter } from '../../core/pages/page-router.js';
+import { MAX_PASSWORD } from '../password.js';
+import { readCode } from '../second-factor/codes.js';
+import { findSecondFactor } from '../second-factor/queries.js';
+import { updateSession } from '../session/queries.js';
+import { requirePerson, personOf, type ReadSession } from '../session/session.js';
+import { HOME, toLocalPath } from '../sign-in/schema.js';
+import { audit, changeAccount, checkPassword, requireCode, type Author } from './account.js';
+import { authorOf, limitGuesses, type AccountDeps } from './page.js';
+import { filledIn } from './schema.js';
+
+const schema = z.strictObject({
+  currentPassword: text(MAX_PASSWORD),
+  /** Where the second factor is on. */
+  code: text(100).optional(),
+  next: z.string().optional(),
+});
+
+/** `/confirm`: where people prove once more who they are, on the way to what is dangerous. */
+export function confirmPages(deps: AccountDeps, readSession: ReadSession): Router {
+  const router = pageRouter();
+
+  const show = async (req: Request, res: Response, form: FormState) => {
+    const next = toLocalPath(req.query.next ?? form.values.next, HOME);
+    const { hasSecondFactor: hasFactor } = personOf(res);
+    const page = { view: 'account/confirm', title: 'Confirm that it is you', frame: 'card' } as const;
+    await renderPage(deps, req, res, page, { form, next, hasFactor });
+  };
+
+  router.get('/confirm', requirePerson(readSession), (req, res) => show(req, res, newForm()));
+
+  router.post(
+    '/confirm',
+    requirePerson(readSession),
+    formRoute({
+      async act(req, res, fields) {
+        const { next, ...proof } = parseInput(schema, filledIn(fields));
+        const author = authorOf(deps, req, res);
+        await limitGuesses(deps, req, res, () => confirm(deps, author, proof));
+        res.redirect(303, toLocalPath(next, HOME));
+      },
+      show,
+    }),
+  );
+  return router;
+}
+
+/** @throws WrongGuess; AppError not_signed_in */
+async function confirm(
+  deps: AccountDeps,
+  author: Author,
+  { currentPassword, code: typed }: { currentPassword: string; code?: string | undefined },
+): Promise<void> {
+  const person = await checkPassword(deps.db.orm, author, currentPassword);
+  const code = typed === undefined ? undefined : await readCode(person.id, typed, author.gone);
+  await changeAccount(deps, author, person, async (tx) => {
+    if (await findSecondFactor(tx, person.id)) {
+      if (!code) throw fieldError('code', 'is required');
+      await requireCode(tx, deps.secrets, author, code);
+    }
+    await updateSession(tx, author.sessionId, { confirmedAt: author.at });
+    await audit(tx, author, 'user.confirmed');
+  });
+}

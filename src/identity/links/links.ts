@@ -1,0 +1,140 @@
+import { and, eq, gt, isNull, lte, sql } from 'drizzle-orm';
+import { recordOperatorAudit } from '../../audit/audit.js';
+import type { Orm, Tx } from '../../core/db/client.js';
+import { AppError } from '../../core/errors.js';
+import { DAY_MS, HOUR_MS } from '../../core/time.js';
+import { generateToken, hashToken } from '../session/session-cookie.js';
+import type { Source } from '../source.js';
+import { oneTimeLinks, type LinkKind } from '../table.js';
+
+const lifetimesMs: Record<LinkKind, number> = {
+  setup: HOUR_MS,
+  password_reset: DAY_MS,
+  second_factor_reset: DAY_MS,
+  operator_invitation: 7 * DAY_MS,
+};
+
+const paths: Record<LinkKind, string> = {
+  setup: '/set-up',
+  password_reset: '/reset',
+  second_factor_reset: '/reset',
+  operator_invitation: '/set-up',
+};
+
+/** A link that was used or has expired is kept this long, so that its page can say which. */
+const KEPT_MS = 30 * DAY_MS;
+
+export type OneTimeLink = typeof oneTimeLinks.$inferSelect;
+
+interface LinkInput {
+  kind: LinkKind;
+  /** Whom it is for; undefined for a set-up, which is for the first person who opens it. */
+  person: { id: string | undefined; email: string } | undefined;
+  /** The person who makes it; undefined where the service itself does. */
+  createdBy: string | undefined;
+}
+
+export interface NewLink {
+  /** Its address below the service's own. The secret behind the `#` is seen this once. */
+  path: string;
+  expiresAt: Date;
+}
+
+/** The link opens nothing. Its message says why, in a sentence. */
+export class LinkGone extends AppError {
+  constructor(detail: string) {
+    super('not_found', detail);
+  }
+}
+
+/** Makes a link. One of the same kind that is open for the same person stops working. */
+export async function createLink(
+  tx: Tx,
+  { kind, person, createdBy }: LinkInput,
+  source: Source,
+): Promise<NewLink> {
+  const key = person?.id ?? person?.email ?? '';
+  const replaced = await tx
+    .delete(oneTimeLinks)
+    .where(
+      and(
+        eq(oneTimeLinks.kind, kind),
+        sql`coalesce(${oneTimeLinks.userId}::text, ${oneTimeLinks.email}, '') = ${key}`,
+        isNull(oneTimeLinks.usedAt),
+      ),
+    )
+    .returning({ kind: oneTimeLinks.kind });
+  const token = generateToken();
+  const expiresAt = new Date(source.at.getTime() + lifetimesMs[kind]);
+  await tx.insert(oneTimeLinks).values({
+    hashedToken: hashToken(token),
+    kind,
+    userId: person?.id ?? null,
+    email: person?.email ?? null,
+    createdAt: source.at,
+    createdBy: createdBy ?? null,
+    expiresAt,
+  });
+  const details = { kind, expiresAt, hasReplaced: replaced.length > 0 };
+  const target = person?.email ?? kind;
+  await recordOperatorAudit(tx, { ...source, action: 'link.created', target, details });
+  return { path: `${paths[kind]}#${token}`, expiresAt };
+}
+
+const shape = /^[\w-]{43}$/;
+
+/** What the end of a link, or the secret alone, says; undefined where there is none. */
+export const readLinkToken = (typed: string): string | undefined =>
+  /(?:^|#)([\w-]{43})$/.exec(typed.trim())?.[1];
+
+export const isLinkToken = (token: unknown): token is string =>
+  typeof token === 'string' && shape.test(token);
+
+/**
+ * The link of a secret, if it is one of these kinds and works now.
+ * @throws LinkGone
+ */
+export async function findLink(
+  orm: Orm,
+  token: unknown,
+  kinds: readonly LinkKind[],
+  now: Date,
+): Promise<OneTimeLink> {
+  const [link] = isLinkToken(token)
+    ? await orm
+        .select()
+        .from(oneTimeLinks)
+        .where(eq(oneTimeLinks.hashedToken, hashToken(token)))
+    : [];
+  if (!link || !kinds.includes(link.kind))
+    throw new LinkGone(
+      'There is no such link. It may have been replaced by a newer one, or a part of it was lost.',
+    );
+  if (link.usedAt !== null) throw new LinkGone('This link was used. It works once only.');
+  if (link.expiresAt <= now) throw new LinkGone('This link has expired.');
+  return link;
+}
+
+/**
+ * Uses the link up. One statement: of two uses at once, one gets through.
+ * @throws LinkGone
+ */
+export async function spendLink(tx: Tx, { hashedToken }: OneTimeLink, now: Date): Promise<void> {
+  const spent = await tx
+    .update(oneTimeLinks)
+    .set({ usedAt: now })
+    .where(
+      and(
+        eq(oneTimeLinks.hashedToken, hashedToken),
+        isNull(oneTimeLinks.usedAt),
+        gt(oneTimeLinks.expiresAt, now),
+      ),
+    )
+    .returning({ kind: oneTimeLinks.kind });
+  if (spent.length === 0)
+    throw new LinkGone('This link was used or replaced just now, or has expired. It works once only.');
+}
+
+export async function deleteOldLinks({ orm }: { orm: Orm }, now: Date): Promise<void> {
+  await orm.delete(oneTimeLinks).where(lte(oneTimeLinks.expiresAt, new Date(now.getTime() - KEPT_MS)));
+}

@@ -1,0 +1,142 @@
+import { eq } from 'drizzle-orm';
+import { v7 as uuid } from 'uuid';
+import { recordOperatorAudit } from '../../audit/audit.js';
+import { byProof, byService, change, type ChangeDeps } from '../../audit/change.js';
+import type { Orm, Tx } from '../../core/db/client.js';
+import { AppError } from '../../core/errors.js';
+import { fieldError } from '../../core/pages/form.js';
+import { createLink, findLink, LinkGone, spendLink, type NewLink, type OneTimeLink } from '../links/links.js';
+import { hashPassword, passwordProblem, verifyPassword } from '../password.js';
+import { normalizeEmail, openSession, type FormerBrowser, type SignedIn } from '../sign-in/sign-in.js';
+import { auditPerson, type Whereabouts } from '../source.js';
+import { operators } from '../table.js';
+import { findUser, insertUser, lockUser, type User } from '../users/queries.js';
+
+/** The kinds of links that make an operator. */
+const kinds = ['setup', 'operator_invitation'] as const;
+
+export async function hasOperator(orm: Orm): Promise<boolean> {
+  return (await orm.select({ userId: operators.userId }).from(operators).limit(1)).length > 0;
+}
+
+async function isOperator(orm: Orm, userId: string): Promise<boolean> {
+  const rows = await orm
+    .select({ userId: operators.userId })
+    .from(operators)
+    .where(eq(operators.userId, userId));
+  return rows.length > 0;
+}
+
+/**
+ * Makes the link with which the first operator signs in; the one before stops working.
+ * @param isForced makes it as well for a service whose operators are locked out
+ * @returns undefined if there is an operator
+ */
+export function createSetUpLink(deps: ChangeDeps, isForced = false): Promise<NewLink | undefined> {
+  return change(deps, byService, async (tx) => {
+    const hasOne = await hasOperator(tx);
+    if (hasOne && !isForced) return undefined;
+    const source = { actor: 'system', at: new Date(deps.clock.now()), ip: undefined, requestId: undefined };
+    if (hasOne)
+      await recordOperatorAudit(tx, { ...source, action: 'operator.set_up_forced', target: 'setup' });
+    return createLink(tx, { kind: 'setup', person: undefined, createdBy: undefined }, source);
+  });
+}
+
+/**
+ * The link of a set-up or of an operator's invitation, if it works now.
+ * @throws LinkGone
+ */
+export async function findOperatorLink(orm: Orm, token: unknown, now: Date): Promise<OneTimeLink> {
+  const link = await findLink(orm, token, kinds, now);
+  // As for members: who is no operator any more has invited nobody.
+  const isInvitation = link.kind === 'operator_invitation';
+  if (isInvitation && (link.createdBy === null || !(await isOperator(orm, link.createdBy))))
+    throw new LinkGone('The operator who made this link is none any more.');
+  return link;
+}
+
+/** For the terminal. @param url with its secret */
+export const describeSetUpLink = (url: string): string => `
+Set up Gauge here, within an hour:
+
+  ${url}
+
+`;
+
+interface OperatorInput {
+  /** Left out where there is an account. */
+  name: string | undefined;
+  /** Of an invitation it is the invited one, whatever was typed. */
+  email: string | undefined;
+  password: string;
+}
+
+interface Arrival {
+  where: Whereabouts;
+  browser: FormerBrowser;
+  gone: AbortSignal;
+}
+
+/**
+ * Makes the holder of a link an operator and signs them in: with a new account, or with the one that the address has,
+ * whose password they have to know.
+ * @throws LinkGone; AppError not_signed_in for a wrong password, invalid_request
+ */
+export async function becomeOperator(
+  deps: ChangeDeps,
+  token: unknown,
+  input: OperatorInput,
+  { where, browser, gone }: Arrival,
+): Promise<SignedIn> {
+  const { orm } = deps.db;
+  const { email: invited } = await findOperatorLink(orm, token, where.at);
+  const email = invited ?? normalizeEmail(input.email ?? '');
+  const found = await findUser(orm, { email });
+  const newAccount = found ? undefined : await newUser(email, input, where.at, gone);
+  if (found && !(await verifyPassword(found.passwordHash, input.password, gone))) throw wrongPassword();
+  return change(deps, byProof, async (tx) => {
+    const link = await findOperatorLink(tx, token, where.at);
+    const person = await holdOrInsert(tx, found, newAccount);
+    await spendLink(tx, link, where.at);
+    const added = await tx
+      .insert(operators)
+      .values({ userId: person.id, createdAt: where.at, createdBy: link.createdBy })
+      .onConflictDoNothing()
+      .returning({ userId: operators.userId });
+    const ofPerson = { userId: person.id, email };
+    if (newAccount)
+      await auditPerson(tx, ofPerson, 'user.created', where, { after: { name: person.name }, by: link.kind });
+    const details = { by: link.kind, createdBy: link.createdBy, wasOperator: added.length === 0 };
+    await auditPerson(tx, ofPerson, 'operator.added', where, details);
+    return openSession(tx, person, browser, where.at);
+  });
+}
+
+/** Hashing takes long, so it happens before anything is locked. */
+async function newUser(
+  email: string,
+  { name, password }: OperatorInput,
+  at: Date,
+  gone: AbortSignal,
+): Promise<User> {
+  if (name === undefined) throw fieldError('name', 'is required');
+  const problem = await passwordProblem(password, email);
+  if (problem !== undefined) throw fieldError('password', problem);
+  return { id: uuid(), email, name, passwordHash: await hashPassword(password, gone), createdAt: at };
+}
+
+async function holdOrInsert(tx: Tx, found: User | undefined, newAccount: User | undefined): Promise<User> {
+  const email = (found ?? newAccount)!.email;
+  const held = await lockUser(tx, { email });
+  if (held?.passwordHash !== found?.passwordHash)
+    throw new AppError('not_signed_in', 'This account was changed just now, in another place. Try again.');
+  if (held) return held;
+  await insertUser(tx, newAccount!);
+  return newAccount!;
+}
+
+const wrongPassword = () =>
+  new AppError('not_signed_in', 'There is an account with this address, and this is not its password.', {
+    errors: [{ pointer: '/password', code: 'not_signed_in', detail: 'is not the one of this account' }],
+  });

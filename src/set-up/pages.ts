@@ -1,0 +1,269 @@
+import type { Request, RequestHandler, Response, Router } from 'express';
+import { z } from 'zod';
+import type { Context } from '../core/http/context.js';
+import { hangUpSignal } from '../core/http/request-context.js';
+import { originOf } from '../core/http/own-origin.js';
+import { parseInput, text } from '../core/http/validate.js';
+import { toAddress } from '../core/pages/address.js';
+import { fieldError, formRoute, newForm, textField, type FormState } from '../core/pages/form.js';
+import { renderPage } from '../core/pages/layout.js';
+import { pageRouter } from '../core/pages/page-router.js';
+import { checkPassword } from '../identity/account/account.js';
+import { authorOf, limitGuesses, type AccountDeps } from '../identity/account/page.js';
+import { confirmSchema, filledIn, setupSchema } from '../identity/account/schema.js';
+import { toQrCode } from '../identity/account/second-factor-pages.js';
+import { beginSetup, finishSetup, toKeyUri } from '../identity/account/second-factor.js';
+import { addLinkPages } from '../identity/links/link-pages.js';
+import { inviteOwner, toInvitationLink } from '../identity/members/invitations.js';
+import { putMember } from '../identity/members/members.js';
+import { changeAsOperator } from '../identity/operator/http.js';
+import { emailSchema, slugSchema } from '../identity/operator/schema.js';
+import { becomeOperator, findOperatorLink } from '../identity/operators/operators.js';
+import { MAX_PASSWORD, MIN_PASSWORD } from '../identity/password.js';
+import { findSetup } from '../identity/second-factor/queries.js';
+import { operatorsOnly } from '../identity/session/authority.js';
+import { requireConfirmation, requireOperatorPerson } from '../identity/session/operator.js';
+import { readToken, sendToken } from '../identity/session/session-cookie.js';
+import {
+  browserOf,
+  personOf,
+  requirePerson,
+  whereaboutsOf,
+  type ReadSession,
+} from '../identity/session/session.js';
+import { normalizeEmail } from '../identity/sign-in/sign-in.js';
+import { declareFirst, findInvitedOwner, findOwnerless, readNextStep } from './set-up.js';
+
+const SET_UP = '/set-up';
+const frame = 'card' as const;
+
+type SetUpDeps = AccountDeps & Pick<Context, 'limitStores'>;
+
+const personSchema = z.strictObject({
+  name: text(200)
+    .refine((name) => name.trim() !== '', 'must not be blank')
+    .optional(),
+  email: emailSchema.optional(),
+  /** Judged by the rules for passwords where it is a new one. */
+  password: z.string().max(MAX_PASSWORD, `must have at most ${MAX_PASSWORD} characters`),
+});
+
+const firstSchema = z.strictObject({
+  productSlug: slugSchema,
+  productName: text(200),
+  usageMetric: text(255),
+  unitCap: z
+    .string()
+    .regex(/^\d{1,30}(\.\d{1,30})?$/, 'must be a number, like 100000')
+    .optional(),
+  orgSlug: slugSchema,
+  orgName: text(200),
+});
+
+const OWNER_DAYS = 7;
+
+const ownerSchema = z.strictObject({
+  owner: z.enum(['me', 'other'], 'must be you or another person'),
+  email: emailSchema.optional(),
+});
+
+/** `/set-up`: from the link that a start prints to the first Organization's owner, one form after the other. */
+export function setUpPages(deps: SetUpDeps, readSession: ReadSession): Router {
+  const router = pageRouter();
+  const operatorsAlone: RequestHandler = (_req, res, next) => {
+    if (!personOf(res).isOperator) throw operatorsOnly();
+    next();
+  };
+  const signedIn = requirePerson(readSession);
+  addPersonPages(router, deps, readSession);
+  addFactorPages(router, deps, [signedIn, operatorsAlone]);
+  addProductPages(router, deps, [signedIn, requireOperatorPerson]);
+  addOwnerPages(router, deps, [signedIn, requireOperatorPerson, requireConfirmation(deps.clock)]);
+  return router;
+}
+
+/** Where the set-up stands, and the first step: the operator's account. */
+function addPersonPages(router: Router, deps: SetUpDeps, readSession: ReadSession): void {
+  const { db, clock } = deps;
+  const { opened, wrongLinks, guesses, showOpen, showGone } = addLinkPages(router, deps, {
+    base: SET_UP,
+    name: 'set_up',
+    title: 'Set up Gauge',
+    origin:
+      'Gauge prints a link when it starts, on its terminal and in its log, as long as it has no operator.',
+    advice:
+      'The next start of Gauge, or npm run setup-link, makes a new one as long as there is no operator.',
+  });
+
+  const showPerson = async (req: Request, res: Response, form: FormState) => {
+    const { email } = await findOperatorLink(db.orm, opened.read(req), new Date(clock.now()));
+    const limits = { min: MIN_PASSWORD, max: MAX_PASSWORD };
+    const page = { view: 'set-up/person', title: 'Set up Gauge: your account', frame };
+    await renderPage(deps, req, res, page, { form, invited: email, ...limits });
+  };
+
+  router.get(SET_UP, wrongLinks, async (req, res) => {
+    const person = await readSession(req);
+    res.locals.person = person;
+    if (opened.read(req) !== undefined) await showPerson(req, res, newForm());
+    else if (!person?.isOperator) await showOpen(req, res, newForm());
+    else if (!person.hasSecondFactor) await showFactor(deps, req, res, newForm());
+    else await showNext(deps, req, res, person.orgId !== null);
+  });
+
+  router.post(
+    `${SET_UP}/person`,
+    wrongLinks,
+    guesses,
+    formRoute({
+      async act(req, res, fields) {
+        const email = textField(fields, 'email');
+        const typed = { ...fields, ...(email === undefined ? {} : { email: normalizeEmail(email) }) };
+        const input = parseInput(personSchema, filledIn(typed));
+        const token = opened.read(req);
+        const link = await findOperatorLink(db.orm, token, new Date(clock.now()));
+        if (link.email === null && input.email === undefined) throw fieldError('email', 'is required');
+        const person = { ...input, name: input.name?.trim(), email: input.email };
+        const session = await becomeOperator(deps, token, person, {
+          where: whereaboutsOf(req, res, clock),
+          browser: { ...browserOf(req, res), formerToken: readToken(req) },
+          gone: hangUpSignal(res),
+        });
+        sendToken(req, session.token);
+        opened.forget(req, res);
+        res.redirect(303, session.isCodeDue ? toAddress('/login/code', { next: SET_UP }) : SET_UP);
+      },
+      show: showPerson,
+    }),
+  );
+  router.use(SET_UP, showGone);
+}
+
+/** What is left to do, or what there is. */
+async function showNext(deps: SetUpDeps, req: Request, res: Response, isMember: boolean): Promise<void> {
+  const now = new Date(deps.clock.now());
+  const step = await readNextStep(deps.db.orm, now);
+  if (step === 'product') return showProduct(deps, req, res, newForm());
+  if (step === 'owner') return res.redirect(303, `${SET_UP}/owner`);
+  const organization = await findOwnerless(deps.db.orm);
+  const invited = organization && (await findInvitedOwner(deps.db.orm, organization.id, now));
+  const page = { view: 'set-up/done', title: 'Gauge is set up', frame };
+  await renderPage(deps, req, res, page, { isMember, organization, invited });
+}
+
+/** The second step, as for everybody's account: the authenticator app, and the recovery codes. */
+function addFactorPages(router: Router, deps: SetUpDeps, guards: RequestHandler[]): void {
+  const show = (req: Request, res: Response, form: FormState) => showFactor(deps, req, res, form);
+
+  router.post(
+    `${SET_UP}/second-factor`,
+    guards,
+    formRoute({
+      async act(req, res, fields) {
+        const { currentPassword } = parseInput(confirmSchema, filledIn(fields));
+        const author = authorOf(deps, req, res);
+        const person = await limitGuesses(deps, req, res, () =>
+          checkPassword(deps.db.orm, author, currentPassword),
+        );
+        await beginSetup(deps, author, person);
+        res.redirect(303, SET_UP);
+      },
+      show,
+    }),
+  );
+
+  router.post(
+    `${SET_UP}/second-factor/confirm`,
+    guards,
+    formRoute({
+      async act(req, res, fields) {
+        const { code } = parseInput(setupSchema, filledIn(fields));
+        const { recoveryCodes, token } = await finishSetup(deps, authorOf(deps, req, res), code);
+        sendToken(req, token);
+        const page = { view: 'set-up/recovery-codes', title: 'Your recovery codes', frame };
+        await renderPage(deps, req, res, page, { recoveryCodes });
+      },
+      show,
+    }),
+  );
+}
+
+async function showFactor(deps: SetUpDeps, req: Request, res: Response, form: FormState): Promise<void> {
+  const { email, ...person } = personOf(res);
+  if (person.hasSecondFactor) return res.redirect(303, SET_UP);
+  const stored = await findSetup(deps.db.orm, person);
+  const secret = stored === undefined ? undefined : deps.secrets.open(person.userId, stored);
+  const uri = secret === undefined ? undefined : toKeyUri(email, secret);
+  const app = uri === undefined ? {} : { uri, qr: toQrCode(uri), groups: secret!.match(/.{4}/g) };
+  const page = { view: 'set-up/second-factor', title: 'Set up Gauge: second factor', frame };
+  await renderPage(deps, req, res, page, { form, uri: undefined, ...app });
+}
+
+/** The third step: something to be used, and an Organization that may. */
+function addProductPages(router: Router, deps: SetUpDeps, guards: RequestHandler[]): void {
+  router.post(
+    `${SET_UP}/product`,
+    guards,
+    formRoute({
+      async act(req, res, fields) {
+        const first = parseInput(firstSchema, filledIn(fields));
+        await changeAsOperator(deps, req, res, (tx, source) => declareFirst(tx, first, source));
+        res.redirect(303, SET_UP);
+      },
+      show: (req, res, form) => showProduct(deps, req, res, form),
+    }),
+  );
+}
+
+const showProduct = (deps: SetUpDeps, req: Request, res: Response, form: FormState): Promise<void> =>
+  renderPage(
+    deps,
+    req,
+    res,
+    { view: 'set-up/product', title: 'Set up Gauge: first product', frame },
+    { form },
+  );
+
+/** The last step: who owns the Organization. */
+function addOwnerPages(router: Router, deps: SetUpDeps, guards: RequestHandler[]): void {
+  const { db } = deps;
+
+  const show = async (req: Request, res: Response, form: FormState) => {
+    const organization = await findOwnerless(db.orm);
+    if (!organization) return res.redirect(303, SET_UP);
+    const page = { view: 'set-up/owner', title: 'Set up Gauge: the owner', frame };
+    await renderPage(deps, req, res, page, { form, organization, days: OWNER_DAYS });
+  };
+
+  router.get(`${SET_UP}/owner`, ...guards, (req, res) => show(req, res, newForm()));
+
+  router.post(
+    `${SET_UP}/owner`,
+    guards,
+    formRoute({
+      async act(req, res, fields) {
+        const typed = textField(fields, 'email');
+        const email = typed === undefined ? {} : { email: normalizeEmail(typed) };
+        const input = parseInput(ownerSchema, filledIn({ ...fields, ...email }));
+        const { userId, email: own } = personOf(res);
+        const owner = input.owner === 'me' ? own : input.email;
+        if (owner === undefined) throw fieldError('email', 'is required');
+        const made = await changeAsOperator(deps, req, res, async (tx, source) => {
+          const organization = await findOwnerless(tx);
+          if (!organization) return undefined;
+          const { id, slug } = organization;
+          if (input.owner === 'me') return void (await putMember(tx, slug, own, { role: 'owner' }, source));
+          const invited = { email: owner, days: OWNER_DAYS };
+          return { organization, ...(await inviteOwner(tx, id, invited, userId, source)) };
+        });
+        if (!made) return res.redirect(303, input.owner === 'me' ? '/dashboard' : SET_UP);
+        const { organization, token, expiresAt } = made;
+        const link = toInvitationLink(originOf(req), token);
+        res.status(201);
+        const page = { view: 'set-up/invited', title: 'Invitation created', frame };
+        await renderPage(deps, req, res, page, { email: owner, organization, link, expiresAt });
+      },
+      show,
+    }),
+  );
+}

@@ -1,0 +1,61 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describeWithoutMarkets, routeDescriptions } from '../../src/reference.js';
+import { signedIn } from '../support/accounts.js';
+import { createTestDatabase, type TestDatabase } from '../support/database.js';
+import { startTestService, type TestService } from '../support/service.js';
+
+let database: TestDatabase;
+let service: TestService;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  service = await startTestService(database.db, { env: { MARKETS: 'off', OPERATOR_TOKEN: 'o'.repeat(32) } });
+});
+afterAll(async () => {
+  await service.stop();
+  await database.remove();
+});
+
+const html = { accept: 'text/html' };
+
+describe('a service without markets', () => {
+  it('answers nothing that is about them, and describes nothing', async () => {
+    const described = describeWithoutMarkets().map(({ path }) => path);
+    const gone = routeDescriptions.filter(({ path }) => !described.includes(path));
+    expect(gone.length).toBeGreaterThan(10);
+    for (const { method, path } of gone) {
+      const url = service.url + path.replace(/\{\w+\}/g, 'acme');
+      const headers = { authorization: `Bearer ${'o'.repeat(32)}` };
+      const { status } = await fetch(url, { method: method.toUpperCase(), headers });
+      expect(status, `${method} ${path}`).toBe(404);
+    }
+    const document = (await (await fetch(`${service.url}/openapi.json`)).json()) as { paths: object };
+    expect(Object.keys(document.paths).sort()).toEqual([...new Set(described)].sort());
+    expect(JSON.stringify(Object.keys(document.paths))).not.toMatch(/market|trad|portfolio|score|forecast/);
+  });
+
+  it('shows no way to them', async () => {
+    const { browser } = await signedIn(database.db, service.url);
+    for (const page of [
+      '/dashboard',
+      '/dashboard/api-keys/new',
+      '/dashboard/members',
+      '/dashboard/account',
+    ]) {
+      const { status, text } = await browser.get(page, html);
+      expect(status, page).toBe(200);
+      expect(text, page).not.toMatch(/market|trading|portfolio|scores|forecast/i);
+    }
+    for (const page of ['/dashboard/markets', '/dashboard/scores', '/dashboard/portfolio', '/markets'])
+      expect((await browser.get(page, html)).status, page).toBe(404);
+  });
+
+  it('makes no key for them', async () => {
+    const { browser } = await signedIn(database.db, service.url);
+    const key = { name: 'Trader', livemode: false, scopes: ['usage:write', 'trading:read'] };
+    const answer = await browser.send('POST', '/dashboard/api-keys', { json: key });
+    expect([answer.status, answer.body]).toMatchObject([
+      400,
+      { errors: [{ pointer: '/scopes/1', detail: 'is not offered: this service has no markets' }] },
+    ]);
+  });
+});

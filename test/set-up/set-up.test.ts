@@ -1,0 +1,96 @@
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { operatorLog } from '../../src/tables.js';
+import { Browser } from '../support/accounts.js';
+import { createTestDatabase, type TestDatabase } from '../support/database.js';
+import { forgetConfirmation } from '../support/operators.js';
+import { authenticator } from '../support/second-factor.js';
+import { startTestService, type TestService } from '../support/service.js';
+import { openLink } from '../identity/members/support.js';
+import { createSetUpLink } from '../../src/identity/operators/operators.js';
+
+let database: TestDatabase;
+let service: TestService;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  service = await startTestService(database.db);
+});
+afterAll(async () => {
+  await service.stop();
+  await database.remove();
+});
+
+const html = { accept: 'text/html' };
+const post = (browser: Browser, path: string, form: Record<string, string>, headers = {}) =>
+  browser.send('POST', path, { form, headers: { ...html, ...headers } });
+const password = 'a long phrase of my own';
+
+async function open(token: string, browser = new Browser(service.url)): Promise<Browser> {
+  expect((await post(browser, '/set-up/open', { link: `${service.url}/set-up#${token}` })).status).toBe(303);
+  return browser;
+}
+
+it('a first start ends with a person signed in, and an invited owner who makes a key', async () => {
+  const link = (await createSetUpLink(service.context))!;
+  const browser = await open(link.path.split('#')[1]!);
+  expect((await browser.get('/set-up', html)).text).toContain('Step 1 of 4');
+  const weak = await post(browser, '/set-up/person', {
+    name: 'Ada',
+    email: 'ada@example.com',
+    password: 'x',
+  });
+  expect([weak.status, weak.text.includes('at least 12 characters')]).toEqual([400, true]);
+  const made = await post(browser, '/set-up/person', { name: 'Ada', email: ' ADA@example.com', password });
+  expect([made.status, made.headers.get('location')]).toEqual([303, '/set-up']);
+
+  // Without a second factor nothing else is open, in this browser or another.
+  expect((await browser.get('/dashboard', html)).headers.get('location')).toBe('/set-up');
+  expect((await post(browser, '/set-up/product', {})).status).toBe(403);
+  const other = new Browser(service.url);
+  await other.signIn('ada@example.com', password);
+  expect((await other.get('/set-up', html)).text).toContain('Step 2 of 4');
+
+  expect((await post(browser, '/set-up/second-factor', { currentPassword: password })).status).toBe(303);
+  const secret = /secret=([A-Z2-7]{32})/.exec((await browser.get('/set-up', html)).text)![1]!;
+  const app = authenticator(secret, service.clock);
+  const codes = await post(browser, '/set-up/second-factor/confirm', { code: app() });
+  expect([codes.status, codes.text.includes('Keep these recovery codes')]).toEqual([200, true]);
+
+  expect((await browser.get('/set-up', html)).text).toContain('Step 3 of 4');
+  const first = { productSlug: 'api', productName: 'API', usageMetric: 'requests', unitCap: '0100.50' };
+  const bad = await post(browser, '/set-up/product', { ...first, orgSlug: '<x>', orgName: 'Acme' });
+  expect([bad.status, /must be 1 to 64/i.test(bad.text)]).toEqual([400, true]);
+  const declared = await post(browser, '/set-up/product', { ...first, orgSlug: 'acme', orgName: 'Acme' });
+  expect(declared.status).toBe(303);
+  expect((await browser.get('/set-up', html)).headers.get('location')).toBe('/set-up/owner');
+
+  await forgetConfirmation(service, browser);
+  const asked = await browser.get('/set-up/owner', html);
+  expect(asked.headers.get('location')).toBe('/confirm?next=%2Fset-up%2Fowner');
+  const proof = { currentPassword: password, next: '/set-up/owner' };
+  expect((await post(browser, '/confirm', proof)).status).toBe(400);
+  expect((await post(browser, '/confirm', { ...proof, code: '000000' })).status).toBe(400);
+  const confirmed = await post(browser, '/confirm', { ...proof, code: app(1) });
+  expect([confirmed.status, confirmed.headers.get('location')]).toEqual([303, '/set-up/owner']);
+  expect((await post(browser, '/set-up/owner', { owner: 'other', email: '' })).status).toBe(400);
+  const invited = await post(browser, '/set-up/owner', { owner: 'other', email: 'owner@acme.example' });
+  const token = /dashboard\/join#([\w-]+)/.exec(invited.text)![1]!;
+  expect((await browser.get('/set-up', html)).text).toContain('owner@acme.example');
+
+  const owner = new Browser(service.url);
+  await openLink(owner, token);
+  const joined = await post(owner, '/dashboard/join/account', { invitation: token, name: 'Olga', password });
+  expect(joined.status).toBe(303);
+  const key = await owner.send('POST', '/dashboard/api-keys', { json: { name: 'first', livemode: true } });
+  expect(key.status).toBe(201);
+
+  const rows = await database.db.orm.select().from(operatorLog);
+  expect(rows.find(({ action }) => action === 'product.created')).toMatchObject({
+    actor: 'operator:ada@example.com',
+    target: 'api',
+    details: { after: { unitCap: '100.5' } },
+  });
+  expect(rows.map(({ action }) => action)).toEqual(
+    expect.arrayContaining(['link.created', 'user.created', 'operator.added', 'user.confirmed']),
+  );
+  expect(await createSetUpLink(service.context)).toBeUndefined();
+});

@@ -1,0 +1,95 @@
+import { sql } from 'drizzle-orm';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { selectRows } from '../../../src/core/db/select-rows.js';
+import {
+  granularities,
+  listCustomerUsage,
+  selectCustomerUsage,
+} from '../../../src/usage/operator/queries.js';
+import { createTestDatabase, type TestDatabase } from '../../support/database.js';
+import { createProduct } from '../../support/fixtures.js';
+
+const CUSTOMERS = 5_000;
+const LIMIT = 51;
+
+let database: TestDatabase;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  const { orm } = database.db;
+  const product = await createProduct(database.db, { slug: 'many' });
+  const n = sql.raw(`generate_series(1, ${CUSTOMERS}) as n`);
+  const id = sql.raw(`md5(n::text)::uuid`);
+  const slug = sql.raw(`'customer-' || lpad(n::text, 6, '0')`);
+  await orm.execute(sql`insert into organizations select ${id}, ${slug}, 'Other', now() from ${n}`);
+  await orm.execute(sql`insert into usage_totals
+    select ${id}, m::date, l, ${product.id}::uuid, 'calls', 3, 3 from ${n}
+    cross join generate_series(timestamp '2031-01-01', '2031-04-01', '1 month') m cross join (values (true), (false)) v (l)`);
+  await orm.execute(sql`insert into usage_hours
+    select ${id}, ${product.id}::uuid, true, h, 'calls', ${id}, 1, 1 from ${n}
+    cross join generate_series(timestamptz '2031-03-02 00:00Z', '2031-03-02 02:00Z', '1 hour') h`);
+  await orm.execute(sql`analyze`);
+});
+afterAll(() => database.remove());
+
+interface PlanNode {
+  'Node Type': string;
+  'Relation Name'?: string;
+  'Actual Rows': number;
+  'Actual Loops': number;
+  'Rows Removed by Filter'?: number;
+  Plans?: PlanNode[];
+}
+
+const scansOf = (node: PlanNode): PlanNode[] => [
+  ...(node['Relation Name'] === undefined ? [] : [node]),
+  ...(node.Plans ?? []).flatMap(scansOf),
+];
+
+const after = {
+  organization: 'customer-002500',
+  product: 'many',
+  start: '2031-03-01T00:00:00.000Z',
+  metric: 'calls',
+};
+const range = {
+  from: new Date('2031-03-01T00:00:00Z'),
+  to: new Date('2031-04-01T00:00:00Z'),
+  livemode: true,
+  orgId: undefined,
+  productId: undefined,
+  limit: LIMIT,
+};
+
+it.each(
+  granularities.flatMap((granularity) => [undefined, after].map((from) => [granularity, from] as const)),
+)(
+  'a page of granularity %s after %o reads by index no more customers than it shows',
+  async (granularity, from) => {
+    const query = { ...range, granularity, after: from };
+    expect(await listCustomerUsage(database.db.orm, query)).toHaveLength(LIMIT);
+    const [row] = await selectRows<{ 'QUERY PLAN': [{ Plan: PlanNode }] }>(
+      database.db.orm,
+      sql`explain (analyze, format json) ${selectCustomerUsage(query)}`,
+    );
+    const scans = scansOf(row!['QUERY PLAN'][0].Plan);
+    for (const scan of scans) {
+      if (scan['Relation Name'] !== 'products')
+        expect(scan['Node Type'], JSON.stringify(scan)).toMatch(/^(Index|Bitmap Heap)/);
+      const read = (scan['Actual Rows'] + (scan['Rows Removed by Filter'] ?? 0)) * scan['Actual Loops'];
+      expect(read, JSON.stringify(scan)).toBeLessThan(5 * LIMIT);
+    }
+  },
+);
+
+it('hours that are no whole months are summed up to the hour, over a turn of the month', async () => {
+  const query = { ...range, granularity: 'total' as const, after: undefined, limit: 1 };
+  const from = new Date('2031-03-02T01:00:00Z');
+  expect(await listCustomerUsage(database.db.orm, { ...query, from })).toMatchObject([
+    { organization: 'customer-000001', start: from.toISOString(), quantity: '2', events: '2' },
+  ]);
+  const to = new Date('2031-03-02T01:00:00Z');
+  const early = new Date('2031-02-27T00:00:00Z');
+  expect(await listCustomerUsage(database.db.orm, { ...query, from: early, to })).toMatchObject([
+    { quantity: '1' },
+  ]);
+});
