@@ -18,7 +18,9 @@ let demo: TestService;
 beforeAll(async () => {
   database = await createTestDatabase();
   service = await startTestService(database.db);
-  demo = await startTestService(database.db, { app: { listDemoLogins: () => [ada, { ...ada, organization: 'Helios', role: 'member' }] } });
+  demo = await startTestService(database.db, {
+    app: { listDemoLogins: () => [ada, { ...ada, organization: 'Helios', role: 'member' }] },
+  });
 });
 afterAll(async () => {
   await Promise.all([service.stop(), demo.stop()]);
