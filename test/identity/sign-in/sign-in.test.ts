@@ -240,7 +240,9 @@ describe('POST /logout', () => {
   it('does nothing to who is not signed in, and nothing on GET', async () => {
     const browser = new Browser(service.url);
     expect((await browser.send('POST', '/logout')).status).toBe(303);
-    const got = await browser.get('/logout');
-    expect(got).toMatchObject({ status: 405, body: { code: 'method_not_allowed' } });
+    expect(await browser.get('/logout')).toMatchObject({
+      status: 405,
+      body: { code: 'method_not_allowed' },
+    });
   });
 });
