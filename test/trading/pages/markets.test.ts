@@ -526,8 +526,9 @@ it('a form sent twice places one order, and leads to it both times', async () =>
   expect(told.map(([path]) => path)).toEqual([order, order, order]);
   expect(told.map(([, done]) => done)).toEqual(expect.arrayContaining(['done=placed', 'done=repeated']));
   expect(told[2]![1]).toBe('done=repeated');
+  const { balanceChange } = trades[0]!;
   expect(textOf(await getPage(browser, `${order}?done=placed`))).toContain(
-    'Order placed. What it did is below.',
+    `Bought 2 YES for ${formatMoney(-balanceChange)}, fee included.`,
   );
   expect(textOf(await getPage(browser, `${order}?done=repeated`))).toContain('Nothing was ordered again.');
 });

@@ -216,6 +216,9 @@ describe('settlements', () => {
     const at = (seconds: number) => new Date(now().getTime() + seconds * 1000);
     const word = { orgId, ticker: MILD, temperature: 61, cost: '3.00', contracts: 10 };
     await writeWord(database.db, { ...word, at: at(1), n: 1, state: 'determined', value: 1_000_000n });
+    expect((await read(browser, `${PATH}/settlements`)).words).toContain(
+      'Determined The Weather Company says 61 °F: YES of 60° to 61° pays $1.00. 10 YES for $3.00 nothing yet –',
+    );
     const final = { orgId, ticker: MILD, temperature: 61, at: at(2), n: 2, value: 1_000_000n };
     await bookSettlement(database.db, { ...final, state: 'finalized' }, (held) =>
       applySettlement(held, 1_000_000n),
@@ -229,9 +232,8 @@ describe('settlements', () => {
     expect(words).toContain(
       'Final The Weather Company says 61 °F: YES of 60° to 61° pays $1.00. 10 YES for $3.00 +$10.00 +$7.00',
     );
-    expect(words).toContain(
-      'Determined The Weather Company says 61 °F: YES of 60° to 61° pays $1.00. 10 YES for $3.00 nothing yet –',
-    );
+    // What was announced has become final.
+    expect(words).not.toContain('Determined');
     expect((await read(browser, `${PATH}/settlements?cursor=x`)).status).toBe(400);
     expect((await read(stranger.browser, `${PATH}/settlements`)).words).not.toContain('62 °F');
   });
@@ -303,7 +305,8 @@ describe('a sale', () => {
     expect([one.status, two.status]).toEqual([303, 303]);
     const [path, done] = one.headers.get('location')!.split('?');
     expect([done, two.headers.get('location')]).toEqual(['done=placed', `${path}?done=repeated`]);
-    const order = await read(trader.browser, path!);
+    const order = await read(trader.browser, `${path}?done=placed`);
+    expect(order.words).toContain('Sold 120 YES for $64.9287 after the fee.');
     expect(order.words).toContain('Sell 120 YES');
     expect(order.words).toContain(`Person ${trader.user.name}`);
     expect(order.words).toContain('Realised −$5.20');
