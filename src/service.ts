@@ -24,6 +24,7 @@ import { createSetUpLink } from './identity/operators/operators.js';
 import { preparePasswordRules } from './identity/password.js';
 import { createSecretBox, resealSecrets } from './identity/second-factor/secret-box.js';
 import { deleteExpiredSessions } from './identity/session/queries.js';
+import { createMailSender, deleteOldMails } from './mail/sender.js';
 import { createApiServices, type ApiServices } from './mounts/api.js';
 import type { DashboardOptions } from './mounts/dashboard.js';
 import type { TradingContext } from './trading/config.js';
@@ -228,6 +229,7 @@ async function fillDemo(
 
 const jobs = (context: TradingContext, services: ApiServices): Job[] => [
   ...ownJobs(context, services),
+  ...mailJobs(context),
   ...auditExportJobs(context),
 ];
 
@@ -250,6 +252,20 @@ const ownJobs = ({ config, db, clock }: TradingContext, { keyUse }: ApiServices)
     run: () => resealSecrets(db, createSecretBox(config.secretKeys)),
   },
 ];
+
+/** Where mail is off, only what an earlier start has left is deleted. */
+function mailJobs(context: TradingContext): Job[] {
+  const { config, db, clock } = context;
+  const send = createMailSender(context);
+  return [
+    {
+      name: 'delete-old-mails',
+      schedule: '0 31 * * * *',
+      run: () => deleteOldMails(db, new Date(clock.now())),
+    },
+    ...(config.mail ? [{ name: 'send-mails', schedule: '*/5 * * * * *', run: send }] : []),
+  ];
+}
 
 function listen(server: Server, { port, host }: Config): Promise<void> {
   return new Promise((resolve, reject) => {
