@@ -19,6 +19,7 @@ import { readDemo, writeDemo, type DemoData } from './demo/demo.js';
 import { seedDemo } from './demo/seed.js';
 import { seedDemoTrading } from './demo/trading.js';
 import { seedDemoUsage } from './demo/usage.js';
+import { answerPasswordRequests } from './identity/account/reset.js';
 import { deleteOldLinks, type NewLink } from './identity/links/links.js';
 import { createSetUpLink } from './identity/operators/operators.js';
 import { preparePasswordRules } from './identity/password.js';
@@ -257,13 +258,17 @@ const ownJobs = ({ config, db, clock }: TradingContext, { keyUse }: ApiServices)
 function mailJobs(context: TradingContext): Job[] {
   const { config, db, clock } = context;
   const send = createMailSender(context);
+  const answerAndSend = async () => {
+    await answerPasswordRequests(context);
+    await send();
+  };
   return [
     {
       name: 'delete-old-mails',
       schedule: '0 31 * * * *',
       run: () => deleteOldMails(db, new Date(clock.now())),
     },
-    ...(config.mail ? [{ name: 'send-mails', schedule: '*/5 * * * * *', run: send }] : []),
+    ...(config.mail ? [{ name: 'send-mails', schedule: '*/5 * * * * *', run: answerAndSend }] : []),
   ];
 }
 

@@ -20,8 +20,8 @@ interface NewMail {
   uselessAt?: Date;
 }
 
-/** Mails that one person can have sent to the address of another: beyond it nothing is written in an hour. */
-const perHour: Partial<Record<MailKind, number>> = { invitation: 5, password_reset: 5 };
+/** Mails in an hour that people can have sent to the address of another person. Beyond it nothing is written. */
+const perHour: Partial<Record<MailKind, number>> = { invitation: 5 };
 
 /**
  * Writes a mail in the transaction of what it tells of: both happen or neither.

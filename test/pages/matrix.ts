@@ -283,6 +283,9 @@ const account = {
 const operators = {
   'get /confirm': { own: page },
   'post /confirm': { form: () => ({ currentPassword: PASSWORD }), own: personsForm },
+  'get /forgot': { own: [200, 200, 200, 200, 200] },
+  // Without mail there is nothing to ask for.
+  'post /forgot': { form: () => ({ email: 'a@example.com' }), own: [404, 404, 404, 404, 404] },
   'get /reset': { own: [200, 200, 200, 200, 200] },
   'post /reset': { own: [404, 404, 404, 404, 404] },
   'post /reset/open': { form: () => ({ link: 'x'.repeat(43) }), own: [303, 303, 303, 303, 303] },

@@ -8,8 +8,10 @@ import type { SecretBox } from '../second-factor/secret-box.js';
 import { generateToken, hashToken } from '../session/session-cookie.js';
 import type { Orm, Tx } from '../../core/db/client.js';
 import { AppError } from '../../core/errors.js';
+import type { MailDeps } from '../../mail/outbox.js';
 import { fieldError } from '../../core/pages/form.js';
 import { deleteSessionById, deleteSessionsOf, updateToken } from '../session/queries.js';
+import { mailAccountNotice } from '../users/notices.js';
 import { findUser, lockUser, updateUser, type User } from '../users/queries.js';
 
 /** Who changes their account, in which session, when and from where. */
@@ -19,7 +21,7 @@ export interface Author extends PersonAuthority, Whereabouts {
   gone: AbortSignal;
 }
 
-export interface AccountChangeDeps extends ChangeDeps {
+export interface AccountChangeDeps extends ChangeDeps, MailDeps {
   secrets: SecretBox;
 }
 
@@ -105,6 +107,7 @@ export async function changePassword(
     await updateUser(tx, person.id, { passwordHash });
     const { token, sessionsEnded } = await endOtherSessions(tx, author);
     await audit(tx, author, 'user.password_changed', { sessionsEnded });
+    await mailAccountNotice(tx, deps, author.email, 'password', author);
     return token;
   });
 }

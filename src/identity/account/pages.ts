@@ -9,6 +9,7 @@ import { listOrganizationsOf } from '../organizations/queries.js';
 import { MAX_PASSWORD, MIN_PASSWORD, passwordProblem } from '../password.js';
 import { clearToken, sendToken } from '../session/session-cookie.js';
 import { personOf } from '../session/session.js';
+import { describeAddress } from '../source.js';
 import { changeName, changePassword, checkPassword, endSession, signOutEverywhere } from './account.js';
 import { ACCOUNT, authorOf, limitGuesses, renderAccount, type AccountDeps } from './page.js';
 import { countSessions, listSessions } from '../session/queries.js';
@@ -117,9 +118,6 @@ export function describeBrowser(userAgent: string): string {
   const name = browser.name || userAgent.split(/[\s/(;]/)[0]!.slice(0, 40) || 'Unknown browser';
   return os.name ? `${name} on ${os.name}` : name;
 }
-
-/** An address as people write it: IPv4 without the IPv6 in which the socket wraps it. */
-export const describeAddress = (ip: string): string => ip.replace(/^::ffff:(?=\d+\.)/i, '') || 'unknown';
 
 /** As many sessions as the page shows. */
 const MAX_SESSIONS = 100;

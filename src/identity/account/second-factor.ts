@@ -12,6 +12,7 @@ import {
   replaceRecoveryCodes,
 } from '../second-factor/queries.js';
 import { findStep, generateSecret, isCodeShaped } from '../second-factor/totp.js';
+import { mailAccountNotice } from '../users/notices.js';
 import type { User } from '../users/queries.js';
 import {
   audit,
@@ -109,6 +110,7 @@ export async function turnOff(
     await deleteSecondFactor(tx, person.id);
     const { token, sessionsEnded } = await endOtherSessions(tx, author);
     await audit(tx, author, 'user.second_factor_turned_off', { sessionsEnded });
+    await mailAccountNotice(tx, deps, author.email, 'secondFactor', author);
     return token;
   });
 }

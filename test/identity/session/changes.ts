@@ -583,6 +583,8 @@ export const others = [
   'post /dashboard/join/open',
   'post /reset/open',
   'post /set-up/open',
+  // Asks for a mail to its own person, with nothing that could be taken away.
+  'post /forgot',
   // End the session that they come with.
   'post /logout',
   'post /dashboard/join/sign-out',
