@@ -28,6 +28,7 @@ import { deleteExpiredSessions } from './identity/session/queries.js';
 import { createMailSender, deleteOldMails } from './mail/sender.js';
 import { createApiServices, type ApiServices } from './mounts/api.js';
 import type { DashboardOptions } from './mounts/dashboard.js';
+import { createCapNotices, createKeyNotices, deleteOldNotices } from './notices/notices.js';
 import type { TradingContext } from './trading/config.js';
 import {
   bookingJobs,
@@ -266,9 +267,18 @@ function mailJobs(context: TradingContext): Job[] {
     {
       name: 'delete-old-mails',
       schedule: '0 31 * * * *',
-      run: () => deleteOldMails(db, new Date(clock.now())),
+      run: async () => {
+        await deleteOldMails(db, new Date(clock.now()));
+        await deleteOldNotices(db, new Date(clock.now()));
+      },
     },
-    ...(config.mail ? [{ name: 'send-mails', schedule: '*/5 * * * * *', run: answerAndSend }] : []),
+    ...(config.mail
+      ? [
+          { name: 'send-mails', schedule: '*/5 * * * * *', run: answerAndSend },
+          { name: 'tell-of-caps', schedule: '20 */5 * * * *', run: createCapNotices(context) },
+          { name: 'tell-of-keys', schedule: '50 41 * * * *', run: createKeyNotices(context) },
+        ]
+      : []),
   ];
 }
 

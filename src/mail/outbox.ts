@@ -9,7 +9,7 @@ export interface MailDeps {
   config: Pick<ServiceConfig, 'mail'>;
 }
 
-interface NewMail {
+export interface NewMail {
   kind: MailKind;
   to: string;
   subject: string;

@@ -53,8 +53,9 @@ describe('the outbox', () => {
     for (let n = 0; n < 30; n++) await queue(`person-${n}@example.com`);
     const instances = [1, 2, 3].map(() => createMailSender(service.context));
     await Promise.all(instances.map((send) => send()));
-    expect(received.map(({ recipients }) => recipients[0]).sort()).toEqual(
-      Array.from({ length: 30 }, (_, n) => `person-${n}@example.com`).sort(),
+    expect(received).toHaveLength(30);
+    expect(new Set(received.map(({ recipients }) => recipients[0]))).toEqual(
+      new Set(Array.from({ length: 30 }, (_, n) => `person-${n}@example.com`)),
     );
     const [first] = received;
     expect(first!.text).toContain('First.\n\nhttps://gauge.example.com/reset#secret\n');

@@ -250,6 +250,11 @@ const account = {
   },
   'get /dashboard/account': { own: page },
   'post /dashboard/account': { form: () => ({ name: 'Another Name' }), own: personsForm },
+  'post /dashboard/account/notices': {
+    form: ({ slug }) => ({ organization: slug, notices: 'on' }),
+    own: [401, 404, 404, 303, 303],
+    foreign: [401, 404, 404, 404, 404],
+  },
   'get /dashboard/account/password': { own: page },
   'post /dashboard/account/password': {
     form: () => ({ currentPassword: PASSWORD, newPassword: 'one long phrase', newPasswordAgain: 'another' }),

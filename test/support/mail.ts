@@ -22,12 +22,12 @@ export async function startMailServer(options: SMTPServerOptions = {}, port = 0)
     disabledCommands: ['AUTH', 'STARTTLS'],
     closeTimeout: 100,
     onData(stream, session, done) {
-      void simpleParser(stream, { skipHtmlToText: true }).then((mail) => {
+      simpleParser(stream, {}, (error, mail) => {
         const recipients = session.envelope.rcptTo.map(({ address }) => address);
         const source = mail.headerLines.map(({ line }) => line).join('\n');
         received.push(Object.assign(mail, { recipients, source }));
-        done();
-      }, done);
+        done(error as Error | null);
+      });
     },
     ...options,
   });

@@ -10,6 +10,7 @@ import type { Orm, Tx } from '../../core/db/client.js';
 import { AppError } from '../../core/errors.js';
 import type { MailDeps } from '../../mail/outbox.js';
 import { fieldError } from '../../core/pages/form.js';
+import { findMembershipOf, updateMailNotices } from '../organizations/queries.js';
 import { deleteSessionById, deleteSessionsOf, updateToken } from '../session/queries.js';
 import { mailAccountNotice } from '../users/notices.js';
 import { findUser, lockUser, updateUser, type User } from '../users/queries.js';
@@ -81,6 +82,27 @@ export function changeName(deps: ChangeDeps, author: Author, name: string): Prom
     if (person.name === name) return false;
     await updateUser(tx, person.id, { name });
     await audit(tx, author, 'user.changed', { before: { name: person.name }, after: { name } });
+    return true;
+  });
+}
+
+/**
+ * Whether mail tells the person of caps and expiring keys of an Organization. True if it was not so before.
+ * @throws AppError not_found where they are no owner or admin
+ */
+export function changeNotices(
+  deps: ChangeDeps,
+  author: Author,
+  slug: string,
+  isWanted: boolean,
+): Promise<boolean> {
+  return changeAccount(deps, author, undefined, async (tx, { id: userId }) => {
+    const membership = await findMembershipOf(tx, userId, slug);
+    if (!membership || !(await updateMailNotices(tx, membership.id, userId, isWanted)))
+      throw new AppError('not_found', 'You are owner or admin of no such Organization.');
+    if (membership.mailNotices === isWanted) return false;
+    const [before, after] = [{ mailNotices: !isWanted }, { mailNotices: isWanted }];
+    await audit(tx, author, 'user.notices_changed', { organization: slug, before, after });
     return true;
   });
 }

@@ -5,15 +5,23 @@ import { parseInput } from '../../core/http/validate.js';
 import { toAddress } from '../../core/pages/address.js';
 import { fieldError, formRoute, newForm, type FormState } from '../../core/pages/form.js';
 import { pageRouter } from '../../core/pages/page-router.js';
+import { isManager } from '../../organizations/table.js';
 import { listOrganizationsOf } from '../organizations/queries.js';
 import { MAX_PASSWORD, MIN_PASSWORD, passwordProblem } from '../password.js';
 import { clearToken, sendToken } from '../session/session-cookie.js';
 import { personOf } from '../session/session.js';
 import { describeAddress } from '../source.js';
-import { changeName, changePassword, checkPassword, endSession, signOutEverywhere } from './account.js';
+import {
+  changeName,
+  changeNotices,
+  changePassword,
+  checkPassword,
+  endSession,
+  signOutEverywhere,
+} from './account.js';
 import { ACCOUNT, authorOf, limitGuesses, renderAccount, type AccountDeps } from './page.js';
 import { countSessions, listSessions } from '../session/queries.js';
-import { filledIn, nameSchema, passwordSchema } from './schema.js';
+import { filledIn, nameSchema, noticesSchema, passwordSchema } from './schema.js';
 import { secondFactorPages } from './second-factor-pages.js';
 import { readSecondFactor } from './second-factor.js';
 
@@ -30,7 +38,11 @@ export function accountPages(deps: AccountDeps): Router {
 /** The Organizations that the page names at most. */
 const MAX_ORGANIZATIONS = 100;
 
-const profileNotices = { saved: 'Your name is saved.', unchanged: 'That is your name already.' };
+const profileNotices = {
+  saved: 'Your name is saved.',
+  unchanged: 'That is your name already.',
+  'notices-saved': 'Your choice is saved.',
+};
 
 function profilePages(deps: AccountDeps): Router {
   const { db } = deps;
@@ -42,7 +54,10 @@ function profilePages(deps: AccountDeps): Router {
     const page = { view: 'profile', tab: 'profile', title: 'Your account', notices: profileNotices } as const;
     await renderAccount(deps, req, res, page, {
       form,
-      memberships: organizationsOf.slice(0, MAX_ORGANIZATIONS),
+      hasMail: deps.config.mail !== undefined,
+      memberships: organizationsOf
+        .slice(0, MAX_ORGANIZATIONS)
+        .map((membership) => ({ ...membership, isManager: isManager(membership.role) })),
       hasMoreMemberships: organizationsOf.length > MAX_ORGANIZATIONS,
     });
   };
@@ -59,6 +74,18 @@ function profilePages(deps: AccountDeps): Router {
         res.redirect(303, toAddress(ACCOUNT, { done: isChanged ? 'saved' : 'unchanged' }));
       },
       show,
+    }),
+  );
+
+  router.post(
+    '/account/notices',
+    formRoute({
+      async act(req, res, fields) {
+        const { organization, notices } = parseInput(noticesSchema, fields);
+        await changeNotices(deps, authorOf(deps, req, res), organization, notices === 'on');
+        res.redirect(303, toAddress(ACCOUNT, { done: 'notices-saved' }));
+      },
+      show: (req, res, form) => show(req, res, { ...form, values: { name: personOf(res).userName } }),
     }),
   );
   return router;
