@@ -229,6 +229,7 @@ const showProduct = (deps: SetUpDeps, req: Request, res: Response, form: FormSta
 /** The last step: who owns the Organization. */
 function addOwnerPages(router: Router, deps: SetUpDeps, guards: RequestHandler[]): void {
   const { db } = deps;
+  const { mail } = deps.config;
 
   const show = async (req: Request, res: Response, form: FormState) => {
     const organization = await findOwnerless(db.orm);
@@ -256,14 +257,14 @@ function addOwnerPages(router: Router, deps: SetUpDeps, guards: RequestHandler[]
           const { id, slug } = organization;
           if (input.owner === 'me') return void (await putMember(tx, slug, own, { role: 'owner' }, source));
           const invited = { email: owner, days: OWNER_DAYS };
-          return { organization, ...(await inviteOwner(tx, id, invited, userId, source)) };
+          return { organization, ...(await inviteOwner(tx, id, invited, userId, source, mail)) };
         });
         if (!made) return res.redirect(303, input.owner === 'me' ? '/dashboard' : SET_UP);
-        const { organization, token, expiresAt } = made;
+        const { organization, token, expiresAt, isMailed } = made;
         const link = toInvitationLink(originOf(req), token);
         res.status(201);
         const page = { view: 'set-up/invited', title: 'Invitation created', frame };
-        await renderPage(deps, req, res, page, { email: owner, organization, link, expiresAt });
+        await renderPage(deps, req, res, page, { email: owner, organization, link, expiresAt, isMailed });
       },
       show,
     }),
