@@ -53,6 +53,7 @@ const floors = [
   'health/',
   'dashboard/',
   'set-up/',
+  'console/',
   'mounts/',
   'demo/',
   'client/',
