@@ -6,6 +6,8 @@ import { consoleAuditPages } from '../console/audit-pages.js';
 import { customerEntitlementPages } from '../console/entitlement-pages.js';
 import { customerKeyPages } from '../console/key-pages.js';
 import { customerPages } from '../console/customer-pages.js';
+import { operatorPages } from '../console/operator-pages.js';
+import { productPages } from '../console/product-pages.js';
 import { customerPeoplePages } from '../console/people-pages.js';
 import { customerTradingPages } from '../console/trading-pages.js';
 import { nothingHere } from '../core/http/problem.js';
@@ -112,6 +114,8 @@ export function dashboardRoutes(
     customerEntitlementPages(context),
     customerKeyPages(context),
     ...(trading ? [customerTradingPages(context)] : []),
+    productPages(context),
+    operatorPages(context),
     consoleAuditPages(context),
   );
   return router;
