@@ -55,6 +55,7 @@ const floors = [
   'health/',
   'dashboard/',
   'set-up/',
+  'console/',
   'mounts/',
   'demo/',
   'client/',

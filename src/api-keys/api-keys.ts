@@ -18,6 +18,8 @@ export interface KeyActor {
   orgId: string;
   /** A person; null is the system itself, whose keys the hourly limit neither counts nor stops. */
   userId: string | null;
+  /** What the audit log calls the author, where it is no member. */
+  actor?: string;
   by: Authority;
   ip?: string | undefined;
   requestId?: string | undefined;
@@ -189,10 +191,10 @@ function refuseUnlessActive(key: KeyRow, now: Date): void {
 
 function audit(
   tx: Tx,
-  { orgId, userId, ip, requestId }: KeyActor,
+  { orgId, userId, actor = userId ?? 'system', ip, requestId }: KeyActor,
   entry: { at: Date; action: string; target: string; details: Record<string, unknown> },
 ): Promise<void> {
-  return recordAudit(tx, orgId, { ...entry, actor: userId ?? 'system', ip, requestId });
+  return recordAudit(tx, orgId, { ...entry, actor, ip, requestId });
 }
 
 function invalid(pointer: string, detail: string): AppError {

@@ -9,12 +9,19 @@ export interface KeyAuthority extends Authority {
   keyId: string;
 }
 
+const judged = {
+  revokedAt: apiKeys.revokedAt,
+  archivedAt: apiKeys.archivedAt,
+  expiresAt: apiKeys.expiresAt,
+  scopes: apiKeys.scopes,
+};
+
 /** @throws (on `confirm`) AppError invalid_key, key_revoked, key_expired, insufficient_scope */
 export const keyAuthority = (orgId: string, keyId: string, scope: Scope): KeyAuthority => ({
   keyId,
   async confirm(tx, now) {
     const [key] = await tx
-      .select({ revokedAt: apiKeys.revokedAt, expiresAt: apiKeys.expiresAt, scopes: apiKeys.scopes })
+      .select(judged)
       .from(apiKeys)
       .where(and(eq(apiKeys.orgId, orgId), eq(apiKeys.id, keyId)))
       .for('share');
@@ -25,11 +32,12 @@ export const keyAuthority = (orgId: string, keyId: string, scope: Scope): KeyAut
 });
 
 function problemOf(
-  { revokedAt, expiresAt, scopes }: Pick<typeof apiKeys.$inferSelect, 'revokedAt' | 'expiresAt' | 'scopes'>,
+  { revokedAt, archivedAt, expiresAt, scopes }: Pick<typeof apiKeys.$inferSelect, keyof typeof judged>,
   scope: Scope,
   now: Date,
 ): KeyProblem | null {
   if (revokedAt !== null) return 'key_revoked';
+  if (archivedAt !== null) return 'organization_archived';
   if (expiresAt !== null && expiresAt <= now) return 'key_expired';
   return scopes.includes(scope) ? null : 'insufficient_scope';
 }

@@ -2,7 +2,8 @@ import { AppError } from '../core/errors.js';
 import { invalidKey } from './bearer-key.js';
 
 /** What a statement may find wrong with the API key of a call. */
-export type KeyProblem = 'invalid_key' | 'key_revoked' | 'key_expired' | 'insufficient_scope';
+export type KeyProblem =
+  'invalid_key' | 'key_revoked' | 'organization_archived' | 'key_expired' | 'insufficient_scope';
 
 /** The error for a problem that a statement found with an API key, or undefined if the problem is another. */
 export function keyError(problem: string | null, scope: string): AppError | undefined {
@@ -11,6 +12,11 @@ export function keyError(problem: string | null, scope: string): AppError | unde
       return invalidKey();
     case 'key_revoked':
       return new AppError('key_revoked', 'This API key has been revoked.');
+    case 'organization_archived':
+      return new AppError(
+        'key_revoked',
+        'The Organization of this API key was archived. Its keys work again once the operator of this service restores it.',
+      );
     case 'key_expired':
       return new AppError('key_expired', 'This API key has expired.');
     case 'insufficient_scope':

@@ -35,6 +35,7 @@ select (w.ord - 1)::text,
   case
     when k.id is null then 'invalid_key'
     when k.revoked_at is not null then 'key_revoked'
+    when k.archived_at is not null then 'organization_archived'
     when k.expires_at <= $2::timestamptz then 'key_expired'
   end,
   k.org_id::text, k.id::text, k.livemode::text, array_to_string(k.scopes, ' ')

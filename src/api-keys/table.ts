@@ -23,6 +23,8 @@ export const apiKeys = pgTable(
     createdAt: time('created_at').notNull(),
     createdBy: uuid('created_by').references(() => users.id),
     rotatedFromId: uuid('rotated_from_id'),
+    /** As of its Organization. */
+    archivedAt: time('archived_at'),
   },
   (t) => [
     primaryKey({ columns: [t.orgId, t.id] }),

@@ -1,8 +1,9 @@
-import { and, desc, eq, gte, inArray, lt, sql } from 'drizzle-orm';
+import { and, desc, eq, gte, inArray, lt, sql, type SQL } from 'drizzle-orm';
 import type { Orm, Tx } from '../core/db/client.js';
+import { selectRows } from '../core/db/select-rows.js';
 import { memberships, users } from '../organizations/table.js';
 import type { AuditFilter } from './filter.js';
-import { auditChains, auditLog, operatorChain } from './table.js';
+import { auditChains, auditLog, operatorChain, operatorLog } from './table.js';
 
 export type ChainEnd = typeof auditChains.$inferSelect;
 
@@ -60,6 +61,27 @@ export function listAuditRows(
     .limit(limit);
 }
 
+export type OperatorRow = typeof operatorLog.$inferSelect;
+
+/** The same of the log that belongs to no Organization. */
+export function listOperatorRows(
+  orm: Orm,
+  { action }: Pick<AuditFilter, 'action'>,
+  { before, limit }: { before?: string | undefined; limit: number },
+): Promise<OperatorRow[]> {
+  return orm
+    .select()
+    .from(operatorLog)
+    .where(
+      and(
+        action === undefined ? undefined : eq(operatorLog.action, action),
+        before === undefined ? undefined : lt(operatorLog.id, before),
+      ),
+    )
+    .orderBy(desc(operatorLog.id))
+    .limit(limit);
+}
+
 const DAY_MS = 86_400_000;
 
 /** No UUIDv7 of that millisecond or later is smaller. */
@@ -71,21 +93,31 @@ export const firstIdOf = (ms: number): string =>
     .replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-');
 
 /** The actions or actors that occur in a log, `limit` at most: one step along the index for each, however long the log is. */
-export async function listDistinct(
+export const listDistinct = (orm: Orm, orgId: string, column: 'action' | 'actor', limit: number) =>
+  walkDistinct(orm, sql`audit_log where org_id = ${orgId}`, column, limit);
+
+/** The actions of the log that belongs to no Organization. */
+export const listOperatorActions = (orm: Orm, limit: number) =>
+  walkDistinct(orm, sql`operator_log where true`, 'action', limit);
+
+async function walkDistinct(
   orm: Orm,
-  orgId: string,
+  rows: SQL,
   column: 'action' | 'actor',
   limit: number,
 ): Promise<string[]> {
   const name = sql.identifier(column);
-  const result = await orm.execute(sql`with recursive found (value) as (
-      (select ${name} from audit_log where org_id = ${orgId} order by ${name} limit 1)
+  const found = await selectRows<{ value: string }>(
+    orm,
+    sql`with recursive found (value) as (
+      (select ${name} from ${rows} order by ${name} limit 1)
       union all
-      select (select ${name} from audit_log where org_id = ${orgId} and ${name} > found.value order by ${name} limit 1)
+      select (select ${name} from ${rows} and ${name} > found.value order by ${name} limit 1)
       from found where found.value is not null
     )
-    select value from found where value is not null limit ${limit}`);
-  return (result as { rows: { value: string }[] }).rows.map(({ value }) => value);
+    select value from found where value is not null limit ${limit}`,
+  );
+  return found.map(({ value }) => value);
 }
 
 /** What is known of people who did something in the Organization; `role` is null for who has left it. */
@@ -96,3 +128,10 @@ export function findPeople(orm: Orm, orgId: string, userIds: string[]) {
     .leftJoin(memberships, and(eq(memberships.orgId, orgId), eq(memberships.userId, users.id)))
     .where(inArray(users.id, userIds));
 }
+
+/** The people of the log that belongs to no Organization. */
+export const findUsers = async (orm: Orm, userIds: string[]) =>
+  orm
+    .select({ id: users.id, name: users.name, email: users.email })
+    .from(users)
+    .where(inArray(users.id, userIds));

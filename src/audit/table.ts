@@ -70,6 +70,7 @@ export const auditChains = pgTable('audit_chains', {
 /** Changes that belong to no Organization: of products and users, by the operator, and of people's own accounts. Chained the same way. */
 export const operatorLog = pgTable('operator_log', { ...columns, id: uuid().primaryKey(), ...place }, (t) => [
   unique('operator_log_seq').on(t.seq),
+  index('operator_log_action').on(t.action, t.id),
   check('operator_log_chained', sql`(${t.seq} is null) = (${t.hash} is null)`),
 ]);
 

@@ -31,7 +31,8 @@ export function createFrame({ db, config }: Pick<Context, 'db' | 'config'>): Rea
       person,
       organizations: organizations.slice(0, MAX_CHOICES),
       hasMoreOrganizations: organizations.length > MAX_CHOICES,
-      navigation: me ? navigationOf(shown, me.role, section) : [],
+      place: 'Dashboard',
+      navigation: me && !me.isArchived ? navigationOf(shown, me.role, section) : [],
     };
   };
 }
@@ -41,3 +42,23 @@ function navigationOf(shown: typeof sections, role: Role, current: string | unde
     .filter(({ roles }) => !roles || roles.includes(role))
     .map(({ id, href, label }) => ({ href, label, isCurrent: id === current }));
 }
+
+/** The parts of the operator's console. */
+const consoleSections = [
+  { id: 'customers', href: '/console', label: 'Customers' },
+  { id: 'products', href: '/console/products', label: 'Products' },
+  { id: 'operators', href: '/console/operators', label: 'Operators' },
+  { id: 'people', href: '/console/people', label: 'People' },
+  { id: 'audit-log', href: '/console/audit-log', label: 'Audit log' },
+];
+
+/** The frame of the console: whatever Organizations an operator belongs to have nothing to do with it. */
+export const consoleFrame: ReadFrame = (res, section) =>
+  Promise.resolve({
+    me: undefined,
+    person: res.locals.person as SessionPerson,
+    organizations: [],
+    hasMoreOrganizations: false,
+    place: 'Console',
+    navigation: consoleSections.map(({ id, href, label }) => ({ href, label, isCurrent: id === section })),
+  });

@@ -1,7 +1,8 @@
 import type { RequestHandler, Router } from 'express';
+import { prefersHtml } from '../core/http/request-line.js';
 import { renderPage, type PageDeps } from '../core/pages/layout.js';
 import { pageRouter } from '../core/pages/page-router.js';
-import type { ReadSession } from '../identity/session/session.js';
+import { organizationArchived, sessionOf, type ReadSession } from '../identity/session/session.js';
 
 /** A login that each visitor is shown: of the demo's data, never of a customer's. */
 export interface DemoLogin {
@@ -28,4 +29,15 @@ export function frontPages(
     const logins = [...emails].map((email) => shown.filter((login) => login.email === email));
     await renderPage(deps, req, res, page, { logins });
   });
+}
+
+/** Tells members of an archived Organization that it is, and shows nothing else of it. Each change asks again: see `change`. */
+export function hideArchived(deps: PageDeps): RequestHandler {
+  return async (req, res, next) => {
+    const { isArchived, orgName } = sessionOf(res);
+    if (!isArchived) return next();
+    if (!prefersHtml(req)) throw organizationArchived(orgName);
+    res.status(403);
+    await renderPage(deps, req, res, { view: 'archived', title: 'Archived Organization' }, {});
+  };
 }

@@ -52,7 +52,7 @@ export function entitlementPages(context: Context): Router {
 }
 
 /** In effect or not, and how, at a time. */
-type GrantState = 'live' | 'read_only' | 'upcoming' | 'ended';
+type GrantState = 'live' | 'read_only' | 'upcoming' | 'ended' | 'archived';
 
 interface ModeBalance {
   used: string;
@@ -66,7 +66,7 @@ interface ModeBalance {
 }
 
 /** Entitlements as their page shows them. `period` is the first day of the month that the balances belong to. */
-function toGrantsView(grants: BalanceRow[], period: string, now: Date) {
+export function toGrantsView(grants: BalanceRow[], period: string, now: Date) {
   const { start, end } = monthRange(period);
   return {
     periodStart: new Date(start),
@@ -83,7 +83,8 @@ function toGrantsView(grants: BalanceRow[], period: string, now: Date) {
   };
 }
 
-function stateOf({ kind, startsAt, endsAt }: BalanceRow, now: Date): GrantState {
+function stateOf({ kind, startsAt, endsAt, isArchived }: BalanceRow, now: Date): GrantState {
+  if (isArchived) return 'archived';
   if (endsAt !== null && new Date(endsAt) <= now) return 'ended';
   return new Date(startsAt) > now ? 'upcoming' : kind;
 }

@@ -3,7 +3,13 @@ import { recordOperatorAudit } from '../audit/audit.js';
 import type { Orm, Tx } from '../core/db/client.js';
 import { toPlainDecimal } from '../core/decimal.js';
 import { AppError } from '../core/errors.js';
-import { findDifference, type Put, type Source } from '../identity/source.js';
+import {
+  describeArchiving,
+  findDifference,
+  toArchivedAt,
+  type Put,
+  type Source,
+} from '../identity/source.js';
 import { findProduct, insertProduct, lockProduct, updateProduct, type Product } from './queries.js';
 import { parseNumbersAsText } from '../core/http/json.js';
 
@@ -14,6 +20,8 @@ export interface ProductInput {
   unitCap: string | null;
   /** What one usage event may count, as a plain decimal. */
   maxQuantity: string;
+  /** Left out: as it was. */
+  archived?: boolean | undefined;
 }
 
 /**
@@ -27,27 +35,32 @@ export async function putProduct(
   source: Source,
 ): Promise<Put<Product>> {
   const { at } = source;
+  const { archived, ...fields } = input;
   const current = await lockProduct(tx, slug);
+  const archivedAt = toArchivedAt(current?.archivedAt ?? null, archived, at);
   if (!current) {
-    const product = { id: uuid(), slug, ...input, createdAt: at, updatedAt: at };
+    const product = { id: uuid(), slug, ...fields, createdAt: at, updatedAt: at, archivedAt };
     await insertProduct(tx, product);
-    const details = { after: input };
+    const details = { after: { ...fields, ...(archivedAt ? { archived } : {}) } };
     await recordOperatorAudit(tx, { ...source, action: 'product.created', target: slug, details });
     return { isNew: true, resource: product };
   }
-  const { name, usageMetric, unitCap, maxQuantity } = current;
-  const difference = findDifference({ name, usageMetric, unitCap, maxQuantity }, { ...input });
+  const product = { ...current, ...fields, updatedAt: at, archivedAt };
+  const difference = findDifference(toFields(current), toFields(product));
   if (!difference) return { isNew: false, resource: current };
-  const product = { ...current, ...input, updatedAt: at };
   await updateProduct(tx, product);
-  await recordOperatorAudit(tx, {
-    ...source,
-    action: 'product.changed',
-    target: slug,
-    details: { ...difference },
-  });
+  const action = `product.${describeArchiving(current, product) ?? 'changed'}`;
+  await recordOperatorAudit(tx, { ...source, action, target: slug, details: { ...difference } });
   return { isNew: false, resource: product };
 }
+
+const toFields = ({ name, usageMetric, unitCap, maxQuantity, archivedAt }: Product) => ({
+  name,
+  usageMetric,
+  unitCap,
+  maxQuantity,
+  archived: archivedAt === null ? 'no' : 'yes',
+});
 
 /** @throws AppError not_found */
 export async function getProduct(orm: Orm, slug: string): Promise<Product> {

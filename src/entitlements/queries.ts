@@ -32,11 +32,11 @@ export async function insertProduct(tx: Tx, product: Product): Promise<void> {
 
 export async function updateProduct(
   tx: Tx,
-  { id, name, usageMetric, unitCap, maxQuantity, updatedAt }: Product,
+  { id, name, usageMetric, unitCap, maxQuantity, updatedAt, archivedAt }: Product,
 ): Promise<void> {
   await tx
     .update(products)
-    .set({ name, usageMetric, unitCap, maxQuantity, updatedAt })
+    .set({ name, usageMetric, unitCap, maxQuantity, updatedAt, archivedAt })
     .where(eq(products.id, id));
 }
 
@@ -145,9 +145,11 @@ export const listProductsInEffect = (orm: Orm, orgId: string, { now, limit }: { 
     .orderBy(asc(products.slug))
     .limit(limit);
 
+/** Of a product that is joined. */
 const isInEffect = (orgId: string, now: Date) =>
   and(
     eq(entitlements.orgId, orgId),
+    isNull(products.archivedAt),
     lte(entitlements.startsAt, now),
     or(isNull(entitlements.endsAt), gt(entitlements.endsAt, now)),
   );
@@ -162,6 +164,8 @@ export interface BalanceRow {
   unitCap: string | null;
   startsAt: string;
   endsAt: string | null;
+  hasOwnCap: boolean;
+  isArchived: boolean;
   liveUsed: string;
   testUsed: string;
 }
@@ -182,10 +186,11 @@ export const selectBalances = (
 ): SQL => sql`
   select g.slug as "productSlug", g.name as "productName", g.kind, g.usage_metric as "usageMetric", trim_scale(g.unit_cap)::text as "unitCap",
     ${timeText(sql`g.starts_at`)} as "startsAt", ${timeText(sql`g.ends_at`)} as "endsAt",
+    g.has_own_cap as "hasOwnCap", g.archived_at is not null as "isArchived",
     trim_scale(coalesce(${used(orgId, period, true)}, 0))::text as "liveUsed",
     trim_scale(coalesce(${used(orgId, period, false)}, 0))::text as "testUsed"
   from (
-    select e.product_id, e.kind, e.starts_at, e.ends_at, p.slug, p.name, p.usage_metric,
+    select e.product_id, e.kind, e.starts_at, e.ends_at, e.has_own_cap, p.slug, p.name, p.usage_metric, p.archived_at,
       ${sql.raw(effectiveCap('e', 'p'))} as unit_cap
     from entitlements e
     cross join lateral (select * from products where id = e.product_id limit 1) p

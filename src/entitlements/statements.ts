@@ -5,6 +5,7 @@ const keyProblem = `
     case
       when k.id is null then 'invalid_key'
       when k.revoked_at is not null then 'key_revoked'
+      when k.archived_at is not null then 'organization_archived'
       when k.expires_at <= $4::timestamptz then 'key_expired'
       when not ('entitlements:read' = any (k.scopes)) then 'insufficient_scope'
     end`;
@@ -24,7 +25,7 @@ with key as materialized (
 ), product as materialized (
   select w.ord - 1 as place, pr.*
   from unnest($2::text[]) with ordinality as w (slug, ord)
-  left join lateral (select id, slug, name, usage_metric, unit_cap from products where slug = w.slug limit 1) pr on true
+  left join lateral (select id, slug, name, usage_metric, unit_cap from products where slug = w.slug and archived_at is null limit 1) pr on true
 )
 select (w.ord - 1)::text, k.problem, e.kind, trim_scale(${effectiveCap('e', 'pr')})::text, trim_scale(t.quantity)::text${columns}
 from unnest($3::int[], $6::int[]) with ordinality as w (key, product, ord)
@@ -86,7 +87,7 @@ left join lateral (
     limit 1
   ) t on true
   where e.org_id = k.org_id and e.starts_at <= $4::timestamptz and (e.ends_at is null or e.ends_at > $4::timestamptz)
-    and pr.slug collate "C" > k.after collate "C"
+    and pr.archived_at is null and pr.slug collate "C" > k.after collate "C"
   order by pr.slug collate "C"
   limit k.size
 ) l on true`,

@@ -19,6 +19,8 @@ export const products = pgTable(
     maxQuantity: numeric('max_quantity').notNull().default(DEFAULT_MAX_QUANTITY),
     createdAt: time('created_at').notNull(),
     updatedAt: time('updated_at').notNull(),
+    /** Since when no entitlement to it is in effect. */
+    archivedAt: time('archived_at'),
   },
   (t) => [
     check('products_unit_cap', sql`${t.unitCap} >= 0`),

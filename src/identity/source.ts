@@ -28,6 +28,25 @@ export function findDifference(current: Fields, wanted: Fields): Difference | un
   return { before: pick(current), after: pick(wanted) };
 }
 
+/** Since when something is archived, after `archived` was asked for; undefined leaves it as it was. */
+export function toArchivedAt(current: Date | null, archived: boolean | undefined, at: Date): Date | null {
+  if (archived === undefined) return current;
+  return archived ? (current ?? at) : null;
+}
+
+interface Archivable {
+  archivedAt: Date | null;
+}
+
+/** The verb of the audit row; undefined where nothing of the kind changed. */
+export function describeArchiving(
+  before: Archivable,
+  after: Archivable,
+): 'archived' | 'restored' | undefined {
+  if ((before.archivedAt === null) === (after.archivedAt === null)) return undefined;
+  return after.archivedAt === null ? 'restored' : 'archived';
+}
+
 /** People belong to no Organization: what they do to their accounts, and signing in, is in the operator's log. */
 export function auditPerson(
   tx: Tx,

@@ -2,13 +2,24 @@ import { Router, type RequestHandler } from 'express';
 import { keyChangeRoutes } from '../api-keys/key-change-routes.js';
 import { apiKeyPages } from '../api-keys/pages.js';
 import { apiKeyReadRoutes } from '../api-keys/routes.js';
+import { consoleAuditPages } from '../console/audit-pages.js';
+import { customerEntitlementPages } from '../console/entitlement-pages.js';
+import { customerKeyPages } from '../console/key-pages.js';
+import { customerPages } from '../console/customer-pages.js';
+import { operatorPages } from '../console/operator-pages.js';
+import { productPages } from '../console/product-pages.js';
+import { customerPeoplePages } from '../console/people-pages.js';
+import { customerTradingPages } from '../console/trading-pages.js';
+import { nothingHere } from '../core/http/problem.js';
+import { consoleFrame } from '../dashboard/frame.js';
+import { requireOperatorPerson } from '../identity/session/operator.js';
 import { pageHeaders } from '../core/http/page-headers.js';
 import { perKeyLimit } from '../core/http/rate-limit.js';
 import { pageAssets, pageFrame, type ReadFrame } from '../core/pages/layout.js';
 import { pageRouter } from '../core/pages/page-router.js';
 import { mountRoutes } from '../core/reference/define-route.js';
 import { auditPages } from '../dashboard/audit-log/pages.js';
-import { frontPages, type DemoLogin } from '../dashboard/front-pages.js';
+import { frontPages, hideArchived, type DemoLogin } from '../dashboard/front-pages.js';
 import { overviewPages } from '../dashboard/overview/pages.js';
 import { entitlementPages } from '../entitlements/pages.js';
 import { findLiveProduct } from '../entitlements/queries.js';
@@ -22,6 +33,7 @@ import { createSecretBox } from '../identity/second-factor/secret-box.js';
 import { hashToken, readToken, sessionCookie } from '../identity/session/session-cookie.js';
 import {
   createSessionReader,
+  personOf,
   refuseCrossSite,
   requireOrganization,
   requireOwnFactor,
@@ -50,7 +62,7 @@ export interface DashboardOptions {
   listDemoLogins?: () => readonly DemoLogin[];
 }
 
-/** `/`, `/login`, `/logout`, `/set-up` and `/dashboard`: what people use, with a session cookie. */
+/** `/`, `/login`, `/logout`, `/set-up`, `/dashboard` and `/console`: what people use, with a session cookie. */
 export function dashboardRoutes(
   context: TradingContext,
   trading: TradingServices | undefined,
@@ -67,8 +79,9 @@ export function dashboardRoutes(
   const before = [pageFrame(readFrame), pageHeaders(), sessionCookie(keys), refuseCrossSite];
   const { listDemoLogins = () => [] } = options;
   router.use(frontPages(context, readSession, { before, listDemoLogins }));
-  router.use(['/login', '/logout', '/confirm', '/reset', '/forgot', '/set-up', '/dashboard'], before);
-  router.use(['/dashboard', '/confirm', '/set-up'], sessionLimit(context));
+  const pages = ['/login', '/logout', '/confirm', '/reset', '/forgot', '/set-up', '/dashboard', '/console'];
+  router.use(pages, before);
+  router.use(['/dashboard', '/confirm', '/set-up', '/console'], sessionLimit(context));
   router.use(signInPages(context, readSession, { limits, secrets, devices: createDevices(keys) }));
   router.use(joinPages(context, readSession, options.joinLimits));
   router.use(confirmPages(account, readSession), resetPages(account), setUpPages(account, readSession));
@@ -78,6 +91,7 @@ export function dashboardRoutes(
     accountPages(account),
     requireOrganization,
     mountRoutes(Router(), '/dashboard', sessionRoutes, context),
+    hideArchived(context),
     requireOwnFactor,
     apiKeyPages({ ...context, findLiveProduct }),
     mountRoutes(Router(), '/dashboard', [...apiKeyReadRoutes, ...keyChangeRoutes], context),
@@ -90,8 +104,27 @@ export function dashboardRoutes(
     membersPages(context),
     overviewPages(context),
   );
+  router.use(
+    '/console',
+    requirePerson(readSession),
+    operatorsAlone,
+    requireOperatorPerson,
+    pageFrame(consoleFrame),
+    customerPages(context),
+    customerPeoplePages(context),
+    customerEntitlementPages(context),
+    customerKeyPages(context),
+    ...(trading ? [customerTradingPages(context)] : []),
+    productPages(context),
+    operatorPages(context),
+    consoleAuditPages(context),
+  );
   return router;
 }
+
+/** For everybody else there is nothing at these addresses. */
+const operatorsAlone: RequestHandler = (_req, res, next) =>
+  next(personOf(res).isOperator ? undefined : nothingHere());
 
 /** Requests a minute of each session. Before anything is looked up: only a cookie that we signed is ever counted. */
 function sessionLimit(context: TradingContext): RequestHandler {

@@ -27,7 +27,8 @@ export function createOwnValuesReader(deps: OwnValuesDeps): (req: Request) => Pr
   return async (req) => {
     try {
       const session = await deps.readSession(req);
-      if (!session || session.orgId === null || session.lacksSecondFactor) return undefined;
+      if (!session || session.orgId === null || session.isArchived || session.lacksSecondFactor)
+        return undefined;
       return await readOwnValues(deps, session.orgId);
     } catch (error) {
       deps.log.warn({ err: error }, 'the documentation is shown without values of its reader');

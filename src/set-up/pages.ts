@@ -14,7 +14,7 @@ import { confirmSchema, filledIn, setupSchema } from '../identity/account/schema
 import { toQrCode } from '../identity/account/second-factor-pages.js';
 import { beginSetup, finishSetup, toKeyUri } from '../identity/account/second-factor.js';
 import { addLinkPages } from '../identity/links/link-pages.js';
-import { inviteOwner, toInvitationLink } from '../identity/members/invitations.js';
+import { inviteAsOperator, toInvitationLink } from '../identity/members/invitations.js';
 import { putMember } from '../identity/members/members.js';
 import { changeAsOperator } from '../identity/operator/http.js';
 import { emailSchema, slugSchema } from '../identity/operator/schema.js';
@@ -256,8 +256,8 @@ function addOwnerPages(router: Router, deps: SetUpDeps, guards: RequestHandler[]
           if (!organization) return undefined;
           const { id, slug } = organization;
           if (input.owner === 'me') return void (await putMember(tx, slug, own, { role: 'owner' }, source));
-          const invited = { email: owner, days: OWNER_DAYS };
-          return { organization, ...(await inviteOwner(tx, id, invited, userId, source, mail)) };
+          const invited = { email: owner, role: 'owner', days: OWNER_DAYS } as const;
+          return { organization, ...(await inviteAsOperator(tx, id, invited, userId, source, mail)) };
         });
         if (!made) return res.redirect(303, input.owner === 'me' ? '/dashboard' : SET_UP);
         const { organization, token, expiresAt, isMailed } = made;

@@ -121,6 +121,14 @@ function findBrokenRules(
           detail: `There is no live entitlement for the product ${slug}.${suggestions?.get(slug) ?? ''}`,
         });
         break;
+      case 'product_archived':
+        broken.push({
+          index,
+          field: 'productSlug',
+          code: 'entitlement_required',
+          detail: `The product ${slug} was archived by the operator of this service.`,
+        });
+        break;
       case 'entitlement_read_only':
         broken.push({
           index,

@@ -38,9 +38,11 @@ with pair as materialized (
     case
       when k.id is null then 'invalid_key'
       when k.revoked_at is not null then 'key_revoked'
+      when k.archived_at is not null then 'organization_archived'
       when k.expires_at <= $9::timestamptz then 'key_expired'
       when not ('usage:write' = any (k.scopes)) then 'insufficient_scope'
       when e.kind is null then 'entitlement_required'
+      when pr.archived_at is not null then 'product_archived'
       when e.kind = 'read_only' then 'entitlement_read_only'
       when pr.usage_metric <> p.metric then 'unknown_metric'
       when p.largest > pr.max_quantity then 'quantity_out_of_range'

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createKey, createOrganization } from '../support/fixtures.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { startTestService, type TestService } from '../support/service.js';
+import { createTenant, sendUsage, usageEvent } from '../support/usage.js';
 import { hostileNames, hostileSlugs, operatorClient, unique } from '../support/operator.js';
 
 let database: TestDatabase;
@@ -33,6 +34,7 @@ describe('PUT /operator/products/:slug', () => {
       slug,
       ...input,
       maxQuantity: 1e15,
+      archivedAt: null,
       createdAt: new Date(service.clock.now()).toISOString(),
       updatedAt: new Date(service.clock.now()).toISOString(),
     });
@@ -53,6 +55,54 @@ describe('PUT /operator/products/:slug', () => {
         hash: expect.stringMatching(/^[\da-f]{64}$/),
       },
     ]);
+  });
+
+  it('archives it and restores it: no entitlement to it is in effect meanwhile', async () => {
+    const { product, key } = await createTenant(database.db);
+    const declared = { name: product.name, usageMetric: product.usageMetric, maxQuantity: 10 };
+    const path = `/products/${product.slug}`;
+    await call('PUT', path, declared);
+    const ask = async () => {
+      const headers = { authorization: `Bearer ${key.secret}`, 'content-type': 'application/json' };
+      const body = JSON.stringify({ productSlugs: [product.slug] });
+      const check = await fetch(`${service.url}/api/entitlements/check`, { method: 'POST', headers, body });
+      const { results } = (await check.json()) as { results: { allowed: boolean }[] };
+      const list = await fetch(`${service.url}/api/entitlements`, { headers });
+      const { status } = await fetch(`${service.url}/api/entitlements/${product.slug}`, { headers });
+      const sent = await sendUsage(service.url, key.secret, [usageEvent(product.slug, unique('event'))]);
+      const listed = ((await list.json()) as { entitlements: unknown[] }).entitlements.length;
+      return [
+        results[0]!.allowed,
+        status,
+        listed,
+        sent.status,
+        sent.body.code,
+        sent.body.errors?.[0]?.detail,
+      ];
+    };
+    expect(await ask()).toEqual([true, 200, 1, 202, undefined, undefined]);
+    const archived = await call('PUT', path, { ...declared, archived: true });
+    expect(archived.body.archivedAt).toBe(new Date(service.clock.now()).toISOString());
+    expect(await ask()).toEqual([
+      false,
+      404,
+      0,
+      403,
+      'entitlement_required',
+      expect.stringContaining('archived'),
+    ]);
+    // What is left out stays as it was, and the same again changes nothing.
+    expect((await call('PUT', path, declared)).body).toEqual(archived.body);
+    // Without an entitlement to it, nothing is told of a product.
+    const stranger = await createKey(database.db, (await createOrganization(database.db)).id);
+    const told = await sendUsage(service.url, stranger.secret, [usageEvent(product.slug, 'x')]);
+    expect(told.body.errors[0].detail).not.toContain('archived');
+    await call('PUT', path, { ...declared, archived: false });
+    expect(await ask()).toEqual([true, 200, 1, 202, undefined, undefined]);
+    expect((await audit(product.slug)).map(({ action }) => action)).toEqual(
+      expect.arrayContaining(['product.archived', 'product.restored']),
+    );
+    expect((await call('PUT', path, { ...declared, archived: 'yes' })).status).toBe(400);
   });
 
   it('changes it, and records what was and what is', async () => {

@@ -316,6 +316,60 @@ const operators = {
   'post /set-up/owner': { own: operatorsForm },
 } satisfies Record<string, Row>;
 
+/** What only operators know of; see test/console/access.test.ts for them. */
+export const consoleRoutes = [
+  'get /console',
+  'get /console/new-customer',
+  'post /console/new-customer',
+  'get /console/customers/{slug}',
+  'post /console/customers/{slug}',
+  'get /console/customers/{slug}/archive',
+  'post /console/customers/{slug}/archive',
+  'get /console/customers/{slug}/people',
+  'get /console/customers/{slug}/invite',
+  'post /console/customers/{slug}/invite',
+  'post /console/customers/{slug}/invitations/{id}/revoke',
+  'get /console/customers/{slug}/people/{userId}',
+  'post /console/customers/{slug}/people/{userId}/role',
+  'post /console/customers/{slug}/people/{userId}/remove',
+  'get /console/customers/{slug}/entitlements',
+  'get /console/customers/{slug}/entitlement',
+  'post /console/customers/{slug}/entitlement',
+  'post /console/customers/{slug}/entitlement/withdraw',
+  'get /console/customers/{slug}/keys',
+  'get /console/customers/{slug}/keys/{id}/revoke',
+  'post /console/customers/{slug}/keys/{id}/revoke',
+  'get /console/customers/{slug}/trading',
+  'post /console/customers/{slug}/trading/limits',
+  'post /console/customers/{slug}/trading/limits/withdraw',
+  'post /console/customers/{slug}/trading/switch',
+  'get /console/customers/{slug}/audit-log',
+  'get /console/products',
+  'get /console/new-product',
+  'post /console/new-product',
+  'get /console/products/{slug}',
+  'post /console/products/{slug}',
+  'get /console/products/{slug}/archive',
+  'post /console/products/{slug}/archive',
+  'get /console/operators',
+  'get /console/operators/invite',
+  'post /console/operators/invite',
+  'get /console/operators/{userId}/remove',
+  'post /console/operators/{userId}/remove',
+  'get /console/people',
+  'get /console/people/{userId}',
+  'get /console/people/{userId}/link',
+  'post /console/people/{userId}/link',
+  'get /console/audit-log',
+];
+
+const operatorsConsole = Object.fromEntries(
+  consoleRoutes.map((route): [string, Row] => [
+    route,
+    { own: route.startsWith('get ') ? noPage : [401, 404, 404, 404, 404] },
+  ]),
+);
+
 /**
  * Every page and every form of the dashboard: who may open or send it. `303` is a form that was carried out, or the way to
  * the sign-in. What is missing here fails the test.
@@ -333,6 +387,7 @@ export const matrix: Record<string, Row> = {
   ...scores,
   ...account,
   ...operators,
+  ...operatorsConsole,
   // Last: it ends with trading closed, and an order is refused from then on.
   ...risk,
 };

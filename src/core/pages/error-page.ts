@@ -52,7 +52,7 @@ async function showError(deps: PageDeps, thrown: unknown, req: Request, res: Res
     retryAfterSeconds: error.retryAfterSeconds,
   };
   const show = () => {
-    const frame = res.locals.session === undefined ? 'card' : 'dashboard';
+    const frame = res.locals.session === undefined && !res.locals.operator ? 'card' : 'dashboard';
     return renderPage(deps, req, res, { view: 'error', title, frame }, data);
   };
   try {

@@ -37,8 +37,9 @@ export const errorGuide: Record<ErrorCode, { meaning: string; remedy: string }> 
     remedy: "Use the key's successor, or create a new key.",
   },
   key_revoked: {
-    meaning: 'The key has been revoked. That cannot be undone.',
-    remedy: 'Create a new key.',
+    meaning:
+      'The key has been revoked, which cannot be undone, or its Organization was archived, as `detail` then says.',
+    remedy: 'Create a new key, or ask the operator of the service to restore the Organization.',
   },
   not_signed_in: {
     meaning:
@@ -60,7 +61,7 @@ export const errorGuide: Record<ErrorCode, { meaning: string; remedy: string }> 
       "Send it from the service's own pages, or from a program that sends neither `Sec-Fetch-Site` nor `Origin`.",
   },
   entitlement_required: {
-    meaning: 'The Organization has no live entitlement for the product, or there is no such product.',
+    meaning: 'The Organization has no live entitlement for the product, the product was archived, or there is no such product.',
     remedy:
       'Check the slug, and whether the entitlement has begun and has not ended. With `Prefer: handling=lenient` the other events of the batch are recorded.',
   },

@@ -30,10 +30,11 @@ export function auditPages(deps: AuditPageDeps): Router {
   const mayRead = requireRole(...managingRoles);
 
   router.get('/audit-log', mayRead, async (req, res) => {
-    const { filter, form } = readForm(req, res);
-    const view = await readView(deps.db.orm, sessionOf(res).orgId, filter, form.values);
+    const { filter, form } = readAuditForm(req, res);
+    const view = await readAuditView(deps.db.orm, sessionOf(res).orgId, PATH, filter, form.values);
     const page = { view: 'audit-log/list', title: 'Audit log', section: 'audit-log' };
-    await renderPage(deps, req, res, page, { form, ...view });
+    const exportHref = toAddress(`${PATH}.csv`, view.query);
+    await renderPage(deps, req, res, page, { form, exportHref, ...view });
   });
 
   router.get('/audit-log.csv', mayRead, async (req, res) => {
@@ -53,7 +54,7 @@ export function auditPages(deps: AuditPageDeps): Router {
 type Query = ReturnType<typeof readFilter>;
 
 /** The filter that was asked for, or what is wrong with it, beside its fields. */
-function readForm(req: Request, res: Response): { filter: Query | undefined; form: FormState } {
+export function readAuditForm(req: Request, res: Response): { filter: Query | undefined; form: FormState } {
   const values: FormFields = {};
   for (const name of ['action', 'actor', 'from', 'to']) {
     const value = req.query[name];
@@ -72,7 +73,14 @@ function readForm(req: Request, res: Response): { filter: Query | undefined; for
   }
 }
 
-async function readView(orm: Orm, orgId: string, filter: Query | undefined, values: FormFields) {
+/** What the page at `path` shows of an Organization's log. */
+export async function readAuditView(
+  orm: Orm,
+  orgId: string,
+  path: string,
+  filter: Query | undefined,
+  values: FormFields,
+) {
   const { cursor, ...query } = filter ?? {};
   const before = cursor === undefined ? undefined : decodeCursor(cursor);
   const rows = filter ? await listAuditRows(orm, orgId, query, { before, limit: PAGE_SIZE + 1 }) : [];
@@ -85,15 +93,16 @@ async function readView(orm: Orm, orgId: string, filter: Query | undefined, valu
   const isFiltered = Object.keys(values).length > 0;
   return {
     entries: page.map((row) => toEntryView(row, actorOf(row.actor))),
-    pager: toPager(PATH, query, { cursor, nextCursor }),
+    pager: toPager(path, query, { cursor, nextCursor }),
     actions: toChoices('Everything', [...actions, values.action ?? []].flat(), titleOf),
     actors: toChoices('Everyone', [...actors, values.actor ?? []].flat(), (actor) =>
       inLog.has(actor) ? toLabel(actorOf(actor)) : actor,
     ),
     isFiltered,
     isReadable: filter !== undefined,
-    exportHref: toAddress(`${PATH}.csv`, query),
-    onlyActor: (actor: string) => toAddress(PATH, { ...query, actor }),
+    path,
+    query,
+    onlyActor: (actor: string) => toAddress(path, { ...query, actor }),
   };
 }
 

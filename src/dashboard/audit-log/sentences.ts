@@ -58,6 +58,8 @@ const titles: Record<string, string> = {
   'member.removed': 'Member removed',
   'organization.created': 'Organization created',
   'organization.updated': 'Organization changed',
+  'organization.archived': 'Organization archived',
+  'organization.restored': 'Organization restored',
   'trading_limits.declared': 'Risk limits declared',
   'trading_limits.withdrawn': 'Risk limits withdrawn',
   'trading_switch.changed': 'Trading switch changed',
@@ -94,6 +96,8 @@ const sentences: Record<string, (entry: Told) => Part[]> = {
         : say`Required no second factor any more`;
     return say`Renamed the Organization from ${{ name: textOf(entry.details.before, 'name') }} to ${{ name: textOf(entry.details.after, 'name') }}${factor === '' ? '' : factor === 'yes' ? ', and required a second factor' : ', and required no second factor any more'}`;
   },
+  'organization.archived': () => say`Archived the Organization`,
+  'organization.restored': () => say`Restored the Organization`,
   'trading_limits.declared': (entry) => say`Declared the ${limits(entry)}`,
   'trading_limits.withdrawn': (entry) => say`Withdrew the ${limits(entry)}: the defaults bind`,
   'trading_switch.changed': (entry) => {

@@ -61,7 +61,7 @@ export interface EntryView {
   hash: string | null;
 }
 
-export function toEntryView(row: AuditRow, actor: Actor): EntryView {
+export function toEntryView(row: Omit<AuditRow, 'orgId'>, actor: Actor): EntryView {
   const { id, seq, at, action, target, details, ip, requestId, hash } = row;
   return {
     id,
@@ -78,6 +78,18 @@ export function toEntryView(row: AuditRow, actor: Actor): EntryView {
     hash,
   };
 }
+
+/** The same for readers who are no members: the pages of the Organization are not open to them. */
+export const withoutLinks = (entry: EntryView): EntryView => ({
+  ...entry,
+  href: undefined,
+  what: entry.what.map((part) => ('name' in part ? { ...part, href: undefined } : part)),
+  facts: entry.facts.map((fact) =>
+    'value' in fact && 'href' in fact.value
+      ? { ...fact, value: { text: fact.value.text, isNone: false } }
+      : fact,
+  ),
+});
 
 export const csvColumns = [
   'seq',

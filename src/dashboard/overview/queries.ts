@@ -85,6 +85,7 @@ export async function listCurrentUse(
     .where(
       and(
         eq(entitlements.orgId, orgId),
+        isNull(products.archivedAt),
         lte(entitlements.startsAt, now),
         or(isNull(entitlements.endsAt), gt(entitlements.endsAt, now)),
       ),

@@ -25,6 +25,12 @@ export const productSchema = z
       .describe(
         'What one usage event may count at most, an exact decimal of up to 100 digits; left out: 1,000,000,000,000,000. An event above it is refused as `quantity_out_of_range`.',
       ),
+    archived: z
+      .boolean()
+      .optional()
+      .describe(
+        'Whether entitlements to it are out of effect. Left out: as it was, and false for a new one.',
+      ),
   })
   .meta({ id: 'ProductInput' });
 
@@ -36,6 +42,7 @@ export const productAnswerSchema = z
     usageMetric: z.string(),
     unitCap: exactField('Units per Organization and calendar month in UTC; `null` is unlimited.').nullable(),
     maxQuantity: exactField('What one usage event may count at most.'),
+    archivedAt: timeField('Since when it is archived; `null` if it is not.').nullable(),
     createdAt,
     updatedAt,
   })

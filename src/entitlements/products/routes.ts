@@ -28,6 +28,7 @@ const product = (name: keyof typeof exampleWorld.products) => {
     ...rest,
     unitCap: unitCap === null ? null : Number(unitCap),
     maxQuantity: 1e15,
+    archivedAt: null,
     createdAt,
     updatedAt: createdAt,
   };
@@ -94,7 +95,7 @@ export const productRoutes = [
     description: `
 Creates the product or makes it as declared, in full. The slug never changes, and products are not deleted: usage was recorded under them.
 
-A change binds the next request. A new \`usageMetric\` counts from zero; earlier usage stays under the earlier metric. \`unitCap\` and \`maxQuantity\` are kept with every digit that was sent.
+A change binds the next request. While the product is \`archived\`, no entitlement to it is in effect: usage events get 403 \`entitlement_required\`, and checks say that it is not allowed; restored, all is as it was. A new \`usageMetric\` counts from zero; earlier usage stays under the earlier metric. \`unitCap\` and \`maxQuantity\` are kept with every digit that was sent.
 `.trim(),
     body: productSchema,
     responses: putResponses(productAnswerSchema),
@@ -112,6 +113,12 @@ A change binds the next request. A new \`usageMetric\` counts from zero; earlier
         answer: { ...product('apiCalls'), unitCap: 2500.5, updatedAt: now },
       },
       {
+        name: 'archived',
+        summary: 'Archived: no entitlement to it is in effect',
+        request: { params: { slug: 'api-calls' }, body: { ...declared, archived: true } },
+        answer: { ...product('apiCalls'), archivedAt: now, updatedAt: now },
+      },
+      {
         name: 'created',
         summary: 'A new product, unlimited, of whose units an event counts at most 500,000',
         request: {
@@ -126,6 +133,7 @@ A change binds the next request. A new \`usageMetric\` counts from zero; earlier
           usageMetric: 'tiles',
           unitCap: null,
           maxQuantity: 500000,
+          archivedAt: null,
           createdAt: now,
           updatedAt: now,
         },
@@ -147,13 +155,14 @@ A change binds the next request. A new \`usageMetric\` counts from zero; earlier
     handler: (deps) => async (req, res) => {
       const slug = readSlug(req);
       const body = await readJsonBody(req, res, MAX_BODY_BYTES);
-      const { name, usageMetric, unitCap, maxQuantity } = parseInput(productSchema, body.value);
+      const { name, usageMetric, unitCap, maxQuantity, archived } = parseInput(productSchema, body.value);
       const input = {
         name,
         usageMetric,
         unitCap: unitCap == null ? null : toExactNumber('unitCap', body.text),
         maxQuantity:
           maxQuantity === undefined ? DEFAULT_MAX_QUANTITY : toExactNumber('maxQuantity', body.text),
+        archived,
       };
       const put = await changeAsOperator(deps, req, res, (tx, source) => putProduct(tx, slug, input, source));
       sendPut(res, put, productJson);
@@ -168,6 +177,7 @@ const productJson = ({
   usageMetric,
   unitCap,
   maxQuantity,
+  archivedAt,
   createdAt,
   updatedAt,
 }: Product) => ({
@@ -177,6 +187,7 @@ const productJson = ({
   usageMetric,
   unitCap: exact(unitCap),
   maxQuantity: exact(maxQuantity),
+  archivedAt,
   createdAt,
   updatedAt,
 });

@@ -70,20 +70,19 @@ export async function invite(
 }
 
 /**
- * Invites an owner in the name of the person who runs the service.
+ * Invites a person in the name of the one who runs the service.
  * @throws AppError invalid_request
  */
-export async function inviteOwner(
+export async function inviteAsOperator(
   tx: Tx,
   orgId: string,
-  { email, days }: Pick<InvitationInput, 'email' | 'days'>,
+  input: Omit<InvitationInput, 'id'>,
   operatorId: string,
   source: Source,
   mail: MailConfig | undefined,
 ): Promise<NewInvitation> {
   await lockOrganization(tx, { id: orgId });
-  const invitation = { id: uuid(), email, role: 'owner', days, createdBy: operatorId } as const;
-  return addInvitation(tx, orgId, invitation, source, mail);
+  return addInvitation(tx, orgId, { id: uuid(), ...input, createdBy: operatorId }, source, mail);
 }
 
 /** The Organization is locked. */
@@ -145,10 +144,29 @@ const isSame = (earlier: Invitation, { email, role, days }: InvitationInput): bo
 export async function revokeInvitation(tx: Tx, orgId: string, id: string, source: Source): Promise<void> {
   await lockOrganization(tx, { id: orgId });
   const me = await requireManager(tx, orgId, source.actor);
+  await closeInvitation(tx, orgId, id, (role) => mayManage(me.role, role), source);
+}
+
+/**
+ * The same by the person who runs the service.
+ * @throws AppError not_found
+ */
+export async function revokeAsOperator(tx: Tx, orgId: string, id: string, source: Source): Promise<void> {
+  await lockOrganization(tx, { id: orgId });
+  await closeInvitation(tx, orgId, id, () => true, source);
+}
+
+async function closeInvitation(
+  tx: Tx,
+  orgId: string,
+  id: string,
+  mayClose: (role: Role) => boolean,
+  source: Source,
+): Promise<void> {
   const invitation = await findInvitation(tx, orgId, id, source.at);
   if (!invitation) throw new AppError('not_found', 'There is no such invitation.');
   const { email, role } = invitation;
-  if (!mayManage(me.role, role)) throw ownersOnly();
+  if (!mayClose(role)) throw ownersOnly();
   if (invitation.acceptedAt !== null)
     throw new AppError(
       'not_found',

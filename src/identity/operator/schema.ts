@@ -75,6 +75,12 @@ export const organizationSchema = z
       .describe(
         'Whether members need a second factor for everything in the Organization. Left out: as it was, and false for a new one.',
       ),
+    archived: z
+      .boolean()
+      .optional()
+      .describe(
+        'Whether its API keys and its pages are closed. Left out: as it was, and false for a new one.',
+      ),
   })
   .meta({ id: 'OrganizationInput' });
 

@@ -1,4 +1,4 @@
-import { eq } from 'drizzle-orm';
+import { and, asc, eq, isNotNull, sql } from 'drizzle-orm';
 import { v7 as uuid } from 'uuid';
 import { recordOperatorAudit } from '../../audit/audit.js';
 import { byProof, byService, change, type ChangeDeps } from '../../audit/change.js';
@@ -16,8 +16,9 @@ import {
 } from '../links/links.js';
 import { hashPassword, passwordProblem, verifyPassword } from '../password.js';
 import { normalizeEmail, openSession, type FormerBrowser, type SignedIn } from '../sign-in/sign-in.js';
-import { auditPerson, type Whereabouts } from '../source.js';
-import { operators } from '../table.js';
+import { users } from '../../organizations/table.js';
+import { auditPerson, type Source, type Whereabouts } from '../source.js';
+import { operators, secondFactors } from '../table.js';
 import { findUser, insertUser, lockUser, type User } from '../users/queries.js';
 
 /** The kinds of links that make an operator. */
@@ -144,6 +145,63 @@ async function holdOrInsert(tx: Tx, found: User | undefined, newAccount: User | 
   if (held) return held;
   await insertUser(tx, newAccount!);
   return newAccount!;
+}
+
+/** Those who run the service, by address. */
+export const listOperators = (orm: Orm, limit: number) => selectOperators(orm).limit(limit);
+
+const selectOperators = (orm: Orm) =>
+  orm
+    .select({
+      userId: users.id,
+      email: users.email,
+      name: users.name,
+      createdAt: operators.createdAt,
+      hasSecondFactor: sql<boolean>`${secondFactors.userId} is not null`,
+    })
+    .from(operators)
+    .innerJoin(users, eq(users.id, operators.userId))
+    .leftJoin(secondFactors, and(eq(secondFactors.userId, users.id), isNotNull(secondFactors.confirmedAt)))
+    .orderBy(asc(users.email));
+
+/** @throws AppError not_found */
+export async function getOperator(orm: Orm, userId: string) {
+  const [operator] = await selectOperators(orm).where(eq(operators.userId, userId));
+  if (!operator) throw new AppError('not_found', 'There is no such operator.');
+  return operator;
+}
+
+/**
+ * Makes a link with which a person becomes an operator; an open one for the same address stops working.
+ * @throws AppError invalid_request for who is one already
+ */
+export async function inviteOperator(tx: Tx, email: string, by: string, source: Source): Promise<NewLink> {
+  const person = await findUser(tx, { email });
+  if (person && (await isOperator(tx, person.id)))
+    throw fieldError('email', 'belongs to an operator already');
+  return createLink(
+    tx,
+    { kind: 'operator_invitation', person: { id: undefined, email }, createdBy: by },
+    source,
+  );
+}
+
+/**
+ * Closes the console to an operator. Their account and memberships stay; links with which they invited operators stop
+ * working. Of two who remove each other at once, one is refused.
+ * @throws AppError not_found, invalid_request for the last one
+ */
+export async function removeOperator(tx: Tx, userId: string, source: Source): Promise<void> {
+  const all = await tx
+    .select({ userId: operators.userId })
+    .from(operators)
+    .orderBy(operators.userId)
+    .for('update');
+  const { email } = await getOperator(tx, userId);
+  if (all.length === 1)
+    throw new AppError('invalid_request', 'This is the only operator. Invite another one first.');
+  await tx.delete(operators).where(eq(operators.userId, userId));
+  await recordOperatorAudit(tx, { ...source, action: 'operator.removed', target: email });
 }
 
 const wrongPassword = () =>

@@ -2,8 +2,9 @@ import { v7 as uuid } from 'uuid';
 import { recordAudit } from '../../audit/audit.js';
 import type { Orm, Tx } from '../../core/db/client.js';
 import { AppError } from '../../core/errors.js';
-import { findDifference, type Put, type Source } from '../source.js';
+import { describeArchiving, findDifference, toArchivedAt, type Put, type Source } from '../source.js';
 import {
+  copyToKeys,
   findOrganization,
   insertOrganization,
   lockOrganization,
@@ -11,13 +12,22 @@ import {
   type Organization,
 } from './queries.js';
 
+interface OrganizationInput {
+  name: string;
+  /** Left out: as it was. */
+  requireSecondFactor?: boolean | undefined;
+  /** Left out: as it was. Its keys and its members' pages are closed with the next request, and open again when it is restored. */
+  archived?: boolean | undefined;
+}
+
 export async function putOrganization(
   tx: Tx,
   slug: string,
-  { name, requireSecondFactor }: { name: string; requireSecondFactor?: boolean | undefined },
+  { name, requireSecondFactor, archived }: OrganizationInput,
   source: Source,
 ): Promise<Put<Organization>> {
   const current = await lockOrganization(tx, { slug });
+  const archivedAt = toArchivedAt(current?.archivedAt ?? null, archived, source.at);
   if (!current) {
     const organization = {
       id: uuid(),
@@ -25,10 +35,15 @@ export async function putOrganization(
       name,
       requireSecondFactor: requireSecondFactor ?? false,
       createdAt: source.at,
+      archivedAt,
     };
     await insertOrganization(tx, organization);
-    const details = { after: { name, ...(requireSecondFactor ? { requireSecondFactor } : {}) } };
-    const entry = { ...source, action: 'organization.created', target: slug, details };
+    const after = {
+      name,
+      ...(requireSecondFactor ? { requireSecondFactor } : {}),
+      ...(archived ? { archived } : {}),
+    };
+    const entry = { ...source, action: 'organization.created', target: slug, details: { after } };
     await recordAudit(tx, organization.id, entry);
     return { isNew: true, resource: organization };
   }
@@ -36,18 +51,22 @@ export async function putOrganization(
     ...current,
     name,
     requireSecondFactor: requireSecondFactor ?? current.requireSecondFactor,
+    archivedAt,
   };
   const difference = findDifference(toFields(current), toFields(organization));
   if (!difference) return { isNew: false, resource: current };
   await updateOrganization(tx, organization);
-  const entry = { ...source, action: 'organization.updated', target: slug, details: { ...difference } };
-  await recordAudit(tx, current.id, entry);
+  const archiving = describeArchiving(current, organization);
+  if (archiving) await copyToKeys(tx, organization);
+  const action = `organization.${archiving ?? 'updated'}`;
+  await recordAudit(tx, current.id, { ...source, action, target: slug, details: { ...difference } });
   return { isNew: false, resource: organization };
 }
 
-const toFields = ({ name, requireSecondFactor }: Organization) => ({
+const toFields = ({ name, requireSecondFactor, archivedAt }: Organization) => ({
   name,
   requireSecondFactor: requireSecondFactor ? 'yes' : 'no',
+  archived: archivedAt === null ? 'no' : 'yes',
 });
 
 /** @throws AppError not_found */

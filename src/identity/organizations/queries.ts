@@ -1,4 +1,4 @@
-import { and, asc, eq, gt, inArray } from 'drizzle-orm';
+import { and, asc, eq, gt, inArray, sql } from 'drizzle-orm';
 import type { Orm, Tx } from '../../core/db/client.js';
 import type { Range } from '../../core/http/page.js';
 import { managingRoles, memberships, organizations } from '../../organizations/table.js';
@@ -45,9 +45,23 @@ export async function insertOrganization(tx: Tx, organization: Organization): Pr
 
 export async function updateOrganization(
   tx: Tx,
-  { id, name, requireSecondFactor }: Organization,
+  { id, name, requireSecondFactor, archivedAt }: Organization,
 ): Promise<void> {
-  await tx.update(organizations).set({ name, requireSecondFactor }).where(eq(organizations.id, id));
+  await tx
+    .update(organizations)
+    .set({ name, requireSecondFactor, archivedAt })
+    .where(eq(organizations.id, id));
+}
+
+/**
+ * Says on each API key whether its Organization is archived, under the Organization's lock, which making a key waits for.
+ * Keys stand above Organizations, so by name; in the order in which their use is recorded.
+ */
+export async function copyToKeys(tx: Tx, { id, archivedAt }: Organization): Promise<void> {
+  const at = archivedAt?.toISOString() ?? null;
+  await tx.execute(sql`
+    with own as materialized (select id from api_keys where org_id = ${id} order by id for no key update)
+    update api_keys set archived_at = ${at}::timestamptz from own where org_id = ${id} and api_keys.id = own.id`);
 }
 
 const selectMemberships = (orm: Orm, userId: string, slug?: string) =>

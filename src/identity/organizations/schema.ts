@@ -32,6 +32,7 @@ export const organizationAnswerSchema = z
   .object({
     ...organizationFields,
     requireSecondFactor: z.boolean().describe('Members need a second factor.'),
+    archivedAt: timeField('Since when it is archived; `null` if it is not.').nullable(),
     createdAt: timeField('When it was made.'),
   })
   .meta({ id: 'Organization' });

@@ -7,7 +7,7 @@ import { AppError } from '../../core/errors.js';
 import { MINUTE_MS } from '../../core/time.js';
 import { organizations, roles as allRoles, type Role } from '../../organizations/table.js';
 import { hasFactor, hasSecondFactor } from '../second-factor/queries.js';
-import { factorRequired, personOf, sessionOf } from './session.js';
+import { factorRequired, organizationArchived, personOf, sessionOf } from './session.js';
 import { idleSince } from './queries.js';
 
 /** A person in a session, whatever they belong to. */
@@ -108,13 +108,13 @@ async function confirmMember(tx: Orm, { orgId, roles, ...session }: Member, now:
   );
   if (!row) throw (await hasSession(tx, session, now)) ? noMember() : sessionEnded();
   if (!roles.includes(row.role)) throw wrongRole(row.role, roles);
-  // A change that turns a factor off waits for the person's row, which is held by now.
-  const [lacking] = await selectRows<{ name: string }>(
+  // A change that turns a factor off waits for the person's row, and archiving for the Organization's; both are held by now.
+  const [closed] = await selectRows<{ name: string; isArchived: boolean }>(
     tx,
-    sql`select name from organizations where id = ${orgId} and require_second_factor
-      and not ${hasFactor(session.userId)}`,
+    sql`select name, archived_at is not null as "isArchived" from organizations
+    where id = ${orgId} and (archived_at is not null or require_second_factor and not ${hasFactor(session.userId)})`,
   );
-  if (lacking) throw factorRequired(lacking.name);
+  if (closed) throw closed.isArchived ? organizationArchived(closed.name) : factorRequired(closed.name);
 }
 
 /** What a person changes of their own account waits for what they change elsewhere. */

@@ -25,7 +25,8 @@ export const idleSince = (now: Date): Date => new Date(now.getTime() - SESSION_I
 
 /**
  * A living session with its person and the Organization it shows, as all of them are now: what an operator takes
- * away is gone on the next request. A person who left their current Organization sees the one they have belonged to longest.
+ * away is gone on the next request. A person who left their current Organization sees the one they have belonged to longest, of those
+ * that are not archived if there is one.
  */
 export async function findSession(orm: Orm, hashedToken: string, now: Date) {
   const membership = orm
@@ -35,12 +36,14 @@ export async function findSession(orm: Orm, hashedToken: string, now: Date) {
       orgName: organizations.name,
       role: memberships.role,
       requireSecondFactor: organizations.requireSecondFactor,
+      isArchived: sql<boolean>`${organizations.archivedAt} is not null`.as('is_archived'),
     })
     .from(memberships)
     .innerJoin(organizations, eq(organizations.id, memberships.orgId))
     .where(eq(memberships.userId, sessions.userId))
     .orderBy(
       sql`(${memberships.orgId} is not distinct from ${sessions.currentOrgId}) desc`,
+      sql`${organizations.archivedAt} is not null`,
       asc(memberships.createdAt),
       asc(memberships.orgId),
     )
@@ -60,6 +63,7 @@ export async function findSession(orm: Orm, hashedToken: string, now: Date) {
       orgSlug: membership.orgSlug,
       orgName: membership.orgName,
       role: membership.role,
+      isArchived: membership.isArchived,
       requireSecondFactor: membership.requireSecondFactor,
     })
     .from(sessions)

@@ -29,6 +29,8 @@ export interface SessionPrincipal extends SessionPerson {
   orgSlug: string;
   orgName: string;
   role: Role;
+  /** The operator has archived the Organization. */
+  isArchived: boolean;
   /** The Organization requires a second factor, and theirs is off. */
   lacksSecondFactor: boolean;
 }
@@ -55,7 +57,17 @@ export function createSessionReader({ db, clock }: { db: Database; clock: Clock 
     const now = new Date(clock.now());
     const found = await findSession(db.orm, sessionId, now);
     if (!found) return undefined;
-    const { lastSeenAt, currentOrgId, orgId, orgSlug, orgName, role, lacksSecondFactor, ...person } = found;
+    const {
+      lastSeenAt,
+      currentOrgId,
+      orgId,
+      orgSlug,
+      orgName,
+      role,
+      isArchived,
+      lacksSecondFactor,
+      ...person
+    } = found;
     const isMoved = orgId !== null && orgId !== currentOrgId;
     if (isMoved && currentOrgId !== null && isChange(req)) {
       throw new AppError(
@@ -73,7 +85,7 @@ export function createSessionReader({ db, clock }: { db: Database; clock: Clock 
     // The membership is one row, whole or absent; the types of an outer join cannot say so.
     if (orgId === null || orgSlug === null || orgName === null || role === null)
       return { sessionId, ...person, orgId: null };
-    return { sessionId, ...person, orgId, orgSlug, orgName, role, lacksSecondFactor };
+    return { sessionId, ...person, orgId, orgSlug, orgName, role, isArchived, lacksSecondFactor };
   };
 }
 
@@ -151,6 +163,12 @@ export const requireOwnFactor: RequestHandler = (req, res, next) => {
   else if (isNavigation(req)) res.redirect(303, '/dashboard/account/second-factor?done=required');
   else throw factorRequired(orgName);
 };
+
+export const organizationArchived = (orgName: string): AppError =>
+  new AppError(
+    'forbidden_role',
+    `${orgName} was archived by the operator of this service. Nothing is deleted.`,
+  );
 
 export const factorRequired = (orgName: string): AppError =>
   new AppError(

@@ -1,4 +1,4 @@
-import { asc, eq, gt, sql } from 'drizzle-orm';
+import { and, asc, eq, gt, like, sql } from 'drizzle-orm';
 import type { Orm, Tx } from '../../core/db/client.js';
 import { memberships, users } from '../../organizations/table.js';
 import type { Range } from '../../core/http/page.js';
@@ -21,11 +21,17 @@ export async function lockUser(tx: Tx, by: UserName): Promise<User | undefined> 
   return user;
 }
 
-export async function listUsers(orm: Orm, { after, limit }: Range): Promise<User[]> {
+/** @param pattern of their addresses, as `like` takes it */
+export async function listUsers(orm: Orm, { after, limit }: Range, pattern?: string): Promise<User[]> {
   return orm
     .select()
     .from(users)
-    .where(after === undefined ? undefined : gt(users.email, after))
+    .where(
+      and(
+        after === undefined ? undefined : gt(users.email, after),
+        pattern === undefined ? undefined : like(users.email, pattern),
+      ),
+    )
     .orderBy(asc(users.email))
     .limit(limit + 1);
 }

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createKey } from '../../support/fixtures.js';
 import { createTestDatabase, type TestDatabase } from '../../support/database.js';
 import { startTestService, type TestService } from '../../support/service.js';
 import { hostileNames, hostileSlugs, operatorClient, unique } from '../../support/operator.js';
@@ -25,6 +26,7 @@ describe('PUT /operator/organizations/:slug', () => {
       slug,
       name: 'Ümlaut 😀 <b>',
       requireSecondFactor: false,
+      archivedAt: null,
       createdAt: new Date(service.clock.now()).toISOString(),
     });
     expect(await call('PUT', `/organizations/${slug}`, { name: 'Ümlaut 😀 <b>' })).toMatchObject({
@@ -55,6 +57,33 @@ describe('PUT /operator/organizations/:slug', () => {
       nextCursor: null,
     });
     expect(body.auditLog).toHaveLength(2);
+  });
+
+  it('archives it and restores it: its keys, and no others, stop meanwhile', async () => {
+    const slug = unique('org');
+    const { body } = await call('PUT', `/organizations/${slug}`, { name: 'Archived' });
+    const key = await createKey(database.db, body.id);
+    const ask = async () => {
+      const headers = { authorization: `Bearer ${key.secret}` };
+      const answer = await fetch(`${service.url}/api/key`, { headers });
+      return [answer.status, ((await answer.json()) as { code?: string }).code];
+    };
+    const archived = await call('PUT', `/organizations/${slug}`, { name: 'Archived', archived: true });
+    expect(archived.body.archivedAt).toBe(new Date(service.clock.now()).toISOString());
+    expect(await ask()).toEqual([401, 'key_revoked']);
+    // What is left out stays as it was, and the same again changes nothing.
+    const again = await call('PUT', `/organizations/${slug}`, { name: 'Archived' });
+    expect(again.body).toEqual(archived.body);
+    await call('PUT', `/organizations/${slug}`, { name: 'Archived', archived: false });
+    expect(await ask()).toEqual([200, undefined]);
+    const log = await call('GET', `/organizations/${slug}/audit-log`);
+    expect(log.body.auditLog.map(({ action }: { action: string }) => action)).toEqual([
+      'organization.restored',
+      'organization.archived',
+      'organization.created',
+    ]);
+    const bad = await call('PUT', `/organizations/${slug}`, { name: 'n', archived: 1 });
+    expect([bad.status, bad.body.errors[0].pointer]).toEqual([400, '/archived']);
   });
 
   it('two identical ones at the same moment make one Organization and one audit row', async () => {

@@ -14,7 +14,7 @@ import {
 } from '../../../src/tables.js';
 import type { Database } from '../../../src/core/db/client.js';
 import { addMember, Browser, createUser, PASSWORD, sessionIdOf } from '../../support/accounts.js';
-import { createKey, createOrganization } from '../../support/fixtures.js';
+import { createKey, createOrganization, createProduct } from '../../support/fixtures.js';
 import { forgetConfirmation, makeLink, makeOperator, signedInOperator } from '../../support/operators.js';
 import { givePasskey, SoftPasskey } from '../../support/passkey.js';
 import type { Populated } from '../../support/populated.js';
@@ -185,7 +185,7 @@ const byProof =
 /** A form of an operator who is a person. */
 const byOperatorPerson =
   (
-    path: string,
+    path: string | ((world: World) => Promise<string> | string),
     fields: (world: World) => Promise<Record<string, string>> | Record<string, string>,
     isDangerous = false,
   ): Prepare =>
@@ -195,7 +195,7 @@ const byOperatorPerson =
     const { headers, body } = form(await fields(world));
     return {
       method: 'POST',
-      path,
+      path: typeof path === 'function' ? await path(world) : path,
       body,
       headers: { ...headers, cookie: cookieOf(browser) },
       withdrawals: {
@@ -265,6 +265,117 @@ const SET_UP = '/dashboard/account/second-factor';
 
 const slugOf = ({ own }: World) => own.slug;
 const userOf = async ({ own }: World) => `/users/${(await own.newMember()).email}`;
+
+const CUSTOMERS = '/console/customers';
+const memberPath =
+  (end: string) =>
+  async ({ own }: World) =>
+    `${CUSTOMERS}/${own.slug}/people/${(await own.newMember()).id}/${end}`;
+const customerPath =
+  (end: string) =>
+  ({ own }: World) =>
+    `${CUSTOMERS}/${own.slug}${end}`;
+
+/** A customer of its own: archived, the common one would refuse the requests of other rows. */
+const otherCustomer = async ({ db }: World) => `${CUSTOMERS}/${(await createOrganization(db)).slug}/archive`;
+
+const inConsole: Record<string, Prepare[]> = {
+  'post /console/new-customer': [
+    byOperatorPerson('/console/new-customer', () => ({ slug: `made-${uuid()}`, name: 'Half-sent' })),
+  ],
+  'post /console/customers/{slug}': [
+    byOperatorPerson(customerPath(''), () => ({ name: `Half-sent ${uuid()}` })),
+  ],
+  'post /console/customers/{slug}/archive': [
+    byOperatorPerson(otherCustomer, () => ({ archived: 'yes' }), true),
+  ],
+  'post /console/customers/{slug}/invite': [
+    byOperatorPerson(
+      customerPath('/invite'),
+      () => ({ email: `guest-${uuid()}@example.com`, role: 'owner', days: '7' }),
+      true,
+    ),
+  ],
+  'post /console/customers/{slug}/invitations/{id}/revoke': [
+    byOperatorPerson(
+      async ({ own }) => `${CUSTOMERS}/${own.slug}/invitations/${(await own.newInvitation()).id}/revoke`,
+      () => ({}),
+    ),
+  ],
+  'post /console/customers/{slug}/people/{userId}/role': [
+    byOperatorPerson(memberPath('role'), () => ({ role: 'billing' }), true),
+  ],
+  'post /console/customers/{slug}/people/{userId}/remove': [
+    byOperatorPerson(memberPath('remove'), () => ({})),
+  ],
+  'post /console/customers/{slug}/entitlement': [
+    byOperatorPerson(customerPath('/entitlement'), ({ own }) => ({
+      product: own.productSlugs[0]!,
+      kind: 'live',
+      cap: 'own',
+      unitCap: String(Math.ceil(Math.random() * 1e9)),
+    })),
+  ],
+  'post /console/customers/{slug}/entitlement/withdraw': [
+    byOperatorPerson(customerPath('/entitlement/withdraw'), ({ own }) => ({ product: own.productSlugs[2]! })),
+  ],
+  'post /console/customers/{slug}/keys/{id}/revoke': [
+    byOperatorPerson(
+      async ({ own }) => `${CUSTOMERS}/${own.slug}/keys/${(await own.newKey()).id}/revoke`,
+      () => ({}),
+    ),
+  ],
+  'post /console/customers/{slug}/trading/limits': [
+    byOperatorPerson(customerPath('/trading/limits'), () => ({ maxOpenOrders: '9' })),
+  ],
+  'post /console/customers/{slug}/trading/limits/withdraw': [
+    byOperatorPerson(customerPath('/trading/limits/withdraw'), () => ({})),
+  ],
+  'post /console/customers/{slug}/trading/switch': [
+    byOperatorPerson(customerPath('/trading/switch'), () => ({ state: 'open', reason: uuid() })),
+  ],
+  'post /console/new-product': [
+    byOperatorPerson('/console/new-product', () => ({
+      slug: `made-${uuid()}`,
+      name: 'Half-sent',
+      usageMetric: 'x',
+    })),
+  ],
+  'post /console/products/{slug}': [
+    byOperatorPerson(
+      async ({ db }) => `/console/products/${(await createProduct(db)).slug}`,
+      () => ({ name: 'Half-sent', usageMetric: 'calls' }),
+    ),
+  ],
+  'post /console/products/{slug}/archive': [
+    byOperatorPerson(
+      async ({ db }) => `/console/products/${(await createProduct(db)).slug}/archive`,
+      () => ({ archived: 'yes' }),
+      true,
+    ),
+  ],
+  'post /console/operators/invite': [
+    byOperatorPerson('/console/operators/invite', () => ({ email: `${uuid()}@example.com` }), true),
+  ],
+  'post /console/operators/{userId}/remove': [
+    byOperatorPerson(
+      async ({ db, service }) => {
+        const { id } = await createUser(db);
+        await makeOperator(service, id);
+        return `/console/operators/${id}/remove`;
+      },
+      () => ({}),
+      true,
+    ),
+  ],
+  'post /console/people/{userId}/link': [
+    byOperatorPerson(
+      async ({ db }) => `/console/people/${(await createUser(db)).id}/link`,
+      () => ({ kind: 'password_reset' }),
+      true,
+    ),
+  ],
+};
 
 /** Every route that changes something, with what is sent to it. What is missing here fails the test. */
 export const changes: Record<string, Prepare[]> = {
@@ -519,6 +630,7 @@ export const changes: Record<string, Prepare[]> = {
       true,
     ),
   ],
+  ...inConsole,
   'post /trade': [
     byKey('/trade', ({ own }) => ({
       ticker: own.market.ticker,

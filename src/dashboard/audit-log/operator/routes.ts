@@ -1,25 +1,11 @@
-import { desc, lt } from 'drizzle-orm';
 import { z } from 'zod';
-import { listAuditRows, type AuditRow } from '../../../audit/queries.js';
-import { operatorLog } from '../../../audit/table.js';
-import type { Orm } from '../../../core/db/client.js';
-import { readRange, sendPage, type Range } from '../../../core/http/page.js';
+import { listAuditRows, listOperatorRows, type AuditRow, type OperatorRow } from '../../../audit/queries.js';
+import { readRange, sendPage } from '../../../core/http/page.js';
 import { exampleWorld } from '../../../core/reference/example-world.js';
 import { listParts, notFoundExample, operatorRoute } from '../../../identity/operator/define-route.js';
 import { readSlug } from '../../../identity/operator/http.js';
 import { chainedAuditEntrySchema } from '../../../identity/operator/schema.js';
 import { getOrganization } from '../../../identity/organizations/organizations.js';
-
-type OperatorRow = typeof operatorLog.$inferSelect;
-/** What belongs to no Organization, newest first: ids are in the order of time. */
-async function listOperatorLog(orm: Orm, { after, limit }: Range): Promise<OperatorRow[]> {
-  return orm
-    .select()
-    .from(operatorLog)
-    .where(after === undefined ? undefined : lt(operatorLog.id, after))
-    .orderBy(desc(operatorLog.id))
-    .limit(limit + 1);
-}
 
 const idSchema = z.uuid();
 
@@ -46,7 +32,7 @@ export const auditLogRoutes = [
       ({ db }) =>
       async (req, res) => {
         const range = readRange(req, idSchema);
-        const rows = await listOperatorLog(db.orm, range);
+        const rows = await listOperatorRows(db.orm, {}, { before: range.after, limit: range.limit + 1 });
         sendPage(res, 'auditLog', { rows, limit: range.limit, keyOf: (row) => row.id, present: chainedJson });
       },
   }),

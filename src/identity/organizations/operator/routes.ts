@@ -19,7 +19,7 @@ import { getOrganization, putOrganization } from '../organizations.js';
 import { listOrganizations, type Organization } from '../queries.js';
 import { organizationAnswerSchema } from '../schema.js';
 
-const acme = { ...exampleWorld.organization, requireSecondFactor: false, createdAt };
+const acme = { ...exampleWorld.organization, requireSecondFactor: false, archivedAt: null, createdAt };
 
 export const organizationRoutes = [
   operatorRoute({
@@ -72,7 +72,7 @@ export const organizationRoutes = [
     operationId: 'putOrganization',
     summary: 'Declare an Organization',
     description:
-      'Creates the Organization, renames it, or says whether its members need a second factor. The slug never changes, and Organizations are not deleted: their usage and their audit log are records.',
+      'Creates the Organization, renames it, archives or restores it, or says whether its members need a second factor. With `archived` its API keys get 401 `key_revoked` and its members see nothing of it, from the next request on; restored, all is as it was, and keys that were revoked stay so. The slug never changes, and Organizations are not deleted: their usage and their audit log are records.',
     body: organizationSchema,
     responses: putResponses(organizationAnswerSchema),
     good: { params: { slug: 'acme' }, body: { name: 'Acme' } },
@@ -84,11 +84,24 @@ export const organizationRoutes = [
         answer: { ...acme, name: 'Acme Corporation' },
       },
       {
+        name: 'archived',
+        summary: 'Archived: its keys stop',
+        request: { params: { slug: 'acme' }, body: { name: acme.name, archived: true } },
+        answer: { ...acme, archivedAt: now },
+      },
+      {
         name: 'created',
         summary: 'A new Organization',
         request: { params: { slug: 'initech' }, body: { name: 'Initech' } },
         status: 201,
-        answer: { id: madeId, slug: 'initech', name: 'Initech', requireSecondFactor: false, createdAt: now },
+        answer: {
+          id: madeId,
+          slug: 'initech',
+          name: 'Initech',
+          requireSecondFactor: false,
+          archivedAt: null,
+          createdAt: now,
+        },
       },
       problemExample('invalid_request', {
         summary: 'No name',
@@ -108,10 +121,11 @@ export const organizationRoutes = [
   }),
 ];
 
-const organizationJson = ({ id, slug, name, requireSecondFactor, createdAt }: Organization) => ({
+const organizationJson = ({ id, slug, name, requireSecondFactor, archivedAt, createdAt }: Organization) => ({
   id,
   slug,
   name,
   requireSecondFactor,
+  archivedAt,
   createdAt,
 });

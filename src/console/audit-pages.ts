@@ -1,0 +1,86 @@
+import type { Router } from 'express';
+import { z } from 'zod';
+import { decodeCursor, encodeCursor } from '../api-keys/ids.js';
+import { findUsers, listOperatorActions, listOperatorRows, type OperatorRow } from '../audit/queries.js';
+import type { Orm } from '../core/db/client.js';
+import { isUuid } from '../core/http/path-id.js';
+import { parseInput, text } from '../core/http/validate.js';
+import { toPager } from '../core/pages/address.js';
+import { renderPage } from '../core/pages/layout.js';
+import { pageRouter } from '../core/pages/page-router.js';
+import { readQuery, requireOnce, tryQuery } from '../core/pages/query-form.js';
+import { readAuditForm, readAuditView } from '../dashboard/audit-log/pages.js';
+import { titleOf } from '../dashboard/audit-log/sentences.js';
+import { toEntryView, withoutLinks, type Actor } from '../dashboard/audit-log/view.js';
+import { addressOf, CONSOLE, PAGE_SIZE, readCustomer, renderCustomer, type ConsoleDeps } from './page.js';
+
+const PATH = `${CONSOLE}/audit-log`;
+/** Choices of the filter. */
+const MAX_ACTIONS = 200;
+
+const querySchema = z.object({
+  action: text(100).optional(),
+  cursor: z
+    .string()
+    .regex(/^[\w-]{22}$/, 'is not one that this list gave out')
+    .optional(),
+});
+
+/** `/console/audit-log`, and the log of each customer. */
+export function consoleAuditPages(deps: ConsoleDeps): Router {
+  const { orm } = deps.db;
+  const router = pageRouter();
+
+  router.get('/customers/:slug/audit-log', async (req, res) => {
+    const customer = await readCustomer(deps, req);
+    const { filter, form } = readAuditForm(req, res);
+    const path = `${addressOf(customer.slug)}/audit-log`;
+    const view = await readAuditView(orm, customer.id, path, filter, form.values);
+    const page = { view: 'customer-log', tab: 'audit-log', title: 'Audit log' } as const;
+    const entries = view.entries.map(withoutLinks);
+    await renderCustomer(deps, req, res, page, customer, { form, ...view, entries });
+  });
+
+  router.get('/audit-log', async (req, res) => {
+    const query = readQuery(req);
+    const { form, result } = await tryQuery(res, query, async () => {
+      requireOnce(query);
+      const { cursor, action } = parseInput(querySchema, query);
+      const before = cursor === undefined ? undefined : decodeCursor(cursor);
+      const rows = await listOperatorRows(orm, { action }, { before, limit: PAGE_SIZE + 1 });
+      const page = rows.slice(0, PAGE_SIZE);
+      const nextCursor = rows.length > PAGE_SIZE ? encodeCursor(page.at(-1)!.id) : undefined;
+      return {
+        entries: await toEntries(orm, page),
+        pager: toPager(PATH, { action }, { cursor, nextCursor }),
+      };
+    });
+    const actions = (await listOperatorActions(orm, MAX_ACTIONS)).map((value) => ({
+      value,
+      label: titleOf(value),
+    }));
+    const page = { view: 'console/audit-log', title: 'Audit log', section: 'audit-log' };
+    await renderPage(deps, req, res, page, {
+      form,
+      actions: [{ value: '', label: 'Everything' }, ...actions],
+      isFiltered: query.action !== undefined,
+      entries: result?.entries,
+      pager: result?.pager,
+      onlyActor: undefined,
+    });
+  });
+  return router;
+}
+
+/** Each entry with its author: a person by their account, everybody else by what the log calls them. */
+async function toEntries(orm: Orm, rows: OperatorRow[]) {
+  const ids = [...new Set(rows.map(({ actor }) => actor))].filter((actor) => isUuid(actor));
+  const people = new Map((await findUsers(orm, ids)).map((person) => [person.id, person]));
+  return rows.map((row) => {
+    const person = people.get(row.actor);
+    const actor: Actor = person
+      ? { ...person, note: null }
+      : { id: row.actor, name: row.actor, email: null, note: isUuid(row.actor) ? 'account removed' : null };
+    return toEntryView(row, actor);
+  });
+}

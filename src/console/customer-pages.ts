@@ -1,0 +1,192 @@
+import type { Request, Response, Router } from 'express';
+import { z } from 'zod';
+import { parseInput, text } from '../core/http/validate.js';
+import { toAddress, toPager } from '../core/pages/address.js';
+import { fieldError, formRoute, newForm, type FormState } from '../core/pages/form.js';
+import { formatShare } from '../core/pages/format.js';
+import { renderPage } from '../core/pages/layout.js';
+import { pageRouter } from '../core/pages/page-router.js';
+import { readQuery, requireOnce, tryQuery } from '../core/pages/query-form.js';
+import { filledIn } from '../identity/account/schema.js';
+import { countMembers } from '../identity/members/queries.js';
+import { changeAsOperator } from '../identity/operator/http.js';
+import { slugSchema } from '../identity/operator/schema.js';
+import { getLockedOrganization, putOrganization } from '../identity/organizations/organizations.js';
+import { lockOrganization } from '../identity/organizations/queries.js';
+import { requireConfirmation } from '../identity/session/operator.js';
+import {
+  findCustomer,
+  listCustomers,
+  signals,
+  states,
+  type Customer,
+  type ProductUse,
+} from './customer-queries.js';
+import { addressOf, CONSOLE, PAGE_SIZE, readCustomer, renderCustomer, type ConsoleDeps } from './page.js';
+
+const querySchema = z.object({
+  search: text(254).optional(),
+  signal: z.enum(signals, 'must be one of the choices').optional(),
+  state: z.enum(states, 'must be one of the choices').default('current'),
+  cursor: slugSchema.optional(),
+});
+
+const name = text(200).refine((value) => value.trim() !== '', 'must not be blank');
+const newSchema = z.strictObject({ slug: slugSchema, name });
+const settingsSchema = z.strictObject({ name, requireSecondFactor: z.literal('yes').optional() });
+export const archiveSchema = z.strictObject({ archived: z.enum(['yes', 'no'], 'must be yes or no') });
+
+/** `/console`: the customers, and what there is to set of each. */
+export function customerPages(deps: ConsoleDeps): Router {
+  const router = pageRouter();
+  addList(router, deps);
+  addSettings(router, deps);
+  addArchive(router, deps);
+  return router;
+}
+
+function addList(router: Router, deps: ConsoleDeps): void {
+  const { db, clock } = deps;
+
+  router.get('/', async (req, res) => {
+    const query = readQuery(req);
+    const { form, result } = await tryQuery(res, query, async () => {
+      requireOnce(query);
+      const { search, cursor, ...rest } = parseInput(querySchema, query);
+      const filter = { ...rest, search: search?.trim() || undefined };
+      const range = { after: cursor, limit: PAGE_SIZE };
+      const { customers, nextCursor, isPartial } = await listCustomers(db.orm, clock, filter, range);
+      const shown = {
+        search: filter.search,
+        signal: filter.signal,
+        state: query.state as string | undefined,
+      };
+      return { customers, isPartial, pager: toPager(CONSOLE, shown, { cursor, nextCursor }) };
+    });
+    const page = { view: 'console/customers', title: 'Customers', section: 'customers' };
+    await renderPage(deps, req, res, page, {
+      form: { ...form, values: { state: 'current', ...form.values } },
+      customers: result?.customers.map(toCustomerView),
+      pager: result?.pager,
+      isPartial: result?.isPartial,
+      isFiltered: Object.keys(query).some((field) => field !== 'cursor'),
+    });
+  });
+
+  const showNew = (req: Request, res: Response, form: FormState) =>
+    renderPage(
+      deps,
+      req,
+      res,
+      { view: 'console/new-customer', title: 'New customer', section: 'customers' },
+      { form },
+    );
+
+  router.get('/new-customer', (req, res) => showNew(req, res, newForm()));
+
+  router.post(
+    '/new-customer',
+    formRoute({
+      async act(req, res, fields) {
+        const { slug, ...input } = parseInput(newSchema, filledIn(fields));
+        await changeAsOperator(deps, req, res, async (tx, source) => {
+          if (await lockOrganization(tx, { slug })) throw fieldError('slug', 'is taken by another customer');
+          await putOrganization(tx, slug, { name: input.name.trim() }, source);
+        });
+        res.redirect(303, toAddress(addressOf(slug), { done: 'created' }));
+      },
+      show: showNew,
+    }),
+  );
+}
+
+const notices = {
+  created: 'The customer was created. Grant an entitlement and invite an owner next.',
+  saved: 'Saved. It binds on the next request.',
+  archived: 'Archived. Its API keys and its pages are closed from the next request on.',
+  restored: 'Restored. All is as it was.',
+};
+
+function addSettings(router: Router, deps: ConsoleDeps): void {
+  const { db, clock } = deps;
+
+  const show = async (req: Request, res: Response, form: FormState) => {
+    const customer = await readCustomer(deps, req);
+    const found = (await findCustomer(db.orm, clock.now(), customer.slug))!;
+    const memberCount = await countMembers(db.orm, customer.id);
+    const given = { name: customer.name, requireSecondFactor: customer.requireSecondFactor ? 'yes' : '' };
+    const page = { view: 'customer', tab: 'overview', title: 'Overview', notices } as const;
+    await renderCustomer(deps, req, res, page, customer, {
+      form: Object.keys(form.values).length > 0 ? form : { ...form, values: given },
+      summary: toCustomerView(found),
+      memberCount,
+    });
+  };
+
+  router.get('/customers/:slug', (req, res) => show(req, res, newForm()));
+
+  router.post(
+    '/customers/:slug',
+    formRoute({
+      async act(req, res, fields) {
+        const { slug } = await readCustomer(deps, req);
+        const { name, requireSecondFactor } = parseInput(settingsSchema, filledIn(fields));
+        const input = { name: name.trim(), requireSecondFactor: requireSecondFactor === 'yes' };
+        await changeAsOperator(deps, req, res, (tx, source) => putOrganization(tx, slug, input, source));
+        res.redirect(303, toAddress(addressOf(slug), { done: 'saved' }));
+      },
+      show,
+    }),
+  );
+}
+
+function addArchive(router: Router, deps: ConsoleDeps): void {
+  const confirmed = requireConfirmation(deps.clock);
+
+  const show = async (req: Request, res: Response, form: FormState) => {
+    const customer = await readCustomer(deps, req);
+    const title = customer.archivedAt === null ? 'Archive' : 'Restore';
+    await renderCustomer(deps, req, res, { view: 'archive', tab: 'overview', title }, customer, { form });
+  };
+
+  router.get('/customers/:slug/archive', confirmed, (req, res) => show(req, res, newForm()));
+
+  router.post(
+    '/customers/:slug/archive',
+    confirmed,
+    formRoute({
+      async act(req, res, fields) {
+        const { slug } = await readCustomer(deps, req);
+        const archived = parseInput(archiveSchema, fields).archived === 'yes';
+        await changeAsOperator(deps, req, res, async (tx, source) => {
+          const { name } = await getLockedOrganization(tx, slug);
+          await putOrganization(tx, slug, { name, archived }, source);
+        });
+        res.redirect(303, toAddress(addressOf(slug), { done: archived ? 'archived' : 'restored' }));
+      },
+      show,
+    }),
+  );
+}
+
+/** From this share of a cap on it is near. */
+const NEAR = 0.8;
+
+const toCustomerView = ({ uses, productCount, ...customer }: Customer) => {
+  const views = uses.map(toUseView);
+  return {
+    ...customer,
+    href: addressOf(customer.slug),
+    uses: views,
+    moreUses: productCount - uses.length,
+    // Those nearest to their cap come first.
+    isOver: (views[0]?.share ?? 0) >= 1,
+    isNear: (views[0]?.share ?? 0) >= NEAR,
+  };
+};
+
+function toUseView({ used, cap, ...product }: ProductUse) {
+  if (cap === null) return { ...product, used, cap, share: undefined, percent: undefined };
+  const share = Number(cap) > 0 ? Number(used) / Number(cap) : 1;
+  return { ...product, used, cap, share, percent: formatShare(used, cap) };
+}

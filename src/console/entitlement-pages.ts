@@ -1,0 +1,158 @@
+import type { Request, Response, Router } from 'express';
+import { z } from 'zod';
+import { toPlainDecimal } from '../core/decimal.js';
+import { parseInput } from '../core/http/validate.js';
+import { toAddress, toPager } from '../core/pages/address.js';
+import { fieldError, formRoute, newForm, type FormFields, type FormState } from '../core/pages/form.js';
+import { pageRouter } from '../core/pages/page-router.js';
+import { readQuery, requireOnce } from '../core/pages/query-form.js';
+import { monthOf } from '../core/time.js';
+import { putGrant, withdrawGrant } from '../entitlements/grants.js';
+import { toGrantsView } from '../entitlements/pages.js';
+import { findGrant, listBalances, listProducts, type Grant } from '../entitlements/queries.js';
+import { getProduct } from '../entitlements/products.js';
+import { entitlementKinds } from '../entitlements/table.js';
+import { filledIn } from '../identity/account/schema.js';
+import { changeAsOperator } from '../identity/operator/http.js';
+import { slugSchema } from '../identity/operator/schema.js';
+import {
+  addressOf,
+  decimalField,
+  PAGE_SIZE,
+  readCustomer,
+  renderCustomer,
+  type ConsoleDeps,
+} from './page.js';
+
+const cursorSchema = z.object({ cursor: slugSchema.optional() });
+const chosenSchema = z.object({ product: slugSchema.optional() });
+const withdrawSchema = z.strictObject({ product: slugSchema });
+
+/** As a browser's field has it, in UTC; with or without seconds. */
+const timeSchema = z
+  .string()
+  .regex(/^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,3})?)?$/, 'must be a time, like 2026-01-31T12:00')
+  .transform((value) => new Date(`${value}Z`))
+  .refine((at) => !Number.isNaN(at.getTime()), 'must be a time, like 2026-01-31T12:00');
+
+const grantSchema = z.strictObject({
+  product: slugSchema,
+  kind: z.enum(entitlementKinds, 'must be one of the choices'),
+  startsAt: timeSchema.optional(),
+  endsAt: timeSchema.optional(),
+  cap: z.enum(['product', 'own', 'none'], 'must be one of the choices'),
+  unitCap: decimalField.optional(),
+});
+
+/** Products that the form offers; the operator API grants the others. */
+const MAX_PRODUCTS = 500;
+
+const notices = {
+  granted: 'Saved. It binds on the next request.',
+  withdrawn: 'Withdrawn. It binds on the next request; what was used stays recorded.',
+};
+
+/** `/console/customers/{slug}/entitlements`: what a customer may use, with the month's usage. */
+export function customerEntitlementPages(deps: ConsoleDeps): Router {
+  const { db, clock } = deps;
+  const router = pageRouter();
+
+  router.get('/customers/:slug/entitlements', async (req, res) => {
+    const customer = await readCustomer(deps, req);
+    const query = readQuery(req);
+    requireOnce(query);
+    const { cursor } = parseInput(cursorSchema, query);
+    const now = clock.now();
+    const period = monthOf(now);
+    const range = { after: cursor, limit: PAGE_SIZE + 1 };
+    const rows = await listBalances(db.orm, customer.id, period, range);
+    const nextCursor = rows.length > PAGE_SIZE ? rows[PAGE_SIZE - 1]!.productSlug : undefined;
+    const path = `${addressOf(customer.slug)}/entitlements`;
+    const page = { view: 'entitlements', tab: 'entitlements', title: 'Entitlements', notices } as const;
+    await renderCustomer(deps, req, res, page, customer, {
+      ...toGrantsView(rows.slice(0, PAGE_SIZE), period, new Date(now)),
+      pager: toPager(path, {}, { cursor, nextCursor }),
+    });
+  });
+
+  addGrant(router, deps);
+  return router;
+}
+
+function addGrant(router: Router, deps: ConsoleDeps): void {
+  const { orm } = deps.db;
+
+  const show = async (req: Request, res: Response, form: FormState) => {
+    const customer = await readCustomer(deps, req);
+    const query = readQuery(req);
+    requireOnce(query);
+    const { product: slug } = parseInput(chosenSchema, query);
+    const product = slug === undefined ? undefined : await getProduct(orm, slug);
+    const grant = product && (await findGrant(orm, customer.id, product.id));
+    const products = product ? [product] : await listProducts(orm, { after: undefined, limit: MAX_PRODUCTS });
+    const page = {
+      view: 'entitlement',
+      tab: 'entitlements',
+      title: grant ? `Entitlement to ${grant.productName}` : 'Grant an entitlement',
+    } as const;
+    await renderCustomer(deps, req, res, page, customer, {
+      form: { ...form, values: { ...toFields(grant), product: slug ?? '', ...form.values } },
+      grant,
+      product,
+      products: products
+        .filter(({ archivedAt }) => archivedAt === null || product)
+        .map(({ slug: value, name }) => ({ value, label: `${name} (${value})` })),
+    });
+  };
+
+  router.get('/customers/:slug/entitlement', (req, res) => show(req, res, newForm()));
+
+  router.post(
+    '/customers/:slug/entitlement',
+    formRoute({
+      async act(req, res, fields) {
+        const { slug } = await readCustomer(deps, req);
+        const { product, cap, unitCap, endsAt = null, ...rest } = parseInput(grantSchema, filledIn(fields));
+        if (cap === 'own' && unitCap === undefined)
+          throw fieldError('unitCap', 'is required for a cap of its own');
+        const terms = { kind: rest.kind, startsAt: rest.startsAt, endsAt, unitCap: toOwnCap(cap, unitCap) };
+        await changeAsOperator(deps, req, res, (tx, source) => putGrant(tx, slug, product, terms, source));
+        res.redirect(303, toAddress(`${addressOf(slug)}/entitlements`, { done: 'granted' }));
+      },
+      show,
+    }),
+  );
+
+  router.post(
+    '/customers/:slug/entitlement/withdraw',
+    formRoute({
+      async act(req, res, fields) {
+        const { slug } = await readCustomer(deps, req);
+        const { product } = parseInput(withdrawSchema, fields);
+        await changeAsOperator(deps, req, res, (tx, source) => withdrawGrant(tx, slug, product, source));
+        res.redirect(303, toAddress(`${addressOf(slug)}/entitlements`, { done: 'withdrawn' }));
+      },
+      show,
+    }),
+  );
+}
+
+/** Undefined: the product's binds. Null: unlimited. */
+function toOwnCap(cap: 'product' | 'own' | 'none', unitCap: string | undefined): string | null | undefined {
+  if (cap === 'product') return undefined;
+  return cap === 'none' ? null : toPlainDecimal(unitCap!, 0);
+}
+
+function toFields(grant: Grant | undefined): FormFields {
+  if (!grant) return { kind: 'live', cap: 'product' };
+  const { kind, startsAt, endsAt, hasOwnCap, unitCap } = grant;
+  return {
+    kind,
+    startsAt: toField(startsAt),
+    endsAt: endsAt === null ? '' : toField(endsAt),
+    cap: hasOwnCap ? (unitCap === null ? 'none' : 'own') : 'product',
+    unitCap: unitCap ?? '',
+  };
+}
+
+const toField = (at: Date): string => at.toISOString().slice(0, -1);

@@ -1,0 +1,76 @@
+import type { Request, Response, Router } from 'express';
+import { z } from 'zod';
+import { requireKey, revokeApiKey } from '../api-keys/api-keys.js';
+import { decodeCursor, encodeCursor } from '../api-keys/ids.js';
+import { findKeyDetails, listKeyDetails } from '../api-keys/page-queries.js';
+import { toKeyView } from '../api-keys/view.js';
+import { readPathId } from '../core/http/path-id.js';
+import { parseInput } from '../core/http/validate.js';
+import { toAddress, toPager } from '../core/pages/address.js';
+import { formRoute, newForm, type FormState } from '../core/pages/form.js';
+import { pageRouter } from '../core/pages/page-router.js';
+import { readQuery, requireOnce } from '../core/pages/query-form.js';
+import { sourceOf } from '../identity/operator/http.js';
+import { byOperator } from '../identity/session/authority.js';
+import { addressOf, PAGE_SIZE, readCustomer, renderCustomer, type ConsoleDeps } from './page.js';
+
+const cursorSchema = z.object({
+  cursor: z
+    .string()
+    .regex(/^[\w-]{22}$/, 'is not one that this list gave out')
+    .optional(),
+});
+
+const notices = { revoked: 'The key was revoked. It fails on its next call.' };
+
+/** `/console/customers/{slug}/keys`: a customer's API keys, never their secrets. */
+export function customerKeyPages(deps: ConsoleDeps): Router {
+  const { db, clock } = deps;
+  const router = pageRouter();
+  const noScopes: ReadonlySet<string> = new Set();
+
+  router.get('/customers/:slug/keys', async (req, res) => {
+    const customer = await readCustomer(deps, req);
+    const query = readQuery(req);
+    requireOnce(query);
+    const { cursor } = parseInput(cursorSchema, query);
+    const afterId = cursor === undefined ? undefined : decodeCursor(cursor);
+    const now = clock.now();
+    const range = { limit: PAGE_SIZE + 1, afterId, filter: {}, now: new Date(now) };
+    const rows = await listKeyDetails(db.orm, customer.id, range);
+    const keys = rows.slice(0, PAGE_SIZE);
+    const nextCursor = rows.length > PAGE_SIZE ? encodeCursor(keys.at(-1)!.id) : undefined;
+    const page = { view: 'keys', tab: 'keys', title: 'API keys', notices } as const;
+    await renderCustomer(deps, req, res, page, customer, {
+      keys: keys.map((key) => toKeyView(key, noScopes, now)),
+      pager: toPager(`${addressOf(customer.slug)}/keys`, {}, { cursor, nextCursor }),
+    });
+  });
+
+  const show = async (req: Request, res: Response, form: FormState) => {
+    const customer = await readCustomer(deps, req);
+    const { id } = await requireKey(db.orm, customer.id, readPathId(req, 'id', 'API key'));
+    const key = toKeyView((await findKeyDetails(db.orm, customer.id, id))!, noScopes, clock.now());
+    await renderCustomer(deps, req, res, { view: 'revoke', tab: 'keys', title: 'Revoke' }, customer, {
+      form,
+      key,
+    });
+  };
+
+  router.get('/customers/:slug/keys/:id/revoke', (req, res) => show(req, res, newForm()));
+
+  router.post(
+    '/customers/:slug/keys/:id/revoke',
+    formRoute({
+      async act(req, res) {
+        const { id: orgId, slug } = await readCustomer(deps, req);
+        const { actor, ip, requestId } = sourceOf(req, res, clock);
+        const author = { orgId, userId: null, actor, by: byOperator(res), ip, requestId };
+        await revokeApiKey(deps, author, readPathId(req, 'id', 'API key'));
+        res.redirect(303, toAddress(`${addressOf(slug)}/keys`, { done: 'revoked' }));
+      },
+      show,
+    }),
+  );
+  return router;
+}

@@ -1,0 +1,199 @@
+import type { Request, Response, Router } from 'express';
+import { z } from 'zod';
+import { originOf } from '../core/http/own-origin.js';
+import { readPathId } from '../core/http/path-id.js';
+import { parseInput } from '../core/http/validate.js';
+import { toAddress, toPager } from '../core/pages/address.js';
+import { fieldError, formRoute, newForm, textField, type FormState } from '../core/pages/form.js';
+import { renderPage } from '../core/pages/layout.js';
+import { pageRouter } from '../core/pages/page-router.js';
+import { readQuery, requireOnce, tryQuery } from '../core/pages/query-form.js';
+import { createLink, type NewLink } from '../identity/links/links.js';
+import { listSchema } from '../identity/members/schema.js';
+import { changeAsOperator } from '../identity/operator/http.js';
+import { emailSchema } from '../identity/operator/schema.js';
+import {
+  getOperator,
+  inviteOperator,
+  listOperators,
+  removeOperator,
+} from '../identity/operators/operators.js';
+import { listOrganizationsOf } from '../identity/organizations/queries.js';
+import { requireConfirmation } from '../identity/session/operator.js';
+import { personOf } from '../identity/session/session.js';
+import { normalizeEmail } from '../identity/sign-in/sign-in.js';
+import { findSecondFactor } from '../identity/second-factor/queries.js';
+import { findUser, listUsers } from '../identity/users/queries.js';
+import type { Orm } from '../core/db/client.js';
+import { AppError } from '../core/errors.js';
+import { toPattern } from './customer-queries.js';
+import { CONSOLE, decodeKey, encodeKey, PAGE_SIZE, type ConsoleDeps } from './page.js';
+
+const OPERATORS = `${CONSOLE}/operators`;
+const PEOPLE = `${CONSOLE}/people`;
+/** As many as their page shows; there are few. */
+const MAX_OPERATORS = 200;
+const MAX_ORGANIZATIONS = 100;
+
+const inviteSchema = z.strictObject({ email: emailSchema });
+const linkSchema = z.strictObject({
+  kind: z.enum(['password_reset', 'second_factor_reset'], 'must be one of the choices'),
+});
+
+/** `/console/operators` and `/console/people`: who runs the service, and everybody who can sign in. */
+export function operatorPages(deps: ConsoleDeps): Router {
+  const router = pageRouter();
+  addOperators(router, deps);
+  addRemoval(router, deps);
+  addPeople(router, deps);
+  addLinks(router, deps);
+  return router;
+}
+
+/** @throws AppError not_found */
+async function readPerson(orm: Orm, req: Request) {
+  const found = await findUser(orm, { id: readPathId(req, 'userId', 'person') });
+  if (!found) throw new AppError('not_found', 'There is no such person.');
+  const { passwordHash: _hash, ...person } = found;
+  return { ...person, hasFactor: (await findSecondFactor(orm, person.id)) !== undefined };
+}
+
+/** Answers with a secret that is shown this once. */
+async function showLink(
+  deps: ConsoleDeps,
+  req: Request,
+  res: Response,
+  { path, expiresAt }: NewLink,
+  { section, email, effect }: { section: string; email: string; effect: string },
+): Promise<void> {
+  // Compressed beside text of another person, a secret can be guessed from the length of the answer.
+  res.setHeader('Cache-Control', 'no-store, no-transform');
+  res.status(201);
+  const page = { view: 'console/link', title: 'One-time link', section };
+  await renderPage(deps, req, res, page, { link: originOf(req) + path, expiresAt, email, effect });
+}
+
+function addOperators(router: Router, deps: ConsoleDeps): void {
+  const confirmed = requireConfirmation(deps.clock);
+  const notices = { removed: 'Removed. The console is closed to them from the next request on.' };
+
+  router.get('/operators', async (req, res) => {
+    const operators = await listOperators(deps.db.orm, MAX_OPERATORS);
+    const page = { view: 'console/operators', title: 'Operators', section: 'operators', notices };
+    await renderPage(deps, req, res, page, { operators, ownId: personOf(res).userId });
+  });
+
+  const show = (req: Request, res: Response, form: FormState) => {
+    const page = { view: 'console/invite-operator', title: 'Invite an operator', section: 'operators' };
+    return renderPage(deps, req, res, page, { form });
+  };
+
+  router.get('/operators/invite', confirmed, (req, res) => show(req, res, newForm()));
+
+  router.post(
+    '/operators/invite',
+    confirmed,
+    formRoute({
+      async act(req, res, fields) {
+        const typed = normalizeEmail(textField(fields, 'email') ?? '');
+        const { email } = parseInput(inviteSchema, { ...fields, email: typed });
+        const made = await changeAsOperator(deps, req, res, (tx, source) =>
+          inviteOperator(tx, email, personOf(res).userId, source),
+        );
+        const effect = 'makes its holder an operator, who sees and changes everything here';
+        await showLink(deps, req, res, made, { section: 'operators', email, effect });
+      },
+      show,
+    }),
+  );
+}
+
+function addRemoval(router: Router, deps: ConsoleDeps): void {
+  const confirmed = requireConfirmation(deps.clock);
+
+  const show = async (req: Request, res: Response, form: FormState) => {
+    const operator = await getOperator(deps.db.orm, readPathId(req, 'userId', 'operator'));
+    const page = { view: 'console/remove-operator', title: 'Remove an operator', section: 'operators' };
+    await renderPage(deps, req, res, page, { form, operator });
+  };
+
+  router.get('/operators/:userId/remove', confirmed, (req, res) => show(req, res, newForm()));
+
+  router.post(
+    '/operators/:userId/remove',
+    confirmed,
+    formRoute({
+      async act(req, res) {
+        const userId = readPathId(req, 'userId', 'operator');
+        await changeAsOperator(deps, req, res, (tx, source) => removeOperator(tx, userId, source));
+        const isOwn = userId === personOf(res).userId;
+        res.redirect(303, isOwn ? '/dashboard' : toAddress(OPERATORS, { done: 'removed' }));
+      },
+      show,
+    }),
+  );
+}
+
+function addPeople(router: Router, deps: ConsoleDeps): void {
+  const { orm } = deps.db;
+
+  router.get('/people', async (req, res) => {
+    const query = readQuery(req);
+    const { form, result } = await tryQuery(res, query, async () => {
+      requireOnce(query);
+      const { search, cursor } = parseInput(listSchema, query);
+      const range = { after: decodeKey(cursor), limit: PAGE_SIZE };
+      const pattern = search === undefined ? undefined : toPattern(search.trim());
+      const rows = await listUsers(orm, range, pattern);
+      const people = rows.slice(0, PAGE_SIZE).map(({ id, email, name }) => ({ id, email, name }));
+      const nextCursor = rows.length > PAGE_SIZE ? encodeKey(people.at(-1)!.email) : undefined;
+      return { people, pager: toPager(PEOPLE, { search }, { cursor, nextCursor }) };
+    });
+    const page = { view: 'console/find-people', title: 'People', section: 'people' };
+    await renderPage(deps, req, res, page, { form, people: result?.people, pager: result?.pager });
+  });
+
+  router.get('/people/:userId', async (req, res) => {
+    const person = await readPerson(orm, req);
+    const memberships = await listOrganizationsOf(orm, person.id, MAX_ORGANIZATIONS);
+    const page = { view: 'console/person', title: person.name, section: 'people' };
+    await renderPage(deps, req, res, page, { found: person, memberships });
+  });
+}
+
+/** For who lost their password or their second factor. */
+function addLinks(router: Router, deps: ConsoleDeps): void {
+  const confirmed = requireConfirmation(deps.clock);
+
+  const show = async (req: Request, res: Response, form: FormState) => {
+    const found = await readPerson(deps.db.orm, req);
+    const page = { view: 'console/new-link', title: 'One-time link', section: 'people' };
+    const values = { kind: 'password_reset', ...readQuery(req), ...form.values };
+    await renderPage(deps, req, res, page, { form: { ...form, values }, found });
+  };
+
+  router.get('/people/:userId/link', confirmed, (req, res) => show(req, res, newForm()));
+
+  router.post(
+    '/people/:userId/link',
+    confirmed,
+    formRoute({
+      async act(req, res, fields) {
+        const { kind } = parseInput(linkSchema, fields);
+        const { email, ...made } = await changeAsOperator(deps, req, res, async (tx, source) => {
+          const person = await readPerson(tx, req);
+          if (kind === 'second_factor_reset' && !person.hasFactor)
+            throw fieldError('kind', 'needs a second factor, and this person has none');
+          const createdBy = personOf(res).userId;
+          return { email: person.email, ...(await createLink(tx, { kind, person, createdBy }, source)) };
+        });
+        const effect =
+          kind === 'password_reset'
+            ? 'lets its holder choose a new password for this account'
+            : 'lets who also knows the password turn the second factor of this account off';
+        await showLink(deps, req, res, made, { section: 'people', email, effect });
+      },
+      show,
+    }),
+  );
+}

@@ -1,0 +1,91 @@
+import type { Request, Response } from 'express';
+import type { Context } from '../core/http/context.js';
+import { AppError } from '../core/errors.js';
+import { parseInput, text } from '../core/http/validate.js';
+import type { FormFields } from '../core/pages/form.js';
+import { renderPage } from '../core/pages/layout.js';
+import { slugSchema } from '../identity/operator/schema.js';
+import { getOrganization } from '../identity/organizations/organizations.js';
+import type { Organization } from '../identity/organizations/queries.js';
+
+export type ConsoleDeps = Pick<Context, 'db' | 'clock' | 'config'>;
+
+export const CONSOLE = '/console';
+export const PAGE_SIZE = 50;
+
+export const addressOf = (slug: string): string => `${CONSOLE}/customers/${slug}`;
+
+/** @throws AppError not_found */
+export function readSlug(req: Request, thing: string): string {
+  const slug = slugSchema.safeParse(req.params.slug);
+  if (!slug.success) throw new AppError('not_found', `There is no such ${thing}.`);
+  return slug.data;
+}
+
+/** @throws AppError not_found */
+export const readCustomer = (deps: ConsoleDeps, req: Request): Promise<Organization> =>
+  getOrganization(deps.db.orm, readSlug(req, 'Organization'));
+
+const tabs = [
+  { id: 'overview', path: '', label: 'Overview' },
+  { id: 'people', path: '/people', label: 'People' },
+  { id: 'entitlements', path: '/entitlements', label: 'Entitlements' },
+  { id: 'keys', path: '/keys', label: 'API keys' },
+  { id: 'trading', path: '/trading', label: 'Trading', isOfMarkets: true },
+  { id: 'audit-log', path: '/audit-log', label: 'Audit log' },
+] as const;
+
+export interface CustomerPage {
+  /** The template, below `views/console`. */
+  view: string;
+  tab: (typeof tabs)[number]['id'];
+  /** Goes before the Organization's name. */
+  title: string;
+  notices?: Record<string, string>;
+}
+
+/** Answers with a page about one customer: its name and its tabs stand above. */
+export function renderCustomer(
+  deps: ConsoleDeps,
+  req: Request,
+  res: Response,
+  { view, tab, title, notices = {} }: CustomerPage,
+  customer: Organization,
+  data: object,
+): Promise<void> {
+  const base = addressOf(customer.slug);
+  const shown = tabs.filter((one) => deps.config.hasMarkets || !('isOfMarkets' in one));
+  const page = {
+    view: `console/${view}`,
+    title: `${title}: ${customer.name}`,
+    section: 'customers',
+    notices,
+  };
+  return renderPage(deps, req, res, page, {
+    ...data,
+    customer,
+    base,
+    tabs: shown.map(({ id, path, label }) => ({ href: base + path, label, isCurrent: id === tab })),
+  });
+}
+
+/** A field of a form that people type a number into; every digit counts. */
+const numberPattern = /^\d{1,30}(\.\d{1,30})?$/;
+export const decimalField = text(61).regex(numberPattern, 'must be a number, like 100000');
+
+/** What was searched for, trimmed; undefined for nothing. */
+export function readSearch(value: FormFields[string] | undefined): string | undefined {
+  const search = String([value ?? ''].flat()[0]).trim();
+  return search === '' ? undefined : parseInput(text(254), search);
+}
+
+/** A cursor is the key of the last row seen, so that a list costs the same on every page. */
+export const encodeKey = (key: string): string => Buffer.from(key).toString('base64url');
+
+/** @throws AppError not_found */
+export function decodeKey(cursor: string | undefined): string | undefined {
+  if (cursor === undefined) return undefined;
+  const key = text(254).safeParse(Buffer.from(cursor, 'base64url').toString());
+  if (key.success) return key.data;
+  throw new AppError('not_found', 'This page of the list does not exist. Start again with the first one.');
+}

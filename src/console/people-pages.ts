@@ -1,0 +1,182 @@
+import type { Request, Response, Router } from 'express';
+import { z } from 'zod';
+import { originOf } from '../core/http/own-origin.js';
+import { readPathId } from '../core/http/path-id.js';
+import { parseInput } from '../core/http/validate.js';
+import { toAddress, toPager } from '../core/pages/address.js';
+import { formRoute, newForm, textField, type FormState } from '../core/pages/form.js';
+import { pageRouter } from '../core/pages/page-router.js';
+import { readQuery, requireOnce } from '../core/pages/query-form.js';
+import { listOpenInvitations } from '../identity/members/invitation-queries.js';
+import {
+  inviteAsOperator,
+  MAX_OPEN_INVITATIONS,
+  revokeAsOperator,
+  toInvitationLink,
+} from '../identity/members/invitations.js';
+import {
+  putMember,
+  removeMemberByEmail,
+  requireMember,
+  roleDescriptions,
+} from '../identity/members/members.js';
+import { hasOtherOwner, listMembers } from '../identity/members/queries.js';
+import { invitationDays, invitationSchema, listSchema, roleSchema } from '../identity/members/schema.js';
+import { changeAsOperator } from '../identity/operator/http.js';
+import { requireConfirmation } from '../identity/session/operator.js';
+import { personOf } from '../identity/session/session.js';
+import { normalizeEmail } from '../identity/sign-in/sign-in.js';
+import { roles } from '../organizations/table.js';
+import {
+  addressOf,
+  decodeKey,
+  encodeKey,
+  PAGE_SIZE,
+  readCustomer,
+  renderCustomer,
+  type ConsoleDeps,
+} from './page.js';
+
+const notices = {
+  removed: 'The person was removed. Their access has ended.',
+  revoked: 'The invitation was revoked. Its link no longer works.',
+  'role-changed': 'The role is changed. It binds on the next request.',
+};
+
+const inviteSchema = invitationSchema.omit({ id: true });
+const cursorSchema = z.object({ cursor: listSchema.shape.cursor });
+
+/** `/console/customers/{slug}/people`: members, and who is invited. */
+export function customerPeoplePages(deps: ConsoleDeps): Router {
+  const { db, clock } = deps;
+  const router = pageRouter();
+
+  router.get('/customers/:slug/people', async (req, res) => {
+    const customer = await readCustomer(deps, req);
+    const query = readQuery(req);
+    requireOnce(query);
+    const { cursor } = parseInput(cursorSchema, query);
+    const range = { after: decodeKey(cursor), limit: PAGE_SIZE };
+    const rows = await listMembers(db.orm, customer.id, range);
+    const members = rows.slice(0, PAGE_SIZE);
+    const nextCursor = rows.length > PAGE_SIZE ? encodeKey(members.at(-1)!.email) : undefined;
+    const now = new Date(clock.now());
+    const page = { view: 'people', tab: 'people', title: 'People', notices } as const;
+    await renderCustomer(deps, req, res, page, customer, {
+      members,
+      invitations: await listOpenInvitations(db.orm, customer.id, now, MAX_OPEN_INVITATIONS),
+      pager: toPager(`${addressOf(customer.slug)}/people`, {}, { cursor, nextCursor }),
+    });
+  });
+
+  addInvitations(router, deps);
+  addMember(router, deps);
+  return router;
+}
+
+function addInvitations(router: Router, deps: ConsoleDeps): void {
+  const confirmed = requireConfirmation(deps.clock);
+
+  const show = async (req: Request, res: Response, form: FormState) => {
+    const customer = await readCustomer(deps, req);
+    const values = { role: 'owner', days: '7', ...form.values };
+    const page = { view: 'invite', tab: 'people', title: 'Invite a person' } as const;
+    await renderCustomer(deps, req, res, page, customer, {
+      form: { ...form, values },
+      roleChoices: roles,
+      roleDescriptions,
+      dayChoices: invitationDays,
+    });
+  };
+
+  router.get('/customers/:slug/invite', confirmed, (req, res) => show(req, res, newForm()));
+
+  router.post(
+    '/customers/:slug/invite',
+    confirmed,
+    formRoute({
+      async act(req, res, fields) {
+        const customer = await readCustomer(deps, req);
+        const email = normalizeEmail(textField(fields, 'email') ?? '');
+        const { days, ...input } = parseInput(inviteSchema, { ...fields, email });
+        const invited = { ...input, days: Number(days) };
+        const { mail } = deps.config;
+        const { token, expiresAt, isMailed } = await changeAsOperator(deps, req, res, (tx, source) =>
+          inviteAsOperator(tx, customer.id, invited, personOf(res).userId, source, mail),
+        );
+        const link = toInvitationLink(originOf(req), token);
+        // Compressed beside text of another person, a secret can be guessed from the length of the answer.
+        res.setHeader('Cache-Control', 'no-store, no-transform');
+        res.status(201);
+        const page = { view: 'invited', tab: 'people', title: 'Invitation created' } as const;
+        await renderCustomer(deps, req, res, page, customer, { ...input, link, expiresAt, isMailed });
+      },
+      show,
+    }),
+  );
+
+  router.post('/customers/:slug/invitations/:id/revoke', async (req, res) => {
+    const { id: orgId, slug } = await readCustomer(deps, req);
+    const id = readPathId(req, 'id', 'invitation');
+    await changeAsOperator(deps, req, res, (tx, source) => revokeAsOperator(tx, orgId, id, source));
+    res.redirect(303, toAddress(`${addressOf(slug)}/people`, { done: 'revoked' }));
+  });
+}
+
+function addMember(router: Router, deps: ConsoleDeps): void {
+  const { db, clock } = deps;
+
+  const readMember = async (req: Request) => {
+    const customer = await readCustomer(deps, req);
+    return {
+      customer,
+      member: await requireMember(db.orm, customer.id, readPathId(req, 'userId', 'member')),
+    };
+  };
+
+  const show = async (req: Request, res: Response, form: FormState) => {
+    const { customer, member } = await readMember(req);
+    const isLastOwner = member.role === 'owner' && !(await hasOtherOwner(db.orm, customer.id, member.userId));
+    const page = { view: 'member', tab: 'people', title: member.name } as const;
+    const values = { role: member.role, ...form.values };
+    const choices = { roleChoices: roles, roleDescriptions };
+    await renderCustomer(deps, req, res, page, customer, {
+      ...choices,
+      member,
+      isLastOwner,
+      form: { ...form, values },
+    });
+  };
+
+  router.get('/customers/:slug/people/:userId', (req, res) => show(req, res, newForm()));
+
+  router.post(
+    '/customers/:slug/people/:userId/role',
+    requireConfirmation(clock),
+    formRoute({
+      async act(req, res, fields) {
+        const { customer, member } = await readMember(req);
+        const { role } = parseInput(roleSchema.pick({ role: true }), fields);
+        await changeAsOperator(deps, req, res, (tx, source) =>
+          putMember(tx, customer.slug, member.email, { role }, source),
+        );
+        res.redirect(303, toAddress(`${addressOf(customer.slug)}/people`, { done: 'role-changed' }));
+      },
+      show,
+    }),
+  );
+
+  router.post(
+    '/customers/:slug/people/:userId/remove',
+    formRoute({
+      async act(req, res) {
+        const { customer, member } = await readMember(req);
+        await changeAsOperator(deps, req, res, (tx, source) =>
+          removeMemberByEmail(tx, customer.slug, member.email, source),
+        );
+        res.redirect(303, toAddress(`${addressOf(customer.slug)}/people`, { done: 'removed' }));
+      },
+      show,
+    }),
+  );
+}

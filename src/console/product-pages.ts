@@ -1,0 +1,159 @@
+import type { Request, Response, Router } from 'express';
+import { z } from 'zod';
+import { toPlainDecimal } from '../core/decimal.js';
+import { parseInput, text } from '../core/http/validate.js';
+import { toAddress, toPager } from '../core/pages/address.js';
+import { fieldError, formRoute, newForm, type FormFields, type FormState } from '../core/pages/form.js';
+import { renderPage } from '../core/pages/layout.js';
+import { pageRouter } from '../core/pages/page-router.js';
+import { readQuery, requireOnce } from '../core/pages/query-form.js';
+import { getProduct, putProduct } from '../entitlements/products.js';
+import { listProducts, lockProduct, type Product } from '../entitlements/queries.js';
+import { DEFAULT_MAX_QUANTITY } from '../entitlements/table.js';
+import { filledIn } from '../identity/account/schema.js';
+import { changeAsOperator } from '../identity/operator/http.js';
+import { slugSchema } from '../identity/operator/schema.js';
+import { requireConfirmation } from '../identity/session/operator.js';
+import { archiveSchema } from './customer-pages.js';
+import { CONSOLE, decimalField, PAGE_SIZE, readSlug, type ConsoleDeps } from './page.js';
+
+const PRODUCTS = `${CONSOLE}/products`;
+
+const cursorSchema = z.object({ cursor: slugSchema.optional() });
+
+const productSchema = z.strictObject({
+  name: text(200).refine((name) => name.trim() !== '', 'must not be blank'),
+  usageMetric: text(255),
+  unitCap: decimalField.optional(),
+  maxQuantity: decimalField.refine((value) => /[1-9]/.test(value), 'must be above 0').optional(),
+});
+const newSchema = productSchema.extend({ slug: slugSchema });
+
+const notices = {
+  created: 'The product was created. Grant customers entitlements to it.',
+  saved: 'Saved. It binds on the next request.',
+  archived: 'Archived. No entitlement to it is in effect, from the next request on.',
+  restored: 'Restored. All is as it was.',
+};
+
+/** `/console/products`: what is metered. */
+export function productPages(deps: ConsoleDeps): Router {
+  const { orm } = deps.db;
+  const router = pageRouter();
+
+  router.get('/products', async (req, res) => {
+    const query = readQuery(req);
+    requireOnce(query);
+    const { cursor } = parseInput(cursorSchema, query);
+    const rows = await listProducts(orm, { after: cursor, limit: PAGE_SIZE });
+    const products = rows.slice(0, PAGE_SIZE);
+    const nextCursor = rows.length > PAGE_SIZE ? products.at(-1)!.slug : undefined;
+    const page = { view: 'console/products', title: 'Products', section: 'products', notices };
+    await renderPage(deps, req, res, page, {
+      products,
+      pager: toPager(PRODUCTS, {}, { cursor, nextCursor }),
+    });
+  });
+
+  addNew(router, deps);
+  addEdit(router, deps);
+  addArchive(router, deps);
+  return router;
+}
+
+function addNew(router: Router, deps: ConsoleDeps): void {
+  const show = (req: Request, res: Response, form: FormState) => {
+    const page = { view: 'console/product', title: 'New product', section: 'products' };
+    return renderPage(deps, req, res, page, { form, product: undefined });
+  };
+
+  router.get('/new-product', (req, res) => show(req, res, newForm()));
+
+  router.post(
+    '/new-product',
+    formRoute({
+      async act(req, res, fields) {
+        const { slug, ...typed } = parseInput(newSchema, filledIn(fields));
+        await changeAsOperator(deps, req, res, async (tx, source) => {
+          if (await lockProduct(tx, slug)) throw fieldError('slug', 'is taken by another product');
+          await putProduct(tx, slug, toInput(typed), source);
+        });
+        res.redirect(303, toAddress(PRODUCTS, { done: 'created' }));
+      },
+      show,
+    }),
+  );
+}
+
+function addEdit(router: Router, deps: ConsoleDeps): void {
+  const show = async (req: Request, res: Response, form: FormState) => {
+    const product = await getProduct(deps.db.orm, readSlug(req, 'product'));
+    const page = { view: 'console/product', title: product.name, section: 'products', notices };
+    const values = Object.keys(form.values).length > 0 ? form.values : toFields(product);
+    await renderPage(deps, req, res, page, { form: { ...form, values }, product });
+  };
+
+  router.get('/products/:slug', (req, res) => show(req, res, newForm()));
+
+  router.post(
+    '/products/:slug',
+    formRoute({
+      async act(req, res, fields) {
+        const { slug } = await getProduct(deps.db.orm, readSlug(req, 'product'));
+        const typed = parseInput(productSchema, filledIn(fields));
+        await changeAsOperator(deps, req, res, (tx, source) => putProduct(tx, slug, toInput(typed), source));
+        res.redirect(303, toAddress(`${PRODUCTS}/${slug}`, { done: 'saved' }));
+      },
+      show,
+    }),
+  );
+}
+
+function addArchive(router: Router, deps: ConsoleDeps): void {
+  const confirmed = requireConfirmation(deps.clock);
+
+  const show = async (req: Request, res: Response, form: FormState) => {
+    const product = await getProduct(deps.db.orm, readSlug(req, 'product'));
+    const title = `${product.archivedAt === null ? 'Archive' : 'Restore'} ${product.name}`;
+    await renderPage(
+      deps,
+      req,
+      res,
+      { view: 'console/archive-product', title, section: 'products' },
+      { form, product },
+    );
+  };
+
+  router.get('/products/:slug/archive', confirmed, (req, res) => show(req, res, newForm()));
+
+  router.post(
+    '/products/:slug/archive',
+    confirmed,
+    formRoute({
+      async act(req, res, fields) {
+        const slug = readSlug(req, 'product');
+        const archived = parseInput(archiveSchema, fields).archived === 'yes';
+        await changeAsOperator(deps, req, res, async (tx, source) => {
+          const { name, usageMetric, unitCap, maxQuantity } = await getProduct(tx, slug);
+          await putProduct(tx, slug, { name, usageMetric, unitCap, maxQuantity, archived }, source);
+        });
+        res.redirect(303, toAddress(`${PRODUCTS}/${slug}`, { done: archived ? 'archived' : 'restored' }));
+      },
+      show,
+    }),
+  );
+}
+
+const toInput = ({ name, usageMetric, unitCap, maxQuantity }: z.output<typeof productSchema>) => ({
+  name: name.trim(),
+  usageMetric,
+  unitCap: unitCap === undefined ? null : toPlainDecimal(unitCap, 0),
+  maxQuantity: maxQuantity === undefined ? DEFAULT_MAX_QUANTITY : toPlainDecimal(maxQuantity, 0),
+});
+
+const toFields = ({ name, usageMetric, unitCap, maxQuantity }: Product): FormFields => ({
+  name,
+  usageMetric,
+  unitCap: unitCap ?? '',
+  maxQuantity,
+});

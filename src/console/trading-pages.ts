@@ -1,0 +1,107 @@
+import type { Request, Response, Router } from 'express';
+import { parseInput } from '../core/http/validate.js';
+import { toAddress } from '../core/pages/address.js';
+import { formRoute, newForm, type FormFields, type FormState } from '../core/pages/form.js';
+import { pageRouter } from '../core/pages/page-router.js';
+import { filledIn } from '../identity/account/schema.js';
+import { changeAsOperator } from '../identity/operator/http.js';
+import { getLockedOrganization } from '../identity/organizations/organizations.js';
+import { limitsJson, putLimits, readDeclared, withdrawLimits } from '../trading/risk/operator/limits.js';
+import { limitsSchema, switchSchema } from '../trading/risk/operator/schema.js';
+import { findLimits } from '../trading/risk/queries.js';
+import { readSwitch, setSwitch } from '../trading/risk/switches.js';
+import { addressOf, readCustomer, renderCustomer, type ConsoleDeps } from './page.js';
+
+const notices = {
+  limits: 'The limits are declared. They bind on the next order.',
+  defaults: 'The defaults bind again, on the next order.',
+  switch: 'The switch is set. It binds on the next order.',
+};
+
+const counts = new Set(['maxOrderContracts', 'maxPositionContracts', 'maxOpenOrders']);
+
+/** As the operator API takes them: counts are numbers there, and amounts texts. */
+const toInput = (fields: FormFields): Record<string, unknown> =>
+  Object.fromEntries(
+    Object.entries(filledIn(fields)).map(([name, value]) => [
+      name,
+      counts.has(name) && /^\d+(\.\d+)?$/.test(String(value)) ? Number(value) : value,
+    ]),
+  );
+
+/** `/console/customers/{slug}/trading`: what a customer's orders are held to. */
+export function customerTradingPages(deps: ConsoleDeps): Router {
+  const { orm } = deps.db;
+  const router = pageRouter();
+
+  const show = (which: 'limits' | 'switch') => async (req: Request, res: Response, form: FormState) => {
+    const customer = await readCustomer(deps, req);
+    const { effective, declared, updatedAt } = limitsJson(await findLimits(orm, customer.id));
+    const tradingSwitch = await readSwitch(orm, customer.id);
+    const { state, reason } = tradingSwitch.operator;
+    const given = {
+      limits: toFields(declared),
+      switch: { state, reason: reason ?? '' },
+    };
+    const isSent = Object.keys(form.values).length > 0 || Object.keys(form.errors).length > 0;
+    const formOf = (name: 'limits' | 'switch') => (name === which && isSent ? form : newForm(given[name]));
+    const page = { view: 'trading', tab: 'trading', title: 'Trading', notices } as const;
+    await renderCustomer(deps, req, res, page, customer, {
+      problem: form.problem,
+      limitsForm: formOf('limits'),
+      switchForm: formOf('switch'),
+      effective,
+      declaredAt: updatedAt,
+      tradingSwitch,
+    });
+  };
+
+  router.get('/customers/:slug/trading', (req, res) => show('limits')(req, res, newForm()));
+
+  router.post(
+    '/customers/:slug/trading/limits',
+    formRoute({
+      async act(req, res, fields) {
+        const { slug } = await readCustomer(deps, req);
+        const declared = readDeclared(parseInput(limitsSchema, toInput(fields)));
+        await changeAsOperator(deps, req, res, (tx, source) => putLimits(tx, slug, declared, source));
+        res.redirect(303, toAddress(`${addressOf(slug)}/trading`, { done: 'limits' }));
+      },
+      show: show('limits'),
+    }),
+  );
+
+  router.post(
+    '/customers/:slug/trading/limits/withdraw',
+    formRoute({
+      async act(req, res) {
+        const { slug } = await readCustomer(deps, req);
+        await changeAsOperator(deps, req, res, (tx, source) => withdrawLimits(tx, slug, source));
+        res.redirect(303, toAddress(`${addressOf(slug)}/trading`, { done: 'defaults' }));
+      },
+      show: show('limits'),
+    }),
+  );
+
+  router.post(
+    '/customers/:slug/trading/switch',
+    formRoute({
+      async act(req, res, fields) {
+        const { slug } = await readCustomer(deps, req);
+        const { state, reason = null } = parseInput(switchSchema, filledIn(fields));
+        await changeAsOperator(deps, req, res, async (tx, source) => {
+          const { id } = await getLockedOrganization(tx, slug);
+          await setSwitch(tx, id, 'operator', { state, reason }, source);
+        });
+        res.redirect(303, toAddress(`${addressOf(slug)}/trading`, { done: 'switch' }));
+      },
+      show: show('switch'),
+    }),
+  );
+  return router;
+}
+
+const toFields = (declared: Record<string, string | number | null>): FormFields =>
+  Object.fromEntries(
+    Object.entries(declared).map(([name, value]) => [name, value === null ? '' : String(value)]),
+  );

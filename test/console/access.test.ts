@@ -1,0 +1,58 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { consoleRoutes } from '../pages/matrix.js';
+import { Browser, createUser } from '../support/accounts.js';
+import { createTestDatabase, type TestDatabase } from '../support/database.js';
+import {
+  forgetConfirmation,
+  makeOperator,
+  signedInOperator,
+  type TestOperator,
+} from '../support/operators.js';
+import { startTestService, type TestService } from '../support/service.js';
+
+let database: TestDatabase;
+let service: TestService;
+let operator: TestOperator;
+let withoutFactor: Browser;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  service = await startTestService(database.db);
+  operator = await signedInOperator(service);
+  await forgetConfirmation(service, operator.browser);
+  const { id, email } = await createUser(database.db);
+  await makeOperator(service, id);
+  withoutFactor = new Browser(service.url);
+  await withoutFactor.signIn(email);
+});
+afterAll(async () => {
+  await service.stop();
+  await database.remove();
+});
+
+/** Asks again for the password and the code before anything else. */
+const dangerous = /\/(archive|invite|role|link)$|operators\/\{userId\}\/remove$/;
+
+const send = async (browser: Browser, route: string) => {
+  const [method, path] = route.split(' ') as [string, string];
+  const { status, headers } = await browser.send(method.toUpperCase(), path, {
+    headers: { accept: 'text/html' },
+    ...(method === 'post' ? { form: {} } : {}),
+  });
+  return [status, headers.get('location')];
+};
+
+// With role names of people the matrix of all pages asks: for them there is nothing here.
+describe.each(consoleRoutes)('%s', (route) => {
+  const isPage = route.startsWith('get ');
+
+  it('leads an operator without a second factor to set one up', async () => {
+    expect(await send(withoutFactor, route)).toEqual(isPage ? [303, '/set-up'] : [403, null]);
+  });
+
+  it('takes an operator, once they have confirmed that it is they where it is dangerous', async () => {
+    const [status, location] = await send(operator.browser, route);
+    if (dangerous.test(route)) expect([status, String(location).split('?')[0]]).toEqual([303, '/confirm']);
+    else if (route.includes('{')) expect(status).toBe(404);
+    else expect(status).toBe(isPage ? 200 : 400);
+  });
+});

@@ -1,0 +1,324 @@
+import { eq } from 'drizzle-orm';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { auditLog, operatorLog, organizations, usageTotals } from '../../src/tables.js';
+import { DAY_MS, monthOf } from '../../src/core/time.js';
+import { addMember, Browser, createUser } from '../support/accounts.js';
+import { createTestDatabase, type TestDatabase } from '../support/database.js';
+import { createKey, createOrganization, createProduct, grant } from '../support/fixtures.js';
+import { signedInOperator, type TestOperator } from '../support/operators.js';
+import { startTestService, type TestService } from '../support/service.js';
+
+let database: TestDatabase;
+let service: TestService;
+let operator: TestOperator;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  service = await startTestService(database.db);
+  operator = await signedInOperator(service);
+});
+afterAll(async () => {
+  await service.stop();
+  await database.remove();
+});
+
+const html = { accept: 'text/html' };
+const open = async (path: string) => {
+  const answer = await operator.browser.get(path, html);
+  expect([path, answer.status]).toEqual([path, 200]);
+  return answer.text;
+};
+const post = (path: string, form: Record<string, string> = {}, browser = operator.browser) =>
+  browser.send('POST', path, { form, headers: html });
+
+/** The slugs of the customers on a page. */
+const slugsOn = (text: string) =>
+  [...text.matchAll(/class="row-link" href="\/console\/customers\/([^"]+)"/g)].map((m) => m[1]!);
+
+let counter = 0;
+async function customer(values: { used?: string; cap?: string | null; ownCap?: string } = {}) {
+  const { db, clock } = service.context;
+  const organization = await createOrganization(db);
+  const product = await createProduct(db, { unitCap: values.cap ?? null });
+  await grant(
+    db,
+    organization.id,
+    product.id,
+    values.ownCap === undefined ? {} : { hasOwnCap: true, unitCap: values.ownCap },
+  );
+  if (values.used !== undefined)
+    await db.orm.insert(usageTotals).values({
+      orgId: organization.id,
+      period: monthOf(clock.now()),
+      livemode: true,
+      productId: product.id,
+      metric: product.usageMetric,
+      quantity: values.used,
+      events: 1,
+    });
+  return { ...organization, product };
+}
+
+describe('the list of customers', () => {
+  it('finds them by how slug, name or a member’s address begins, and takes nothing typed for a pattern', async () => {
+    const { db } = service.context;
+    const acme = await createOrganization(db, { slug: `zz-${++counter}-acme`, name: '100%_Straße <b>' });
+    const { id, email } = await createUser(db, { email: `zoë.${counter}@zz.example` });
+    await addMember(db, acme.id, id, 'member');
+    for (const search of [acme.slug, acme.slug.slice(0, 6).toUpperCase(), '100%_stra', email.slice(0, 6)]) {
+      const text = await open(`/console?search=${encodeURIComponent(search)}`);
+      expect([search, slugsOn(text)]).toEqual([search, [acme.slug]]);
+      expect(text).not.toContain('<b>');
+    }
+    for (const search of ['%', '_', '100\\', "' or 1=1 --"])
+      expect(slugsOn(await open(`/console?search=${encodeURIComponent(search)}`))).toEqual([]);
+  });
+
+  it('tells who is near a cap or over it, by the cap that binds', async () => {
+    const near = await customer({ used: '80', cap: '100' });
+    const over = await customer({ used: '10', cap: '100', ownCap: '10' });
+    const none = await customer({ used: '79.9', cap: '100' });
+    const zero = await customer({ used: '1', cap: '0' });
+    const free = await customer({ used: '1000' });
+    const nears = slugsOn(await open('/console?signal=near'));
+    expect(nears).toEqual(expect.arrayContaining([near.slug, over.slug, zero.slug]));
+    expect(nears).not.toContain(none.slug);
+    expect(nears).not.toContain(free.slug);
+    const overs = await open('/console?signal=over');
+    expect(slugsOn(overs).sort()).toEqual([over.slug, zero.slug].sort());
+    expect(overs).toContain('Over a cap');
+    expect(await open(`/console?search=${near.slug}`)).toContain('80.0\u00a0% of the cap used');
+  });
+
+  it('tells whose keys expire within seven days, and whose members failed to sign in', async () => {
+    const { db, clock } = service.context;
+    const soon = await customer();
+    await createKey(db, soon.id, { expiresAt: new Date(clock.now() + 6 * DAY_MS) });
+    const later = await customer();
+    await createKey(db, later.id, { expiresAt: new Date(clock.now() + 8 * DAY_MS) });
+    await createKey(db, later.id, {
+      expiresAt: new Date(clock.now() + DAY_MS),
+      revokedAt: new Date(clock.now()),
+    });
+    const { browser, email, id } = await signedInOperator(service);
+    await addMember(db, later.id, id, 'member');
+    await browser.signIn(email);
+    await post('/login/code', { code: '000000' }, browser);
+    expect(slugsOn(await open('/console?signal=expiring'))).toEqual([soon.slug]);
+    const text = await open('/console?signal=codes');
+    expect(slugsOn(text)).toEqual([later.slug]);
+    expect(text).toContain('1 failed sign-in');
+  });
+
+  it('leads through all of them in pages, and says what is wrong with a filter', async () => {
+    for (let n = 0; n < 55; n++) await createOrganization(service.context.db, { slug: `page-${100 + n}` });
+    const first = await open('/console?search=page-');
+    expect(slugsOn(first)).toHaveLength(50);
+    const next = /rel="next" href="([^"]+)"/.exec(first)![1]!.replaceAll('&amp;', '&');
+    expect(slugsOn(await open(next))).toEqual(['page-150', 'page-151', 'page-152', 'page-153', 'page-154']);
+    for (const query of ['signal=x', 'state=x', 'cursor=%00', 'search=a&search=b']) {
+      const { status } = await operator.browser.get(`/console?${query}`, html);
+      expect([query, status]).toEqual([query, 400]);
+    }
+  });
+});
+
+it('makes a customer, and none twice', async () => {
+  const made = await post('/console/new-customer', { name: ' Initech ', slug: 'initech' });
+  expect([made.status, made.headers.get('location')]).toEqual([
+    303,
+    '/console/customers/initech?done=created',
+  ]);
+  const again = await post('/console/new-customer', { name: 'Other', slug: 'initech' });
+  expect([again.status, again.text.includes('taken by another customer')]).toEqual([400, true]);
+  expect((await post('/console/new-customer', { name: 'x', slug: 'Ünicode' })).status).toBe(400);
+  const [row] = await database.db.orm.select().from(organizations).where(eq(organizations.slug, 'initech'));
+  expect(row!.name).toBe('Initech');
+  const [entry] = await database.db.orm.select().from(auditLog).where(eq(auditLog.orgId, row!.id));
+  expect(entry).toMatchObject({ action: 'organization.created', actor: `operator:${operator.email}` });
+});
+
+describe('one customer', () => {
+  it('is shown on each of its pages, and there is none of another name', async () => {
+    const { slug, product } = await customer({ used: '5', cap: '10' });
+    for (const tab of [
+      '',
+      '/people',
+      '/entitlements',
+      '/keys',
+      '/trading',
+      '/audit-log',
+      '/invite',
+      '/archive',
+      '/entitlement',
+    ])
+      expect(await open(`/console/customers/${slug}${tab}`)).toContain(`Organization ${slug}`);
+    expect(await open(`/console/customers/${slug}/entitlements`)).toContain(product.slug);
+    for (const name of ['nobody', 'Ünicode', '%00', "a'b"]) {
+      const { status } = await operator.browser.get(`/console/customers/${encodeURIComponent(name)}`, html);
+      expect([name, status]).toEqual([name, 404]);
+    }
+  });
+
+  it('is renamed and required to have second factors, with the author in its audit log', async () => {
+    const { id, slug } = await customer();
+    const { status } = await post(`/console/customers/${slug}`, {
+      name: '<i>New</i>',
+      requireSecondFactor: 'yes',
+    });
+    expect(status).toBe(303);
+    expect((await post(`/console/customers/${slug}`, { name: ' ' })).status).toBe(400);
+    const text = await open(`/console/customers/${slug}/audit-log`);
+    expect(text).toContain('&lt;i&gt;New&lt;/i&gt;');
+    expect(text).toContain(operator.email);
+    const [row] = await database.db.orm.select().from(organizations).where(eq(organizations.id, id));
+    expect(row).toMatchObject({ name: '<i>New</i>', requireSecondFactor: true });
+  });
+
+  it('gets entitlements with caps of their own, changes and loses them', async () => {
+    const { slug } = await customer();
+    const { slug: product } = await createProduct(service.context.db, { unitCap: '7' });
+    const path = `/console/customers/${slug}/entitlement`;
+    const bad = await post(path, { product, kind: 'live', cap: 'own', unitCap: '' });
+    expect([bad.status, bad.text.includes('required for a cap of its own')]).toEqual([400, true]);
+    expect((await post(path, { product, kind: 'live', cap: 'own', unitCap: '-1' })).status).toBe(400);
+    expect((await post(path, { product, kind: 'live', cap: 'own', unitCap: '012.50' })).status).toBe(303);
+    expect(await open(`/console/customers/${slug}/entitlements`)).toMatch(/of 12\.5\b/);
+    expect(await open(`${path}?product=${product}`)).toContain('value="12.5"');
+    const ends = { product, kind: 'read_only', cap: 'none', endsAt: '2000-01-01T00:00' };
+    expect((await post(`${path}?product=${product}`, ends)).status).toBe(400);
+    expect((await post(path, { ...ends, endsAt: '2999-01-01T00:00' })).status).toBe(303);
+    expect(await open(`/console/customers/${slug}/entitlements`)).toContain('Read only');
+    expect((await post(`${path}/withdraw`, { product })).status).toBe(303);
+    expect((await post(`${path}/withdraw`, { product })).status).toBe(404);
+  });
+
+  it('gets people by an invitation, with roles that change, until they are removed', async () => {
+    const { id, slug } = await customer();
+    const base = `/console/customers/${slug}`;
+    const invited = await post(`${base}/invite`, { email: ' Owner@ACME.example ', role: 'owner', days: '7' });
+    expect([invited.status, invited.text.includes('/dashboard/join#')]).toEqual([201, true]);
+    expect(await open(`${base}/people`)).toContain('owner@acme.example');
+    const invitation = /invitations\/([\da-f-]{36})\/revoke/.exec(await open(`${base}/people`))![1]!;
+    expect((await post(`${base}/invitations/${invitation}/revoke`)).status).toBe(303);
+    const user = await createUser(service.context.db);
+    await addMember(service.context.db, id, user.id, 'owner');
+    expect(await open(`${base}/people/${user.id}`)).toContain('the only owner');
+    expect((await post(`${base}/people/${user.id}/role`, { role: 'boss' })).status).toBe(400);
+    expect((await post(`${base}/people/${user.id}/role`, { role: 'billing' })).status).toBe(303);
+    expect((await post(`${base}/people/${user.id}/remove`)).status).toBe(303);
+    expect((await post(`${base}/people/${user.id}/remove`)).status).toBe(404);
+    const rows = await database.db.orm.select().from(auditLog).where(eq(auditLog.orgId, id));
+    expect(rows.map(({ action }) => action)).toEqual([
+      'member.invited',
+      'invitation.revoked',
+      'member.role_changed',
+      'member.removed',
+    ]);
+    expect(new Set(rows.map(({ actor }) => actor))).toEqual(new Set([`operator:${operator.email}`]));
+  });
+
+  it('has its own keys revoked, and no other customer’s by its address', async () => {
+    const { db } = service.context;
+    const own = await customer();
+    const other = await customer();
+    const key = await createKey(db, own.id, { name: '<b>key' });
+    const text = await open(`/console/customers/${own.slug}/keys`);
+    expect([text.includes('&lt;b&gt;key'), text.includes(key.secret)]).toEqual([true, false]);
+    expect((await post(`/console/customers/${other.slug}/keys/${key.id}/revoke`)).status).toBe(404);
+    expect((await post(`/console/customers/${own.slug}/keys/${key.id}/revoke`)).status).toBe(303);
+    const { status } = await fetch(`${service.url}/api/key`, {
+      headers: { authorization: `Bearer ${key.secret}` },
+    });
+    expect(status).toBe(401);
+    const [entry] = await db.orm.select().from(auditLog).where(eq(auditLog.orgId, own.id));
+    expect(entry).toMatchObject({
+      action: 'api_key.revoked',
+      actor: `operator:${operator.email}`,
+      target: key.id,
+    });
+  });
+
+  it('gets risk limits and a switch', async () => {
+    const { slug } = await customer();
+    const path = `/console/customers/${slug}/trading`;
+    expect((await post(`${path}/limits`, { maxOpenOrders: '-1' })).status).toBe(400);
+    expect((await post(`${path}/limits`, { maxOpenOrders: '7', maxDailyLoss: '50' })).status).toBe(303);
+    expect(await open(path)).toContain('value="50.0000"');
+    expect((await post(`${path}/switch`, { state: 'halt', reason: '' })).status).toBe(400);
+    expect((await post(`${path}/switch`, { state: 'halt', reason: 'why <x>' })).status).toBe(303);
+    expect(await open(path)).toContain('why &lt;x&gt;');
+    expect((await post(`${path}/limits/withdraw`)).status).toBe(303);
+  });
+});
+
+it('an archived customer is restored as it was', async () => {
+  const { db, clock } = service.context;
+  const { id, slug, product } = await customer();
+  const key = await createKey(db, id);
+  const revoked = await createKey(db, id, { revokedAt: new Date(clock.now()) });
+  const other = await createKey(db, (await customer()).id);
+  const user = await createUser(db);
+  await addMember(db, id, user.id, 'owner');
+  const member = new Browser(service.url);
+  await member.signIn(user.email);
+  const ask = async (secret: string) => {
+    const headers = { authorization: `Bearer ${secret}`, 'content-type': 'application/json' };
+    const answers = await Promise.all([
+      fetch(`${service.url}/api/key`, { headers }),
+      fetch(`${service.url}/api/entitlements/${product.slug}`, { headers }),
+      fetch(`${service.url}/api/usage/events`, {
+        method: 'POST',
+        headers,
+        body: JSON.stringify({
+          events: [
+            {
+              idempotencyKey: `${slug} ${++counter}`,
+              productSlug: product.slug,
+              metric: 'calls',
+              quantity: 1,
+            },
+          ],
+        }),
+      }),
+      fetch(`${service.url}/portfolio`, { headers }),
+    ]);
+    const bodies = (await Promise.all(answers.map((answer) => answer.json()))) as {
+      code?: string;
+      detail?: string;
+    }[];
+    return { statuses: answers.map(({ status }) => status), bodies };
+  };
+  expect((await ask(key.secret)).statuses.slice(0, 3)).toEqual([200, 200, 202]);
+
+  const archived = await post(`/console/customers/${slug}/archive`, { archived: 'yes' });
+  expect(archived.headers.get('location')).toBe(`/console/customers/${slug}?done=archived`);
+  const { statuses, bodies } = await ask(key.secret);
+  expect(statuses).toEqual([401, 401, 401, 401]);
+  for (const { code, detail } of bodies)
+    expect([code, detail]).toEqual(['key_revoked', expect.stringContaining('was archived')]);
+  expect((await ask(other.secret)).statuses[0]).toBe(200);
+  const page = await member.get('/dashboard', html);
+  expect([page.status, page.text.includes('is archived')]).toEqual([403, true]);
+  expect(
+    (await member.send('POST', '/dashboard/api-keys', { json: { name: 'x', livemode: true } })).status,
+  ).toBe(403);
+  expect((await member.get('/dashboard/account', html)).status).toBe(200);
+  expect(slugsOn(await open(`/console?search=${slug}`))).toEqual([]);
+  expect(slugsOn(await open(`/console?search=${slug}&state=archived`))).toEqual([slug]);
+
+  expect((await post(`/console/customers/${slug}/archive`, { archived: 'no' })).status).toBe(303);
+  expect((await ask(key.secret)).statuses.slice(0, 3)).toEqual([200, 200, 202]);
+  expect((await ask(revoked.secret)).bodies[0]).toMatchObject({
+    code: 'key_revoked',
+    detail: expect.stringContaining('has been revoked'),
+  });
+  expect((await member.get('/dashboard', html)).status).toBe(200);
+  const rows = await db.orm.select().from(auditLog).where(eq(auditLog.orgId, id));
+  expect(rows.map(({ action }) => action)).toEqual(['organization.archived', 'organization.restored']);
+});
+
+it('what an operator did not finish is in no log', async () => {
+  const before = await database.db.orm.select().from(operatorLog);
+  await post('/console/new-customer', { name: '', slug: '' });
+  expect(await database.db.orm.select().from(operatorLog)).toHaveLength(before.length);
+});

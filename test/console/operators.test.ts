@@ -1,0 +1,180 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { operatorLog, operators } from '../../src/tables.js';
+import { Browser, createUser, PASSWORD } from '../support/accounts.js';
+import { createTestDatabase, type TestDatabase } from '../support/database.js';
+import {
+  forgetConfirmation,
+  makeOperator,
+  signedInOperator,
+  type TestOperator,
+} from '../support/operators.js';
+import { giveSecondFactor } from '../support/second-factor.js';
+import { startTestService, type TestService } from '../support/service.js';
+
+let database: TestDatabase;
+let service: TestService;
+let operator: TestOperator;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  service = await startTestService(database.db);
+  operator = await signedInOperator(service);
+});
+afterAll(async () => {
+  await service.stop();
+  await database.remove();
+});
+
+const html = { accept: 'text/html' };
+const open = (path: string, browser = operator.browser) => browser.get(path, html);
+const post = (path: string, form: Record<string, string> = {}, browser = operator.browser) =>
+  browser.send('POST', path, { form, headers: html });
+const audited = async (action: string) =>
+  (await database.db.orm.select().from(operatorLog)).filter((row) => row.action === action);
+
+describe('products', () => {
+  it('are made once, changed, archived and restored', async () => {
+    const product = { slug: 'maps', name: '<b>Maps', usageMetric: 'tiles', unitCap: '0100.5' };
+    expect((await post('/console/new-product', product)).status).toBe(303);
+    const again = await post('/console/new-product', product);
+    expect([again.status, again.text.includes('taken by another product')]).toEqual([400, true]);
+    for (const bad of [
+      { unitCap: '-1' },
+      { maxQuantity: '0' },
+      { name: ' ' },
+      { slug: 'Ü' },
+      { usageMetric: '' },
+    ])
+      expect((await post('/console/new-product', { ...product, slug: 'other', ...bad })).status).toBe(400);
+    expect((await open('/console/products')).text).toContain('&lt;b&gt;Maps');
+    expect((await open('/console/products/maps')).text).toContain('value="100.5"');
+    const { slug: _slug, ...changed } = { ...product, unitCap: '' };
+    expect((await post('/console/products/maps', changed)).status).toBe(303);
+    expect((await post('/console/products/none', changed)).status).toBe(404);
+    expect((await post('/console/products/maps/archive', { archived: 'maybe' })).status).toBe(400);
+    expect((await post('/console/products/maps/archive', { archived: 'yes' })).status).toBe(303);
+    expect((await open('/console/products')).text).toContain('Archived');
+    expect((await post('/console/products/maps/archive', { archived: 'no' })).status).toBe(303);
+    for (const action of ['product.created', 'product.changed', 'product.archived', 'product.restored'])
+      expect(await audited(action)).toMatchObject([{ actor: `operator:${operator.email}`, target: 'maps' }]);
+    const log = await open('/console/audit-log?action=product.archived');
+    expect([log.text.includes(operator.email), log.text.includes('Product created')]).toEqual([true, true]);
+    for (const query of ['cursor=x', 'action=a&action=b'])
+      expect((await open(`/console/audit-log?${query}`)).status).toBe(400);
+  });
+});
+
+describe('operators', () => {
+  it('are invited with a link that works once', async () => {
+    const made = await post('/console/operators/invite', { email: ' New@Example.com ' });
+    expect(made.status).toBe(201);
+    const link = /\/set-up#([\w-]{43})/.exec(made.text)![1]!;
+    const browser = new Browser(service.url);
+    await post('/set-up/open', { link }, browser);
+    const person = { name: 'New', password: 'a long phrase of my own' };
+    expect((await post('/set-up/person', person, browser)).status).toBe(303);
+    expect((await open('/console', browser)).headers.get('location')).toBe('/set-up');
+    expect((await open('/console/operators')).text).toContain('new@example.com');
+    expect((await post('/console/operators/invite', { email: 'new@example.com' })).status).toBe(400);
+  });
+
+  it('are removed, but never the last one', async () => {
+    const rows = await database.db.orm.select().from(operators);
+    for (const { userId } of rows)
+      if (userId !== operator.id)
+        expect((await post(`/console/operators/${userId}/remove`)).status).toBe(303);
+    const last = await post(`/console/operators/${operator.id}/remove`);
+    expect([last.status, last.text.includes('the only operator')]).toEqual([400, true]);
+    const stranger = await createUser(database.db);
+    expect((await post(`/console/operators/${stranger.id}/remove`)).status).toBe(404);
+    expect(await audited('operator.removed')).toMatchObject([{ actor: `operator:${operator.email}` }]);
+  });
+
+  it('two who remove each other at once leave one', async () => {
+    const other = await signedInOperator(service);
+    const third = await signedInOperator(service);
+    const answers = await Promise.all([
+      post(`/console/operators/${third.id}/remove`, {}, other.browser),
+      post(`/console/operators/${other.id}/remove`, {}, third.browser),
+    ]);
+    expect(answers.map(({ status }) => status === 303).sort()).toEqual([false, true]);
+    const left = await database.db.orm.select().from(operators);
+    expect(left.length).toBe(2);
+  });
+});
+
+describe('people', () => {
+  it('are found by how their address begins', async () => {
+    const other = await createUser(database.db);
+    const { email } = await createUser(database.db, { email: 'q%_ueen@example.com', name: '<i>Queen' });
+    const found = await open(`/console/people?search=${encodeURIComponent('Q%_U')}`);
+    expect([
+      found.text.includes(email),
+      found.text.includes('<i>'),
+      found.text.includes(other.email),
+    ]).toEqual([true, false, false]);
+    expect((await open('/console/people?search=%25')).text).not.toContain(email);
+    expect((await open('/console/people?cursor=%00')).status).toBe(400);
+  });
+
+  it('get a link for a lost password, and one for a lost second factor', async () => {
+    const { db } = service.context;
+    const user = await createUser(db);
+    expect((await open(`/console/people/${user.id}`)).text).toContain(user.email);
+    const early = await post(`/console/people/${user.id}/link`, { kind: 'second_factor_reset' });
+    expect(early.status).toBe(400);
+    expect((await post(`/console/people/${user.id}/link`, { kind: 'setup' })).status).toBe(400);
+    const made = await post(`/console/people/${user.id}/link`, { kind: 'password_reset' });
+    const browser = new Browser(service.url);
+    await post('/reset/open', { link: /\/reset#([\w-]{43})/.exec(made.text)![1]! }, browser);
+    const chosen = { newPassword: 'another long phrase', newPasswordAgain: 'another long phrase' };
+    expect((await post('/reset', chosen, browser)).status).toBe(303);
+    const secured = await createUser(db);
+    await giveSecondFactor(db, secured.id, service.clock);
+    const second = await post(`/console/people/${secured.id}/link`, { kind: 'second_factor_reset' });
+    expect(second.status).toBe(201);
+    expect(await audited('link.created')).toEqual(
+      expect.arrayContaining([
+        expect.objectContaining({ actor: `operator:${operator.email}`, target: secured.email }),
+      ]),
+    );
+    for (const id of ['none', '00000000-0000-4000-8000-000000000000'])
+      expect((await open(`/console/people/${id}`)).status).toBe(404);
+  });
+});
+
+describe('who may', () => {
+  it('proves who they are once more before what is dangerous', async () => {
+    const { id } = await createUser(database.db);
+    const browser = operator.browser;
+    await forgetConfirmation(service, browser);
+    const path = `/console/people/${id}/link`;
+    expect((await open(path)).headers.get('location')).toBe(`/confirm?next=${encodeURIComponent(path)}`);
+    const sent = await browser.send('POST', path, {
+      form: { kind: 'password_reset' },
+      headers: { ...html, referer: service.url + path },
+    });
+    expect([sent.status, sent.headers.get('location')]).toEqual([
+      303,
+      `/confirm?next=${encodeURIComponent(path)}`,
+    ]);
+    const proof = { currentPassword: PASSWORD, code: operator.app.code(1), next: path };
+    expect((await post('/confirm', proof)).headers.get('location')).toBe(path);
+    expect((await post(path, { kind: 'password_reset' })).status).toBe(201);
+  });
+
+  it('is led there by the account menu, and others are not', async () => {
+    const person = await createUser(database.db);
+    const browser = new Browser(service.url);
+    await browser.signIn(person.email);
+    expect((await open('/dashboard/account', browser)).text).not.toContain('/console');
+    await makeOperator(service, person.id);
+    expect((await open('/dashboard/account', browser)).text).toContain('href="/console"');
+    expect((await open('/console')).text).toContain('href="/dashboard/account"');
+  });
+
+  it('is refused what another site sends', async () => {
+    const headers = { ...html, 'sec-fetch-site': 'cross-site' };
+    const sent = await operator.browser.send('POST', '/console/new-product', { form: {}, headers });
+    expect(sent.status).toBe(403);
+  });
+});
