@@ -150,6 +150,12 @@ const members = {
     own: managersForm,
     foreign: noManagersForm,
   },
+  'get /dashboard/members/second-factor': { own: [303, 403, 403, 403, 200] },
+  'post /dashboard/members/second-factor': {
+    // As it is: to require one would keep out who has none.
+    form: () => ({ required: 'no' }),
+    own: [401, 403, 403, 403, 303],
+  },
   'get /dashboard/members/{userId}': {
     path: ({ people }) => `/dashboard/members/${people.member.id}`,
     own: page,

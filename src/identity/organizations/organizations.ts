@@ -2,6 +2,7 @@ import { v7 as uuid } from 'uuid';
 import { recordAudit } from '../../audit/audit.js';
 import type { Orm, Tx } from '../../core/db/client.js';
 import { AppError } from '../../core/errors.js';
+import { findSecondFactor } from '../second-factor/queries.js';
 import { findDifference, type Put, type Source } from '../source.js';
 import {
   findOrganization,
@@ -32,17 +33,45 @@ export async function putOrganization(
     await recordAudit(tx, organization.id, entry);
     return { isNew: true, resource: organization };
   }
-  const organization = {
-    ...current,
-    name,
-    requireSecondFactor: requireSecondFactor ?? current.requireSecondFactor,
-  };
+  const wanted = { name, requireSecondFactor: requireSecondFactor ?? current.requireSecondFactor };
+  return { isNew: false, resource: await update(tx, current, wanted, source) };
+}
+
+async function update(
+  tx: Tx,
+  current: Organization,
+  wanted: Partial<Organization>,
+  source: Source,
+): Promise<Organization> {
+  const organization = { ...current, ...wanted };
   const difference = findDifference(toFields(current), toFields(organization));
-  if (!difference) return { isNew: false, resource: current };
+  if (!difference) return current;
   await updateOrganization(tx, organization);
-  const entry = { ...source, action: 'organization.updated', target: slug, details: { ...difference } };
-  await recordAudit(tx, current.id, entry);
-  return { isNew: false, resource: organization };
+  const details = { ...difference };
+  await recordAudit(tx, current.id, {
+    ...source,
+    action: 'organization.updated',
+    target: current.slug,
+    details,
+  });
+  return organization;
+}
+
+/**
+ * Says whether the members of an Organization need a second factor. `source.actor` is the owner who decides: they need
+ * one themselves, or the decision would lock them out.
+ * @throws AppError invalid_request
+ */
+export async function requireFactorOfMembers(
+  tx: Tx,
+  orgId: string,
+  requireSecondFactor: boolean,
+  source: Source,
+): Promise<void> {
+  const current = await lockOrganization(tx, { id: orgId });
+  if (requireSecondFactor && !(await findSecondFactor(tx, source.actor)))
+    throw new AppError('invalid_request', 'Set up a second factor of your own first.');
+  await update(tx, current!, { requireSecondFactor }, source);
 }
 
 const toFields = ({ name, requireSecondFactor }: Organization) => ({

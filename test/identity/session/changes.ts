@@ -13,7 +13,7 @@ import {
   users,
 } from '../../../src/tables.js';
 import type { Database } from '../../../src/core/db/client.js';
-import { addMember, Browser, createUser, PASSWORD, sessionIdOf } from '../../support/accounts.js';
+import { addMember, Browser, createUser, PASSWORD, sessionIdOf, signedIn } from '../../support/accounts.js';
 import { createKey, createOrganization } from '../../support/fixtures.js';
 import { forgetConfirmation, makeLink, makeOperator, signedInOperator } from '../../support/operators.js';
 import type { Populated } from '../../support/populated.js';
@@ -296,6 +296,25 @@ export const changes: Record<string, Prepare[]> = {
       async ({ own }) => `/dashboard/members/invitations/${(await own.newInvitation()).id}/revoke`,
       none,
     ),
+  ],
+  'post /dashboard/members/second-factor': [
+    async ({ db, service }) => {
+      const { user, browser } = await signedIn(db, service.url);
+      await giveSecondFactor(db, user.id, service.clock);
+      const isTheirs = eq(memberships.userId, user.id);
+      const { headers, body } = form({ required: 'yes' });
+      return {
+        method: 'POST',
+        path: '/dashboard/members/second-factor',
+        body,
+        headers: { ...headers, cookie: cookieOf(browser) },
+        withdrawals: {
+          removed: () => db.orm.delete(memberships).where(isTheirs),
+          demoted: () => db.orm.update(memberships).set({ role: 'admin' }).where(isTheirs),
+          'signed out': () => db.orm.delete(sessions).where(eq(sessions.hashedToken, sessionIdOf(browser))),
+        },
+      };
+    },
   ],
   'post /dashboard/members/{userId}/role': [
     byMember(
