@@ -23,6 +23,8 @@ export const apiKeys = pgTable(
     createdAt: time('created_at').notNull(),
     createdBy: uuid('created_by').references(() => users.id),
     rotatedFromId: uuid('rotated_from_id'),
+    /** Until then somebody looks at the key's calls: every instance writes them more often. */
+    watchedUntil: time('watched_until'),
   },
   (t) => [
     primaryKey({ columns: [t.orgId, t.id] }),
@@ -36,6 +38,9 @@ export const apiKeys = pgTable(
     index('api_keys_expiry')
       .on(t.orgId, t.expiresAt)
       .where(sql`${t.expiresAt} is not null and ${t.revokedAt} is null`),
+    index('api_keys_watched')
+      .on(t.watchedUntil)
+      .where(sql`${t.watchedUntil} is not null`),
     check('api_keys_scopes', sql`cardinality(${t.scopes}) > 0`),
   ],
 );
@@ -50,7 +55,14 @@ export const apiKeyCalls = pgTable(
     orgId: uuid('org_id').notNull(),
     apiKeyId: uuid('api_key_id').notNull(),
     minute: time('minute').notNull(),
+    /** Those that the key was good for. */
     calls: bigint({ mode: 'number' }).notNull(),
+    /** Refused: the key was revoked or had expired. */
+    ended: bigint({ mode: 'number' }).notNull().default(0),
+    /** Refused: the key lacked the scope. */
+    unscoped: bigint({ mode: 'number' }).notNull().default(0),
+    /** Refused: above the limit of calls a minute. */
+    limited: bigint({ mode: 'number' }).notNull().default(0),
   },
   (t) => [
     primaryKey({ columns: [t.orgId, t.apiKeyId, t.minute] }),

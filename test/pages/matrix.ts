@@ -127,6 +127,17 @@ const keys = {
     own: managersSecret,
     foreign: noManagersForm,
   },
+  'get /dashboard/api-keys/{id}/rename': {
+    path: ({ keyIds }) => `/dashboard/api-keys/${keyIds[0]}/rename`,
+    own: managersPage,
+    foreign: noManagersPage,
+  },
+  'post /dashboard/api-keys/{id}/rename': {
+    path: async (of) => `/dashboard/api-keys/${(await of.newKey()).id}/rename`,
+    form: () => ({ name: 'renamed' }),
+    own: managersForm,
+    foreign: noManagersForm,
+  },
   'get /dashboard/api-keys/{id}/revoke': {
     path: ({ keyIds }) => `/dashboard/api-keys/${keyIds[0]}/revoke`,
     own: managersPage,

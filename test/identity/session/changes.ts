@@ -282,6 +282,13 @@ export const changes: Record<string, Prepare[]> = {
   'delete /dashboard/api-keys/{id}': [
     byMember('DELETE', async ({ own }) => `/dashboard/api-keys/${(await own.newKey()).id}`, none),
   ],
+  'post /dashboard/api-keys/{id}/rename': [
+    byMember(
+      'POST',
+      async ({ own }) => `/dashboard/api-keys/${(await own.newKey()).id}/rename`,
+      form({ name: 'another name' }),
+    ),
+  ],
   'post /dashboard/api-keys/{id}/revoke': [
     byMember('POST', async ({ own }) => `/dashboard/api-keys/${(await own.newKey()).id}/revoke`, none),
   ],
