@@ -67,7 +67,7 @@ export function toChart(summary: string, bars: Bar[], line?: ChartLine): Chart {
         label,
         isProjected,
         href,
-        before: before === undefined ? undefined : toY(before).toFixed(1),
+        before: before ? toY(before).toFixed(1) : undefined,
         parts: stack(parts, height / finite(value)),
       };
     }),

@@ -101,9 +101,9 @@ function toProductsView({ products, mode, period, before, sums, earlier }: Produ
   const rows = products
     .map((product) => {
       const isOf = ({ productId }: ProductSum) => productId === product.id;
-      return { product, own: sums.filter(isOf), then: earlier.filter(isOf) };
+      return { product, own: sums.filter(isOf), earlier: earlier.filter(isOf) };
     })
-    .filter(({ own, then }) => own.length > 0 || then.length > 0)
+    .filter(({ own, earlier }) => own.length > 0 || earlier.length > 0)
     .map((row) => ({ ...row, events: addUp(row.own, 'events') }))
     .sort((a, b) => Number(b.events) - Number(a.events));
   const others = rows.slice(MAX_PARTS);
@@ -120,9 +120,9 @@ function toProductsView({ products, mode, period, before, sums, earlier }: Produ
     legend: parts.map(({ name }) => name),
     chart: toProductsChart(parts, period, total),
     beforeName: before && formatSpan(before),
-    rows: rows.map(({ product, own, then, events }) => {
+    rows: rows.map(({ product, own, earlier, events }) => {
       const quantity = addUp(own, 'quantity');
-      const quantityBefore = addUp(then, 'quantity');
+      const quantityBefore = addUp(earlier, 'quantity');
       const byStart = new Map(own.map((sum) => [sum.start, Number(sum.quantity)]));
       const values = stepsOf(period).map((start) => byStart.get(start.getTime()) ?? 0);
       return {
