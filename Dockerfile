@@ -4,7 +4,8 @@ ARG NODE_IMAGE=node:24.11.1-bookworm-slim
 FROM ${NODE_IMAGE} AS build
 WORKDIR /app
 COPY package.json package-lock.json ./
-RUN npm ci
+# Without --ignore-scripts it would build what is not there yet.
+RUN npm ci --ignore-scripts
 COPY . .
 RUN npm run build && npm prune --omit=dev
 

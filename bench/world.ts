@@ -37,6 +37,7 @@ export async function startProduct(
     env: {
       PATH: process.env.PATH,
       NODE_ENV: 'production',
+      MARKETS: 'on',
       HOST: '127.0.0.1',
       PORT: String(port),
       DATA_DIR: join(folder, 'data'),

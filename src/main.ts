@@ -4,10 +4,10 @@ import { readConfig, type Config } from './config.js';
 import { UnsuitableDatabaseError } from './core/db/check-server.js';
 import { DirectoryInUseError } from './core/db/directory-lock.js';
 import { describeDemo, embeddedNotice, findExampleOrder } from './demo/describe.js';
-import { createAccessLog, createLogger, createUnmaskedLog } from './core/log/log.js';
+import { createAccessLog, createLogger, createTerminalStream, createUnmaskedLog } from './core/log/log.js';
 import { secretsIn } from './core/log/log-mask.js';
 import { describeSetUpLink } from './identity/operators/operators.js';
-import { startService } from './service.js';
+import { CannotListenError, startService } from './service.js';
 
 /** Reads the configuration or ends with every problem of it on standard error. */
 function configure(): Config {
@@ -22,12 +22,15 @@ function configure(): Config {
 
 const config = configure();
 // Buffered briefly: a write per line would cost more than the request it reports.
-const destination = pino.destination({ dest: 1, sync: false, minLength: 4096, periodicFlush: 500 });
+const buffer = process.stdout.isTTY
+  ? undefined
+  : pino.destination({ dest: 1, sync: false, minLength: 4096, periodicFlush: 500 });
+const destination = buffer ?? (await createTerminalStream(process.stdout));
 const secrets = secretsIn(process.env);
 const log = createLogger(config.logLevel, destination, secrets);
 
 function exit(code: number): never {
-  destination.flushSync();
+  buffer?.flushSync();
   process.exit(code);
 }
 
@@ -40,18 +43,28 @@ const service = await startService(config, {
   log,
   accessLog: createAccessLog(config.logLevel, destination, secrets),
 }).catch((error: unknown) => {
-  const { code, message } = error as NodeJS.ErrnoException;
   const isExpected =
     error instanceof ConfigError ||
     error instanceof DirectoryInUseError ||
     error instanceof UnsuitableDatabaseError ||
-    code === 'EADDRINUSE' ||
-    code === 'EACCES';
-  if (isExpected) process.stderr.write(`Gauge could not start: ${message}\n`);
+    error instanceof CannotListenError;
+  if (isExpected) process.stderr.write(`Gauge could not start: ${error.message}\n`);
   else log.fatal({ err: error }, 'Gauge could not start');
   return exit(1);
 });
 
+log.info(
+  { url: service.url, database: service.context.db.kind, seconds: Math.round(process.uptime() * 10) / 10 },
+  'Gauge is ready',
+);
+// It is there to be read: where only the log is kept, it is the way in.
+if (service.setUpLink && buffer)
+  createUnmaskedLog(config.logLevel, buffer).warn(
+    service.setUpLink,
+    'Gauge has no operator yet: set it up at this address',
+  );
+// The logins come after the lines of the start.
+buffer?.flushSync();
 if (service.demo)
   process.stdout.write(
     describeDemo(
@@ -61,16 +74,7 @@ if (service.demo)
     ),
   );
 else if (service.context.db.kind === 'embedded') process.stdout.write(embeddedNotice);
-if (service.setUpLink) {
-  const { url } = service.setUpLink;
-  process.stdout.write(describeSetUpLink(url));
-  // It is there to be read: where only the log is kept, it is the way in.
-  createUnmaskedLog(config.logLevel, destination).warn(
-    service.setUpLink,
-    'Gauge has no operator yet: set it up at this address',
-  );
-}
-log.info({ url: service.url, database: service.context.db.kind }, 'Gauge is ready');
+if (service.setUpLink) process.stdout.write(describeSetUpLink(service.setUpLink.url));
 
 async function stop(): Promise<void> {
   try {

@@ -11,12 +11,12 @@ import { isDatabaseUnavailable } from './core/db/client.js';
 import { startJobs, type Job } from './core/db/jobs.js';
 import type { Opened } from './core/db/migrate.js';
 import { connectDatabase, prepareDatabase } from './core/db/open.js';
-import { describeOutage } from './core/db/outage.js';
+import { describeAwaited } from './core/db/outage.js';
 import { memoryLimitStores, redisLimitStores } from './core/http/limit-store.js';
 import { createHttpServer } from './core/http/server.js';
 import { createLifecycle } from './core/http/availability.js';
 import { createMetrics } from './core/metrics.js';
-import { readDemo, type DemoData } from './demo/demo.js';
+import { readDemo, writeDemo, type DemoData } from './demo/demo.js';
 import { seedDemo } from './demo/seed.js';
 import { seedDemoTrading } from './demo/trading.js';
 import { seedDemoUsage } from './demo/usage.js';
@@ -28,7 +28,12 @@ import { deleteExpiredSessions } from './identity/session/queries.js';
 import { createApiServices, type ApiServices } from './mounts/api.js';
 import type { DashboardOptions } from './mounts/dashboard.js';
 import type { TradingContext } from './trading/config.js';
-import { createTradingServices, tradingJobs, type TradingServices } from './trading/services/services.js';
+import {
+  bookingJobs,
+  createTradingServices,
+  tradingJobs,
+  type TradingServices,
+} from './trading/services/services.js';
 import type { TapePlayer } from './trading/tape/player.js';
 
 export interface Service {
@@ -39,6 +44,8 @@ export interface Service {
   url: string;
   /** What there is to try; undefined in production and on a database with other data. */
   demo: DemoData | undefined;
+  /** Resolves when the demo's past is there, or is left to a later start. */
+  pastReady: Promise<void>;
   /** With which the first operator signs in; undefined where there is one, or a demo. */
   setUpLink: (Pick<NewLink, 'expiresAt'> & { url: string }) | undefined;
   /** Finishes what was accepted, refuses the rest, and closes everything that `startService` opened. */
@@ -52,6 +59,11 @@ interface ServiceDeps extends Pick<TradingContext, 'log' | 'accessLog'>, Dashboa
   pastDays?: number;
 }
 
+/** The address to listen on cannot be had; the message says what to do. */
+export class CannotListenError extends Error {}
+
+/** How long the greeting of the demo waits for markets. */
+const MARKETS_WAIT_MS = 3_000;
 /** What was accepted gets this long to finish; an orchestrator kills after 30 s. */
 const DRAIN_MS = 25_000;
 /** How long new requests are still answered, with 503, once the shutdown has begun. */
@@ -93,11 +105,13 @@ export async function startService(
   let setUpLink: NewLink | undefined;
   try {
     await listen(server, config);
-    // Markets are there about as soon as the database is, but nothing waits for them.
-    void trading?.refresher.refresh();
+    // Markets are there about as soon as the database is.
+    const refreshed = trading?.refresher.refresh();
     await Promise.all([prepareWhenReachable(db, config, log), preparePasswordRules()]);
     if (trading && !replay) await Promise.all([trading.trainer.load(), judgeIfPossible(trading, log)]);
-    if (!config.production) demo = await makeOrReadDemo(context, services, replay !== undefined);
+    if (!config.production) demo = (await seedDemo(context)) ?? (await readDemo(context));
+    // An order to paste is part of the greeting.
+    if (demo) await Promise.race([refreshed, setTimeout(MARKETS_WAIT_MS, undefined, { ref: false })]);
     if (!demo && !replay) setUpLink = await setUpIfPossible(context);
   } catch (error) {
     server.close();
@@ -109,34 +123,69 @@ export async function startService(
   lifecycle.state = 'ready';
   // Closed until orders, fills, positions and cash agree with the venue's.
   void trading?.live?.reconcile();
-  // Gates are closed until they have been judged. What fails here runs again on its schedule.
-  const filling = trading && !trading.isReplay ? fillPast(trading, log) : undefined;
-  const stopJobs = startJobs(
-    [...jobs(context, services), ...(trading ? tradingJobs(context, trading) : [])],
-    log,
-  );
+  const work = startWork(context, services, trading, { demo, replay });
   const url = urlOf(server);
   return {
     context,
     trading,
     url,
     demo,
+    pastReady: work.pastReady,
     setUpLink: setUpLink && {
       url: (config.publicUrl ?? url) + setUpLink.path,
       expiresAt: setUpLink.expiresAt,
     },
     async stop() {
       lifecycle.state = 'draining';
-      // Streams have no end of their own: without this the server would wait for their readers.
-      await trading?.stop();
-      await stopJobs();
-      await filling;
+      await work.stop();
       // Connections that are on their way get their 503 and find another instance, instead of a closed port.
       await setTimeout(REFUSE_MS);
       await closeServer(server);
       await services.ingestion.drain();
       await services.keyUse.flush();
       await Promise.all([limitStores.close(), db.close()]);
+    },
+  };
+}
+
+interface DemoOptions {
+  demo: DemoData | undefined;
+  replay: TapePlayer | undefined;
+}
+
+/** What goes on beside the requests: jobs, and the past that is filled in. */
+function startWork(
+  context: TradingContext,
+  services: ApiServices,
+  trading: TradingServices | undefined,
+  options: DemoOptions,
+) {
+  const { log } = context;
+  const stopping = new AbortController();
+  const pastReady = fillDemo(context, services, options, stopping.signal).catch((error: unknown) => {
+    if (!stopping.signal.aborted)
+      log.warn({ err: error }, "the demo's past could not be filled in: the next start goes on with it");
+  });
+  const bookings = pastReady.then(() =>
+    // What happened in the past is booked at its own times: the present would book it as of now.
+    trading && !stopping.signal.aborted ? startJobs(bookingJobs(trading), log) : undefined,
+  );
+  // Gates are closed until they have been judged. What fails here runs again on its schedule.
+  const filling = pastReady.then(() =>
+    trading && !trading.isReplay && !stopping.signal.aborted ? fillPast(trading, log) : undefined,
+  );
+  const stopJobs = startJobs(
+    [...jobs(context, services), ...(trading ? tradingJobs(context, trading) : [])],
+    log,
+  );
+  return {
+    pastReady,
+    async stop() {
+      stopping.abort();
+      // Streams have no end of their own: without this the server would wait for their readers.
+      await trading?.stop();
+      await Promise.all([stopJobs(), bookings.then((stopBookings) => stopBookings?.())]);
+      await filling;
     },
   };
 }
@@ -159,18 +208,23 @@ const setUpIfPossible = (context: TradingContext): Promise<NewLink | undefined> 
     return undefined;
   });
 
-/** The demo's data, made now or by an earlier start. */
-async function makeOrReadDemo(
+/**
+ * Fills in what an earlier start, or this one, has left to do of the demo's past. Every step is keyed and made as of the time
+ * at which the demo was made, so what a killed process has done of it is found again, and nothing is there twice.
+ */
+async function fillDemo(
   context: TradingContext,
   { keyUse }: ApiServices,
-  isReplay: boolean,
-): Promise<DemoData | undefined> {
-  const demo = await seedDemo(context);
-  if (!demo) return readDemo(context);
-  await seedDemoUsage(context, keyUse, demo);
+  { demo, replay }: DemoOptions,
+  signal: AbortSignal,
+): Promise<void> {
+  if (demo?.pastUpTo === undefined) return;
+  const { pastUpTo, ...whole } = demo;
+  const asOf = { ...context, clock: { now: () => Date.parse(pastUpTo) } };
+  await seedDemoUsage(asOf, keyUse, demo, signal);
   // What would have been traded before the tape begins is unknown.
-  if (context.config.hasMarkets && !isReplay) await seedDemoTrading(context, demo);
-  return demo;
+  if (context.config.hasMarkets && !replay) await seedDemoTrading(asOf, demo, signal);
+  await writeDemo(context.config.dataDir, whole);
 }
 
 const jobs = (context: TradingContext, services: ApiServices): Job[] => [
@@ -207,9 +261,10 @@ const ownJobs = ({ config, db, clock }: TradingContext, { keyUse }: ApiServices)
 
 function listen(server: Server, { port, host }: Config): Promise<void> {
   return new Promise((resolve, reject) => {
-    server.once('error', reject);
+    const refuse = (error: NodeJS.ErrnoException) => reject(explainListen(error, { port, host }));
+    server.once('error', refuse);
     server.listen(port, host, () => {
-      server.off('error', reject);
+      server.off('error', refuse);
       resolve();
     });
   });
@@ -221,7 +276,28 @@ function urlOf(server: Server): string {
   return `http://${isAnywhere ? 'localhost' : family === 'IPv6' ? `[${address}]` : address}:${port}`;
 }
 
-/** A database that starts beside the service may need a while; a database that refuses is an error. */
+function explainListen(error: NodeJS.ErrnoException, { port, host }: Pick<Config, 'port' | 'host'>): Error {
+  switch (error.code) {
+    case 'EADDRINUSE':
+      return new CannotListenError(
+        `port ${port} of ${host} is in use. Stop what listens there, or set PORT to another one.`,
+      );
+    case 'EACCES':
+      return new CannotListenError(
+        `this user may not listen on port ${port} of ${host}. Set PORT to 1024 or above.`,
+      );
+    case 'EADDRNOTAVAIL':
+    case 'ENOTFOUND':
+      return new CannotListenError(`${host} is no address of this machine. Correct HOST.`);
+    default:
+      return error;
+  }
+}
+
+/**
+ * A database that starts beside the service may need a while, and its name may not be known before; a database that refuses
+ * is an error.
+ */
 async function prepareWhenReachable(db: Opened, config: Config, log: Logger): Promise<void> {
   let said: string | undefined;
   for (let pauseMs = 250; ; pauseMs = Math.min(pauseMs * 2, 5_000)) {
@@ -230,10 +306,9 @@ async function prepareWhenReachable(db: Opened, config: Config, log: Logger): Pr
       return;
     } catch (error) {
       if (!isDatabaseUnavailable(error)) throw error;
-      const condition = describeOutage(error) ?? 'the database is busy';
-      if (condition !== said)
-        log.warn({ reason: (error as Error).message }, `${condition}; trying again until it is`);
-      said = condition;
+      const awaited = describeAwaited(error, config.databaseUrl);
+      if (awaited !== said) log.warn(awaited);
+      said = awaited;
       await setTimeout(pauseMs);
     }
   }

@@ -38,6 +38,8 @@ const demoSchema = z.strictObject({
       }),
     )
     .min(1),
+  /** The past up to this time is still to be filled in; ISO 8601. */
+  pastUpTo: z.iso.datetime().optional(),
 });
 
 export type DemoData = z.infer<typeof demoSchema>;

@@ -38,7 +38,8 @@ export async function seedDemo({ config, db, clock }: SeedContext): Promise<Demo
       requestId: undefined,
     };
     const keys = await makeDemo(tx, choices, source);
-    const demo = toDemoData(db.kind, password, keys);
+    const pastUpTo = source.at.toISOString();
+    const demo: DemoData = { ...toDemoData(db.kind, password, keys), pastUpTo };
     // Before the commit: after a crash in between, the next start seeds again and writes it anew.
     await writeDemo(config.dataDir, demo);
     return demo;
@@ -106,9 +107,11 @@ async function isEmpty(orm: Orm): Promise<boolean> {
 
 /** Hashing takes long, so it happens before the lock is held. */
 async function choosePasswords(orm: Orm, password: string): Promise<Map<string, PasswordChoice>> {
-  const choices = new Map<string, PasswordChoice>();
-  for (const { email } of demoPeople) choices.set(email, await choosePassword(orm, email, password));
-  return choices;
+  return new Map(
+    await Promise.all(
+      demoPeople.map(async ({ email }) => [email, await choosePassword(orm, email, password)] as const),
+    ),
+  );
 }
 
 /** The same steps as calls of the operator API, and the keys of the first Organization. */

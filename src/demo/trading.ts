@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises';
 import { eq } from 'drizzle-orm';
 import { hashSecret } from '../api-keys/secret.js';
 import { apiKeys } from '../api-keys/table.js';
@@ -10,11 +11,14 @@ import { pastParts, type Recalled } from '../trading/past/past.js';
 import { judgeGates, type JudgedRecord } from '../trading/scores/gates.js';
 import { scoreBrackets } from '../trading/scores/score.js';
 import { createTradingServices } from '../trading/services/services.js';
+import type { Settlement } from '../trading/settlement/settlement.js';
 import type { Snapshot } from '../trading/snapshot/snapshot.js';
 import type { DemoData } from './demo.js';
 import { keyAuthority } from '../api-keys/authority.js';
 
 const HOUR_MS = 60 * 60 * 1000;
+/** Seconds; longer than the lease of the settlement. */
+const LEASE_TRIES = 90;
 const DAYS = 5;
 /** As often as that the past is looked at: markets settle, values are noted. */
 const STEP_MS = 6 * HOUR_MS;
@@ -28,7 +32,11 @@ const MAX_CONTRACTS = 25;
  * invented world in which they said it: by what had been learned then, and only where the gates were open then. What was
  * made or lost by that is what the demo shows.
  */
-export async function seedDemoTrading(context: TradingContext, demo: DemoData): Promise<void> {
+export async function seedDemoTrading(
+  context: TradingContext,
+  demo: DemoData,
+  signal = new AbortController().signal,
+): Promise<void> {
   const { db, clock } = context;
   const [key] = await db.orm
     .select({ orgId: apiKeys.orgId, id: apiKeys.id })
@@ -46,7 +54,6 @@ export async function seedDemoTrading(context: TradingContext, demo: DemoData): 
   try {
     if (!trading.past) return;
     past.ms = nowMs;
-    const { signal } = new AbortController();
     const training = await trading.past.learn(part!, signal);
     // They are recorded once the service is ready.
     const records: JudgedRecord[] = [];
@@ -54,12 +61,14 @@ export async function seedDemoTrading(context: TradingContext, demo: DemoData): 
       records.push(...recalled.map(toJudged));
     const first = Math.ceil((nowMs - DAYS * 24 * HOUR_MS) / STEP_MS) * STEP_MS;
     for (past.ms = first; past.ms < nowMs - HOUR_MS; past.ms += STEP_MS) {
+      signal.throwIfAborted();
       // Once a day, and at last, so that something is open.
       const isLast = past.ms + STEP_MS >= nowMs - HOUR_MS;
       const isOrdering = isLast || new Date(past.ms).getUTCHours() === 12;
       trading.calibration.replace({ fits: await training.fitsAt(new Date(past.ms)) });
       if (isOrdering) trading.calibration.replace({ gates: judgeGates(records, new Date(past.ms)) });
       await trading.refresher.refresh();
+      if (past.ms === first) await awaitLease(trading.settlement, signal);
       await trading.settlement.settle();
       if (isOrdering) await followSignals(trading.orders, trading.snapshots.current!, key);
       await trading.settlement.recordHistory();
@@ -67,6 +76,12 @@ export async function seedDemoTrading(context: TradingContext, demo: DemoData): 
   } finally {
     await trading.stop();
   }
+}
+
+/** That of a process that was killed in the middle of this ends by itself. Beside another instance there is no waiting for it. */
+async function awaitLease(settlement: Settlement, signal: AbortSignal): Promise<void> {
+  for (let tries = 0; tries < LEASE_TRIES && !(await settlement.settle()); tries++)
+    await setTimeout(1_000, undefined, { signal });
 }
 
 /** As far as gates are judged by it. */

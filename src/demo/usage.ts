@@ -19,6 +19,7 @@ export async function seedDemoUsage(
   { db, clock }: Pick<Context, 'db' | 'clock'>,
   keyUse: KeyUse,
   demo: DemoData,
+  signal?: AbortSignal,
 ): Promise<void> {
   const now = clock.now();
   for (const [secret, share] of [
@@ -27,6 +28,7 @@ export async function seedDemoUsage(
   ] as const) {
     const events = makeEvents(demo, now, share);
     for (let i = 0; i < events.length; i += BATCH) {
+      signal?.throwIfAborted();
       const batch = toBatch({
         events: events.slice(i, i + BATCH),
         exactQuantities: new Map(),

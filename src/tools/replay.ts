@@ -7,7 +7,7 @@ import { readConfig, type Config } from '../config.js';
 import { ConfigError } from '../core/config.js';
 import { describeDemo, findExampleOrder } from '../demo/describe.js';
 import { createAccessLog, createLogger } from '../core/log/log.js';
-import { startService } from '../service.js';
+import { CannotListenError, startService } from '../service.js';
 import { openTapePlayer, type TapePlayer } from '../trading/tape/player.js';
 import { TapeError } from '../trading/tape/reader.js';
 import { messageOf, openTerminal, runCommand } from './kit/command.js';
@@ -87,9 +87,7 @@ process.exitCode = await runCommand<Flags>(
   command,
   openTerminal(),
   (flags, [file]) => replay(file!, flags),
-  (error) =>
-    messageOf(TapeError, ConfigError)(error) ??
-    ((error as NodeJS.ErrnoException).code === 'EADDRINUSE' ? (error as Error).message : undefined),
+  messageOf(TapeError, ConfigError, CannotListenError),
 );
 // What is still starting up would keep the process.
 if (process.exitCode === 130) process.exit();

@@ -29,6 +29,7 @@ const service = await startService(
     accessLog: pino({ level: 'silent' }),
   },
 );
+await service.pastReady;
 const chromium = await launchChromium();
 try {
   await mkdir(folder, { recursive: true });

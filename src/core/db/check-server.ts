@@ -1,6 +1,11 @@
 import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { connect } from 'node:net';
 import type pg from 'pg';
-import { sqlState } from './client.js';
+import { isDatabaseUnavailable, sqlState } from './client.js';
+import { placeOf } from './outage.js';
+
+const ANSWER_MS = 1_000;
 
 /** The database answers, but Gauge cannot work on it as it is set up; the message says what to change. */
 export class UnsuitableDatabaseError extends Error {}
@@ -12,6 +17,7 @@ export class UnsuitableDatabaseError extends Error {}
  * @throws UnsuitableDatabaseError
  */
 export async function requireOwnSessions(pool: pg.Pool): Promise<void> {
+  const { connectionString: url = '' } = pool.options;
   const mark = randomUUID();
   const read = async (client: pg.PoolClient) => {
     const { rows } = await client.query<{ mark: string | null }>(
@@ -19,7 +25,7 @@ export async function requireOwnSessions(pool: pg.Pool): Promise<void> {
     );
     return rows[0]?.mark;
   };
-  const mine = await pool.connect().catch(explainRefusal);
+  const mine = await pool.connect().catch((error: unknown) => explainRefusal(error, url, 'DATABASE_URL'));
   let other: pg.PoolClient | undefined;
   try {
     await mine.query(`select set_config('gauge.session_mark', $1, false)`, [mark]);
@@ -36,9 +42,47 @@ export async function requireOwnSessions(pool: pg.Pool): Promise<void> {
   }
 }
 
-/** A refusal that waiting does not change: of the password, of the database's name, or of how the connection is set up. */
-function explainRefusal(error: unknown): never {
-  if (/^(28|3D000|08P01)/.test(sqlState(error) ?? ''))
-    throw new UnsuitableDatabaseError(`DATABASE_URL is refused: ${(error as Error).message}`);
+/**
+ * A refusal that waiting does not change: of the password, of the database's name, or of how the connection is set up. What a
+ * connection fails with is about the URL, unless the database is only away.
+ * @param variable where the URL comes from
+ * @throws UnsuitableDatabaseError, or the error of a database that is away
+ */
+export async function explainRefusal(error: unknown, url: string, variable: string): Promise<never> {
+  const state = sqlState(error) ?? '';
+  const place = placeOf(url);
+  if (/^(28|3D000|08P01)/.test(state)) {
+    const { message } = error as Error;
+    const remedy = state === '3D000' ? `Create it there, or correct ${variable}` : `Correct ${variable}`;
+    throw new UnsuitableDatabaseError(`Postgres at ${place} refuses ${variable}: ${message}. ${remedy}.`);
+  }
+  if (!isDatabaseUnavailable(error))
+    throw new UnsuitableDatabaseError(
+      `${variable} cannot be used at ${place}: ${(error as Error).message.replace(/\.$/, '')}. Correct ${variable}.`,
+    );
+  if (state === '' && (await isForeign(url)))
+    throw new UnsuitableDatabaseError(
+      `what listens at ${place} is not Postgres. Correct the host or the port of ${variable}.`,
+    );
   throw error;
+}
+
+/** Postgres answers it with one byte, S or N; one that is full with an error, E. */
+const sslRequest = Buffer.from([0, 0, 0, 8, 4, 210, 22, 47]);
+
+/** True where something answers as Postgres does not. What says nothing may still be starting. */
+async function isForeign(url: string): Promise<boolean> {
+  const { hostname, port, searchParams } = new URL(url);
+  if (hostname === '' || searchParams.has('host')) return false;
+  const socket = connect(Number(port || 5432), hostname.replace(/^\[|\]$/g, ''));
+  try {
+    socket.write(sslRequest);
+    const signal = AbortSignal.timeout(ANSWER_MS);
+    const [first] = (await once(socket, 'data', { signal })) as [Buffer];
+    return !/^(?:[SN]$|E)/.test(first.toString('latin1'));
+  } catch {
+    return false;
+  } finally {
+    socket.destroy();
+  }
 }

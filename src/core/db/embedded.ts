@@ -1,6 +1,8 @@
-import { mkdirSync } from 'node:fs';
+import { existsSync, mkdirSync } from 'node:fs';
+import { cp, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
 import { PGlite } from '@electric-sql/pglite';
 import { drizzle } from 'drizzle-orm/pglite';
 import type { Database, Orm, TextRow } from './client.js';
@@ -15,12 +17,26 @@ export async function openEmbedded(dataDir: string): Promise<Database & { orm: R
   mkdirSync(dataDir, { recursive: true, mode: 0o700 });
   const unlock = await lockDirectory(dataDir);
   try {
-    const pglite = await PGlite.create(join(dataDir, 'pglite'));
+    const directory = join(dataDir, 'pglite');
+    if (!existsSync(directory)) await layDown(directory);
+    const pglite = await PGlite.create(directory);
     return embeddedDatabase(pglite, unlock);
   } catch (error) {
     unlock();
     throw error;
   }
+}
+
+/** An empty database that the installation has made, beside the compiled service: making one takes seconds. */
+const prepared = fileURLToPath(new URL('../../database/pglite', import.meta.url));
+
+/** Puts the empty database there, whole or not at all. Without one the first use makes it. */
+async function layDown(directory: string): Promise<void> {
+  if (!existsSync(prepared)) return;
+  const copy = `${directory}.copy`;
+  await rm(copy, { recursive: true, force: true });
+  await cp(prepared, copy, { recursive: true });
+  await rename(copy, directory);
 }
 
 function embeddedDatabase(pglite: PGlite, unlock: () => void) {

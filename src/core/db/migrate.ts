@@ -6,7 +6,7 @@ import { migrate as migratePostgres } from 'drizzle-orm/node-postgres/migrator';
 import { migrate as migratePglite } from 'drizzle-orm/pglite/migrator';
 import type pg from 'pg';
 import { once } from '../steps.js';
-import { UnsuitableDatabaseError } from './check-server.js';
+import { explainRefusal, UnsuitableDatabaseError } from './check-server.js';
 import { sqlState, type Database, type Orm } from './client.js';
 import { Connection } from './connection.js';
 import type { openEmbedded } from './embedded.js';
@@ -60,7 +60,11 @@ export async function migrateDatabase(db: Opened, ownerUrl?: string): Promise<vo
 async function migrateAs(connectionString: string, servingRole: string | undefined): Promise<void> {
   // A connection of its own without time-outs: a large index may take minutes, and others wait for the lock meanwhile.
   const client: pg.Client = new Connection({ connectionString, application_name: 'gauge-migrate' });
-  await client.connect();
+  await client
+    .connect()
+    .catch((error: unknown) =>
+      explainRefusal(error, connectionString, servingRole ? 'MIGRATION_DATABASE_URL' : 'DATABASE_URL'),
+    );
   try {
     await client.query('select pg_advisory_lock($1)', [MIGRATION_LOCK]);
     const orm = drizzle(client);

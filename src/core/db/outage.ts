@@ -30,6 +30,37 @@ export function describeOutage(error: unknown): string | undefined {
   return conditions[state] ?? (isDatabaseUnavailable(error) ? 'the database cannot be reached' : undefined);
 }
 
+const absences: Record<string, string> = {
+  ECONNREFUSED: 'nothing listens there',
+  ENOTFOUND: 'the name of the host is not known',
+  EAI_AGAIN: 'the name of the host is not known',
+  ETIMEDOUT: 'the host does not answer',
+  EHOSTUNREACH: 'the host does not answer',
+  ENOENT: 'there is no such socket',
+};
+
+/** What a start waits for, and what to do, in a sentence. */
+export function describeAwaited(error: unknown, databaseUrl = ''): string {
+  const condition = describeOutage(error);
+  if (sqlState(error) !== undefined) return `Waiting for the database: ${condition ?? 'it is busy'}.`;
+  const reason = absences[causeCode(error) ?? ''] ?? 'the connection ends before Postgres has answered';
+  return `Waiting for Postgres at ${placeOf(databaseUrl)}: ${reason}. Start it there, or stop Gauge and correct DATABASE_URL.`;
+}
+
+/** Where a database URL leads to, without its credentials. */
+export function placeOf(databaseUrl: string): string {
+  const { hostname, port, searchParams } = new URL(databaseUrl);
+  return `${searchParams.get('host') ?? (hostname || 'localhost')}:${port || '5432'}`;
+}
+
+function causeCode(error: unknown): string | undefined {
+  for (let e = error; e instanceof Error; e = e.cause) {
+    const { code } = e as NodeJS.ErrnoException;
+    if (code !== undefined) return code;
+  }
+  return undefined;
+}
+
 /**
  * Says once what is the matter with the database, however many connections and requests meet it, and once that it
  * is over.
@@ -37,8 +68,10 @@ export function describeOutage(error: unknown): string | undefined {
 export function createOutageLog(log: Logger, nowMs: () => number = () => performance.now()): ConnectionWatch {
   const met = new Map<string, { saidAtMs: number; unsaid: number }>();
   let isAway = false;
+  let wasReached = false;
   return {
     onConnected() {
+      wasReached = true;
       if (!isAway) return;
       isAway = false;
       log.info('the database is reached again');
@@ -46,7 +79,10 @@ export function createOutageLog(log: Logger, nowMs: () => number = () => perform
     onError(error) {
       const condition = describeOutage(error);
       if (condition === undefined) return;
-      isAway ||= /^(08|57P|$)/.test(sqlState(error) ?? '');
+      const isAbsence = /^(08|57P|$)/.test(sqlState(error) ?? '');
+      // Before the first connection the start says what it waits for.
+      if (isAbsence && !wasReached) return;
+      isAway ||= isAbsence;
       const last = met.get(condition);
       if (last && nowMs() - last.saidAtMs < REPEAT_AFTER_MS) {
         last.unsaid++;

@@ -79,11 +79,14 @@ export function requestContext(
         ...callerOf(req, res),
       };
       if (status === 500) log.error({ ...line, err: error?.cause }, 'request failed');
-      else accessLog.info(line, 'request');
+      else accessLog[!error && routine.test(req.originalUrl) ? 'debug' : 'info'](line, 'request');
     });
     next();
   };
 }
+
+/** What is asked for all the time and says nothing of its caller. A refusal of it is told. */
+const routine = /^\/(?:(?:dashboard|docs)\/assets\/|(?:healthz|readyz|metrics)(?:$|\?))/;
 
 const face = /^\/(?:api|dashboard|operator)(?=\/|$|\?)/;
 

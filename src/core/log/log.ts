@@ -1,6 +1,7 @@
 import type { DestinationStream, Logger } from 'pino';
 import pino from 'pino';
 import { isDatabaseUnavailable, sqlState } from '../db/client.js';
+import { printable } from '../terminal.js';
 import { createMask } from './log-mask.js';
 
 const MAX_CAUSES = 5;
@@ -65,6 +66,40 @@ const secrets = [
   'passwordHash',
 ];
 const paths = secrets.flatMap((name) => [`["${name}"]`, `*["${name}"]`, `*.*["${name}"]`]);
+
+/** Characters that a terminal obeys, as they stand in JSON; line ends and tabs are harmless. */
+const obeyed = /\\(?:\\|u00[01][\da-f]|[bfr])|[\u007f-\u009f]/gi;
+
+/** A request in one line: its id is of use where something was refused. */
+function describeRequest(line: Record<string, unknown>): string {
+  const { msg, method, path, status, ms, requestId } = line as Record<string, string | number | undefined>;
+  if (method === undefined) return String(msg);
+  const request = `${String(method)} ${printable(String(path))} ${String(status)} in ${String(ms)} ms`;
+  const id = Number(status) >= 400 ? ` (${String(requestId)})` : '';
+  return `${msg === 'request' ? '' : `${String(msg)}: `}${request}${id}`;
+}
+
+/**
+ * Lines for a person, where standard output is a terminal. They are written at once, in this process: what is printed beside
+ * them keeps its place, and the last ones are there when the process ends.
+ */
+export async function createTerminalStream(
+  output: Pick<NodeJS.WriteStream, 'write'>,
+): Promise<DestinationStream> {
+  // Only a terminal needs it.
+  const { prettyFactory } = await import('pino-pretty');
+  const format = prettyFactory({
+    translateTime: 'SYS:HH:MM:ss',
+    ignore: 'method,path,status,ms,ip,requestId,userId,orgId,keyId',
+    messageFormat: describeRequest,
+    singleLine: true,
+  });
+  return {
+    write(line) {
+      output.write(format(line.replace(obeyed, (found) => (found === '\\\\' ? found : ' '))));
+    },
+  };
+}
 
 const common = { base: null, timestamp: pino.stdTimeFunctions.isoTime };
 

@@ -106,7 +106,7 @@ export function createScoreKeeper(options: ScoreKeeperOptions): ScoreKeeper {
       },
       stopping.signal,
     );
-    if (made > 0) log.info({ made }, 'the forecasts of the last days are filled in');
+    if (made > 0) log.debug({ made }, 'the forecasts of the last days are filled in');
   }
 
   async function fill(): Promise<void> {

@@ -43,7 +43,7 @@ import {
 
 export const tradingJobs = (
   { config }: TradingContext,
-  { refresher, live, scores, trainer, settlement, climate, isReplay }: TradingServices,
+  { refresher, live, scores, trainer, climate, isReplay }: TradingServices,
 ): Job[] => [
   {
     name: 'refresh-markets',
@@ -51,10 +51,6 @@ export const tradingJobs = (
     run: () => refresher.refresh(),
   },
   ...(live ? [{ name: 'reconcile-live', schedule: '20 * * * * *', run: () => live.reconcile() }] : []),
-  // A few seconds after a refresh of the default schedule.
-  { name: 'settle-markets', schedule: '8,38 * * * * *', run: () => settlement.settle() },
-  { name: 'record-portfolio-history', schedule: '15 */15 * * * *', run: () => settlement.recordHistory() },
-  { name: 'clean-up-trading', schedule: '0 41 * * * *', run: () => settlement.cleanUp() },
   ...(climate
     ? [
         // Looks every five minutes; there is something to ask for a few times a night.
@@ -63,6 +59,14 @@ export const tradingJobs = (
       ]
     : []),
   ...(isReplay ? [] : learningJobs({ scores, trainer })),
+];
+
+/** What books the past of portfolios. */
+export const bookingJobs = ({ settlement }: TradingServices): Job[] => [
+  // A few seconds after a refresh of the default schedule.
+  { name: 'settle-markets', schedule: '8,38 * * * * *', run: () => settlement.settle() },
+  { name: 'record-portfolio-history', schedule: '15 */15 * * * *', run: () => settlement.recordHistory() },
+  { name: 'clean-up-trading', schedule: '0 41 * * * *', run: () => settlement.cleanUp() },
 ];
 
 const learningJobs = ({ scores, trainer }: Pick<TradingServices, 'scores' | 'trainer'>): Job[] => [

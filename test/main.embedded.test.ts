@@ -1,0 +1,187 @@
+import { spawn, type ChildProcess } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { createServer, type AddressInfo, type Server } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
+import { pino } from 'pino';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { openDatabase } from '../src/core/db/open.js';
+import type { DemoData } from '../src/demo/demo.js';
+import { ledgerEntries, tradingOrders, usageEvents } from '../src/tables.js';
+import { ownScript } from './support/own-build.js';
+import { freePort } from './support/postgres-server.js';
+
+/** The service as it is started, and what it has printed. */
+interface Started {
+  child: ChildProcess;
+  stdout: string;
+  stderr: string;
+  exit: Promise<number | null>;
+}
+
+let folder: string;
+const running: Started[] = [];
+let freeOne: number;
+beforeEach(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'gauge-main-'));
+  freeOne = await freePort();
+});
+afterEach(async () => {
+  for (const { child, exit } of running.splice(0)) {
+    child.kill('SIGKILL');
+    await exit;
+  }
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const main = ownScript('src/main');
+
+function start(env: Record<string, string> = {}, command = [process.execPath, ...main]): Started {
+  const child = spawn(command[0]!, command.slice(1), {
+    env: { PATH: process.env.PATH, PORT: String(freeOne), DATA_DIR: join(folder, 'data'), ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const exit = new Promise<number | null>((resolve) => child.once('exit', resolve));
+  const started: Started = { child, stdout: '', stderr: '', exit };
+  child.stdout.on('data', (chunk) => (started.stdout += String(chunk)));
+  child.stderr.on('data', (chunk) => (started.stderr += String(chunk)));
+  running.push(started);
+  return started;
+}
+
+async function until<T>(look: () => T | undefined | null | false): Promise<T> {
+  for (;;) {
+    const found = look();
+    if (found) return found;
+    const ended = running.find(({ child }) => child.exitCode !== null && child.exitCode > 0);
+    if (ended) throw new Error(`The service has ended: ${ended.stderr}`);
+    await setTimeout(25);
+  }
+}
+
+async function listen(server: Server): Promise<number> {
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return (server.address() as AddressInfo).port;
+}
+
+const readDemo = (): DemoData => JSON.parse(readFileSync(join(folder, 'data', 'demo.json'), 'utf8'));
+const urlIn = (text: string) => /Gauge is running at (\S+) with demo data/.exec(text)?.[1];
+
+describe('a start that cannot be', () => {
+  it.each([
+    [
+      'a port in use',
+      (port: number) => ({ PORT: String(port) }),
+      (port: number) =>
+        `Gauge could not start: port ${port} of 127.0.0.1 is in use. Stop what listens there, or set PORT to another one.\n`,
+    ],
+    [
+      'a database that is no Postgres',
+      (port: number) => ({ DATABASE_URL: `postgres://gauge:secret-word@127.0.0.1:${port}/gauge` }),
+      (port: number) =>
+        `Gauge could not start: what listens at 127.0.0.1:${port} is not Postgres. Correct the host or the port of DATABASE_URL.\n`,
+    ],
+  ])(
+    'ends with a sentence and status 1: %s',
+    async (_what, env, sentence) => {
+      const other = createServer((socket) => socket.on('error', () => undefined).end('SSH-2.0-other\r\n'));
+      const port = await listen(other);
+      try {
+        const started = start(env(port));
+        expect(await started.exit).toBe(1);
+        expect(started.stderr).toBe(sentence(port));
+        expect(started.stdout).not.toMatch(/\bat .*:\d+:\d+|secret-word/);
+      } finally {
+        other.close();
+      }
+    },
+    120_000,
+  );
+
+  it.each([
+    ['127.0.0.1:9', 'nothing listens there'],
+    ['database.invalid:5432', 'the name of the host is not known'],
+  ])(
+    'waits for a database that is not there, and says for what: %s',
+    async (place, reason) => {
+      const started = start({ DATABASE_URL: `postgres://gauge:secret-word@${place}/gauge` });
+      const line = await until(() => /^.*Waiting for.*\n/m.exec(started.stdout)?.[0]);
+      expect(JSON.parse(line).msg).toBe(
+        `Waiting for Postgres at ${place}: ${reason}. Start it there, or stop Gauge and correct DATABASE_URL.`,
+      );
+      await setTimeout(1_500);
+      expect(started.child.exitCode).toBe(null);
+      expect(started.stdout.match(/Waiting for|cannot be reached/g)).toHaveLength(1);
+      expect(started.stdout + started.stderr).not.toMatch(/\bat .*:\d+:\d+|secret-word/);
+    },
+    120_000,
+  );
+});
+
+describe('the first start', () => {
+  it.runIf(process.platform === 'linux')(
+    'shows readable lines on a terminal, with the logins after them',
+    async () => {
+      const command = [process.execPath, ...main].map((part) => `'${part}'`).join(' ');
+      const started = start({ TERM: 'dumb', NO_COLOR: '1' }, ['script', '-qefc', command, '/dev/null']);
+      const url = await until(() => urlIn(started.stdout));
+      const [before = '', greeting] = started.stdout.split('Gauge is running at ');
+      expect(before).toMatch(/^\[\d\d:\d\d:\d\d\] INFO: Gauge is ready \{.*\}\r?\n/m);
+      expect(greeting).toContain('ada@northwind.example');
+      const shown = started.stdout.length;
+      await fetch(`${url}/healthz`);
+      await fetch(`${url}/no-such-page`);
+      const later = await until(() => /^.*no-such-page.*$/m.exec(started.stdout.slice(shown))?.[0]);
+      expect(later).toMatch(
+        /^\[\d\d:\d\d:\d\d\] INFO: GET \/no-such-page 404 in [\d.]+ ms \([\w-]+\) \{"code":"not_found"\}\r?$/,
+      );
+      expect(started.stdout).not.toMatch(/healthz|"level"/);
+      started.child.kill('SIGTERM');
+    },
+    180_000,
+  );
+
+  it('prints keys that work at once, and a kill while the past is filled in costs nothing of it', async () => {
+    const first = start();
+    const url = await until(() => urlIn(first.stdout));
+    const { keys, pastUpTo } = readDemo();
+    expect(pastUpTo).toBeDefined();
+    const headers = { authorization: `Bearer ${keys.live}` };
+    expect((await fetch(`${url}/api/entitlements`, { headers })).status).toBe(200);
+    first.child.kill('SIGKILL');
+    await first.exit;
+
+    // Again in the middle: some of it is there.
+    const second = start();
+    await until(() => urlIn(second.stdout));
+    await setTimeout(1_000);
+    second.child.kill('SIGKILL');
+    await second.exit;
+
+    const third = start();
+    await until(() => urlIn(third.stdout));
+    expect(third.stdout).toContain(keys.live);
+    await until(() => readDemo().pastUpTo === undefined);
+    third.child.kill('SIGTERM');
+    expect(await third.exit).toBe(0);
+
+    const log = pino({ level: 'silent' });
+    const db = await openDatabase({ databaseUrl: undefined, dataDir: join(folder, 'data') }, log);
+    try {
+      const events = await db.orm.select().from(usageEvents);
+      expect(events.length).toBeGreaterThan(300);
+      expect(new Set(events.map((event) => event.idempotencyKey)).size).toBe(events.length);
+      const upTo = Date.parse(pastUpTo!);
+      expect(Math.max(...events.map(({ occurredAt }) => occurredAt.getTime()))).toBeLessThanOrEqual(upTo);
+      const orders = await db.orm.select().from(tradingOrders);
+      expect(orders.length).toBeGreaterThan(3);
+      for (const { createdAt } of orders) expect(createdAt.getTime()).toBeLessThan(upTo);
+      const kinds = (await db.orm.select().from(ledgerEntries)).map(({ kind }) => kind);
+      expect(kinds.filter((kind) => kind === 'deposit')).toHaveLength(1);
+      expect(kinds).toContain('settlement');
+    } finally {
+      await db.close();
+    }
+  }, 300_000);
+});
