@@ -2,7 +2,7 @@ import { Router, type ErrorRequestHandler, type RequestHandler } from 'express';
 import type { Refusal } from '../api-keys/key-use-queries.js';
 import { createKeyUse, type KeyUse } from '../api-keys/key-use.js';
 import { ownKeyRoute } from '../api-keys/routes.js';
-import { readHashedSecret } from '../api-keys/bearer-key.js';
+import { knownHashedSecret, readHashedSecret } from '../api-keys/bearer-key.js';
 import { createKeyReader, type KeyReader } from '../api-keys/key-reader.js';
 import type { Context } from '../core/http/context.js';
 import { createEntitlementReader, type EntitlementReader } from '../entitlements/reader.js';
@@ -75,9 +75,12 @@ export function countRefusedCalls({
 }: Pick<ApiServices, 'keys' | 'keyUse'>): ErrorRequestHandler {
   return (error, req, _res, next) => {
     const code = error instanceof AppError ? error.code : undefined;
-    const refusal = code && refusals[code];
-    if (refusal && keys.identify(readHashedSecret(req))) keyUse.refuse(readHashedSecret(req), refusal);
-    if (refusal === 'ended' || code === 'invalid_key') keyUse.forget(readHashedSecret(req));
+    const hashedSecret = knownHashedSecret(req);
+    if (code !== undefined && hashedSecret !== undefined) {
+      const refusal = refusals[code];
+      if (refusal && keys.identify(hashedSecret)) keyUse.refuse(hashedSecret, refusal);
+      if (refusal === 'ended' || code === 'invalid_key') keyUse.forget(hashedSecret);
+    }
     next(error);
   };
 }
