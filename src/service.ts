@@ -2,6 +2,7 @@ import type { Server } from 'node:http';
 import { setTimeout } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { deleteOldKeyCalls } from './api-keys/key-use-queries.js';
+import { isAnyKeyWatched } from './api-keys/queries.js';
 import { createApp } from './app.js';
 import { auditExportJobs } from './audit/export-heads.js';
 import type { Config } from './config.js';
@@ -237,6 +238,13 @@ const jobs = (context: TradingContext, services: ApiServices): Job[] => [
 
 const ownJobs = ({ config, db, clock }: TradingContext, { keyUse }: ApiServices): Job[] => [
   { name: 'write-key-use', schedule: '*/30 * * * * *', run: () => keyUse.flush() },
+  {
+    name: 'write-watched-key-use',
+    schedule: '*/2 * * * * *',
+    run: async () => {
+      if (await isAnyKeyWatched(db.orm, new Date(clock.now()))) await keyUse.flush();
+    },
+  },
   { name: 'delete-old-key-calls', schedule: '0 23 * * * *', run: () => deleteOldKeyCalls(db, clock) },
   {
     name: 'delete-expired-sessions',

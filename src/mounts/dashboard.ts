@@ -46,6 +46,7 @@ import {
   limitConfirmations,
   type SignInLimits,
 } from '../identity/sign-in/sign-in-limits.js';
+import type { ApiServices } from './api.js';
 import { setUpPages } from '../set-up/pages.js';
 import type { TradingContext } from '../trading/config.js';
 import { marketsPages } from '../trading/pages/pages.js';
@@ -65,6 +66,7 @@ export interface DashboardOptions {
 /** `/`, `/login`, `/logout`, `/set-up`, `/dashboard` and `/console`: what people use, with a session cookie. */
 export function dashboardRoutes(
   context: TradingContext,
+  { keyUse }: Pick<ApiServices, 'keyUse'>,
   trading: TradingServices | undefined,
   keys: readonly string[],
   readFrame: ReadFrame,
@@ -93,7 +95,7 @@ export function dashboardRoutes(
     mountRoutes(Router(), '/dashboard', sessionRoutes, context),
     hideArchived(context),
     requireOwnFactor,
-    apiKeyPages({ ...context, findLiveProduct }),
+    apiKeyPages({ ...context, keyUse, findLiveProduct }),
     mountRoutes(Router(), '/dashboard', [...apiKeyReadRoutes, ...keyChangeRoutes], context),
     auditPages(context),
     usagePages(context),

@@ -51,6 +51,7 @@ const usages = {
     own: page,
     foreign: noPage,
   },
+  'get /dashboard/usage/products': { own: page },
   'get /dashboard/usage.csv': {
     path: ({ productSlugs }) => `/dashboard/usage.csv?product=${productSlugs[0]}`,
     own: page,
@@ -126,6 +127,17 @@ const keys = {
     own: managersSecret,
     foreign: noManagersForm,
   },
+  'get /dashboard/api-keys/{id}/rename': {
+    path: ({ keyIds }) => `/dashboard/api-keys/${keyIds[0]}/rename`,
+    own: managersPage,
+    foreign: noManagersPage,
+  },
+  'post /dashboard/api-keys/{id}/rename': {
+    path: async (of) => `/dashboard/api-keys/${(await of.newKey()).id}/rename`,
+    form: () => ({ name: 'renamed' }),
+    own: managersForm,
+    foreign: noManagersForm,
+  },
   'get /dashboard/api-keys/{id}/revoke': {
     path: ({ keyIds }) => `/dashboard/api-keys/${keyIds[0]}/revoke`,
     own: managersPage,
@@ -149,6 +161,12 @@ const members = {
     path: async (of) => `/dashboard/members/invitations/${(await of.newInvitation()).id}/revoke`,
     own: managersForm,
     foreign: noManagersForm,
+  },
+  'get /dashboard/members/second-factor': { own: [303, 403, 403, 403, 200] },
+  'post /dashboard/members/second-factor': {
+    // As it is: to require one would keep out who has none.
+    form: () => ({ required: 'no' }),
+    own: [401, 403, 403, 403, 303],
   },
   'get /dashboard/members/{userId}': {
     path: ({ people }) => `/dashboard/members/${people.member.id}`,

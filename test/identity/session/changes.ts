@@ -13,7 +13,7 @@ import {
   users,
 } from '../../../src/tables.js';
 import type { Database } from '../../../src/core/db/client.js';
-import { addMember, Browser, createUser, PASSWORD, sessionIdOf } from '../../support/accounts.js';
+import { addMember, Browser, createUser, PASSWORD, sessionIdOf, signedIn } from '../../support/accounts.js';
 import { createKey, createOrganization, createProduct } from '../../support/fixtures.js';
 import { forgetConfirmation, makeLink, makeOperator, signedInOperator } from '../../support/operators.js';
 import { givePasskey, SoftPasskey } from '../../support/passkey.js';
@@ -396,6 +396,13 @@ export const changes: Record<string, Prepare[]> = {
   'delete /dashboard/api-keys/{id}': [
     byMember('DELETE', async ({ own }) => `/dashboard/api-keys/${(await own.newKey()).id}`, none),
   ],
+  'post /dashboard/api-keys/{id}/rename': [
+    byMember(
+      'POST',
+      async ({ own }) => `/dashboard/api-keys/${(await own.newKey()).id}/rename`,
+      form({ name: 'another name' }),
+    ),
+  ],
   'post /dashboard/api-keys/{id}/revoke': [
     byMember('POST', async ({ own }) => `/dashboard/api-keys/${(await own.newKey()).id}/revoke`, none),
   ],
@@ -410,6 +417,25 @@ export const changes: Record<string, Prepare[]> = {
       async ({ own }) => `/dashboard/members/invitations/${(await own.newInvitation()).id}/revoke`,
       none,
     ),
+  ],
+  'post /dashboard/members/second-factor': [
+    async ({ db, service }) => {
+      const { user, browser } = await signedIn(db, service.url);
+      await giveSecondFactor(db, user.id, service.clock);
+      const isTheirs = eq(memberships.userId, user.id);
+      const { headers, body } = form({ required: 'yes' });
+      return {
+        method: 'POST',
+        path: '/dashboard/members/second-factor',
+        body,
+        headers: { ...headers, cookie: cookieOf(browser) },
+        withdrawals: {
+          removed: () => db.orm.delete(memberships).where(isTheirs),
+          demoted: () => db.orm.update(memberships).set({ role: 'admin' }).where(isTheirs),
+          'signed out': () => db.orm.delete(sessions).where(eq(sessions.hashedToken, sessionIdOf(browser))),
+        },
+      };
+    },
   ],
   'post /dashboard/members/{userId}/role': [
     byMember(
