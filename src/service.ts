@@ -19,13 +19,16 @@ import { readDemo, writeDemo, type DemoData } from './demo/demo.js';
 import { seedDemo } from './demo/seed.js';
 import { seedDemoTrading } from './demo/trading.js';
 import { seedDemoUsage } from './demo/usage.js';
+import { answerPasswordRequests } from './identity/account/reset.js';
 import { deleteOldLinks, type NewLink } from './identity/links/links.js';
 import { createSetUpLink } from './identity/operators/operators.js';
 import { preparePasswordRules } from './identity/password.js';
 import { createSecretBox, resealSecrets } from './identity/second-factor/secret-box.js';
 import { deleteExpiredSessions } from './identity/session/queries.js';
+import { createMailSender, deleteOldMails } from './mail/sender.js';
 import { createApiServices, type ApiServices } from './mounts/api.js';
 import type { DashboardOptions } from './mounts/dashboard.js';
+import { createCapNotices, createKeyNotices, deleteOldNotices } from './notices/notices.js';
 import type { TradingContext } from './trading/config.js';
 import {
   bookingJobs,
@@ -228,6 +231,7 @@ async function fillDemo(
 
 const jobs = (context: TradingContext, services: ApiServices): Job[] => [
   ...ownJobs(context, services),
+  ...mailJobs(context),
   ...auditExportJobs(context),
 ];
 
@@ -250,6 +254,33 @@ const ownJobs = ({ config, db, clock }: TradingContext, { keyUse }: ApiServices)
     run: () => resealSecrets(db, createSecretBox(config.secretKeys)),
   },
 ];
+
+/** Where mail is off, only what an earlier start has left is deleted. */
+function mailJobs(context: TradingContext): Job[] {
+  const { config, db, clock } = context;
+  const send = createMailSender(context);
+  const answerAndSend = async () => {
+    await answerPasswordRequests(context);
+    await send();
+  };
+  return [
+    {
+      name: 'delete-old-mails',
+      schedule: '0 31 * * * *',
+      run: async () => {
+        await deleteOldMails(db, new Date(clock.now()));
+        await deleteOldNotices(db, new Date(clock.now()));
+      },
+    },
+    ...(config.mail
+      ? [
+          { name: 'send-mails', schedule: '*/5 * * * * *', run: answerAndSend },
+          { name: 'tell-of-caps', schedule: '20 */5 * * * *', run: createCapNotices(context) },
+          { name: 'tell-of-keys', schedule: '50 41 * * * *', run: createKeyNotices(context) },
+        ]
+      : []),
+  ];
+}
 
 function listen(server: Server, { port, host }: Config): Promise<void> {
   return new Promise((resolve, reject) => {

@@ -179,3 +179,14 @@ export const oneTimeLinks = pgTable(
     ),
   ],
 );
+
+/** Who has forgotten a password and waits for a link. Written for every address alike, and gone when it is looked up. */
+export const passwordRequests = pgTable('password_requests', {
+  /** In the order in which they came. */
+  id: uuid().primaryKey(),
+  /** Trimmed and lower-cased. There may be no such account. */
+  email: text().notNull(),
+  at: time('at').notNull(),
+  ip: text(),
+  requestId: text('request_id'),
+});

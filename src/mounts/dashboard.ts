@@ -67,7 +67,7 @@ export function dashboardRoutes(
   const before = [pageFrame(readFrame), pageHeaders(), sessionCookie(keys), refuseCrossSite];
   const { listDemoLogins = () => [] } = options;
   router.use(frontPages(context, readSession, { before, listDemoLogins }));
-  router.use(['/login', '/logout', '/confirm', '/reset', '/set-up', '/dashboard'], before);
+  router.use(['/login', '/logout', '/confirm', '/reset', '/forgot', '/set-up', '/dashboard'], before);
   router.use(['/dashboard', '/confirm', '/set-up'], sessionLimit(context));
   router.use(signInPages(context, readSession, { limits, secrets, devices: createDevices(keys) }));
   router.use(joinPages(context, readSession, options.joinLimits));

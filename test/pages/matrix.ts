@@ -253,6 +253,11 @@ const account = {
   },
   'get /dashboard/account': { own: page },
   'post /dashboard/account': { form: () => ({ name: 'Another Name' }), own: personsForm },
+  'post /dashboard/account/notices': {
+    form: ({ slug }) => ({ organization: slug, notices: 'on' }),
+    own: [401, 404, 404, 303, 303],
+    foreign: [401, 404, 404, 404, 404],
+  },
   'get /dashboard/account/password': { own: page },
   'post /dashboard/account/password': {
     form: () => ({ currentPassword: PASSWORD, newPassword: 'one long phrase', newPasswordAgain: 'another' }),
@@ -295,6 +300,9 @@ const account = {
 const operators = {
   'get /confirm': { own: page },
   'post /confirm': { form: () => ({ currentPassword: PASSWORD }), own: personsForm },
+  'get /forgot': { own: [200, 200, 200, 200, 200] },
+  // Without mail there is nothing to ask for.
+  'post /forgot': { form: () => ({ email: 'a@example.com' }), own: [404, 404, 404, 404, 404] },
   'get /reset': { own: [200, 200, 200, 200, 200] },
   'post /reset': { own: [404, 404, 404, 404, 404] },
   'post /reset/open': { form: () => ({ link: 'x'.repeat(43) }), own: [303, 303, 303, 303, 303] },

@@ -14,8 +14,11 @@ import type { SecretBox } from '../second-factor/secret-box.js';
 import { generateToken, hashToken } from '../session/session-cookie.js';
 import type { Orm, Tx } from '../../core/db/client.js';
 import { AppError } from '../../core/errors.js';
+import type { MailDeps } from '../../mail/outbox.js';
 import { fieldError } from '../../core/pages/form.js';
+import { findMembershipOf, updateMailNotices } from '../organizations/queries.js';
 import { deleteSessionById, deleteSessionsOf, updateToken } from '../session/queries.js';
+import { mailAccountNotice } from '../users/notices.js';
 import { findUser, lockUser, updateUser, type User } from '../users/queries.js';
 
 /** Who changes their account, in which session, when and from where. */
@@ -25,7 +28,7 @@ export interface Author extends PersonAuthority, Whereabouts {
   gone: AbortSignal;
 }
 
-export interface AccountChangeDeps extends ChangeDeps {
+export interface AccountChangeDeps extends ChangeDeps, MailDeps {
   secrets: SecretBox;
 }
 
@@ -100,6 +103,27 @@ export function changeName(deps: ChangeDeps, author: Author, name: string): Prom
 }
 
 /**
+ * Whether mail tells the person of caps and expiring keys of an Organization. True if it was not so before.
+ * @throws AppError not_found where they are no owner or admin
+ */
+export function changeNotices(
+  deps: ChangeDeps,
+  author: Author,
+  slug: string,
+  isWanted: boolean,
+): Promise<boolean> {
+  return changeAccount(deps, author, undefined, async (tx, { id: userId }) => {
+    const membership = await findMembershipOf(tx, userId, slug);
+    if (!membership || !(await updateMailNotices(tx, membership.id, userId, isWanted)))
+      throw new AppError('not_found', 'You are owner or admin of no such Organization.');
+    if (membership.mailNotices === isWanted) return false;
+    const [before, after] = [{ mailNotices: !isWanted }, { mailNotices: isWanted }];
+    await audit(tx, author, 'user.notices_changed', { organization: slug, before, after });
+    return true;
+  });
+}
+
+/**
  * @param given a code or a passkey, where a second factor is on: without it a session left open would do
  * @returns the new token of this session; every other session of the person ends
  * @throws WrongGuess
@@ -121,6 +145,7 @@ export async function changePassword(
     await updateUser(tx, person.id, { passwordHash });
     const { token, sessionsEnded } = await endOtherSessions(tx, author);
     await audit(tx, author, 'user.password_changed', { sessionsEnded });
+    await mailAccountNotice(tx, deps, author.email, 'password', author);
     return token;
   });
 }

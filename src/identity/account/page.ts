@@ -12,7 +12,7 @@ import { renderPage } from '../../core/pages/layout.js';
 import { passLimits } from '../../core/http/rate-limit.js';
 import { WrongGuess, type Author } from './account.js';
 
-export interface AccountDeps extends Pick<Context, 'db' | 'clock'> {
+export interface AccountDeps extends Pick<Context, 'db' | 'clock' | 'config'> {
   secrets: SecretBox;
   /** What a request passes before a password or a code is checked. */
   limits: RequestHandler[];

@@ -5,15 +5,24 @@ import { parseInput } from '../../core/http/validate.js';
 import { toAddress } from '../../core/pages/address.js';
 import { fieldError, formRoute, newForm, type FormState } from '../../core/pages/form.js';
 import { pageRouter } from '../../core/pages/page-router.js';
+import { isManager } from '../../organizations/table.js';
 import { listOrganizationsOf } from '../organizations/queries.js';
 import { MAX_PASSWORD, MIN_PASSWORD, passwordProblem } from '../password.js';
 import { findFactors } from '../second-factor/queries.js';
 import { clearToken, sendToken } from '../session/session-cookie.js';
 import { personOf } from '../session/session.js';
-import { changeName, changePassword, checkPassword, endSession, signOutEverywhere } from './account.js';
+import { describeAddress } from '../source.js';
+import {
+  changeName,
+  changeNotices,
+  changePassword,
+  checkPassword,
+  endSession,
+  signOutEverywhere,
+} from './account.js';
 import { ACCOUNT, authorOf, givenFactor, limitGuesses, renderAccount, type AccountDeps } from './page.js';
 import { countSessions, listSessions } from '../session/queries.js';
-import { filledIn, nameSchema, passwordSchema } from './schema.js';
+import { filledIn, nameSchema, noticesSchema, passwordSchema } from './schema.js';
 import { passkeyPages } from './passkey-pages.js';
 import { secondFactorPages } from './second-factor-pages.js';
 
@@ -31,7 +40,11 @@ export function accountPages(deps: AccountDeps): Router {
 /** The Organizations that the page names at most. */
 const MAX_ORGANIZATIONS = 100;
 
-const profileNotices = { saved: 'Your name is saved.', unchanged: 'That is your name already.' };
+const profileNotices = {
+  saved: 'Your name is saved.',
+  unchanged: 'That is your name already.',
+  'notices-saved': 'Your choice is saved.',
+};
 
 function profilePages(deps: AccountDeps): Router {
   const { db } = deps;
@@ -43,7 +56,10 @@ function profilePages(deps: AccountDeps): Router {
     const page = { view: 'profile', tab: 'profile', title: 'Your account', notices: profileNotices } as const;
     await renderAccount(deps, req, res, page, {
       form,
-      memberships: organizationsOf.slice(0, MAX_ORGANIZATIONS),
+      hasMail: deps.config.mail !== undefined,
+      memberships: organizationsOf
+        .slice(0, MAX_ORGANIZATIONS)
+        .map((membership) => ({ ...membership, isManager: isManager(membership.role) })),
       hasMoreMemberships: organizationsOf.length > MAX_ORGANIZATIONS,
     });
   };
@@ -60,6 +76,18 @@ function profilePages(deps: AccountDeps): Router {
         res.redirect(303, toAddress(ACCOUNT, { done: isChanged ? 'saved' : 'unchanged' }));
       },
       show,
+    }),
+  );
+
+  router.post(
+    '/account/notices',
+    formRoute({
+      async act(req, res, fields) {
+        const { organization, notices } = parseInput(noticesSchema, fields);
+        await changeNotices(deps, authorOf(deps, req, res), organization, notices === 'on');
+        res.redirect(303, toAddress(ACCOUNT, { done: 'notices-saved' }));
+      },
+      show: (req, res, form) => show(req, res, { ...form, values: { name: personOf(res).userName } }),
     }),
   );
   return router;
@@ -127,9 +155,6 @@ export function describeBrowser(userAgent: string): string {
   const name = browser.name || userAgent.split(/[\s/(;]/)[0]!.slice(0, 40) || 'Unknown browser';
   return os.name ? `${name} on ${os.name}` : name;
 }
-
-/** An address as people write it: IPv4 without the IPv6 in which the socket wraps it. */
-export const describeAddress = (ip: string): string => ip.replace(/^::ffff:(?=\d+\.)/i, '') || 'unknown';
 
 /** As many sessions as the page shows. */
 const MAX_SESSIONS = 100;

@@ -11,6 +11,11 @@ export const factorFields = { code: text(100).optional(), passkey: assertionSche
 
 export const nameSchema = z.strictObject({ name: text(100) });
 
+export const noticesSchema = z.strictObject({
+  organization: text(100),
+  notices: z.enum(['on', 'off'], 'must be on or off'),
+});
+
 export const passwordSchema = z.strictObject({
   currentPassword: password,
   // Judged by the rules for passwords, which say what is missing.

@@ -21,6 +21,7 @@ import {
   replaceRecoveryCodes,
 } from '../second-factor/queries.js';
 import { findStep, generateSecret, isCodeShaped } from '../second-factor/totp.js';
+import { mailAccountNotice } from '../users/notices.js';
 import type { User } from '../users/queries.js';
 import {
   audit,
@@ -125,6 +126,7 @@ export async function turnOff(
     await endLastFactor(tx, person.id);
     const { token, sessionsEnded } = await endOtherSessions(tx, author);
     await audit(tx, author, 'user.second_factor_turned_off', { sessionsEnded });
+    await mailAccountNotice(tx, deps, author.email, 'secondFactor', author);
     return token;
   });
 }

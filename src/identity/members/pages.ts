@@ -47,7 +47,7 @@ const notices = {
     'This invitation was created before, and its link was shown then, once. Invite the address again for a new link; the old one stops working.',
 };
 
-type PageDeps = Pick<Context, 'db' | 'clock'>;
+type PageDeps = Pick<Context, 'db' | 'clock' | 'config'>;
 
 /** @throws AppError not_found */
 const readId = (req: Request, name: string): string => readPathId(req, name, 'member or invitation');
@@ -181,7 +181,7 @@ function addInvitationPages(router: Router, deps: PageDeps): void {
         const { days, ...input } = parseInput(invitationSchema, { ...fields, email });
         const source = personSource(req, res, clock);
         const invited = await change(deps, byMember(res), (tx) =>
-          invite(tx, orgId, { ...input, days: Number(days) }, source),
+          invite(tx, orgId, { ...input, days: Number(days) }, source, deps.config.mail),
         );
         if (!invited) {
           res.redirect(303, `${MEMBERS}?done=invited-before`);
@@ -200,6 +200,7 @@ function addInvitationPages(router: Router, deps: PageDeps): void {
           description,
           link,
           expiresAt: invited.expiresAt,
+          isMailed: invited.isMailed,
         });
       },
       show: showForm,

@@ -3,6 +3,7 @@ import type { Orm, Tx } from '../../core/db/client.js';
 import { selectRows } from '../../core/db/select-rows.js';
 import { DAY_MS, MINUTE_MS } from '../../core/time.js';
 import { users } from '../../organizations/table.js';
+import { deleteOpenLinks } from '../reset-link-queries.js';
 import { passkeys, recoveryCodes, secondFactors, signInChallenges } from '../table.js';
 
 const CHALLENGE_MS = 10 * MINUTE_MS;
@@ -187,12 +188,13 @@ export async function countRecoveryCodes(orm: Orm, userId: string): Promise<numb
   return row?.left ?? 0;
 }
 
-/** Removes a person's authenticator app, if it is on. */
+/** Removes a person's authenticator app, if it is on, with the links that could. */
 export async function deleteApp(tx: Tx, userId: string): Promise<boolean> {
   const rows = await tx
     .delete(secondFactors)
     .where(and(eq(secondFactors.userId, userId), isNotNull(secondFactors.confirmedAt)))
     .returning({ userId: secondFactors.userId });
+  if (rows.length > 0) await deleteOpenLinks(tx, userId, 'second_factor_reset');
   return rows.length > 0;
 }
 
@@ -209,6 +211,7 @@ export async function deleteSecondFactor(tx: Tx, userId: string): Promise<boolea
     .returning({ id: passkeys.credentialId });
   if (!hadApp && gone.length === 0) return false;
   await deleteRecoveryCodes(tx, userId);
+  await deleteOpenLinks(tx, userId, 'second_factor_reset');
   return true;
 }
 

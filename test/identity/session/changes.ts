@@ -324,6 +324,19 @@ export const changes: Record<string, Prepare[]> = {
     byPerson('/dashboard/organization', (world) => ({ organization: slugOf(world) })),
   ],
   'post /dashboard/account': [byPerson('/dashboard/account', () => ({ name: 'Half Sent' }))],
+  'post /dashboard/account/notices': [
+    async (world) => {
+      const { browser, sessionEnded, removed, demoted } = await hire(world);
+      const { headers, body } = form({ organization: world.own.slug, notices: 'off' });
+      return {
+        method: 'POST',
+        path: '/dashboard/account/notices',
+        body,
+        headers: { ...headers, cookie: cookieOf(browser) },
+        withdrawals: { 'signed out': sessionEnded, removed, demoted },
+      };
+    },
+  ],
   'post /dashboard/account/password': [
     byPerson('/dashboard/account/password', () => ({
       currentPassword: PASSWORD,
@@ -492,16 +505,16 @@ export const changes: Record<string, Prepare[]> = {
     byOperatorPerson(
       '/set-up/owner',
       async ({ db }) => {
-        await createOrganization(db);
-        return { owner: 'other', email: `${uuid()}@example.com` };
+        const { slug } = await createOrganization(db);
+        return { organization: slug, owner: 'other', email: `${uuid()}@example.com` };
       },
       true,
     ),
     byOperatorPerson(
       '/set-up/owner',
       async ({ db }) => {
-        await createOrganization(db);
-        return { owner: 'me', email: '' };
+        const { slug } = await createOrganization(db);
+        return { organization: slug, owner: 'me', email: '' };
       },
       true,
     ),
@@ -614,6 +627,8 @@ export const others = [
   'post /dashboard/join/open',
   'post /reset/open',
   'post /set-up/open',
+  // Asks for a mail to its own person, with nothing that could be taken away.
+  'post /forgot',
   // End the session that they come with.
   'post /logout',
   'post /dashboard/join/sign-out',
