@@ -66,21 +66,7 @@ export function passkeyPages(deps: AccountDeps): Router {
 
   router.get('/account/passkeys', (req, res) => show(req, res, newForm()));
 
-  router.post('/account/passkeys/new-options', async (req, res) => {
-    const options = await change(deps, dangerousAuthor(req, res), (tx) =>
-      createNewOptions(tx, siteOf(req), personOf(res), waiting(res)),
-    );
-    sendJson(res, 200, toJson(options));
-  });
-
-  // Where a passkey stands in for a code.
-  router.post('/account/passkeys/options', async (req, res) => {
-    const { userId } = personOf(res);
-    const options = await change(deps, byPerson(res), (tx) =>
-      createUseOptions(tx, siteOf(req), userId, waiting(res)),
-    );
-    sendJson(res, 200, toJson(options));
-  });
+  addOptions(router, deps, dangerousAuthor, waiting);
 
   router.post(
     '/account/passkeys',
@@ -120,4 +106,28 @@ export function passkeyPages(deps: AccountDeps): Router {
     }),
   );
   return router;
+}
+
+/** What browsers make and use passkeys from. */
+function addOptions(
+  router: Router,
+  deps: AccountDeps,
+  dangerousAuthor: (req: Request, res: Response) => Author,
+  waiting: (res: Response) => { hashedToken: string; now: Date },
+): void {
+  router.post('/account/passkeys/new-options', async (req, res) => {
+    const options = await change(deps, dangerousAuthor(req, res), (tx) =>
+      createNewOptions(tx, siteOf(req), personOf(res), waiting(res)),
+    );
+    sendJson(res, 200, toJson(options));
+  });
+
+  // Where a passkey stands in for a code.
+  router.post('/account/passkeys/options', async (req, res) => {
+    const { userId } = personOf(res);
+    const options = await change(deps, byPerson(res), (tx) =>
+      createUseOptions(tx, siteOf(req), userId, waiting(res)),
+    );
+    sendJson(res, 200, toJson(options));
+  });
 }
