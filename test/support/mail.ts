@@ -26,7 +26,7 @@ export async function startMailServer(options: SMTPServerOptions = {}, port = 0)
         const recipients = session.envelope.rcptTo.map(({ address }) => address);
         const source = mail.headerLines.map(({ line }) => line).join('\n');
         received.push(Object.assign(mail, { recipients, source }));
-        done(error as Error | null);
+        done(error);
       });
     },
     ...options,
