@@ -21,28 +21,32 @@ const options = (req: Request) =>
 
 const keptSchema = z.object({
   page: z.string(),
+  by: z.string(),
   values: z.record(z.string(), z.union([z.string(), z.array(z.string())])),
 });
 
 /**
  * Keeps the fields of a posted form.
+ * @param by who typed it: others who sign in with the same browser do not get to see it
  * @returns the page of the form; undefined if this is no form of one of our pages
  */
-export async function keepForm(req: Request, res: Response): Promise<string | undefined> {
+export async function keepForm(req: Request, res: Response, by: string): Promise<string | undefined> {
   const page = ownReferer(req);
   if (page === undefined || !isPostedForm(req) || !prefersHtml(req)) return undefined;
   const values = withoutSecrets((await readForm(req, res)) as FormFields);
-  const kept = Buffer.from(JSON.stringify({ page, values })).toString('base64url');
+  const kept = Buffer.from(JSON.stringify({ page, by, values })).toString('base64url');
   if (kept.length <= MAX_LENGTH) res.cookie(NAME, kept, { ...options(req), maxAge: KEPT_MS });
   return page;
 }
 
-/** The form of this page as it was typed before, once; undefined if none was kept for it. */
+/** The form of this page as the signed-in person typed it before, once; undefined if none was kept for it. */
 export function takeForm(req: Request, res: Response, form: FormState): FormState | undefined {
+  const { person } = res.locals as { person?: { userId: string } };
   const cookie = new RegExp(`(?:^|;\\s*)${NAME}=([\\w-]+)`).exec(req.headers.cookie ?? '')?.[1];
   if (cookie === undefined || req.method !== 'GET') return undefined;
   const kept = keptSchema.safeParse(parseJson(Buffer.from(cookie, 'base64url').toString()));
-  if (!kept.success || kept.data.page !== req.originalUrl) return undefined;
+  if (!kept.success || kept.data.page !== req.originalUrl || kept.data.by !== person?.userId)
+    return undefined;
   res.clearCookie(NAME, options(req));
   return { ...form, values: { ...form.values, ...withoutSecrets(kept.data.values) } };
 }

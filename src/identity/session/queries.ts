@@ -104,11 +104,23 @@ export async function deleteSession(
   return user && { ...gone, ...user };
 }
 
-/** Deletes what has ended by itself and opens nothing any more: sessions, challenges, secrets never confirmed. */
+export async function findSessionOwner(orm: Orm, hashedToken: string): Promise<string | undefined> {
+  const [row] = await orm
+    .select({ userId: sessions.userId })
+    .from(sessions)
+    .where(eq(sessions.hashedToken, hashedToken));
+  return row?.userId;
+}
+
+/**
+ * Deletes what has ended by itself and opens nothing any more: challenges, secrets never confirmed, and sessions a day later,
+ * so that a form which was open meanwhile is known to be its person's.
+ */
 export async function deleteExpiredSessions({ orm }: { orm: Orm }, now: Date): Promise<void> {
+  const dayAgo = new Date(now.getTime() - DAY_MS);
   await orm
     .delete(sessions)
-    .where(or(lte(sessions.expiresAt, now), lte(sessions.lastSeenAt, idleSince(now))));
+    .where(or(lte(sessions.expiresAt, dayAgo), lte(sessions.lastSeenAt, idleSince(dayAgo))));
   await deleteExpiredChallenges(orm, now);
   await deleteExpiredPasskeyChallenges(orm, now);
   await deleteAbandonedSetups(orm, new Date(now.getTime() - SETUP_MS));

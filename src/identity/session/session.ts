@@ -9,7 +9,7 @@ import { keepForm } from '../../core/pages/kept-form.js';
 import { requestIdOf } from '../../core/http/request-context.js';
 import type { Role } from '../../organizations/table.js';
 import type { Source, Whereabouts } from '../source.js';
-import { findSession, insertSession, SESSION_SEEN_MS, updateSession } from './queries.js';
+import { findSession, findSessionOwner, insertSession, SESSION_SEEN_MS, updateSession } from './queries.js';
 import { generateToken, hashToken, readToken, sendToken } from './session-cookie.js';
 
 export interface SessionPerson {
@@ -42,7 +42,11 @@ interface Homeless extends SessionPerson {
   orgId: null;
 }
 
-export type ReadSession = (req: Request) => Promise<SessionPrincipal | Homeless | undefined>;
+export interface ReadSession {
+  (req: Request): Promise<SessionPrincipal | Homeless | undefined>;
+  /** Whose session it was that has ended by itself; undefined for one that was ended. */
+  findOwner: (req: Request) => Promise<string | undefined>;
+}
 
 /**
  * Reads the session of a request from the database: one query, and a write at most once a minute.
@@ -52,7 +56,11 @@ export type ReadSession = (req: Request) => Promise<SessionPrincipal | Homeless 
  * @throws AppError forbidden_role
  */
 export function createSessionReader({ db, clock }: { db: Database; clock: Clock }): ReadSession {
-  return async (req) => {
+  const findOwner = async (req: Request) => {
+    const token = readToken(req);
+    return token === undefined ? undefined : findSessionOwner(db.orm, hashToken(token));
+  };
+  const read = async (req: Request) => {
     const token = readToken(req);
     if (token === undefined) return undefined;
     const sessionId = hashToken(token);
@@ -89,6 +97,7 @@ export function createSessionReader({ db, clock }: { db: Database; clock: Clock 
       return { sessionId, ...person, orgId: null };
     return { sessionId, ...person, orgId, orgSlug, orgName, role, isArchived, lacksSecondFactor };
   };
+  return Object.assign(read, { findOwner });
 }
 
 /** What a session remembers of the browser that it was started in. */
@@ -131,7 +140,8 @@ export function requirePerson(readSession: ReadSession): RequestHandler {
         res.redirect(303, toAddress('/login', { next: req.originalUrl }));
         return;
       }
-      const page = await keepForm(req, res);
+      const owner = await readSession.findOwner(req);
+      const page = owner && (await keepForm(req, res, owner));
       if (page === undefined) throw new AppError('not_signed_in', 'Sign in first, at /login.');
       res.redirect(303, toAddress('/login', { next: page, again: 'kept' }));
       return;

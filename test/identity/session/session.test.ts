@@ -256,10 +256,10 @@ describe('what is taken from a person', () => {
   });
 });
 
-it('sessions that have ended are deleted, the others stay', async () => {
+it('sessions that have ended are deleted a day later, the others stay', async () => {
   const own = await startAnother();
   const { user: idle } = await signedIn(database.db, own.url);
-  own.clock.advance(DAY);
+  own.clock.advance(2 * DAY);
   const { user: fresh, browser } = await signedIn(database.db, own.url);
   own.clock.advance(6 * DAY);
   await deleteExpiredSessions(database.db, new Date(own.clock.now()));
@@ -298,7 +298,8 @@ describe('a form that is sent when its session has ended', () => {
 
   async function expired() {
     const { browser, user, organization } = await signedIn(database.db, service.url);
-    await database.db.orm.delete(sessions).where(eq(sessions.userId, user.id));
+    const expiresAt = new Date(service.clock.now() - 1);
+    await database.db.orm.update(sessions).set({ expiresAt }).where(eq(sessions.userId, user.id));
     return { browser, user, organization };
   }
 
@@ -323,26 +324,42 @@ describe('a form that is sent when its session has ended', () => {
     expect((await browser.get(path, html)).text).not.toContain('guest@example.com');
   });
 
+  it('is shown to its own person alone, and not kept where the session was ended', async () => {
+    const { browser } = await expired();
+    await sendFrom(browser, service.url + path);
+    const other = await signedIn(database.db, service.url);
+    await browser.signIn(other.user.email);
+    const shown = (await browser.get(path, html)).text;
+    expect(shown).toContain('Invite');
+    expect(shown).not.toContain('guest@example.com');
+
+    const ended = await signedIn(database.db, service.url);
+    await database.db.orm.delete(sessions).where(eq(sessions.userId, ended.user.id));
+    expect((await sendFrom(ended.browser, service.url + path)).status).toBe(401);
+    expect(ended.browser.cookies.has('gauge_form')).toBe(false);
+  });
+
   it('is refused where it is of no page of ours, and a forged cookie fills in nothing but text', async () => {
     for (const referer of [undefined, 'https://elsewhere.example/form', 'no address']) {
       const { browser } = await expired();
       expect((await sendFrom(browser, referer)).status).toBe(401);
       expect(browser.cookies.has('gauge_form')).toBe(false);
     }
-    const { browser } = await signedIn(database.db, service.url);
+    const { browser, user } = await signedIn(database.db, service.url);
     const keep = (value: unknown) =>
       browser.cookies.set('gauge_form', Buffer.from(JSON.stringify(value)).toString('base64url'));
     for (const broken of [
       null,
       [],
-      { page: path, values: { email: 1 } },
-      { page: `${path}?x`, values: {} },
+      { page: path, by: user.id, values: { email: 1 } },
+      { page: path, values: {} },
+      { page: `${path}?x`, by: user.id, values: {} },
       'x',
     ]) {
       keep(broken);
       expect((await browser.get(path, html)).status).toBe(200);
     }
-    keep({ page: path, values: { email: '"><script>alert(1)</script>' } });
+    keep({ page: path, by: user.id, values: { email: '"><script>alert(1)</script>' } });
     expect((await browser.get(path, html)).text).not.toContain('<script>alert(1)');
     browser.cookies.set('gauge_form', 'a'.repeat(3_000));
     expect((await browser.get(path, html)).status).toBe(200);
