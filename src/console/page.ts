@@ -1,8 +1,7 @@
 import type { Request, Response } from 'express';
 import type { Context } from '../core/http/context.js';
 import { AppError } from '../core/errors.js';
-import { parseInput, text } from '../core/http/validate.js';
-import type { FormFields } from '../core/pages/form.js';
+import { text } from '../core/http/validate.js';
 import { renderPage } from '../core/pages/layout.js';
 import { slugSchema } from '../identity/operator/schema.js';
 import { getOrganization } from '../identity/organizations/organizations.js';
@@ -72,12 +71,6 @@ export function renderCustomer(
 /** A field of a form that people type a number into; every digit counts. */
 const numberPattern = /^\d{1,30}(\.\d{1,30})?$/;
 export const decimalField = text(61).regex(numberPattern, 'must be a number, like 100000');
-
-/** What was searched for, trimmed; undefined for nothing. */
-export function readSearch(value: FormFields[string] | undefined): string | undefined {
-  const search = String([value ?? ''].flat()[0]).trim();
-  return search === '' ? undefined : parseInput(text(254), search);
-}
 
 /** A cursor is the key of the last row seen, so that a list costs the same on every page. */
 export const encodeKey = (key: string): string => Buffer.from(key).toString('base64url');

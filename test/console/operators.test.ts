@@ -96,7 +96,7 @@ describe('operators', () => {
       post(`/console/operators/${third.id}/remove`, {}, other.browser),
       post(`/console/operators/${other.id}/remove`, {}, third.browser),
     ]);
-    expect(answers.map(({ status }) => status === 303).sort()).toEqual([false, true]);
+    expect(answers.filter(({ status }) => status === 303)).toHaveLength(1);
     const left = await database.db.orm.select().from(operators);
     expect(left.length).toBe(2);
   });
