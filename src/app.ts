@@ -68,7 +68,7 @@ export function createApp(
   );
   app.use(ready);
   const readFrame = createFrame(context);
-  app.use(dashboardRoutes(context, trading, sessionKeys, readFrame, options));
+  app.use(dashboardRoutes(context, services, trading, sessionKeys, readFrame, options));
   app.use('/operator', jsonHeaders, operatorRouter(context, trading));
   app.use(unknownRoute);
   app.use(pageErrorHandler(context, readFrame));

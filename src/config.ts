@@ -1,7 +1,14 @@
 import { isIP } from 'node:net';
 import { validate } from 'node-cron';
 import { z } from 'zod';
-import { ConfigError, urlField, wholeNumber, type OperatorToken, type ServiceConfig } from './core/config.js';
+import {
+  ConfigError,
+  urlField,
+  wholeNumber,
+  type MailConfig,
+  type OperatorToken,
+  type ServiceConfig,
+} from './core/config.js';
 import {
   readTradingConfig,
   tradingEnvironment,
@@ -76,6 +83,47 @@ function isLoopback(url: string): boolean {
 const isNeighbour = (hostname: string): boolean =>
   !hostname.includes('.') && !hostname.startsWith('[') && isIP(hostname) === 0;
 
+/** A name may stand before the address. */
+const mailFrom = /^(?:([^<>"\p{Cc}]{1,100}) <([^\s<>@,;]+@[^\s<>@,;]+)>|([^\s<>@,;]+@[^\s<>@,;]+))$/u;
+
+function mailProblems({ SMTP_URL, MAIL_FROM, PUBLIC_URL }: Environment, production: boolean): string[] {
+  if (SMTP_URL === undefined) return [];
+  return [
+    ...(MAIL_FROM === undefined ? ['MAIL_FROM: is required with SMTP_URL: what mail comes from'] : []),
+    // What a request calls this service is no address for a link that another person gets.
+    ...(PUBLIC_URL === undefined && !production
+      ? ['PUBLIC_URL: is required with SMTP_URL: links in mail begin with it']
+      : []),
+  ];
+}
+
+function isSmtpUrl(value: string): boolean {
+  if (!URL.canParse(value)) return false;
+  const { protocol, hostname, pathname, search, hash } = new URL(value);
+  return /^smtps?:$/.test(protocol) && hostname !== '' && /^\/?$/.test(pathname) && search + hash === '';
+}
+
+function readMail({
+  SMTP_URL,
+  MAIL_FROM = '',
+  PUBLIC_URL = '',
+}: z.output<typeof environment>): MailConfig | undefined {
+  if (SMTP_URL === undefined) return undefined;
+  const { protocol, hostname, port, username, password } = new URL(SMTP_URL);
+  const isNear = isLoopback(SMTP_URL) || isNeighbour(hostname);
+  const [, name = '', named, address = named] = mailFrom.exec(MAIL_FROM) ?? [];
+  const [user, pass] = [username, password].map(decodeURIComponent) as [string, string];
+  return {
+    host: hostname.replace(/^\[|\]$/g, ''),
+    port: port === '' ? undefined : Number(port),
+    // Whatever NODE_ENV says: a server elsewhere that offers no TLS gets nothing.
+    tls: protocol === 'smtps:' ? 'implicit' : isNear ? 'none' : 'starttls',
+    auth: user === '' ? undefined : { user, pass },
+    from: { name: name.trim(), address: address! },
+    origin: PUBLIC_URL,
+  };
+}
+
 const listField = (part: z.ZodString) =>
   z
     .string()
@@ -114,6 +162,17 @@ const environment = z.object({
   PUBLIC_URL: z
     .string()
     .refine(isOrigin, 'must be an origin like https://gauge.example.com, without a path')
+    .optional(),
+  SMTP_URL: z
+    .string()
+    .refine(
+      isSmtpUrl,
+      'must be a URL like smtps://user:password@mail.example.com:465, with nothing after the port',
+    )
+    .optional(),
+  MAIL_FROM: z
+    .string()
+    .regex(mailFrom, 'must be an address like gauge@example.com, or Gauge <gauge@example.com>')
     .optional(),
   OPERATOR_TOKEN: z.string().min(32, 'must have 32 characters or more').optional(),
   OPERATOR_TOKENS: listField(
@@ -168,7 +227,7 @@ export function readConfig(env: Record<string, string | undefined>): Config {
   const production = given.NODE_ENV === 'production';
   const known = Object.fromEntries(Object.entries(given).filter(([name]) => name in environment.shape));
   if (production) problems.push(...productionProblems(known));
-  problems.push(...tradingProblems(given));
+  problems.push(...mailProblems(given, production), ...tradingProblems(given));
   if (!parsed.success || problems.length > 0) throw new ConfigError(problems);
   const e = parsed.data;
   const trustProxy = parseTrustProxy(e.TRUST_PROXY);
@@ -191,6 +250,7 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     operatorTokens: readOperatorTokens(e.OPERATOR_TOKEN, e.OPERATOR_TOKENS),
     metricsToken: e.METRICS_TOKEN,
     publicUrl: e.PUBLIC_URL,
+    mail: readMail(e),
     trustProxy,
     logLevel: e.LOG_LEVEL,
     corsOrigins: e.CORS_ORIGINS ?? [],

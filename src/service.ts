@@ -2,6 +2,7 @@ import type { Server } from 'node:http';
 import { setTimeout } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { deleteOldKeyCalls } from './api-keys/key-use-queries.js';
+import { isAnyKeyWatched } from './api-keys/queries.js';
 import { createApp } from './app.js';
 import { auditExportJobs } from './audit/export-heads.js';
 import type { Config } from './config.js';
@@ -19,13 +20,16 @@ import { readDemo, writeDemo, type DemoData } from './demo/demo.js';
 import { seedDemo } from './demo/seed.js';
 import { seedDemoTrading } from './demo/trading.js';
 import { seedDemoUsage } from './demo/usage.js';
+import { answerPasswordRequests } from './identity/account/reset.js';
 import { deleteOldLinks, type NewLink } from './identity/links/links.js';
 import { createSetUpLink } from './identity/operators/operators.js';
 import { preparePasswordRules } from './identity/password.js';
 import { createSecretBox, resealSecrets } from './identity/second-factor/secret-box.js';
 import { deleteExpiredSessions } from './identity/session/queries.js';
+import { createMailSender, deleteOldMails } from './mail/sender.js';
 import { createApiServices, type ApiServices } from './mounts/api.js';
 import type { DashboardOptions } from './mounts/dashboard.js';
+import { createCapNotices, createKeyNotices, deleteOldNotices } from './notices/notices.js';
 import type { TradingContext } from './trading/config.js';
 import {
   bookingJobs,
@@ -228,11 +232,19 @@ async function fillDemo(
 
 const jobs = (context: TradingContext, services: ApiServices): Job[] => [
   ...ownJobs(context, services),
+  ...mailJobs(context),
   ...auditExportJobs(context),
 ];
 
 const ownJobs = ({ config, db, clock }: TradingContext, { keyUse }: ApiServices): Job[] => [
   { name: 'write-key-use', schedule: '*/30 * * * * *', run: () => keyUse.flush() },
+  {
+    name: 'write-watched-key-use',
+    schedule: '*/2 * * * * *',
+    run: async () => {
+      if (await isAnyKeyWatched(db.orm, new Date(clock.now()))) await keyUse.flush();
+    },
+  },
   { name: 'delete-old-key-calls', schedule: '0 23 * * * *', run: () => deleteOldKeyCalls(db, clock) },
   {
     name: 'delete-expired-sessions',
@@ -250,6 +262,33 @@ const ownJobs = ({ config, db, clock }: TradingContext, { keyUse }: ApiServices)
     run: () => resealSecrets(db, createSecretBox(config.secretKeys)),
   },
 ];
+
+/** Where mail is off, only what an earlier start has left is deleted. */
+function mailJobs(context: TradingContext): Job[] {
+  const { config, db, clock } = context;
+  const send = createMailSender(context);
+  const answerAndSend = async () => {
+    await answerPasswordRequests(context);
+    await send();
+  };
+  return [
+    {
+      name: 'delete-old-mails',
+      schedule: '0 31 * * * *',
+      run: async () => {
+        await deleteOldMails(db, new Date(clock.now()));
+        await deleteOldNotices(db, new Date(clock.now()));
+      },
+    },
+    ...(config.mail
+      ? [
+          { name: 'send-mails', schedule: '*/5 * * * * *', run: answerAndSend },
+          { name: 'tell-of-caps', schedule: '20 */5 * * * *', run: createCapNotices(context) },
+          { name: 'tell-of-keys', schedule: '50 41 * * * *', run: createKeyNotices(context) },
+        ]
+      : []),
+  ];
+}
 
 function listen(server: Server, { port, host }: Config): Promise<void> {
   return new Promise((resolve, reject) => {

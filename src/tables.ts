@@ -1,9 +1,11 @@
 /** Every table, in one place, for the ORM and for generating migrations. */
 export * from './organizations/table.js';
+export * from './mail/table.js';
 export * from './identity/table.js';
 export * from './entitlements/table.js';
 export * from './api-keys/table.js';
 export * from './usage/table.js';
+export * from './notices/table.js';
 export * from './audit/table.js';
 export * from './trading/ledger/orders-table.js';
 export * from './trading/ledger/portfolio-table.js';

@@ -43,6 +43,7 @@ describe('the configuration', () => {
       operatorTokens: [],
       metricsToken: undefined,
       publicUrl: undefined,
+      mail: undefined,
       trustProxy: false,
       logLevel: 'info',
       corsOrigins: [],
@@ -111,6 +112,8 @@ describe('the configuration', () => {
       OPERATOR_TOKENS: `billing:${'b'.repeat(32)}, billing:o:${'c'.repeat(32)}`,
       METRICS_TOKEN: 'y'.repeat(32),
       PUBLIC_URL: 'https://gauge.example.com',
+      SMTP_URL: 'smtps://robot%40example.com:p%2Fw@mail.example.com:465',
+      MAIL_FROM: 'Gauge, Inc. <gauge@example.com>',
       TRUST_PROXY: '2',
       LOG_LEVEL: 'warn',
       CORS_ORIGINS: 'https://app.example.com, http://localhost:5173',
@@ -160,6 +163,14 @@ describe('the configuration', () => {
       ],
       metricsToken: 'y'.repeat(32),
       publicUrl: 'https://gauge.example.com',
+      mail: {
+        host: 'mail.example.com',
+        port: 465,
+        tls: 'implicit',
+        auth: { user: 'robot@example.com', pass: 'p/w' },
+        from: { name: 'Gauge, Inc.', address: 'gauge@example.com' },
+        origin: 'https://gauge.example.com',
+      },
       trustProxy: 2,
       logLevel: 'warn',
       corsOrigins: ['https://app.example.com', 'http://localhost:5173'],
@@ -449,5 +460,49 @@ describe('.env.example', () => {
     const passed = [...app.matchAll(/^ {6}([A-Z][A-Z_]+): /gm)].map(([, name]) => name!);
     const ofOthers = new Set(['DATA_DIR', 'MIGRATION_DATABASE_URL']);
     expect(passed.toSorted()).toEqual(known.filter((name) => !ofOthers.has(name)).toSorted());
+  });
+});
+
+describe('mail', () => {
+  const mail = { SMTP_URL: 'smtps://mail.example.com', MAIL_FROM: 'g@example.com' };
+
+  it.each([
+    ['smtps://mail.example.com', 'implicit'],
+    ['smtp://mail.example.com:587', 'starttls'],
+    ['smtp://192.0.2.1:25', 'starttls'],
+    ['smtp://[2001:db8::1]:25', 'starttls'],
+    ['smtp://127.0.0.1:1025', 'none'],
+    ['smtp://localhost:25', 'none'],
+    ['smtp://[::1]:25', 'none'],
+    ['smtp://postfix:25', 'none'],
+    ['smtps://postfix:465', 'implicit'],
+  ])('goes to %s with TLS: %s', (SMTP_URL, tls) => {
+    expect(readConfig({ ...production, ...mail, SMTP_URL }).mail).toMatchObject({ tls });
+    const PUBLIC_URL = 'http://localhost:3000';
+    expect(readConfig({ ...mail, SMTP_URL, PUBLIC_URL }).mail).toMatchObject({ tls });
+  });
+
+  it('needs an address to come from, and one where its links lead', () => {
+    expect(problemsOf({ SMTP_URL: mail.SMTP_URL })).toEqual([
+      expect.stringContaining('MAIL_FROM: is required with SMTP_URL'),
+      expect.stringContaining('PUBLIC_URL: is required with SMTP_URL'),
+    ]);
+    expect(problemsOf({ ...production, SMTP_URL: mail.SMTP_URL })).toHaveLength(1);
+  });
+
+  it.each([
+    { SMTP_URL: 'https://mail.example.com' },
+    { SMTP_URL: 'mail.example.com:25' },
+    { SMTP_URL: 'smtp://' },
+    { SMTP_URL: 'smtps://mail.example.com?tls.rejectUnauthorized=false' },
+    { SMTP_URL: 'smtps://mail.example.com/path' },
+    { MAIL_FROM: 'gauge' },
+    { MAIL_FROM: 'a@example.com, b@example.com' },
+    { MAIL_FROM: 'Gauge\r\nBcc: x@example.com <g@example.com>' },
+    { MAIL_FROM: 'Gauge <g@example.com' },
+  ])('is refused as %j', (env) => {
+    expect(problemsOf({ ...production, ...mail, ...env })).toEqual([
+      expect.stringContaining(Object.keys(env)[0]!),
+    ]);
   });
 });

@@ -142,6 +142,27 @@ export async function revokeApiKey({ db, clock }: KeyDeps, actor: KeyActor, id: 
   });
 }
 
+/**
+ * Gives a key another name, whatever its state. The same name again changes nothing.
+ * @throws AppError not_found
+ */
+export async function renameApiKey(
+  { db, clock }: KeyDeps,
+  actor: KeyActor,
+  id: string,
+  name: string,
+): Promise<void> {
+  await change({ db, clock }, actor.by, async (tx) => {
+    await lockOrganization(tx, { id: actor.orgId });
+    const key = await requireKey(tx, actor.orgId, id);
+    if (key.name === name) return;
+    await updateKey(tx, actor.orgId, id, { name });
+    const { prefix, livemode } = key;
+    const details = { name, prefix, livemode, before: { name: key.name }, after: { name } };
+    await audit(tx, actor, { at: new Date(clock.now()), action: 'api_key.renamed', target: id, details });
+  });
+}
+
 /** @throws AppError not_found: another Organization's key does not exist here */
 export async function requireKey(orm: Orm, orgId: string, id: string): Promise<KeyRow> {
   const key = await findKey(orm, orgId, id);

@@ -1,6 +1,7 @@
 import type { Request, Response, Router } from 'express';
 import type { Orm } from '../core/db/client.js';
 import { prefersHtml } from '../core/http/request-line.js';
+import { parseInput } from '../core/http/validate.js';
 import { originOf } from '../core/http/own-origin.js';
 import { isUuid } from '../core/http/path-id.js';
 import { readLine, sendEventLine } from '../core/pages/curl-line.js';
@@ -9,12 +10,22 @@ import { renderPage } from '../core/pages/layout.js';
 import { MINUTE_MS } from '../core/time.js';
 import { requireRole, sessionOf } from '../identity/session/session.js';
 import { managingRoles } from '../organizations/table.js';
-import { KeyExists, createApiKey, requireKey, revokeApiKey, rotateApiKey, type KeyDeps } from './api-keys.js';
+import {
+  KeyExists,
+  createApiKey,
+  renameApiKey,
+  requireKey,
+  revokeApiKey,
+  rotateApiKey,
+  type KeyDeps,
+} from './api-keys.js';
 import { newFormId } from './ids.js';
 import { expiryChoices, graceChoices, keyFormValues, readGrace, readKeyForm } from './key-form.js';
 import { findKeyDetails, sumCalls } from './page-queries.js';
+import type { KeyUse } from './key-use.js';
 import type { KeyRow } from './queries.js';
 import { SECTION, actorOf, readId, requireKeyDetails, showBudget } from './request.js';
+import { renameApiKeySchema } from './schema.js';
 import { scopesOf } from '../core/scopes.js';
 import { guideScopes, keyAddress, toKeyView } from './view.js';
 
@@ -97,6 +108,7 @@ call().then(console.log);
 }
 
 export interface KeyPageDeps extends KeyDeps {
+  keyUse: KeyUse;
   /** A product that the Organization may report usage of now, for the first call with a new key. */
   findLiveProduct(
     orm: Orm,
@@ -202,6 +214,37 @@ export function addRotatePages(router: Router, deps: KeyPageDeps): void {
         form,
         graceChoices,
         budget: await showBudget(deps, res),
+      },
+    );
+  }
+}
+
+/** Another name for a key, whatever its state: names are how people tell keys apart in lists and logs. */
+export function addRenamePages(router: Router, deps: KeyDeps): void {
+  const mayChange = requireRole(...managingRoles);
+
+  router.get('/api-keys/:id/rename', onlyPages, mayChange, (req, res) => showForm(req, res, newForm()));
+
+  const rename = formRoute({
+    async act(req, res, fields) {
+      const { name } = parseInput(renameApiKeySchema, fields);
+      await renameApiKey(deps, actorOf(req, res), readId(req), name);
+      res.redirect(303, `${keyAddress(readId(req))}?done=renamed`);
+    },
+    show: showForm,
+  });
+  router.post('/api-keys/:id/rename', onlyForms, mayChange, rename);
+
+  async function showForm(req: Request, res: Response, form: FormState): Promise<void> {
+    const key = await requireKeyDetails(deps, sessionOf(res).orgId, readId(req));
+    await renderPage(
+      deps,
+      req,
+      res,
+      { view: 'api-keys/rename', title: `Rename ${key.name}`, section: SECTION },
+      {
+        key: toKeyView(key, new Set(key.scopes), deps.clock.now()),
+        form: { ...form, values: { name: key.name, ...form.values } },
       },
     );
   }

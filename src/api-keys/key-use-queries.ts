@@ -5,12 +5,19 @@ import { intArray, textArray } from '../core/db/array-literal.js';
 import type { Orm, Statement } from '../core/db/client.js';
 import { DAY_MS } from '../core/time.js';
 
+/** Why a call was refused although its key exists. */
+export const refusals = ['ended', 'unscoped', 'limited'] as const;
+export type Refusal = (typeof refusals)[number];
+
+/** The calls of a minute: those that the key was good for, and those that were refused. */
+export type MinuteCalls = { minuteMs: number; calls: number } & Record<Refusal, number>;
+
 /** Calls of one key that have not been written yet. */
 export interface GatheredUse {
-  /** Of the last call, in milliseconds. */
-  atMs: number;
+  /** Of the last call that the key was good for, in milliseconds; null if there was none. */
+  atMs: number | null;
   /** By minute, oldest first. A clock that was set back may make a minute appear twice. */
-  minutes: { minuteMs: number; calls: number }[];
+  minutes: MinuteCalls[];
   scopes: Map<Scope, { calls: number; atMs: number }>;
 }
 
@@ -20,7 +27,8 @@ export interface GatheredUse {
  * nothing. Rows are taken in one order everywhere, so that two instances wait for each other and never deadlock.
  *
  * $1 the write's own id · $2 now · $3 hashed secret, $4 last use, per key ·
- * $5 place of the key, $6 minute, $7 calls, per minute · $8 place of the key, $9 scope, $10 calls, $11 last use, per scope
+ * $5 place of the key, $6 minute, $7 calls, per minute · $8 place of the key, $9 scope, $10 calls, $11 last use, per scope ·
+ * $12 ended, $13 unscoped, $14 limited: refused calls, per minute
  */
 export const recordUse: Statement = {
   name: 'api_keys_record_use',
@@ -38,15 +46,17 @@ with receipt as (
 ), dated as (
   update api_keys k set last_used_at = u.at
   from used u
-  where k.org_id = u.org_id and k.id = u.id and (k.last_used_at is null or k.last_used_at < u.at)
+  where k.org_id = u.org_id and k.id = u.id and u.at is not null and (k.last_used_at is null or k.last_used_at < u.at)
 ), called as (
-  insert into api_key_calls as c (org_id, api_key_id, minute, calls)
-  select u.org_id, u.id, m.minute, sum(m.calls)
-  from unnest($5::int[], $6::timestamptz[], $7::int[]) as m (key, minute, calls)
+  insert into api_key_calls as c (org_id, api_key_id, minute, calls, ended, unscoped, limited)
+  select u.org_id, u.id, m.minute, sum(m.calls), sum(m.ended), sum(m.unscoped), sum(m.limited)
+  from unnest($5::int[], $6::timestamptz[], $7::int[], $12::int[], $13::int[], $14::int[])
+    as m (key, minute, calls, ended, unscoped, limited)
   join used u on u.place = m.key
   group by 1, 2, 3
   order by 1, 2, 3
-  on conflict (org_id, api_key_id, minute) do update set calls = c.calls + excluded.calls
+  on conflict (org_id, api_key_id, minute) do update set calls = c.calls + excluded.calls,
+    ended = c.ended + excluded.ended, unscoped = c.unscoped + excluded.unscoped, limited = c.limited + excluded.limited
 ), scoped as (
   insert into api_key_scope_use as s (org_id, api_key_id, scope, calls, last_used_at)
   select u.org_id, u.id, m.scope, m.calls, m.at
@@ -72,7 +82,7 @@ export function toUseValues(
     id,
     toTime(nowMs),
     textArray(uses.map(([hashedSecret]) => hashedSecret)),
-    textArray(uses.map(([, use]) => toTime(use.atMs))),
+    textArray(uses.map(([, { atMs }]) => (atMs === null ? null : toTime(atMs)))),
     intArray(minutes.map(({ key }) => key)),
     textArray(minutes.map(({ minuteMs }) => toTime(minuteMs))),
     intArray(minutes.map(({ calls }) => calls)),
@@ -80,6 +90,7 @@ export function toUseValues(
     textArray(scopes.map(({ scope }) => scope)),
     intArray(scopes.map(({ calls }) => calls)),
     textArray(scopes.map(({ atMs }) => toTime(atMs))),
+    ...refusals.map((refusal) => intArray(minutes.map((cell) => cell[refusal]))),
   ];
 }
 

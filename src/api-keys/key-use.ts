@@ -4,13 +4,21 @@ import type { Clock } from '../core/clock.js';
 import type { Database } from '../core/db/client.js';
 import { MINUTE_MS } from '../core/time.js';
 import type { KeyReader, Principal } from './key-reader.js';
-import { recordUse, toUseValues, type GatheredUse } from './key-use-queries.js';
+import {
+  recordUse,
+  toUseValues,
+  type GatheredUse,
+  type MinuteCalls,
+  type Refusal,
+} from './key-use-queries.js';
 import type { Scope } from '../core/scopes.js';
 
 /** Remembers the calls of keys and writes them from time to time: no write per request, at most a minute behind. */
 export interface KeyUse {
   /** Counts a call that the key was good for. `scope` is what the call needed, or null if any good key would have done. */
   touch(hashedSecret: string, scope: Scope | null): void;
+  /** Counts a call that was refused. Only for keys that exist: what is counted for others is dropped when it is written. */
+  refuse(hashedSecret: string, refusal: Refusal): void;
   /** True if the key was good the last time it was seen here. For the order of the work, never a decision. */
   hasSeen(hashedSecret: string): boolean;
   /** The key was refused: its next call is authenticated before anything is done for it. */
@@ -18,6 +26,9 @@ export interface KeyUse {
   /** Writes what has gathered. A failure keeps it for the next time. */
   flush(): Promise<void>;
 }
+
+/** How long calls are gathered before they are written, at most, where no one watches. */
+export const GATHERED_MS = 30_000;
 
 const MAX_SEEN = 50_000;
 /** Keys and minutes that may wait to be written, about 20 MB. Only a database that refuses writes for long gets there. */
@@ -61,6 +72,7 @@ export function createKeyUse(
   }
 
   return {
+    refuse: (hashedSecret, refusal) => gathered.refuse(hashedSecret, refusal),
     touch(hashedSecret, scope) {
       gathered.count(hashedSecret, scope);
       if (seen.size >= MAX_SEEN) seen.clear();
@@ -72,6 +84,14 @@ export function createKeyUse(
   };
 }
 
+const newMinute = (minuteMs: number): MinuteCalls => ({
+  minuteMs,
+  calls: 0,
+  ended: 0,
+  unscoped: 0,
+  limited: 0,
+});
+
 /** Calls that have not been taken out to be written, within `maxCells` keys and minutes. */
 function gatherUse(clock: Clock, maxCells: number) {
   let pending = new Map<string, GatheredUse>();
@@ -81,31 +101,41 @@ function gatherUse(clock: Clock, maxCells: number) {
   function openKey(hashedSecret: string, minuteMs: number): GatheredUse | undefined {
     if (cells >= maxCells) return undefined;
     cells++;
-    const use: GatheredUse = { atMs: 0, minutes: [{ minuteMs, calls: 0 }], scopes: new Map() };
+    const use: GatheredUse = { atMs: null, minutes: [newMinute(minuteMs)], scopes: new Map() };
     pending.set(hashedSecret, use);
     return use;
   }
 
   /** With no room left a key's calls go on counting in its last minute: the sum stays right. */
-  function openMinute(use: GatheredUse, minuteMs: number): { calls: number } {
+  function openMinute(use: GatheredUse, minuteMs: number): MinuteCalls {
     const last = use.minutes.at(-1)!;
     if (last.minuteMs === minuteMs || cells >= maxCells) return last;
     cells++;
-    const cell = { minuteMs, calls: 0 };
+    const cell = newMinute(minuteMs);
     use.minutes.push(cell);
     return cell;
   }
 
-  function count(hashedSecret: string, scope: Scope | null): void {
-    const now = clock.now();
+  /** The cell of this minute; undefined if there is no room for one. */
+  function findCell(hashedSecret: string, now: number) {
     const minuteMs = now - (now % MINUTE_MS);
     const use = pending.get(hashedSecret) ?? openKey(hashedSecret, minuteMs);
-    if (use === undefined) {
-      uncounted++;
-      return;
-    }
+    if (use === undefined) uncounted++;
+    return use && { use, cell: openMinute(use, minuteMs) };
+  }
+
+  function refuse(hashedSecret: string, refusal: Refusal): void {
+    const found = findCell(hashedSecret, clock.now());
+    if (found) found.cell[refusal]++;
+  }
+
+  function count(hashedSecret: string, scope: Scope | null): void {
+    const now = clock.now();
+    const found = findCell(hashedSecret, now);
+    if (!found) return;
+    const { use } = found;
     use.atMs = now;
-    openMinute(use, minuteMs).calls++;
+    found.cell.calls++;
     if (scope === null) return;
     const cell = use.scopes.get(scope);
     if (cell === undefined) use.scopes.set(scope, { calls: 1, atMs: now });
@@ -131,7 +161,7 @@ function gatherUse(clock: Clock, maxCells: number) {
     return calls;
   }
 
-  return { count, take: takePending, takeUncounted };
+  return { count, refuse, take: takePending, takeUncounted };
 }
 
 /**

@@ -1,8 +1,24 @@
-import { and, asc, desc, eq, gt, gte, inArray, isNotNull, isNull, lte, or, sql, type SQL } from 'drizzle-orm';
-import { alias } from 'drizzle-orm/pg-core';
+import {
+  and,
+  asc,
+  count,
+  desc,
+  eq,
+  gt,
+  gte,
+  inArray,
+  isNotNull,
+  isNull,
+  lte,
+  or,
+  sql,
+  type SQL,
+} from 'drizzle-orm';
+import { alias, type PgColumn } from 'drizzle-orm/pg-core';
 import type { Orm } from '../core/db/client.js';
 import { managingRoles, memberships, users } from '../organizations/table.js';
 import type { KeyState } from './api-keys.js';
+import type { Refusal } from './key-use-queries.js';
 import { isOlderThan, keyMetadata, keySuccessor } from './queries.js';
 import { apiKeyCalls, apiKeys, apiKeyScopeUse } from './table.js';
 
@@ -46,32 +62,60 @@ export interface KeyFilter {
 }
 
 /** Newest first. With a filter it reads on until the page is full, at most all keys of the Organization. */
-export function listKeyDetails(
+export async function listKeyDetails(
   orm: Orm,
   orgId: string,
   {
     limit,
     afterId,
+    beforeId,
     filter,
     now,
-  }: { limit: number; afterId: string | undefined; filter: KeyFilter; now: Date },
+  }: { limit: number; afterId?: string; beforeId?: string; filter: KeyFilter; now: Date },
 ): Promise<KeyDetails[]> {
-  const { state, livemode, search } = filter;
-  return selectKeys(orm)
+  const found = selectKeys(orm)
     .where(
       and(
-        eq(apiKeys.orgId, orgId),
+        isLike(orgId, filter, now),
         afterId === undefined ? undefined : isOlderThan(orgId, afterId),
-        state === undefined ? undefined : isInState(state, now),
-        livemode === undefined ? undefined : eq(apiKeys.livemode, livemode),
-        search === undefined
-          ? undefined
-          : sql`(strpos(lower(${apiKeys.name}), lower(${search})) > 0 or strpos(${apiKeys.prefix}, ${search}) > 0)`,
+        beforeId === undefined ? undefined : isNewerThan(orgId, beforeId),
       ),
     )
-    .orderBy(desc(apiKeys.createdAt), desc(apiKeys.id))
     .limit(limit);
+  if (beforeId === undefined) return found.orderBy(desc(apiKeys.createdAt), desc(apiKeys.id));
+  return (await found.orderBy(asc(apiKeys.createdAt), asc(apiKeys.id))).toReversed();
 }
+
+/** How many keys of an Organization are like that, and how many of them are newer than the first one of a page. */
+export async function countKeys(
+  orm: Orm,
+  orgId: string,
+  { filter, now, firstId }: { filter: KeyFilter; now: Date; firstId: string | undefined },
+): Promise<{ total: number; newer: number }> {
+  const isNewer = firstId === undefined ? sql`false` : isNewerThan(orgId, firstId);
+  const [row] = await orm
+    .select({ total: count(), newer: sql`count(*) filter (where ${isNewer})`.mapWith(Number) })
+    .from(apiKeys)
+    .leftJoin(
+      keySuccessor,
+      and(eq(keySuccessor.orgId, apiKeys.orgId), eq(keySuccessor.rotatedFromId, apiKeys.id)),
+    )
+    .where(isLike(orgId, filter, now));
+  return row!;
+}
+
+const isNewerThan = (orgId: string, id: string): SQL =>
+  sql`(${apiKeys.createdAt}, ${apiKeys.id}) > (select created_at, id from api_keys where org_id = ${orgId} and id = ${id})`;
+
+const isLike = (orgId: string, { state, livemode, search }: KeyFilter, now: Date): SQL | undefined =>
+  and(
+    eq(apiKeys.orgId, orgId),
+    state === undefined ? undefined : isInState(state, now),
+    livemode === undefined ? undefined : eq(apiKeys.livemode, livemode),
+    search === undefined
+      ? undefined
+      : sql`(strpos(lower(${apiKeys.name}), lower(${search})) > 0 or strpos(${apiKeys.prefix}, ${search}) > 0)`,
+  );
 
 /** `stateOf` as a condition. */
 function isInState(state: KeyState, now: Date): SQL | undefined {
@@ -117,6 +161,22 @@ export async function sumCalls(
     )
     .groupBy(apiKeyCalls.apiKeyId, sql`start_ms`)
     .orderBy(sql`start_ms`);
+}
+
+/** How many calls of a key were refused from `from` on (a whole minute), by why. */
+export async function sumRefusals(
+  orm: Orm,
+  orgId: string,
+  keyId: string,
+  from: Date,
+): Promise<Record<Refusal, number>> {
+  const sum = (column: PgColumn) => sql`coalesce(sum(${column}), 0)`.mapWith(Number);
+  const { ended, unscoped, limited } = apiKeyCalls;
+  const [row] = await orm
+    .select({ ended: sum(ended), unscoped: sum(unscoped), limited: sum(limited) })
+    .from(apiKeyCalls)
+    .where(and(eq(apiKeyCalls.orgId, orgId), eq(apiKeyCalls.apiKeyId, keyId), gte(apiKeyCalls.minute, from)));
+  return row!;
 }
 
 /** Some of those who may change keys, owners first. */

@@ -1,5 +1,6 @@
 import type { Request, Response, Router } from 'express';
 import { z } from 'zod';
+import type { Orm } from '../core/db/client.js';
 import { AppError } from '../core/errors.js';
 import { prefersHtml } from '../core/http/request-line.js';
 import { parseInput, text } from '../core/http/validate.js';
@@ -11,6 +12,7 @@ import { sessionOf } from '../identity/session/session.js';
 import type { KeyDeps } from './api-keys.js';
 import {
   addCreatePages,
+  addRenamePages,
   addRevokePages,
   addRotatePages,
   onlyPages,
@@ -18,9 +20,20 @@ import {
 } from './change-pages.js';
 import { makeCallChart, readCutOver, startOfStep } from './cut-over.js';
 import { decodeCursor, encodeCursor } from './ids.js';
-import { listKeyDetails, listKeyManagers, listScopeUse, sumCalls } from './page-queries.js';
+import {
+  countKeys,
+  listKeyDetails,
+  listKeyManagers,
+  listScopeUse,
+  sumCalls,
+  sumRefusals,
+  type KeyDetails,
+  type KeyFilter,
+} from './page-queries.js';
 import type { Scope } from '../core/scopes.js';
 import { canManage, readId, readUsedScopes, requireKeyDetails, SECTION, showBudget } from './request.js';
+import { GATHERED_MS } from './key-use.js';
+import { watchKey } from './queries.js';
 import { listApiKeysSchema } from './schema.js';
 import { isSecretShaped } from './secret.js';
 import { keyAddress, keyStates, scopeAllows, showPrefix, toKeyView } from './view.js';
@@ -32,6 +45,7 @@ export function apiKeyPages(deps: KeyPageDeps): Router {
   addCreatePages(router, deps);
   addRotatePages(router, deps);
   addRevokePages(router, deps);
+  addRenamePages(router, deps);
   addKeyPages(router, deps);
   return router;
 }
@@ -47,6 +61,7 @@ const querySchema = z.object({
   mode: z.enum(['live', 'test']).optional(),
   q: text(100).optional(),
   cursor: listApiKeysSchema.shape.cursor,
+  before: listApiKeysSchema.shape.cursor,
 });
 
 /** `GET /dashboard/api-keys` for a browser. */
@@ -58,7 +73,7 @@ function addListPage(router: Router, deps: KeyDeps): void {
 }
 
 async function showList(deps: KeyDeps, req: Request, res: Response): Promise<void> {
-  const { state, mode, q, cursor } = parseInput(querySchema, withoutEmpty(req.query));
+  const { state, mode, q, cursor, before } = parseInput(querySchema, withoutEmpty(req.query));
   if (q !== undefined && isSecretShaped(q)) {
     // A secret that was pasted to find its key must not stay in the address.
     res.redirect(303, toAddress(PATH, { state, mode, q: q.slice(0, 12) }));
@@ -66,16 +81,13 @@ async function showList(deps: KeyDeps, req: Request, res: Response): Promise<voi
   }
   const { orgId } = sessionOf(res);
   const now = new Date(deps.clock.now());
-  const rows = await listKeyDetails(deps.db.orm, orgId, {
-    limit: PAGE_SIZE + 1,
-    afterId: cursor === undefined ? undefined : decodeCursor(cursor),
-    filter: { state, livemode: mode === undefined ? undefined : mode === 'live', search: q },
-    now,
-  });
-  const page = rows.slice(0, PAGE_SIZE);
+  const filter = { state, livemode: mode === undefined ? undefined : mode === 'live', search: q };
+  const page = await readPage(deps.db.orm, orgId, { cursor, before, filter, now });
+  const count = await countKeys(deps.db.orm, orgId, { filter, now, firstId: page[0]?.id });
   const used = await readUsedScopes(deps, orgId, page);
   const isFiltered = state !== undefined || mode !== undefined || q !== undefined;
-  const isEmpty = page.length === 0 && !isFiltered && cursor === undefined;
+  const isEmpty = count.total === 0 && !isFiltered;
+  const last = count.newer + page.length;
   const data = {
     canChange: canManage(res),
     budget: await showBudget(deps, res),
@@ -85,13 +97,40 @@ async function showList(deps: KeyDeps, req: Request, res: Response): Promise<voi
     isFiltered,
     isEmpty,
     managers: isEmpty && !canManage(res) ? await listKeyManagers(deps.db.orm, orgId, MAX_MANAGERS) : [],
-    pager: toPager(
-      PATH,
-      { state, mode, q },
-      { cursor, nextCursor: rows.length > PAGE_SIZE ? encodeCursor(page.at(-1)!.id) : undefined },
-    ),
+    pager: {
+      ...toPager(
+        PATH,
+        { state, mode, q },
+        {
+          cursor: count.newer > 0 ? encodeCursor(page[0]!.id) : undefined,
+          nextCursor: last < count.total && page.length > 0 ? encodeCursor(page.at(-1)!.id) : undefined,
+        },
+      ),
+      previous:
+        count.newer > 0 ? toAddress(PATH, { state, mode, q, before: encodeCursor(page[0]!.id) }) : undefined,
+      position: page.length > 0 ? { first: count.newer + 1, last, total: count.total } : undefined,
+    },
   };
   await renderPage(deps, req, res, { view: 'api-keys/list', title: 'API keys', section: SECTION }, data);
+}
+
+/** The page behind a key, or before one. Nearer than a page to the beginning that is the first page, whole. */
+async function readPage(
+  orm: Orm,
+  orgId: string,
+  {
+    cursor,
+    before,
+    ...asked
+  }: { cursor: string | undefined; before: string | undefined; filter: KeyFilter; now: Date },
+): Promise<KeyDetails[]> {
+  const list = (place: { afterId?: string; beforeId?: string }) =>
+    listKeyDetails(orm, orgId, { ...asked, limit: PAGE_SIZE, ...place });
+  if (before !== undefined) {
+    const page = await list({ beforeId: decodeCursor(before) });
+    return page.length < PAGE_SIZE ? list({}) : page;
+  }
+  return list(cursor === undefined ? {} : { afterId: decodeCursor(cursor) });
 }
 
 /** A form sends its empty fields, too. */
@@ -104,6 +143,7 @@ const ranges = {
 } as const;
 
 const keyNotices = {
+  renamed: 'The key has its new name.',
   revoked: 'The key is revoked. Calls with it fail from now on.',
   exists:
     'This form has created this key already, and its secret was shown then, once. If you did not see it, rotate the key. For another key, begin with a new form.',
@@ -112,7 +152,7 @@ const keyNotices = {
 const cutOverNotices = { finished: 'The old key is revoked. Calls with it fail from now on.' };
 
 /** The page of a key, and the page that shows how calls move over to it. Every member may see both. */
-function addKeyPages(router: Router, deps: KeyDeps): void {
+function addKeyPages(router: Router, deps: KeyPageDeps): void {
   router.get('/api-keys/:id', async (req, res, next) => {
     if (!prefersHtml(req)) next('route');
     else await showKey(deps, req, res);
@@ -132,6 +172,8 @@ function addKeyPages(router: Router, deps: KeyDeps): void {
     }
     const old = await requireKeyDetails(deps, orgId, key.rotatedFromId);
     const now = deps.clock.now();
+    await deps.keyUse.flush();
+    await watchKey(deps.db.orm, orgId, key.id, new Date(now));
     const cutOver = await readCutOver(deps.db.orm, orgId, { old, successor: key }, now);
     await renderPage(
       deps,
@@ -147,6 +189,7 @@ function addKeyPages(router: Router, deps: KeyDeps): void {
         key: toKeyView(key, new Set(key.scopes), now),
         old: toKeyView(old, new Set(old.scopes), now),
         cutOver,
+        isCounted: isCounted(key, now),
         canChange: canManage(res),
       },
     );
@@ -161,6 +204,7 @@ async function showKey(deps: KeyDeps, req: Request, res: Response): Promise<void
   const { stepMs, hours } = ranges[range];
   const fromMs = startOfStep(now, stepMs) - hours * HOUR_MS + stepMs;
   const calls = await sumCalls(deps.db.orm, orgId, [key.id], { from: new Date(fromMs), stepMs });
+  const refused = await sumRefusals(deps.db.orm, orgId, key.id, new Date(fromMs));
   const used = await listScopeUse(deps.db.orm, orgId, [key.id]);
   const view = toKeyView(key, new Set(used.map(({ scope }) => scope)), now);
   await renderPage(
@@ -177,6 +221,8 @@ async function showKey(deps: KeyDeps, req: Request, res: Response): Promise<void
         ...(used.find((use) => use.scope === scope) ?? { calls: 0, lastUsedAt: null }),
       })),
       chart: makeCallChart([{ id: key.id, label: 'Calls' }], calls, { fromMs, toMs: now, stepMs }),
+      refused,
+      isCounted: isCounted(key, now),
       ranges: Object.entries(ranges).map(([value, { label }]) => ({
         href: value === 'day' ? view.href : `${view.href}?range=${value}`,
         label,
@@ -188,6 +234,10 @@ async function showKey(deps: KeyDeps, req: Request, res: Response): Promise<void
     },
   );
 }
+
+/** Calls with a key that was made a moment ago may wait on any instance: none is not known to be none yet. */
+const isCounted = ({ createdAt }: KeyDetails, nowMs: number): boolean =>
+  nowMs - createdAt.getTime() >= GATHERED_MS;
 
 const toNeighbour = (id: string | null, prefix: string | null) =>
   id === null || prefix === null ? undefined : { href: keyAddress(id), prefix: showPrefix(prefix) };

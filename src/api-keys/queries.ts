@@ -1,4 +1,4 @@
-import { and, count, desc, eq, gt, isNotNull, isNull, min, or, sql, type SQL } from 'drizzle-orm';
+import { and, count, desc, eq, gt, isNotNull, isNull, lt, min, or, sql, type SQL } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/pg-core';
 import type { Orm, Tx } from '../core/db/client.js';
 import { apiKeys } from './table.js';
@@ -57,13 +57,38 @@ export async function updateKey(
   tx: Tx,
   orgId: string,
   id: string,
-  values: { expiresAt?: Date; revokedAt?: Date },
+  values: { name?: string; expiresAt?: Date; revokedAt?: Date },
 ): Promise<void> {
   await tx
     .update(apiKeys)
     .set(values)
     .where(and(eq(apiKeys.orgId, orgId), eq(apiKeys.id, id)));
 }
+
+/** Whether the calls of any key are looked at now, on whatever instance. */
+export async function isAnyKeyWatched(orm: Orm, now: Date): Promise<boolean> {
+  const rows = await orm
+    .select({ id: apiKeys.id })
+    .from(apiKeys)
+    .where(gt(apiKeys.watchedUntil, now))
+    .limit(1);
+  return rows.length > 0;
+}
+
+/** Has every instance write the calls of keys more often until then. One write while the page is looked at, not one each time. */
+export async function watchKey(orm: Orm, orgId: string, id: string, now: Date): Promise<void> {
+  const isNearlyOver = or(
+    isNull(apiKeys.watchedUntil),
+    lt(apiKeys.watchedUntil, new Date(now.getTime() + WATCHED_MS / 2)),
+  );
+  await orm
+    .update(apiKeys)
+    .set({ watchedUntil: new Date(now.getTime() + WATCHED_MS) })
+    .where(and(eq(apiKeys.orgId, orgId), eq(apiKeys.id, id), isNearlyOver));
+}
+
+/** A page that is looked at asks more often than this. */
+const WATCHED_MS = 30_000;
 
 /**
  * The newest changes after `since`, `atMost` of them: how many, and when the oldest was. Each create and each rotation

@@ -6,11 +6,16 @@ import { scopes } from '../core/scopes.js';
 
 export const MAX_BODY_BYTES = 16 * 1024;
 
+const name = text(100)
+  .refine((name) => !/^\s+$/.test(name), 'must not be blank')
+  .describe('Named after the runtime that holds the key, not after a person.');
+
+/** A form: what else it carries is ignored. */
+export const renameApiKeySchema = z.object({ name });
+
 export const createApiKeySchema = z
   .strictObject({
-    name: text(100)
-      .refine((name) => !/^\s+$/.test(name), 'must not be blank')
-      .describe('Named after the runtime that holds the key, not after a person.'),
+    name,
     livemode: z.boolean().describe('True for a live key, false for a test key.'),
     scopes: z
       .array(z.enum(scopes))

@@ -25,6 +25,8 @@ export const apiKeys = pgTable(
     rotatedFromId: uuid('rotated_from_id'),
     /** As of its Organization. */
     archivedAt: time('archived_at'),
+    /** Until then somebody looks at the key's calls: every instance writes them more often. */
+    watchedUntil: time('watched_until'),
   },
   (t) => [
     primaryKey({ columns: [t.orgId, t.id] }),
@@ -38,6 +40,9 @@ export const apiKeys = pgTable(
     index('api_keys_expiry')
       .on(t.orgId, t.expiresAt)
       .where(sql`${t.expiresAt} is not null and ${t.revokedAt} is null`),
+    index('api_keys_watched')
+      .on(t.watchedUntil)
+      .where(sql`${t.watchedUntil} is not null`),
     check('api_keys_scopes', sql`cardinality(${t.scopes}) > 0`),
   ],
 );
@@ -52,7 +57,14 @@ export const apiKeyCalls = pgTable(
     orgId: uuid('org_id').notNull(),
     apiKeyId: uuid('api_key_id').notNull(),
     minute: time('minute').notNull(),
+    /** Those that the key was good for. */
     calls: bigint({ mode: 'number' }).notNull(),
+    /** Refused: the key was revoked or had expired. */
+    ended: bigint({ mode: 'number' }).notNull().default(0),
+    /** Refused: the key lacked the scope. */
+    unscoped: bigint({ mode: 'number' }).notNull().default(0),
+    /** Refused: above the limit of calls a minute. */
+    limited: bigint({ mode: 'number' }).notNull().default(0),
   },
   (t) => [
     primaryKey({ columns: [t.orgId, t.apiKeyId, t.minute] }),

@@ -34,9 +34,9 @@ export function customerKeyPages(deps: ConsoleDeps): Router {
     const query = readQuery(req);
     requireOnce(query);
     const { cursor } = parseInput(cursorSchema, query);
-    const afterId = cursor === undefined ? undefined : decodeCursor(cursor);
+    const place = cursor === undefined ? {} : { afterId: decodeCursor(cursor) };
     const now = clock.now();
-    const range = { limit: PAGE_SIZE + 1, afterId, filter: {}, now: new Date(now) };
+    const range = { limit: PAGE_SIZE + 1, ...place, filter: {}, now: new Date(now) };
     const rows = await listKeyDetails(db.orm, customer.id, range);
     const keys = rows.slice(0, PAGE_SIZE);
     const nextCursor = rows.length > PAGE_SIZE ? encodeCursor(keys.at(-1)!.id) : undefined;

@@ -99,15 +99,17 @@ function addInvitations(router: Router, deps: ConsoleDeps): void {
         const customer = await readCustomer(deps, req);
         const email = normalizeEmail(textField(fields, 'email') ?? '');
         const { days, ...input } = parseInput(inviteSchema, { ...fields, email });
-        const { token, expiresAt } = await changeAsOperator(deps, req, res, (tx, source) =>
-          inviteAsOperator(tx, customer.id, { ...input, days: Number(days) }, personOf(res).userId, source),
+        const invited = { ...input, days: Number(days) };
+        const { mail } = deps.config;
+        const { token, expiresAt, isMailed } = await changeAsOperator(deps, req, res, (tx, source) =>
+          inviteAsOperator(tx, customer.id, invited, personOf(res).userId, source, mail),
         );
         const link = toInvitationLink(originOf(req), token);
         // Compressed beside text of another person, a secret can be guessed from the length of the answer.
         res.setHeader('Cache-Control', 'no-store, no-transform');
         res.status(201);
         const page = { view: 'invited', tab: 'people', title: 'Invitation created' } as const;
-        await renderCustomer(deps, req, res, page, customer, { ...input, link, expiresAt });
+        await renderCustomer(deps, req, res, page, customer, { ...input, link, expiresAt, isMailed });
       },
       show,
     }),

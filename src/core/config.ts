@@ -24,6 +24,8 @@ export interface ServiceConfig {
   metricsToken: string | undefined;
   /** Where people reach the service, an origin; undefined only outside production: then links lead to where a request came. */
   publicUrl: string | undefined;
+  /** Undefined: no mail is sent, and links are shown to be passed on. */
+  mail: MailConfig | undefined;
   /** Express's `trust proxy`: a number of hops, addresses, or false. */
   trustProxy: number | string | boolean;
   logLevel: string;
@@ -49,6 +51,18 @@ export interface ServiceConfig {
       bufferedBytes: number;
     };
   };
+}
+
+export interface MailConfig {
+  host: string;
+  /** Undefined: the usual one. */
+  port: number | undefined;
+  /** From the first byte on, before anything else is said (STARTTLS), or none on the way to this machine or a neighbour. */
+  tls: 'implicit' | 'starttls' | 'none';
+  auth: { user: string; pass: string } | undefined;
+  from: { name: string; address: string };
+  /** Where links lead. */
+  origin: string;
 }
 
 export interface OperatorToken {

@@ -49,6 +49,17 @@ const apiMetrics = (registers: Registry[]) => ({
     help: '1 while rate limits are counted in Redis, 0 while they are counted in this process.',
     registers,
   }),
+  mails: new Counter({
+    name: 'gauge_mails_total',
+    help: 'Attempts to send mail by outcome: sent, deferred (tried again later), failed (given up).',
+    labelNames: ['outcome'],
+    registers,
+  }),
+  mailsWaiting: new Gauge({
+    name: 'gauge_mails_waiting',
+    help: 'Mails that are queued and not sent yet, 1000 at most.',
+    registers,
+  }),
   auditExports: new Counter({
     name: 'gauge_audit_exports_total',
     help: 'Exports of the heads of the audit log by outcome: written, broken (a chain is not as it was written), failed.',

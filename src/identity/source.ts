@@ -57,3 +57,6 @@ export function auditPerson(
 ): Promise<void> {
   return recordOperatorAudit(tx, { at, action, actor: userId, target: email, details, ip, requestId });
 }
+
+/** An address as people write it: IPv4 without the IPv6 in which the socket wraps it. */
+export const describeAddress = (ip: string): string => ip.replace(/^::ffff:(?=\d+\.)/i, '') || 'unknown';

@@ -1,7 +1,8 @@
 import { Router, type ErrorRequestHandler, type RequestHandler } from 'express';
+import type { Refusal } from '../api-keys/key-use-queries.js';
 import { createKeyUse, type KeyUse } from '../api-keys/key-use.js';
 import { ownKeyRoute } from '../api-keys/routes.js';
-import { readHashedSecret } from '../api-keys/bearer-key.js';
+import { knownHashedSecret, readHashedSecret } from '../api-keys/bearer-key.js';
 import { createKeyReader, type KeyReader } from '../api-keys/key-reader.js';
 import type { Context } from '../core/http/context.js';
 import { createEntitlementReader, type EntitlementReader } from '../entitlements/reader.js';
@@ -60,16 +61,33 @@ export function apiRoutes(context: Context, services: ApiServices): Router {
   mountRoutes(router, '/api', usageRoutes, deps, () => [usageLimit]);
   mountRoutes(router, '/api', entitlementRoutes, deps, () => [entitlementsLimit]);
   mountRoutes(router, '/api', [ownKeyRoute], deps, () => [guard]);
-  router.use(forgetRefusedKeys(services.keyUse));
+  router.use(countRefusedCalls(services));
   return router;
 }
 
-/** A key that was good before and is refused now is a stranger's again: guessed, counted and looked up first. */
-export function forgetRefusedKeys(keyUse: KeyUse): ErrorRequestHandler {
+/**
+ * Counts a refused call for its key, if that is known to exist: nothing is remembered for guesses. A key that was good
+ * before and is refused now is a stranger's again: guessed, counted and looked up first.
+ */
+export function countRefusedCalls({
+  keys,
+  keyUse,
+}: Pick<ApiServices, 'keys' | 'keyUse'>): ErrorRequestHandler {
   return (error, req, _res, next) => {
-    if (error instanceof AppError && refusals.has(error.code)) keyUse.forget(readHashedSecret(req));
+    const code = error instanceof AppError ? error.code : undefined;
+    const hashedSecret = knownHashedSecret(req);
+    if (code !== undefined && hashedSecret !== undefined) {
+      const refusal = refusals[code];
+      if (refusal && keys.identify(hashedSecret)) keyUse.refuse(hashedSecret, refusal);
+      if (refusal === 'ended' || code === 'invalid_key') keyUse.forget(hashedSecret);
+    }
     next(error);
   };
 }
 
-const refusals = new Set<ErrorCode>(['invalid_key', 'key_revoked', 'key_expired']);
+const refusals: Partial<Record<ErrorCode, Refusal>> = {
+  key_revoked: 'ended',
+  key_expired: 'ended',
+  insufficient_scope: 'unscoped',
+  rate_limited: 'limited',
+};

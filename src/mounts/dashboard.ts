@@ -46,6 +46,7 @@ import {
   limitConfirmations,
   type SignInLimits,
 } from '../identity/sign-in/sign-in-limits.js';
+import type { ApiServices } from './api.js';
 import { setUpPages } from '../set-up/pages.js';
 import type { TradingContext } from '../trading/config.js';
 import { marketsPages } from '../trading/pages/pages.js';
@@ -65,6 +66,7 @@ export interface DashboardOptions {
 /** `/`, `/login`, `/logout`, `/set-up`, `/dashboard` and `/console`: what people use, with a session cookie. */
 export function dashboardRoutes(
   context: TradingContext,
+  { keyUse }: Pick<ApiServices, 'keyUse'>,
   trading: TradingServices | undefined,
   keys: readonly string[],
   readFrame: ReadFrame,
@@ -79,7 +81,8 @@ export function dashboardRoutes(
   const before = [pageFrame(readFrame), pageHeaders(), sessionCookie(keys), refuseCrossSite];
   const { listDemoLogins = () => [] } = options;
   router.use(frontPages(context, readSession, { before, listDemoLogins }));
-  router.use(['/login', '/logout', '/confirm', '/reset', '/set-up', '/dashboard', '/console'], before);
+  const pages = ['/login', '/logout', '/confirm', '/reset', '/forgot', '/set-up', '/dashboard', '/console'];
+  router.use(pages, before);
   router.use(['/dashboard', '/confirm', '/set-up', '/console'], sessionLimit(context));
   router.use(signInPages(context, readSession, { limits, secrets, devices: createDevices(keys) }));
   router.use(joinPages(context, readSession, options.joinLimits));
@@ -92,7 +95,7 @@ export function dashboardRoutes(
     mountRoutes(Router(), '/dashboard', sessionRoutes, context),
     hideArchived(context),
     requireOwnFactor,
-    apiKeyPages({ ...context, findLiveProduct }),
+    apiKeyPages({ ...context, keyUse, findLiveProduct }),
     mountRoutes(Router(), '/dashboard', [...apiKeyReadRoutes, ...keyChangeRoutes], context),
     auditPages(context),
     usagePages(context),

@@ -1,5 +1,5 @@
 import { Router, type Request, type RequestHandler, type Response } from 'express';
-import { forgetRefusedKeys, type ApiServices } from './api.js';
+import { countRefusedCalls, type ApiServices } from './api.js';
 import { readHashedSecret } from '../api-keys/bearer-key.js';
 import type { TradingContext } from '../trading/config.js';
 import { isNavigation } from '../core/http/request-line.js';
@@ -47,7 +47,7 @@ export function tradingRoutes(context: TradingContext, api: ApiServices, trading
   const callLimit = keyLimit(context, api);
   const deps = { ...context, ...api, ...trading, paperCash: context.config.trading.paperCash };
   mountRoutes(router, '', accountRoutes, deps, () => [callLimit]);
-  router.use(['/portfolio', '/trade', '/trades'], forgetRefusedKeys(api.keyUse));
+  router.use(['/portfolio', '/trade', '/trades'], countRefusedCalls(api));
   return router;
 }
 

@@ -67,6 +67,8 @@ export const memberships = pgTable(
       .references(() => users.id),
     role: text({ enum: roles }).notNull(),
     createdAt: time('created_at').notNull(),
+    /** Whether mail tells of caps and expiring keys; of no effect without a managing role. */
+    mailNotices: boolean('mail_notices').notNull().default(true),
   },
   (t) => [
     primaryKey({ columns: [t.orgId, t.userId] }),

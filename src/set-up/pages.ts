@@ -63,6 +63,8 @@ const firstSchema = z.strictObject({
 const OWNER_DAYS = 7;
 
 const ownerSchema = z.strictObject({
+  /** The one that the form shows: by now another may be the next without an owner. */
+  organization: slugSchema,
   owner: z.enum(['me', 'other'], 'must be you or another person'),
   email: emailSchema.optional(),
 });
@@ -227,6 +229,7 @@ const showProduct = (deps: SetUpDeps, req: Request, res: Response, form: FormSta
 /** The last step: who owns the Organization. */
 function addOwnerPages(router: Router, deps: SetUpDeps, guards: RequestHandler[]): void {
   const { db } = deps;
+  const { mail } = deps.config;
 
   const show = async (req: Request, res: Response, form: FormState) => {
     const organization = await findOwnerless(db.orm);
@@ -249,19 +252,19 @@ function addOwnerPages(router: Router, deps: SetUpDeps, guards: RequestHandler[]
         const owner = input.owner === 'me' ? own : input.email;
         if (owner === undefined) throw fieldError('email', 'is required');
         const made = await changeAsOperator(deps, req, res, async (tx, source) => {
-          const organization = await findOwnerless(tx);
+          const organization = await findOwnerless(tx, input.organization);
           if (!organization) return undefined;
           const { id, slug } = organization;
           if (input.owner === 'me') return void (await putMember(tx, slug, own, { role: 'owner' }, source));
           const invited = { email: owner, role: 'owner', days: OWNER_DAYS } as const;
-          return { organization, ...(await inviteAsOperator(tx, id, invited, userId, source)) };
+          return { organization, ...(await inviteAsOperator(tx, id, invited, userId, source, mail)) };
         });
         if (!made) return res.redirect(303, input.owner === 'me' ? '/dashboard' : SET_UP);
-        const { organization, token, expiresAt } = made;
+        const { organization, token, expiresAt, isMailed } = made;
         const link = toInvitationLink(originOf(req), token);
         res.status(201);
         const page = { view: 'set-up/invited', title: 'Invitation created', frame };
-        await renderPage(deps, req, res, page, { email: owner, organization, link, expiresAt });
+        await renderPage(deps, req, res, page, { email: owner, organization, link, expiresAt, isMailed });
       },
       show,
     }),

@@ -8,6 +8,12 @@ export interface Bar {
   value: number;
   /** Computed, not counted: drawn lighter. */
   isProjected?: boolean;
+  /** Where a click on it leads. */
+  href?: string;
+  /** What it is compared with: a line across it. */
+  before?: number;
+  /** What it is put together from, from below. */
+  parts?: number[];
 }
 
 export interface ChartLine {
@@ -22,12 +28,15 @@ export interface Chart {
   bars: {
     x: string;
     width: string;
-    y: string;
-    height: string;
     hitX: string;
     hitWidth: string;
     label: string;
     isProjected: boolean;
+    href: string | undefined;
+    /** The height at which what it is compared with would end. */
+    before: string | undefined;
+    /** Of what is not nothing, with its place in the list. */
+    parts: { place: number; y: string; height: string }[];
   }[];
   ticks: { y: string; label: string }[];
   axis: { x: string; label: string; isMinor: boolean }[];
@@ -40,7 +49,7 @@ export const CHART_HEIGHT = 200;
 const LEAST_HEIGHT = 2;
 
 export function toChart(summary: string, bars: Bar[], line?: ChartLine): Chart {
-  const values = [...bars.map((bar) => bar.value), line?.value ?? 0].map(finite);
+  const values = [...bars.flatMap(({ value, before = 0 }) => [value, before]), line?.value ?? 0].map(finite);
   const ticks = niceTicks(Math.max(...values), values.every(Number.isInteger));
   const top = ticks.at(-1)!;
   const toY = (value: number) => CHART_HEIGHT * (1 - finite(value) / top);
@@ -48,17 +57,18 @@ export function toChart(summary: string, bars: Bar[], line?: ChartLine): Chart {
   return {
     summary,
     height: CHART_HEIGHT,
-    bars: bars.map(({ value, label, isProjected = false }, i) => {
+    bars: bars.map(({ value, label, isProjected = false, href, before, parts = [value] }, i) => {
       const height = value === 0 ? 0 : Math.max(LEAST_HEIGHT, CHART_HEIGHT - toY(value));
       return {
         x: percent(step * (i + 0.1)),
         width: percent(step * 0.8),
-        y: (CHART_HEIGHT - height).toFixed(1),
-        height: height.toFixed(1),
         hitX: percent(step * i),
         hitWidth: percent(step),
         label,
         isProjected,
+        href,
+        before: before ? toY(before).toFixed(1) : undefined,
+        parts: stack(parts, height / finite(value)),
       };
     }),
     ticks: ticks.map((value) => ({ y: toY(value).toFixed(1), label: formatTick(value) })),
@@ -72,6 +82,18 @@ export function toChart(summary: string, bars: Bar[], line?: ChartLine): Chart {
       isLow: toY(line.value) > CHART_HEIGHT - 20,
     },
   };
+}
+
+/** Parts above each other, `scale` pixels for one. */
+function stack(parts: number[], scale: number): Chart['bars'][number]['parts'] {
+  let below = 0;
+  return parts.flatMap((part, place) => {
+    if (part === 0) return [];
+    below += finite(part);
+    return [
+      { place, y: (CHART_HEIGHT - below * scale).toFixed(1), height: (finite(part) * scale).toFixed(1) },
+    ];
+  });
 }
 
 const percent = (value: number): string => `${Number(value.toFixed(3))}%`;

@@ -4,10 +4,11 @@ import { AppError } from '../core/errors.js';
 import { toAddress, type Query } from '../core/pages/address.js';
 import { monthOf } from '../core/time.js';
 import { findProduct, listProducts, type UsageProduct } from './page-queries.js';
-import { modes, type Mode } from './page-schema.js';
+import { modes, ranges, type Mode, type RangeKind } from './page-schema.js';
+import { asRange, includes, monthPeriod, neighbour, toPeriodQuery, type Period } from './period.js';
 
 /** The products that a page lets choose from at most. */
-const MAX_PRODUCTS = 100;
+export const MAX_PRODUCTS = 100;
 
 /** One product more than a page lists tells that there are more. */
 export function readProducts(
@@ -56,3 +57,31 @@ export const toModeTabs = (path: string, query: Query, current: Mode) =>
     href: toAddress(path, { ...query, mode }),
     isCurrent: mode === current,
   }));
+
+const rangeLabels: Record<RangeKind, string> = {
+  day: 'Day',
+  last7: 'Last 7 days',
+  last30: 'Last 30 days',
+  month: 'Month',
+  custom: 'Custom range',
+};
+
+export function toRangeTabs(path: string, period: Period, current: RangeKind, query: Query, now: Date) {
+  return ranges.map((range) => ({
+    label: rangeLabels[range],
+    href: toAddress(path, { ...query, ...toPeriodQuery(asRange(period, range, now)) }),
+    isCurrent: range === current,
+  }));
+}
+
+/** The ways to the period before and after, and back to this month. */
+export function toNeighbours(path: string, period: Period, query: Query, now: Date) {
+  const link = (to: Period | undefined) => to && toAddress(path, { ...query, ...toPeriodQuery(to) });
+  const isAhead = includes(period, now) || period.from > now;
+  const isThisMonth = period.range === 'month' && includes(period, now);
+  return {
+    previousHref: link(neighbour(period, -1)),
+    nextHref: isAhead ? undefined : link(neighbour(period, 1)),
+    thisMonthHref: isThisMonth ? undefined : link(monthPeriod(now)),
+  };
+}

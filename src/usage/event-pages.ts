@@ -1,4 +1,6 @@
 import type { Router } from 'express';
+import { findKey, listKeys, type KeyRow } from '../api-keys/queries.js';
+import { showPrefix } from '../api-keys/view.js';
 import { AppError } from '../core/errors.js';
 import type { Context } from '../core/http/context.js';
 import { toAddress, toPager } from '../core/pages/address.js';
@@ -8,7 +10,7 @@ import { renderPage } from '../core/pages/layout.js';
 import { readQuery, tryQuery } from '../core/pages/query-form.js';
 import { MINUTE_MS } from '../core/time.js';
 import { sessionOf } from '../identity/session/session.js';
-import { chooseProduct, readProducts, toModeTabs, toProductOptions } from './choices.js';
+import { chooseProduct, notThere, readProducts, toModeTabs, toProductOptions } from './choices.js';
 import {
   eventColumns,
   exportEvents,
@@ -37,14 +39,18 @@ export function addEventPages(router: Router, context: Context): void {
         return { request, found: await findEvent(db.orm, orgId, request.idempotencyKey) };
       const product = await chooseProduct(db.orm, orgId, products, request.product);
       if (!product) return { request };
+      const key = request.key === undefined ? undefined : await findKey(db.orm, orgId, request.key);
+      if (request.key !== undefined && !key) notThere('key', 'is not an API key of your Organization');
       return {
         request,
         product,
+        key,
         page: await readEventPage(db.orm, scopeOf(orgId, product, request), request),
       };
     });
     const page = { view: 'usage/events', title: 'Events', section: 'usage' };
-    await renderPage(context, req, res, page, toEventsView({ query, form, products, ...result }));
+    const keys = await listKeys(db.orm, orgId, { limit: MAX_KEYS + 1 });
+    await renderPage(context, req, res, page, toEventsView({ query, form, products, keys, ...result }));
   });
 
   router.get('/usage/events.csv', async (req, res) => {
@@ -53,12 +59,14 @@ export function addEventPages(router: Router, context: Context): void {
     const products = request.product === undefined ? await readProducts(deps, orgId, request.mode) : [];
     const product = await chooseProduct(db.orm, orgId, products, request.product);
     if (!product) throw new AppError('not_found', 'Your Organization has no product yet.');
+    if (request.key !== undefined && !(await findKey(db.orm, orgId, request.key)))
+      notThere('key', 'is not an API key of your Organization');
     // Without an end, events that come in meanwhile could keep the file from ever ending.
     const to = request.to ?? new Date(clock.now() + AHEAD_MS + 1).toISOString();
     await sendCsv(log, req, res, {
       filename: toFilename(product, { ...request, to }),
       columns: eventColumns,
-      pieces: exportEvents(db.orm, scopeOf(orgId, product, request), { from: request.from, to }),
+      pieces: exportEvents(db.orm, scopeOf(orgId, product, request), { ...request, to }),
     });
   });
 }
@@ -71,11 +79,27 @@ interface EventsPage {
   request?: EventsRequest;
   found?: EventRow | undefined;
   product?: UsageProduct;
-  page?: { events: EventRow[]; nextCursor: string | undefined };
+  keys: KeyRow[];
+  key?: KeyRow | undefined;
+  page?: Awaited<ReturnType<typeof readEventPage>>;
+}
+
+/** The API keys that the page lets choose from at most: the newest. */
+const MAX_KEYS = 100;
+
+/** The choice as a field shows it; undefined if there are too many, then the id is typed. */
+function toKeyOptions(keys: KeyRow[], chosen: KeyRow | undefined) {
+  if (keys.length > MAX_KEYS) return undefined;
+  const listed = chosen && !keys.some(({ id }) => id === chosen.id) ? [chosen, ...keys] : keys;
+  const options = listed.map(({ id, name, prefix }) => ({
+    value: id,
+    label: `\u2068${name}\u2069 (${showPrefix(prefix)})`,
+  }));
+  return [{ value: '', label: 'Any' }, ...options];
 }
 
 /** The whole of the events page: the two forms, and either one event or a page of them. */
-function toEventsView({ query, form, products, request, found, product, page }: EventsPage) {
+function toEventsView({ query, form, products, keys, request, found, product, key, page }: EventsPage) {
   const mode = request?.mode ?? 'live';
   const wanted = request?.idempotencyKey;
   const filters = {
@@ -83,12 +107,19 @@ function toEventsView({ query, form, products, request, found, product, page }: 
     mode,
     from: textField(query, 'from'),
     to: textField(query, 'to'),
+    key: textField(query, 'key'),
+    min: textField(query, 'min'),
+    max: textField(query, 'max'),
   };
+  const isFiltered = [filters.from, filters.to, filters.key, filters.min, filters.max].some(
+    (value) => value !== undefined,
+  );
   return {
     form: { ...form, values: { ...form.values, product: filters.product ?? '' } },
     mode,
     hasProducts: products.length > 0,
     productOptions: toProductOptions(products),
+    keyOptions: toKeyOptions(keys, key),
     modes: toModeTabs(EVENTS_PATH, { ...filters, mode: undefined }, mode),
     cursorProblem: form.errors.cursor,
     lookUp:
@@ -100,7 +131,8 @@ function toEventsView({ query, form, products, request, found, product, page }: 
         product,
         events: page.events.map(toEventView),
         pager: toPager(EVENTS_PATH, filters, { cursor: request?.cursor, nextCursor: page.nextCursor }),
-        isFiltered: filters.from !== undefined || filters.to !== undefined,
+        isFiltered,
+        searchedTo: page.searchedTo === undefined ? undefined : new Date(page.searchedTo),
         isFirstPage: request?.cursor === undefined,
         csvHref: toAddress(`${EVENTS_PATH}.csv`, filters),
         allHref: toAddress(EVENTS_PATH, { product: product.slug, mode }),

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { Orm } from '../core/db/client.js';
+import { compareDecimals } from '../core/decimal.js';
 import { ExactNumber } from '../core/http/json.js';
 import { parseInput } from '../core/http/validate.js';
 import type { CsvCell } from '../core/pages/csv.js';
@@ -7,6 +8,8 @@ import { fieldError } from '../core/pages/form.js';
 import { requireOnce } from '../core/pages/query-form.js';
 import {
   listEvents,
+  listMatches,
+  type EventMatch,
   type EventPosition,
   type EventRange,
   type EventRow,
@@ -22,6 +25,10 @@ export interface EventsRequest {
   /** RFC 3339 in UTC; undefined is without bound. */
   from: string | undefined;
   to: string | undefined;
+  key: string | undefined;
+  /** Of the quantity, both included; decimals. */
+  min: string | undefined;
+  max: string | undefined;
   cursor: string | undefined;
   after: EventPosition | undefined;
 }
@@ -29,14 +36,26 @@ export interface EventsRequest {
 /** @throws AppError invalid_request that names the field */
 export function parseEventsRequest(query: object): EventsRequest {
   requireOnce(query);
-  const { idempotencyKey, product, mode = 'live', from, to, cursor } = parseInput(eventsQuerySchema, query);
-  const request = { idempotencyKey, product, mode, from: toUtc(from), to: toUtc(to) };
+  const {
+    idempotencyKey,
+    product,
+    mode = 'live',
+    from,
+    to,
+    key,
+    min,
+    max,
+    cursor,
+  } = parseInput(eventsQuerySchema, query);
+  const request = { idempotencyKey, product, mode, from: toUtc(from), to: toUtc(to), key, min, max };
   if (
     request.from !== undefined &&
     request.to !== undefined &&
     Date.parse(request.to) <= Date.parse(request.from)
   )
     throw fieldError('to', 'must be later than the time it starts from');
+  if (min !== undefined && max !== undefined && compareDecimals(max, min) < 0)
+    throw fieldError('max', 'must not be less than the least quantity');
   return { ...request, cursor, after: cursor === undefined ? undefined : decodePosition(cursor) };
 }
 
@@ -45,11 +64,44 @@ const toUtc = (time: string | undefined): string | undefined =>
 
 const PAGE_SIZE = 50;
 
-export async function readEventPage(orm: Orm, scope: UsageScope, { from, to, after }: EventsRequest) {
+/** How many events a page looks through for some that match: a second's work at most, also when none does. */
+const SCAN = 5_000;
+
+interface EventPage {
+  events: EventRow[];
+  nextCursor: string | undefined;
+  /** Where the search stopped before the page was full: older events have not been looked through. */
+  searchedTo: string | undefined;
+}
+
+export async function readEventPage(
+  orm: Orm,
+  scope: UsageScope,
+  request: EventsRequest,
+  scan = SCAN,
+): Promise<EventPage> {
+  const { from, to, after } = request;
   const range: EventRange = { from, to, after, order: 'newest first', limit: PAGE_SIZE + 1 };
-  const events = await listEvents(orm, scope, range);
+  const match = matchOf(request);
+  const rows = match && (await listMatches(orm, scope, { ...range, match: { ...match, scan } }));
+  const events = rows ? rows.filter(({ isMatch }) => isMatch) : await listEvents(orm, scope, range);
   const page = events.slice(0, PAGE_SIZE);
-  return { events: page, nextCursor: events.length > PAGE_SIZE ? encodePosition(page.at(-1)!) : undefined };
+  const end = rows?.find(({ isLastScanned }) => isLastScanned);
+  const last = events.length > PAGE_SIZE ? page.at(-1) : end;
+  return {
+    events: page,
+    nextCursor: last && encodePosition(last),
+    searchedTo: events.length > PAGE_SIZE ? undefined : end?.occurredAt,
+  };
+}
+
+function matchOf({
+  key: apiKeyId,
+  min,
+  max,
+}: Pick<EventsRequest, 'key' | 'min' | 'max'>): EventMatch | undefined {
+  const isAsked = apiKeyId !== undefined || min !== undefined || max !== undefined;
+  return isAsked ? { apiKeyId, min, max } : undefined;
 }
 
 const position = /^(20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z) ([^\p{Cc}\p{Cs}]{1,255})$/u;
@@ -78,14 +130,22 @@ const BATCH_SIZE = 2_000;
 export async function* exportEvents(
   orm: Orm,
   scope: UsageScope,
-  { from, to }: Pick<EventsRequest, 'from' | 'to'>,
+  request: Pick<EventsRequest, 'from' | 'to' | 'key' | 'min' | 'max'>,
 ): AsyncGenerator<CsvCell[][]> {
+  const { from, to } = request;
+  const match = matchOf(request);
   let after: EventPosition | undefined;
   do {
     const range: EventRange = { from, to, after, order: 'oldest first', limit: BATCH_SIZE };
-    const events = await listEvents(orm, scope, range);
-    yield events.map(toCells);
-    after = events.length < BATCH_SIZE ? undefined : events.at(-1);
+    if (match) {
+      const rows = await listMatches(orm, scope, { ...range, match: { ...match, scan: BATCH_SIZE } });
+      yield rows.filter(({ isMatch }) => isMatch).map(toCells);
+      after = rows.find(({ isLastScanned }) => isLastScanned);
+    } else {
+      const events = await listEvents(orm, scope, range);
+      yield events.map(toCells);
+      after = events.length < BATCH_SIZE ? undefined : events.at(-1);
+    }
   } while (after);
 }
 

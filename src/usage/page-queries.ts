@@ -1,4 +1,5 @@
 import { sql, type SQL } from 'drizzle-orm';
+import { textArray } from '../core/db/array-literal.js';
 import type { Orm } from '../core/db/client.js';
 import { selectRows, timeText } from '../core/db/select-rows.js';
 import { effectiveCap, type EntitlementKind } from '../entitlements/table.js';
@@ -127,6 +128,45 @@ export function selectSums({ orgId, productId, livemode }: UsageScope, range: Su
 export const readSums = (orm: Orm, scope: UsageScope, range: SumRange): Promise<UsageSum[]> =>
   selectRows(orm, selectSums(scope, range));
 
+/** What an Organization used of a product in a step of time: of what it counts, and how many events of any metric. */
+export interface ProductSum {
+  productId: string;
+  /** Milliseconds. */
+  start: number;
+  quantity: string;
+  events: string;
+}
+
+export interface ProductRange {
+  productIds: string[];
+  livemode: boolean;
+  from: Date;
+  to: Date;
+  stepMs: number;
+}
+
+/** The hourly sums of these products, each read by primary key, put together by step. */
+export const selectProductSums = (
+  orgId: string,
+  { productIds, livemode, from, to, stepMs }: ProductRange,
+): SQL => sql`
+  select p.id::text as "productId", s.*
+  from unnest(${textArray(productIds)}::uuid[]) as asked (id)
+  cross join lateral (select id, usage_metric from products where id = asked.id limit 1) p
+  cross join lateral (
+    select (extract(epoch from date_bin(make_interval(secs => ${stepMs / 1000}), hour, timestamptz '2000-01-01 00:00:00+00')) * 1000)::float8 as start,
+      trim_scale(coalesce(sum(quantity) filter (where metric = p.usage_metric), 0))::text as quantity,
+      sum(events)::text as events
+    from usage_hours
+    where org_id = ${orgId}::uuid and product_id = p.id and livemode = ${livemode}
+      and hour >= ${from.toISOString()}::timestamptz and hour < ${to.toISOString()}::timestamptz
+    group by 1
+  ) s
+  order by 2, 1`;
+
+export const readProductSums = (orm: Orm, orgId: string, range: ProductRange): Promise<ProductSum[]> =>
+  selectRows(orm, selectProductSums(orgId, range));
+
 interface PaceRow {
   quantity: string | null;
   /** The first hour with usage since `from`. */
@@ -187,10 +227,10 @@ export interface EventRow {
 }
 
 /** `events` selects rows of `usage_events`; what they belong to is read for those alone. */
-const withNames = (orgId: string, events: SQL, order: SQL): SQL => sql`
+const withNames = (orgId: string, events: SQL, order: SQL, more = sql``): SQL => sql`
   select e.idempotency_key as "idempotencyKey", ${timeText(sql`e.occurred_at`)} as "occurredAt", ${timeText(sql`e.received_at`)} as "receivedAt",
     trim_scale(e.quantity)::text as quantity, e.metric, e.livemode, p.slug as "productSlug", p.name as "productName",
-    e.api_key_id::text as "apiKeyId", k.name as "keyName", k.prefix as "keyPrefix"
+    e.api_key_id::text as "apiKeyId", k.name as "keyName", k.prefix as "keyPrefix"${more}
   from (${events}) e
   cross join lateral (select slug, name from products where id = e.product_id limit 1) p
   left join lateral (select name, prefix from api_keys where org_id = ${orgId}::uuid and id = e.api_key_id limit 1) k on true
@@ -216,6 +256,21 @@ export interface EventRange {
   order: 'newest first' | 'oldest first';
   after: EventPosition | undefined;
   limit: number;
+  /** Only events that are like this. No index knows them, so the next `scan` events are looked through and no more. */
+  match?: EventMatch & { scan: number };
+}
+
+export interface EventMatch {
+  apiKeyId: string | undefined;
+  /** Decimals, both of them included. */
+  min: string | undefined;
+  max: string | undefined;
+}
+
+/** With a match, the last event that was looked through comes along, like it or not: what follows begins behind it. */
+export interface MatchedRow extends EventRow {
+  isMatch: boolean;
+  isLastScanned: boolean;
 }
 
 export function selectEvents({ orgId, productId, livemode }: UsageScope, range: EventRange): SQL {
@@ -232,16 +287,42 @@ export function selectEvents({ orgId, productId, livemode }: UsageScope, range: 
     after &&
       sql`(occurred_at, idempotency_key) ${beyond} (${after.occurredAt}::timestamptz, ${after.idempotencyKey})`,
   ];
-  return withNames(
-    orgId,
-    sql`select * from usage_events where ${sql.join(
-      conditions.filter((c) => c !== undefined),
-      sql` and `,
-    )}
-      order by occurred_at ${direction}, idempotency_key ${direction} limit ${limit}`,
-    sql`order by e.occurred_at ${direction}, e.idempotency_key ${direction}`,
-  );
+  const byTime = sql`order by occurred_at ${direction}, idempotency_key ${direction}`;
+  const found = sql`select * from usage_events where ${sql.join(
+    conditions.filter((c) => c !== undefined),
+    sql` and `,
+  )} ${byTime} limit ${range.match?.scan ?? limit}`;
+  const order = sql`order by e.occurred_at ${direction}, e.idempotency_key ${direction}`;
+  if (!range.match) return withNames(orgId, found, order);
+  const marks = sql`, e.is_match as "isMatch", e.is_last as "isLastScanned"`;
+  return withNames(orgId, selectMatches(found, byTime, range.match, limit), order, marks);
 }
+
+/** The first `limit` of the events that match, and the last event if so many were found that there may be more behind it. */
+function selectMatches(
+  found: SQL,
+  byTime: SQL,
+  { apiKeyId, min, max, scan }: EventMatch & { scan: number },
+  limit: number,
+): SQL {
+  const conditions = [
+    apiKeyId === undefined ? undefined : sql`api_key_id = ${apiKeyId}::uuid`,
+    min === undefined ? undefined : sql`quantity >= ${min}::numeric`,
+    max === undefined ? undefined : sql`quantity <= ${max}::numeric`,
+  ].filter((condition) => condition !== undefined);
+  return sql`select * from (
+    select f.*, place = ${scan} as is_last, sum(is_match::int) over (order by place) as matches
+    from (
+      select f.*, row_number() over (${byTime}) as place, (${sql.join(conditions, sql` and `)}) as is_match from (${found}) f
+    ) f
+  ) m where (is_match and matches <= ${limit}) or is_last`;
+}
+
+export const listMatches = (
+  orm: Orm,
+  scope: UsageScope,
+  range: EventRange & { match: EventMatch & { scan: number } },
+): Promise<MatchedRow[]> => selectRows(orm, selectEvents(scope, range));
 
 export const listEvents = (orm: Orm, scope: UsageScope, range: EventRange): Promise<EventRow[]> =>
   selectRows(orm, selectEvents(scope, range));

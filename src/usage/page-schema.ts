@@ -21,15 +21,23 @@ export const modes = ['live', 'test'] as const;
 export type Mode = (typeof modes)[number];
 export const mode = z.enum(modes, 'must be live or test');
 
-export const ranges = ['day', 'month', 'custom'] as const;
+export const ranges = ['day', 'last7', 'last30', 'month', 'custom'] as const;
 export type RangeKind = (typeof ranges)[number];
+
+const key = z.string().refine(isUuid, "must be an API key's id");
+const amount = z.string().regex(/^\d{1,40}(\.\d{1,40})?$/, 'must be a number like 12 or 0.5');
 
 export const productQuery = { product: slugSchema.optional(), mode: mode.optional() };
 
+const range = z.enum(ranges, 'must be day, last7, last30, month or custom').optional();
+
+/** The page of all products. */
+export const productsQuerySchema = z.object({ mode: mode.optional(), range });
+
 export const usageQuerySchema = z.object({
   ...productQuery,
-  range: z.enum(ranges, 'must be day, month or custom').optional(),
-  key: z.string().refine(isUuid, "must be an API key's id").optional(),
+  range,
+  key: key.optional(),
   metric: text(255).optional(),
 });
 
@@ -45,5 +53,8 @@ export const eventsQuerySchema = z.object({
   idempotencyKey: text(255).optional(),
   from: minute.optional(),
   to: minute.optional(),
+  key: key.optional(),
+  min: amount.optional(),
+  max: amount.optional(),
   cursor: z.string().optional(),
 });

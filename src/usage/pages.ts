@@ -2,27 +2,26 @@ import type { Router } from 'express';
 import { AppError } from '../core/errors.js';
 import type { Context } from '../core/http/context.js';
 import { ExactNumber } from '../core/http/json.js';
-import { toAddress, type Query } from '../core/pages/address.js';
+import { toAddress } from '../core/pages/address.js';
 import { sendCsv, type CsvFile } from '../core/pages/csv.js';
 import { textField, type FormFields, type FormState } from '../core/pages/form.js';
 import { renderPage } from '../core/pages/layout.js';
 import { pageRouter } from '../core/pages/page-router.js';
 import { readQuery, tryQuery } from '../core/pages/query-form.js';
 import { sessionOf } from '../identity/session/session.js';
-import { chooseProduct, readProducts, toModeTabs, toProductOptions } from './choices.js';
+import {
+  chooseProduct,
+  readProducts,
+  toModeTabs,
+  toNeighbours,
+  toProductOptions,
+  toRangeTabs,
+} from './choices.js';
 import { addEventPages } from './event-pages.js';
 import type { UsageProduct } from './page-queries.js';
-import { ranges, type RangeKind } from './page-schema.js';
-import {
-  asRange,
-  formatPeriod,
-  includes,
-  monthPeriod,
-  neighbour,
-  toDateText,
-  toPeriodQuery,
-  type Period,
-} from './period.js';
+import { ranges } from './page-schema.js';
+import { daysOf, formatPeriod, monthPeriod, toDateText, toPeriodQuery } from './period.js';
+import { addProductPages, PRODUCTS_PATH } from './product-pages.js';
 import { toReportView, USAGE_PATH } from './report-view.js';
 import { parseUsageRequest, readReport, type UsageReport, type UsageRequest } from './report.js';
 
@@ -56,6 +55,7 @@ export function usagePages(context: Context): Router {
     await sendCsv(log, req, res, toUsageCsv(await readReport(deps, orgId, product, request)));
   });
 
+  addProductPages(router, context);
   addEventPages(router, context);
   return router;
 }
@@ -86,32 +86,11 @@ function toUsageView({ query, form, products, request, report, now }: UsagePage)
     hasProducts: products.length > 0,
     productOptions: toProductOptions(products),
     modes: toModeTabs(USAGE_PATH, { ...kept, ...toPeriodQuery(period) }, mode),
-    ranges: toRangeTabs(period, range, { ...kept, mode }, now),
-    around: toNeighbours(period, { ...kept, mode }, now),
+    ranges: toRangeTabs(USAGE_PATH, period, range, { ...kept, mode }, now),
+    around: toNeighbours(USAGE_PATH, period, { ...kept, mode }, now),
     periodName: formatPeriod(period),
+    allHref: toAddress(PRODUCTS_PATH, { mode, ...toPeriodQuery(period) }),
     report: report && toReportView(report, now),
-  };
-}
-
-const rangeLabels: Record<RangeKind, string> = { day: 'Day', month: 'Month', custom: 'Custom range' };
-
-function toRangeTabs(period: Period, current: RangeKind, query: Query, now: Date) {
-  return ranges.map((range) => ({
-    label: rangeLabels[range],
-    href: toAddress(USAGE_PATH, { ...query, ...toPeriodQuery(asRange(period, range, now)) }),
-    isCurrent: range === current,
-  }));
-}
-
-/** The ways to the period before and after, and back to this month. */
-function toNeighbours(period: Period, query: Query, now: Date) {
-  const link = (to: Period | undefined) => to && toAddress(USAGE_PATH, { ...query, ...toPeriodQuery(to) });
-  const isAhead = includes(period, now) || period.from > now;
-  const isThisMonth = period.range === 'month' && includes(period, now);
-  return {
-    previousHref: link(neighbour(period, -1)),
-    nextHref: isAhead ? undefined : link(neighbour(period, 1)),
-    thisMonthHref: isThisMonth ? undefined : link(monthPeriod(now)),
   };
 }
 
@@ -129,7 +108,8 @@ function toUsageCsv({ product, metric, mode, period, key, rows }: UsageReport): 
     new ExactNumber(events),
     ...(isMonth ? [new ExactNumber(soFar)] : []),
   ];
-  const { range: _range, ...days } = toPeriodQuery(period);
+  const { range: _range, ...asked } = toPeriodQuery(period);
+  const days = Object.values(asked).length > 0 ? asked : daysOf(period);
   return {
     filename: `usage-${product.slug}-${mode}-${Object.values(days).join('-to-')}.csv`,
     columns: [

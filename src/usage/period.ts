@@ -17,6 +17,9 @@ export interface Period {
 export type PeriodQuery = Record<string, string>;
 
 const utcDay = (date: string): Date => new Date(`${date}T00:00:00Z`);
+/** How many days the ranges have that end today. */
+const lastDays: Partial<Record<RangeKind, number>> = { last7: 7, last30: 30 };
+
 const addMonths = (at: Date, count: number): Date =>
   new Date(Date.UTC(at.getUTCFullYear(), at.getUTCMonth() + count, 1));
 /** `2026-01-31`. */
@@ -35,6 +38,12 @@ export const monthPeriod = (at: Date): Period => ({
   stepMs: DAY_MS,
 });
 
+/** The last days up to and with the one that `at` is in. */
+function lastPeriod(range: RangeKind, days: number, at: Date): Period {
+  const { to } = dayPeriod(at);
+  return { range, from: new Date(to.getTime() - days * DAY_MS), to, stepMs: DAY_MS };
+}
+
 /**
  * Reads the part of a query that says when: the current day or month where it says nothing.
  * @throws AppError invalid_request that names the field
@@ -48,17 +57,19 @@ export function parsePeriod(range: RangeKind, query: unknown, now: Date): Period
     const { month } = parseInput(rangeSchemas.month, query);
     return monthPeriod(month === undefined ? now : utcDay(`${month}-01`));
   }
+  const days = lastDays[range];
+  if (days !== undefined) return lastPeriod(range, days, now);
   const { from, to } = parseInput(rangeSchemas.custom, query);
   if (to < from) throw fieldError('to', 'must not be before the first day');
   const end = new Date(utcDay(to).getTime() + DAY_MS);
-  const days = (end.getTime() - utcDay(from).getTime()) / DAY_MS;
-  if (days > MAX_DAYS) throw fieldError('to', `must be at most ${MAX_DAYS} days, and these are ${days}`);
+  const length = (end.getTime() - utcDay(from).getTime()) / DAY_MS;
+  if (length > MAX_DAYS) throw fieldError('to', `must be at most ${MAX_DAYS} days, and these are ${length}`);
   return { range, from: utcDay(from), to: end, stepMs: DAY_MS };
 }
 
-/** The starts of the period's hours or days. Days of UTC all have 24 hours. */
+/** The starts of the period's hours or days, with one that is not whole. Days of UTC all have 24 hours. */
 export function stepsOf({ from, to, stepMs }: Period): Date[] {
-  const count = (to.getTime() - from.getTime()) / stepMs;
+  const count = Math.ceil((to.getTime() - from.getTime()) / stepMs);
   return Array.from({ length: count }, (_, i) => new Date(from.getTime() + i * stepMs));
 }
 
@@ -67,8 +78,14 @@ export const includes = ({ from, to }: Period, at: Date): boolean => from <= at 
 export function toPeriodQuery({ range, from, to }: Period): PeriodQuery {
   if (range === 'day') return { range, date: toDateText(from) };
   if (range === 'month') return { range, month: toMonthText(from) };
-  return { range, from: toDateText(from), to: toDateText(lastDay(to)) };
+  return lastDays[range] === undefined ? { range, ...daysOf({ from, to }) } : { range };
 }
+
+/** The first and the last day, as text. */
+export const daysOf = ({ from, to }: Pick<Period, 'from' | 'to'>) => ({
+  from: toDateText(from),
+  to: toDateText(lastDay(to)),
+});
 
 /** The same length of time before (-1) or after (1) a period; undefined beyond the years that a page takes. */
 export function neighbour(period: Period, direction: -1 | 1): Period | undefined {
@@ -77,9 +94,25 @@ export function neighbour(period: Period, direction: -1 | 1): Period | undefined
   const moved =
     period.range === 'month'
       ? monthPeriod(addMonths(period.from, direction))
-      : { ...period, from: shift(period.from), to: shift(period.to) };
+      : {
+          ...period,
+          range: period.range === 'day' ? ('day' as const) : ('custom' as const),
+          from: shift(period.from),
+          to: shift(period.to),
+        };
   const years = [moved.from, lastDay(moved.to)].map((at) => at.getUTCFullYear());
   return years.every((year) => year >= 2000 && year <= 2099) ? moved : undefined;
+}
+
+/**
+ * The period before, to compare with: of one that is not over yet as much as has passed of it, in whole hours. The hour that is
+ * running counts whole.
+ */
+export function periodBefore(period: Period, now: Date): Period | undefined {
+  const before = neighbour(period, -1);
+  if (!before || !includes(period, now)) return before;
+  const passedMs = (Math.floor((now.getTime() - period.from.getTime()) / HOUR_MS) + 1) * HOUR_MS;
+  return { ...before, to: new Date(Math.min(before.from.getTime() + passedMs, before.to.getTime())) };
 }
 
 /** The same period as another range: the month of a day, the last day of a month, their days as a custom range. */
@@ -87,6 +120,8 @@ export function asRange(period: Period, range: RangeKind, now: Date): Period {
   if (range === period.range) return period;
   const last = includes(period, now) ? now : lastDay(period.to);
   if (range === 'month') return monthPeriod(last);
+  const days = lastDays[range];
+  if (days !== undefined) return lastPeriod(range, days, now);
   if (range === 'custom') return { ...period, range, stepMs: DAY_MS };
   return dayPeriod(last);
 }
@@ -99,3 +134,19 @@ export function formatPeriod({ range, from, to }: Period): string {
   const last = lastDay(to);
   return range === 'day' || from >= last ? formatDay(from) : `${formatDay(from)} – ${formatDay(last)}`;
 }
+
+/** A period that may end within a day: `1 Feb 2026 – 15 Feb 2026, 13:00`. */
+export function formatSpan(period: Period): string {
+  const hours = (period.to.getTime() - period.from.getTime()) % DAY_MS;
+  const until = new Date(period.to.getTime() + (hours === 0 ? 0 : DAY_MS - hours));
+  const days = formatPeriod({
+    ...period,
+    range: period.range === 'month' && hours === 0 ? 'month' : 'custom',
+    to: until,
+  });
+  return hours === 0 ? days : `${days}, ${period.to.toISOString().slice(11, 16)}`;
+}
+
+/** `21 Nov 2026`, `13:00`. */
+export const stepName = (start: Date, isHour: boolean): string =>
+  isHour ? start.toISOString().slice(11, 16) : formatDay(start);

@@ -1,11 +1,13 @@
 import { toAddress } from '../core/pages/address.js';
-import { formatDay, formatDecimal, formatShare } from '../core/pages/format.js';
+import { formatDay, formatDecimal, formatGrowth, formatShare } from '../core/pages/format.js';
 import { formatTick, toChart, type Bar, type Chart } from './chart.js';
 import {
   dayPeriod,
   formatPeriod,
+  formatSpan,
   includes,
   monthPeriod,
+  stepName,
   stepsOf,
   toPeriodQuery,
   type Period,
@@ -20,8 +22,8 @@ const LONG = 11;
 
 /** A report as its page shows it: texts, links and drawings. */
 export function toReportView(report: UsageReport, now: Date) {
-  const { product, mode, period, metric, metrics, key, rows, total, keys, keyCount, balance, latest } =
-    report;
+  const { product, mode, period, metric, metrics, key, rows, total } = report;
+  const { keys, keyCount, balance, latest, before } = report;
   const link = (change: { period?: Period; key?: string; metric?: string } = {}, path = USAGE_PATH) =>
     toAddress(path, {
       product: product.slug,
@@ -52,14 +54,18 @@ export function toReportView(report: UsageReport, now: Date) {
       allHref: link({ key: '' }),
     },
     total,
+    before: before && {
+      total: before.total,
+      growth: formatGrowth(total.quantity, before.total),
+      periodName: formatSpan(before.period),
+    },
     hasLongNumbers: rows.some(({ soFar }) => soFar.length > LONG),
     hasSoFar: period.range === 'month',
     rows: rows.map((row) => ({
       ...row,
       name: isDay || period.range === 'custom' ? stepName(row.start, isDay) : shortDay.format(row.start),
-      href: isDay
-        ? eventsLink(report, row.start, new Date(row.start.getTime() + period.stepMs))
-        : link({ period: dayPeriod(row.start) }),
+      href: isDay ? undefined : link({ period: dayPeriod(row.start) }),
+      eventsHref: eventsOfStep(report, row.start),
     })),
     keys: keys.map((other) => ({
       ...other,
@@ -81,31 +87,38 @@ export function toReportView(report: UsageReport, now: Date) {
   };
 }
 
-function eventsLink({ product, mode }: UsageReport, from: Date, to: Date): string {
+function eventsLink({ product, mode, key }: UsageReport, from: Date, to: Date): string {
   const minute = (at: Date) => at.toISOString().slice(0, 16);
-  return toAddress(EVENTS_PATH, { product: product.slug, mode, from: minute(from), to: minute(to) });
+  const time = { from: minute(from), to: minute(to) };
+  return toAddress(EVENTS_PATH, { product: product.slug, mode, ...time, key: key?.id });
 }
 
-const stepName = (start: Date, isHour: boolean): string =>
-  isHour ? start.toISOString().slice(11, 16) : formatDay(start);
+/** The events of an hour or a day. */
+const eventsOfStep = (report: UsageReport, start: Date): string =>
+  eventsLink(report, start, new Date(start.getTime() + report.period.stepMs));
 
 const shortDay = new Intl.DateTimeFormat('en-GB', { timeZone: 'UTC', day: 'numeric', month: 'short' });
 
-function axisName(start: Date, { range }: Period): string {
+export function axisName(start: Date, { range }: Period): string {
   if (range === 'day') return start.toISOString().slice(11, 16);
   return range === 'month' ? String(start.getUTCDate()) : shortDay.format(start);
 }
 
 /** The rows, and nothing where time lies ahead. */
-function chartOf({ period, metric, rows, total }: UsageReport): Chart {
+function chartOf(report: UsageReport): Chart {
+  const { period, metric, rows, total, before } = report;
   const byStart = new Map(rows.map((row) => [row.start.getTime(), row]));
   const isDay = period.range === 'day';
-  const bars = stepsOf(period).map((start): Bar => {
+  const bars = stepsOf(period).map((start, i): Bar => {
     const quantity = byStart.get(start.getTime())?.quantity ?? '0';
+    const earlier = before?.quantities[i];
+    const compared = earlier === undefined ? '' : `, in the period before ${formatDecimal(earlier)}`;
     return {
       axis: axisName(start, period),
-      label: `${stepName(start, isDay)}: ${formatDecimal(quantity)} ${metric}`,
+      label: `${stepName(start, isDay)}: ${formatDecimal(quantity)} ${metric}${compared}`,
       value: Number(quantity),
+      href: eventsOfStep(report, start),
+      ...(earlier === undefined ? {} : { before: Number(earlier) }),
     };
   });
   const what = `${metric} by ${isDay ? 'hour' : 'day'}, ${formatPeriod(period)}`;

@@ -15,7 +15,7 @@ import {
   type UsageSum,
 } from './page-queries.js';
 import { usageQuerySchema, type Mode } from './page-schema.js';
-import { includes, parsePeriod, stepsOf, type Period } from './period.js';
+import { includes, parsePeriod, periodBefore, stepsOf, type Period } from './period.js';
 
 interface ReportDeps {
   orm: Orm;
@@ -52,6 +52,14 @@ export interface UsageRow {
   soFar: string;
 }
 
+/** The period before, as much of it as has passed of this one. */
+export interface Comparison {
+  period: Period;
+  /** By the place of the step in its period. */
+  quantities: string[];
+  total: string;
+}
+
 export interface Balance {
   unitCap: string;
   used: string;
@@ -71,6 +79,8 @@ export interface UsageReport extends Omit<UsageRequest, 'product' | 'key' | 'met
   key: (UsageKey & { livemode: boolean }) | undefined;
   rows: UsageRow[];
   total: { quantity: string; events: string };
+  /** Undefined where no page shows the period before. */
+  before: Comparison | undefined;
   /** The largest API keys, whatever is filtered. */
   keys: (UsageKey & { quantity: string; events: string })[];
   keyCount: number;
@@ -110,6 +120,7 @@ export async function readReport(
     key,
     rows: toRows(steps, period, new Date(clock.now())),
     total: { quantity: addUp(steps, 'keyQuantity'), events: addUp(steps, 'keyEvents') },
+    before: await readBefore(),
     keys: keys.map((sum) => ({
       id: sum.apiKeyId!,
       name: sum.keyName,
@@ -126,6 +137,16 @@ export async function readReport(
       ? toBalance(report.total.quantity, product.unitCap, await project())
       : undefined;
   return { ...report, balance };
+
+  async function readBefore(): Promise<Comparison | undefined> {
+    const before = periodBefore(period, new Date(clock.now()));
+    if (!before) return undefined;
+    const range = { from: before.from, to: before.to, stepMs, apiKeyId: keyId, maxKeys: 0 };
+    const found = (await readSums(orm, scope, range)).filter((sum) => sum.metric === metric);
+    const byStart = new Map(found.map((sum) => [Date.parse(sum.start!), sum.keyQuantity ?? '0']));
+    const quantities = stepsOf(before).map((start) => byStart.get(start.getTime()) ?? '0');
+    return { period: before, quantities, total: addUp(found, 'keyQuantity') };
+  }
 
   async function project(): Promise<Projection | undefined> {
     if (!includes(period, new Date(clock.now()))) return undefined;

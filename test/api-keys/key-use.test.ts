@@ -130,7 +130,11 @@ describe('the calls of a key', () => {
     }
     await service.services.keyUse.flush();
     for (const key of [revoked, narrow])
-      expect(await usedOf(key)).toEqual({ lastUsedAt: null, minutes: [], scopes: [] });
+      expect(await usedOf(key)).toMatchObject({
+        lastUsedAt: null,
+        minutes: [[expect.any(Number), 0]],
+        scopes: [],
+      });
   });
 
   it('of a key that does not exist are written nowhere and stop nothing', async () => {
@@ -257,6 +261,22 @@ describe('a write that fails', () => {
     expect(runs).toBe(4);
     for (const key of keys) expect((await usedOf(key)).minutes).toMatchObject([[expect.any(Number), 1]]);
   });
+});
+
+it('refused calls are added up by why, and are no use of the key', async () => {
+  const key = await newKey();
+  const hashed = hashSecret(key.secret);
+  const [one, two] = [newUse(), newUse()];
+  for (const { use } of [one, two]) {
+    use.refuse(hashed, 'ended');
+    use.refuse(hashed, 'limited');
+    use.refuse(hashed, 'limited');
+    use.refuse(hashSecret('of no key'), 'ended');
+    await use.flush();
+  }
+  const rows = await database.db.orm.select().from(apiKeyCalls).where(eq(apiKeyCalls.apiKeyId, key.id));
+  expect(rows).toMatchObject([{ calls: 0, ended: 2, unscoped: 0, limited: 4 }]);
+  expect((await usedOf(key)).lastUsedAt).toBeNull();
 });
 
 it('calls older than eight days are deleted, and no others', async () => {

@@ -90,6 +90,31 @@ describe('the list', () => {
     expect(seen).toEqual(Array.from({ length: 102 }, (_, i) => String(i)));
   });
 
+  it('says how many there are, and leads back as it leads on', async () => {
+    const { browser, organization } = await signedIn(database.db, service.url);
+    for (let i = 0; i < 70; i++) await keyOf(organization.id, { name: `key-${i}`, createdAt: ago(i * 1000) });
+    for (let i = 0; i < 52; i++)
+      await keyOf(organization.id, { name: 'other', livemode: false, createdAt: ago(i * 1000 + 500) });
+    const go = async (path: string, to: string) => {
+      const page = await getPage(browser, path);
+      return { text: textOf(page), href: linksOf(page).find((href) => href.includes(`${to}=`)) };
+    };
+    const first = await go(PATH, 'cursor');
+    expect(first.text).toContain('1–50 of 122');
+    expect(first.text).not.toContain('Previous page');
+    const second = await go(first.href!, 'cursor');
+    expect(second.text).toContain('51–100 of 122');
+    const third = await go(second.href!, 'before');
+    expect(third.text).toContain('101–122 of 122');
+    const back = await go(third.href!, 'before');
+    expect(back.text).toBe(second.text);
+    expect((await go(back.href!, 'cursor')).text).toBe(first.text);
+    expect((await go(`${PATH}?mode=live`, 'cursor')).text).toContain('1–50 of 70');
+    const other = await signedIn(database.db, service.url);
+    const foreign = textOf(await getPage(other.browser, second.href!));
+    expect(foreign).not.toContain('key-');
+  });
+
   it('is narrowed by state, mode and name, and keeps that from page to page', async () => {
     const { browser, organization } = await signedIn(database.db, service.url);
     const at = { createdAt: ago(DAY) };
@@ -129,7 +154,7 @@ describe('the list', () => {
     expect(answer.headers.get('location')).toBe(`${PATH}?state=active&q=${secret.slice(0, 12)}`);
   });
 
-  it.each(['state=x', 'mode=x', 'cursor=x', 'q=%00', `q=${'x'.repeat(101)}`, 'q=1&q=2'])(
+  it.each(['state=x', 'mode=x', 'cursor=x', 'before=x', 'q=%00', `q=${'x'.repeat(101)}`, 'q=1&q=2'])(
     'answers ?%s with an error page',
     async (query) => {
       const { browser } = await signedIn(database.db, service.url);

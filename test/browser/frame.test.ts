@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { addMember, PASSWORD, signedIn } from '../support/accounts.js';
+import { findBarriers } from '../support/axe.js';
 import { browserWorld, PHONE } from '../support/browser.js';
 import { createOrganization } from '../support/fixtures.js';
 
@@ -20,7 +21,7 @@ describe.each([{ javaScript: true }, { javaScript: false }])(
       expect(new URL(page.url()).pathname).toBe('/login');
       await page.getByLabel('E-mail address').fill(user.email);
       await page.getByLabel('Password').fill(PASSWORD);
-      await page.getByRole('button', { name: 'Sign in' }).click();
+      await page.getByRole('button', { name: 'Sign in', exact: true }).click();
       await page.waitForURL('**/dashboard/nowhere?from=elsewhere');
     });
 
@@ -30,14 +31,14 @@ describe.each([{ javaScript: true }, { javaScript: false }])(
       await page.goto('/login');
       await page.getByLabel('E-mail address').fill(user.email);
       await page.getByLabel('Password').fill('wrong');
-      await page.getByRole('button', { name: 'Sign in' }).click();
+      await page.getByRole('button', { name: 'Sign in', exact: true }).click();
       expect(await page.getByRole('alert').textContent()).toContain(
         'e-mail address or the password is wrong',
       );
       expect(await page.getByLabel('E-mail address').inputValue()).toBe(user.email);
       expect(await page.getByLabel('Password').inputValue()).toBe('');
       await page.getByLabel('Password').fill(PASSWORD);
-      await page.getByRole('button', { name: 'Sign in' }).click();
+      await page.getByRole('button', { name: 'Sign in', exact: true }).click();
       await page.waitForURL('**/dashboard');
     });
 
@@ -71,3 +72,28 @@ describe.each([{ javaScript: true }, { javaScript: false }])(
     });
   },
 );
+
+it('the button beside the password shows it and hides it, and it is sent as a password', async () => {
+  const { user } = await person();
+  const page = await world.visit({ viewport: PHONE });
+  await page.goto('/login');
+  await page.getByLabel('Password').fill(PASSWORD);
+  const button = page.getByRole('button', { name: 'Show password' });
+  const type = () => page.getByLabel('Password').getAttribute('type');
+  expect([await type(), await button.getAttribute('aria-pressed')]).toEqual(['password', 'false']);
+  await button.press('Enter');
+  expect([await type(), await button.getAttribute('aria-pressed')]).toEqual(['text', 'true']);
+  expect(await findBarriers(page)).toEqual([]);
+  await button.press('Enter');
+  expect(await type()).toBe('password');
+  await button.press('Enter');
+  await page.getByLabel('E-mail address').fill(user.email);
+  await page.getByRole('button', { name: 'Sign in' }).click();
+  await page.waitForURL('**/dashboard');
+});
+
+it('without a script there is no such button', async () => {
+  const page = await world.visit({ javaScript: false });
+  await page.goto('/login');
+  expect(await page.getByRole('button', { name: 'Show password' }).count()).toBe(0);
+});

@@ -6,6 +6,7 @@ import { addMember, Browser, createUser, signedIn } from '../support/accounts.js
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { createKey, createProduct, grant } from '../support/fixtures.js';
 import { startTestService, type TestService } from '../support/service.js';
+import { fillUsage } from '../support/usage-events.js';
 import { sendUsage, usageEvent } from '../support/usage.js';
 
 const html = { accept: 'text/html' };
@@ -94,7 +95,40 @@ describe('the overview', () => {
     expect(numbers((await openOverview(browser, '?mode=test')).seen)).toEqual(['7', '0', '7']);
   });
 
-  it('names what is near its cap and what is above it', async () => {
+  it('compares the month with the same days of the last one, and draws the last 30 days', async () => {
+    const { db } = database;
+    const { browser, organization } = await signedIn(db, service.url);
+    const [product, fresh] = [await createProduct(db), await createProduct(db)];
+    await grant(db, organization.id, product.id);
+    await grant(db, organization.id, fresh.id);
+    const key = await createKey(db, organization.id);
+    const own = { orgId: organization.id, productId: product.id, apiKeyId: key.id, everyMs: 1 };
+    // The hour that is running counts whole; what came later last month does not count.
+    await fillUsage(db, { ...own, prefix: 'a', count: 4, from: '2031-02-15T12:59:59Z' });
+    await fillUsage(db, { ...own, prefix: 'b', count: 9, from: '2031-02-15T13:00:00Z' });
+    await fillUsage(db, { ...own, prefix: 'c', count: 5, from: '2031-03-02T00:00:00Z' });
+    await fillUsage(db, { ...own, orgId: uuid(), prefix: 'd', count: 50, from: '2031-03-02T00:00:00Z' });
+    await fillUsage(db, { ...own, productId: fresh.id, prefix: 'e', count: 3, from: '2031-03-14T00:00:00Z' });
+    const { seen, text } = await openOverview(browser);
+    expect(seen).toContain('5 +25.0 % on 4 in the same days of last month');
+    expect(seen.match(/same days of last month/g)).toHaveLength(1);
+    const trends = text.match(/<svg\s+class="trend"[\s\S]*?<\/svg>/g)!;
+    expect(trends).toHaveLength(2);
+    const heights = trends.map((trend) =>
+      [...trend.matchAll(/class="trend-bar"[^>]* height="([\d.]+)"/g)].map(([, height]) => Number(height)),
+    );
+    // 14 Feb to 15 Mar; the most of a day is as high as the picture.
+    expect(heights.map((bars) => [bars.length, bars.filter((height) => height > 0).length])).toEqual(
+      expect.arrayContaining([
+        [30, 2],
+        [30, 1],
+      ]),
+    );
+    expect(Math.max(...heights.flat())).toBe(24);
+    expect(text).toContain('14 Feb 2031 – 15 Mar 2031: at most 13 a day');
+  });
+
+  it('names what is near its cap and apart from that what is above it', async () => {
     const { db } = database;
     const { browser, organization } = await signedIn(db, service.url);
     const key = await createKey(db, organization.id);
@@ -109,9 +143,11 @@ describe('the overview', () => {
     const [far, near, above] = [await use('100', 79), await use('100', 80.5), await use('0', 3)];
     const [own, ownFar] = [await use('100', 9, '10'), await use('10', 9, '100')];
     const { seen } = await openOverview(browser);
-    const warned = /Near the cap(.*?)Days and months/.exec(seen)![1]!;
+    const [, over, warned] = /Over the cap(.*?)Near the cap(.*?)Days and months/.exec(seen)!;
     expect(warned).toContain(`Product ${near} has 19.5 of 100 calls left this month.`);
-    expect(warned).toContain(`Product ${above} is 3 calls above its cap of 0 this month.`);
+    expect(warned).not.toContain(above);
+    expect(over).not.toContain(near);
+    expect(over).toContain(`Product ${above} is 3 calls above its cap of 0 this month.`);
     expect(warned).toContain(`Product ${own} has 1 of 10 calls left this month.`);
     expect(warned).not.toContain(ownFar);
     expect(warned).not.toContain(far);

@@ -51,6 +51,7 @@ const usages = {
     own: page,
     foreign: noPage,
   },
+  'get /dashboard/usage/products': { own: page },
   'get /dashboard/usage.csv': {
     path: ({ productSlugs }) => `/dashboard/usage.csv?product=${productSlugs[0]}`,
     own: page,
@@ -126,6 +127,17 @@ const keys = {
     own: managersSecret,
     foreign: noManagersForm,
   },
+  'get /dashboard/api-keys/{id}/rename': {
+    path: ({ keyIds }) => `/dashboard/api-keys/${keyIds[0]}/rename`,
+    own: managersPage,
+    foreign: noManagersPage,
+  },
+  'post /dashboard/api-keys/{id}/rename': {
+    path: async (of) => `/dashboard/api-keys/${(await of.newKey()).id}/rename`,
+    form: () => ({ name: 'renamed' }),
+    own: managersForm,
+    foreign: noManagersForm,
+  },
   'get /dashboard/api-keys/{id}/revoke': {
     path: ({ keyIds }) => `/dashboard/api-keys/${keyIds[0]}/revoke`,
     own: managersPage,
@@ -149,6 +161,12 @@ const members = {
     path: async (of) => `/dashboard/members/invitations/${(await of.newInvitation()).id}/revoke`,
     own: managersForm,
     foreign: noManagersForm,
+  },
+  'get /dashboard/members/second-factor': { own: [303, 403, 403, 403, 200] },
+  'post /dashboard/members/second-factor': {
+    // As it is: to require one would keep out who has none.
+    form: () => ({ required: 'no' }),
+    own: [401, 403, 403, 403, 303],
   },
   'get /dashboard/members/{userId}': {
     path: ({ people }) => `/dashboard/members/${people.member.id}`,
@@ -242,6 +260,9 @@ const account = {
   // Without a password that was right before, there is nothing to enter a code for.
   'get /login/code': { own: [303, 303, 303, 303, 303] },
   'post /login/code': { own: [303, 303, 303, 303, 303] },
+  'post /login/code/passkey-options': { own: [303, 303, 303, 303, 303] },
+  'post /login/passkey-options': { own: [200, 200, 200, 200, 200] },
+  'post /login/passkey': { own: [400, 400, 400, 400, 400] },
   'post /logout': { own: [303, 303, 303, 303, 303], endsSession: true },
   'post /dashboard/organization': {
     form: ({ slug }) => ({ organization: slug }),
@@ -250,6 +271,11 @@ const account = {
   },
   'get /dashboard/account': { own: page },
   'post /dashboard/account': { form: () => ({ name: 'Another Name' }), own: personsForm },
+  'post /dashboard/account/notices': {
+    form: ({ slug }) => ({ organization: slug, notices: 'on' }),
+    own: [401, 404, 404, 303, 303],
+    foreign: [401, 404, 404, 404, 404],
+  },
   'get /dashboard/account/password': { own: page },
   'post /dashboard/account/password': {
     form: () => ({ currentPassword: PASSWORD, newPassword: 'one long phrase', newPasswordAgain: 'another' }),
@@ -267,6 +293,15 @@ const account = {
     form: () => ({ currentPassword: PASSWORD }),
     own: personsForm,
   },
+  'get /dashboard/account/passkeys': { own: page },
+  'post /dashboard/account/passkeys': { form: () => ({ name: 'Laptop' }), own: personsMistake },
+  'post /dashboard/account/passkeys/new-options': { own: [401, 200, 200, 200, 200] },
+  'post /dashboard/account/passkeys/options': { own: [401, 200, 200, 200, 200] },
+  // One that is another person's is as unknown as this one.
+  'post /dashboard/account/passkeys/remove': {
+    form: () => ({ id: 'unknown' }),
+    own: [401, 404, 404, 404, 404],
+  },
   'get /dashboard/account/sessions': { own: page },
   'post /dashboard/account/sessions/{id}/end': {
     path: async ({ people }, actor) => {
@@ -283,6 +318,9 @@ const account = {
 const operators = {
   'get /confirm': { own: page },
   'post /confirm': { form: () => ({ currentPassword: PASSWORD }), own: personsForm },
+  'get /forgot': { own: [200, 200, 200, 200, 200] },
+  // Without mail there is nothing to ask for.
+  'post /forgot': { form: () => ({ email: 'a@example.com' }), own: [404, 404, 404, 404, 404] },
   'get /reset': { own: [200, 200, 200, 200, 200] },
   'post /reset': { own: [404, 404, 404, 404, 404] },
   'post /reset/open': { form: () => ({ link: 'x'.repeat(43) }), own: [303, 303, 303, 303, 303] },

@@ -44,13 +44,42 @@ it('every bar lies inside the drawing, and what is not zero can be seen', () => 
       const bars = values.map((value, i) => ({ axis: String(i), label: String(value), value }));
       const chart = toChart('', bars, { value: 5, label: 'cap' });
       for (const [i, bar] of chart.bars.entries()) {
-        const [y, height] = [Number(bar.y), Number(bar.height)];
+        const part = bar.parts[0] ?? { y: chart.height, height: 0 };
+        const [y, height] = [Number(part.y), Number(part.height)];
         expect(y).toBeGreaterThanOrEqual(-0.1);
         expect(y + height).toBeCloseTo(chart.height, 0);
         expect(height > 1).toBe(values[i]! > 0);
         expect(parseFloat(bar.x) + parseFloat(bar.width)).toBeLessThanOrEqual(100);
       }
       expect(chart.axis.length).toBeLessThanOrEqual(8);
+    }),
+  );
+});
+
+it('a bar of parts is as high as their sum, and they stand on each other without a gap', () => {
+  const parts = fc.array(fc.nat(1000), { minLength: 1, maxLength: 6 });
+  fc.assert(
+    fc.property(fc.array(parts, { minLength: 1, maxLength: 31 }), (bars) => {
+      const sum = (list: number[]) => list.reduce((total, part) => total + part, 0);
+      const whole = bars.map((list) => ({ axis: '', label: '', value: sum(list) }));
+      const [plain, stacked] = [
+        toChart('', whole),
+        toChart(
+          '',
+          whole.map((bar, i) => ({ ...bar, parts: bars[i]! })),
+        ),
+      ];
+      for (const [i, { parts }] of stacked.bars.entries()) {
+        expect(parts.map(({ place }) => place)).toEqual(
+          bars[i]!.flatMap((part, place) => (part === 0 ? [] : [place])),
+        );
+        let top = stacked.height;
+        for (const { y, height } of parts) {
+          expect(Number(y) + Number(height)).toBeCloseTo(top, 0);
+          top = Number(y);
+        }
+        expect(top).toBeCloseTo(Number(plain.bars[i]!.parts[0]?.y ?? plain.height), 0);
+      }
     }),
   );
 });

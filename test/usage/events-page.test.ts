@@ -164,7 +164,7 @@ describe('the list', () => {
     const inRange = await open({ from: '2031-03-01T00:01', to: '2031-03-01T00:03' });
     expect(keysOn(inRange.text)).toEqual(['event 00000002', 'event 00000001']);
     const none = await open({ from: '2031-03-02T00:00' });
-    expect(textOf(none.text)).toContain('No live events of this product at these times.');
+    expect(textOf(none.text)).toContain('No live events of this product are like that.');
   });
 
   it('tells how to send the first event, and a new Organization who grants products', async () => {
@@ -326,3 +326,83 @@ function download(browser: Browser): Promise<IncomingMessage> {
     get(`${browser.url}${PATH}.csv`, { headers: { cookie } }, resolve).on('error', reject);
   });
 }
+
+describe('the filters', () => {
+  it('by API key and quantity show what is like that, on the page and in the file', async () => {
+    const { db, orgId, browser, product, key, open } = await arrive();
+    const other = await createKey(db, orgId, { name: 'the other' });
+    const send = (secret: string, id: string, quantity: number) =>
+      sendUsage(service.url, secret, [usageEvent(product.slug, id, { quantity })]);
+    await send(key.secret, 'a', 0.5);
+    await send(key.secret, 'b', 2);
+    await send(other.secret, 'c', 2);
+    await send(other.secret, 'd', 30);
+    const shown = async (query: Record<string, string>) =>
+      keysOn((await open(query)).text).toSorted((a, b) => a!.localeCompare(b!));
+    expect(await shown({ key: other.id })).toEqual(['c', 'd']);
+    expect(await shown({ min: '2' })).toEqual(['b', 'c', 'd']);
+    expect(await shown({ max: '2.0' })).toEqual(['a', 'b', 'c']);
+    expect(await shown({ key: key.id, min: '0.6', max: '2' })).toEqual(['b']);
+    expect(textOf((await open({ min: '31' })).text)).toContain('No events match');
+    const file = await browser.get(`${PATH}.csv?key=${other.id}&min=3`);
+    expect(parse<Record<string, string>>(file.text, { columns: true })).toMatchObject([
+      { idempotency_key: 'd', api_key_name: 'the other' },
+    ]);
+    const chosen = (await open({ key: other.id })).text;
+    expect(chosen).toMatch(new RegExp(`<option value="${other.id}" selected>`));
+    // The modes and the file keep it.
+    expect(chosen.match(new RegExp(`href="[^"]*key=${other.id}`, 'g'))).toHaveLength(3);
+  });
+
+  it('go through a bounded number of events at a time, and the next page goes on behind them', async () => {
+    const { db, orgId, product, key, open, fill } = await arrive();
+    await fill(5_100, { everyMs: 60_000, from: '2031-03-10T00:00:00Z' });
+    const other = await createKey(db, orgId, { name: 'seldom' });
+    const event = { orgId, productId: product.id, apiKeyId: other.id, count: 1, everyMs: 1 };
+    await fillUsage(db, { ...event, prefix: 'old ', from: '2031-03-10T00:00:30Z' });
+    const first = await open({ key: other.id });
+    expect(textOf(first.text)).toContain('No events found so far');
+    const next = /rel="next" href="([^"]+)"/.exec(first.text)![1]!.replaceAll('&amp;', '&');
+    const second = await open(Object.fromEntries(new URLSearchParams(next.split('?')[1])));
+    expect(keysOn(second.text)).toEqual(['old 00000000']);
+    expect(second.text).not.toContain('rel="next"');
+    const pages: string[] = [];
+    for (let query: Record<string, string> | undefined = { key: key.id, max: '5' }; query;) {
+      const { text } = await open(query);
+      pages.push(...keysOn(text).map(String));
+      const href = /rel="next" href="([^"]+)"/.exec(text)?.[1]?.replaceAll('&amp;', '&');
+      query =
+        href === undefined || pages.length > 160
+          ? undefined
+          : Object.fromEntries(new URLSearchParams(href.split('?')[1]));
+    }
+    expect(new Set(pages).size).toBe(pages.length);
+    expect(pages[0]).toBe('event 00005099');
+  });
+
+  it('name the field that they do not take, and know no key of another Organization', async () => {
+    const { open } = await arrive();
+    const stranger = await arrive();
+    for (const [query, says] of [
+      [{ min: '-1' }, 'Must be a number'],
+      [{ max: '1e9' }, 'Must be a number'],
+      [{ min: '3', max: '2' }, 'Must not be less'],
+      [{ key: "x' or 1=1" }, 'Must be an API key'],
+    ] as const) {
+      const page = await open(query);
+      expect([page.status, textOf(page.text)]).toEqual([400, expect.stringContaining(says)]);
+    }
+    const foreign = await open({ key: stranger.key.id });
+    expect([foreign.status, textOf(foreign.text)]).toEqual([
+      404,
+      expect.stringContaining('Is not an API key'),
+    ]);
+    expect(foreign.text).not.toContain('the runtime (');
+  });
+
+  it('are in UTC, as the times of the rows are', async () => {
+    const { open, fill } = await arrive();
+    await fill(1);
+    expect((await open()).text).not.toContain('data-zoned');
+  });
+});

@@ -8,6 +8,7 @@ import {
   selectLatest,
   selectPace,
   selectProduct,
+  selectProductSums,
   selectProducts,
   selectSums,
 } from '../../src/usage/page-queries.js';
@@ -86,12 +87,24 @@ function statements(): Record<string, SQL> {
       { ...scope, livemode: false },
       { ...newest, from: undefined, to: undefined, after: undefined },
     ),
+    'events that match': selectEvents(scope, {
+      ...newest,
+      ...bounds,
+      after,
+      match: { apiKeyId: orgId, min: '2', max: undefined, scan: 200 },
+    }),
     // Fewer than the export takes: the table is smaller, too, and the whole of it would be cheap.
     'export of events': selectEvents(scope, {
       order: 'oldest first',
       limit: 200,
       ...bounds,
       after,
+    }),
+    'sums of all products': selectProductSums(orgId, {
+      ...range,
+      productIds: [tenant.product.id],
+      livemode: true,
+      stepMs: 86_400_000,
     }),
     entitlements: selectBalances(orgId, '2031-03-01', { after: undefined, limit: 51 }),
   };
@@ -122,7 +135,9 @@ it.each([
   'newest events',
   'events of a time',
   'test events',
+  'events that match',
   'export of events',
+  'sums of all products',
   'entitlements',
 ])('the statement for %s reads by index what belongs to it and no more', async (name) => {
   const [row] = await selectRows<{ 'QUERY PLAN': [{ Plan: PlanNode }] }>(

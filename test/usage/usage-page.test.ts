@@ -230,7 +230,7 @@ describe('the page', () => {
   });
 
   it.each([
-    ['?range=week', 'Must be day, month or custom.'],
+    ['?range=week', 'Must be day, last7, last30, month or custom.'],
     ['?mode=both', 'Must be live or test.'],
     ['?range=day&date=2031-02-30', 'Must be a date like 2026-01-31'],
     ['?range=day&date=%00', 'Must be a date'],
@@ -304,5 +304,108 @@ describe('the page', () => {
     expect(page).toContain('key number 4.');
     expect(page).not.toContain('key number 3.');
     expect(page.indexOf('key number 53.')).toBeLessThan(page.indexOf('key number 52.'));
+  });
+});
+
+describe('the last days', () => {
+  it('end today, and stand beside as many days before', async () => {
+    const { db, orgId, product, key, open, csv } = await arrive();
+    const event = { orgId, productId: product.id, apiKeyId: key.id, everyMs: 1 };
+    await fillUsage(db, { ...event, prefix: 'a', count: 3, from: '2031-03-09T00:00:00Z' });
+    await fillUsage(db, { ...event, prefix: 'b', count: 2, from: '2031-03-08T12:59:59Z' });
+    // After the hour of the day that it is now: not to be compared with.
+    await fillUsage(db, { ...event, prefix: 'c', count: 9, from: '2031-03-08T13:00:00Z' });
+    await fillUsage(db, { ...event, prefix: 'd', count: 5, from: '2031-02-13T23:59:59Z' });
+    const week = await open('?range=last7');
+    const text = textOf(week.text);
+    expect(text).toContain('9 Mar 2031 – 15 Mar 2031');
+    expect(text).toContain('Used 3 calls');
+    expect(text).toContain('Period before 2 +50.0 % since then 2 Mar 2031 – 8 Mar 2031, 13:00');
+    expect(week.text).toContain('data-label="9 Mar 2031: 3 calls, in the period before 0"');
+    expect(await csv('?range=last7')).toHaveLength(7);
+    expect(await csv('?range=last30')).toHaveLength(30);
+    expect(textOf((await open('?range=last30')).text)).toContain('Used 14 calls');
+    expect(textOf((await open('?range=month')).text)).toContain('Period before 5 +180.0 % since then');
+    expect(week.text).toMatch(/rel="prev" href="[^"]*range=custom[^"]*from=2031-03-02[^"]*to=2031-03-08/);
+    expect(week.text).not.toContain('rel="next"');
+  });
+
+  it('lead from a bar, and from the table, to the events of the day or hour', async () => {
+    const { product, key, browser, open } = await arrive();
+    await sendUsage(service.url, key.secret, [
+      usageEvent(product.slug, 'found from its bar', { occurredAt: '2031-03-14T07:30:00Z' }),
+      usageEvent(product.slug, 'of another day', { occurredAt: '2031-03-13T07:30:00Z' }),
+    ]);
+    for (const [query, from] of [
+      ['?range=last7', '2031-03-14T00%3A00'],
+      ['?range=day&date=2031-03-14', '2031-03-14T07%3A00'],
+    ]) {
+      const { text } = await open(query);
+      const links = [...text.matchAll(/href="(\/dashboard\/usage\/events\?[^"]*)"/g)].map(
+        ([, href]) => href!,
+      );
+      const ofStep = links.filter((href) => href.includes(`from=${from!}`));
+      expect(ofStep.length, query).toBeGreaterThanOrEqual(2);
+      const events = textOf((await browser.get(ofStep[0]!.replaceAll('&amp;', '&'), html)).text);
+      expect(events).toContain('found from its bar');
+      expect(events).not.toContain('of another day');
+    }
+  });
+});
+
+describe('all products', () => {
+  const path = '/dashboard/usage/products';
+
+  it('stand in one chart of their events, and in a table of what each counts', async () => {
+    const { db, orgId, browser, product, key } = await arrive();
+    const stranger = await arrive();
+    const event = { orgId, apiKeyId: key.id, everyMs: 1 };
+    await fillUsage(db, {
+      ...event,
+      productId: product.id,
+      prefix: 'a',
+      count: 3,
+      from: '2031-03-14T00:00:00Z',
+    });
+    await fillUsage(db, {
+      ...event,
+      productId: product.id,
+      prefix: 'b',
+      count: 2,
+      from: '2031-02-14T00:00:00Z',
+    });
+    const others = [];
+    for (let i = 0; i < 6; i++) {
+      const other = await createProduct(db, { maxQuantity: ANY_QUANTITY });
+      await grant(db, orgId, other.id);
+      const of = { ...event, productId: other.id, prefix: `other ${i} `, quantity: '2.5' };
+      await fillUsage(db, { ...of, count: 10 + i, from: '2031-03-14T05:00:00Z' });
+      others.push(other);
+    }
+    const page = await browser.get(path, html);
+    const text = textOf(page.text);
+    expect(page.status).toBe(200);
+    expect(text).toContain(`${product.name} 3 3 calls 2 +50.0 %`);
+    expect(text).toContain(`${others[5]!.name} 15 37.5 calls 0`);
+    // Five have a part of their own.
+    expect(text).toContain('2 other products');
+    expect(page.text).toMatch(/data-label="14 Mar 2031: 78 events: [^"]* 15, [^"]*2 other products 13"/);
+    expect(text).not.toContain(stranger.product.name);
+    const day = await browser.get(`${path}?range=day&date=2031-03-14`, html);
+    expect(day.text).toMatch(/data-label="05:00: 75 events/);
+    expect(textOf((await browser.get(`${path}?mode=test`, html)).text)).toContain(
+      'No test usage of any product',
+    );
+    expect(textOf((await browser.get(`${path}?range=last7`, html)).text)).toContain(
+      '9 Mar 2031 – 15 Mar 2031',
+    );
+  });
+
+  it('say what they do not take', async () => {
+    const { browser } = await arrive();
+    for (const query of ['range=year', 'mode=both', 'mode=live&mode=test', 'range=month&month=2031-13']) {
+      const page = await browser.get(`${path}?${query}`, html);
+      expect([query, page.status]).toEqual([query, 400]);
+    }
   });
 });

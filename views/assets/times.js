@@ -8,7 +8,9 @@ const short = new Intl.DateTimeFormat(undefined, {
 
 /** Puts times into the reader's zone. What hovers over them stays in UTC. */
 export function localTimes(root) {
-  for (const time of root.querySelectorAll('time[data-zoned]')) time.textContent = short.format(new Date(time.dateTime));
+  const times = root.querySelectorAll('time[data-zoned]');
+  if (times.length === 0) return;
+  for (const time of times) time.textContent = short.format(new Date(time.dateTime));
   const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
   for (const note of root.querySelectorAll('[data-zone-note]'))
     note.textContent = `Times are in your zone (${zone}), days and months in UTC. Hover over a time for UTC.`;

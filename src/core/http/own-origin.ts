@@ -23,3 +23,11 @@ export function setOwnOrigin(
 /** Where people reach the service, for links and to tell its own pages: PUBLIC_URL, or what the request was sent to. */
 export const originOf = (req: Request<object>): string =>
   (req.app.get(setting) as string | undefined) ?? `${req.protocol}://${req.host}`;
+
+/** The page of ours that a request was sent from; undefined if the browser does not say, or it is another site's. */
+export function ownReferer(req: Request): string | undefined {
+  const { referer } = req.headers;
+  if (referer === undefined || !URL.canParse(referer)) return undefined;
+  const { origin, pathname, search } = new URL(referer);
+  return origin === originOf(req) ? pathname + search : undefined;
+}

@@ -16,6 +16,10 @@ export interface Pager {
   first: string | undefined;
   /** The page after this one; undefined on the last one. */
   next: string | undefined;
+  /** The page before this one, in lists that are read backwards, too. */
+  previous?: string | undefined;
+  /** Which rows of how many these are, in lists that are counted. */
+  position?: { first: number; last: number; total: number } | undefined;
 }
 
 /** The pager of a list at `path` with the filters `query`. `cursor` is where this page began. */

@@ -84,9 +84,12 @@ function toFields(body: unknown): FormFields {
 /** Never shown again, whatever was typed. */
 const secretFields = /password|code|secret/i;
 
+export const withoutSecrets = (fields: FormFields): FormFields =>
+  Object.fromEntries(Object.entries(fields).filter(([name]) => !secretFields.test(name)));
+
 /** A form as it was sent, with what the error says of its fields. */
 export function toFormState(fields: FormFields, error: AppError): FormState {
-  const values = Object.fromEntries(Object.entries(fields).filter(([name]) => !secretFields.test(name)));
+  const values = withoutSecrets(fields);
   const errors: Record<string, string> = {};
   for (const { pointer, detail } of error.errors ?? []) {
     const name = pointer.split('/')[1] ?? '';

@@ -19,6 +19,14 @@ export function formatShare(part: string, whole: string): string {
   return `${formatDecimal((Math.floor(share * 10 + 1e-9) / 10).toFixed(1))}\u00a0%`;
 }
 
+/** `+12.5 %`, `−3.0 %`: how far `now` is from `before`; undefined where there was nothing before. */
+export function formatGrowth(now: string, before: string): string | undefined {
+  const growth = (Number(now) / Number(before) - 1) * 100;
+  if (!Number.isFinite(growth)) return undefined;
+  const text = formatDecimal(Math.abs(growth).toFixed(1));
+  return `${text === '0.0' ? '±' : growth > 0 ? '+' : '−'}${text}\u00a0%`;
+}
+
 /** `1 key`, `2 keys`. */
 export function formatCount(count: number, noun: string, plural = `${noun}s`): string {
   return `${formatDecimal(count)} ${count === 1 ? noun : plural}`;

@@ -6,6 +6,8 @@ import type { Request, RequestHandler, Response } from 'express';
 import type { Clock } from '../clock.js';
 import { createAssets } from '../http/assets.js';
 import { toAddress } from './address.js';
+import type { FormState } from './form.js';
+import { takeForm } from './kept-form.js';
 import * as format from './format.js';
 import { styleSheets } from './stylesheet.js';
 
@@ -55,6 +57,12 @@ export const pageAssets = createAssets('/dashboard/assets', () => [
     files: [require.resolve('idiomorph/dist/idiomorph.min.js')],
     end: 'export { Idiomorph };',
   },
+  // Its build for old module systems, in one file.
+  {
+    name: 'webauthn.js',
+    files: [join(require.resolve('@simplewebauthn/browser'), '../../dist/bundle/index.umd.min.js')],
+    end: 'export const { startAuthentication, startRegistration } = globalThis.SimpleWebAuthnBrowser;',
+  },
 ]);
 
 /**
@@ -68,9 +76,12 @@ export async function renderPage(
   page: Page,
   data: object,
 ): Promise<void> {
+  const { form } = data as { form?: FormState };
+  const kept = form && takeForm(req, res, form);
   const readFrame = (res.locals as { [frameOf]?: ReadFrame })[frameOf];
   res.render('layout', {
     ...data,
+    ...(kept ? { form: kept } : {}),
     ...page,
     frame: page.frame ?? 'dashboard',
     template: page.view,
@@ -79,7 +90,9 @@ export async function renderPage(
     ui,
     now: new Date(clock.now()),
     ...(await readFrame?.(res, page.section)),
-    notice: noticeOf(req, page.notices),
+    notice: kept
+      ? 'You are signed in again. The form is as you had filled it in: check it, and send it again.'
+      : noticeOf(req, page.notices),
   });
 }
 

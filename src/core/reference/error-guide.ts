@@ -61,7 +61,8 @@ export const errorGuide: Record<ErrorCode, { meaning: string; remedy: string }> 
       "Send it from the service's own pages, or from a program that sends neither `Sec-Fetch-Site` nor `Origin`.",
   },
   entitlement_required: {
-    meaning: 'The Organization has no live entitlement for the product, the product was archived, or there is no such product.',
+    meaning:
+      'The Organization has no live entitlement for the product, the product was archived, or there is no such product.',
     remedy:
       'Check the slug, and whether the entitlement has begun and has not ended. With `Prefer: handling=lenient` the other events of the batch are recorded.',
   },

@@ -46,6 +46,7 @@ const pages: Record<string, string> = {
 const titles: Record<string, string> = {
   'api_key.created': 'API key created',
   'api_key.rotated': 'API key rotated',
+  'api_key.renamed': 'API key renamed',
   'api_key.revoked': 'API key revoked',
   'entitlement.granted': 'Entitlement granted',
   'entitlement.changed': 'Entitlement changed',
@@ -69,6 +70,8 @@ const titles: Record<string, string> = {
 const sentences: Record<string, (entry: Told) => Part[]> = {
   'api_key.created': (entry) => say`Created the ${mode(entry)}API key ${key(entry)}`,
   'api_key.rotated': (entry) => say`Rotated the ${mode(entry)}API key ${key(entry)}${grace(entry)}`,
+  'api_key.renamed': (entry) =>
+    say`Renamed the ${mode(entry)}API key ${{ name: textOf(entry.details.before, 'name') }} to ${key(entry)}`,
   'api_key.revoked': (entry) => say`Revoked the ${mode(entry)}API key ${key(entry)}`,
   'entitlement.granted': (entry) => say`Granted ${kind(entry)}access to ${target(entry)}`,
   'entitlement.changed': (entry) => say`Changed the entitlement to ${target(entry)}`,

@@ -1,15 +1,26 @@
 import type { Router } from 'express';
 import { listAuditRows } from '../../audit/queries.js';
 import type { Orm } from '../../core/db/client.js';
-import { compareDecimals, subtractDecimals } from '../../core/decimal.js';
+import { toTrend, type Trend } from '../../core/charts/trend.js';
+import { addDecimals, compareDecimals, subtractDecimals } from '../../core/decimal.js';
 import type { Context } from '../../core/http/context.js';
 import { originOf } from '../../core/http/own-origin.js';
 import { sendEventLine } from '../../core/pages/curl-line.js';
+import { formatCompact } from '../../core/pages/format.js';
 import { renderPage } from '../../core/pages/layout.js';
 import { pageRouter } from '../../core/pages/page-router.js';
 import { DAY_MS } from '../../core/time.js';
 import { sessionOf } from '../../identity/session/session.js';
 import { isManager, type Role } from '../../organizations/table.js';
+import { readProductSums, type ProductSum } from '../../usage/page-queries.js';
+import {
+  formatPeriod,
+  monthPeriod,
+  parsePeriod,
+  periodBefore,
+  stepsOf,
+  type Period,
+} from '../../usage/period.js';
 import { readActors, toEntryView, type EntryView } from '../audit-log/view.js';
 import { listCurrentUse, listExpiringKeys, readProgress, type ProductUse } from './queries.js';
 
@@ -68,10 +79,15 @@ interface Cap {
   /** Used ÷ cap: for a picture and its colour, not for counting. */
   share: number;
   isNear: boolean;
+  isOver: boolean;
 }
 
 interface ProductView extends ProductUse {
   cap: Cap | undefined;
+  /** The last 30 days. */
+  trend: Trend;
+  /** In the same days of last month, up to the same hour. */
+  usedBefore: string;
 }
 
 interface Overview {
@@ -80,8 +96,9 @@ interface Overview {
   isJustStarted: boolean;
   products: ProductView[];
   hasMoreProducts: boolean;
-  /** Used at least to 80 %, or above. */
+  /** Used to 80 % or more, and not above. */
   nearCap: ProductView[];
+  overCap: ProductView[];
   expiringKeys: Awaited<ReturnType<typeof listExpiringKeys>>;
   /** The newest entries of the audit log; undefined for who may not read it. */
   changes: EntryView[] | undefined;
@@ -97,7 +114,21 @@ async function readOverview(
   const until = new Date(now.getTime() + SOON_MS);
   const inEffect = await listCurrentUse(db.orm, orgId, { now, livemode, limit: SHOWN_PRODUCTS + 1 });
   const { hasKey, events } = await readProgress(db.orm, orgId);
-  const products = inEffect.slice(0, SHOWN_PRODUCTS).map(toProductView);
+  const shown = inEffect.slice(0, SHOWN_PRODUCTS);
+  const asked = { productIds: shown.map(({ productId }) => productId), livemode };
+  const trend = parsePeriod('last30', {}, now);
+  const before = periodBefore(monthPeriod(now), now)!;
+  const days = await readProductSums(db.orm, orgId, { ...asked, ...trend });
+  const daysBefore = await readProductSums(db.orm, orgId, { ...asked, ...before });
+  const products = shown.map((product) => {
+    const isOf = ({ productId }: ProductSum) => productId === product.productId;
+    return {
+      ...product,
+      cap: toCap(product),
+      trend: trendOf(product, days.filter(isOf), trend),
+      usedBefore: daysBefore.filter(isOf).reduce((sum, day) => addDecimals(sum, day.quantity), '0'),
+    };
+  });
   const example = inEffect.find(({ kind }) => kind === 'live');
   return {
     steps: events > 0 ? undefined : { hasEntitlement: example !== undefined, hasKey, example },
@@ -105,6 +136,7 @@ async function readOverview(
     products,
     hasMoreProducts: inEffect.length > SHOWN_PRODUCTS,
     nearCap: products.filter(({ cap }) => cap?.isNear),
+    overCap: products.filter(({ cap }) => cap?.isOver),
     expiringKeys: await listExpiringKeys(db.orm, orgId, { now, until, limit: SHOWN_KEYS }),
     changes: isManager(role) ? await readChanges(db.orm, orgId) : undefined,
     mayChangeKeys: isManager(role),
@@ -121,17 +153,24 @@ async function readChanges(orm: Orm, orgId: string): Promise<EntryView[]> {
   return rows.map((row) => toEntryView(row, actorOf(row.actor)));
 }
 
-function toProductView(product: ProductUse): ProductView {
-  const { unitCap, usedThisMonth: used } = product;
-  if (unitCap === null) return { ...product, cap: undefined };
+function trendOf({ usageMetric }: ProductUse, days: ProductSum[], period: Period): Trend {
+  const byStart = new Map(days.map(({ start, quantity }) => [start, Number(quantity)]));
+  const values = stepsOf(period).map((start) => byStart.get(start.getTime()) ?? 0);
+  const most = formatCompact(Math.max(...values));
+  return toTrend(`${usageMetric} by day, ${formatPeriod(period)}: at most ${most} a day`, values);
+}
+
+function toCap({ unitCap, usedThisMonth: used }: ProductUse): Cap | undefined {
+  if (unitCap === null) return undefined;
   const isUsed = compareDecimals(used, '0') > 0;
   const share = Number(unitCap) > 0 ? Number(used) / Number(unitCap) : isUsed ? Infinity : 0;
-  const cap = {
+  const isOver = compareDecimals(used, unitCap) > 0;
+  return {
     unitCap,
     remaining: subtractDecimals(unitCap, used),
     above: subtractDecimals(used, unitCap),
     share,
-    isNear: share >= NEAR,
+    isNear: share >= NEAR && !isOver,
+    isOver,
   };
-  return { ...product, cap };
 }

@@ -8,6 +8,7 @@ import { usageHours, usageTotals } from '../../usage/table.js';
 
 /** An entitlement in effect, with what was used of it lately. Quantities are exact decimals. */
 export interface ProductUse {
+  productId: string;
   productSlug: string;
   productName: string;
   kind: EntitlementKind;
@@ -69,6 +70,7 @@ export async function listCurrentUse(
   const cap = sql.raw(effectiveCap('entitlements', 'products'));
   const rows = await orm
     .select({
+      productId: products.id,
       productSlug: products.slug,
       productName: products.name,
       kind: entitlements.kind,

@@ -1,15 +1,24 @@
 import { hashPassword, verifyPassword } from '../password.js';
 import { auditPerson, type Whereabouts } from '../source.js';
-import { auditRecoveryCode, acceptCode, readCode, type TypedCode } from '../second-factor/codes.js';
+import {
+  auditRecoveryCode,
+  acceptCode,
+  readFactor,
+  type GivenFactor,
+  type TypedCode,
+} from '../second-factor/codes.js';
 import type { PersonAuthority } from '../session/authority.js';
 import { change, type ChangeDeps } from '../../audit/change.js';
-import { findSecondFactor } from '../second-factor/queries.js';
+import { hasSecondFactor } from '../second-factor/queries.js';
 import type { SecretBox } from '../second-factor/secret-box.js';
 import { generateToken, hashToken } from '../session/session-cookie.js';
 import type { Orm, Tx } from '../../core/db/client.js';
 import { AppError } from '../../core/errors.js';
+import type { MailDeps } from '../../mail/outbox.js';
 import { fieldError } from '../../core/pages/form.js';
+import { findMembershipOf, updateMailNotices } from '../organizations/queries.js';
 import { deleteSessionById, deleteSessionsOf, updateToken } from '../session/queries.js';
+import { mailAccountNotice } from '../users/notices.js';
 import { findUser, lockUser, updateUser, type User } from '../users/queries.js';
 
 /** Who changes their account, in which session, when and from where. */
@@ -19,17 +28,18 @@ export interface Author extends PersonAuthority, Whereabouts {
   gone: AbortSignal;
 }
 
-export interface AccountChangeDeps extends ChangeDeps {
+export interface AccountChangeDeps extends ChangeDeps, MailDeps {
   secrets: SecretBox;
 }
 
-/** A wrong password or code: it is counted. */
+/** A wrong password, code or passkey: it is counted. */
 export class WrongGuess extends AppError {
-  readonly field: 'currentPassword' | 'code';
-  constructor(field: 'currentPassword' | 'code', detail: string) {
+  /** The second factor that was refused, if it was not the password. */
+  readonly factor: TypedCode | undefined;
+  constructor(field: 'currentPassword' | 'code', detail: string, factor?: TypedCode) {
     const { code, message, errors } = fieldError(field, detail);
     super(code, message, errors ? { errors } : {});
-    this.field = field;
+    this.factor = factor;
   }
 }
 
@@ -41,6 +51,13 @@ export async function checkPassword(orm: Orm, { userId, gone }: Author, password
   return person;
 }
 
+/** @throws AppError invalid_request if a form brings neither a code nor a passkey */
+export async function readRequiredFactor(orm: Orm, author: Author, given: GivenFactor): Promise<TypedCode> {
+  const code = await readFactor(orm, { ...author, now: author.at }, given);
+  if (!code) throw fieldError('code', 'is required');
+  return code;
+}
+
 /** Uses the code up. @throws WrongGuess */
 export async function requireCode(
   tx: Tx,
@@ -50,7 +67,9 @@ export async function requireCode(
 ): Promise<void> {
   const kind = await acceptCode(tx, secrets, { userId: author.userId, code, now: author.at });
   if (kind === undefined)
-    throw new WrongGuess('code', 'is not right, or was used before: wait for the next one');
+    throw 'passkey' in code
+      ? new WrongGuess('code', 'the passkey was not accepted: try again, or enter a code', code)
+      : new WrongGuess('code', 'is not right, or was used before: wait for the next one', code);
   if (kind === 'recovery_code') await auditRecoveryCode(tx, author, author);
 }
 
@@ -84,7 +103,28 @@ export function changeName(deps: ChangeDeps, author: Author, name: string): Prom
 }
 
 /**
- * @param typed a code, where a second factor is on: without it a session left open would do
+ * Whether mail tells the person of caps and expiring keys of an Organization. True if it was not so before.
+ * @throws AppError not_found where they are no owner or admin
+ */
+export function changeNotices(
+  deps: ChangeDeps,
+  author: Author,
+  slug: string,
+  isWanted: boolean,
+): Promise<boolean> {
+  return changeAccount(deps, author, undefined, async (tx, { id: userId }) => {
+    const membership = await findMembershipOf(tx, userId, slug);
+    if (!membership || !(await updateMailNotices(tx, membership.id, userId, isWanted)))
+      throw new AppError('not_found', 'You are owner or admin of no such Organization.');
+    if (membership.mailNotices === isWanted) return false;
+    const [before, after] = [{ mailNotices: !isWanted }, { mailNotices: isWanted }];
+    await audit(tx, author, 'user.notices_changed', { organization: slug, before, after });
+    return true;
+  });
+}
+
+/**
+ * @param given a code or a passkey, where a second factor is on: without it a session left open would do
  * @returns the new token of this session; every other session of the person ends
  * @throws WrongGuess
  */
@@ -92,19 +132,20 @@ export async function changePassword(
   deps: AccountChangeDeps,
   author: Author,
   person: User,
-  { newPassword, typed }: { newPassword: string; typed: string | undefined },
+  { newPassword, given }: { newPassword: string; given: GivenFactor },
 ): Promise<string> {
   // Hashing takes long, so it happens before anything is locked.
-  const code = typed === undefined ? undefined : await readCode(person.id, typed, author.gone);
+  const code = await readFactor(deps.db.orm, { ...author, now: author.at }, given);
   const passwordHash = await hashPassword(newPassword, author.gone);
   return changeAccount(deps, author, person, async (tx) => {
-    if (await findSecondFactor(tx, person.id)) {
+    if (await hasSecondFactor(tx, person.id)) {
       if (!code) throw fieldError('code', 'is required');
       await requireCode(tx, deps.secrets, author, code);
     }
     await updateUser(tx, person.id, { passwordHash });
     const { token, sessionsEnded } = await endOtherSessions(tx, author);
     await audit(tx, author, 'user.password_changed', { sessionsEnded });
+    await mailAccountNotice(tx, deps, author.email, 'password', author);
     return token;
   });
 }

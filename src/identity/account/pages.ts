@@ -5,16 +5,26 @@ import { parseInput } from '../../core/http/validate.js';
 import { toAddress } from '../../core/pages/address.js';
 import { fieldError, formRoute, newForm, type FormState } from '../../core/pages/form.js';
 import { pageRouter } from '../../core/pages/page-router.js';
+import { isManager } from '../../organizations/table.js';
 import { listOrganizationsOf } from '../organizations/queries.js';
 import { MAX_PASSWORD, MIN_PASSWORD, passwordProblem } from '../password.js';
+import { findFactors } from '../second-factor/queries.js';
 import { clearToken, sendToken } from '../session/session-cookie.js';
 import { personOf } from '../session/session.js';
-import { changeName, changePassword, checkPassword, endSession, signOutEverywhere } from './account.js';
-import { ACCOUNT, authorOf, limitGuesses, renderAccount, type AccountDeps } from './page.js';
+import { describeAddress } from '../source.js';
+import {
+  changeName,
+  changeNotices,
+  changePassword,
+  checkPassword,
+  endSession,
+  signOutEverywhere,
+} from './account.js';
+import { ACCOUNT, authorOf, givenFactor, limitGuesses, renderAccount, type AccountDeps } from './page.js';
 import { countSessions, listSessions } from '../session/queries.js';
-import { filledIn, nameSchema, passwordSchema } from './schema.js';
+import { filledIn, nameSchema, noticesSchema, passwordSchema } from './schema.js';
+import { passkeyPages } from './passkey-pages.js';
 import { secondFactorPages } from './second-factor-pages.js';
-import { readSecondFactor } from './second-factor.js';
 
 /** `/dashboard/account`: what belongs to a person, whether or not they belong to an Organization. */
 export function accountPages(deps: AccountDeps): Router {
@@ -22,6 +32,7 @@ export function accountPages(deps: AccountDeps): Router {
   router.use(profilePages(deps));
   router.use(passwordPages(deps));
   router.use(secondFactorPages(deps));
+  router.use(passkeyPages(deps));
   router.use(sessionPages(deps));
   return router;
 }
@@ -29,7 +40,11 @@ export function accountPages(deps: AccountDeps): Router {
 /** The Organizations that the page names at most. */
 const MAX_ORGANIZATIONS = 100;
 
-const profileNotices = { saved: 'Your name is saved.', unchanged: 'That is your name already.' };
+const profileNotices = {
+  saved: 'Your name is saved.',
+  unchanged: 'That is your name already.',
+  'notices-saved': 'Your choice is saved.',
+};
 
 function profilePages(deps: AccountDeps): Router {
   const { db } = deps;
@@ -41,7 +56,10 @@ function profilePages(deps: AccountDeps): Router {
     const page = { view: 'profile', tab: 'profile', title: 'Your account', notices: profileNotices } as const;
     await renderAccount(deps, req, res, page, {
       form,
-      memberships: organizationsOf.slice(0, MAX_ORGANIZATIONS),
+      hasMail: deps.config.mail !== undefined,
+      memberships: organizationsOf
+        .slice(0, MAX_ORGANIZATIONS)
+        .map((membership) => ({ ...membership, isManager: isManager(membership.role) })),
       hasMoreMemberships: organizationsOf.length > MAX_ORGANIZATIONS,
     });
   };
@@ -60,6 +78,18 @@ function profilePages(deps: AccountDeps): Router {
       show,
     }),
   );
+
+  router.post(
+    '/account/notices',
+    formRoute({
+      async act(req, res, fields) {
+        const { organization, notices } = parseInput(noticesSchema, fields);
+        await changeNotices(deps, authorOf(deps, req, res), organization, notices === 'on');
+        res.redirect(303, toAddress(ACCOUNT, { done: 'notices-saved' }));
+      },
+      show: (req, res, form) => show(req, res, { ...form, values: { name: personOf(res).userName } }),
+    }),
+  );
   return router;
 }
 
@@ -76,9 +106,14 @@ function passwordPages(deps: AccountDeps): Router {
       title: 'Your password',
       notices: passwordNotices,
     } as const;
-    const { since } = await readSecondFactor(db.orm, personOf(res).userId);
-    const hasFactor = since !== undefined;
-    await renderAccount(deps, req, res, page, { form, hasFactor, min: MIN_PASSWORD, max: MAX_PASSWORD });
+    const { userId, hasSecondFactor: hasFactor } = personOf(res);
+    await renderAccount(deps, req, res, page, {
+      form,
+      hasFactor,
+      ...(await findFactors(db.orm, userId)),
+      min: MIN_PASSWORD,
+      max: MAX_PASSWORD,
+    });
   };
 
   router.get('/account/password', (req, res) => show(req, res, newForm()));
@@ -88,7 +123,7 @@ function passwordPages(deps: AccountDeps): Router {
     formRoute({
       async act(req, res, fields) {
         const author = authorOf(deps, req, res);
-        const { currentPassword, newPassword, newPasswordAgain, code } = parseInput(
+        const { currentPassword, newPassword, newPasswordAgain, ...factor } = parseInput(
           passwordSchema,
           filledIn(fields),
         );
@@ -99,7 +134,10 @@ function passwordPages(deps: AccountDeps): Router {
         const token = await limitGuesses(deps, req, res, async () => {
           const person = await checkPassword(db.orm, author, currentPassword);
           if (newPassword === currentPassword) throw fieldError('newPassword', 'is your password already');
-          return changePassword(deps, author, person, { newPassword, typed: code });
+          return changePassword(deps, author, person, {
+            newPassword,
+            given: givenFactor(req, res, factor),
+          });
         });
         sendToken(req, token);
         res.redirect(303, toAddress(`${ACCOUNT}/password`, { done: 'changed' }));
@@ -117,9 +155,6 @@ export function describeBrowser(userAgent: string): string {
   const name = browser.name || userAgent.split(/[\s/(;]/)[0]!.slice(0, 40) || 'Unknown browser';
   return os.name ? `${name} on ${os.name}` : name;
 }
-
-/** An address as people write it: IPv4 without the IPv6 in which the socket wraps it. */
-export const describeAddress = (ip: string): string => ip.replace(/^::ffff:(?=\d+\.)/i, '') || 'unknown';
 
 /** As many sessions as the page shows. */
 const MAX_SESSIONS = 100;

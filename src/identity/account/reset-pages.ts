@@ -1,22 +1,36 @@
+import { createHash } from 'node:crypto';
 import type { Request, Response, Router } from 'express';
+import { ipKeyGenerator, rateLimit } from 'express-rate-limit';
 import { z } from 'zod';
 import { byProof, change } from '../../audit/change.js';
+import { AppError } from '../../core/errors.js';
 import type { Context } from '../../core/http/context.js';
 import { hangUpSignal } from '../../core/http/request-context.js';
+import { passLimits } from '../../core/http/rate-limit.js';
 import { parseInput, text } from '../../core/http/validate.js';
-import { fieldError, formRoute, newForm, type FormState } from '../../core/pages/form.js';
+import { fieldError, formRoute, newForm, textField, type FormState } from '../../core/pages/form.js';
 import { renderPage } from '../../core/pages/layout.js';
 import { pageRouter } from '../../core/pages/page-router.js';
+import { HOUR_MS } from '../../core/time.js';
 import { addLinkPages } from '../links/link-pages.js';
+import { emailSchema } from '../operator/schema.js';
 import { MAX_PASSWORD, MIN_PASSWORD } from '../password.js';
 import { readToken, sendToken } from '../session/session-cookie.js';
 import { browserOf, whereaboutsOf } from '../session/session.js';
+import { normalizeEmail } from '../sign-in/sign-in.js';
 import { auditPerson } from '../source.js';
 import type { AccountDeps } from './page.js';
-import { findResetLink, resetPassword, resetSecondFactor, WrongProof } from './reset.js';
+import {
+  findResetLink,
+  requestPasswordReset,
+  resetPassword,
+  resetSecondFactor,
+  WrongProof,
+} from './reset.js';
 import { filledIn } from './schema.js';
 
 const RESET = '/reset';
+const FORGOT = '/forgot';
 
 const newPasswordSchema = z.strictObject({
   // Judged by the rules for passwords, which say what is missing.
@@ -27,16 +41,21 @@ const newPasswordSchema = z.strictObject({
 
 const passwordSchema = z.strictObject({ password: text(MAX_PASSWORD) });
 
+const forgotSchema = z.strictObject({ email: emailSchema });
+
+type ResetDeps = AccountDeps & Pick<Context, 'limitStores'>;
+
 /** `/reset`: where links lead with which people who lost their password or their second factor get back in. */
-export function resetPages(deps: AccountDeps & Pick<Context, 'limitStores'>): Router {
+export function resetPages(deps: ResetDeps): Router {
   const { db, clock } = deps;
   const router = pageRouter();
   const { opened, wrongLinks, guesses, showOpen, showGone } = addLinkPages(router, deps, {
     base: RESET,
     name: 'reset',
     title: 'Open your link',
-    origin: 'You have it from the operator of this service.',
-    advice: 'Ask the operator of this service for a new one.',
+    origin: 'You have it by mail, or from the operator of this service.',
+    advice:
+      'Ask for a new one: under “Forgot your password?” where you sign in, or the operator of this service.',
   });
   const findOpened = (req: Request) => findResetLink(db.orm, opened.read(req), new Date(clock.now()));
   const bearerOf = (req: Request, res: Response) => ({
@@ -96,5 +115,75 @@ export function resetPages(deps: AccountDeps & Pick<Context, 'limitStores'>): Ro
     };
 
   router.use(RESET, showGone);
+  addForgotPages(router, deps);
   return router;
 }
+
+const forgotNotices = {
+  sent: 'If there is an account with this address, a link is on its way. It works once, for an hour.',
+};
+
+/** `/forgot`: has a link to `/reset` mailed. The answer is the same for every address. */
+function addForgotPages(router: Router, deps: ResetDeps): void {
+  const hasMail = deps.config.mail !== undefined;
+  const limits = limitRequests(deps.limitStores);
+
+  const show = (req: Request, res: Response, form: FormState) =>
+    renderPage(
+      deps,
+      req,
+      res,
+      { view: 'links/forgot', title: 'Forgot your password?', frame: 'card', notices: forgotNotices },
+      { form, hasMail },
+    );
+
+  router.get(FORGOT, (req, res) => show(req, res, newForm()));
+
+  router.post(
+    FORGOT,
+    formRoute({
+      async act(req, res, fields) {
+        if (!hasMail) throw new AppError('not_found', 'This service sends no mail.');
+        const typed = normalizeEmail(textField(fields, 'email') ?? '');
+        const { email } = parseInput(forgotSchema, filledIn({ ...fields, email: typed }));
+        res.locals.forgotBy = createHash('sha256').update(email).digest('hex');
+        await passLimits(req, res, limits);
+        await requestPasswordReset(deps, email, whereaboutsOf(req, res, deps.clock));
+        res.redirect(303, `${FORGOT}?done=sent`);
+      },
+      show,
+    }),
+  );
+}
+
+/** Links that may be asked for in an hour from one network, and for one address, whether or not there is such an account. */
+const MAX_OF_NETWORK = 20;
+const MAX_OF_ADDRESS = 5;
+
+const limitRequests = (stores: ResetDeps['limitStores']) =>
+  [
+    {
+      identifier: 'forgot-network',
+      limit: MAX_OF_NETWORK,
+      keyGenerator: (req: Request) => ipKeyGenerator(req.ip ?? '', 64),
+      detail: 'Too many links were asked for from your network. Try again in an hour.',
+    },
+    {
+      identifier: 'forgot-address',
+      limit: MAX_OF_ADDRESS,
+      keyGenerator: (_req: Request, res: Response) => res.locals.forgotBy as string,
+      detail: 'Too many links were asked for, for this address. Try again in an hour.',
+    },
+  ].map(({ identifier, detail, ...options }) =>
+    rateLimit({
+      ...options,
+      windowMs: HOUR_MS,
+      standardHeaders: 'draft-8',
+      legacyHeaders: false,
+      identifier,
+      requestPropertyName: identifier,
+      store: stores.create(identifier),
+      passOnStoreError: true,
+      handler: (_req, _res, next) => next(new AppError('rate_limited', detail)),
+    }),
+  );

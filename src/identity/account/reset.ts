@@ -1,15 +1,22 @@
+import { asc, sql } from 'drizzle-orm';
 import { byProof, byService, change, type ChangeDeps } from '../../audit/change.js';
 import type { Orm, Tx } from '../../core/db/client.js';
 import { AppError } from '../../core/errors.js';
+import { newId } from '../../core/ids.js';
 import { fieldError } from '../../core/pages/form.js';
+import { formatTime } from '../../core/pages/format.js';
+import { HOUR_MS } from '../../core/time.js';
+import { queueMail, type MailDeps } from '../../mail/outbox.js';
 import { createLink, findLink, spendLink, type NewLink, type OneTimeLink } from '../links/links.js';
 import { hashPassword, passwordProblem, verifyPassword } from '../password.js';
 import { acceptCode, auditRecoveryCode, readCode } from '../second-factor/codes.js';
-import { deleteSecondFactor, findSecondFactor } from '../second-factor/queries.js';
+import { deleteSecondFactor, hasSecondFactor } from '../second-factor/queries.js';
 import { deleteSessionsOf } from '../session/queries.js';
 import { startSession } from '../session/session.js';
 import { endToken, type FormerBrowser } from '../sign-in/sign-in.js';
 import { auditPerson, type Whereabouts } from '../source.js';
+import { passwordRequests } from '../table.js';
+import { mailAccountNotice } from '../users/notices.js';
 import { findUser, lockUser, updateUser, type User } from '../users/queries.js';
 import { getUser } from '../users/users.js';
 import type { AccountChangeDeps } from './account.js';
@@ -25,6 +32,68 @@ export const createResetLink = (deps: ChangeDeps, kind: Lost, email: string): Pr
     return createLink(tx, { kind, person, createdBy: undefined }, source);
   });
 
+/**
+ * Notes down that a link is asked for, alike for every address: the answer does not tell, by what it says or how long it takes,
+ * whether there is such an account.
+ */
+export const requestPasswordReset = (
+  deps: ChangeDeps,
+  email: string,
+  { at, ip, requestId }: Whereabouts,
+): Promise<void> =>
+  change(deps, byProof, async (tx) => {
+    await tx.insert(passwordRequests).values({ id: newId(at.getTime()), email, at, ip, requestId });
+  });
+
+/** How long a link that was sent by mail works, and how old a request for one may be. */
+const MAILED_MS = HOUR_MS;
+const REQUESTS_PER_RUN = 100;
+
+/** Mails the links that were asked for, where there are such accounts. */
+export async function answerPasswordRequests(deps: ChangeDeps & MailDeps): Promise<void> {
+  for (let n = 0; n < REQUESTS_PER_RUN; n++) if (!(await answerOldestRequest(deps))) return;
+}
+
+/** False: there is none. */
+const answerOldestRequest = (deps: ChangeDeps & MailDeps): Promise<boolean> =>
+  change(deps, byService, async (tx) => {
+    const oldest = tx
+      .select({ id: passwordRequests.id })
+      .from(passwordRequests)
+      .orderBy(asc(passwordRequests.id))
+      .limit(1)
+      .for('update', { skipLocked: true });
+    const [request] = await tx
+      .delete(passwordRequests)
+      .where(sql`${passwordRequests.id} = any(array(${oldest}))`)
+      .returning();
+    if (!request) return false;
+    const at = new Date(deps.clock.now());
+    const person = await findUser(tx, { email: request.email });
+    if (!person || at.getTime() - request.at.getTime() > MAILED_MS) return true;
+    const source = {
+      actor: 'unknown',
+      at,
+      ip: request.ip ?? undefined,
+      requestId: request.requestId ?? undefined,
+    };
+    const link = { kind: 'password_reset', person, createdBy: undefined, lifetimeMs: MAILED_MS } as const;
+    const { path, expiresAt } = await createLink(tx, link, source);
+    await queueMail(tx, deps.config.mail, {
+      kind: 'password_reset',
+      to: person.email,
+      subject: 'Choose a new password',
+      text: (origin) => [
+        'A new password was asked for, for your account. Open this link to choose one:',
+        `${origin}${path}`,
+        `It works once, until ${formatTime(expiresAt)}. If you did not ask for it, leave it alone: your password stays as it is.`,
+      ],
+      at,
+      uselessAt: expiresAt,
+    });
+    return true;
+  });
+
 interface ResetLink {
   link: OneTimeLink;
   person: User;
@@ -36,7 +105,7 @@ export async function findResetLink(orm: Orm, token: unknown, now: Date): Promis
   const link = await findLink(orm, token, ['password_reset', 'second_factor_reset'], now);
   // Removing a person removes their links.
   const person = (await findUser(orm, { id: link.userId! }))!;
-  return { link, person, hasFactor: (await findSecondFactor(orm, person.id)) !== undefined };
+  return { link, person, hasFactor: await hasSecondFactor(orm, person.id) };
 }
 
 /** Who uses a link, from where. */
@@ -79,7 +148,7 @@ export async function resetPassword(
   const passwordHash = await hashPassword(newPassword, gone);
   return change(deps, byProof, async (tx) => {
     await hold(tx, found);
-    if (await findSecondFactor(tx, userId)) {
+    if (await hasSecondFactor(tx, userId)) {
       const kind = code && (await acceptCode(tx, deps.secrets, { userId, code, now: where.at }));
       if (kind === undefined)
         throw new WrongProof('code', 'is not right, or was used before: wait for the next one');
@@ -87,6 +156,7 @@ export async function resetPassword(
     }
     await spendLink(tx, found.link, where.at);
     await updateUser(tx, userId, { passwordHash });
+    await mailAccountNotice(tx, deps, email, 'password', where);
     return enter(tx, found, 'user.password_reset', bearer);
   });
 }
@@ -98,7 +168,7 @@ export async function resetPassword(
  * @throws LinkGone; AppError not_signed_in for a wrong password
  */
 export async function resetSecondFactor(
-  deps: ChangeDeps,
+  deps: ChangeDeps & MailDeps,
   found: ResetLink,
   password: string,
   bearer: Bearer,
@@ -109,6 +179,7 @@ export async function resetSecondFactor(
     await hold(tx, found);
     await spendLink(tx, found.link, bearer.where.at);
     await deleteSecondFactor(tx, found.person.id);
+    await mailAccountNotice(tx, deps, found.person.email, 'secondFactor', bearer.where);
     return enter(tx, found, 'user.second_factor_removed', bearer);
   });
 }

@@ -32,6 +32,8 @@ interface LinkInput {
   person: { id: string | undefined; email: string } | undefined;
   /** The person who makes it; undefined where the service itself does. */
   createdBy: string | undefined;
+  /** Left out: as long as one that is passed on from person to person. */
+  lifetimeMs?: number;
 }
 
 export interface NewLink {
@@ -50,7 +52,7 @@ export class LinkGone extends AppError {
 /** Makes a link. One of the same kind that is open for the same person stops working. */
 export async function createLink(
   tx: Tx,
-  { kind, person, createdBy }: LinkInput,
+  { kind, person, createdBy, lifetimeMs = lifetimesMs[kind] }: LinkInput,
   source: Source,
 ): Promise<NewLink> {
   const key = person?.id ?? person?.email ?? '';
@@ -65,7 +67,7 @@ export async function createLink(
     )
     .returning({ kind: oneTimeLinks.kind });
   const token = generateToken();
-  const expiresAt = new Date(source.at.getTime() + lifetimesMs[kind]);
+  const expiresAt = new Date(source.at.getTime() + lifetimeMs);
   await tx.insert(oneTimeLinks).values({
     hashedToken: hashToken(token),
     kind,
@@ -79,6 +81,15 @@ export async function createLink(
   const target = person?.email ?? kind;
   await recordOperatorAudit(tx, { ...source, action: 'link.created', target, details });
   return { path: `${paths[kind]}#${token}`, expiresAt };
+}
+
+/** Waits for a use of such a link that is on its way, and keeps others from it until the transaction ends. */
+export async function holdOpenLinks(tx: Tx, kind: LinkKind): Promise<void> {
+  await tx
+    .select({ kind: oneTimeLinks.kind })
+    .from(oneTimeLinks)
+    .where(and(eq(oneTimeLinks.kind, kind), isNull(oneTimeLinks.usedAt)))
+    .for('update');
 }
 
 const shape = /^[\w-]{43}$/;

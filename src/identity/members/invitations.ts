@@ -1,13 +1,16 @@
 import { randomBytes } from 'node:crypto';
 import { v7 as uuid } from 'uuid';
 import { recordAudit } from '../../audit/audit.js';
+import type { MailConfig } from '../../core/config.js';
 import type { Tx } from '../../core/db/client.js';
 import { AppError } from '../../core/errors.js';
 import { toAddress } from '../../core/pages/address.js';
 import { fieldError } from '../../core/pages/form.js';
+import { formatTime } from '../../core/pages/format.js';
 import { DAY_MS } from '../../core/time.js';
 import type { Role } from '../../organizations/table.js';
-import { lockOrganization } from '../organizations/queries.js';
+import { plainName, queueMail } from '../../mail/outbox.js';
+import { findOrganization, lockOrganization } from '../organizations/queries.js';
 import { hashToken } from '../session/session-cookie.js';
 import type { Source } from '../source.js';
 import {
@@ -37,6 +40,8 @@ interface NewInvitation {
   /** The secret of the link. The only time it is seen. */
   token: string;
   expiresAt: Date;
+  /** Whether the link is on its way to the invited address. */
+  isMailed: boolean;
 }
 
 /**
@@ -49,6 +54,7 @@ export async function invite(
   orgId: string,
   input: InvitationInput,
   source: Source,
+  mail: MailConfig | undefined,
 ): Promise<NewInvitation | undefined> {
   const { email, role } = input;
   await lockOrganization(tx, { id: orgId });
@@ -59,7 +65,8 @@ export async function invite(
   const replaced = await findUnclosedInvitation(tx, orgId, email, source.at);
   if (replaced?.isOpen && !mayManage(me.role, replaced.role)) throw ownersOnly();
   // A form that was carried out and is sent again with another address means another invitation.
-  return addInvitation(tx, orgId, { ...input, id: earlier ? uuid() : input.id }, me.userId, source);
+  const invitation = { ...input, id: earlier ? uuid() : input.id, createdBy: me.userId };
+  return addInvitation(tx, orgId, invitation, source, mail);
 }
 
 /**
@@ -72,18 +79,19 @@ export async function inviteAsOperator(
   input: Omit<InvitationInput, 'id'>,
   operatorId: string,
   source: Source,
+  mail: MailConfig | undefined,
 ): Promise<NewInvitation> {
   await lockOrganization(tx, { id: orgId });
-  return addInvitation(tx, orgId, { id: uuid(), ...input }, operatorId, source);
+  return addInvitation(tx, orgId, { id: uuid(), ...input, createdBy: operatorId }, source, mail);
 }
 
 /** The Organization is locked. */
 async function addInvitation(
   tx: Tx,
   orgId: string,
-  { id, email, role, days }: InvitationInput,
-  createdBy: string,
+  { id, email, role, days, createdBy }: InvitationInput & { createdBy: string },
   source: Source,
+  mail: MailConfig | undefined,
 ): Promise<NewInvitation> {
   if (await findMemberByEmail(tx, orgId, email)) throw fieldError('email', 'belongs to a member already');
   const replaced = await findUnclosedInvitation(tx, orgId, email, source.at);
@@ -95,7 +103,33 @@ async function addInvitation(
   await insertInvitation(tx, { ...row, orgId, hashedToken });
   const details = { invitationId: id, role, expiresAt, ...(replaced ? { replacedId: replaced.id } : {}) };
   await recordAudit(tx, orgId, { ...source, action: 'member.invited', target: email, details });
-  return { token, expiresAt };
+  const isMailed = await mailInvitation(tx, mail, { ...row, orgId, token });
+  return { token, expiresAt, isMailed };
+}
+
+/** @returns false where no mail is sent */
+async function mailInvitation(
+  tx: Tx,
+  mail: MailConfig | undefined,
+  invitation: Pick<InvitationInput, 'email' | 'role'> &
+    Record<'orgId' | 'token', string> &
+    Record<'createdAt' | 'expiresAt', Date>,
+): Promise<boolean> {
+  if (!mail) return false;
+  const { orgId, email, role, token, createdAt, expiresAt } = invitation;
+  const name = plainName((await findOrganization(tx, { id: orgId }))!.name);
+  return queueMail(tx, mail, {
+    kind: 'invitation',
+    to: email,
+    subject: `Invitation to ${name} on Gauge`,
+    text: (origin) => [
+      `You are invited to join ${name} on Gauge, with the role ${role}. Open this link to accept:`,
+      toInvitationLink(origin, token),
+      `It works once, until ${formatTime(expiresAt)}. If you do not know ${name}, leave it alone: nothing happens without you.`,
+    ],
+    at: createdAt,
+    uselessAt: expiresAt,
+  });
 }
 
 const isSame = (earlier: Invitation, { email, role, days }: InvitationInput): boolean =>

@@ -4,6 +4,7 @@ import { byMember } from '../session/authority.js';
 import { change } from '../../audit/change.js';
 import { requireRole, sessionOf, personSource } from '../session/session.js';
 import type { Context } from '../../core/http/context.js';
+import type { Orm } from '../../core/db/client.js';
 import { AppError } from '../../core/errors.js';
 import { originOf } from '../../core/http/own-origin.js';
 import { readPathId } from '../../core/http/path-id.js';
@@ -20,6 +21,8 @@ import {
 import { renderPage } from '../../core/pages/layout.js';
 import { pageRouter } from '../../core/pages/page-router.js';
 import { isManager, managingRoles } from '../../organizations/table.js';
+import { requireFactorOfMembers } from '../organizations/organizations.js';
+import { findOrganization } from '../organizations/queries.js';
 import { normalizeEmail } from '../sign-in/sign-in.js';
 import { listOpenInvitations } from './invitation-queries.js';
 import { invite, MAX_OPEN_INVITATIONS, revokeInvitation, toInvitationLink } from './invitations.js';
@@ -33,8 +36,8 @@ import {
   roleDescriptions,
 } from './members.js';
 import { readOrigins } from './origins.js';
-import { countMembers, listMembers } from './queries.js';
-import { invitationDays, invitationSchema, listSchema, roleSchema } from './schema.js';
+import { countMembers, countWithoutFactor, listMembers } from './queries.js';
+import { factorSchema, invitationDays, invitationSchema, listSchema, roleSchema } from './schema.js';
 
 const PAGE_SIZE = 50;
 
@@ -42,12 +45,14 @@ const MEMBERS = '/dashboard/members';
 
 const notices = {
   removed: 'The person was removed. Their access has ended.',
+  'factor-required': 'Every member needs a second factor now. Those without one are asked to set it up.',
+  'factor-optional': 'Members no longer need a second factor. Those who have one keep it.',
   revoked: 'The invitation was revoked. Its link no longer works.',
   'invited-before':
     'This invitation was created before, and its link was shown then, once. Invite the address again for a new link; the old one stops working.',
 };
 
-type PageDeps = Pick<Context, 'db' | 'clock'>;
+type PageDeps = Pick<Context, 'db' | 'clock' | 'config'>;
 
 /** @throws AppError not_found */
 const readId = (req: Request, name: string): string => readPathId(req, name, 'member or invitation');
@@ -75,6 +80,7 @@ export function membersPages(deps: PageDeps): Router {
       memberCount: rows[0]?.memberCount ?? (await countMembers(db.orm, orgId)),
       search,
       isManager: isManager(role),
+      isFactorRequired: await isFactorRequired(db.orm, orgId),
       invitations: isManager(role) ? await readInvitations(res) : [],
       pager: toPager(MEMBERS, { search }, { cursor, nextCursor }),
     });
@@ -87,9 +93,48 @@ export function membersPages(deps: PageDeps): Router {
   }
 
   addInvitationPages(router, deps);
+  addFactorPages(router, deps);
   addMemberPages(router, deps);
   return router;
 }
+
+/** Whether every member needs a second factor: owners decide. */
+function addFactorPages(router: Router, deps: PageDeps): void {
+  const { db, clock } = deps;
+  const ownersOnly = requireRole('owner');
+
+  router.get('/members/second-factor', ownersOnly, (req, res) => showForm(req, res, newForm()));
+
+  router.post(
+    '/members/second-factor',
+    ownersOnly,
+    formRoute({
+      async act(req, res, fields) {
+        const { orgId } = sessionOf(res);
+        const isRequired = parseInput(factorSchema, fields).required === 'yes';
+        const source = personSource(req, res, clock);
+        await change(deps, byMember(res), (tx) => requireFactorOfMembers(tx, orgId, isRequired, source));
+        res.redirect(303, `${MEMBERS}?done=${isRequired ? 'factor-required' : 'factor-optional'}`);
+      },
+      show: showForm,
+    }),
+  );
+
+  async function showForm(req: Request, res: Response, form: FormState): Promise<void> {
+    const { orgId, hasSecondFactor } = sessionOf(res);
+    const page = { view: 'members/second-factor', title: 'Second factor of members', section: 'members' };
+    await renderPage(deps, req, res, page, {
+      form: { ...form, problem: form.problem ?? form.errors.required },
+      isRequired: await isFactorRequired(db.orm, orgId),
+      hasOwn: hasSecondFactor,
+      memberCount: await countMembers(db.orm, orgId),
+      withoutFactor: await countWithoutFactor(db.orm, orgId),
+    });
+  }
+}
+
+const isFactorRequired = async (orm: Orm, orgId: string): Promise<boolean> =>
+  (await findOrganization(orm, { id: orgId }))!.requireSecondFactor;
 
 function addMemberPages(router: Router, deps: PageDeps): void {
   const { db, clock } = deps;
@@ -181,7 +226,7 @@ function addInvitationPages(router: Router, deps: PageDeps): void {
         const { days, ...input } = parseInput(invitationSchema, { ...fields, email });
         const source = personSource(req, res, clock);
         const invited = await change(deps, byMember(res), (tx) =>
-          invite(tx, orgId, { ...input, days: Number(days) }, source),
+          invite(tx, orgId, { ...input, days: Number(days) }, source, deps.config.mail),
         );
         if (!invited) {
           res.redirect(303, `${MEMBERS}?done=invited-before`);
@@ -200,6 +245,7 @@ function addInvitationPages(router: Router, deps: PageDeps): void {
           description,
           link,
           expiresAt: invited.expiresAt,
+          isMailed: invited.isMailed,
         });
       },
       show: showForm,

@@ -1,7 +1,8 @@
-import { and, asc, count, eq, gt, ne, sql } from 'drizzle-orm';
+import { and, asc, count, eq, gt, isNotNull, isNull, ne, sql } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/pg-core';
 import type { Orm, Tx } from '../../core/db/client.js';
 import { memberships, users, type Role } from '../../organizations/table.js';
+import { secondFactors } from '../table.js';
 
 export interface Member {
   userId: string;
@@ -74,6 +75,19 @@ const selectCount = (orm: Orm, orgId: string) =>
 
 export async function countMembers(orm: Orm, orgId: string): Promise<number> {
   const [row] = await selectCount(orm, orgId);
+  return row!.members;
+}
+
+/** How many members have no second factor that is on. */
+export async function countWithoutFactor(orm: Orm, orgId: string): Promise<number> {
+  const [row] = await orm
+    .select({ members: count() })
+    .from(memberships)
+    .leftJoin(
+      secondFactors,
+      and(eq(secondFactors.userId, memberships.userId), isNotNull(secondFactors.confirmedAt)),
+    )
+    .where(and(eq(memberships.orgId, orgId), isNull(secondFactors.userId)));
   return row!.members;
 }
 

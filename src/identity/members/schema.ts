@@ -18,6 +18,8 @@ export const invitationSchema = z.strictObject({
 
 export const roleSchema = z.strictObject({ role, confirmed: z.literal('yes').optional() });
 
+export const factorSchema = z.strictObject({ required: z.enum(['yes', 'no'], 'must be yes or no') });
+
 export const listSchema = z.object({
   search: text(254).optional(),
   cursor: z

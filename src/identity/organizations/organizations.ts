@@ -2,6 +2,7 @@ import { v7 as uuid } from 'uuid';
 import { recordAudit } from '../../audit/audit.js';
 import type { Orm, Tx } from '../../core/db/client.js';
 import { AppError } from '../../core/errors.js';
+import { hasSecondFactor } from '../second-factor/queries.js';
 import { describeArchiving, findDifference, toArchivedAt, type Put, type Source } from '../source.js';
 import {
   copyToKeys,
@@ -47,20 +48,50 @@ export async function putOrganization(
     await recordAudit(tx, organization.id, entry);
     return { isNew: true, resource: organization };
   }
-  const organization = {
-    ...current,
+  const wanted = {
     name,
     requireSecondFactor: requireSecondFactor ?? current.requireSecondFactor,
     archivedAt,
   };
+  return { isNew: false, resource: await update(tx, current, wanted, source) };
+}
+
+async function update(
+  tx: Tx,
+  current: Organization,
+  wanted: Partial<Organization>,
+  source: Source,
+): Promise<Organization> {
+  const organization = { ...current, ...wanted };
   const difference = findDifference(toFields(current), toFields(organization));
-  if (!difference) return { isNew: false, resource: current };
+  if (!difference) return current;
   await updateOrganization(tx, organization);
   const archiving = describeArchiving(current, organization);
   if (archiving) await copyToKeys(tx, organization);
-  const action = `organization.${archiving ?? 'updated'}`;
-  await recordAudit(tx, current.id, { ...source, action, target: slug, details: { ...difference } });
-  return { isNew: false, resource: organization };
+  await recordAudit(tx, current.id, {
+    ...source,
+    action: `organization.${archiving ?? 'updated'}`,
+    target: current.slug,
+    details: { ...difference },
+  });
+  return organization;
+}
+
+/**
+ * Says whether the members of an Organization need a second factor. `source.actor` is the owner who decides: they need
+ * one themselves, or the decision would lock them out.
+ * @throws AppError invalid_request
+ */
+export async function requireFactorOfMembers(
+  tx: Tx,
+  orgId: string,
+  requireSecondFactor: boolean,
+  source: Source,
+): Promise<void> {
+  const current = await lockOrganization(tx, { id: orgId });
+  if (requireSecondFactor && !(await hasSecondFactor(tx, source.actor)))
+    throw new AppError('invalid_request', 'Set up a second factor of your own first.');
+  await update(tx, current!, { requireSecondFactor }, source);
 }
 
 const toFields = ({ name, requireSecondFactor, archivedAt }: Organization) => ({

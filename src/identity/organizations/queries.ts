@@ -1,7 +1,7 @@
-import { and, asc, eq, gt, sql } from 'drizzle-orm';
+import { and, asc, eq, gt, inArray, sql } from 'drizzle-orm';
 import type { Orm, Tx } from '../../core/db/client.js';
 import type { Range } from '../../core/http/page.js';
-import { memberships, organizations } from '../../organizations/table.js';
+import { managingRoles, memberships, organizations } from '../../organizations/table.js';
 import { updateSession } from '../session/queries.js';
 
 export type Organization = typeof organizations.$inferSelect;
@@ -71,6 +71,7 @@ const selectMemberships = (orm: Orm, userId: string, slug?: string) =>
       slug: organizations.slug,
       name: organizations.name,
       role: memberships.role,
+      mailNotices: memberships.mailNotices,
     })
     .from(memberships)
     .innerJoin(organizations, eq(organizations.id, memberships.orgId))
@@ -82,14 +83,40 @@ const selectMemberships = (orm: Orm, userId: string, slug?: string) =>
 export const listOrganizationsOf = (orm: Orm, userId: string, limit: number) =>
   selectMemberships(orm, userId).orderBy(asc(organizations.name), asc(organizations.slug)).limit(limit);
 
+export async function findMembershipOf(orm: Orm, userId: string, slug: string) {
+  const [membership] = await selectMemberships(orm, userId, slug);
+  return membership;
+}
+
 /**
  * Makes a session show another Organization, if the session's person belongs to it. That is only what is shown: each
  * request and each change reads the membership again.
  * @returns the Organization, or undefined if there is none of that name for this person
  */
 export async function chooseOrganization(tx: Tx, sessionId: string, userId: string, slug: string) {
-  const [organization] = await selectMemberships(tx, userId, slug);
+  const organization = await findMembershipOf(tx, userId, slug);
   if (!organization) return undefined;
   await updateSession(tx, sessionId, { currentOrgId: organization.id });
   return organization;
+}
+
+/** True if the person manages the Organization. */
+export async function updateMailNotices(
+  tx: Tx,
+  orgId: string,
+  userId: string,
+  mailNotices: boolean,
+): Promise<boolean> {
+  const updated = await tx
+    .update(memberships)
+    .set({ mailNotices })
+    .where(
+      and(
+        eq(memberships.orgId, orgId),
+        eq(memberships.userId, userId),
+        inArray(memberships.role, [...managingRoles]),
+      ),
+    )
+    .returning({ userId: memberships.userId });
+  return updated.length > 0;
 }

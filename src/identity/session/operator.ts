@@ -10,7 +10,7 @@ import { requestIdOf } from '../../core/http/request-context.js';
 import type { Clock } from '../../core/clock.js';
 import { isNavigation } from '../../core/http/request-line.js';
 import { isForm } from '../../core/http/form-body.js';
-import { originOf } from '../../core/http/own-origin.js';
+import { ownReferer } from '../../core/http/own-origin.js';
 import { toAddress } from '../../core/pages/address.js';
 import {
   ConfirmationDue,
@@ -90,17 +90,9 @@ export function requireConfirmation(clock: Clock): RequestHandler {
       res.locals.operator = operatorPerson(person, true);
       next();
     } else if (isNavigation(req)) res.redirect(303, toAddress('/confirm', { next: req.originalUrl }));
-    else if (isForm(req)) res.redirect(303, toAddress('/confirm', { next: formOf(req) }));
+    else if (isForm(req)) res.redirect(303, toAddress('/confirm', { next: ownReferer(req) }));
     else throw new ConfirmationDue();
   };
-}
-
-/** The page whose form was sent; undefined if the browser does not say, or it is another site's. */
-function formOf(req: Request): string | undefined {
-  const { referer } = req.headers;
-  if (referer === undefined || !URL.canParse(referer)) return undefined;
-  const { origin, pathname, search } = new URL(referer);
-  return origin === originOf(req) ? pathname + search : undefined;
 }
 
 /**

@@ -4,6 +4,8 @@ import type { Database, Tx } from '../../core/db/client.js';
 import { AppError } from '../../core/errors.js';
 import { isNavigation } from '../../core/http/request-line.js';
 import { originOf } from '../../core/http/own-origin.js';
+import { toAddress } from '../../core/pages/address.js';
+import { keepForm } from '../../core/pages/kept-form.js';
 import { requestIdOf } from '../../core/http/request-context.js';
 import type { Role } from '../../organizations/table.js';
 import type { Source, Whereabouts } from '../source.js';
@@ -117,15 +119,21 @@ export async function startSession(tx: Tx, userId: string, browser: NewBrowser, 
 }
 
 /**
- * Lets signed-in people through, and sends other browsers to sign in.
+ * Lets signed-in people through, and sends other browsers to sign in. What they had typed into a form is there when they
+ * come back.
  * @throws AppError not_signed_in
  */
 export function requirePerson(readSession: ReadSession): RequestHandler {
   return async (req, res, next) => {
     const session = await readSession(req);
     if (session === undefined) {
-      if (!isNavigation(req)) throw new AppError('not_signed_in', 'Sign in first, at /login.');
-      res.redirect(303, `/login?next=${encodeURIComponent(req.originalUrl)}`);
+      if (isNavigation(req)) {
+        res.redirect(303, toAddress('/login', { next: req.originalUrl }));
+        return;
+      }
+      const page = await keepForm(req, res);
+      if (page === undefined) throw new AppError('not_signed_in', 'Sign in first, at /login.');
+      res.redirect(303, toAddress('/login', { next: page, again: 'kept' }));
       return;
     }
     res.locals.person = session;

@@ -20,6 +20,7 @@ import { endToken, normalizeEmail, signIn } from './sign-in.js';
 /** Why a person has to begin again, by the word in `?again=`. */
 const reasons: Record<string, string> = {
   expired: 'That sign-in has expired or was ended. Please begin again.',
+  kept: 'You are no longer signed in, and nothing was changed. Sign in again: the form comes back with what you typed.',
   exhausted: 'Too many codes were wrong. Please begin again with your password.',
 };
 

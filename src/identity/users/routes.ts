@@ -18,6 +18,7 @@ import {
 } from '../operator/define-route.js';
 import { changeAsOperator, readEmail, readInput, sendDeleted, sendPut } from '../operator/http.js';
 import { readRange, sendPage } from '../../core/http/page.js';
+import { mailAccountNotice } from './notices.js';
 import { listUsers, type User } from './queries.js';
 import {
   choosePassword,
@@ -116,9 +117,12 @@ export const userRoutes = [
       const { name, password } = await readInput(req, res, userSchema);
       const choose = async () => {
         const choice = await choosePassword(deps.db.orm, email, password, hangUpSignal(res));
-        return changeAsOperator(deps, req, res, (tx, source) =>
-          putUser(tx, email, { name, ...choice }, source),
-        );
+        return changeAsOperator(deps, req, res, async (tx, source) => {
+          const put = await putUser(tx, email, { name, ...choice }, source);
+          if (!put.isNew && choice.seenHash !== choice.passwordHash)
+            await mailAccountNotice(tx, deps, email, 'password', source, true);
+          return put;
+        });
       };
       const put = await retryOnConflict(choose, (error) => error instanceof PasswordChanged);
       sendPut(res, put, userJson);
@@ -182,7 +186,10 @@ export const userRoutes = [
     ],
     handler: (deps) => async (req, res) => {
       const email = readEmail(req);
-      await changeAsOperator(deps, req, res, (tx, source) => removeSecondFactor(tx, email, source));
+      await changeAsOperator(deps, req, res, async (tx, source) => {
+        await removeSecondFactor(tx, email, source);
+        await mailAccountNotice(tx, deps, email, 'secondFactor', source, true);
+      });
       sendDeleted(res);
     },
   }),

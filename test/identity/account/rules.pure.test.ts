@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { describeAddress, describeBrowser } from '../../../src/identity/account/pages.js';
+import { describeBrowser } from '../../../src/identity/account/pages.js';
+import { describeAddress } from '../../../src/identity/source.js';
 import { passwordProblem } from '../../../src/identity/password.js';
 import { toQrCode } from '../../../src/identity/account/second-factor-pages.js';
 import { toKeyUri } from '../../../src/identity/account/second-factor.js';

@@ -13,9 +13,10 @@ import {
   users,
 } from '../../../src/tables.js';
 import type { Database } from '../../../src/core/db/client.js';
-import { addMember, Browser, createUser, PASSWORD, sessionIdOf } from '../../support/accounts.js';
+import { addMember, Browser, createUser, PASSWORD, sessionIdOf, signedIn } from '../../support/accounts.js';
 import { createKey, createOrganization, createProduct } from '../../support/fixtures.js';
 import { forgetConfirmation, makeLink, makeOperator, signedInOperator } from '../../support/operators.js';
+import { givePasskey, SoftPasskey } from '../../support/passkey.js';
 import type { Populated } from '../../support/populated.js';
 import { authenticator, giveSecondFactor } from '../../support/second-factor.js';
 import type { TestService } from '../../support/service.js';
@@ -258,6 +259,8 @@ const revoked =
       .set({ revokedAt: new Date('2020-01-01T00:00:00Z') })
       .where(eq(invitations.id, id));
 
+const PASSKEYS = '/dashboard/account/passkeys';
+
 const SET_UP = '/dashboard/account/second-factor';
 
 const slugOf = ({ own }: World) => own.slug;
@@ -393,6 +396,13 @@ export const changes: Record<string, Prepare[]> = {
   'delete /dashboard/api-keys/{id}': [
     byMember('DELETE', async ({ own }) => `/dashboard/api-keys/${(await own.newKey()).id}`, none),
   ],
+  'post /dashboard/api-keys/{id}/rename': [
+    byMember(
+      'POST',
+      async ({ own }) => `/dashboard/api-keys/${(await own.newKey()).id}/rename`,
+      form({ name: 'another name' }),
+    ),
+  ],
   'post /dashboard/api-keys/{id}/revoke': [
     byMember('POST', async ({ own }) => `/dashboard/api-keys/${(await own.newKey()).id}/revoke`, none),
   ],
@@ -407,6 +417,25 @@ export const changes: Record<string, Prepare[]> = {
       async ({ own }) => `/dashboard/members/invitations/${(await own.newInvitation()).id}/revoke`,
       none,
     ),
+  ],
+  'post /dashboard/members/second-factor': [
+    async ({ db, service }) => {
+      const { user, browser } = await signedIn(db, service.url);
+      await giveSecondFactor(db, user.id, service.clock);
+      const isTheirs = eq(memberships.userId, user.id);
+      const { headers, body } = form({ required: 'yes' });
+      return {
+        method: 'POST',
+        path: '/dashboard/members/second-factor',
+        body,
+        headers: { ...headers, cookie: cookieOf(browser) },
+        withdrawals: {
+          removed: () => db.orm.delete(memberships).where(isTheirs),
+          demoted: () => db.orm.update(memberships).set({ role: 'admin' }).where(isTheirs),
+          'signed out': () => db.orm.delete(sessions).where(eq(sessions.hashedToken, sessionIdOf(browser))),
+        },
+      };
+    },
   ],
   'post /dashboard/members/{userId}/role': [
     byMember(
@@ -432,6 +461,19 @@ export const changes: Record<string, Prepare[]> = {
     byPerson('/dashboard/organization', (world) => ({ organization: slugOf(world) })),
   ],
   'post /dashboard/account': [byPerson('/dashboard/account', () => ({ name: 'Half Sent' }))],
+  'post /dashboard/account/notices': [
+    async (world) => {
+      const { browser, sessionEnded, removed, demoted } = await hire(world);
+      const { headers, body } = form({ organization: world.own.slug, notices: 'off' });
+      return {
+        method: 'POST',
+        path: '/dashboard/account/notices',
+        body,
+        headers: { ...headers, cookie: cookieOf(browser) },
+        withdrawals: { 'signed out': sessionEnded, removed, demoted },
+      };
+    },
+  ],
   'post /dashboard/account/password': [
     byPerson('/dashboard/account/password', () => ({
       currentPassword: PASSWORD,
@@ -453,6 +495,17 @@ export const changes: Record<string, Prepare[]> = {
   ],
   'post /dashboard/account/second-factor/recovery-codes': [byPerson(`${SET_UP}/recovery-codes`, withFactor)],
   'post /dashboard/account/second-factor/off': [byPerson(`${SET_UP}/off`, withFactor)],
+  'post /dashboard/account/passkeys': [
+    byPerson(PASSKEYS, async ({ service }, { id, browser }) => {
+      const options = await browser.send('POST', `${PASSKEYS}/new-options`);
+      return { name: 'Laptop', passkey: new SoftPasskey(service.url, id).create(options.body) };
+    }),
+  ],
+  'post /dashboard/account/passkeys/remove': [
+    byPerson(`${PASSKEYS}/remove`, async ({ db, service }, { id }) => ({
+      id: (await givePasskey(db, id, service.url)).id,
+    })),
+  ],
   'post /dashboard/account/sessions/{id}/end': [
     byPerson(
       async ({ db, service }, { id, email }) => {
@@ -519,6 +572,18 @@ export const changes: Record<string, Prepare[]> = {
       };
     }),
   ],
+  'post /login/passkey': [
+    byProof('/login/passkey', async ({ db, service }) => {
+      const { id } = await createUser(db);
+      const passkey = await givePasskey(db, id, service.url);
+      const { body } = await new Browser(service.url).send('POST', '/login/passkey-options');
+      return {
+        fields: { passkey: passkey.use(body) },
+        // A refusal is recorded: the tests of passkeys look at one that is removed meanwhile.
+        withdrawals: {},
+      };
+    }),
+  ],
   'post /confirm': [byPerson('/confirm', () => ({ currentPassword: PASSWORD }))],
   'post /reset': [
     byLink('/reset', async ({ db, service }) => {
@@ -577,16 +642,16 @@ export const changes: Record<string, Prepare[]> = {
     byOperatorPerson(
       '/set-up/owner',
       async ({ db }) => {
-        await createOrganization(db);
-        return { owner: 'other', email: `${uuid()}@example.com` };
+        const { slug } = await createOrganization(db);
+        return { organization: slug, owner: 'other', email: `${uuid()}@example.com` };
       },
       true,
     ),
     byOperatorPerson(
       '/set-up/owner',
       async ({ db }) => {
-        await createOrganization(db);
-        return { owner: 'me', email: '' };
+        const { slug } = await createOrganization(db);
+        return { organization: slug, owner: 'me', email: '' };
       },
       true,
     ),
@@ -691,10 +756,17 @@ export const changes: Record<string, Prepare[]> = {
 export const others = [
   // Reads.
   'post /api/entitlements/check',
+  // Keep what a passkey is to sign, for five minutes. It opens nothing.
+  'post /dashboard/account/passkeys/new-options',
+  'post /dashboard/account/passkeys/options',
+  'post /login/code/passkey-options',
+  'post /login/passkey-options',
   // Keeps the link in a cookie of this browser; nothing is written.
   'post /dashboard/join/open',
   'post /reset/open',
   'post /set-up/open',
+  // Asks for a mail to its own person, with nothing that could be taken away.
+  'post /forgot',
   // End the session that they come with.
   'post /logout',
   'post /dashboard/join/sign-out',

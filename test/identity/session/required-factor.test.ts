@@ -1,9 +1,9 @@
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { eq } from 'drizzle-orm';
 import { change } from '../../../src/audit/change.js';
 import { organizations } from '../../../src/tables.js';
 import { operatorClient } from '../../support/operator.js';
-import { addMember, sessionIdOf, signedIn } from '../../support/accounts.js';
+import { addMember, Browser, createUser, sessionIdOf, signedIn } from '../../support/accounts.js';
 import { createTestDatabase, type TestDatabase } from '../../support/database.js';
 import { createOrganization } from '../../support/fixtures.js';
 import { giveSecondFactor } from '../../support/second-factor.js';
@@ -70,6 +70,66 @@ it('it is asked for again in the transaction of a change', async () => {
   await expect(work()).rejects.toMatchObject({ code: 'forbidden_role' });
   await giveSecondFactor(database.db, user.id, service.clock);
   expect(await work()).toBe('done');
+});
+
+describe('the members page', () => {
+  const path = '/dashboard/members/second-factor';
+  const send = (browser: Browser, required?: string) =>
+    browser.send('POST', path, { form: required === undefined ? {} : { required }, headers: html });
+
+  it('lets an owner require a second factor of all, and says who will be asked for one', async () => {
+    const { browser, organization, user } = await signedIn(database.db, service.url);
+    const other = await createUser(database.db);
+    await addMember(database.db, organization.id, other.id, 'member');
+    expect((await browser.get(path, html)).text).toContain('set up your own first');
+    const refused = await send(browser, 'yes');
+    expect([refused.status, refused.text]).toEqual([
+      400,
+      expect.stringContaining('Set up a second factor of your own first.'),
+    ]);
+    await giveSecondFactor(database.db, user.id, service.clock);
+    expect((await browser.get(path, html)).text.replace(/\s+/g, ' ')).toContain(
+      '1 of 2 members has no second factor.',
+    );
+    for (const wrong of [undefined, '', 'perhaps']) expect((await send(browser, wrong)).status).toBe(400);
+    const sent = await send(browser, 'yes');
+    expect([sent.status, sent.headers.get('location')]).toEqual([
+      303,
+      '/dashboard/members?done=factor-required',
+    ]);
+    const theirs = new Browser(service.url);
+    await theirs.signIn(other.email);
+    expect((await theirs.get('/dashboard', html)).headers.get('location')).toBe(setUp);
+    // A second time changes nothing and records nothing.
+    expect((await send(browser, 'yes')).status).toBe(303);
+    expect((await browser.get('/dashboard/members', html)).text).toContain('>\n      Required\n');
+    const log = await browser.get('/dashboard/audit-log', html);
+    expect(log.text.match(/Required a second factor of every member/g)).toHaveLength(1);
+    expect((await send(browser, 'no')).headers.get('location')).toBe(
+      '/dashboard/members?done=factor-optional',
+    );
+    expect((await theirs.get('/dashboard', html)).status).toBe(200);
+  });
+
+  it('lets nobody else, and no other Organization be meant', async () => {
+    const { organization } = await signedIn(database.db, service.url);
+    for (const role of ['admin', 'member', 'billing'] as const) {
+      const user = await createUser(database.db);
+      await addMember(database.db, organization.id, user.id, role);
+      const browser = new Browser(service.url);
+      await browser.signIn(user.email);
+      expect((await browser.get('/dashboard/members', html)).text).not.toContain(path);
+      expect([(await browser.get(path, html)).status, (await send(browser, 'yes')).status]).toEqual([
+        403, 403,
+      ]);
+    }
+    expect((await send(new Browser(service.url), 'yes')).status).toBe(401);
+    const [row] = await database.db.orm
+      .select()
+      .from(organizations)
+      .where(eq(organizations.id, organization.id));
+    expect(row!.requireSecondFactor).toBe(false);
+  });
 });
 
 const require = (orgId: string) =>

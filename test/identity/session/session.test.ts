@@ -289,3 +289,69 @@ describe('an address that is none', () => {
     expect(broken.headers.get('content-type')).toContain('text/html');
   });
 });
+
+describe('a form that is sent when its session has ended', () => {
+  const path = '/dashboard/members/invite';
+  const typed = { id: 'x', email: 'guest@example.com', role: 'billing', days: '30', password: 'of someone' };
+  const sendFrom = (browser: Browser, referer: string | undefined, form: Record<string, string> = typed) =>
+    browser.send('POST', path, { form, headers: { ...html, ...(referer === undefined ? {} : { referer }) } });
+
+  async function expired() {
+    const { browser, user, organization } = await signedIn(database.db, service.url);
+    await database.db.orm.delete(sessions).where(eq(sessions.userId, user.id));
+    return { browser, user, organization };
+  }
+
+  it('comes back after the sign-in as it was typed, once, and without its secrets', async () => {
+    const { browser, user } = await expired();
+    const sent = await sendFrom(browser, service.url + path);
+    const login = sent.headers.get('location')!;
+    expect([sent.status, login]).toEqual([303, `/login?next=${encodeURIComponent(path)}&again=kept`]);
+    expect(sent.headers.getSetCookie().join()).toMatch(/gauge_form=[^;]+; .*HttpOnly; SameSite=Lax/);
+    expect(Buffer.from(browser.cookies.get('gauge_form')!, 'base64url').toString()).not.toContain(
+      'of someone',
+    );
+    expect((await browser.get(login, html)).text).toContain('the form comes back with what you typed');
+    const form = { email: user.email, password: PASSWORD, next: path };
+    const back = await browser.send('POST', '/login', { form, headers: html });
+    expect(back.headers.get('location')).toBe(path);
+    expect((await browser.get('/dashboard/account', html)).text).not.toContain('guest@example.com');
+    const again = (await browser.get(path, html)).text;
+    expect(again).toContain('The form is as you had filled it in');
+    expect(again).toMatch(/name="email"[^>]*value="guest@example.com"/);
+    expect(again).toMatch(/value="billing"[^>]* checked/);
+    expect((await browser.get(path, html)).text).not.toContain('guest@example.com');
+  });
+
+  it('is refused where it is of no page of ours, and a forged cookie fills in nothing but text', async () => {
+    for (const referer of [undefined, 'https://elsewhere.example/form', 'no address']) {
+      const { browser } = await expired();
+      expect((await sendFrom(browser, referer)).status).toBe(401);
+      expect(browser.cookies.has('gauge_form')).toBe(false);
+    }
+    const { browser } = await signedIn(database.db, service.url);
+    const keep = (value: unknown) =>
+      browser.cookies.set('gauge_form', Buffer.from(JSON.stringify(value)).toString('base64url'));
+    for (const broken of [
+      null,
+      [],
+      { page: path, values: { email: 1 } },
+      { page: `${path}?x`, values: {} },
+      'x',
+    ]) {
+      keep(broken);
+      expect((await browser.get(path, html)).status).toBe(200);
+    }
+    keep({ page: path, values: { email: '"><script>alert(1)</script>' } });
+    expect((await browser.get(path, html)).text).not.toContain('<script>alert(1)');
+    browser.cookies.set('gauge_form', 'a'.repeat(3_000));
+    expect((await browser.get(path, html)).status).toBe(200);
+  });
+
+  it('that is too long for a cookie is not kept, and its person comes back to an empty one', async () => {
+    const { browser } = await expired();
+    const sent = await sendFrom(browser, service.url + path, { ...typed, email: 'x'.repeat(4_000) });
+    expect(sent.status).toBe(303);
+    expect(browser.cookies.has('gauge_form')).toBe(false);
+  });
+});

@@ -1,0 +1,32 @@
+import type { Tx } from '../../core/db/client.js';
+import { formatTime } from '../../core/pages/format.js';
+import { queueMail, type MailDeps } from '../../mail/outbox.js';
+import { describeAddress, type Whereabouts } from '../source.js';
+
+const changes = {
+  password: 'Your password was changed',
+  secondFactor: 'Your second factor was turned off',
+};
+
+/** Tells a person what was changed of how they sign in, and from where: it may have been another person. */
+export async function mailAccountNotice(
+  tx: Tx,
+  { config }: MailDeps,
+  email: string,
+  change: keyof typeof changes,
+  { at, ip }: Whereabouts,
+  isByOperator = false,
+): Promise<void> {
+  const origin = isByOperator ? 'by the operator of this service' : `from ${describeAddress(ip ?? '')}`;
+  await queueMail(tx, config.mail, {
+    kind: 'account_notice',
+    to: email,
+    subject: changes[change],
+    text: (service) => [
+      `${changes[change]} on ${formatTime(at)}, ${origin}. All other sessions have ended.`,
+      'If it was you, or you asked for it, there is nothing to do.',
+      `If not, choose another password at ${service}/forgot, and tell the operator of this service.`,
+    ],
+    at,
+  });
+}

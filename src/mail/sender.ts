@@ -1,0 +1,165 @@
+import { and, asc, count, eq, isNull, lte, sql } from 'drizzle-orm';
+import type { Transporter } from 'nodemailer';
+import type { MailConfig } from '../core/config.js';
+import type { Orm } from '../core/db/client.js';
+import type { Context } from '../core/http/context.js';
+import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../core/time.js';
+import { mails } from './table.js';
+
+/** Mails that one instance sends at the same time. */
+const IN_FLIGHT = 8;
+const BATCHES_PER_RUN = 20;
+/** An instance that has not said how a mail went by then is taken to be gone. Longer than the waits below together. */
+const LEASE_MS = 2 * MINUTE_MS;
+const CONNECT_MS = 10 * SECOND_MS;
+const ANSWER_MS = 20 * SECOND_MS;
+const FIRST_PAUSE_MS = MINUTE_MS;
+const LONGEST_PAUSE_MS = 6 * HOUR_MS;
+const KEPT_MS = 7 * DAY_MS;
+const MAX_COUNTED = 1000;
+
+type Mail = typeof mails.$inferSelect;
+type SenderDeps = Pick<Context, 'config' | 'db' | 'clock' | 'log' | 'metrics'>;
+
+const isWaiting = and(isNull(mails.sentAt), isNull(mails.failedAt));
+
+/** Sends what is due. Several instances share the work; what one was sending when it ended is sent again, under the same Message-ID. */
+export function createMailSender({ config: { mail }, ...deps }: SenderDeps): () => Promise<void> {
+  if (!mail) return () => Promise.resolve();
+  const { db, clock, metrics } = deps;
+  let transport: Transporter | undefined;
+  return async () => {
+    for (let batch = 0; batch < BATCHES_PER_RUN; batch++) {
+      const due = await claimDue(db.orm, new Date(clock.now()));
+      if (due.length > 0) transport ??= await connect(mail);
+      const outcomes = await Promise.all(due.map((row) => deliver(deps, transport!, mail, row)));
+      // A server that is down is left alone until the next run.
+      if (due.length < IN_FLIGHT || outcomes.includes('deferred')) break;
+    }
+    metrics.mailsWaiting.set(await countWaiting(db.orm));
+  };
+}
+
+export async function deleteOldMails({ orm }: { orm: Orm }, now: Date): Promise<void> {
+  const end = sql`coalesce(${mails.sentAt}, ${mails.failedAt}, ${mails.createdAt})`;
+  await orm
+    .delete(mails)
+    .where(sql`${end} <= ${new Date(now.getTime() - KEPT_MS).toISOString()}::timestamptz`);
+}
+
+/** Takes what is due out of the reach of other instances for a while. */
+function claimDue(orm: Orm, now: Date): Promise<Mail[]> {
+  const due = orm
+    .select({ id: mails.id })
+    .from(mails)
+    .where(and(isWaiting, lte(mails.nextAttemptAt, now)))
+    .orderBy(asc(mails.nextAttemptAt))
+    .limit(IN_FLIGHT)
+    .for('update', { skipLocked: true });
+  return (
+    orm
+      .update(mails)
+      .set({
+        attempts: sql`${mails.attempts} + 1`,
+        nextAttemptAt: new Date(now.getTime() + LEASE_MS),
+      })
+      // An array is made once; a plain subquery may be run again for each row, and lock others.
+      .where(sql`${mails.id} = any(array(${due}))`)
+      .returning()
+  );
+}
+
+async function countWaiting(orm: Orm): Promise<number> {
+  const some = orm.select({ id: mails.id }).from(mails).where(isWaiting).limit(MAX_COUNTED).as('some');
+  const [row] = await orm.select({ waiting: count() }).from(some);
+  return row!.waiting;
+}
+
+/** Loaded with the first mail: most starts send none. */
+async function connect({ host, port, tls, auth }: MailConfig): Promise<Transporter> {
+  const { createTransport } = await import('nodemailer');
+  return createTransport({
+    host,
+    ...(port === undefined ? {} : { port }),
+    ...(auth ? { auth } : {}),
+    secure: tls === 'implicit',
+    requireTLS: tls === 'starttls',
+    ignoreTLS: tls === 'none',
+    connectionTimeout: CONNECT_MS,
+    greetingTimeout: CONNECT_MS,
+    socketTimeout: ANSWER_MS,
+    disableFileAccess: true,
+    disableUrlAccess: true,
+  });
+}
+
+type Outcome = 'sent' | 'deferred' | 'failed';
+
+async function deliver(
+  { db: { orm }, clock, log, metrics }: Omit<SenderDeps, 'config'>,
+  transport: Transporter,
+  { from }: MailConfig,
+  row: Mail,
+): Promise<Outcome> {
+  const { id, kind, attempts } = row;
+  const error = await transport.sendMail(toMessage(row, from)).then(
+    () => undefined,
+    (thrown: unknown) => thrown as SmtpError,
+  );
+  const at = new Date(clock.now());
+  const outcome = error ? judge(error, row, at) : ({ outcome: 'sent' } as const);
+  const set =
+    outcome.outcome === 'deferred'
+      ? { nextAttemptAt: outcome.nextAttemptAt, lastError: describe(error) }
+      : outcome.outcome === 'failed'
+        ? { failedAt: at, text: '', lastError: describe(error) }
+        : { sentAt: at, text: '', lastError: null };
+  // Of an instance that took too long, only that it has sent the mail still counts.
+  const isOurs = outcome.outcome === 'sent' ? undefined : eq(mails.attempts, attempts);
+  await orm
+    .update(mails)
+    .set(set)
+    .where(and(eq(mails.id, id), isWaiting, isOurs));
+  metrics.mails.inc({ outcome: outcome.outcome });
+  const line = { mailId: id, kind, attempts };
+  if (outcome.outcome === 'sent') log.info(line, 'a mail was sent');
+  else if (outcome.outcome === 'failed')
+    log.error({ ...line, reason: reasonOf(error) }, 'a mail was given up');
+  else log.warn({ ...line, reason: reasonOf(error) }, 'a mail could not be sent yet; it is tried again');
+  return outcome.outcome;
+}
+
+const toMessage = ({ id, toAddress, subject, text, createdAt }: Mail, from: MailConfig['from']) => ({
+  from,
+  // As objects: nothing in an address or a name is read as a list of addresses.
+  to: { name: '', address: toAddress },
+  envelope: { from: from.address, to: [toAddress] },
+  messageId: `<${id}@${from.address.split('@')[1]!}>`,
+  date: createdAt,
+  subject,
+  text,
+  // RFC 3834: no answering machine answers it.
+  headers: { 'Auto-Submitted': 'auto-generated' },
+});
+
+interface SmtpError extends Error {
+  code?: string;
+  command?: string;
+  responseCode?: number;
+}
+
+/** What the server says for good of a recipient or of the mail itself is final. Everything else may be put right. */
+function judge({ command, responseCode = 0 }: SmtpError, { attempts, giveUpAt }: Mail, at: Date) {
+  const isFinal = responseCode >= 500 && /^(?:RCPT TO|DATA)$/.test(command ?? '');
+  const pauseMs = Math.min(FIRST_PAUSE_MS * 2 ** (attempts - 1), LONGEST_PAUSE_MS);
+  const nextAttemptAt = new Date(at.getTime() + pauseMs);
+  return isFinal || nextAttemptAt > giveUpAt
+    ? ({ outcome: 'failed' } as const)
+    : ({ outcome: 'deferred', nextAttemptAt } as const);
+}
+
+const describe = (error: SmtpError | undefined): string => (error?.message ?? '').slice(0, 500);
+
+/** For the log, which holds no addresses: servers repeat them in their answers. */
+const reasonOf = (error: SmtpError | undefined): string =>
+  [error?.code, error?.command, error?.responseCode].filter((part) => part !== undefined).join(' ');

@@ -1,0 +1,45 @@
+import { sql } from 'drizzle-orm';
+import { check, index, integer, pgTable, text, uuid } from 'drizzle-orm/pg-core';
+import { time } from '../core/db/columns.js';
+
+export const mailKinds = [
+  'invitation',
+  'password_reset',
+  'account_notice',
+  'cap_notice',
+  'key_notice',
+] as const;
+export type MailKind = (typeof mailKinds)[number];
+
+/** The outbox: written in the transaction of what a mail tells of, sent by a job. */
+export const mails = pgTable(
+  'mails',
+  {
+    /** Part of the Message-ID: a mail that is sent twice is known by it. */
+    id: uuid().primaryKey(),
+    kind: text({ enum: mailKinds }).notNull(),
+    toAddress: text('to_address').notNull(),
+    subject: text().notNull(),
+    /** It may hold a link that opens something: blank when the mail was sent or given up. */
+    text: text().notNull(),
+    createdAt: time('created_at').notNull(),
+    /** While an instance is sending it: when another one may. */
+    nextAttemptAt: time('next_attempt_at').notNull(),
+    /** Later it would be of no use. */
+    giveUpAt: time('give_up_at').notNull(),
+    attempts: integer().notNull().default(0),
+    sentAt: time('sent_at'),
+    failedAt: time('failed_at'),
+    lastError: text('last_error'),
+  },
+  (t) => [
+    index('mails_due')
+      .on(t.nextAttemptAt)
+      .where(sql`${t.sentAt} is null and ${t.failedAt} is null`),
+    // Serves the count of what an address was sent lately.
+    index('mails_to').on(t.toAddress, t.kind, t.createdAt),
+    // Serves the deletion of old rows.
+    index('mails_end').on(sql`coalesce(${t.sentAt}, ${t.failedAt}, ${t.createdAt})`),
+    check('mails_kind', sql`${t.kind} in (${sql.raw(mailKinds.map((kind) => `'${kind}'`).join(', '))})`),
+  ],
+);

@@ -1,0 +1,36 @@
+import { sql } from 'drizzle-orm';
+import { check, date, index, integer, pgTable, primaryKey, uuid } from 'drizzle-orm/pg-core';
+import { time } from '../core/db/columns.js';
+
+/** Shares of a cap, in percent, of which mail tells once a month. */
+export const capLevels = [80, 100] as const;
+
+/** What was told of caps, or need not be told because more was. */
+export const capNotices = pgTable(
+  'cap_notices',
+  {
+    orgId: uuid('org_id').notNull(),
+    productId: uuid('product_id').notNull(),
+    /** First day of the month. */
+    period: date({ mode: 'string' }).notNull(),
+    level: integer().notNull(),
+    at: time('at').notNull(),
+  },
+  (t) => [
+    primaryKey({ columns: [t.orgId, t.productId, t.period, t.level] }),
+    // Serves the deletion of old rows.
+    index('cap_notices_period').on(t.period),
+    check('cap_notices_level', sql`${t.level} in (${sql.raw(capLevels.join(', '))})`),
+  ],
+);
+
+/** API keys of whose end was told. */
+export const keyNotices = pgTable(
+  'key_notices',
+  {
+    orgId: uuid('org_id').notNull(),
+    apiKeyId: uuid('api_key_id').notNull(),
+    at: time('at').notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.orgId, t.apiKeyId] })],
+);

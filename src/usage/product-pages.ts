@@ -1,0 +1,165 @@
+import type { Router } from 'express';
+import { toTrend } from '../core/charts/trend.js';
+import { addDecimals } from '../core/decimal.js';
+import type { Context } from '../core/http/context.js';
+import { parseInput } from '../core/http/validate.js';
+import { toAddress } from '../core/pages/address.js';
+import { formatCount, formatDecimal, formatGrowth } from '../core/pages/format.js';
+import type { FormFields, FormState } from '../core/pages/form.js';
+import { renderPage } from '../core/pages/layout.js';
+import { readQuery, requireOnce, tryQuery } from '../core/pages/query-form.js';
+import { sessionOf } from '../identity/session/session.js';
+import { toChart, type Bar } from './chart.js';
+import { MAX_PRODUCTS, readProducts, toModeTabs, toNeighbours, toRangeTabs } from './choices.js';
+import { readProductSums, type ProductSum, type UsageProduct } from './page-queries.js';
+import { productsQuerySchema, ranges, type Mode } from './page-schema.js';
+import {
+  formatPeriod,
+  formatSpan,
+  monthPeriod,
+  parsePeriod,
+  periodBefore,
+  stepName,
+  stepsOf,
+  toPeriodQuery,
+  type Period,
+} from './period.js';
+import { axisName, USAGE_PATH } from './report-view.js';
+
+export const PRODUCTS_PATH = '/dashboard/usage/products';
+
+/** So many products have a part of the bars of their own. */
+const MAX_PARTS = 5;
+
+/** `/dashboard/usage/products`: all products beside each other. They count different things, so the chart counts events. */
+export function addProductPages(router: Router, context: Context): void {
+  const { db, clock } = context;
+
+  router.get('/usage/products', async (req, res) => {
+    const { orgId } = sessionOf(res);
+    const query = readQuery(req);
+    const now = new Date(clock.now());
+    const { form, result: request } = await tryQuery(res, query, () =>
+      Promise.resolve(parseQuery(query, now)),
+    );
+    const { mode, period } = request ?? { mode: 'live' as const, period: monthPeriod(now) };
+    const listed = await readProducts({ orm: db.orm, clock }, orgId, mode);
+    const products = listed.slice(0, MAX_PRODUCTS);
+    const asked = { productIds: products.map(({ id }) => id), livemode: mode === 'live' };
+    const before = periodBefore(period, now);
+    const data = {
+      products,
+      mode,
+      period,
+      before,
+      sums: request ? await readProductSums(db.orm, orgId, { ...asked, ...period }) : [],
+      earlier: request && before ? await readProductSums(db.orm, orgId, { ...asked, ...before }) : [],
+    };
+    const page = { view: 'usage/products', title: 'Usage of all products', section: 'usage' };
+    await renderPage(context, req, res, page, {
+      ...toFilters(form, query, data, now),
+      hasMore: listed.length > MAX_PRODUCTS,
+      report: request && toProductsView(data),
+    });
+  });
+}
+
+function parseQuery(query: FormFields, now: Date) {
+  requireOnce(query);
+  const { mode = 'live', range = 'month' } = parseInput(productsQuerySchema, query);
+  return { mode, period: parsePeriod(range, query, now) };
+}
+
+interface ProductsPage {
+  products: UsageProduct[];
+  mode: Mode;
+  period: Period;
+  before: Period | undefined;
+  sums: ProductSum[];
+  earlier: ProductSum[];
+}
+
+function toFilters(form: FormState, query: FormFields, { mode, period }: ProductsPage, now: Date) {
+  const range = ranges.find((range) => range === query.range) ?? 'month';
+  return {
+    form: { ...form, values: { ...toPeriodQuery(period), ...form.values } },
+    range,
+    mode,
+    modes: toModeTabs(PRODUCTS_PATH, toPeriodQuery(period), mode),
+    ranges: toRangeTabs(PRODUCTS_PATH, period, range, { mode }, now),
+    around: toNeighbours(PRODUCTS_PATH, period, { mode }, now),
+    periodName: formatPeriod(period),
+    usageHref: toAddress(USAGE_PATH, { mode, ...toPeriodQuery(period) }),
+  };
+}
+
+const addUp = (sums: ProductSum[], of: 'quantity' | 'events'): string =>
+  sums.reduce((total, sum) => addDecimals(total, sum[of]), '0');
+
+/** The products that were used, most events first. */
+function toProductsView({ products, mode, period, before, sums, earlier }: ProductsPage) {
+  const rows = products
+    .map((product) => {
+      const isOf = ({ productId }: ProductSum) => productId === product.id;
+      return { product, own: sums.filter(isOf), earlier: earlier.filter(isOf) };
+    })
+    .filter(({ own, earlier }) => own.length > 0 || earlier.length > 0)
+    .map((row) => ({ ...row, events: addUp(row.own, 'events') }))
+    .sort((a, b) => Number(b.events) - Number(a.events));
+  const others = rows.slice(MAX_PARTS);
+  const parts = [
+    ...rows.slice(0, MAX_PARTS).map(({ product, own }) => ({ name: product.name, own })),
+    ...(others.length > 0
+      ? [{ name: formatCount(others.length, 'other product'), own: others.flatMap(({ own }) => own) }]
+      : []),
+  ];
+  const total = addUp(sums, 'events');
+  return {
+    isEmpty: sums.length === 0,
+    total,
+    legend: parts.map(({ name }) => name),
+    chart: toProductsChart(parts, period, total),
+    beforeName: before && formatSpan(before),
+    rows: rows.map(({ product, own, earlier, events }) => {
+      const quantity = addUp(own, 'quantity');
+      const quantityBefore = addUp(earlier, 'quantity');
+      const byStart = new Map(own.map((sum) => [sum.start, Number(sum.quantity)]));
+      const values = stepsOf(period).map((start) => byStart.get(start.getTime()) ?? 0);
+      return {
+        product,
+        href: toAddress(USAGE_PATH, { product: product.slug, mode, ...toPeriodQuery(period) }),
+        events,
+        quantity,
+        quantityBefore,
+        growth: formatGrowth(quantity, quantityBefore),
+        trend: toTrend(
+          `${product.usageMetric} in ${formatPeriod(period)}: ${formatDecimal(quantity)}`,
+          values,
+        ),
+      };
+    }),
+  };
+}
+
+/** Events by hour or day, each bar put together from the products. */
+function toProductsChart(parts: { name: string; own: ProductSum[] }[], period: Period, total: string) {
+  const isHour = period.range === 'day';
+  const bars = stepsOf(period).map((start): Bar => {
+    const counts = parts.map(({ own }) =>
+      own.reduce((sum, part) => (part.start === start.getTime() ? sum + Number(part.events) : sum), 0),
+    );
+    const named = parts.flatMap(({ name }, i) =>
+      counts[i] === 0 ? [] : [`${name} ${formatDecimal(counts[i]!)}`],
+    );
+    const value = counts.reduce((sum, count) => sum + count, 0);
+    const says = named.length === 0 ? 'no events' : `${formatCount(value, 'event')}: ${named.join(', ')}`;
+    return {
+      axis: axisName(start, period),
+      label: `${stepName(start, isHour)}: ${says}`,
+      value,
+      parts: counts,
+    };
+  });
+  const what = `Events by ${isHour ? 'hour' : 'day'} and product, ${formatPeriod(period)}`;
+  return toChart(`${what}: ${formatDecimal(total)} in total. The numbers are in the table below.`, bars);
+}

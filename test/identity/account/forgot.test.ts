@@ -1,0 +1,225 @@
+import { eq } from 'drizzle-orm';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { answerPasswordRequests } from '../../../src/identity/account/reset.js';
+import { createMailSender } from '../../../src/mail/sender.js';
+import { mails, oneTimeLinks, operatorLog, passwordRequests } from '../../../src/tables.js';
+import { Browser, createUser, PASSWORD, signedIn } from '../../support/accounts.js';
+import { createTestDatabase, type TestDatabase } from '../../support/database.js';
+import { mailEnv, startMailServer, type MailServer, type Received } from '../../support/mail.js';
+import { makeLink, signedInOperator } from '../../support/operators.js';
+import { operatorToken } from '../../support/operator.js';
+import { giveSecondFactor } from '../../support/second-factor.js';
+import { startTestService, type TestService } from '../../support/service.js';
+
+let database: TestDatabase;
+let server: MailServer;
+let service: TestService;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  server = await startMailServer();
+  service = await startTestService(database.db, { env: mailEnv(server.port) });
+});
+afterAll(async () => {
+  await service.stop();
+  await server.stop();
+  await database.remove();
+});
+
+const html = { accept: 'text/html' };
+const origin = mailEnv(0).PUBLIC_URL;
+const post = (browser: Browser, path: string, form: Record<string, string>, headers = {}) =>
+  browser.send('POST', path, { form, headers: { ...html, ...headers } });
+const forgot = (email: string, headers = {}) => post(new Browser(service.url), '/forgot', { email }, headers);
+
+/** Does what the job does, and tells what came to an address since. */
+async function deliver(to: string): Promise<Received[]> {
+  const before = server.received.length;
+  await answerPasswordRequests(service.context);
+  await createMailSender(service.context)();
+  return server.received.slice(before).filter(({ recipients }) => recipients.includes(to));
+}
+
+const linkIn = ({ text }: Received, path: string): string => {
+  const link = new RegExp(`${origin}${path}#([\\w-]+)\\n`).exec(text!);
+  if (!link) throw new Error(text);
+  return link[1]!;
+};
+
+describe('a forgotten password', () => {
+  it('is chosen anew with a link that was mailed, and works once', async () => {
+    const user = await createUser(database.db);
+    expect((await new Browser(service.url).get('/login', html)).text).toContain('href="/forgot"');
+    const asked = await forgot(` ${user.email.toUpperCase()} `);
+    expect(asked.status).toBe(303);
+    const [mail, ...others] = await deliver(user.email);
+    expect(others).toEqual([]);
+    expect(mail!.subject).toBe('Choose a new password');
+    const browser = new Browser(service.url);
+    expect((await post(browser, '/reset/open', { link: linkIn(mail!, '/reset') })).status).toBe(303);
+    const newPassword = 'a long phrase of my own';
+    const chosen = { newPassword, newPasswordAgain: newPassword };
+    expect((await post(browser, '/reset', chosen)).headers.get('location')).toBe('/dashboard');
+    expect((await new Browser(service.url).signIn(user.email, newPassword)).status).toBe(303);
+    const again = new Browser(service.url);
+    await post(again, '/reset/open', { link: linkIn(mail!, '/reset') });
+    expect((await again.get('/reset', html)).text).toContain('This link was used');
+    const [told] = await deliver(user.email);
+    expect([told!.subject, told!.text]).toEqual([
+      'Your password was changed',
+      expect.stringMatching(/changed on .* UTC, from 127\.0\.0\.1\./),
+    ]);
+    const log = await database.db.orm.select().from(operatorLog).where(eq(operatorLog.target, user.email));
+    expect(log.map(({ action }) => action)).toContain('link.created');
+    // Nothing of the links can be read any more.
+    const rows = await database.db.orm.select().from(mails).where(eq(mails.toAddress, user.email));
+    expect(rows.map(({ text }) => text)).toEqual(['', '']);
+  });
+
+  it('is answered alike, with the same work, whether or not there is such an account', async () => {
+    const user = await createUser(database.db);
+    const answers = [];
+    for (const email of [user.email, 'no-such-person@example.com']) {
+      const before = await database.db.orm.select().from(passwordRequests);
+      const { status, text, headers } = await forgot(email);
+      const page = await new Browser(service.url).get(headers.get('location')!, html);
+      const made = (await database.db.orm.select().from(passwordRequests)).length - before.length;
+      const notice = /If there is an account with this address, a link is on its way/.exec(page.text)?.[0];
+      answers.push({ status, text, location: headers.get('location'), made, notice });
+    }
+    expect(answers[0]).toEqual(answers[1]);
+    expect(answers[0]).toMatchObject({ status: 303, made: 1, notice: expect.any(String) as string });
+    expect(await deliver('no-such-person@example.com')).toEqual([]);
+    expect(await database.db.orm.select().from(passwordRequests)).toEqual([]);
+  });
+
+  it('closes earlier links, and its own works for an hour', async () => {
+    const user = await createUser(database.db);
+    const early = await makeLink(service, 'password_reset', user);
+    await forgot(user.email);
+    const token = linkIn((await deliver(user.email))[0]!, '/reset');
+    const say = async (link: string) => {
+      const browser = new Browser(service.url);
+      await post(browser, '/reset/open', { link });
+      return (await browser.get('/reset', html)).text;
+    };
+    expect(await say(early)).toContain('There is no such link');
+    expect(await say(token)).toContain('Choose a new password');
+    service.clock.advance(3_600_000);
+    expect(await say(token)).toContain('This link has expired');
+  });
+
+  it('two instances make one link of one request', async () => {
+    const user = await createUser(database.db);
+    await forgot(user.email);
+    await Promise.all([1, 2, 3].map(() => answerPasswordRequests(service.context)));
+    const links = await database.db.orm.select().from(oneTimeLinks).where(eq(oneTimeLinks.userId, user.id));
+    expect(links).toHaveLength(1);
+    expect(await deliver(user.email)).toHaveLength(1);
+  });
+
+  it('is refused for what is no address, from another site, and too often for one address', async () => {
+    for (const email of ['', 'nobody', 'a@example.com, b@example.com', 'a@example.com\r\nbcc: b@example.com'])
+      expect((await forgot(email)).status, email).toBe(400);
+    expect((await forgot('a@example.com', { 'sec-fetch-site': 'cross-site' })).status).toBe(403);
+    const statuses = [];
+    for (let n = 0; n < 6; n++) statuses.push((await forgot('often@example.com')).status);
+    expect(statuses).toEqual([303, 303, 303, 303, 303, 429]);
+    for (let n = 0; n < 15; n++) await forgot(`each-${n}@example.com`);
+    expect((await forgot('another@example.com')).status).toBe(429);
+  });
+
+  it('is the operator’s to help with where there is no mail', async () => {
+    const silent = await startTestService(database.db);
+    const browser = new Browser(silent.url);
+    const { status, text } = await browser.get('/forgot', html);
+    expect([status, text.includes('name="email"')]).toEqual([200, false]);
+    expect(text).toContain('Ask an operator of it for a link');
+    expect((await post(browser, '/forgot', { email: 'a@example.com' })).status).toBe(404);
+    await silent.stop();
+  });
+});
+
+describe('a person is told by mail', () => {
+  it('that their password was changed, or their second factor turned off', async () => {
+    const { user, browser } = await signedIn(database.db, service.url);
+    const newPassword = 'four unrelated words here';
+    const fields = { currentPassword: PASSWORD, newPassword, newPasswordAgain: newPassword };
+    expect((await post(browser, '/dashboard/account/password', fields)).status).toBe(303);
+    expect((await deliver(user.email)).map(({ subject }) => subject)).toEqual(['Your password was changed']);
+    const app = await giveSecondFactor(database.db, user.id, service.clock);
+    const off = { currentPassword: newPassword, code: app.code() };
+    expect((await post(browser, '/dashboard/account/second-factor/off', off)).status).toBe(303);
+    const [mail] = await deliver(user.email);
+    expect(mail!.subject).toBe('Your second factor was turned off');
+  });
+
+  it('that a lost second factor was removed with a link', async () => {
+    const user = await createUser(database.db);
+    await giveSecondFactor(database.db, user.id, service.clock);
+    const browser = new Browser(service.url);
+    await post(browser, '/reset/open', { link: await makeLink(service, 'second_factor_reset', user) });
+    expect((await post(browser, '/reset', { password: PASSWORD })).status).toBe(303);
+    expect((await deliver(user.email)).map(({ subject }) => subject)).toEqual([
+      'Your second factor was turned off',
+    ]);
+  });
+
+  it('what the operator changed', async () => {
+    const user = await createUser(database.db);
+    await giveSecondFactor(database.db, user.id, service.clock);
+    const call = (method: string, path: string, body?: object) =>
+      fetch(`${service.url}/operator/users/${user.email}${path}`, {
+        method,
+        headers: { authorization: `Bearer ${operatorToken}`, 'content-type': 'application/json' },
+        ...(body ? { body: JSON.stringify(body) } : {}),
+      });
+    expect((await call('PUT', '', { name: user.name, password: PASSWORD })).status).toBe(200);
+    expect((await call('PUT', '', { name: user.name, password: 'one more long phrase' })).status).toBe(200);
+    expect((await call('DELETE', '/second-factor')).status).toBe(204);
+    const told = await deliver(user.email);
+    expect(new Set(told.map(({ subject }) => subject))).toEqual(
+      new Set(['Your password was changed', 'Your second factor was turned off']),
+    );
+    for (const { text } of told) expect(text).toContain('by the operator of this service');
+  });
+
+  it('nothing of a change that was refused', async () => {
+    const { user, browser } = await signedIn(database.db, service.url);
+    const newPassword = 'four unrelated words here';
+    const fields = { currentPassword: 'wrong', newPassword, newPasswordAgain: newPassword };
+    expect((await post(browser, '/dashboard/account/password', fields)).status).toBe(400);
+    expect(await deliver(user.email)).toEqual([]);
+  });
+});
+
+describe('an invitation', () => {
+  it('is mailed to the invited address, and its link is still shown', async () => {
+    const { browser, organization } = await signedIn(database.db, service.url);
+    const email = 'invited@example.com';
+    const id = '01900000-0000-7000-8000-000000000001';
+    const invited = await post(browser, '/dashboard/members/invite', { id, email, role: 'admin', days: '7' });
+    expect(invited.status).toBe(201);
+    expect(invited.text).toContain('Sent to <bdi>invited@example.com</bdi>');
+    const [mail, ...others] = await deliver(email);
+    expect(others).toEqual([]);
+    expect(mail!.subject).toBe(`Invitation to ${organization.name} on Gauge`);
+    const token = linkIn(mail!, '/dashboard/join');
+    expect(invited.text).toContain(token);
+    const guest = new Browser(service.url);
+    expect((await post(guest, '/dashboard/join/open', { invitation: token })).status).toBe(303);
+    expect((await guest.get('/dashboard/join', html)).text).toContain(organization.name);
+  });
+
+  it('of an owner is mailed by the set-up', async () => {
+    const { browser } = await signedInOperator(service);
+    const slug = `waits-${process.pid}`;
+    const product = { productSlug: slug, productName: 'P', usageMetric: 'calls', unitCap: '' };
+    await post(browser, '/set-up/product', { ...product, orgSlug: slug, orgName: 'Waits' });
+    const invited = await post(browser, '/set-up/owner', { owner: 'other', email: 'boss@example.com' });
+    expect([invited.status, invited.text]).toEqual([
+      201,
+      expect.stringContaining('Sent to <bdi>boss@example.com</bdi>'),
+    ]);
+    expect(await deliver('boss@example.com')).toHaveLength(1);
+  });
+});

@@ -1,0 +1,214 @@
+import { and, eq } from 'drizzle-orm';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { createCapNotices, createKeyNotices, deleteOldNotices } from '../../src/notices/notices.js';
+import { capNotices, entitlements, mails, memberships } from '../../src/tables.js';
+import { addMember, createUser, signedIn } from '../support/accounts.js';
+import { createTestDatabase, type TestDatabase } from '../support/database.js';
+import { createKey, createOrganization, createProduct, grant } from '../support/fixtures.js';
+import { mailEnv } from '../support/mail.js';
+import { startTestService, type TestService } from '../support/service.js';
+import { createTenant, sendUsage, usageEvent } from '../support/usage.js';
+
+let database: TestDatabase;
+let service: TestService;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  service = await startTestService(database.db, { env: mailEnv(1) });
+  service.clock.set('2031-03-15T12:00:00Z');
+});
+beforeEach(async () => void (await database.db.orm.delete(mails)));
+afterAll(async () => {
+  await service.stop();
+  await database.remove();
+});
+
+const html = { accept: 'text/html' };
+
+const subjectsTo = async (email: string) => {
+  const rows = await database.db.orm.select().from(mails).where(eq(mails.toAddress, email)).orderBy(mails.id);
+  return rows.map(({ subject }) => subject);
+};
+
+/** An Organization with a product, a key, an owner and what it has used of a cap. */
+async function createCustomer(unitCap: string) {
+  const tenant = await createTenant(database.db, unitCap);
+  const owner = await createUser(database.db);
+  await addMember(database.db, tenant.organization.id, owner.id, 'owner');
+  let n = 0;
+  return {
+    ...tenant,
+    owner,
+    async use(quantity: number, more = {}) {
+      const event = usageEvent(tenant.product.slug, `n ${++n}`, { quantity, ...more });
+      expect((await sendUsage(service.url, tenant.key.secret, [event])).status).toBe(202);
+      await createCapNotices(service.context)();
+    },
+  };
+}
+
+describe('the mail about a cap', () => {
+  it('comes once of 80 % and once of 100 % in a month, to owners and admins who want it', async () => {
+    const customer = await createCustomer('100');
+    const { id: orgId } = customer.organization;
+    const people = await Promise.all([1, 2, 3, 4].map(() => createUser(database.db)));
+    const [admin, quiet, member, billing] = people as [typeof customer.owner, ...typeof people];
+    await addMember(database.db, orgId, admin.id, 'admin');
+    await addMember(database.db, orgId, quiet!.id, 'admin');
+    await addMember(database.db, orgId, member!.id, 'member');
+    await addMember(database.db, orgId, billing!.id, 'billing');
+    await database.db.orm
+      .update(memberships)
+      .set({ mailNotices: false })
+      .where(and(eq(memberships.orgId, orgId), eq(memberships.userId, quiet!.id)));
+    await customer.use(79.999);
+    expect(await subjectsTo(customer.owner.email)).toEqual([]);
+    await customer.use(0.001);
+    await customer.use(10);
+    const first = `${customer.product.name} has used 80 % of its cap (${customer.organization.name})`;
+    expect(await subjectsTo(customer.owner.email)).toEqual([first]);
+    await customer.use(10);
+    await customer.use(1);
+    const second = `${customer.product.name} has reached its cap (${customer.organization.name})`;
+    for (const { email } of [customer.owner, admin]) expect(await subjectsTo(email)).toEqual([first, second]);
+    for (const { email } of [quiet!, member!, billing!]) expect(await subjectsTo(email)).toEqual([]);
+    const [mail] = await database.db.orm.select().from(mails).where(eq(mails.toAddress, admin.email));
+    expect(mail!.text).toContain('80 of 100 calls');
+    expect(mail!.text).toContain('in March 2031');
+  });
+
+  it('comes of the higher level alone where both are reached at once, and anew in the next month', async () => {
+    const customer = await createCustomer('100');
+    await customer.use(150);
+    expect(await subjectsTo(customer.owner.email)).toEqual([expect.stringContaining('has reached its cap')]);
+    service.clock.set('2031-04-02T12:00:00Z');
+    await customer.use(85, { occurredAt: '2031-04-02T11:00:00Z' });
+    expect(await subjectsTo(customer.owner.email)).toEqual([
+      expect.stringContaining('has reached its cap'),
+      expect.stringContaining('has used 80 % of its cap'),
+    ]);
+  });
+
+  it('goes by the cap that binds: the entitlement’s own', async () => {
+    const higher = await createCustomer('100');
+    const none = await createCustomer('100');
+    const set = (orgId: string, unitCap: string | null) =>
+      database.db.orm
+        .update(entitlements)
+        .set({ hasOwnCap: true, unitCap })
+        .where(eq(entitlements.orgId, orgId));
+    await set(higher.organization.id, '1000');
+    await set(none.organization.id, null);
+    await higher.use(150);
+    await none.use(150);
+    for (const { owner } of [higher, none]) expect(await subjectsTo(owner.email)).toEqual([]);
+    await set(higher.organization.id, '160');
+    await createCapNotices(service.context)();
+    expect(await subjectsTo(higher.owner.email)).toHaveLength(1);
+  });
+
+  it('does not come of test usage, of a cap of nothing, or of what has ended', async () => {
+    const customer = await createCustomer('0');
+    await customer.use(0);
+    expect(await subjectsTo(customer.owner.email)).toEqual([]);
+    const ended = await createCustomer('10');
+    const endsAt = new Date(service.clock.now() - 1);
+    const over = { startsAt: new Date('2020-01-01T00:00:00Z'), endsAt };
+    const testKey = await createKey(database.db, ended.organization.id, { livemode: false });
+    const event = usageEvent(ended.product.slug, 'test', { quantity: 10 });
+    expect((await sendUsage(service.url, testKey.secret, [event])).status).toBe(202);
+    await createCapNotices(service.context)();
+    expect(await subjectsTo(ended.owner.email)).toEqual([]);
+    await sendUsage(service.url, ended.key.secret, [{ ...event, idempotencyKey: 'live' }]);
+    await database.db.orm.update(entitlements).set(over).where(eq(entitlements.orgId, ended.organization.id));
+    await createCapNotices(service.context)();
+    expect(await subjectsTo(ended.owner.email)).toEqual([]);
+  });
+
+  it('comes once although two instances look at the same time', async () => {
+    const customer = await createCustomer('10');
+    const event = usageEvent(customer.product.slug, 'all', { quantity: 10 });
+    await sendUsage(service.url, customer.key.secret, [event]);
+    await Promise.all([1, 2, 3].map(() => createCapNotices(service.context)()));
+    expect(await subjectsTo(customer.owner.email)).toHaveLength(1);
+  });
+
+  it('is found among more entitlements than one statement looks at', async () => {
+    const organization = await createOrganization(database.db);
+    for (let n = 0; n < 510; n++) {
+      const product = await createProduct(database.db, { unitCap: '5' });
+      await grant(database.db, organization.id, product.id);
+    }
+    const customer = await createCustomer('10');
+    await customer.use(10);
+    expect(await subjectsTo(customer.owner.email)).toHaveLength(1);
+  });
+
+  it('is forgotten some months later', async () => {
+    const ofAprilGone = new Date('2031-08-01T00:00:00Z');
+    await deleteOldNotices(database.db, new Date(service.clock.now()));
+    expect((await database.db.orm.select().from(capNotices)).length).toBeGreaterThan(0);
+    await deleteOldNotices(database.db, ofAprilGone);
+    expect(await database.db.orm.select().from(capNotices)).toEqual([]);
+  });
+});
+
+describe('the mail about keys that expire', () => {
+  const inDays = (days: number) => new Date(service.clock.now() + days * 86_400_000);
+
+  it('comes once of each key, a week before, and not of rotated, revoked or expired ones', async () => {
+    const customer = await createCustomer('10');
+    const { id: orgId } = customer.organization;
+    const make = (name: string, more: object) => createKey(database.db, orgId, { name, ...more });
+    await make('Soon\r\nBcc: x', { expiresAt: inDays(7) });
+    const rotated = await make('Rotated', { expiresAt: inDays(1) });
+    await make('Successor', { rotatedFromId: rotated.id });
+    await make('Late', { expiresAt: inDays(8) });
+    await make('Over', { expiresAt: inDays(-1) });
+    await make('Revoked', { expiresAt: inDays(1), revokedAt: inDays(-1) });
+    await Promise.all([1, 2].map(() => createKeyNotices(service.context)()));
+    await createKeyNotices(service.context)();
+    const told = async () =>
+      database.db.orm.select().from(mails).where(eq(mails.toAddress, customer.owner.email)).orderBy(mails.id);
+    const [mail, ...others] = await told();
+    expect(others).toEqual([]);
+    expect(mail!.subject).toBe(`An API key expires within 7 days (${customer.organization.name})`);
+    expect(mail!.text).toContain('Soon Bcc: x (');
+    expect(mail!.text).not.toMatch(/Rotated|Late|Over|Revoked/);
+    service.clock.advance(86_400_000);
+    await createKeyNotices(service.context)();
+    expect((await told()).map(({ text }) => /Soon|Late/.exec(text)?.[0])).toEqual(['Soon', 'Late']);
+  });
+});
+
+describe('the choice on the account page', () => {
+  it('is a person’s own, of each Organization that they manage', async () => {
+    const { organization, browser, user } = await signedIn(database.db, service.url);
+    const other = await signedIn(database.db, service.url);
+    const { text } = await browser.get('/dashboard/account', html);
+    expect(text).toContain('Mail me about caps and expiring keys');
+    const choose = (slug: string, notices: string) =>
+      browser.send('POST', '/dashboard/account/notices', {
+        form: { organization: slug, notices },
+        headers: html,
+      });
+    const isWanted = async (userId: string) =>
+      (await database.db.orm.select().from(memberships).where(eq(memberships.userId, userId)))[0]!
+        .mailNotices;
+    for (const [notices, wanted] of [
+      ['off', false],
+      ['off', false],
+      ['on', true],
+    ] as const) {
+      expect((await choose(organization.slug, notices)).status).toBe(303);
+      expect(await isWanted(user.id)).toBe(wanted);
+    }
+    expect((await choose(other.organization.slug, 'off')).status).toBe(404);
+    expect((await choose(organization.slug, 'maybe')).status).toBe(400);
+    expect(await isWanted(other.user.id)).toBe(true);
+  });
+
+  it('is not shown to members who get none', async () => {
+    const { browser } = await signedIn(database.db, service.url, 'member');
+    expect((await browser.get('/dashboard/account', html)).text).not.toContain('Mail me about');
+  });
+});

@@ -1,0 +1,57 @@
+import { createServer, type AddressInfo } from 'node:net';
+import { simpleParser, type ParsedMail } from 'mailparser';
+import { SMTPServer, type SMTPServerOptions } from 'smtp-server';
+
+export interface Received extends ParsedMail {
+  recipients: string[];
+  /** As it came, headers and all. */
+  source: string;
+}
+
+export interface MailServer {
+  port: number;
+  received: Received[];
+  stop(): Promise<void>;
+}
+
+/** A real SMTP server on this machine that keeps what it is given. */
+export async function startMailServer(options: SMTPServerOptions = {}, port = 0): Promise<MailServer> {
+  const received: Received[] = [];
+  const server = new SMTPServer({
+    authOptional: true,
+    disabledCommands: ['AUTH', 'STARTTLS'],
+    closeTimeout: 100,
+    onData(stream, session, done) {
+      simpleParser(stream, {}, (error, mail) => {
+        const recipients = session.envelope.rcptTo.map(({ address }) => address);
+        const source = mail.headerLines.map(({ line }) => line).join('\n');
+        received.push(Object.assign(mail, { recipients, source }));
+        done(error as Error | null);
+      });
+    },
+    ...options,
+  });
+  // Clients that hang up are part of the tests.
+  server.on('error', () => undefined);
+  await new Promise<void>((resolve) => void server.listen(port, '127.0.0.1', resolve));
+  return {
+    port: (server.server.address() as AddressInfo).port,
+    received,
+    stop: () => new Promise((resolve) => server.close(() => resolve())),
+  };
+}
+
+/** A port at which nothing listens for now. */
+export async function findFreePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}
+
+export const mailEnv = (port: number) => ({
+  SMTP_URL: `smtp://127.0.0.1:${port}`,
+  MAIL_FROM: 'Gauge, Inc. <gauge@example.com>',
+  PUBLIC_URL: 'https://gauge.example.com',
+});
