@@ -3,7 +3,8 @@ import { ConfigError } from './core/config.js';
 import { readConfig, type Config } from './config.js';
 import { UnsuitableDatabaseError } from './core/db/check-server.js';
 import { DirectoryInUseError } from './core/db/directory-lock.js';
-import { describeDemo, embeddedNotice, findExampleOrder } from './demo/describe.js';
+import { describeDemo, embeddedNotice } from './demo/describe.js';
+import { findFirstOrder } from './trading/orders/first-order.js';
 import { createAccessLog, createLogger, createTerminalStream, createUnmaskedLog } from './core/log/log.js';
 import { secretsIn } from './core/log/log-mask.js';
 import { describeSetUpLink } from './identity/operators/operators.js';
@@ -70,7 +71,7 @@ if (service.demo)
     describeDemo(
       service.demo,
       service.url,
-      service.trading ? { order: findExampleOrder(service.trading.snapshots.current) } : null,
+      service.trading ? { order: findFirstOrder(service.trading.snapshots.current) } : null,
     ),
   );
 else if (service.context.db.kind === 'embedded') process.stdout.write(embeddedNotice);

@@ -181,7 +181,7 @@ Counts towards the 10 keys an hour of the Organization. A key is rotated once; a
     problemExample('invalid_request', {
       summary: 'More than a week of grace',
       at: '/graceMinutes',
-      detail: 'Too big: expected number to be <=10080',
+      detail: 'must be at most 10080',
       request: { ...rotation, body: { graceMinutes: 10_081 } },
     }),
     problemExample('key_not_active', {

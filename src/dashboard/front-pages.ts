@@ -22,6 +22,10 @@ export function frontPages(
     const session = await readSession(req);
     res.locals.person = session;
     const page = { view: 'front', title: 'Welcome', frame: 'card' } as const;
-    await renderPage(deps, req, res, page, { logins: session ? [] : listDemoLogins() });
+    const shown = session ? [] : listDemoLogins();
+    // One login for a person, whatever they belong to.
+    const emails = new Set(shown.map(({ email }) => email));
+    const logins = [...emails].map((email) => shown.filter((login) => login.email === email));
+    await renderPage(deps, req, res, page, { logins });
   });
 }

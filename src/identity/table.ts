@@ -1,7 +1,9 @@
 import { sql } from 'drizzle-orm';
 import {
   bigint,
+  boolean,
   check,
+  customType,
   index,
   integer,
   pgTable,
@@ -74,6 +76,47 @@ export const secondFactors = pgTable('second_factors', {
   setupSession: text('setup_session').notNull(),
   createdAt: time('created_at').notNull(),
 });
+
+const bytes = customType<{ data: Uint8Array; driverData: Uint8Array }>({ dataType: () => 'bytea' });
+
+/** Key pairs of people's devices (WebAuthn Level 3). Only the public half is here. */
+export const passkeys = pgTable(
+  'passkeys',
+  {
+    /** The authenticator's own name for it, base64url. */
+    credentialId: text('credential_id').primaryKey(),
+    userId: uuid('user_id')
+      .notNull()
+      .references(() => users.id, { onDelete: 'cascade' }),
+    /** COSE. */
+    publicKey: bytes('public_key').notNull(),
+    /** Of the newest signature; 0 where the authenticator counts none. */
+    counter: bigint({ mode: 'number' }).notNull(),
+    transports: text().array().notNull(),
+    name: text().notNull(),
+    createdAt: time('created_at').notNull(),
+    lastUsedAt: time('last_used_at'),
+    /** Whether other devices of the person have it too. */
+    backedUp: boolean('backed_up').notNull(),
+  },
+  (t) => [index('passkeys_user').on(t.userId)],
+);
+
+/** What a passkey is to sign. Each is good once. */
+export const passkeyChallenges = pgTable(
+  'passkey_challenges',
+  {
+    /** 256 random bits, base64url. */
+    challenge: text().primaryKey(),
+    /** The hashed token of the session or of the half-open sign-in that asked; null on the sign-in page. */
+    hashedToken: text('hashed_token'),
+    expiresAt: time('expires_at').notNull(),
+  },
+  (t) => [
+    index('passkey_challenges_token').on(t.hashedToken),
+    index('passkey_challenges_expiry').on(t.expiresAt),
+  ],
+);
 
 /** One-time codes for people who lost their authenticator. */
 export const recoveryCodes = pgTable(

@@ -63,6 +63,8 @@ const firstSchema = z.strictObject({
 const OWNER_DAYS = 7;
 
 const ownerSchema = z.strictObject({
+  /** The one that the form shows: by now another may be the next without an owner. */
+  organization: slugSchema,
   owner: z.enum(['me', 'other'], 'must be you or another person'),
   email: emailSchema.optional(),
 });
@@ -250,7 +252,7 @@ function addOwnerPages(router: Router, deps: SetUpDeps, guards: RequestHandler[]
         const owner = input.owner === 'me' ? own : input.email;
         if (owner === undefined) throw fieldError('email', 'is required');
         const made = await changeAsOperator(deps, req, res, async (tx, source) => {
-          const organization = await findOwnerless(tx);
+          const organization = await findOwnerless(tx, input.organization);
           if (!organization) return undefined;
           const { id, slug } = organization;
           if (input.owner === 'me') return void (await putMember(tx, slug, own, { role: 'owner' }, source));

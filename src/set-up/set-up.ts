@@ -1,12 +1,15 @@
 import { and, asc, eq, notExists, sql } from 'drizzle-orm';
 import type { Orm, Tx } from '../core/db/client.js';
 import { toPlainDecimal } from '../core/decimal.js';
+import { fieldError } from '../core/pages/form.js';
 import { putGrant } from '../entitlements/grants.js';
 import { putProduct } from '../entitlements/products.js';
+import { findGrant, lockProduct, type Product } from '../entitlements/queries.js';
 import { DEFAULT_MAX_QUANTITY, entitlements } from '../entitlements/table.js';
 import { listOpenInvitations } from '../identity/members/invitation-queries.js';
 import { putOrganization } from '../identity/organizations/organizations.js';
-import type { Source } from '../identity/source.js';
+import { findOrganization } from '../identity/organizations/queries.js';
+import { findDifference, type Source } from '../identity/source.js';
 import { memberships, organizations } from '../organizations/table.js';
 
 export interface FirstProduct {
@@ -19,16 +22,36 @@ export interface FirstProduct {
   orgName: string;
 }
 
-/** The first product, the first Organization, and its entitlement to it. The same again changes nothing. */
+/**
+ * The first product, the first Organization, and its entitlement to it. The same again changes nothing, and so does
+ * what is there already under the same names: that is changed elsewhere.
+ * @throws AppError invalid_request
+ */
 export async function declareFirst(tx: Tx, first: FirstProduct, source: Source): Promise<void> {
   const { productSlug, productName: name, usageMetric, unitCap, orgSlug, orgName } = first;
   const cap = unitCap === undefined ? null : toPlainDecimal(unitCap, 0);
   const product = { name, usageMetric, unitCap: cap, maxQuantity: DEFAULT_MAX_QUANTITY };
-  await putProduct(tx, productSlug, product, source);
+  const earlier = await lockProduct(tx, productSlug);
+  if (earlier && findDifference(toFields(earlier), toFields(product)))
+    throw fieldError(
+      'productSlug',
+      'is the one of another product. Enter that one as it is, or choose another slug',
+    );
+  const customer = await findOrganization(tx, { slug: orgSlug });
+  if (customer && customer.name !== orgName)
+    throw fieldError('orgSlug', 'is the one of another Organization. Enter its name, or choose another slug');
+  if (!earlier) await putProduct(tx, productSlug, product, source);
   await putOrganization(tx, orgSlug, { name: orgName }, source);
+  if (earlier && customer && (await findGrant(tx, customer.id, earlier.id))) return;
   const grant = { kind: 'live', startsAt: undefined, endsAt: null, unitCap: undefined } as const;
   await putGrant(tx, orgSlug, productSlug, grant, source);
 }
+
+const toFields = ({ name, usageMetric, unitCap }: Pick<Product, 'name' | 'usageMetric' | 'unitCap'>) => ({
+  name,
+  usageMetric,
+  unitCap,
+});
 
 /** What comes after the operator's own account and second factor. */
 export type NextStep = 'product' | 'owner' | 'done';
@@ -39,12 +62,12 @@ const owners = (orm: Orm) =>
     .from(memberships)
     .where(and(eq(memberships.orgId, organizations.id), eq(memberships.role, 'owner')));
 
-/** The Organization that has been without an owner the longest. */
-export async function findOwnerless(orm: Orm) {
+/** The Organization that has been without an owner the longest, or the named one if it is without. */
+export async function findOwnerless(orm: Orm, slug?: string) {
   const [organization] = await orm
     .select()
     .from(organizations)
-    .where(notExists(owners(orm)))
+    .where(and(notExists(owners(orm)), slug === undefined ? undefined : eq(organizations.slug, slug)))
     .orderBy(asc(organizations.createdAt), asc(organizations.id))
     .limit(1);
   return organization;

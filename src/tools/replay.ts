@@ -5,7 +5,8 @@ import { Command, InvalidArgumentError } from 'commander';
 import { pino } from 'pino';
 import { readConfig, type Config } from '../config.js';
 import { ConfigError } from '../core/config.js';
-import { describeDemo, findExampleOrder } from '../demo/describe.js';
+import { describeDemo } from '../demo/describe.js';
+import { findFirstOrder } from '../trading/orders/first-order.js';
 import { createAccessLog, createLogger } from '../core/log/log.js';
 import { CannotListenError, startService } from '../service.js';
 import { openTapePlayer, type TapePlayer } from '../trading/tape/player.js';
@@ -71,7 +72,7 @@ async function replay(path: string, flags: Flags): Promise<number> {
     if (service.demo)
       process.stdout.write(
         describeDemo(service.demo, service.url, {
-          order: findExampleOrder(service.trading?.snapshots.current),
+          order: findFirstOrder(service.trading?.snapshots.current),
         }),
       );
     process.stdout.write(`\nPlaying ${path} from ${new Date(player.clock.now()).toISOString()} on.\n`);

@@ -39,7 +39,7 @@ it.each(['', '?next=/dashboard/usage'])('the sign-in is accessible: /login%s', a
   expect(await findAllBarriers(page)).toEqual([]);
   await page.getByLabel('E-mail address').fill('nobody@example.com');
   await page.getByLabel('Password').fill('wrong');
-  await page.getByRole('button', { name: 'Sign in' }).click();
+  await page.getByRole('button', { name: 'Sign in', exact: true }).click();
   await page.getByRole('alert').waitFor();
   expect(await findAllBarriers(page)).toEqual([]);
 });

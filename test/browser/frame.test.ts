@@ -20,7 +20,7 @@ describe.each([{ javaScript: true }, { javaScript: false }])(
       expect(new URL(page.url()).pathname).toBe('/login');
       await page.getByLabel('E-mail address').fill(user.email);
       await page.getByLabel('Password').fill(PASSWORD);
-      await page.getByRole('button', { name: 'Sign in' }).click();
+      await page.getByRole('button', { name: 'Sign in', exact: true }).click();
       await page.waitForURL('**/dashboard/nowhere?from=elsewhere');
     });
 
@@ -30,14 +30,14 @@ describe.each([{ javaScript: true }, { javaScript: false }])(
       await page.goto('/login');
       await page.getByLabel('E-mail address').fill(user.email);
       await page.getByLabel('Password').fill('wrong');
-      await page.getByRole('button', { name: 'Sign in' }).click();
+      await page.getByRole('button', { name: 'Sign in', exact: true }).click();
       expect(await page.getByRole('alert').textContent()).toContain(
         'e-mail address or the password is wrong',
       );
       expect(await page.getByLabel('E-mail address').inputValue()).toBe(user.email);
       expect(await page.getByLabel('Password').inputValue()).toBe('');
       await page.getByLabel('Password').fill(PASSWORD);
-      await page.getByRole('button', { name: 'Sign in' }).click();
+      await page.getByRole('button', { name: 'Sign in', exact: true }).click();
       await page.waitForURL('**/dashboard');
     });
 

@@ -68,7 +68,7 @@ async function signIn(chromium: Browser, { demo, url }: Service): Promise<Page> 
   await page.goto('/login');
   await page.getByLabel('E-mail address').fill(email);
   await page.getByLabel('Password').fill(password);
-  await page.getByRole('button', { name: 'Sign in' }).click();
+  await page.getByRole('button', { name: 'Sign in', exact: true }).click();
   await page.waitForURL('**/dashboard');
   return page;
 }

@@ -14,7 +14,7 @@ function nextCode(secret: string): string {
 
 async function enterCode(page: Page, code: string): Promise<void> {
   await page.getByLabel(/^(Recovery code|Code)$/).fill(code);
-  await page.getByRole('button', { name: 'Sign in' }).click();
+  await page.getByRole('button', { name: 'Sign in', exact: true }).click();
 }
 
 it.each([{ javaScript: true }, { javaScript: false }])(

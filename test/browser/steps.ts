@@ -8,7 +8,7 @@ export async function signIn(page: Page, email: string, password = PASSWORD): Pr
   await page.goto('/login');
   await page.getByLabel('E-mail address').fill(email);
   await page.getByLabel('Password').fill(password);
-  await page.getByRole('button', { name: 'Sign in' }).click();
+  await page.getByRole('button', { name: 'Sign in', exact: true }).click();
 }
 
 export async function signOut(page: Page): Promise<void> {

@@ -6,7 +6,8 @@ import { promisify } from 'node:util';
 import { eq, ne } from 'drizzle-orm';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { readDemo, writeDemo, type DemoData } from '../../src/demo/demo.js';
-import { describeDemo, findExampleOrder } from '../../src/demo/describe.js';
+import { describeDemo } from '../../src/demo/describe.js';
+import { findFirstOrder } from '../../src/trading/orders/first-order.js';
 import { seedDemo } from '../../src/demo/seed.js';
 import { seedDemoTrading } from '../../src/demo/trading.js';
 import { seedDemoUsage } from '../../src/demo/usage.js';
@@ -288,7 +289,7 @@ describe('the greeting of the demo', () => {
 
   it('has curl lines that work when pasted, the first one twice', async () => {
     const text = describeDemo(demo, service.url, {
-      order: findExampleOrder(service.trading.snapshots.current),
+      order: findFirstOrder(service.trading.snapshots.current),
     });
     const [send = '', read = '', trade = '', portfolio = '', ...more] = lines(text).filter((line) =>
       line.startsWith('curl '),

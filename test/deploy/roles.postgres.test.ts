@@ -6,13 +6,19 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { UnsuitableDatabaseError } from '../../src/core/db/check-server.js';
 import type { Database } from '../../src/core/db/client.js';
 import { openDatabase } from '../../src/core/db/open.js';
+import { DAY_MS } from '../../src/core/time.js';
+import { deleteOldLinks } from '../../src/identity/links/links.js';
+import { createSetUpLink } from '../../src/identity/operators/operators.js';
+import { oneTimeLinks, operators } from '../../src/tables.js';
 import {
   createPostgresServer,
   findPostgresBinaries,
   type PostgresServer,
 } from '../support/postgres-server.js';
 import { operatorClient, unique } from '../support/operator.js';
-import { signedIn } from '../support/accounts.js';
+import { Browser, createUser, PASSWORD, signedIn } from '../support/accounts.js';
+import { makeLink } from '../support/operators.js';
+import { giveSecondFactor } from '../support/second-factor.js';
 import { createTenant, sendUsage, usageEvent } from '../support/usage.js';
 import { createTrader, postTrade, startTradingTest, type TradingTest } from '../fixtures/trade.js';
 
@@ -90,6 +96,31 @@ describe('the role that serves', () => {
     expect((await browser.get('/dashboard', { accept: 'text/html' })).status).toBe(200);
     expect((await operator('PUT', `/organizations/${unique('org')}`, { name: 'x' })).status).toBe(201);
     expect((await fetch(`${service.url}/readyz`)).status).toBe(200);
+  });
+
+  it('lets operators in by links, and people who lost a password or a second factor', async () => {
+    const now = new Date(service.clock.now());
+    const link = (await createSetUpLink(service.context))!;
+    expect(await createSetUpLink(service.context)).not.toEqual(link);
+    const open = async (page: string, token: string, form: Record<string, string>) => {
+      const browser = new Browser(service.url);
+      await browser.send('POST', `/${page.split('/')[0]!}/open`, { form: { link: token } });
+      return (await browser.send('POST', `/${page}`, { form })).status;
+    };
+    const { id, email } = await createUser(db);
+    const token = await makeLink(service, 'setup');
+    expect(await open('set-up/person', token, { email, password: PASSWORD })).toBe(303);
+    expect(await createSetUpLink(service.context)).toBeUndefined();
+    const newPassword = 'plenty of unrelated harbour words';
+    const chosen = { newPassword, newPasswordAgain: newPassword };
+    expect(await open('reset', await makeLink(service, 'password_reset', { id, email }), chosen)).toBe(303);
+    await giveSecondFactor(db, id, service.clock);
+    const lost = await makeLink(service, 'second_factor_reset', { id, email });
+    expect(await open('reset', lost, { password: newPassword })).toBe(303);
+    await deleteOldLinks(db, new Date(now.getTime() + 60 * DAY_MS));
+    expect(await db.orm.select().from(oneTimeLinks)).toEqual([]);
+    expect(await operator('DELETE', `/users/${email}`)).toMatchObject({ status: 204 });
+    expect(await db.orm.select().from(operators)).toEqual([]);
   });
 
   it.each([

@@ -301,6 +301,6 @@ describe('GET /operator/products', () => {
       status: 404,
       body: { code: 'not_found', detail: expect.stringContaining('product "no-such-product"') },
     });
-    expect((await call('DELETE', '/products/no-such-product')).status).toBe(404);
+    expect((await call('DELETE', '/products/no-such-product')).status).toBe(405);
   });
 });

@@ -3,6 +3,7 @@ import type { Circumstance, RouteDescription } from '../../src/core/reference/de
 import { exampleWorld, type Credential } from '../../src/core/reference/example-world.js';
 import type { SentExample } from '../../src/core/reference/problem-examples.js';
 import { routeDescriptions } from '../../src/reference.js';
+import { everything, leadingStations } from '../../src/trading/venue/simulation/world.js';
 import { startFakeVenue } from '../trading/fake-venue.js';
 import { liveSettings, member, removeKeys } from '../fixtures/live-account.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
@@ -11,6 +12,10 @@ import { differences, expectDocumentedHeaders, expectDocumentedSchema } from './
 import { resetExampleWorld } from './support/example-rows.js';
 import { connectionRefused, failingDatabase } from './support/failing-database.js';
 import { presentCredential, sendExample } from './support/send-example.js';
+
+const ofMarkets = new Set(['Market data', 'Trading', 'Operator']);
+/** Enough of the invented world: each service makes its own. */
+const selection = { ...everything, stations: leadingStations };
 
 let database: TestDatabase;
 const running = new Map<Circumstance | 'healthy', TestService>();
@@ -40,9 +45,9 @@ describe.each(routeDescriptions)('$method $path answers as documented', (route) 
   it.each(route.examples)('$name: $summary', async (example) => {
     if (!isWorldFresh) await resetWorld();
     isWorldFresh = !mayChangeTheWorld(route, example);
-    const { url } = await serviceIn(example.circumstance ?? 'healthy');
+    const { url } = await serviceIn(route, example.circumstance ?? 'healthy');
     // People sign in where all is well, whatever the circumstance.
-    const credentials = presentCredential((await serviceIn('healthy')).url, jar);
+    const credentials = presentCredential((await serviceIn(route, 'healthy')).url, jar);
     for (const earlier of example.before ?? []) await sendExample(url, route, earlier, credentials);
     const answer = await sendExample(url, route, example.request, credentials);
 
@@ -66,15 +71,19 @@ function mayChangeTheWorld({ method }: RouteDescription, { response, before }: S
   return method !== 'get' && (response.status < 400 || before !== undefined);
 }
 
-async function serviceIn(circumstance: Circumstance | 'healthy'): Promise<TestService> {
+async function serviceIn(
+  route: RouteDescription,
+  circumstance: Circumstance | 'healthy',
+): Promise<TestService> {
   const known = running.get(circumstance);
   if (known) return known;
   const started = await (circumstance === 'trading_live'
     ? startLive()
-    : startTestService(database.db, settingsOf(circumstance)));
+    : startTestService(database.db, { trading: { selection }, ...settingsOf(circumstance) }));
   started.clock.set(exampleWorld.now);
   if (circumstance === 'draining') started.context.lifecycle.state = 'draining';
-  if (circumstance !== 'no_market_data') await started.trading.refresher.refresh();
+  if (circumstance !== 'no_market_data' && ofMarkets.has(route.tag))
+    await started.trading.refresher.refresh();
   if (circumstance === 'old_market_data') started.clock.advance(61_000);
   running.set(circumstance, started);
   return started;

@@ -242,6 +242,9 @@ const account = {
   // Without a password that was right before, there is nothing to enter a code for.
   'get /login/code': { own: [303, 303, 303, 303, 303] },
   'post /login/code': { own: [303, 303, 303, 303, 303] },
+  'post /login/code/passkey-options': { own: [303, 303, 303, 303, 303] },
+  'post /login/passkey-options': { own: [200, 200, 200, 200, 200] },
+  'post /login/passkey': { own: [400, 400, 400, 400, 400] },
   'post /logout': { own: [303, 303, 303, 303, 303], endsSession: true },
   'post /dashboard/organization': {
     form: ({ slug }) => ({ organization: slug }),
@@ -271,6 +274,15 @@ const account = {
   'post /dashboard/account/second-factor': {
     form: () => ({ currentPassword: PASSWORD }),
     own: personsForm,
+  },
+  'get /dashboard/account/passkeys': { own: page },
+  'post /dashboard/account/passkeys': { form: () => ({ name: 'Laptop' }), own: personsMistake },
+  'post /dashboard/account/passkeys/new-options': { own: [401, 200, 200, 200, 200] },
+  'post /dashboard/account/passkeys/options': { own: [401, 200, 200, 200, 200] },
+  // One that is another person's is as unknown as this one.
+  'post /dashboard/account/passkeys/remove': {
+    form: () => ({ id: 'unknown' }),
+    own: [401, 404, 404, 404, 404],
   },
   'get /dashboard/account/sessions': { own: page },
   'post /dashboard/account/sessions/{id}/end': {

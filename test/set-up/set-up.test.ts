@@ -1,12 +1,17 @@
-import { afterAll, beforeAll, expect, it } from 'vitest';
-import { operatorLog } from '../../src/tables.js';
+import { afterAll, beforeAll, expect, it, vi } from 'vitest';
+import { and, eq } from 'drizzle-orm';
+import { entitlements, memberships, operatorLog, operators, products, users } from '../../src/tables.js';
 import { Browser } from '../support/accounts.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
-import { forgetConfirmation } from '../support/operators.js';
+import { createOrganization } from '../support/fixtures.js';
+import { forgetConfirmation, signedInOperator } from '../support/operators.js';
 import { authenticator } from '../support/second-factor.js';
 import { startTestService, type TestService } from '../support/service.js';
 import { openLink } from '../identity/members/support.js';
 import { createSetUpLink } from '../../src/identity/operators/operators.js';
+
+// Each password and recovery code is hashed as in production, which is slow on a machine that is busy.
+vi.setConfig({ testTimeout: 60_000 });
 
 let database: TestDatabase;
 let service: TestService;
@@ -69,10 +74,15 @@ it('a first start ends with a person signed in, and an invited owner who makes a
   const proof = { currentPassword: password, next: '/set-up/owner' };
   expect((await post(browser, '/confirm', proof)).status).toBe(400);
   expect((await post(browser, '/confirm', { ...proof, code: '000000' })).status).toBe(400);
+  const owned = { organization: 'acme' };
   const confirmed = await post(browser, '/confirm', { ...proof, code: app(1) });
   expect([confirmed.status, confirmed.headers.get('location')]).toEqual([303, '/set-up/owner']);
-  expect((await post(browser, '/set-up/owner', { owner: 'other', email: '' })).status).toBe(400);
-  const invited = await post(browser, '/set-up/owner', { owner: 'other', email: 'owner@acme.example' });
+  expect((await post(browser, '/set-up/owner', { ...owned, owner: 'other', email: '' })).status).toBe(400);
+  const invited = await post(browser, '/set-up/owner', {
+    ...owned,
+    owner: 'other',
+    email: 'owner@acme.example',
+  });
   const token = /dashboard\/join#([\w-]+)/.exec(invited.text)![1]!;
   expect((await browser.get('/set-up', html)).text).toContain('owner@acme.example');
 
@@ -93,4 +103,68 @@ it('a first start ends with a person signed in, and an invited owner who makes a
     expect.arrayContaining(['link.created', 'user.created', 'operator.added', 'user.confirmed']),
   );
   expect(await createSetUpLink(service.context)).toBeUndefined();
+});
+
+const first = (slug: string, name = 'New') => ({
+  productSlug: `product-${slug}`,
+  productName: name,
+  usageMetric: 'requests',
+  unitCap: '',
+  orgSlug: slug,
+  orgName: name,
+});
+
+it('the same first product again changes nothing, and one that is there is not overwritten', async () => {
+  const { browser } = await signedInOperator(service);
+  const { db } = database;
+  expect((await post(browser, '/set-up/product', first('again'))).status).toBe(303);
+  const isThis = eq(products.slug, 'product-again');
+  await db.orm.update(products).set({ maxQuantity: '7' }).where(isThis);
+  await db.orm.update(entitlements).set({ kind: 'read_only' });
+  expect((await post(browser, '/set-up/product', first('again'))).status).toBe(303);
+  for (const [field, changed] of [
+    ['productSlug', { productName: 'Other' }],
+    ['productSlug', { usageMetric: 'calls' }],
+    ['productSlug', { unitCap: '1' }],
+    ['orgSlug', { orgName: 'Other' }],
+  ] as const) {
+    const refused = await post(browser, '/set-up/product', { ...first('again'), ...changed });
+    expect([refused.status, refused.text.includes(`id="field-${field}-error"`)]).toEqual([400, true]);
+  }
+  const [product] = await db.orm.select().from(products).where(isThis);
+  expect(product).toMatchObject({ name: 'New', usageMetric: 'requests', unitCap: null, maxQuantity: '7' });
+  for (const { kind } of await db.orm.select().from(entitlements)) expect(kind).toBe('read_only');
+});
+
+it('a form for an owner is about the Organization that it shows, however often it is sent', async () => {
+  const { browser, email } = await signedInOperator(service);
+  const [one, next] = [await createOrganization(database.db), await createOrganization(database.db)];
+  const shown = (await browser.get('/set-up/owner', html)).text;
+  expect(shown).toContain(`name="organization" value="${one.slug}"`);
+  const form = { organization: one.slug, owner: 'me' };
+  for (let n = 0; n < 2; n++)
+    expect((await post(browser, '/set-up/owner', form)).headers.get('location')).toBe('/dashboard');
+  const late = await post(browser, '/set-up/owner', { ...form, owner: 'other', email: 'late@example.com' });
+  expect(late.headers.get('location')).toBe('/set-up');
+  for (const organization of ['', '../x', 'no-such', `${next.slug}\u0000`]) {
+    const { status } = await post(browser, '/set-up/owner', { ...form, organization });
+    expect([organization, status < 400]).toEqual([organization, organization === 'no-such']);
+  }
+  const owned = await database.db.orm
+    .select({ orgId: memberships.orgId })
+    .from(memberships)
+    .innerJoin(users, and(eq(users.id, memberships.userId), eq(users.email, email)));
+  expect(owned).toEqual([{ orgId: one.id }]);
+});
+
+it('who is no operator any more gets no further, at any step', async () => {
+  const { browser, id } = await signedInOperator(service);
+  await createOrganization(database.db);
+  expect((await browser.get('/set-up/owner', html)).status).toBe(200);
+  await database.db.orm.delete(operators).where(eq(operators.userId, id));
+  expect((await browser.get('/set-up', html)).text).toContain('name="link"');
+  expect((await browser.get('/set-up/owner', html)).status).toBe(403);
+  for (const step of ['second-factor', 'second-factor/confirm', 'product', 'owner'])
+    expect((await post(browser, `/set-up/${step}`, {})).status).toBe(403);
+  expect((await browser.get('/dashboard/account', html)).status).toBe(200);
 });

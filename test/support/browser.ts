@@ -18,6 +18,11 @@ export interface VisitOptions {
   scheme?: 'light' | 'dark';
 }
 
+interface BrowserWorldOptions extends TestServiceOptions {
+  /** By which browsers call this machine, if not by its number. */
+  host?: string;
+}
+
 export interface BrowserWorld {
   readonly db: TestDatabase['db'];
   readonly service: TestService;
@@ -29,7 +34,7 @@ export interface BrowserWorld {
  * Chromium in front of the whole service, for the tests of one file: call it at the top of the file. A test fails as well
  * when one of its pages did what no page may do (see `guardPages`).
  */
-export function browserWorld(options: TestServiceOptions = {}): BrowserWorld {
+export function browserWorld({ host, ...options }: BrowserWorldOptions = {}): BrowserWorld {
   let database: TestDatabase;
   let service: TestService;
   let chromium: Chromium | undefined;
@@ -64,8 +69,9 @@ export function browserWorld(options: TestServiceOptions = {}): BrowserWorld {
       return service;
     },
     async visit({ javaScript = true, as, viewport = DESKTOP, scheme = 'light' } = {}) {
+      const origin = host === undefined ? service.url : service.url.replace('127.0.0.1', host);
       const context = await chromium!.newContext({
-        baseURL: service.url,
+        baseURL: origin,
         javaScriptEnabled: javaScript,
         viewport,
         colorScheme: scheme,
@@ -75,7 +81,7 @@ export function browserWorld(options: TestServiceOptions = {}): BrowserWorld {
         timezoneId: 'Europe/Berlin',
       });
       context.setDefaultTimeout(15_000);
-      open.push({ context, guard: await guardPages(context, service.url) });
+      open.push({ context, guard: await guardPages(context, origin) });
       if (as) await context.addCookies(cookiesOf(as));
       return context.newPage();
     },

@@ -19,8 +19,6 @@ const service = await startService(config, {
   ...(pastDays !== undefined && { pastDays: Number(pastDays) }),
   ...(maxDelayMs !== undefined && { signInLimits: { maxDelayMs: Number(maxDelayMs) } }),
 });
-process.stdout.write(`${JSON.stringify({ port: Number(new URL(service.url).port) })}\n`);
-
 process.once('SIGTERM', () => {
   service.stop().then(
     () => process.exit(0),
@@ -30,3 +28,5 @@ process.once('SIGTERM', () => {
     },
   );
 });
+
+process.stdout.write(`${JSON.stringify({ port: Number(new URL(service.url).port) })}\n`);

@@ -55,6 +55,12 @@ export const pageAssets = createAssets('/dashboard/assets', () => [
     files: [require.resolve('idiomorph/dist/idiomorph.min.js')],
     end: 'export { Idiomorph };',
   },
+  // Its build for old module systems, in one file.
+  {
+    name: 'webauthn.js',
+    files: [join(require.resolve('@simplewebauthn/browser'), '../../dist/bundle/index.umd.min.js')],
+    end: 'export const { startAuthentication, startRegistration } = globalThis.SimpleWebAuthnBrowser;',
+  },
 ]);
 
 /**

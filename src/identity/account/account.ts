@@ -1,9 +1,15 @@
 import { hashPassword, verifyPassword } from '../password.js';
 import { auditPerson, type Whereabouts } from '../source.js';
-import { auditRecoveryCode, acceptCode, readCode, type TypedCode } from '../second-factor/codes.js';
+import {
+  auditRecoveryCode,
+  acceptCode,
+  readFactor,
+  type GivenFactor,
+  type TypedCode,
+} from '../second-factor/codes.js';
 import type { PersonAuthority } from '../session/authority.js';
 import { change, type ChangeDeps } from '../../audit/change.js';
-import { findSecondFactor } from '../second-factor/queries.js';
+import { hasSecondFactor } from '../second-factor/queries.js';
 import type { SecretBox } from '../second-factor/secret-box.js';
 import { generateToken, hashToken } from '../session/session-cookie.js';
 import type { Orm, Tx } from '../../core/db/client.js';
@@ -26,13 +32,14 @@ export interface AccountChangeDeps extends ChangeDeps, MailDeps {
   secrets: SecretBox;
 }
 
-/** A wrong password or code: it is counted. */
+/** A wrong password, code or passkey: it is counted. */
 export class WrongGuess extends AppError {
-  readonly field: 'currentPassword' | 'code';
-  constructor(field: 'currentPassword' | 'code', detail: string) {
+  /** The second factor that was refused, if it was not the password. */
+  readonly factor: TypedCode | undefined;
+  constructor(field: 'currentPassword' | 'code', detail: string, factor?: TypedCode) {
     const { code, message, errors } = fieldError(field, detail);
     super(code, message, errors ? { errors } : {});
-    this.field = field;
+    this.factor = factor;
   }
 }
 
@@ -44,6 +51,13 @@ export async function checkPassword(orm: Orm, { userId, gone }: Author, password
   return person;
 }
 
+/** @throws AppError invalid_request if a form brings neither a code nor a passkey */
+export async function readRequiredFactor(orm: Orm, author: Author, given: GivenFactor): Promise<TypedCode> {
+  const code = await readFactor(orm, { ...author, now: author.at }, given);
+  if (!code) throw fieldError('code', 'is required');
+  return code;
+}
+
 /** Uses the code up. @throws WrongGuess */
 export async function requireCode(
   tx: Tx,
@@ -53,7 +67,9 @@ export async function requireCode(
 ): Promise<void> {
   const kind = await acceptCode(tx, secrets, { userId: author.userId, code, now: author.at });
   if (kind === undefined)
-    throw new WrongGuess('code', 'is not right, or was used before: wait for the next one');
+    throw 'passkey' in code
+      ? new WrongGuess('code', 'the passkey was not accepted: try again, or enter a code', code)
+      : new WrongGuess('code', 'is not right, or was used before: wait for the next one', code);
   if (kind === 'recovery_code') await auditRecoveryCode(tx, author, author);
 }
 
@@ -108,7 +124,7 @@ export function changeNotices(
 }
 
 /**
- * @param typed a code, where a second factor is on: without it a session left open would do
+ * @param given a code or a passkey, where a second factor is on: without it a session left open would do
  * @returns the new token of this session; every other session of the person ends
  * @throws WrongGuess
  */
@@ -116,13 +132,13 @@ export async function changePassword(
   deps: AccountChangeDeps,
   author: Author,
   person: User,
-  { newPassword, typed }: { newPassword: string; typed: string | undefined },
+  { newPassword, given }: { newPassword: string; given: GivenFactor },
 ): Promise<string> {
   // Hashing takes long, so it happens before anything is locked.
-  const code = typed === undefined ? undefined : await readCode(person.id, typed, author.gone);
+  const code = await readFactor(deps.db.orm, { ...author, now: author.at }, given);
   const passwordHash = await hashPassword(newPassword, author.gone);
   return changeAccount(deps, author, person, async (tx) => {
-    if (await findSecondFactor(tx, person.id)) {
+    if (await hasSecondFactor(tx, person.id)) {
       if (!code) throw fieldError('code', 'is required');
       await requireCode(tx, deps.secrets, author, code);
     }

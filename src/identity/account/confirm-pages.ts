@@ -5,19 +5,18 @@ import { fieldError, formRoute, newForm, type FormState } from '../../core/pages
 import { renderPage } from '../../core/pages/layout.js';
 import { pageRouter } from '../../core/pages/page-router.js';
 import { MAX_PASSWORD } from '../password.js';
-import { readCode } from '../second-factor/codes.js';
-import { findSecondFactor } from '../second-factor/queries.js';
+import { readFactor, type GivenFactor } from '../second-factor/codes.js';
+import { findFactors, hasSecondFactor } from '../second-factor/queries.js';
 import { updateSession } from '../session/queries.js';
 import { requirePerson, personOf, type ReadSession } from '../session/session.js';
 import { HOME, toLocalPath } from '../sign-in/schema.js';
 import { audit, changeAccount, checkPassword, requireCode, type Author } from './account.js';
-import { authorOf, limitGuesses, type AccountDeps } from './page.js';
-import { filledIn } from './schema.js';
+import { authorOf, givenFactor, limitGuesses, type AccountDeps } from './page.js';
+import { factorFields, filledIn } from './schema.js';
 
 const schema = z.strictObject({
   currentPassword: text(MAX_PASSWORD),
-  /** Where the second factor is on. */
-  code: text(100).optional(),
+  ...factorFields,
   next: z.string().optional(),
 });
 
@@ -27,9 +26,14 @@ export function confirmPages(deps: AccountDeps, readSession: ReadSession): Route
 
   const show = async (req: Request, res: Response, form: FormState) => {
     const next = toLocalPath(req.query.next ?? form.values.next, HOME);
-    const { hasSecondFactor: hasFactor } = personOf(res);
+    const { hasSecondFactor: hasFactor, userId } = personOf(res);
     const page = { view: 'account/confirm', title: 'Confirm that it is you', frame: 'card' } as const;
-    await renderPage(deps, req, res, page, { form, next, hasFactor });
+    await renderPage(deps, req, res, page, {
+      form,
+      next,
+      hasFactor,
+      ...(await findFactors(deps.db.orm, userId)),
+    });
   };
 
   router.get('/confirm', requirePerson(readSession), (req, res) => show(req, res, newForm()));
@@ -39,9 +43,10 @@ export function confirmPages(deps: AccountDeps, readSession: ReadSession): Route
     requirePerson(readSession),
     formRoute({
       async act(req, res, fields) {
-        const { next, ...proof } = parseInput(schema, filledIn(fields));
+        const { next, currentPassword, ...factor } = parseInput(schema, filledIn(fields));
         const author = authorOf(deps, req, res);
-        await limitGuesses(deps, req, res, () => confirm(deps, author, proof));
+        const given = givenFactor(req, res, factor);
+        await limitGuesses(deps, req, res, () => confirm(deps, author, currentPassword, given));
         res.redirect(303, toLocalPath(next, HOME));
       },
       show,
@@ -54,12 +59,13 @@ export function confirmPages(deps: AccountDeps, readSession: ReadSession): Route
 async function confirm(
   deps: AccountDeps,
   author: Author,
-  { currentPassword, code: typed }: { currentPassword: string; code?: string | undefined },
+  currentPassword: string,
+  given: GivenFactor,
 ): Promise<void> {
   const person = await checkPassword(deps.db.orm, author, currentPassword);
-  const code = typed === undefined ? undefined : await readCode(person.id, typed, author.gone);
+  const code = await readFactor(deps.db.orm, { ...author, now: author.at }, given);
   await changeAccount(deps, author, person, async (tx) => {
-    if (await findSecondFactor(tx, person.id)) {
+    if (await hasSecondFactor(tx, person.id)) {
       if (!code) throw fieldError('code', 'is required');
       await requireCode(tx, deps.secrets, author, code);
     }

@@ -1,5 +1,7 @@
 import type { Request, RequestHandler, Response } from 'express';
 import { byPerson } from '../session/authority.js';
+import { auditRefusedFactor, type GivenFactor } from '../second-factor/codes.js';
+import { siteOf } from '../second-factor/passkeys.js';
 import type { SecretBox } from '../second-factor/secret-box.js';
 import { change, byProof } from '../../audit/change.js';
 import { personOf, whereaboutsOf } from '../session/session.js';
@@ -8,7 +10,7 @@ import type { Context } from '../../core/http/context.js';
 import { hangUpSignal } from '../../core/http/request-context.js';
 import { renderPage } from '../../core/pages/layout.js';
 import { passLimits } from '../../core/http/rate-limit.js';
-import { audit, WrongGuess, type Author } from './account.js';
+import { WrongGuess, type Author } from './account.js';
 
 export interface AccountDeps extends Pick<Context, 'db' | 'clock' | 'config'> {
   secrets: SecretBox;
@@ -22,6 +24,7 @@ const tabs = [
   { id: 'profile', href: ACCOUNT, label: 'Profile' },
   { id: 'password', href: `${ACCOUNT}/password`, label: 'Password' },
   { id: 'second-factor', href: `${ACCOUNT}/second-factor`, label: 'Second factor' },
+  { id: 'passkeys', href: `${ACCOUNT}/passkeys`, label: 'Passkeys' },
   { id: 'sessions', href: `${ACCOUNT}/sessions`, label: 'Sessions' },
 ] as const;
 
@@ -56,6 +59,13 @@ export const authorOf = ({ clock }: AccountDeps, req: Request, res: Response): A
   gone: hangUpSignal(res),
 });
 
+/** What a form of a signed-in person brings as the second factor. */
+export const givenFactor = (
+  req: Request,
+  res: Response,
+  { code, passkey }: Pick<GivenFactor, 'code' | 'passkey'>,
+): GivenFactor => ({ code, passkey, site: siteOf(req), hashedToken: personOf(res).sessionId });
+
 /** Does what checks a password or a code: within the limits, and wrong ones are counted. */
 export async function limitGuesses<T>(
   deps: AccountDeps,
@@ -70,9 +80,11 @@ export async function limitGuesses<T>(
     if (error instanceof WrongGuess) {
       markGuess(res, false);
       // What the refused change would have written is undone: this is written by itself.
-      if (error.field === 'code')
+      const { factor } = error;
+      const author = authorOf(deps, req, res);
+      if (factor)
         await change(deps, byProof, (tx) =>
-          audit(tx, authorOf(deps, req, res), 'user.code_refused', { at: 'confirmation' }),
+          auditRefusedFactor(tx, author, factor, author, { at: 'confirmation' }),
         );
     }
     throw error;

@@ -8,6 +8,7 @@ import { pageRouter } from '../../core/pages/page-router.js';
 import { isManager } from '../../organizations/table.js';
 import { listOrganizationsOf } from '../organizations/queries.js';
 import { MAX_PASSWORD, MIN_PASSWORD, passwordProblem } from '../password.js';
+import { findFactors } from '../second-factor/queries.js';
 import { clearToken, sendToken } from '../session/session-cookie.js';
 import { personOf } from '../session/session.js';
 import { describeAddress } from '../source.js';
@@ -19,11 +20,11 @@ import {
   endSession,
   signOutEverywhere,
 } from './account.js';
-import { ACCOUNT, authorOf, limitGuesses, renderAccount, type AccountDeps } from './page.js';
+import { ACCOUNT, authorOf, givenFactor, limitGuesses, renderAccount, type AccountDeps } from './page.js';
 import { countSessions, listSessions } from '../session/queries.js';
 import { filledIn, nameSchema, noticesSchema, passwordSchema } from './schema.js';
+import { passkeyPages } from './passkey-pages.js';
 import { secondFactorPages } from './second-factor-pages.js';
-import { readSecondFactor } from './second-factor.js';
 
 /** `/dashboard/account`: what belongs to a person, whether or not they belong to an Organization. */
 export function accountPages(deps: AccountDeps): Router {
@@ -31,6 +32,7 @@ export function accountPages(deps: AccountDeps): Router {
   router.use(profilePages(deps));
   router.use(passwordPages(deps));
   router.use(secondFactorPages(deps));
+  router.use(passkeyPages(deps));
   router.use(sessionPages(deps));
   return router;
 }
@@ -104,9 +106,14 @@ function passwordPages(deps: AccountDeps): Router {
       title: 'Your password',
       notices: passwordNotices,
     } as const;
-    const { since } = await readSecondFactor(db.orm, personOf(res).userId);
-    const hasFactor = since !== undefined;
-    await renderAccount(deps, req, res, page, { form, hasFactor, min: MIN_PASSWORD, max: MAX_PASSWORD });
+    const { userId, hasSecondFactor: hasFactor } = personOf(res);
+    await renderAccount(deps, req, res, page, {
+      form,
+      hasFactor,
+      ...(await findFactors(db.orm, userId)),
+      min: MIN_PASSWORD,
+      max: MAX_PASSWORD,
+    });
   };
 
   router.get('/account/password', (req, res) => show(req, res, newForm()));
@@ -116,7 +123,7 @@ function passwordPages(deps: AccountDeps): Router {
     formRoute({
       async act(req, res, fields) {
         const author = authorOf(deps, req, res);
-        const { currentPassword, newPassword, newPasswordAgain, code } = parseInput(
+        const { currentPassword, newPassword, newPasswordAgain, ...factor } = parseInput(
           passwordSchema,
           filledIn(fields),
         );
@@ -127,7 +134,10 @@ function passwordPages(deps: AccountDeps): Router {
         const token = await limitGuesses(deps, req, res, async () => {
           const person = await checkPassword(db.orm, author, currentPassword);
           if (newPassword === currentPassword) throw fieldError('newPassword', 'is your password already');
-          return changePassword(deps, author, person, { newPassword, typed: code });
+          return changePassword(deps, author, person, {
+            newPassword,
+            given: givenFactor(req, res, factor),
+          });
         });
         sendToken(req, token);
         res.redirect(303, toAddress(`${ACCOUNT}/password`, { done: 'changed' }));

@@ -10,7 +10,7 @@ import { queueMail, type MailDeps } from '../../mail/outbox.js';
 import { createLink, findLink, spendLink, type NewLink, type OneTimeLink } from '../links/links.js';
 import { hashPassword, passwordProblem, verifyPassword } from '../password.js';
 import { acceptCode, auditRecoveryCode, readCode } from '../second-factor/codes.js';
-import { deleteSecondFactor, findSecondFactor } from '../second-factor/queries.js';
+import { deleteSecondFactor, hasSecondFactor } from '../second-factor/queries.js';
 import { deleteSessionsOf } from '../session/queries.js';
 import { startSession } from '../session/session.js';
 import { endToken, type FormerBrowser } from '../sign-in/sign-in.js';
@@ -105,7 +105,7 @@ export async function findResetLink(orm: Orm, token: unknown, now: Date): Promis
   const link = await findLink(orm, token, ['password_reset', 'second_factor_reset'], now);
   // Removing a person removes their links.
   const person = (await findUser(orm, { id: link.userId! }))!;
-  return { link, person, hasFactor: (await findSecondFactor(orm, person.id)) !== undefined };
+  return { link, person, hasFactor: await hasSecondFactor(orm, person.id) };
 }
 
 /** Who uses a link, from where. */
@@ -148,7 +148,7 @@ export async function resetPassword(
   const passwordHash = await hashPassword(newPassword, gone);
   return change(deps, byProof, async (tx) => {
     await hold(tx, found);
-    if (await findSecondFactor(tx, userId)) {
+    if (await hasSecondFactor(tx, userId)) {
       const kind = code && (await acceptCode(tx, deps.secrets, { userId, code, now: where.at }));
       if (kind === undefined)
         throw new WrongProof('code', 'is not right, or was used before: wait for the next one');

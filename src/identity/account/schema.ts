@@ -1,9 +1,13 @@
 import { z } from 'zod';
 import { MAX_PASSWORD } from '../password.js';
 import { text } from '../../core/http/validate.js';
+import { assertionSchema } from '../second-factor/passkeys.js';
 import type { FormFields } from '../../core/pages/form.js';
 
 const password = text(MAX_PASSWORD);
+
+/** One of them where a second factor is on. */
+export const factorFields = { code: text(100).optional(), passkey: assertionSchema.optional() };
 
 export const nameSchema = z.strictObject({ name: text(100) });
 
@@ -17,16 +21,15 @@ export const passwordSchema = z.strictObject({
   // Judged by the rules for passwords, which say what is missing.
   newPassword: z.string(),
   newPasswordAgain: z.string(),
-  /** Where the second factor is on. */
-  code: text(100).optional(),
+  ...factorFields,
 });
 
 export const confirmSchema = z.strictObject({ currentPassword: password });
 
 export const setupSchema = z.strictObject({ code: text(100) });
 
-/** Where the second factor is on, changing it needs a code of it. */
-export const confirmBothSchema = z.strictObject({ currentPassword: password, code: text(100) });
+/** Where the second factor is on, changing it needs a code of it, or a passkey. */
+export const confirmBothSchema = z.strictObject({ currentPassword: password, ...factorFields });
 
 /** A form's fields without those that were left empty, which are missing and not wrong. */
 export const filledIn = (fields: FormFields): FormFields =>

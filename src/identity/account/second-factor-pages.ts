@@ -1,5 +1,6 @@
 import type { Request, Response, Router } from 'express';
 import { encode } from 'uqr';
+import type { ErrorCode } from '../../core/errors.js';
 import { parseInput } from '../../core/http/validate.js';
 import { toAddress } from '../../core/pages/address.js';
 import { formRoute, newForm, type FormState } from '../../core/pages/form.js';
@@ -8,7 +9,7 @@ import { findSetup } from '../second-factor/queries.js';
 import { sendToken } from '../session/session-cookie.js';
 import { personOf } from '../session/session.js';
 import { checkPassword } from './account.js';
-import { ACCOUNT, authorOf, limitGuesses, renderAccount, type AccountDeps } from './page.js';
+import { ACCOUNT, authorOf, givenFactor, limitGuesses, renderAccount, type AccountDeps } from './page.js';
 import { confirmBothSchema, confirmSchema, filledIn, setupSchema } from './schema.js';
 import {
   beginSetup,
@@ -17,11 +18,15 @@ import {
   renewRecoveryCodes,
   toKeyUri,
   turnOff,
+  type SecondFactorState,
 } from './second-factor.js';
 
 const BASE = `${ACCOUNT}/second-factor`;
 
 const tab = 'second-factor';
+
+/** That an Organization requires the factor is said beside the form. */
+export const refusals: ReadonlySet<ErrorCode> = new Set<ErrorCode>(['forbidden_role']);
 
 const notices = {
   off: 'The second factor is off. All your other sessions have ended.',
@@ -104,7 +109,7 @@ function addSetupPages(router: Router, deps: AccountDeps): void {
 }
 
 /** They are known now and never again, so this page is no address to come back to. */
-function showRecoveryCodes(
+export function showRecoveryCodes(
   deps: AccountDeps,
   req: Request,
   res: Response,
@@ -121,24 +126,29 @@ function addConfirmedPages(router: Router, deps: AccountDeps): void {
 
   /** A page that asks for the password and a code, for a person whose second factor is on. */
   const showConfirmation =
-    (view: string, title: string) => async (req: Request, res: Response, form: FormState) => {
+    (view: string, title: string, isOn: (factor: SecondFactorState) => boolean) =>
+    async (req: Request, res: Response, form: FormState) => {
       const factor = await readSecondFactor(db.orm, personOf(res).userId);
-      if (factor.since === undefined) res.redirect(303, BASE);
-      else await renderAccount(deps, req, res, { view, tab, title }, { form, factor });
+      if (!isOn(factor)) res.redirect(303, BASE);
+      else await renderAccount(deps, req, res, { view, tab, title }, { form, factor, ...factor });
     };
 
-  const showRenewal = showConfirmation('recovery-codes-new', 'New recovery codes');
+  const showRenewal = showConfirmation(
+    'recovery-codes-new',
+    'New recovery codes',
+    ({ hasApp, hasPasskeys }) => hasApp || hasPasskeys,
+  );
   router.get('/account/second-factor/recovery-codes', (req, res) => showRenewal(req, res, newForm()));
 
   router.post(
     '/account/second-factor/recovery-codes',
     formRoute({
       async act(req, res, fields) {
-        const { currentPassword, code } = parseInput(confirmBothSchema, filledIn(fields));
+        const { currentPassword, ...given } = parseInput(confirmBothSchema, filledIn(fields));
         const author = authorOf(deps, req, res);
         const recoveryCodes = await limitGuesses(deps, req, res, async () => {
           const person = await checkPassword(db.orm, author, currentPassword);
-          return renewRecoveryCodes(deps, author, person, code);
+          return renewRecoveryCodes(deps, author, person, givenFactor(req, res, given));
         });
         await showRecoveryCodes(deps, req, res, recoveryCodes, false);
       },
@@ -146,23 +156,28 @@ function addConfirmedPages(router: Router, deps: AccountDeps): void {
     }),
   );
 
-  const showTurnOff = showConfirmation('second-factor-off', 'Turn the second factor off');
+  const showTurnOff = showConfirmation(
+    'second-factor-off',
+    'Turn the authenticator app off',
+    ({ hasApp }) => hasApp,
+  );
   router.get('/account/second-factor/off', (req, res) => showTurnOff(req, res, newForm()));
 
   router.post(
     '/account/second-factor/off',
     formRoute({
       async act(req, res, fields) {
-        const { currentPassword, code } = parseInput(confirmBothSchema, filledIn(fields));
+        const { currentPassword, ...given } = parseInput(confirmBothSchema, filledIn(fields));
         const author = authorOf(deps, req, res);
         const token = await limitGuesses(deps, req, res, async () => {
           const person = await checkPassword(db.orm, author, currentPassword);
-          return turnOff(deps, author, person, code);
+          return turnOff(deps, author, person, givenFactor(req, res, given));
         });
         sendToken(req, token);
         res.redirect(303, toAddress(BASE, { done: 'off' }));
       },
       show: showTurnOff,
+      codes: refusals,
     }),
   );
 }

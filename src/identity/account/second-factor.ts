@@ -1,13 +1,22 @@
 import type { Orm, Tx } from '../../core/db/client.js';
 import { AppError } from '../../core/errors.js';
 import { fieldError } from '../../core/pages/form.js';
-import { cleanCode, generateRecoveryCodes, hashRecoveryCode, readCode } from '../second-factor/codes.js';
+import {
+  cleanCode,
+  generateRecoveryCodes,
+  hashRecoveryCode,
+  type GivenFactor,
+} from '../second-factor/codes.js';
 import {
   confirmSetup,
   countRecoveryCodes,
-  deleteSecondFactor,
+  deleteApp,
+  deleteRecoveryCodes,
+  findFactorDemand,
+  findFactors,
   findSecondFactor,
   findSetup,
+  hasSecondFactor,
   putSetup,
   replaceRecoveryCodes,
 } from '../second-factor/queries.js';
@@ -18,21 +27,27 @@ import {
   audit,
   changeAccount,
   endOtherSessions,
+  readRequiredFactor,
   requireCode,
   type AccountChangeDeps,
   type Author,
 } from './account.js';
 
 export interface SecondFactorState {
-  /** When it was turned on; undefined while it is off. */
+  /** When the app was turned on; undefined while it is off. */
   since: Date | undefined;
+  hasApp: boolean;
+  hasPasskeys: boolean;
   recoveryCodesLeft: number;
 }
 
 export async function readSecondFactor(orm: Orm, userId: string): Promise<SecondFactorState> {
-  const factor = await findSecondFactor(orm, userId);
-  if (!factor) return { since: undefined, recoveryCodesLeft: 0 };
-  return { since: factor.confirmedAt ?? undefined, recoveryCodesLeft: await countRecoveryCodes(orm, userId) };
+  const app = await findSecondFactor(orm, userId);
+  return {
+    since: app?.confirmedAt ?? undefined,
+    ...(await findFactors(orm, userId)),
+    recoveryCodesLeft: await countRecoveryCodes(orm, userId),
+  };
 }
 
 /** Makes a secret for this session to show. It protects nothing until a code of it has been right. */
@@ -83,12 +98,12 @@ export async function renewRecoveryCodes(
   deps: AccountChangeDeps,
   author: Author,
   person: User,
-  typed: string,
+  given: GivenFactor,
 ): Promise<string[]> {
-  const code = await readCode(person.id, typed, author.gone);
+  const code = await readRequiredFactor(deps.db.orm, author, given);
   const { recoveryCodes, hashedCodes } = await makeRecoveryCodes(author);
   return changeAccount(deps, author, person, async (tx) => {
-    await requireOn(tx, person.id);
+    if (!(await hasSecondFactor(tx, person.id))) throw isOff();
     await requireCode(tx, deps.secrets, author, code);
     await replaceRecoveryCodes(tx, person.id, hashedCodes);
     await audit(tx, author, 'user.recovery_codes_made');
@@ -101,13 +116,14 @@ export async function turnOff(
   deps: AccountChangeDeps,
   author: Author,
   person: User,
-  typed: string,
+  given: GivenFactor,
 ): Promise<string> {
-  const code = await readCode(person.id, typed, author.gone);
+  const code = await readRequiredFactor(deps.db.orm, author, given);
   return changeAccount(deps, author, person, async (tx) => {
-    await requireOn(tx, person.id);
+    if (!(await findSecondFactor(tx, person.id))) throw isOff();
     await requireCode(tx, deps.secrets, author, code);
-    await deleteSecondFactor(tx, person.id);
+    await deleteApp(tx, person.id);
+    await endLastFactor(tx, person.id);
     const { token, sessionsEnded } = await endOtherSessions(tx, author);
     await audit(tx, author, 'user.second_factor_turned_off', { sessionsEnded });
     await mailAccountNotice(tx, deps, author.email, 'secondFactor', author);
@@ -115,13 +131,27 @@ export async function turnOff(
   });
 }
 
-async function requireOn(tx: Tx, userId: string): Promise<void> {
-  if (!(await findSecondFactor(tx, userId)))
-    throw new AppError('not_found', 'The second factor is off already.');
+/**
+ * Once a factor is gone: without another one the recovery codes go too.
+ * @returns whether it was the last one
+ * @throws AppError forbidden_role where the person has to have one
+ */
+export async function endLastFactor(tx: Tx, userId: string): Promise<boolean> {
+  if (await hasSecondFactor(tx, userId)) return false;
+  const demand = await findFactorDemand(tx, userId);
+  if (demand !== undefined)
+    throw new AppError(
+      'forbidden_role',
+      `${demand} requires a second factor of you, and this is your last one. Add another one first.`,
+    );
+  await deleteRecoveryCodes(tx, userId);
+  return true;
 }
 
+const isOff = () => new AppError('not_found', 'The second factor is off already.');
+
 /** Hashing takes long, so this comes before anything is locked. */
-async function makeRecoveryCodes({ userId, gone }: Author) {
+export async function makeRecoveryCodes({ userId, gone }: Author) {
   const recoveryCodes = generateRecoveryCodes();
   const hashed = await Promise.all(recoveryCodes.map((code) => hashRecoveryCode(userId, code, gone)));
   return { recoveryCodes, hashedCodes: hashed.map((code) => code!) };

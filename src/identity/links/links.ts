@@ -83,6 +83,15 @@ export async function createLink(
   return { path: `${paths[kind]}#${token}`, expiresAt };
 }
 
+/** Waits for a use of such a link that is on its way, and keeps others from it until the transaction ends. */
+export async function holdOpenLinks(tx: Tx, kind: LinkKind): Promise<void> {
+  await tx
+    .select({ kind: oneTimeLinks.kind })
+    .from(oneTimeLinks)
+    .where(and(eq(oneTimeLinks.kind, kind), isNull(oneTimeLinks.usedAt)))
+    .for('update');
+}
+
 const shape = /^[\w-]{43}$/;
 
 /** What the end of a link, or the secret alone, says; undefined where there is none. */

@@ -79,7 +79,7 @@ function badLimitExample(request: ExampleRequest): Example {
   return problemExample('invalid_request', {
     name: 'badLimit',
     summary: 'A limit that is no number',
-    detail: 'The query parameter limit: must be a whole number.',
+    detail: 'The query parameter limit must be a whole number.',
     request: { ...request, query: { limit: 'ten' } },
   });
 }

@@ -5,7 +5,15 @@ import { byProof, byService, change, type ChangeDeps } from '../../audit/change.
 import type { Orm, Tx } from '../../core/db/client.js';
 import { AppError } from '../../core/errors.js';
 import { fieldError } from '../../core/pages/form.js';
-import { createLink, findLink, LinkGone, spendLink, type NewLink, type OneTimeLink } from '../links/links.js';
+import {
+  createLink,
+  findLink,
+  holdOpenLinks,
+  LinkGone,
+  spendLink,
+  type NewLink,
+  type OneTimeLink,
+} from '../links/links.js';
 import { hashPassword, passwordProblem, verifyPassword } from '../password.js';
 import { normalizeEmail, openSession, type FormerBrowser, type SignedIn } from '../sign-in/sign-in.js';
 import { auditPerson, type Whereabouts } from '../source.js';
@@ -34,6 +42,8 @@ async function isOperator(orm: Orm, userId: string): Promise<boolean> {
  */
 export function createSetUpLink(deps: ChangeDeps, isForced = false): Promise<NewLink | undefined> {
   return change(deps, byService, async (tx) => {
+    // The one before may be in use right now: what comes of it is seen.
+    await holdOpenLinks(tx, 'setup');
     const hasOne = await hasOperator(tx);
     if (hasOne && !isForced) return undefined;
     const source = { actor: 'system', at: new Date(deps.clock.now()), ip: undefined, requestId: undefined };

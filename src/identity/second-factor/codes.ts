@@ -1,7 +1,15 @@
 import { createHash, randomBytes } from 'node:crypto';
-import type { Tx } from '../../core/db/client.js';
+import type { Orm, Tx } from '../../core/db/client.js';
 import { auditPerson, type Whereabouts } from '../source.js';
 import { hashWithSalt } from '../password.js';
+import {
+  acceptPasskey,
+  readAssertion,
+  refusalOf,
+  type Assertion,
+  type PasskeyUse,
+  type Site,
+} from './passkeys.js';
 import {
   countRecoveryCodes,
   findSecondFactor,
@@ -51,10 +59,29 @@ export async function hashRecoveryCode(
   return `argon2id:${await hashWithSalt(code, salt, signal)}`;
 }
 
-/** What a person typed: a code of their app, or a recovery code as it is stored; neither where it cannot be one. */
-export type TypedCode = { app: string } | { hashedRecovery: string | undefined };
+/** What a person typed: a code of their app, or a recovery code as it is stored; neither where it cannot be one. Or a passkey. */
+export type TypedCode = { app: string } | { hashedRecovery: string | undefined } | { passkey: PasskeyUse };
 
-type CodeKind = 'app' | 'recovery_code';
+type CodeKind = 'app' | 'recovery_code' | 'passkey';
+
+/** What a form brings as the second factor: a code, or a passkey of the site. */
+export interface GivenFactor {
+  code?: string | undefined;
+  passkey?: Assertion | undefined;
+  site: Site;
+  /** The hashed token of the session, or of the sign-in, that asked for it. */
+  hashedToken: string;
+}
+
+/** The same with what only a passkey needs. Undefined where nothing was given. @throws as `readCode` */
+export async function readFactor(
+  orm: Orm,
+  { userId, now, gone }: { userId: string; now: Date; gone: AbortSignal },
+  { code, passkey, site, hashedToken }: GivenFactor,
+): Promise<TypedCode | undefined> {
+  if (passkey) return { passkey: await readAssertion(orm, site, passkey, { userId, hashedToken, now }) };
+  return code === undefined ? undefined : readCode(userId, code, gone);
+}
 
 /**
  * Makes ready what a person typed. Hashing takes long, so this comes before anything is locked.
@@ -75,9 +102,10 @@ export async function acceptCode(
   secrets: SecretBox,
   { userId, code, now }: { userId: string; code: TypedCode; now: Date },
 ): Promise<CodeKind | undefined> {
-  const factor = await findSecondFactor(tx, userId);
-  if (!factor) return undefined;
+  if ('passkey' in code) return (await acceptPasskey(tx, code.passkey, now)) ? 'passkey' : undefined;
   if ('app' in code) {
+    const factor = await findSecondFactor(tx, userId);
+    if (!factor) return undefined;
     const secret = secrets.open(userId, factor.secret);
     const step = findStep(secret, code.app, now.getTime());
     if (step === undefined || !(await raiseLastStep(tx, userId, step))) return undefined;
@@ -93,6 +121,18 @@ export async function acceptCode(
 
 /** Apps show `123 456`; some keyboards write digits in full width. */
 export const cleanCode = (typed: string): string => typed.normalize('NFKC').replace(/\s/g, '');
+
+/** That a code or a passkey was refused, and where. */
+export const auditRefusedFactor = (
+  tx: Tx,
+  person: { userId: string; email: string },
+  code: TypedCode,
+  where: Whereabouts,
+  details: Record<string, unknown>,
+): Promise<void> =>
+  'passkey' in code
+    ? auditPerson(tx, person, 'user.passkey_refused', where, { ...details, reason: refusalOf(code.passkey) })
+    : auditPerson(tx, person, 'user.code_refused', where, details);
 
 /** That a recovery code was used up, and how many are left. */
 export async function auditRecoveryCode(

@@ -1,8 +1,10 @@
-import { and, count, eq, gt, isNotNull, isNull, lt, lte, or, sql } from 'drizzle-orm';
+import { and, count, eq, gt, isNotNull, isNull, lt, lte, or, sql, type SQLWrapper } from 'drizzle-orm';
 import type { Orm, Tx } from '../../core/db/client.js';
+import { selectRows } from '../../core/db/select-rows.js';
 import { DAY_MS, MINUTE_MS } from '../../core/time.js';
 import { users } from '../../organizations/table.js';
-import { recoveryCodes, secondFactors, signInChallenges } from '../table.js';
+import { deleteOpenLinks } from '../reset-link-queries.js';
+import { passkeys, recoveryCodes, secondFactors, signInChallenges } from '../table.js';
 
 const CHALLENGE_MS = 10 * MINUTE_MS;
 /** Codes that can be tried before the password is asked for again. */
@@ -10,7 +12,43 @@ export const MAX_CODES = 5;
 /** A secret that was asked for and never confirmed is kept this long. */
 export const SETUP_MS = DAY_MS;
 
-/** The secret, as it is stored, of a person whose second factor is on. */
+const hasApp = (userId: string | SQLWrapper) =>
+  sql`exists (select from second_factors f where f.user_id = ${userId} and f.confirmed_at is not null)`;
+
+const hasPasskey = (userId: string | SQLWrapper) =>
+  sql`exists (select from passkeys p where p.user_id = ${userId})`;
+
+/** True of a person with a second factor: an authenticator app that is confirmed, or a passkey. */
+export const hasFactor = (userId: string | SQLWrapper) =>
+  sql<boolean>`(${hasApp(userId)} or ${hasPasskey(userId)})`;
+
+/** Which of the two a person has. */
+export async function findFactors(orm: Orm, userId: string) {
+  const [row] = await selectRows<{ hasApp: boolean; hasPasskeys: boolean }>(
+    orm,
+    sql`select ${hasApp(userId)} as "hasApp", ${hasPasskey(userId)} as "hasPasskeys"`,
+  );
+  return row!;
+}
+
+export async function hasSecondFactor(orm: Orm, userId: string): Promise<boolean> {
+  const [row] = await selectRows<{ has: boolean }>(orm, sql`select ${hasFactor(userId)} as has`);
+  return row!.has;
+}
+
+/** Why a person may not be without a second factor: the service, or the name of an Organization. */
+export async function findFactorDemand(orm: Orm, userId: string): Promise<string | undefined> {
+  const [row] = await selectRows<{ name: string }>(
+    orm,
+    sql`select 'This service' as name from operators where user_id = ${userId}
+      union all (select o.name from memberships m join organizations o on o.id = m.org_id
+        where m.user_id = ${userId} and o.require_second_factor order by o.name limit 1)
+      limit 1`,
+  );
+  return row?.name;
+}
+
+/** The secret, as it is stored, of a person whose authenticator app is on. */
 export async function findSecondFactor(orm: Orm, userId: string) {
   const [factor] = await orm
     .select({ secret: secondFactors.secret, confirmedAt: secondFactors.confirmedAt })
@@ -150,14 +188,31 @@ export async function countRecoveryCodes(orm: Orm, userId: string): Promise<numb
   return row?.left ?? 0;
 }
 
-/** Removes a second factor that is on, with its recovery codes. False if there was none. */
-export async function deleteSecondFactor(tx: Tx, userId: string): Promise<boolean> {
+/** Removes a person's authenticator app, if it is on, with the links that could. */
+export async function deleteApp(tx: Tx, userId: string): Promise<boolean> {
   const rows = await tx
     .delete(secondFactors)
     .where(and(eq(secondFactors.userId, userId), isNotNull(secondFactors.confirmedAt)))
     .returning({ userId: secondFactors.userId });
-  if (rows.length > 0) await tx.delete(recoveryCodes).where(eq(recoveryCodes.userId, userId));
+  if (rows.length > 0) await deleteOpenLinks(tx, userId, 'second_factor_reset');
   return rows.length > 0;
+}
+
+export async function deleteRecoveryCodes(tx: Tx, userId: string): Promise<void> {
+  await tx.delete(recoveryCodes).where(eq(recoveryCodes.userId, userId));
+}
+
+/** Removes the app, all passkeys and the recovery codes. False if no second factor was on. */
+export async function deleteSecondFactor(tx: Tx, userId: string): Promise<boolean> {
+  const hadApp = await deleteApp(tx, userId);
+  const gone = await tx
+    .delete(passkeys)
+    .where(eq(passkeys.userId, userId))
+    .returning({ id: passkeys.credentialId });
+  if (!hadApp && gone.length === 0) return false;
+  await deleteRecoveryCodes(tx, userId);
+  await deleteOpenLinks(tx, userId, 'second_factor_reset');
+  return true;
 }
 
 /** Deletes secrets that were asked for before `before` and never confirmed. */

@@ -6,6 +6,7 @@ import { selectRows } from '../../core/db/select-rows.js';
 import { AppError } from '../../core/errors.js';
 import { MINUTE_MS } from '../../core/time.js';
 import { organizations, roles as allRoles, type Role } from '../../organizations/table.js';
+import { hasFactor, hasSecondFactor } from '../second-factor/queries.js';
 import { factorRequired, personOf, sessionOf } from './session.js';
 import { idleSince } from './queries.js';
 
@@ -54,9 +55,14 @@ export const memberAuthority = (member: Member): MemberAuthority => ({
   confirm: (tx, now) => confirmMember(tx, member, now),
 });
 
-export function byPerson(res: Response): PersonAuthority {
+/** @param isDangerous asks for a proof of the last minutes, too */
+export function byPerson(res: Response, isDangerous = false): PersonAuthority {
   const { userId, sessionId } = personOf(res);
-  return { userId, sessionId, confirm: (tx, now) => confirmPerson(tx, { userId, sessionId }, now) };
+  return {
+    userId,
+    sessionId,
+    confirm: (tx, now) => confirmPerson(tx, { userId, sessionId }, isDangerous, now),
+  };
 }
 
 /** How long a person's password and code, given again, are good for what is dangerous. */
@@ -86,6 +92,9 @@ type Session = Pick<PersonAuthority, 'userId' | 'sessionId'>;
 const isAlive = (now: Date) =>
   sql`s.expires_at > ${now.toISOString()}::timestamptz and s.last_seen_at > ${idleSince(now).toISOString()}::timestamptz`;
 
+const isConfirmedAt = (now: Date) =>
+  sql`coalesce(s.confirmed_at > ${confirmedSince(now).toISOString()}::timestamptz, false)`;
+
 /** Rows that are locked are read as they are once the lock is had, whatever the statement saw when it began. */
 async function confirmMember(tx: Orm, { orgId, roles, ...session }: Member, now: Date): Promise<void> {
   const [row] = await selectRows<{ role: Role }>(
@@ -103,21 +112,23 @@ async function confirmMember(tx: Orm, { orgId, roles, ...session }: Member, now:
   const [lacking] = await selectRows<{ name: string }>(
     tx,
     sql`select name from organizations where id = ${orgId} and require_second_factor
-      and not exists (select 1 from second_factors where user_id = ${session.userId} and confirmed_at is not null)`,
+      and not ${hasFactor(session.userId)}`,
   );
   if (lacking) throw factorRequired(lacking.name);
 }
 
 /** What a person changes of their own account waits for what they change elsewhere. */
-async function confirmPerson(tx: Orm, { userId, sessionId }: Session, now: Date): Promise<void> {
-  const rows = await selectRows(
+async function confirmPerson(tx: Orm, session: Session, isDangerous: boolean, now: Date): Promise<void> {
+  const { userId, sessionId } = session;
+  const [row] = await selectRows<{ isConfirmed: boolean }>(
     tx,
-    sql`select 1 from users u
+    sql`select ${isConfirmedAt(now)} as "isConfirmed" from users u
     join sessions s on s.user_id = u.id and s.hashed_token = ${sessionId} and ${isAlive(now)}
     where u.id = ${userId}
     for no key update of u for key share of s`,
   );
-  if (rows.length === 0) throw sessionEnded();
+  if (!row) throw sessionEnded();
+  if (isDangerous && !row.isConfirmed) throw new ConfirmationDue();
 }
 
 /** Whoever removes the operator or their second factor waits until the change is made. */
@@ -125,7 +136,7 @@ async function confirmOperator(tx: Orm, session: Session, isDangerous: boolean, 
   const { userId, sessionId } = session;
   const [row] = await selectRows<{ isConfirmed: boolean }>(
     tx,
-    sql`select coalesce(s.confirmed_at > ${confirmedSince(now).toISOString()}::timestamptz, false) as "isConfirmed"
+    sql`select ${isConfirmedAt(now)} as "isConfirmed"
     from operators o
     join users u on u.id = o.user_id
     join sessions s on s.user_id = u.id and s.hashed_token = ${sessionId} and ${isAlive(now)}
@@ -133,11 +144,7 @@ async function confirmOperator(tx: Orm, session: Session, isDangerous: boolean, 
     for share of o for share of u for key share of s`,
   );
   if (!row) throw (await hasSession(tx, session, now)) ? operatorsOnly() : sessionEnded();
-  const factors = await selectRows(
-    tx,
-    sql`select 1 from second_factors where user_id = ${userId} and confirmed_at is not null`,
-  );
-  if (factors.length === 0) throw operatorFactorRequired();
+  if (!(await hasSecondFactor(tx, userId))) throw operatorFactorRequired();
   if (isDangerous && !row.isConfirmed) throw new ConfirmationDue();
 }
 

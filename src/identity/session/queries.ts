@@ -1,4 +1,4 @@
-import { and, asc, count, desc, eq, gt, isNotNull, lte, ne, or, sql } from 'drizzle-orm';
+import { and, asc, count, desc, eq, gt, lte, ne, or, sql } from 'drizzle-orm';
 import type { Orm, Tx } from '../../core/db/client.js';
 import { DAY_MS, MINUTE_MS } from '../../core/time.js';
 import { memberships, organizations, users } from '../../organizations/table.js';
@@ -6,9 +6,11 @@ import {
   deleteAbandonedSetups,
   deleteChallengesOf,
   deleteExpiredChallenges,
+  hasFactor,
   SETUP_MS,
 } from '../second-factor/queries.js';
-import { operators, secondFactors, sessions } from '../table.js';
+import { deleteExpiredPasskeyChallenges } from '../second-factor/passkey-queries.js';
+import { operators, sessions } from '../table.js';
 
 /** A session ends this long after the sign-in, however much it is used. */
 export const SESSION_MS = 30 * DAY_MS;
@@ -52,18 +54,17 @@ export async function findSession(orm: Orm, hashedToken: string, now: Date) {
       lastSeenAt: sessions.lastSeenAt,
       confirmedAt: sessions.confirmedAt,
       isOperator: sql<boolean>`${operators.userId} is not null`,
-      hasSecondFactor: sql<boolean>`${secondFactors.userId} is not null`,
+      hasSecondFactor: hasFactor(users.id),
       currentOrgId: sessions.currentOrgId,
       orgId: membership.orgId,
       orgSlug: membership.orgSlug,
       orgName: membership.orgName,
       role: membership.role,
-      lacksSecondFactor: sql<boolean>`coalesce(${membership.requireSecondFactor}, false) and ${secondFactors.userId} is null`,
+      requireSecondFactor: membership.requireSecondFactor,
     })
     .from(sessions)
     .innerJoin(users, eq(users.id, sessions.userId))
     .leftJoinLateral(membership, sql`true`)
-    .leftJoin(secondFactors, and(eq(secondFactors.userId, users.id), isNotNull(secondFactors.confirmedAt)))
     .leftJoin(operators, eq(operators.userId, users.id))
     .where(
       and(
@@ -72,7 +73,9 @@ export async function findSession(orm: Orm, hashedToken: string, now: Date) {
         gt(sessions.lastSeenAt, idleSince(now)),
       ),
     );
-  return row;
+  if (!row) return undefined;
+  const { requireSecondFactor, ...session } = row;
+  return { ...session, lacksSecondFactor: requireSecondFactor === true && !row.hasSecondFactor };
 }
 
 export async function updateSession(
@@ -103,6 +106,7 @@ export async function deleteExpiredSessions({ orm }: { orm: Orm }, now: Date): P
     .delete(sessions)
     .where(or(lte(sessions.expiresAt, now), lte(sessions.lastSeenAt, idleSince(now))));
   await deleteExpiredChallenges(orm, now);
+  await deleteExpiredPasskeyChallenges(orm, now);
   await deleteAbandonedSetups(orm, new Date(now.getTime() - SETUP_MS));
 }
 

@@ -7,10 +7,21 @@ import { hangUpSignal } from '../../core/http/request-context.js';
 import { setProblemHeaders, statusByCode, toAppError } from '../../core/http/problem.js';
 import { parseInput } from '../../core/http/validate.js';
 import { toAddress } from '../../core/pages/address.js';
-import { formRoute, newForm, textField, type FormFields, type FormState } from '../../core/pages/form.js';
+import {
+  fieldError,
+  formRoute,
+  newForm,
+  textField,
+  type FormFields,
+  type FormState,
+} from '../../core/pages/form.js';
 import { renderPage } from '../../core/pages/layout.js';
 import { pageRouter } from '../../core/pages/page-router.js';
-import { findChallenge } from '../second-factor/queries.js';
+import { byProof, change } from '../../audit/change.js';
+import { perAddressLimit } from '../../core/http/address-limit.js';
+import { sendJson, toJson } from '../../core/http/json.js';
+import { createUseOptions, siteOf } from '../second-factor/passkeys.js';
+import { findChallenge, findFactors } from '../second-factor/queries.js';
 import {
   limitSignIns,
   markGuess,
@@ -19,12 +30,12 @@ import {
   type SignInLimiters,
   type SignInLimits,
 } from './sign-in-limits.js';
-import { HOME, codeSchema, toLocalPath } from './schema.js';
+import { HOME, codeSchema, passkeySchema, toLocalPath } from './schema.js';
 import type { SecretBox } from '../second-factor/secret-box.js';
 import { hashToken, readToken, sendToken } from '../session/session-cookie.js';
 import { browserOf, type ReadSession } from '../session/session.js';
 import { passLimits } from '../../core/http/rate-limit.js';
-import { answerChallenge, type Challenge } from './sign-in.js';
+import { answerChallenge, findPasskeyOwner, signInByPasskey, type Challenge } from './sign-in.js';
 
 import { mountRoutes } from '../../core/reference/define-route.js';
 import { signInRoutes, type RenderForm } from './sign-in-routes.js';
@@ -48,6 +59,7 @@ export function signInPages(
 
   mountRoutes(router, '', signInRoutes, { db, clock, readSession, renderForm, limiters, devices });
   router.use(codePages({ db, clock, secrets }, readSession, { codes: limiters.codes, devices }));
+  router.use(passkeyPages({ db, clock }, { passwords: limiters.passwords, devices }));
   router.use('/login', answerWithForm(renderForm));
   return router;
 }
@@ -95,14 +107,15 @@ function codePages(
     else beginAgain(req, res, token === undefined ? undefined : 'expired');
   };
 
-  const show = (req: Request, res: Response, form: FormState) => {
-    const { email } = res.locals.challenge as Challenge;
+  const show = async (req: Request, res: Response, form: FormState) => {
+    const { email, userId } = res.locals.challenge as Challenge;
     const next = toLocalPath(req.query.next ?? form.values.next, HOME);
     const wantsRecoveryCode = (req.query.with ?? form.values.with) === 'recovery-code';
     const page = { view: 'login-code', title: 'Second factor', frame: 'card' } as const;
-    return renderPage({ clock }, req, res, page, {
+    await renderPage({ clock }, req, res, page, {
       form,
       email,
+      ...(await findFactors(db.orm, userId)),
       next,
       wantsRecoveryCode,
       otherWay: toAddress('/login/code', { next, ...(wantsRecoveryCode ? {} : { with: 'recovery-code' }) }),
@@ -111,26 +124,37 @@ function codePages(
   };
 
   const act = async (req: Request, res: Response, fields: FormFields) => {
-    const { code } = parseInput(codeSchema, { ...fields, code: textField(fields, 'code') });
+    const { code, passkey } = parseInput(codeSchema, { ...fields, code: textField(fields, 'code') });
+    if (code === undefined && !passkey) throw fieldError('code', 'is required');
     await passLimits(req, res, codes);
-    const answer = await answerChallenge({ db, clock, secrets }, res.locals.challenge as Challenge, code, {
+    const challenge = res.locals.challenge as Challenge;
+    const given = { code, passkey, site: siteOf(req), hashedToken: challenge.hashedToken };
+    const answer = await answerChallenge({ db, clock, secrets }, challenge, given, {
       ...browserOf(req, res),
       gone: hangUpSignal(res),
     });
     const next = toLocalPath(fields.next, HOME);
     if (answer.outcome === 'signed_in') {
-      devices.remember(req, res, (res.locals.challenge as Challenge).email);
+      devices.remember(req, res, challenge.email);
       sendToken(req, answer.token);
       res.redirect(303, next);
       return;
     }
     const isWrong = answer.outcome === 'wrong';
     markGuess(res, !isWrong);
-    if (isWrong && answer.triesLeft > 0) throw wrongCode(answer.triesLeft);
+    if (isWrong && answer.triesLeft > 0) throw wrongCode(answer.triesLeft, passkey !== undefined);
     beginAgain(req, res, isWrong ? 'exhausted' : 'expired', next);
   };
   const codeForm = formRoute({ act, show });
 
+  router.post('/login/code/passkey-options', requireChallenge, async (req, res) => {
+    const { userId, hashedToken } = res.locals.challenge as Challenge;
+    const waiting = { hashedToken, now: new Date(clock.now()) };
+    const options = await change({ db, clock }, byProof, (tx) =>
+      createUseOptions(tx, siteOf(req), userId, waiting),
+    );
+    sendJson(res, 200, toJson(options));
+  });
   router.get('/login/code', requireChallenge, (req, res) => show(req, res, newForm()));
   router.post('/login/code', requireChallenge, async (req, res, next) => {
     if (prefersJson(req)) await act(req, res, (await readForm(req, res)) as FormFields);
@@ -139,11 +163,53 @@ function codePages(
   return router;
 }
 
-const wrongCode = (triesLeft: number) =>
-  new AppError(
+/** Asked for by browsers that have signed in nowhere: each is a row until it expires. */
+const OPTIONS_PER_MINUTE = 60;
+
+/** `/login/passkey`: a passkey alone, in place of the password and the second factor. */
+function passkeyPages(
+  { db, clock }: Pick<Context, 'db' | 'clock'>,
+  { passwords, devices }: Pick<SignInLimiters, 'passwords'> & { devices: Devices },
+): Router {
+  const router = pageRouter();
+  const perMinute = { name: 'passkeys', perMinute: OPTIONS_PER_MINUTE, calls: 'sign-ins with a passkey' };
+
+  router.post('/login/passkey-options', perAddressLimit({ clock }, perMinute), async (req, res) => {
+    const waiting = { hashedToken: undefined, now: new Date(clock.now()) };
+    const options = await change({ db, clock }, byProof, (tx) =>
+      createUseOptions(tx, siteOf(req), undefined, waiting),
+    );
+    sendJson(res, 200, toJson(options));
+  });
+
+  router.post('/login/passkey', async (req, res) => {
+    const { passkey, next } = parseInput(passkeySchema, await readForm(req, res));
+    const user = await findPasskeyOwner(db.orm, passkey.id);
+    setSignIn(req, res, devices, user?.email ?? `passkey ${passkey.id}`);
+    await passLimits(req, res, passwords);
+    const browser = { ...browserOf(req, res), formerToken: readToken(req) };
+    const token = await signInByPasskey({ db, clock }, user, passkey, siteOf(req), browser);
+    if (token === undefined || !user)
+      throw new AppError(
+        'not_signed_in',
+        'This passkey was not accepted. Try again, or sign in with your password.',
+      );
+    devices.remember(req, res, user.email);
+    sendToken(req, token);
+    res.redirect(303, toLocalPath(next, HOME));
+  });
+  return router;
+}
+
+function wrongCode(triesLeft: number, isPasskey: boolean): AppError {
+  const left = `${triesLeft === 1 ? 'One try is' : `${triesLeft} tries are`} left.`;
+  return new AppError(
     'not_signed_in',
-    `This code is not right, or was used before. ${triesLeft === 1 ? 'One try is' : `${triesLeft} tries are`} left. The app’s newest code works if the clock of your device is right.`,
+    isPasskey
+      ? `This passkey was not accepted. ${left}`
+      : `This code is not right, or was used before. ${left} The app’s newest code works if the clock of your device is right.`,
   );
+}
 
 function beginAgain(req: Request, res: Response, again: 'expired' | 'exhausted' | undefined, next?: string) {
   if (prefersJson(req))

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { text } from '../../core/http/validate.js';
+import { assertionSchema } from '../second-factor/passkeys.js';
 
 /** Where a person goes who was not going anywhere. */
 export const HOME = '/dashboard';
@@ -27,9 +28,13 @@ export const signInSchema = z
 
 export type SignIn = z.infer<typeof signInSchema>;
 
-/** The form for the second factor: a code of the app or a recovery code, as it was typed. */
+/** The form for the second factor: a code of the app or a recovery code, as it was typed, or a passkey. */
 export const codeSchema = z.strictObject({
-  code: text(100),
+  code: text(100).optional(),
+  passkey: assertionSchema.optional(),
   next: z.string().optional(),
   with: z.string().optional(),
 });
+
+/** The form for a passkey alone. */
+export const passkeySchema = z.strictObject({ passkey: assertionSchema, next: z.string().optional() });

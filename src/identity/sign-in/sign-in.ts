@@ -1,22 +1,37 @@
 import type { Clock } from '../../core/clock.js';
-import type { Database, Tx } from '../../core/db/client.js';
+import type { Database, Orm, Tx } from '../../core/db/client.js';
+import { recordOperatorAudit } from '../../audit/audit.js';
 import { auditPerson, type Whereabouts } from '../source.js';
-import { change, byProof } from '../../audit/change.js';
+import { change, byProof, type ChangeDeps } from '../../audit/change.js';
 import { verifyPassword } from '../password.js';
-import { acceptCode, auditRecoveryCode, readCode } from '../second-factor/codes.js';
+import {
+  acceptCode,
+  auditRecoveryCode,
+  auditRefusedFactor,
+  readFactor,
+  type GivenFactor,
+} from '../second-factor/codes.js';
 import {
   countTry,
   deleteChallenge,
-  findSecondFactor,
+  hasSecondFactor,
   insertChallenge,
   MAX_CODES,
   type findChallenge,
 } from '../second-factor/queries.js';
 import type { SecretBox } from '../second-factor/secret-box.js';
+import {
+  acceptPasskey,
+  readAssertion,
+  refusalOf,
+  type Assertion,
+  type Site,
+} from '../second-factor/passkeys.js';
+import { findPasskey } from '../second-factor/passkey-queries.js';
 import { deleteSession, holdUser } from '../session/queries.js';
 import { generateToken, hashToken } from '../session/session-cookie.js';
 import { startSession, type NewBrowser } from '../session/session.js';
-import { findUser } from '../users/queries.js';
+import { findUser, type User } from '../users/queries.js';
 
 /** An address as it is stored and compared. */
 export const normalizeEmail = (email: string): string => email.trim().toLowerCase();
@@ -61,7 +76,7 @@ export async function openSession(
   const where = { at: now, ip: browser.ip, requestId: browser.requestId };
   if (formerToken !== undefined) await endToken(tx, formerToken, where);
   // Read while the person is held: turning it on meanwhile waits, and then ends the session made here.
-  if (!(await findSecondFactor(tx, userId))) {
+  if (!(await hasSecondFactor(tx, userId))) {
     const session = await startSession(tx, userId, browser, now);
     await auditPerson(tx, { userId, email }, 'user.signed_in', where, { secondFactor: null });
     return { token: session, isCodeDue: false };
@@ -77,6 +92,48 @@ export async function endToken(tx: Tx, token: string, where: Whereabouts): Promi
   await deleteChallenge(tx, hashedToken);
   const person = await deleteSession(tx, hashedToken);
   if (person) await auditPerson(tx, person, 'user.signed_out', where, { sessionsEnded: 1 });
+}
+
+/** Whose passkey it is, for the limits; undefined for an unknown one. */
+export async function findPasskeyOwner(orm: Orm, credentialId: string): Promise<User | undefined> {
+  const passkey = await findPasskey(orm, credentialId);
+  return passkey && findUser(orm, { id: passkey.userId });
+}
+
+/**
+ * Starts a session by a passkey alone, whose device has verified its person: it is both factors.
+ * @param user whose passkey it is
+ * @returns the token; undefined where the passkey is refused
+ */
+export async function signInByPasskey(
+  { db, clock }: ChangeDeps,
+  user: User | undefined,
+  assertion: Assertion,
+  site: Site,
+  { formerToken, ...browser }: FormerBrowser,
+): Promise<string | undefined> {
+  const now = new Date(clock.now());
+  const where = { at: now, ip: browser.ip, requestId: browser.requestId };
+  const use = await readAssertion(db.orm, site, assertion, {
+    userId: undefined,
+    hashedToken: undefined,
+    now,
+  });
+  return change({ db, clock }, byProof, async (tx) => {
+    const isHeld = user !== undefined && (await holdUser(tx, user));
+    const isTheirs = isHeld && 'userId' in use && use.userId === user.id;
+    if (!isTheirs || !(await acceptPasskey(tx, use, now))) {
+      const details = { at: 'sign_in', reason: refusalOf(use) };
+      const refused = { action: 'user.passkey_refused', actor: 'unknown', target: user?.email ?? 'unknown' };
+      await recordOperatorAudit(tx, { ...where, ...refused, details });
+      return undefined;
+    }
+    const person = { userId: user.id, email: user.email };
+    if (formerToken !== undefined) await endToken(tx, formerToken, where);
+    const token = await startSession(tx, user.id, browser, now);
+    await auditPerson(tx, person, 'user.signed_in', where, { passkey: true });
+    return token;
+  });
 }
 
 export type Challenge = NonNullable<Awaited<ReturnType<typeof findChallenge>>>;
@@ -97,7 +154,7 @@ class ChallengeOver extends Error {}
 export async function answerChallenge(
   { db, clock, secrets }: { db: Database; clock: Clock; secrets: SecretBox },
   challenge: Challenge,
-  typed: string,
+  given: GivenFactor,
   { gone, ...browser }: NewBrowser & { gone: AbortSignal },
 ): Promise<CodeAnswer> {
   const now = new Date(clock.now());
@@ -105,13 +162,13 @@ export async function answerChallenge(
   const where = { at: now, ip: browser.ip, requestId: browser.requestId };
   const tries = await countTry(db.orm, hashedToken, now);
   if (tries === undefined) return { outcome: 'over' };
-  const code = await readCode(userId, typed, gone);
+  const code = (await readFactor(db.orm, { userId, now, gone }, given))!;
   try {
     return await change({ db, clock }, byProof, async (tx): Promise<CodeAnswer> => {
       if (!(await holdUser(tx, { id: userId, passwordHash }))) throw new ChallengeOver();
       const kind = await acceptCode(tx, secrets, { userId, code, now });
       if (kind === undefined) {
-        await auditPerson(tx, { userId, email }, 'user.code_refused', where, { at: 'sign_in', tries });
+        await auditRefusedFactor(tx, { userId, email }, code, where, { at: 'sign_in', tries });
         return { outcome: 'wrong', triesLeft: MAX_CODES - tries };
       }
       if (!(await deleteChallenge(tx, hashedToken))) throw new ChallengeOver();

@@ -2,6 +2,7 @@ import { asc, eq, gt, sql } from 'drizzle-orm';
 import type { Orm, Tx } from '../../core/db/client.js';
 import { memberships, users } from '../../organizations/table.js';
 import type { Range } from '../../core/http/page.js';
+import { deleteOpenLinks } from '../reset-link-queries.js';
 
 export type User = typeof users.$inferSelect;
 
@@ -33,12 +34,14 @@ export async function insertUser(tx: Tx, user: User): Promise<void> {
   await tx.insert(users).values(user);
 }
 
+/** Another password ends the links with which one could be chosen. */
 export async function updateUser(
   tx: Tx,
   id: string,
   values: { name?: string; passwordHash?: string },
 ): Promise<void> {
   await tx.update(users).set(values).where(eq(users.id, id));
+  if (values.passwordHash !== undefined) await deleteOpenLinks(tx, id, 'password_reset');
 }
 
 /** Takes the user's sessions along; keys and memberships must be gone from it before. True if it was there. */

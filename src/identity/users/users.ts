@@ -73,7 +73,7 @@ export async function putUser(tx: Tx, email: string, input: UserInput, source: S
   const passwordChanged = passwordHash !== current.passwordHash;
   if (!difference && !passwordChanged) return { isNew: false, resource: current };
   const user = { ...current, name, passwordHash };
-  await updateUser(tx, user.id, { name, passwordHash });
+  await updateUser(tx, user.id, { name, ...(passwordChanged ? { passwordHash } : {}) });
   const details = {
     ...difference,
     ...(passwordChanged ? { passwordChanged, sessionsEnded: await deleteSessionsOf(tx, user.id) } : {}),

@@ -81,7 +81,7 @@ export const reconciliationRoutes = [
       problemExample('invalid_request', {
         summary: 'Nothing is accepted by halves',
         at: '/accept',
-        detail: 'Invalid input: expected true',
+        detail: 'must be true',
         request: { params, body: { accept: false } },
       }),
       notFoundExample(unknown, { params: { slug: 'initech' }, body: { accept: true } }),

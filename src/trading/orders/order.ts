@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { v5 as uuidFrom } from 'uuid';
+import type { AppError } from '../../core/errors.js';
 import type { OrderInput } from '../ledger/order-input.js';
 import type { OrderStatus, TradeMode } from '../ledger/orders-table.js';
 import type { FeeRule } from '../market/fees.js';
@@ -96,6 +97,19 @@ export interface LiveExecutor {
 }
 
 /** Places orders and lists them: the same for the API and for the pages. */
+/** The one number that has to change for an order to pass at this moment. */
+export type Remedy =
+  | { field: 'contracts'; atMost: number }
+  | { field: 'limitPrice'; bound: 'at most' | 'at least'; price: Micros };
+
+export interface Refusal {
+  error: AppError;
+  /** Null where no other number would help. */
+  remedy: Remedy | null;
+}
+
+export type PaperOrder = OrderInput & { mode: 'paper' };
+
 export interface Orders {
   /**
    * Judges an order, and carries it out or sends it. Durable when it resolves.
@@ -103,6 +117,8 @@ export interface Orders {
    * live_trading_disabled, unavailable, idempotency_conflict, insufficient_position, price_moved, risk_limit, insufficient_funds
    */
   place(input: OrderInput): Promise<PlacedOrder>;
+  /** Why a paper order would be refused at this moment; undefined if it would pass. */
+  preview(input: PaperOrder): Promise<Refusal | undefined>;
   /** Newest first. `cursor` is the id of the last order of the page before. */
   list(filter: {
     orgId: string;

@@ -10,6 +10,7 @@ import type { SnapshotStore } from '../snapshot/snapshot.js';
 import { requireTradable } from './tradable.js';
 import type { LiveExecutor, Orders, PlacedOrder, Trade, VenueOutcome } from './order.js';
 import { findTrade, listFills, listOrders } from './queries.js';
+import { previewOrder } from './preview.js';
 import { recordOutcome } from './record-outcome.js';
 import { toTrade } from './trade.js';
 import { findRepeat, checkAndWrite } from './transaction.js';
@@ -174,6 +175,7 @@ export function createOrders(context: TradingContext, { snapshots, live }: Order
 
   return {
     place: placeAndCount,
+    preview: (input) => previewOrder(db.orm, input, deps),
     list: (filter) => listTrades(db.orm, filter),
     async find(orgId, id) {
       const found = await findTrade(db.orm, orgId, { id });

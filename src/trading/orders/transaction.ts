@@ -10,7 +10,8 @@ import { subtractCounts, valueOf } from '../market/contracts.js';
 import type { FeeRule } from '../market/fees.js';
 import { labelOf } from '../market/market.js';
 import { DOLLAR, formatDollars, type Micros } from '../market/money.js';
-import { assertWithinRisk } from '../risk/gate.js';
+import type { RiskFacts } from '../risk/facts.js';
+import { assertWithinRisk, readKnownFacts } from '../risk/gate.js';
 import { MAX_TRADING_AGE_MS } from '../market/source.js';
 import type { SnapshotStore } from '../snapshot/snapshot.js';
 import { assertReachable, requireTradable, type TradableMarket } from './tradable.js';
@@ -165,7 +166,7 @@ function newOrder({ input, view, at }: AcceptedOrder): Omit<OrderRow, 'status' |
   };
 }
 
-interface TransactionDeps {
+export interface TransactionDeps {
   snapshots: SnapshotStore;
   clock: Clock;
   paperCash: Micros;
@@ -193,18 +194,43 @@ export async function checkAndWrite(
 
   const isPaper = input.mode === 'paper';
   const book = isPaper ? withoutTaken(view.book, state.taken) : view.book;
-  assertHeld(input, state);
-  assertReachable(view.book, book, input);
-  const available = cash - state.reserved;
-  const cost = input.action === 'buy' ? costAtMost(input, view.feeRule, isPaper ? book : undefined) : 0n;
-  const { market, snapshot } = view;
-  await assertWithinRisk(tx, { order: input, market, book, snapshot, worstCost: cost, available, at });
-  const outlay = outlayOf(input, cost, state);
-  assertFunds(outlay, available);
+  const facts = await readKnownFacts(tx, { orgId: input.orgId, mode: input.mode, at });
+  const outlay = assertAllowed(input, { view, state, book, cash, facts, at });
 
   const accepted = { input, view, state, at };
   const trade = isPaper ? await fillOnPaper(tx, accepted, book) : await writePending(tx, accepted, outlay);
   return { trade, isRepeat: false };
+}
+
+/** All that an order is judged on beside its own numbers. */
+export interface Grounds {
+  view: TradableMarket;
+  state: AccountState;
+  /** For a paper order without what was taken from it. */
+  book: OrderBook;
+  cash: Micros;
+  /** Undefined where they cannot be read. */
+  facts: RiskFacts | undefined;
+  at: Date;
+}
+
+/**
+ * Every check of an order in a market that can be traded. Reads and writes nothing, so an order that is only looked at is
+ * judged as one that is placed.
+ * @returns what the order takes from the balance at the most
+ * @throws AppError insufficient_position, price_moved, risk_limit, insufficient_funds
+ */
+export function assertAllowed(input: OrderInput, { view, state, book, cash, facts, at }: Grounds): Micros {
+  assertHeld(input, state);
+  assertReachable(view.book, book, input);
+  const available = cash - state.reserved;
+  const filledFrom = input.mode === 'paper' ? book : undefined;
+  const cost = input.action === 'buy' ? costAtMost(input, view.feeRule, filledFrom) : 0n;
+  const { market, snapshot } = view;
+  assertWithinRisk({ order: input, market, book, snapshot, worstCost: cost, available, at }, facts);
+  const outlay = outlayOf(input, cost, state);
+  assertFunds(outlay, available);
+  return outlay;
 }
 
 async function lockOrOpen(

@@ -20,7 +20,7 @@ import {
   readSettlementCursor,
   toModeTabs,
 } from './addresses.js';
-import { toOrderPage, toOrderView, toSettlementView } from './order-view.js';
+import { describePlaced, toOrderPage, toOrderView, toSettlementView } from './order-view.js';
 
 const PAGE_SIZE = 25;
 /** Far more than a book has levels. */
@@ -28,10 +28,7 @@ const MAX_FILLS = 500;
 
 const section = 'portfolio';
 
-const notices = {
-  placed: 'Order placed. What it did is below.',
-  repeated: 'This had been sent before, and was done once. Nothing was ordered again.',
-};
+const repeated = 'This had been sent before, and was done once. Nothing was ordered again.';
 
 /** The lists of orders and of settlements, an order's own page, and all trades as a file. */
 export function addOrderPages(router: Router, context: Context, { snapshots }: TradingServices): void {
@@ -70,6 +67,7 @@ export function addOrderPages(router: Router, context: Context, { snapshots }: T
       listFills(db.orm, orgId, id, MAX_FILLS),
       listPostings(db.orm, orgId, id, MAX_FILLS),
     ]);
+    const notices = { placed: describePlaced(order), repeated };
     await renderPage(
       context,
       req,

@@ -10,7 +10,7 @@ import { isFairPrice } from '../settlement/settlement-event.js';
 import type { Snapshot } from '../snapshot/snapshot.js';
 import { ORDERS_PATH } from './addresses.js';
 import { marketStatuses, toMarketView } from './labels.js';
-import { formatMoney } from '../../core/pages/format.js';
+import { formatDecimal, formatMoney } from '../../core/pages/format.js';
 
 const orderStatuses: Record<OrderStatus, { label: string; tone: string }> = {
   pending: { label: 'Pending', tone: 'warn' },
@@ -29,6 +29,19 @@ export const toOrderView = (order: ListedOrder, snapshot: Snapshot | undefined) 
   status: orderStatuses[order.status],
   placedBy: toPlacedBy(order),
 });
+
+/** What an order has just done, of a purchase as of a sale. */
+export function describePlaced(order: ListedOrder): string {
+  const { status, action, side, contracts, filledContracts, balanceChange } = order;
+  if (status === 'pending') return 'Order placed. Its outcome is not known yet.';
+  if (filledContracts === 0) return 'Order placed. Nothing was filled, and no money moved.';
+  const part = filledContracts < contracts ? `${formatDecimal(filledContracts)} of ` : '';
+  const count = `${part}${formatDecimal(contracts)} ${side.toUpperCase()}`;
+  const rest = part === '' ? '' : ' The rest was cancelled.';
+  return action === 'buy'
+    ? `Bought ${count} for ${formatMoney(-balanceChange)}, fee included.${rest}`
+    : `Sold ${count} for ${formatMoney(balanceChange)} after the fee.${rest}`;
+}
 
 /** The key or the person that placed an order, with a link while there is something to look at. */
 function toPlacedBy({ apiKeyId, userId, keyName, keyPrefix, personName }: ListedOrder) {

@@ -12,6 +12,7 @@ import type { TradingContext } from '../config.js';
 import type { TradeMode } from '../ledger/orders-table.js';
 import type { LiveReport } from '../live/report.js';
 import { CENT } from '../market/money.js';
+import { findFirstOrder } from '../orders/first-order.js';
 import { curveRanges, readCurve, type CurvePoint, type CurveRange } from '../portfolio/curve.js';
 import { listSettlementEvents } from '../portfolio/history-queries.js';
 import { listOrders } from '../portfolio/order-queries.js';
@@ -46,9 +47,8 @@ function toVenueView(report: LiveReport | undefined) {
 
 /** A call that makes a first paper trade, of a market that trades at the moment. Undefined while none is known. */
 function curlOfFirstTrade(url: string, snapshot: Snapshot | undefined): string | undefined {
-  const market = snapshot?.data.markets.find(({ status, yesAsk }) => status === 'active' && yesAsk !== null);
-  if (!market) return undefined;
-  const order = { ticker: market.ticker, side: 'yes', action: 'buy', contracts: 1, limitPrice: '0.99' };
+  const order = findFirstOrder(snapshot);
+  if (!order) return undefined;
   return [
     `curl ${url}/trade`,
     `-H 'Authorization: Bearer org_test_…'`,

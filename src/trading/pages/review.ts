@@ -37,8 +37,6 @@ export interface Review {
   headline: string;
   /** What fills now, and what does not. */
   outcome: { tone: 'good' | 'warn' | 'bad'; text: string };
-  /** Why the order would be refused, as far as that can be told before. */
-  warning: string | null;
   facts: { label: string; value: string; note?: string; isSum?: true }[];
   results: { label: string; value: string; tone: 'good' | 'bad' }[];
   chance: {
@@ -60,7 +58,6 @@ export function reviewOrder(input: ReviewInput): Review {
   return {
     headline: order.action === 'buy' ? `Buy ${name} at ${price} or less` : `Sell ${name} at ${price} or more`,
     outcome: outcomeOf(order, quote, book),
-    warning: warningOf(input),
     facts:
       quote.filledContracts === 0
         ? []
@@ -106,32 +103,6 @@ function outcomeOf(order: MarketableOrder, quote: Quote, book: OrderBook): Revie
     tone: 'bad',
     text: `Nothing fills at your limit: the best ${action === 'buy' ? 'ask' : 'bid'} is ${formatCents(best.price)}.`,
   };
-}
-
-function warningOf({ order, held, cash, feeRule }: ReviewInput): string | null {
-  const own = held?.side === order.side ? held.contracts : 0;
-  const name = order.side.toUpperCase();
-  if (order.action === 'sell')
-    return own >= order.contracts
-      ? null
-      : `You hold ${own === 0 ? 'no' : own} ${name} of this market, so you cannot sell ${order.contracts}.`;
-  // Pairs that a purchase closes pay for themselves.
-  if (held && held.side !== order.side) return null;
-  const worst = worstCost(feeRule, order);
-  if (worst <= cash) return null;
-  const most = affordable(feeRule, order, cash);
-  return `At its limit this order costs ${formatMoney(worst)}, and the account has ${formatMoney(cash)}. ${most === 0 ? 'It does not buy a single one.' : `That buys ${most} at the most.`}`;
-}
-
-/** How many contracts some cash buys at the limit price, fee included. */
-function affordable(feeRule: FeeRule, order: MarketableOrder, cash: Micros): number {
-  let [least, most] = [0, order.contracts];
-  while (least < most) {
-    const middle = Math.ceil((least + most) / 2);
-    if (worstCost(feeRule, { ...order, contracts: middle }) <= cash) least = middle;
-    else most = middle - 1;
-  }
-  return least;
 }
 
 function costs({ order, held, cash, feeRule }: ReviewInput, quote: Quote): Review['facts'] {

@@ -169,7 +169,7 @@ export const switchActions: Record<
     button: 'Open trading',
     title: 'Open trading?',
     tone: 'primary',
-    done: 'Your Organization’s switch is open. It binds on the next order.',
+    done: 'Your Organization’s switch is at Trading. It binds on the next order.',
     consequences: [
       'From the next order on, orders pass again within the limits.',
       'What the operator has closed stays closed.',

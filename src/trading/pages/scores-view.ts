@@ -105,12 +105,27 @@ export function toScoresPage(answer: ScoresAnswer, asked: ScoresAsked) {
   };
 }
 
+/** Cities that the sentence names; all of them are in the grid below it. */
+const NAMED_CITIES = 6;
+
+/** `Signals are on for 7 of 28 gates: New York (36 h, 24 h), Miami (12 h).` */
+function describeGates(stations: ScoresAnswer['stations']): string {
+  const gates = stations.flatMap(({ leads }) => leads.map(({ gate }) => gate));
+  const open = gates.filter(({ isOpen }) => isOpen).length;
+  const all = formatCount(gates.length, 'gate');
+  if (open === 0) return `Signals are off: none of ${all} is open.`;
+  const cities = stations.flatMap(({ city, leads }) => {
+    const names = leads.filter(({ gate }) => gate.isOpen).map(({ leadHours }) => `${leadHours} h`);
+    return names.length === 0 ? [] : `${city} (${names.join(', ')})`;
+  });
+  const others = cities.length - NAMED_CITIES;
+  const more = others > 0 ? ` and ${formatCount(others, 'other city', 'other cities')}` : '';
+  return `Signals are on for ${open} of ${all}: ${cities.slice(0, NAMED_CITIES).join(', ')}${more}.`;
+}
+
 function toGates({ stations }: ScoresAnswer) {
-  const all = stations.flatMap((station) => station.leads.map(({ gate }) => gate));
-  const open = all.filter(({ isOpen }) => isOpen).length;
   return {
-    summary: `${open === 0 ? 'None' : open} of ${formatCount(all.length, 'gate')} ${open === 1 ? 'is' : 'are'} open`,
-    isAnyOpen: open > 0,
+    summary: describeGates(stations),
     stations: stations.map(({ station, city, leads: ofStation }) => ({
       station,
       city,

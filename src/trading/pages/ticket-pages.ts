@@ -18,7 +18,7 @@ import { readSwitch, type TradingSwitch } from '../risk/switches.js';
 import type { Snapshot, SnapshotStore } from '../snapshot/snapshot.js';
 import { loadingPage, MARKETS_SECTION, toFreshness } from './freshness.js';
 import type { ClimateWatch } from '../climate/watch.js';
-import type { Orders } from '../orders/order.js';
+import type { Orders, Refusal } from '../orders/order.js';
 import { findTaken } from '../orders/queries.js';
 import { findPaperCash, listPaperHoldings } from '../ledger/queries.js';
 import { reviewOrder, type Review } from './review.js';
@@ -28,9 +28,14 @@ import { feeRuleOf } from '../market/fees.js';
 
 export interface MarketsPagesDeps {
   snapshots: SnapshotStore;
-  orders: Pick<Orders, 'place'>;
+  orders: Pick<Orders, 'place' | 'preview'>;
   /** Undefined for an invented world. */
   climate: Pick<ClimateWatch, 'crossChecks'> | undefined;
+}
+
+interface Reviewed {
+  review: Review;
+  refusal: Refusal | undefined;
 }
 
 interface TicketFacts {
@@ -58,7 +63,7 @@ export function addTicketPages(router: Router, context: TradingContext, deps: Ma
     const query = readQuery(req);
     const { form, result } = await tryQuery(res, query, async () => {
       requireOnce(query);
-      return review(facts, fillTicket(query, facts.book, facts.held));
+      return review(res, facts, fillTicket(query, facts.book, facts.held));
     });
     await show(req, res, facts, form, result ?? null);
   });
@@ -91,15 +96,35 @@ export function addTicketPages(router: Router, context: TradingContext, deps: Ma
     const facts = await readFacts(context, deps.snapshots.current, req, res);
     if (!facts) return showLoading(req, res);
     const values = fillTicket(form.values, facts.book, facts.held);
-    await show(req, res, facts, renewed(form), tryReview(facts, values));
+    await show(req, res, facts, renewed(form), await tryReview(res, facts, values));
   }
+
+  /** Null without an offer, which leaves no price to begin with, and without its fee. */
+  async function review(res: Response, facts: TicketFacts, values: FormFields): Promise<Reviewed | null> {
+    const { snapshot, market } = facts;
+    const feeRule = feeRuleOf(snapshot.data, market);
+    if (values.limitPrice === '' || !feeRule) return null;
+    const order = readTicket(values, market);
+    const { orgId } = sessionOf(res);
+    const { ticker } = market;
+    const asked = { ...order, orgId, mode: 'paper', by: byMember(res), idempotencyKey: '', ticker } as const;
+    const refusal = await deps.orders.preview(asked);
+    return { review: reviewOrder({ ...facts, feeRule, order }), refusal };
+  }
+
+  /** The review of a form that is shown because something was wrong, perhaps with the form itself. */
+  const tryReview = (res: Response, facts: TicketFacts, values: FormFields): Promise<Reviewed | null> =>
+    review(res, facts, values).catch((error: unknown) => {
+      if (error instanceof AppError) return null;
+      throw error;
+    });
 
   async function show(
     req: Request,
     res: Response,
     facts: TicketFacts,
     form: FormState,
-    reviewed: Review | null,
+    reviewed: Reviewed | null,
   ) {
     const { snapshot, book, held } = facts;
     const { role } = sessionOf(res);
@@ -109,7 +134,8 @@ export function addTicketPages(router: Router, context: TradingContext, deps: Ma
     const view = toTicketView({
       ...facts,
       form: { ...form, values },
-      review: reviewed,
+      review: reviewed?.review ?? null,
+      refusal: reviewed?.refusal,
       freshness: toFreshness(snapshot, deps.snapshots.sources, now),
       mayOrder: isManager(role),
       role,
@@ -151,23 +177,6 @@ async function readFacts(
     isAccountOpen: cash !== undefined,
     probability: day?.probabilities.get(market.ticker) ?? null,
   };
-}
-
-/** Null without an offer, which leaves no price to begin with, and without its fee. */
-function review({ snapshot, ...facts }: TicketFacts, values: FormFields): Review | null {
-  const feeRule = feeRuleOf(snapshot.data, facts.market);
-  if (values.limitPrice === '' || !feeRule) return null;
-  return reviewOrder({ ...facts, feeRule, order: readTicket(values, facts.market) });
-}
-
-/** The review of a form that is shown because something was wrong, perhaps with the form itself. */
-function tryReview(facts: TicketFacts, values: FormFields): Review | null {
-  try {
-    return review(facts, values);
-  } catch (error) {
-    if (error instanceof AppError) return null;
-    throw error;
-  }
 }
 
 /** @throws AppError not_found */

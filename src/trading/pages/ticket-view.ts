@@ -1,11 +1,14 @@
 import type { AppError, ErrorCode } from '../../core/errors.js';
-import type { FormState } from '../../core/pages/form.js';
+import { toAddress } from '../../core/pages/address.js';
+import { textField, type FormState } from '../../core/pages/form.js';
+import { formatDecimal, formatPrice } from '../../core/pages/format.js';
 import { asksOf, bidsOf, type OrderBook, type Side } from '../market/book.js';
 import { cityOf, isPlaced, labelOf, type ListedMarket } from '../market/market.js';
-import type { Micros } from '../market/money.js';
+import { formatDollars, type Micros } from '../market/money.js';
+import type { Refusal } from '../orders/order.js';
 import type { Action } from '../ledger/order-input.js';
 import type { Holding } from '../ledger/positions.js';
-import { addressOfEvent, overviewAddress, streamAddress, ticketAddress } from './addresses.js';
+import { addressOfEvent, overviewAddress, streamAddress, ticketAddress, trimZeros } from './addresses.js';
 import type { TradingSwitch } from '../risk/switches.js';
 import type { Freshness } from './freshness.js';
 import { toBookLevels } from './ladder.js';
@@ -25,6 +28,7 @@ export interface TicketInput {
   probability: number | null;
   form: FormState;
   review: Review | null;
+  refusal: Refusal | undefined;
   tradingSwitch: TradingSwitch;
   freshness: Freshness;
   mayOrder: boolean;
@@ -59,6 +63,7 @@ export function toTicketView(input: TicketInput) {
     form,
     priceLimits: priceLimits(market.priceRanges),
     review: input.review,
+    refusal: toRefusal(input),
     tradingSwitch: input.tradingSwitch,
     freshness: input.freshness,
     blocked: blockedBecause(input),
@@ -119,6 +124,31 @@ function toTabs({ market, book, held, form }: TicketInput) {
     tab('buy', 'no', contracts),
     ...sales.map((side) => tab('sell', side, undefined)),
   ];
+}
+
+/** Why the order that is reviewed would be refused, and the address of the review of one that would pass. */
+function toRefusal({ refusal, market, form: { values } }: TicketInput) {
+  if (!refusal) return undefined;
+  const { error, remedy } = refusal;
+  const title = problems[error.code]?.[0] ?? 'This order would be refused';
+  if (!remedy) return { title, detail: error.message, remedy: undefined };
+  const change =
+    remedy.field === 'contracts'
+      ? { text: `Contracts: at most ${formatDecimal(remedy.atMost)} now.`, value: remedy.atMost }
+      : {
+          text: `Limit: ${remedy.bound} ${formatPrice(remedy.price)} now.`,
+          value: trimZeros(formatDollars(remedy.price)),
+        };
+  const names = ['side', 'action', 'contracts', 'limitPrice', 'timeInForce'];
+  const query = Object.fromEntries(names.map((name) => [name, textField(values, name)]));
+  return {
+    title,
+    detail: error.message,
+    remedy: {
+      text: change.text,
+      href: toAddress(ticketAddress(market.ticker), { ...query, [remedy.field]: change.value }),
+    },
+  };
 }
 
 /** Why no order can be placed from this page; null if one can. */

@@ -100,7 +100,7 @@ export interface SettlementEventRow {
 /** Where a page of them begins: behind this one. */
 export type SettlementEventPosition = Pick<SettlementEventRow, 'at' | 'ticker' | 'n'>;
 
-/** Newest first. */
+/** Newest first; what was only announced gives way to what came after it, so that a settlement is one row. */
 export const listSettlementEvents = (
   orm: Orm,
   orgId: string,
@@ -116,6 +116,13 @@ export const listSettlementEvents = (
         ) as "isCorrection"
       from trading_settlements s
       where org_id = ${orgId}::uuid and mode = ${mode}
+        and (
+          s.state in ('finalized', 'void') or s.cash_change <> 0
+          or not exists (
+            select from trading_settlements later
+            where later.org_id = s.org_id and later.mode = s.mode and later.ticker = s.ticker and later.n > s.n
+          )
+        )
         ${
           after
             ? // The bound on the time alone is what the index can jump to.

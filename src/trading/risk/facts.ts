@@ -13,14 +13,18 @@ export const midnightOf = (at: Date): Date => new Date(Math.floor(at.getTime() /
 
 /**
  * What an order of the account is judged on, with one statement; undefined without an account.
+ * @param opensWith what an account that is not open yet begins with, for an order that is only looked at
  * @throws RangeError for what is there and makes no sense
  */
 export async function readRiskFacts(
   orm: Orm,
   { orgId, mode, at }: { orgId: string; mode: TradeMode; at: Date },
+  opensWith?: Micros,
 ): Promise<RiskFacts | undefined> {
-  const stored = await selectRisk(orm, { orgId, mode, midnight: midnightOf(at) });
-  if (!stored.isHere) return undefined;
+  const found = await selectRisk(orm, { orgId, mode, midnight: midnightOf(at) });
+  if (!found.isHere && opensWith === undefined) return undefined;
+  const begun = String(opensWith);
+  const stored = found.isHere ? found : { ...found, cash: begun, deposits: begun, isFromToday: true };
   return {
     switches: {
       service: toSwitch(stored.service),

@@ -1,4 +1,3 @@
-import type { Orm } from '../../core/db/client.js';
 import { AppError } from '../../core/errors.js';
 import type { OrderBook } from '../market/book.js';
 import type { ListedMarket } from '../market/market.js';
@@ -42,20 +41,22 @@ export interface RiskInput {
   at: Date;
 }
 
+/** What an order is judged on; undefined where that cannot be read, or makes no sense. */
+export const readKnownFacts = (...asked: Parameters<typeof readRiskFacts>): Promise<RiskFacts | undefined> =>
+  readRiskFacts(...asked).catch((error: unknown) => {
+    if (error instanceof RangeError) return undefined;
+    throw error;
+  });
+
 /**
  * Lets an order pass, or says which limit stands against it, its value and what was asked. What cannot be read or
  * computed counts as a refusal; only a database that does not answer is told as what it is.
  *
- * Goes into the transaction that writes the order, after the account's row was locked: switches and limits are read there,
- * with one statement, so they bind on the next order of every instance.
+ * The facts of an order that is written are read in its transaction, after the account's row was locked: switches and limits
+ * are among them, so they bind on the next order of every instance.
  * @throws AppError risk_limit
  */
-export async function assertWithinRisk(tx: Orm, input: RiskInput): Promise<void> {
-  const { orgId, mode } = input.order;
-  const facts = await readRiskFacts(tx, { orgId, mode, at: input.at }).catch((error: unknown) => {
-    if (error instanceof RangeError) return undefined;
-    throw error;
-  });
+export function assertWithinRisk(input: RiskInput, facts: RiskFacts | undefined): void {
   const refusal: RiskRefusal | undefined = facts
     ? assessRisk(input, facts)
     : refuse('unknown_state', 'there is no account, or what is recorded of it makes no sense.');

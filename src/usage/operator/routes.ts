@@ -235,7 +235,7 @@ An event may be reported up to seven days after it occurred: the sums of a month
       },
       problemExample('invalid_request', {
         summary: 'Months that do not begin with one',
-        detail: 'The query parameter from: must be the start of a month in UTC.',
+        detail: 'The query parameter from must be the start of a month in UTC.',
         request: { query: { from: '2026-01-15', to: '2026-02-15', granularity: 'month' } },
       }),
       notFoundExample('There is no Organization "initech".', {

@@ -149,7 +149,7 @@ describe('the line of a request', () => {
     database = await createTestDatabase();
     const sink = { write: (line: string) => void seen.push(JSON.parse(line) as Record<string, unknown>) };
     service = await startTestService(database.db, {
-      context: { accessLog: createAccessLog('info', sink, known), log: pino({ level: 'silent' }) },
+      context: { accessLog: createAccessLog('debug', sink, known), log: pino({ level: 'silent' }) },
     });
   });
   afterAll(async () => {

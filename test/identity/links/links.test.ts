@@ -1,10 +1,13 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { and, eq } from 'drizzle-orm';
-import { operatorLog, operators, secondFactors, sessions, users } from '../../../src/tables.js';
+import { findLink } from '../../../src/identity/links/links.js';
+import { oneTimeLinks, operatorLog, operators, secondFactors, sessions, users } from '../../../src/tables.js';
 import { createSetUpLink } from '../../../src/identity/operators/operators.js';
-import { Browser, createUser, PASSWORD } from '../../support/accounts.js';
+import { hashToken } from '../../../src/identity/session/session-cookie.js';
+import { Browser, createUser, PASSWORD, signedIn } from '../../support/accounts.js';
 import { createTestDatabase, type TestDatabase } from '../../support/database.js';
 import { makeLink, makeOperator, signedInOperator } from '../../support/operators.js';
+import { operatorClient } from '../../support/operator.js';
 import { giveSecondFactor } from '../../support/second-factor.js';
 import { startTestService, type TestService } from '../../support/service.js';
 
@@ -146,4 +149,162 @@ it('an operator’s invitation is for its address, and ends with the operator wh
   expect(made?.operators.createdBy).toBe(id);
   const [session] = await database.db.orm.select().from(sessions).where(eq(sessions.userId, made!.users.id));
   expect(session?.confirmedAt).toEqual(new Date(service.clock.now()));
+});
+
+/** As on a first start, whatever the other tests have made. */
+async function withoutOperators(): Promise<void> {
+  await database.db.orm.delete(operators);
+  await database.db.orm.delete(oneTimeLinks).where(eq(oneTimeLinks.kind, 'setup'));
+}
+
+const tokenOf = (link: { path: string } | undefined) => link!.path.split('#')[1]!;
+
+it('of two starts at once one link works, and only its hash is stored', async () => {
+  await withoutOperators();
+  const made = await Promise.all([createSetUpLink(service.context), createSetUpLink(service.context)]);
+  const tokens = made.map(tokenOf);
+  for (const token of tokens) expect(Buffer.from(token, 'base64url')).toHaveLength(32);
+  const stored = await database.db.orm.select().from(oneTimeLinks).where(eq(oneTimeLinks.kind, 'setup'));
+  expect(stored).toHaveLength(1);
+  expect(JSON.stringify(stored)).not.toMatch(new RegExp(tokens.join('|')));
+  expect(tokens.map(hashToken)).toContain(stored[0]!.hashedToken);
+});
+
+it('a start beside a set-up that is being finished makes no second way in', async () => {
+  await withoutOperators();
+  const { id } = await createUser(database.db);
+  const token = tokenOf(await createSetUpLink(service.context));
+  const now = new Date(service.clock.now());
+  let started: Promise<unknown> | undefined;
+  await database.db.orm.transaction(async (tx) => {
+    const link = await findLink(tx, token, ['setup'], now);
+    await tx.update(oneTimeLinks).set({ usedAt: now }).where(eq(oneTimeLinks.hashedToken, link.hashedToken));
+    await tx.insert(operators).values({ userId: id, createdAt: now });
+    started = createSetUpLink(service.context);
+    await new Promise((resolve) => setTimeout(resolve, 200));
+  });
+  expect(await started).toBeUndefined();
+});
+
+it('a link to what was lost ends when that is changed in another way', async () => {
+  const { db } = database;
+  const operator = operatorClient(() => service);
+  const opens = async (token: string) => (await (await open('reset', token)).get('/reset', html)).status;
+  const { user, browser } = await signedIn(db, service.url);
+  const byThemselves = await makeLink(service, 'password_reset', user);
+  const changed = await post(browser, '/dashboard/account/password', {
+    currentPassword: PASSWORD,
+    ...chosen,
+  });
+  expect([changed.status, await opens(byThemselves)]).toEqual([303, 404]);
+
+  const byOperator = await makeLink(service, 'password_reset', user);
+  const renamed = await operator('PUT', `/users/${user.email}`, { name: 'Renamed', password: newPassword });
+  expect([renamed.status, await opens(byOperator)]).toEqual([200, 200]);
+  await operator('PUT', `/users/${user.email}`, { name: 'Renamed', password: 'yet another long phrase' });
+  expect(await opens(byOperator)).toBe(404);
+
+  await giveSecondFactor(db, user.id, service.clock);
+  const ofFactor = await makeLink(service, 'second_factor_reset', user);
+  expect((await operator('DELETE', `/users/${user.email}/second-factor`)).status).toBe(204);
+  expect(await opens(ofFactor)).toBe(404);
+});
+
+it('a reset ends every session, page and API alike, and sign-ins that wait for a code', async () => {
+  const { user, browser: other } = await signedIn(database.db, service.url);
+  const app = await giveSecondFactor(database.db, user.id, service.clock);
+  const waiting = new Browser(service.url);
+  expect((await waiting.signIn(user.email)).headers.get('location')).toContain('/login/code');
+  const browser = await open('reset', await makeLink(service, 'password_reset', user));
+  // A session of another person in this browser ends too: none can be prepared.
+  const stranger = await createUser(database.db);
+  await browser.signIn(stranger.email);
+  const before = browser.copy();
+  expect((await post(browser, '/reset', { ...chosen, code: app.code() })).status).toBe(303);
+  const json = { accept: 'application/json' };
+  expect((await other.get('/dashboard/api-keys', json)).status).toBe(401);
+  const key = { json: { name: 'late', livemode: true } };
+  expect((await other.send('POST', '/dashboard/api-keys', key)).status).toBe(401);
+  expect((await post(waiting, '/login/code', { code: app.code(1) })).headers.get('location')).toMatch(
+    /^\/login\?/,
+  );
+  expect((await before.get('/dashboard/account', json)).status).toBe(401);
+  expect(browser.cookies.get('gauge_session')).not.toBe(before.cookies.get('gauge_session'));
+  expect(browser.cookies.has('gauge_reset')).toBe(false);
+  expect((await browser.get('/dashboard/account', html)).status).toBe(200);
+});
+
+it('the secret of a link is in a cookie for this site alone, and in no address and no page', async () => {
+  const user = await createUser(database.db);
+  const token = await makeLink(service, 'password_reset', user);
+  const opener = new Browser(service.url);
+  const opened = await post(opener, '/reset/open', { link: `https://gauge.example.com/reset#${token}` });
+  const [cookie] = opened.headers.getSetCookie();
+  expect(cookie).toContain(token);
+  expect(cookie!.split('; ').slice(1)).toEqual(
+    expect.arrayContaining(['HttpOnly', 'SameSite=Lax', 'Path=/']),
+  );
+  const page = await opener.get('/reset', html);
+  const refused = await post(opener, '/reset', { newPassword: 'x', newPasswordAgain: 'y', token });
+  expect([page.status, refused.status]).toEqual([200, 400]);
+  for (const { headers, text } of [opened, page, refused]) {
+    expect(headers.get('location') ?? '').not.toContain('#');
+    expect(text).not.toContain(token);
+    expect(headers.get('cache-control')).toContain('no-store');
+    expect(headers.get('referrer-policy')).toMatch(/^(no-referrer|same-origin)$/);
+  }
+  const production = {
+    NODE_ENV: 'production',
+    TRUST_PROXY: '1',
+    PUBLIC_URL: 'https://gauge.example.com',
+    SESSION_KEYS: 'a-session-key-of-the-tests',
+  };
+  const secure = await startTestService(database.db, { env: production });
+  try {
+    const browser = new Browser(secure.url);
+    const { headers } = await post(browser, '/reset/open', { link: token });
+    expect(headers.getSetCookie()[0]).toMatch(/^__Host-gauge_reset=.*; Secure/);
+  } finally {
+    await secure.stop();
+  }
+});
+
+it('an address that sends thirty wrong links is refused, and a right one takes nothing away', async () => {
+  const other = await startTestService(database.db);
+  try {
+    const user = await createUser(database.db);
+    const token = await makeLink(service, 'password_reset', user);
+    const send = async (link: string) => {
+      const browser = new Browser(other.url);
+      const { status } = await post(browser, '/reset/open', { link });
+      return status === 303 ? (await browser.get('/reset', html)).status : status;
+    };
+    for (let n = 0; n < 40; n++) expect(await send(token)).toBe(200);
+    for (let n = 0; n < 15; n++) expect(await send('short')).toBe(404);
+    for (let n = 0; n < 15; n++) expect(await send('x'.repeat(43))).toBe(404);
+    expect(await send('short')).toBe(429);
+    // The limits of the other pages are counted by themselves.
+    expect((await post(new Browser(other.url), '/set-up/open', { link: 'short' })).status).toBe(404);
+  } finally {
+    await other.stop();
+  }
+});
+
+it.each([
+  '/reset/open',
+  '/reset',
+  '/confirm',
+  '/set-up/open',
+  '/set-up/person',
+  '/set-up/second-factor',
+  '/set-up/second-factor/confirm',
+  '/set-up/product',
+  '/set-up/owner',
+])('%s takes nothing from another site', async (path) => {
+  const { browser } = await signedInOperator(service);
+  for (const headers of [{ 'sec-fetch-site': 'cross-site' }, { origin: 'https://evil.example' }])
+    expect(await browser.send('POST', path, { form: {}, headers })).toMatchObject({
+      status: 403,
+      body: { code: 'cross_site_request' },
+    });
 });

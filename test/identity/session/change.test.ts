@@ -171,7 +171,16 @@ async function send(
   return answer;
 }
 
-/** Of every row of every table, but for when sessions were seen and which Organization they look at. */
+/**
+ * Of every row of every table, but for when sessions were seen, which Organization they look at, and the tries that are
+ * counted before they are judged: of codes, and of what a passkey has signed.
+ */
+const compared: Record<string, string> = {
+  sessions: 't.hashed_token',
+  sign_in_challenges: 't.user_id',
+  passkey_challenges: 'null',
+};
+
 async function fingerprint(): Promise<string> {
   const run = (name: string, text: string) => database.db.run({ name, text }, []);
   const tables = await run(
@@ -179,7 +188,7 @@ async function fingerprint(): Promise<string> {
     `select tablename from pg_tables where schemaname = 'public' order by 1`,
   );
   const each = tables.map(([table]) => {
-    const row = table === 'sessions' ? 't.hashed_token' : table === 'sign_in_challenges' ? 't.user_id' : 't';
+    const row = compared[table!] ?? 't';
     return `select '${table!}', md5(coalesce(string_agg(${row}::text, '|' order by ${row}::text), '')) from ${table!} t`;
   });
   return JSON.stringify(await run('fingerprint', `${each.join(' union all ')} order by 1`));

@@ -16,6 +16,7 @@ import type { Database } from '../../../src/core/db/client.js';
 import { addMember, Browser, createUser, PASSWORD, sessionIdOf } from '../../support/accounts.js';
 import { createKey, createOrganization } from '../../support/fixtures.js';
 import { forgetConfirmation, makeLink, makeOperator, signedInOperator } from '../../support/operators.js';
+import { givePasskey, SoftPasskey } from '../../support/passkey.js';
 import type { Populated } from '../../support/populated.js';
 import { authenticator, giveSecondFactor } from '../../support/second-factor.js';
 import type { TestService } from '../../support/service.js';
@@ -258,6 +259,8 @@ const revoked =
       .set({ revokedAt: new Date('2020-01-01T00:00:00Z') })
       .where(eq(invitations.id, id));
 
+const PASSKEYS = '/dashboard/account/passkeys';
+
 const SET_UP = '/dashboard/account/second-factor';
 
 const slugOf = ({ own }: World) => own.slug;
@@ -355,6 +358,17 @@ export const changes: Record<string, Prepare[]> = {
   ],
   'post /dashboard/account/second-factor/recovery-codes': [byPerson(`${SET_UP}/recovery-codes`, withFactor)],
   'post /dashboard/account/second-factor/off': [byPerson(`${SET_UP}/off`, withFactor)],
+  'post /dashboard/account/passkeys': [
+    byPerson(PASSKEYS, async ({ service }, { id, browser }) => {
+      const options = await browser.send('POST', `${PASSKEYS}/new-options`);
+      return { name: 'Laptop', passkey: new SoftPasskey(service.url, id).create(options.body) };
+    }),
+  ],
+  'post /dashboard/account/passkeys/remove': [
+    byPerson(`${PASSKEYS}/remove`, async ({ db, service }, { id }) => ({
+      id: (await givePasskey(db, id, service.url)).id,
+    })),
+  ],
   'post /dashboard/account/sessions/{id}/end': [
     byPerson(
       async ({ db, service }, { id, email }) => {
@@ -421,6 +435,18 @@ export const changes: Record<string, Prepare[]> = {
       };
     }),
   ],
+  'post /login/passkey': [
+    byProof('/login/passkey', async ({ db, service }) => {
+      const { id } = await createUser(db);
+      const passkey = await givePasskey(db, id, service.url);
+      const { body } = await new Browser(service.url).send('POST', '/login/passkey-options');
+      return {
+        fields: { passkey: passkey.use(body) },
+        // A refusal is recorded: the tests of passkeys look at one that is removed meanwhile.
+        withdrawals: {},
+      };
+    }),
+  ],
   'post /confirm': [byPerson('/confirm', () => ({ currentPassword: PASSWORD }))],
   'post /reset': [
     byLink('/reset', async ({ db, service }) => {
@@ -479,16 +505,16 @@ export const changes: Record<string, Prepare[]> = {
     byOperatorPerson(
       '/set-up/owner',
       async ({ db }) => {
-        await createOrganization(db);
-        return { owner: 'other', email: `${uuid()}@example.com` };
+        const { slug } = await createOrganization(db);
+        return { organization: slug, owner: 'other', email: `${uuid()}@example.com` };
       },
       true,
     ),
     byOperatorPerson(
       '/set-up/owner',
       async ({ db }) => {
-        await createOrganization(db);
-        return { owner: 'me', email: '' };
+        const { slug } = await createOrganization(db);
+        return { organization: slug, owner: 'me', email: '' };
       },
       true,
     ),
@@ -592,6 +618,11 @@ export const changes: Record<string, Prepare[]> = {
 export const others = [
   // Reads.
   'post /api/entitlements/check',
+  // Keep what a passkey is to sign, for five minutes. It opens nothing.
+  'post /dashboard/account/passkeys/new-options',
+  'post /dashboard/account/passkeys/options',
+  'post /login/code/passkey-options',
+  'post /login/passkey-options',
   // Keeps the link in a cookie of this browser; nothing is written.
   'post /dashboard/join/open',
   'post /reset/open',

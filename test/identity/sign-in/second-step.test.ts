@@ -364,7 +364,9 @@ describe('a challenge', () => {
     const secrets = createSecretBox(service.context.config.secretKeys);
     const deps = { db: database.db, clock: service.clock, secrets };
     const browser = { ip: '', userAgent: '', gone: new AbortController().signal };
-    const answer = await answerChallenge(deps, challenge, app.code(), browser);
+    const site = { origin: service.url, rpId: '127.0.0.1' };
+    const given = { code: app.code(), site, hashedToken: challenge.hashedToken };
+    const answer = await answerChallenge(deps, challenge, given, browser);
     expect(answer).toEqual({ outcome: 'over' });
     expect(await sessionsOf(user.id)).toEqual([]);
     const [factor] = await orm.select().from(secondFactors).where(eq(secondFactors.userId, user.id));

@@ -240,6 +240,9 @@ describe('POST /logout', () => {
   it('does nothing to who is not signed in, and nothing on GET', async () => {
     const browser = new Browser(service.url);
     expect((await browser.send('POST', '/logout')).status).toBe(303);
-    expect(await browser.get('/logout')).toMatchObject({ status: 404, body: { code: 'not_found' } });
+    expect(await browser.get('/logout')).toMatchObject({
+      status: 405,
+      body: { code: 'method_not_allowed' },
+    });
   });
 });

@@ -425,7 +425,10 @@ it('closed trading is said on both pages with its reason, and halted trading off
     expect(textOf(page)).toContain('<i>storm</i>');
     expect(page.text).not.toContain('<i>storm');
   }
-  expect(textOf(await getPage(browser, ticket))).toContain('Place paper order');
+  // Nothing is held that a purchase could reduce.
+  const reducing = textOf(await getPage(browser, ticket));
+  expect(reducing).toContain('A limit stands against this order. reduce_only');
+  expect(reducing).not.toContain('Place paper order');
   await close('halt');
   expect(textOf(await getPage(browser, PATH))).toContain('Trading is halted');
   expect(textOf(await getPage(browser, ticket))).not.toContain('Place paper order');
@@ -526,8 +529,9 @@ it('a form sent twice places one order, and leads to it both times', async () =>
   expect(told.map(([path]) => path)).toEqual([order, order, order]);
   expect(told.map(([, done]) => done)).toEqual(expect.arrayContaining(['done=placed', 'done=repeated']));
   expect(told[2]![1]).toBe('done=repeated');
+  const { balanceChange } = trades[0]!;
   expect(textOf(await getPage(browser, `${order}?done=placed`))).toContain(
-    'Order placed. What it did is below.',
+    `Bought 2 YES for ${formatMoney(-balanceChange)}, fee included.`,
   );
   expect(textOf(await getPage(browser, `${order}?done=repeated`))).toContain('Nothing was ordered again.');
 });
@@ -551,6 +555,54 @@ it('what was placed is what was quoted, to the last digit', async () => {
   const { trades } = await service.trading.orders.list({ orgId: organization.id, limit: 1 });
   expect(formatDollars(-trades[0]!.balanceChange)).toBe(cost);
   expect(textOf(await getPage(browser, path))).toContain(`Cash $${after}`);
+});
+
+describe('what would be refused', () => {
+  const review = async (browser: Browser, query: string) => {
+    const page = await getPage(browser, `${PATH}/${openMarket().ticker}?side=yes&action=buy&${query}`);
+    const link = linksOf(page).find((each) => each.includes('timeInForce='));
+    return { page, text: textOf(page), link };
+  };
+  const limitOf = (more: bigint) => formatDollars(openMarket().yesAsk! + more).replace(/0{1,2}$/, '');
+
+  it.each([
+    { query: () => `contracts=1&limitPrice=${limitOf(150_000n)}`, says: /Limit: at most \$0\.\d\d now\./ },
+    { query: () => `contracts=1&limitPrice=${limitOf(-10_000n)}`, says: /Limit: at least \$0\.\d\d now\./ },
+    { query: () => `contracts=90000&limitPrice=${limitOf(0n)}`, says: /Contracts: at most \d+ now\./ },
+  ])('is not offered; the number to change is named, and passes: $says', async ({ query, says }) => {
+    const { browser } = await signedIn(database.db, service.url);
+    const { page, text, link } = await review(browser, query());
+    expect([page.status, text]).toEqual([200, expect.stringMatching(says)]);
+    expect(text).not.toContain('Place paper order');
+    const better = await getPage(browser, link!);
+    expect(textOf(better)).toContain('Place paper order');
+    const names = ['id', 'side', 'action', 'contracts', 'limitPrice', 'timeInForce'];
+    const fields = Object.fromEntries(names.map((name) => [name, fieldOf(better, name).at(-1)!]));
+    expect((await postForm(browser, `${PATH}/${openMarket().ticker}`, fields)).status).toBe(303);
+  });
+
+  it('by a switch or for want of cash says that, and never writes anything', async () => {
+    const { browser, organization } = await signedIn(database.db, service.url);
+    const query = `contracts=1&limitPrice=${limitOf(0n)}`;
+    expect((await review(browser, query)).text).toContain('Place paper order');
+    const accounts = await database.db.orm.select().from(tradingAccounts);
+    expect(accounts.filter(({ orgId }) => orgId === organization.id)).toEqual([]);
+    await database.db.orm
+      .insert(tradingAccounts)
+      .values({ orgId: organization.id, mode: 'paper', cash: 10_000n, openedAt: new Date(NOON) });
+    const poor = await review(browser, query);
+    expect(poor.text).toContain('The cash does not cover this order');
+    expect(poor.text).not.toContain('Place paper order');
+    await database.db.orm.insert(tradingSwitches).values({
+      orgId: organization.id,
+      ownState: 'reduce_only',
+      ownReason: 'r',
+      ownAt: new Date(NOON),
+    });
+    const reducing = await review(browser, query);
+    expect(reducing.text).toContain('A limit stands against this order. reduce_only');
+    expect(reducing.link).toBe(undefined);
+  });
 });
 
 it('an order beyond the cash is refused with words, keeps what was typed and quotes anew', async () => {

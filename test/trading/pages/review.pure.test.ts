@@ -123,8 +123,6 @@ it('a sale says what it brings, what it realises and when holding is better', ()
   });
   expect(quoted.results.map(({ value }) => value)).toEqual(['−$4.9640', '+$3.0360']);
   expect(quoted.chance!.breakEven).toBe('38.0\u00a0%');
-  expect(quoted.warning).toBe(null);
-  expect(review({ order: sale }).warning).toBe('You hold no YES of this market, so you cannot sell 8.');
 });
 
 it('a sale of a whole position is quoted to the last digit, with what it leaves', () => {
@@ -141,13 +139,6 @@ it('a sale of a whole position is quoted to the last digit, with what it leaves'
   const some = review({ book: deep, order: { ...sale, limitPrice: cents(56) }, held: position });
   expect(some.outcome.text).toContain('100 of 120 fill now.');
   expect(valuesOf(some)).toMatchObject({ Realised: '−$4.00', Left: '20 contracts' });
-});
-
-it('an order beyond the cash is said beforehand, with what the cash buys', () => {
-  // One at 50 costs 0.52 with its fee, two cost 1.04.
-  const { warning } = review({ order: { ...order, limitPrice: cents(50) }, cash: cents(100) });
-  expect(warning).toContain('the account has $1.00. That buys 1 at the most.');
-  expect(review({ cash: 0n }).warning).toContain('It does not buy a single one.');
 });
 
 it('a ticket begins with the best price of its side, and a sale with what is held', () => {

@@ -69,6 +69,7 @@ describe('the limits', () => {
     ])
       expect(words).toContain(text);
     expect(words).toContain('Nothing yet.');
+    expect(words).toContain('Kill switch Trading');
     expect(words).not.toContain('Trading is halted');
   });
 
@@ -165,7 +166,8 @@ describe('the Organization’s own switch', () => {
     expect([answer.status, answer.headers.get('location')]).toEqual([303, `${PAGE}?done=halt`]);
     const { words, main } = await see(`${PAGE}?done=halt`);
     expect(words).toContain('Trading is halted. It binds on the next order.');
-    expect(words).toMatch(/Trading is halted: no order passes\. .* halt\. a look at the fills/);
+    expect(words).toMatch(/Trading is halted: no order passes\. .* halted\. a look at the fills/);
+    expect(words).toContain('Kill switch Halted');
     expect(words).toContain(`by ${user.name}`);
     expect(main).not.toContain(`${SWITCH}?state=halt`);
     expect((await operator('GET', `${path}/trading/switch`)).body).toMatchObject({
@@ -232,13 +234,14 @@ describe('the operator’s and the service’s switch', () => {
     expect((await see()).words).toMatch(
       /Only orders pass that reduce what is held\. .*The operator, for your Organization, .* reduce only\. prices look wrong/,
     );
+    expect((await see()).words).toContain('Kill switch Reduce only');
     await set('halt', 'ours');
     await set('open');
     expect((await operator('GET', `${path}/trading/switch`)).body.state).toBe('reduce_only');
     await operator('PUT', '/trading/switch', { state: 'halt', reason: 'maintenance' });
     const { words } = await see();
     expect(words).toMatch(
-      /Trading is halted: no order passes\. .*for the whole service, .* halt\. maintenance/,
+      /Trading is halted: no order passes\. .*for the whole service, .* halted\. maintenance/,
     );
     await operator('PUT', '/trading/switch', { state: 'open' });
   });

@@ -39,7 +39,7 @@ describe('the scores page', () => {
   it('says when the first scores come while nothing has settled, and that everything is shut', async () => {
     const { status, main, words } = await see();
     expect(status).toBe(200);
-    expect(words).toContain('None of 96 gates are open');
+    expect(words).toContain('Signals are off: none of 96 gates is open.');
     expect(words).toContain('Not judged yet');
     expect(words).toContain('none has been so far');
     expect(words).toContain('in the morning after it. A gate can open once 30 days');
@@ -48,11 +48,13 @@ describe('the scores page', () => {
 
   it('has minima and hours apart, each with its own leads', async () => {
     const hours = await see('?kind=hourly');
-    expect(hours.words).toContain('None of 16 gates are open');
+    expect(hours.words).toContain('Signals are off: none of 16 gates is open.');
     expect(hours.words).toContain('recorded 12, 6, 3 and 1 hours before each hour');
     // A station stands for the hours of its city.
-    expect((await see('?kind=hourly&station=KMIA&lead=3')).words).toContain('None of 1 gate are open');
-    expect((await see('?kind=daily_minimum')).words).toContain('None of 96 gates are open');
+    expect((await see('?kind=hourly&station=KMIA&lead=3')).words).toContain(
+      'Signals are off: none of 1 gate is open.',
+    );
+    expect((await see('?kind=daily_minimum')).words).toContain('Signals are off: none of 96 gates is open.');
     for (const wrong of ['?kind=weekly', '?kind=hourly&lead=36', '?kind=hourly&station=KDEN'])
       expect((await see(wrong)).status, wrong).toBe(400);
   });
@@ -101,8 +103,9 @@ describe('the scores page', () => {
   it('shows where the model was ahead first, with n, difference and interval, and the rule', async () => {
     await seedScores(service, { days: 45, model: 1.5, market: 2.6, stationIds: ['KNYC', 'KMIA'] });
     const { words } = await see();
-    const gates = words.slice(words.indexOf('gates are open'), words.indexOf('Why each gate'));
-    const [, newYork] = /New York (.*?) Chicago/.exec(gates)!;
+    expect(words).toMatch(/Signals are on for \d of 96 gates: New York \([\d h,]+\)/);
+    const gates = words.slice(words.indexOf('Signals are on'), words.indexOf('Why each gate'));
+    const [, newYork] = /New York (Open.*?|Closed.*?) Chicago/.exec(gates)!;
     const cells = newYork!.match(/(Open|Closed) 45 days [+−]\d\.\d\d [+−]\d\.\d\d to [+−]\d\.\d\d/g)!;
     expect(cells).toHaveLength(4);
     // Open only where the whole interval is on the model's side.
@@ -112,7 +115,7 @@ describe('the scores page', () => {
     expect(gates).toContain('Chicago Closed 0 days Closed 0 days Closed 0 days Closed 0 days');
     expect(gates).toContain('95 % interval of the difference');
     expect(gates).toMatch(/only as good as the market: at most \d+ % of the time/);
-    expect(words.indexOf('gates are open')).toBeLessThan(words.indexOf('CRPS over time'));
+    expect(words.indexOf('Signals are on')).toBeLessThan(words.indexOf('CRPS over time'));
   });
 
   it('has every picture with its name, its sentence and its table', async () => {
@@ -136,7 +139,7 @@ describe('the scores page', () => {
 
   it('narrows down to a city and a lead, and keeps what was chosen', async () => {
     const { main, words } = await see('?station=KMIA&lead=24');
-    expect(words).toMatch(/(1|None) of 1 gate (is|are) open/);
+    expect(words).toMatch(/Signals are (on for 1 of 1 gate: Miami \(24 h\)\.|off: none of 1 gate is open\.)/);
     expect(words).toContain('45 calibrated forecasts compared');
     expect(words).not.toContain('New York');
     expect(main).toMatch(/<option value="KMIA" selected>/);

@@ -533,11 +533,12 @@ describe('reads from other sites', () => {
 });
 
 describe('addresses below the reads', () => {
-  it('answer 404 as a problem', async () => {
+  it('are answered with 404, and other methods with 405, as a problem', async () => {
     for (const path of ['/markets/x', '/forecast', '/stations/KNYC', '/stream/x'])
       expect(await codeOf(world, path)).toEqual([404, 'not_found']);
     const posted = await ask(world, '/markets', {}, 'POST');
-    expect([posted.status, json(posted).code]).toEqual([404, 'not_found']);
+    expect([posted.status, json(posted).code]).toEqual([405, 'method_not_allowed']);
+    expect(posted.headers.allow).toBe('GET, HEAD');
     expect(posted.headers['content-type']).toMatch(/^application\/problem\+json/);
   });
 });

@@ -11,7 +11,7 @@ import {
   tradingPositions,
 } from '../../../src/tables.js';
 import { CENT, DOLLAR, parseDollars } from '../../../src/trading/market/money.js';
-import { assertWithinRisk } from '../../../src/trading/risk/gate.js';
+import { assertWithinRisk, readKnownFacts } from '../../../src/trading/risk/gate.js';
 import { defaultLimits } from '../../../src/trading/risk/limits.js';
 import { readRiskFacts } from '../../../src/trading/risk/facts.js';
 import { createTestDatabase, isEmbedded, type TestDatabase } from '../../support/database.js';
@@ -123,7 +123,10 @@ async function setUp({ cash = '1000', openedAt = yesterday, withoutAccount }: Se
     try {
       await tx.transaction(async (inner) => {
         await inner.execute(sql`select from trading_accounts where org_id = ${orgId} for update`);
-        await assertWithinRisk(inner, { ...input, order: { ...input.order, orgId } });
+        assertWithinRisk(
+          { ...input, order: { ...input.order, orgId } },
+          await readKnownFacts(inner, { orgId, mode: 'paper', at: input.at }),
+        );
       });
       return 'passed';
     } catch (error) {
@@ -276,7 +279,10 @@ describe('a switch or a limit binds on the next order', () => {
       .transaction(async (tx) => {
         await tx.execute(sql`select from trading_accounts where org_id = ${orgId} for update`);
         await call('PUT', `/organizations/${slug}/trading/switch`, { state: 'halt', reason: 'now' });
-        await assertWithinRisk(tx, { ...input, order: { ...input.order, orgId } });
+        assertWithinRisk(
+          { ...input, order: { ...input.order, orgId } },
+          await readKnownFacts(tx, { orgId, mode: 'paper', at: input.at }),
+        );
       })
       .then(
         () => 'passed',

@@ -120,7 +120,7 @@ export const memberRoutes = [
       problemExample('invalid_request', {
         summary: 'A role that there is not',
         at: '/role',
-        detail: 'Invalid option: expected one of "owner"|"admin"|"member"|"billing"',
+        detail: 'must be "owner" or "admin" or "member" or "billing"',
         request: { params, body: { role: 'boss' } },
       }),
     ],

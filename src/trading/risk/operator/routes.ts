@@ -133,7 +133,7 @@ export const tradingControlRoutes = [
       problemExample('invalid_request', {
         summary: 'An amount that is no text',
         at: '/maxDailyLoss',
-        detail: 'Invalid input: expected string, received number',
+        detail: 'must be a text',
         request: { ...acme, body: { maxDailyLoss: 50 } },
       }),
       notFoundExample(noOrganization, { ...unknown, body: tighter }),

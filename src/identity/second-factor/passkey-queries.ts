@@ -1,0 +1,102 @@
+import { and, asc, eq, gt, isNull, lt, lte } from 'drizzle-orm';
+import type { Orm, Tx } from '../../core/db/client.js';
+import { MINUTE_MS } from '../../core/time.js';
+import { passkeyChallenges, passkeys } from '../table.js';
+
+const CHALLENGE_MS = 5 * MINUTE_MS;
+
+/** A person may have as many. */
+export const MAX_PASSKEYS = 10;
+
+export type Passkey = typeof passkeys.$inferSelect;
+
+export function listPasskeys(orm: Orm, userId: string): Promise<Passkey[]> {
+  return orm
+    .select()
+    .from(passkeys)
+    .where(eq(passkeys.userId, userId))
+    .orderBy(asc(passkeys.createdAt), asc(passkeys.credentialId))
+    .limit(MAX_PASSKEYS);
+}
+
+export async function findPasskey(orm: Orm, credentialId: string): Promise<Passkey | undefined> {
+  const [passkey] = await orm.select().from(passkeys).where(eq(passkeys.credentialId, credentialId));
+  return passkey;
+}
+
+/** False if there is one of that id, of this person or of another. */
+export async function insertPasskey(tx: Tx, passkey: Passkey): Promise<boolean> {
+  const rows = await tx
+    .insert(passkeys)
+    .values(passkey)
+    .onConflictDoNothing()
+    .returning({ id: passkeys.credentialId });
+  return rows.length > 0;
+}
+
+/** Removes a passkey of this person; undefined if they have none of that id. */
+export async function deletePasskey(tx: Tx, userId: string, credentialId: string) {
+  const [gone] = await tx
+    .delete(passkeys)
+    .where(and(eq(passkeys.userId, userId), eq(passkeys.credentialId, credentialId)))
+    .returning({ name: passkeys.name });
+  return gone;
+}
+
+/**
+ * Records a use. One statement: of two uses of a count at once, one gets true. Passkeys that are shared between devices
+ * count nothing and always say 0.
+ */
+export async function raiseCounter(
+  tx: Tx,
+  {
+    userId,
+    credentialId,
+    counter,
+    backedUp,
+    now,
+  }: { userId: string; credentialId: string; counter: number; backedUp: boolean; now: Date },
+): Promise<boolean> {
+  const isNext = counter === 0 ? eq(passkeys.counter, 0) : lt(passkeys.counter, counter);
+  const rows = await tx
+    .update(passkeys)
+    .set({ counter, backedUp, lastUsedAt: now })
+    .where(and(eq(passkeys.userId, userId), eq(passkeys.credentialId, credentialId), isNext))
+    .returning({ id: passkeys.credentialId });
+  return rows.length > 0;
+}
+
+/** A session waits for one signature at a time: a new challenge takes the place of the one before. */
+export async function insertPasskeyChallenge(
+  tx: Tx,
+  { challenge, hashedToken, now }: { challenge: string; hashedToken: string | undefined; now: Date },
+): Promise<void> {
+  if (hashedToken !== undefined)
+    await tx.delete(passkeyChallenges).where(eq(passkeyChallenges.hashedToken, hashedToken));
+  const expiresAt = new Date(now.getTime() + CHALLENGE_MS);
+  await tx.insert(passkeyChallenges).values({ challenge, hashedToken: hashedToken ?? null, expiresAt });
+}
+
+/** Uses up a challenge of this session. One statement: of two uses at once, one gets true. */
+export async function spendPasskeyChallenge(
+  orm: Orm,
+  { challenge, hashedToken, now }: { challenge: string; hashedToken: string | undefined; now: Date },
+): Promise<boolean> {
+  const rows = await orm
+    .delete(passkeyChallenges)
+    .where(
+      and(
+        eq(passkeyChallenges.challenge, challenge),
+        hashedToken === undefined
+          ? isNull(passkeyChallenges.hashedToken)
+          : eq(passkeyChallenges.hashedToken, hashedToken),
+        gt(passkeyChallenges.expiresAt, now),
+      ),
+    )
+    .returning({ challenge: passkeyChallenges.challenge });
+  return rows.length > 0;
+}
+
+export async function deleteExpiredPasskeyChallenges(orm: Orm, now: Date): Promise<void> {
+  await orm.delete(passkeyChallenges).where(lte(passkeyChallenges.expiresAt, now));
+}

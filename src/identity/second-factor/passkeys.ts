@@ -1,0 +1,225 @@
+import type { Request } from 'express';
+import { z } from 'zod';
+import type { Orm, Tx } from '../../core/db/client.js';
+import { originOf } from '../../core/http/own-origin.js';
+import {
+  findPasskey,
+  insertPasskeyChallenge,
+  listPasskeys,
+  raiseCounter,
+  spendPasskeyChallenge,
+  type Passkey,
+} from './passkey-queries.js';
+
+/** Loaded with the first use, so that a start does not wait for it. */
+const webauthn = () => import('@simplewebauthn/server');
+
+/** Where passkeys work: they belong to the host, and only pages of the origin may ask for them. */
+export interface Site {
+  origin: string;
+  rpId: string;
+}
+
+export function siteOf(req: Request): Site {
+  const { origin, hostname } = new URL(originOf(req));
+  return { origin, rpId: hostname };
+}
+
+/** Who waits for a signature: the hashed token of a session or of a half-open sign-in; undefined on the sign-in page. */
+type Waiting = { hashedToken: string | undefined; now: Date };
+
+const base64url = (maxLength: number) =>
+  z
+    .string()
+    .max(maxLength)
+    .regex(/^[\w-]+$/, 'must be base64url');
+
+export const credentialIdSchema = base64url(1364);
+
+const credential = <T extends z.ZodRawShape>(response: T) =>
+  z
+    .string()
+    .max(14_000)
+    .transform((value, context): unknown => {
+      try {
+        return JSON.parse(value) as unknown;
+      } catch {
+        context.addIssue({ code: 'custom', message: 'is not JSON' });
+        return z.NEVER;
+      }
+    })
+    .pipe(
+      z.object({
+        id: credentialIdSchema,
+        rawId: credentialIdSchema,
+        type: z.literal('public-key'),
+        response: z.object({ clientDataJSON: base64url(4000), ...response }),
+      }),
+    );
+
+/** What a browser makes of a new passkey, as JSON in a field of a form (WebAuthn Level 3, 5.1.8). */
+export const newPasskeySchema = credential({
+  attestationObject: base64url(8000),
+  transports: z.array(z.string().max(20)).max(10).optional(),
+});
+
+/** What a browser makes with a passkey, in the same form. */
+export const assertionSchema = credential({
+  authenticatorData: base64url(2000),
+  signature: base64url(2000),
+  userHandle: base64url(100).nullish(),
+});
+
+type NewCredential = z.output<typeof newPasskeySchema>;
+
+/** What is known of a new passkey, checked. */
+export type NewPasskey = Pick<Passkey, 'credentialId' | 'publicKey' | 'counter' | 'transports' | 'backedUp'>;
+
+export type Assertion = z.output<typeof assertionSchema>;
+
+/** Of a User's id: what an authenticator knows a person by. */
+const toHandle = (userId: string) => Buffer.from(userId.replaceAll('-', ''), 'hex');
+
+const describe = ({ credentialId: id, transports }: Passkey) => ({ id, transports });
+
+/** What a browser makes a passkey from. */
+export async function createNewOptions(
+  tx: Tx,
+  { rpId }: Site,
+  { userId, email, userName }: { userId: string; email: string; userName: string },
+  waiting: Waiting,
+) {
+  const { generateRegistrationOptions } = await webauthn();
+  const options = await generateRegistrationOptions({
+    rpName: 'Gauge',
+    rpID: rpId,
+    userID: new Uint8Array(toHandle(userId)),
+    userName: email,
+    userDisplayName: userName,
+    excludeCredentials: (await listPasskeys(tx, userId)).map(describe),
+    authenticatorSelection: { residentKey: 'preferred', userVerification: 'preferred' },
+    timeout: 5 * 60_000,
+  });
+  await insertPasskeyChallenge(tx, { challenge: options.challenge, ...waiting });
+  return options;
+}
+
+/** What a browser signs with a passkey: one of this person's, or undefined any, which then has to know its person. */
+export async function createUseOptions(tx: Tx, { rpId }: Site, userId: string | undefined, waiting: Waiting) {
+  const { generateAuthenticationOptions } = await webauthn();
+  const options = await generateAuthenticationOptions({
+    rpID: rpId,
+    allowCredentials: userId === undefined ? [] : (await listPasskeys(tx, userId)).map(describe),
+    userVerification: userId === undefined ? 'required' : 'preferred',
+    timeout: 5 * 60_000,
+  });
+  await insertPasskeyChallenge(tx, { challenge: options.challenge, ...waiting });
+  return options;
+}
+
+/** What a person did with a passkey, checked but for the count, which `raiseCounter` compares. */
+export type PasskeyUse =
+  { credentialId: string; userId: string; counter: number; backedUp: boolean } | { refused: PasskeyRefusal };
+
+type PasskeyRefusal =
+  /** Of an unknown one, of another person's, of one with another handle. */
+  | 'unknown_passkey'
+  /** Used before, older than 5 minutes, or of another session. */
+  | 'unknown_challenge'
+  /** Another site's, without the person's presence or verification, or with a wrong signature. */
+  | 'not_verified'
+  /** Lower than before, or the same: there may be a copy of the authenticator. */
+  | 'counter';
+
+/** Uses up the challenge for good, and checks the signature before anything is locked. */
+export async function readAssertion(
+  orm: Orm,
+  { origin, rpId }: Site,
+  { id, rawId, type, response }: Assertion,
+  { userId, ...waiting }: Waiting & { userId: string | undefined },
+): Promise<PasskeyUse> {
+  const passkey = await findPasskey(orm, id);
+  const challenge = challengeOf(response);
+  const isChallenged = await spendPasskeyChallenge(orm, { ...waiting, challenge });
+  const handle = response.userHandle ?? undefined;
+  // Without a password before it, the passkey itself has to say whose it is.
+  const isTheirs =
+    passkey &&
+    (userId === undefined ? handle !== undefined : passkey.userId === userId) &&
+    (handle === undefined || handle === toHandle(passkey.userId).toString('base64url'));
+  if (!isTheirs) return { refused: 'unknown_passkey' };
+  if (!isChallenged) return { refused: 'unknown_challenge' };
+  const { verifyAuthenticationResponse } = await webauthn();
+  const { authenticatorData, clientDataJSON, signature } = response;
+  const verified = await verifyAuthenticationResponse({
+    response: {
+      id,
+      rawId,
+      type,
+      response: { authenticatorData, clientDataJSON, signature },
+      clientExtensionResults: {},
+    },
+    expectedChallenge: challenge,
+    expectedOrigin: origin,
+    expectedRPID: rpId,
+    requireUserVerification: userId === undefined,
+    // The statement that records the use compares the count.
+    credential: { id, publicKey: new Uint8Array(passkey.publicKey), counter: 0 },
+  }).catch(() => undefined);
+  if (!verified?.verified) return { refused: 'not_verified' };
+  const { newCounter: counter, credentialBackedUp: backedUp } = verified.authenticationInfo;
+  return { credentialId: id, userId: passkey.userId, counter, backedUp };
+}
+
+/** Records the use. False if it is refused: see `refusalOf`. */
+export async function acceptPasskey(tx: Tx, use: PasskeyUse, now: Date): Promise<boolean> {
+  return !('refused' in use) && raiseCounter(tx, { ...use, now });
+}
+
+/** Why a passkey was not accepted. */
+export const refusalOf = (use: PasskeyUse): PasskeyRefusal => ('refused' in use ? use.refused : 'counter');
+
+/** A new passkey of this person's, or undefined where it is not what was asked for here. Uses up the challenge for good. */
+export async function readNewPasskey(
+  orm: Orm,
+  { origin, rpId }: Site,
+  { id, rawId, type, response }: NewCredential,
+  waiting: Waiting,
+): Promise<NewPasskey | undefined> {
+  const challenge = challengeOf(response);
+  if (!(await spendPasskeyChallenge(orm, { ...waiting, challenge }))) return undefined;
+  const { verifyRegistrationResponse } = await webauthn();
+  const { attestationObject, clientDataJSON, transports = [] } = response;
+  const verified = await verifyRegistrationResponse({
+    response: {
+      id,
+      rawId,
+      type,
+      response: { attestationObject, clientDataJSON },
+      clientExtensionResults: {},
+    },
+    expectedChallenge: challenge,
+    expectedOrigin: origin,
+    expectedRPID: rpId,
+    requireUserVerification: false,
+  }).catch(() => undefined);
+  if (!verified?.verified) return undefined;
+  const { credential: made, credentialBackedUp: backedUp } = verified.registrationInfo;
+  const known = transports.filter((name) => knownTransports.has(name));
+  const { id: credentialId, publicKey, counter } = made;
+  return { credentialId, publicKey, counter, transports: known, backedUp };
+}
+
+/** WebAuthn Level 3, 5.8.4. */
+const knownTransports = new Set(['usb', 'nfc', 'ble', 'smart-card', 'hybrid', 'internal', 'cable']);
+
+/** What was signed, as far as it can be read: the signature is checked over the same bytes. */
+function challengeOf({ clientDataJSON }: { clientDataJSON: string }): string {
+  try {
+    const data = JSON.parse(Buffer.from(clientDataJSON, 'base64url').toString()) as unknown;
+    const challenge = (data as { challenge?: unknown } | null)?.challenge;
+    return typeof challenge === 'string' && /^[\w-]{43}$/.test(challenge) ? challenge : '';
+  } catch {
+    return '';
+  }
+}

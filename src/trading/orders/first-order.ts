@@ -1,0 +1,51 @@
+import { asksOf, isCrossed, matchOrder, type MarketableOrder } from '../market/book.js';
+import { isOnTick, isPlaced } from '../market/market.js';
+import { CENT, formatDollars, type Micros } from '../market/money.js';
+import type { Snapshot } from '../snapshot/snapshot.js';
+
+/** A body for `POST /trade`. */
+export interface ExampleOrder {
+  ticker: string;
+  side: 'yes';
+  action: 'buy';
+  contracts: number;
+  limitPrice: string;
+}
+
+/** Up to this limit no ask is further below it than the default price collar allows. */
+const LIMIT: Micros = 10n * CENT;
+const CONTRACTS = 5;
+
+/**
+ * A small purchase that fills now, and still does when it is pasted a while later: of a bracket that costs a few cents in
+ * the day that closes last, whose price has room up to the limit. Undefined while no book has it.
+ */
+export function findFirstOrder(snapshot: Snapshot | undefined): ExampleOrder | undefined {
+  if (!snapshot) return undefined;
+  const order: MarketableOrder = {
+    side: 'yes',
+    action: 'buy',
+    contracts: CONTRACTS,
+    limitPrice: LIMIT,
+    timeInForce: 'fill_or_kill',
+  };
+  const found = snapshot.data.markets
+    .flatMap((market) => {
+      const book = snapshot.data.books.get(market.ticker);
+      const { status, openTime, closeTime } = market;
+      const isOpen = status === 'active' && openTime <= snapshot.asOf && closeTime > snapshot.asOf;
+      if (!isPlaced(market) || !isOpen || !book || isCrossed(book)) return [];
+      const best = asksOf(book, 'yes')[0]?.price;
+      const fills = matchOrder(book, order).filledContracts === CONTRACTS;
+      if (best === undefined || !fills || !isOnTick(market.priceRanges, LIMIT)) return [];
+      // The further from both ends, the less a change of the book matters.
+      return [{ market, distance: best < 4n * CENT ? 4n * CENT - best : best - 4n * CENT }];
+    })
+    .toSorted(
+      (a, b) =>
+        b.market.closeTime.getTime() - a.market.closeTime.getTime() || Number(a.distance - b.distance),
+    )[0];
+  if (!found) return undefined;
+  const { ticker } = found.market;
+  return { ticker, side: 'yes', action: 'buy', contracts: CONTRACTS, limitPrice: formatDollars(LIMIT) };
+}

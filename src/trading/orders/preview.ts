@@ -1,0 +1,77 @@
+import type { Orm } from '../../core/db/client.js';
+import { AppError } from '../../core/errors.js';
+import { findPaperCash } from '../ledger/queries.js';
+import { asksOf, bidsOf } from '../market/book.js';
+import { isOnTick } from '../market/market.js';
+import { readKnownFacts } from '../risk/gate.js';
+import type { PaperOrder, Refusal, Remedy } from './order.js';
+import { bookHash, withoutTaken } from './paper-book.js';
+import { readState } from './queries.js';
+import { requireTradable } from './tradable.js';
+import { assertAllowed, type Grounds, type TransactionDeps } from './transaction.js';
+
+/**
+ * Why a paper order would be refused at this moment, by the checks that it is placed by; undefined if it would pass. Locks
+ * and writes nothing: what changes until the order is placed counts then.
+ */
+export async function previewOrder(
+  orm: Orm,
+  input: PaperOrder,
+  { snapshots, clock, paperCash }: TransactionDeps,
+): Promise<Refusal | undefined> {
+  const at = new Date(clock.now());
+  const view = attempt(() => requireTradable(snapshots, input, at.getTime()));
+  if (view instanceof AppError) return { error: view, remedy: null };
+  const { orgId, mode } = input;
+  const [state, cash, facts] = await Promise.all([
+    readState(orm, input, bookHash(view.book)),
+    findPaperCash(orm, orgId),
+    readKnownFacts(orm, { orgId, mode, at }, paperCash),
+  ]);
+  const book = withoutTaken(view.book, state.taken);
+  const grounds = { view, state, book, cash: cash ?? paperCash, facts, at };
+  const refused = attempt(() => assertAllowed(input, grounds));
+  return refused instanceof AppError ? { error: refused, remedy: findRemedy(input, grounds) } : undefined;
+}
+
+function attempt<T>(check: () => T): T | AppError {
+  try {
+    return check();
+  } catch (error) {
+    if (error instanceof AppError) return error;
+    throw error;
+  }
+}
+
+/** Fewer contracts, or else another limit; each was judged like the order itself. */
+function findRemedy(input: PaperOrder, grounds: Grounds): Remedy | null {
+  const passes = (changes: Partial<PaperOrder>) =>
+    !(attempt(() => assertAllowed({ ...input, ...changes }, grounds)) instanceof AppError);
+  const atMost = largest(Math.ceil(input.contracts) - 1, (contracts) => passes({ contracts }));
+  if (atMost > 0) return { field: 'contracts', atMost };
+
+  const { side, action, limitPrice } = input;
+  const isBuy = action === 'buy';
+  const best = (isBuy ? asksOf : bidsOf)(grounds.book, side)[0]?.price;
+  if (best === undefined || !passes({ limitPrice: best })) return null;
+  const slack = isBuy ? limitPrice - best : best - limitPrice;
+  if (slack < 0n) return { field: 'limitPrice', bound: isBuy ? 'at least' : 'at most', price: best };
+  const { priceRanges } = grounds.view.market;
+  const step = priceRanges.reduce((least, range) => (range.step < least ? range.step : least), slack);
+  const away = (steps: number) => best + BigInt(isBuy ? steps : -steps) * step;
+  let steps = largest(Number(slack / step), (count) => passes({ limitPrice: away(count) }));
+  // Where the market has ticks of several sizes; the best price is on one of them.
+  while (steps > 0 && !isOnTick(priceRanges, away(steps))) steps--;
+  return { field: 'limitPrice', bound: isBuy ? 'at most' : 'at least', price: away(steps) };
+}
+
+/** The largest number up to `most` that passes, given that all below one that passes do so too; 0 if none does. */
+function largest(most: number, passes: (count: number) => boolean): number {
+  let [least, highest] = [0, most];
+  while (least < highest) {
+    const middle = Math.ceil((least + highest) / 2);
+    if (passes(middle)) least = middle;
+    else highest = middle - 1;
+  }
+  return least;
+}

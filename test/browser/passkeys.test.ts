@@ -1,0 +1,100 @@
+import type { Page } from 'playwright-core';
+import { expect, it } from 'vitest';
+import { addMember, createUser, PASSWORD } from '../support/accounts.js';
+import { browserWorld } from '../support/browser.js';
+import { createOrganization } from '../support/fixtures.js';
+import { findAllBarriers } from './barriers.js';
+import { readMain, signIn, signOut } from './steps.js';
+
+// Passkeys belong to a name: browsers make none for an address of numbers.
+const world = browserWorld({ host: 'localhost' });
+
+const ADDRESS = '/dashboard/account/passkeys';
+
+async function newMember() {
+  const user = await createUser(world.db);
+  await addMember(world.db, (await createOrganization(world.db)).id, user.id, 'owner');
+  return user;
+}
+
+/** An authenticator that says yes to everything, as a person with a finger on it would. */
+async function plugIn(page: Page) {
+  const cdp = await page.context().newCDPSession(page);
+  await cdp.send('WebAuthn.enable');
+  const { authenticatorId } = await cdp.send('WebAuthn.addVirtualAuthenticator', {
+    options: {
+      protocol: 'ctap2',
+      transport: 'internal',
+      hasResidentKey: true,
+      hasUserVerification: true,
+      isUserVerified: true,
+    },
+  });
+  return {
+    /** The person does nothing, or another is at the device. */
+    refuse: (isRefused: boolean) =>
+      cdp.send('WebAuthn.setUserVerified', { authenticatorId, isUserVerified: !isRefused }),
+  };
+}
+
+it('is added, signs in after the password and alone, and is removed', async () => {
+  const user = await newMember();
+  const page = await world.visit();
+  const device = await plugIn(page);
+  await signIn(page, user.email);
+  await page.waitForURL('**/dashboard');
+  await page.goto(ADDRESS);
+  expect(await readMain(page)).toContain('No passkeys yet.');
+  expect(await findAllBarriers(page)).toEqual([]);
+  // The name comes first.
+  await page.getByRole('button', { name: 'Add a passkey' }).click();
+  await page.getByLabel('Name').fill('Work laptop');
+  await page.getByRole('button', { name: 'Add a passkey' }).click();
+  await page.getByRole('heading', { name: 'Keep these recovery codes' }).waitFor();
+  await page.goto(ADDRESS);
+  expect(await readMain(page)).toMatch(/1 of 10 .* Work laptop .* Never/);
+  expect(await findAllBarriers(page)).toEqual([]);
+
+  await signOut(page);
+  await signIn(page, user.email);
+  await page.waitForURL('**/login/code*');
+  expect(await findAllBarriers(page)).toEqual([]);
+  await page.getByRole('button', { name: 'Use a passkey' }).click();
+  await page.waitForURL('**/dashboard');
+
+  await signOut(page);
+  expect(await findAllBarriers(page)).toEqual([]);
+  await device.refuse(true);
+  await page.getByRole('button', { name: 'Sign in with a passkey' }).click();
+  await page.getByText('No passkey was used').waitFor();
+  await device.refuse(false);
+  await page.getByRole('button', { name: 'Sign in with a passkey' }).click();
+  await page.waitForURL('**/dashboard');
+
+  // Long after the sign-in the page asks first, and takes the passkey.
+  world.service.clock.advance(11 * 60_000);
+  await page.goto(ADDRESS);
+  await page.getByRole('link', { name: 'confirm that it is you' }).click();
+  await page.getByLabel('Your password').fill(PASSWORD);
+  expect(await findAllBarriers(page)).toEqual([]);
+  await page.getByRole('button', { name: 'Use a passkey instead of a code' }).click();
+  await page.waitForURL(`**${ADDRESS}`);
+  await page.getByRole('button', { name: 'Remove Work laptop' }).click();
+  await page.getByRole('status').getByText('The passkey is removed').waitFor();
+  await signOut(page);
+  await signIn(page, user.email);
+  await page.waitForURL('**/dashboard');
+});
+
+it('without a script the pages say what there is instead', async () => {
+  const user = await newMember();
+  const page = await world.visit({ javaScript: false });
+  await page.goto('/login');
+  expect(await readMain(page)).toContain('Passkeys need a script');
+  expect(await page.getByRole('button', { name: 'Sign in with a passkey' }).count()).toBe(0);
+  await signIn(page, user.email);
+  await page.waitForURL('**/dashboard');
+  await page.goto(ADDRESS);
+  expect(await readMain(page)).toMatch(/Passkeys need a script.* authenticator app/);
+  expect(await page.getByRole('button', { name: 'Add a passkey' }).count()).toBe(0);
+});

@@ -1,0 +1,189 @@
+import type { Page } from 'playwright-core';
+import { expect, it, vi } from 'vitest';
+import { createSetUpLink } from '../../src/identity/operators/operators.js';
+import { createUser, PASSWORD } from '../support/accounts.js';
+import { browserWorld } from '../support/browser.js';
+import { makeLink } from '../support/operators.js';
+import { giveSecondFactor } from '../support/second-factor.js';
+import type { TestService } from '../support/service.js';
+import { findAllBarriers } from './barriers.js';
+import { codeOfApp, readMain, signIn } from './steps.js';
+
+// Each page is looked through four times.
+vi.setConfig({ testTimeout: 240_000 });
+
+// Each way begins with a first start, on a service of its own.
+const worlds = [
+  { javaScript: true, world: browserWorld() },
+  { javaScript: false, world: browserWorld() },
+];
+const password = 'plenty of unrelated harbour words';
+
+/** The app's next code: the one before may have been used. */
+function nextCode({ clock }: TestService, secret: string): string {
+  clock.advance(30_000);
+  return codeOfApp(secret, clock.now());
+}
+
+/** Follows a link that works once: with scripts it opens by itself, without it is pasted. */
+async function follow(page: Page, link: string, button: string, javaScript: boolean): Promise<void> {
+  await page.goto(link);
+  if (javaScript) return;
+  await page.getByLabel(/link$/i).fill(link);
+  await page.getByRole('button', { name: button }).click();
+}
+
+const fill = async (page: Page, fields: Record<string, string>) => {
+  for (const [label, value] of Object.entries(fields))
+    await page.getByLabel(label, { exact: true }).fill(value);
+};
+const press = (page: Page, name: string) => page.getByRole('button', { name, exact: true }).click();
+
+/** Without scripts the pages are the same. */
+const checkIf = (isChecked: boolean) => async (page: Page, heading: string) => {
+  await page.getByRole('heading', { name: heading, level: 1 }).waitFor();
+  if (isChecked) expect(await findAllBarriers(page)).toEqual([]);
+};
+
+it.each(worlds)(
+  'the link of a first start leads to an owner’s first key (scripts: $javaScript)',
+  async ({ javaScript, world }) => {
+    const { service } = world;
+    const check = checkIf(javaScript);
+    const { path } = (await createSetUpLink(service.context))!;
+    const page = await world.visit({ javaScript });
+    await page.goto('/set-up');
+    await check(page, 'Set up Gauge');
+    await follow(page, service.url + path, 'Open the link', javaScript);
+    await check(page, 'Set up Gauge');
+    expect(page.url()).toBe(`${service.url}/set-up`);
+    expect(await readMain(page)).toContain('Step 1 of 4');
+
+    await fill(page, {
+      'Your name': 'Ada',
+      'E-mail address': 'ada@example.com',
+      Password: 'password1234',
+    });
+    await press(page, 'Go on');
+    await check(page, 'Set up Gauge');
+    expect(await page.getByLabel('Your name').inputValue()).toBe('Ada');
+    await fill(page, { Password: password });
+    await press(page, 'Go on');
+
+    await check(page, 'Set up the second factor');
+    await fill(page, { 'Your password': password });
+    await press(page, 'Show the QR code');
+    await page.getByRole('img', { name: /QR code/ }).waitFor();
+    await check(page, 'Set up the second factor');
+    await page.getByText('Type it in instead').click();
+    const secret = await page.locator('#secret').innerText();
+    await page.getByLabel('Enter the code').fill(nextCode(service, secret));
+    await press(page, 'Turn it on');
+    await check(page, 'Keep these recovery codes');
+    await page.getByRole('link', { name: 'I have saved them' }).click();
+
+    await check(page, 'The first product');
+    await fill(page, {
+      'Product name': 'Forecast API',
+      'Product slug': 'forecast-api',
+      Metric: 'requests',
+      'Cap (optional)': '',
+      'Organization name': 'Acme',
+      'Organization slug': 'Acme!',
+    });
+    await press(page, 'Go on');
+    await check(page, 'The first product');
+    await fill(page, { 'Organization slug': 'acme' });
+    await press(page, 'Go on');
+
+    service.clock.advance(11 * 60_000);
+    await page.goto('/set-up/owner');
+    await check(page, 'Confirm that it is you');
+    await fill(page, { 'Your password': password, Code: nextCode(service, secret) });
+    await press(page, 'Go on');
+    await check(page, 'The owner of Acme');
+    await press(page, 'Go on');
+    await check(page, 'The owner of Acme');
+    expect(await readMain(page)).toMatch(/Is required|missing/i);
+    await fill(page, { 'E-mail address of the owner': 'olga@acme.example' });
+    await press(page, 'Go on');
+    await check(page, 'Invitation created');
+    const invitation = await page.locator('#invitation-link').innerText();
+    await page.getByRole('link', { name: 'Finish' }).click();
+    await check(page, 'Gauge is set up');
+    expect(await readMain(page)).toContain('olga@acme.example');
+
+    const owner = await world.visit({ javaScript });
+    await follow(owner, invitation, 'Open the invitation', javaScript);
+    await fill(owner, { 'Your name': 'Olga', Password: password });
+    await press(owner, 'Create the account and join');
+    await owner.waitForURL('**/dashboard?done=joined');
+    await owner.goto('/dashboard/api-keys/new');
+    await fill(owner, { Name: 'first key' });
+    await press(owner, 'Create the key');
+    const key = /org_live_\w+/.exec(await readMain(owner))![0];
+    const event = {
+      productSlug: 'forecast-api',
+      metric: 'requests',
+      quantity: 1,
+      idempotencyKey: 'first-event',
+    };
+    const sent = await fetch(`${service.url}/api/usage/events`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ events: [event] }),
+    });
+    expect(sent.status).toBe(202);
+
+    const late = await world.visit({ javaScript });
+    await follow(late, service.url + path, 'Open the link', javaScript);
+    await check(late, 'This link does not work');
+  },
+);
+
+it.each(worlds)(
+  'a person who lost the password, then the second factor, gets back in with links (scripts: $javaScript)',
+  async ({ javaScript, world }) => {
+    const { db, service } = world;
+    const check = checkIf(javaScript);
+    const user = await createUser(db);
+    const { secret } = await giveSecondFactor(db, user.id, service.clock);
+    const page = await world.visit({ javaScript });
+    await page.goto('/login');
+    await page.getByText('Lost your second factor?').click();
+    await check(page, 'Sign in to Gauge');
+    await page.getByRole('link', { name: 'Open it' }).click();
+    await check(page, 'Open your link');
+    await follow(
+      page,
+      `${service.url}/reset#${await makeLink(service, 'password_reset', user)}`,
+      'Open the link',
+      javaScript,
+    );
+    await check(page, 'Choose a new password');
+    const chosen = { 'New password': password, 'New password, once more': password };
+    await fill(page, { ...chosen, Code: '000000' });
+    await press(page, 'Change password');
+    await check(page, 'Choose a new password');
+    await fill(page, { ...chosen, Code: nextCode(service, secret) });
+    await press(page, 'Change password');
+    await page.waitForURL('**/dashboard');
+
+    const other = await world.visit({ javaScript });
+    await signIn(other, user.email, PASSWORD);
+    await other.getByRole('alert').waitFor();
+    await follow(
+      other,
+      `${service.url}/reset#${await makeLink(service, 'second_factor_reset', user)}`,
+      'Open the link',
+      javaScript,
+    );
+    await check(other, 'Remove the second factor');
+    await fill(other, { 'Your password': password });
+    await press(other, 'Remove it');
+    await other.waitForURL('**/dashboard');
+    const third = await world.visit({ javaScript });
+    await signIn(third, user.email, password);
+    await third.waitForURL('**/dashboard');
+  },
+);

@@ -1,0 +1,460 @@
+import { desc, eq } from 'drizzle-orm';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import {
+  operatorLog,
+  organizations,
+  passkeyChallenges,
+  passkeys,
+  recoveryCodes,
+  sessions,
+} from '../../../src/tables.js';
+import { addMember, Browser, createUser, PASSWORD, signedIn } from '../../support/accounts.js';
+import { createTestDatabase, type TestDatabase } from '../../support/database.js';
+import { createOrganization } from '../../support/fixtures.js';
+import { forgetConfirmation, makeOperator } from '../../support/operators.js';
+import { givePasskey, SoftPasskey, type Deviations } from '../../support/passkey.js';
+import { giveSecondFactor } from '../../support/second-factor.js';
+import { startTestService, type TestService } from '../../support/service.js';
+import { ACCOUNT, html, isSignedIn, logOf, open, post } from './account.js';
+
+const PASSKEYS = '/passkeys';
+const MINUTE = 60_000;
+
+let database: TestDatabase;
+let service: TestService;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  service = await startTestService(database.db, {
+    app: { signInLimits: { firstDelayMs: 1, maxDelayMs: 1, perAddress: 1000 } },
+  });
+});
+afterAll(async () => {
+  await service.stop();
+  await database.remove();
+});
+
+const ask = async (browser: Browser, path: string) => {
+  const answer = await browser.send('POST', path);
+  expect(answer.status, answer.text).toBe(200);
+  return answer.body as { challenge: string; allowCredentials?: { id: string }[] };
+};
+const newOptions = (browser: Browser) => ask(browser, `${ACCOUNT}${PASSKEYS}/new-options`);
+const useOptions = (browser: Browser) => ask(browser, `${ACCOUNT}${PASSKEYS}/options`);
+const passkeysOf = (userId: string) =>
+  database.db.orm.select().from(passkeys).where(eq(passkeys.userId, userId));
+const lastEntry = async (target: string) => {
+  const rows = await database.db.orm
+    .select()
+    .from(operatorLog)
+    .where(eq(operatorLog.target, target))
+    .orderBy(desc(operatorLog.seq))
+    .limit(1);
+  return rows[0];
+};
+
+async function add(browser: Browser, userId: string, name = 'Laptop', deviations: Deviations = {}) {
+  const passkey = new SoftPasskey(service.url, userId);
+  const field = passkey.create(await newOptions(browser), deviations);
+  return { passkey, field, answer: await post(browser, PASSKEYS, { name, passkey: field }) };
+}
+
+/** A member who has a passkey and nothing else, and a browser that has not signed in. */
+async function withPasskey() {
+  const user = await createUser(database.db);
+  const organization = await createOrganization(database.db);
+  await addMember(database.db, organization.id, user.id, 'owner');
+  const passkey = await givePasskey(database.db, user.id, service.url);
+  return { user, organization, passkey, browser: new Browser(service.url) };
+}
+
+async function halfSignedIn() {
+  const person = await withPasskey();
+  const answer = await person.browser.signIn(person.user.email);
+  expect(answer.headers.get('location')).toBe('/login/code?next=%2Fdashboard');
+  return person;
+}
+
+const sendCode = (browser: Browser, passkey: string) =>
+  browser.send('POST', '/login/code', { form: { passkey }, headers: html });
+const sendAlone = (browser: Browser, passkey: string, next = '/dashboard') =>
+  browser.send('POST', '/login/passkey', { form: { passkey, next }, headers: html });
+
+describe('adding a passkey', () => {
+  it('makes it the second factor, with recovery codes, and ends the other sessions', async () => {
+    const { browser, user } = await signedIn(database.db, service.url);
+    const other = new Browser(service.url);
+    await other.signIn(user.email);
+    const { passkey, answer } = await add(browser, user.id, ' Work <i>laptop</i> ');
+    expect(answer.status).toBe(200);
+    expect(/<code id="recovery-codes">([^<]+)<\/code>/.exec(answer.text)![1]!.split('\n')).toHaveLength(10);
+    expect(await isSignedIn(other)).toBe(false);
+    expect(await isSignedIn(browser)).toBe(true);
+    expect(await passkeysOf(user.id)).toMatchObject([
+      { credentialId: passkey.id, name: 'Work <i>laptop</i>', counter: 0, lastUsedAt: null },
+    ]);
+    const page = await open(browser, PASSKEYS);
+    expect(page.text).toContain('Work &lt;i&gt;laptop&lt;/i&gt;');
+    expect(await logOf(database, user.email)).toMatchObject([
+      { action: 'user.passkey_added', actor: user.id, details: { sessionsEnded: 1 } },
+    ]);
+    expect((await other.signIn(user.email)).headers.get('location')).toMatch(/^\/login\/code/);
+    // The second one changes neither sessions nor codes.
+    const second = await add(browser, user.id, 'Phone');
+    expect(second.answer.headers.get('location')).toBe(`${ACCOUNT}${PASSKEYS}?done=added`);
+    expect(await database.db.orm.$count(recoveryCodes, eq(recoveryCodes.userId, user.id))).toBe(10);
+  });
+
+  it('takes a proof of the last ten minutes', async () => {
+    const { browser, user } = await signedIn(database.db, service.url);
+    const passkey = new SoftPasskey(service.url, user.id).create(await newOptions(browser));
+    await forgetConfirmation(service, browser);
+    expect((await open(browser, PASSKEYS)).text).toContain('/confirm?next=%2Fdashboard%2Faccount%2Fpasskeys');
+    expect((await browser.send('POST', `${ACCOUNT}${PASSKEYS}/new-options`)).status).toBe(403);
+    const refused = await post(browser, PASSKEYS, { name: 'Laptop', passkey });
+    expect([refused.status, refused.text.includes('Confirm first')]).toEqual([403, true]);
+    expect(await passkeysOf(user.id)).toEqual([]);
+    await browser.send('POST', '/confirm', { form: { currentPassword: PASSWORD } });
+    expect((await post(browser, PASSKEYS, { name: 'Laptop', passkey })).status).toBe(200);
+  });
+
+  it.each<[string, Deviations]>([
+    ['of another origin', { origin: 'https://gauge.example.com' }],
+    ['of another host', { rpId: 'gauge.example.com' }],
+    ['with another challenge', { challenge: 'x'.repeat(43) }],
+    ['without anybody there', { isPresent: false }],
+  ])('refuses one %s, and says so in the log', async (_name, deviations) => {
+    const { browser, user } = await signedIn(database.db, service.url);
+    const { answer } = await add(browser, user.id, 'Laptop', deviations);
+    expect([answer.status, answer.text.includes('could not be checked')]).toEqual([400, true]);
+    expect(await passkeysOf(user.id)).toEqual([]);
+    expect(await lastEntry(user.email)).toMatchObject({
+      action: 'user.passkey_refused',
+      details: { at: 'adding' },
+    });
+  });
+
+  it('refuses the same answer twice, an old one, one asked for in another session, and another person’s', async () => {
+    const { browser, user } = await signedIn(database.db, service.url);
+    const { field } = await add(browser, user.id);
+    expect((await post(browser, PASSKEYS, { name: 'Again', passkey: field })).status).toBe(400);
+    const late = new SoftPasskey(service.url, user.id).create(await newOptions(browser));
+    service.clock.advance(5 * MINUTE + 1);
+    expect((await post(browser, PASSKEYS, { name: 'Late', passkey: late })).status).toBe(400);
+    const { browser: stranger, user: other } = await signedIn(database.db, service.url);
+    const foreign = new SoftPasskey(service.url, user.id).create(await newOptions(stranger));
+    expect((await post(browser, PASSKEYS, { name: 'Foreign', passkey: foreign })).status).toBe(400);
+    // The credential of another person, made anew by the same authenticator.
+    const taken = await givePasskey(database.db, other.id, service.url);
+    const again = taken.create(await newOptions(browser));
+    const answer = await post(browser, PASSKEYS, { name: 'Taken', passkey: again });
+    expect(answer.text).toContain('was added before');
+    expect(await passkeysOf(user.id)).toHaveLength(1);
+  });
+
+  it.each([
+    ['no name', { name: '' }],
+    ['a blank name', { name: '  ' }],
+    ['a long name', { name: 'x'.repeat(101) }],
+    ['no passkey', { passkey: '' }],
+    ['what is not JSON', { passkey: '{' }],
+    ['what is no passkey', { passkey: '[]' }],
+    ['NUL', { passkey: '"\0"' }],
+    [
+      'another shape',
+      { passkey: '{"id":"a","rawId":"a","type":"public-key","response":{"clientDataJSON":"AA"}}' },
+    ],
+    [
+      'bytes that mean nothing',
+      {
+        passkey:
+          '{"id":"a","rawId":"a","type":"public-key","response":{"clientDataJSON":"AA","attestationObject":"AA"}}',
+      },
+    ],
+  ])('refuses %s', async (_name, fields) => {
+    const { browser, user } = await signedIn(database.db, service.url);
+    const passkey = new SoftPasskey(service.url, user.id).create(await newOptions(browser));
+    expect((await post(browser, PASSKEYS, { name: 'Laptop', passkey, ...fields })).status).toBe(400);
+    expect(await passkeysOf(user.id)).toEqual([]);
+  });
+
+  it('ends at ten', async () => {
+    const { browser, user } = await signedIn(database.db, service.url);
+    for (let i = 0; i < 9; i++) await givePasskey(database.db, user.id, service.url);
+    expect((await add(browser, user.id)).answer.status).toBe(303);
+    const { answer } = await add(browser, user.id);
+    expect([answer.status, answer.text.includes('You have 10 passkeys')]).toEqual([400, true]);
+    expect(await passkeysOf(user.id)).toHaveLength(10);
+  });
+});
+
+describe('removing a passkey', () => {
+  it('turns the second factor off with the last one, and says so in the log', async () => {
+    const { browser, user } = await signedIn(database.db, service.url);
+    const { passkey } = await add(browser, user.id);
+    const second = await givePasskey(database.db, user.id, service.url);
+    const remove = (id: string) => post(browser, `${PASSKEYS}/remove`, { id });
+    expect((await remove(second.id)).headers.get('location')).toBe(`${ACCOUNT}${PASSKEYS}?done=removed`);
+    expect(await database.db.orm.$count(recoveryCodes, eq(recoveryCodes.userId, user.id))).toBe(10);
+    expect((await remove(second.id)).status).toBe(404);
+    expect((await remove(passkey.id)).headers.get('location')).toContain('done=last-removed');
+    expect(await database.db.orm.$count(recoveryCodes, eq(recoveryCodes.userId, user.id))).toBe(0);
+    expect((await logOf(database, user.email)).map(({ action }) => action)).toEqual([
+      'user.passkey_removed',
+      'user.passkey_removed',
+      'user.passkey_added',
+    ]);
+    expect((await new Browser(service.url).signIn(user.email)).headers.get('location')).toBe('/dashboard');
+  });
+
+  it('is refused for another person’s, and after ten minutes', async () => {
+    const { passkey, user } = await withPasskey();
+    const { browser } = await signedIn(database.db, service.url);
+    expect((await post(browser, `${PASSKEYS}/remove`, { id: passkey.id })).status).toBe(404);
+    await forgetConfirmation(service, browser);
+    expect((await post(browser, `${PASSKEYS}/remove`, { id: passkey.id })).status).toBe(403);
+    expect(await passkeysOf(user.id)).toHaveLength(1);
+  });
+
+  it('is refused for the last factor of a person who has to have one; so is turning the app off', async () => {
+    const { browser, user, organization } = await signedIn(database.db, service.url);
+    const { passkey } = await add(browser, user.id);
+    await database.db.orm
+      .update(organizations)
+      .set({ requireSecondFactor: true })
+      .where(eq(organizations.id, organization.id));
+    expect((await browser.get('/dashboard', html)).status).toBe(200);
+    const refused = await post(browser, `${PASSKEYS}/remove`, { id: passkey.id });
+    expect([refused.status, refused.text.includes('requires a second factor of you')]).toEqual([403, true]);
+    expect(await passkeysOf(user.id)).toHaveLength(1);
+    const app = await giveSecondFactor(database.db, user.id, service.clock);
+    expect((await post(browser, `${PASSKEYS}/remove`, { id: passkey.id })).status).toBe(303);
+    const off = await post(browser, '/second-factor/off', { currentPassword: PASSWORD, code: app.code() });
+    expect([off.status, off.text.includes('requires a second factor of you')]).toEqual([403, true]);
+  });
+
+  it('is refused for the last factor of an operator, for whom a passkey is one', async () => {
+    const { browser, user } = await signedIn(database.db, service.url);
+    await makeOperator(service, user.id);
+    expect((await browser.send('POST', '/set-up/product', { form: {} })).status).toBe(403);
+    const { passkey } = await add(browser, user.id);
+    expect((await browser.send('POST', '/set-up/product', { form: {} })).status).toBe(400);
+    expect((await post(browser, `${PASSKEYS}/remove`, { id: passkey.id })).status).toBe(403);
+  });
+});
+
+describe('a passkey after the password', () => {
+  it('takes the place of the code', async () => {
+    const { browser, user, passkey } = await halfSignedIn();
+    const options = await ask(browser, '/login/code/passkey-options');
+    expect(options.allowCredentials).toMatchObject([{ id: passkey.id }]);
+    // The password came before: the device need not verify its person.
+    const answer = await sendCode(browser, passkey.use(options, { isVerified: false, userHandle: null }));
+    expect(answer.headers.get('location')).toBe('/dashboard');
+    expect(await isSignedIn(browser)).toBe(true);
+    expect(browser.cookies.has('gauge_device')).toBe(true);
+    expect(await passkeysOf(user.id)).toMatchObject([
+      { counter: 1, lastUsedAt: new Date(service.clock.now()) },
+    ]);
+    expect(await lastEntry(user.email)).toMatchObject({
+      action: 'user.signed_in',
+      details: { secondFactor: 'passkey' },
+    });
+  });
+
+  it.each<[string, string, Deviations]>([
+    ['of another origin', 'not_verified', { origin: 'https://gauge.example.com' }],
+    ['of another host', 'not_verified', { rpId: 'gauge.example.com' }],
+    ['of another challenge', 'unknown_challenge', { challenge: 'x'.repeat(43) }],
+    ['of a challenge that is no text', 'unknown_challenge', { challenge: '\0' }],
+    ['with the count of before', 'counter', { counter: 7 }],
+    ['with a lower count', 'counter', { counter: 6 }],
+    ['with no count', 'counter', { counter: 0 }],
+    ['of another person’s handle', 'unknown_passkey', { userHandle: 'AAAA' }],
+    ['of an unknown passkey', 'unknown_passkey', { id: 'unknown' }],
+  ])('is refused %s, counted, and in the log', async (_name, reason, deviations) => {
+    const { browser, user, passkey } = await halfSignedIn();
+    await database.db.orm.update(passkeys).set({ counter: 7 }).where(eq(passkeys.userId, user.id));
+    passkey.counter = 7;
+    const options = await ask(browser, '/login/code/passkey-options');
+    const answer = await sendCode(browser, passkey.use(options, deviations));
+    expect([answer.status, answer.text.includes('was not accepted. 4 tries are left.')]).toEqual([401, true]);
+    expect(await lastEntry(user.email)).toMatchObject({
+      action: 'user.passkey_refused',
+      details: { at: 'sign_in', tries: 1, reason },
+    });
+    expect(await isSignedIn(browser)).toBe(false);
+    // What was refused has used its challenge up.
+    if (reason !== 'unknown_challenge')
+      expect((await sendCode(browser, passkey.use(options))).status).toBe(401);
+    expect(
+      (await sendCode(browser, passkey.use(await ask(browser, '/login/code/passkey-options')))).status,
+    ).toBe(303);
+  });
+
+  it('is refused of another person, with a challenge of another sign-in, and a second time', async () => {
+    const first = await halfSignedIn();
+    const second = await halfSignedIn();
+    const options = await ask(first.browser, '/login/code/passkey-options');
+    expect((await sendCode(first.browser, second.passkey.use(options, { userHandle: null }))).status).toBe(
+      401,
+    );
+    const foreign = await ask(second.browser, '/login/code/passkey-options');
+    expect((await sendCode(first.browser, first.passkey.use(foreign))).status).toBe(401);
+    const used = second.passkey.use(await ask(second.browser, '/login/code/passkey-options'));
+    expect((await sendCode(second.browser, used)).status).toBe(303);
+    await second.browser.signIn(second.user.email);
+    expect((await sendCode(second.browser, used)).status).toBe(401);
+  });
+
+  it('blocks the sign-in after five, and gives way to a recovery code', async () => {
+    const { browser, user } = await signedIn(database.db, service.url);
+    const { answer } = await add(browser, user.id);
+    const code = /<code id="recovery-codes">([^<\n]+)/.exec(answer.text)![1]!;
+    const other = new Browser(service.url);
+    await other.signIn(user.email);
+    const stranger = new SoftPasskey(service.url, user.id);
+    for (let i = 0; i < 4; i++)
+      expect((await sendCode(other, stranger.use({ challenge: 'x' }))).status).toBe(401);
+    expect((await sendCode(other, stranger.use({ challenge: 'x' }))).headers.get('location')).toContain(
+      'exhausted',
+    );
+    await other.signIn(user.email);
+    expect((await other.send('POST', '/login/code', { form: { code } })).status).toBe(303);
+  });
+});
+
+describe('a passkey alone', () => {
+  it('signs in, and ends what the browser had', async () => {
+    const { user, passkey } = await withPasskey();
+    const { browser } = await signedIn(database.db, service.url);
+    const before = browser.copy();
+    const options = await ask(browser, '/login/passkey-options');
+    expect(options.allowCredentials ?? []).toEqual([]);
+    const answer = await sendAlone(browser, passkey.use(options), '/dashboard/members');
+    expect(answer.headers.get('location')).toBe('/dashboard/members');
+    expect(await isSignedIn(browser)).toBe(true);
+    expect(await isSignedIn(before)).toBe(false);
+    const [session] = await database.db.orm.select().from(sessions).where(eq(sessions.userId, user.id));
+    expect(session!.confirmedAt).toEqual(new Date(service.clock.now()));
+    expect(await lastEntry(user.email)).toMatchObject({
+      action: 'user.signed_in',
+      details: { passkey: true },
+    });
+  });
+
+  it.each<[string, string, Deviations]>([
+    ['without verification of the person', 'not_verified', { isVerified: false }],
+    ['of another origin', 'not_verified', { origin: 'https://gauge.example.com' }],
+    ['without saying whose it is', 'unknown_passkey', { userHandle: null }],
+    ['of another person’s handle', 'unknown_passkey', { userHandle: 'AAAA' }],
+    ['of another challenge', 'unknown_challenge', { challenge: 'x'.repeat(43) }],
+    ['with no count after one', 'counter', { counter: 0 }],
+  ])('is refused %s, and in the log', async (_name, reason, deviations) => {
+    const { browser, user, passkey } = await withPasskey();
+    await database.db.orm.update(passkeys).set({ counter: 1 }).where(eq(passkeys.userId, user.id));
+    passkey.counter = 1;
+    const answer = await sendAlone(
+      browser,
+      passkey.use(await ask(browser, '/login/passkey-options'), deviations),
+    );
+    expect([answer.status, answer.text.includes('was not accepted')]).toEqual([401, true]);
+    expect(await isSignedIn(browser)).toBe(false);
+    expect(await lastEntry(user.email)).toMatchObject({
+      action: 'user.passkey_refused',
+      actor: 'unknown',
+      details: { at: 'sign_in', reason },
+    });
+  });
+
+  it('is refused a second time, after five minutes, and once it is removed', async () => {
+    const { browser, user, passkey } = await withPasskey();
+    const used = passkey.use(await ask(browser, '/login/passkey-options'));
+    expect((await sendAlone(browser, used)).status).toBe(303);
+    expect((await sendAlone(new Browser(service.url), used)).status).toBe(401);
+    const late = passkey.use(await ask(browser, '/login/passkey-options'));
+    service.clock.advance(5 * MINUTE + 1);
+    expect((await sendAlone(browser, late)).status).toBe(401);
+    const removed = passkey.use(await ask(browser, '/login/passkey-options'));
+    await database.db.orm.delete(passkeys).where(eq(passkeys.userId, user.id));
+    expect((await sendAlone(browser, removed)).status).toBe(401);
+    expect(await lastEntry('unknown')).toMatchObject({
+      action: 'user.passkey_refused',
+      details: { reason: 'unknown_passkey' },
+    });
+  });
+
+  it('used twice at once gets in once', async () => {
+    const { browser, passkey } = await withPasskey();
+    const used = passkey.use(await ask(browser, '/login/passkey-options'));
+    const answers = await Promise.all([1, 2, 3].map(() => sendAlone(new Browser(service.url), used)));
+    expect(answers.map(({ status }) => status).sort()).toEqual([303, 401, 401]);
+  });
+
+  it('is refused after ten that were wrong, even the right one; with a challenge of a session, too', async () => {
+    const { browser, user, passkey } = await withPasskey();
+    for (let i = 0; i < 10; i++)
+      expect((await sendAlone(browser, passkey.use({ challenge: 'x' }))).status).toBe(401);
+    const right = passkey.use(await ask(browser, '/login/passkey-options'));
+    expect((await sendAlone(browser, right)).status).toBe(429);
+    expect(await isSignedIn(browser)).toBe(false);
+    expect(await passkeysOf(user.id)).toMatchObject([{ counter: 0 }]);
+    const other = await halfSignedIn();
+    const bound = other.passkey.use(await ask(other.browser, '/login/code/passkey-options'));
+    expect((await sendAlone(other.browser, bound)).status).toBe(401);
+  });
+
+  it('from another site is refused, and strangers get no endless challenges', async () => {
+    const { browser, passkey } = await withPasskey();
+    const used = passkey.use(await ask(browser, '/login/passkey-options'));
+    const headers = { 'sec-fetch-site': 'cross-site' };
+    const answer = await browser.send('POST', '/login/passkey', { form: { passkey: used }, headers });
+    expect(answer.status).toBe(403);
+    service.clock.advance(MINUTE);
+    const before = await database.db.orm.$count(passkeyChallenges);
+    for (let i = 0; i < 60; i++) await ask(browser, '/login/passkey-options');
+    expect((await browser.send('POST', '/login/passkey-options')).status).toBe(429);
+    expect(await database.db.orm.$count(passkeyChallenges)).toBe(before + 60);
+  });
+});
+
+describe('in place of a code, beside the password', () => {
+  it('a passkey confirms, changes the password and makes new recovery codes', async () => {
+    const { browser, user } = await signedIn(database.db, service.url);
+    const { passkey } = await add(browser, user.id);
+    await forgetConfirmation(service, browser);
+    const proof = async () => ({
+      currentPassword: PASSWORD,
+      passkey: passkey.use(await useOptions(browser)),
+    });
+    const wrong = { ...(await proof()), currentPassword: 'wrong' };
+    expect((await browser.send('POST', '/confirm', { form: wrong })).status).toBe(400);
+    expect((await browser.send('POST', '/confirm', { form: { currentPassword: PASSWORD } })).status).toBe(
+      400,
+    );
+    expect((await browser.send('POST', '/confirm', { form: await proof() })).status).toBe(303);
+    expect((await post(browser, '/second-factor/recovery-codes', await proof())).status).toBe(200);
+    const newPassword = 'four unrelated words here';
+    const form = { ...(await proof()), newPassword, newPasswordAgain: newPassword };
+    expect((await post(browser, '/password', form)).status).toBe(303);
+    expect((await post(browser, '/password', form)).status).toBe(400);
+  });
+
+  it('one that is refused is said beside the field, counted, and in the log', async () => {
+    const { browser, user } = await signedIn(database.db, service.url);
+    const { passkey } = await add(browser, user.id);
+    const used = passkey.use(await useOptions(browser), { origin: 'https://gauge.example.com' });
+    const form = { currentPassword: PASSWORD, passkey: used };
+    const answer = await browser.send('POST', '/confirm', { form, headers: html });
+    expect([answer.status, answer.text.includes('The passkey was not accepted')]).toEqual([400, true]);
+    expect(await lastEntry(user.email)).toMatchObject({
+      action: 'user.passkey_refused',
+      details: { at: 'confirmation', reason: 'not_verified' },
+    });
+  });
+});
+
+it('without a session there are no options', async () => {
+  const stranger = new Browser(service.url);
+  for (const path of ['/passkeys/options', '/passkeys/new-options'])
+    expect((await stranger.send('POST', `${ACCOUNT}${path}`)).status).toBe(401);
+});

@@ -1,0 +1,52 @@
+/**
+ * Buttons with `data-passkey` ask there what is to be signed, and send the form around them with the answer as its field
+ * `passkey`. Where the browser knows no passkeys they stay hidden, and `data-passkey-missing` says so.
+ */
+export function passkeyButtons() {
+  const isKnown = typeof PublicKeyCredential === 'function';
+  for (const text of document.querySelectorAll('[data-passkey-missing]')) text.hidden = isKnown;
+  if (!isKnown) return;
+  for (const button of document.querySelectorAll('button[data-passkey]')) {
+    button.hidden = false;
+    button.addEventListener('click', () => sendPasskey(button));
+  }
+}
+
+async function sendPasskey(button) {
+  const { form } = button;
+  const problem = form.querySelector('[data-passkey-problem]');
+  // A passkey stands in for the code.
+  const code = form.elements.namedItem('code');
+  problem.textContent = '';
+  if (code) code.disabled = true;
+  try {
+    if (!form.reportValidity()) return;
+    button.disabled = true;
+    const [{ startAuthentication, startRegistration }, optionsJSON] = await Promise.all([
+      import('./webauthn.js'),
+      readOptions(button.dataset.passkey),
+    ]);
+    const make = optionsJSON.user ? startRegistration : startAuthentication;
+    const field = document.createElement('input');
+    field.type = 'hidden';
+    field.name = 'passkey';
+    field.value = JSON.stringify(await make({ optionsJSON }));
+    form.append(field);
+    form.submit();
+  } catch (error) {
+    problem.textContent = describe(error);
+  } finally {
+    button.disabled = false;
+    if (code) code.disabled = false;
+  }
+}
+
+async function readOptions(address) {
+  const response = await fetch(address, { method: 'POST', headers: { accept: 'application/json' } });
+  const answer = await response.json();
+  if (!response.ok) throw new Error(answer.detail);
+  return answer;
+}
+
+const describe = ({ name, message }) =>
+  name === 'NotAllowedError' ? 'No passkey was used: it was cancelled, or took too long.' : message;
