@@ -218,6 +218,7 @@ function addInvitationPages(router: Router, deps: PageDeps): void {
       roleChoices,
       roleDescriptions,
       dayChoices: invitationDays,
+      hasMail: deps.config.mail !== undefined,
     });
   }
 
