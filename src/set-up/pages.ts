@@ -235,7 +235,12 @@ function addOwnerPages(router: Router, deps: SetUpDeps, guards: RequestHandler[]
     const organization = await findOwnerless(db.orm);
     if (!organization) return res.redirect(303, SET_UP);
     const page = { view: 'set-up/owner', title: 'Set up Gauge: the owner', frame };
-    await renderPage(deps, req, res, page, { form, organization, days: OWNER_DAYS });
+    await renderPage(deps, req, res, page, {
+      form,
+      organization,
+      days: OWNER_DAYS,
+      hasMail: mail !== undefined,
+    });
   };
 
   router.get(`${SET_UP}/owner`, ...guards, (req, res) => show(req, res, newForm()));

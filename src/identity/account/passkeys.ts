@@ -7,6 +7,7 @@ import {
 } from '../second-factor/passkey-queries.js';
 import type { NewPasskey } from '../second-factor/passkeys.js';
 import { hasSecondFactor, replaceRecoveryCodes } from '../second-factor/queries.js';
+import { mailAccountNotice } from '../users/notices.js';
 import { audit, changeAccount, endOtherSessions, type AccountChangeDeps, type Author } from './account.js';
 import { endLastFactor, makeRecoveryCodes } from './second-factor.js';
 
@@ -39,6 +40,7 @@ export async function addPasskey(
     const { token, sessionsEnded } = isFirst ? await endOtherSessions(tx, author) : noSessions;
     if (isFirst) await replaceRecoveryCodes(tx, userId, made!.hashedCodes);
     await audit(tx, author, 'user.passkey_added', { name, sessionsEnded });
+    await mailAccountNotice(tx, deps, author.email, 'passkey', author);
     return { token, recoveryCodes: isFirst ? made!.recoveryCodes : undefined };
   });
 }
@@ -55,6 +57,7 @@ export function removePasskey(
     const wasLast = await endLastFactor(tx, author.userId);
     const { token, sessionsEnded } = wasLast ? await endOtherSessions(tx, author) : noSessions;
     await audit(tx, author, 'user.passkey_removed', { name: gone.name, sessionsEnded });
+    if (wasLast) await mailAccountNotice(tx, deps, author.email, 'secondFactor', author);
     return { token };
   });
 }

@@ -263,6 +263,7 @@ function addInvitationPages(router: Router, deps: PageDeps): void {
       roleChoices,
       roleDescriptions,
       dayChoices: invitationDays,
+      hasMail: deps.config.mail !== undefined,
     });
   }
 

@@ -6,6 +6,7 @@ import { describeAddress, type Whereabouts } from '../source.js';
 const changes = {
   password: 'Your password was changed',
   secondFactor: 'Your second factor was turned off',
+  passkey: 'A passkey was added to your account',
 };
 
 /** Tells a person what was changed of how they sign in, and from where: it may have been another person. */
@@ -23,7 +24,7 @@ export async function mailAccountNotice(
     to: email,
     subject: changes[change],
     text: (service) => [
-      `${changes[change]} on ${formatTime(at)}, ${origin}. All other sessions have ended.`,
+      `${changes[change]} on ${formatTime(at)}, ${origin}.`,
       'If it was you, or you asked for it, there is nothing to do.',
       `If not, choose another password at ${service}/forgot, and tell the operator of this service.`,
     ],
