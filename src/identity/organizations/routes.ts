@@ -108,6 +108,6 @@ function toSessionJson(session: SessionPrincipal, organizations: Membership[]) {
     user: { id: session.userId, email: session.email, name: session.userName },
     organization: { id: session.orgId, slug: session.orgSlug, name: session.orgName },
     role: session.role,
-    organizations,
+    organizations: organizations.map(({ id, slug, name, role }) => ({ id, slug, name, role })),
   };
 }
