@@ -4,7 +4,6 @@ import { byMember } from '../session/authority.js';
 import { change } from '../../audit/change.js';
 import { requireRole, sessionOf, personSource } from '../session/session.js';
 import type { Context } from '../../core/http/context.js';
-import type { Orm } from '../../core/db/client.js';
 import { AppError } from '../../core/errors.js';
 import { originOf } from '../../core/http/own-origin.js';
 import { readPathId } from '../../core/http/path-id.js';
@@ -22,7 +21,6 @@ import { renderPage } from '../../core/pages/layout.js';
 import { pageRouter } from '../../core/pages/page-router.js';
 import { isManager, managingRoles } from '../../organizations/table.js';
 import { requireFactorOfMembers } from '../organizations/organizations.js';
-import { findOrganization } from '../organizations/queries.js';
 import { normalizeEmail } from '../sign-in/sign-in.js';
 import { listOpenInvitations } from './invitation-queries.js';
 import { invite, MAX_OPEN_INVITATIONS, revokeInvitation, toInvitationLink } from './invitations.js';
@@ -80,7 +78,7 @@ export function membersPages(deps: PageDeps): Router {
       memberCount: rows[0]?.memberCount ?? (await countMembers(db.orm, orgId)),
       search,
       isManager: isManager(role),
-      isFactorRequired: await isFactorRequired(db.orm, orgId),
+      isFactorRequired: sessionOf(res).requireSecondFactor,
       invitations: isManager(role) ? await readInvitations(res) : [],
       pager: toPager(MEMBERS, { search }, { cursor, nextCursor }),
     });
@@ -121,20 +119,17 @@ function addFactorPages(router: Router, deps: PageDeps): void {
   );
 
   async function showForm(req: Request, res: Response, form: FormState): Promise<void> {
-    const { orgId, hasSecondFactor } = sessionOf(res);
+    const { orgId, hasSecondFactor, requireSecondFactor } = sessionOf(res);
     const page = { view: 'members/second-factor', title: 'Second factor of members', section: 'members' };
     await renderPage(deps, req, res, page, {
       form: { ...form, problem: form.problem ?? form.errors.required },
-      isRequired: await isFactorRequired(db.orm, orgId),
+      isRequired: requireSecondFactor,
       hasOwn: hasSecondFactor,
       memberCount: await countMembers(db.orm, orgId),
       withoutFactor: await countWithoutFactor(db.orm, orgId),
     });
   }
 }
-
-const isFactorRequired = async (orm: Orm, orgId: string): Promise<boolean> =>
-  (await findOrganization(orm, { id: orgId }))!.requireSecondFactor;
 
 function addMemberPages(router: Router, deps: PageDeps): void {
   const { db, clock } = deps;

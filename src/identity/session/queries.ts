@@ -77,9 +77,7 @@ export async function findSession(orm: Orm, hashedToken: string, now: Date) {
         gt(sessions.lastSeenAt, idleSince(now)),
       ),
     );
-  if (!row) return undefined;
-  const { requireSecondFactor, ...session } = row;
-  return { ...session, lacksSecondFactor: requireSecondFactor === true && !row.hasSecondFactor };
+  return row && { ...row, requireSecondFactor: row.requireSecondFactor ?? false };
 }
 
 export async function updateSession(

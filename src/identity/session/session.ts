@@ -35,6 +35,8 @@ export interface SessionPrincipal extends SessionPerson {
   isArchived: boolean;
   /** The Organization requires a second factor, and theirs is off. */
   lacksSecondFactor: boolean;
+  /** The Organization requires a second factor of its members. */
+  requireSecondFactor: boolean;
 }
 
 /** Signed in, but no longer (or not yet) a member of any Organization. */
@@ -75,7 +77,7 @@ export function createSessionReader({ db, clock }: { db: Database; clock: Clock 
       orgName,
       role,
       isArchived,
-      lacksSecondFactor,
+      requireSecondFactor,
       ...person
     } = found;
     const isMoved = orgId !== null && orgId !== currentOrgId;
@@ -95,7 +97,9 @@ export function createSessionReader({ db, clock }: { db: Database; clock: Clock 
     // The membership is one row, whole or absent; the types of an outer join cannot say so.
     if (orgId === null || orgSlug === null || orgName === null || role === null)
       return { sessionId, ...person, orgId: null };
-    return { sessionId, ...person, orgId, orgSlug, orgName, role, isArchived, lacksSecondFactor };
+    const lacksSecondFactor = requireSecondFactor && !person.hasSecondFactor;
+    const membership = { orgId, orgSlug, orgName, role, isArchived, requireSecondFactor, lacksSecondFactor };
+    return { sessionId, ...person, ...membership };
   };
   return Object.assign(read, { findOwner });
 }
