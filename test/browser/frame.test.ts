@@ -88,7 +88,7 @@ it('the button beside the password shows it and hides it, and it is sent as a pa
   expect(await type()).toBe('password');
   await button.press('Enter');
   await page.getByLabel('E-mail address').fill(user.email);
-  await page.getByRole('button', { name: 'Sign in' }).click();
+  await page.getByRole('button', { name: 'Sign in', exact: true }).click();
   await page.waitForURL('**/dashboard');
 });
 
