@@ -106,7 +106,7 @@ describe('the list of customers', () => {
     expect(slugsOn(await open('/console?signal=expiring'))).toEqual([soon.slug]);
     const text = await open('/console?signal=codes');
     expect(slugsOn(text)).toEqual([later.slug]);
-    expect(text).toContain('1 failed sign-in');
+    expect(text).toContain('1 wrong code');
   });
 
   it('leads through all of them in pages, and says what is wrong with a filter', async () => {
