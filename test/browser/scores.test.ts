@@ -44,7 +44,7 @@ it('the scores are accessible, on a desk and on a phone, in both schemes', async
   await page.getByLabel('Snapshot time').selectOption('24 hours before the end of the day');
   await page.getByRole('button', { name: 'Show' }).click();
   await page.waitForURL('**/scores?station=KLAX&lead=24');
-  expect(await page.getByRole('heading', { name: /gate/ }).innerText()).toContain('of 1 gate');
+  expect(await page.getByText(/^Signals are on/).innerText()).toContain('of 1 gate');
 });
 
 it('the report of an evaluation opens from a folder, on a desk and on a phone, in both schemes', async () => {

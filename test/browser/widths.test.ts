@@ -49,6 +49,8 @@ const brokenNumbers = `(() => {
   const broken = [];
   for (let node = texts.nextNode(); node; node = texts.nextNode()) {
     if (node.parentElement.closest('code, pre, svg, option, .visually-hidden')) continue;
+    // What is folded has no place of its own.
+    if (node.parentElement.closest('details:not([open]) > :not(summary)')) continue;
     for (const { 0: number, index } of node.data.matchAll(/(?<![\\w.@-])[+−±]?\\d{1,3}(?:,\\d{3})*(?:\\.\\d+)?(?:\\u00a0%)?(?![\\w.@-]*[\\w@])/g)) {
       const range = document.createRange();
       range.setStart(node, index);
