@@ -176,7 +176,7 @@ it('a refused order says why to every reader, on a desk and on a phone', async (
   await page.goto(
     `/dashboard/markets/${ticker}?side=yes&action=buy&contracts=90000&limitPrice=${formatDollars(yesAsk!)}`,
   );
-  await page.getByText(/^Contracts: at most \d+ now\./).waitFor();
+  await page.getByText(/^Contracts: at most [\d,]+ now\./).waitFor();
   expect(await page.getByRole('button', { name: 'Place paper order' }).count()).toBe(0);
   expect(await findAllBarriers(page)).toEqual([]);
   await page.getByRole('link', { name: 'Review it like that' }).click();
