@@ -152,6 +152,12 @@ Where an Organization may only read markets, orders pass that close what it hold
       status: 201,
       answer: { trade: killed },
     },
+    problemExample('entitlement_read_only', {
+      summary: 'A purchase by an Organization that may read markets only',
+      circumstance: 'read_market_access',
+      detail: `The Organization may read markets and close what it holds. This order would buy 40 yes contracts of ${body.ticker}, of which 0 can close what is held.`,
+      request: order,
+    }),
     ...placeRefusals(order, body),
   ],
   handler: (deps: OrderRouteDeps) => async (req, res) => {
@@ -188,12 +194,6 @@ function placeRefusals(order: ExampleRequest, body: Record<string, unknown>): Ex
       summary: 'Without an idempotency key',
       detail: 'Send the header Idempotency-Key, new for each order: with it a repeat places no second one.',
       request: { ...order, headers: {} },
-    }),
-    problemExample('entitlement_read_only', {
-      summary: 'A purchase by an Organization that may read markets only',
-      circumstance: 'read_market_access',
-      detail: `The Organization may read markets and close what it holds. This order would buy 40 yes contracts of ${ticker}, of which 0 can close what is held.`,
-      request: order,
     }),
     problemExample('live_trading_disabled', {
       summary: 'A live order where live trading is off',
