@@ -17,7 +17,7 @@ import { formatHour, kindLabels } from './labels.js';
 import { formatAge, formatDegrees } from '../../core/pages/format.js';
 import { toLadder } from './ladder.js';
 import { expectedOf } from './probabilities.js';
-import { sentence, toSignalsView } from './signals-view.js';
+import { sentence, signalsOf, toSignalsView } from './signals-view.js';
 
 /** Who decides, as the rules of the day name them. */
 export const sourceNames: Record<SettlementSource, string> = {
@@ -115,7 +115,13 @@ export function toEventView(
     column: kind === 'hourly' ? `At ${formatHour(event.hour ?? 0)}` : kindLabels[kind].value,
     phase: now < start ? 'before' : now < end ? 'during' : 'after',
     isOpen,
-    ladder: toLadder({ event, books: snapshot.data.books, day, holdings }),
+    ladder: toLadder({
+      event,
+      books: snapshot.data.books,
+      day,
+      holdings,
+      signals: signalsOf(signals, event, now),
+    }),
     forecast: day && toForecastView(day, event, snapshot.forecasts.get(station.id)?.source ?? '', now),
     chart: day && isOpen ? toDistribution(day, event) : null,
     settled: toSettled(event),
