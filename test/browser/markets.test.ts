@@ -2,7 +2,7 @@ import type { Page } from 'playwright-core';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { isPlaced, type Market } from '../../src/trading/market/market.js';
 import { CENT, formatDollars, parseDollars } from '../../src/trading/market/money.js';
-import { formatCents } from '../../src/core/pages/format.js';
+import { formatPrice } from '../../src/core/pages/format.js';
 import { signedIn } from '../support/accounts.js';
 import { browserWorld, PHONE } from '../support/browser.js';
 import { createKey } from '../support/fixtures.js';
@@ -101,7 +101,7 @@ it('new prices arrive by themselves and leave the focus and what is open alone',
   await world.service.trading.refresher.refresh();
   await expect.poll(() => page.locator('#markets').getAttribute('data-as-of')).not.toBe(before);
   const { yesAsk } = world.service.trading.snapshots.current!.markets.get(ticker)!;
-  await expect.poll(() => buy.innerText()).toContain(formatCents(yesAsk!));
+  await expect.poll(() => buy.innerText()).toContain(formatPrice(yesAsk!));
   expect(await page.evaluate<string>('document.activeElement.href')).toContain(
     await buy.getAttribute('href'),
   );

@@ -8,7 +8,7 @@ import { bracketLabel } from '../market/brackets.js';
 import type { Signal } from '../signals/signal.js';
 import { ticketAddress } from './addresses.js';
 import { marketStatuses } from './labels.js';
-import { formatCents } from '../../core/pages/format.js';
+import { formatPrice } from '../../core/pages/format.js';
 import { impliedProbabilities, isPassed } from './probabilities.js';
 import { perContract } from '../market/contracts.js';
 
@@ -109,7 +109,7 @@ function statusOf({ status, settlementValue }: Market): LadderRow['status'] {
         ? 'Won'
         : settlementValue === 0n
           ? 'Lost'
-          : `Pays ${formatCents(settlementValue)}`;
+          : `Pays ${formatPrice(settlementValue)}`;
     const isFinal = status === 'finalized';
     return {
       label: isFinal ? outcome : `${outcome}, not final`,

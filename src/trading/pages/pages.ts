@@ -12,6 +12,7 @@ import type { Place } from '../market/stations.js';
 import { readSwitch, type TradingSwitch } from '../risk/switches.js';
 import type { SignalReport } from '../signals/signal.js';
 import { makeSignalsInSteps } from '../signals/signals.js';
+import { readPriceHistory } from '../snapshot/price-history.js';
 import type { Snapshot } from '../snapshot/snapshot.js';
 import { addressOfEvent, eventAddress, overviewAddress, streamAddress } from './addresses.js';
 import {
@@ -26,6 +27,7 @@ import {
 import { loadingPage, MARKETS_SECTION, toFreshness, type Freshness } from './freshness.js';
 import { formatHour, kindLabels } from './labels.js';
 import { dayLabel, formatMoment, toEventView, todayAt, type OwnAccount } from './market-view.js';
+import { toPriceHistoryView } from './price-history-view.js';
 import { toBest, toCities, toOthers, toTabs } from './overview-view.js';
 import { findPaperCash, listPaperHoldings } from '../ledger/queries.js';
 import { addTicketPages, type MarketsPagesDeps } from './ticket-pages.js';
@@ -188,6 +190,17 @@ export function marketsPages(context: TradingContext, deps: MarketsPagesDeps): R
         moment: event ? formatMoment(event) : missing && formatMoment(missing),
         isMissing: missing !== null,
         streamHref: streamAddress(station.id),
+        prices:
+          event &&
+          toPriceHistoryView(
+            await readPriceHistory(db.orm, {
+              marketSource: snapshot.marketSource,
+              eventTicker: event.eventTicker,
+            }),
+            event,
+            snapshot,
+            now,
+          ),
         event: event && toEventView(snapshot, event, { ...own, crossChecks: deps.climate?.crossChecks }, now),
       },
     );

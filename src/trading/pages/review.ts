@@ -12,7 +12,7 @@ import { DOLLAR, type Micros } from '../market/money.js';
 import { applyFill, type Holding } from '../ledger/positions.js';
 import { chargeFill, newOrderAccount, type FeeRule } from '../market/fees.js';
 import {
-  formatCents,
+  formatPrice,
   formatChange,
   formatCount,
   formatExactProbability,
@@ -54,7 +54,7 @@ export function reviewOrder(input: ReviewInput): Review {
   const { order, market, book, feeRule } = input;
   const quote = quoteOrder(book, feeRule, order);
   const name = `${order.contracts} ${order.side.toUpperCase()}`;
-  const price = formatCents(order.limitPrice);
+  const price = formatPrice(order.limitPrice);
   return {
     headline: order.action === 'buy' ? `Buy ${name} at ${price} or less` : `Sell ${name} at ${price} or more`,
     outcome: outcomeOf(order, quote, book),
@@ -67,7 +67,7 @@ export function reviewOrder(input: ReviewInput): Review {
     results: quote.filledContracts === 0 ? [] : resultsOf(order, quote, market),
     chance: quote.filledContracts === 0 ? null : chanceOf(input, quote),
     fills: quote.fills.map(({ price, contracts, fee, balanceChange }) => ({
-      price: formatCents(price),
+      price: formatPrice(price),
       contracts,
       fee: formatMoney(fee),
       change: formatChange(balanceChange),
@@ -101,7 +101,7 @@ function outcomeOf(order: MarketableOrder, quote: Quote, book: OrderBook): Revie
     };
   return {
     tone: 'bad',
-    text: `Nothing fills at your limit: the best ${action === 'buy' ? 'ask' : 'bid'} is ${formatCents(best.price)}.`,
+    text: `Nothing fills at your limit: the best ${action === 'buy' ? 'ask' : 'bid'} is ${formatPrice(best.price)}.`,
   };
 }
 
@@ -166,7 +166,7 @@ function proceeds({ order, held, cash, feeRule }: ReviewInput, quote: Quote): Re
 }
 
 const averageNote = ({ filledContracts, averagePrice }: Quote): string =>
-  `${filledContracts} × ${formatCents(averagePrice ?? 0n)}${filledContracts > 1 ? ' on average' : ''}`;
+  `${filledContracts} × ${formatPrice(averagePrice ?? 0n)}${filledContracts > 1 ? ' on average' : ''}`;
 
 /** What the fills do to cash and to what is held, posted as they would be. */
 function book(

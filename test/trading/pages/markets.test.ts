@@ -9,7 +9,7 @@ import { formatDollars } from '../../../src/trading/market/money.js';
 import { requireTradable } from '../../../src/trading/orders/tradable.js';
 import type { Orders } from '../../../src/trading/orders/order.js';
 import { signalsFor } from '../../../src/trading/pages/pages.js';
-import { formatCents, formatMoney, formatPoints } from '../../../src/core/pages/format.js';
+import { formatPrice, formatMoney, formatPoints } from '../../../src/core/pages/format.js';
 import { tradingAccounts, tradingPositions } from '../../../src/trading/ledger/portfolio-table.js';
 import { tradingSwitches } from '../../../src/trading/ledger/risk-table.js';
 import { bracketLabel } from '../../../src/trading/market/brackets.js';
@@ -120,7 +120,7 @@ it('the page of a city shows its present day', async () => {
     expect(links).toContain(`${PATH}/${ticker}`);
     if (yesAsk === null) continue;
     expect(links).toContain(`${PATH}/${ticker}?side=yes&action=buy`);
-    expect(text).toContain(formatCents(yesAsk));
+    expect(text).toContain(formatPrice(yesAsk));
   }
   expect(text).toMatch(/The 31 members .* expect .*: the raw ensemble, not calibrated/);
   expect(text).toContain('CLINYC');
@@ -481,7 +481,7 @@ it('the ticket begins with the best ask, and says what the order would cost befo
   const page = await getPage(owner.browser, `${PATH}/${market.ticker}?side=yes&action=buy&contracts=1`);
   expect(fieldOf(page, 'limitPrice')[0]).toBe(formatDollars(market.yesAsk!).replace(/0{1,2}$/, ''));
   const text = textOf(page);
-  expect(text).toContain(`Buy 1 YES at ${formatCents(market.yesAsk!)} or less`);
+  expect(text).toContain(`Buy 1 YES at ${formatPrice(market.yesAsk!)} or less`);
   for (const word of ['Fee', 'Cost', 'Maximum payout $1.00', 'Break-even', 'Forecast', 'Cash $1,000.00'])
     expect(text).toContain(word);
 });
@@ -543,7 +543,7 @@ it('cash and positions are those of one’s own Organization', async () => {
     textOf(await getPage(browser, `${PATH}?station=KNYC`)) +
     textOf(await getPage(browser, `${PATH}/${ticker}`));
   const theirs = await pages(other.browser);
-  expect(theirs).toContain('You hold 77 YES at $0.40');
+  expect(theirs).toContain('You hold 77 YES at 40¢');
   expect(theirs).toContain('$123.45');
   const own = await pages(owner.browser);
   expect(own).not.toContain('77 YES');
@@ -603,8 +603,8 @@ describe('what would be refused', () => {
   const limitOf = (more: bigint) => formatDollars(openMarket().yesAsk! + more).replace(/0{1,2}$/, '');
 
   it.each([
-    { query: () => `contracts=1&limitPrice=${limitOf(150_000n)}`, says: /Limit: at most \$0\.\d\d now\./ },
-    { query: () => `contracts=1&limitPrice=${limitOf(-10_000n)}`, says: /Limit: at least \$0\.\d\d now\./ },
+    { query: () => `contracts=1&limitPrice=${limitOf(150_000n)}`, says: /Limit: at most \d\d?¢ now\./ },
+    { query: () => `contracts=1&limitPrice=${limitOf(-10_000n)}`, says: /Limit: at least \d\d?¢ now\./ },
     { query: () => `contracts=90000&limitPrice=${limitOf(0n)}`, says: /Contracts: at most \d+ now\./ },
   ])('is not offered; the number to change is named, and passes: $says', async ({ query, says }) => {
     const { browser } = await signedIn(database.db, service.url);

@@ -4,7 +4,7 @@ import type { Market } from '../../../src/trading/market/market.js';
 import { CENT, DOLLAR } from '../../../src/trading/market/money.js';
 import {
   formatAge,
-  formatCents,
+  formatPrice,
   formatChange,
   formatMoney,
   formatPoints,
@@ -202,7 +202,7 @@ it.each([
 });
 
 it('prices, money and probabilities are written as traders read them', () => {
-  expect([cents(42), 425_000n, 1n].map(formatCents)).toEqual(['42¢', '42.5¢', '0.0001¢']);
+  expect([cents(42), 425_000n, 601_667n, 1n].map(formatPrice)).toEqual(['42¢', '42.5¢', '60.17¢', '0¢']);
   expect([1_234_500_000n, -40_000n, 0n, 1_234_567n].map(formatMoney)).toEqual([
     '$1,234.50',
     '−$0.04',
