@@ -132,7 +132,7 @@ function whyOf(
       ? 'No temperature is reported'
       : `${sayers[source ?? 'null']} says ${temperature} °F`;
   if (valueOfYes === null) return `${reported}; what ${label} pays is not known yet.`;
-  return `${reported}: YES of ${label} pays ${formatPrice(valueOfYes)}.`;
+  return `${reported}: YES of ${label} pays ${formatMoney(valueOfYes)}.`;
 }
 
 const sayers: Record<SettlementSource | 'null', string> = {

@@ -243,7 +243,7 @@ describe('settlements', () => {
     await writeWord(database.db, { ...amended, state: 'amended' });
     const { words } = await read(browser, `${PATH}/settlements`);
     expect(words).toContain(
-      'Amended correction The Weather Company says 62 °F: YES of 60° to 61° pays 0¢. 10 YES for $3.00 −$10.00 –',
+      'Amended correction The Weather Company says 62 °F: YES of 60° to 61° pays $0.00. 10 YES for $3.00 −$10.00 –',
     );
     expect(words).toContain(
       'Final The Weather Company says 61 °F: YES of 60° to 61° pays $1.00. 10 YES for $3.00 +$10.00 +$7.00',
@@ -263,7 +263,7 @@ describe('a sale', () => {
   it('begins with all that is held, at the price at which all of it sells, and is quoted to the cent', async () => {
     const { words, text } = await read(trader.browser, sellPath(COLD));
     expect(words).toContain('Sell 120 YES at 55¢ or more');
-    expect(words).toContain('120 × 55.8333¢ on average');
+    expect(words).toContain('120 × 55.83¢ on average');
     expect(words).toContain('You receive $64.9287');
     expect(words).toContain('Realised against the average cost, fee apart −$5.20');
     expect(words).toContain('Left 0 contracts');
