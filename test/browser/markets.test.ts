@@ -10,7 +10,10 @@ import { findAllBarriers } from './barriers.js';
 import { follow, readMain } from './steps.js';
 
 const world = browserWorld();
-beforeAll(() => world.service.trading.refresher.refresh());
+beforeAll(async () => {
+  await world.service.trading.refresher.refresh();
+  await world.service.trading.prices.record();
+});
 
 /** A market that costs neither next to nothing nor next to a dollar. */
 function findMarket(): Market {
@@ -106,6 +109,19 @@ it('new prices arrive by themselves and leave the focus and what is open alone',
     await buy.getAttribute('href'),
   );
   expect(await page.locator('#books').getAttribute('open')).not.toBe(null);
+});
+
+it('each bracket has its price history as a picture and as text, with and without scripts', async () => {
+  const { browser } = await signedIn(world.db, world.service.url);
+  const { station, date } = findMarket();
+  for (const javaScript of [true, false]) {
+    const page = await world.visit({ javaScript, as: browser });
+    await page.goto(`/dashboard/markets?station=${station.id}&date=${date}`);
+    const pictures = page.getByRole('img', { name: /(Ask [\d.]+¢|Nothing was offered)/ });
+    expect(await pictures.count()).toBe(await page.locator('.ladder tbody tr').count());
+    await page.locator('#price-numbers > summary').click();
+    await page.getByRole('table', { name: 'Bid and ask of YES' }).waitFor();
+  }
 });
 
 it('the list follows what is typed, and the focus stays in the search', async () => {
