@@ -168,23 +168,6 @@ it('the overview hears of new prices of all cities, and asks no more often than 
   expect(asked).toBe(1);
 });
 
-it.each([
-  ['/dashboard/markets', 'Markets'],
-  ['/dashboard/markets?kind=others', 'Markets'],
-  ['/dashboard/markets?q=nowhere', 'Markets'],
-  ['/dashboard/markets?station=KMIA&kind=daily_minimum', 'Miami'],
-  ['/dashboard/markets?station=INDEX-MIAMI&kind=hourly', 'Miami'],
-  ['/dashboard/scores?kind=hourly', 'Scores'],
-])('%s has no barriers and fits a phone, in both schemes', async (path, heading) => {
-  const { browser } = await signedIn(world.db, world.service.url);
-  const page = await world.visit({ as: browser, viewport: PHONE });
-  await page.goto(path);
-  expect(await page.getByRole('heading', { level: 1 }).innerText()).toBe(heading);
-  expect(await findAllBarriers(page)).toEqual([]);
-  const tooWide = await page.evaluate<number>('document.documentElement.scrollWidth - innerWidth');
-  expect(tooWide).toBeLessThanOrEqual(0);
-});
-
 it('a refused order says why to every reader, on a desk and on a phone', async () => {
   const { browser } = await signedIn(world.db, world.service.url);
   const { ticker, yesAsk } = findMarket();

@@ -7,6 +7,12 @@ export function formatDecimal(decimal: string | number | bigint): string {
   return fraction === undefined ? grouped : `${grouped}.${fraction}`;
 }
 
+/** Markup: a decimal of more digits than a phone has room for may break after its separators, and nowhere else. */
+export function formatQuantity(decimal: string | number | bigint): string {
+  const text = formatDecimal(decimal);
+  return text.length > 15 ? text.replaceAll(',', ',<wbr>') : text;
+}
+
 const compact = new Intl.NumberFormat('en', { notation: 'compact', maximumFractionDigits: 1 });
 
 /** A number where there is room for a few characters only: `1.2M`. */

@@ -314,7 +314,7 @@ it('the days that can be traded come first, and the page opens on the first of t
       event.station.id === 'KNYC' && event.kind === 'daily_maximum' && event.date <= '2026-07-15'
         ? { ...event, markets: event.markets.map((market) => ({ ...market, status: 'closed' as const })) }
         : event;
-    const [today] = real.events.filter(({ station, date }) => station.id === 'KNYC' && date === '2026-07-15');
+    const today = real.events.find(({ station, date }) => station.id === 'KNYC' && date === '2026-07-15');
     const tomorrow = {
       ...today!,
       date: '2026-07-16',
