@@ -21,6 +21,7 @@ import {
 import { listOrganizationsOf } from '../identity/organizations/queries.js';
 import { requireConfirmation } from '../identity/session/operator.js';
 import { personOf } from '../identity/session/session.js';
+import { failedSince, findFailedSignIns, readFailedHours } from '../identity/sign-in/failed-queries.js';
 import { normalizeEmail } from '../identity/sign-in/sign-in.js';
 import { findSecondFactor } from '../identity/second-factor/queries.js';
 import { findUser, listUsers } from '../identity/users/queries.js';
@@ -134,20 +135,31 @@ function addRemoval(router: Router, deps: ConsoleDeps): void {
   );
 }
 
+const peopleSchema = listSchema.extend({
+  signal: z.literal('sign-ins', 'must be one of the choices').optional(),
+});
+
 function addPeople(router: Router, deps: ConsoleDeps): void {
+  const { clock } = deps;
   const { orm } = deps.db;
 
   router.get('/people', async (req, res) => {
     const query = readQuery(req);
     const { form, result } = await tryQuery(res, query, async () => {
       requireOnce(query);
-      const { search, cursor } = parseInput(listSchema, query);
+      const { search, signal, cursor } = parseInput(peopleSchema, query);
       const range = { after: decodeKey(cursor), limit: PAGE_SIZE };
-      const pattern = search === undefined ? undefined : toPattern(search.trim());
-      const rows = await listUsers(orm, range, pattern);
-      const people = rows.slice(0, PAGE_SIZE).map(({ id, email, name }) => ({ id, email, name }));
+      const since = failedSince(clock.now());
+      const rows = await listUsers(orm, range, {
+        pattern: search === undefined ? undefined : toPattern(search.trim()),
+        failedSince: signal && since,
+      });
+      const page = rows.slice(0, PAGE_SIZE);
+      const ids = page.map(({ id }) => id);
+      const failed = await findFailedSignIns(orm, ids, since);
+      const people = page.map(({ id, email, name }) => ({ id, email, name, failed: failed.get(id) }));
       const nextCursor = rows.length > PAGE_SIZE ? encodeKey(people.at(-1)!.email) : undefined;
-      return { people, pager: toPager(PEOPLE, { search }, { cursor, nextCursor }) };
+      return { people, pager: toPager(PEOPLE, { search, signal }, { cursor, nextCursor }) };
     });
     const page = { view: 'console/find-people', title: 'People', section: 'people' };
     await renderPage(deps, req, res, page, { form, people: result?.people, pager: result?.pager });
@@ -157,7 +169,8 @@ function addPeople(router: Router, deps: ConsoleDeps): void {
     const person = await readPerson(orm, req);
     const memberships = await listOrganizationsOf(orm, person.id, MAX_ORGANIZATIONS);
     const page = { view: 'console/person', title: person.name, section: 'people' };
-    await renderPage(deps, req, res, page, { found: person, memberships });
+    const failed = await readFailedHours(orm, person.id, new Date(clock.now()));
+    await renderPage(deps, req, res, page, { found: person, memberships, ...failed });
   });
 }
 
