@@ -10,6 +10,7 @@ import type { Organization } from '../identity/organizations/queries.js';
 export type ConsoleDeps = Pick<Context, 'db' | 'clock' | 'config'>;
 
 export const CONSOLE = '/console';
+export const PEOPLE = `${CONSOLE}/people`;
 export const PAGE_SIZE = 50;
 
 export const addressOf = (slug: string): string => `${CONSOLE}/customers/${slug}`;
