@@ -323,6 +323,7 @@ const operators = {
   'post /forgot': { form: () => ({ email: 'a@example.com' }), own: [404, 404, 404, 404, 404] },
   'get /reset': { own: [200, 200, 200, 200, 200] },
   'post /reset': { own: [404, 404, 404, 404, 404] },
+  'post /reset/passkey-options': { own: [404, 404, 404, 404, 404] },
   'post /reset/open': { form: () => ({ link: 'x'.repeat(43) }), own: [303, 303, 303, 303, 303] },
   'get /set-up': { own: [200, 200, 200, 200, 200] },
   'post /set-up/person': { own: [404, 404, 404, 404, 404] },
