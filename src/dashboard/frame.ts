@@ -32,14 +32,19 @@ export function createFrame({ db, config }: Pick<Context, 'db' | 'config'>): Rea
       organizations: organizations.slice(0, MAX_CHOICES),
       hasMoreOrganizations: organizations.length > MAX_CHOICES,
       place: 'Dashboard',
-      navigation: me && !me.isArchived ? navigationOf(shown, me.role, section) : [],
+      navigation: me && !me.isArchived ? navigationOf(shown, me, section) : [],
     };
   };
 }
 
-function navigationOf(shown: typeof sections, role: Role, current: string | undefined) {
+function navigationOf(
+  shown: typeof sections,
+  { role, marketAccess }: SessionPrincipal,
+  current: string | undefined,
+) {
   return shown
     .filter(({ roles }) => !roles || roles.includes(role))
+    .filter(({ isOfMarkets }) => marketAccess !== 'none' || !isOfMarkets)
     .map(({ id, href, label }) => ({ href, label, isCurrent: id === current }));
 }
 

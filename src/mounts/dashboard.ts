@@ -37,6 +37,7 @@ import {
   createSessionReader,
   personOf,
   refuseCrossSite,
+  requireMarketAccess,
   requireOrganization,
   requireOwnFactor,
   requirePerson,
@@ -103,7 +104,10 @@ export function dashboardRoutes(
     usagePages(context),
     entitlementPages(context),
     ...(trading
-      ? [marketsPages, scoresPages, portfolioPages, riskPages].map((pages) => pages(context, trading))
+      ? [
+          Router().use(['/markets', '/scores', '/portfolio'], requireMarketAccess),
+          ...[marketsPages, scoresPages, portfolioPages, riskPages].map((pages) => pages(context, trading)),
+        ]
       : []),
     membersPages(context),
     overviewPages(context),

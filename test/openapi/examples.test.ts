@@ -3,6 +3,8 @@ import type { Circumstance, RouteDescription } from '../../src/core/reference/de
 import { exampleWorld, type Credential } from '../../src/core/reference/example-world.js';
 import type { SentExample } from '../../src/core/reference/problem-examples.js';
 import { routeDescriptions } from '../../src/reference.js';
+import type { MarketAccess } from '../../src/organizations/table.js';
+import { organizations } from '../../src/tables.js';
 import { everything, leadingStations } from '../../src/trading/venue/simulation/world.js';
 import { startFakeVenue } from '../trading/fake-venue.js';
 import { liveSettings, member, removeKeys } from '../fixtures/live-account.js';
@@ -45,6 +47,7 @@ describe.each(routeDescriptions)('$method $path answers as documented', (route) 
   it.each(route.examples)('$name: $summary', async (example) => {
     if (!isWorldFresh) await resetWorld();
     isWorldFresh = !mayChangeTheWorld(route, example);
+    await withdrawAccess(example.circumstance);
     const { url } = await serviceIn(route, example.circumstance ?? 'healthy');
     // People sign in where all is well, whatever the circumstance.
     const credentials = presentCredential((await serviceIn(route, 'healthy')).url, jar);
@@ -65,6 +68,18 @@ describe.each(routeDescriptions)('$method $path answers as documented', (route) 
 async function resetWorld(): Promise<void> {
   await resetExampleWorld(database.db);
   jar.clear();
+}
+
+const accessIn: Partial<Record<Circumstance, MarketAccess>> = {
+  no_market_access: 'none',
+  read_market_access: 'read',
+};
+
+async function withdrawAccess(circumstance: Circumstance | undefined): Promise<void> {
+  const marketAccess = circumstance && accessIn[circumstance];
+  if (!marketAccess) return;
+  isWorldFresh = false;
+  await database.db.orm.update(organizations).set({ marketAccess });
 }
 
 function mayChangeTheWorld({ method }: RouteDescription, { response, before }: SentExample): boolean {

@@ -36,6 +36,7 @@ export async function findSession(orm: Orm, hashedToken: string, now: Date) {
       orgName: organizations.name,
       role: memberships.role,
       requireSecondFactor: organizations.requireSecondFactor,
+      marketAccess: organizations.marketAccess,
       isArchived: sql<boolean>`${organizations.archivedAt} is not null`.as('is_archived'),
     })
     .from(memberships)
@@ -65,6 +66,7 @@ export async function findSession(orm: Orm, hashedToken: string, now: Date) {
       role: membership.role,
       isArchived: membership.isArchived,
       requireSecondFactor: membership.requireSecondFactor,
+      marketAccess: membership.marketAccess,
     })
     .from(sessions)
     .innerJoin(users, eq(users.id, sessions.userId))

@@ -7,7 +7,7 @@ import { originOf } from '../../core/http/own-origin.js';
 import { toAddress } from '../../core/pages/address.js';
 import { keepForm } from '../../core/pages/kept-form.js';
 import { requestIdOf } from '../../core/http/request-context.js';
-import type { Role } from '../../organizations/table.js';
+import type { MarketAccess, Role } from '../../organizations/table.js';
 import type { Source, Whereabouts } from '../source.js';
 import { findSession, findSessionOwner, insertSession, SESSION_SEEN_MS, updateSession } from './queries.js';
 import { generateToken, hashToken, readToken, sendToken } from './session-cookie.js';
@@ -37,6 +37,7 @@ export interface SessionPrincipal extends SessionPerson {
   lacksSecondFactor: boolean;
   /** The Organization requires a second factor of its members. */
   requireSecondFactor: boolean;
+  marketAccess: MarketAccess;
 }
 
 /** Signed in, but no longer (or not yet) a member of any Organization. */
@@ -78,6 +79,7 @@ export function createSessionReader({ db, clock }: { db: Database; clock: Clock 
       role,
       isArchived,
       requireSecondFactor,
+      marketAccess,
       ...person
     } = found;
     const isMoved = orgId !== null && orgId !== currentOrgId;
@@ -95,11 +97,11 @@ export function createSessionReader({ db, clock }: { db: Database; clock: Clock 
     // Sent again from time to time, so that it comes to carry the signature of the newest key.
     if (isSeen) sendToken(req, token);
     // The membership is one row, whole or absent; the types of an outer join cannot say so.
-    if (orgId === null || orgSlug === null || orgName === null || role === null)
+    if (orgId === null || orgSlug === null || orgName === null || role === null || marketAccess === null)
       return { sessionId, ...person, orgId: null };
     const lacksSecondFactor = requireSecondFactor && !person.hasSecondFactor;
-    const membership = { orgId, orgSlug, orgName, role, isArchived, requireSecondFactor, lacksSecondFactor };
-    return { sessionId, ...person, ...membership };
+    const settings = { isArchived, requireSecondFactor, lacksSecondFactor, marketAccess };
+    return { sessionId, ...person, orgId, orgSlug, orgName, role, ...settings };
   };
   return Object.assign(read, { findOwner });
 }
@@ -184,6 +186,19 @@ export const requireOwnFactor: RequestHandler = (req, res, next) => {
   if (!lacksSecondFactor) next();
   else if (isNavigation(req)) res.redirect(303, '/dashboard/account/second-factor?done=required');
   else throw factorRequired(orgName);
+};
+
+/**
+ * Lets members through whose Organization may see markets.
+ * @throws AppError entitlement_required
+ */
+export const requireMarketAccess: RequestHandler = (_req, res, next) => {
+  const { marketAccess, orgName } = sessionOf(res);
+  if (marketAccess !== 'none') return next();
+  throw new AppError(
+    'entitlement_required',
+    `${orgName} has no access to markets. Ask the operator of this service for it.`,
+  );
 };
 
 export const organizationArchived = (orgName: string): AppError =>

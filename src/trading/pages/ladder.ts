@@ -48,10 +48,11 @@ interface LadderInput {
   books: ReadonlyMap<string, OrderBook>;
   day: DayForecast | undefined;
   holdings: ReadonlyMap<string, Holding>;
+  mayOpen: boolean;
 }
 
 /** An event's brackets from cold to warm, each with its prices and both opinions about it. */
-export function toLadder({ event, books, day, holdings }: LadderInput): LadderRow[] {
+export function toLadder({ event, books, day, holdings, mayOpen }: LadderInput): LadderRow[] {
   const implied = impliedProbabilities(event);
   const highest = Math.max(0, ...(day?.probabilities.values() ?? []));
   return event.markets.map((market): LadderRow => {
@@ -73,8 +74,8 @@ export function toLadder({ event, books, day, holdings }: LadderInput): LadderRo
       forecast: market.settlementValue === null ? forecast : null,
       market: crowd,
       gap: isOpen && forecast !== null && crowd !== null ? forecast - crowd : null,
-      yes: toQuoted(market, book, 'yes'),
-      no: toQuoted(market, book, 'no'),
+      yes: toQuoted(market, book, 'yes', mayOpen),
+      no: toQuoted(market, book, 'no', mayOpen),
       last: market.lastPrice,
       volume: market.volume,
       openInterest: market.openInterest,
@@ -103,12 +104,12 @@ function statusOf({ status, settlementValue }: Market): LadderRow['status'] {
   return marketStatuses[status];
 }
 
-function toQuoted({ ticker, status }: Market, book: OrderBook, side: Side): Quoted {
+function toQuoted({ ticker, status }: Market, book: OrderBook, side: Side, mayOpen: boolean): Quoted {
   const [bid, ask] = [bidsOf(book, side)[0], asksOf(book, side)[0]];
   return {
     bid,
     ask,
-    buyHref: ask && status === 'active' ? ticketAddress(ticker, { side, action: 'buy' }) : null,
+    buyHref: ask && status === 'active' && mayOpen ? ticketAddress(ticker, { side, action: 'buy' }) : null,
   };
 }
 

@@ -96,12 +96,14 @@ export interface OwnAccount {
   cash: Micros | undefined;
   holdings: ReadonlyMap<string, Holding>;
   signals: SignalReport;
+  /** Whether positions may be opened; else only what is held is sold. */
+  mayOpen: boolean;
 }
 
 export function toEventView(
   snapshot: Snapshot,
   event: MarketEvent,
-  { cash, holdings, signals, crossChecks }: OwnAccount & { crossChecks?: CrossChecks | undefined },
+  { cash, holdings, signals, mayOpen, crossChecks }: OwnAccount & { crossChecks?: CrossChecks | undefined },
   now: Date,
 ) {
   const day = forecastOf(snapshot, event);
@@ -115,7 +117,7 @@ export function toEventView(
     column: kind === 'hourly' ? `At ${formatHour(event.hour ?? 0)}` : kindLabels[kind].value,
     phase: now < start ? 'before' : now < end ? 'during' : 'after',
     isOpen,
-    ladder: toLadder({ event, books: snapshot.data.books, day, holdings }),
+    ladder: toLadder({ event, books: snapshot.data.books, day, holdings, mayOpen }),
     forecast: day && toForecastView(day, event, snapshot.forecasts.get(station.id)?.source ?? '', now),
     chart: day && isOpen ? toDistribution(day, event) : null,
     settled: toSettled(event),
@@ -125,6 +127,7 @@ export function toEventView(
     cash: cash ?? signals.bankroll,
     positions: signals.bankroll - (cash ?? signals.bankroll),
     holdsAnything: holdings.size > 0,
+    mayOpen,
   };
 }
 

@@ -33,13 +33,16 @@ const OTHERS_PAGE = 200;
  * The markets that settle by the venue's word alone, page by page.
  * @param cursor the ticker that the page before ended with; one that is gone begins anew
  */
-export function toOthers({ data }: Snapshot, { q, cursor }: { q: string; cursor: string | undefined }) {
+export function toOthers(
+  { data }: Snapshot,
+  { q, cursor, mayOpen }: { q: string; cursor: string | undefined; mayOpen: boolean },
+) {
   const all = data.markets.filter((market): market is UnplacedMarket => !isPlaced(market));
   const from = cursor === undefined ? 0 : all.findIndex(({ ticker }) => ticker === cursor) + 1;
   const found = all.slice(from).filter((market) => isFoundMarket(market, q));
   const shown = found.slice(0, OTHERS_PAGE);
   return {
-    rows: shown.map(toRow),
+    rows: shown.map((market) => toRow(market, mayOpen)),
     pager: toPager(
       MARKETS_PATH,
       { kind: 'others', q },
@@ -58,12 +61,13 @@ const isFoundMarket = (market: UnplacedMarket, q: string): boolean =>
 export const nameOf = ({ title, label }: Pick<UnplacedMarket, 'title' | 'label'>): string =>
   label === '' || title.includes(label) ? title : `${title} ${label}`;
 
-function toRow(market: UnplacedMarket) {
+function toRow(market: UnplacedMarket, mayOpen: boolean) {
   const { ticker, kind, date, problem, status } = market;
   const price = (side: 'yes' | 'no', ask: bigint | null) => ({
     name: side.toUpperCase(),
     ask,
-    href: ask !== null && status === 'active' ? ticketAddress(ticker, { side, action: 'buy' }) : null,
+    href:
+      ask !== null && status === 'active' && mayOpen ? ticketAddress(ticker, { side, action: 'buy' }) : null,
   });
   return {
     ticker,

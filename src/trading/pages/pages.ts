@@ -115,14 +115,15 @@ export function marketsPages(context: TradingContext, deps: MarketsPagesDeps): R
     const query = readQuery(req);
     requireOnce(query);
     const asked = readAsked(query);
-    const { orgId } = sessionOf(res);
+    const { orgId, marketAccess } = sessionOf(res);
     const now = new Date(clock.now());
     const [tradingSwitch, cash, holdings] = await Promise.all([
       readSwitch(db.orm, orgId),
       findPaperCash(db.orm, orgId),
       listPaperHoldings(db.orm, orgId),
     ]);
-    const own = { cash, holdings, signals: await signalsFor(snapshot, { cash, holdings }, now) };
+    const signals = await signalsFor(snapshot, { cash, holdings }, now);
+    const own = { cash, holdings, signals, mayOpen: marketAccess === 'trade' };
     const status = { tradingSwitch, freshness: toFreshness(snapshot, deps.snapshots.sources, now) };
     if (asked.station) await showEvent(req, res, { snapshot, asked, own, now, status });
     else await showOverview(req, res, { snapshot, asked, own, now, status });
@@ -139,12 +140,13 @@ export function marketsPages(context: TradingContext, deps: MarketsPagesDeps): R
       {
         ...status,
         best: toBest(snapshot, own.signals, now),
+        mayOpen: own.mayOpen,
         tabs: toTabs(snapshot, tab, q),
         tab,
         q,
         allHref: overviewAddress(tab),
         cities: tab === 'others' ? null : toCities(snapshot, own.signals, { kind: tab, q }, now),
-        others: tab === 'others' ? toOthers(snapshot, { q, cursor }) : null,
+        others: tab === 'others' ? toOthers(snapshot, { q, cursor, mayOpen: own.mayOpen }) : null,
         streamHref: streamAddress(),
       },
     );

@@ -282,6 +282,11 @@ const otherCustomer = async ({ db }: World) => `${CUSTOMERS}/${(await createOrga
 const inConsole: Record<string, Prepare[]> = {
   'post /console/new-customer': [
     byOperatorPerson('/console/new-customer', () => ({ slug: `made-${uuid()}`, name: 'Half-sent' })),
+    byOperatorPerson('/console/new-customer', () => ({
+      slug: `made-${uuid()}`,
+      name: 'Half-sent',
+      marketAccess: 'read',
+    })),
   ],
   'post /console/customers/{slug}': [
     byOperatorPerson(customerPath(''), () => ({ name: `Half-sent ${uuid()}` })),
@@ -676,6 +681,10 @@ export const changes: Record<string, Prepare[]> = {
   ],
   'put /operator/organizations/{slug}': [
     byOperator('PUT', () => `/organizations/made-${uuid()}`, { name: 'Half-sent' }),
+    byOperator('PUT', async ({ db }) => `/organizations/${(await createOrganization(db)).slug}`, {
+      name: 'Half-sent',
+      marketAccess: 'read',
+    }),
   ],
   'put /operator/users/{email}': [
     byOperator('PUT', () => `/users/${uuid()}@example.com`, { name: 'Half-sent', password: PASSWORD }),

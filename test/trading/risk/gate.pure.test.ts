@@ -52,6 +52,27 @@ describe('the kill switch', () => {
   });
 });
 
+describe('the access to markets', () => {
+  const tenHeld = { positions: [held('MILD', 'yes', 10, '4')] };
+  const codeOf = (input: RiskInput, facts: RiskFacts) => assessRisk(input, facts)?.code;
+
+  it('lets nothing pass with none, and with read what closes what is held', () => {
+    const none = factsOf({ access: 'none', ...tenHeld });
+    for (const ask of [{}, sale]) expect(codeOf(inputOf(ask), none)).toBe('entitlement_required');
+    const read = factsOf({ access: 'read', ...tenHeld });
+    expect(assessRisk(inputOf(sale), read)).toBeUndefined();
+    expect(assessRisk(inputOf({ side: 'no', limitPrice: 60n * CENT }), read)).toBeUndefined();
+    for (const ask of [{}, { contracts: 1 }, { side: 'no', limitPrice: 60n * CENT, contracts: 11 } as const])
+      expect(codeOf(inputOf(ask), read)).toBe('entitlement_read_only');
+  });
+
+  it('comes before the switches, and takes none of them away', () => {
+    const halt = { own: { state: 'halt', reason: 'bad fills' } } as const;
+    expect(codeOf(inputOf(), switched(halt, { access: 'read' }))).toBe('entitlement_read_only');
+    expect(detailOf(inputOf(sale), switched(halt, { access: 'read', ...tenHeld }))).toMatch(/^halt: /);
+  });
+});
+
 describe('the market data', () => {
   const seconds = (n: number) => ({ at: new Date(at.getTime() + n * 1000) });
 
