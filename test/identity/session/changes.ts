@@ -196,6 +196,7 @@ const byOperatorPerson =
     const { id, browser } = await signedInOperator(service);
     const { headers, body } = form(await fields(world));
     return {
+      service,
       method: 'POST',
       path: typeof path === 'function' ? await path(world) : path,
       body,
