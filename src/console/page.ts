@@ -10,6 +10,7 @@ import type { TradingContext } from '../trading/config.js';
 export type ConsoleDeps = Pick<TradingContext, 'db' | 'clock' | 'config'>;
 
 export const CONSOLE = '/console';
+export const PEOPLE = `${CONSOLE}/people`;
 export const PAGE_SIZE = 50;
 
 export const addressOf = (slug: string): string => `${CONSOLE}/customers/${slug}`;

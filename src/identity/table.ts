@@ -80,6 +80,25 @@ export const keptForms = pgTable(
   (t) => [index('kept_forms_expiry').on(t.expiresAt)],
 );
 
+/**
+ * Sign-ins that failed, of people who have an account, by hour: one row for however many. Addresses without an account
+ * leave nothing.
+ */
+export const failedSignIns = pgTable(
+  'failed_sign_ins',
+  {
+    userId: uuid('user_id')
+      .notNull()
+      .references(() => users.id, { onDelete: 'cascade' }),
+    hour: time('hour').notNull(),
+    passwords: integer().notNull().default(0),
+    /** And passkeys. */
+    codes: integer().notNull().default(0),
+  },
+  // Serves who failed lately, and the deletion of old rows, beside the primary key.
+  (t) => [primaryKey({ columns: [t.userId, t.hour] }), index('failed_sign_ins_hour').on(t.hour)],
+);
+
 /** A person's authenticator app (TOTP, RFC 6238). */
 export const secondFactors = pgTable('second_factors', {
   userId: uuid('user_id')

@@ -104,7 +104,7 @@ describe('the list of customers', () => {
     await browser.signIn(email);
     await post('/login/code', { code: '000000' }, browser);
     expect(slugsOn(await open('/console?signal=expiring'))).toEqual([soon.slug]);
-    const text = await open('/console?signal=codes');
+    const text = await open('/console?signal=sign-ins');
     expect(slugsOn(text)).toEqual([later.slug]);
     expect(text).toContain('1 wrong code');
   });

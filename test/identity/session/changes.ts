@@ -188,12 +188,15 @@ const byOperatorPerson =
     path: string | ((world: World) => Promise<string> | string),
     fields: (world: World) => Promise<Record<string, string>> | Record<string, string>,
     isDangerous = false,
+    serviceOf: (world: World) => TestService = (world) => world.service,
   ): Prepare =>
   async (world) => {
-    const { db, service } = world;
+    const { db } = world;
+    const service = serviceOf(world);
     const { id, browser } = await signedInOperator(service);
     const { headers, body } = form(await fields(world));
     return {
+      service,
       method: 'POST',
       path: typeof path === 'function' ? await path(world) : path,
       body,
@@ -379,6 +382,55 @@ const inConsole: Record<string, Prepare[]> = {
       () => ({ kind: 'password_reset' }),
       true,
     ),
+  ],
+  'post /console/people/{userId}': [
+    byOperatorPerson(
+      async ({ db }) => `/console/people/${(await createUser(db)).id}`,
+      () => ({ name: 'Half-sent' }),
+    ),
+  ],
+  'post /console/people/{userId}/sign-out': [
+    byOperatorPerson(
+      async ({ db, service }) => {
+        const { id, email } = await createUser(db);
+        await new Browser(service.url).signIn(email);
+        return `/console/people/${id}/sign-out`;
+      },
+      () => ({}),
+      true,
+    ),
+  ],
+  'post /console/people/{userId}/second-factor': [
+    byOperatorPerson(
+      async ({ db, service }) => {
+        const { id } = await createUser(db);
+        await giveSecondFactor(db, id, service.clock);
+        return `/console/people/${id}/second-factor`;
+      },
+      () => ({}),
+      true,
+    ),
+  ],
+  'post /console/people/{userId}/delete': [
+    byOperatorPerson(
+      async ({ db }) => `/console/people/${(await createUser(db)).id}/delete`,
+      () => ({}),
+      true,
+    ),
+  ],
+  'post /console/trading/reconciliation': [
+    byOperatorPerson(
+      ({ live }) => {
+        live.venue.exchange.balanceCents -= 100;
+        return '/console/trading/reconciliation';
+      },
+      () => ({ accept: 'yes' }),
+      true,
+      ({ live }) => live.service,
+    ),
+  ],
+  'post /console/trading/switch': [
+    byOperatorPerson('/console/trading/switch', () => ({ state: 'open', reason: uuid() }), true),
   ],
 };
 
@@ -769,6 +821,7 @@ export const others = [
   'post /dashboard/account/passkeys/new-options',
   'post /dashboard/account/passkeys/options',
   'post /login/code/passkey-options',
+  'post /reset/passkey-options',
   'post /login/passkey-options',
   // Keeps the link in a cookie of this browser; nothing is written.
   'post /dashboard/join/open',
