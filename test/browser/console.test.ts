@@ -1,5 +1,6 @@
 import { beforeAll, expect, it } from 'vitest';
 import { signedIn } from '../support/accounts.js';
+import { openLiveAccount, removeKeys } from '../fixtures/live-account.js';
 import { browserWorld } from '../support/browser.js';
 import { createKey } from '../support/fixtures.js';
 import { signedInOperator, type TestOperator } from '../support/operators.js';
@@ -26,7 +27,29 @@ function toConsolePath(route: string): string {
     .replace('{id}', hostile.keyIds[0]!);
 }
 
-it.each(consoleRoutes.filter((route) => route.startsWith('get ')))(
+/** Is there only where a customer trades live. */
+const RECONCILIATION = 'get /console/trading/reconciliation';
+
+it('the live account, and what differs from the venue, have nothing in the way', async () => {
+  const account = await openLiveAccount(world.db);
+  try {
+    const { browser } = await signedInOperator(account.service);
+    account.venue.exchange.balanceCents -= 1_000;
+    account.venue.exchange.positions.set('KXOTHER-1', -25);
+    await account.live.reconcile();
+    const page = await world.visit({ as: browser, at: account.service });
+    for (const path of ['/console/trading', toConsolePath(RECONCILIATION)]) {
+      await page.goto(path);
+      await page.getByRole('table', { name: 'Differences' }).waitFor();
+      expect(await findAllBarriers(page)).toEqual([]);
+    }
+  } finally {
+    await account.stop();
+    removeKeys();
+  }
+});
+
+it.each(consoleRoutes.filter((route) => route.startsWith('get ') && route !== RECONCILIATION))(
   '%s: text stays text, and nothing is in the way',
   async (route) => {
     const page = await world.look(operator.browser);
