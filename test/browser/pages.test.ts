@@ -97,6 +97,22 @@ it('an Organization that may only read markets is told so, and nothing is in the
   }
 });
 
+it.each(['get /dashboard/markets?kind=daily_maximum', 'get /dashboard/markets/{ticker}'])(
+  '%s has room for letters twice as large',
+  async (address) => {
+    const page = await world.look(ordinary.people.owner.browser);
+    await page.goto(await toPath(address, ordinary));
+    await page.evaluate(`document.documentElement.style.fontSize = '200%'`);
+    for (const width of [320, 360, 640, 1280]) {
+      await page.setViewportSize({ width, height: 800 });
+      const { scrollWidth, clientWidth } = await page.evaluate<Element>(
+        `(({ scrollWidth, clientWidth }) => ({ scrollWidth, clientWidth }))(document.documentElement)`,
+      );
+      expect([width, scrollWidth]).toEqual([width, clientWidth]);
+    }
+  },
+);
+
 it('the menus of the header are accessible', async () => {
   const page = await world.look(hostile.people.owner.browser);
   await page.goto('/dashboard');
