@@ -1,5 +1,5 @@
 import { beforeAll, expect, it } from 'vitest';
-import { signedIn } from '../support/accounts.js';
+import { Browser, signedIn } from '../support/accounts.js';
 import { openLiveAccount, removeKeys } from '../fixtures/live-account.js';
 import { browserWorld } from '../support/browser.js';
 import { createKey } from '../support/fixtures.js';
@@ -16,7 +16,16 @@ let operator: TestOperator;
 beforeAll(async () => {
   hostile = await populate(world.service, hostileNames);
   operator = await signedInOperator(world.service);
+  await new Browser(world.service.url).signIn(hostile.people.admin.email, 'wrong');
 });
+
+/** Where failed sign-ins of a person are shown. */
+const failedShown = [
+  'get /console',
+  'get /console/customers/{slug}',
+  'get /console/customers/{slug}/people',
+  'get /console/people/{userId}',
+];
 
 /** Where a route of the console is, for the customer and what belongs to it. */
 function toConsolePath(route: string): string {
@@ -56,6 +65,7 @@ it.each(consoleRoutes.filter((route) => route.startsWith('get ') && route !== RE
     const response = await page.goto(toConsolePath(route));
     expect(response!.status()).toBe(200);
     expect(await countInjected(page)).toBe(0);
+    if (failedShown.includes(route)) expect(await readMain(page)).toContain('1 wrong password');
     expect(await findAllBarriers(page)).toEqual([]);
   },
 );
