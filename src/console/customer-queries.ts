@@ -110,7 +110,7 @@ const usesBeyond = (nowMs: number, share: SQL): SQL => sql`case when o.id in (
       select t.org_id from usage_totals t
       join product p on p.id = t.product_id and p.usage_metric = t.metric
       left join own on own.org_id = t.org_id and own.product_id = t.product_id
-      where t.period = ${monthOf(nowMs)}::date and t.livemode and t.quantity > 0
+      where t.period = ${monthOf(nowMs)}::date and t.livemode
         and t.quantity >= case when own.org_id is null then p.least else own.least end
     ) then exists (select from ${useOf(sql`o.id`, nowMs)} and t.quantity > 0 and t.quantity >= c.cap * ${share} offset 0) end`;
 
