@@ -370,6 +370,8 @@ export const consoleRoutes = [
   'post /console/products/{slug}',
   'get /console/products/{slug}/archive',
   'post /console/products/{slug}/archive',
+  'get /console/usage',
+  'get /console/usage.csv',
   'get /console/operators',
   'get /console/operators/invite',
   'post /console/operators/invite',
@@ -416,8 +418,7 @@ export const consoleOf: Record<string, (typeof consoleRoutes)[number]> = {
   deleteUser: 'post /console/people/{userId}/delete',
   deleteUserSessions: 'post /console/people/{userId}/sign-out',
   deleteUserSecondFactor: 'post /console/people/{userId}/second-factor',
-  // Of the month; a file for billing is for programs.
-  listCustomerUsage: 'get /console/customers/{slug}',
+  listCustomerUsage: 'get /console/usage',
   getTradingLimits: 'get /console/customers/{slug}/trading',
   putTradingLimits: 'post /console/customers/{slug}/trading/limits',
   deleteTradingLimits: 'post /console/customers/{slug}/trading/limits/withdraw',
