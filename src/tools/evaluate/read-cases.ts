@@ -122,7 +122,7 @@ function createRowReader(header: string[], options: EvaluateOptions): RowReader 
   return { read, found };
 }
 
-function missingTest(own: readonly string[]): (text: string) => boolean {
+export function missingTest(own: readonly string[]): (text: string) => boolean {
   const texts = new Set([...MISSING, ...own.map((text) => text.trim().toLowerCase())]);
   const numbers = new Set(own.map(parseNumber).filter((number) => number !== undefined));
   return (text) =>
@@ -133,7 +133,7 @@ function missingTest(own: readonly string[]): (text: string) => boolean {
 const LARGEST = 1e15;
 
 /** A decimal number; nothing that JavaScript takes for one besides, such as 0x10 or Infinity. */
-function parseNumber(text: string): number | undefined {
+export function parseNumber(text: string): number | undefined {
   const number = Number(text);
   return Math.abs(number) <= LARGEST && decimal.test(text) ? number : undefined;
 }
@@ -210,7 +210,7 @@ function matchAll(pattern: string, names: readonly string[]): readonly boolean[]
 }
 
 /** Not all of what may be no CSV at all, and nothing that a terminal obeys. */
-const quote = (text: string): string =>
+export const quote = (text: string): string =>
   JSON.stringify(text.length > LONGEST_NAME ? `${text.slice(0, LONGEST_NAME)}…` : text).replace(
     /\p{Cc}/gu,
     '\uFFFD',
