@@ -44,7 +44,7 @@ export interface ShuffledSummary {
 export async function backtest(feed: Feed, options: BacktestOptions): Promise<BacktestResult> {
   const { cash, shuffles, isUngated, onPoint } = options;
   const open = isUngated ? openGates : (point: PointInTime) => point;
-  const rules = { cash, ...(onPoint && { onPoint }) };
+  const rules = { cash, takenMs: feed.takenMs, ...(onPoint && { onPoint }) };
   const summary = summarise(await runBacktest(feed.points(), { ...rules, change: open }));
   const rounds: number[][] = [];
   const forecasts = shuffles > 0 ? await collectForecasts(feed.points()) : undefined;

@@ -243,7 +243,7 @@ async function readFile(options: EvaluateOptions, { stdin, stderr }: Terminal): 
   }
 }
 
-function readingNotes({ columns, leftOut, examples, rows }: FileCases): string[] {
+function readingNotes({ columns, leftOut, examples, rows, suspects }: FileCases): string[] {
   const notes = columns.excluded.map(
     (name) => `The pattern also matches the column ${JSON.stringify(name)}, which is no member.`,
   );
@@ -254,6 +254,10 @@ function readingNotes({ columns, leftOut, examples, rows }: FileCases): string[]
       column === null ? '' : `, column ${JSON.stringify(column)}: ${JSON.stringify(value.slice(0, 40))}`;
     notes.push(`Left out ${leftOut[reason]} of ${rows} rows ${text} (first in line ${line}${where}).`);
   }
+  for (const [value, times] of suspects)
+    notes.push(
+      `${value} was taken as a number ${times} times. If it stands for a missing value, say --missing ${value}.`,
+    );
   return notes;
 }
 

@@ -226,8 +226,8 @@ function scoreDegree(
   return { crps, logScore: -Math.log(probability), coverage: within / probability };
 }
 
-function add(sums: Partial<DegreeScores>, scores: DegreeScores): void {
-  for (const name of Object.keys(sums) as (keyof DegreeScores)[]) sums[name]! += scores[name];
+function add<Name extends keyof DegreeScores>(sums: Record<Name, number>, scores: DegreeScores): void {
+  for (const name of Object.keys(sums) as Name[]) sums[name] += scores[name];
 }
 
 /** Whether this is what is asked for, before any flag is read. */
