@@ -2,8 +2,9 @@ import { createCoalescer } from '../core/coalesce.js';
 import type { Clock } from '../core/clock.js';
 import type { Database, Statement } from '../core/db/client.js';
 import { textArray } from '../core/db/array-literal.js';
-import type { Scope } from '../core/scopes.js';
-import { keyError } from './key-problem.js';
+import { isOfMarkets, type Scope } from '../core/scopes.js';
+import type { MarketAccess } from '../organizations/table.js';
+import { keyError, type KeyProblem } from './key-problem.js';
 
 /** Who calls: a key of an Organization. A key is never a User. */
 export interface Principal {
@@ -11,13 +12,14 @@ export interface Principal {
   keyId: string;
   livemode: boolean;
   scopes: string[];
+  marketAccess: MarketAccess;
 }
 
 /** Reads keys, always from the database: a revocation binds on the next call. Waiting reads go together. */
 export interface KeyReader {
   /**
    * @param scope the scope the call needs, or null if any valid key will do
-   * @throws AppError invalid_key, key_revoked, key_expired, insufficient_scope
+   * @throws AppError invalid_key, key_revoked, key_expired, insufficient_scope, entitlement_required
    */
   authenticate(hashedSecret: string, scope: Scope | null): Promise<Principal>;
   /** Whose key it is, if this process has read it before: for the log, never for a decision. */
@@ -38,13 +40,14 @@ select (w.ord - 1)::text,
     when k.archived_at is not null then 'organization_archived'
     when k.expires_at <= $2::timestamptz then 'key_expired'
   end,
-  k.org_id::text, k.id::text, k.livemode::text, array_to_string(k.scopes, ' ')
+  k.org_id::text, k.id::text, k.livemode::text, array_to_string(k.scopes, ' '),
+  (select market_access from organizations where id = k.org_id)
 from unnest($1::text[]) with ordinality as w (hashed_secret, ord)
 left join lateral (select * from api_keys where hashed_secret = w.hashed_secret limit 1) k on true`,
 };
 
 interface KeyState {
-  problem: string | null;
+  problem: KeyProblem | null;
   principal: Principal;
 }
 
@@ -60,15 +63,16 @@ export function createKeyReader({ db, clock }: { db: Database; clock: Clock }): 
       const states = new Map<string, KeyState>(hashedSecrets.map((hashed) => [hashed, missing]));
       const distinct = [...states.keys()];
       const rows = await db.run(readKeys, [textArray(distinct), new Date(clock.now()).toISOString()]);
-      for (const [place, problem, orgId, keyId, livemode, scopeList] of rows) {
+      for (const [place, problem, orgId, keyId, livemode, scopeList, marketAccess] of rows) {
         const principal = {
           orgId: orgId ?? '',
           keyId: keyId ?? '',
           livemode: livemode === 'true',
           scopes: scopeList?.split(' ') ?? [],
+          marketAccess: (marketAccess ?? 'none') as MarketAccess,
         };
         remember(distinct[Number(place)]!, principal);
-        states.set(distinct[Number(place)]!, { problem: problem ?? null, principal });
+        states.set(distinct[Number(place)]!, { problem: (problem ?? null) as KeyProblem | null, principal });
       }
       return hashedSecrets.map((hashed) => states.get(hashed)!);
     },
@@ -80,8 +84,7 @@ export function createKeyReader({ db, clock }: { db: Database; clock: Clock }): 
   return {
     async authenticate(hashedSecret, scope) {
       const { problem, principal } = await coalescer.submit(hashedSecret);
-      const isLacking = problem === null && scope !== null && !principal.scopes.includes(scope);
-      const error = keyError(isLacking ? 'insufficient_scope' : problem, scope ?? '');
+      const error = keyError(problem ?? findLack(principal, scope), scope ?? '');
       if (error) throw error;
       return principal;
     },
@@ -89,7 +92,14 @@ export function createKeyReader({ db, clock }: { db: Database; clock: Clock }): 
   };
 }
 
+/** What keeps a good key from what the call needs. */
+function findLack({ scopes, marketAccess }: Principal, scope: Scope | null): KeyProblem | null {
+  if (scope === null) return null;
+  if (!scopes.includes(scope)) return 'insufficient_scope';
+  return isOfMarkets(scope) && marketAccess === 'none' ? 'no_market_access' : null;
+}
+
 const missing: KeyState = {
   problem: 'invalid_key',
-  principal: { orgId: '', keyId: '', livemode: false, scopes: [] },
+  principal: { orgId: '', keyId: '', livemode: false, scopes: [], marketAccess: 'none' },
 };

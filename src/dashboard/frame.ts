@@ -32,33 +32,42 @@ export function createFrame({ db, config }: Pick<Context, 'db' | 'config'>): Rea
       organizations: organizations.slice(0, MAX_CHOICES),
       hasMoreOrganizations: organizations.length > MAX_CHOICES,
       place: 'Dashboard',
-      navigation: me && !me.isArchived ? navigationOf(shown, me.role, section) : [],
+      navigation: me && !me.isArchived ? navigationOf(shown, me, section) : [],
     };
   };
 }
 
-function navigationOf(shown: typeof sections, role: Role, current: string | undefined) {
+function navigationOf(
+  shown: typeof sections,
+  { role, marketAccess }: SessionPrincipal,
+  current: string | undefined,
+) {
   return shown
     .filter(({ roles }) => !roles || roles.includes(role))
+    .filter(({ isOfMarkets }) => marketAccess !== 'none' || !isOfMarkets)
     .map(({ id, href, label }) => ({ href, label, isCurrent: id === current }));
 }
 
 /** The parts of the operator's console. */
-const consoleSections = [
+const consoleSections: { id: string; href: string; label: string; isOfMarkets?: true }[] = [
   { id: 'customers', href: '/console', label: 'Customers' },
   { id: 'products', href: '/console/products', label: 'Products' },
+  { id: 'trading', href: '/console/trading', label: 'Trading', isOfMarkets: true },
   { id: 'operators', href: '/console/operators', label: 'Operators' },
   { id: 'people', href: '/console/people', label: 'People' },
   { id: 'audit-log', href: '/console/audit-log', label: 'Audit log' },
 ];
 
 /** The frame of the console: whatever Organizations an operator belongs to have nothing to do with it. */
-export const consoleFrame: ReadFrame = (res, section) =>
-  Promise.resolve({
-    me: undefined,
-    person: res.locals.person as SessionPerson,
-    organizations: [],
-    hasMoreOrganizations: false,
-    place: 'Console',
-    navigation: consoleSections.map(({ id, href, label }) => ({ href, label, isCurrent: id === section })),
-  });
+export function createConsoleFrame({ config }: Pick<Context, 'config'>): ReadFrame {
+  const shown = consoleSections.filter(({ isOfMarkets }) => config.hasMarkets || !isOfMarkets);
+  return (res, section) =>
+    Promise.resolve({
+      me: undefined,
+      person: res.locals.person as SessionPerson,
+      organizations: [],
+      hasMoreOrganizations: false,
+      place: 'Console',
+      navigation: shown.map(({ id, href, label }) => ({ href, label, isCurrent: id === section })),
+    });
+}
