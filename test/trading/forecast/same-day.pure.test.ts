@@ -88,7 +88,7 @@ const crpsOf = (fit: NonNullable<ReturnType<typeof fitSameDay>>, cases: readonly
 describe('a fit of an hour', () => {
   it('is not made of too few days', () => {
     expect(fitSameDay(days(MIN_SAME_DAY_CASES - 1, 12))).toBeUndefined();
-    expect(fitSameDay(days(MIN_SAME_DAY_CASES, 12))).toBeDefined();
+    expect(fitSameDay(days(MIN_SAME_DAY_CASES, 12))).toMatchObject({ n: MIN_SAME_DAY_CASES });
   });
 
   it('knows more of a day the later it is', () => {
