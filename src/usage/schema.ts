@@ -3,7 +3,7 @@ import { exactField, periodSchema } from '../core/http/fields.js';
 import { text } from '../core/http/validate.js';
 
 export const MAX_EVENTS = 500;
-const MAX_TEXT_LENGTH = 255;
+export const MAX_TEXT_LENGTH = 255;
 /** A character beyond the basic plane as two `\\uXXXX`, as encoders write it that keep to ASCII. */
 const MAX_CHARACTER_BYTES = 12;
 export const MAX_KEY_BYTES = MAX_TEXT_LENGTH * MAX_CHARACTER_BYTES;

@@ -80,9 +80,9 @@ describe('to a member of an Organization the documentation shows', () => {
           const response = await fetch(service.url + path, {
             method,
             headers: {
+              ...(body ? { 'Content-Type': 'application/json' } : {}),
               ...headers,
               authorization: `Bearer ${secret}`,
-              ...(body ? { 'content-type': 'application/json' } : {}),
             },
             ...(body ? { body } : {}),
             signal: stop.signal,
