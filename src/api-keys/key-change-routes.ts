@@ -58,7 +58,7 @@ const limitDetail = generated('An Organization makes or rotates at most 10 API k
 const newKey = {
   name: 'billing runtime',
   livemode: true,
-  scopes: ['usage:write', 'entitlements:read'],
+  scopes: ['usage:write', 'usage:read', 'entitlements:read'],
   expiresAt: '2027-01-31T13:00:00+01:00',
 };
 

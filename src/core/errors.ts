@@ -17,6 +17,7 @@ export type ErrorCode =
   | 'live_trading_disabled'
   | 'not_found'
   | 'entitlement_not_found'
+  | 'event_not_found'
   | 'unknown_station'
   | 'unknown_market'
   | 'method_not_allowed'

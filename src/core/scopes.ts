@@ -1,5 +1,11 @@
 /** What an API key may be made for. */
-export const scopes = ['usage:write', 'entitlements:read', 'trading:read', 'trading:write'] as const;
+export const scopes = [
+  'usage:write',
+  'usage:read',
+  'entitlements:read',
+  'trading:read',
+  'trading:write',
+] as const;
 export type Scope = (typeof scopes)[number];
 
 export const isOfMarkets = (scope: Scope): boolean => scope.startsWith('trading:');

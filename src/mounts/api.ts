@@ -13,6 +13,7 @@ import { jsonHeaders } from '../core/http/json-headers.js';
 import { perKeyLimit, unknownKeyGuard } from '../core/http/rate-limit.js';
 import { mountRoutes } from '../core/reference/define-route.js';
 import { createIngestion, type Ingestion } from '../usage/ingestion.js';
+import { usageReadRoutes } from '../usage/reading/routes.js';
 import { usageRoutes } from '../usage/routes.js';
 
 /** What the usage and entitlements API keeps running between requests. */
@@ -59,6 +60,7 @@ export function apiRoutes(context: Context, services: ApiServices): Router {
   const usageLimit = perKey('usage', limits.usagePerMinute);
   const entitlementsLimit = perKey('entitlements', limits.entitlementsPerMinute);
   mountRoutes(router, '/api', usageRoutes, deps, () => [usageLimit]);
+  mountRoutes(router, '/api', usageReadRoutes, deps, () => [usageLimit]);
   mountRoutes(router, '/api', entitlementRoutes, deps, () => [entitlementsLimit]);
   mountRoutes(router, '/api', [ownKeyRoute], deps, () => [guard]);
   router.use(countRefusedCalls(services));

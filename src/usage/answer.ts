@@ -1,7 +1,7 @@
 import { keyError } from '../api-keys/key-problem.js';
 import { AppError, type ErrorCode, type ErrorPlace } from '../core/errors.js';
 import { exact, toJson } from '../core/http/json.js';
-import type { Batch } from './batch.js';
+import { pointerInBatch, type Batch, type PointerOf } from './batch.js';
 import type { BatchOutcome } from './flush.js';
 import { monthRange } from '../core/time.js';
 
@@ -50,15 +50,17 @@ export function refuseBadKey(outcome: BatchOutcome): void {
 /**
  * What the sender is told, whose key is good.
  * @param suggestions what to ask who sent a slug
+ * @param pointerOf names the places of broken rules
  * @throws AppError for a strict batch with a broken rule: `errors` lists every one
  */
 export function toUsageAnswer(
   batch: Batch,
   outcome: BatchOutcome,
   suggestions?: ReadonlyMap<string, string>,
+  pointerOf: PointerOf = pointerInBatch,
 ): UsageAnswer {
   const broken = findBrokenRules(batch, outcome, suggestions);
-  if (!batch.isLenient && broken.length > 0) throw brokenRulesError(broken);
+  if (!batch.isLenient && broken.length > 0) throw brokenRulesError(broken, pointerOf);
   const rejected = firstPerEvent(broken);
   const deduped = outcome.repeats.length;
   return {
@@ -159,12 +161,12 @@ function findBrokenRules(
   return broken;
 }
 
-function brokenRulesError(broken: BrokenRule[]): AppError {
+function brokenRulesError(broken: BrokenRule[], pointerOf: PointerOf): AppError {
   const code = ruleOrder.find((rule) => broken.some((b) => b.code === rule))!;
   const first = broken.find((b) => b.code === code)!;
   const errors = broken.map(({ field, ...rest }): ErrorPlace => ({
     ...rest,
-    pointer: `/events/${rest.index}/${field}`,
+    pointer: pointerOf(rest.index, field),
   }));
   return new AppError(code, `Nothing was recorded. Event ${first.index}: ${first.detail}`, { errors });
 }

@@ -134,51 +134,62 @@ const manyDigits = /(?<!\\)"quantity"\s*:\s*-?[\d.]{16,}/;
 
 const MAX_DIGITS = 100;
 
+/** Where a field of an event stands in what was sent, as a JSON pointer. */
+export type PointerOf = (index: number, field: keyof UsageEvent) => string;
+
+export const pointerInBatch: PointerOf = (index, field) => `/events/${index}/${field}`;
+
 /**
  * The exact digits of quantities that `JSON.parse` would round to a double, by event. Almost no body has one, and a
  * body that has none of 16 digits or more is not parsed twice. A closing quote that is not escaped, followed by a
  * colon, ends a field name, so a text that merely contains the word is never taken for one.
  *
- * @param text the body that `events` was parsed from
- * @throws RangeError naming the event whose quantity has more than 100 digits
+ * @param text the body that the events were parsed from
+ * @param quantitiesIn those of the body, by event
+ * @throws AppError invalid_request naming the event whose quantity has more than 100 digits
  */
-export function findExactQuantities(text: string): Map<number, string> {
+export function findExactQuantities(
+  text: string,
+  quantitiesIn: (body: unknown) => unknown[],
+  pointerOf: PointerOf,
+): Map<number, string> {
   const exact = new Map<number, string>();
   if (!manyDigits.test(text)) return exact;
-  const { events } = parseNumbersAsText(text) as { events: { quantity?: unknown }[] };
-  for (const [i, { quantity }] of events.entries()) {
+  for (const [i, quantity] of quantitiesIn(parseNumbersAsText(text)).entries()) {
     if (typeof quantity !== 'string') continue;
     const digits = quantity.replace(/[eE].*$/, '').length;
-    if (digits > MAX_DIGITS) throw new RangeError(`/events/${i}/quantity has more than ${MAX_DIGITS} digits`);
+    if (digits > MAX_DIGITS) {
+      const detail = `has more than ${MAX_DIGITS} digits`;
+      const place = { index: i, pointer: pointerOf(i, 'quantity'), code: 'invalid_request' as const, detail };
+      throw new AppError('invalid_request', `${place.pointer} ${detail}`, { errors: [place] });
+    }
     // What a double cannot tell from zero is zero, as it is for a literal of few digits.
     if (digits >= 16 && Number(quantity) !== 0) exact.set(i, quantity);
   }
   return exact;
 }
 
-export function parseUsageBatch({ value, text }: JsonBody): {
+/** What was sent, in whatever format. */
+export interface ParsedEvents {
   events: UsageEvent[];
   exactQuantities: ReadonlyMap<number, string>;
-} {
-  const sent = (value as { events?: unknown } | null)?.events;
-  if (Array.isArray(sent) && sent.length > MAX_EVENTS) {
+  pointerOf: PointerOf;
+}
+
+export function parseUsageBatch({ value, text }: JsonBody): ParsedEvents {
+  requireFewEvents((value as { events?: unknown } | null)?.events);
+  const events = parseItems(usageEventSchema, parseInput(batchFrameSchema, value).events, ['events']);
+  const quantitiesIn = (body: unknown) =>
+    (body as { events: { quantity?: unknown }[] }).events.map(({ quantity }) => quantity);
+  const exactQuantities = findExactQuantities(text, quantitiesIn, pointerInBatch);
+  return { events, exactQuantities, pointerOf: pointerInBatch };
+}
+
+/** @throws AppError batch_too_large */
+export function requireFewEvents(sent: unknown): void {
+  if (Array.isArray(sent) && sent.length > MAX_EVENTS)
     throw new AppError(
       'batch_too_large',
       `A batch holds at most ${MAX_EVENTS} events; this one has ${sent.length}.`,
     );
-  }
-  const events = parseItems(usageEventSchema, parseInput(batchFrameSchema, value).events, ['events']);
-  try {
-    return { events, exactQuantities: findExactQuantities(text) };
-  } catch (error) {
-    if (!(error instanceof RangeError)) throw error;
-    const pointer = error.message.split(' ', 1)[0]!;
-    const place = {
-      index: Number(pointer.split('/')[2]),
-      pointer,
-      code: 'invalid_request' as const,
-      detail: error.message,
-    };
-    throw new AppError('invalid_request', error.message, { errors: [place] });
-  }
 }

@@ -246,6 +246,22 @@ export const selectEvent = (orgId: string, idempotencyKey: string): SQL =>
 export const findEvent = async (orm: Orm, orgId: string, key: string): Promise<EventRow | undefined> =>
   (await selectRows<EventRow>(orm, selectEvent(orgId, key)))[0];
 
+/** The events of a mode with these idempotency keys, in any order. */
+export const selectEventsOf = (orgId: string, livemode: boolean, idempotencyKeys: string[]): SQL =>
+  withNames(
+    orgId,
+    sql`select u.* from unnest(${textArray(idempotencyKeys)}::text[]) as asked (key)
+      cross join lateral (select * from usage_events where org_id = ${orgId}::uuid and idempotency_key = asked.key limit 1) u
+      where u.livemode = ${livemode}`,
+    sql``,
+  );
+
+export const listEventsOf = (
+  orm: Orm,
+  { orgId, livemode }: { orgId: string; livemode: boolean },
+  idempotencyKeys: string[],
+): Promise<EventRow[]> => selectRows(orm, selectEventsOf(orgId, livemode, idempotencyKeys));
+
 /** Where a page of events begins: behind this one. */
 export type EventPosition = Pick<EventRow, 'occurredAt' | 'idempotencyKey'>;
 

@@ -7,7 +7,7 @@ import type { KeyReader } from '../api-keys/key-reader.js';
 import type { Context } from '../core/http/context.js';
 import { AppError } from '../core/errors.js';
 import { suggestSlugs } from '../entitlements/nearest.js';
-import { hasSmallBody, readJsonBody } from '../core/http/json-body.js';
+import { hasSmallBody, mediaTypeOf, readJsonBody, type JsonBody } from '../core/http/json-body.js';
 import { usualBounds } from '../core/http/json-shape.js';
 import {
   findUnknownProducts,
@@ -16,18 +16,19 @@ import {
   usageAnswerJson,
   type UsageAnswer,
 } from './answer.js';
-import { parseUsageBatch, toBatch } from './batch.js';
-import { sendJson } from '../core/http/json.js';
-import { defineRoute, json, repeated, type Example } from '../core/reference/define-route.js';
-import { problemExample } from '../core/reference/problem-examples.js';
-import type { Ingestion } from './ingestion.js';
+import { parseUsageBatch, toBatch, type ParsedEvents } from './batch.js';
 import {
-  MAX_BODY_BYTES,
-  MAX_EVENTS,
-  usageAnswerSchema,
-  usageBatchSchema,
-  type UsageEvent,
-} from './schema.js';
+  cloudEventBatchSchema,
+  cloudEventBatchType,
+  cloudEventSchema,
+  cloudEventType,
+  parseCloudEvents,
+} from './cloud-events.js';
+import { sendJson } from '../core/http/json.js';
+import { defineRoute, json } from '../core/reference/define-route.js';
+import { asCloudEvents, good, problems, successes } from './examples.js';
+import type { Ingestion } from './ingestion.js';
+import { MAX_BODY_BYTES, MAX_EVENTS, usageAnswerSchema, usageBatchSchema } from './schema.js';
 
 const bounds = { ...usualBounds, tooManyValues: 'batch_too_large' as const };
 
@@ -36,189 +37,6 @@ interface UsageDeps extends Pick<Context, 'db' | 'clock' | 'metrics'> {
   keys: KeyReader;
   keyUse: KeyUse;
 }
-
-const january = { start: '2026-01-01T00:00:00Z', end: '2026-02-01T00:00:00Z' };
-
-const call = (idempotencyKey: string, more: Partial<UsageEvent> = {}): UsageEvent => ({
-  productSlug: 'api-calls',
-  metric: 'calls',
-  idempotencyKey,
-  ...more,
-});
-const good = { events: [call('req-7f3a', { quantity: 3, occurredAt: '2026-01-31T11:59:58.250Z' })] };
-const mixed = {
-  events: [call('req-7f3a'), call('req-7f3b', { productSlug: 'archive', metric: 'documents' })],
-};
-
-const successes: Example[] = [
-  {
-    name: 'accepted',
-    summary: 'Two events, recorded',
-    request: {
-      body: {
-        events: [
-          ...good.events,
-          {
-            productSlug: 'storage',
-            metric: 'bytes',
-            quantity: 1048576.5,
-            idempotencyKey: 'disk-2026-01-31T12',
-          },
-        ],
-      },
-    },
-    answer: { accepted: 2, deduped: 0, warnings: [] },
-  },
-  {
-    name: 'repeated',
-    summary: 'The same batch once more: counted once',
-    before: [{ body: good }],
-    request: { body: good },
-    answer: { accepted: 0, deduped: 1, warnings: [] },
-  },
-  {
-    name: 'duplicateMismatch',
-    summary: 'An idempotency key that was used for another event',
-    before: [{ body: good }],
-    request: { body: { events: [call('req-7f3a', { quantity: 30 })] } },
-    answer: { accepted: 0, deduped: 1, warnings: [{ code: 'duplicate_mismatch', index: 0 }] },
-  },
-  {
-    name: 'otherMode',
-    summary: 'An idempotency key that a test event has: the live one is not counted',
-    before: [{ credential: 'testKey', body: good }],
-    request: { body: good },
-    answer: {
-      accepted: 0,
-      deduped: 1,
-      warnings: [{ code: 'duplicate_mismatch', index: 0, differs: ['livemode'] }],
-    },
-  },
-  {
-    name: 'unitCapExceeded',
-    summary: 'Above the cap: recorded, with a warning',
-    request: { body: { events: [call('req-9c01', { quantity: 600.5 })] } },
-    answer: {
-      accepted: 1,
-      deduped: 0,
-      warnings: [
-        {
-          code: 'unit_cap_exceeded',
-          productSlug: 'api-calls',
-          metric: 'calls',
-          unitCap: 1000,
-          used: 1000.5,
-          period: january,
-        },
-      ],
-    },
-  },
-  {
-    name: 'lenient',
-    summary: 'Lenient: the good event is recorded, the other reported',
-    request: { headers: { prefer: 'handling=lenient' }, body: mixed },
-    answerHeaders: { 'preference-applied': 'handling=lenient' },
-    answer: {
-      accepted: 1,
-      deduped: 0,
-      warnings: [],
-      rejected: [
-        {
-          index: 1,
-          code: 'entitlement_read_only',
-          detail: 'The entitlement for the product archive is read-only.',
-        },
-      ],
-    },
-  },
-  {
-    name: 'dryRun',
-    summary: 'A dry run: the same answer, nothing recorded',
-    request: { credential: 'testKey', query: { dryRun: 'true' }, body: good },
-    answer: { accepted: 1, deduped: 0, warnings: [] },
-  },
-];
-
-const brokenRule = (
-  code:
-    | 'entitlement_required'
-    | 'entitlement_read_only'
-    | 'unknown_metric'
-    | 'timestamp_out_of_range'
-    | 'quantity_out_of_range',
-  summary: string,
-  event: UsageEvent,
-  field: keyof UsageEvent,
-  detail: string,
-): Example =>
-  problemExample(code, {
-    summary,
-    detail: `Nothing was recorded. Event 0: ${detail}`,
-    errors: [{ index: 0, code, detail, pointer: `/events/0/${field}` }],
-    request: { body: { events: [event] } },
-  });
-
-const problems: Example[] = [
-  problemExample('invalid_request', {
-    summary: 'Every offending place is listed',
-    detail: '/events/0/metric is required (and 2 more, see errors)',
-    errors: [
-      { index: 0, pointer: '/events/0/metric', code: 'invalid_request', detail: 'is required' },
-      {
-        index: 0,
-        pointer: '/events/0/quantity',
-        code: 'invalid_request',
-        detail: 'must be a finite number of at least 0',
-      },
-      { index: 0, pointer: '/events/0/color', code: 'invalid_request', detail: 'is not a known field' },
-    ],
-    request: {
-      body: {
-        events: [{ productSlug: 'api-calls', quantity: -1, idempotencyKey: 'req-7f3a', color: 'red' }],
-      },
-    },
-  }),
-  brokenRule(
-    'entitlement_required',
-    'No live entitlement for the product',
-    call('req-7f3a', { productSlug: 'reports', metric: 'pages' }),
-    'productSlug',
-    'There is no live entitlement for the product reports.',
-  ),
-  brokenRule(
-    'entitlement_read_only',
-    'The entitlement is read-only',
-    call('req-7f3a', { productSlug: 'archive', metric: 'documents' }),
-    'productSlug',
-    'The entitlement for the product archive is read-only.',
-  ),
-  brokenRule(
-    'unknown_metric',
-    'The product counts another metric',
-    call('req-7f3a', { metric: 'bytes' }),
-    'metric',
-    'The product api-calls counts calls, not bytes.',
-  ),
-  brokenRule(
-    'timestamp_out_of_range',
-    'More than 7 days ago',
-    call('req-7f3a', { occurredAt: '2026-01-24T11:59:59Z' }),
-    'occurredAt',
-    'occurredAt must lie between 7 days before and 5 minutes after the receipt.',
-  ),
-  brokenRule(
-    'quantity_out_of_range',
-    'More than one event of the product may count',
-    call('req-7f3a', { quantity: 1e16 }),
-    'quantity',
-    'An event of the product api-calls counts at most 1000000000000000.',
-  ),
-  problemExample('batch_too_large', {
-    summary: '501 events (one is shown)',
-    detail: `A batch holds at most ${MAX_EVENTS} events; this one has ${MAX_EVENTS + 1}.`,
-    request: { body: { events: repeated(MAX_EVENTS + 1, (i) => call(`req-${i}`)) } },
-  }),
-];
 
 const description = `
 Records a batch of 1 to ${MAX_EVENTS} usage events for the Organization of the key, of at most ${MAX_BODY_BYTES.toLocaleString('en')} bytes. The body is UTF-8 JSON, plain or
@@ -243,6 +61,10 @@ body that does not fit the schema is 400 either way.
 recorded all the same, and the answer carries the warning \`unit_cap_exceeded\` with the total of the month.
 
 With \`?dryRun=true\` the answer is the same and nothing is recorded.
+
+**CloudEvents 1.0** are taken as \`${cloudEventType}\`, one to a request, or \`${cloudEventBatchType}\`, in structured mode. \`source\`, a slash and \`id\` make the idempotency key (its
+SHA-256 in hex where that has more than 255 characters), \`type\` is the metric, \`subject\` the product unless \`data.productSlug\` is, \`time\` is \`occurredAt\`, \`data.quantity\` the quantity. Other
+attributes and fields of \`data\` are not looked at. Everything else is as above; \`errors\` names places in what was sent, and \`index\` counts from 0.
 `.trim();
 
 export const usageRoutes = [
@@ -267,7 +89,11 @@ export const usageRoutes = [
         description: '`handling=lenient` records the good events of a batch. Other preferences are ignored.',
       }),
     }),
-    body: { schema: usageBatchSchema, maxBytes: MAX_BODY_BYTES },
+    body: {
+      schema: usageBatchSchema,
+      others: { [cloudEventType]: cloudEventSchema, [cloudEventBatchType]: cloudEventBatchSchema },
+      maxBytes: MAX_BODY_BYTES,
+    },
     responses: {
       202: json('Recorded, durably; or what a dry run found.', usageAnswerSchema, ['Preference-Applied']),
     },
@@ -280,7 +106,7 @@ export const usageRoutes = [
       'quantity_out_of_range',
       'batch_too_large',
     ],
-    examples: [...successes, ...problems],
+    examples: [...successes, ...asCloudEvents, ...problems],
     good: { body: good },
     handler:
       ({ db, clock, metrics, ingestion, keys, keyUse }: UsageDeps) =>
@@ -291,13 +117,14 @@ export const usageRoutes = [
         // A body that costs something is not read before its key is judged; the statement decides about every key again.
         if (!keyUse.hasSeen(hashedSecret) || !hasSmallBody(req))
           await keys.authenticate(hashedSecret, 'usage:write');
-        const batch = await preferKeyError(
+        const { batch, pointerOf } = await preferKeyError(
           () => authenticateCall({ keys, keyUse }, hashedSecret, 'usage:write'),
           async () => {
-            const body = await readJsonBody(req, res, MAX_BODY_BYTES, bounds);
-            const { events, exactQuantities } = parseUsageBatch(body);
+            const body = await readJsonBody(req, res, MAX_BODY_BYTES, bounds, isKnownFormat);
+            const { events, exactQuantities, pointerOf } = parseEvents(mediaTypeOf(req), body);
             const bytes = body.text.length;
-            return toBatch({ events, exactQuantities, hashedSecret, isLenient, receivedAtMs, bytes });
+            const input = { events, exactQuantities, hashedSecret, isLenient, receivedAtMs, bytes };
+            return { batch: toBatch(input), pointerOf };
           },
         );
         const isDryRun = readDryRun(req);
@@ -307,13 +134,22 @@ export const usageRoutes = [
         const unknown = findUnknownProducts(batch, outcome);
         const suggestions =
           unknown && (await suggestSlugs({ db, clock }, unknown.orgId, unknown.slugs, 'live'));
-        const answer = toUsageAnswer(batch, outcome, suggestions);
+        const answer = toUsageAnswer(batch, outcome, suggestions, pointerOf);
         if (!isDryRun) count(metrics, answer);
         if (isLenient) res.setHeader('Preference-Applied', 'handling=lenient');
         sendJson(res, 202, usageAnswerJson(answer));
       },
   }),
 ];
+
+const formats = ['application/json', cloudEventType, cloudEventBatchType];
+const isKnownFormat = (mediaType: string | undefined) =>
+  mediaType !== undefined && formats.includes(mediaType);
+
+function parseEvents(mediaType: string | undefined, body: JsonBody): ParsedEvents {
+  if (mediaType === cloudEventType) return parseCloudEvents(body, false);
+  return mediaType === cloudEventBatchType ? parseCloudEvents(body, true) : parseUsageBatch(body);
+}
 
 function readDryRun(req: Request): boolean {
   const { dryRun } = req.query;

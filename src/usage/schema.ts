@@ -3,13 +3,14 @@ import { exactField, periodSchema } from '../core/http/fields.js';
 import { text } from '../core/http/validate.js';
 
 export const MAX_EVENTS = 500;
-const MAX_TEXT_LENGTH = 255;
+export const MAX_TEXT_LENGTH = 255;
 /** A character beyond the basic plane as two `\\uXXXX`, as encoders write it that keep to ASCII. */
 const MAX_CHARACTER_BYTES = 12;
+export const MAX_KEY_BYTES = MAX_TEXT_LENGTH * MAX_CHARACTER_BYTES;
 /** Names and punctuation of an event, its time, and a quantity of 100 digits. */
 const OTHER_BYTES = 320;
 /** The largest events that there can be, in the longest way to write them. */
-export const MAX_BODY_BYTES = MAX_EVENTS * (3 * MAX_TEXT_LENGTH * MAX_CHARACTER_BYTES + OTHER_BYTES);
+export const MAX_BODY_BYTES = MAX_EVENTS * (3 * MAX_KEY_BYTES + OTHER_BYTES);
 
 /** One usage event as it is sent. Plain types, no transforms: this runs for each of up to 500 events. */
 export const usageEventSchema = z

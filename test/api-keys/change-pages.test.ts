@@ -51,7 +51,7 @@ describe('the form for a new key', () => {
     const { browser, organization, user } = await signedIn(database.db, service.url);
     const page = await getPage(browser, `${PATH}/new`);
     expect(page.status).toBe(200);
-    for (const scope of ['usage:write', 'entitlements:read', 'trading:read', 'trading:write'])
+    for (const scope of ['usage:write', 'usage:read', 'entitlements:read', 'trading:read', 'trading:write'])
       expect(textOf(page)).toContain(scope);
     expect(fieldOf(page, 'scopes')).toEqual(['usage:write']);
     const [id] = fieldOf(page, 'id');

@@ -14,7 +14,7 @@ export interface World {
 
 export const OPERATOR_TOKEN = 'operator-token-of-the-fuzzer-0123456789';
 const PASSWORD = 'a long enough password of the fuzzer';
-const ALL_SCOPES = ['usage:write', 'entitlements:read', 'trading:read', 'trading:write'];
+const ALL_SCOPES = ['usage:write', 'usage:read', 'entitlements:read', 'trading:read', 'trading:write'];
 const roles = ['owner', 'admin', 'member', 'billing'] as const;
 const operator = { authorization: `Bearer ${OPERATOR_TOKEN}` };
 

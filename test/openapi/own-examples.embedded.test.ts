@@ -4,6 +4,7 @@ import { signedIn } from '../support/accounts.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { createKey, createProduct, grant } from '../support/fixtures.js';
 import { startTestService, type TestService } from '../support/service.js';
+import { sendUsage, usageEvent } from '../support/usage.js';
 
 let database: TestDatabase;
 let service: TestService;
@@ -21,7 +22,7 @@ beforeAll(async () => {
     maxQuantity: '50',
   });
   await grant(database.db, organization.id, product.id);
-  const scopes = ['usage:write', 'entitlements:read', 'trading:read', 'trading:write'];
+  const scopes = ['usage:write', 'usage:read', 'entitlements:read', 'trading:read', 'trading:write'];
   ({ secret } = await createKey(database.db, organization.id, { scopes }));
   cookie = [...browser.cookies].map(([name, value]) => `${name}=${value}`).join('; ');
 });
@@ -70,13 +71,18 @@ describe('to a member of an Organization the documentation shows', () => {
       // The trade that is read is one that has been made.
       for (const visit of group === 'trading' ? ['first', 'second'] : ['only'])
         for (const { method, path, headers, body } of await readRequests(`/docs/reference/${group}`)) {
+          const wanted = /^\/api\/usage\/events\/([^/]+)$/.exec(method === 'GET' ? path : '')?.[1];
+          if (wanted !== undefined)
+            await sendUsage(service.url, secret, [
+              usageEvent('own-product', decodeURIComponent(wanted), { metric: 'requests' }),
+            ]);
           const stop = new AbortController();
           const response = await fetch(service.url + path, {
             method,
             headers: {
+              ...(body ? { 'Content-Type': 'application/json' } : {}),
               ...headers,
               authorization: `Bearer ${secret}`,
-              ...(body ? { 'content-type': 'application/json' } : {}),
             },
             ...(body ? { body } : {}),
             signal: stop.signal,

@@ -32,7 +32,9 @@ async function compile(): Promise<string> {
     symlinkSync(join(root, name), join(folder, name));
   const config = join(folder, 'tsconfig.json');
   const compilerOptions = { noEmit: false, noCheck: true, rootDir: root, outDir: folder, types: [] };
-  const include = ['src', 'test/support/serve.ts'].map((path) => join(root, path));
+  const include = ['src', 'test/support/serve.ts', 'test/client/reporting.ts'].map((path) =>
+    join(root, path),
+  );
   writeFileSync(config, JSON.stringify({ extends: join(root, 'tsconfig.json'), compilerOptions, include }));
   const tsc = join(dirname(createRequire(import.meta.url).resolve('typescript/package.json')), 'bin/tsc');
   await promisify(execFile)(process.execPath, [tsc, '-p', config]);

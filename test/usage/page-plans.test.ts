@@ -5,6 +5,7 @@ import { selectBalances } from '../../src/entitlements/queries.js';
 import {
   selectEvent,
   selectEvents,
+  selectEventsOf,
   selectLatest,
   selectPace,
   selectProduct,
@@ -12,6 +13,7 @@ import {
   selectProducts,
   selectSums,
 } from '../../src/usage/page-queries.js';
+import { selectSeries } from '../../src/usage/operator/queries.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { createTenant } from '../support/usage.js';
 import { fillUsage } from '../support/usage-events.js';
@@ -71,6 +73,8 @@ function statements(): Record<string, SQL> {
   const orgId = tenant.organization.id;
   const scope = { orgId, productId: tenant.product.id, livemode: true };
   const range = { from: new Date('2031-03-01T00:00:00Z'), to: new Date('2031-03-08T00:00:00Z') };
+  const months = { from: new Date('2031-03-01T00:00:00Z'), to: new Date('2031-04-01T00:00:00Z') };
+  const series = { orgId, productId: undefined, livemode: true, limit: 20_001, ...range };
   const bounds = { from: '2031-03-05T00:00:00Z', to: '2031-03-20T00:00:00Z' };
   const after = { occurredAt: '2031-03-10T00:00:00.000000Z', idempotencyKey: 'live 00000007' };
   const newest = { order: 'newest first', limit: 51 } as const;
@@ -81,6 +85,10 @@ function statements(): Record<string, SQL> {
     pace: selectPace(scope, 'calls', range),
     latest: selectLatest(orgId, tenant.product.id),
     event: selectEvent(orgId, 'live 00000001'),
+    'events by key': selectEventsOf(orgId, true, ['live 00000001', 'unknown']),
+    'series of all products': selectSeries({ ...series, granularity: 'day', isByKey: false }),
+    'series by month': selectSeries({ ...series, ...months, granularity: 'month', isByKey: false }),
+    'series by API key': selectSeries({ ...series, ...months, granularity: 'month', isByKey: true }),
     'newest events': selectEvents(scope, { ...newest, from: undefined, to: undefined, after: undefined }),
     'events of a time': selectEvents(scope, { ...newest, ...bounds, after }),
     'test events': selectEvents(

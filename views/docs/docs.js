@@ -70,7 +70,8 @@ function headersOf(lines, key, body) {
   const given = lines.split('\n').filter((line) => line.includes(':'));
   const pairs = given.map((line) => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 1).trim()]);
   if (key) pairs.push(['Authorization', `Bearer ${key}`]);
-  if (body) pairs.push(['Content-Type', 'application/json']);
+  const isTyped = pairs.some(([name]) => name.trim().toLowerCase() === 'content-type');
+  if (body && !isTyped) pairs.push(['Content-Type', 'application/json']);
   return pairs;
 }
 

@@ -16,20 +16,23 @@ const STEP_BACK_MS = 2_000;
  * removes the file of a running process, no taking over of a stale claim can hit a fresh one. Should both see each
  * other, one order that all agree on decides who steps back.
  */
-export async function lockDirectory(directory: string): Promise<() => void> {
+export async function lockDirectory(
+  directory: string,
+  content: LockedContent = embeddedDatabase,
+): Promise<() => void> {
   const own: Claim = { pid: process.pid, startedAt: startTime(process.pid) ?? '' };
   const file = join(directory, fileName(own));
   try {
     closeSync(openSync(file, 'wx', 0o600));
   } catch (error) {
-    throw (error as NodeJS.ErrnoException).code === 'EEXIST' ? inUse(directory, own) : error;
+    throw (error as NodeJS.ErrnoException).code === 'EEXIST' ? inUse(content, directory, own) : error;
   }
   const unlock = () => rmSync(file, { force: true });
   try {
     for (const giveUpAt = Date.now() + STEP_BACK_MS; ; await setTimeout(20)) {
       const other = readClaims(directory).find((claim) => fileName(claim) !== fileName(own));
       if (other === undefined) return unlock;
-      if (isBefore(other, own) || Date.now() > giveUpAt) throw inUse(directory, other);
+      if (isBefore(other, own) || Date.now() > giveUpAt) throw inUse(content, directory, other);
     }
   } catch (error) {
     unlock();
@@ -63,11 +66,19 @@ function isBefore(a: Claim, b: Claim): boolean {
   return aTicks === bTicks || Number.isNaN(aTicks + bTicks) ? a.pid < b.pid : aTicks < bTicks;
 }
 
-function inUse(directory: string, { pid }: Claim): DirectoryInUseError {
-  return new DirectoryInUseError(
-    `The embedded database in ${directory} is in use by process ${pid}. Stop that process first, or set DATA_DIR to another directory, or use Postgres with DATABASE_URL.`,
-  );
+/** What is in the directory, and what to do where another process has it. */
+interface LockedContent {
+  name: string;
+  remedy: string;
 }
+
+const embeddedDatabase: LockedContent = {
+  name: 'embedded database',
+  remedy: 'Stop that process first, or set DATA_DIR to another directory, or use Postgres with DATABASE_URL.',
+};
+
+const inUse = ({ name, remedy }: LockedContent, directory: string, { pid }: Claim): DirectoryInUseError =>
+  new DirectoryInUseError(`The ${name} in ${directory} is in use by process ${pid}. ${remedy}`);
 
 function isRunning({ pid, startedAt }: Claim): boolean {
   if (pid <= 0) return false;

@@ -18,7 +18,15 @@ export function hasSmallBody({ headers }: Request): boolean {
   return length <= SMALL_BODY_BYTES && headers['content-encoding'] === undefined;
 }
 
-const jsonType = /^application\/json\s*(;\s*charset\s*=\s*"?utf-8"?\s*)?$/i;
+const declared = /^([\w.+/-]+)\s*(?:;\s*charset\s*=\s*"?utf-8"?\s*)?$/i;
+
+/** The media type of the body in lower case, without its charset; undefined where that is not UTF-8. */
+export const mediaTypeOf = (req: Request): string | undefined =>
+  declared.exec(req.headers['content-type'] ?? '')?.[1]?.toLowerCase();
+
+type IsJson = (mediaType: string | undefined) => boolean;
+
+const isPlainJson: IsJson = (mediaType) => mediaType === 'application/json';
 
 /**
  * Reads a UTF-8 JSON body of at most `maxBytes`, after inflating.
@@ -29,8 +37,9 @@ export async function readJsonBody(
   res: Response,
   maxBytes: number,
   bounds?: JsonBounds,
+  isJson?: IsJson,
 ): Promise<JsonBody> {
-  const text = await readJsonText(req, res, maxBytes, bounds);
+  const text = await readJsonText(req, res, maxBytes, bounds, isJson);
   return { value: parseJson(text), text };
 }
 
@@ -54,9 +63,10 @@ export async function readJsonText(
   res: Response,
   maxBytes: number,
   bounds: JsonBounds = usualBounds,
+  isJson: IsJson = isPlainJson,
 ): Promise<string> {
   const type = req.headers['content-type'];
-  if (type === undefined || (type !== 'application/json' && !jsonType.test(type))) {
+  if (type !== 'application/json' && !isJson(mediaTypeOf(req))) {
     throw new AppError(
       'unsupported_media_type',
       'Send the body as UTF-8 JSON with `Content-Type: application/json`.',

@@ -22,6 +22,7 @@ export const statusByCode: Record<ErrorCode, number> = {
   live_trading_disabled: 403,
   not_found: 404,
   entitlement_not_found: 404,
+  event_not_found: 404,
   unknown_station: 404,
   unknown_market: 404,
   method_not_allowed: 405,

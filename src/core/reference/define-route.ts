@@ -53,6 +53,8 @@ interface RequestBody {
   schema: z.ZodType;
   /** Left out: JSON. */
   mediaType?: string;
+  /** Further formats, by media type. An example names its own as `content-type`. */
+  others?: Record<string, z.ZodType>;
   isOptional?: boolean;
   maxBytes: number;
 }

@@ -88,6 +88,10 @@ export const errorGuide: Record<ErrorCode, { meaning: string; remedy: string }> 
     meaning: 'No entitlement of the Organization for this product is in effect.',
     remedy: 'Check the slug, and whether the entitlement has begun and has not ended.',
   },
+  event_not_found: {
+    meaning: 'No event with this idempotency key was recorded for the Organization in the mode of the key.',
+    remedy: 'Send it, if it has to be counted.',
+  },
   unknown_station: {
     meaning: 'There is no such station.',
     remedy: '`GET /stations` lists them; ids are like `KNYC`.',

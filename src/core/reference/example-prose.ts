@@ -1,3 +1,4 @@
+import type { z } from 'zod';
 import type { Circumstance } from './define-route.js';
 import { credentials } from './example-world.js';
 import type { DescribedRoute, SentExample, SentRequest } from './problem-examples.js';
@@ -64,10 +65,12 @@ function bodyNote(route: DescribedRoute, example: SentExample): string {
 /** The distinct bodies that the examples send, each under the name of its first example. */
 export function requestBodyExamples(
   route: DescribedRoute,
+  mediaType: string,
 ): Record<string, { summary: string; value: unknown }> {
   const distinct = new Map<string, SentExample>();
   for (const example of route.examples) {
     const json = JSON.stringify(example.request.body);
+    if (mediaTypeOf(route, example.request) !== mediaType) continue;
     if (isShown(route, example) && !distinct.has(json)) distinct.set(json, example);
   }
   return Object.fromEntries(
@@ -76,9 +79,20 @@ export function requestBodyExamples(
 }
 
 /** Bodies that do not fit the schema are told with the answer they get, not offered for imitation. */
-function isShown({ body }: DescribedRoute, { request }: SentExample): boolean {
-  return request.body !== undefined && body?.schema.safeParse(asShown(request.body)).success === true;
+function isShown(route: DescribedRoute, { request }: SentExample): boolean {
+  const schema = route.body && bodyFormats(route.body)[mediaTypeOf(route, request)];
+  return request.body !== undefined && schema?.safeParse(asShown(request.body)).success === true;
 }
+
+/** The schema of each format that a body may have, by media type; the usual one first. */
+export const bodyFormats = ({
+  mediaType = 'application/json',
+  schema,
+  others,
+}: NonNullable<DescribedRoute['body']>): Record<string, z.ZodType> => ({ [mediaType]: schema, ...others });
+
+export const mediaTypeOf = ({ body }: Pick<DescribedRoute, 'body'>, { headers }: SentRequest): string =>
+  headers?.['content-type'] ?? body?.mediaType ?? 'application/json';
 
 /** Plain JSON of an example: what is generated, or too long, in its shown form. */
 export const asShown = (value: unknown): unknown => JSON.parse(JSON.stringify(value)) as unknown;

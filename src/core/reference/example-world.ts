@@ -82,7 +82,7 @@ export const exampleWorld = {
       id: '019b8d9a-6400-7000-8000-000000000031',
       name: 'production runtime',
       secret: exampleSecret('live', 'Production'),
-      scopes: ['usage:write', 'entitlements:read'],
+      scopes: ['usage:write', 'usage:read', 'entitlements:read'],
       expiresAt: null,
       revokedAt: null,
     },
@@ -90,7 +90,7 @@ export const exampleWorld = {
       id: '019b8d9a-6400-7000-8000-000000000032',
       name: 'staging runtime',
       secret: exampleSecret('test', 'Staging'),
-      scopes: ['usage:write', 'entitlements:read', 'trading:read'],
+      scopes: ['usage:write', 'usage:read', 'entitlements:read', 'trading:read'],
       expiresAt: null,
       revokedAt: null,
     },
@@ -194,8 +194,8 @@ export const exampleWorld = {
 /** Who sends an example, as the document says it. */
 export const credentials = {
   none: 'no credential',
-  liveKey: 'an active live key with `usage:write` and `entitlements:read`',
-  testKey: 'an active test key with `usage:write`, `entitlements:read` and `trading:read`',
+  liveKey: 'an active live key with `usage:write`, `usage:read` and `entitlements:read`',
+  testKey: 'an active test key with `usage:write`, `usage:read`, `entitlements:read` and `trading:read`',
   usageKey: 'a live key with `usage:write` only',
   readerKey: 'a live key with `entitlements:read` only',
   traderKey: 'a live key with `trading:read` and `trading:write`',

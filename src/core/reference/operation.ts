@@ -3,7 +3,7 @@ import { z } from 'zod';
 import type { ErrorCode } from '../errors.js';
 import { statusByCode } from '../http/problem.js';
 import { errorGuide } from './error-guide.js';
-import { asShown, describeExample, requestBodyExamples } from './example-prose.js';
+import { asShown, bodyFormats, describeExample, requestBodyExamples } from './example-prose.js';
 import type { ResponseHeader } from './headers.js';
 import type { DescribedRoute } from './problem-examples.js';
 
@@ -52,6 +52,7 @@ const problemSchema = z
   })
   .meta({ id: 'Problem', description: 'RFC 9457 problem details with a stable `code`.' });
 
+type ContentObject = NonNullable<NonNullable<RouteConfig['request']>['body']>['content'];
 type ResponseConfig = RouteConfig['responses'][string];
 
 const problemType = 'application/problem+json';
@@ -82,11 +83,12 @@ function scopeNote({ credential, scope }: DescribedRoute): string {
 }
 
 function requestBody(route: DescribedRoute, body: NonNullable<DescribedRoute['body']>) {
-  const { schema, mediaType = 'application/json', isOptional = false } = body;
-  return {
-    required: !isOptional,
-    content: { [mediaType]: { schema, examples: requestBodyExamples(route) } },
-  };
+  const { isOptional = false } = body;
+  const content = Object.entries(bodyFormats(body)).map(([mediaType, schema]) => [
+    mediaType,
+    { schema, examples: requestBodyExamples(route, mediaType) },
+  ]);
+  return { required: !isOptional, content: Object.fromEntries(content) as ContentObject };
 }
 
 /** Every status that the route may answer with, in ascending order. */

@@ -73,6 +73,12 @@ function rename(value: unknown, own: OwnValues, byExample: ReadonlyMap<string, O
     if (typeof fields.quantity === 'number')
       renamed.quantity = Math.min(fields.quantity, Number(product.maxQuantity));
   }
+  const { data, subject } = fields as { data?: { productSlug?: unknown }; subject?: unknown };
+  const ofCloudEvent = 'specversion' in fields && byExample.get(String(data?.productSlug ?? subject));
+  if (ofCloudEvent) {
+    renamed.type = ofCloudEvent.usageMetric;
+    renamed.id = stamp(String(fields.id), own);
+  }
   if ('period' in fields) renamed.period = monthRange(monthOf(own.now.getTime()));
   if (typeof fields.idempotencyKey === 'string') renamed.idempotencyKey = stamp(fields.idempotencyKey, own);
   return renamed;

@@ -219,6 +219,7 @@ const keyProblems = (good: ExampleRequest): Example[] => [
 /** A key of the example world that has the scope. */
 const keyWith: Record<Scope, Credential> = {
   'usage:write': 'usageKey',
+  'usage:read': 'liveKey',
   'entitlements:read': 'readerKey',
   'trading:read': 'traderKey',
   'trading:write': 'traderKey',

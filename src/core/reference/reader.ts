@@ -3,7 +3,7 @@ import type { ErrorCode } from '../errors.js';
 import { curlLine } from '../pages/curl-line.js';
 import { tags, type OpenApiDocument } from './document.js';
 import type { Tag } from './define-route.js';
-import { asShown, circumstances } from './example-prose.js';
+import { asShown, bodyFormats, circumstances, mediaTypeOf } from './example-prose.js';
 import { listFields, typeOf, type Field, type JsonSchema } from './fields.js';
 import { ownAnswer, ownRequest, type OwnValues } from './own-examples.js';
 import type { DescribedRoute, SentExample, SentRequest } from './problem-examples.js';
@@ -40,7 +40,7 @@ export interface OperationView {
   takesKey: boolean;
   canBeTried: boolean;
   parameters: (Field & { place: string })[];
-  body: { isOptional: boolean; mediaType: string; maxBytes: number; fields: Field[] } | undefined;
+  body: { isOptional: boolean; mediaTypes: string[]; maxBytes: number; fields: Field[] } | undefined;
   answers: { status: number; descriptionHtml: string; fields: Field[] }[];
   examples: ExampleView[];
   refusals: { code: ErrorCode; status: number; summaries: string[] }[];
@@ -94,7 +94,7 @@ function describeOperation(
     })),
     body: content && {
       isOptional: route.body?.isOptional ?? false,
-      mediaType: content[0],
+      mediaTypes: Object.keys(bodyFormats(route.body!)),
       maxBytes: route.body!.maxBytes,
       fields: listFields(document, content[1].schema ?? {}),
     },
@@ -150,7 +150,7 @@ export function describeExampleFor(
   const headers = Object.fromEntries(
     Object.entries(request.headers ?? {}).map(([name, value]) => [titleCase(name), value]),
   );
-  const typed = text === '' ? {} : { 'Content-Type': route.body?.mediaType ?? 'application/json' };
+  const typed = text === '' ? {} : { 'Content-Type': mediaTypeOf(route, request) };
   return {
     id: `${route.operationId}-${example.name}`,
     name: example.name,

@@ -33,7 +33,8 @@ hash(text), for example hash(2026-01-31).
 
 Environment:
   GAUGE_URL      where the service answers (default: http://127.0.0.1:3000)
-  GAUGE_API_KEY  an API key with the scope usage:write
+  GAUGE_API_KEY  an API key with the scope usage:write; with usage:read as well, a run that stops without an
+                 answer asks what was recorded
 
 Exit status: 0 every event was accepted or deduped, 1 something was rejected, 2 the run could not start or
 not go on, 130 interrupted. An interrupted run continues where it was when it is started again.

@@ -1,13 +1,15 @@
-import { createGaugeClient } from '../../client/client.js';
+import { createGaugeClient, type GaugeClient } from '../../client/client.js';
+import { createPost, DeliveryError, type Post } from '../../client/delivery.js';
 import { formatCount, formatDecimal } from '../../core/pages/format.js';
 import { printable } from '../../core/terminal.js';
 import { CommandError, type Terminal } from '../kit/command.js';
 import { openInput } from '../kit/input.js';
 import { createProgress, duration, noProgress, type Progress } from '../kit/progress.js';
 import { createLedger, toBatches, type OutgoingBatch, type Tally, type Warnings } from './batches.js';
-import { createPost, deliver, type CapWarning, type Post } from './delivery.js';
+import { deliver, lookUpEvents, type CapWarning, type Unanswered } from './delivery.js';
 import { openProgressFile, openRejectedFile, type ProgressOptions } from './files.js';
 import { createMapping } from './mapping.js';
+import type { OutgoingEvent } from './record.js';
 import { readRecords } from './records.js';
 
 export interface SendOptions extends ProgressOptions {
@@ -58,7 +60,9 @@ export async function sendFile(options: SendOptions, surroundings: SendSurroundi
 
   let sent = 0;
   const stop = createStop(interrupt);
-  const post = openPost(options, surroundings, stop.signal, progress);
+  const client = createGaugeClient({ baseUrl: options.url, apiKey: options.apiKey });
+  const unanswered = new Set<OutgoingEvent>();
+  const post = openPost(client, { options, surroundings, signal: stop.signal, progress, unanswered });
   const batches = toBatches(readRecords(input, options, resumed.lastRecord), map, options.batchSize);
 
   function showProgress(): void {
@@ -97,7 +101,7 @@ export async function sendFile(options: SendOptions, surroundings: SendSurroundi
   rejected.close();
   progress.stop();
   const failure = stop.failure();
-  if (failure && !(failure instanceof CommandError)) throw failure;
+  if (failure && !(failure instanceof CommandError || failure instanceof DeliveryError)) throw failure;
   const run = {
     state: isComplete ? ('complete' as const) : ('stopped' as const),
     stopReason: isComplete ? undefined : (failure?.message ?? 'The run was interrupted.'),
@@ -105,21 +109,22 @@ export async function sendFile(options: SendOptions, surroundings: SendSurroundi
     dryRun: options.isDryRun,
     sent,
     rejectedFile: rejected.path,
+    unanswered: options.isDryRun ? undefined : await lookUpEvents(client, [...unanswered]),
     seconds: (performance.now() - startedAt) / 1000,
   };
   return toSummary(run, ledger.tally, resumed, ledger.warnings);
 }
 
 function openPost(
-  options: SendOptions,
-  { backoffMs = 250 }: SendSurroundings,
-  signal: AbortSignal,
-  progress: Progress,
+  client: GaugeClient,
+  { options, surroundings, signal, progress, unanswered }: PostParts,
 ): Post {
+  const { backoffMs = 250 } = surroundings;
   let told = { reason: '', at: 0 };
   return createPost({
-    client: createGaugeClient({ baseUrl: options.url, apiKey: options.apiKey }),
+    client,
     isDryRun: options.isDryRun,
+    addressName: 'GAUGE_URL',
     maxAttempts: options.maxAttempts,
     backoffMs,
     signal,
@@ -130,7 +135,19 @@ function openPost(
       told = { reason, at: now };
       progress.note(printable(`Trying again in ${duration(waitMs / 1000)}: ${reason}`));
     },
+    onUnclear(events) {
+      for (const event of events) unanswered.add(event as OutgoingEvent);
+    },
   });
+}
+
+interface PostParts {
+  options: SendOptions;
+  surroundings: SendSurroundings;
+  signal: AbortSignal;
+  progress: Progress;
+  /** What was sent when the run ended, and may have been recorded without an answer. */
+  unanswered: Set<OutgoingEvent>;
 }
 
 /** The end of a run before the end of its input: by a person, or by the first failure. What fails after that is only its echo. */
@@ -173,6 +190,8 @@ export interface Summary {
   deduped: number;
   rejected: number;
   rejectedFile: string | null;
+  /** Sent without an answer before the run stopped, and how many of them the service had recorded when it was asked; null if it could not be. */
+  unanswered?: Unanswered;
   warnings: (
     | ({ code: 'unit_cap_exceeded' } & CapWarning)
     | { code: 'duplicate_mismatch'; events: number; firstRecord: number }
@@ -202,12 +221,13 @@ function toWarningList({ overCap, mismatches, firstMismatch }: Warnings): Summar
 export function toSummary(
   run: Pick<Summary, 'state' | 'url' | 'dryRun' | 'sent' | 'rejectedFile' | 'seconds'> & {
     stopReason: string | undefined;
+    unanswered: Unanswered | undefined;
   },
   { records, accepted, deduped, rejected }: Tally,
   resumed: Tally,
   warnings: Warnings,
 ): Summary {
-  const { state, stopReason, url, dryRun, sent, rejectedFile, seconds } = run;
+  const { state, stopReason, url, dryRun, sent, rejectedFile, unanswered, seconds } = run;
   return {
     state,
     ...(stopReason === undefined ? {} : { stopReason }),
@@ -220,6 +240,7 @@ export function toSummary(
     deduped,
     rejected,
     rejectedFile: rejected > 0 ? rejectedFile : null,
+    ...(unanswered === undefined ? {} : { unanswered }),
     warnings: toWarningList(warnings),
     seconds: Number(seconds.toFixed(3)),
     recordsPerSecond: rateOf(records - resumed.records, seconds),
@@ -244,9 +265,16 @@ export function summaryText(summary: Summary): string {
     ...(summary.dryRun ? ['A dry run: nothing was recorded.'] : []),
     ...summary.warnings.map(warningText),
     ...(summary.rejectedFile === null ? [] : [`What was rejected, and why: ${summary.rejectedFile}`]),
+    ...(summary.unanswered ? [unansweredText(summary.unanswered)] : []),
     ...(summary.state === 'stopped' ? ['The run stopped before the end of the input.'] : []),
   ];
   return lines.map(printable).join('\n');
+}
+
+function unansweredText({ records, recorded }: Unanswered): string {
+  const sent = `${formatCount(records, 'record')} sent without an answer`;
+  if (recorded === null) return `${sent}: the service could not be asked whether they were recorded.`;
+  return `${sent}: when asked, the service had recorded ${formatDecimal(recorded)} of them, and not ${formatDecimal(records - recorded)}.`;
 }
 
 function warningText(warning: Summary['warnings'][number]): string {

@@ -3,7 +3,8 @@ import type { Orm } from '../../core/db/client.js';
 import { selectRows, timeText } from '../../core/db/select-rows.js';
 import { DAY_MS, HOUR_MS, monthOf } from '../../core/time.js';
 
-export const granularities = ['hour', 'day', 'month', 'total'] as const;
+export const steps = ['hour', 'day', 'month'] as const;
+export const granularities = [...steps, 'total'] as const;
 export type Granularity = (typeof granularities)[number];
 
 /** What a customer used of a product in a step of time. The sums are exact decimals. */
@@ -20,23 +21,27 @@ export interface CustomerUsage {
 /** The unique key that the rows are ordered by. */
 export type UsagePosition = Pick<CustomerUsage, 'organization' | 'product' | 'start' | 'metric'>;
 
-export interface CustomerUsageRange {
+interface SumRange {
   /** Whole hours, days or months. */
   from: Date;
   to: Date;
   granularity: Granularity;
   livemode: boolean;
-  /** Only of these. */
-  orgId: string | undefined;
+  /** Only of this. */
   productId: string | undefined;
   after: UsagePosition | undefined;
   limit: number;
 }
 
+export interface CustomerUsageRange extends SumRange {
+  /** Only of this. */
+  orgId: string | undefined;
+}
+
 const isMonthStart = (at: Date): boolean => at.getUTCDate() === 1 && at.getTime() % DAY_MS === 0;
 
-/** `quantity` and `events` of an Organization `o` by product, start and metric. */
-function sumsOf(range: CustomerUsageRange): SQL {
+/** `quantity` and `events` of an Organization `o` by product, start and metric, and by API key where that is asked for. */
+function sumsOf(range: SumRange, isByKey = false): SQL {
   const { from, to, granularity, livemode, productId, after } = range;
   const fromTime = sql`${from.toISOString()}::timestamptz`;
   const lastDay = new Date(to.getTime() - 1).toISOString().slice(0, 10);
@@ -44,15 +49,21 @@ function sumsOf(range: CustomerUsageRange): SQL {
   const totals = sql`usage_totals u
       cross join lateral (select slug from products where id = u.product_id limit 1) p
       where u.org_id = o.id and u.period between ${monthOf(from.getTime())}::date and ${lastDay}::date and u.livemode = ${livemode} ${ofProduct}`;
-  // Months are kept as sums already.
-  if (granularity === 'month' || (granularity === 'total' && isMonthStart(from) && isMonthStart(to))) {
+  // Months are kept as sums already, those of API keys by hour alone.
+  const isOfMonths =
+    granularity === 'month' || (granularity === 'total' && isMonthStart(from) && isMonthStart(to));
+  if (isOfMonths && !isByKey) {
     const start = granularity === 'month' ? sql`u.period::timestamp at time zone 'UTC'` : fromTime;
     return sql`
       select p.slug as product, ${start} as start, u.metric, sum(u.quantity) as quantity, sum(u.events) as events
       from ${totals}
       group by 1, 2, 3`;
   }
-  const stepMs = { hour: HOUR_MS, day: DAY_MS, total: to.getTime() - from.getTime() }[granularity];
+  const start =
+    granularity === 'month'
+      ? sql`date_trunc('month', hour at time zone 'UTC') at time zone 'UTC'`
+      : sql`date_bin(make_interval(secs => ${stepMsOf(granularity, from, to) / 1000}), hour, ${fromTime})`;
+  const key = isByKey ? sql`, api_key_id` : sql``;
   // The totals of the months tell which products there are; the hours of each follow its primary key.
   const isBehind = after && sql`and (o.slug > ${after.organization} or p.slug >= ${after.product})`;
   const first =
@@ -60,16 +71,19 @@ function sumsOf(range: CustomerUsageRange): SQL {
       ? fromTime
       : sql`case when o.slug = ${after.organization} and s.product = ${after.product} then ${after.start}::timestamptz else ${fromTime} end`;
   return sql`
-      select s.product, h.start, h.metric, h.quantity, h.events
+      select s.product, h.*
       from (select distinct u.product_id, p.slug as product from ${totals} ${isBehind ?? sql``}) s
       cross join lateral (
-        select date_bin(make_interval(secs => ${stepMs / 1000}), hour, ${fromTime}) as start, metric, sum(quantity) as quantity, sum(events) as events
+        select ${start} as start, metric, sum(quantity) as quantity, sum(events) as events${key}
         from usage_hours
         where org_id = o.id and product_id = s.product_id and livemode = ${livemode}
           and hour >= ${first} and hour < ${to.toISOString()}::timestamptz
-        group by 1, 2
+        group by 1, 2${key}
       ) h`;
 }
+
+const stepMsOf = (granularity: 'hour' | 'day' | 'total', from: Date, to: Date): number =>
+  ({ hour: HOUR_MS, day: DAY_MS, total: to.getTime() - from.getTime() })[granularity];
 
 /**
  * The rows beyond `after`, over all customers. Organizations are walked by their slug, and no more of them than it takes
@@ -102,5 +116,32 @@ export function selectCustomerUsage(range: CustomerUsageRange): SQL {
 
 export async function listCustomerUsage(orm: Orm, range: CustomerUsageRange): Promise<CustomerUsage[]> {
   const rows = await selectRows<CustomerUsage>(orm, selectCustomerUsage(range));
+  return rows.map((row) => ({ ...row, start: new Date(row.start).toISOString() }));
+}
+
+/** A sum of one Organization. */
+export interface SeriesPoint extends Omit<CustomerUsage, 'organization'> {
+  /** Where it was asked for. */
+  apiKeyId?: string;
+}
+
+export interface SeriesRange extends Omit<SumRange, 'after'> {
+  orgId: string;
+  isByKey: boolean;
+}
+
+/** The sums of one Organization, one series after the other. */
+export function selectSeries({ orgId, isByKey, ...range }: SeriesRange): SQL {
+  const key = isByKey ? sql`, u.api_key_id::text as "apiKeyId"` : sql``;
+  return sql`
+    select u.product, u.metric, ${timeText(sql`u.start`)} as start, trim_scale(u.quantity)::text as quantity, u.events::text as events${key}
+    from (select ${orgId}::uuid as id) o
+    cross join lateral (${sumsOf({ ...range, after: undefined }, isByKey)}) u
+    order by u.product, u.metric${isByKey ? sql`, u.api_key_id` : sql``}, u.start
+    limit ${range.limit}`;
+}
+
+export async function listSeries(orm: Orm, range: SeriesRange): Promise<SeriesPoint[]> {
+  const rows = await selectRows<SeriesPoint>(orm, selectSeries(range));
   return rows.map((row) => ({ ...row, start: new Date(row.start).toISOString() }));
 }

@@ -1,7 +1,6 @@
 import type { Request } from 'express';
 import { z } from 'zod';
 import { pageSchema, parseQuery, queryError, readRange, sendPage } from '../../core/http/page.js';
-import { timeInput } from '../../core/http/validate.js';
 import { sendCsv } from '../../core/pages/csv.js';
 import { problemExample } from '../../core/reference/problem-examples.js';
 import { getProduct } from '../../entitlements/products.js';
@@ -9,12 +8,16 @@ import { cursorOf, listParts, notFoundExample, operatorRoute } from '../../ident
 import { slugSchema } from '../../identity/operator/schema.js';
 import { getOrganization } from '../../identity/organizations/organizations.js';
 import { granularities, listCustomerUsage } from './queries.js';
-import { keyOf, positionSchema, present, readSteps, toPosition, toUsageCsv, usageSchema } from './steps.js';
-
-const instant = z.union(
-  [z.iso.date().refine((date) => date >= '1970'), timeInput],
-  'must be a date or an RFC 3339 time of the years 1970 to 9999, like 2026-01-31 or 2026-01-31T12:00:00Z',
-);
+import {
+  instant,
+  keyOf,
+  positionSchema,
+  present,
+  readSteps,
+  toPosition,
+  toUsageCsv,
+  usageSchema,
+} from './steps.js';
 
 const querySchema = pageSchema
   .extend({

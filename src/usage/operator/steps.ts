@@ -32,16 +32,28 @@ export const usageSchema = z
   })
   .meta({ id: 'CustomerUsage', description: 'What an Organization used of a product in a step of time.' });
 
+export const instant = z.union(
+  [z.iso.date().refine((date) => date >= '1970'), timeInput],
+  'must be a date or an RFC 3339 time of the years 1970 to 9999, like 2026-01-31 or 2026-01-31T12:00:00Z',
+);
+
 const maxDays: Record<Granularity, number> = { hour: 31, day: 366, month: 366, total: 366 };
 
 type Steps = Pick<CustomerUsageRange, 'from' | 'to' | 'granularity' | 'livemode'>;
 
+type Fail = (name: string, detail: string) => AppError;
+
 /** @throws what `fail` makes of the name of a field and what is wrong with it */
-export function readSteps(steps: Steps, fail: (name: string, detail: string) => AppError): Steps {
-  const { from, to, granularity } = steps;
+export function requireWholeSteps({ from, to, granularity }: Omit<Steps, 'livemode'>, fail: Fail): void {
   for (const [name, at] of Object.entries({ from, to }))
     if (!isStart(at, granularity)) throw fail(name, `must be the start of ${startOf[granularity]} in UTC`);
   if (to <= from) throw fail('to', 'must be later than from');
+}
+
+/** @throws what `fail` makes of the name of a field and what is wrong with it */
+export function readSteps(steps: Steps, fail: Fail): Steps {
+  requireWholeSteps(steps, fail);
+  const { from, to, granularity } = steps;
   const days = (to.getTime() - from.getTime()) / DAY_MS;
   const most = maxDays[granularity];
   if (days > most)

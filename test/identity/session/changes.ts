@@ -832,6 +832,7 @@ export const changes: Record<string, Prepare[]> = {
 /** What changes nothing that could be taken away meanwhile. */
 export const others = [
   // Reads.
+  'post /api/usage/events/lookup',
   'post /api/entitlements/check',
   // Keep what a passkey is to sign, for five minutes. It opens nothing.
   'post /dashboard/account/passkeys/new-options',

@@ -1,6 +1,6 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import { afterAll, afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { afterAll, afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createFolder, send, startSend } from './run-send.js';
 
 // Some tests start processes, which is slow on a machine that is busy.
@@ -26,15 +26,24 @@ let env: { GAUGE_URL: string; GAUGE_API_KEY: string };
 let requests: Request[];
 let recorded: Map<string, SentEvent>;
 let fault: Fault;
+let lookUp: (res: ServerResponse, idempotencyKeys: string[]) => void;
 
 beforeEach(async () => {
   requests = [];
   recorded = new Map();
   fault = () => false;
+  lookUp = (res, idempotencyKeys) =>
+    json(res, 200, {
+      results: idempotencyKeys.map((key) => ({ idempotencyKey: key, recorded: recorded.has(key) })),
+    });
   server = createServer(async (req, res) => {
     const chunks: Buffer[] = [];
     for await (const chunk of req) chunks.push(chunk as Buffer);
-    const { events } = JSON.parse(Buffer.concat(chunks).toString()) as { events: SentEvent[] };
+    const { events, idempotencyKeys } = JSON.parse(Buffer.concat(chunks).toString()) as {
+      events: SentEvent[];
+      idempotencyKeys?: string[];
+    };
+    if (idempotencyKeys) return lookUp(res, idempotencyKeys);
     const request = { at: performance.now(), headers: req.headers, events };
     requests.push(request);
     if (!fault(res, request, requests.length)) answer(res, events);
@@ -160,6 +169,41 @@ it('continues with the counts of the run before, unless told to start anew or th
   const changed = await send(args, env);
   expect(changed.summary).toMatchObject({ resumedAfter: 0, deduped: 300 });
   expect(changed.stderr).toMatch(/Starting from the beginning/);
+});
+
+describe('a run that ends without an answer', () => {
+  /** Of 700 events in two batches one is recorded, and no answer arrives. */
+  async function loseAnswers(args: string[] = ['--json']) {
+    fault = (res, { events }, count) => {
+      if (count === 1)
+        answer({ writeHead: () => undefined, end: () => undefined } as unknown as ServerResponse, events);
+      return Boolean(res.destroy());
+    };
+    return send(
+      [eventsFile(700), '--concurrency', '2', '--batch', '350', '--max-attempts', '2', ...args],
+      env,
+    );
+  }
+
+  it('asks what was recorded, and says so', async () => {
+    const run = await loseAnswers();
+    expect(run).toMatchObject({ code: 2, summary: { unanswered: { records: 700, recorded: 350 } } });
+    const text = (await loseAnswers([])).stdout;
+    expect(text).toContain(
+      '700 records sent without an answer: when asked, the service had recorded 350 of them',
+    );
+  });
+
+  it('says nothing of it where the key may not ask', async () => {
+    lookUp = (res) => problem(res, 403, 'insufficient_scope');
+    expect((await loseAnswers()).summary).not.toHaveProperty('unanswered');
+  });
+
+  it('says that it could not ask where the service is away', async () => {
+    lookUp = (res) => res.destroy();
+    expect((await loseAnswers()).summary).toMatchObject({ unanswered: { records: 700, recorded: null } });
+    expect((await loseAnswers([])).stdout).toContain('the service could not be asked');
+  });
 });
 
 it('events that break the schema are taken out, and the others are sent again', async () => {

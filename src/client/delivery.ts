@@ -1,0 +1,268 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { readRetryAfter } from '../core/retry-after.js';
+import { OtherModeError, type GaugeClient, type UsageAnswer } from './client.js';
+
+/** An event on its way, as JSON. */
+export interface Sendable {
+  json: string;
+}
+
+/** An event that the service does not take. */
+export interface Refused<Event> {
+  event: Event;
+  code: string;
+  detail: string;
+}
+
+/** What became of some events: every one of them is accepted, deduped or refused. */
+export interface Delivered<Event> {
+  accepted: number;
+  deduped: number;
+  refused: Refused<Event>[];
+  /** Each with its event, if it is about one. */
+  warnings: { warning: UsageAnswer['warnings'][number]; event: Event | undefined }[];
+}
+
+const OTHER_MODE =
+  'The idempotency key was used before in the other mode (live or test): this event is not counted. Send it with another key.';
+
+/**
+ * Delivers events until each has its answer. Those that break the schema are taken out and the others sent again; a
+ * batch that is refused as a whole is halved until what is at fault stands alone.
+ * @throws DeliveryError
+ */
+export async function deliverEvents<Event extends Sendable>(
+  post: Post,
+  events: readonly Event[],
+): Promise<Delivered<Event>> {
+  if (events.length === 0) return { accepted: 0, deduped: 0, refused: [], warnings: [] };
+  const answer = await post(events);
+  if (answer.kind === 'recorded') return toDelivered(answer.answer, events);
+  const { code, detail } = answer.problem;
+  const broken = brokenEvents(answer.problem, events);
+  if (broken.size > 0) {
+    const rest = await deliverEvents(
+      post,
+      events.filter((_event, i) => !broken.has(i)),
+    );
+    return { ...rest, refused: [...broken.values(), ...rest.refused] };
+  }
+  if (events.length === 1)
+    return { accepted: 0, deduped: 0, refused: [{ event: events[0]!, code, detail }], warnings: [] };
+  const middle = events.length >> 1;
+  const first = await deliverEvents(post, events.slice(0, middle));
+  const second = await deliverEvents(post, events.slice(middle));
+  return {
+    accepted: first.accepted + second.accepted,
+    deduped: first.deduped + second.deduped,
+    refused: [...first.refused, ...second.refused],
+    warnings: [...first.warnings, ...second.warnings],
+  };
+}
+
+function toDelivered<Event>(answer: UsageAnswer, events: readonly Event[]): Delivered<Event> {
+  const { accepted, deduped, rejected = [], warnings } = answer;
+  const refused = rejected.map(({ index, code, detail }) => ({ event: events[index]!, code, detail }));
+  const delivered: Delivered<Event> = { accepted, deduped, refused: [...refused], warnings: [] };
+  for (const warning of warnings) {
+    const event = warning.code === 'duplicate_mismatch' ? events[warning.index] : undefined;
+    if (warning.code === 'duplicate_mismatch' && event && warning.differs?.includes('livemode')) {
+      // Not counted in this mode, and never will be: no repeat, but something to put right.
+      delivered.deduped--;
+      delivered.refused.push({ event, code: warning.code, detail: OTHER_MODE });
+    } else delivered.warnings.push({ warning, event });
+  }
+  return delivered;
+}
+
+/** The events that the problem names, each with the first thing that is wrong with it. */
+function brokenEvents<Event>({ errors = [] }: ProblemBody, events: readonly Event[]) {
+  const broken = new Map<number, Refused<Event>>();
+  for (const { index, pointer, code, detail } of errors) {
+    const event = index === undefined ? undefined : events[index];
+    if (index === undefined || event === undefined || broken.has(index)) continue;
+    const field = pointer?.split('/').slice(3).join('/');
+    broken.set(index, { event, code, detail: field ? `${field} ${detail}` : detail });
+  }
+  return broken;
+}
+
+const MAX_PAUSE_MS = 60 * 60 * 1000;
+
+/** A failure that no repeat of the request will cure, or as many of them as were allowed. */
+export class DeliveryError extends Error {
+  constructor(message: string) {
+    super(message);
+    this.name = 'DeliveryError';
+  }
+}
+
+/** What the service finally said about a request: everything that a repeat may cure is behind us. */
+type Answer =
+  { kind: 'recorded'; answer: UsageAnswer } | { kind: 'refused'; status: number; problem: ProblemBody };
+
+interface ProblemBody {
+  code: string;
+  detail: string;
+  errors?: { index?: number; pointer?: string; code: string; detail: string }[];
+}
+
+interface PostOptions {
+  client: GaugeClient;
+  isDryRun?: boolean;
+  /** What the caller calls the address of the service. */
+  addressName: string;
+  /** Attempts per request that fail before the run stops; 0: without end. Being told to slow down is no failure. */
+  maxAttempts: number;
+  /** Pause after the first failure; it doubles with each further one. */
+  backoffMs: number;
+  /** Aborts when the run stops: pauses end at once, requests get a moment to finish. */
+  signal: AbortSignal;
+  onRetry(reason: string, waitMs: number): void;
+  /** It is over, and some of these may have been recorded without an answer. */
+  onUnclear?(events: readonly Sendable[]): void;
+}
+
+export type Post = (events: readonly Sendable[]) => Promise<Answer>;
+
+const REQUEST_TIMEOUT_MS = 60_000;
+const FINISH_WITHIN_MS = 5_000;
+const MAX_BACKOFF_MS = 30_000;
+
+/** Posts events and repeats the very same request, with its idempotency keys, until the service has answered for good. */
+export function createPost(options: PostOptions): Post {
+  const { maxAttempts, signal } = options;
+  let pauseEndsAt = 0;
+
+  /** When the service asks one of the senders to wait, they all wait. */
+  async function waitForPause(): Promise<void> {
+    signal.throwIfAborted();
+    // A timer may fire a fraction early, and the pause may have grown meanwhile.
+    for (let ms = pauseEndsAt - performance.now(); ms > 0; ms = pauseEndsAt - performance.now())
+      await sleep(Math.ceil(ms), undefined, { signal });
+  }
+
+  return async (events) => {
+    let failures = 0;
+    try {
+      for (;;) {
+        await waitForPause();
+        const outcome = await attempt(options, events);
+        if (outcome.kind !== 'retry') return outcome;
+        const { reason, retryAfterMs } = outcome;
+        if (!outcome.isThrottled) failures++;
+        if (maxAttempts > 0 && failures >= maxAttempts)
+          throw new DeliveryError(`The service could not be reached in ${failures} attempts: ${reason}`);
+        const waitMs = retryAfterMs ?? backoff(options.backoffMs, failures);
+        options.onRetry(reason, waitMs);
+        if (retryAfterMs === undefined) await sleep(waitMs, undefined, { signal });
+        else pauseEndsAt = Math.max(pauseEndsAt, performance.now() + Math.min(retryAfterMs, MAX_PAUSE_MS));
+      }
+    } catch (error) {
+      if (failures > 0) options.onUnclear?.(events);
+      throw error;
+    }
+  };
+}
+
+interface Retry {
+  kind: 'retry';
+  reason: string;
+  isThrottled: boolean;
+  retryAfterMs: number | undefined;
+}
+
+async function attempt(options: PostOptions, events: readonly Sendable[]): Promise<Answer | Retry> {
+  const { client, isDryRun, addressName, signal } = options;
+  const deadline = startDeadline(signal);
+  try {
+    const { data, error, response } = await client.POST('/api/usage/events', {
+      params: { query: isDryRun ? { dryRun: 'true' } : {} },
+      headers: { prefer: 'handling=lenient' },
+      // Written below: a quantity may have more digits than a double keeps.
+      body: { events: [] },
+      bodySerializer: () => `{"events":[${events.map(({ json }) => json).join(',')}]}`,
+      signal: deadline.signal,
+    });
+    if (response.status === 202) return readAnswer(data, events.length, addressName);
+    return readFailure(response, error, addressName);
+  } catch (error) {
+    if (error instanceof DeliveryError) throw error;
+    // Recorded as far as it ever will be: the delivery tells which events are not.
+    if (error instanceof OtherModeError) return readAnswer(error.answer, events.length, addressName);
+    return { kind: 'retry', reason: reasonOf(error), isThrottled: false, retryAfterMs: undefined };
+  } finally {
+    deadline.clear();
+  }
+}
+
+/** Anything but Gauge's own answer would let events pass for recorded that are not. */
+function readAnswer(data: UsageAnswer | undefined, sent: number, addressName: string): Answer {
+  const { accepted, deduped, rejected } = (data ?? {}) as Partial<UsageAnswer>;
+  if (data === undefined || Number(accepted) + Number(deduped) + (rejected?.length ?? 0) !== sent)
+    throw new DeliveryError(
+      `The answer does not account for the events that were sent; is ${addressName} a Gauge service?`,
+    );
+  return { kind: 'recorded', answer: data };
+}
+
+function readFailure(response: Response, body: unknown, addressName: string): Answer | Retry {
+  const { status } = response;
+  const problem = readProblem(body);
+  const said = `${status}${problem ? ` ${problem.code}: ${problem.detail}` : ''}`;
+  if (status === 429 || status >= 500) {
+    const retryAfterMs =
+      status === 429 || status === 503 ? readRetryAfter(response.headers.get('retry-after')) : undefined;
+    return { kind: 'retry', reason: said, isThrottled: status === 429, retryAfterMs };
+  }
+  if (problem && isAboutEvents(status, problem)) return { kind: 'refused', status, problem };
+  const location = response.headers.get('location');
+  if (location !== null)
+    throw new DeliveryError(`The service has moved: set ${addressName} to where ${location} lives.`);
+  if (!problem) throw new DeliveryError(`The service answered ${said}; is ${addressName} a Gauge service?`);
+  throw new DeliveryError(`${problem.detail} (${status} ${problem.code})`);
+}
+
+/** A body too large, a broken schema, or, where something on the way drops `Prefer`, broken rules with their places. */
+function isAboutEvents(status: number, { code, errors }: ProblemBody): boolean {
+  if (status === 413 || status === 422) return true;
+  if (status === 400) return code === 'invalid_request' || code === 'invalid_json';
+  return status === 403 && errors !== undefined;
+}
+
+function readProblem(body: unknown): ProblemBody | undefined {
+  const problem = body as Partial<ProblemBody> | null | undefined;
+  return typeof problem === 'object' &&
+    typeof problem?.code === 'string' &&
+    typeof problem.detail === 'string'
+    ? (problem as ProblemBody)
+    : undefined;
+}
+
+/** Between a half and the whole of the doubling pause, so that senders do not come back in step. */
+function backoff(firstMs: number, failures: number): number {
+  const ms = Math.min(firstMs * 2 ** Math.min(failures, 20), MAX_BACKOFF_MS * 2) / 2;
+  return ms * (0.5 + Math.random() / 2);
+}
+
+function reasonOf(error: unknown): string {
+  const cause = (error as Error).cause as { code?: string; message?: string } | undefined;
+  return cause?.code ?? cause?.message ?? (error as Error).message;
+}
+
+/** A request ends after its time, or a moment after the run was stopped. */
+function startDeadline(stop: AbortSignal): { signal: AbortSignal; clear(): void } {
+  const controller = new AbortController();
+  const expire = (ms: number) => setTimeout(() => controller.abort(new Error('no answer in time')), ms);
+  const timers = [expire(REQUEST_TIMEOUT_MS)];
+  const onStop = () => timers.push(expire(FINISH_WITHIN_MS));
+  if (stop.aborted) onStop();
+  else stop.addEventListener('abort', onStop, { once: true });
+  return {
+    signal: controller.signal,
+    clear() {
+      for (const timer of timers) clearTimeout(timer);
+      stop.removeEventListener('abort', onStop);
+    },
+  };
+}

@@ -1,0 +1,229 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { createGaugeClient, type GaugeClientOptions, type UsageEvent } from './client.js';
+import { createPost, deliverEvents, type Refused, type Sendable } from './delivery.js';
+import { openSpool, readLines, SpoolFullError, type Segment, type Spool } from './spool.js';
+
+export { SpoolFullError };
+
+/** An event as it is reported. Its key and its time are made where they are left out. */
+export type ReportedEvent = Omit<UsageEvent, 'idempotencyKey'> & Partial<Pick<UsageEvent, 'idempotencyKey'>>;
+
+export interface UsageReporterOptions extends GaugeClientOptions {
+  /** Where events wait for the service. One process has it at a time; it is kept over restarts. */
+  directory: string;
+  /** Of the events that wait, in bytes; 256 MiB if left out. */
+  maxBytes?: number;
+  /** How long an event waits for others to be sent with, in ms; 1,000 if left out. */
+  intervalMs?: number;
+  /** The spool has become full: `report()` throws until some of it could be sent. */
+  onFull?(state: { bytes: number; maxBytes: number }): void;
+  /** The service does not take these events. They are in `refused.ndjson` of the directory. After a crash some may be told again. */
+  onRefused?(events: RefusedEvent[]): void;
+  /** Nothing could be sent, and why. The reporter tries again, for as long as it takes. */
+  onRetry?(reason: string, waitMs: number): void;
+}
+
+export interface RefusedEvent {
+  /** Undefined where the disk has damaged it. */
+  event: UsageEvent | undefined;
+  code: string;
+  detail: string;
+}
+
+export interface UsageReporter {
+  /**
+   * Resolves once the event is on disk: from then on it is counted once, whatever crashes.
+   * @throws SpoolFullError, and what the file system says; then the event was not accepted
+   */
+  report(event: ReportedEvent): Promise<UsageEvent>;
+  /** Sends what was accepted until now. True once all of it has its answer, false if that took longer than `timeoutMs` (30,000). */
+  flush(options?: { timeoutMs?: number }): Promise<boolean>;
+  /** For the end of the process: accepts nothing more, flushes, and gives the directory back. What is left waits there for the next start. */
+  close(options?: { timeoutMs?: number }): Promise<boolean>;
+  /** Of the events that wait. */
+  readonly bytes: number;
+}
+
+const MAX_BATCH = 500;
+/** Batches on their way at once. */
+const PARALLEL = 4;
+const MAX_EVENT_BYTES = 64 * 1024;
+const BACKOFF_MS = 250;
+/** Before another attempt where the service said that no repeat will do: until a person has put the key or the address right. */
+const BLOCKED_MS = 1_000;
+const MAX_BLOCKED_MS = 60_000;
+
+/** Reports usage through a service that may be away, from a process that may crash. For Node. */
+export async function createUsageReporter(options: UsageReporterOptions): Promise<UsageReporter> {
+  const { directory, maxBytes = 256 * 1024 * 1024 } = options;
+  const spool = await openSpool(directory, maxBytes);
+  const stop = new AbortController();
+  const sender = createSender(options, spool, stop.signal);
+  let isFull = false;
+  let closing: Promise<boolean> | undefined;
+
+  async function append(line: string): Promise<void> {
+    try {
+      await spool.append(line);
+      isFull = false;
+    } catch (error) {
+      if (error instanceof SpoolFullError && !isFull) {
+        isFull = true;
+        const state = { bytes: spool.bytes, maxBytes };
+        tell(() => options.onFull?.(state));
+      }
+      throw error;
+    }
+    sender.wake();
+  }
+
+  async function close(timeoutMs: number): Promise<boolean> {
+    const isSent = await sender.flush(timeoutMs);
+    stop.abort();
+    await sender.ended;
+    await spool.close();
+    return isSent;
+  }
+
+  return {
+    async report(reported) {
+      if (closing) throw new Error('The reporter is closed.');
+      const event = complete(reported);
+      const line = JSON.stringify(event);
+      if (Buffer.byteLength(line) > MAX_EVENT_BYTES)
+        throw new RangeError(`An event has at most ${MAX_EVENT_BYTES} bytes.`);
+      await append(line);
+      return event;
+    },
+    flush: ({ timeoutMs = 30_000 } = {}) => sender.flush(timeoutMs),
+    close: ({ timeoutMs = 30_000 } = {}) => (closing ??= close(timeoutMs)),
+    get bytes() {
+      return spool.bytes;
+    },
+  };
+}
+
+/** What is wrong with an event beyond this the service says, and the event is put aside. */
+function complete({ quantity, ...event }: ReportedEvent): UsageEvent {
+  if (quantity !== undefined && !(Number.isFinite(quantity) && quantity >= 0))
+    throw new RangeError('A quantity is a finite number of at least 0.');
+  return {
+    ...event,
+    ...(quantity === undefined ? {} : { quantity }),
+    // The service would take the time of receipt, which may be days later.
+    occurredAt: event.occurredAt ?? new Date().toISOString(),
+    idempotencyKey: event.idempotencyKey ?? randomUUID(),
+  };
+}
+
+/** Sends segment after segment, and removes each once all of its events have their answer. */
+function createSender(options: UsageReporterOptions, spool: Spool, signal: AbortSignal) {
+  const { intervalMs = 1_000 } = options;
+  const onRetry = (reason: string, waitMs: number) => tell(() => options.onRetry?.(reason, waitMs));
+  const post = createPost({
+    client: createGaugeClient(options),
+    addressName: 'baseUrl',
+    maxAttempts: 0,
+    backoffMs: BACKOFF_MS,
+    signal,
+    onRetry,
+  });
+  /** Of flushes that begin with the next round. */
+  let flushes: (() => void)[] = [];
+  let ring = () => {};
+  let isIdle = false;
+
+  /** Ends early by a bell. */
+  const pause = (ms?: number) =>
+    new Promise<void>((resolve) => {
+      const timer = ms === undefined ? undefined : setTimeout(resolve, ms);
+      ring = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+
+  async function sendSegment(segment: Segment): Promise<void> {
+    const lines = await readLines(segment);
+    const batches = Array.from({ length: Math.ceil(lines.length / MAX_BATCH) }, (_, i) =>
+      lines.slice(i * MAX_BATCH, (i + 1) * MAX_BATCH).map((json) => ({ json })),
+    );
+    const refused: Refused<Sendable>[] = [];
+    const work = async () => {
+      for (let batch = batches.shift(); batch; batch = batches.shift())
+        refused.push(...(await deliverEvents(post, batch)).refused);
+    };
+    const ends = await Promise.allSettled(Array.from({ length: PARALLEL }, work));
+    for (const end of ends) if (end.status === 'rejected') throw end.reason;
+    if (refused.length > 0) await putAside(refused.map(toRefusedEvent));
+    await spool.remove(segment);
+  }
+
+  async function putAside(events: RefusedEvent[]): Promise<void> {
+    const at = new Date().toISOString();
+    await spool.putAside(events.map((event) => JSON.stringify({ at, ...event })));
+    tell(() => options.onRefused?.(events));
+  }
+
+  async function sendAll(): Promise<void> {
+    await spool.seal();
+    for (let segment = spool.oldest; segment; segment = spool.oldest) await sendSegment(segment);
+  }
+
+  /** Repeats what failed until it is done; what ends it is the signal alone. */
+  async function insist(task: () => Promise<void>): Promise<void> {
+    for (let waitMs = BLOCKED_MS; ; waitMs = Math.min(waitMs * 2, MAX_BLOCKED_MS)) {
+      try {
+        return await task();
+      } catch (error) {
+        signal.throwIfAborted();
+        onRetry((error as Error).message, waitMs);
+        await sleep(waitMs, undefined, { signal });
+      }
+    }
+  }
+
+  async function run(): Promise<void> {
+    while (!signal.aborted) {
+      isIdle = spool.bytes === 0 && flushes.length === 0;
+      if (isIdle) await pause();
+      else {
+        if (flushes.length === 0) await pause(intervalMs);
+        const served = flushes;
+        flushes = [];
+        await insist(sendAll);
+        for (const resolve of served) resolve();
+      }
+    }
+  }
+
+  const ended = run().catch(() => undefined);
+  signal.addEventListener('abort', () => ring(), { once: true });
+  return {
+    ended,
+    /** Something waits to be sent. */
+    wake() {
+      if (isIdle) ring();
+    },
+    async flush(timeoutMs: number): Promise<boolean> {
+      const isSent = new Promise<true>((resolve) => flushes.push(() => resolve(true)));
+      ring();
+      const done = new AbortController();
+      const either = AbortSignal.any([done.signal, signal]);
+      const isLate = sleep(timeoutMs, false, { signal: either }).catch(() => false);
+      return Promise.race([isSent, isLate]).finally(() => done.abort());
+    },
+  };
+}
+
+/** What a callback throws is its owner's, and stops nothing here. */
+const tell = (callback: () => void): void => queueMicrotask(callback);
+
+function toRefusedEvent({ event: { json }, code, detail }: Refused<Sendable>): RefusedEvent {
+  try {
+    return { code, detail, event: JSON.parse(json) as UsageEvent };
+  } catch {
+    return { code, detail, event: undefined };
+  }
+}

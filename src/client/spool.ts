@@ -1,0 +1,208 @@
+import { mkdir, open, readdir, readFile, rename, rm, stat, type FileHandle } from 'node:fs/promises';
+import { basename, join } from 'node:path';
+import { lockDirectory } from '../core/db/directory-lock.js';
+
+/** The spool would grow beyond `maxBytes`: nothing was accepted. */
+export class SpoolFullError extends Error {
+  constructor(maxBytes: number) {
+    super(`The spool is full: ${maxBytes} bytes of events wait for the service.`);
+    this.name = 'SpoolFullError';
+  }
+}
+
+/** Lines of a file that is complete: nothing is appended to it any more. */
+export interface Segment {
+  path: string;
+  bytes: number;
+}
+
+/** Lines on disk, in files that only grow, until they are taken and removed. One process has a directory at a time. */
+export interface Spool {
+  /** Resolves once the line is on disk, and will be there after any crash. @throws SpoolFullError */
+  append(line: string): Promise<void>;
+  /** The next lines go into another file. */
+  seal(): Promise<void>;
+  /** The oldest of the complete files. */
+  readonly oldest: Segment | undefined;
+  /** Its lines are done with. */
+  remove(segment: Segment): Promise<void>;
+  /** Keeps lines that were refused, for a person. */
+  putAside(lines: readonly string[]): Promise<void>;
+  /** Of all lines that wait, in bytes. */
+  readonly bytes: number;
+  close(): Promise<void>;
+}
+
+interface Waiting {
+  line: string;
+  resolve(): void;
+  reject(error: Error): void;
+}
+
+const MAX_SEGMENT_BYTES = 1024 * 1024;
+const MAX_REFUSED_BYTES = 16 * 1024 * 1024;
+const segmentName = /^\d{12}\.ndjson$/;
+const inUse = {
+  name: 'spool',
+  remedy: 'Give each process a directory of its own.',
+};
+
+/**
+ * Lines that wait together are written and synchronised together, so that the rate does not hang on how long the disk
+ * takes. What is at the end of a file without a line feed was never accepted: a crash cut it off.
+ * @throws DirectoryInUseError
+ */
+export async function openSpool(directory: string, maxBytes: number): Promise<Spool> {
+  await mkdir(directory, { recursive: true, mode: 0o700 });
+  const unlock = await lockDirectory(directory, inUse);
+  const segments = await findSegments(directory).catch((error: unknown) => {
+    unlock();
+    throw error;
+  });
+  let lastNumber = Number.parseInt(basename(segments.at(-1)?.path ?? '0'));
+  let bytes = segments.reduce((sum, segment) => sum + segment.bytes, 0);
+  let active: { path: string; handle: FileHandle; bytes: number } | undefined;
+  let waiting: Waiting[] = [];
+  /** One thing at a time happens to the files: each waits for those before it. */
+  let work = Promise.resolve();
+  let isWriteDue = false;
+
+  function inTurn<T>(task: () => Promise<T>): Promise<T> {
+    const done = work.then(task);
+    work = done.then(
+      () => undefined,
+      () => undefined,
+    );
+    return done;
+  }
+
+  async function openSegment() {
+    const path = join(directory, `${String(++lastNumber).padStart(12, '0')}.ndjson`);
+    const handle = await open(path, 'ax', 0o600);
+    try {
+      await syncDirectory(directory);
+    } catch (error) {
+      await handle.close();
+      throw error;
+    }
+    return (active = { path, handle, bytes: 0 });
+  }
+
+  async function seal(): Promise<void> {
+    if (!active) return;
+    const { path, handle, bytes: size } = active;
+    active = undefined;
+    if (size > 0) segments.push({ path, bytes: size });
+    // What it holds is on disk already.
+    await handle.close().catch(() => undefined);
+    if (size === 0) await rm(path, { force: true });
+  }
+
+  async function writeWaiting(): Promise<void> {
+    isWriteDue = false;
+    const group = waiting;
+    waiting = [];
+    const text = Buffer.from(group.map(({ line }) => `${line}\n`).join(''));
+    try {
+      const segment = active ?? (await openSegment());
+      try {
+        await segment.handle.appendFile(text);
+        await segment.handle.datasync();
+      } catch (error) {
+        // What was written of it must not be sent: its reporters are told that it was not accepted.
+        await segment.handle.truncate(segment.bytes).catch(() => undefined);
+        await seal();
+        throw error;
+      }
+      segment.bytes += text.length;
+      for (const one of group) one.resolve();
+      if (segment.bytes >= MAX_SEGMENT_BYTES) await seal();
+    } catch (error) {
+      bytes -= text.length;
+      for (const one of group) one.reject(error as Error);
+    }
+  }
+
+  return {
+    get bytes() {
+      return bytes;
+    },
+    append(line) {
+      const size = Buffer.byteLength(line) + 1;
+      if (bytes + size > maxBytes) return Promise.reject(new SpoolFullError(maxBytes));
+      bytes += size;
+      return new Promise((resolve, reject) => {
+        waiting.push({ line, resolve, reject });
+        if (isWriteDue) return;
+        isWriteDue = true;
+        void inTurn(writeWaiting);
+      });
+    },
+    seal: () => inTurn(seal),
+    get oldest() {
+      return segments[0];
+    },
+    remove: (segment) =>
+      inTurn(async () => {
+        await rm(segment.path, { force: true });
+        segments.splice(
+          segments.findIndex(({ path }) => path === segment.path),
+          1,
+        );
+        bytes -= segment.bytes;
+      }),
+    putAside: (lines) => inTurn(() => appendRefused(directory, lines)),
+    close: () =>
+      inTurn(async () => {
+        await active?.handle.close();
+        active = undefined;
+        unlock();
+      }),
+  };
+}
+
+/** The lines of a segment that were accepted. */
+export async function readLines({ path, bytes }: Segment): Promise<string[]> {
+  const text = (await readFile(path)).toString('utf8', 0, bytes);
+  return text
+    .slice(0, text.lastIndexOf('\n') + 1)
+    .split('\n')
+    .slice(0, -1);
+}
+
+async function findSegments(directory: string): Promise<Segment[]> {
+  const names = (await readdir(directory)).filter((name) => segmentName.test(name)).sort();
+  return Promise.all(
+    names.map(async (name) => {
+      const path = join(directory, name);
+      return { path, bytes: (await stat(path)).size };
+    }),
+  );
+}
+
+/** The last of them stay: `refused.ndjson`, and before it `refused.1.ndjson`. */
+async function appendRefused(directory: string, lines: readonly string[]): Promise<void> {
+  const path = join(directory, 'refused.ndjson');
+  const handle = await open(path, 'a', 0o600);
+  try {
+    await handle.appendFile(lines.map((line) => `${line}\n`).join(''));
+    await handle.datasync();
+    if ((await handle.stat()).size > MAX_REFUSED_BYTES)
+      await rename(path, join(directory, 'refused.1.ndjson'));
+  } finally {
+    await handle.close();
+  }
+  await syncDirectory(directory);
+}
+
+/** That a file exists is on disk only when its directory is. */
+async function syncDirectory(directory: string): Promise<void> {
+  // Windows has no handles of directories, and needs none.
+  if (process.platform === 'win32') return;
+  const handle = await open(directory, 'r');
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}

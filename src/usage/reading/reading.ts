@@ -1,0 +1,99 @@
+import { AppError } from '../../core/errors.js';
+import type { Orm } from '../../core/db/client.js';
+import { addDecimals } from '../../core/decimal.js';
+import { queryError } from '../../core/http/page.js';
+import { exact } from '../../core/http/json.js';
+import { DAY_MS, HOUR_MS } from '../../core/time.js';
+import { listSeries, type SeriesPoint, type SeriesRange } from '../operator/queries.js';
+import { requireWholeSteps } from '../operator/steps.js';
+import { listEventsOf, type EventRow } from '../page-queries.js';
+import { MAX_POINTS, MAX_SUMS } from './schema.js';
+
+export interface Reader {
+  orgId: string;
+  livemode: boolean;
+}
+
+type Steps = Pick<SeriesRange, 'from' | 'to' | 'isByKey'> & { granularity: 'hour' | 'day' | 'month' };
+
+/** Sums of API keys are kept by hour alone: a year of them, and the month before it. */
+const MAX_MONTHS_BY_KEY = 13;
+
+/** @throws AppError invalid_request that names the query parameter */
+export function requireFewSteps(range: Steps): void {
+  requireWholeSteps(range, queryError);
+  const { from, to, granularity, isByKey } = range;
+  const most = isByKey && granularity === 'month' ? MAX_MONTHS_BY_KEY : MAX_POINTS;
+  const count = countSteps(from, to, granularity);
+  if (count > most)
+    throw queryError('to', `must be at most ${most} ${granularity}s after from, and this is ${count}`);
+}
+
+function countSteps(from: Date, to: Date, granularity: Steps['granularity']): number {
+  if (granularity !== 'month')
+    return (to.getTime() - from.getTime()) / (granularity === 'day' ? DAY_MS : HOUR_MS);
+  return (to.getUTCFullYear() - from.getUTCFullYear()) * 12 + to.getUTCMonth() - from.getUTCMonth();
+}
+
+/** @throws AppError invalid_request where there is more than one answer can hold */
+export async function readSeries(orm: Orm, range: Omit<SeriesRange, 'limit'>) {
+  const sums = await listSeries(orm, { ...range, limit: MAX_SUMS + 1 });
+  if (sums.length > MAX_SUMS) {
+    const many = `more than ${MAX_SUMS.toLocaleString('en')} points in this range`;
+    throw range.productId === undefined
+      ? queryError('productSlug', `must name one product: all together have ${many}`)
+      : queryError('to', `must be nearer to from: there are ${many}`);
+  }
+  return toSeries(sums);
+}
+
+interface Series {
+  productSlug: string;
+  metric: string;
+  apiKeyId?: string;
+  points: { start: string; quantity: ReturnType<typeof exact>; events: number }[];
+  total: string;
+}
+
+/** @param sums one series after the other */
+function toSeries(sums: SeriesPoint[]) {
+  const all: Series[] = [];
+  for (const { product, metric, apiKeyId, start, quantity, events } of sums) {
+    let series = all.at(-1);
+    if (series?.productSlug !== product || series.metric !== metric || series.apiKeyId !== apiKeyId) {
+      series = { productSlug: product, metric, ...(apiKeyId ? { apiKeyId } : {}), points: [], total: '0' };
+      all.push(series);
+    }
+    series.points.push({ start, quantity: exact(quantity), events: Number(events) });
+    series.total = addDecimals(series.total, quantity);
+  }
+  return all.map((series) => ({ ...series, total: exact(series.total) }));
+}
+
+const presentEvent = (event: EventRow) => ({
+  idempotencyKey: event.idempotencyKey,
+  productSlug: event.productSlug,
+  metric: event.metric,
+  quantity: exact(event.quantity),
+  occurredAt: event.occurredAt,
+  receivedAt: event.receivedAt,
+  livemode: event.livemode,
+  apiKeyId: event.apiKeyId,
+});
+
+/** @throws AppError event_not_found */
+export async function readEvent(orm: Orm, reader: Reader, idempotencyKey: string) {
+  const [event] = await listEventsOf(orm, reader, [idempotencyKey]);
+  if (!event) throw new AppError('event_not_found', `No event ${idempotencyKey} was recorded.`);
+  return presentEvent(event);
+}
+
+/** One result for each key, in the order of the keys. */
+export async function lookUpEvents(orm: Orm, reader: Reader, idempotencyKeys: string[]) {
+  const found = await listEventsOf(orm, reader, [...new Set(idempotencyKeys)]);
+  const byKey = new Map(found.map((event) => [event.idempotencyKey, presentEvent(event)]));
+  return idempotencyKeys.map((idempotencyKey) => {
+    const event = byKey.get(idempotencyKey);
+    return event ? { idempotencyKey, recorded: true, event } : { idempotencyKey, recorded: false };
+  });
+}

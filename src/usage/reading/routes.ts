@@ -1,0 +1,224 @@
+import { z } from 'zod';
+import { readHashedSecret } from '../../api-keys/bearer-key.js';
+import { authenticateCall, type KeyUse } from '../../api-keys/key-use.js';
+import type { KeyReader } from '../../api-keys/key-reader.js';
+import type { Context } from '../../core/http/context.js';
+import { AppError } from '../../core/errors.js';
+import { readJsonBody } from '../../core/http/json-body.js';
+import { sendJson, toJson } from '../../core/http/json.js';
+import { parseQuery } from '../../core/http/page.js';
+import { parseInput } from '../../core/http/validate.js';
+import { defineRoute, json, repeated } from '../../core/reference/define-route.js';
+import { exampleWorld } from '../../core/reference/example-world.js';
+import { problemExample } from '../../core/reference/problem-examples.js';
+import { suggestSlugs } from '../../entitlements/nearest.js';
+import { findProduct } from '../page-queries.js';
+import { MAX_EVENTS, usageEventSchema } from '../schema.js';
+import { lookUpEvents, readEvent, readSeries, requireFewSteps } from './reading.js';
+import {
+  lookupAnswerSchema,
+  lookupSchema,
+  MAX_LOOKUP_BYTES,
+  MAX_POINTS,
+  recordedEventSchema,
+  usageQuerySchema,
+  usageSeriesSchema,
+} from './schema.js';
+
+interface ReadingDeps extends Pick<Context, 'db' | 'clock'> {
+  keys: KeyReader;
+  keyUse: KeyUse;
+}
+
+const scope = 'usage:read';
+const common = { tag: 'Usage', credential: 'apiKey', scope, limit: 'usage' } as const;
+
+const january = { productSlug: 'api-calls', from: '2026-01-01', to: '2026-02-01' };
+const point = { quantity: 400, events: 1 };
+const calls = { productSlug: 'api-calls', metric: 'calls', total: 400 };
+const { id: apiKeyId } = exampleWorld.keys.liveKey;
+
+const sums = defineRoute({
+  ...common,
+  method: 'get',
+  path: '/api/usage',
+  operationId: 'readUsage',
+  summary: 'Read what was used',
+  description: `
+Exact sums of the Organization's events in the mode of the key, by the time at which they occurred: one series for each product and metric, with \`groupBy=apiKey\` for each API
+key that reported them, too. They include every batch that was answered with 202.
+
+A range has at most ${MAX_POINTS} steps, and all series of an answer together 20,000 points.
+`.trim(),
+  query: usageQuerySchema,
+  responses: { 200: json('The sums.', usageSeriesSchema) },
+  errors: ['invalid_request', 'not_found'],
+  good: { query: january },
+  examples: [
+    {
+      name: 'days',
+      summary: 'The days of a month',
+      request: { query: january },
+      answer: {
+        granularity: 'day',
+        series: [{ ...calls, points: [{ start: '2026-01-05T00:00:00.000Z', ...point }] }],
+      },
+    },
+    {
+      name: 'keys',
+      summary: 'A month by API key, of all products',
+      request: { query: { from: '2026-01-01', to: '2026-02-01', granularity: 'month', groupBy: 'apiKey' } },
+      answer: {
+        granularity: 'month',
+        series: [{ ...calls, apiKeyId, points: [{ start: '2026-01-01T00:00:00.000Z', ...point }] }],
+      },
+    },
+    {
+      name: 'testMode',
+      summary: 'A test key reads test usage, of which there is none yet',
+      request: { credential: 'testKey', query: { ...january, granularity: 'hour', to: '2026-01-10' } },
+      answer: { granularity: 'hour', series: [] },
+    },
+    problemExample('invalid_request', {
+      summary: 'Too many points',
+      detail: 'The query parameter to must be at most 400 hours after from, and this is 744.',
+      request: { query: { ...january, granularity: 'hour' } },
+    }),
+    problemExample('not_found', {
+      summary: 'A product that the Organization neither may use nor has used',
+      detail: 'Your Organization has no product reports.',
+      request: { query: { ...january, productSlug: 'reports' } },
+    }),
+  ],
+  handler: (deps: ReadingDeps) => async (req, res) => {
+    const { orgId, livemode } = await authenticateCall(deps, readHashedSecret(req), scope);
+    const { productSlug, groupBy, granularity, ...range } = parseQuery(usageQuerySchema, req.query);
+    const from = new Date(range.from);
+    const to = new Date(range.to);
+    const steps = { from, to, granularity, isByKey: groupBy === 'apiKey' };
+    requireFewSteps(steps);
+    const productId = productSlug === undefined ? undefined : await findProductId(deps, orgId, productSlug);
+    const series = await readSeries(deps.db.orm, { ...steps, orgId, livemode, productId });
+    sendJson(res, 200, toJson({ granularity, series }));
+  },
+});
+
+/** @throws AppError not_found */
+async function findProductId(deps: ReadingDeps, orgId: string, slug: string): Promise<string> {
+  const product = await findProduct(deps.db.orm, orgId, slug);
+  if (product) return product.id;
+  const question = (await suggestSlugs(deps, orgId, [slug])).get(slug) ?? '';
+  throw new AppError('not_found', `Your Organization has no product ${slug}.${question}`);
+}
+
+const first = {
+  idempotencyKey: 'first',
+  productSlug: 'api-calls',
+  metric: 'calls',
+  quantity: 400,
+  occurredAt: '2026-01-05T09:00:00.000000Z',
+  receivedAt: '2026-01-05T09:00:00.000000Z',
+  livemode: true,
+  apiKeyId,
+};
+const paramsSchema = z.object({ idempotencyKey: usageEventSchema.shape.idempotencyKey });
+
+const event = defineRoute({
+  ...common,
+  method: 'get',
+  path: '/api/usage/events/{idempotencyKey}',
+  operationId: 'getUsageEvent',
+  summary: 'Read one event',
+  description: `
+The event as it was recorded. An event of the other mode is not found here. \`.\` and \`..\` cannot be part of an address: look such keys up.
+`.trim(),
+  params: z.object({
+    idempotencyKey: z.string().meta({ description: 'Percent-encoded, a slash as `%2F`.' }),
+  }),
+  responses: { 200: json('The event.', recordedEventSchema) },
+  errors: ['invalid_request', 'event_not_found'],
+  examples: [
+    {
+      name: 'event',
+      summary: 'An event',
+      request: { params: { idempotencyKey: 'first' } },
+      answer: first,
+    },
+    problemExample('event_not_found', {
+      summary: 'An event that was not recorded',
+      detail: 'No event 2026-01-31/7 was recorded.',
+      request: { params: { idempotencyKey: '2026-01-31/7' } },
+    }),
+    problemExample('invalid_request', {
+      summary: 'What cannot be an idempotency key',
+      at: '/idempotencyKey',
+      detail: 'must be 1 to 255 characters without control characters',
+      request: { params: { idempotencyKey: 'a\nb' } },
+    }),
+  ],
+  handler: (deps: ReadingDeps) => async (req, res) => {
+    const reader = await authenticateCall(deps, readHashedSecret(req), scope);
+    const { idempotencyKey } = parseInput(paramsSchema, req.params);
+    sendJson(res, 200, toJson(await readEvent(deps.db.orm, reader, idempotencyKey)));
+  },
+});
+
+const lookup = defineRoute({
+  ...common,
+  method: 'post',
+  path: '/api/usage/events/lookup',
+  operationId: 'lookUpUsageEvents',
+  summary: 'Ask which events were recorded',
+  description: `
+For a sender that is unsure: which of 1 to ${MAX_EVENTS} idempotency keys were recorded in the mode of the key, one result for each, in the order of the request. A batch that is still on its way may be
+recorded after the answer; sending an event again is always safe.
+`.trim(),
+  body: { schema: lookupSchema, maxBytes: MAX_LOOKUP_BYTES },
+  responses: { 200: json('The results.', lookupAnswerSchema) },
+  errors: ['invalid_request', 'batch_too_large'],
+  examples: [
+    {
+      name: 'lookup',
+      summary: 'One that was recorded, and one that was not',
+      request: { body: { idempotencyKeys: ['first', 'req-7f3a'] } },
+      answer: {
+        results: [
+          { idempotencyKey: 'first', recorded: true, event: first },
+          { idempotencyKey: 'req-7f3a', recorded: false },
+        ],
+      },
+    },
+    problemExample('invalid_request', {
+      summary: 'An empty key',
+      detail: '/idempotencyKeys/1 must be 1 to 255 characters without control characters',
+      errors: [
+        {
+          index: 1,
+          pointer: '/idempotencyKeys/1',
+          code: 'invalid_request',
+          detail: 'must be 1 to 255 characters without control characters',
+        },
+      ],
+      request: { body: { idempotencyKeys: ['first', ''] } },
+    }),
+    problemExample('batch_too_large', {
+      summary: '501 keys (one is shown)',
+      detail: `A look-up takes at most ${MAX_EVENTS} idempotency keys; this one has ${MAX_EVENTS + 1}.`,
+      request: { body: { idempotencyKeys: repeated(MAX_EVENTS + 1, (i) => `req-${i}`) } },
+    }),
+  ],
+  handler: (deps: ReadingDeps) => async (req, res) => {
+    const reader = await authenticateCall(deps, readHashedSecret(req), scope);
+    const { value } = await readJsonBody(req, res, MAX_LOOKUP_BYTES);
+    const sent = (value as { idempotencyKeys?: unknown } | null)?.idempotencyKeys;
+    if (Array.isArray(sent) && sent.length > MAX_EVENTS)
+      throw new AppError(
+        'batch_too_large',
+        `A look-up takes at most ${MAX_EVENTS} idempotency keys; this one has ${sent.length}.`,
+      );
+    const { idempotencyKeys } = parseInput(lookupSchema, value);
+    sendJson(res, 200, toJson({ results: await lookUpEvents(deps.db.orm, reader, idempotencyKeys) }));
+  },
+});
+
+export const usageReadRoutes = [sums, event, lookup];

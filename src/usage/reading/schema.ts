@@ -1,0 +1,95 @@
+import { z } from 'zod';
+import { exactField, idField, timeField } from '../../core/http/fields.js';
+import { text } from '../../core/http/validate.js';
+import { steps } from '../operator/queries.js';
+import { instant } from '../operator/steps.js';
+import { MAX_EVENTS, MAX_KEY_BYTES, usageEventSchema } from '../schema.js';
+
+export const MAX_POINTS = 400;
+/** Of all series together. */
+export const MAX_SUMS = 20_000;
+
+export const usageQuerySchema = z.strictObject({
+  productSlug: text(255)
+    .optional()
+    .describe('The one product to read; left out, all that were used in the range.'),
+  from: instant.describe('Inclusive: a date (UTC) or an RFC 3339 time, the start of a whole step.'),
+  to: instant.describe(`Exclusive, in the same form: at most ${MAX_POINTS} steps later than \`from\`.`),
+  granularity: z
+    .enum(steps, 'must be hour, day or month')
+    .default('day')
+    .describe('The steps of time, in UTC; `day` if left out.'),
+  groupBy: z
+    .enum(['apiKey'], 'must be apiKey')
+    .optional()
+    .describe('`apiKey`: a series for each API key that reported the usage. Of months at most 13 then.'),
+});
+
+const pointSchema = z
+  .object({
+    start: timeField('The begin of the step.'),
+    quantity: exactField('The sum of its events.'),
+    events: z.int().min(1).describe('How many events that is the sum of.'),
+  })
+  .meta({ id: 'UsagePoint' });
+
+export const usageSeriesSchema = z
+  .object({
+    granularity: z.enum(steps),
+    series: z
+      .array(
+        z
+          .object({
+            productSlug: z.string(),
+            metric: z
+              .string()
+              .describe('As the events named it: one that the product no longer counts is there, too.'),
+            apiKeyId: idField('Only with `groupBy=apiKey`.').optional(),
+            points: z.array(pointSchema).describe('In order; steps without an event have none.'),
+            total: exactField('The sum of the points.'),
+          })
+          .meta({ id: 'UsageSeries' }),
+      )
+      .describe('Ordered by `productSlug`, `metric` and `apiKeyId`.'),
+  })
+  .meta({ id: 'UsageSums' });
+
+export const recordedEventSchema = z
+  .object({
+    idempotencyKey: z.string(),
+    productSlug: z.string(),
+    metric: z.string(),
+    quantity: exactField('As it was sent.'),
+    occurredAt: timeField('To the microsecond.'),
+    receivedAt: timeField('To the microsecond.'),
+    livemode: z.boolean(),
+    apiKeyId: idField('The API key that sent it.'),
+  })
+  .meta({ id: 'RecordedEvent', description: 'A usage event as it was recorded.' });
+
+export const MAX_LOOKUP_BYTES = MAX_EVENTS * (MAX_KEY_BYTES + 8) + 1024;
+
+export const lookupSchema = z
+  .strictObject({
+    idempotencyKeys: z
+      .array(usageEventSchema.shape.idempotencyKey)
+      .min(1, 'must hold at least one idempotency key')
+      .max(MAX_EVENTS),
+  })
+  .meta({ id: 'UsageLookup' });
+
+export const lookupAnswerSchema = z
+  .object({
+    results: z
+      .array(
+        z
+          .object({
+            idempotencyKey: z.string(),
+            recorded: z.boolean(),
+            event: recordedEventSchema.optional().describe('Where it was recorded.'),
+          })
+          .meta({ id: 'LookupResult' }),
+      )
+      .describe('One for each key that was asked for, in the order of the request.'),
+  })
+  .meta({ id: 'UsageLookupAnswer' });

@@ -1,0 +1,123 @@
+import { spawn } from 'node:child_process';
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { createServer, type Server } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { createUsageReporter } from '../../src/client/reporter.js';
+import { systemClock } from '../../src/core/clock.js';
+import { createRandom } from '../crash/random.js';
+import { createTestDatabase, type TestDatabase } from '../support/database.js';
+import { ownScript } from '../support/own-build.js';
+import { startTestService, type TestService } from '../support/service.js';
+import { createTenant, readUsage } from '../support/usage.js';
+
+const kills = Number(process.env.REPORTER_KILLS ?? 15);
+const seed = Number(process.env.CRASH_SEED ?? Math.floor(Math.random() * 1e6));
+const random = createRandom(seed);
+/** `lost`: what arrives is recorded, and the answer never comes. */
+const modes = ['up', 'up', 'down', 'lost'] as const;
+
+let database: TestDatabase;
+let service: TestService;
+let gate: Server;
+let mode: (typeof modes)[number] = 'up';
+const directory = mkdtempSync(join(tmpdir(), 'gauge-reporter-'));
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  service = await startTestService(database.db, { context: { clock: systemClock } });
+  gate = createServer(async (req, res) => {
+    const chunks: Buffer[] = [];
+    try {
+      for await (const chunk of req) chunks.push(chunk as Buffer);
+      if (mode === 'down') return void res.destroy();
+      const { authorization = '', prefer = '' } = req.headers as Record<string, string>;
+      const headers = { authorization, prefer, 'content-type': 'application/json' };
+      const answer = await fetch(service.url + req.url!, {
+        method: 'POST',
+        headers,
+        body: Buffer.concat(chunks),
+      });
+      const text = await answer.text();
+      if (mode === 'lost') return void res.destroy();
+      res.writeHead(answer.status, { 'content-type': 'application/json' }).end(text);
+    } catch {
+      // Its sender was killed.
+      res.destroy();
+    }
+  });
+  await new Promise<void>((resolve) => gate.listen(0, '127.0.0.1', resolve));
+});
+afterAll(async () => {
+  gate.closeAllConnections();
+  gate.close();
+  await service.stop();
+  await database.remove();
+  rmSync(directory, { recursive: true, force: true });
+});
+
+/** The keys that it said were accepted. */
+async function reportUntilKilled(args: string[]): Promise<string[]> {
+  const child = spawn(process.execPath, [...ownScript('test/client/reporting'), ...args], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  let output = '';
+  const ready = new Promise<void>((resolve) => {
+    child.stdout.on('data', (chunk: Buffer) => {
+      output += chunk.toString();
+      resolve();
+    });
+  });
+  const closed = new Promise((resolve) => child.once('close', resolve));
+  // Now and then the kill hits the start.
+  if (random.chance(0.9)) await ready;
+  for (let i = 0; i < 3; i++) {
+    mode = random.pick(modes);
+    await setTimeout(random.between(0, 120));
+  }
+  child.kill('SIGKILL');
+  await closed;
+  const whole = output.slice(0, output.lastIndexOf('\n') + 1);
+  return whole.split('\n').filter((line) => line !== '' && line !== 'ready');
+}
+
+it(
+  `a reporter that is killed ${kills} times, the service up and down, has every accepted event counted once (seed ${seed})`,
+  { timeout: 60_000 + kills * 2_000 },
+  async () => {
+    const { organization, product, key } = await createTenant(database.db);
+    const baseUrl = `http://127.0.0.1:${(gate.address() as { port: number }).port}`;
+    const accepted = new Set<string>();
+    let leftBehind = 0;
+    for (let i = 0; i < kills; i++) {
+      const keys = await reportUntilKilled([baseUrl, key.secret, directory, product.slug, `run${i}`]);
+      for (const one of keys) accepted.add(one);
+      if (readdirSync(directory).some((name) => name.endsWith('.ndjson'))) leftBehind++;
+    }
+    mode = 'up';
+    const reporter = await createUsageReporter({ baseUrl, apiKey: key.secret, directory });
+    expect(await reporter.close({ timeoutMs: 60_000 })).toBe(true);
+    expect(readdirSync(directory)).toEqual([]);
+
+    const { keys: recorded, drift } = await readUsage(database.db, organization.id);
+    const known = new Set(recorded);
+    expect([...accepted].filter((one) => !known.has(one))).toEqual([]);
+    expect(known.size).toBe(recorded.length);
+    expect(recorded.filter((one) => !/^run\d+-\d+$/.test(one))).toEqual([]);
+    expect(drift).toEqual([]);
+    const [total] = await database.db.run(
+      {
+        name: 'test_total',
+        text: 'select trim_scale(sum(quantity))::text from usage_totals where org_id = $1',
+      },
+      [organization.id],
+    );
+    expect(total).toEqual([String(recorded.length)]);
+    // The test proves something only if there was something to lose.
+    expect(accepted.size).toBeGreaterThan(kills * 20);
+    expect(leftBehind).toBeGreaterThan(kills / 4);
+    if (kills > 100) console.log({ kills, leftBehind, accepted: accepted.size, recorded: recorded.length });
+  },
+);

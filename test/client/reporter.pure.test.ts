@@ -1,0 +1,281 @@
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer, type Server, type ServerResponse } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import {
+  createUsageReporter,
+  SpoolFullError,
+  type RefusedEvent,
+  type UsageReporter,
+  type UsageReporterOptions,
+} from '../../src/client/reporter.js';
+import { DirectoryInUseError } from '../../src/core/db/directory-lock.js';
+import { until } from '../support/usage.js';
+
+interface SentEvent {
+  productSlug: string;
+  idempotencyKey: string;
+  occurredAt: string;
+}
+
+/** What stands in the place of the service, and behaves as badly as a test asks. */
+type Fault = (res: ServerResponse, events: SentEvent[], count: number) => boolean;
+
+let server: Server;
+let baseUrl: string;
+let directory: string;
+let fault: Fault;
+let requests: { at: number; events: SentEvent[] }[];
+let recorded: Map<string, SentEvent>;
+let reporters: UsageReporter[];
+
+beforeEach(async () => {
+  directory = mkdtempSync(join(tmpdir(), 'gauge-reporter-'));
+  fault = () => false;
+  requests = [];
+  recorded = new Map();
+  reporters = [];
+  server = createServer(async (req, res) => {
+    const chunks: Buffer[] = [];
+    for await (const chunk of req) chunks.push(chunk as Buffer);
+    const { events } = JSON.parse(Buffer.concat(chunks).toString()) as { events: SentEvent[] };
+    requests.push({ at: performance.now(), events });
+    if (fault(res, events, requests.length)) return;
+    const rejected = events.flatMap(({ productSlug }, index) =>
+      productSlug === 'unknown' ? [{ index, code: 'entitlement_required', detail: 'none' }] : [],
+    );
+    const good = events.filter(({ productSlug }) => productSlug !== 'unknown');
+    const accepted = good.filter(({ idempotencyKey }) => !recorded.has(idempotencyKey)).length;
+    for (const event of good) recorded.set(event.idempotencyKey, event);
+    json(res, 202, { accepted, deduped: good.length - accepted, warnings: [], rejected });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  baseUrl = `http://127.0.0.1:${(server.address() as { port: number }).port}`;
+});
+afterEach(async () => {
+  await Promise.all(reporters.map((reporter) => reporter.close({ timeoutMs: 0 })));
+  await new Promise((resolve) => {
+    server.close(resolve);
+    server.closeAllConnections();
+  });
+  rmSync(directory, { recursive: true, force: true });
+});
+
+function json(res: ServerResponse, status: number, body: unknown, headers = {}): true {
+  res.writeHead(status, { 'content-type': 'application/json', ...headers });
+  res.end(JSON.stringify(body));
+  return true;
+}
+
+const problem = (res: ServerResponse, status: number, code: string, headers = {}) =>
+  json(res, status, { status, code, detail: `said ${code}`, requestId: 'r' }, headers);
+
+const away: Fault = (res) => Boolean(res.destroy());
+
+async function start(options: Partial<UsageReporterOptions> = {}): Promise<UsageReporter> {
+  const reporter = await createUsageReporter({
+    baseUrl,
+    apiKey: 'org_live_key',
+    directory,
+    intervalMs: 5,
+    ...options,
+  });
+  reporters.push(reporter);
+  return reporter;
+}
+
+const event = (idempotencyKey?: string, productSlug = 'calls') => ({
+  productSlug,
+  metric: 'calls',
+  ...(idempotencyKey === undefined ? {} : { idempotencyKey }),
+});
+
+const files = () => readdirSync(directory).filter((name) => name.endsWith('.ndjson'));
+const lines = (name: string) => readFileSync(join(directory, name), 'utf8').trim().split('\n');
+
+it('an event is on disk when report() resolves, with a key and the time of the report', async () => {
+  fault = away;
+  const reporter = await start({ intervalMs: 60_000 });
+  const before = Date.now();
+  const reported = await reporter.report(event());
+  expect(files()).toHaveLength(1);
+  expect(JSON.parse(lines(files()[0]!)[0]!)).toEqual(reported);
+  expect(reported.idempotencyKey).toMatch(/^[0-9a-f-]{36}$/);
+  const at = Date.parse(reported.occurredAt!);
+  expect(at >= before && at <= Date.now()).toBe(true);
+  const own = await reporter.report({ ...event('mine'), quantity: 0, occurredAt: '2026-01-31T12:00:00Z' });
+  expect(own).toEqual({ ...event('mine'), quantity: 0, occurredAt: '2026-01-31T12:00:00Z' });
+});
+
+it('sends everything in batches of at most 500, and leaves nothing behind', async () => {
+  const reporter = await start();
+  const keys = Array.from({ length: 2_345 }, (_, i) => `key ${i}`);
+  await Promise.all(keys.map((key) => reporter.report(event(key))));
+  expect(await reporter.flush()).toBe(true);
+  expect([...recorded.keys()].toSorted()).toEqual(keys.toSorted());
+  expect(Math.max(...requests.map(({ events }) => events.length))).toBeLessThanOrEqual(500);
+  expect(requests.length).toBeLessThan(20);
+  expect(reporter.bytes).toBe(0);
+  expect(files()).toEqual([]);
+});
+
+it('keeps events while the service is away, over restarts', async () => {
+  fault = away;
+  const first = await start();
+  await first.report(event('a'));
+  expect(await first.close({ timeoutMs: 50 })).toBe(false);
+  await expect(first.report(event('late'))).rejects.toThrow('closed');
+  const second = await start();
+  await second.report(event('b'));
+  expect(second.bytes).toBeGreaterThan(100);
+  fault = () => false;
+  expect(await second.flush()).toBe(true);
+  expect([...recorded.keys()]).toEqual(['a', 'b']);
+});
+
+it('sends again what has no answer, and honours Retry-After', async () => {
+  const reasons: string[] = [];
+  fault = (res, _events, count) => {
+    if (count === 1) return away(res, [], count);
+    if (count === 2) return problem(res, 500, 'internal');
+    return count === 3 ? problem(res, 503, 'unavailable', { 'retry-after': '1' }) : false;
+  };
+  const reporter = await start({ onRetry: (reason) => reasons.push(reason) });
+  await reporter.report(event('a'));
+  expect(await reporter.flush()).toBe(true);
+  expect(requests.map(({ events }) => events[0]!.idempotencyKey)).toEqual(['a', 'a', 'a', 'a']);
+  expect(requests[3]!.at - requests[2]!.at).toBeGreaterThan(990);
+  expect(reasons).toHaveLength(3);
+  expect(reasons[1]).toContain('500 internal');
+});
+
+it('puts aside what the service refuses, tells of it, and goes on', async () => {
+  const refused: RefusedEvent[] = [];
+  fault = (res, events) => {
+    const index = events.findIndex(({ idempotencyKey }) => idempotencyKey === 'broken');
+    if (index < 0) return false;
+    const errors = [{ index, pointer: `/events/${index}/metric`, code: 'invalid_request', detail: 'is bad' }];
+    return json(res, 400, { code: 'invalid_request', detail: 'bad', errors });
+  };
+  const reporter = await start({ onRefused: (events) => refused.push(...events) });
+  const sent = [event('a'), event('broken'), event('b', 'unknown'), event('c')];
+  await Promise.all(sent.map((one) => reporter.report(one)));
+  expect(await reporter.flush()).toBe(true);
+  expect([...recorded.keys()]).toEqual(['a', 'c']);
+  const told = [
+    { code: 'invalid_request', detail: 'metric is bad', event: { idempotencyKey: 'broken' } },
+    { code: 'entitlement_required', detail: 'none', event: { idempotencyKey: 'b' } },
+  ];
+  expect(refused).toMatchObject(told);
+  expect(lines('refused.ndjson').map((line) => JSON.parse(line) as object)).toMatchObject(told);
+  expect(files()).toEqual(['refused.ndjson']);
+});
+
+it('waits for a person where the key is refused, and loses nothing', async () => {
+  const reasons: string[] = [];
+  fault = (res) => problem(res, 401, 'key_revoked');
+  const reporter = await start({ onRetry: (reason) => reasons.push(reason) });
+  await reporter.report(event('a'));
+  await until(() => reasons.length > 0);
+  expect(reasons[0]).toContain('401 key_revoked');
+  expect(files()).toHaveLength(1);
+  fault = () => false;
+  expect(await reporter.flush()).toBe(true);
+  expect([...recorded.keys()]).toEqual(['a']);
+});
+
+it('says once that it is full, accepts nothing more, and does again once there is room', async () => {
+  const full: object[] = [];
+  fault = away;
+  const reporter = await start({ maxBytes: 1_000, onFull: (state) => full.push(state) });
+  const reports = await Promise.allSettled(
+    Array.from({ length: 50 }, (_, i) => reporter.report(event(`key ${i}`))),
+  );
+  const accepted = reports.filter(({ status }) => status === 'fulfilled').length;
+  expect(accepted).toBeGreaterThan(5);
+  expect(accepted).toBeLessThan(12);
+  for (const report of reports)
+    if (report.status === 'rejected') expect(report.reason).toBeInstanceOf(SpoolFullError);
+  expect(full).toEqual([{ bytes: expect.any(Number) as number, maxBytes: 1_000 }]);
+  expect(reporter.bytes).toBeLessThanOrEqual(1_000);
+  fault = () => false;
+  expect(await reporter.flush()).toBe(true);
+  expect(recorded.size).toBe(accepted);
+  await reporter.report(event('again'));
+});
+
+it('ignores a last line that a crash cut off, and puts aside what the disk has damaged', async () => {
+  const line = (key: string) => JSON.stringify({ ...event(key), occurredAt: new Date().toISOString() });
+  writeFileSync(
+    join(directory, '000000000003.ndjson'),
+    `${line('a')}\n${line('b')}\n${line('c').slice(0, 40)}`,
+  );
+  writeFileSync(join(directory, '000000000007.ndjson'), `{"productSlug":\u0000\u0000\n${line('d')}\n`);
+  writeFileSync(join(directory, '000000000008.ndjson'), '');
+  const refused: RefusedEvent[] = [];
+  server.removeAllListeners('request');
+  server.on('request', async (req, res: ServerResponse) => {
+    let text = '';
+    for await (const chunk of req) text += String(chunk);
+    try {
+      const { events } = JSON.parse(text) as { events: SentEvent[] };
+      for (const one of events) recorded.set(one.idempotencyKey, one);
+      json(res, 202, { accepted: events.length, deduped: 0, warnings: [], rejected: [] });
+    } catch {
+      problem(res, 400, 'invalid_json');
+    }
+  });
+  const reporter = await start({ onRefused: (events) => refused.push(...events) });
+  expect(await reporter.flush()).toBe(true);
+  expect([...recorded.keys()]).toEqual(['a', 'b', 'd']);
+  expect(refused).toMatchObject([{ code: 'invalid_json', event: undefined }]);
+  await reporter.report(event('e'));
+  expect(await reporter.close()).toBe(true);
+  expect(files()).toEqual(['refused.ndjson']);
+});
+
+it('has a directory alone, and gives it back', async () => {
+  const first = await start();
+  await expect(start()).rejects.toThrow(DirectoryInUseError);
+  await expect(start()).rejects.toThrow(/spool in .* is in use by process/);
+  await first.close();
+  await (await start()).close();
+  expect(readdirSync(directory)).toEqual([]);
+});
+
+it('accepts nothing that it could not write, and goes on when it can again', async () => {
+  const reporter = await start();
+  rmSync(directory, { recursive: true });
+  await expect(reporter.report(event('a'))).rejects.toThrow('ENOENT');
+  expect(reporter.bytes).toBe(0);
+  await expect(reporter.report({ ...event('b'), quantity: Number.NaN })).rejects.toThrow(RangeError);
+  await expect(reporter.report(event('x'.repeat(70_000)))).rejects.toThrow(RangeError);
+  const again = await start();
+  await again.report(event('c'));
+  expect(await again.flush()).toBe(true);
+  expect([...recorded.keys()]).toEqual(['c']);
+  expect(existsSync(directory)).toBe(true);
+});
+
+it('a callback that throws stops nothing', async () => {
+  const thrown: unknown[] = [];
+  const listeners = process.listeners('uncaughtException');
+  process.removeAllListeners('uncaughtException');
+  process.on('uncaughtException', (error) => thrown.push(error));
+  try {
+    fault = (res, _events, count) => (count === 1 ? problem(res, 500, 'internal') : false);
+    const fail = () => {
+      throw new Error('in a callback');
+    };
+    const reporter = await start({ onRetry: fail, onRefused: fail });
+    await reporter.report(event('a', 'unknown'));
+    await reporter.report(event('b'));
+    expect(await reporter.flush()).toBe(true);
+    expect([...recorded.keys()]).toEqual(['b']);
+    expect(thrown).toHaveLength(2);
+  } finally {
+    process.removeAllListeners('uncaughtException');
+    for (const listener of listeners) process.on('uncaughtException', listener);
+  }
+});

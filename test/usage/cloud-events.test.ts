@@ -1,0 +1,212 @@
+import { createHash } from 'node:crypto';
+import { CloudEvent, emitterFor, httpTransport, Mode } from 'cloudevents';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createTestDatabase, type TestDatabase } from '../support/database.js';
+import { createKey } from '../support/fixtures.js';
+import { startTestService, type TestService } from '../support/service.js';
+import { createTenant, readUsage } from '../support/usage.js';
+
+let database: TestDatabase;
+let service: TestService;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  service = await startTestService(database.db);
+});
+afterAll(async () => {
+  await service.stop();
+  await database.remove();
+});
+
+const single = 'application/cloudevents+json';
+const batch = 'application/cloudevents-batch+json';
+
+async function post(secret: string | undefined, type: string, body: unknown, headers = {}) {
+  const response = await fetch(`${service.url}/api/usage/events`, {
+    method: 'POST',
+    headers: {
+      'content-type': type,
+      ...(secret === undefined ? {} : { authorization: `Bearer ${secret}` }),
+      ...headers,
+    },
+    body: typeof body === 'string' ? body : JSON.stringify(body),
+  });
+  // oxlint-disable-next-line typescript/no-explicit-any -- an answer is looked at from many sides
+  return { status: response.status, body: (await response.json()) as any };
+}
+
+async function sender() {
+  const { organization, product, key } = await createTenant(database.db);
+  const cloudEvent = (id: string, more: object = {}) => ({
+    specversion: '1.0',
+    id,
+    source: '/gateway',
+    type: 'calls',
+    subject: product.slug,
+    time: new Date(service.clock.now()).toISOString(),
+    ...more,
+  });
+  const read = async () =>
+    (await readUsage(database.db, organization.id)).events.map(([name, quantity]) => [name, quantity]);
+  return { organization, product, secret: key.secret, cloudEvent, read };
+}
+
+describe('CloudEvents', () => {
+  it('of the unmodified package are recorded once', async () => {
+    const { product, secret, read } = await sender();
+    const transport = httpTransport(`${service.url}/api/usage/events`);
+    const emit = emitterFor(transport, { mode: Mode.STRUCTURED });
+    const time = new Date(service.clock.now()).toISOString();
+    const event = new CloudEvent({
+      id: 'a',
+      source: 'https://gateway.example.com/eu',
+      type: 'calls',
+      subject: product.slug,
+      time,
+      data: { quantity: 2.5, model: 'large' },
+      traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01',
+    });
+    const headers = { authorization: `Bearer ${secret}` };
+    const answers = [await emit(event, { headers }), await emit(event, { headers })] as { body: string }[];
+    expect(answers.map(({ body }) => JSON.parse(body) as unknown)).toEqual([
+      { accepted: 1, deduped: 0, warnings: [] },
+      { accepted: 0, deduped: 1, warnings: [] },
+    ]);
+    const other = event.cloneWith({ id: 'b', subject: 'disk 7', data: { productSlug: product.slug } });
+    expect((await post(secret, batch, [event, other])).body).toMatchObject({ accepted: 1, deduped: 1 });
+    expect(await read()).toEqual([
+      ['https://gateway.example.com/eu/a', '2.5'],
+      ['https://gateway.example.com/eu/b', '1'],
+    ]);
+  });
+
+  it('may leave out the time, send null for what is unset, and say UTF-8', async () => {
+    const { secret, cloudEvent, read } = await sender();
+    const nothing = { time: null, data: null, datacontenttype: null, dataschema: null, data_base64: null };
+    const type = `${single}; charset=UTF-8`;
+    expect((await post(secret, type, cloudEvent('a', nothing))).status).toBe(202);
+    expect(await read()).toEqual([['/gateway/a', '1']]);
+  });
+
+  it('get the SHA-256 of a name of more than 255 characters as their key', async () => {
+    const { secret, cloudEvent, read } = await sender();
+    const fits = '🎈'.repeat(255 - '/gateway/'.length);
+    const events = [cloudEvent(fits), cloudEvent(`${fits}x`)];
+    expect((await post(secret, batch, events)).body).toMatchObject({ accepted: 2 });
+    expect((await post(secret, batch, events)).body).toMatchObject({ deduped: 2 });
+    const hash = createHash('sha256').update(`/gateway/${fits}x`).digest('hex');
+    expect((await read()).map(([key]) => key).toSorted()).toEqual([`/gateway/${fits}`, hash].toSorted());
+  });
+
+  it('keep all digits of their quantities', async () => {
+    const { secret, cloudEvent, read } = await sender();
+    const digits = '12345678901234567890.5';
+    const json = JSON.stringify([
+      cloudEvent('a', { data: { quantity: 1 } }),
+      cloudEvent('b', { data: { quantity: 777 } }),
+    ]);
+    expect((await post(secret, batch, json.replace('777', digits))).status).toBe(202);
+    expect(
+      (
+        await post(
+          secret,
+          single,
+          JSON.stringify(cloudEvent('c', { data: { quantity: 777 } })).replace('777', digits),
+        )
+      ).status,
+    ).toBe(202);
+    expect(await read()).toEqual([
+      ['/gateway/a', '1'],
+      ['/gateway/b', digits],
+      ['/gateway/c', digits],
+    ]);
+  });
+
+  it.each([
+    ['/id', { id: undefined }],
+    ['/id', { id: '' }],
+    ['/source', { source: 'a\u0000b' }],
+    ['/source', { source: 'x'.repeat(2_049) }],
+    ['/specversion', { specversion: '0.3' }],
+    ['/specversion', { specversion: undefined }],
+    ['/type', { type: 7 }],
+    ['/time', { time: 'yesterday' }],
+    ['/time', { time: '2026-01-31T12:00:00' }],
+    ['/subject', { subject: undefined }],
+    ['/subject', { subject: null, data: { quantity: 1 } }],
+    ['/data', { data: 'quantity=1' }],
+    ['/data/quantity', { data: { quantity: '1' } }],
+    ['/data/quantity', { data: { quantity: null } }],
+    ['/data/quantity', { data: { quantity: -1 } }],
+    ['/data/productSlug', { data: { productSlug: '' } }],
+    ['/data_base64', { data_base64: 'eyJxdWFudGl0eSI6MX0=' }],
+    ['/datacontenttype', { datacontenttype: 'application/xml' }],
+  ])('are refused at %s: %j', async (pointer, more) => {
+    const { secret, cloudEvent, read } = await sender();
+    const one = await post(secret, single, cloudEvent('a', more));
+    expect([one.status, one.body.code]).toEqual([400, 'invalid_request']);
+    expect(one.body.errors.map((place: object) => place)).toMatchObject([{ pointer }]);
+    const two = await post(secret, batch, [cloudEvent('b'), cloudEvent('a', more)]);
+    expect(two.body.errors).toMatchObject([{ index: 1, pointer: `/1${pointer}` }]);
+    expect(await read()).toEqual([]);
+  });
+
+  it('break rules at places of what was sent', async () => {
+    const { product, secret, cloudEvent } = await sender();
+    const events = [
+      cloudEvent('a', { subject: 'nothing' }),
+      cloudEvent('b', { data: { productSlug: 'nothing' } }),
+      cloudEvent('c', { type: 'bytes' }),
+      cloudEvent('d', { time: '2020-01-01T00:00:00Z' }),
+    ];
+    const strict = await post(secret, batch, events);
+    expect(strict.status).toBe(403);
+    expect(strict.body.errors.map(({ pointer }: { pointer: string }) => pointer)).toEqual([
+      '/0/subject',
+      '/1/data/productSlug',
+      '/2/type',
+      '/3/time',
+    ]);
+    const lenient = await post(secret, batch, [...events, cloudEvent('e')], { prefer: 'handling=lenient' });
+    expect(lenient.body).toMatchObject({
+      accepted: 1,
+      rejected: [{ index: 0 }, { index: 1 }, { index: 2 }, { index: 3 }],
+    });
+    await database.db.orm.execute(`update products set max_quantity = 10 where id = '${product.id}'`);
+    const above = await post(secret, single, cloudEvent('f', { data: { quantity: 11 } }));
+    expect(above.body.errors).toMatchObject([{ pointer: '/data/quantity', code: 'quantity_out_of_range' }]);
+    const digits = `0.${'1'.repeat(101)}`;
+    const long = JSON.stringify([cloudEvent('g', { data: { quantity: 777 } })]).replace('777', digits);
+    expect((await post(secret, batch, long)).body.errors).toMatchObject([
+      { index: 0, pointer: '/0/data/quantity' },
+    ]);
+  });
+
+  it.each([
+    [batch, [], 400, 'invalid_request'],
+    [batch, {}, 400, 'invalid_request'],
+    [batch, [null], 400, 'invalid_request'],
+    [single, [], 400, 'invalid_request'],
+    [single, 'null', 400, 'invalid_request'],
+    [single, '{', 400, 'invalid_json'],
+    [batch, '[1,', 400, 'invalid_json'],
+    [batch, Array.from({ length: 501 }, () => 1), 413, 'batch_too_large'],
+    ['application/cloudevents+avro', {}, 415, 'unsupported_media_type'],
+    [`${single}; charset=latin1`, {}, 415, 'unsupported_media_type'],
+    ['application/cloudeventsxjson', {}, 415, 'unsupported_media_type'],
+  ])('%s with %j is %i %s', async (type, body, status, code) => {
+    const { secret } = await sender();
+    const answer = await post(secret, type, body);
+    expect([answer.status, answer.body.code]).toEqual([status, code]);
+  });
+
+  it('take a good key with the scope usage:write, and count for its Organization alone', async () => {
+    const { organization, product, cloudEvent } = await sender();
+    const other = await sender();
+    expect((await post(undefined, single, cloudEvent('a'))).body.code).toBe('missing_key');
+    const reader = await createKey(database.db, organization.id, { scopes: ['usage:read'] });
+    expect((await post(reader.secret, batch, [cloudEvent('a')])).body.code).toBe('insufficient_scope');
+    const foreign = await post(other.secret, single, cloudEvent('a'));
+    expect([foreign.status, foreign.body.code]).toEqual([403, 'entitlement_required']);
+    expect(foreign.body.detail).toContain(product.slug);
+  });
+});
