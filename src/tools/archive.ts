@@ -116,7 +116,7 @@ async function archive(orm: Orm, { dir, before, orgId, rest }: Task): Promise<nu
       } catch (error) {
         if (!(error instanceof ArchiveError)) throw error;
         failures++;
-        progress.note(`${month.slug}, ${error.message}`);
+        progress.note(`${name}: ${error.message}`);
       }
       done = before + 3 * month.events;
     }
@@ -144,9 +144,10 @@ async function verify(orm: Orm, dir: string, orgId: string | undefined): Promise
   try {
     for await (const { id, slug } of eachOrganization(orm, orgId)) {
       for (const row of await listArchives(orm, id)) {
+        const name = `${slug}, ${nameOf(row)}`;
         const onEvents = (count: number) => {
           events += count;
-          progress.show(undefined, `${slug}, ${nameOf(row)}: ${formatDecimal(events)} events`);
+          progress.show(undefined, `${name}: ${formatDecimal(events)} events`);
         };
         files++;
         try {
@@ -154,7 +155,7 @@ async function verify(orm: Orm, dir: string, orgId: string | undefined): Promise
         } catch (error) {
           if (!(error instanceof ArchiveError)) throw error;
           problems++;
-          progress.note(`${slug}, ${error.message}`);
+          progress.note(`${name}: ${error.message}`);
         }
       }
     }

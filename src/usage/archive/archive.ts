@@ -6,7 +6,7 @@ import type { Clock } from '../../core/clock.js';
 import type { Orm } from '../../core/db/client.js';
 import { exact, toJson } from '../../core/http/json.js';
 import { monthOf } from '../../core/time.js';
-import { isSame, nameOf, readBack } from './check.js';
+import { isSame, readBack } from './check.js';
 import {
   addTo,
   ArchiveError,
@@ -189,7 +189,7 @@ function deleteChunk({ orm, clock }: ArchiveDeps, month: OpenMonth, chunk: Chunk
     const gone = await deleteEvents(tx, month, productId, first, last);
     if (!isSame(new Map(gone.map((sum) => [sum.metric, sum])), sums))
       throw new ArchiveError(
-        `${month.slug}, ${nameOf(month)}: the events from ${first.occurredAt} to ${last.occurredAt} are not those of the file; none of them was deleted.`,
+        `The events from ${first.occurredAt} to ${last.occurredAt} are not those of the file; none of them was deleted.`,
       );
     for (const sum of gone) await raiseDeleted(tx, month, { productId, ...sum });
   });

@@ -30,7 +30,6 @@ export async function readBack({ orm, dir, chunkSize, onEvents }: CheckDeps, arc
   const recorded = await listArchivedSums(orm, archive);
   const deleted = recorded.reduce((sum, { deletedEvents }) => sum + deletedEvents, 0);
   const isComparable = deleted === 0 || archive.state === 'archived';
-  const name = nameOf(archive);
   const totals = await listTotals(orm, archive);
   const onProduct = async (product: ProductSums) => {
     if (!isComparable) return;
@@ -39,18 +38,14 @@ export async function readBack({ orm, dir, chunkSize, onEvents }: CheckDeps, arc
   };
   const path = join(dir, archive.file);
   const reading = await readArchive(path, { skip: deleted, chunkSize, onProduct, onEvents });
-  if (reading.sha256 !== archive.sha256) throw new ArchiveError(`${name}: ${archive.file} was changed.`);
+  if (reading.sha256 !== archive.sha256) throw new ArchiveError(`${archive.file} was changed.`);
   requireSame(
-    `${name}: ${archive.file} does not hold what was recorded of it`,
+    `${archive.file} does not hold what was recorded of it`,
     byMetric(reading.sums),
     byMetric(recorded),
   );
   if (deleted === 0)
-    requireSame(
-      `${name}: ${archive.file} does not add up to the totals`,
-      byMetric(reading.sums),
-      byMetric(totals),
-    );
+    requireSame(`${archive.file} does not add up to the totals`, byMetric(reading.sums), byMetric(totals));
   return { chunks: reading.chunks, recorded };
 }
 
@@ -72,16 +67,15 @@ async function compareProduct(
   { productId, totals, hours }: ProductSums,
   recorded: MetricSum[],
 ): Promise<void> {
-  const name = nameOf(month);
   const own = recorded.filter((sum) => sum.productId === productId);
   requireSame(
-    `${name}: the totals of product ${productId} are not the sums of its events`,
+    `The totals of product ${productId} are not the sums of its events`,
     totals,
     new Map(own.map((sum) => [sum.metric, sum])),
   );
   const rows = await listHours(orm, month, productId);
   requireSame(
-    `${name}: the hours of product ${productId} are not the sums of its events`,
+    `The hours of product ${productId} are not the sums of its events`,
     hours,
     new Map(rows.map((row) => [hourName(row.hour, row.apiKeyId, row.metric), row])),
   );

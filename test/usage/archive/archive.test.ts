@@ -212,15 +212,13 @@ describe('nothing is deleted', () => {
       await database.db.orm.execute(
         sql`update ${sql.identifier(table)} set quantity = quantity + 0.01 where org_id = ${id}`,
       );
-      await expect(archiveAll(id)).rejects.toThrow(
-        /2030-01, live: the (totals|hours) of product .* expected/,
-      );
+      await expect(archiveAll(id)).rejects.toThrow(/^The (totals|hours) of product .* expected/);
       expect(await keysIn(id)).toEqual(keys);
     }
   });
 
   it('where an event is not in the file, and of a file that was changed before all of it is deleted', async () => {
-    const { id, slug } = await used();
+    const { id } = await used();
     const all = (await keysIn(id)).length;
     const archive = await archiveUntil(id, (keys) => keys.length < all);
     expect(archive).toMatchObject({ state: 'deleting' });
@@ -240,9 +238,11 @@ describe('nothing is deleted', () => {
       select org_id, product_id, api_key_id, occurred_at, received_at, livemode, idempotency_key || ' late', metric, quantity
       from usage_events where org_id = ${id} and livemode and occurred_at < '2030-02-01'`);
     await expect(archiveAll(id)).rejects.toThrow(
-      new RegExp(`^${slug}, 2030-01, live: the events from .* are not those of the file; none of them`),
+      /^The events from .* are not those of the file; none of them/,
     );
-    expect((await keysIn(id)).filter((key) => !key.endsWith(' late'))).toEqual(left);
+    const [after, archived] = [await keysIn(id), linesOf(archive.file).map((line) => line.idempotencyKey)];
+    expect(after.filter((key) => key.endsWith(' late')).length).toBeGreaterThan(7);
+    expect(left.filter((key) => !after.includes(key) && !archived.includes(key))).toEqual([]);
   });
 });
 
