@@ -1,7 +1,7 @@
 /**
  * `npm run bench:archive`: what ingestion keeps of its rate while old months are archived, killed five times on the way. The
  * archive is stopped and continued in turns of a few seconds, so that each ratio is of neighbouring times. Afterwards every
- * event must be in exactly one file, and every total what it was.
+ * event must be in exactly one file, and counted once.
  */
 import { spawn, type ChildProcess } from 'node:child_process';
 import { createReadStream, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
@@ -98,31 +98,43 @@ const shareDone = async () =>
   )) /
   (2 * rows);
 
+/** Turns beside the archive, between two without it. */
+const BESIDE = 3;
+
 await ingest();
 const ratios: number[] = [];
 let kills = 0;
 let activeSeconds = 0;
 let child = archive();
+
+async function killWhenDue(): Promise<void> {
+  if (kills === KILLS.length || (await shareDone()) < KILLS[kills]!) return;
+  const ended = new Promise((resolve) => child.once('exit', resolve));
+  child.kill('SIGKILL');
+  await ended;
+  if (isEnded) return;
+  kills++;
+  child = archive();
+}
+
 try {
-  while (!isEnded) {
-    child.kill('SIGSTOP');
-    const alone = await ingest();
+  child.kill('SIGSTOP');
+  for (let alone = await ingest(); !isEnded;) {
     child.kill('SIGCONT');
-    const startedAt = performance.now();
-    const beside = await ingest();
-    noteMemory(child);
-    activeSeconds += (performance.now() - startedAt) / 1000;
-    // The turn in which it ends is not beside it to the end.
-    if (isEnded) break;
-    ratios.push(beside / alone);
-    if (kills < KILLS.length && (await shareDone()) >= KILLS[kills]!) {
-      const ended = new Promise((resolve) => child.once('exit', resolve));
-      child.kill('SIGKILL');
-      await ended;
-      if (isEnded) break;
-      kills++;
-      child = archive();
+    const beside: number[] = [];
+    while (beside.length < BESIDE && !isEnded) {
+      const startedAt = performance.now();
+      const rate = await ingest();
+      noteMemory(child);
+      activeSeconds += (performance.now() - startedAt) / 1000;
+      // The turn in which it ends is not beside it to the end.
+      if (!isEnded) beside.push(rate);
+      await killWhenDue();
     }
+    child.kill('SIGSTOP');
+    const next = await ingest();
+    for (const rate of beside) ratios.push(rate / ((alone + next) / 2));
+    alone = next;
   }
   await report();
 } finally {

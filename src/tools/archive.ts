@@ -192,7 +192,7 @@ await runMaintenance<Flags>({
       '--rest <factor>',
       'pause after each statement, so many times as long as it took; 0 where no one waits',
       restFlag,
-      2,
+      1,
     )
     .option('--verify <folder>', 'compare the files there with what was counted, and change nothing')
     .addHelpText('after', help),
