@@ -13,7 +13,7 @@ import { Command } from 'commander';
 import pg from 'pg';
 import { pino } from 'pino';
 import { openDatabase } from '../src/core/db/open.js';
-import { firstRemembered } from '../src/usage/archive/archive.js';
+import { firstRemembered } from '../src/usage/batch.js';
 import { compare, hasDrift } from '../src/usage/reconcile.js';
 import { createPostgresServer } from '../test/support/postgres-server.js';
 import { fillEvents } from './fill.js';

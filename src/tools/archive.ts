@@ -10,12 +10,12 @@ import {
   archiveMonth,
   eachOrganization,
   findOpenMonths,
-  firstRemembered,
   InterruptedError,
 } from '../usage/archive/archive.js';
 import { nameOf, readBack } from '../usage/archive/check.js';
 import { ArchiveError } from '../usage/archive/file.js';
 import { listArchives, lockArchive } from '../usage/archive/queries.js';
+import { firstRemembered } from '../usage/batch.js';
 import { CommandError, listenForInterrupt } from './kit/command.js';
 import { organizationFlag, runMaintenance } from './kit/maintenance.js';
 import { createProgress, duration } from './kit/progress.js';

@@ -5,7 +5,6 @@ import { byService, change } from '../../audit/change.js';
 import type { Clock } from '../../core/clock.js';
 import type { Orm } from '../../core/db/client.js';
 import { exact, toJson } from '../../core/http/json.js';
-import { monthOf } from '../../core/time.js';
 import { isSame, readBack } from './check.js';
 import {
   addTo,
@@ -47,12 +46,6 @@ export interface ArchiveDeps {
   signal: AbortSignal;
   /** Events that were written, read back or deleted: each counts three times. */
   onEvents: (count: number) => void;
-}
-
-/** The first month whose events may not be archived yet: keys are remembered for so many months after theirs. */
-export function firstRemembered(horizonMonths: number, nowMs: number): string {
-  const now = new Date(nowMs);
-  return monthOf(Date.UTC(now.getUTCFullYear(), now.getUTCMonth() - horizonMonths, 1));
 }
 
 export interface OpenMonth extends Month {
