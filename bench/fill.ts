@@ -3,15 +3,16 @@ import pg from 'pg';
 interface Fill {
   /** The API keys that the events come from, in turn: all there are, up to so many. */
   keys?: number;
-  /** The time over which the events are spread, up to now. */
+  /** The time over which the events are spread, up to now or to so many days ago. */
   days?: number;
+  daysAgo?: number;
 }
 
 /** Fills `usage_events` with `rows` events of the API keys' Organizations under time-ordered keys, and the sums. */
 export async function fillEvents(
   url: string,
   rows: number,
-  { keys = 16, days = 6 }: Fill = {},
+  { keys = 16, days = 6, daysAgo = 0 }: Fill = {},
 ): Promise<void> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();
@@ -24,8 +25,8 @@ export async function fillEvents(
        from generate_series($1::bigint, $2::bigint) i
        join (select org_id, id, row_number() over (order by org_id, id) - 1 as n from api_keys where livemode) k on k.n = i % $3::int
        cross join (select id from products order by slug limit 1) p
-       cross join lateral (select now() - make_interval(secs => (1 - i / $4::float8) * $5::float8 * 86400) as t) at`,
-      [from, Math.min(from + step, rows) - 1, keys, rows, days],
+       cross join lateral (select now() - make_interval(secs => ((1 - i / $4::float8) * $5::float8 + $6::float8) * 86400) as t) at`,
+      [from, Math.min(from + step, rows) - 1, keys, rows, days, daysAgo],
     );
   }
   for (const statement of [

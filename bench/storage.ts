@@ -1,8 +1,12 @@
 /**
+ * `npm run bench:storage -- --sizes 1000000`: what the three copies of an event take on the disk, and what they would with
+ * idempotency keys as 16 bytes.
+ *
  * `npm run bench:storage`: what the dashboard's index and hourly sums cost at insert. The ingestion statement is run
  * directly, without HTTP, four at a time with 500 events each, as shipped and with one of them left out; the variants
  * take turns of a few seconds, and each turn's ratio is against the shipped form of the same round.
  */
+import { Command } from 'commander';
 import pg from 'pg';
 import { pino } from 'pino';
 import { hashSecret } from '../src/api-keys/secret.js';
@@ -65,9 +69,49 @@ async function insertFor(db: Database, tenants: Tenant[], change: Variant['chang
   return events / ((performance.now() - startedAt) / 1000);
 }
 
+const ORGANIZATIONS = 200;
+const SIZE_STEP = 500;
+
+/** Many Organizations whose events come in turns, each flush in the order of the primary key, as ingestion writes them. */
+async function measureSizes(rows: number): Promise<void> {
+  console.log('| bytes per event | heap | primary key | time index | all |\n|---|---|---|---|---|');
+  for (const type of ['text collate "C"', 'uuid']) {
+    await admin.query(`drop table if exists sized; create table sized (org_id uuid not null, product_id uuid not null,
+      api_key_id uuid not null, occurred_at timestamptz(6) not null, received_at timestamptz(6) not null, livemode boolean not null,
+      idempotency_key ${type} not null, metric text not null, quantity numeric not null, primary key (org_id, idempotency_key));
+      create index sized_time on sized (org_id, product_id, livemode, occurred_at)`);
+    for (let from = 0; from < rows; from += SIZE_STEP)
+      await admin.query(
+        `insert into sized (org_id, product_id, api_key_id, occurred_at, received_at, livemode, idempotency_key, metric, quantity)
+         select md5((i % $2)::text)::uuid, md5('product')::uuid, md5((i % $2)::text)::uuid, t, t, true,
+           (lpad(to_hex((extract(epoch from t) * 1000)::bigint), 12, '0') || '7' || substr(md5(i::text), 1, 19))::uuid::${type}, 'calls', 1
+         from generate_series($1::bigint, $1::bigint + ${SIZE_STEP - 1}) i
+         cross join lateral (select now() - interval '6 days' + i * interval '100 ms' as t) at
+         order by 1, 7`,
+        [from, ORGANIZATIONS],
+      );
+    for (const state of ['as loaded', 'after `reindex`']) {
+      if (state !== 'as loaded') await admin.query('reindex table sized');
+      const { rows: sizes } = await admin.query<{ bytes: string }>(
+        `select pg_relation_size(c) as bytes from unnest('{sized,sized_pkey,sized_time}'::regclass[]) with ordinality as u (c, n) order by n`,
+      );
+      const each = sizes.map(({ bytes }) => Number(bytes) / rows);
+      const cells = [...each, each.reduce((sum, bytes) => sum + bytes, 0)].map((bytes) => bytes.toFixed(0));
+      console.log(`| key as ${type.split(' ')[0]}, ${state} | ${cells.join(' | ')} |`);
+    }
+  }
+}
+
+const { sizes } = new Command('storage').option('--sizes <n>', 'events').parse().opts<{ sizes?: string }>();
 const server = await createPostgresServer({ max_wal_size: '4GB', shared_buffers: '512MB' });
 const admin = new pg.Client({ connectionString: server.url('postgres') });
 await admin.connect();
+if (sizes !== undefined) {
+  await measureSizes(Number(sizes));
+  await admin.end();
+  await server.remove();
+  process.exit();
+}
 const sides = [];
 for (const [i, variant] of variants.entries()) {
   await admin.query(`create database variant_${i}`);

@@ -4,6 +4,7 @@ import { z } from 'zod';
 import {
   ConfigError,
   urlField,
+  wholeField,
   wholeNumber,
   type MailConfig,
   type OperatorToken,
@@ -196,6 +197,8 @@ const environment = z.object({
   MARKETS: z.enum(['on', 'off']).optional(),
   LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']).default('info'),
   ...tradingEnvironment,
+  // A month is longer than the time in which an event may be reported late: what is archived is closed.
+  DEDUPE_HORIZON_MONTHS: wholeField(1_200).optional(),
   LIMIT_USAGE_PER_MINUTE: wholeNumber(600),
   LIMIT_ENTITLEMENTS_PER_MINUTE: wholeNumber(1200),
   LIMIT_TRADING_PER_MINUTE: wholeNumber(600),
@@ -253,6 +256,7 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     mail: readMail(e),
     trustProxy,
     logLevel: e.LOG_LEVEL,
+    dedupeHorizonMonths: e.DEDUPE_HORIZON_MONTHS,
     corsOrigins: e.CORS_ORIGINS ?? [],
     trading: readTradingConfig(e),
     limits: {

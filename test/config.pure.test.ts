@@ -143,6 +143,7 @@ describe('the configuration', () => {
       LIMIT_CONNECTIONS: '8',
       LIMIT_CONNECTIONS_PER_ADDRESS: '9',
       LIMIT_BUFFERED_MB: '10',
+      DEDUPE_HORIZON_MONTHS: '13',
     });
     expect(config).toEqual({
       production: true,
@@ -173,6 +174,7 @@ describe('the configuration', () => {
       },
       trustProxy: 2,
       logLevel: 'warn',
+      dedupeHorizonMonths: 13,
       corsOrigins: ['https://app.example.com', 'http://localhost:5173'],
       trading: {
         marketSource: 'kalshi',

@@ -29,6 +29,11 @@ export interface ServiceConfig {
   /** Express's `trust proxy`: a number of hops, addresses, or false. */
   trustProxy: number | string | boolean;
   logLevel: string;
+  /**
+   * How many whole months an idempotency key is remembered after the month of its event; then the event may be archived.
+   * Undefined: for ever.
+   */
+  dedupeHorizonMonths: number | undefined;
   /** Origins whose pages may read the trading API from a browser. */
   corsOrigins: string[];
   limits: {
@@ -81,13 +86,14 @@ export class ConfigError extends Error {
 }
 
 /** @param max of the number; 1 is the least */
-export const wholeNumber = (fallback: number, max = 1_000_000_000) =>
+export const wholeNumber = (fallback: number, max = 1_000_000_000) => wholeField(max).default(fallback);
+
+export const wholeField = (max: number) =>
   z
     .string()
     .regex(/^\d{1,10}$/, 'must be a whole number')
     .transform(Number)
-    .pipe(z.number().min(1, 'must be at least 1').max(max, `must be at most ${max}`))
-    .default(fallback);
+    .pipe(z.number().min(1, 'must be at least 1').max(max, `must be at most ${max}`));
 
 /** @param example for the message */
 export const urlField = (protocols: RegExp, example: string) =>

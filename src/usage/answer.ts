@@ -1,7 +1,8 @@
 import { keyError } from '../api-keys/key-problem.js';
 import { AppError, type ErrorCode, type ErrorPlace } from '../core/errors.js';
 import { exact, toJson } from '../core/http/json.js';
-import { pointerInBatch, type Batch, type PointerOf } from './batch.js';
+import { formatCount } from '../core/pages/format.js';
+import { firstRemembered, pointerInBatch, type Batch, type PointerOf } from './batch.js';
 import type { BatchOutcome } from './flush.js';
 import { monthRange } from '../core/time.js';
 
@@ -51,6 +52,7 @@ export function refuseBadKey(outcome: BatchOutcome): void {
  * What the sender is told, whose key is good.
  * @param suggestions what to ask who sent a slug
  * @param pointerOf names the places of broken rules
+ * @param horizonMonths how long idempotency keys are remembered, if not for ever
  * @throws AppError for a strict batch with a broken rule: `errors` lists every one
  */
 export function toUsageAnswer(
@@ -58,8 +60,9 @@ export function toUsageAnswer(
   outcome: BatchOutcome,
   suggestions?: ReadonlyMap<string, string>,
   pointerOf: PointerOf = pointerInBatch,
+  horizonMonths?: number,
 ): UsageAnswer {
-  const broken = findBrokenRules(batch, outcome, suggestions);
+  const broken = findBrokenRules(batch, outcome, suggestions, horizonMonths);
   if (!batch.isLenient && broken.length > 0) throw brokenRulesError(broken, pointerOf);
   const rejected = firstPerEvent(broken);
   const deduped = outcome.repeats.length;
@@ -106,6 +109,7 @@ function findBrokenRules(
   batch: Batch,
   outcome: BatchOutcome,
   suggestions?: ReadonlyMap<string, string>,
+  horizonMonths?: number,
 ): BrokenRule[] {
   const hasPairProblem = outcome.verdicts.some((verdict) => verdict?.problem != null);
   if (!hasPairProblem && batch.outOfRange.size === 0 && outcome.aboveCeiling.size === 0) return [];
@@ -149,7 +153,7 @@ function findBrokenRules(
         break;
     }
     if (batch.outOfRange.has(index)) {
-      const detail = 'occurredAt must lie between 7 days before and 5 minutes after the receipt.';
+      const detail = outOfRangeDetail(batch, index, horizonMonths);
       broken.push({ index, field: 'occurredAt', code: 'timestamp_out_of_range', detail });
     }
     const ceiling = outcome.aboveCeiling.get(index);
@@ -159,6 +163,13 @@ function findBrokenRules(
     }
   }
   return broken;
+}
+
+function outOfRangeDetail({ times, receivedAtMs }: Batch, index: number, horizonMonths?: number): string {
+  const detail = 'occurredAt must lie between 7 days before and 5 minutes after the receipt.';
+  if (horizonMonths === undefined) return detail;
+  if (Date.parse(times[index]!) >= Date.parse(firstRemembered(horizonMonths, receivedAtMs))) return detail;
+  return `${detail} It lies before the ${formatCount(horizonMonths, 'month')} for which idempotency keys are remembered: if it was recorded then, it would count again without occurredAt.`;
 }
 
 function brokenRulesError(broken: BrokenRule[], pointerOf: PointerOf): AppError {

@@ -9,6 +9,15 @@ import { batchFrameSchema, MAX_EVENTS, usageEventSchema, type UsageEvent } from 
 const MAX_PAST_MS = 7 * DAY_MS;
 const MAX_FUTURE_MS = 5 * MINUTE_MS;
 
+/**
+ * The first month, as its first day, of whose events repeats are known: keys are remembered for so many whole months after
+ * the month of their event. What is older may be archived; it is refused here in any case, being more than a week old.
+ */
+export function firstRemembered(horizonMonths: number, nowMs: number): string {
+  const now = new Date(nowMs);
+  return monthOf(Date.UTC(now.getUTCFullYear(), now.getUTCMonth() - horizonMonths, 1));
+}
+
 /** One request's events, validated, in the columns that the statement takes. */
 export interface Batch {
   hashedSecret: string;

@@ -18,8 +18,14 @@ import {
   readEventPage,
   type EventsRequest,
 } from './events.js';
-import { findEvent, type EventRow, type UsageProduct } from './page-queries.js';
-import { EVENTS_PATH, USAGE_PATH } from './report-view.js';
+import {
+  findArchived,
+  findEvent,
+  type ArchivedEvents,
+  type EventRow,
+  type UsageProduct,
+} from './page-queries.js';
+import { EVENTS_PATH, toArchivedView, USAGE_PATH } from './report-view.js';
 
 /** No event may have happened later than this after its receipt. */
 const AHEAD_MS = 5 * MINUTE_MS;
@@ -36,16 +42,22 @@ export function addEventPages(router: Router, context: Context): void {
     const { form, result } = await tryQuery(res, query, async () => {
       const request = parseEventsRequest(query);
       if (request.idempotencyKey !== undefined)
-        return { request, found: await findEvent(db.orm, orgId, request.idempotencyKey) };
+        return {
+          request,
+          found: await findEvent(db.orm, orgId, request.idempotencyKey),
+          archived: await findArchived(db.orm, orgId, {}),
+        };
       const product = await chooseProduct(db.orm, orgId, products, request.product);
       if (!product) return { request };
       const key = request.key === undefined ? undefined : await findKey(db.orm, orgId, request.key);
       if (request.key !== undefined && !key) notThere('key', 'is not an API key of your Organization');
+      const scope = scopeOf(orgId, product, request);
       return {
         request,
         product,
         key,
-        page: await readEventPage(db.orm, scopeOf(orgId, product, request), request),
+        page: await readEventPage(db.orm, scope, request),
+        archived: await findArchived(db.orm, orgId, { of: scope, from: request.from, to: request.to }),
       };
     });
     const page = { view: 'usage/events', title: 'Events', section: 'usage' };
@@ -82,6 +94,8 @@ interface EventsPage {
   keys: KeyRow[];
   key?: KeyRow | undefined;
   page?: Awaited<ReturnType<typeof readEventPage>>;
+  /** Of what was asked for, or of everything where one event was. */
+  archived?: ArchivedEvents | undefined;
 }
 
 /** The API keys that the page lets choose from at most: the newest. */
@@ -99,7 +113,8 @@ function toKeyOptions(keys: KeyRow[], chosen: KeyRow | undefined) {
 }
 
 /** The whole of the events page: the two forms, and either one event or a page of them. */
-function toEventsView({ query, form, products, keys, request, found, product, key, page }: EventsPage) {
+function toEventsView(data: EventsPage) {
+  const { query, form, products, keys, request, found, product, key, page, archived } = data;
   const mode = request?.mode ?? 'live';
   const wanted = request?.idempotencyKey;
   const filters = {
@@ -122,6 +137,7 @@ function toEventsView({ query, form, products, keys, request, found, product, ke
     keyOptions: toKeyOptions(keys, key),
     modes: toModeTabs(EVENTS_PATH, { ...filters, mode: undefined }, mode),
     cursorProblem: form.errors.cursor,
+    archived: archived && toArchivedView(archived),
     lookUp:
       wanted === undefined
         ? undefined

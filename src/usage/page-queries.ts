@@ -2,6 +2,7 @@ import { sql, type SQL } from 'drizzle-orm';
 import { textArray } from '../core/db/array-literal.js';
 import type { Orm } from '../core/db/client.js';
 import { selectRows, timeText } from '../core/db/select-rows.js';
+import { monthOf } from '../core/time.js';
 import { effectiveCap, type EntitlementKind } from '../entitlements/table.js';
 
 /**
@@ -342,3 +343,49 @@ export const listMatches = (
 
 export const listEvents = (orm: Orm, scope: UsageScope, range: EventRange): Promise<EventRow[]> =>
   selectRows(orm, selectEvents(scope, range));
+
+/** Events that were moved out of here into files: how many, of which months, and when the last of those was. */
+export interface ArchivedEvents {
+  /** First days of months. */
+  first: string;
+  last: string;
+  events: number;
+  /** Null while the first of them is on its way. */
+  archivedAt: Date | null;
+}
+
+interface ArchivedRange {
+  /** Left out: of all products and modes. */
+  of?: Pick<UsageScope, 'productId' | 'livemode'>;
+  /** Times in UTC; undefined is without bound. */
+  from?: string | undefined;
+  to?: string | undefined;
+}
+
+export function selectArchived(orgId: string, { of, from, to }: ArchivedRange): SQL {
+  const conditions = [
+    sql`t.org_id = ${orgId}::uuid and t.deleted_events > 0`,
+    of && sql`t.product_id = ${of.productId}::uuid and t.livemode = ${of.livemode}`,
+    from === undefined ? undefined : sql`t.period >= ${monthOf(Date.parse(from))}::date`,
+    to === undefined ? undefined : sql`t.period::timestamp at time zone 'UTC' < ${to}::timestamptz`,
+  ].filter((condition) => condition !== undefined);
+  return sql`
+  select min(t.period)::text as first, max(t.period)::text as last, sum(t.deleted_events)::float8 as events,
+    ${timeText(sql`max(a.archived_at)`)} as "archivedAt"
+  from usage_archived_totals t
+  join usage_archives a on a.org_id = t.org_id and a.period = t.period and a.livemode = t.livemode
+  where ${sql.join(conditions, sql` and `)}
+  having count(*) > 0`;
+}
+
+export async function findArchived(
+  orm: Orm,
+  orgId: string,
+  range: ArchivedRange,
+): Promise<ArchivedEvents | undefined> {
+  const [row] = await selectRows<Omit<ArchivedEvents, 'archivedAt'> & { archivedAt: string | null }>(
+    orm,
+    selectArchived(orgId, range),
+  );
+  return row && { ...row, archivedAt: row.archivedAt === null ? null : new Date(row.archivedAt) };
+}

@@ -1,6 +1,7 @@
 import { toAddress } from '../core/pages/address.js';
-import { formatDay, formatDecimal, formatGrowth, formatShare } from '../core/pages/format.js';
+import { formatDay, formatDecimal, formatGrowth, formatMonth, formatShare } from '../core/pages/format.js';
 import { formatTick, toChart, type Bar, type Chart } from './chart.js';
+import type { ArchivedEvents } from './page-queries.js';
 import {
   dayPeriod,
   formatPeriod,
@@ -84,7 +85,13 @@ export function toReportView(report: UsageReport, now: Date) {
     },
     csvHref: link({}, `${USAGE_PATH}.csv`),
     eventsHref: eventsLink(report, period.from, period.to),
+    archived: report.archived && toArchivedView(report.archived),
   };
+}
+
+export function toArchivedView({ first, last, events, archivedAt }: ArchivedEvents) {
+  const [from, to] = [first, last].map((month) => formatMonth(new Date(`${month}T00:00:00Z`)));
+  return { events, archivedAt, months: from === to ? `of ${from}` : `from ${from} to ${to}` };
 }
 
 function eventsLink({ product, mode, key }: UsageReport, from: Date, to: Date): string {

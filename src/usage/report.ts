@@ -7,9 +7,11 @@ import { requireOnce } from '../core/pages/query-form.js';
 import { DAY_MS, HOUR_MS } from '../core/time.js';
 import { notThere } from './choices.js';
 import {
+  findArchived,
   findLatest,
   readPace,
   readSums,
+  type ArchivedEvents,
   type UsageProduct,
   type UsageScope,
   type UsageSum,
@@ -88,6 +90,8 @@ export interface UsageReport extends Omit<UsageRequest, 'product' | 'key' | 'met
   balance: Balance | undefined;
   /** The last hours with usage by mode, where the period has none. */
   latest: { live: Date | null; test: Date | null } | undefined;
+  /** Events of the period that are no longer here one by one; the rows count them all the same. */
+  archived: ArchivedEvents | undefined;
 }
 
 const MAX_KEYS = 50;
@@ -130,6 +134,11 @@ export async function readReport(
     })),
     keyCount: keys[0]?.count ?? 0,
     latest: latest && { live: toDate(latest.live), test: toDate(latest.test) },
+    archived: await findArchived(orm, orgId, {
+      of: scope,
+      from: from.toISOString(),
+      to: to.toISOString(),
+    }),
   };
   const isCapped = period.range === 'month' && key === undefined && metric === product.usageMetric;
   const balance =

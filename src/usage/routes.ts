@@ -32,7 +32,7 @@ import { MAX_BODY_BYTES, MAX_EVENTS, usageAnswerSchema, usageBatchSchema } from 
 
 const bounds = { ...usualBounds, tooManyValues: 'batch_too_large' as const };
 
-interface UsageDeps extends Pick<Context, 'db' | 'clock' | 'metrics'> {
+interface UsageDeps extends Pick<Context, 'config' | 'db' | 'clock' | 'metrics'> {
   ingestion: Ingestion;
   keys: KeyReader;
   keyUse: KeyUse;
@@ -45,10 +45,14 @@ compressed (\`Content-Encoding: gzip\`, \`deflate\` or \`br\`; the bound holds a
 **202 means durable.** The answer comes after the commit. The totals already include the batch, here and in every later answer of
 the entitlement routes. Without an answer, or after a 5xx, it is unknown whether the batch was recorded: send it again as it was.
 
-**Counted once.** \`idempotencyKey\` names an event within the Organization, for ever. A repeat, in a later batch, in the same one or in two requests at
+**Counted once.** \`idempotencyKey\` names an event within the Organization, for ever or up to the horizon below. A repeat, in a later batch, in the same one or in two requests at
 the same moment, is counted as \`deduped\` and changes nothing. If its product, metric, quantity, mode or (where given) time differs
 from what was recorded first, the warning \`duplicate_mismatch\` says so. Live and test share the keys: a live event that repeats a
 test one is not counted, and the warning's \`differs\` names \`livemode\`.
+
+**Old repeats.** Where the operator of the service has set a horizon for archiving, an event is known for that many whole months after the
+month it occurred in. Repeated later with its \`occurredAt\` it is refused with \`timestamp_out_of_range\`, as every event of more than 7 days
+ago; repeated later **without** one it counts again. So repeat within days, and always with \`occurredAt\`.
 
 **All or nothing.** If any event breaks a rule, nothing is recorded. The status is that of the first broken rule in this order:
 \`entitlement_required\` (403), \`entitlement_read_only\` (403), \`unknown_metric\` (422), \`timestamp_out_of_range\` (422), \`quantity_out_of_range\` (422);
@@ -109,7 +113,7 @@ export const usageRoutes = [
     examples: [...successes, ...asCloudEvents, ...problems],
     good: { body: good },
     handler:
-      ({ db, clock, metrics, ingestion, keys, keyUse }: UsageDeps) =>
+      ({ config, db, clock, metrics, ingestion, keys, keyUse }: UsageDeps) =>
       async (req, res) => {
         const hashedSecret = readHashedSecret(req);
         const receivedAtMs = clock.now();
@@ -134,7 +138,8 @@ export const usageRoutes = [
         const unknown = findUnknownProducts(batch, outcome);
         const suggestions =
           unknown && (await suggestSlugs({ db, clock }, unknown.orgId, unknown.slugs, 'live'));
-        const answer = toUsageAnswer(batch, outcome, suggestions, pointerOf);
+        const { dedupeHorizonMonths } = config;
+        const answer = toUsageAnswer(batch, outcome, suggestions, pointerOf, dedupeHorizonMonths);
         if (!isDryRun) count(metrics, answer);
         if (isLenient) res.setHeader('Preference-Applied', 'handling=lenient');
         sendJson(res, 202, usageAnswerJson(answer));

@@ -33,7 +33,7 @@ export const usageEventSchema = z
         'When the usage happened, RFC 3339 with an offset (`Z` or `+02:00`); the time of receipt if left out. From 7 days before to 5 minutes after the receipt, both included. Kept to the microsecond. Its calendar month in UTC is the one it counts in.',
       ),
     idempotencyKey: text(MAX_TEXT_LENGTH).describe(
-      'Names the event within the Organization, for ever and over all its keys, live and test. A key that was used before is counted as `deduped` and changes nothing.',
+      'Names the event within the Organization, over all its keys, live and test: for ever, or for as many months as the operator has set for old events. A key that was used before is counted as `deduped` and changes nothing.',
     ),
   })
   .meta({ id: 'UsageEvent' });

@@ -81,3 +81,59 @@ export const usageHours = pgTable(
   },
   (t) => [primaryKey({ columns: [t.orgId, t.productId, t.livemode, t.hour, t.metric, t.apiKeyId] })],
 );
+
+/** What the archive of a month goes through; nothing is deleted before `deleting`. */
+export const archiveStates = ['written', 'verified', 'deleting', 'archived'] as const;
+
+/** A closed month whose events are in a file: of one Organization and mode. */
+export const usageArchives = pgTable(
+  'usage_archives',
+  {
+    orgId: uuid('org_id').notNull(),
+    /** First day of the month. */
+    period: date({ mode: 'string' }).notNull(),
+    livemode: boolean().notNull(),
+    state: text({ enum: archiveStates }).notNull(),
+    /** Below the folder of archives. */
+    file: text().notNull(),
+    /** Of the file as it lies there, compressed. */
+    sha256: text().notNull(),
+    events: bigint({ mode: 'number' }).notNull(),
+    writtenAt: time('written_at').notNull(),
+    /** When the last of its events was deleted here. */
+    archivedAt: time('archived_at'),
+  },
+  (t) => [
+    primaryKey({ columns: [t.orgId, t.period, t.livemode] }),
+    check('usage_archives_state', sql`(${t.state} = 'archived') = (${t.archivedAt} is not null)`),
+  ],
+);
+
+/**
+ * What such a file holds of each product and metric, and how much of it has been deleted here. A total is always the sum of
+ * its events and of what was deleted.
+ */
+export const usageArchivedTotals = pgTable(
+  'usage_archived_totals',
+  {
+    orgId: uuid('org_id').notNull(),
+    period: date({ mode: 'string' }).notNull(),
+    livemode: boolean().notNull(),
+    productId: uuid('product_id').notNull(),
+    metric: text().notNull(),
+    quantity: numeric().notNull(),
+    events: bigint({ mode: 'number' }).notNull(),
+    deletedQuantity: numeric('deleted_quantity').notNull(),
+    deletedEvents: bigint('deleted_events', { mode: 'number' }).notNull(),
+  },
+  (t) => [
+    primaryKey({
+      name: 'usage_archived_totals_pk',
+      columns: [t.orgId, t.period, t.livemode, t.productId, t.metric],
+    }),
+    check(
+      'usage_archived_totals_deleted',
+      sql`${t.deletedEvents} between 0 and ${t.events} and ${t.deletedQuantity} between 0 and ${t.quantity}`,
+    ),
+  ],
+);

@@ -204,6 +204,7 @@ describe('an entry', () => {
       { totals: { rows: 1 }, hours: { rows: 2 } },
       'Set 1 total and 2 hours of usage',
     ],
+    ['usage.archived', { livemode: true, events: 1200 }, 'Archived live 1,200 events of target'],
     ['trading_limits.declared', { after: { maxOpenOrders: '5' } }, 'Declared the risk limits'],
     ['trading_limits.withdrawn', {}, 'Withdrew the risk limits : the defaults bind'],
     [

@@ -139,6 +139,8 @@ describe('the role that serves', () => {
     // What is recorded stays.
     'update usage_events set quantity = 0',
     'delete from usage_events',
+    'delete from usage_archives',
+    'update usage_archived_totals set deleted_events = 0',
     'update audit_log set action = null',
     'delete from audit_log',
     'delete from operator_log',

@@ -38,10 +38,15 @@ export function maintenanceCommand(name: string) {
     }
   }
 
+  /** For a process that the test starts and ends itself. */
+  const environment = () => ({
+    command: ownScript(`src/tools/${name}`),
+    env: { PATH: process.env.PATH, ...env },
+  });
+
   async function run(args: string[], more: Record<string, string> = {}) {
-    const child = spawn(process.execPath, [...ownScript(`src/tools/${name}`), ...args], {
-      env: { PATH: process.env.PATH, ...env, ...more },
-    });
+    const own = environment();
+    const child = spawn(process.execPath, [...own.command, ...args], { env: { ...own.env, ...more } });
     let stdout = '';
     let stderr = '';
     child.stdout.on('data', (chunk: Buffer) => (stdout += chunk.toString()));
@@ -50,5 +55,5 @@ export function maintenanceCommand(name: string) {
     return { code, stdout, stderr };
   }
 
-  return { folder, run, withDatabase };
+  return { folder, environment, run, withDatabase };
 }

@@ -1,10 +1,14 @@
+import { mkdtempSync, rmSync } from 'node:fs';
 import { get, type IncomingMessage } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { parse } from 'csv-parse/sync';
 import { eq } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Database, Orm } from '../../src/core/db/client.js';
 import { apiKeys, products } from '../../src/tables.js';
+import { archiveMonth, findOpenMonths } from '../../src/usage/archive/archive.js';
 import { roles } from '../../src/organizations/table.js';
 import { Browser, signedIn } from '../support/accounts.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
@@ -405,4 +409,39 @@ describe('the filters', () => {
     await fill(1);
     expect((await open()).text).not.toContain('data-zoned');
   });
+});
+
+it('archived events are told of, with how many and when, wherever they would have been', async () => {
+  const { orgId, product, browser, open, fill } = await arrive();
+  await fill(3, { prefix: 'old ', from: '2029-01-31T23:59:59.999Z' });
+  const dir = mkdtempSync(join(tmpdir(), 'gauge-archived-pages-'));
+  const { orm } = database.db;
+  const options = { orm, clock: service.clock, dir, chunkSize: 10, rest: 0, onEvents: () => undefined };
+  for (const month of await findOpenMonths(orm, '2029-03-01', orgId))
+    await archiveMonth({ ...options, signal: new AbortController().signal }, month);
+  rmSync(dir, { recursive: true });
+  const told = (page: { text: string }) =>
+    / [^.]* archived , the last on 15 Mar 2031/.exec(textOf(page.text))?.[0];
+
+  const all = await open({ product: product.slug });
+  expect(textOf(all.text)).toContain('No live events are left here');
+  expect(told(all)).toContain('3 events from January 2029 to February 2029 are archived');
+  expect(told(await open({ product: product.slug, to: '2029-02-01T00:00' }))).toContain(
+    '1 event of January 2029 is',
+  );
+  expect(told(await open({ product: product.slug, from: '2029-02-01T00:00' }))).toContain(
+    '2 events of February 2029',
+  );
+  expect(told(await open({ product: product.slug, from: '2029-03-01T00:00' }))).toBeUndefined();
+  expect(told(await open({ product: product.slug, mode: 'test' }))).toBeUndefined();
+  const one = await open({ idempotencyKey: 'old 00000000' });
+  expect(textOf(one.text)).toMatch(/Not found .* 3 events from .* are archived .* it would count twice/);
+
+  const month = { product: product.slug, range: 'month', month: '2029-02' };
+  const usage = await browser.get(`/dashboard/usage?${new URLSearchParams(month).toString()}`, html);
+  expect(told(usage)).toContain('2 events of February 2029 are archived');
+  expect(textOf(usage.text)).toMatch(/Used 2 calls/);
+  const log = await browser.get('/dashboard/audit-log', html);
+  expect(textOf(log.text)).toMatch(/Archived live 1 event of 2029-01/);
+  expect(told(await (await arrive()).open({}))).toBeUndefined();
 });

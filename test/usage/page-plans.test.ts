@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { selectRows } from '../../src/core/db/select-rows.js';
 import { selectBalances } from '../../src/entitlements/queries.js';
 import {
+  selectArchived,
   selectEvent,
   selectEvents,
   selectEventsOf,
@@ -23,6 +24,8 @@ const bigTables = new Set([
   'usage_events',
   'usage_totals',
   'usage_hours',
+  'usage_archives',
+  'usage_archived_totals',
   'api_keys',
   'entitlements',
   'products',
@@ -54,6 +57,12 @@ beforeAll(async () => {
   );
   await orm.execute(
     sql`insert into usage_hours select ${id}, ${productId}, true, '2031-03-02', 'calls', ${id}, 1, 1 from ${n}`,
+  );
+  await orm.execute(
+    sql`insert into usage_archives select ${id}, '2031-01-01', true, 'archived', 'file', 'hash', 1, now(), now() from ${n}`,
+  );
+  await orm.execute(
+    sql`insert into usage_archived_totals select ${id}, '2031-01-01', true, ${productId}, 'calls', 1, 1, 1, 1 from ${n}`,
   );
   const { organization, product, key } = tenant;
   const own = {
@@ -89,6 +98,8 @@ function statements(): Record<string, SQL> {
     'series of all products': selectSeries({ ...series, granularity: 'day', isByKey: false }),
     'series by month': selectSeries({ ...series, ...months, granularity: 'month', isByKey: false }),
     'series by API key': selectSeries({ ...series, ...months, granularity: 'month', isByKey: true }),
+    'archived events': selectArchived(orgId, { of: scope, ...bounds }),
+    'all archived events': selectArchived(orgId, {}),
     'newest events': selectEvents(scope, { ...newest, from: undefined, to: undefined, after: undefined }),
     'events of a time': selectEvents(scope, { ...newest, ...bounds, after }),
     'test events': selectEvents(
@@ -140,6 +151,8 @@ it.each([
   'pace',
   'latest',
   'event',
+  'archived events',
+  'all archived events',
   'newest events',
   'events of a time',
   'test events',

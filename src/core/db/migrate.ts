@@ -13,7 +13,15 @@ import type { openEmbedded } from './embedded.js';
 import type { openPostgres } from './postgres.js';
 
 /** What is recorded once and stays: the serving role can neither change nor remove a row of these. */
-const appendOnly = ['usage_events', 'audit_log', 'operator_log', 'ledger_entries', 'trading_fills'];
+const appendOnly = [
+  'usage_events',
+  'usage_archives',
+  'usage_archived_totals',
+  'audit_log',
+  'operator_log',
+  'ledger_entries',
+  'trading_fills',
+];
 
 /**
  * Gives the role that serves what it needs and no more: to read and write rows of the tables that there are now. It owns

@@ -64,6 +64,7 @@ const titles: Record<string, string> = {
   'trading_limits.declared': 'Risk limits declared',
   'trading_limits.withdrawn': 'Risk limits withdrawn',
   'trading_switch.changed': 'Trading switch changed',
+  'usage.archived': 'Events archived',
   'usage.totals_repaired': 'Usage totals repaired',
 };
 
@@ -115,6 +116,11 @@ const sentences: Record<string, (entry: Told) => Part[]> = {
     if (reason === '')
       return say`${change} the ${own} ${{ name: 'trading switch', href: linkTo(entry) }}${state}`;
     return say`${change} the ${own} ${{ name: 'trading switch', href: linkTo(entry) }}${state}: ${{ name: reason }}`;
+  },
+  'usage.archived': (entry) => {
+    const { events } = entry.details;
+    const count = typeof events === 'number' ? formatCount(events, 'event') : 'events';
+    return say`Archived ${mode(entry)}${count} of ${{ name: entry.target }}`;
   },
   'usage.totals_repaired': ({ details }) => {
     const totals = formatCount(countOf(details.totals), 'total');

@@ -1,0 +1,208 @@
+import { setPriority } from 'node:os';
+import { join, resolve } from 'node:path';
+import { Command, InvalidArgumentError } from 'commander';
+import type { Config } from '../config.js';
+import { systemClock } from '../core/clock.js';
+import { sqlState, type Orm } from '../core/db/client.js';
+import type { MaintenanceDatabase } from '../core/db/maintenance.js';
+import { formatCount, formatDecimal } from '../core/pages/format.js';
+import {
+  archiveMonth,
+  eachOrganization,
+  findOpenMonths,
+  InterruptedError,
+} from '../usage/archive/archive.js';
+import { nameOf, readBack } from '../usage/archive/check.js';
+import { ArchiveError } from '../usage/archive/file.js';
+import { listArchives, lockArchive } from '../usage/archive/queries.js';
+import { firstRemembered } from '../usage/batch.js';
+import { CommandError, listenForInterrupt } from './kit/command.js';
+import { organizationFlag, runMaintenance } from './kit/maintenance.js';
+import { createProgress, duration } from './kit/progress.js';
+
+const help = `
+Moves the events of whole months out of the database into files, one for each Organization, month and mode: lines of
+JSON, compressed with gzip, and beside them what they add up to. Totals, hours and charts stay as they are.
+
+  npm run archive -- --before 2025-11 --to /mnt/archive     everything up to October 2025
+  npm run archive -- --verify /mnt/archive                  are the files still what they were, and what was counted?
+
+Each file is read back and compared with the totals and the hours before anything is deleted; then at most 10,000 events go in
+one statement, exactly those of the file. It may run while the service does, and it may be ended at any moment: started
+again with the same folder, it goes on. The embedded database has room for one process, so stop the service first there.
+
+An event that is gone from the database is not known any more: the same idempotency key, sent again, counts again. So events
+stay for DEDUPE_HORIZON_MONTHS whole months after theirs, and without that setting none is ever deleted. 13 is a good
+value: with it, in November 2026, --before 2025-10 is the latest. Senders must not repeat what is older; a repeat that says
+when it occurred is refused anyway once that is 7 days ago.
+
+Environment: DATABASE_URL, of the role that owns the tables, or DATA_DIR for the embedded database; DEDUPE_HORIZON_MONTHS,
+as for the service.
+
+Exit status: 0 done, 1 a month was left as it was, or a file is not what it should be, 2 it could not be done,
+130 interrupted.`;
+
+/** The events of one statement. */
+const CHUNK = 10_000;
+
+interface Flags {
+  before?: string;
+  to?: string;
+  org?: string;
+  rest: number;
+  verify?: string;
+}
+
+async function run(db: MaintenanceDatabase, flags: Flags, config: Config): Promise<number> {
+  const orgId = await organizationFlag(db, flags.org);
+  if (flags.verify !== undefined) return verify(db.orm, resolve(flags.verify), orgId);
+  const before = readBefore(flags.before, config.dedupeHorizonMonths);
+  const dir = resolve(flags.to ?? join(config.dataDir, 'archive'));
+  // Whatever else this machine does comes first.
+  setPriority(10);
+  await lockArchive(db.orm);
+  try {
+    return await archive(db.orm, { dir, before, orgId, rest: flags.rest });
+  } catch (error) {
+    if (!(error instanceof InterruptedError)) throw error;
+    console.error(`archive: ${error.message}`);
+    return 130;
+  }
+}
+
+/** The first day of the first month that stays. @throws CommandError */
+function readBefore(before: string | undefined, horizonMonths: number | undefined): string {
+  if (before === undefined)
+    throw new CommandError('say up to which month: --before 2025-11 archives everything up to October 2025.');
+  if (horizonMonths === undefined)
+    throw new CommandError(
+      'DEDUPE_HORIZON_MONTHS is not set, so idempotency keys are remembered for ever and no event may be deleted. Set it for the service and here, 13 say: an event whose month ended longer ago may then be archived, and if its key is sent again, it counts again.',
+    );
+  const first = firstRemembered(horizonMonths, systemClock.now());
+  if (`${before}-01` > first)
+    throw new CommandError(
+      `the months from ${first.slice(0, 7)} on lie within DEDUPE_HORIZON_MONTHS=${horizonMonths}: repeats of their events must still be known. The latest is --before ${first.slice(0, 7)}.`,
+    );
+  return `${before}-01`;
+}
+
+interface Task {
+  dir: string;
+  before: string;
+  orgId: string | undefined;
+  rest: number;
+}
+
+async function archive(orm: Orm, { dir, before, orgId, rest }: Task): Promise<number> {
+  const months = await findOpenMonths(orm, before, orgId);
+  const startedAt = performance.now();
+  const all = months.reduce((sum, { events }) => sum + events, 0);
+  const signal = listenForInterrupt();
+  const progress = createProgress(process.stderr, 10_000);
+  let done = 0;
+  let archived = 0;
+  let failures = 0;
+  try {
+    for (const month of months) {
+      const name = `${month.slug}, ${nameOf(month)}`;
+      const before = done;
+      const onEvents = (count: number) => {
+        done += count;
+        progress.show(done / Math.max(1, 3 * all), name);
+      };
+      try {
+        await archiveMonth({ orm, clock: systemClock, dir, chunkSize: CHUNK, rest, signal, onEvents }, month);
+        archived += month.events;
+      } catch (error) {
+        if (!(error instanceof ArchiveError)) throw error;
+        failures++;
+        progress.note(`${name}: ${error.message}`);
+      }
+      done = before + 3 * month.events;
+    }
+  } finally {
+    progress.stop();
+  }
+  const seconds = (performance.now() - startedAt) / 1000;
+  if (months.length === 0) console.log('Nothing to archive: every month up to there is archived already.');
+  else
+    console.log(
+      `Archived ${formatCount(archived, 'event')} of ${formatCount(months.length - failures, 'month')} in ${dir}, in ${duration(seconds)}.`,
+    );
+  if (failures > 0)
+    console.error(
+      `archive: ${formatCount(failures, 'month')} left as it was; see above, and npm run reconcile.`,
+    );
+  return failures > 0 ? 1 : 0;
+}
+
+async function verify(orm: Orm, dir: string, orgId: string | undefined): Promise<number> {
+  const progress = createProgress(process.stderr, 10_000);
+  let events = 0;
+  let files = 0;
+  let problems = 0;
+  try {
+    for await (const { id, slug } of eachOrganization(orm, orgId)) {
+      for (const row of await listArchives(orm, id)) {
+        const name = `${slug}, ${nameOf(row)}`;
+        const onEvents = (count: number) => {
+          events += count;
+          progress.show(undefined, `${name}: ${formatDecimal(events)} events`);
+        };
+        files++;
+        try {
+          await readBack({ orm, dir, chunkSize: CHUNK, onEvents }, row);
+        } catch (error) {
+          if (!(error instanceof ArchiveError)) throw error;
+          problems++;
+          progress.note(`${name}: ${error.message}`);
+        }
+      }
+    }
+  } finally {
+    progress.stop();
+  }
+  if (problems > 0)
+    console.log(`${formatCount(problems, 'file')} of ${files} not as it should be; see above.`);
+  else
+    console.log(
+      `${formatCount(files, 'file')} with ${formatCount(events, 'event')}: as they were written, and as they were counted.`,
+    );
+  return problems > 0 ? 1 : 0;
+}
+
+function monthFlag(value: string): string {
+  if (!/^20\d\d-(0[1-9]|1[0-2])$/.test(value))
+    throw new InvalidArgumentError('It must be a month like 2025-11.');
+  return value;
+}
+
+function restFlag(value: string): number {
+  if (!/^\d{1,3}(\.\d)?$/.test(value)) throw new InvalidArgumentError('It must be a number like 2 or 0.5.');
+  return Number(value);
+}
+
+await runMaintenance<Flags>({
+  command: new Command('archive')
+    .description('Moves the events of closed months into files.')
+    .option('--before <month>', 'the first month that stays, like 2025-11', monthFlag)
+    .option('--to <folder>', 'where the files are; left out: `archive` in DATA_DIR')
+    .option('--org <slug>', 'one Organization only')
+    .option(
+      '--rest <factor>',
+      'pause after each statement, so many times as long as it took; 0 where no one waits',
+      restFlag,
+      1,
+    )
+    .option('--verify <folder>', 'compare the files there with what was counted, and change nothing')
+    .addHelpText('after', help),
+  work: run,
+  explain(error) {
+    if (error instanceof ArchiveError) return error.message;
+    if (sqlState(error) === '55P03')
+      return 'another run archives, or the tables are held by a repair. Try again later.';
+    if (sqlState(error) === '42501')
+      return 'the role of DATABASE_URL may not delete events. Use the role that owns the tables, as for a migration.';
+    return undefined;
+  },
+});

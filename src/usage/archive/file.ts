@@ -1,0 +1,189 @@
+import { createHash } from 'node:crypto';
+import { createReadStream } from 'node:fs';
+import { mkdir, open, rename, rm } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { Readable } from 'node:stream';
+import { createGunzip, gzipSync } from 'node:zlib';
+import { addDecimals } from '../../core/decimal.js';
+import type { ArchivedEvent, MetricSum, Month, Position, Sum } from './queries.js';
+
+/** The archive cannot be made, or is not what it was: a person has to look. */
+export class ArchiveError extends Error {
+  override name = 'ArchiveError';
+}
+
+/** `2025-10/acme-live.ndjson.gz`: a month's folder can be moved to other storage as a whole. */
+export const fileNameOf = (slug: string, { period, livemode }: Month): string =>
+  `${period.slice(0, 7)}/${slug}-${livemode ? 'live' : 'test'}.ndjson.gz`;
+
+/** Adds an event, or a sum of some, to the sum of its name. */
+export function addTo(sums: Map<string, Sum>, name: string, quantity: string, events = 1): void {
+  const sum = sums.get(name);
+  if (sum === undefined) sums.set(name, { quantity, events });
+  else {
+    sum.quantity = addDecimals(sum.quantity, quantity);
+    sum.events += events;
+  }
+}
+
+export interface WrittenFile {
+  sha256: string;
+  bytes: number;
+}
+
+/**
+ * Writes a file whole or not at all: it has its name once everything is on the disk. Each piece is a member of its own, which
+ * readers of gzip put together: so memory holds one piece.
+ */
+export async function writePieces(path: string, pieces: AsyncIterable<string>): Promise<WrittenFile> {
+  const hash = createHash('sha256');
+  let bytes = 0;
+  await replaceFile(path, async (write) => {
+    for await (const piece of pieces) {
+      const packed = gzipSync(piece, { level: 3 });
+      hash.update(packed);
+      bytes += packed.length;
+      await write(packed);
+    }
+  });
+  return { sha256: hash.digest('hex'), bytes };
+}
+
+export async function replaceFile(
+  path: string,
+  fill: (write: (data: Buffer | string) => Promise<unknown>) => Promise<void>,
+): Promise<void> {
+  await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+  // What a killed run has left is overwritten.
+  const part = `${path}.part`;
+  const handle = await open(part, 'w', 0o600);
+  try {
+    await fill((data) => handle.write(data as Buffer));
+    await handle.sync();
+  } catch (error) {
+    await rm(part, { force: true });
+    throw error;
+  } finally {
+    await handle.close();
+  }
+  await rename(part, path);
+  const folder = await open(dirname(path), 'r');
+  await folder.sync();
+  await folder.close();
+}
+
+export const toLine = (event: ArchivedEvent): string => `${JSON.stringify(event)}\n`;
+
+/** The events of a file in its order, some at a time. @param onBytes of the file as it lies there */
+async function* readEvents(path: string, onBytes: (bytes: Buffer) => void): AsyncGenerator<ArchivedEvent[]> {
+  async function* packed() {
+    for await (const chunk of createReadStream(path, { highWaterMark: 1 << 18 })) {
+      onBytes(chunk as Buffer);
+      yield chunk as Buffer;
+    }
+  }
+  const raw = Readable.from(packed(), { objectMode: false });
+  const text = createGunzip();
+  raw.on('error', (error) => text.destroy(error));
+  raw.pipe(text).setEncoding('utf8');
+  let rest = '';
+  for await (const chunk of text) {
+    const lines = (rest + (chunk as string)).split('\n');
+    rest = lines.pop()!;
+    yield lines.map((line) => JSON.parse(line) as ArchivedEvent);
+  }
+  if (rest !== '') throw new ArchiveError(`${path} ends in the middle of a line.`);
+}
+
+/** Neighbouring events of one product. */
+export interface Chunk {
+  productId: string;
+  first: Position;
+  last: Position;
+  /** By metric. */
+  sums: Map<string, Sum>;
+  events: number;
+}
+
+/** What a file holds of one product. */
+export interface ProductSums {
+  productId: string;
+  /** By metric. */
+  totals: Map<string, Sum>;
+  /** By `hourName`. */
+  hours: Map<string, Sum>;
+}
+
+export const hourName = (hour: string, apiKeyId: string, metric: string): string =>
+  `${hour} ${apiKeyId} ${metric}`;
+
+interface Reading {
+  sha256: string;
+  sums: MetricSum[];
+  events: number;
+  /** The events beyond the first `skip`, in the order of the file. */
+  chunks: Chunk[];
+}
+
+interface ReadOptions {
+  /** So many events were deleted by an earlier run. */
+  skip: number;
+  chunkSize: number;
+  /** Is given each product's sums once they are complete. */
+  onProduct: (sums: ProductSums) => Promise<void>;
+  onEvents: (count: number) => void;
+}
+
+/** Reads a file from its first byte to its last. @throws ArchiveError */
+export async function readArchive(
+  path: string,
+  { skip, chunkSize, onProduct, onEvents }: ReadOptions,
+): Promise<Reading> {
+  const hash = createHash('sha256');
+  const reading: Reading = { sha256: '', sums: [], events: 0, chunks: [] };
+  let product: ProductSums | undefined;
+  let chunk: Chunk | undefined;
+  async function endProduct() {
+    if (!product) return;
+    for (const [metric, sum] of product.totals)
+      reading.sums.push({ productId: product.productId, metric, ...sum });
+    await onProduct(product);
+  }
+  try {
+    for await (const events of readEvents(path, (bytes) => hash.update(bytes))) {
+      for (const event of events) {
+        const { productId, metric, quantity, occurredAt, idempotencyKey, apiKeyId } = event;
+        if (product?.productId !== productId) {
+          await endProduct();
+          product = { productId, totals: new Map(), hours: new Map() };
+          chunk = undefined;
+        }
+        addTo(product.totals, metric, quantity);
+        addTo(product.hours, hourName(occurredAt.slice(0, 13), apiKeyId, metric), quantity);
+        if (reading.events++ < skip) continue;
+        const position = { occurredAt, idempotencyKey };
+        if (!chunk || chunk.events === chunkSize) {
+          chunk = { productId, first: position, last: position, sums: new Map(), events: 0 };
+          reading.chunks.push(chunk);
+        }
+        chunk.last = position;
+        chunk.events++;
+        addTo(chunk.sums, metric, quantity);
+      }
+      onEvents(events.length);
+    }
+    await endProduct();
+  } catch (error) {
+    if (error instanceof ArchiveError || !isUnreadable(error)) throw error;
+    throw new ArchiveError(`${path} cannot be read: ${error.message}`, { cause: error });
+  }
+  reading.sha256 = hash.digest('hex');
+  return reading;
+}
+
+/** Missing, cut off, or not what was written. */
+const isUnreadable = (error: unknown): error is Error =>
+  error instanceof SyntaxError || /^(E[A-Z]+|Z_)/.test(String((error as { code?: unknown }).code));
+
+export const manifestPath = (dir: string, file: string): string =>
+  join(dir, file.replace(/\.ndjson\.gz$/, '.json'));

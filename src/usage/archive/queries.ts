@@ -1,0 +1,236 @@
+import { sql, type SQL } from 'drizzle-orm';
+import type { Orm } from '../../core/db/client.js';
+import { selectRows, timeText } from '../../core/db/select-rows.js';
+import type { archiveStates } from '../table.js';
+
+/** One Organization's events of a month and mode: the unit that is archived. Every statement here names the Organization. */
+export interface Month {
+  orgId: string;
+  /** First day of the month. */
+  period: string;
+  livemode: boolean;
+}
+
+/** An archive as it is recorded. */
+export interface ArchiveRow extends Month {
+  state: (typeof archiveStates)[number];
+  file: string;
+  sha256: string;
+  events: number;
+}
+
+export interface Sum {
+  /** An exact decimal. */
+  quantity: string;
+  events: number;
+}
+
+export interface MetricSum extends Sum {
+  productId: string;
+  metric: string;
+}
+
+export interface Position {
+  occurredAt: string;
+  idempotencyKey: string;
+}
+
+/** An event as a line of the file holds it. Times are RFC 3339 with microseconds, the quantity an exact decimal. */
+export interface ArchivedEvent extends Position {
+  productId: string;
+  metric: string;
+  quantity: string;
+  apiKeyId: string;
+  receivedAt: string;
+}
+
+const ofMonth = ({ orgId, period, livemode }: Month): SQL =>
+  sql`org_id = ${orgId}::uuid and period = ${period}::date and livemode = ${livemode}`;
+
+/** The bounds are spelt out, so that the index on Organization, product, mode and time serves. */
+const inMonth = ({ orgId, period, livemode }: Month, productId: string, time: SQL): SQL =>
+  sql`org_id = ${orgId}::uuid and product_id = ${productId}::uuid and livemode = ${livemode}
+    and ${time} >= ${period}::timestamp at time zone 'UTC' and ${time} < (${period}::date + interval '1 month') at time zone 'UTC'`;
+
+export const listOrganizations = (
+  orm: Orm,
+  after: string,
+  limit: number,
+): Promise<{ id: string; slug: string }[]> =>
+  selectRows(
+    orm,
+    sql`select id::text, slug from organizations where slug > ${after} order by slug limit ${limit}`,
+  );
+
+/** The months before `before` that are not archived to their end, oldest first. */
+export const listOpenMonths = (
+  orm: Orm,
+  orgId: string,
+  before: string,
+): Promise<(Month & { events: number })[]> =>
+  selectRows(
+    orm,
+    sql`select t.org_id::text as "orgId", t.period::text, t.livemode, sum(t.events)::float8 as events
+    from usage_totals t
+    left join usage_archives a on a.org_id = t.org_id and a.period = t.period and a.livemode = t.livemode
+    where t.org_id = ${orgId}::uuid and t.period < ${before}::date and a.state is distinct from 'archived'
+    group by 1, 2, 3 order by 2, 3 desc`,
+  );
+
+const archiveColumns = sql`org_id::text as "orgId", period::text, livemode, state, file, sha256, events::float8 as events`;
+
+export const findArchive = async (orm: Orm, month: Month): Promise<ArchiveRow | undefined> =>
+  (
+    await selectRows<ArchiveRow>(
+      orm,
+      sql`select ${archiveColumns} from usage_archives where ${ofMonth(month)}`,
+    )
+  )[0];
+
+export const listArchives = (orm: Orm, orgId: string): Promise<ArchiveRow[]> =>
+  selectRows(
+    orm,
+    sql`select ${archiveColumns} from usage_archives where org_id = ${orgId}::uuid order by period, livemode desc`,
+  );
+
+export const listTotals = (orm: Orm, month: Month): Promise<MetricSum[]> =>
+  selectRows(
+    orm,
+    sql`select product_id::text as "productId", metric, trim_scale(quantity)::text as quantity, events::float8 as events
+    from usage_totals where ${ofMonth(month)} order by product_id, metric collate "C"`,
+  );
+
+export const listProductSlugs = (orm: Orm, ids: string[]): Promise<{ id: string; slug: string }[]> =>
+  selectRows(orm, sql`select id::text, slug from products where id = any (${`{${ids.join(',')}}`}::uuid[])`);
+
+export interface ArchivedSum extends MetricSum {
+  deletedEvents: number;
+}
+
+export const listArchivedSums = (orm: Orm, month: Month): Promise<ArchivedSum[]> =>
+  selectRows(
+    orm,
+    sql`select product_id::text as "productId", metric, trim_scale(quantity)::text as quantity, events::float8 as events,
+      deleted_events::float8 as "deletedEvents"
+    from usage_archived_totals where ${ofMonth(month)} order by product_id, metric collate "C"`,
+  );
+
+export interface HourSum extends Sum {
+  /** `2025-10-31T13`. */
+  hour: string;
+  apiKeyId: string;
+  metric: string;
+}
+
+const hourText = (time: SQL): SQL => sql`to_char(${time} at time zone 'UTC', 'YYYY-MM-DD"T"HH24')`;
+
+export const listHours = (orm: Orm, month: Month, productId: string): Promise<HourSum[]> =>
+  selectRows(
+    orm,
+    sql`select ${hourText(sql`hour`)} as hour, api_key_id::text as "apiKeyId", metric, trim_scale(quantity)::text as quantity,
+      events::float8 as events
+    from usage_hours where ${inMonth(month, productId, sql`hour`)}`,
+  );
+
+/** The sums of the events of a month that are still here. */
+export const sumEvents = (orm: Orm, month: Month, productId: string): Promise<HourSum[]> =>
+  selectRows(
+    orm,
+    sql`select ${hourText(sql`occurred_at`)} as hour, api_key_id::text as "apiKeyId", metric,
+      trim_scale(sum(quantity))::text as quantity, count(*)::float8 as events
+    from usage_events where ${inMonth(month, productId, sql`occurred_at`)} group by 1, 2, 3`,
+  );
+
+/** The next events of a month behind a position, in the order of time and key. */
+export const listEventsOf = (
+  orm: Orm,
+  month: Month,
+  productId: string,
+  after: Position | undefined,
+  limit: number,
+): Promise<Omit<ArchivedEvent, 'productId'>[]> =>
+  selectRows(
+    orm,
+    sql`select idempotency_key as "idempotencyKey", metric, trim_scale(quantity)::text as quantity, api_key_id::text as "apiKeyId",
+      ${timeText(sql`occurred_at`)} as "occurredAt", ${timeText(sql`received_at`)} as "receivedAt"
+    from (
+      select * from usage_events
+      where ${inMonth(month, productId, sql`occurred_at`)} ${
+        after === undefined
+          ? sql``
+          : sql`and occurred_at >= ${after.occurredAt}::timestamptz
+        and (occurred_at, idempotency_key) > (${after.occurredAt}::timestamptz, ${after.idempotencyKey})`
+      }
+      order by occurred_at, idempotency_key limit ${limit}
+    ) e
+    order by e.occurred_at, e.idempotency_key`,
+  );
+
+/** Deletes the events of a product from one to another, both included, and tells what they were. */
+export const deleteEvents = (
+  orm: Orm,
+  { orgId, livemode }: Month,
+  productId: string,
+  first: Position,
+  last: Position,
+): Promise<(Sum & { metric: string })[]> =>
+  selectRows(
+    orm,
+    sql`with gone as (
+      delete from usage_events
+      where org_id = ${orgId}::uuid and product_id = ${productId}::uuid and livemode = ${livemode}
+        and occurred_at between ${first.occurredAt}::timestamptz and ${last.occurredAt}::timestamptz
+        and (occurred_at, idempotency_key) >= (${first.occurredAt}::timestamptz, ${first.idempotencyKey})
+        and (occurred_at, idempotency_key) <= (${last.occurredAt}::timestamptz, ${last.idempotencyKey})
+      returning metric, quantity
+    )
+    select metric, trim_scale(sum(quantity))::text as quantity, count(*)::float8 as events from gone group by 1`,
+  );
+
+export async function raiseDeleted(
+  orm: Orm,
+  month: Month,
+  { productId, metric, quantity, events }: MetricSum,
+): Promise<void> {
+  await orm.execute(sql`update usage_archived_totals
+    set deleted_quantity = deleted_quantity + ${quantity}::numeric, deleted_events = deleted_events + ${events}::bigint
+    where ${ofMonth(month)} and product_id = ${productId}::uuid and metric = ${metric}`);
+}
+
+/** Records what was written in place of what an earlier run had written; that run has deleted nothing. */
+export async function replaceArchive(
+  tx: Orm,
+  { file, sha256, events, ...month }: Omit<ArchiveRow, 'state'>,
+  sums: MetricSum[],
+  now: Date,
+): Promise<void> {
+  await tx.execute(sql`delete from usage_archived_totals where ${ofMonth(month)}`);
+  await tx.execute(sql`delete from usage_archives where ${ofMonth(month)}`);
+  await tx.execute(sql`insert into usage_archives (org_id, period, livemode, state, file, sha256, events, written_at)
+    values (${month.orgId}::uuid, ${month.period}::date, ${month.livemode}, 'written', ${file}, ${sha256}, ${events}::bigint, ${now.toISOString()}::timestamptz)`);
+  for (const sum of sums)
+    await tx.execute(sql`insert into usage_archived_totals
+      (org_id, period, livemode, product_id, metric, quantity, events, deleted_quantity, deleted_events)
+      values (${month.orgId}::uuid, ${month.period}::date, ${month.livemode}, ${sum.productId}::uuid, ${sum.metric},
+        ${sum.quantity}::numeric, ${sum.events}::bigint, 0, 0)`);
+}
+
+/** @param archivedAt with the last state */
+export async function moveState(
+  orm: Orm,
+  month: Month,
+  state: ArchiveRow['state'],
+  archivedAt?: Date,
+): Promise<void> {
+  await orm.execute(sql`update usage_archives set state = ${state}, archived_at = ${archivedAt?.toISOString() ?? null}::timestamptz
+    where ${ofMonth(month)}`);
+}
+
+/** Any constant of our own. */
+const ARCHIVE_LOCK = 4_283_641_098;
+
+/** Held by this connection until it ends, however it does. @throws 55P03 where another has it for too long */
+export async function lockArchive(orm: Orm): Promise<void> {
+  await orm.execute(sql`set lock_timeout = '5s'`);
+  await orm.execute(sql`select pg_advisory_lock(${ARCHIVE_LOCK}::bigint)`);
+}

@@ -1,0 +1,294 @@
+import { appendFileSync, mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { gunzipSync, gzipSync } from 'node:zlib';
+import { eq, sql } from 'drizzle-orm';
+import fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Orm } from '../../../src/core/db/client.js';
+import { auditLog, usageArchives, usageHours, usageTotals } from '../../../src/tables.js';
+import { archiveMonth, findOpenMonths } from '../../../src/usage/archive/archive.js';
+import { readBack } from '../../../src/usage/archive/check.js';
+import { ArchiveError } from '../../../src/usage/archive/file.js';
+import { listArchives } from '../../../src/usage/archive/queries.js';
+import { firstRemembered } from '../../../src/usage/batch.js';
+import { compare, repair } from '../../../src/usage/reconcile.js';
+import { createTestDatabase, type TestDatabase } from '../../support/database.js';
+import { createKey, createOrganization, createProduct } from '../../support/fixtures.js';
+import { startTestService, TestClock } from '../../support/service.js';
+import { createTenant, sendUsage, usageEvent } from '../../support/usage.js';
+import { fillUsage } from '../../support/usage-events.js';
+
+let database: TestDatabase;
+const dir = mkdtempSync(join(tmpdir(), 'gauge-archive-'));
+const clock = new TestClock();
+clock.set('2031-03-15T12:00:00Z');
+beforeAll(async () => {
+  database = await createTestDatabase();
+});
+afterAll(async () => {
+  await database.remove();
+  rmSync(dir, { recursive: true, force: true });
+});
+
+/** An Organization with events of two products and modes around the end of January 2030. */
+async function used(count = 30) {
+  const { db } = database;
+  const organization = await createOrganization(db);
+  const key = await createKey(db, organization.id);
+  for (const name of ['a', 'b'])
+    for (const livemode of [true, false])
+      await fillUsage(db, {
+        orgId: organization.id,
+        productId: (await createProduct(db)).id,
+        apiKeyId: key.id,
+        livemode,
+        count,
+        prefix: `${name} "é\\ ${livemode} `,
+        from: '2030-01-31T20:00:00.123456Z',
+        everyMs: (8 * 3_600_000) / count,
+        quantity: 'i * 12345678901.25',
+      });
+  return organization;
+}
+
+const deps = (orm: Orm = database.db.orm) => ({
+  orm,
+  clock,
+  dir,
+  chunkSize: 7,
+  rest: 0,
+  signal: new AbortController().signal,
+  onEvents: () => undefined,
+});
+
+async function archiveAll(orgId: string, orm: Orm = database.db.orm): Promise<void> {
+  for (const month of await findOpenMonths(orm, '2030-02-01', orgId)) await archiveMonth(deps(orm), month);
+}
+
+/** What must not change, whatever happens to the events. */
+const sumsOf = async (orgId: string) => ({
+  totals: await database.db.orm.select().from(usageTotals).where(eq(usageTotals.orgId, orgId)),
+  hours: (await database.db.orm.select().from(usageHours).where(eq(usageHours.orgId, orgId))).length,
+  drift: await compare(database.db.orm, { orgId }),
+});
+
+async function keysIn(orgId: string): Promise<string[]> {
+  const result: unknown = await database.db.orm.execute(
+    sql`select idempotency_key as key from usage_events where org_id = ${orgId} order by 1`,
+  );
+  return (result as { rows: { key: string }[] }).rows.map(({ key }) => key);
+}
+
+const linesOf = (file: string) =>
+  gunzipSync(readFileSync(join(dir, file)))
+    .toString()
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line) as { idempotencyKey: string; quantity: string; occurredAt: string });
+
+const checkAll = async (orgId: string) => {
+  for (const archive of await listArchives(database.db.orm, orgId)) await readBack(deps(), archive);
+};
+
+/** The real database, which is gone at its n-th answer: before the statement was done, or after it. */
+function endingAt(n: number, isDone: boolean): Orm {
+  let count = 0;
+  const guard = async <T>(work: () => Promise<T>): Promise<T> => {
+    const isEnd = ++count === n;
+    if (isEnd && !isDone) throw new Error('killed');
+    const result = await work();
+    if (isEnd) throw new Error('killed');
+    return result;
+  };
+  const behind = (orm: Orm): Orm =>
+    new Proxy(orm, {
+      get(target, name) {
+        if (name === 'execute') return (query: never) => guard(() => Promise.resolve(target.execute(query)));
+        if (name === 'transaction')
+          return (work: (tx: Orm) => Promise<unknown>, config: never) =>
+            guard(() => target.transaction((tx) => work(behind(tx)), config));
+        return Reflect.get(target, name) as unknown;
+      },
+    });
+  return behind(database.db.orm);
+}
+
+/** Archives in runs that are each killed a little later than the one before, until it has come so far. */
+async function archiveUntil(id: string, isThere: (keys: string[]) => Promise<boolean> | boolean) {
+  for (let n = 1; !(await isThere(await keysIn(id))); n++)
+    await archiveAll(id, endingAt(n, true)).catch(() => undefined);
+  const [archive] = await listArchives(database.db.orm, id);
+  return archive!;
+}
+
+it('moves the events of a month into files that hold every one of them, and nothing else changes', async () => {
+  const { id, slug } = await used();
+  const [before, keys] = [await sumsOf(id), await keysIn(id)];
+  await archiveAll(id);
+  expect(await sumsOf(id)).toEqual(before);
+  expect(before.drift).toEqual({ totals: [], hours: [] });
+  const left = await keysIn(id);
+  const archives = await database.db.orm.select().from(usageArchives).where(eq(usageArchives.orgId, id));
+  expect(archives.map(({ file, state }) => [file, state]).sort()).toEqual([
+    [`2030-01/${slug}-live.ndjson.gz`, 'archived'],
+    [`2030-01/${slug}-test.ndjson.gz`, 'archived'],
+  ]);
+  const lines = archives.flatMap(({ file }) => linesOf(file));
+  expect([...left, ...lines.map((line) => line.idempotencyKey)].sort()).toEqual(keys.sort());
+  expect(lines).toHaveLength(60);
+  expect(lines[1]).toMatchObject({
+    quantity: '12345678901.25',
+    occurredAt: '2030-01-31T20:16:00.123456Z',
+    metric: 'calls',
+  });
+  const manifest = readFileSync(join(dir, `2030-01/${slug}-live.json`), 'utf8');
+  expect(JSON.parse(manifest)).toMatchObject({ organization: slug, month: '2030-01', events: 30 });
+  await checkAll(id);
+  const audits = await database.db.orm.select().from(auditLog).where(eq(auditLog.orgId, id));
+  expect(audits).toMatchObject([
+    { action: 'usage.archived', actor: 'system', target: '2030-01', details: { livemode: true, events: 30 } },
+    { action: 'usage.archived', details: { livemode: false } },
+  ]);
+  expect(await findOpenMonths(database.db.orm, '2030-02-01', id)).toEqual([]);
+});
+
+it(
+  'loses nothing and counts nothing twice, wherever it is killed, and goes on',
+  { timeout: 120_000 },
+  async () => {
+    let ended = 0;
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(fc.record({ n: fc.integer({ min: 1, max: 45 }), isDone: fc.boolean() }), {
+          minLength: 1,
+          maxLength: 3,
+        }),
+        async (kills) => {
+          const { id } = await used(8);
+          const [before, keys] = [await sumsOf(id), await keysIn(id)];
+          for (const { n, isDone } of kills) {
+            await archiveAll(id, endingAt(n, isDone)).catch((error: Error) => {
+              expect(error.message).toMatch(/killed/);
+              ended++;
+            });
+            expect(await sumsOf(id)).toEqual(before);
+          }
+          await archiveAll(id);
+          expect(await sumsOf(id)).toEqual(before);
+          const archives = await listArchives(database.db.orm, id);
+          const archived = archives.flatMap(({ file }) => linesOf(file)).map((line) => line.idempotencyKey);
+          expect([...(await keysIn(id)), ...archived].sort()).toEqual(keys.sort());
+          await checkAll(id);
+          const audits = await database.db.orm.select().from(auditLog).where(eq(auditLog.orgId, id));
+          expect(audits).toHaveLength(2);
+        },
+      ),
+      { numRuns: 8 },
+    );
+    expect(ended).toBeGreaterThan(3);
+  },
+);
+
+describe('a repair', () => {
+  it('keeps what is archived, and sets a total right from the archive and the events that are left', async () => {
+    const { id } = await used();
+    await archiveAll(id);
+    const before = await sumsOf(id);
+    await database.db.orm.execute(sql`update usage_totals set quantity = quantity + 1 where org_id = ${id}`);
+    expect((await compare(database.db.orm, { orgId: id })).totals).toHaveLength(8);
+    expect(await repair(database.db.orm, clock, { orgId: id })).toMatchObject({ totals: 8, hours: 0 });
+    expect(await sumsOf(id)).toEqual(before);
+    await database.db.orm.execute(sql`delete from usage_totals where org_id = ${id}`);
+    await repair(database.db.orm, clock, { orgId: id });
+    expect((await sumsOf(id)).totals).toHaveLength(8);
+    await checkAll(id);
+  });
+});
+
+describe('nothing is deleted', () => {
+  it('where the totals or the hours are not what the events add up to', async () => {
+    for (const table of ['usage_totals', 'usage_hours']) {
+      const { id } = await used();
+      const keys = await keysIn(id);
+      await database.db.orm.execute(
+        sql`update ${sql.identifier(table)} set quantity = quantity + 0.01 where org_id = ${id}`,
+      );
+      await expect(archiveAll(id)).rejects.toThrow(/^The (totals|hours) of product .* expected/);
+      expect(await keysIn(id)).toEqual(keys);
+    }
+  });
+
+  it('where an event is not in the file, and of a file that was changed before all of it is deleted', async () => {
+    const { id } = await used();
+    const all = (await keysIn(id)).length;
+    const archive = await archiveUntil(id, (keys) => keys.length < all);
+    expect(archive).toMatchObject({ state: 'deleting' });
+    const path = join(dir, archive.file);
+    const whole = readFileSync(path);
+    const left = await keysIn(id);
+    appendFileSync(path, gzipSync(''));
+    await expect(archiveAll(id)).rejects.toThrow(ArchiveError);
+    await expect(archiveAll(id)).rejects.toThrow(/was changed/);
+    truncateSync(path, whole.length - 9);
+    await expect(archiveAll(id)).rejects.toThrow(/cannot be read/);
+    rmSync(path);
+    await expect(archiveAll(id)).rejects.toThrow(/cannot be read: ENOENT/);
+    expect(await keysIn(id)).toEqual(left);
+    writeFileSync(path, whole);
+    await database.db.orm.execute(sql`insert into usage_events
+      select org_id, product_id, api_key_id, occurred_at, received_at, livemode, idempotency_key || ' late', metric, quantity
+      from usage_events where org_id = ${id} and livemode and occurred_at < '2030-02-01'`);
+    await expect(archiveAll(id)).rejects.toThrow(
+      /^The events from .* are not those of the file; none of them/,
+    );
+    const [after, archived] = [await keysIn(id), linesOf(archive.file).map((line) => line.idempotencyKey)];
+    expect(after.filter((key) => key.endsWith(' late')).length).toBeGreaterThan(7);
+    expect(left.filter((key) => !after.includes(key) && !archived.includes(key))).toEqual([]);
+  });
+});
+
+it('a file that is lost while all events are here is written again', async () => {
+  const { id } = await used();
+  const archive = await archiveUntil(id, async () => (await listArchives(database.db.orm, id)).length > 0);
+  expect(archive).toMatchObject({ state: 'written' });
+  rmSync(join(dir, archive.file));
+  await archiveAll(id);
+  await checkAll(id);
+});
+
+it('a repeat of an archived event is refused with its time, and counts again without', async () => {
+  const service = await startTestService(database.db, { env: { DEDUPE_HORIZON_MONTHS: '13' } });
+  const { organization, product, key } = await createTenant(database.db);
+  const occurredAt = '2030-01-15T12:00:00Z';
+  const send = (more: object) =>
+    sendUsage(service.url, key.secret, [usageEvent(product.slug, 'order 1', more)]);
+  service.clock.set(occurredAt);
+  expect(await send({ occurredAt })).toMatchObject({ status: 202, body: { accepted: 1 } });
+  service.clock.set('2031-02-28T23:59:59Z');
+  const known = await send({ occurredAt });
+  expect(known).toMatchObject({ status: 422, body: { code: 'timestamp_out_of_range' } });
+  expect(known.body.detail).toMatch(/after the receipt\.$/);
+  expect(await send({})).toMatchObject({ status: 202, body: { accepted: 0, deduped: 1 } });
+
+  service.clock.set('2031-03-01T00:00:00Z');
+  expect(firstRemembered(13, service.clock.now())).toBe('2030-02-01');
+  await archiveAll(organization.id);
+  const forgotten = await send({ occurredAt });
+  expect(forgotten).toMatchObject({ status: 422, body: { code: 'timestamp_out_of_range' } });
+  expect(forgotten.body.detail).toMatch(/before the 13 months for which idempotency keys are remembered/);
+  expect(await send({})).toMatchObject({ status: 202, body: { accepted: 1, deduped: 0 } });
+  expect((await compare(database.db.orm, { orgId: organization.id })).totals).toEqual([]);
+  expect((await sumsOf(organization.id)).totals).toMatchObject([
+    { period: '2030-01-01', events: 1 },
+    { period: '2031-03-01', events: 1 },
+  ]);
+  await service.stop();
+});
+
+it('the months of a horizon stay', () => {
+  const at = Date.parse('2026-11-22T12:00:00Z');
+  expect(firstRemembered(13, at)).toBe('2025-10-01');
+  expect(firstRemembered(1, at)).toBe('2026-10-01');
+  expect(firstRemembered(1, Date.parse('2027-01-31T23:59:59Z'))).toBe('2026-12-01');
+});
