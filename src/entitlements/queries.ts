@@ -2,7 +2,7 @@ import { and, asc, eq, gt, isNull, lte, or, sql, type SQL } from 'drizzle-orm';
 import type { Orm, Tx } from '../core/db/client.js';
 import { selectRows, timeText } from '../core/db/select-rows.js';
 import type { Range } from '../core/http/page.js';
-import { effectiveCap, entitlements, products, type EntitlementKind } from './table.js';
+import { effectiveCap, entitlements, products, type EntitlementKind, type UsageLimit } from './table.js';
 
 export type Product = typeof products.$inferSelect;
 
@@ -48,6 +48,7 @@ export interface Terms {
   hasOwnCap: boolean;
   /** An exact decimal; null is unlimited where the cap is the entitlement's own. */
   unitCap: string | null;
+  limits: UsageLimit[] | null;
 }
 
 /** An entitlement with the product's names. */
@@ -70,6 +71,7 @@ const grantColumns = {
   endsAt: entitlements.endsAt,
   hasOwnCap: entitlements.hasOwnCap,
   unitCap: entitlements.unitCap,
+  limits: entitlements.limits,
   effectiveUnitCap: sql<string | null>`${sql.raw(effectiveCap('entitlements', 'products'))}`,
   createdAt: entitlements.createdAt,
   updatedAt: entitlements.updatedAt,

@@ -52,7 +52,18 @@ function entitlementTo(name: keyof typeof exampleWorld.products) {
   const used = Number(numbers.used ?? 0);
   const remaining = unitCap === null ? null : unitCap - used;
   const since = { startsAt: exampleWorld.createdAt, endsAt: null };
-  return { productSlug: slug, productName, kind, usageMetric, unitCap, used, remaining, period, ...since };
+  return {
+    productSlug: slug,
+    productName,
+    kind,
+    usageMetric,
+    unitCap,
+    used,
+    remaining,
+    period,
+    limits: [],
+    ...since,
+  };
 }
 
 const apiCalls = entitlementTo('apiCalls');
@@ -164,6 +175,7 @@ const checked = ({ productSlug, kind, unitCap, used, remaining }: typeof apiCall
   used,
   remaining,
   overCap: false,
+  limits: [],
 });
 const none = {
   ...checked(apiCalls),
@@ -185,7 +197,8 @@ const check = defineRoute({
 Answers for 1 to ${MAX_SLUGS} product slugs whether the Organization may use them now: one result for each slug, in the order of the request. A denial is an
 answer (200), not an error. The body has at most 256 KiB.
 
-\`allowed\` is true for a live entitlement, above its cap, too: \`overCap\` and \`remaining\` tell, and the caller decides.
+\`allowed\` is true for a live entitlement, above its cap, too: \`overCap\` and \`remaining\` tell, and the caller decides. Only a limit that blocks
+makes it false, with the reason \`limit_reached\`: with \`items\` if the \`quantity\` would go beyond it, without a quantity if it is reached. An answer promises nothing for later: a reservation does.
 `.trim(),
   body: { schema: entitlementCheckSchema, maxBytes: MAX_BODY_BYTES },
   responses: {
@@ -204,6 +217,12 @@ answer (200), not an error. The body has at most 256 KiB.
           { ...none, allowed: false, reason: 'entitlement_required' },
         ],
       },
+    },
+    {
+      name: 'items',
+      summary: 'With a quantity',
+      request: { credential: 'readerKey', body: { items: [{ productSlug: 'api-calls', quantity: 25.5 }] } },
+      answer: { results: [{ ...checked(apiCalls), allowed: true, reason: null }] },
     },
     problemExample('invalid_request', {
       summary: 'An empty list',
@@ -224,10 +243,10 @@ answer (200), not an error. The body has at most 256 KiB.
     const { entitlements, keys, keyUse } = deps;
     const hashedSecret = readHashedSecret(req);
     if (!keyUse.hasSeen(hashedSecret) || !hasSmallBody(req)) await keys.authenticate(hashedSecret, scope);
-    const slugs = await readSlugs(req, res, () => authenticateCall(deps, hashedSecret, scope));
-    const found = await entitlements.check(hashedSecret, slugs);
+    const question = await readCheck(req, res, () => authenticateCall(deps, hashedSecret, scope));
+    const found = await entitlements.check(hashedSecret, question.slugs);
     keyUse.touch(hashedSecret, scope);
-    sendJson(res, 200, checkResultsJson(slugs, found));
+    sendJson(res, 200, checkResultsJson(question, found));
   },
 });
 
@@ -243,11 +262,11 @@ function parsePage(
   });
 }
 
-function readSlugs(
+function readCheck(
   req: Request,
   res: Parameters<typeof readJsonText>[1],
   authenticate: () => Promise<unknown>,
-): Promise<string[]> {
+): Promise<ReturnType<typeof parseCheck>> {
   return preferKeyError(authenticate, async () =>
     parseCheck(await readJsonText(req, res, MAX_BODY_BYTES, bounds)),
   );

@@ -130,6 +130,18 @@ export function totalsOf(batch: Batch): Set<string> {
   return totals;
 }
 
+/** The latest time of the events of each pair that may be recorded, in ms since the epoch; undefined where there is none. */
+export function latestTimes(batch: Batch): (number | undefined)[] {
+  const latest: (number | undefined)[] = batch.pairs.map(() => undefined);
+  for (const [i, pair] of batch.pairOf.entries()) {
+    if (batch.outOfRange.has(i) || batch.aboveCeiling.has(i)) continue;
+    const time = batch.times[i];
+    const ms = time === undefined ? batch.receivedAtMs : Date.parse(time);
+    if (latest[pair] === undefined || ms > latest[pair]) latest[pair] = ms;
+  }
+  return latest;
+}
+
 const manyDigits = /(?<!\\)"quantity"\s*:\s*-?[\d.]{16,}/;
 
 const MAX_DIGITS = 100;

@@ -2,77 +2,10 @@ import type { Statement } from '../core/db/client.js';
 import { effectiveCap } from '../entitlements/table.js';
 
 /**
- * The ingestion statement: one round trip and one commit for everything that waits.
- *
- * `pair` is each distinct (API key, product, metric) of the flush, and an event only names its pair. That keeps the
- * re-check of keys and entitlements to a few index lookups however many events there are, and puts it into the same
- * snapshot as the insert: what was revoked or withdrawn before a request arrived binds that request, with no cache
- * to ask. A strict request with several pairs has a group of its own; one bad pair leaves out the whole group. The group of
- * a lenient one is below zero, and only a quantity above the ceiling leaves it out.
- *
- * The ceiling of an event is checked once per pair, by its largest quantity: which event it was, and whose, is found by
- * the caller, who sends the others again.
- *
- * Each of those lookups is a lateral sub-select of one row: its whole key is given, so the plan is an index whatever
- * the planner believes about the size of the tables.
- *
- * Rows go in ordered by key, of equal keys the first sent first, and the sums by their primary key, totals before
- * hours. Every flush on every instance takes its locks in that one order, so two flushes wait for each other at most
- * and never deadlock.
- *
- * `inserted` holds what was really new. The sums are raised once per row from it, never from what was sent, so a
- * repeat adds nothing, whichever of two racing statements wins.
- *
- * The first row counts what was inserted, and names it only where something was not (repeats, or a refused pair).
- * The other rows are the pairs that need an answer: refused, above the cap, or perhaps repeated.
- *
- * $1 hashed secret, $2 product slug, $3 metric, $4 group (0: none), $10 largest quantity, per pair ·
- * $5 place of the pair, $6 idempotency key, $7 quantity, $8 occurred at, per event · $9 now
+ * Raises the sums by what `inserted` has, as CTEs: totals before hours, each in the order of its primary key. Whatever records
+ * events goes through these, so that a total is always the sum of its events.
  */
-export const ingest: Statement = {
-  name: 'usage_ingest',
-  text: `
-with pair as materialized (
-  select p.ord - 1 as place, p.grp, p.metric, pr.max_quantity, k.org_id, k.id as api_key_id, k.livemode, pr.id as product_id, pr.usage_metric,
-    ${effectiveCap('e', 'pr')} as unit_cap,
-    case
-      when k.id is null then 'invalid_key'
-      when k.revoked_at is not null then 'key_revoked'
-      when k.archived_at is not null then 'organization_archived'
-      when k.expires_at <= $9::timestamptz then 'key_expired'
-      when not ('usage:write' = any (k.scopes)) then 'insufficient_scope'
-      when e.kind is null then 'entitlement_required'
-      when pr.archived_at is not null then 'product_archived'
-      when e.kind = 'read_only' then 'entitlement_read_only'
-      when pr.usage_metric <> p.metric then 'unknown_metric'
-      when p.largest > pr.max_quantity then 'quantity_out_of_range'
-    end as problem
-  from unnest($1::text[], $2::text[], $3::text[], $4::int[], $10::numeric[]) with ordinality
-    as p (hashed_secret, slug, metric, grp, largest, ord)
-  left join lateral (select * from api_keys where hashed_secret = p.hashed_secret limit 1) k on true
-  left join lateral (select * from products where slug = p.slug limit 1) pr on true
-  left join lateral (
-    select kind, has_own_cap, unit_cap from entitlements
-    where org_id = k.org_id and product_id = pr.id
-      and starts_at <= $9::timestamptz and (ends_at is null or ends_at > $9::timestamptz)
-    limit 1
-  ) e on true
-), good as (
-  select * from pair
-  where problem is null and (grp = 0 or grp not in (
-    select grp from pair where problem is not null and (grp > 0 or problem = 'quantity_out_of_range')
-  ))
-), inserted as (
-  insert into usage_events
-    (org_id, idempotency_key, product_id, metric, quantity, livemode, api_key_id, occurred_at, received_at)
-  select g.org_id, ev.idempotency_key, g.product_id, g.metric, ev.quantity, g.livemode, g.api_key_id, ev.occurred_at, $9::timestamptz
-  from unnest($5::int[], $6::text[], $7::numeric[], $8::timestamptz[]) with ordinality
-    as ev (pair, idempotency_key, quantity, occurred_at, ord)
-  join good g on g.place = ev.pair
-  order by g.org_id, ev.idempotency_key collate "C", ev.ord
-  on conflict (org_id, idempotency_key) do nothing
-  returning org_id, idempotency_key, product_id, metric, quantity, livemode, api_key_id, occurred_at
-), hourly as materialized (
+export const addToSums = `hourly as materialized (
   select org_id, product_id, livemode, metric, api_key_id,
     date_bin('1 hour', occurred_at, timestamptz '2000-01-01 00:00:00+00') as hour,
     sum(quantity) as quantity, count(*) as events
@@ -96,20 +29,94 @@ with pair as materialized (
   order by 1, 2, 3, 4, 5, 6
   on conflict (org_id, product_id, livemode, hour, metric, api_key_id)
   do update set quantity = h.quantity + excluded.quantity, events = h.events + excluded.events
-), counted as (
+)`;
+
+/**
+ * The ingestion statement: one round trip and one commit for everything that waits.
+ *
+ * `pair` is each distinct (API key, product, metric) of the flush, and an event only names its pair. That keeps the
+ * re-check of keys and entitlements to a few index lookups however many events there are, and puts it into the same
+ * snapshot as the insert: what was revoked or withdrawn before a request arrived binds that request, with no cache
+ * to ask. A strict request with several pairs has a group of its own; one bad pair leaves out the whole group. The group of
+ * a lenient one is below zero, and only a quantity above the ceiling leaves it out.
+ *
+ * The ceiling of an event is checked once per pair, by its largest quantity: which event it was, and whose, is found by
+ * the caller, who sends the others again.
+ *
+ * Each of those lookups is a lateral sub-select of one row: its whole key is given, so the plan is an index whatever
+ * the planner believes about the size of the tables.
+ *
+ * Rows go in ordered by key, of equal keys the first sent first, and the sums by their primary key, totals before
+ * hours. Every flush on every instance takes its locks in that one order, so two flushes wait for each other at most
+ * and never deadlock.
+ *
+ * `inserted` holds what was really new. The sums are raised once per row from it, never from what was sent, so a
+ * repeat adds nothing, whichever of two racing statements wins.
+ *
+ * The first row counts what was inserted, and names it only where something was not (repeats, or a refused pair).
+ * The other rows are the pairs that need an answer: refused, above the cap, with limits, or perhaps repeated.
+ *
+ * $1 hashed secret, $2 product slug, $3 metric, $4 group (0: none), $10 largest quantity, per pair ·
+ * $5 place of the pair, $6 idempotency key, $7 quantity, $8 occurred at, per event · $9 now
+ */
+export const ingest: Statement = {
+  name: 'usage_ingest',
+  text: `
+with pair as materialized (
+  select p.ord - 1 as place, p.grp, p.metric, pr.max_quantity, k.org_id, k.id as api_key_id, k.livemode, pr.id as product_id, pr.usage_metric,
+    ${effectiveCap('e', 'pr')} as unit_cap, e.limits is not null as has_limits,
+    case
+      when k.id is null then 'invalid_key'
+      when k.revoked_at is not null then 'key_revoked'
+      when k.archived_at is not null then 'organization_archived'
+      when k.expires_at <= $9::timestamptz then 'key_expired'
+      when not ('usage:write' = any (k.scopes)) then 'insufficient_scope'
+      when e.kind is null then 'entitlement_required'
+      when pr.archived_at is not null then 'product_archived'
+      when e.kind = 'read_only' then 'entitlement_read_only'
+      when pr.usage_metric <> p.metric then 'unknown_metric'
+      when p.largest > pr.max_quantity then 'quantity_out_of_range'
+    end as problem
+  from unnest($1::text[], $2::text[], $3::text[], $4::int[], $10::numeric[]) with ordinality
+    as p (hashed_secret, slug, metric, grp, largest, ord)
+  left join lateral (select * from api_keys where hashed_secret = p.hashed_secret limit 1) k on true
+  left join lateral (select * from products where slug = p.slug limit 1) pr on true
+  left join lateral (
+    select kind, has_own_cap, unit_cap, limits from entitlements
+    where org_id = k.org_id and product_id = pr.id
+      and starts_at <= $9::timestamptz and (ends_at is null or ends_at > $9::timestamptz)
+    limit 1
+  ) e on true
+), good as (
+  select * from pair
+  where problem is null and (grp = 0 or grp not in (
+    select grp from pair where problem is not null and (grp > 0 or problem = 'quantity_out_of_range')
+  ))
+), inserted as (
+  insert into usage_events
+    (org_id, idempotency_key, product_id, metric, quantity, livemode, api_key_id, occurred_at, received_at)
+  select g.org_id, ev.idempotency_key, g.product_id, g.metric, ev.quantity, g.livemode, g.api_key_id, ev.occurred_at, $9::timestamptz
+  from unnest($5::int[], $6::text[], $7::numeric[], $8::timestamptz[]) with ordinality
+    as ev (pair, idempotency_key, quantity, occurred_at, ord)
+  join good g on g.place = ev.pair
+  order by g.org_id, ev.idempotency_key collate "C", ev.ord
+  on conflict (org_id, idempotency_key) do nothing
+  returning org_id, idempotency_key, product_id, metric, quantity, livemode, api_key_id, occurred_at
+), ${addToSums}, counted as (
   select count(*) as inserted, count(*) = cardinality($5::int[]) as is_all_new from inserted
 )
 select c.inserted::text, case when not c.is_all_new then (select coalesce(json_agg(json_build_array(org_id, idempotency_key)), '[]') from inserted)::text end,
-  null, null, null, null, null, null, null, null
+  null, null, null, null, null, null, null, null, null
 from counted c
 union all
 select p.place::text, p.problem, p.org_id::text, p.product_id::text, p.livemode::text, p.usage_metric, trim_scale(p.unit_cap)::text,
-  r.period::text, trim_scale(r.quantity)::text, trim_scale(p.max_quantity)::text
+  r.period::text, trim_scale(r.quantity)::text, trim_scale(p.max_quantity)::text,
+  p.has_limits::text
 from pair p
 cross join counted c
 left join raised r on r.org_id = p.org_id and r.product_id = p.product_id and r.metric = p.metric and r.livemode = p.livemode
   and r.quantity > p.unit_cap
-where p.problem is not null or r.quantity is not null or not c.is_all_new`,
+where p.problem is not null or r.quantity is not null or p.has_limits or not c.is_all_new`,
 };
 
 /**
