@@ -9,6 +9,7 @@ import { operatorMarketRoutes, operatorRoutes } from './mounts/operator.js';
 import { sessionRoutes } from './identity/organizations/routes.js';
 import { accountRoutes, publicReadRoutes } from './mounts/trading.js';
 import { scoresRoutes } from './trading/scores/routes.js';
+import { reservationRoutes } from './usage/reservations/routes.js';
 import { usageRoutes } from './usage/routes.js';
 
 const ofMarkets = new Set<object>([
@@ -20,6 +21,7 @@ const ofMarkets = new Set<object>([
 
 const routes = [
   ...usageRoutes,
+  ...reservationRoutes,
   ...entitlementRoutes,
   ...publicReadRoutes,
   ...accountRoutes,

@@ -45,6 +45,17 @@ const common = {
 
 const period = { start: '2026-01-01T00:00:00Z', end: '2026-02-01T00:00:00Z' };
 
+const { blocked, held } = exampleWorld.reservation;
+const storageLimit = {
+  quantity: blocked,
+  window: 'PT5H',
+  enforcement: 'block',
+  used: 0,
+  held,
+  remaining: blocked - held,
+  resetsAt: null,
+};
+
 /** A product of the example world as its entitlement shows it. */
 function entitlementTo(name: keyof typeof exampleWorld.products) {
   const { slug, name: productName, usageMetric, entitlement: kind, ...numbers } = exampleWorld.products[name];
@@ -61,7 +72,7 @@ function entitlementTo(name: keyof typeof exampleWorld.products) {
     used,
     remaining,
     period,
-    limits: [],
+    limits: name === 'storage' ? [storageLimit] : [],
     ...since,
   };
 }
@@ -168,7 +179,7 @@ const one = defineRoute({
     },
 });
 
-const checked = ({ productSlug, kind, unitCap, used, remaining }: typeof apiCalls) => ({
+const checked = ({ productSlug, kind, unitCap, used, remaining }: ReturnType<typeof entitlementTo>) => ({
   productSlug,
   kind,
   unitCap,
@@ -215,6 +226,21 @@ makes it false, with the reason \`limit_reached\`: with \`items\` if the \`quant
           { ...checked(apiCalls), allowed: true, reason: null },
           { ...checked(archive), allowed: false, reason: 'entitlement_read_only' },
           { ...none, allowed: false, reason: 'entitlement_required' },
+        ],
+      },
+    },
+    {
+      name: 'limitReached',
+      summary: 'More than a limit that blocks leaves',
+      request: { credential: 'readerKey', body: { items: [{ productSlug: 'storage', quantity: blocked - held + 0.5 }] } },
+      answer: {
+        results: [
+          {
+            ...checked(entitlementTo('storage')),
+            limits: [storageLimit],
+            allowed: false,
+            reason: 'limit_reached',
+          },
         ],
       },
     },

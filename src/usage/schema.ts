@@ -51,7 +51,7 @@ export const batchFrameSchema = z.strictObject({
   events: z.array(z.unknown()).min(1, 'must hold at least one event'),
 });
 
-const warningSchema = z.discriminatedUnion('code', [
+export const warningSchema = z.discriminatedUnion('code', [
   z
     .object({
       code: z.literal('unit_cap_exceeded'),

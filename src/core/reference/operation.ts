@@ -49,6 +49,9 @@ const problemSchema = z
     errors: z.array(errorPlaceSchema).optional().meta({
       description: 'Every offending place, in the order of the body; present where places can be named.',
     }),
+    limit: z.record(z.string(), z.unknown()).optional().meta({
+      description: 'Of `limit_reached`: the limit that leaves least, as answers about entitlements show it.',
+    }),
   })
   .meta({ id: 'Problem', description: 'RFC 9457 problem details with a stable `code`.' });
 
