@@ -12,12 +12,20 @@ export interface CapWarning {
   period: { start: string; end: string };
 }
 
+export interface LimitWarning {
+  productSlug: string;
+  metric: string;
+  limit: { quantity: number; window: string; enforcement: 'warn' | 'block' };
+  used: number;
+}
+
 /** What became of some events: every one of them is accepted, deduped or refused. */
 export interface Delivery {
   accepted: number;
   deduped: number;
   refusals: Refusal[];
   overCap: CapWarning[];
+  overLimit: LimitWarning[];
   /** Repeats that differ from what their key was first used for. */
   mismatches: SourceRecord[];
 }
@@ -31,7 +39,8 @@ const OTHER_MODE =
  * @throws CommandError
  */
 export async function deliver(post: Post, events: OutgoingEvent[]): Promise<Delivery> {
-  if (events.length === 0) return { accepted: 0, deduped: 0, refusals: [], overCap: [], mismatches: [] };
+  if (events.length === 0)
+    return { accepted: 0, deduped: 0, refusals: [], overCap: [], overLimit: [], mismatches: [] };
   const answer = await post(events);
   if (answer.kind === 'recorded') return toDelivery(answer.answer, events);
   const { code, detail } = answer.problem;
@@ -59,10 +68,12 @@ function toDelivery(
     deduped: answer.deduped,
     refusals: (answer.rejected ?? []).map(({ index, code, detail }) => refuse(events[index]!, code, detail)),
     overCap: [],
+    overLimit: [],
     mismatches: [],
   };
   for (const warning of answer.warnings) {
     if (warning.code === 'unit_cap_exceeded') delivery.overCap.push(warning);
+    else if (warning.code === 'limit_exceeded') delivery.overLimit.push(warning);
     else if (warning.code === 'duplicate_mismatch') {
       const event = events[warning.index]!;
       if (!warning.differs?.includes('livemode')) delivery.mismatches.push(event.record);
@@ -101,6 +112,7 @@ function merge(a: Delivery, b: Delivery): Delivery {
     deduped: a.deduped + b.deduped,
     refusals: [...a.refusals, ...b.refusals],
     overCap: [...a.overCap, ...b.overCap],
+    overLimit: [...a.overLimit, ...b.overLimit],
     mismatches: [...a.mismatches, ...b.mismatches],
   };
 }
