@@ -8,7 +8,7 @@ import { pageRouter } from '../core/pages/page-router.js';
 import { readQuery, requireOnce } from '../core/pages/query-form.js';
 import { monthOf } from '../core/time.js';
 import { putGrant, withdrawGrant } from '../entitlements/grants.js';
-import { toGrantsView } from '../entitlements/pages.js';
+import { readGrantsView } from '../entitlements/pages.js';
 import { findGrant, listBalances, listProducts, type Grant } from '../entitlements/queries.js';
 import { getProduct } from '../entitlements/products.js';
 import { limitsSchema, MAX_LIMITS } from '../entitlements/limits.js';
@@ -72,7 +72,7 @@ export function customerEntitlementPages(deps: ConsoleDeps): Router {
     const path = `${addressOf(customer.slug)}/entitlements`;
     const page = { view: 'entitlements', tab: 'entitlements', title: 'Entitlements', notices } as const;
     await renderCustomer(deps, req, res, page, customer, {
-      ...toGrantsView(rows.slice(0, PAGE_SIZE), period, new Date(now)),
+      ...(await readGrantsView(db, customer.id, rows.slice(0, PAGE_SIZE), period, new Date(now))),
       pager: toPager(path, {}, { cursor, nextCursor }),
     });
   });

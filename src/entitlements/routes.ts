@@ -232,7 +232,10 @@ makes it false, with the reason \`limit_reached\`: with \`items\` if the \`quant
     {
       name: 'limitReached',
       summary: 'More than a limit that blocks leaves',
-      request: { credential: 'readerKey', body: { items: [{ productSlug: 'storage', quantity: blocked - held + 0.5 }] } },
+      request: {
+        credential: 'readerKey',
+        body: { items: [{ productSlug: 'storage', quantity: blocked - held + 0.5 }] },
+      },
       answer: {
         results: [
           {

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { addMember, Browser, createUser } from '../../support/accounts.js';
 import { createTestDatabase, type TestDatabase } from '../../support/database.js';
 import { createKey, createOrganization, createProduct, grant } from '../../support/fixtures.js';
 import { startTestService, type TestService } from '../../support/service.js';
@@ -391,4 +392,21 @@ describe('a limit', () => {
     expect((await t.limits())[0]).toMatchObject({ used: 0, held: 0, remaining: 0 });
     expect((await t.reserve(1)).status).toBe(409);
   });
+});
+
+it('shows on the pages what is used, held and left, and which key holds it', async () => {
+  const t = await tenant([limit('10', 'PT5H'), limit('4', 'calendar_day', 'warn')]);
+  service.clock.set(new Date().toISOString());
+  await t.send(3, 'a');
+  await t.reserve(2.5);
+  const user = await createUser(database.db);
+  await addMember(database.db, t.organization.id, user.id, 'billing');
+  const browser = new Browser(service.url);
+  await browser.signIn(user.email);
+  for (const path of ['/dashboard/entitlements', `/dashboard/usage?product=${t.product.slug}`]) {
+    const text = (await browser.get(path)).text.replace(/<[^>]+>/g, ' ').replace(/\s+/g, ' ');
+    expect(text).toMatch(/Last 5.h: 3 used, 2\.5 held of 10 calls Blocks 4\.5 left/);
+    expect(text).toMatch(/Today \(UTC\): 3 used, 2\.5 held of 4 calls Warns Over the limit by 1\.5 · resets/);
+    if (path.includes('usage')) expect(text).toMatch(/test key org_live_\S+… 2\.5 calls 1 /);
+  }
 });
