@@ -64,20 +64,19 @@ function addList(router: Router, deps: ConsoleDeps): void {
       const { search, cursor, ...rest } = parseInput(querySchema, query);
       const filter = { ...rest, search: search?.trim() || undefined };
       const range = { after: cursor, limit: PAGE_SIZE };
-      const { customers, nextCursor, isPartial } = await listCustomers(db.orm, clock, filter, range);
+      const { customers, nextCursor } = await listCustomers(db.orm, clock.now(), filter, range);
       const shown = {
         search: filter.search,
         signal: filter.signal,
         state: query.state as string | undefined,
       };
-      return { customers, isPartial, pager: toPager(CONSOLE, shown, { cursor, nextCursor }) };
+      return { customers, pager: toPager(CONSOLE, shown, { cursor, nextCursor }) };
     });
     const page = { view: 'console/customers', title: 'Customers', section: 'customers' };
     await renderPage(deps, req, res, page, {
       form: { ...form, values: { state: 'current', ...form.values } },
       customers: result?.customers.map(toCustomerView),
       pager: result?.pager,
-      isPartial: result?.isPartial,
       isFiltered: Object.keys(query).some((field) => field !== 'cursor'),
     });
   });

@@ -49,21 +49,26 @@ function navigationOf(
 }
 
 /** The parts of the operator's console. */
-const consoleSections = [
+const consoleSections: { id: string; href: string; label: string; isOfMarkets?: true }[] = [
   { id: 'customers', href: '/console', label: 'Customers' },
   { id: 'products', href: '/console/products', label: 'Products' },
+  { id: 'usage', href: '/console/usage', label: 'Usage' },
+  { id: 'trading', href: '/console/trading', label: 'Trading', isOfMarkets: true },
   { id: 'operators', href: '/console/operators', label: 'Operators' },
   { id: 'people', href: '/console/people', label: 'People' },
   { id: 'audit-log', href: '/console/audit-log', label: 'Audit log' },
 ];
 
 /** The frame of the console: whatever Organizations an operator belongs to have nothing to do with it. */
-export const consoleFrame: ReadFrame = (res, section) =>
-  Promise.resolve({
-    me: undefined,
-    person: res.locals.person as SessionPerson,
-    organizations: [],
-    hasMoreOrganizations: false,
-    place: 'Console',
-    navigation: consoleSections.map(({ id, href, label }) => ({ href, label, isCurrent: id === section })),
-  });
+export function createConsoleFrame({ config }: Pick<Context, 'config'>): ReadFrame {
+  const shown = consoleSections.filter(({ isOfMarkets }) => config.hasMarkets || !isOfMarkets);
+  return (res, section) =>
+    Promise.resolve({
+      me: undefined,
+      person: res.locals.person as SessionPerson,
+      organizations: [],
+      hasMoreOrganizations: false,
+      place: 'Console',
+      navigation: shown.map(({ id, href, label }) => ({ href, label, isCurrent: id === section })),
+    });
+}

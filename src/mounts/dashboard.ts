@@ -7,11 +7,14 @@ import { customerEntitlementPages } from '../console/entitlement-pages.js';
 import { customerKeyPages } from '../console/key-pages.js';
 import { customerPages } from '../console/customer-pages.js';
 import { operatorPages } from '../console/operator-pages.js';
+import { personPages } from '../console/person-pages.js';
 import { productPages } from '../console/product-pages.js';
 import { customerPeoplePages } from '../console/people-pages.js';
+import { serviceTradingPages } from '../console/service-trading-pages.js';
 import { customerTradingPages } from '../console/trading-pages.js';
+import { customerUsagePages } from '../console/usage-pages.js';
 import { nothingHere } from '../core/http/problem.js';
-import { consoleFrame } from '../dashboard/frame.js';
+import { createConsoleFrame } from '../dashboard/frame.js';
 import { requireOperatorPerson } from '../identity/session/operator.js';
 import { pageHeaders } from '../core/http/page-headers.js';
 import { perKeyLimit } from '../core/http/rate-limit.js';
@@ -115,14 +118,18 @@ export function dashboardRoutes(
     requirePerson(readSession),
     operatorsAlone,
     requireOperatorPerson,
-    pageFrame(consoleFrame),
+    pageFrame(createConsoleFrame(context)),
     customerPages(context),
     customerPeoplePages(context),
     customerEntitlementPages(context),
     customerKeyPages(context),
-    ...(trading ? [customerTradingPages(context)] : []),
+    ...(trading
+      ? [customerTradingPages(context), serviceTradingPages({ ...context, live: trading.live })]
+      : []),
     productPages(context),
+    customerUsagePages(context),
     operatorPages(context),
+    personPages(context),
     consoleAuditPages(context),
   );
   return router;

@@ -112,6 +112,8 @@ export const invitations = pgTable(
     uniqueIndex('invitations_unclosed')
       .on(t.orgId, t.email)
       .where(sql`${t.acceptedAt} is null and ${t.revokedAt} is null`),
+    // Serves the count of the last hour's.
+    index('invitations_created').on(t.orgId, t.createdAt),
     index('invitations_created_by').on(t.createdBy),
     index('invitations_accepted_by').on(t.acceptedBy),
     check('invitations_role', isRole(t.role)),

@@ -14,7 +14,6 @@ it.each([true, false])(
     await page.goto('/dashboard/portfolio');
     const cash = async () => Number(/Cash \$([\d.,]+)/.exec(await readMain(page))![1]!.replace(',', ''));
     const before = await cash();
-    if (javaScript) expect(await findAllBarriers(page)).toEqual([]);
     await page.getByRole('link', { name: /^Sell/ }).first().click();
     if (javaScript) expect(await findAllBarriers(page)).toEqual([]);
     const held = await page.getByLabel('Contracts').inputValue();
@@ -28,32 +27,5 @@ it.each([true, false])(
     if (javaScript) expect(await findAllBarriers(page)).toEqual([]);
     await page.goto('/dashboard/portfolio');
     expect(await cash()).toBeCloseTo(before + quoted, 6);
-    for (const path of ['orders', 'settlements']) {
-      await page.goto(`/dashboard/portfolio/${path}`);
-      if (javaScript) expect(await findAllBarriers(page)).toEqual([]);
-    }
   },
 );
-
-it('no trading page scrolls sideways at any width, beside the navigation or below it', async () => {
-  const { people } = await populate(world.service, ordinaryNames);
-  const page = await world.visit({ as: people.owner.browser });
-  for (const path of [
-    'portfolio',
-    'portfolio/orders',
-    'portfolio/settlements',
-    'portfolio/risk',
-    'scores',
-    'markets',
-    'markets?kind=others',
-    'markets?station=KMIA',
-    'markets?station=INDEX-MIAMI&kind=hourly',
-  ]) {
-    await page.goto(`/dashboard/${path}`);
-    for (const width of [320, 480, 705, 768, 880, 961, 1024, 1100, 1216, 1280, 1920]) {
-      await page.setViewportSize({ width, height: 900 });
-      const overflow = await page.evaluate<number>('document.documentElement.scrollWidth - innerWidth');
-      expect([path, width, Math.max(0, overflow)]).toEqual([path, width, 0]);
-    }
-  }
-});

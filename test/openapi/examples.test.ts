@@ -5,6 +5,7 @@ import type { SentExample } from '../../src/core/reference/problem-examples.js';
 import { routeDescriptions } from '../../src/reference.js';
 import type { MarketAccess } from '../../src/organizations/table.js';
 import { organizations } from '../../src/tables.js';
+import type { Snapshot } from '../../src/trading/snapshot/snapshot.js';
 import { everything, leadingStations } from '../../src/trading/venue/simulation/world.js';
 import { startFakeVenue } from '../trading/fake-venue.js';
 import { liveSettings, member, removeKeys } from '../fixtures/live-account.js';
@@ -23,6 +24,7 @@ let database: TestDatabase;
 const running = new Map<Circumstance | 'healthy', TestService>();
 const jar = new Map<Credential, Record<string, string>>();
 let isWorldFresh = false;
+let world: Snapshot | undefined;
 
 beforeAll(async () => {
   database = await createTestDatabase();
@@ -97,11 +99,19 @@ async function serviceIn(
     : startTestService(database.db, { trading: { selection }, ...settingsOf(circumstance) }));
   started.clock.set(exampleWorld.now);
   if (circumstance === 'draining') started.context.lifecycle.state = 'draining';
-  if (circumstance !== 'no_market_data' && ofMarkets.has(route.tag))
-    await started.trading.refresher.refresh();
+  if (circumstance !== 'no_market_data' && ofMarkets.has(route.tag)) await giveMarkets(started);
   if (circumstance === 'old_market_data') started.clock.advance(61_000);
   running.set(circumstance, started);
   return started;
+}
+
+/** The same invented world for all: it is made and sized once. */
+async function giveMarkets({ trading: { refresher, snapshots } }: TestService): Promise<void> {
+  if (world) snapshots.replace(world);
+  else {
+    await refresher.refresh();
+    world = snapshots.current;
+  }
 }
 
 /** The example's Organization at a venue of our own, which disagrees about ten dollars. */

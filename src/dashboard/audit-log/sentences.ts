@@ -67,6 +67,8 @@ const titles: Record<string, string> = {
   'usage.totals_repaired': 'Usage totals repaired',
 };
 
+const switchOf: Record<string, string> = { own: "Organization's own", service: "whole service's" };
+
 const sentences: Record<string, (entry: Told) => Part[]> = {
   'api_key.created': (entry) => say`Created the ${mode(entry)}API key ${key(entry)}`,
   'api_key.rotated': (entry) => say`Rotated the ${mode(entry)}API key ${key(entry)}${grace(entry)}`,
@@ -106,7 +108,7 @@ const sentences: Record<string, (entry: Told) => Part[]> = {
   'trading_limits.withdrawn': (entry) => say`Withdrew the ${limits(entry)}: the defaults bind`,
   'trading_switch.changed': (entry) => {
     const { after } = entry.details;
-    const own = entry.target === 'own' ? "Organization's own" : "operator's";
+    const own = switchOf[entry.target] ?? "operator's";
     const state = to(textOf(after, 'state'));
     const reason = textOf(after, 'reason');
     const change = state === '' ? 'Changed the reason of' : 'Set';

@@ -228,7 +228,7 @@ function placeRefusals(order: ExampleRequest, body: Record<string, unknown>): Ex
     }),
     problemExample('price_moved', {
       summary: 'Nothing stands at the limit price or better',
-      detail: `YES of ${ticker} is offered at $0.4500 at best (32 contracts); the limit is $0.4400.`,
+      detail: `YES of ${ticker} is offered at 45¢ at best (32 contracts); the limit is 44¢.`,
       request: but({ limitPrice: '0.4400' }),
     }),
     problemExample('market_data_unavailable', {

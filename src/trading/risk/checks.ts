@@ -1,4 +1,5 @@
 import type { ErrorCode } from '../../core/errors.js';
+import { formatPrice } from '../../core/pages/format.js';
 import { switchStates } from '../ledger/risk-table.js';
 import { asksOf, bidsOf, worstCost } from '../market/book.js';
 import { endsOf } from '../market/event.js';
@@ -170,7 +171,7 @@ export function checkOrder({
   if (!(beyond <= limits.priceCollar))
     return refuse(
       'price_collar',
-      `the limit price ${dollars(limitPrice)} is ${dollars(beyond)} ${action === 'buy' ? 'above' : 'below'} the best price ${dollars(best)} of ${ticker}, the limit is ${dollars(limits.priceCollar)}.`,
+      `the limit price ${formatPrice(limitPrice)} is ${formatPrice(beyond)} ${action === 'buy' ? 'above' : 'below'} the best price ${formatPrice(best)} of ${ticker}, the limit is ${formatPrice(limits.priceCollar)}.`,
     );
   const open = pending.length + 1;
   if (!(open <= limits.maxOpenOrders))

@@ -215,12 +215,15 @@ const byOperatorPerson =
     path: string | ((world: World) => Promise<string> | string),
     fields: (world: World) => Promise<Record<string, string>> | Record<string, string>,
     isDangerous = false,
+    serviceOf: (world: World) => TestService = (world) => world.service,
   ): Prepare =>
   async (world) => {
-    const { db, service } = world;
+    const { db } = world;
+    const service = serviceOf(world);
     const { id, browser } = await signedInOperator(service);
     const { headers, body } = form(await fields(world));
     return {
+      service,
       method: 'POST',
       path: typeof path === 'function' ? await path(world) : path,
       body,
@@ -238,13 +241,18 @@ const byOperatorPerson =
 const byLink =
   (
     path: string,
-    prepare: (world: World) => Promise<{ token: string; fields: Record<string, string> }>,
+    prepare: (world: World) => Promise<{
+      token: string;
+      fields: Record<string, string>;
+      /** The field with a passkey, by the browser that has opened the link. */
+      sign?: (opener: Browser) => Promise<string>;
+    }>,
   ): Prepare =>
   async (world) => {
-    const { token, fields } = await prepare(world);
+    const { token, fields, sign } = await prepare(world);
     const opener = new Browser(world.service.url);
     await opener.send('POST', `/${path.split('/')[1]!}/open`, { form: { link: token } });
-    const { headers, body } = form(fields);
+    const { headers, body } = form(sign ? { ...fields, passkey: await sign(opener) } : fields);
     const used = { usedAt: new Date('2020-01-01T00:00:00Z') };
     const isThis = eq(oneTimeLinks.hashedToken, hashToken(token));
     return {
@@ -285,6 +293,11 @@ const revoked =
       .update(invitations)
       .set({ revokedAt: new Date('2020-01-01T00:00:00Z') })
       .where(eq(invitations.id, id));
+
+const chosenPassword = {
+  newPassword: 'one half-sent long phrase',
+  newPasswordAgain: 'one half-sent long phrase',
+};
 
 const PASSKEYS = '/dashboard/account/passkeys';
 
@@ -406,6 +419,55 @@ const inConsole: Record<string, Prepare[]> = {
       () => ({ kind: 'password_reset' }),
       true,
     ),
+  ],
+  'post /console/people/{userId}': [
+    byOperatorPerson(
+      async ({ db }) => `/console/people/${(await createUser(db)).id}`,
+      () => ({ name: 'Half-sent' }),
+    ),
+  ],
+  'post /console/people/{userId}/sign-out': [
+    byOperatorPerson(
+      async ({ db, service }) => {
+        const { id, email } = await createUser(db);
+        await new Browser(service.url).signIn(email);
+        return `/console/people/${id}/sign-out`;
+      },
+      () => ({}),
+      true,
+    ),
+  ],
+  'post /console/people/{userId}/second-factor': [
+    byOperatorPerson(
+      async ({ db, service }) => {
+        const { id } = await createUser(db);
+        await giveSecondFactor(db, id, service.clock);
+        return `/console/people/${id}/second-factor`;
+      },
+      () => ({}),
+      true,
+    ),
+  ],
+  'post /console/people/{userId}/delete': [
+    byOperatorPerson(
+      async ({ db }) => `/console/people/${(await createUser(db)).id}/delete`,
+      () => ({}),
+      true,
+    ),
+  ],
+  'post /console/trading/reconciliation': [
+    byOperatorPerson(
+      ({ live }) => {
+        live.venue.exchange.balanceCents -= 100;
+        return '/console/trading/reconciliation';
+      },
+      () => ({ accept: 'yes' }),
+      true,
+      ({ live }) => live.service,
+    ),
+  ],
+  'post /console/trading/switch': [
+    byOperatorPerson('/console/trading/switch', () => ({ state: 'open', reason: uuid() }), true),
   ],
 };
 
@@ -618,12 +680,18 @@ export const changes: Record<string, Prepare[]> = {
   ],
   'post /confirm': [byPerson('/confirm', () => ({ currentPassword: PASSWORD }))],
   'post /reset': [
+    byLink('/reset', async ({ db, service }) => ({
+      token: await makeLink(service, 'password_reset', await createUser(db)),
+      fields: chosenPassword,
+    })),
     byLink('/reset', async ({ db, service }) => {
-      const fields = {
-        newPassword: 'one half-sent long phrase',
-        newPasswordAgain: 'one half-sent long phrase',
+      const user = await createUser(db);
+      const passkey = await givePasskey(db, user.id, service.url);
+      return {
+        token: await makeLink(service, 'password_reset', user),
+        fields: chosenPassword,
+        sign: async (opener) => passkey.use((await opener.send('POST', '/reset/passkey-options')).body),
       };
-      return { token: await makeLink(service, 'password_reset', await createUser(db)), fields };
     }),
     byLink('/reset', async ({ db, service }) => {
       const user = await createUser(db);
@@ -806,6 +874,7 @@ export const others = [
   'post /dashboard/account/passkeys/new-options',
   'post /dashboard/account/passkeys/options',
   'post /login/code/passkey-options',
+  'post /reset/passkey-options',
   'post /login/passkey-options',
   // Keeps the link in a cookie of this browser; nothing is written.
   'post /dashboard/join/open',

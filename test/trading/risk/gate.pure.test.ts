@@ -163,7 +163,7 @@ describe('each limit', () => {
       'collar of a purchase, passed',
       inputOf({ limitPrice: 56n * CENT }),
       factsOf(),
-      'price_collar: the limit price $0.56 is $0.11 above the best price $0.45 of MILD, the limit is $0.10.',
+      'price_collar: the limit price 56¢ is 11¢ above the best price 45¢ of MILD, the limit is 10¢.',
     ],
     [
       'collar of a sale, reached: 42 − 10',
@@ -175,7 +175,7 @@ describe('each limit', () => {
       'collar of a sale, passed',
       inputOf({ ...sale, limitPrice: 31n * CENT }),
       factsOf({ positions: [held('MILD', 'yes', 10, '4')] }),
-      'price_collar: the limit price $0.31 is $0.11 below the best price $0.42 of MILD, the limit is $0.10.',
+      'price_collar: the limit price 31¢ is 11¢ below the best price 42¢ of MILD, the limit is 10¢.',
     ],
     ['a price that is better than the best', inputOf({ limitPrice: 2n * CENT }), factsOf(), undefined],
   ])('%s', (_name, input, facts, expected) => {

@@ -1,0 +1,135 @@
+import { eq } from 'drizzle-orm';
+import type { Page } from 'playwright-core';
+import { beforeAll, expect, it } from 'vitest';
+import { organizations } from '../../src/tables.js';
+import { signedIn } from '../support/accounts.js';
+import { browserWorld } from '../support/browser.js';
+import { hostileNames, ordinaryNames, populate, type Populated } from '../support/populated.js';
+import { countInjected, findAllBarriers, findBrokenNumbers, pages, toPath } from './barriers.js';
+import { readMain } from './steps.js';
+
+/** Every page of the dashboard, opened once, at every width and in every scheme. */
+const world = browserWorld();
+
+let hostile: Populated;
+let ordinary: Populated;
+beforeAll(async () => {
+  hostile = await populate(world.service, hostileNames);
+  ordinary = await populate(world.service, ordinaryNames);
+  await world.service.trading.prices.record();
+});
+
+/** With everything unfolded that can be; folded pages are seen with ordinary names. */
+const unfold = (page: Page) =>
+  page.evaluate(`for (const part of document.querySelectorAll('main details')) part.open = true`);
+
+/** Pages that are reached through what they show: filters, second pages, what a form left behind. */
+const more: [name: string, path: (of: Populated) => string][] = [
+  ['the overview of test usage', () => '/dashboard?mode=test'],
+  ['the usage of a day', ({ productSlugs }) => `/dashboard/usage?product=${productSlugs[0]}&range=day`],
+  ['usage of an impossible range', () => '/dashboard/usage?range=custom&from=2026-02-28&to=2026-02-01'],
+  [
+    'one event',
+    ({ eventKeys }) =>
+      `/dashboard/usage/events?${new URLSearchParams({ idempotencyKey: eventKeys[0]! }).toString()}`,
+  ],
+  ['an event that is not there', () => `/dashboard/usage/events?idempotencyKey=${'<b>'.repeat(80)}`],
+  ['a revoked key', ({ revokedKeyId }) => `/dashboard/api-keys/${revokedKeyId}`],
+  ['a key in its grace', ({ rotated }) => `/dashboard/api-keys/${rotated.oldKeyId}`],
+  ['keys that are looked for in vain', () => `/dashboard/api-keys?q=${'<i>'.repeat(30)}`],
+  ['members who are looked for in vain', () => `/dashboard/members?search=${'<i>'.repeat(30)}`],
+  ['oneself among the members', ({ people }) => `/dashboard/members/${people.owner.id}`],
+  ['an error page', () => '/dashboard/no-such-page'],
+  ['the overview of markets', () => '/dashboard/markets'],
+  ['other markets', () => '/dashboard/markets?kind=others'],
+  ['cities that are looked for in vain', () => '/dashboard/markets?q=nowhere'],
+  ['minima of a city', () => '/dashboard/markets?station=KMIA&kind=daily_minimum'],
+  ['hours of a city', () => '/dashboard/markets?station=INDEX-MIAMI&kind=hourly'],
+  ['scores of hours', () => '/dashboard/scores?kind=hourly'],
+];
+
+/** Names that a page is there to show. */
+const shown: Record<string, string[]> = {
+  'get /dashboard': hostileNames.products,
+  'get /dashboard/api-keys': hostileNames.keys,
+  'get /dashboard/audit-log': hostileNames.keys,
+  'get /dashboard/entitlements': hostileNames.products,
+  'get /dashboard/members': hostileNames.people,
+  'get /dashboard/usage': [hostileNames.metric],
+};
+
+const singleSpaced = (text: string) => text.replace(/\s+/g, ' ');
+
+it.each([
+  ...pages.map((address) => [address, (of: Populated) => toPath(address, of), 200] as const),
+  ...more.map(([name, toAddress]) => [name, toAddress, undefined] as const),
+])('%s: text stays text, and nothing is in the way', async (name, toAddress, status) => {
+  const page = await world.look(hostile.people.owner.browser);
+  const response = await page.goto(await toAddress(hostile));
+  if (status) expect(response!.status()).toBe(status);
+  expect(await countInjected(page)).toBe(0);
+  const text = await readMain(page);
+  for (const each of shown[name] ?? []) expect(text).toContain(singleSpaced(each));
+  await unfold(page);
+  expect(await findAllBarriers(page)).toEqual([]);
+});
+
+it.each([...pages, 'get /dashboard/markets?kind=daily_maximum'])(
+  '%s breaks no number over lines',
+  async (address) => {
+    const page = await world.look(ordinary.people.owner.browser);
+    await page.goto(await toPath(address, ordinary));
+    expect(await findBrokenNumbers(page)).toEqual([]);
+  },
+);
+
+it('an Organization that may only read markets is told so, and nothing is in the way', async () => {
+  const { browser, organization } = await signedIn(world.db, world.service.url);
+  await world.db.orm
+    .update(organizations)
+    .set({ marketAccess: 'read' })
+    .where(eq(organizations.id, organization.id));
+  const page = await world.look(browser);
+  for (const path of ['/dashboard/markets', `/dashboard/markets/${ordinary.market.ticker}`]) {
+    await page.goto(path);
+    await page.getByText('may read markets and sell what it holds').waitFor();
+    expect(await findAllBarriers(page)).toEqual([]);
+  }
+});
+
+it.each(['get /dashboard/markets?kind=daily_maximum', 'get /dashboard/markets/{ticker}'])(
+  '%s has room for letters twice as large',
+  async (address) => {
+    const page = await world.look(ordinary.people.owner.browser);
+    await page.goto(await toPath(address, ordinary));
+    await page.evaluate(`document.documentElement.style.fontSize = '200%'`);
+    for (const width of [320, 360, 640, 1280]) {
+      await page.setViewportSize({ width, height: 800 });
+      const tooWide = await page.evaluate<number>(
+        'document.documentElement.scrollWidth - document.documentElement.clientWidth',
+      );
+      expect([width, tooWide]).toEqual([width, 0]);
+    }
+  },
+);
+
+it('the menus of the header are accessible', async () => {
+  const page = await world.look(hostile.people.owner.browser);
+  await page.goto('/dashboard');
+  await page.evaluate(`for (const menu of document.querySelectorAll('header details')) menu.open = true`);
+  // What lies under an open menu is not meant to be reached until it is closed.
+  await page.evaluate(`document.querySelector('main').style.paddingTop = '40rem'`);
+  expect(await findAllBarriers(page)).toEqual([]);
+});
+
+it('where the reader’s colours take the place of ours, what is chosen is told apart', async () => {
+  const page = await world.visit({ as: ordinary.people.owner.browser });
+  await page.emulateMedia({ forcedColors: 'active' });
+  await page.goto('/dashboard/usage');
+  const read = (selector: string, style: string) =>
+    page.evaluate<string>(`getComputedStyle(document.querySelector('${selector}')).${style}`);
+  const other = await read('main .tabs a:not([aria-current])', 'backgroundColor');
+  expect(await read('main .tabs a[aria-current]', 'backgroundColor')).not.toBe(other);
+  await page.goto('/dashboard/api-keys');
+  expect(await read('main .badge', 'borderStyle')).toBe('solid');
+});
