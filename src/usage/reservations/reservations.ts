@@ -103,7 +103,7 @@ export function createReservations({
   metrics: Metrics;
 }): Reservations {
   const coalescer = createCoalescer<ReserveRequest, Decision>({
-    flush: createRecorder((requests) => decideAll(db, requests, clock.now)),
+    flush: createRecorder((requests) => decideAll(db, requests, clock)),
     // Two flushes of one process would only get into each other's way at the gate.
     parallel: 1,
     fullWeight: 1,
@@ -178,14 +178,14 @@ export function toReservation([, ...row]: TextRow): Reservation {
 
 type Decision = Reserved | { refusal: AppError };
 
-async function decideAll(db: Database, requests: ReserveRequest[], now: () => number): Promise<Decision[]> {
+async function decideAll(db: Database, requests: ReserveRequest[], clock: Clock): Promise<Decision[]> {
   const decisions: Decision[] = [];
   let open = requests.map((request, place) => ({ request, place }));
   for (let round = 0; open.length > 0 && round < MAX_ROUNDS; round++) {
     const decided = await decideOnce(
       db,
       open.map(({ request }) => request),
-      now(),
+      clock.now(),
     );
     open = open.filter(({ place }, i) => {
       const decision = decided[i];

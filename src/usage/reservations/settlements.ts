@@ -56,7 +56,7 @@ interface Deps {
 
 export function createSettlements({ db, clock, metrics }: Deps): Settlements {
   const coalescer = createCoalescer<SettleRequest, Verdict>({
-    flush: createRecorder((requests) => settleAll(db, requests, clock.now)),
+    flush: createRecorder((requests) => settleAll(db, requests, clock)),
     parallel: db.parallel,
     fullWeight: 100,
     maxWeight: db.kind === 'embedded' ? 250 : 500,
@@ -98,12 +98,12 @@ interface Verdict {
   warnings: SettleWarning[];
 }
 
-async function settleAll(db: Database, requests: SettleRequest[], now: () => number): Promise<Verdict[]> {
+async function settleAll(db: Database, requests: SettleRequest[], clock: Clock): Promise<Verdict[]> {
   const verdicts: Verdict[] = [];
   let open = requests.map((_request, place) => place);
-  let nowMs = now();
+  let nowMs = clock.now();
   for (let round = 0; open.length > 0 && round < MAX_ROUNDS; round++) {
-    nowMs = now();
+    nowMs = clock.now();
     const asked = open.map((place) => requests[place]!);
     const rows = await db.run(settle, [
       textArray(asked.map(({ hashedSecret }) => hashedSecret)),

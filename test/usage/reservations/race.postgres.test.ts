@@ -39,7 +39,7 @@ it('parallel reserves over two instances never hold a unit too much, and none is
   const outcomes = await Promise.allSettled(
     asked.map((quantity, i) =>
       instances[i % 2]!.reserve({
-        hashedSecret: hashSecret(keys[i % 3 === 0 ? 0 : 1]!.secret),
+        hashedSecret: hashSecret(keys[i % 3 === 0 ? 0 : 1].secret),
         slug: product.slug,
         metric: 'calls',
         quantity: String(quantity),

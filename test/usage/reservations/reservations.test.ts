@@ -140,7 +140,7 @@ describe('a reservation', () => {
         'idempotency_conflict',
       );
     const both = await Promise.all([1, 2, 3].map(() => t.reserve(5, { idempotencyKey: 'at once' })));
-    expect(both.map(({ status }) => status).sort()).toEqual([200, 200, 201]);
+    expect(both.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([200, 200, 201]);
     expect(new Set(both.map(({ body }) => body.reservation.id)).size).toBe(1);
   });
 
