@@ -9,7 +9,7 @@ import { enforcements, type UsageLimit } from './table.js';
 
 export const MAX_LIMITS = 8;
 
-const calendarWindows = ['calendar_month', 'calendar_week', 'calendar_day'];
+const calendarWindows = new Set(['calendar_month', 'calendar_week', 'calendar_day']);
 
 const duration = /^P(?:(\d{1,3})D)?(?:T(?=\d)(?:(\d{1,4})H)?(?:(\d{1,6})M)?(?:(\d{1,8})S)?)?$/;
 const shortestMs = MINUTE_MS;
@@ -27,7 +27,7 @@ const windowField = z
   .string()
   .refine((window) => {
     const ms = durationMs(window);
-    if (ms === undefined) return calendarWindows.includes(window);
+    if (ms === undefined) return calendarWindows.has(window);
     return ms >= shortestMs && ms <= longestMs;
   }, 'must be calendar_month, calendar_week, calendar_day or a duration from PT1M to P31D, like PT5H')
   .describe(

@@ -3,7 +3,7 @@ import { pino } from 'pino';
 import { hashSecret } from '../../../src/api-keys/secret.js';
 import type { Database } from '../../../src/core/db/client.js';
 import { openDatabase } from '../../../src/core/db/open.js';
-import { AppError } from '../../../src/core/errors.js';
+import type { AppError } from '../../../src/core/errors.js';
 import { createMetrics } from '../../../src/core/metrics.js';
 import { createReservations, type Reserved } from '../../../src/usage/reservations/reservations.js';
 import { createTestDatabase, type TestDatabase } from '../../support/database.js';
