@@ -157,7 +157,7 @@ const byKey =
     return {
       method,
       path: typeof path === 'string' ? path : await path(world),
-      body,
+      ...(method === 'DELETE' ? {} : { body }),
       headers: { ...headers, authorization: `Bearer ${key.secret}`, 'idempotency-key': uuid() },
       withdrawals: {
         revoked: set({ revokedAt: new Date(service.clock.now()) }),
