@@ -150,7 +150,9 @@ export function headersOf(route: DescribedRoute, status: number): ResponseHeader
 function problemHeaders({ credential, errors }: DescribedRoute, status: number): ResponseHeader[] {
   const takesBearer = ['apiKey', 'operator'].includes(credential) || errors.includes('missing_key');
   if (status === 401 && takesBearer) return ['WWW-Authenticate'];
-  return status === 429 || status === 503 ? ['Retry-After'] : [];
+  // Of a limit only where time will help.
+  const mayWait = status === 409 && errors.includes('limit_reached');
+  return status === 429 || status === 503 || mayWait ? ['Retry-After'] : [];
 }
 
 function responseExamples(route: DescribedRoute, status: number, mediaType: string) {

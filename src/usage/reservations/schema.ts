@@ -26,7 +26,7 @@ export const reserveSchema = z
       'Names the reservation, and the event that settles it, within the Organization, for ever.',
     ),
     ttlSeconds: z
-      .int('must be a whole number')
+      .int()
       .min(1)
       .max(MAX_TTL_SECONDS)
       .optional()
