@@ -56,7 +56,8 @@ export function expectDocumentedHeaders(route: DescribedRoute, { status, headers
   const documented = headersOf(route, status);
   const isSent = (name: string) => headers[name.toLowerCase()] !== undefined;
   for (const name of documented)
-    if ('required' in responseHeaders[name] && !(name === 'Retry-After' && status === 409)) expect(isSent(name), `${name} is missing`).toBe(true);
+    if ('required' in responseHeaders[name] && !(name === 'Retry-After' && status === 409))
+      expect(isSent(name), `${name} is missing`).toBe(true);
   const undocumented = (Object.keys(responseHeaders) as ResponseHeader[]).filter(
     (name) => isSent(name) && !documented.includes(name),
   );
