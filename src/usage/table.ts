@@ -83,6 +83,10 @@ export const usageHours = pgTable(
   (t) => [primaryKey({ columns: [t.orgId, t.productId, t.livemode, t.hour, t.metric, t.apiKeyId] })],
 );
 
+/** SQL: how a reservation was ended, by other than its time. */
+export const endOfReservation =
+  "case when settled_at is not null then 'settled' when released_at is not null then 'released' else 'open' end";
+
 /**
  * Quantities held for work whose size is known only afterwards. A hold counts against the limits until it is settled or
  * released, or until `expiresAt`, whichever comes first: nothing has to run for the last.
@@ -115,6 +119,7 @@ export const usageReservations = pgTable(
     index('usage_reservations_held')
       .on(t.orgId, t.productId, t.livemode, t.metric, t.expiresAt, t.quantity)
       .where(sql`settled_at is null and released_at is null`),
+    index('usage_reservations_ended').on(t.orgId, t.livemode, sql`(${sql.raw(endOfReservation)})`, t.id),
     check('usage_reservations_quantity', sql`${t.quantity} >= 0 and ${t.settledQuantity} >= 0`),
   ],
 );

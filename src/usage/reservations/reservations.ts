@@ -19,7 +19,13 @@ import {
   type Subject,
 } from '../../entitlements/limits.js';
 import { createRecorder } from '../ingestion.js';
-import { findReservations, listReservations, release, reserve } from './statements.js';
+import {
+  findReservations,
+  listReservations,
+  listReservationsByStatus,
+  release,
+  reserve,
+} from './statements.js';
 
 export interface Reservation {
   id: string;
@@ -37,11 +43,12 @@ export interface Reservation {
 }
 
 export const reservationStates = ['held', 'settled', 'released', 'expired'] as const;
+type ReservationStatus = (typeof reservationStates)[number];
 
 export function stateOf(
   { settledAtMs, releasedAtMs, expiresAtMs }: Reservation,
   nowMs: number,
-): (typeof reservationStates)[number] {
+): ReservationStatus {
   if (settledAtMs !== null) return 'settled';
   if (releasedAtMs !== null) return 'released';
   return expiresAtMs > nowMs ? 'held' : 'expired';
@@ -69,6 +76,12 @@ export interface Owner {
   livemode: boolean;
 }
 
+interface Page {
+  after?: string | undefined;
+  limit: number;
+  status: ReservationStatus | undefined;
+}
+
 export interface Reservations {
   /**
    * Holds a quantity; resolves after the commit.
@@ -80,10 +93,7 @@ export interface Reservations {
   /** @throws AppError not_found */
   find(owner: Owner, id: string): Promise<Reservation>;
   /** The newest first, below `after`. */
-  list(
-    owner: Owner,
-    page: { after: string | undefined; limit: number; isHeld: boolean },
-  ): Promise<Reservation[]>;
+  list(owner: Owner, page: Page): Promise<Reservation[]>;
   drain(): Promise<void>;
 }
 
@@ -131,24 +141,31 @@ export function createReservations({
       return findOne(db, { orgId: orgId!, livemode: livemode === 'true' }, id);
     },
     find: (owner, id) => findOne(db, owner, id),
-    async list({ orgId, livemode }, { after = LAST_ID, limit, isHeld }) {
-      const nowMs = clock.now();
-      // Ids begin with the time at which they were made, here or on an instance whose clock is a little behind.
-      const oldest = uuid({
-        msecs: Math.max(0, nowMs - (MAX_TTL_SECONDS + 3_600) * SECOND_MS),
-        random: zeros,
-      });
-      const values = [orgId, livemode, after, limit, isHeld, new Date(nowMs).toISOString()];
-      const rows = await db.run(listReservations, [...values, isHeld ? oldest : FIRST_ID]);
-      return rows.map(toReservation);
-    },
+    list: (owner, page) => listByOwner(db.run, owner, page, clock.now()),
     drain: () => coalescer.drain(),
   };
 }
 
 const FIRST_ID = '00000000-0000-0000-0000-000000000000';
 const LAST_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
-const zeros = new Uint8Array(16);
+
+export async function listByOwner(
+  run: Database['run'],
+  { orgId, livemode }: Owner,
+  { after = LAST_ID, limit, status }: Page,
+  nowMs: number,
+): Promise<Reservation[]> {
+  const values = [orgId, livemode, after, limit];
+  if (status === undefined) return (await run(listReservations, values)).map(toReservation);
+  const isHeld = status === 'held';
+  // Ids begin with the time at which they were made, here or on an instance whose clock is a little behind.
+  const msecs = Math.max(0, nowMs - (MAX_TTL_SECONDS + 3_600) * SECOND_MS);
+  const oldest = isHeld ? uuid({ msecs, random: new Uint8Array(16) }) : FIRST_ID;
+  const end = isHeld || status === 'expired' ? 'open' : status;
+  const now = new Date(nowMs).toISOString();
+  const rows = await run(listReservationsByStatus, [...values, end, oldest, now, isHeld]);
+  return rows.map(toReservation);
+}
 
 async function findOne(db: Database, { orgId, livemode }: Owner, id: string): Promise<Reservation> {
   const [row] = await db.run(
@@ -407,7 +424,7 @@ function toRefusal({ outcome, request, maxQuantity, subject }: Verdict): AppErro
     code: 'entitlement_required' | 'entitlement_read_only' | 'unknown_metric' | 'quantity_out_of_range',
     field: string,
     detail: string,
-  ) => new AppError(code, detail, { errors: [{ pointer: `/${field}`, code, detail }] });
+  ) => new AppError(code, `/${field} ${detail}`, { errors: [{ pointer: `/${field}`, code, detail }] });
   switch (outcome) {
     case 'entitlement_read_only':
       return at(

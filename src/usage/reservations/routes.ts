@@ -24,7 +24,7 @@ import { limitJson } from '../../entitlements/limits.js';
 import { toExactNumber } from '../../entitlements/products.js';
 import { warningJson } from '../answer.js';
 import { isInWindow, toStorableTime } from '../batch.js';
-import { stateOf, type Reservation, type Reservations } from './reservations.js';
+import { reservationStates, stateOf, type Reservation, type Reservations } from './reservations.js';
 import {
   DEFAULT_TTL_SECONDS,
   foundSchema,
@@ -359,7 +359,10 @@ const find = defineRoute({
 });
 
 const listQuery = pageSchema.extend({
-  status: z.literal('held', 'must be held').optional().describe('`held`: only those; left out: all.'),
+  status: z
+    .enum(reservationStates, `must be one of ${reservationStates.join(', ')}`)
+    .optional()
+    .describe('Only those of this status; all if left out.'),
 });
 
 const list = defineRoute({
@@ -387,21 +390,18 @@ const list = defineRoute({
       answer: { reservations: [], nextCursor: null },
     },
     problemExample('invalid_request', {
-      summary: 'Another status',
-      detail: 'The query parameter status must be held.',
-      request: { query: { status: 'settled' } },
+      summary: 'A status that there is not',
+      detail: 'The query parameter status must be one of held, settled, released, expired.',
+      request: { query: { status: 'open' } },
     }),
   ],
   handler: (deps: ReservationDeps) => async (req, res) => {
     const principal = await authenticateCall(deps, readHashedSecret(req), scope);
-    const { status, ...page } = req.query;
-    const { status: asked } = parseQuery(listQuery, req.query);
-    const range = readRange({ ...req, query: page } as Request, z.uuid());
-    const isHeld = asked !== undefined && status !== undefined;
-    const after = range.after;
-    const rows = await deps.reservations.list(principal, { after, limit: range.limit + 1, isHeld });
+    const { status } = parseQuery(listQuery, req.query);
+    const { after, limit } = readRange(req, z.uuid());
+    const rows = await deps.reservations.list(principal, { after, limit: limit + 1, status });
     const nowMs = deps.clock.now();
-    const parts = { rows, limit: range.limit, keyOf: (row: Reservation) => row.id };
+    const parts = { rows, limit, keyOf: (row: Reservation) => row.id };
     sendPage(res, 'reservations', { ...parts, present: (row) => reservationJson(row, nowMs) });
   },
 });

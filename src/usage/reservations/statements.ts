@@ -2,6 +2,7 @@ import type { Statement } from '../../core/db/client.js';
 import { heldFor, limitUsage } from '../../entitlements/limits.js';
 import { effectiveCap } from '../../entitlements/table.js';
 import { addToSums } from '../statements.js';
+import { endOfReservation } from '../table.js';
 
 const keyProblem = (now: string) => `
       when k.id is null then 'invalid_key'
@@ -146,23 +147,26 @@ cross join lateral (select * from usage_reservations where org_id = d.org_id and
 cross join lateral (select slug from products where id = r.product_id limit 1) p`,
 };
 
-/**
- * A page of an Organization's reservations in a mode, the newest first.
- * $1 org, $2 livemode, $3 id to start below, $4 rows, $5 whether only those that are held, $6 now, $7 id to end at
- */
-export const listReservations: Statement = {
-  name: 'usage_reservations_list',
-  text: `
+const listWhere = (condition: string) => `
 select '0', ${columns('r', 'p')}
 from (
   select * from usage_reservations
-  where org_id = $1::uuid and livemode = $2::bool and id < $3::uuid and id >= $7::uuid
-    and (not $5::bool or (settled_at is null and released_at is null and expires_at > $6::timestamptz))
+  where org_id = $1::uuid and livemode = $2::bool and id < $3::uuid${condition}
   order by id desc
   limit $4::int
 ) r
 cross join lateral (select slug from products where id = r.product_id limit 1) p
-order by r.id desc`,
+order by r.id desc`;
+
+/** A page of an Organization's reservations in a mode, the newest first. $1 org, $2 livemode, $3 id to start below, $4 rows */
+export const listReservations: Statement = { name: 'usage_reservations_list', text: listWhere('') };
+
+/** Those of one status. $5 end, $6 id to end at, $7 now, $8 whether open ones are held: expired otherwise */
+export const listReservationsByStatus: Statement = {
+  name: 'usage_reservations_list_status',
+  text: listWhere(`
+    and (${endOfReservation}) = $5::text and id >= $6::uuid
+    and ($5::text <> 'open' or (expires_at > $7::timestamptz) = $8::bool)`),
 };
 
 /**

@@ -270,7 +270,7 @@ describe('a reservation', () => {
     }
     expect((await t.settle(id, { occurredAt: 'soon' })).body.errors[0].pointer).toBe('/occurredAt');
     expect((await t.settle("x' or 1=1")).status).toBe(404);
-    expect((await t.list('?status=settled')).status).toBe(400);
+    expect((await t.list('?status=open')).status).toBe(400);
     expect((await t.list('?cursor=bm8')).status).toBe(400);
     const text = `{"productSlug":"${t.product.slug}","metric":"calls","idempotencyKey":"k","quantity":1e400}`;
     expect((await call('POST', '/api/usage/reservations', t.secret, text)).status).toBe(400);
@@ -291,6 +291,16 @@ describe('a reservation', () => {
     expect(found).toEqual([ids[0], ids[2], ids[3], ids[4]]);
     expect(second.nextCursor).toBeNull();
     expect((await t.list()).body.reservations).toHaveLength(5);
+    await t.settle(ids[3]!, {});
+    service.clock.advance(299_980);
+    const listed = async (status: string) =>
+      (await t.list(`?status=${status}`)).body.reservations.map(({ id }: { id: string }) => id);
+    expect(await Promise.all(['held', 'settled', 'released', 'expired'].map(listed))).toEqual([
+      [ids[0]],
+      [ids[3]],
+      [ids[1]],
+      [ids[2], ids[4]],
+    ]);
   });
 });
 
