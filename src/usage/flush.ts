@@ -1,9 +1,9 @@
 import { intArray, numericArray, textArray } from '../core/db/array-literal.js';
 import type { Database, TextRow } from '../core/db/client.js';
-import { compareDecimals } from '../core/decimal.js';
-import { readLimits, startOfWindow, type LimitState, type Subject } from '../entitlements/limits.js';
+import { startOfWindow, type LimitState } from '../entitlements/limits.js';
 import { latestTimes, leaveOut, totalsOf, type Batch } from './batch.js';
 import { planFlush, type FlushPair, type FlushPlan } from './flush-plan.js';
+import { createHeadroom, type Headroom, type Limited } from './headroom.js';
 import { examineRepeats, findAbove, findRepeats, hasCeilingProblem } from './repeats.js';
 import { ingest } from './statements.js';
 
@@ -17,7 +17,8 @@ export interface PairVerdict {
   usageMetric: string | null;
   /** What one event of the product may count; an exact decimal. */
   maxQuantity: string | null;
-  hasLimits: boolean;
+  /** Of an entitlement with limits that events are recorded for. */
+  limited: Pick<Limited, 'declared' | 'total'> | undefined;
 }
 
 export interface OverCap {
@@ -59,8 +60,9 @@ export async function recordBatches(
   run: Database['run'],
   batches: Batch[],
   nowMs: number,
+  headroom: Headroom = createHeadroom(),
 ): Promise<BatchOutcome[]> {
-  const outcomes = await recordOnce(run, batches, nowMs);
+  const outcomes = await recordOnce(run, batches, nowMs, headroom);
   const again: { at: number; batch: Batch }[] = [];
   for (const [at, batch] of batches.entries()) {
     const outcome = outcomes[at]!;
@@ -75,13 +77,19 @@ export async function recordBatches(
       run,
       again.map(({ batch }) => batch),
       nowMs,
+      headroom,
     );
     for (const [i, { at }] of again.entries()) outcomes[at] = decided[i]!;
   }
   return outcomes;
 }
 
-async function recordOnce(run: Database['run'], batches: Batch[], nowMs: number): Promise<BatchOutcome[]> {
+async function recordOnce(
+  run: Database['run'],
+  batches: Batch[],
+  nowMs: number,
+  headroom: Headroom,
+): Promise<BatchOutcome[]> {
   const plan = planFlush(batches);
   const now = new Date(nowMs).toISOString();
   const [counts, ...rows] = await run(ingest, [
@@ -115,7 +123,7 @@ async function recordOnce(run: Database['run'], batches: Batch[], nowMs: number)
     const repeats = findRepeats(plan, batches, outcomes, verdicts, insertedKeys);
     if (repeats.length > 0) await examineRepeats(run, plan, batches, outcomes, verdicts, repeats);
   }
-  await findOverLimit(run, plan, batches, outcomes, nowMs);
+  await findOverLimit(run, plan, batches, outcomes, nowMs, headroom);
   return outcomes;
 }
 
@@ -126,30 +134,30 @@ async function findOverLimit(
   batches: Batch[],
   outcomes: BatchOutcome[],
   nowMs: number,
+  headroom: Headroom,
 ): Promise<void> {
-  const asked: (Subject & { pair: FlushPair; hears: { batch: number; latestMs: number }[] })[] = [];
+  const asked: (Limited & { pair: FlushPair; hears: { batch: number; latestMs: number }[] })[] = [];
   const bySubject = new Map<string, number>();
   for (const [b, { verdicts }] of outcomes.entries()) {
-    if (!verdicts.some((verdict) => verdict?.hasLimits && verdict.problem === null)) continue;
+    if (!verdicts.some((verdict) => verdict?.limited)) continue;
     const latest = latestTimes(batches[b]!);
     for (const [pair, verdict] of verdicts.entries()) {
-      if (!verdict?.hasLimits || verdict.problem !== null || latest[pair] === undefined) continue;
+      if (!verdict?.limited || latest[pair] === undefined) continue;
       const own = plan.pairs[plan.pairNumbers[b]![pair]!]!;
-      const { orgId, productId, isLive: livemode } = verdict;
+      const { orgId, productId, isLive: livemode, limited } = verdict;
       const name = `${orgId} ${productId} ${livemode}`;
       let number = bySubject.get(name);
       if (number === undefined) {
-        const subject = { orgId: orgId!, productId: productId!, livemode, metric: own.metric };
+        const subject = { orgId: orgId!, productId: productId!, livemode, metric: own.metric, ...limited };
         bySubject.set(name, (number = asked.push({ ...subject, pair: own, hears: [] }) - 1));
       }
       asked[number]!.hears.push({ batch: b, latestMs: latest[pair] });
     }
   }
-  const states = await readLimits(run, asked, nowMs);
+  const exceeded = await headroom.readExceeded(run, asked, nowMs);
   for (const [number, { pair, hears }] of asked.entries()) {
     const { slug, metric } = pair;
-    for (const state of states[number]!) {
-      if (compareDecimals(state.used, state.quantity) <= 0) continue;
+    for (const state of exceeded[number]!) {
       const startMs = startOfWindow(state.window, nowMs);
       for (const { batch, latestMs } of hears)
         if (latestMs >= startMs) outcomes[batch]!.overLimit.push({ slug, metric, state });
@@ -174,7 +182,8 @@ function readPairRow(
     period,
     used,
     maxQuantity,
-    hasLimits,
+    declared,
+    total,
   ] = row;
   const number = Number(place);
   const { slug, metric } = pairs[number]!;
@@ -185,7 +194,7 @@ function readPairRow(
     isLive: livemode === 'true',
     usageMetric: usageMetric ?? null,
     maxQuantity: maxQuantity ?? null,
-    hasLimits: hasLimits === 'true',
+    limited: total == null ? undefined : { declared: declared!, total },
   };
   if (used != null) {
     const list = overCap.get(number) ?? [];

@@ -6,6 +6,7 @@ import { AppError } from '../core/errors.js';
 import type { Metrics } from '../core/metrics.js';
 import type { Batch } from './batch.js';
 import { recordBatches, type BatchOutcome } from './flush.js';
+import { createHeadroom } from './headroom.js';
 
 export interface Ingestion {
   /** Records a batch; resolves after the commit. */
@@ -54,9 +55,11 @@ export function createIngestion({
     measure: (batch) => batch.bytes,
   });
 
+  const headroom = createHeadroom();
+
   async function recordOnce(batches: Batch[]): Promise<BatchOutcome[]> {
     const startedAt = performance.now();
-    const outcomes = await recordBatches(db.run, batches, clock.now());
+    const outcomes = await recordBatches(db.run, batches, clock.now(), headroom);
     metrics.flushSeconds.observe((performance.now() - startedAt) / 1000);
     metrics.flushEvents.observe(batches.reduce((sum, batch) => sum + batch.keys.length, 0));
     return outcomes;

@@ -1,5 +1,6 @@
 import type { Statement } from '../core/db/client.js';
 import { effectiveCap } from '../entitlements/table.js';
+import { totalAround } from './headroom.js';
 
 /**
  * Raises the sums by what `inserted` has, as CTEs: totals before hours, each in the order of its primary key. Whatever records
@@ -64,7 +65,7 @@ export const ingest: Statement = {
   text: `
 with pair as materialized (
   select p.ord - 1 as place, p.grp, p.metric, pr.max_quantity, k.org_id, k.id as api_key_id, k.livemode, pr.id as product_id, pr.usage_metric,
-    ${effectiveCap('e', 'pr')} as unit_cap, e.limits is not null as has_limits,
+    ${effectiveCap('e', 'pr')} as unit_cap, e.limits,
     case
       when k.id is null then 'invalid_key'
       when k.revoked_at is not null then 'key_revoked'
@@ -106,17 +107,17 @@ with pair as materialized (
   select count(*) as inserted, count(*) = cardinality($5::int[]) as is_all_new from inserted
 )
 select c.inserted::text, case when not c.is_all_new then (select coalesce(json_agg(json_build_array(org_id, idempotency_key)), '[]') from inserted)::text end,
-  null, null, null, null, null, null, null, null, null
+  null, null, null, null, null, null, null, null, null, null
 from counted c
 union all
 select p.place::text, p.problem, p.org_id::text, p.product_id::text, p.livemode::text, p.usage_metric, trim_scale(p.unit_cap)::text,
   r.period::text, trim_scale(r.quantity)::text, trim_scale(p.max_quantity)::text,
-  p.has_limits::text
+  p.limits::text, case when p.problem is null and p.limits is not null then ${totalAround('p', '$9::timestamptz')} end
 from pair p
 cross join counted c
 left join raised r on r.org_id = p.org_id and r.product_id = p.product_id and r.metric = p.metric and r.livemode = p.livemode
   and r.quantity > p.unit_cap
-where p.problem is not null or r.quantity is not null or p.has_limits or not c.is_all_new`,
+where p.problem is not null or r.quantity is not null or p.limits is not null or not c.is_all_new`,
 };
 
 /**

@@ -7,8 +7,9 @@ import { compareDecimals } from '../../core/decimal.js';
 import { AppError } from '../../core/errors.js';
 import type { Metrics } from '../../core/metrics.js';
 import { monthOf, monthRange } from '../../core/time.js';
-import { readLimits, startOfWindow } from '../../entitlements/limits.js';
+import { startOfWindow } from '../../entitlements/limits.js';
 import { limitWarning, type UsageWarning } from '../answer.js';
+import { createHeadroom, type Headroom, type Limited } from '../headroom.js';
 import { createRecorder } from '../ingestion.js';
 import { findMismatches, findOverCap } from '../statements.js';
 import { toReservation, type Reservation } from './reservations.js';
@@ -55,8 +56,9 @@ interface Deps {
 }
 
 export function createSettlements({ db, clock, metrics }: Deps): Settlements {
+  const headroom = createHeadroom();
   const coalescer = createCoalescer<SettleRequest, Verdict>({
-    flush: createRecorder((requests) => settleAll(db, requests, clock)),
+    flush: createRecorder((requests) => settleAll(db, requests, clock, headroom)),
     parallel: db.parallel,
     fullWeight: 100,
     maxWeight: db.kind === 'embedded' ? 250 : 500,
@@ -94,11 +96,16 @@ interface Verdict {
   orgId: string;
   productId: string;
   occurredAtMs: number;
-  hasLimits: boolean;
+  limited: Limited | undefined;
   warnings: SettleWarning[];
 }
 
-async function settleAll(db: Database, requests: SettleRequest[], clock: Clock): Promise<Verdict[]> {
+async function settleAll(
+  db: Database,
+  requests: SettleRequest[],
+  clock: Clock,
+  headroom: Headroom,
+): Promise<Verdict[]> {
   const verdicts: Verdict[] = [];
   let open = requests.map((_request, place) => place);
   let nowMs = clock.now();
@@ -124,7 +131,7 @@ async function settleAll(db: Database, requests: SettleRequest[], clock: Clock):
     });
   const good = verdicts.filter(({ error }) => !error);
   await Promise.all([
-    addLimitWarnings(db, good, nowMs),
+    addLimitWarnings(db, good, nowMs, headroom),
     addRepeatWarnings(db, good),
     addMismatches(db, good),
   ]);
@@ -133,7 +140,7 @@ async function settleAll(db: Database, requests: SettleRequest[], clock: Clock):
 
 function toVerdict([place, outcome, ...row]: TextRow): Verdict {
   const reservation = toReservation([place!, ...row]);
-  const [isCounted, orgId, productId, maxQuantity, occurredAtMs, hasLimits, unitCap, used, period] =
+  const [isCounted, orgId, productId, maxQuantity, occurredAtMs, declared, total, unitCap, used, period] =
     row.slice(11);
   const warnings: SettleWarning[] = [];
   const error = toError(outcome!, reservation, maxQuantity ?? null);
@@ -155,7 +162,17 @@ function toVerdict([place, outcome, ...row]: TextRow): Verdict {
     orgId: orgId!,
     productId: productId!,
     occurredAtMs: Number(occurredAtMs),
-    hasLimits: hasLimits === 'true',
+    limited:
+      total == null
+        ? undefined
+        : {
+            orgId: orgId!,
+            productId: productId!,
+            livemode: reservation.livemode,
+            metric: reservation.metric,
+            declared: declared!,
+            total,
+          },
     warnings,
   };
 }
@@ -187,26 +204,35 @@ function toError(
 }
 
 /** After the commit, as for any other event. */
-async function addLimitWarnings(db: Database, verdicts: Verdict[], nowMs: number): Promise<void> {
-  const limited = verdicts.filter(({ hasLimits }) => hasLimits);
-  const subjects = new Map<string, { orgId: string; productId: string; livemode: boolean; metric: string }>();
-  const nameOf = ({ orgId, productId, reservation: { livemode, metric } }: Verdict) =>
-    `${orgId} ${productId} ${livemode} ${metric}`;
-  for (const verdict of limited) {
-    const { orgId, productId, reservation } = verdict;
-    const { livemode, metric } = reservation;
-    subjects.set(nameOf(verdict), { orgId, productId, livemode, metric });
+async function addLimitWarnings(
+  db: Database,
+  verdicts: Verdict[],
+  nowMs: number,
+  headroom: Headroom,
+): Promise<void> {
+  const bySubject = new Map<string, { limited: Limited; verdicts: Verdict[] }>();
+  for (const verdict of verdicts) {
+    const { limited, orgId, productId, reservation } = verdict;
+    if (!limited) continue;
+    const name = `${orgId} ${productId} ${reservation.livemode} ${reservation.metric}`;
+    const known = bySubject.get(name);
+    if (known) {
+      known.verdicts.push(verdict);
+      // The round that was last has seen the most.
+      if (compareDecimals(limited.total, known.limited.total) > 0) known.limited = limited;
+    } else bySubject.set(name, { limited, verdicts: [verdict] });
   }
-  const states = await readLimits(db.run, [...subjects.values()], nowMs);
-  const bySubject = new Map([...subjects.keys()].map((name, i) => [name, states[i]!]));
-  for (const verdict of limited) {
-    const { productSlug, metric } = verdict.reservation;
-    for (const state of bySubject.get(nameOf(verdict))!) {
-      const isOpen = verdict.occurredAtMs >= startOfWindow(state.window, nowMs);
-      if (isOpen && compareDecimals(state.used, state.quantity) > 0)
-        verdict.warnings.push(limitWarning(productSlug, metric, state));
-    }
-  }
+  const subjects = [...bySubject.values()];
+  const exceeded = await headroom.readExceeded(
+    db.run,
+    subjects.map(({ limited }) => limited),
+    nowMs,
+  );
+  for (const [i, subject] of subjects.entries())
+    for (const state of exceeded[i]!)
+      for (const { occurredAtMs, reservation, warnings } of subject.verdicts)
+        if (occurredAtMs >= startOfWindow(state.window, nowMs))
+          warnings.push(limitWarning(reservation.productSlug, reservation.metric, state));
 }
 
 /** What the statement finds while it counts has to be asked for again where nothing is counted. */

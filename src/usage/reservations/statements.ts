@@ -1,6 +1,7 @@
 import type { Statement } from '../../core/db/client.js';
 import { heldFor, limitUsage } from '../../entitlements/limits.js';
 import { effectiveCap } from '../../entitlements/table.js';
+import { totalAround } from '../headroom.js';
 import { addToSums } from '../statements.js';
 import { endOfReservation } from '../table.js';
 
@@ -176,7 +177,7 @@ export const listReservationsByStatus: Statement = {
  * longer entitled to.
  *
  * Per request: its place, what became of it, and the reservation with its settlement; whether its event was new, Organization,
- * product, the product's ceiling, the time of the event, and whether the entitlement has limits; cap, total and month where the
+ * product, the product's ceiling, the time of the event, and the limits of the entitlement with the total around it; cap, total and month where the
  * month is above its cap.
  *
  * $1 hashed secret, $2 reservation, $3 quantity (null: what was held), $4 occurred at (null: now), per request · $5 now
@@ -186,7 +187,7 @@ export const settle: Statement = {
   text: `
 with target as materialized (
   select w.ord - 1 as place, k.id as key_id, r.*, pr.slug, pr.max_quantity, ${effectiveCap('e', 'pr')} as unit_cap,
-    e.limits is not null as has_limits, coalesce(w.quantity, r.quantity) as asked_quantity, w.occurred_at as asked_at,
+    e.limits, coalesce(w.quantity, r.quantity) as asked_quantity, w.occurred_at as asked_at,
     row_number() over (partition by k.org_id, r.id order by w.ord) > 1 as is_twin,
     case${keyProblem('$5::timestamptz')}
       when r.id is null then 'not_found'
@@ -230,7 +231,8 @@ with target as materialized (
 )
 select t.place::text, case when t.problem is not null then t.problem when d.id is not null then 'settled' else 'retry' end,
   ${columns('f', 't')}, f.is_counted::text, t.org_id::text, t.product_id::text, trim_scale(t.max_quantity)::text,
-  (extract(epoch from coalesce(f.settle_occurred_at, f.settled_at)) * 1000)::bigint::text, t.has_limits::text,
+  (extract(epoch from coalesce(f.settle_occurred_at, f.settled_at)) * 1000)::bigint::text, t.limits::text,
+  case when t.limits is not null then ${totalAround('t', '$5::timestamptz')} end,
   trim_scale(t.unit_cap)::text, trim_scale(m.quantity)::text, m.period::text
 from target t
 left join ended d on d.org_id = t.org_id and d.id = t.id and not t.is_twin
