@@ -70,7 +70,7 @@ export async function measureLoad(
 }
 
 /** Events a second through the product. */
-export async function events({ product, tenants }: Side, seconds: number, size: number): Promise<number> {
+async function events({ product, tenants }: Side, seconds: number, size: number): Promise<number> {
   const requests = tenants.map((tenant) => usageRequest(tenant, size));
   const { perSecond } = await measureLoad(product.port, seconds, requests, {
     connections: size === 1 ? 64 : 8,

@@ -30,4 +30,5 @@ CREATE TABLE "usage_reservations" (
 ALTER TABLE "entitlements" ADD COLUMN "limits" jsonb;--> statement-breakpoint
 CREATE UNIQUE INDEX "usage_reservations_key" ON "usage_reservations" USING btree ("org_id","idempotency_key");--> statement-breakpoint
 CREATE INDEX "usage_reservations_held" ON "usage_reservations" USING btree ("org_id","product_id","livemode","metric","expires_at","quantity") WHERE settled_at is null and released_at is null;--> statement-breakpoint
-CREATE INDEX "usage_reservations_ended" ON "usage_reservations" USING btree ("org_id","livemode",(case when settled_at is not null then 'settled' when released_at is not null then 'released' else 'open' end),"id");
+CREATE INDEX "usage_reservations_open" ON "usage_reservations" USING btree ("org_id","livemode","id") WHERE settled_at is null and released_at is null;--> statement-breakpoint
+CREATE INDEX "usage_reservations_released" ON "usage_reservations" USING btree ("org_id","livemode","id") WHERE settled_at is null and released_at is not null;

@@ -83,9 +83,12 @@ export const usageHours = pgTable(
   (t) => [primaryKey({ columns: [t.orgId, t.productId, t.livemode, t.hour, t.metric, t.apiKeyId] })],
 );
 
-/** SQL: how a reservation was ended, by other than its time. */
-export const endOfReservation =
-  "case when settled_at is not null then 'settled' when released_at is not null then 'released' else 'open' end";
+/** SQL: how a reservation has ended, other than by its time. */
+export const reservationEnds = {
+  open: 'settled_at is null and released_at is null',
+  released: 'settled_at is null and released_at is not null',
+  settled: 'settled_at is not null',
+} as const;
 
 /**
  * Quantities held for work whose size is known only afterwards. A hold counts against the limits until it is settled or
@@ -118,8 +121,12 @@ export const usageReservations = pgTable(
     // The sum of what is held is read from the index alone.
     index('usage_reservations_held')
       .on(t.orgId, t.productId, t.livemode, t.metric, t.expiresAt, t.quantity)
-      .where(sql`settled_at is null and released_at is null`),
-    index('usage_reservations_ended').on(t.orgId, t.livemode, sql`(${sql.raw(endOfReservation)})`, t.id),
+      .where(sql.raw(reservationEnds.open)),
+    // Lists of one status: those that are settled are most of all, and found by the primary key.
+    index('usage_reservations_open').on(t.orgId, t.livemode, t.id).where(sql.raw(reservationEnds.open)),
+    index('usage_reservations_released')
+      .on(t.orgId, t.livemode, t.id)
+      .where(sql.raw(reservationEnds.released)),
     check('usage_reservations_quantity', sql`${t.quantity} >= 0 and ${t.settledQuantity} >= 0`),
   ],
 );

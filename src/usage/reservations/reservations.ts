@@ -43,7 +43,7 @@ export interface Reservation {
 }
 
 export const reservationStates = ['held', 'settled', 'released', 'expired'] as const;
-type ReservationStatus = (typeof reservationStates)[number];
+export type ReservationStatus = (typeof reservationStates)[number];
 
 export function stateOf(
   { settledAtMs, releasedAtMs, expiresAtMs }: Reservation,
@@ -161,9 +161,8 @@ export async function listByOwner(
   // Ids begin with the time at which they were made, here or on an instance whose clock is a little behind.
   const msecs = Math.max(0, nowMs - (MAX_TTL_SECONDS + 3_600) * SECOND_MS);
   const oldest = isHeld ? uuid({ msecs, random: new Uint8Array(16) }) : FIRST_ID;
-  const end = isHeld || status === 'expired' ? 'open' : status;
   const now = new Date(nowMs).toISOString();
-  const rows = await run(listReservationsByStatus, [...values, end, oldest, now, isHeld]);
+  const rows = await run(listReservationsByStatus[status], [...values, oldest, now]);
   return rows.map(toReservation);
 }
 

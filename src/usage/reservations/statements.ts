@@ -3,7 +3,8 @@ import { heldFor, limitUsage } from '../../entitlements/limits.js';
 import { effectiveCap } from '../../entitlements/table.js';
 import { totalAround } from '../headroom.js';
 import { addToSums } from '../statements.js';
-import { endOfReservation } from '../table.js';
+import { reservationEnds } from '../table.js';
+import type { ReservationStatus } from './reservations.js';
 
 const keyProblem = (now: string) => `
       when k.id is null then 'invalid_key'
@@ -144,7 +145,7 @@ export const findReservations: Statement = {
   text: `
 select (d.ord - 1)::text, ${columns('r', 'p')}
 from unnest($1::uuid[], $2::uuid[], $3::bool[]) with ordinality as d (org_id, id, livemode, ord)
-cross join lateral (select * from usage_reservations where org_id = d.org_id and id = d.id and livemode = d.livemode limit 1) r
+join lateral (select * from usage_reservations where org_id = d.org_id and id = d.id limit 1) r on r.livemode = d.livemode
 cross join lateral (select slug from products where id = r.product_id limit 1) p`,
 };
 
@@ -159,15 +160,20 @@ from (
 cross join lateral (select slug from products where id = r.product_id limit 1) p
 order by r.id desc`;
 
+const listStatement = (status: string, condition: string): Statement => ({
+  name: `usage_reservations_list_${status}`,
+  text: listWhere(` and id >= $5::uuid and ${condition}`),
+});
+
 /** A page of an Organization's reservations in a mode, the newest first. $1 org, $2 livemode, $3 id to start below, $4 rows */
 export const listReservations: Statement = { name: 'usage_reservations_list', text: listWhere('') };
 
-/** Those of one status. $5 end, $6 id to end at, $7 now, $8 whether open ones are held: expired otherwise */
-export const listReservationsByStatus: Statement = {
-  name: 'usage_reservations_list_status',
-  text: listWhere(`
-    and (${endOfReservation}) = $5::text and id >= $6::uuid
-    and ($5::text <> 'open' or (expires_at > $7::timestamptz) = $8::bool)`),
+/** Those of one status. $5 id to end at, $6 now */
+export const listReservationsByStatus: Record<ReservationStatus, Statement> = {
+  held: listStatement('held', `${reservationEnds.open} and expires_at > $6::timestamptz`),
+  expired: listStatement('expired', `${reservationEnds.open} and expires_at <= $6::timestamptz`),
+  released: listStatement('released', `${reservationEnds.released} and $6::timestamptz is not null`),
+  settled: listStatement('settled', `${reservationEnds.settled} and $6::timestamptz is not null`),
 };
 
 /**
@@ -198,21 +204,17 @@ with target as materialized (
     end as problem
   from unnest($1::text[], $2::uuid[], $3::numeric[], $4::timestamptz[]) with ordinality as w (hashed_secret, id, quantity, occurred_at, ord)
   left join lateral (select * from api_keys where hashed_secret = w.hashed_secret limit 1) k on true
-  left join lateral (
-    select * from usage_reservations where org_id = k.org_id and id = w.id and livemode = k.livemode limit 1
-  ) r on true
+  left join lateral (select * from usage_reservations where org_id = k.org_id and id = w.id limit 1) r on r.livemode = k.livemode
   left join lateral (select * from products where id = r.product_id limit 1) pr on true
   left join lateral (
     select has_own_cap, unit_cap, limits from entitlements where org_id = k.org_id and product_id = r.product_id limit 1
   ) e on true
-), locked as materialized (
-  select r.org_id, r.id from target t
+), ending as materialized (
+  select t.* from target t
   join usage_reservations r on r.org_id = t.org_id and r.id = t.id
   where t.problem is null and not t.is_twin and r.settled_at is null
   order by r.org_id, r.idempotency_key
   for update of r
-), ending as materialized (
-  select t.* from target t join locked using (org_id, id) where t.problem is null and not t.is_twin
 ), inserted as (
   insert into usage_events
     (org_id, idempotency_key, product_id, metric, quantity, livemode, api_key_id, occurred_at, received_at)
