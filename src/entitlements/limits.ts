@@ -155,7 +155,8 @@ export function startOfWindow(window: string, nowMs: number): number {
 
 /**
  * SQL that joins each limit of a row to its usage, in one snapshot: the limit as `l`, its sums as `u`. Whole hours (a
- * month: its total) come from the sums, and only the hour in which a rolling window begins from its events. What is dated after
+ * month: its total) come from the sums. Of the hour in which a rolling window begins its events are read, those that are in the
+ * window or those that are not, whichever part is shorter. What is dated after
  * the window is in `ahead`: the clock of a sender may be ahead of this one, and what was settled with it must not free its room.
  * Each part is a lateral sub-select whose index columns are given.
  *
@@ -175,8 +176,9 @@ cross join lateral (
       then (date_trunc(l.unit, ${now} at time zone 'UTC') + ('1 ' || l.unit)::interval) at time zone 'UTC' end as until
 ) v
 cross join lateral (
-  select case when l.unit is null then date_bin('1 hour', v.since, timestamptz '2000-01-01 00:00:00+00') + interval '1 hour'
-    else v.since end as first_hour
+  select case when l.unit is not null then v.since when v.since < begun + interval '30 minutes' then begun
+    else begun + interval '1 hour' end as first_hour
+  from (select date_bin('1 hour', v.since, timestamptz '2000-01-01 00:00:00+00') as begun) hour
 ) w
 cross join lateral (
   select coalesce(sum(quantity) filter (where not is_ahead), 0) as used, coalesce(sum(quantity) filter (where is_ahead), 0) as ahead
@@ -192,6 +194,10 @@ cross join lateral (
     select quantity, false from usage_events
     where l.unit is null and org_id = ${subject}.org_id and product_id = ${subject}.product_id and livemode = ${subject}.livemode
       and occurred_at > v.since and occurred_at < w.first_hour and metric = ${subject}.metric
+    union all
+    select -quantity, false from usage_events
+    where l.unit is null and org_id = ${subject}.org_id and product_id = ${subject}.product_id and livemode = ${subject}.livemode
+      and occurred_at >= w.first_hour and occurred_at <= v.since and metric = ${subject}.metric
     union all
     select moved.quantity, moved.is_ahead from usage_events e
     cross join lateral (values (-e.quantity, false), (e.quantity, true)) as moved (quantity, is_ahead)

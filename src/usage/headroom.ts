@@ -1,6 +1,6 @@
 import type { Database } from '../core/db/client.js';
 import { addDecimals, compareDecimals, subtractDecimals } from '../core/decimal.js';
-import { monthOf } from '../core/time.js';
+import { MINUTE_MS, monthOf } from '../core/time.js';
 import { readLimits, type LimitState, type Subject } from '../entitlements/limits.js';
 
 /** What a statement that raises totals tells of a subject with limits. */
@@ -46,11 +46,13 @@ export interface Headroom {
 }
 
 const MAX_KNOWN = 10_000;
+/** Totals sink only where a wrong one is set right. After so long that is noticed, too. */
+const KEPT_MS = MINUTE_MS;
 
 /**
  * Reading the windows of limits costs as much as recording an event. So what was left when they were last read is kept: by
  * so much at least must a total grow before one can be exceeded, through whichever instance. Nothing but events raises what
- * is used in a window, totals have all events, and they never sink; a window only lets go of what was in it as time goes by.
+ * is used in a window, and totals have all events; a window only lets go of what was in it as time goes by.
  */
 export function createHeadroom(): Headroom {
   const known = new Map<string, Known>();
@@ -61,7 +63,8 @@ export function createHeadroom(): Headroom {
       before !== undefined &&
       before.declared === subject.declared &&
       before.month === monthOf(nowMs) &&
-      before.atMs <= nowMs &&
+      nowMs >= before.atMs &&
+      nowMs < before.atMs + KEPT_MS &&
       compareDecimals(subject.total, before.upTo) <= 0
     );
   }
