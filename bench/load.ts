@@ -17,6 +17,8 @@ export interface LoadPlan {
   requests: string[];
   /** Each connection sends all requests in turn, beginning with its own. */
   rotates?: boolean;
+  /** After each answer the request of the same index, with the answer's first `id` in it. */
+  follow?: { requests: string[]; idPlaceholder: string };
   /** Each occurrence of this in a request is overwritten with a fresh key of the same length. */
   placeholder?: string;
   keyPrefix?: string;
@@ -66,6 +68,16 @@ function run(plan: LoadPlan): Promise<LoadResult> {
     return template.bytes;
   }
 
+  const followers = (plan.follow?.requests ?? []).map((request) =>
+    toTemplate(request, plan.follow!.idPlaceholder),
+  );
+
+  function followUp(index: number, answer: string): Buffer {
+    const { bytes, places } = followers[index % followers.length]!;
+    bytes.write(/"id":"([^"]+)"/.exec(answer)![1]!, places[0]!, 'latin1');
+    return bytes;
+  }
+
   function drive(index: number): Promise<void> {
     return new Promise((resolve, reject) => {
       const own = plan.rotates ? templates : [templates[index % templates.length]!];
@@ -73,6 +85,7 @@ function run(plan: LoadPlan): Promise<LoadResult> {
       const socket: Socket = connect(plan.port, '127.0.0.1');
       let dueAt = startedAt + (gapMs * index) / plan.connections;
       let buffered = Buffer.alloc(0);
+      let isFollowing = false;
       socket.setNoDelay(true);
 
       const send = () => {
@@ -105,12 +118,17 @@ function run(plan: LoadPlan): Promise<LoadResult> {
         const header = buffered.toString('latin1', 0, headerEnd);
         const length = Number(/content-length: (\d+)/i.exec(header)?.[1] ?? 0);
         if (buffered.length < headerEnd + 4 + length) return;
+        const answer = plan.follow ? buffered.toString('latin1', headerEnd) : '';
         buffered = Buffer.alloc(0);
         const status = header.slice(9, 12);
         statuses[status] = (statuses[status] ?? 0) + 1;
         if (dueAt >= countsFrom) latencies.push(performance.now() - dueAt);
         requests++;
-        next();
+        isFollowing = plan.follow !== undefined && !isFollowing;
+        if (isFollowing) {
+          dueAt = performance.now();
+          socket.write(followUp(index, answer));
+        } else next();
       });
     });
   }

@@ -1,7 +1,7 @@
 /** The measures: each gives one ratio (or one absolute figure) a round, both sides measured right after each other. */
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
-import type { LoadResult } from './load.js';
+import type { LoadPlan, LoadResult } from './load.js';
 import {
   checkRequest,
   getRequest,
@@ -19,6 +19,11 @@ export interface World {
   productUrl: string;
   express: { port: number };
   directUrl: string;
+  /** Of Postgres. */
+  databasePid: number;
+  createDatabase(name: string): Promise<string>;
+  /** Events in a table that is filled first. */
+  rows: number;
   /** The product on a table of many events and on an empty one; undefined where the table was not asked for. */
   grown?: { full: Side; empty: Side };
 }
@@ -48,9 +53,10 @@ let runs = 0;
 interface LoadOptions {
   connections: number;
   rate?: number;
+  follow?: NonNullable<LoadPlan['follow']>;
 }
 
-async function measureLoad(
+export async function measureLoad(
   port: number,
   seconds: number,
   requests: string[],
@@ -84,18 +90,18 @@ async function direct({ directUrl, seconds }: World, size: number): Promise<numb
   return (JSON.parse(stdout) as { perSecond: number }).perSecond;
 }
 
-function ratio(value: number, baseline: number, unit: string): Sample {
+export function ratio(value: number, baseline: number, unit: string): Sample {
   return {
     value: value / baseline,
     note: `${Math.round(value).toLocaleString('en')} ÷ ${Math.round(baseline).toLocaleString('en')} ${unit}`,
   };
 }
 
-const atLeast = (target: number) => ({
+export const atLeast = (target: number) => ({
   target: `≥ ${target.toFixed(2)}`,
   isGood: (value: number) => value >= target,
 });
-const atMost = (target: number, unit: string) => ({
+export const atMost = (target: number, unit: string) => ({
   target: `≤ ${target} ${unit}`,
   isGood: (value: number) => value <= target,
 });

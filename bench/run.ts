@@ -2,7 +2,9 @@
  * `npm run bench`: every measure in interleaved rounds, each ratio against a baseline of the same round; the median
  * over the rounds is the result. `--rows 10000000` also fills a table first (some minutes).
  */
+import { readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
+import { join } from 'node:path';
 import { Command } from 'commander';
 import pg from 'pg';
 import { pino } from 'pino';
@@ -13,6 +15,7 @@ import { fillEvents } from './fill.js';
 import { forecastMeasures } from './forecasts.js';
 import { marketMeasures } from './market-reads.js';
 import { measures, type Sample, type World } from './measures.js';
+import { reservationMeasures, stopRolling } from './reservations.js';
 import { tradeMeasures } from './trades.js';
 import { venueMeasures } from './venue-reads.js';
 import { createTenants, startBaseline, startProduct } from './world.js';
@@ -33,8 +36,11 @@ const chosen = [
   ...forecastMeasures,
   ...venueMeasures,
   embeddedMeasure,
+  ...reservationMeasures,
 ].filter(
-  ({ key }) => (wanted ? wanted.includes(key) : true) && (key !== 'grown' || Number(options.rows) > 0),
+  ({ key }) =>
+    (wanted ? wanted.includes(key) : true) &&
+    (!['grown', 'check-rolling'].includes(key) || Number(options.rows) > 0),
 );
 
 const silent = pino({ level: 'silent' });
@@ -67,6 +73,9 @@ const world: World = {
   productUrl: side.url,
   express,
   directUrl,
+  databasePid: Number(readFileSync(join(server.dataDir, 'postmaster.pid'), 'utf8').split('\n')[0]),
+  createDatabase,
+  rows: Number(options.rows),
 };
 if (chosen.some(({ key }) => key === 'grown')) {
   world.grown = {
@@ -91,6 +100,7 @@ try {
 } finally {
   for (const product of [side.product, world.grown?.full.product, world.grown?.empty.product])
     await product?.stop();
+  await stopRolling();
   await express.stop();
   await admin.end();
   await server.remove();

@@ -111,14 +111,18 @@ async function stopChild(child: ChildProcess): Promise<void> {
 }
 
 /** Organizations with 50 products each, entitled to all of them, and a key. */
-export async function createTenants(db: Database, count: number): Promise<Tenant[]> {
+export async function createTenants(
+  db: Database,
+  count: number,
+  granted: Parameters<typeof grant>[3] = {},
+): Promise<Tenant[]> {
   const products = [];
   for (let i = 0; i < 50; i++)
     products.push(await createProduct(db, { unitCap: i % 2 ? '1000000000' : null }));
   const tenants: Tenant[] = [];
   for (let i = 0; i < count; i++) {
     const organization = await createOrganization(db);
-    for (const product of products) await grant(db, organization.id, product.id);
+    for (const product of products) await grant(db, organization.id, product.id, granted);
     const key = await createKey(db, organization.id);
     tenants.push({
       orgId: organization.id,
@@ -151,6 +155,21 @@ export function tradeRequest(secret: string, order: Record<string, unknown>): st
 export function checkRequest({ secret, slugs }: Tenant, size: number): string {
   return post('/api/entitlements/check', JSON.stringify({ productSlugs: slugs.slice(0, size) }), secret);
 }
+
+export function itemsCheckRequest({ secret, slugs }: Tenant): string {
+  const items = [{ productSlug: slugs[0], quantity: 1 }];
+  return post('/api/entitlements/check', JSON.stringify({ items }), secret);
+}
+
+export function reserveRequest({ secret, slugs }: Tenant): string {
+  const body = { productSlug: slugs[0], metric: 'calls', quantity: 2, idempotencyKey: PLACEHOLDER };
+  return post('/api/usage/reservations', JSON.stringify(body), secret);
+}
+
+export const ID_PLACEHOLDER = '00000000-0000-0000-0000-00000000face';
+
+export const settleRequest = ({ secret }: Tenant): string =>
+  post(`/api/usage/reservations/${ID_PLACEHOLDER}/settle`, '{"quantity":1}', secret);
 
 export function getRequest(path: string): string {
   return `GET ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n`;

@@ -10,6 +10,7 @@ import { sessionRoutes } from './identity/organizations/routes.js';
 import { accountRoutes, publicReadRoutes } from './mounts/trading.js';
 import { scoresRoutes } from './trading/scores/routes.js';
 import { usageReadRoutes } from './usage/reading/routes.js';
+import { reservationRoutes } from './usage/reservations/routes.js';
 import { usageRoutes } from './usage/routes.js';
 
 const ofMarkets = new Set<object>([
@@ -22,6 +23,7 @@ const ofMarkets = new Set<object>([
 const routes = [
   ...usageRoutes,
   ...usageReadRoutes,
+  ...reservationRoutes,
   ...entitlementRoutes,
   ...publicReadRoutes,
   ...accountRoutes,

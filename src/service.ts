@@ -145,7 +145,11 @@ export async function startService(
       // Connections that are on their way get their 503 and find another instance, instead of a closed port.
       await setTimeout(REFUSE_MS);
       await closeServer(server);
-      await services.ingestion.drain();
+      await Promise.all([
+        services.ingestion.drain(),
+        services.reservations.drain(),
+        services.settlements.drain(),
+      ]);
       await services.keyUse.flush();
       await Promise.all([limitStores.close(), db.close()]);
     },

@@ -58,3 +58,66 @@ export function createGaugeClient({ baseUrl, apiKey, fetch }: GaugeClientOptions
   client.use(refuseOtherMode);
   return client;
 }
+
+type ReserveUsage = paths['/api/usage/reservations']['post'];
+export type ReservationInput = NonNullable<ReserveUsage['requestBody']>['content']['application/json'];
+export type Reservation = ReserveUsage['responses'][201]['content']['application/json']['reservation'];
+type Problem = ReserveUsage['responses'][409]['content']['application/problem+json'];
+
+/** The service refused; `problem.code` says why, like `limit_reached`. */
+export class RefusedError extends Error {
+  readonly problem: Problem;
+  constructor(problem: Problem) {
+    super(`${problem.code}: ${problem.detail}`);
+    this.name = 'RefusedError';
+    this.problem = problem;
+  }
+}
+
+/** Pauses between attempts, in ms: a restart of the service is shorter than all of them. */
+const PAUSES_MS = [100, 300, 1_000, 3_000, 10_000];
+
+/**
+ * Reserves, runs, and settles what was used. Where `run` throws, the hold is released and the error goes on. Both calls are
+ * repeated over outages, which their keys make harmless. A settlement that cannot be delivered throws, and the hold ends by itself.
+ *
+ * @param run gets the reservation and answers with its result and the units that it used
+ * @throws RefusedError
+ */
+export async function withReservation<Result>(
+  client: GaugeClient,
+  input: ReservationInput,
+  run: (reservation: Reservation) => Promise<{ used: number; result: Result }>,
+): Promise<Result> {
+  const { reservation } = await insist(() => client.POST('/api/usage/reservations', { body: input }));
+  const params = { path: { id: reservation.id } };
+  const { used, result } = await run(reservation).catch(async (error: unknown) => {
+    // What cannot be released expires.
+    await client.DELETE('/api/usage/reservations/{id}', { params }).catch(() => undefined);
+    throw error;
+  });
+  const body = { quantity: used };
+  await insist(() => client.POST('/api/usage/reservations/{id}/settle', { params, body }));
+  return result;
+}
+
+interface Attempt<Data> {
+  data?: Data;
+  error?: unknown;
+  response: Response;
+}
+
+/** Repeats a call that has no answer, or 429 or 5xx. @throws RefusedError, and the last failure */
+async function insist<Data>(call: () => Promise<Attempt<Data>>): Promise<Data> {
+  for (let attempt = 0; ; attempt++) {
+    const pauseMs = PAUSES_MS[attempt];
+    const answer = await call().catch((error: unknown) => {
+      if (pauseMs === undefined) throw error;
+    });
+    if (answer?.data !== undefined) return answer.data;
+    const isFinal = answer && answer.response.status !== 429 && answer.response.status < 500;
+    if (answer && (isFinal || pauseMs === undefined)) throw new RefusedError(answer.error as Problem);
+    const retryAfterMs = Number(answer?.response.headers.get('retry-after') ?? 0) * 1_000;
+    await new Promise((resolve) => setTimeout(resolve, Math.max(pauseMs!, retryAfterMs)));
+  }
+}

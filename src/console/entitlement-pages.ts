@@ -1,17 +1,18 @@
 import type { Request, Response, Router } from 'express';
 import { z } from 'zod';
 import { toPlainDecimal } from '../core/decimal.js';
-import { parseInput } from '../core/http/validate.js';
+import { parseInput, text } from '../core/http/validate.js';
 import { toAddress, toPager } from '../core/pages/address.js';
 import { fieldError, formRoute, newForm, type FormFields, type FormState } from '../core/pages/form.js';
 import { pageRouter } from '../core/pages/page-router.js';
 import { readQuery, requireOnce } from '../core/pages/query-form.js';
 import { monthOf } from '../core/time.js';
 import { putGrant, withdrawGrant } from '../entitlements/grants.js';
-import { toGrantsView } from '../entitlements/pages.js';
+import { readGrantsView } from '../entitlements/pages.js';
 import { findGrant, listBalances, listProducts, type Grant } from '../entitlements/queries.js';
 import { getProduct } from '../entitlements/products.js';
-import { entitlementKinds } from '../entitlements/table.js';
+import { limitsSchema, MAX_LIMITS } from '../entitlements/limits.js';
+import { entitlementKinds, type UsageLimit } from '../entitlements/table.js';
 import { filledIn } from '../identity/account/schema.js';
 import { changeAsOperator } from '../identity/operator/http.js';
 import { slugSchema } from '../identity/operator/schema.js';
@@ -42,6 +43,7 @@ const grantSchema = z.strictObject({
   endsAt: timeSchema.optional(),
   cap: z.enum(['product', 'own', 'none'], 'must be one of the choices'),
   unitCap: decimalField.optional(),
+  limits: text(1_000).optional(),
 });
 
 /** Products that the form offers; the operator API grants the others. */
@@ -70,7 +72,7 @@ export function customerEntitlementPages(deps: ConsoleDeps): Router {
     const path = `${addressOf(customer.slug)}/entitlements`;
     const page = { view: 'entitlements', tab: 'entitlements', title: 'Entitlements', notices } as const;
     await renderCustomer(deps, req, res, page, customer, {
-      ...toGrantsView(rows.slice(0, PAGE_SIZE), period, new Date(now)),
+      ...(await readGrantsView(db, customer.id, rows.slice(0, PAGE_SIZE), period, new Date(now))),
       pager: toPager(path, {}, { cursor, nextCursor }),
     });
   });
@@ -112,10 +114,23 @@ function addGrant(router: Router, deps: ConsoleDeps): void {
     formRoute({
       async act(req, res, fields) {
         const { slug } = await readCustomer(deps, req);
-        const { product, cap, unitCap, endsAt = null, ...rest } = parseInput(grantSchema, filledIn(fields));
+        const {
+          product,
+          cap,
+          unitCap,
+          limits,
+          endsAt = null,
+          ...rest
+        } = parseInput(grantSchema, filledIn(fields));
         if (cap === 'own' && unitCap === undefined)
           throw fieldError('unitCap', 'is required for a cap of its own');
-        const terms = { kind: rest.kind, startsAt: rest.startsAt, endsAt, unitCap: toOwnCap(cap, unitCap) };
+        const terms = {
+          kind: rest.kind,
+          startsAt: rest.startsAt,
+          endsAt,
+          unitCap: toOwnCap(cap, unitCap),
+          limits: parseLimits(limits ?? ''),
+        };
         await changeAsOperator(deps, req, res, (tx, source) => putGrant(tx, slug, product, terms, source));
         res.redirect(303, toAddress(`${addressOf(slug)}/entitlements`, { done: 'granted' }));
       },
@@ -143,15 +158,40 @@ function toOwnCap(cap: 'product' | 'own' | 'none', unitCap: string | undefined):
   return cap === 'none' ? null : toPlainDecimal(unitCap!, 0);
 }
 
+/** Limits with commas between them: quantity, window, and block or warn. @throws AppError invalid_request */
+function parseLimits(list: string): UsageLimit[] {
+  const parsed = list
+    .split(',')
+    .map((entry) => entry.trim())
+    .filter((entry) => entry !== '')
+    .map((entry, i) => {
+      const [quantity = '', window = '', enforcement = 'warn', ...more] = entry.split(/\s+/);
+      const isRead = decimalField.safeParse(quantity).success && more.length === 0;
+      const limit = { quantity: Number(quantity), window, enforcement };
+      const found = limitsSchema.safeParse([limit]);
+      if (!isRead || !found.success)
+        throw fieldError(
+          'limits',
+          `entry ${i + 1} must be like “1000 PT5H block”: a quantity; calendar_month, calendar_week, calendar_day or a duration from PT1M to P31D; block or warn`,
+        );
+      return { ...found.data[0]!, quantity: toPlainDecimal(quantity, 0) };
+    });
+  if (parsed.length > MAX_LIMITS) throw fieldError('limits', `must hold at most ${MAX_LIMITS} limits`);
+  return parsed;
+}
+
 function toFields(grant: Grant | undefined): FormFields {
   if (!grant) return { kind: 'live', cap: 'product' };
-  const { kind, startsAt, endsAt, hasOwnCap, unitCap } = grant;
+  const { kind, startsAt, endsAt, hasOwnCap, unitCap, limits } = grant;
   return {
     kind,
     startsAt: toField(startsAt),
     endsAt: endsAt === null ? '' : toField(endsAt),
     cap: hasOwnCap ? (unitCap === null ? 'none' : 'own') : 'product',
     unitCap: unitCap ?? '',
+    limits: (limits ?? [])
+      .map(({ quantity, window, enforcement }) => `${quantity} ${window} ${enforcement}`)
+      .join(', '),
   };
 }
 

@@ -25,6 +25,7 @@ export type ErrorCode =
   | 'key_not_active'
   | 'key_already_rotated'
   | 'idempotency_conflict'
+  | 'limit_reached'
   | 'market_closed'
   | 'body_too_large'
   | 'batch_too_large'
@@ -58,6 +59,8 @@ export interface AppErrorOptions {
   retryAfterSeconds?: number;
   /** The methods that the address takes; becomes `Allow`. */
   allow?: string;
+  /** Of `limit_reached`: the limit, as answers show it. */
+  limit?: object;
 }
 
 /** A failure the caller is told about. Anything else that is thrown is a bug and answers a bland 500. */
@@ -66,6 +69,7 @@ export class AppError extends Error {
   readonly errors: ErrorPlace[] | undefined;
   readonly retryAfterSeconds: number | undefined;
   readonly allow: string | undefined;
+  readonly limit: object | undefined;
 
   constructor(code: ErrorCode, detail: string, options: AppErrorOptions = {}) {
     super(detail, { cause: options.cause });
@@ -74,5 +78,6 @@ export class AppError extends Error {
     this.errors = options.errors;
     this.retryAfterSeconds = options.retryAfterSeconds;
     this.allow = options.allow;
+    this.limit = options.limit;
   }
 }

@@ -27,6 +27,12 @@ const apiMetrics = (registers: Registry[]) => ({
     labelNames: ['outcome'],
     registers,
   }),
+  reservations: new Counter({
+    name: 'gauge_usage_reservations_total',
+    help: 'Reservations by outcome: held, repeated, refused (a limit left no room), settled, settled_late (after expiry or release), released.',
+    labelNames: ['outcome'],
+    registers,
+  }),
   flushEvents: new Histogram({
     name: 'gauge_usage_flush_events',
     help: 'Events that one ingestion statement carried.',

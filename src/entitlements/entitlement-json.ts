@@ -1,43 +1,58 @@
 import { compareDecimals, subtractDecimals } from '../core/decimal.js';
 import { AppError } from '../core/errors.js';
 import { parseJson } from '../core/http/json-body.js';
-import { exact } from '../core/http/json.js';
+import { exact, toJson } from '../core/http/json.js';
 import { parseInput } from '../core/http/validate.js';
 import { monthRange } from '../core/time.js';
 import type { Balance, CurrentEntitlement } from './reader.js';
+import { isBeyond, limitJson } from './limits.js';
+import { toExactDecimals } from './products.js';
 import { entitlementCheckSchema, MAX_SLUGS } from './schema.js';
 
 const MAX_REMEMBERED = 500;
 const MAX_REMEMBERED_LENGTH = 4_096;
 /** Bodies and what they say: at most 500 of 4 KB. It depends on the body alone, so it never goes out of date. */
-const remembered = new Map<string, string[]>();
+const remembered = new Map<string, Check>();
 
-/**
- * The slugs that a check asks about. A runtime asks the same from morning to evening, so that parsing and validating
- * the body would be done over and over; and the same list is the same object, by which equal questions are found.
- * @throws AppError invalid_json, batch_too_large, invalid_request
- */
-export function parseCheck(text: string): string[] {
-  let slugs = remembered.get(text);
-  if (slugs === undefined) {
-    slugs = validate(parseJson(text));
-    if (text.length <= MAX_REMEMBERED_LENGTH) {
-      if (remembered.size >= MAX_REMEMBERED) remembered.delete(remembered.keys().next().value!);
-      remembered.set(text, slugs);
-    }
-  }
-  return slugs;
+interface Check {
+  slugs: string[];
+  /** Exact decimals, per slug. */
+  quantities: string[];
 }
 
-function validate(value: unknown): string[] {
-  const sent = (value as { productSlugs?: unknown } | null)?.productSlugs;
-  if (Array.isArray(sent) && sent.length > MAX_SLUGS) {
-    throw new AppError(
-      'batch_too_large',
-      `A check takes at most ${MAX_SLUGS} slugs; this one has ${sent.length}.`,
-    );
+/**
+ * What a check asks about. A runtime asks the same from morning to evening, so that parsing and validating the body would be
+ * done over and over; and the same list is the same object, by which equal questions are found.
+ * @throws AppError invalid_json, batch_too_large, invalid_request
+ */
+export function parseCheck(text: string): Check {
+  let check = remembered.get(text);
+  if (check === undefined) {
+    check = validate(parseJson(text), text);
+    if (text.length <= MAX_REMEMBERED_LENGTH) {
+      if (remembered.size >= MAX_REMEMBERED) remembered.delete(remembered.keys().next().value!);
+      remembered.set(text, check);
+    }
   }
-  return parseInput(entitlementCheckSchema, value).productSlugs;
+  return check;
+}
+
+function validate(value: unknown, text: string): Check {
+  const { productSlugs, items } = (value ?? {}) as { productSlugs?: unknown; items?: unknown };
+  for (const sent of [productSlugs, items])
+    if (Array.isArray(sent) && sent.length > MAX_SLUGS) {
+      throw new AppError(
+        'batch_too_large',
+        `A check takes at most ${MAX_SLUGS} ${sent === items ? 'items' : 'slugs'}; this one has ${sent.length}.`,
+      );
+    }
+  const check = parseInput(entitlementCheckSchema, value);
+  if (check.productSlugs) return { slugs: check.productSlugs, quantities: check.productSlugs.map(() => '0') };
+  const asked = check.items!;
+  return {
+    slugs: asked.map(({ productSlug }) => productSlug),
+    quantities: toExactDecimals(text, 'items', 'quantity').map((quantity) => quantity ?? '0'),
+  };
 }
 
 /** An entitlement as clients see it. `remaining` never goes below 0; null where there is no cap. */
@@ -53,6 +68,7 @@ export function toEntitlementView(entitlement: CurrentEntitlement) {
     used: exact(used),
     remaining: exact(unitCap === null ? null : subtractDecimals(unitCap, used)),
     period: monthRange(period),
+    limits: entitlement.limits.map(limitJson),
     startsAt: new Date(startsAtMs).toISOString(),
     endsAt: endsAtMs === null ? null : new Date(endsAtMs).toISOString(),
   };
@@ -62,10 +78,10 @@ export function toEntitlementView(entitlement: CurrentEntitlement) {
 const madeResults = new WeakMap<(Balance | undefined)[], string>();
 
 /** The results of a check as JSON, one per slug, in order. */
-export function checkResultsJson(slugs: string[], balances: (Balance | undefined)[]): string {
+export function checkResultsJson({ slugs, quantities }: Check, balances: (Balance | undefined)[]): string {
   let json = madeResults.get(balances);
   if (json === undefined) {
-    json = `{"results":[${slugs.map((slug, i) => checkResultJson(slug, balances[i])).join(',')}]}`;
+    json = `{"results":[${slugs.map((slug, i) => checkResultJson(slug, quantities[i]!, balances[i])).join(',')}]}`;
     madeResults.set(balances, json);
   }
   return json;
@@ -75,15 +91,17 @@ export function checkResultsJson(slugs: string[], balances: (Balance | undefined
  * Put together by hand: a check of 50 slugs makes 50 of these, and the general way took a third of the whole call. The
  * decimals stand as Postgres wrote them, digit by digit, which is how JSON writes numbers, too.
  */
-function checkResultJson(productSlug: string, balance: Balance | undefined): string {
+function checkResultJson(productSlug: string, quantity: string, balance: Balance | undefined): string {
   const slug = JSON.stringify(productSlug);
   if (!balance) {
-    return `{"productSlug":${slug},"allowed":false,"reason":"entitlement_required","kind":null,"unitCap":null,"used":null,"remaining":null,"overCap":false}`;
+    return `{"productSlug":${slug},"allowed":false,"reason":"entitlement_required","kind":null,"unitCap":null,"used":null,"remaining":null,"overCap":false,"limits":[]}`;
   }
-  const { kind, unitCap, used } = balance;
-  const verdict =
-    kind === 'live' ? '"allowed":true,"reason":null' : '"allowed":false,"reason":"entitlement_read_only"';
+  const { kind, unitCap, used, limits } = balance;
+  const isReached = limits.some((limit) => limit.enforcement === 'block' && isBeyond(limit, quantity));
+  const reason = kind === 'live' ? (isReached ? 'limit_reached' : undefined) : 'entitlement_read_only';
+  const verdict = reason ? `"allowed":false,"reason":"${reason}"` : '"allowed":true,"reason":null';
+  const limitList = limits.length === 0 ? '[]' : toJson(limits.map(limitJson));
   const remaining = unitCap === null ? null : subtractDecimals(unitCap, used);
   const isOver = remaining === '0' && compareDecimals(used, unitCap!) > 0;
-  return `{"productSlug":${slug},${verdict},"kind":"${kind}","unitCap":${unitCap},"used":${used},"remaining":${remaining},"overCap":${isOver}}`;
+  return `{"productSlug":${slug},${verdict},"kind":"${kind}","unitCap":${unitCap},"used":${used},"remaining":${remaining},"overCap":${isOver},"limits":${limitList}}`;
 }

@@ -5,12 +5,15 @@ import { getLockedOrganization, getOrganization } from '../identity/organization
 import { findDifference, type Put, type Source } from '../identity/source.js';
 import { getProduct } from './products.js';
 import { deleteGrant, findGrant, storeTerms, type Grant, type Terms } from './queries.js';
+import type { UsageLimit } from './table.js';
 
 interface GrantInput extends Pick<Terms, 'kind' | 'endsAt'> {
   /** Absent: from now on, or as it was for an entitlement that exists, so that a repeated declaration changes nothing. */
   startsAt: Date | undefined;
   /** A plain decimal; null is unlimited. Absent: the product's cap binds. */
   unitCap: string | null | undefined;
+  /** Absent: none. */
+  limits?: UsageLimit[] | undefined;
 }
 
 /** Makes the Organization's entitlement to the product so. It binds the next call. */
@@ -28,7 +31,8 @@ export async function putGrant(
   const startsAt = input.startsAt ?? current?.startsAt ?? at;
   if (input.endsAt && input.endsAt <= startsAt) throw endsTooSoon(startsAt);
   const { kind, endsAt, unitCap = null } = input;
-  const terms = { kind, startsAt, endsAt, hasOwnCap: input.unitCap !== undefined, unitCap };
+  const limits = input.limits?.length ? input.limits : null;
+  const terms = { kind, startsAt, endsAt, hasOwnCap: input.unitCap !== undefined, unitCap, limits };
   const difference = current && findDifference(toFields(current), toFields(terms));
   if (current && !difference) return { isNew: false, resource: current };
   await storeTerms(tx, orgId, product.id, terms, at);
@@ -63,11 +67,14 @@ export async function getGrant(orm: Orm, slug: string, productSlug: string): Pro
   return grant;
 }
 
-const toFields = ({ kind, startsAt, endsAt, hasOwnCap, unitCap }: Terms) => ({
+const toFields = ({ kind, startsAt, endsAt, hasOwnCap, unitCap, limits }: Terms) => ({
   kind,
   startsAt: startsAt.toISOString(),
   endsAt: endsAt?.toISOString() ?? null,
   unitCap: hasOwnCap ? unitCap : undefined,
+  limits: limits
+    ?.map(({ quantity, window, enforcement }) => `${quantity} ${window} ${enforcement}`)
+    .join(', '),
 });
 
 const notEntitled = (slug: string, productSlug: string) =>

@@ -1,6 +1,7 @@
 import type { Router } from 'express';
 import { z } from 'zod';
 import { compareDecimals, subtractDecimals } from '../core/decimal.js';
+import type { Database } from '../core/db/client.js';
 import type { Context } from '../core/http/context.js';
 import { parseInput } from '../core/http/validate.js';
 import { toAddress, toPager } from '../core/pages/address.js';
@@ -11,6 +12,7 @@ import { readQuery, requireOnce, tryQuery } from '../core/pages/query-form.js';
 import { monthOf, monthRange } from '../core/time.js';
 import { slugSchema } from '../identity/operator/schema.js';
 import { sessionOf } from '../identity/session/session.js';
+import { readLimitViews } from './limit-view.js';
 import { listBalances, type BalanceRow } from './queries.js';
 
 const PATH = '/dashboard/entitlements';
@@ -44,7 +46,7 @@ export function entitlementPages(context: Context): Router {
       firstPageHref: PATH,
       pager: result?.pager,
       isFirstPage: result?.cursor === undefined,
-      ...toGrantsView(result?.grants ?? [], period, new Date(now)),
+      ...(await readGrantsView(db, orgId, result?.grants ?? [], period, new Date(now))),
     });
   });
 
@@ -66,7 +68,21 @@ interface ModeBalance {
 }
 
 /** Entitlements as their page shows them. `period` is the first day of the month that the balances belong to. */
-export function toGrantsView(grants: BalanceRow[], period: string, now: Date) {
+export async function readGrantsView(
+  db: Database,
+  orgId: string,
+  grants: BalanceRow[],
+  period: string,
+  now: Date,
+) {
+  const limited = grants.filter(({ hasLimits }) => hasLimits);
+  const subjects = limited.map(({ productId, usageMetric: metric }) => ({
+    orgId,
+    productId,
+    livemode: true,
+    metric,
+  }));
+  const limits = await readLimitViews(db, subjects, now.getTime());
   const { start, end } = monthRange(period);
   return {
     periodStart: new Date(start),
@@ -76,6 +92,7 @@ export function toGrantsView(grants: BalanceRow[], period: string, now: Date) {
       startsAt: new Date(grant.startsAt),
       endsAt: grant.endsAt === null ? null : new Date(grant.endsAt),
       state: stateOf(grant, now),
+      limits: limits[limited.indexOf(grant)] ?? [],
       live: toModeBalance(grant.liveUsed, grant.unitCap),
       test: toModeBalance(grant.testUsed, grant.unitCap),
       usageHref: toAddress('/dashboard/usage', { product: grant.productSlug }),

@@ -79,13 +79,27 @@ const MAX_EXPONENT = 308;
  * @param bodyText valid JSON, an object with the field
  * @throws AppError invalid_request for more digits than anyone can mean
  */
-export function toExactNumber(field: 'unitCap' | 'maxQuantity', bodyText: string): string {
-  const digits = (parseNumbersAsText(bodyText) as Record<string, string>)[field]!;
+export const toExactNumber = (field: string, bodyText: string): string =>
+  toDecimal((parseNumbersAsText(bodyText) as Record<string, string>)[field]!, `/${field}`);
+
+/**
+ * The same of each item of a list; undefined where it was left out.
+ * @param bodyText valid JSON, an object with the list
+ * @throws AppError invalid_request for more digits than anyone can mean
+ */
+export function toExactDecimals(bodyText: string, list: string, field: string): (string | undefined)[] {
+  const items = (parseNumbersAsText(bodyText) as Record<string, Record<string, string>[]>)[list]!;
+  return items.map(({ [field]: digits }, i) =>
+    digits === undefined ? undefined : toDecimal(digits, `/${list}/${i}/${field}`),
+  );
+}
+
+function toDecimal(digits: string, pointer: string): string {
   const [mantissa = '', exponent = '0'] = digits.toLowerCase().replace(/^-/, '').split('e');
   if (mantissa.length > MAX_DIGITS || Math.abs(Number(exponent)) > MAX_EXPONENT) {
     const detail = `must have at most ${MAX_DIGITS} digits and an exponent within ±${MAX_EXPONENT}`;
-    const place = { pointer: `/${field}`, code: 'invalid_request' as const, detail };
-    throw new AppError('invalid_request', `/${field} ${detail}`, { errors: [place] });
+    const place = { pointer, code: 'invalid_request' as const, detail };
+    throw new AppError('invalid_request', `${pointer} ${detail}`, { errors: [place] });
   }
   return toPlainDecimal(mantissa, Number(exponent));
 }

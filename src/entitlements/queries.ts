@@ -2,7 +2,7 @@ import { and, asc, eq, gt, isNull, lte, or, sql, type SQL } from 'drizzle-orm';
 import type { Orm, Tx } from '../core/db/client.js';
 import { selectRows, timeText } from '../core/db/select-rows.js';
 import type { Range } from '../core/http/page.js';
-import { effectiveCap, entitlements, products, type EntitlementKind } from './table.js';
+import { effectiveCap, entitlements, products, type EntitlementKind, type UsageLimit } from './table.js';
 
 export type Product = typeof products.$inferSelect;
 
@@ -48,6 +48,7 @@ export interface Terms {
   hasOwnCap: boolean;
   /** An exact decimal; null is unlimited where the cap is the entitlement's own. */
   unitCap: string | null;
+  limits: UsageLimit[] | null;
 }
 
 /** An entitlement with the product's names. */
@@ -70,6 +71,7 @@ const grantColumns = {
   endsAt: entitlements.endsAt,
   hasOwnCap: entitlements.hasOwnCap,
   unitCap: entitlements.unitCap,
+  limits: entitlements.limits,
   effectiveUnitCap: sql<string | null>`${sql.raw(effectiveCap('entitlements', 'products'))}`,
   createdAt: entitlements.createdAt,
   updatedAt: entitlements.updatedAt,
@@ -156,6 +158,8 @@ const isInEffect = (orgId: string, now: Date) =>
 
 /** An entitlement in whatever state, with the month's balances of both modes. Decimals are exact text. */
 export interface BalanceRow {
+  productId: string;
+  hasLimits: boolean;
   productSlug: string;
   productName: string;
   kind: EntitlementKind;
@@ -184,13 +188,13 @@ export const selectBalances = (
   period: string,
   { after, limit }: { after: string | undefined; limit: number },
 ): SQL => sql`
-  select g.slug as "productSlug", g.name as "productName", g.kind, g.usage_metric as "usageMetric", trim_scale(g.unit_cap)::text as "unitCap",
+  select g.product_id::text as "productId", g.has_limits as "hasLimits", g.slug as "productSlug", g.name as "productName", g.kind, g.usage_metric as "usageMetric", trim_scale(g.unit_cap)::text as "unitCap",
     ${timeText(sql`g.starts_at`)} as "startsAt", ${timeText(sql`g.ends_at`)} as "endsAt",
     g.has_own_cap as "hasOwnCap", g.archived_at is not null as "isArchived",
     trim_scale(coalesce(${used(orgId, period, true)}, 0))::text as "liveUsed",
     trim_scale(coalesce(${used(orgId, period, false)}, 0))::text as "testUsed"
   from (
-    select e.product_id, e.kind, e.starts_at, e.ends_at, e.has_own_cap, p.slug, p.name, p.usage_metric, p.archived_at,
+    select e.product_id, e.limits is not null as has_limits, e.kind, e.starts_at, e.ends_at, e.has_own_cap, p.slug, p.name, p.usage_metric, p.archived_at,
       ${sql.raw(effectiveCap('e', 'p'))} as unit_cap
     from entitlements e
     cross join lateral (select * from products where id = e.product_id limit 1) p

@@ -4,6 +4,7 @@ import { createCoalescer } from '../core/coalesce.js';
 import { intArray, textArray } from '../core/db/array-literal.js';
 import type { Database, Statement, TextRow } from '../core/db/client.js';
 import type { AppError } from '../core/errors.js';
+import { addFreeTimes, readLimits, type LimitState, type Subject } from './limits.js';
 import { checkEntitlements, findEntitlements, listEntitlements } from './statements.js';
 import type { EntitlementKind } from './table.js';
 import { monthOf } from '../core/time.js';
@@ -14,6 +15,9 @@ export interface Balance {
   /** Exact decimals; null is unlimited. */
   unitCap: string | null;
   used: string;
+  /** What the limits are counted for; undefined where there are none. */
+  subject: Subject | undefined;
+  limits: LimitState[];
 }
 
 export interface CurrentEntitlement extends Balance {
@@ -81,7 +85,7 @@ export function createEntitlementReader({ db, clock }: { db: Database; clock: Cl
   };
 }
 
-async function findAll<T>(
+async function findAll<T extends Balance>(
   db: Database,
   statement: Statement,
   requests: FindRequest[],
@@ -117,6 +121,7 @@ async function findAll<T>(
     if (row[1] === null) found[pair] = read(row, period);
     else problems[pairs.keys[pair]!] = keyError(row[1] ?? null, 'entitlements:read');
   }
+  await addLimits(db, found, nowMs);
   const answers = distinct.map(
     ({ hashedSecret }, d) => problems[keys.get(hashedSecret)!.place] ?? wanted[d]!.map((pair) => found[pair]),
   );
@@ -177,21 +182,44 @@ async function listAll(
     problems[call] = keyError(row[1] ?? null, 'entitlements:read');
     if (row[2] != null) found[call]!.push(toEntitlement(row, period));
   }
+  await addLimits(db, found.flat(), nowMs);
   return requests.map((_request, call) => problems[call] ?? found[call]!);
 }
 
+/** Only an entitlement that has limits costs a further statement. */
+async function addLimits(db: Database, found: Balance[], nowMs: number): Promise<void> {
+  const limited = found.filter(({ subject }) => subject);
+  if (limited.length === 0) return;
+  const subjects = limited.map(({ subject }) => subject!);
+  const states = await readLimits(db.run, subjects, nowMs);
+  await addFreeTimes(db.run, subjects, states, nowMs);
+  for (const [i, balance] of limited.entries()) balance.limits = states[i]!;
+}
+
 function toBalance(row: TextRow): Balance {
-  return { kind: row[2] as EntitlementKind, unitCap: row[3] ?? null, used: row[4] ?? '0' };
+  const subject = row[5] == null ? undefined : readSubject(row[5]);
+  return {
+    kind: row[2] as EntitlementKind,
+    unitCap: row[3] ?? null,
+    used: row[4] ?? '0',
+    subject,
+    limits: [],
+  };
+}
+
+function readSubject(json: string): Subject {
+  const [orgId, productId, livemode, metric] = JSON.parse(json) as [string, string, boolean, string];
+  return { orgId, productId, livemode, metric };
 }
 
 function toEntitlement(row: TextRow, period: string): CurrentEntitlement {
   return {
     ...toBalance(row),
-    productSlug: row[5]!,
-    productName: row[6]!,
-    usageMetric: row[7]!,
-    startsAtMs: Number(row[8]),
-    endsAtMs: row[9] == null ? null : Number(row[9]),
+    productSlug: row[6]!,
+    productName: row[7]!,
+    usageMetric: row[8]!,
+    startsAtMs: Number(row[9]),
+    endsAtMs: row[10] == null ? null : Number(row[10]),
     period,
   };
 }

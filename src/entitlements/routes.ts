@@ -45,6 +45,17 @@ const common = {
 
 const period = { start: '2026-01-01T00:00:00Z', end: '2026-02-01T00:00:00Z' };
 
+const { blocked, held } = exampleWorld.reservation;
+const storageLimit = {
+  quantity: blocked,
+  window: 'PT5H',
+  enforcement: 'block',
+  used: 0,
+  held,
+  remaining: blocked - held,
+  resetsAt: null,
+};
+
 /** A product of the example world as its entitlement shows it. */
 function entitlementTo(name: keyof typeof exampleWorld.products) {
   const { slug, name: productName, usageMetric, entitlement: kind, ...numbers } = exampleWorld.products[name];
@@ -52,7 +63,18 @@ function entitlementTo(name: keyof typeof exampleWorld.products) {
   const used = Number(numbers.used ?? 0);
   const remaining = unitCap === null ? null : unitCap - used;
   const since = { startsAt: exampleWorld.createdAt, endsAt: null };
-  return { productSlug: slug, productName, kind, usageMetric, unitCap, used, remaining, period, ...since };
+  return {
+    productSlug: slug,
+    productName,
+    kind,
+    usageMetric,
+    unitCap,
+    used,
+    remaining,
+    period,
+    limits: name === 'storage' ? [storageLimit] : [],
+    ...since,
+  };
 }
 
 const apiCalls = entitlementTo('apiCalls');
@@ -157,13 +179,14 @@ const one = defineRoute({
     },
 });
 
-const checked = ({ productSlug, kind, unitCap, used, remaining }: typeof apiCalls) => ({
+const checked = ({ productSlug, kind, unitCap, used, remaining }: ReturnType<typeof entitlementTo>) => ({
   productSlug,
   kind,
   unitCap,
   used,
   remaining,
   overCap: false,
+  limits: [],
 });
 const none = {
   ...checked(apiCalls),
@@ -185,7 +208,8 @@ const check = defineRoute({
 Answers for 1 to ${MAX_SLUGS} product slugs whether the Organization may use them now: one result for each slug, in the order of the request. A denial is an
 answer (200), not an error. The body has at most 256 KiB.
 
-\`allowed\` is true for a live entitlement, above its cap, too: \`overCap\` and \`remaining\` tell, and the caller decides.
+\`allowed\` is true for a live entitlement, above its cap, too: \`overCap\` and \`remaining\` tell, and the caller decides. Only a limit that blocks
+makes it false, with the reason \`limit_reached\`: with \`items\` if the \`quantity\` would go beyond it, without a quantity if it is reached. An answer promises nothing for later: a reservation does.
 `.trim(),
   body: { schema: entitlementCheckSchema, maxBytes: MAX_BODY_BYTES },
   responses: {
@@ -204,6 +228,30 @@ answer (200), not an error. The body has at most 256 KiB.
           { ...none, allowed: false, reason: 'entitlement_required' },
         ],
       },
+    },
+    {
+      name: 'limitReached',
+      summary: 'More than a limit that blocks leaves',
+      request: {
+        credential: 'readerKey',
+        body: { items: [{ productSlug: 'storage', quantity: blocked - held + 0.5 }] },
+      },
+      answer: {
+        results: [
+          {
+            ...checked(entitlementTo('storage')),
+            limits: [storageLimit],
+            allowed: false,
+            reason: 'limit_reached',
+          },
+        ],
+      },
+    },
+    {
+      name: 'items',
+      summary: 'With a quantity',
+      request: { credential: 'readerKey', body: { items: [{ productSlug: 'api-calls', quantity: 25.5 }] } },
+      answer: { results: [{ ...checked(apiCalls), allowed: true, reason: null }] },
     },
     problemExample('invalid_request', {
       summary: 'An empty list',
@@ -224,10 +272,10 @@ answer (200), not an error. The body has at most 256 KiB.
     const { entitlements, keys, keyUse } = deps;
     const hashedSecret = readHashedSecret(req);
     if (!keyUse.hasSeen(hashedSecret) || !hasSmallBody(req)) await keys.authenticate(hashedSecret, scope);
-    const slugs = await readSlugs(req, res, () => authenticateCall(deps, hashedSecret, scope));
-    const found = await entitlements.check(hashedSecret, slugs);
+    const question = await readCheck(req, res, () => authenticateCall(deps, hashedSecret, scope));
+    const found = await entitlements.check(hashedSecret, question.slugs);
     keyUse.touch(hashedSecret, scope);
-    sendJson(res, 200, checkResultsJson(slugs, found));
+    sendJson(res, 200, checkResultsJson(question, found));
   },
 });
 
@@ -243,11 +291,11 @@ function parsePage(
   });
 }
 
-function readSlugs(
+function readCheck(
   req: Request,
   res: Parameters<typeof readJsonText>[1],
   authenticate: () => Promise<unknown>,
-): Promise<string[]> {
+): Promise<ReturnType<typeof parseCheck>> {
   return preferKeyError(authenticate, async () =>
     parseCheck(await readJsonText(req, res, MAX_BODY_BYTES, bounds)),
   );

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { exactField, nextCursorField, periodSchema, timeField } from '../core/http/fields.js';
 import { text } from '../core/http/validate.js';
+import { limitSchema } from './limits.js';
 import { entitlementKinds } from './table.js';
 
 export const MAX_BODY_BYTES = 256 * 1024;
@@ -13,7 +14,31 @@ export const entitlementCheckSchema = z
       .array(text(255))
       .min(1, 'must hold at least one slug')
       .max(MAX_SLUGS)
+      .optional()
       .describe('Product slugs, each answered in its place. A slug may repeat.'),
+    items: z
+      .array(
+        z
+          .strictObject({
+            productSlug: text(255),
+            quantity: z
+              .number()
+              .min(0, 'must be a finite number of at least 0')
+              .optional()
+              .describe(
+                'Units that are meant to be used, an exact decimal of up to 100 digits; 0 if left out.',
+              ),
+          })
+          .meta({ id: 'EntitlementCheckItem' }),
+      )
+      .min(1, 'must hold at least one item')
+      .max(MAX_SLUGS)
+      .optional()
+      .describe('Instead of `productSlugs`: products with quantities.'),
+  })
+  .refine(({ productSlugs, items }) => (productSlugs === undefined) !== (items === undefined), {
+    error: 'is required, or items instead, and not both',
+    path: ['productSlugs'],
   })
   .meta({ id: 'EntitlementCheck' });
 
@@ -28,6 +53,10 @@ export const entitlementPageSchema = z.strictObject({
 
 const kindField = z.enum(entitlementKinds).describe('`live` allows use, `read_only` does not.');
 
+const limitsField = z
+  .array(limitSchema)
+  .describe('Beside the cap, as they were declared. They stand in the mode of the asking key.');
+
 export const entitlementSchema = z
   .object({
     productSlug: z.string(),
@@ -38,6 +67,7 @@ export const entitlementSchema = z
     used: exactField('Units of the current month in the mode of the asking key.'),
     remaining: exactField('`unitCap` less `used`, never below 0; `null` where there is no cap.').nullable(),
     period: periodSchema,
+    limits: limitsField,
     startsAt: timeField('In effect from then, inclusive.'),
     endsAt: timeField('In effect until then, exclusive; `null` is without end.').nullable(),
   })
@@ -56,9 +86,13 @@ export const entitlementListSchema = z
 const checkResultSchema = z
   .object({
     productSlug: z.string(),
-    allowed: z.boolean().describe('True for a live entitlement, above its cap, too.'),
+    allowed: z
+      .boolean()
+      .describe(
+        'True for a live entitlement, above its cap, too, unless a limit that blocks leaves no room.',
+      ),
     reason: z
-      .enum(['entitlement_required', 'entitlement_read_only'])
+      .enum(['entitlement_required', 'entitlement_read_only', 'limit_reached'])
       .nullable()
       .describe('Why it is not allowed; `null` where it is.'),
     kind: kindField.nullable(),
@@ -68,6 +102,7 @@ const checkResultSchema = z
     ).nullable(),
     remaining: exactField('`unitCap` less `used`, never below 0.').nullable(),
     overCap: z.boolean().describe('True if `used` is greater than `unitCap`.'),
+    limits: limitsField,
   })
   .meta({ id: 'EntitlementCheckResult' });
 

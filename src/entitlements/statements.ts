@@ -10,6 +10,10 @@ const keyProblem = `
       when not ('entitlements:read' = any (k.scopes)) then 'insufficient_scope'
     end`;
 
+/** What the limits are counted for, as JSON; null where there are none. */
+const limitedSubject = (entitlement: string, ...columns: string[]): string =>
+  `case when ${entitlement}.limits is not null then json_build_array(${columns.join(', ')})::text end`;
+
 /**
  * Each lookup is a lateral sub-select of one row: its whole key is given, so the plan is its primary key whatever the
  * planner believes about the size of the tables. A plain join tempted it to go by product or by month, over every
@@ -27,7 +31,8 @@ with key as materialized (
   from unnest($2::text[]) with ordinality as w (slug, ord)
   left join lateral (select id, slug, name, usage_metric, unit_cap from products where slug = w.slug and archived_at is null limit 1) pr on true
 )
-select (w.ord - 1)::text, k.problem, e.kind, trim_scale(${effectiveCap('e', 'pr')})::text, trim_scale(t.quantity)::text${columns}
+select (w.ord - 1)::text, k.problem, e.kind, trim_scale(${effectiveCap('e', 'pr')})::text, trim_scale(t.quantity)::text,
+  ${limitedSubject('e', 'k.org_id', 'pr.id', 'k.livemode', 'pr.usage_metric')}${columns}
 from unnest($3::int[], $6::int[]) with ordinality as w (key, product, ord)
 join key k on k.place = w.key
 join product pr on pr.place = w.product
@@ -74,11 +79,13 @@ with key as materialized (
   from unnest($1::text[], $2::text[], $3::int[]) with ordinality as w (hashed_secret, after, size, ord)
   left join lateral (select * from api_keys where hashed_secret = w.hashed_secret limit 1) k on true
 )
-select k.place::text, k.problem, l.kind, trim_scale(l.unit_cap)::text, trim_scale(l.quantity)::text, l.slug, l.name, l.usage_metric,
+select k.place::text, k.problem, l.kind, trim_scale(l.unit_cap)::text, trim_scale(l.quantity)::text,
+  ${limitedSubject('l', 'k.org_id', 'l.product_id', 'k.livemode', 'l.usage_metric')}, l.slug, l.name, l.usage_metric,
   (extract(epoch from l.starts_at) * 1000)::bigint::text, (extract(epoch from l.ends_at) * 1000)::bigint::text
 from key k
 left join lateral (
-  select pr.slug, pr.name, pr.usage_metric, ${effectiveCap('e', 'pr')} as unit_cap, e.kind, e.starts_at, e.ends_at, t.quantity
+  select pr.slug, pr.name, pr.usage_metric, ${effectiveCap('e', 'pr')} as unit_cap, e.kind, e.starts_at, e.ends_at, e.limits, e.product_id,
+    t.quantity
   from entitlements e
   join products pr on pr.id = e.product_id
   left join lateral (

@@ -1,5 +1,5 @@
 import { sql } from 'drizzle-orm';
-import { boolean, check, index, numeric, pgTable, primaryKey, text, uuid } from 'drizzle-orm/pg-core';
+import { boolean, check, index, jsonb, numeric, pgTable, primaryKey, text, uuid } from 'drizzle-orm/pg-core';
 import { time } from '../core/db/columns.js';
 import { organizations } from '../organizations/table.js';
 
@@ -28,6 +28,17 @@ export const products = pgTable(
   ],
 );
 
+export const enforcements = ['warn', 'block'] as const;
+
+/** So many units in a window that ends or rolls; what is asked before may be stopped by it, events never are. */
+export interface UsageLimit {
+  /** An exact decimal. */
+  quantity: string;
+  /** `calendar_month`, `calendar_week`, `calendar_day`, or an ISO 8601 duration of a window that rolls. */
+  window: string;
+  enforcement: (typeof enforcements)[number];
+}
+
 export const entitlementKinds = ['live', 'read_only'] as const;
 export type EntitlementKind = (typeof entitlementKinds)[number];
 
@@ -50,6 +61,8 @@ export const entitlements = pgTable(
     hasOwnCap: boolean('has_own_cap').notNull().default(false),
     /** As of a product; null is unlimited where the cap is the entitlement's own. */
     unitCap: numeric('unit_cap'),
+    /** Beside the cap; null is none. */
+    limits: jsonb().$type<UsageLimit[]>(),
   },
   (t) => [
     primaryKey({ columns: [t.orgId, t.productId] }),

@@ -14,11 +14,16 @@ import { perKeyLimit, unknownKeyGuard } from '../core/http/rate-limit.js';
 import { mountRoutes } from '../core/reference/define-route.js';
 import { createIngestion, type Ingestion } from '../usage/ingestion.js';
 import { usageReadRoutes } from '../usage/reading/routes.js';
+import { createReservations, type Reservations } from '../usage/reservations/reservations.js';
+import { reservationRoutes } from '../usage/reservations/routes.js';
+import { createSettlements, type Settlements } from '../usage/reservations/settlements.js';
 import { usageRoutes } from '../usage/routes.js';
 
 /** What the usage and entitlements API keeps running between requests. */
 export interface ApiServices {
   ingestion: Ingestion;
+  reservations: Reservations;
+  settlements: Settlements;
   keys: KeyReader;
   keyUse: KeyUse;
   entitlements: EntitlementReader;
@@ -27,6 +32,8 @@ export interface ApiServices {
 export function createApiServices(context: Context): ApiServices {
   return {
     ingestion: createIngestion(context),
+    reservations: createReservations(context),
+    settlements: createSettlements(context),
     keys: createKeyReader(context),
     keyUse: createKeyUse(context),
     entitlements: createEntitlementReader(context),
@@ -59,7 +66,7 @@ export function apiRoutes(context: Context, services: ApiServices): Router {
   const deps = { ...context, ...services };
   const usageLimit = perKey('usage', limits.usagePerMinute);
   const entitlementsLimit = perKey('entitlements', limits.entitlementsPerMinute);
-  mountRoutes(router, '/api', usageRoutes, deps, () => [usageLimit]);
+  mountRoutes(router, '/api', [...usageRoutes, ...reservationRoutes], deps, () => [usageLimit]);
   mountRoutes(router, '/api', usageReadRoutes, deps, () => [usageLimit]);
   mountRoutes(router, '/api', entitlementRoutes, deps, () => [entitlementsLimit]);
   mountRoutes(router, '/api', [ownKeyRoute], deps, () => [guard]);

@@ -15,6 +15,8 @@ snapshot. The embedded database has room for one process, so stop the service fi
 --fix finds what drifts, then keeps ingestion waiting while it sums those months again and sets them right, in one
 transaction with an audit row for each Organization. Months of very many events are better repaired in a quiet hour.
 
+Each settled reservation must have its event; a missing one is told and never repaired, since it was never counted.
+
 It also compares the ledger of every trading account with its cash, positions, orders, fills and settlements. Nothing of
 that is ever repaired here: money is set right by an entry that says why.
 
@@ -41,7 +43,7 @@ async function reconcile(db: MaintenanceDatabase, { org, fix, json }: Flags): Pr
   const left = isRepairing ? await compare(db.orm, { orgId }) : found;
   if (json) console.log(driftJson(found, repaired, { ledger: ledgerJson(ledger) }));
   else if (repaired) console.log(`${repairText(repaired)}\n${driftText(left)}`);
-  return hasDrift(left) || ledger.length > 0 ? 1 : 0;
+  return hasDrift(left) || left.settlements.length > 0 || ledger.length > 0 ? 1 : 0;
 }
 
 await runMaintenance<Flags>({

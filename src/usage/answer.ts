@@ -2,6 +2,8 @@ import { keyError } from '../api-keys/key-problem.js';
 import { AppError, type ErrorCode, type ErrorPlace } from '../core/errors.js';
 import { exact, toJson } from '../core/http/json.js';
 import { formatCount } from '../core/pages/format.js';
+import { declaredLimitJson, type LimitState } from '../entitlements/limits.js';
+import type { UsageLimit } from '../entitlements/table.js';
 import { firstRemembered, pointerInBatch, type Batch, type PointerOf } from './batch.js';
 import type { BatchOutcome } from './flush.js';
 import { monthRange } from '../core/time.js';
@@ -15,6 +17,7 @@ export type UsageWarning =
       used: string;
       period: { start: string; end: string };
     }
+  | { code: 'limit_exceeded'; productSlug: string; metric: string; limit: UsageLimit; used: string }
   | { code: 'duplicate_mismatch'; index: number; differs?: ['livemode'] };
 
 export interface RejectedEvent {
@@ -78,6 +81,7 @@ export function toUsageAnswer(
         used,
         period: monthRange(period),
       })),
+      ...outcome.overLimit.map(({ slug, metric, state }) => limitWarning(slug, metric, state)),
       ...outcome.mismatches
         .toSorted((a, b) => a.index - b.index)
         .map(({ index, isOtherMode }): UsageWarning => ({
@@ -89,6 +93,11 @@ export function toUsageAnswer(
     ...(batch.isLenient ? { rejected } : {}),
   };
 }
+
+export const limitWarning = (productSlug: string, metric: string, state: LimitState): UsageWarning => {
+  const { quantity, window, enforcement, used } = state;
+  return { code: 'limit_exceeded', productSlug, metric, limit: { quantity, window, enforcement }, used };
+};
 
 /** The products that the Organization has no live entitlement for, and whose Organization it is. */
 export function findUnknownProducts(
@@ -188,10 +197,19 @@ function firstPerEvent(broken: BrokenRule[]): RejectedEvent[] {
     .filter((b, i) => i === 0 || broken[i - 1]!.index !== b.index)
     .map(({ index, code, detail }) => ({ index, code, detail }));
 }
+
 export function usageAnswerJson(answer: UsageAnswer): string {
   if (answer.warnings.length === 0) return JSON.stringify(answer);
-  const warnings = answer.warnings.map((w) =>
-    w.code === 'unit_cap_exceeded' ? { ...w, unitCap: exact(w.unitCap), used: exact(w.used) } : w,
-  );
-  return toJson({ ...answer, warnings });
+  return toJson({ ...answer, warnings: answer.warnings.map(warningJson) });
 }
+
+export const warningJson = (warning: UsageWarning) => {
+  switch (warning.code) {
+    case 'unit_cap_exceeded':
+      return { ...warning, unitCap: exact(warning.unitCap), used: exact(warning.used) };
+    case 'limit_exceeded':
+      return { ...warning, limit: declaredLimitJson(warning.limit), used: exact(warning.used) };
+    default:
+      return warning;
+  }
+};

@@ -112,7 +112,7 @@ export function leaveOut(batch: Batch, aboveCeiling: Batch['aboveCeiling']): Bat
 }
 
 /** [-7 days, +5 minutes] around the receipt, both ends included. */
-function isInWindow(time: string, receivedAtMs: number): boolean {
+export function isInWindow(time: string, receivedAtMs: number): boolean {
   const ms = Date.parse(time);
   return ms >= receivedAtMs - MAX_PAST_MS && ms <= receivedAtMs + MAX_FUTURE_MS;
 }
@@ -121,7 +121,7 @@ function isInWindow(time: string, receivedAtMs: number): boolean {
  * Postgres keeps microseconds and would round a finer time, perhaps into the next month: cut it instead. It also
  * refuses offsets of 16 hours and more, which RFC 3339 allows: such a time goes to UTC here.
  */
-function toStorableTime(time: string): string {
+export function toStorableTime(time: string): string {
   const cut = time.length > 27 ? time.replace(/(\.\d{6})\d+/, '$1') : time;
   if (cut.endsWith('Z') || !/[+-](1[6-9]|2\d):\d\d$/.test(cut)) return cut;
   const fraction = /\.\d+/.exec(cut)?.[0] ?? '';
@@ -137,6 +137,18 @@ export function totalsOf(batch: Batch): Set<string> {
     totals.add(`${pair} ${monthOf(time === undefined ? batch.receivedAtMs : Date.parse(time))}`);
   }
   return totals;
+}
+
+/** The latest time of the events of each pair that may be recorded, in ms since the epoch; undefined where there is none. */
+export function latestTimes(batch: Batch): (number | undefined)[] {
+  const latest: (number | undefined)[] = batch.pairs.map(() => undefined);
+  for (const [i, pair] of batch.pairOf.entries()) {
+    if (batch.outOfRange.has(i) || batch.aboveCeiling.has(i)) continue;
+    const time = batch.times[i];
+    const ms = time === undefined ? batch.receivedAtMs : Date.parse(time);
+    if (latest[pair] === undefined || ms > latest[pair]) latest[pair] = ms;
+  }
+  return latest;
 }
 
 const manyDigits = /(?<!\\)"quantity"\s*:\s*-?[\d.]{16,}/;

@@ -1,16 +1,31 @@
 import { exact, toJson } from '../core/http/json.js';
-import type { DriftRow } from './drift.js';
+import type { DriftRow, LostSettlement } from './drift.js';
 import type { DriftReport, RepairReport } from './reconcile.js';
 
 const SHOWN_ROWS = 100;
 
-export function driftText({ totals, hours }: DriftReport): string {
-  if (totals.length + hours.length === 0)
+export function driftText({ totals, hours, settlements }: DriftReport): string {
+  if (totals.length + hours.length + settlements.length === 0)
     return 'No drift: every total and every hour is the sum of its events.';
   return [
+    ...lostSettlements(settlements),
     ...section('Totals that are not the sum of their events', totals, 'period', 'total'),
     ...section('Hours that are not the sum of their events', hours, 'hour', 'hour total'),
   ].join('\n');
+}
+
+function lostSettlements(rows: LostSettlement[]): string[] {
+  if (rows.length === 0) return [];
+  const lines = rows
+    .slice(0, SHOWN_ROWS)
+    .map(({ organization, id, idempotencyKey, settledAt }) => [organization, id, settledAt, idempotencyKey]);
+  const more = rows[0]!.count - lines.length;
+  return [
+    `Settled reservations without their event: ${rows[0]!.count}`,
+    ...align([['organization', 'reservation', 'settled at', 'idempotency key'], ...lines], 4),
+    ...(more > 0 ? [`… and ${more} more`] : []),
+    '',
+  ];
 }
 
 function section(title: string, rows: DriftRow[], period: string, recorded: string): string[] {
@@ -83,6 +98,7 @@ export function driftJson(
     drift: (report.totals[0]?.count ?? 0) + (report.hours[0]?.count ?? 0),
     totals: report.totals.map(({ period, ...row }) => ({ period, ...toRow(row) })),
     hours: report.hours.map(({ period, ...row }) => ({ hour: period, apiKey: row.apiKey, ...toRow(row) })),
+    settlements: report.settlements.map(({ count: _count, ...row }) => row),
     ...(repaired ? { repaired } : {}),
     ...more,
   });

@@ -197,5 +197,33 @@ export async function repairDrift(
   );
 }
 
+/** A reservation that is settled and has no event, which one commit rules out. */
+export interface LostSettlement {
+  organization: string;
+  id: string;
+  idempotencyKey: string;
+  settledAt: string;
+  /** How many there are altogether, of which this is one. */
+  count: number;
+}
+
+export async function findLostSettlements(
+  tx: Orm,
+  orgId: string | undefined,
+  limit: number,
+): Promise<LostSettlement[]> {
+  return rowsOf<LostSettlement>(
+    await tx.execute(sql`
+      select coalesce(o.slug, r.org_id::text) as organization, r.id::text, r.idempotency_key as "idempotencyKey",
+        to_char(r.settled_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') as "settledAt", (count(*) over ())::int as count
+      from usage_reservations r
+      left join usage_events e on e.org_id = r.org_id and e.idempotency_key = r.idempotency_key
+      left join organizations o on o.id = r.org_id
+      where r.settled_at is not null and e.org_id is null and ${orgId === undefined ? sql`true` : sql`r.org_id = ${orgId}::uuid`}
+      order by 1, 2
+      limit ${limit}`),
+  );
+}
+
 /** Both drivers answer with `rows`; the ORM's common type does not say so. */
 const rowsOf = <T>(result: unknown): T[] => (result as { rows: T[] }).rows;

@@ -1,7 +1,9 @@
 import { intArray, numericArray, textArray } from '../core/db/array-literal.js';
 import type { Database, TextRow } from '../core/db/client.js';
-import { leaveOut, totalsOf, type Batch } from './batch.js';
-import { planFlush, type FlushPair } from './flush-plan.js';
+import { startOfWindow, type LimitState } from '../entitlements/limits.js';
+import { latestTimes, leaveOut, totalsOf, type Batch } from './batch.js';
+import { planFlush, type FlushPair, type FlushPlan } from './flush-plan.js';
+import { createHeadroom, type Headroom, type Limited } from './headroom.js';
 import { examineRepeats, findAbove, findRepeats, hasCeilingProblem } from './repeats.js';
 import { ingest } from './statements.js';
 
@@ -15,6 +17,8 @@ export interface PairVerdict {
   usageMetric: string | null;
   /** What one event of the product may count; an exact decimal. */
   maxQuantity: string | null;
+  /** Of an entitlement with limits that events are recorded for. */
+  limited: Pick<Limited, 'declared' | 'total'> | undefined;
 }
 
 export interface OverCap {
@@ -27,6 +31,12 @@ export interface OverCap {
   period: string;
 }
 
+export interface OverLimit {
+  slug: string;
+  metric: string;
+  state: LimitState;
+}
+
 export interface BatchOutcome {
   /** Per pair of the batch; undefined where there was nothing to say. */
   verdicts: (PairVerdict | undefined)[];
@@ -35,6 +45,8 @@ export interface BatchOutcome {
   /** Repeats that differ from what their key was first used for. */
   mismatches: { index: number; isOtherMode: boolean }[];
   overCap: OverCap[];
+  /** Limits that are exceeded, of the windows that are open now and that an event of the batch lies in. */
+  overLimit: OverLimit[];
   /** Events above what one event of their product may count, by index, with that ceiling. */
   aboveCeiling: ReadonlyMap<number, string>;
 }
@@ -48,8 +60,9 @@ export async function recordBatches(
   run: Database['run'],
   batches: Batch[],
   nowMs: number,
+  headroom: Headroom = createHeadroom(),
 ): Promise<BatchOutcome[]> {
-  const outcomes = await recordOnce(run, batches, nowMs);
+  const outcomes = await recordOnce(run, batches, nowMs, headroom);
   const again: { at: number; batch: Batch }[] = [];
   for (const [at, batch] of batches.entries()) {
     const outcome = outcomes[at]!;
@@ -64,13 +77,19 @@ export async function recordBatches(
       run,
       again.map(({ batch }) => batch),
       nowMs,
+      headroom,
     );
     for (const [i, { at }] of again.entries()) outcomes[at] = decided[i]!;
   }
   return outcomes;
 }
 
-async function recordOnce(run: Database['run'], batches: Batch[], nowMs: number): Promise<BatchOutcome[]> {
+async function recordOnce(
+  run: Database['run'],
+  batches: Batch[],
+  nowMs: number,
+  headroom: Headroom,
+): Promise<BatchOutcome[]> {
   const plan = planFlush(batches);
   const now = new Date(nowMs).toISOString();
   const [counts, ...rows] = await run(ingest, [
@@ -96,6 +115,7 @@ async function recordOnce(run: Database['run'], batches: Batch[], nowMs: number)
       mismatches: [],
       aboveCeiling: batch.aboveCeiling,
       overCap: overCap.size === 0 ? [] : findOwnOverCap(batch, numbers, overCap),
+      overLimit: [],
     };
   });
   const insertedKeys = counts?.[1];
@@ -103,7 +123,46 @@ async function recordOnce(run: Database['run'], batches: Batch[], nowMs: number)
     const repeats = findRepeats(plan, batches, outcomes, verdicts, insertedKeys);
     if (repeats.length > 0) await examineRepeats(run, plan, batches, outcomes, verdicts, repeats);
   }
+  await findOverLimit(run, plan, batches, outcomes, nowMs, headroom);
   return outcomes;
+}
+
+/** After the commit, so that what others have added is counted; a further statement only where an entitlement has limits. */
+async function findOverLimit(
+  run: Database['run'],
+  plan: FlushPlan,
+  batches: Batch[],
+  outcomes: BatchOutcome[],
+  nowMs: number,
+  headroom: Headroom,
+): Promise<void> {
+  const asked: (Limited & { pair: FlushPair; hears: { batch: number; latestMs: number }[] })[] = [];
+  const bySubject = new Map<string, number>();
+  for (const [b, { verdicts }] of outcomes.entries()) {
+    if (!verdicts.some((verdict) => verdict?.limited)) continue;
+    const latest = latestTimes(batches[b]!);
+    for (const [pair, verdict] of verdicts.entries()) {
+      if (!verdict?.limited || latest[pair] === undefined) continue;
+      const own = plan.pairs[plan.pairNumbers[b]![pair]!]!;
+      const { orgId, productId, isLive: livemode, limited } = verdict;
+      const name = `${orgId} ${productId} ${livemode}`;
+      let number = bySubject.get(name);
+      if (number === undefined) {
+        const subject = { orgId: orgId!, productId: productId!, livemode, metric: own.metric, ...limited };
+        bySubject.set(name, (number = asked.push({ ...subject, pair: own, hears: [] }) - 1));
+      }
+      asked[number]!.hears.push({ batch: b, latestMs: latest[pair] });
+    }
+  }
+  const exceeded = await headroom.readExceeded(run, asked, nowMs);
+  for (const [number, { pair, hears }] of asked.entries()) {
+    const { slug, metric } = pair;
+    for (const state of exceeded[number]!) {
+      const startMs = startOfWindow(state.window, nowMs);
+      for (const { batch, latestMs } of hears)
+        if (latestMs >= startMs) outcomes[batch]!.overLimit.push({ slug, metric, state });
+    }
+  }
 }
 
 function readPairRow(
@@ -112,7 +171,20 @@ function readPairRow(
   verdicts: (PairVerdict | undefined)[],
   overCap: Map<number, OverCap[]>,
 ): void {
-  const [place, problem, orgId, productId, livemode, usageMetric, unitCap, period, used, maxQuantity] = row;
+  const [
+    place,
+    problem,
+    orgId,
+    productId,
+    livemode,
+    usageMetric,
+    unitCap,
+    period,
+    used,
+    maxQuantity,
+    declared,
+    total,
+  ] = row;
   const number = Number(place);
   const { slug, metric } = pairs[number]!;
   verdicts[number] = {
@@ -122,6 +194,7 @@ function readPairRow(
     isLive: livemode === 'true',
     usageMetric: usageMetric ?? null,
     maxQuantity: maxQuantity ?? null,
+    limited: total == null ? undefined : { declared: declared!, total },
   };
   if (used != null) {
     const list = overCap.get(number) ?? [];

@@ -6,6 +6,7 @@ import { AppError } from '../core/errors.js';
 import type { Metrics } from '../core/metrics.js';
 import type { Batch } from './batch.js';
 import { recordBatches, type BatchOutcome } from './flush.js';
+import { createHeadroom } from './headroom.js';
 
 export interface Ingestion {
   /** Records a batch; resolves after the commit. */
@@ -35,7 +36,7 @@ export function createIngestion({
   // The embedded database blocks the event loop for the time of a statement: shorter ones keep the process answering.
   const maxWeight = db.kind === 'embedded' ? 250 : 1_000;
   const coalescer = createCoalescer<Batch, BatchOutcome>({
-    flush: createRecorder({ db, clock, metrics }),
+    flush: createRecorder(recordOnce),
     parallel: db.parallel,
     fullWeight: 100,
     maxWeight,
@@ -54,6 +55,16 @@ export function createIngestion({
     measure: (batch) => batch.bytes,
   });
 
+  const headroom = createHeadroom();
+
+  async function recordOnce(batches: Batch[]): Promise<BatchOutcome[]> {
+    const startedAt = performance.now();
+    const outcomes = await recordBatches(db.run, batches, clock.now(), headroom);
+    metrics.flushSeconds.observe((performance.now() - startedAt) / 1000);
+    metrics.flushEvents.observe(batches.reduce((sum, batch) => sum + batch.keys.length, 0));
+    return outcomes;
+  }
+
   async function dryRun(batch: Batch): Promise<BatchOutcome> {
     const [outcome] = await db.dryRun((run) => recordBatches(run, [batch], clock.now()));
     return outcome!;
@@ -69,13 +80,16 @@ export function createIngestion({
   };
 }
 
-/** Records the batches of a flush, over short outages, and says of each what became of it. */
-function createRecorder({ db, clock, metrics }: { db: Database; clock: Clock; metrics: Metrics }) {
+/**
+ * Records the requests of a flush, over short outages, and says of each what became of it.
+ * @param recordOnce harmless when it is repeated
+ */
+export function createRecorder<Request, Outcome>(recordOnce: (requests: Request[]) => Promise<Outcome[]>) {
   /** When the database was first found to be away; undefined once it has answered. */
   let awaySince: number | undefined;
 
   /** Something in the flush that the database itself refuses is found by halving; only its owner gets the error. */
-  async function recordOrSplit(batches: Batch[]): Promise<(BatchOutcome | Error)[]> {
+  async function recordOrSplit(batches: Request[]): Promise<(Outcome | Error)[]> {
     try {
       return await recordWithRetry(batches);
     } catch (error) {
@@ -93,7 +107,7 @@ function createRecorder({ db, clock, metrics }: { db: Database; clock: Clock; me
    * A repeat after a lost connection is safe: what had been committed after all is not counted again. The flushes share
    * the time they wait for the database, or a queue of requests would wait as many times as it has flushes.
    */
-  async function recordWithRetry(batches: Batch[]): Promise<BatchOutcome[]> {
+  async function recordWithRetry(batches: Request[]): Promise<Outcome[]> {
     const startedAt = performance.now();
     for (let pauseMs = 20; ; pauseMs *= 2) {
       try {
@@ -110,21 +124,13 @@ function createRecorder({ db, clock, metrics }: { db: Database; clock: Clock; me
     }
   }
 
-  async function recordOnce(batches: Batch[]): Promise<BatchOutcome[]> {
-    const startedAt = performance.now();
-    const outcomes = await recordBatches(db.run, batches, clock.now());
-    metrics.flushSeconds.observe((performance.now() - startedAt) / 1000);
-    metrics.flushEvents.observe(batches.reduce((sum, batch) => sum + batch.keys.length, 0));
-    return outcomes;
-  }
-
   return recordOrSplit;
 }
 
 /** Class 22 is data that the database cannot hold; anything else is ours. */
 function toRefusal(error: unknown): Error {
   if (!sqlState(error)?.startsWith('22')) return error as Error;
-  return new AppError('invalid_request', 'A value in this batch is outside what can be stored.', {
+  return new AppError('invalid_request', 'A value is outside what can be stored.', {
     cause: error,
   });
 }

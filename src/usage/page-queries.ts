@@ -389,3 +389,47 @@ export async function findArchived(
   );
   return row && { ...row, archivedAt: row.archivedAt === null ? null : new Date(row.archivedAt) };
 }
+
+export interface HoldingKey {
+  id: string;
+  name: string | null;
+  prefix: string | null;
+  quantity: string;
+  count: number;
+  nextExpiresAt: Date;
+}
+
+/** What the API keys hold of a product now, the most first. */
+export const selectHolds = (
+  { orgId, productId, livemode }: UsageScope,
+  metric: string,
+  now: Date,
+  limit: number,
+): SQL => sql`
+  select h.api_key_id::text as id, k.name, k.prefix, h.quantity, h.count, h.next_expires_at as "nextExpiresAt"
+  from (
+    select api_key_id, trim_scale(sum(quantity))::text as quantity, sum(quantity) as total, count(*)::int as count,
+      ${timeText(sql`min(expires_at)`)} as next_expires_at
+    from usage_reservations
+    where org_id = ${orgId}::uuid and product_id = ${productId}::uuid and livemode = ${livemode} and metric = ${metric}
+      and settled_at is null and released_at is null and expires_at > ${now.toISOString()}::timestamptz
+    group by api_key_id
+    order by total desc
+    limit ${limit}
+  ) h
+  left join lateral (select name, prefix from api_keys where org_id = ${orgId}::uuid and id = h.api_key_id limit 1) k on true
+  order by h.total desc`;
+
+export async function listHolds(
+  orm: Orm,
+  scope: UsageScope,
+  metric: string,
+  now: Date,
+  limit: number,
+): Promise<HoldingKey[]> {
+  const rows = await selectRows<Omit<HoldingKey, 'nextExpiresAt'> & { nextExpiresAt: string }>(
+    orm,
+    selectHolds(scope, metric, now, limit),
+  );
+  return rows.map((row) => ({ ...row, nextExpiresAt: new Date(row.nextExpiresAt) }));
+}

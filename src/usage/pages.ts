@@ -8,6 +8,7 @@ import { textField, type FormFields, type FormState } from '../core/pages/form.j
 import { renderPage } from '../core/pages/layout.js';
 import { pageRouter } from '../core/pages/page-router.js';
 import { readQuery, tryQuery } from '../core/pages/query-form.js';
+import { readLimitViews } from '../entitlements/limit-view.js';
 import { sessionOf } from '../identity/session/session.js';
 import {
   chooseProduct,
@@ -18,7 +19,7 @@ import {
   toRangeTabs,
 } from './choices.js';
 import { addEventPages } from './event-pages.js';
-import type { UsageProduct } from './page-queries.js';
+import { listHolds, type UsageProduct } from './page-queries.js';
 import { ranges } from './page-schema.js';
 import { daysOf, formatPeriod, monthPeriod, toDateText, toPeriodQuery } from './period.js';
 import { addProductPages, PRODUCTS_PATH } from './product-pages.js';
@@ -43,7 +44,10 @@ export function usagePages(context: Context): Router {
       return product && readReport(deps, orgId, product, request);
     });
     const page = { view: 'usage/usage', title: 'Usage', section: 'usage' };
-    await renderPage(context, req, res, page, toUsageView({ query, form, products, request, report, now }));
+    await renderPage(context, req, res, page, {
+      ...toUsageView({ query, form, products, request, report, now }),
+      ...(report ? await readHeld(context, orgId, report, now) : { limits: [], holds: [] }),
+    });
   });
 
   router.get('/usage.csv', async (req, res) => {
@@ -58,6 +62,16 @@ export function usagePages(context: Context): Router {
   addProductPages(router, context);
   addEventPages(router, context);
   return router;
+}
+
+const MAX_HOLDING_KEYS = 20;
+
+/** How the limits stand now, and which keys hold what: of the metric that the product counts, whatever period is shown. */
+async function readHeld({ db }: Context, orgId: string, { product, metric, mode }: UsageReport, now: Date) {
+  if (metric !== product.usageMetric) return { limits: [], holds: [] };
+  const scope = { orgId, productId: product.id, livemode: mode === 'live' };
+  const [limits] = await readLimitViews(db, [{ ...scope, metric }], now.getTime());
+  return { limits, holds: await listHolds(db.orm, scope, metric, now, MAX_HOLDING_KEYS) };
 }
 
 interface UsagePage {

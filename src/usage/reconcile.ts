@@ -7,8 +7,10 @@ import { change, byService } from '../audit/change.js';
 import {
   findDrift,
   findDriftingPlaces,
+  findLostSettlements,
   repairDrift,
   type DriftRow,
+  type LostSettlement,
   type Place,
   type Repair,
   type Scope,
@@ -17,6 +19,8 @@ import {
 export interface DriftReport {
   totals: DriftRow[];
   hours: DriftRow[];
+  /** Settled reservations without their event. */
+  settlements: LostSettlement[];
 }
 
 export interface RepairReport {
@@ -30,7 +34,8 @@ export interface RepairReport {
 const MAX_ROWS = 1000;
 const AUDITED_ROWS = 20;
 
-export const hasDrift = ({ totals, hours }: DriftReport): boolean => totals.length + hours.length > 0;
+export const hasDrift = ({ totals, hours }: Omit<DriftReport, 'settlements'>): boolean =>
+  totals.length + hours.length > 0;
 
 /**
  * Compares the sums with the events, both in one snapshot: an ingestion that commits meanwhile is seen whole or not
@@ -41,6 +46,7 @@ export async function compare(orm: Orm, scope: Scope): Promise<DriftReport> {
     async (tx) => ({
       totals: await findDrift(tx, 'totals', scope, MAX_ROWS),
       hours: await findDrift(tx, 'hours', scope, MAX_ROWS),
+      settlements: 'places' in scope ? [] : await findLostSettlements(tx, scope.orgId, MAX_ROWS),
     }),
     { isolationLevel: 'repeatable read', accessMode: 'read only' },
   );

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { exactField, periodSchema } from '../core/http/fields.js';
 import { text } from '../core/http/validate.js';
+import { declaredLimitSchema } from '../entitlements/limits.js';
 
 export const MAX_EVENTS = 500;
 export const MAX_TEXT_LENGTH = 255;
@@ -51,7 +52,7 @@ export const batchFrameSchema = z.strictObject({
   events: z.array(z.unknown()).min(1, 'must hold at least one event'),
 });
 
-const warningSchema = z.discriminatedUnion('code', [
+export const warningSchema = z.discriminatedUnion('code', [
   z
     .object({
       code: z.literal('unit_cap_exceeded'),
@@ -65,6 +66,19 @@ const warningSchema = z.discriminatedUnion('code', [
       id: 'UnitCapExceeded',
       description:
         'The month is above its cap. The events were recorded all the same. One warning for each product and month.',
+    }),
+  z
+    .object({
+      code: z.literal('limit_exceeded'),
+      productSlug: z.string(),
+      metric: z.string(),
+      limit: declaredLimitSchema,
+      used: exactField('Units in the window of the limit so far, this batch included.'),
+    })
+    .meta({
+      id: 'LimitExceeded',
+      description:
+        'A limit of the entitlement is exceeded, in a window that is open now and that the usage lies in. It was recorded all the same.',
     }),
   z
     .object({

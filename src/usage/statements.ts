@@ -1,5 +1,36 @@
 import type { Statement } from '../core/db/client.js';
 import { effectiveCap } from '../entitlements/table.js';
+import { totalAround } from './headroom.js';
+
+/**
+ * Raises the sums by what `inserted` has, as CTEs: totals before hours, each in the order of its primary key. Whatever records
+ * events goes through these, so that a total is always the sum of its events.
+ */
+export const addToSums = `hourly as materialized (
+  select org_id, product_id, livemode, metric, api_key_id,
+    date_bin('1 hour', occurred_at, timestamptz '2000-01-01 00:00:00+00') as hour,
+    sum(quantity) as quantity, count(*) as events
+  from inserted
+  group by 1, 2, 3, 4, 5, 6
+), raised as (
+  insert into usage_totals as t (org_id, period, livemode, product_id, metric, quantity, events)
+  select org_id, date_trunc('month', hour at time zone 'UTC')::date as period, livemode, product_id, metric,
+    sum(quantity), sum(events)
+  from hourly
+  group by 1, 2, 3, 4, 5
+  order by 1, 2, 3, 4, 5
+  on conflict (org_id, period, livemode, product_id, metric)
+  do update set quantity = t.quantity + excluded.quantity, events = t.events + excluded.events
+  returning org_id, period, livemode, product_id, metric, quantity
+), charted as (
+  insert into usage_hours as h (org_id, product_id, livemode, hour, metric, api_key_id, quantity, events)
+  select org_id, product_id, livemode, hour, metric, api_key_id, quantity, events
+  from hourly
+  where (select count(*) from raised) > 0
+  order by 1, 2, 3, 4, 5, 6
+  on conflict (org_id, product_id, livemode, hour, metric, api_key_id)
+  do update set quantity = h.quantity + excluded.quantity, events = h.events + excluded.events
+)`;
 
 /**
  * The ingestion statement: one round trip and one commit for everything that waits.
@@ -24,7 +55,7 @@ import { effectiveCap } from '../entitlements/table.js';
  * repeat adds nothing, whichever of two racing statements wins.
  *
  * The first row counts what was inserted, and names it only where something was not (repeats, or a refused pair).
- * The other rows are the pairs that need an answer: refused, above the cap, or perhaps repeated.
+ * The other rows are the pairs that need an answer: refused, above the cap, with limits, or perhaps repeated.
  *
  * $1 hashed secret, $2 product slug, $3 metric, $4 group (0: none), $10 largest quantity, per pair ·
  * $5 place of the pair, $6 idempotency key, $7 quantity, $8 occurred at, per event · $9 now
@@ -34,7 +65,7 @@ export const ingest: Statement = {
   text: `
 with pair as materialized (
   select p.ord - 1 as place, p.grp, p.metric, pr.max_quantity, k.org_id, k.id as api_key_id, k.livemode, pr.id as product_id, pr.usage_metric,
-    ${effectiveCap('e', 'pr')} as unit_cap,
+    ${effectiveCap('e', 'pr')} as unit_cap, e.limits,
     case
       when k.id is null then 'invalid_key'
       when k.revoked_at is not null then 'key_revoked'
@@ -52,7 +83,7 @@ with pair as materialized (
   left join lateral (select * from api_keys where hashed_secret = p.hashed_secret limit 1) k on true
   left join lateral (select * from products where slug = p.slug limit 1) pr on true
   left join lateral (
-    select kind, has_own_cap, unit_cap from entitlements
+    select kind, has_own_cap, unit_cap, limits from entitlements
     where org_id = k.org_id and product_id = pr.id
       and starts_at <= $9::timestamptz and (ends_at is null or ends_at > $9::timestamptz)
     limit 1
@@ -72,44 +103,21 @@ with pair as materialized (
   order by g.org_id, ev.idempotency_key collate "C", ev.ord
   on conflict (org_id, idempotency_key) do nothing
   returning org_id, idempotency_key, product_id, metric, quantity, livemode, api_key_id, occurred_at
-), hourly as materialized (
-  select org_id, product_id, livemode, metric, api_key_id,
-    date_bin('1 hour', occurred_at, timestamptz '2000-01-01 00:00:00+00') as hour,
-    sum(quantity) as quantity, count(*) as events
-  from inserted
-  group by 1, 2, 3, 4, 5, 6
-), raised as (
-  insert into usage_totals as t (org_id, period, livemode, product_id, metric, quantity, events)
-  select org_id, date_trunc('month', hour at time zone 'UTC')::date as period, livemode, product_id, metric,
-    sum(quantity), sum(events)
-  from hourly
-  group by 1, 2, 3, 4, 5
-  order by 1, 2, 3, 4, 5
-  on conflict (org_id, period, livemode, product_id, metric)
-  do update set quantity = t.quantity + excluded.quantity, events = t.events + excluded.events
-  returning org_id, period, livemode, product_id, metric, quantity
-), charted as (
-  insert into usage_hours as h (org_id, product_id, livemode, hour, metric, api_key_id, quantity, events)
-  select org_id, product_id, livemode, hour, metric, api_key_id, quantity, events
-  from hourly
-  where (select count(*) from raised) > 0
-  order by 1, 2, 3, 4, 5, 6
-  on conflict (org_id, product_id, livemode, hour, metric, api_key_id)
-  do update set quantity = h.quantity + excluded.quantity, events = h.events + excluded.events
-), counted as (
+), ${addToSums}, counted as (
   select count(*) as inserted, count(*) = cardinality($5::int[]) as is_all_new from inserted
 )
 select c.inserted::text, case when not c.is_all_new then (select coalesce(json_agg(json_build_array(org_id, idempotency_key)), '[]') from inserted)::text end,
-  null, null, null, null, null, null, null, null
+  null, null, null, null, null, null, null, null, null, null
 from counted c
 union all
 select p.place::text, p.problem, p.org_id::text, p.product_id::text, p.livemode::text, p.usage_metric, trim_scale(p.unit_cap)::text,
-  r.period::text, trim_scale(r.quantity)::text, trim_scale(p.max_quantity)::text
+  r.period::text, trim_scale(r.quantity)::text, trim_scale(p.max_quantity)::text,
+  p.limits::text, case when p.problem is null and p.limits is not null then ${totalAround('p', '$9::timestamptz')} end
 from pair p
 cross join counted c
 left join raised r on r.org_id = p.org_id and r.product_id = p.product_id and r.metric = p.metric and r.livemode = p.livemode
   and r.quantity > p.unit_cap
-where p.problem is not null or r.quantity is not null or not c.is_all_new`,
+where p.problem is not null or r.quantity is not null or p.limits is not null or not c.is_all_new`,
 };
 
 /**

@@ -10,6 +10,7 @@ import {
   pgTable,
   primaryKey,
   text,
+  uniqueIndex,
   uuid,
 } from 'drizzle-orm/pg-core';
 import { time } from '../core/db/columns.js';
@@ -136,4 +137,64 @@ export const usageArchivedTotals = pgTable(
       sql`${t.deletedEvents} between 0 and ${t.events} and ${t.deletedQuantity} between 0 and ${t.quantity}`,
     ),
   ],
+);
+/** SQL: how a reservation has ended, other than by its time. */
+export const reservationEnds = {
+  open: 'settled_at is null and released_at is null',
+  released: 'settled_at is null and released_at is not null',
+  settled: 'settled_at is not null',
+} as const;
+
+/**
+ * Quantities held for work whose size is known only afterwards. A hold counts against the limits until it is settled or
+ * released, or until `expiresAt`, whichever comes first: nothing has to run for the last.
+ */
+export const usageReservations = pgTable(
+  'usage_reservations',
+  {
+    orgId: uuid('org_id').notNull(),
+    id: uuid().notNull(),
+    productId: uuid('product_id').notNull(),
+    apiKeyId: uuid('api_key_id').notNull(),
+    createdAt: time('created_at').notNull(),
+    expiresAt: time('expires_at').notNull(),
+    releasedAt: time('released_at'),
+    settledAt: time('settled_at'),
+    /** As the settlement gave it; null where it gave none. */
+    settleOccurredAt: time('settle_occurred_at'),
+    livemode: boolean().notNull(),
+    /** Of a settled one: whether its event was new. */
+    isCounted: boolean('is_counted'),
+    idempotencyKey: bytewiseText('idempotency_key').notNull(),
+    metric: text().notNull(),
+    quantity: numeric().notNull(),
+    settledQuantity: numeric('settled_quantity'),
+  },
+  (t) => [
+    primaryKey({ columns: [t.orgId, t.id] }),
+    uniqueIndex('usage_reservations_key').on(t.orgId, t.idempotencyKey),
+    // The sum of what is held is read from the index alone.
+    index('usage_reservations_held')
+      .on(t.orgId, t.productId, t.livemode, t.metric, t.expiresAt, t.quantity)
+      .where(sql.raw(reservationEnds.open)),
+    // Lists of one status: those that are settled are most of all, and found by the primary key.
+    index('usage_reservations_open').on(t.orgId, t.livemode, t.id).where(sql.raw(reservationEnds.open)),
+    index('usage_reservations_released')
+      .on(t.orgId, t.livemode, t.id)
+      .where(sql.raw(reservationEnds.released)),
+    check('usage_reservations_quantity', sql`${t.quantity} >= 0 and ${t.settledQuantity} >= 0`),
+  ],
+);
+
+/** Raised by each flush that holds something against a limit that blocks: of two that judged by the same sums one is repeated. */
+export const usageGates = pgTable(
+  'usage_gates',
+  {
+    orgId: uuid('org_id').notNull(),
+    productId: uuid('product_id').notNull(),
+    livemode: boolean().notNull(),
+    metric: text().notNull(),
+    seq: bigint({ mode: 'number' }).notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.orgId, t.productId, t.livemode, t.metric] })],
 );

@@ -83,6 +83,7 @@ describe('GET /api/entitlements', () => {
       'used',
       'remaining',
       'period',
+      'limits',
       'startsAt',
       'endsAt',
     ]);
@@ -171,6 +172,7 @@ describe('POST /api/entitlements/check', () => {
       used: 11,
       remaining: 0,
       overCap: true,
+      limits: [],
     };
     expect(body.results).toEqual([
       {
@@ -182,6 +184,7 @@ describe('POST /api/entitlements/check', () => {
         used: null,
         remaining: null,
         overCap: false,
+        limits: [],
       },
       over,
       {
@@ -193,6 +196,7 @@ describe('POST /api/entitlements/check', () => {
         used: 0,
         remaining: null,
         overCap: false,
+        limits: [],
       },
       over,
     ]);

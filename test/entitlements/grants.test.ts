@@ -41,6 +41,7 @@ describe('PUT /operator/organizations/:slug/entitlements/:productSlug', () => {
       kind: 'live',
       startsAt: now(),
       endsAt: null,
+      limits: [],
       effectiveUnitCap: null,
       createdAt: now(),
       updatedAt: now(),

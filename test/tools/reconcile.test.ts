@@ -49,7 +49,7 @@ it('reports drift, repairs it with --fix, and has nothing to say afterwards', as
   expect(fixed.stdout).toMatch(/Totals that are not.*Set 1 total and 1 hour of 1 Organization .*No drift/s);
   const left = await run(['--json']);
   expect(left).toMatchObject({ code: 0, stderr: '' });
-  expect(JSON.parse(left.stdout)).toEqual({ drift: 0, totals: [], hours: [], ledger: [] });
+  expect(JSON.parse(left.stdout)).toEqual({ drift: 0, totals: [], hours: [], settlements: [], ledger: [] });
 });
 
 it('says what is wrong with an unknown Organization and with a configuration that is none', async () => {

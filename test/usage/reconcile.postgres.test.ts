@@ -66,7 +66,7 @@ it('a comparison never takes ingestion that runs meanwhile for drift', async () 
   const until = performance.now() + 2_000;
   let comparisons = 0;
   for (; performance.now() < until; comparisons++)
-    expect(await compare(database.db.orm, {})).toEqual({ totals: [], hours: [] });
+    expect(await compare(database.db.orm, {})).toEqual({ totals: [], hours: [], settlements: [] });
   expect(await senders.stop()).toBeGreaterThan(0);
   expect(comparisons).toBeGreaterThan(5);
 });

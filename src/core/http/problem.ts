@@ -1,6 +1,7 @@
 import { STATUS_CODES } from 'node:http';
 import type { ErrorRequestHandler, RequestHandler, Response } from 'express';
 import { isDatabaseUnavailable } from '../db/client.js';
+import { toJson } from './json.js';
 import { AppError, type ErrorCode, type ErrorPlace } from '../errors.js';
 
 /** The status of each code: the one place where the logic's words become HTTP. */
@@ -30,6 +31,7 @@ export const statusByCode: Record<ErrorCode, number> = {
   key_not_active: 409,
   key_already_rotated: 409,
   idempotency_conflict: 409,
+  limit_reached: 409,
   market_closed: 409,
   body_too_large: 413,
   batch_too_large: 413,
@@ -58,6 +60,7 @@ export interface Problem {
   detail: string;
   requestId: string;
   errors?: ErrorPlace[];
+  limit?: object;
 }
 
 const bearerCodes = new Set<ErrorCode>(['missing_key', 'invalid_key', 'key_expired', 'key_revoked']);
@@ -73,6 +76,7 @@ export function toProblem(error: AppError, requestId: string): Problem {
     detail: error.message,
     requestId,
     ...(error.errors ? { errors: error.errors } : {}),
+    ...(error.limit ? { limit: error.limit } : {}),
   };
 }
 
@@ -82,7 +86,7 @@ export function sendProblem(res: Response, error: AppError): void {
   res.statusCode = problem.status;
   res.setHeader('Content-Type', 'application/problem+json; charset=utf-8');
   setProblemHeaders(res, error);
-  res.end(JSON.stringify(problem));
+  res.end(toJson(problem));
 }
 
 /** What an error says in headers, whether its body is a problem or a page. */

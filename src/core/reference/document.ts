@@ -43,7 +43,7 @@ export const tags: Record<Tag, string> = {
   Usage: `Runtimes report what was used. The Organization is always that of the key; a client cannot name another.`,
   Entitlements: `What the Organization of the key may use, and how much of it is used. An entitlement is in effect from \`startsAt\` (inclusive) to \`endsAt\`
 (exclusive); those that are not in effect do not appear. \`live\` allows use, \`read_only\` does not. \`unitCap\` is a number of units per calendar month in UTC; \`null\` is unlimited. Nothing stops at the
-cap: it is for the caller to decide what \`overCap\` means. Balances are those of the current month in the mode of the asking key.`,
+cap: it is for the caller to decide what \`overCap\` means. \`limits\` count in windows of the calendar or that roll; one that blocks makes checks deny and reservations fail, while events are recorded all the same. Balances are those of the current month in the mode of the asking key.`,
   'Market data': `Markets, forecasts and signals: no credential is needed. Each address may make 600 reads a minute, of them 60 of \`/signals\` for a bankroll of its own, and pages of the origins in
 \`CORS_ORIGINS\` may read from a browser. Every answer comes from one snapshot in memory that a refresh swaps whole every 30 seconds; no read waits for a venue. It says \`asOf\` when the markets were fetched, \`ageSeconds\`, whether they
 are \`stale\` (older than 30 seconds), and how each of the \`sources\` stands. A source that fails keeps its last good part, so look at \`stale\` before you act.

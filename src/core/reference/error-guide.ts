@@ -109,8 +109,15 @@ export const errorGuide: Record<ErrorCode, { meaning: string; remedy: string }> 
     remedy: 'Use or rotate the successor.',
   },
   idempotency_conflict: {
-    meaning: 'This `Idempotency-Key` was used before for another order.',
-    remedy: 'Use a new key for a new order, and the same key only to repeat the same one.',
+    meaning:
+      'This idempotency key was used before for another order or reservation, or the reservation was settled before with another body.',
+    remedy: 'Use a new key for a new one, and the same key only to repeat the same one.',
+  },
+  limit_reached: {
+    meaning:
+      'A limit of the entitlement that blocks does not leave room for the reservation. `limit` says which, and what is left. Nothing is held.',
+    remedy:
+      'Reserve less, or wait for the seconds of `Retry-After` where the answer has it. Without it time alone will not do: ask the operator of the service for a higher limit.',
   },
   market_closed: {
     meaning:

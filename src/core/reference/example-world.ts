@@ -153,6 +153,8 @@ export const exampleWorld = {
       unknown: { ticker: 'KXHIGHNY-26JAN31-B99.5' },
     },
   },
+  /** What Acme holds of storage, live, since a minute before `now`; and the limit of its entitlement, in five hours that roll. */
+  reservation: { id: '019c0f3b-2da0-7000-8000-000000000071', blocked: 2_000_000, held: 4_000 },
   /** A paper order of the day before. */
   trade: {
     id: '019c0f10-9500-7000-8000-000000000061',

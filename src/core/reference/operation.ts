@@ -4,7 +4,7 @@ import type { ErrorCode } from '../errors.js';
 import { statusByCode } from '../http/problem.js';
 import { errorGuide } from './error-guide.js';
 import { asShown, bodyFormats, describeExample, requestBodyExamples } from './example-prose.js';
-import type { ResponseHeader } from './headers.js';
+import { responseHeaders, type ResponseHeader } from './headers.js';
 import type { DescribedRoute } from './problem-examples.js';
 
 const errorCodes = Object.keys(statusByCode) as [ErrorCode, ...ErrorCode[]];
@@ -48,6 +48,9 @@ const problemSchema = z
     }),
     errors: z.array(errorPlaceSchema).optional().meta({
       description: 'Every offending place, in the order of the body; present where places can be named.',
+    }),
+    limit: z.record(z.string(), z.unknown()).optional().meta({
+      description: 'Of `limit_reached`: the limit that leaves least, as answers about entitlements show it.',
     }),
   })
   .meta({ id: 'Problem', description: 'RFC 9457 problem details with a stable `code`.' });
@@ -104,9 +107,7 @@ function toResponse(route: DescribedRoute, status: number): ResponseConfig {
   const mediaTypes = [...Object.keys(own?.content ?? {}), ...(codes.length > 0 ? [problemType] : [])];
   return {
     description: [...(own ? [own.description] : []), ...codes].join('\n\n'),
-    headers: Object.fromEntries(
-      headersOf(route, status).map((name) => [name, { $ref: `#/components/headers/${name}` }]),
-    ),
+    headers: Object.fromEntries(headersOf(route, status).map((name) => [name, describeHeader(name, status)])),
     ...(mediaTypes.length === 0 ? {} : { content: contentOf(route, status, mediaTypes) }),
   };
 }
@@ -149,7 +150,18 @@ export function headersOf(route: DescribedRoute, status: number): ResponseHeader
 function problemHeaders({ credential, errors }: DescribedRoute, status: number): ResponseHeader[] {
   const takesBearer = ['apiKey', 'operator'].includes(credential) || errors.includes('missing_key');
   if (status === 401 && takesBearer) return ['WWW-Authenticate'];
-  return status === 429 || status === 503 ? ['Retry-After'] : [];
+  const mayWait = status === 409 && errors.includes('limit_reached');
+  return status === 429 || status === 503 || mayWait ? ['Retry-After'] : [];
+}
+
+/** Beside a limit that leaves no room `Retry-After` is there only where time will help. */
+export const isAlwaysSent = (name: ResponseHeader, status: number): boolean =>
+  'required' in responseHeaders[name] && !(name === 'Retry-After' && status === 409);
+
+function describeHeader(name: ResponseHeader, status: number) {
+  const described = responseHeaders[name];
+  if (isAlwaysSent(name, status) === 'required' in described) return { $ref: `#/components/headers/${name}` };
+  return { description: described.description, schema: described.schema };
 }
 
 function responseExamples(route: DescribedRoute, status: number, mediaType: string) {

@@ -22,9 +22,11 @@ export interface OwnValues {
   /** A market that can be bought now, and at which price. */
   market?: { ticker: string; ask: string } | undefined;
   tradeId?: string | undefined;
+  /** One that is held now. */
+  reservation?: { id: string; quantity: string } | undefined;
 }
 
-const { products, markets, trade, now: exampleNow } = exampleWorld;
+const { products, markets, trade, reservation, now: exampleNow } = exampleWorld;
 const time = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?(Z|[+-]\d{2}:\d{2})$/;
 
 /** The request with the caller's own values: it is answered as well when it is sent with a key of theirs. */
@@ -39,8 +41,17 @@ export function ownRequest(request: SentRequest, own: OwnValues): SentRequest {
     // A key goes with one body.
     ...(key === undefined ? {} : { headers: { ...headers, 'idempotency-key': stamp(key, own, body) } }),
     ...(limit === undefined ? {} : { body: { ...(body as object), limitPrice: own.market!.ask } }),
+    ...(plain.params?.id === reservation.id && own.reservation
+      ? { body: settlementOf(body, own.reservation.quantity) }
+      : {}),
   };
 }
+
+/** No more than is held, or the product might not take it. */
+const settlementOf = (body: unknown, held: string): unknown => {
+  const { quantity } = (body ?? {}) as { quantity?: number };
+  return quantity === undefined ? body : { ...(body as object), quantity: Math.min(quantity, Number(held)) };
+};
 
 /** An answer with the caller's own names: its numbers remain those of the example. */
 export const ownAnswer = (answer: unknown, own: OwnValues): unknown =>
@@ -87,6 +98,7 @@ function rename(value: unknown, own: OwnValues, byExample: ReadonlyMap<string, O
 function renameText(text: string, own: OwnValues, byExample: ReadonlyMap<string, OwnProduct>): string {
   if (text === markets.today.traded.ticker) return own.market?.ticker ?? text;
   if (text === trade.id) return own.tradeId ?? text;
+  if (text === reservation.id) return own.reservation?.id ?? text;
   const shiftedMs = own.now.getTime() - Date.parse(exampleNow);
   if (time.test(text)) return new Date(Date.parse(text) + shiftedMs).toISOString();
   let renamed = text;

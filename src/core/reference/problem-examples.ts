@@ -18,6 +18,7 @@ interface ProblemExample {
   /** The one offending place of the input, which `detail` is about. */
   at?: string;
   errors?: ErrorPlace[];
+  limit?: object;
   request: ExampleRequest;
   /** Left out: the code in camelCase. */
   name?: string;
@@ -30,10 +31,13 @@ const textOf = (detail: string | Generated): string => (typeof detail === 'strin
 /** A request and the problem it is answered with. */
 export function problemExample(
   code: ErrorCode,
-  { detail, at, name, errors, ...rest }: ProblemExample,
+  { detail, at, name, errors, limit, ...rest }: ProblemExample,
 ): Example {
   const places = at === undefined ? errors : [{ pointer: at, code, detail: textOf(detail) }];
-  const problem = toProblem(new AppError(code, '', places ? { errors: places } : {}), '');
+  const problem = toProblem(
+    new AppError(code, '', { ...(places ? { errors: places } : {}), ...(limit ? { limit } : {}) }),
+    '',
+  );
   const shown = at === undefined ? detail : `${at} ${textOf(detail)}`;
   const requestId = generated('9f0c1d3e-5b7a-4c86-a2d4-1f0e5a2b7c31');
   return {

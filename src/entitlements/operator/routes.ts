@@ -25,10 +25,11 @@ import { readRange, sendPage } from '../../core/http/page.js';
 import { slugSchema } from '../../identity/operator/schema.js';
 import { entitlementSchema, grantAnswerSchema } from './schema.js';
 import { getGrant, putGrant, withdrawGrant } from '../grants.js';
-import { toExactNumber } from '../products.js';
+import { declaredLimitJson } from '../limits.js';
+import { toExactDecimals, toExactNumber } from '../products.js';
 import { listGrants, type Grant } from '../queries.js';
 
-const dates = { startsAt: createdAt, endsAt: null, createdAt, updatedAt: createdAt };
+const dates = { startsAt: createdAt, endsAt: null, limits: [], createdAt, updatedAt: createdAt };
 const apiCalls = {
   productSlug: 'api-calls',
   productName: 'API calls',
@@ -102,7 +103,7 @@ export const entitlementRoutes = [
     operationId: 'putGrant',
     summary: 'Declare an entitlement',
     description:
-      'Entitles the Organization to the product, or makes the entitlement as declared. It binds the next request, on every instance. There is one entitlement for each Organization and product. A `unitCap` of its own binds in place of that of the product, from the next event on; what is left out is not kept.',
+      'Entitles the Organization to the product, or makes the entitlement as declared. It binds the next request, on every instance. There is one entitlement for each Organization and product. A `unitCap` of its own binds in place of that of the product, from the next event on; what is left out is not kept, nor are limits.',
     body: entitlementSchema,
     responses: putResponses(grantAnswerSchema),
     errors: ['not_found'],
@@ -126,6 +127,7 @@ export const entitlementRoutes = [
           startsAt: now,
           endsAt: null,
           effectiveUnitCap: null,
+          limits: [],
           createdAt: now,
           updatedAt: now,
         },
@@ -148,6 +150,28 @@ export const entitlementRoutes = [
         },
         answer: { ...apiCalls, unitCap: null, effectiveUnitCap: null, updatedAt: now },
       },
+      {
+        name: 'limits',
+        summary: 'With a limit that blocks and one that warns',
+        request: {
+          params: { slug: 'acme', productSlug: 'api-calls' },
+          body: {
+            kind: 'live',
+            limits: [
+              { quantity: 100, window: 'PT5H', enforcement: 'block' },
+              { quantity: 500.5, window: 'calendar_week' },
+            ],
+          },
+        },
+        answer: {
+          ...apiCalls,
+          limits: [
+            { quantity: 100, window: 'PT5H', enforcement: 'block' },
+            { quantity: 500.5, window: 'calendar_week', enforcement: 'warn' },
+          ],
+          updatedAt: now,
+        },
+      },
       problemExample('invalid_request', {
         summary: 'An end before the start',
         at: '/endsAt',
@@ -163,12 +187,18 @@ export const entitlementRoutes = [
       const slug = readSlug(req);
       const productSlug = readSlug(req, 'productSlug');
       const body = await readJsonBody(req, res, MAX_BODY_BYTES);
-      const { kind, startsAt, endsAt, unitCap } = parseInput(entitlementSchema, body.value);
+      const { kind, startsAt, endsAt, unitCap, limits } = parseInput(entitlementSchema, body.value);
       const input = {
         kind,
         startsAt: startsAt === undefined ? undefined : new Date(startsAt),
         endsAt: endsAt === undefined || endsAt === null ? null : new Date(endsAt),
         unitCap: unitCap == null ? unitCap : toExactNumber('unitCap', body.text),
+        limits:
+          limits &&
+          toExactDecimals(body.text, 'limits', 'quantity').map((quantity, i) => ({
+            ...limits[i]!,
+            quantity: quantity!,
+          })),
       };
       const put = await changeAsOperator(deps, req, res, (tx, source) =>
         putGrant(tx, slug, productSlug, input, source),
@@ -197,12 +227,13 @@ export const entitlementRoutes = [
   }),
 ];
 
-const grantJson = ({ productId: _id, hasOwnCap, unitCap, effectiveUnitCap, ...grant }: Grant) => {
+const grantJson = ({ productId: _id, hasOwnCap, unitCap, effectiveUnitCap, limits, ...grant }: Grant) => {
   const { createdAt, updatedAt, ...declared } = grant;
   return {
     ...declared,
     ...(hasOwnCap ? { unitCap: exact(unitCap) } : {}),
     effectiveUnitCap: exact(effectiveUnitCap),
+    limits: (limits ?? []).map(declaredLimitJson),
     createdAt,
     updatedAt,
   };

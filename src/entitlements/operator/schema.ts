@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { exactField, idField, timeField } from '../../core/http/fields.js';
 import { text, timeInput } from '../../core/http/validate.js';
+import { declaredLimitSchema, limitsSchema } from '../limits.js';
 import { entitlementKinds } from '../table.js';
 
 const createdAt = timeField('When it was made.');
@@ -68,6 +69,11 @@ export const entitlementSchema = z
       .describe(
         'A cap for this Organization in place of that of the product: units per calendar month in UTC, an exact decimal of up to 100 digits; `null` is unlimited. Left out: the cap of the product.',
       ),
+    limits: limitsSchema
+      .optional()
+      .describe(
+        'Up to 8 limits beside the cap, in windows of the calendar or that roll. Left out: none. Events are recorded above them, with a warning; one that blocks stops checks and reservations.',
+      ),
   })
   .meta({ id: 'GrantInput' });
 
@@ -86,6 +92,7 @@ export const grantAnswerSchema = z
     effectiveUnitCap: exactField(
       'The cap that binds: `unitCap` where it is there, else that of the product. `null` is unlimited.',
     ).nullable(),
+    limits: z.array(declaredLimitSchema).describe('Beside the cap, as they were declared.'),
     createdAt,
     updatedAt,
   })

@@ -1,4 +1,4 @@
-import type { CapWarning, Delivery } from './delivery.js';
+import type { CapWarning, Delivery, LimitWarning } from './delivery.js';
 import type { MapRecord } from './mapping.js';
 import type { OutgoingEvent, Refusal, SourceRecord } from './record.js';
 
@@ -64,6 +64,8 @@ export const emptyTally = (): Tally => ({ lastRecord: 0, records: 0, accepted: 0
 export interface Warnings {
   /** The latest warning of each product, metric and period above its cap. */
   overCap: Map<string, CapWarning>;
+  /** The latest of each limit. */
+  overLimit: Map<string, LimitWarning>;
   mismatches: number;
   firstMismatch: number | undefined;
 }
@@ -79,7 +81,12 @@ export function createLedger(options: {
   onSettled(refusals: Refusal[]): void;
 }) {
   const { tally, window } = options;
-  const warnings: Warnings = { overCap: new Map(), mismatches: 0, firstMismatch: undefined };
+  const warnings: Warnings = {
+    overCap: new Map(),
+    overLimit: new Map(),
+    mismatches: 0,
+    firstMismatch: undefined,
+  };
   const answered = new Map<number, { batch: OutgoingBatch; delivery: Delivery }>();
   let next = 0;
   let position = 0;
@@ -98,6 +105,8 @@ export function createLedger(options: {
     position = batch.position;
     for (const warning of delivery.overCap)
       warnings.overCap.set(`${warning.productSlug}\n${warning.metric}\n${warning.period.start}`, warning);
+    for (const warning of delivery.overLimit)
+      warnings.overLimit.set(JSON.stringify([warning.productSlug, warning.metric, warning.limit]), warning);
     warnings.mismatches += delivery.mismatches.length;
     warnings.firstMismatch ??= delivery.mismatches[0]?.number;
   }

@@ -10,12 +10,20 @@ export interface CapWarning {
   period: { start: string; end: string };
 }
 
+export interface LimitWarning {
+  productSlug: string;
+  metric: string;
+  limit: { quantity: number; window: string; enforcement: 'warn' | 'block' };
+  used: number;
+}
+
 /** What became of some events: every one of them is accepted, deduped or refused. */
 export interface Delivery {
   accepted: number;
   deduped: number;
   refusals: Refusal[];
   overCap: CapWarning[];
+  overLimit: LimitWarning[];
   /** Repeats that differ from what their key was first used for. */
   mismatches: SourceRecord[];
 }
@@ -32,9 +40,10 @@ export async function deliver(post: Post, events: OutgoingEvent[]): Promise<Deli
     detail,
     event,
   }));
-  const delivery: Delivery = { accepted, deduped, refusals, overCap: [], mismatches: [] };
+  const delivery: Delivery = { accepted, deduped, refusals, overCap: [], overLimit: [], mismatches: [] };
   for (const { warning, event } of warnings) {
     if (warning.code === 'unit_cap_exceeded') delivery.overCap.push(warning);
+    else if (warning.code === 'limit_exceeded') delivery.overLimit.push(warning);
     else if (event) delivery.mismatches.push(event.record);
   }
   return delivery;

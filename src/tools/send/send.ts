@@ -6,7 +6,7 @@ import { CommandError, type Terminal } from '../kit/command.js';
 import { openInput } from '../kit/input.js';
 import { createProgress, duration, noProgress, type Progress } from '../kit/progress.js';
 import { createLedger, toBatches, type OutgoingBatch, type Tally, type Warnings } from './batches.js';
-import { deliver, lookUpEvents, type CapWarning, type Unanswered } from './delivery.js';
+import { deliver, lookUpEvents, type CapWarning, type LimitWarning, type Unanswered } from './delivery.js';
 import { openProgressFile, openRejectedFile, type ProgressOptions } from './files.js';
 import { createMapping } from './mapping.js';
 import type { OutgoingEvent } from './record.js';
@@ -194,6 +194,7 @@ export interface Summary {
   unanswered?: Unanswered;
   warnings: (
     | ({ code: 'unit_cap_exceeded' } & CapWarning)
+    | ({ code: 'limit_exceeded' } & LimitWarning)
     | { code: 'duplicate_mismatch'; events: number; firstRecord: number }
   )[];
   seconds: number;
@@ -201,7 +202,7 @@ export interface Summary {
   recordsPerSecond: number;
 }
 
-function toWarningList({ overCap, mismatches, firstMismatch }: Warnings): Summary['warnings'] {
+function toWarningList({ overCap, overLimit, mismatches, firstMismatch }: Warnings): Summary['warnings'] {
   return [
     ...[...overCap.values()].map(({ productSlug, metric, unitCap, used, period }) => ({
       code: 'unit_cap_exceeded' as const,
@@ -211,6 +212,7 @@ function toWarningList({ overCap, mismatches, firstMismatch }: Warnings): Summar
       used,
       period,
     })),
+    ...[...overLimit.values()].map((warning) => ({ ...warning, code: 'limit_exceeded' as const })),
     ...(firstMismatch === undefined
       ? []
       : [{ code: 'duplicate_mismatch' as const, events: mismatches, firstRecord: firstMismatch }]),
@@ -280,6 +282,10 @@ function unansweredText({ records, recorded }: Unanswered): string {
 function warningText(warning: Summary['warnings'][number]): string {
   if (warning.code === 'duplicate_mismatch') {
     return `Warning: ${formatDecimal(warning.events)} deduped ${warning.events === 1 ? 'event differs' : 'events differ'} from what the idempotency key was first used for; the first is record ${formatDecimal(warning.firstRecord)}.`;
+  }
+  if (warning.code === 'limit_exceeded') {
+    const { productSlug, metric, limit, used } = warning;
+    return `Warning: ${productSlug} is above its limit for ${limit.window}: ${used} of ${limit.quantity} ${metric}.`;
   }
   const { productSlug, metric, unitCap, used, period } = warning;
   return `Warning: ${productSlug} is above its cap in ${period.start.slice(0, 7)}: ${used} of ${unitCap} ${metric}.`;

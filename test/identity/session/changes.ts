@@ -8,8 +8,10 @@ import {
   memberships,
   oneTimeLinks,
   operators,
+  products,
   secondFactors,
   sessions,
+  usageReservations,
   users,
 } from '../../../src/tables.js';
 import type { Database } from '../../../src/core/db/client.js';
@@ -141,7 +143,11 @@ const byOperator =
   };
 
 const byKey =
-  (path: string, value: (world: World) => unknown): Prepare =>
+  (
+    path: string | ((world: World) => Promise<string>),
+    value: (world: World) => unknown,
+    method = 'POST',
+  ): Prepare =>
   async (world) => {
     const { db, own, service } = world;
     const key = await createKey(db, own.id, { scopes: ['usage:write', 'trading:write'] });
@@ -149,15 +155,36 @@ const byKey =
       db.orm.update(apiKeys).set(values).where(eq(apiKeys.id, key.id));
     const { headers, body } = json(value(world));
     return {
-      method: 'POST',
-      path,
-      body,
+      method,
+      path: typeof path === 'string' ? path : await path(world),
+      ...(method === 'DELETE' ? {} : { body }),
       headers: { ...headers, authorization: `Bearer ${key.secret}`, 'idempotency-key': uuid() },
       withdrawals: {
         revoked: set({ revokedAt: new Date(service.clock.now()) }),
         expired: set({ expiresAt: new Date(service.clock.now()) }),
       },
     };
+  };
+
+/** The address of something that is held. */
+const heldReservation =
+  (more = '') =>
+  async ({ db, own, service }: World): Promise<string> => {
+    const [product] = await db.orm.select().from(products).where(eq(products.slug, own.productSlugs[0]!));
+    const id = uuid();
+    await db.orm.insert(usageReservations).values({
+      orgId: own.id,
+      id,
+      productId: product!.id,
+      apiKeyId: uuid(),
+      createdAt: new Date(service.clock.now()),
+      expiresAt: new Date(service.clock.now() + 300_000),
+      livemode: true,
+      idempotencyKey: id,
+      metric: 'requests',
+      quantity: '1',
+    });
+    return `/api/usage/reservations/${id}${more}`;
   };
 
 /** What the request proves itself: a password, a code, the secret of a link. */
@@ -744,6 +771,16 @@ export const changes: Record<string, Prepare[]> = {
       events: [usageEvent(own.productSlugs[0]!, uuid(), { metric: 'requests' })],
     })),
   ],
+  'post /api/usage/reservations': [
+    byKey('/api/usage/reservations', ({ own }) => ({
+      productSlug: own.productSlugs[0]!,
+      metric: 'requests',
+      quantity: 1,
+      idempotencyKey: uuid(),
+    })),
+  ],
+  'post /api/usage/reservations/{id}/settle': [byKey(heldReservation('/settle'), () => ({}))],
+  'delete /api/usage/reservations/{id}': [byKey(heldReservation(), () => ({}), 'DELETE')],
   'put /operator/products/{slug}': [
     byOperator('PUT', () => `/products/made-${uuid()}`, { name: 'Half-sent', usageMetric: 'calls' }),
   ],

@@ -1,6 +1,7 @@
 import { hashSecret } from '../../../src/api-keys/secret.js';
 import { hashCheaply } from '../../support/accounts.js';
 import type { Database, Orm } from '../../../src/core/db/client.js';
+import type { UsageLimit } from '../../../src/entitlements/table.js';
 import {
   apiKeys,
   auditChains,
@@ -23,7 +24,9 @@ import {
   tradingPositions,
   tradingSwitches,
   usageEvents,
+  usageGates,
   usageHours,
+  usageReservations,
   usageTotals,
   users,
 } from '../../../src/tables.js';
@@ -42,6 +45,8 @@ const childrenFirst = [
   usageEvents,
   usageTotals,
   usageHours,
+  usageReservations,
+  usageGates,
   riskLimits,
   tradingSwitches,
   serviceSwitch,
@@ -99,6 +104,7 @@ export async function resetExampleWorld(db: Database): Promise<void> {
           kind: entitlement,
           startsAt: createdAt,
           endsAt: null,
+          limits: product.slug === 'storage' ? [storageLimit] : null,
         };
         await tx.insert(entitlements).values({ ...granted, ...both });
       }
@@ -133,6 +139,7 @@ export async function resetExampleWorld(db: Database): Promise<void> {
         createdBy: exampleWorld.users.owner.id,
       })),
     );
+    await insertReservation(tx);
     await insertTrade(tx);
     const { audit, users: people } = exampleWorld;
     const source = { ...audit.source, at: new Date(audit.source.at) };
@@ -163,6 +170,29 @@ const keyRow = (secret: string) => ({
   livemode: secret.startsWith('org_live_'),
   createdAt,
 });
+
+const storageLimit: UsageLimit = {
+  quantity: String(exampleWorld.reservation.blocked),
+  window: 'PT5H',
+  enforcement: 'block',
+};
+
+/** What is held since a minute ago. */
+async function insertReservation(tx: Orm): Promise<void> {
+  const made = Date.parse(exampleWorld.now) - 60_000;
+  await tx.insert(usageReservations).values({
+    orgId,
+    id: exampleWorld.reservation.id,
+    productId: exampleWorld.products.storage.id,
+    apiKeyId: exampleWorld.keys.liveKey.id,
+    createdAt: new Date(made),
+    expiresAt: new Date(made + 300_000),
+    livemode: true,
+    idempotencyKey: 'chat-51',
+    metric: 'bytes',
+    quantity: String(exampleWorld.reservation.held),
+  });
+}
 
 /** An order of last morning, as it is read later. */
 async function insertTrade(tx: Orm): Promise<void> {

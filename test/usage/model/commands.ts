@@ -168,6 +168,7 @@ function checkCommand(key: number, products: number[]): Command {
       const expected = products.map((product) => ({
         productSlug: slugOf(real, product),
         ...checkModel(model, model.keys[k]!, product),
+        limits: [],
       }));
       expect(body).toEqual({ results: expected });
     }

@@ -1,0 +1,183 @@
+/** The measures of limits and reservations: what a limit costs the events, and a permission beside them. */
+import pg from 'pg';
+import { pino } from 'pino';
+import { openDatabase } from '../src/core/db/open.js';
+import type { UsageLimit } from '../src/entitlements/table.js';
+import { fillEvents } from './fill.js';
+import type { LoadResult } from './load.js';
+import { atLeast, atMost, measureLoad, ratio, type Measure, type Sample, type World } from './measures.js';
+import {
+  cpuMsOf,
+  createTenants,
+  ID_PLACEHOLDER,
+  itemsCheckRequest,
+  reserveRequest,
+  settleRequest,
+  startProduct,
+  usageRequest,
+  type Product,
+  type Tenant,
+} from './world.js';
+
+const block = (window: string): UsageLimit => ({ quantity: '1000000000', window, enforcement: 'block' });
+const silent = pino({ level: 'silent' });
+
+/** Sixteen tenants more, made once for each kind of limit. */
+const limited = new Map<string, Promise<Tenant[]>>();
+
+function tenantsWith(world: World, name: string, limits: UsageLimit[]): Promise<Tenant[]> {
+  let tenants = limited.get(name);
+  if (!tenants) limited.set(name, (tenants = createTenantsIn(world.productUrl, 16, limits)));
+  return tenants;
+}
+
+async function createTenantsIn(databaseUrl: string, count: number, limits: UsageLimit[]): Promise<Tenant[]> {
+  const db = await openDatabase({ databaseUrl, dataDir: '' }, silent);
+  return createTenants(db, count, { limits }).finally(() => db.close());
+}
+
+interface Work {
+  perSecond: number;
+  /** Processor time of the server and its database for each request, µs. */
+  cpuUs: number;
+}
+
+/** Short turns of both sides, one after the other: what else the machine does hits both alike. */
+async function compare(
+  { product, databasePid, seconds }: World,
+  sides: ((seconds: number) => Promise<LoadResult>)[],
+): Promise<Work[]> {
+  const turns = Math.max(1, Math.round(seconds));
+  const sums = sides.map(() => ({ requests: 0, seconds: 0, cpuMs: 0 }));
+  const cpu = () => cpuMsOf(product.pid) + cpuMsOf(databasePid, true);
+  for (let turn = 0; turn < turns; turn++)
+    for (const [i, run] of sides.entries()) {
+      const before = cpu();
+      const { requests, perSecond } = await run(seconds / turns);
+      const sum = sums[i]!;
+      sum.cpuMs += cpu() - before;
+      sum.requests += requests;
+      sum.seconds += requests / perSecond;
+    }
+  return sums.map((sum) => ({
+    perSecond: sum.requests / sum.seconds,
+    cpuUs: (sum.cpuMs * 1000) / sum.requests,
+  }));
+}
+
+const cpuNote = ([own, other]: Work[]) =>
+  `processor time ${own!.cpuUs.toFixed(0)} and ${other!.cpuUs.toFixed(0)} µs a request`;
+
+const sendEvents =
+  ({ product }: World, tenants: Tenant[], size: number) =>
+  (seconds: number) =>
+    measureLoad(
+      product.port,
+      seconds,
+      tenants.map((tenant) => usageRequest(tenant, size)),
+      { connections: size === 1 ? 64 : 8 },
+    );
+
+const limitMeasure = (key: string, name: string, size: number, limits: UsageLimit[]): Measure => ({
+  key: `limits-${key}-${size}`,
+  name: `events with ${name} that blocks ÷ without limits, batch ${size}, by processor time`,
+  ...atLeast(0.9),
+  async run(world) {
+    const tenants = await tenantsWith(world, key, limits);
+    const both = await compare(world, [
+      sendEvents(world, tenants, size),
+      sendEvents(world, world.tenants, size),
+    ]);
+    const { note } = ratio(both[0]!.perSecond, both[1]!.perSecond, 'requests/s');
+    return { value: both[1]!.cpuUs / both[0]!.cpuUs, note: `${note}; ${cpuNote(both)}` };
+  },
+});
+
+const MONTH = [block('calendar_month')];
+const FIVE_HOURS = [block('PT5H'), block('calendar_month')];
+
+/** Half of the requests reserve, half settle what was held. */
+const reserveAndSettle =
+  ({ product }: World, tenants: Tenant[]) =>
+  (seconds: number) =>
+    measureLoad(product.port, seconds, tenants.map(reserveRequest), {
+      connections: 64,
+      follow: { requests: tenants.map(settleRequest), idPlaceholder: ID_PLACEHOLDER },
+    });
+
+async function compareReservations(
+  world: World,
+  choose: (tenants: Tenant[]) => ((seconds: number) => Promise<LoadResult>)[],
+): Promise<Sample> {
+  const both = await compare(world, choose(await tenantsWith(world, 'rolling', FIVE_HOURS)));
+  const sample = ratio(both[0]!.perSecond, both[1]!.perSecond, 'requests/s');
+  return { ...sample, note: `${sample.note}; ${cpuNote(both)}` };
+}
+
+/** One Organization with its events in the window, and a product on them, made once. */
+let rolling: Promise<{ product: Product; tenant: Tenant; inWindow: number }> | undefined;
+
+async function startRolling({ createDatabase, rows }: World) {
+  const url = await createDatabase('rolling');
+  const [tenant] = await createTenantsIn(url, 1, [block('P7D')]);
+  // A little more than the window holds, so that it begins among them.
+  await fillEvents(url, Math.ceil((rows * 7.5) / 7), { keys: 1, days: 7.5 });
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  const { rows: found } = await client.query<{ count: string }>(
+    `select count(*)::text from usage_events where occurred_at > now() - interval '7 days'`,
+  );
+  await client.end();
+  return {
+    product: await startProduct({ DATABASE_URL: url }),
+    tenant: tenant!,
+    inWindow: Number(found[0]!.count),
+  };
+}
+
+export const stopRolling = async (): Promise<void> => (await rolling)?.product.stop();
+
+export const reservationMeasures: Measure[] = [
+  limitMeasure('month', 'a limit of the month', 1, MONTH),
+  limitMeasure('rolling', 'limits of five hours and of the month', 1, FIVE_HOURS),
+  limitMeasure('rolling', 'limits of five hours and of the month', 100, FIVE_HOURS),
+  {
+    key: 'reserve-settle',
+    name: 'reserve and settle ÷ two events at batch 1, 64 senders',
+    ...atLeast(0.7),
+    run: (world) =>
+      compareReservations(world, (tenants) => [
+        reserveAndSettle(world, tenants),
+        sendEvents(world, world.tenants, 1),
+      ]),
+  },
+  {
+    key: 'reserve-hot',
+    name: 'reserve and settle: one hot product ÷ sixteen',
+    ...atLeast(0.7),
+    run: (world) =>
+      compareReservations(world, (tenants) => [
+        reserveAndSettle(world, tenants.slice(0, 1)),
+        reserveAndSettle(world, tenants),
+      ]),
+  },
+  {
+    key: 'check-rolling',
+    name: 'p99 of a check, a week that rolls over the events of `--rows`',
+    ...atMost(50, 'ms'),
+    async run(world) {
+      const { product, tenant, inWindow } = await (rolling ??= startRolling(world));
+      const { p50Ms, p99Ms } = await measureLoad(
+        product.port,
+        Math.max(3, world.seconds),
+        [itemsCheckRequest(tenant)],
+        {
+          connections: 4,
+          rate: 20,
+        },
+      );
+      const note = `${inWindow.toLocaleString('en')} events in the window, 20 checks/s; p50 ${p50Ms.toFixed(1)} ms`;
+      return { value: p99Ms, note };
+    },
+  },
+];

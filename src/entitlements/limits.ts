@@ -1,0 +1,366 @@
+import { z } from 'zod';
+import { numericArray, textArray } from '../core/db/array-literal.js';
+import type { Database, Statement, TextRow } from '../core/db/client.js';
+import { addDecimals, compareDecimals, isDecimalAbove, subtractDecimals } from '../core/decimal.js';
+import { exactField, timeField } from '../core/http/fields.js';
+import { exact } from '../core/http/json.js';
+import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../core/time.js';
+import { enforcements, type UsageLimit } from './table.js';
+
+export const MAX_LIMITS = 8;
+
+const calendarWindows = new Set(['calendar_month', 'calendar_week', 'calendar_day']);
+
+const duration = /^P(?:(\d{1,3})D)?(?:T(?=\d)(?:(\d{1,4})H)?(?:(\d{1,6})M)?(?:(\d{1,8})S)?)?$/;
+const shortestMs = MINUTE_MS;
+const longestMs = 31 * DAY_MS;
+
+/** Undefined for a calendar window and for what is no duration. */
+function durationMs(window: string): number | undefined {
+  const parts = duration.exec(window);
+  if (!parts) return undefined;
+  const [days = 0, hours = 0, minutes = 0, seconds = 0] = parts.slice(1).map((part) => Number(part ?? 0));
+  return days * DAY_MS + hours * HOUR_MS + minutes * MINUTE_MS + seconds * SECOND_MS;
+}
+
+const windowField = z
+  .string()
+  .refine((window) => {
+    const ms = durationMs(window);
+    if (ms === undefined) return calendarWindows.has(window);
+    return ms >= shortestMs && ms <= longestMs;
+  }, 'must be calendar_month, calendar_week, calendar_day or a duration from PT1M to P31D, like PT5H')
+  .describe(
+    '`calendar_month`, `calendar_week` (ISO, from Monday) or `calendar_day`, in UTC; or a window that rolls, an ISO 8601 duration of days, hours, minutes and seconds from `PT1M` to `P31D`, like `PT5H`.',
+  );
+
+const enforcementField = z
+  .enum(enforcements)
+  .describe(
+    '`block`: checks and reservations beyond it are refused; `warn`: they are not. Events are recorded either way, with a warning.',
+  );
+
+export const limitsSchema = z
+  .array(
+    z
+      .strictObject({
+        quantity: z
+          .number()
+          .min(0, 'must be a finite number of at least 0')
+          .describe('Units, an exact decimal of up to 100 digits.'),
+        window: windowField,
+        enforcement: enforcementField.default('warn'),
+      })
+      .meta({ id: 'LimitInput' }),
+  )
+  .max(MAX_LIMITS, `must hold at most ${MAX_LIMITS} limits`);
+
+export const declaredLimitSchema = z
+  .object({ quantity: exactField('Units.'), window: z.string(), enforcement: enforcementField })
+  .meta({ id: 'DeclaredLimit' });
+
+export const limitSchema = z
+  .object({
+    quantity: exactField('Units.'),
+    window: windowField,
+    enforcement: enforcementField,
+    used: exactField('Units of the events in the window, by `occurredAt`.'),
+    held: exactField('Units of the reservations that are held now.'),
+    remaining: exactField(
+      'What a reservation finds left, never below 0: `quantity` less `used` and `held`, and less events that are dated after now.',
+    ),
+    resetsAt: timeField(
+      'When a calendar window ends. Of one that rolls and is used up, when enough has left it that something is left, if events leaving it will do; else `null`.',
+    ).nullable(),
+  })
+  .meta({
+    id: 'Limit',
+    description: 'A limit of an entitlement, and how it stands in the mode of the asking key.',
+  });
+
+export const declaredLimitJson = ({ quantity, window, enforcement }: UsageLimit) => ({
+  quantity: exact(quantity),
+  window,
+  enforcement,
+});
+
+/** What limits are counted for. */
+export interface Subject {
+  orgId: string;
+  productId: string;
+  livemode: boolean;
+  metric: string;
+}
+
+/** How a limit stands. Exact decimals. */
+export interface LimitState extends UsageLimit {
+  used: string;
+  /** Units of events that are dated after the window, as the clocks of senders may do. They take room already. */
+  ahead: string;
+  held: string;
+  /** When a calendar window ends; of a rolling one that is used up, when something is left again, if time will do. */
+  resetsAtMs: number | undefined;
+}
+
+export const takenOf = ({ used, ahead, held }: LimitState): string =>
+  addDecimals(addDecimals(used, ahead), held);
+
+/** True if so much more would go beyond the limit; of nothing more, if the limit is reached. */
+export function isBeyond(state: LimitState, more: string): boolean {
+  const isNothing = !isDecimalAbove(more, '0');
+  const order = compareDecimals(
+    isNothing ? takenOf(state) : addDecimals(takenOf(state), more),
+    state.quantity,
+  );
+  return isNothing ? order >= 0 : order > 0;
+}
+
+export const remainingOf = (state: LimitState): string => subtractDecimals(state.quantity, takenOf(state));
+
+export const limitJson = (state: LimitState) => ({
+  ...declaredLimitJson(state),
+  used: exact(state.used),
+  held: exact(state.held),
+  remaining: exact(remainingOf(state)),
+  resetsAt: state.resetsAtMs === undefined ? null : new Date(state.resetsAtMs).toISOString(),
+});
+
+/** When the calendar window of a time ends; undefined for one that rolls. */
+export function endOfWindow(window: string, nowMs: number): number | undefined {
+  const at = new Date(nowMs);
+  const [year, month, day] = [at.getUTCFullYear(), at.getUTCMonth(), at.getUTCDate()];
+  switch (window) {
+    case 'calendar_month':
+      return Date.UTC(year, month + 1);
+    case 'calendar_week':
+      return Date.UTC(year, month, day + 7 - ((at.getUTCDay() + 6) % 7));
+    case 'calendar_day':
+      return Date.UTC(year, month, day + 1);
+    default:
+      return undefined;
+  }
+}
+
+/** Where the window of a time begins; events after it count, in a calendar window those at it, too. */
+export function startOfWindow(window: string, nowMs: number): number {
+  const ms = durationMs(window);
+  if (ms !== undefined) return nowMs - ms;
+  const end = endOfWindow(window, nowMs)!;
+  if (window === 'calendar_month') {
+    const last = new Date(end - 1);
+    return Date.UTC(last.getUTCFullYear(), last.getUTCMonth());
+  }
+  return end - (window === 'calendar_week' ? 7 : 1) * DAY_MS;
+}
+
+/**
+ * SQL that joins each limit of a row to its usage, in one snapshot: the limit as `l`, its sums as `u`. Whole hours (a
+ * month: its total) come from the sums. Of the hour in which a rolling window begins its events are read, those that are in the
+ * window or those that are not, whichever part is shorter. What is dated after
+ * the window is in `ahead`: the clock of a sender may be ahead of this one, and what was settled with it must not free its room.
+ * Each part is a lateral sub-select whose index columns are given.
+ *
+ * @param subject name of a row with org_id, product_id, livemode, metric and limits
+ * @param now a timestamptz
+ */
+export const limitUsage = (subject: string, now: string): string => `
+cross join lateral (
+  select ord, l ->> 'window' as name, (l ->> 'quantity')::numeric as quantity, l ->> 'enforcement' as enforcement,
+    case when l ->> 'window' like 'calendar%' then substr(l ->> 'window', 10) end as unit
+  from jsonb_array_elements(${subject}.limits) with ordinality as j (l, ord)
+) l
+cross join lateral (
+  select case when l.unit is null then ${now} - make_interval(secs => extract(epoch from l.name::interval)::float8)
+      else date_trunc(l.unit, ${now} at time zone 'UTC') at time zone 'UTC' end as since,
+    case when l.unit is not null
+      then (date_trunc(l.unit, ${now} at time zone 'UTC') + ('1 ' || l.unit)::interval) at time zone 'UTC' end as until
+) v
+cross join lateral (
+  select case when l.unit is not null then v.since when v.since < begun + interval '30 minutes' then begun
+    else begun + interval '1 hour' end as first_hour
+  from (select date_bin('1 hour', v.since, timestamptz '2000-01-01 00:00:00+00') as begun) hour
+) w
+cross join lateral (
+  select coalesce(sum(quantity) filter (where not is_ahead), 0) as used, coalesce(sum(quantity) filter (where is_ahead), 0) as ahead
+  from (
+    select quantity, period >= (v.until at time zone 'UTC')::date as is_ahead from usage_totals
+    where l.unit = 'month' and org_id = ${subject}.org_id and livemode = ${subject}.livemode and product_id = ${subject}.product_id
+      and metric = ${subject}.metric and period in ((v.since at time zone 'UTC')::date, (v.until at time zone 'UTC')::date)
+    union all
+    select quantity, v.until is not null and hour >= v.until from usage_hours
+    where l.unit is distinct from 'month' and org_id = ${subject}.org_id and product_id = ${subject}.product_id
+      and livemode = ${subject}.livemode and hour >= w.first_hour and metric = ${subject}.metric
+    union all
+    select quantity, false from usage_events
+    where l.unit is null and org_id = ${subject}.org_id and product_id = ${subject}.product_id and livemode = ${subject}.livemode
+      and occurred_at > v.since and occurred_at < w.first_hour and metric = ${subject}.metric
+    union all
+    select -quantity, false from usage_events
+    where l.unit is null and org_id = ${subject}.org_id and product_id = ${subject}.product_id and livemode = ${subject}.livemode
+      and occurred_at >= w.first_hour and occurred_at <= v.since and metric = ${subject}.metric
+    union all
+    select moved.quantity, moved.is_ahead from usage_events e
+    cross join lateral (values (-e.quantity, false), (e.quantity, true)) as moved (quantity, is_ahead)
+    where l.unit is null and e.org_id = ${subject}.org_id and e.product_id = ${subject}.product_id and e.livemode = ${subject}.livemode
+      and e.occurred_at > ${now} and e.metric = ${subject}.metric
+  ) part
+) u`;
+
+/** SQL of a sub-select: what is held for a row with org_id, product_id, livemode and metric. */
+export const heldFor = (subject: string, now: string): string => `(
+  select coalesce(sum(quantity), 0) from usage_reservations
+  where org_id = ${subject}.org_id and product_id = ${subject}.product_id and livemode = ${subject}.livemode and metric = ${subject}.metric
+    and settled_at is null and released_at is null and expires_at > ${now})`;
+
+/** How the limits of the entitlements stand. $1 org, $2 product, $3 livemode, $4 metric, per subject · $5 now */
+export const readLimitStates: Statement = {
+  name: 'limits_read',
+  text: `
+select (s.ord - 1)::text, trim_scale(l.quantity)::text, l.name, l.enforcement, trim_scale(u.used)::text, trim_scale(u.ahead)::text,
+  trim_scale(s.held)::text
+from (
+  select d.*, e.limits, ${heldFor('d', '$5::timestamptz')} as held
+  from unnest($1::uuid[], $2::uuid[], $3::bool[], $4::text[]) with ordinality as d (org_id, product_id, livemode, metric, ord)
+  cross join lateral (select limits from entitlements where org_id = d.org_id and product_id = d.product_id limit 1) e
+  where e.limits is not null
+) s${limitUsage('s', '$5::timestamptz')}
+order by s.ord, l.ord`,
+};
+
+/** Per subject the limits of its entitlement in the order in which they were declared, read in one snapshot. */
+export async function readLimits(
+  run: Database['run'],
+  subjects: readonly Subject[],
+  nowMs: number,
+): Promise<LimitState[][]> {
+  if (subjects.length === 0) return [];
+  const rows = await run(readLimitStates, [
+    textArray(subjects.map(({ orgId }) => orgId)),
+    textArray(subjects.map(({ productId }) => productId)),
+    textArray(subjects.map(({ livemode }) => String(livemode))),
+    textArray(subjects.map(({ metric }) => metric)),
+    new Date(nowMs).toISOString(),
+  ]);
+  const states: LimitState[][] = subjects.map(() => []);
+  for (const [place, ...state] of rows) states[Number(place)]!.push(toLimitState(state, nowMs));
+  return states;
+}
+
+/** From the columns quantity, window, enforcement, used, ahead and held. */
+export const toLimitState = (row: TextRow, nowMs: number): LimitState => ({
+  quantity: row[0]!,
+  window: row[1]!,
+  enforcement: row[2] as UsageLimit['enforcement'],
+  used: row[3]!,
+  ahead: row[4]!,
+  held: row[5]!,
+  resetsAtMs: endOfWindow(row[1]!, nowMs),
+});
+
+/** Finds when rolling windows that are used up have something left again. */
+export async function addFreeTimes(
+  run: Database['run'],
+  subjects: readonly Subject[],
+  states: readonly LimitState[][],
+  nowMs: number,
+): Promise<void> {
+  const reached = states.flatMap((own, s) =>
+    own
+      .filter((state) => state.resetsAtMs === undefined && isBeyond(state, '0'))
+      .map((state) => ({ state, subject: subjects[s]!, more: '0' })),
+  );
+  const freeAt = await findFreeTimes(run, reached, nowMs);
+  for (const [i, { state }] of reached.entries()) state.resetsAtMs = freeAt[i];
+}
+
+/**
+ * When enough has left a rolling window for so much more, or for anything at all: first the hour, by the sums, then the event.
+ * $1 org, $2 product, $3 livemode, $4 metric, $5 start of the window, $6 units that have to leave, per question ·
+ * $7 whether more than that has to leave
+ */
+export const findLeavingEvents: Statement = {
+  name: 'limits_find_leaving',
+  text: `
+select (d.ord - 1)::text, (extract(epoch from e.occurred_at) * 1000)::text
+from unnest($1::uuid[], $2::uuid[], $3::bool[], $4::text[], $5::timestamptz[], $6::numeric[], $7::bool[]) with ordinality
+  as d (org_id, product_id, livemode, metric, since, needed, is_more, ord)
+cross join lateral (
+  select date_bin('1 hour', d.since, timestamptz '2000-01-01 00:00:00+00') + interval '1 hour' as first_hour
+) w
+cross join lateral (
+  select hour, through - quantity as before from (
+    select hour, quantity, sum(quantity) over (order by hour) as through from (
+      select w.first_hour - interval '1 hour' as hour, coalesce(sum(quantity), 0) as quantity from usage_events
+      where org_id = d.org_id and product_id = d.product_id and livemode = d.livemode and metric = d.metric
+        and occurred_at > d.since and occurred_at < w.first_hour
+      union all
+      select hour, sum(quantity) from usage_hours
+      where org_id = d.org_id and product_id = d.product_id and livemode = d.livemode and metric = d.metric and hour >= w.first_hour
+      group by hour
+    ) part
+  ) summed
+  where case when d.is_more then through > d.needed else through >= d.needed end
+  order by hour
+  limit 1
+) h
+cross join lateral (
+  select occurred_at from (
+    select occurred_at, sum(quantity) over (order by occurred_at) as through from usage_events
+    where org_id = d.org_id and product_id = d.product_id and livemode = d.livemode and metric = d.metric
+      and occurred_at > d.since and occurred_at >= h.hour and occurred_at < h.hour + interval '1 hour'
+  ) summed
+  where case when d.is_more then h.before + through > d.needed else h.before + through >= d.needed end
+  order by occurred_at
+  limit 1
+) e`,
+};
+
+interface FreeQuestion {
+  subject: Subject;
+  state: LimitState;
+  /** Units that are asked for; 0: anything at all. */
+  more: string;
+}
+
+/** Of many refusals only so many, those that wait longest, are answered on their own; the others wait as long. */
+const MAX_QUESTIONS = 8;
+
+/** Per question when its rolling window has room by what leaves it; undefined where leaving will not do. */
+export async function findFreeTimes(
+  run: Database['run'],
+  questions: readonly FreeQuestion[],
+  nowMs: number,
+): Promise<(number | undefined)[]> {
+  const asked = questions.flatMap(({ subject, state, more }, place) => {
+    const windowMs = durationMs(state.window);
+    const needed = subtractDecimals(addDecimals(takenOf(state), more), state.quantity);
+    const canLeave = compareDecimals(needed, addDecimals(state.used, state.ahead)) <= 0;
+    if (windowMs === undefined || !canLeave || compareDecimals(more, state.quantity) > 0) return [];
+    const window = Object.values({ ...subject, windowMs }).join(' ');
+    return [{ place, subject, windowMs, window, needed, isMore: !isDecimalAbove(more, '0') }];
+  });
+  const distinct = new Map(asked.map((question) => [`${question.window} ${question.needed}`, question]));
+  const chosen = [...distinct.values()]
+    .toSorted((a, b) => compareDecimals(b.needed, a.needed))
+    .slice(0, MAX_QUESTIONS);
+  const freeAt: (number | undefined)[] = questions.map(() => undefined);
+  if (chosen.length === 0) return freeAt;
+  const rows = await run(findLeavingEvents, [
+    textArray(chosen.map(({ subject }) => subject.orgId)),
+    textArray(chosen.map(({ subject }) => subject.productId)),
+    textArray(chosen.map(({ subject }) => String(subject.livemode))),
+    textArray(chosen.map(({ subject }) => subject.metric)),
+    textArray(chosen.map(({ windowMs }) => new Date(nowMs - windowMs).toISOString())),
+    numericArray(chosen.map(({ needed }) => needed)),
+    textArray(chosen.map(({ isMore }) => String(isMore))),
+  ]);
+  const found = chosen.map(({ window, needed, windowMs }, i) => {
+    const at = rows.find(([place]) => Number(place) === i)?.[1];
+    return { window, needed, atMs: at == null ? undefined : Math.ceil(Number(at)) + windowMs };
+  });
+  for (const { place, window, needed } of asked) {
+    const own = found.filter((answer) => answer.window === window);
+    freeAt[place] = (own.find((answer) => answer.needed === needed) ?? own[0])?.atMs;
+  }
+  return freeAt;
+}

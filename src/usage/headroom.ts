@@ -1,0 +1,108 @@
+import type { Database } from '../core/db/client.js';
+import { addDecimals, compareDecimals, subtractDecimals } from '../core/decimal.js';
+import { MINUTE_MS, monthOf } from '../core/time.js';
+import { readLimits, type LimitState, type Subject } from '../entitlements/limits.js';
+
+/** What a statement that raises totals tells of a subject with limits. */
+export interface Limited extends Subject {
+  /** Its limits as JSON. */
+  declared: string;
+  /** What it has used in this month and those before and after, of which any event that is recorded now is in one. */
+  total: string;
+}
+
+/** SQL of an expression: `Limited.total` of a row with org_id, product_id, livemode and metric, beside a CTE `raised`. */
+export const totalAround = (subject: string, now: string): string => `(
+    select trim_scale(coalesce(sum(quantity), 0))::text from (
+      select quantity from raised
+      where org_id = ${subject}.org_id and product_id = ${subject}.product_id and livemode = ${subject}.livemode and metric = ${subject}.metric
+      union all
+      select before.quantity from (values (-1), (0), (1)) as month (n)
+      cross join lateral (
+        select period, quantity from usage_totals
+        where org_id = ${subject}.org_id and livemode = ${subject}.livemode and product_id = ${subject}.product_id
+          and metric = ${subject}.metric
+          and period = (date_trunc('month', ${now} at time zone 'UTC') + make_interval(months => month.n))::date
+        limit 1
+      ) before
+      where not exists (
+        select from raised r
+        where r.org_id = ${subject}.org_id and r.product_id = ${subject}.product_id and r.livemode = ${subject}.livemode
+          and r.metric = ${subject}.metric and r.period = before.period
+      )
+    ) part)`;
+
+interface Known {
+  declared: string;
+  month: string;
+  atMs: number;
+  /** No limit is exceeded as long as the total is not above it. */
+  upTo: string;
+}
+
+export interface Headroom {
+  /** Per subject its limits that are exceeded. Only what may be exceeded is read. */
+  readExceeded(run: Database['run'], subjects: readonly Limited[], nowMs: number): Promise<LimitState[][]>;
+}
+
+const MAX_KNOWN = 10_000;
+/** Totals sink only where a wrong one is set right. After so long that is noticed, too. */
+const KEPT_MS = MINUTE_MS;
+
+/**
+ * Reading the windows of limits costs as much as recording an event. So what was left when they were last read is kept: by
+ * so much at least must a total grow before one can be exceeded, through whichever instance. Nothing but events raises what
+ * is used in a window, and totals have all events; a window only lets go of what was in it as time goes by.
+ */
+export function createHeadroom(): Headroom {
+  const known = new Map<string, Known>();
+
+  function mayBeExceeded(subject: Limited, nowMs: number): boolean {
+    const before = known.get(nameOf(subject));
+    return !(
+      before !== undefined &&
+      before.declared === subject.declared &&
+      before.month === monthOf(nowMs) &&
+      nowMs >= before.atMs &&
+      nowMs < before.atMs + KEPT_MS &&
+      compareDecimals(subject.total, before.upTo) <= 0
+    );
+  }
+
+  function keep(subject: Limited, states: LimitState[], nowMs: number): void {
+    const name = nameOf(subject);
+    known.delete(name);
+    const taken = states.map((state) => ({ ...state, taken: addDecimals(state.used, state.ahead) }));
+    if (taken.some((state) => compareDecimals(state.taken, state.quantity) > 0)) return;
+    const [least] = taken
+      .map((state) => subtractDecimals(state.quantity, state.taken))
+      .toSorted(compareDecimals);
+    if (least === undefined) return;
+    const upTo = addDecimals(subject.total, least);
+    known.set(name, { declared: subject.declared, month: monthOf(nowMs), atMs: nowMs, upTo });
+    if (known.size > MAX_KNOWN) known.delete(known.keys().next().value!);
+  }
+
+  return {
+    async readExceeded(run, subjects, nowMs) {
+      const asked = subjects.flatMap((subject, place) =>
+        mayBeExceeded(subject, nowMs) ? [{ subject, place }] : [],
+      );
+      const exceeded: LimitState[][] = subjects.map(() => []);
+      if (asked.length === 0) return exceeded;
+      const read = await readLimits(
+        run,
+        asked.map(({ subject }) => subject),
+        nowMs,
+      );
+      for (const [i, { subject, place }] of asked.entries()) {
+        keep(subject, read[i]!, nowMs);
+        exceeded[place] = read[i]!.filter((state) => compareDecimals(state.used, state.quantity) > 0);
+      }
+      return exceeded;
+    },
+  };
+}
+
+const nameOf = ({ orgId, productId, livemode, metric }: Subject): string =>
+  `${orgId} ${productId} ${livemode} ${metric}`;

@@ -1,0 +1,454 @@
+import type { Request, Response } from 'express';
+import { z } from 'zod';
+import { readHashedSecret } from '../../api-keys/bearer-key.js';
+import { preferKeyError } from '../../api-keys/key-problem.js';
+import type { KeyReader } from '../../api-keys/key-reader.js';
+import { authenticateCall, type KeyUse } from '../../api-keys/key-use.js';
+import type { Clock } from '../../core/clock.js';
+import { AppError } from '../../core/errors.js';
+import { readJsonBody } from '../../core/http/json-body.js';
+import { exact, sendJson, toJson } from '../../core/http/json.js';
+import { pageSchema, parseQuery, readRange, sendPage } from '../../core/http/page.js';
+import { readPathId } from '../../core/http/path-id.js';
+import { parseInput } from '../../core/http/validate.js';
+import {
+  defineRoute,
+  excerpt,
+  generated,
+  json,
+  type ExampleRequest,
+} from '../../core/reference/define-route.js';
+import { exampleWorld } from '../../core/reference/example-world.js';
+import { problemExample } from '../../core/reference/problem-examples.js';
+import { limitJson } from '../../entitlements/limits.js';
+import { toExactNumber } from '../../entitlements/products.js';
+import { warningJson } from '../answer.js';
+import { isInWindow, toStorableTime } from '../batch.js';
+import { reservationStates, stateOf, type Reservation, type Reservations } from './reservations.js';
+import {
+  DEFAULT_TTL_SECONDS,
+  foundSchema,
+  MAX_BODY_BYTES,
+  reservationListSchema,
+  reservedSchema,
+  reserveSchema,
+  settledSchema,
+  settleSchema,
+} from './schema.js';
+import type { SettleWarning, Settlements } from './settlements.js';
+
+interface ReservationDeps {
+  clock: Clock;
+  keys: KeyReader;
+  keyUse: KeyUse;
+  reservations: Reservations;
+  settlements: Settlements;
+}
+
+const scope = 'usage:write';
+const common = { tag: 'Usage', credential: 'apiKey', limit: 'usage', scope } as const;
+
+const idParams = z.object({ id: z.uuid().meta({ description: 'Of the reservation.' }) });
+
+const { id, blocked, held } = exampleWorld.reservation;
+const shown = {
+  id,
+  status: 'held',
+  productSlug: 'storage',
+  metric: 'bytes',
+  quantity: held,
+  idempotencyKey: 'chat-51',
+  expiresAt: '2026-01-31T12:04:00.000Z',
+  settledQuantity: null,
+  createdAt: '2026-01-31T11:59:00.000Z',
+};
+const window = { window: 'PT5H', enforcement: 'block' };
+const chat = { productSlug: 'storage', metric: 'bytes', quantity: 2500.5, idempotencyKey: 'chat-52' };
+const made = {
+  ...shown,
+  ...chat,
+  id: generated('019c0f3c-1800-7000-8000-0000000000a1'),
+  expiresAt: '2026-01-31T12:05:00.000Z',
+  createdAt: exampleWorld.now,
+};
+const storageLimit = (reserved: number) => ({
+  quantity: blocked,
+  ...window,
+  used: 0,
+  held: reserved,
+  remaining: blocked - reserved,
+  resetsAt: null,
+});
+const but = (body: object): ExampleRequest => ({ body: { ...chat, ...body } });
+
+const reserve = defineRoute({
+  ...common,
+  method: 'post',
+  path: '/api/usage/reservations',
+  operationId: 'reserveUsage',
+  summary: 'Reserve usage',
+  description: `
+Holds a quantity for work whose size is known only afterwards, or that must not go beyond a limit when many ask at once. What is held counts against the limits of the entitlement
+until it is settled or released, or until \`expiresAt\`: nothing has to be called for that.
+
+**201 means held**, durably. Of a limit that blocks, what was used and what is held never exceed it by what was reserved, on any number of instances. Where it leaves no room the answer is
+\`limit_reached\` (409) with that limit, and nothing is held; \`Retry-After\` is there where time will help.
+
+**Repeating.** The same idempotency key and body answer the same reservation (200), in whatever state it is; another body is \`idempotency_conflict\` (409). The event that settles the
+reservation has this key: use no event's key, and for each piece of work a new one.
+`.trim(),
+  body: { schema: reserveSchema, maxBytes: MAX_BODY_BYTES },
+  responses: {
+    200: json('The reservation was made before.', reservedSchema),
+    201: json('Held, durably.', reservedSchema),
+  },
+  errors: [
+    'invalid_request',
+    'entitlement_required',
+    'entitlement_read_only',
+    'unknown_metric',
+    'quantity_out_of_range',
+    'idempotency_conflict',
+    'limit_reached',
+  ],
+  good: { body: chat },
+  examples: [
+    {
+      name: 'reserved',
+      summary: 'Held for five minutes',
+      request: { body: chat },
+      status: 201,
+      answer: { reservation: made, limits: [storageLimit(held + chat.quantity)] },
+    },
+    {
+      name: 'repeated',
+      summary: 'The same once more: the same reservation',
+      before: [{ body: chat }],
+      request: { body: chat },
+      status: 200,
+      answer: { reservation: made, limits: [storageLimit(held + chat.quantity)] },
+    },
+    problemExample('limit_reached', {
+      summary: 'More than is left',
+      detail: `The limit of ${blocked} bytes (PT5H) leaves ${blocked - held}; ${blocked - held + 0.5} were asked for. Nothing is held.`,
+      limit: storageLimit(held),
+      request: but({ quantity: blocked - held + 0.5 }),
+    }),
+    problemExample('idempotency_conflict', {
+      summary: 'The key of another reservation',
+      detail: 'This idempotency key was used for another reservation. Make each one with a key of its own.',
+      before: [{ body: chat }],
+      request: but({ quantity: 10 }),
+    }),
+    problemExample('invalid_request', {
+      summary: 'Held for more than a day',
+      at: '/ttlSeconds',
+      detail: 'must be at most 86400',
+      request: but({ ttlSeconds: 86_401 }),
+    }),
+    problemExample('entitlement_required', {
+      summary: 'No live entitlement for the product',
+      at: '/productSlug',
+      detail: 'There is no live entitlement for the product reports.',
+      request: but({ productSlug: 'reports', metric: 'pages' }),
+    }),
+    problemExample('entitlement_read_only', {
+      summary: 'The entitlement is read-only',
+      at: '/productSlug',
+      detail: 'The entitlement for the product archive is read-only.',
+      request: but({ productSlug: 'archive', metric: 'documents' }),
+    }),
+    problemExample('unknown_metric', {
+      summary: 'The product counts another metric',
+      at: '/metric',
+      detail: 'The product storage counts bytes, not calls.',
+      request: but({ metric: 'calls' }),
+    }),
+    problemExample('quantity_out_of_range', {
+      summary: 'More than one event of the product may count',
+      at: '/quantity',
+      detail:
+        'An event of the product storage counts at most 1000000000000000; 10000000000000000 were asked for.',
+      request: but({ quantity: 1e16 }),
+    }),
+  ],
+  handler: (deps: ReservationDeps) => async (req, res) => {
+    const hashedSecret = readHashedSecret(req);
+    const input = await readInput(deps, hashedSecret, req, res, reserveSchema);
+    const { productSlug: slug, metric, idempotencyKey, ttlSeconds = DEFAULT_TTL_SECONDS } = input.value;
+    const quantity = toExactNumber('quantity', input.text);
+    const request = { hashedSecret, slug, metric, quantity, idempotencyKey, ttlSeconds };
+    const { reservation, limits, isRepeat } = await deps.reservations.reserve(request);
+    deps.keyUse.touch(hashedSecret, scope);
+    sendJson(
+      res,
+      isRepeat ? 200 : 201,
+      toJson({ reservation: reservationJson(reservation, deps.clock.now()), limits: limits.map(limitJson) }),
+    );
+  },
+});
+
+const used = { params: { id }, body: { quantity: 3120 } };
+const settledShown = { ...shown, status: 'settled', settledQuantity: 3120 };
+const notFound = (request: ExampleRequest) =>
+  problemExample('not_found', {
+    summary: 'No such reservation, or one of the other mode or another Organization',
+    detail: 'There is no such reservation.',
+    request: { ...request, params: { id: exampleWorld.unknownId } },
+  });
+
+const settle = defineRoute({
+  ...common,
+  method: 'post',
+  path: '/api/usage/reservations/{id}/settle',
+  operationId: 'settleReservation',
+  summary: 'Settle a reservation',
+  description: `
+Ends the hold and records what was used as one usage event with the idempotency key of the reservation, in one commit. \`quantity\` may be less or more than was held: more is recorded all the
+same, with the warning \`reservation_exceeded\`. After the hold has expired or was released it is still recorded, with the warning \`reservation_expired\`, and so it is when the entitlement has ended meanwhile.
+
+The same body again is answered alike, with the limits as they stand then; another body is \`idempotency_conflict\` (409). Without an answer, or after a 5xx, send it again as it was.
+`.trim(),
+  params: idParams,
+  body: { schema: settleSchema, maxBytes: MAX_BODY_BYTES },
+  responses: { 200: json('Recorded, durably.', settledSchema) },
+  errors: [
+    'invalid_request',
+    'not_found',
+    'idempotency_conflict',
+    'timestamp_out_of_range',
+    'quantity_out_of_range',
+  ],
+  good: used,
+  examples: [
+    {
+      name: 'settled',
+      summary: 'Less than was held',
+      request: used,
+      answer: { reservation: settledShown, accepted: 1, deduped: 0, warnings: [] },
+    },
+    {
+      name: 'exceeded',
+      summary: 'More than was held',
+      request: { params: { id }, body: { quantity: 4100.5, occurredAt: '2026-01-31T11:59:30Z' } },
+      answer: {
+        reservation: { ...settledShown, settledQuantity: 4100.5 },
+        accepted: 1,
+        deduped: 0,
+        warnings: [{ code: 'reservation_exceeded', reserved: held, used: 4100.5 }],
+      },
+    },
+    {
+      name: 'whole',
+      summary: 'All that was held',
+      request: { params: { id }, body: {} },
+      answer: excerpt({ accepted: 1, deduped: 0, warnings: [] }),
+    },
+    notFound(used),
+    problemExample('idempotency_conflict', {
+      summary: 'Settled before, with another quantity',
+      detail: 'This reservation was settled before, with another quantity or time.',
+      before: [used],
+      request: { params: { id }, body: { quantity: 3121 } },
+    }),
+    problemExample('invalid_request', {
+      summary: 'A negative quantity',
+      at: '/quantity',
+      detail: 'must be a finite number of at least 0',
+      request: { params: { id }, body: { quantity: -1 } },
+    }),
+    problemExample('timestamp_out_of_range', {
+      summary: 'More than 7 days ago',
+      at: '/occurredAt',
+      detail: 'must lie between 7 days before and 5 minutes after the receipt.',
+      request: { params: { id }, body: { occurredAt: '2026-01-24T11:59:59Z' } },
+    }),
+    problemExample('quantity_out_of_range', {
+      summary: 'More than one event of the product may count',
+      detail: 'Nothing was recorded. An event of the product storage counts at most 1000000000000000.',
+      errors: [
+        {
+          pointer: '/quantity',
+          code: 'quantity_out_of_range',
+          detail: 'An event of the product storage counts at most 1000000000000000.',
+        },
+      ],
+      request: { params: { id }, body: { quantity: 1e16 } },
+    }),
+  ],
+  handler: (deps: ReservationDeps) => async (req, res) => {
+    const hashedSecret = readHashedSecret(req);
+    const receivedAtMs = deps.clock.now();
+    const input = await readInput(deps, hashedSecret, req, res, settleSchema);
+    const { occurredAt, quantity } = input.value;
+    const reservationId = await preferKeyError(
+      () => authenticateCall(deps, hashedSecret, scope),
+      () => {
+        if (occurredAt !== undefined && !isInWindow(occurredAt, receivedAtMs)) throw outOfRange();
+        return readPathId(req, 'id', 'reservation');
+      },
+    );
+    const { reservation, warnings, ...counts } = await deps.settlements.settle({
+      hashedSecret,
+      id: reservationId,
+      quantity: quantity === undefined ? undefined : toExactNumber('quantity', input.text),
+      occurredAt: occurredAt === undefined ? undefined : toStorableTime(occurredAt),
+    });
+    deps.keyUse.touch(hashedSecret, scope);
+    const answer = { ...counts, warnings: warnings.map(settleWarningJson) };
+    sendJson(res, 200, toJson({ reservation: reservationJson(reservation, deps.clock.now()), ...answer }));
+  },
+});
+
+const release = defineRoute({
+  ...common,
+  method: 'delete',
+  path: '/api/usage/reservations/{id}',
+  operationId: 'releaseReservation',
+  summary: 'Release a reservation',
+  description:
+    'Ends the hold, with nothing used. Once more, the answer is the same. One that is settled stays settled, and the answer says so.',
+  params: idParams,
+  responses: { 200: json('It is not held any more.', foundSchema) },
+  errors: ['not_found'],
+  examples: [
+    {
+      name: 'released',
+      summary: 'Nothing was used',
+      request: { params: { id } },
+      answer: { reservation: { ...shown, status: 'released' } },
+    },
+    notFound({}),
+  ],
+  handler: (deps: ReservationDeps) => async (req, res) => {
+    const hashedSecret = readHashedSecret(req);
+    const reservationId = await preferKeyError(
+      () => authenticateCall(deps, hashedSecret, scope),
+      () => readPathId(req, 'id', 'reservation'),
+    );
+    const reservation = await deps.reservations.release(hashedSecret, reservationId);
+    deps.keyUse.touch(hashedSecret, scope);
+    sendJson(res, 200, toJson({ reservation: reservationJson(reservation, deps.clock.now()) }));
+  },
+});
+
+const find = defineRoute({
+  ...common,
+  method: 'get',
+  path: '/api/usage/reservations/{id}',
+  operationId: 'getReservation',
+  summary: 'Read a reservation',
+  description: "Of the key's Organization, in the mode of the key.",
+  params: idParams,
+  responses: { 200: json('The reservation.', foundSchema) },
+  errors: ['not_found'],
+  examples: [
+    {
+      name: 'found',
+      summary: 'One that is held',
+      request: { params: { id } },
+      answer: { reservation: shown },
+    },
+    notFound({}),
+  ],
+  handler: (deps: ReservationDeps) => async (req, res) => {
+    const principal = await authenticateCall(deps, readHashedSecret(req), scope);
+    const reservation = await deps.reservations.find(principal, readPathId(req, 'id', 'reservation'));
+    sendJson(res, 200, toJson({ reservation: reservationJson(reservation, deps.clock.now()) }));
+  },
+});
+
+const listQuery = pageSchema.extend({
+  status: z
+    .enum(reservationStates, `must be one of ${reservationStates.join(', ')}`)
+    .optional()
+    .describe('Only those of this status; all if left out.'),
+});
+
+const list = defineRoute({
+  ...common,
+  method: 'get',
+  path: '/api/usage/reservations',
+  operationId: 'listReservations',
+  summary: 'List reservations',
+  description:
+    "Those of the key's Organization in the mode of the key, the newest first. At most `limit` at once; `nextCursor` leads to the next page.",
+  query: listQuery,
+  responses: { 200: json('A page of them.', reservationListSchema) },
+  errors: ['invalid_request'],
+  examples: [
+    {
+      name: 'held',
+      summary: 'What is held',
+      request: { query: { status: 'held' } },
+      answer: { reservations: [shown], nextCursor: null },
+    },
+    {
+      name: 'testMode',
+      summary: 'A test key sees those of test mode, of which there is none yet',
+      request: { credential: 'testKey' },
+      answer: { reservations: [], nextCursor: null },
+    },
+    problemExample('invalid_request', {
+      summary: 'A status that there is not',
+      detail: 'The query parameter status must be one of held, settled, released, expired.',
+      request: { query: { status: 'open' } },
+    }),
+  ],
+  handler: (deps: ReservationDeps) => async (req, res) => {
+    const principal = await authenticateCall(deps, readHashedSecret(req), scope);
+    const { status } = parseQuery(listQuery, req.query);
+    const { after, limit } = readRange(req, z.uuid());
+    const rows = await deps.reservations.list(principal, { after, limit: limit + 1, status });
+    const nowMs = deps.clock.now();
+    const parts = { rows, limit, keyOf: (row: Reservation) => row.id };
+    sendPage(res, 'reservations', { ...parts, present: (row) => reservationJson(row, nowMs) });
+  },
+});
+
+export const reservationRoutes = [reserve, list, find, settle, release];
+
+/** Reads and validates the body. A key that is not good is told first, and before a body that costs something is read. */
+async function readInput<T extends z.ZodType>(
+  deps: ReservationDeps,
+  hashedSecret: string,
+  req: Request,
+  res: Response,
+  schema: T,
+): Promise<{ value: z.output<T>; text: string }> {
+  const authenticate = () => authenticateCall(deps, hashedSecret, scope);
+  if (!deps.keyUse.hasSeen(hashedSecret)) await deps.keys.authenticate(hashedSecret, scope);
+  return preferKeyError(authenticate, async () => {
+    const { value, text } = await readJsonBody(req, res, MAX_BODY_BYTES);
+    return { value: parseInput(schema, value), text };
+  });
+}
+
+function outOfRange(): AppError {
+  const detail = 'must lie between 7 days before and 5 minutes after the receipt.';
+  const place = { pointer: '/occurredAt', code: 'timestamp_out_of_range' as const, detail };
+  return new AppError('timestamp_out_of_range', `/occurredAt ${detail}`, { errors: [place] });
+}
+
+export const reservationJson = (reservation: Reservation, nowMs: number) => ({
+  id: reservation.id,
+  status: stateOf(reservation, nowMs),
+  productSlug: reservation.productSlug,
+  metric: reservation.metric,
+  quantity: exact(reservation.quantity),
+  idempotencyKey: reservation.idempotencyKey,
+  expiresAt: new Date(reservation.expiresAtMs).toISOString(),
+  settledQuantity: exact(reservation.settledQuantity),
+  createdAt: new Date(reservation.createdAtMs).toISOString(),
+});
+
+const settleWarningJson = (warning: SettleWarning): object => {
+  switch (warning.code) {
+    case 'reservation_expired':
+      return warning;
+    case 'reservation_exceeded':
+      return { ...warning, reserved: exact(warning.reserved), used: exact(warning.used) };
+    default:
+      return warningJson(warning);
+  }
+};

@@ -1,0 +1,278 @@
+import { keyError } from '../../api-keys/key-problem.js';
+import type { Clock } from '../../core/clock.js';
+import { createCoalescer } from '../../core/coalesce.js';
+import { textArray } from '../../core/db/array-literal.js';
+import type { Database, TextRow } from '../../core/db/client.js';
+import { compareDecimals } from '../../core/decimal.js';
+import { AppError } from '../../core/errors.js';
+import type { Metrics } from '../../core/metrics.js';
+import { monthOf, monthRange } from '../../core/time.js';
+import { startOfWindow } from '../../entitlements/limits.js';
+import { limitWarning, type UsageWarning } from '../answer.js';
+import { createHeadroom, type Headroom, type Limited } from '../headroom.js';
+import { createRecorder } from '../ingestion.js';
+import { findMismatches, findOverCap } from '../statements.js';
+import { toReservation, type Reservation } from './reservations.js';
+import { settle } from './statements.js';
+
+export interface SettleRequest {
+  hashedSecret: string;
+  id: string;
+  /** A plain decimal; undefined is what was held. */
+  quantity: string | undefined;
+  /** RFC 3339; undefined is now. */
+  occurredAt: string | undefined;
+}
+
+export type SettleWarning =
+  | UsageWarning
+  | { code: 'reservation_expired' }
+  | { code: 'reservation_exceeded'; reserved: string; used: string };
+
+export interface Settlement {
+  reservation: Reservation;
+  accepted: 0 | 1;
+  deduped: 0 | 1;
+  warnings: SettleWarning[];
+}
+
+export interface Settlements {
+  /**
+   * Ends a hold and records what was used; resolves after the commit.
+   * @throws AppError for a key that is not good, not_found, idempotency_conflict, quantity_out_of_range
+   */
+  settle(request: SettleRequest): Promise<Settlement>;
+  drain(): Promise<void>;
+}
+
+const MAX_QUEUED = 10_000;
+/** A settlement that waited for another of the same reservation finds it in the next round. */
+const MAX_ROUNDS = 10;
+
+interface Deps {
+  db: Database;
+  clock: Clock;
+  metrics: Metrics;
+}
+
+export function createSettlements({ db, clock, metrics }: Deps): Settlements {
+  const headroom = createHeadroom();
+  const coalescer = createCoalescer<SettleRequest, Verdict>({
+    flush: createRecorder((requests) => settleAll(db, requests, clock, headroom)),
+    parallel: db.parallel,
+    fullWeight: 100,
+    maxWeight: db.kind === 'embedded' ? 250 : 500,
+    queueLimit: { weight: MAX_QUEUED, bytes: Infinity },
+  });
+  return {
+    async settle(request) {
+      const verdict = await coalescer.submit(request);
+      if (verdict.error) throw verdict.error;
+      const { reservation, isCounted, outcome } = verdict;
+      if (outcome === 'settled') {
+        metrics.reservations.inc({ outcome: isLate(reservation) ? 'settled_late' : 'settled' });
+        metrics.usageEvents.inc({ outcome: isCounted ? 'accepted' : 'deduped' });
+      }
+      return {
+        reservation,
+        accepted: isCounted ? 1 : 0,
+        deduped: isCounted ? 0 : 1,
+        warnings: verdict.warnings,
+      };
+    },
+    drain: () => coalescer.drain(),
+  };
+}
+
+/** The hold had ended before: by its time, or by a release. */
+const isLate = ({ settledAtMs, expiresAtMs, releasedAtMs }: Reservation): boolean =>
+  releasedAtMs !== null || expiresAtMs <= settledAtMs!;
+
+interface Verdict {
+  outcome: string;
+  error: AppError | undefined;
+  reservation: Reservation;
+  isCounted: boolean;
+  orgId: string;
+  productId: string;
+  occurredAtMs: number;
+  limited: Limited | undefined;
+  warnings: SettleWarning[];
+}
+
+async function settleAll(
+  db: Database,
+  requests: SettleRequest[],
+  clock: Clock,
+  headroom: Headroom,
+): Promise<Verdict[]> {
+  const verdicts: Verdict[] = [];
+  let open = requests.map((_request, place) => place);
+  let nowMs = clock.now();
+  for (let round = 0; open.length > 0 && round < MAX_ROUNDS; round++) {
+    nowMs = clock.now();
+    const asked = open.map((place) => requests[place]!);
+    const rows = await db.run(settle, [
+      textArray(asked.map(({ hashedSecret }) => hashedSecret)),
+      textArray(asked.map(({ id }) => id)),
+      textArray(asked.map(({ quantity }) => quantity ?? null)),
+      textArray(asked.map(({ occurredAt }) => occurredAt ?? null)),
+      new Date(nowMs).toISOString(),
+    ]);
+    for (const row of rows) {
+      const place = open[Number(row[0])]!;
+      if (row[1] !== 'retry') verdicts[place] = toVerdict(row);
+    }
+    open = open.filter((place) => !verdicts[place]);
+  }
+  if (open.length > 0)
+    throw new AppError('unavailable', 'The reservation is being settled by other calls. Try again shortly.', {
+      retryAfterSeconds: 1,
+    });
+  const good = verdicts.filter(({ error }) => !error);
+  await Promise.all([
+    addLimitWarnings(db, good, nowMs, headroom),
+    addRepeatWarnings(db, good),
+    addMismatches(db, good),
+  ]);
+  return verdicts;
+}
+
+function toVerdict([place, outcome, ...row]: TextRow): Verdict {
+  const reservation = toReservation([place!, ...row]);
+  const [isCounted, orgId, productId, maxQuantity, occurredAtMs, declared, total, unitCap, used, period] =
+    row.slice(11);
+  const warnings: SettleWarning[] = [];
+  const error = toError(outcome!, reservation, maxQuantity ?? null);
+  if (!error) {
+    const { productSlug, metric, quantity, settledQuantity } = reservation;
+    if (isLate(reservation)) warnings.push({ code: 'reservation_expired' });
+    if (compareDecimals(settledQuantity!, quantity) > 0)
+      warnings.push({ code: 'reservation_exceeded', reserved: quantity, used: settledQuantity! });
+    if (used != null) {
+      const cap = { unitCap: unitCap!, used, period: monthRange(period!) };
+      warnings.push({ code: 'unit_cap_exceeded', productSlug, metric, ...cap });
+    }
+  }
+  return {
+    outcome: outcome!,
+    error,
+    reservation,
+    isCounted: isCounted === 'true',
+    orgId: orgId!,
+    productId: productId!,
+    occurredAtMs: Number(occurredAtMs),
+    limited:
+      total == null
+        ? undefined
+        : {
+            orgId: orgId!,
+            productId: productId!,
+            livemode: reservation.livemode,
+            metric: reservation.metric,
+            declared: declared!,
+            total,
+          },
+    warnings,
+  };
+}
+
+function toError(
+  outcome: string,
+  { productSlug }: Reservation,
+  maxQuantity: string | null,
+): AppError | undefined {
+  switch (outcome) {
+    case 'settled':
+    case 'repeated':
+      return undefined;
+    case 'not_found':
+      return new AppError('not_found', 'There is no such reservation.');
+    case 'idempotency_conflict':
+      return new AppError(
+        'idempotency_conflict',
+        'This reservation was settled before, with another quantity or time.',
+      );
+    case 'quantity_out_of_range': {
+      const detail = `An event of the product ${productSlug} counts at most ${maxQuantity}.`;
+      const errors = [{ pointer: '/quantity', code: 'quantity_out_of_range' as const, detail }];
+      return new AppError('quantity_out_of_range', `Nothing was recorded. ${detail}`, { errors });
+    }
+    default:
+      return keyError(outcome, 'usage:write');
+  }
+}
+
+/** After the commit, as for any other event. */
+async function addLimitWarnings(
+  db: Database,
+  verdicts: Verdict[],
+  nowMs: number,
+  headroom: Headroom,
+): Promise<void> {
+  const bySubject = new Map<string, { limited: Limited; verdicts: Verdict[] }>();
+  for (const verdict of verdicts) {
+    const { limited, orgId, productId, reservation } = verdict;
+    if (!limited) continue;
+    const name = `${orgId} ${productId} ${reservation.livemode} ${reservation.metric}`;
+    const known = bySubject.get(name);
+    if (known) {
+      known.verdicts.push(verdict);
+      // The round that was last has seen the most.
+      if (compareDecimals(limited.total, known.limited.total) > 0) known.limited = limited;
+    } else bySubject.set(name, { limited, verdicts: [verdict] });
+  }
+  const subjects = [...bySubject.values()];
+  const exceeded = await headroom.readExceeded(
+    db.run,
+    subjects.map(({ limited }) => limited),
+    nowMs,
+  );
+  for (const [i, subject] of subjects.entries())
+    for (const state of exceeded[i]!)
+      for (const { occurredAtMs, reservation, warnings } of subject.verdicts)
+        if (occurredAtMs >= startOfWindow(state.window, nowMs))
+          warnings.push(limitWarning(reservation.productSlug, reservation.metric, state));
+}
+
+/** What the statement finds while it counts has to be asked for again where nothing is counted. */
+async function addRepeatWarnings(db: Database, verdicts: Verdict[]): Promise<void> {
+  const repeats = verdicts.filter(({ outcome, isCounted }) => outcome === 'repeated' || !isCounted);
+  if (repeats.length === 0) return;
+  const periods = repeats.map(({ occurredAtMs }) => monthOf(occurredAtMs));
+  const rows = await db.run(findOverCap, [
+    textArray(repeats.map(({ orgId }) => orgId)),
+    textArray(repeats.map(({ productId }) => productId)),
+    textArray(repeats.map(({ reservation }) => reservation.metric)),
+    textArray(repeats.map(({ reservation }) => String(reservation.livemode))),
+    textArray(periods),
+  ]);
+  for (const [place, unitCap, used] of rows) {
+    const { warnings, reservation } = repeats[Number(place)]!;
+    if (warnings.some(({ code }) => code === 'unit_cap_exceeded')) continue;
+    const { productSlug, metric } = reservation;
+    const period = monthRange(periods[Number(place)]!);
+    warnings.push({ code: 'unit_cap_exceeded', productSlug, metric, unitCap: unitCap!, used: used!, period });
+  }
+}
+
+/** The idempotency key had been used for an event of its own. */
+async function addMismatches(db: Database, verdicts: Verdict[]): Promise<void> {
+  const deduped = verdicts.filter(({ isCounted }) => !isCounted);
+  if (deduped.length === 0) return;
+  const rows = await db.run(findMismatches, [
+    textArray(deduped.map(({ orgId }) => orgId)),
+    textArray(deduped.map(({ reservation }) => reservation.idempotencyKey)),
+    textArray(deduped.map(({ productId }) => productId)),
+    textArray(deduped.map(({ reservation }) => reservation.metric)),
+    textArray(deduped.map(({ reservation }) => reservation.settledQuantity)),
+    textArray(deduped.map(({ reservation }) => String(reservation.livemode))),
+    textArray(deduped.map(() => null)),
+  ]);
+  for (const [place, isOtherMode] of rows)
+    deduped[Number(place)]!.warnings.push({
+      code: 'duplicate_mismatch',
+      index: 0,
+      ...(isOtherMode === 'true' ? { differs: ['livemode'] as ['livemode'] } : {}),
+    });
+}

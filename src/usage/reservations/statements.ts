@@ -1,0 +1,268 @@
+import type { Statement } from '../../core/db/client.js';
+import { heldFor, limitUsage } from '../../entitlements/limits.js';
+import { effectiveCap } from '../../entitlements/table.js';
+import { totalAround } from '../headroom.js';
+import { addToSums } from '../statements.js';
+import { reservationEnds } from '../table.js';
+import type { ReservationStatus } from './reservations.js';
+
+const keyProblem = (now: string) => `
+      when k.id is null then 'invalid_key'
+      when k.revoked_at is not null then 'key_revoked'
+      when k.archived_at is not null then 'organization_archived'
+      when k.expires_at <= ${now} then 'key_expired'
+      when not ('usage:write' = any (k.scopes)) then 'insufficient_scope'`;
+
+/**
+ * Holds what has room: one round trip and one commit for everything that waits.
+ *
+ * Key, entitlement, limits, usage and holds are read in one snapshot. Requests for one subject (Organization, product, mode and
+ * metric) are judged one after the other, in their order: what was accepted before in this flush counts. Other flushes
+ * may judge by the same snapshot. So each that holds something against a limit that blocks raises the subject's gate, and
+ * only if it still stands as the snapshot saw it; the holds go in only if it was raised. Of two flushes that judged by the
+ * same sums one raises it, and the other is repeated with a new snapshot. Events need no gate: no limit refuses them, and a
+ * settlement moves what was held into what is used within one commit.
+ *
+ * Gates go in by their primary key and before the holds, which go in by their key: no two flushes deadlock.
+ *
+ * Rows: per subject `limits`, its number, its limits as JSON and when the first of its holds expires; per request its place, what became of it, and the reservation
+ * that has its key. `retry`: nothing was decided; `limit_reached`: by the sums of the subject and what was taken before it.
+ *
+ * $1 hashed secret, $2 product slug, $3 metric, per pair · $4 pair, $5 id, $6 idempotency key, $7 quantity, $8 expires at,
+ * per request · $9 now
+ */
+export const reserve: Statement = {
+  name: 'usage_reserve',
+  text: `
+with recursive pair as materialized (
+  select p.ord - 1 as place, k.org_id, k.id as api_key_id, k.livemode, pr.id as product_id, pr.usage_metric, pr.max_quantity, e.limits,
+    case${keyProblem('$9::timestamptz')}
+      when e.kind is null then 'entitlement_required'
+      when pr.archived_at is not null then 'product_archived'
+      when e.kind = 'read_only' then 'entitlement_read_only'
+      when pr.usage_metric <> p.metric then 'unknown_metric'
+    end as problem
+  from unnest($1::text[], $2::text[], $3::text[]) with ordinality as p (hashed_secret, slug, metric, ord)
+  left join lateral (select * from api_keys where hashed_secret = p.hashed_secret limit 1) k on true
+  left join lateral (select * from products where slug = p.slug limit 1) pr on true
+  left join lateral (
+    select kind, limits from entitlements
+    where org_id = k.org_id and product_id = pr.id
+      and starts_at <= $9::timestamptz and (ends_at is null or ends_at > $9::timestamptz)
+    limit 1
+  ) e on true
+), subject as materialized (
+  select row_number() over () as number, s.*, coalesce(g.seq, 0) as seq, ${heldFor('s', '$9::timestamptz')} as held, (
+      select min(expires_at) from usage_reservations
+      where org_id = s.org_id and product_id = s.product_id and livemode = s.livemode and metric = s.metric
+        and settled_at is null and released_at is null and expires_at > $9::timestamptz
+    ) as held_until
+  from (
+    select distinct org_id, product_id, livemode, usage_metric as metric, limits from pair where problem is null and limits is not null
+  ) s
+  left join lateral (
+    select seq from usage_gates
+    where org_id = s.org_id and product_id = s.product_id and livemode = s.livemode and metric = s.metric
+    limit 1
+  ) g on true
+), room as materialized (
+  select s.number, (extract(epoch from min(s.held_until)) * 1000)::bigint::text as held_until, min(l.quantity - u.used - u.ahead - s.held) filter (where l.enforcement = 'block') as room,
+    json_agg(json_build_array(trim_scale(l.quantity)::text, l.name, l.enforcement, trim_scale(u.used)::text, trim_scale(u.ahead)::text,
+      trim_scale(s.held)::text) order by l.ord)::text as limits
+  from subject s${limitUsage('s', '$9::timestamptz')}
+  group by s.number
+), request as materialized (
+  select a.ord - 1 as place, a.id, a.idempotency_key, a.quantity, a.expires_at, p.org_id, p.product_id, p.api_key_id, p.livemode,
+    p.usage_metric, p.max_quantity, s.number, r.room, k.id as known_id,
+    case when p.problem is not null then p.problem when a.quantity > p.max_quantity then 'quantity_out_of_range' end as problem,
+    row_number() over (partition by p.org_id, a.idempotency_key order by a.ord) > 1 as is_twin
+  from unnest($4::int[], $5::uuid[], $6::text[], $7::numeric[], $8::timestamptz[]) with ordinality
+    as a (pair, id, idempotency_key, quantity, expires_at, ord)
+  join pair p on p.place = a.pair
+  left join subject s on s.org_id = p.org_id and s.product_id = p.product_id and s.livemode = p.livemode and s.metric = p.usage_metric
+  left join room r on r.number = s.number
+  left join lateral (
+    select id from usage_reservations where org_id = p.org_id and idempotency_key = a.idempotency_key limit 1
+  ) k on true
+), candidate as materialized (
+  select place, number, room, quantity, row_number() over (partition by number order by place) as n
+  from request where problem is null and known_id is null and not is_twin and room is not null
+), judged (number, n, place, before, taken) as (
+  select number, n, place, 0::numeric, case when quantity <= room then quantity end from candidate where n = 1
+  union all
+  select c.number, c.n, c.place, j.before + coalesce(j.taken, 0),
+    case when j.before + coalesce(j.taken, 0) + c.quantity <= c.room then c.quantity end
+  from judged j
+  join candidate c on c.number = j.number and c.n = j.n + 1
+), raised as (
+  insert into usage_gates as g (org_id, product_id, livemode, metric, seq)
+  select org_id, product_id, livemode, metric, seq + 1 from subject
+  where number in (select number from judged where taken is not null)
+  order by 1, 2, 3, 4
+  on conflict (org_id, product_id, livemode, metric) do update set seq = excluded.seq where g.seq = excluded.seq - 1
+  returning org_id, product_id, livemode, metric
+), opened as materialized (
+  select s.number from raised join subject s using (org_id, product_id, livemode, metric)
+), held as (
+  insert into usage_reservations
+    (org_id, id, product_id, api_key_id, created_at, expires_at, livemode, idempotency_key, metric, quantity)
+  select r.org_id, r.id, r.product_id, r.api_key_id, $9::timestamptz, r.expires_at, r.livemode, r.idempotency_key, r.usage_metric, r.quantity
+  from request r
+  left join judged j on j.place = r.place
+  where r.problem is null and r.known_id is null and not r.is_twin
+    and (r.room is null or (j.taken is not null and r.number in (select number from opened)))
+  order by r.org_id, r.idempotency_key collate "C"
+  on conflict (org_id, idempotency_key) do nothing
+  returning id
+)
+select 'limits', number::text, limits, held_until, null, null, null, null, null from room
+union all
+select r.place::text,
+  case
+    when r.problem is not null then r.problem
+    when r.known_id is not null then 'repeated'
+    when r.id in (select id from held) then 'held'
+    when r.room is not null and j.place is not null and j.taken is null then 'limit_reached'
+    else 'retry'
+  end,
+  r.number::text, r.org_id::text, r.product_id::text, r.livemode::text, trim_scale(coalesce(j.before, 0))::text, r.usage_metric,
+  case when r.known_id is not null then r.known_id::text else trim_scale(r.max_quantity)::text end
+from request r
+left join judged j on j.place = r.place`,
+};
+
+const columns = (
+  r: string,
+  product: string,
+) => `${r}.id::text, ${product}.slug, ${r}.metric, trim_scale(${r}.quantity)::text, ${r}.idempotency_key,
+  (extract(epoch from ${r}.created_at) * 1000)::bigint::text, (extract(epoch from ${r}.expires_at) * 1000)::bigint::text,
+  (extract(epoch from ${r}.released_at) * 1000)::bigint::text, (extract(epoch from ${r}.settled_at) * 1000)::bigint::text,
+  trim_scale(${r}.settled_quantity)::text, ${r}.livemode::text`;
+
+/** Reservations by their ids, of one mode. $1 org, $2 id, $3 livemode, per reservation */
+export const findReservations: Statement = {
+  name: 'usage_reservations_find',
+  text: `
+select (d.ord - 1)::text, ${columns('r', 'p')}
+from unnest($1::uuid[], $2::uuid[], $3::bool[]) with ordinality as d (org_id, id, livemode, ord)
+join lateral (select * from usage_reservations where org_id = d.org_id and id = d.id limit 1) r on r.livemode = d.livemode
+cross join lateral (select slug from products where id = r.product_id limit 1) p`,
+};
+
+const listWhere = (condition: string) => `
+select '0', ${columns('r', 'p')}
+from (
+  select * from usage_reservations
+  where org_id = $1::uuid and livemode = $2::bool and id < $3::uuid${condition}
+  order by id desc
+  limit $4::int
+) r
+cross join lateral (select slug from products where id = r.product_id limit 1) p
+order by r.id desc`;
+
+const listStatement = (status: string, condition: string): Statement => ({
+  name: `usage_reservations_list_${status}`,
+  text: listWhere(` and id >= $5::uuid and ${condition}`),
+});
+
+/** A page of an Organization's reservations in a mode, the newest first. $1 org, $2 livemode, $3 id to start below, $4 rows */
+export const listReservations: Statement = { name: 'usage_reservations_list', text: listWhere('') };
+
+/** Those of one status. $5 id to end at, $6 now */
+export const listReservationsByStatus: Record<ReservationStatus, Statement> = {
+  held: listStatement('held', `${reservationEnds.open} and expires_at > $6::timestamptz`),
+  expired: listStatement('expired', `${reservationEnds.open} and expires_at <= $6::timestamptz`),
+  released: listStatement('released', `${reservationEnds.released} and $6::timestamptz is not null`),
+  settled: listStatement('settled', `${reservationEnds.settled} and $6::timestamptz is not null`),
+};
+
+/**
+ * Ends holds and records what was used of them, in one commit and with the very same sums as any other event. The rows are
+ * locked in the order of their keys: of two settlements the second finds what the first has made of it (`retry`). A hold that
+ * is over by time or was released is settled all the same: what was used is a fact. So is what an Organization is no
+ * longer entitled to.
+ *
+ * Per request: its place, what became of it, and the reservation with its settlement; whether its event was new, Organization,
+ * product, the product's ceiling, the time of the event, and the limits of the entitlement with the total around it; cap, total and month where the
+ * month is above its cap.
+ *
+ * $1 hashed secret, $2 reservation, $3 quantity (null: what was held), $4 occurred at (null: now), per request · $5 now
+ */
+export const settle: Statement = {
+  name: 'usage_settle',
+  text: `
+with target as materialized (
+  select w.ord - 1 as place, k.id as key_id, r.*, pr.slug, pr.max_quantity, ${effectiveCap('e', 'pr')} as unit_cap,
+    e.limits, coalesce(w.quantity, r.quantity) as asked_quantity, w.occurred_at as asked_at,
+    row_number() over (partition by k.org_id, r.id order by w.ord) > 1 as is_twin,
+    case${keyProblem('$5::timestamptz')}
+      when r.id is null then 'not_found'
+      when r.settled_at is not null then
+        case when r.settled_quantity = coalesce(w.quantity, r.quantity) and r.settle_occurred_at is not distinct from w.occurred_at
+          then 'repeated' else 'idempotency_conflict' end
+      when w.quantity > pr.max_quantity then 'quantity_out_of_range'
+    end as problem
+  from unnest($1::text[], $2::uuid[], $3::numeric[], $4::timestamptz[]) with ordinality as w (hashed_secret, id, quantity, occurred_at, ord)
+  left join lateral (select * from api_keys where hashed_secret = w.hashed_secret limit 1) k on true
+  left join lateral (select * from usage_reservations where org_id = k.org_id and id = w.id limit 1) r on r.livemode = k.livemode
+  left join lateral (select * from products where id = r.product_id limit 1) pr on true
+  left join lateral (
+    select has_own_cap, unit_cap, limits from entitlements where org_id = k.org_id and product_id = r.product_id limit 1
+  ) e on true
+), ending as materialized (
+  select t.* from target t
+  join usage_reservations r on r.org_id = t.org_id and r.id = t.id
+  where t.problem is null and not t.is_twin and r.settled_at is null
+  order by r.org_id, r.idempotency_key
+  for update of r
+), inserted as (
+  insert into usage_events
+    (org_id, idempotency_key, product_id, metric, quantity, livemode, api_key_id, occurred_at, received_at)
+  select org_id, idempotency_key, product_id, metric, asked_quantity, livemode, key_id, coalesce(asked_at, $5::timestamptz), $5::timestamptz
+  from ending
+  order by org_id, idempotency_key
+  on conflict (org_id, idempotency_key) do nothing
+  returning org_id, idempotency_key, product_id, metric, quantity, livemode, api_key_id, occurred_at
+), ${addToSums}, ended as (
+  update usage_reservations r
+  set settled_at = $5::timestamptz, settled_quantity = e.asked_quantity, settle_occurred_at = e.asked_at,
+    is_counted = exists (select from inserted i where i.org_id = e.org_id and i.idempotency_key = e.idempotency_key)
+  from ending e
+  where r.org_id = e.org_id and r.id = e.id
+  returning r.*
+)
+select t.place::text, case when t.problem is not null then t.problem when d.id is not null then 'settled' else 'retry' end,
+  ${columns('f', 't')}, f.is_counted::text, t.org_id::text, t.product_id::text, trim_scale(t.max_quantity)::text,
+  (extract(epoch from coalesce(f.settle_occurred_at, f.settled_at)) * 1000)::bigint::text, t.limits::text,
+  case when t.limits is not null then ${totalAround('t', '$5::timestamptz')} end,
+  trim_scale(t.unit_cap)::text, trim_scale(m.quantity)::text, m.period::text
+from target t
+left join ended d on d.org_id = t.org_id and d.id = t.id and not t.is_twin
+cross join lateral (
+  select t.id, t.metric, t.quantity, t.idempotency_key, t.created_at, t.expires_at, t.released_at, t.livemode,
+    coalesce(d.settled_at, t.settled_at) as settled_at, coalesce(d.settled_quantity, t.settled_quantity) as settled_quantity,
+    coalesce(d.settle_occurred_at, t.settle_occurred_at) as settle_occurred_at, coalesce(d.is_counted, t.is_counted) as is_counted
+) f
+left join raised m on m.org_id = t.org_id and m.product_id = t.product_id and m.metric = t.metric and m.livemode = t.livemode
+  and m.period = date_trunc('month', coalesce(t.asked_at, $5::timestamptz) at time zone 'UTC')::date and m.quantity > t.unit_cap`,
+};
+
+/**
+ * Ends a hold that is not settled, if it has not ended before. $1 hashed secret, $2 id, $3 now
+ */
+export const release: Statement = {
+  name: 'usage_release',
+  text: `
+with key as materialized (
+  select k.org_id, k.livemode, case${keyProblem('$3::timestamptz')} end as problem
+  from (select 1) one
+  left join lateral (select * from api_keys where hashed_secret = $1::text limit 1) k on true
+), released as (
+  update usage_reservations r set released_at = $3::timestamptz
+  from key k
+  where r.org_id = k.org_id and r.id = $2::uuid and r.livemode = k.livemode and k.problem is null
+    and r.settled_at is null and r.released_at is null
+  returning r.id
+)
+select k.problem, k.org_id::text, k.livemode::text, (select id from released)::text from key k`,
+};

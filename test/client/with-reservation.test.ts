@@ -1,0 +1,70 @@
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { createGaugeClient, RefusedError, withReservation } from '../../src/client/client.js';
+import { createTestDatabase, type TestDatabase } from '../support/database.js';
+import { createKey, createOrganization, createProduct, grant } from '../support/fixtures.js';
+import { startTestService, type TestService } from '../support/service.js';
+import { readUsage } from '../support/usage.js';
+
+let database: TestDatabase;
+let service: TestService;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  service = await startTestService(database.db);
+});
+afterAll(async () => {
+  await service.stop();
+  await database.remove();
+});
+
+/** @param lost answers that do not arrive, by the number of the call */
+async function tenant(lost: number[] = []) {
+  const organization = await createOrganization(database.db);
+  const product = await createProduct(database.db);
+  const limits = [{ quantity: '10', window: 'PT1H', enforcement: 'block' as const }];
+  await grant(database.db, organization.id, product.id, { limits });
+  const { secret } = await createKey(database.db, organization.id);
+  let calls = 0;
+  const client = createGaugeClient({
+    baseUrl: service.url,
+    apiKey: secret,
+    fetch: async (request) => {
+      const answer = await globalThis.fetch(request);
+      if (lost.includes(calls++)) throw new TypeError('the connection was lost');
+      return answer;
+    },
+  });
+  const input = { productSlug: product.slug, metric: 'calls', quantity: 8, idempotencyKey: 'work' };
+  const list = async () => (await client.GET('/api/usage/reservations', {})).data!.reservations;
+  return { orgId: organization.id, client, input, list };
+}
+
+it('reserves, runs and records what was used, over answers that are lost', async () => {
+  const { orgId, client, input, list } = await tenant([0, 2]);
+  const result = await withReservation(client, input, async ({ status }) => {
+    expect(status).toBe('held');
+    return Promise.resolve({ used: 3.5, result: 'done' });
+  });
+  expect(result).toBe('done');
+  expect(await list()).toMatchObject([{ status: 'settled', settledQuantity: 3.5 }]);
+  const { events } = await readUsage(database.db, orgId);
+  expect(events.map(([key, quantity]) => [key, quantity])).toEqual([['work', '3.5']]);
+});
+
+it('releases the hold where the work throws', async () => {
+  const { orgId, client, input, list } = await tenant();
+  const failing = withReservation(client, input, () => Promise.reject(new Error('the model is away')));
+  await expect(failing).rejects.toThrow('the model is away');
+  expect(await list()).toMatchObject([{ status: 'released' }]);
+  expect((await readUsage(database.db, orgId)).events).toEqual([]);
+});
+
+it('does not run what has no room', async () => {
+  const { client, input } = await tenant();
+  const refused = withReservation(client, { ...input, quantity: 11 }, () =>
+    Promise.reject(new Error('was run')),
+  );
+  await expect(refused).rejects.toThrow(RefusedError);
+  await expect(refused).rejects.toMatchObject({
+    problem: { code: 'limit_reached', limit: { remaining: 10 } },
+  });
+});

@@ -1,0 +1,383 @@
+import fc from 'fast-check';
+import { and, eq } from 'drizzle-orm';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { apiKeys, entitlements } from '../../../src/tables.js';
+import type { UsageLimit } from '../../../src/entitlements/table.js';
+import { compare } from '../../../src/usage/reconcile.js';
+import { createTestDatabase, type TestDatabase } from '../../support/database.js';
+import { createKey, createOrganization, createProduct, grant } from '../../support/fixtures.js';
+import { startTestService, type TestService } from '../../support/service.js';
+
+/** MODEL_RUNS=300 for a long look; MODEL_SEED repeats a run. */
+const numRuns = Number(process.env.MODEL_RUNS ?? 15);
+const seed = process.env.MODEL_SEED === undefined ? {} : { seed: Number(process.env.MODEL_SEED) };
+
+let database: TestDatabase;
+let service: TestService;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  service = await startTestService(database.db);
+});
+afterAll(async () => {
+  await service.stop();
+  await database.remove();
+});
+
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
+const rolling: Record<string, number> = { PT1M: MINUTE, PT90M: 90 * MINUTE, PT5H: 5 * HOUR, P31D: 31 * DAY };
+
+interface Hold {
+  id: string;
+  key: string;
+  quantity: number;
+  expiresAt: number;
+  isReleased: boolean;
+  settled?: { quantity: number; at: number; isLate: boolean };
+}
+
+/** What is promised, in memory and as plainly as it can be said. Quantities are in thousandths, times in ms. */
+interface Model {
+  now: number;
+  limits: UsageLimit[];
+  isEntitled: boolean;
+  events: { quantity: number; at: number }[];
+  holds: Hold[];
+}
+
+/** The window of a time: from when on events count, and until when. */
+function windowAt(
+  window: string,
+  now: number,
+): { counts: (at: number) => boolean; start: number; isAhead: (at: number) => boolean } {
+  const lasts = rolling[window];
+  if (lasts !== undefined)
+    return { counts: (at) => at > now - lasts && at <= now, start: now - lasts, isAhead: (at) => at > now };
+  const day = new Date(now);
+  day.setUTCHours(0, 0, 0, 0);
+  const end = new Date(day);
+  if (window === 'calendar_month') {
+    day.setUTCDate(1);
+    end.setUTCDate(1);
+    end.setUTCMonth(end.getUTCMonth() + 1);
+  } else if (window === 'calendar_week') {
+    while (day.getUTCDay() !== 1) day.setUTCDate(day.getUTCDate() - 1);
+    end.setTime(day.getTime() + 7 * DAY);
+  } else end.setTime(day.getTime() + DAY);
+  const [from, to] = [day.getTime(), end.getTime()];
+  return { counts: (at) => at >= from && at < to, start: from, isAhead: (at) => at >= to };
+}
+
+const sum = (values: { quantity: number }[]) => values.reduce((total, { quantity }) => total + quantity, 0);
+const isHeld = ({ now }: Model, { settled, isReleased, expiresAt }: Hold) =>
+  !settled && !isReleased && expiresAt > now;
+
+function statesOf(model: Model) {
+  const held = sum(model.holds.filter((hold) => isHeld(model, hold)));
+  return model.limits.map(({ quantity: text, window, enforcement }) => {
+    const quantity = Math.round(Number(text) * 1000);
+    const { counts, isAhead, start } = windowAt(window, model.now);
+    const used = sum(model.events.filter(({ at }) => counts(at)));
+    const taken = used + held + sum(model.events.filter(({ at }) => isAhead(at)));
+    return { quantity, window, enforcement, used, held, taken, start };
+  });
+}
+
+const shown = (model: Model) =>
+  statesOf(model).map(({ quantity, window, enforcement, used, held, taken }) => ({
+    quantity: quantity / 1000,
+    window,
+    enforcement,
+    used: used / 1000,
+    held: held / 1000,
+    remaining: Math.max(0, quantity - taken) / 1000,
+  }));
+
+/** Limits that are exceeded, of the windows that an event of that time does not lie before. */
+const exceeded = (model: Model, at: number): string[] =>
+  model.isEntitled
+    ? statesOf(model)
+        .filter(({ used, quantity, start }) => used > quantity && at >= start)
+        .map(({ window, used, quantity }) => `limit_exceeded ${window} ${used}/${quantity}`)
+    : [];
+
+const blocks = (model: Model, more: number): boolean =>
+  statesOf(model).some(
+    ({ enforcement, taken, quantity }) => enforcement === 'block' && taken + more > quantity,
+  );
+
+type Step =
+  | { do: 'reserve'; quantity: number; ttl: number }
+  | { do: 'settle'; which: number; share: number | undefined; ago: number | undefined }
+  | { do: 'release'; which: number }
+  | { do: 'send'; quantity: number; ago: number | undefined }
+  | { do: 'limit'; limits: UsageLimit[] }
+  | { do: 'withdraw' | 'revoke' }
+  | { do: 'wait'; ms: number };
+
+const quantity = fc.constantFrom(0, 1, 500, 1_000, 2_250, 4_000, 9_999);
+const ago = fc.constantFrom(
+  undefined,
+  undefined,
+  0,
+  1,
+  MINUTE,
+  90 * MINUTE,
+  5 * HOUR - 1,
+  DAY,
+  7 * DAY - 1,
+  -1,
+  -4 * MINUTE,
+);
+const limit: fc.Arbitrary<UsageLimit> = fc.record({
+  quantity: fc.constantFrom('0', '2.5', '5', '10', '20'),
+  window: fc.constantFrom('calendar_month', 'calendar_week', 'calendar_day', ...Object.keys(rolling)),
+  enforcement: fc.constantFrom('warn' as const, 'block' as const, 'block' as const),
+});
+const limits = fc.array(limit, { minLength: 1, maxLength: 4 });
+const which = fc.nat(9);
+const step: fc.Arbitrary<Step> = fc.oneof(
+  {
+    weight: 5,
+    arbitrary: fc.record({
+      do: fc.constant('reserve' as const),
+      quantity,
+      ttl: fc.constantFrom(1, 60, 300, 86_400),
+    }),
+  },
+  {
+    weight: 4,
+    arbitrary: fc.record({
+      do: fc.constant('settle' as const),
+      which,
+      share: fc.constantFrom(undefined, 0, 0.5, 1, 2),
+      ago,
+    }),
+  },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('release' as const), which }) },
+  { weight: 3, arbitrary: fc.record({ do: fc.constant('send' as const), quantity, ago }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('limit' as const), limits }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constantFrom('withdraw' as const, 'revoke' as const) }) },
+  {
+    weight: 4,
+    arbitrary: fc.record({
+      do: fc.constant('wait' as const),
+      ms: fc.constantFrom(
+        1,
+        999,
+        MINUTE,
+        10 * MINUTE,
+        HOUR,
+        90 * MINUTE,
+        5 * HOUR,
+        DAY,
+        7 * DAY,
+        29 * DAY,
+        31 * DAY,
+      ),
+    }),
+  },
+);
+
+/** Shortly before the borders: a leap day, a week's and a year's end, 31 January, the end of a short February. */
+const starts = [
+  '2028-02-28T23:55:00.000Z',
+  '2028-02-29T23:59:59.999Z',
+  '2026-03-01T22:40:00.250Z',
+  '2027-12-31T23:45:00.000Z',
+  '2027-01-31T12:00:00.000Z',
+  '2026-02-28T23:00:00.000Z',
+];
+
+/** The service and its model, taking the same steps. */
+async function setUp(start: string, declared: UsageLimit[]) {
+  const { db } = database;
+  service.clock.set(start);
+  const organization = await createOrganization(db);
+  const product = await createProduct(db, { maxQuantity: '1000000' });
+  const givesRight = (to: UsageLimit[]) =>
+    grant(db, organization.id, product.id, { limits: to, startsAt: new Date('2020-01-01') });
+  await givesRight(declared);
+  let key = await createKey(db, organization.id);
+  const model: Model = { now: Date.parse(start), limits: declared, isEntitled: true, events: [], holds: [] };
+  const row = and(eq(entitlements.orgId, organization.id), eq(entitlements.productId, product.id));
+  let names = 0;
+
+  async function call(method: string, path: string, body?: object) {
+    const response = await fetch(`${service.url}/api${path}`, {
+      method,
+      headers: {
+        authorization: `Bearer ${key.secret}`,
+        ...(body ? { 'content-type': 'application/json' } : {}),
+      },
+      ...(body ? { body: JSON.stringify(body) } : {}),
+    });
+    return { status: response.status, body: (await response.json()) as Record<string, any> };
+  }
+
+  const timeOf = (back: number | undefined) =>
+    back === undefined ? {} : { occurredAt: new Date(model.now - back).toISOString() };
+  const warningsOf = (body: Record<string, any>) =>
+    (body.warnings as Record<string, any>[])
+      .map((w) =>
+        w.code === 'limit_exceeded'
+          ? `limit_exceeded ${w.limit.window} ${Math.round(w.used * 1000)}/${Math.round(w.limit.quantity * 1000)}`
+          : w.code,
+      )
+      .sort();
+
+  async function reserve(asked: number, ttlSeconds: number): Promise<void> {
+    const name = `r-${++names}`;
+    const input = {
+      productSlug: product.slug,
+      metric: 'calls',
+      quantity: asked / 1000,
+      idempotencyKey: name,
+      ttlSeconds,
+    };
+    const { status, body } = await call('POST', '/usage/reservations', input);
+    if (!model.isEntitled) return expect([status, body.code]).toEqual([403, 'entitlement_required']);
+    if (blocks(model, asked)) return expect([status, body.code]).toEqual([409, 'limit_reached']);
+    expect([status, body.reservation?.status]).toEqual([201, 'held']);
+    const expiresAt = model.now + ttlSeconds * 1000;
+    model.holds.push({ id: body.reservation.id, key: name, quantity: asked, expiresAt, isReleased: false });
+    expect(body.limits).toMatchObject(shown(model));
+  }
+
+  async function settle(hold: Hold, share: number | undefined, back: number | undefined): Promise<void> {
+    const used = share === undefined ? hold.quantity : hold.quantity * share;
+    const input = { ...(share === undefined ? {} : { quantity: used / 1000 }), ...timeOf(back) };
+    const path = `/usage/reservations/${hold.id}/settle`;
+    if (hold.settled) {
+      // Another body than the first time: the time, at least, of the first was another.
+      const { status, body } = await call('POST', path, { quantity: (hold.settled.quantity + 1) / 1000 });
+      return expect([status, body.code]).toEqual([409, 'idempotency_conflict']);
+    }
+    const isLate = !isHeld(model, hold);
+    const at = model.now - (back ?? 0);
+    hold.settled = { quantity: used, at, isLate };
+    model.events.push({ quantity: used, at });
+    const expected = [
+      ...(isLate ? ['reservation_expired'] : []),
+      ...(used > hold.quantity ? ['reservation_exceeded'] : []),
+      ...exceeded(model, at),
+    ].sort();
+    for (let repeat = 0; repeat < 2; repeat++) {
+      const { status, body } = await call('POST', path, input);
+      expect([status, body.accepted, warningsOf(body)]).toEqual([200, 1, expected]);
+      expect(body.reservation).toMatchObject({ status: 'settled', settledQuantity: used / 1000 });
+    }
+  }
+
+  async function release(hold: Hold): Promise<void> {
+    const { status } = await call('DELETE', `/usage/reservations/${hold.id}`);
+    expect(status).toBe(200);
+    if (!hold.settled) hold.isReleased = true;
+  }
+
+  async function send(sent: number, back: number | undefined): Promise<void> {
+    const event = {
+      productSlug: product.slug,
+      metric: 'calls',
+      quantity: sent / 1000,
+      idempotencyKey: `e-${++names}`,
+    };
+    const { status, body } = await call('POST', '/usage/events', { events: [{ ...event, ...timeOf(back) }] });
+    if (!model.isEntitled) return expect(status).toBe(403);
+    const at = model.now - (back ?? 0);
+    model.events.push({ quantity: sent, at });
+    expect([status, warningsOf(body)]).toEqual([202, exceeded(model, at).sort()]);
+  }
+
+  /** A revoked key changes nothing any more; a new one goes on. */
+  async function revoke(): Promise<void> {
+    await db.orm
+      .update(apiKeys)
+      .set({ revokedAt: new Date(model.now) })
+      .where(eq(apiKeys.id, key.id));
+    const held = model.holds.find((hold) => isHeld(model, hold));
+    const input = { productSlug: product.slug, metric: 'calls', quantity: 0, idempotencyKey: `r-${++names}` };
+    for (const [method, path, body] of [
+      ['POST', '/usage/reservations', input],
+      ...(held
+        ? ([
+            ['POST', `/usage/reservations/${held.id}/settle`, {}],
+            ['DELETE', `/usage/reservations/${held.id}`],
+          ] as const)
+        : []),
+    ] as const)
+      expect((await call(method, path, body)).body.code).toBe('key_revoked');
+    key = await createKey(db, organization.id);
+  }
+
+  async function take(one: Step): Promise<void> {
+    const hold = 'which' in one ? model.holds[one.which % Math.max(1, model.holds.length)] : undefined;
+    switch (one.do) {
+      case 'reserve':
+        return reserve(one.quantity, one.ttl);
+      case 'settle':
+        return hold && settle(hold, one.share, one.ago);
+      case 'release':
+        return hold && release(hold);
+      case 'send':
+        return send(one.quantity, one.ago);
+      case 'limit':
+        model.limits = one.limits;
+        if (model.isEntitled) await db.orm.update(entitlements).set({ limits: one.limits }).where(row);
+        return;
+      case 'withdraw':
+        if (model.isEntitled) await db.orm.delete(entitlements).where(row);
+        else await givesRight(model.limits);
+        model.isEntitled = !model.isEntitled;
+        return;
+      case 'revoke':
+        return revoke();
+      case 'wait':
+        model.now += one.ms;
+        service.clock.advance(one.ms);
+    }
+  }
+
+  async function expectSame(): Promise<void> {
+    const { status, body } = await call('GET', `/entitlements/${product.slug}`);
+    if (!model.isEntitled) return expect(status).toBe(404);
+    expect(body.limits ?? body.entitlement?.limits).toMatchObject(shown(model));
+    const items = [{ productSlug: product.slug, quantity: 1.5 }];
+    const { results } = (await call('POST', '/entitlements/check', { items })).body;
+    expect(results[0].reason).toBe(blocks(model, 1_500) ? 'limit_reached' : null);
+  }
+
+  async function expectSameAtTheEnd(): Promise<void> {
+    for (const status of ['held', 'settled', 'released', 'expired']) {
+      const own = model.holds.filter((hold) => statusOf(hold) === status).map(({ id }) => id);
+      const { reservations } = (await call('GET', `/usage/reservations?status=${status}&limit=500`)).body;
+      expect(reservations.map(({ id }: { id: string }) => id).sort()).toEqual(own.sort());
+    }
+    const drift = await compare(db.orm, { orgId: organization.id });
+    expect(drift).toEqual({ totals: [], hours: [], settlements: [] });
+  }
+  const statusOf = (hold: Hold) =>
+    hold.settled ? 'settled' : hold.isReleased ? 'released' : isHeld(model, hold) ? 'held' : 'expired';
+
+  return { take, expectSame, expectSameAtTheEnd };
+}
+
+it(
+  'used, held and remaining, every refusal and every warning are those of a plain model',
+  { timeout: 900_000 },
+  async () => {
+    const steps = fc.array(step, { minLength: 5, maxLength: 40, size: 'max' });
+    await fc.assert(
+      fc.asyncProperty(fc.constantFrom(...starts), limits, steps, async (start, declared, sequence) => {
+        const both = await setUp(start, declared);
+        for (const one of sequence) {
+          await both.take(one);
+          await both.expectSame();
+        }
+        await both.expectSameAtTheEnd();
+      }),
+      { numRuns, ...seed },
+    );
+  },
+);
