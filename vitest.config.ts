@@ -47,6 +47,7 @@ export default defineConfig({
               : ['test/**/*.embedded.test.ts', 'test/**/*.pure.test.ts']),
           ],
           globalSetup: [`test/support/setup-${name}.ts`],
+          setupFiles: ['test/support/property-seed.ts'],
           env: { TEST_DATABASE: name, NODE_ENV: 'test' },
           testTimeout: 20_000,
           hookTimeout: 60_000,
