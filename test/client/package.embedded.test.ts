@@ -8,7 +8,6 @@ import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { systemClock } from '../../src/core/clock.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
-import { ownScript } from '../support/own-build.js';
 import { startTestService, type TestService } from '../support/service.js';
 import { createTenant, readUsage } from '../support/usage.js';
 
@@ -22,7 +21,7 @@ let service: TestService;
 beforeAll(async () => {
   database = await createTestDatabase();
   service = await startTestService(database.db, { context: { clock: systemClock } });
-  await run(process.execPath, [...ownScript('src/tools/client-pack'), folder], { cwd: root });
+  await run(process.execPath, ['--import', 'tsx', 'src/tools/client-pack.ts', folder], { cwd: root });
   const [client] = readdirSync(folder);
   // What it depends on comes from the packages that are installed here: nothing is fetched.
   const dependencies = ['openapi-fetch', 'openapi-typescript-helpers'];
