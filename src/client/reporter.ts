@@ -1,10 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createGaugeClient, type GaugeClientOptions, type UsageEvent } from './client.js';
+import { DirectoryInUseError } from '../core/db/directory-lock.js';
 import { createPost, deliverEvents, type Refused, type Sendable } from './delivery.js';
 import { openSpool, readLines, SpoolFullError, type Segment, type Spool } from './spool.js';
 
-export { SpoolFullError };
+export { DirectoryInUseError, SpoolFullError };
 
 /** An event as it is reported. Its key and its time are made where they are left out. */
 export type ReportedEvent = Omit<UsageEvent, 'idempotencyKey'> & Partial<Pick<UsageEvent, 'idempotencyKey'>>;

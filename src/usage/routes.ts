@@ -147,9 +147,8 @@ export const usageRoutes = [
   }),
 ];
 
-const formats = ['application/json', cloudEventType, cloudEventBatchType];
-const isKnownFormat = (mediaType: string | undefined) =>
-  mediaType !== undefined && formats.includes(mediaType);
+const formats = new Set(['application/json', cloudEventType, cloudEventBatchType]);
+const isKnownFormat = (mediaType: string | undefined) => mediaType !== undefined && formats.has(mediaType);
 
 function parseEvents(mediaType: string | undefined, body: JsonBody): ParsedEvents {
   if (mediaType === cloudEventType) return parseCloudEvents(body, false);

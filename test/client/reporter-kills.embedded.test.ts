@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
-import { createServer, type Server } from 'node:http';
+import { createServer, type IncomingMessage, type Server } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
@@ -32,17 +32,9 @@ beforeAll(async () => {
     const chunks: Buffer[] = [];
     try {
       for await (const chunk of req) chunks.push(chunk as Buffer);
-      if (mode === 'down') return void res.destroy();
-      const { authorization = '', prefer = '' } = req.headers as Record<string, string>;
-      const headers = { authorization, prefer, 'content-type': 'application/json' };
-      const answer = await fetch(service.url + req.url!, {
-        method: 'POST',
-        headers,
-        body: Buffer.concat(chunks),
-      });
-      const text = await answer.text();
-      if (mode === 'lost') return void res.destroy();
-      res.writeHead(answer.status, { 'content-type': 'application/json' }).end(text);
+      const answer = mode === 'down' ? undefined : await forward(req, Buffer.concat(chunks));
+      if (!answer || mode === 'lost') res.destroy();
+      else res.writeHead(answer.status, { 'content-type': 'application/json' }).end(answer.text);
     } catch {
       // Its sender was killed.
       res.destroy();
@@ -57,6 +49,16 @@ afterAll(async () => {
   await database.remove();
   rmSync(directory, { recursive: true, force: true });
 });
+
+async function forward({ headers, url }: IncomingMessage, body: Buffer) {
+  const { authorization = '', prefer } = headers;
+  const answer = await fetch(service.url + url!, {
+    method: 'POST',
+    headers: { authorization, prefer: String(prefer), 'content-type': 'application/json' },
+    body,
+  });
+  return { status: answer.status, text: await answer.text() };
+}
 
 /** The keys that it said were accepted. */
 async function reportUntilKilled(args: string[]): Promise<string[]> {

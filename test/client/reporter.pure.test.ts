@@ -5,12 +5,12 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import {
   createUsageReporter,
+  DirectoryInUseError,
   SpoolFullError,
   type RefusedEvent,
   type UsageReporter,
   type UsageReporterOptions,
 } from '../../src/client/reporter.js';
-import { DirectoryInUseError } from '../../src/core/db/directory-lock.js';
 import { until } from '../support/usage.js';
 
 interface SentEvent {

@@ -94,7 +94,7 @@ describe('CloudEvents', () => {
     expect((await post(secret, batch, events)).body).toMatchObject({ accepted: 2 });
     expect((await post(secret, batch, events)).body).toMatchObject({ deduped: 2 });
     const hash = createHash('sha256').update(`/gateway/${fits}x`).digest('hex');
-    expect((await read()).map(([key]) => key).toSorted()).toEqual([`/gateway/${fits}`, hash].toSorted());
+    expect(new Set((await read()).map(([key]) => key))).toEqual(new Set([`/gateway/${fits}`, hash]));
   });
 
   it('keep all digits of their quantities', async () => {

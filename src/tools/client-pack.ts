@@ -1,0 +1,74 @@
+import { execFileSync } from 'node:child_process';
+import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import { dirname, join, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+// npm run client:pack -- [folder]: the client alone as a package that npm installs, gauge-client-….tgz.
+const root = fileURLToPath(new URL('../..', import.meta.url));
+const entries = { '.': 'client', './reporter': 'reporter' };
+
+interface Manifest {
+  version: string;
+  license: string;
+  engines: Record<string, string>;
+  dependencies: Record<string, string>;
+}
+
+const folder = mkdtempSync(join(tmpdir(), 'gauge-client-'));
+try {
+  compile();
+  describe(JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as Manifest);
+  const destination = resolve(process.argv[2] ?? '.');
+  const name = execFileSync('npm', ['pack', folder, '--silent', '--pack-destination', destination], {
+    encoding: 'utf8',
+  });
+  console.log(join(destination, name.trim()));
+} finally {
+  rmSync(folder, { recursive: true });
+}
+
+/** The entry points and what they import, with their types. */
+function compile(): void {
+  const config = join(folder, 'tsconfig.json');
+  const compilerOptions = {
+    noEmit: false,
+    declaration: true,
+    rootDir: join(root, 'src'),
+    outDir: folder,
+    typeRoots: [join(root, 'node_modules/@types')],
+  };
+  const files = Object.values(entries).map((entry) => join(root, `src/client/${entry}.ts`));
+  writeFileSync(
+    config,
+    JSON.stringify({ extends: join(root, 'tsconfig.json'), compilerOptions, files, include: [] }),
+  );
+  const tsc = join(dirname(createRequire(import.meta.url).resolve('typescript/package.json')), 'bin/tsc');
+  execFileSync(process.execPath, [tsc, '-p', config], { stdio: 'inherit' });
+  rmSync(config);
+  // Declarations are no input that is compiled.
+  copyFileSync(join(root, 'src/client/api.d.ts'), join(folder, 'client/api.d.ts'));
+}
+
+function describe({ version, license, engines, dependencies }: Manifest): void {
+  const name = 'openapi-fetch';
+  const exportOf = (entry: string) => ({
+    types: `./client/${entry}.d.ts`,
+    default: `./client/${entry}.js`,
+  });
+  const manifest = {
+    name: 'gauge-client',
+    version,
+    description: 'The typed client of Gauge, and a reporter of usage that loses nothing',
+    license,
+    type: 'module',
+    engines,
+    sideEffects: false,
+    exports: Object.fromEntries(Object.entries(entries).map(([path, entry]) => [path, exportOf(entry)])),
+    dependencies: { [name]: dependencies[name] },
+  };
+  writeFileSync(join(folder, 'package.json'), JSON.stringify(manifest, null, 2));
+  copyFileSync(join(root, 'LICENSE'), join(folder, 'LICENSE'));
+  copyFileSync(join(root, 'src/client/README.md'), join(folder, 'README.md'));
+}

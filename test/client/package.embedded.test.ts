@@ -1,0 +1,111 @@
+import { execFile } from 'node:child_process';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { systemClock } from '../../src/core/clock.js';
+import { createTestDatabase, type TestDatabase } from '../support/database.js';
+import { startTestService, type TestService } from '../support/service.js';
+import { createTenant, readUsage } from '../support/usage.js';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+const folder = mkdtempSync(join(tmpdir(), 'gauge-package-'));
+const project = mkdtempSync(join(tmpdir(), 'gauge-fresh-'));
+const run = promisify(execFile);
+
+let database: TestDatabase;
+let service: TestService;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  service = await startTestService(database.db, { context: { clock: systemClock } });
+  await run(process.execPath, ['--import', 'tsx', 'src/tools/client-pack.ts', folder], { cwd: root });
+  const [client] = readdirSync(folder);
+  // What it depends on comes from the packages that are installed here: nothing is fetched.
+  const dependencies = ['openapi-fetch', 'openapi-typescript-helpers'];
+  const overrides: Record<string, string> = {};
+  for (const name of dependencies) {
+    const args = ['pack', '--silent', '--ignore-scripts', '--pack-destination', folder];
+    const { stdout } = await run('npm', [...args, join(root, 'node_modules', name)]);
+    overrides[name] = `file:${join(folder, stdout.trim())}`;
+  }
+  writeFileSync(
+    join(project, 'package.json'),
+    JSON.stringify({ name: 'fresh', private: true, type: 'module', overrides }),
+  );
+  const quietly = ['--offline', '--ignore-scripts', '--no-audit', '--no-fund', '--silent'];
+  await run('npm', ['install', ...quietly, join(folder, client!)], { cwd: project });
+}, 120_000);
+afterAll(async () => {
+  await service.stop();
+  await database.remove();
+  for (const path of [folder, project]) rmSync(path, { recursive: true, force: true });
+});
+
+const program = `
+import { createGaugeClient, type UsageAnswer } from 'gauge-client';
+import { createUsageReporter, SpoolFullError, type RefusedEvent } from 'gauge-client/reporter';
+
+const [baseUrl = '', apiKey = '', productSlug = '', directory = ''] = arguments_;
+const gauge = createGaugeClient({ baseUrl, apiKey });
+const first = { productSlug, metric: 'calls', idempotencyKey: 'by the client' };
+const { data, error } = await gauge.POST('/api/usage/events', { body: { events: [first] } });
+if (error) throw new Error(error.code);
+const answer: UsageAnswer = data;
+
+const refused: RefusedEvent[] = [];
+const reporter = await createUsageReporter({ baseUrl, apiKey, directory, onRefused: (events) => refused.push(...events) });
+await reporter.report({ productSlug, metric: 'calls', quantity: 2, idempotencyKey: 'by the reporter' });
+await reporter.report({ productSlug: 'nothing', metric: 'calls' });
+const isSent: boolean = await reporter.close();
+console.log(JSON.stringify({ accepted: answer.accepted, isSent, refused: refused.length, name: SpoolFullError.name }));
+`;
+
+it('a fresh project with TypeScript compiles against it, its types included, and finds its mistakes', async () => {
+  const compilerOptions = {
+    target: 'ES2023',
+    lib: ['ES2023', 'DOM'],
+    module: 'NodeNext',
+    strict: true,
+    skipLibCheck: false,
+    types: [],
+    noEmit: true,
+  };
+  writeFileSync(join(project, 'tsconfig.json'), JSON.stringify({ compilerOptions, files: ['good.ts'] }));
+  writeFileSync(join(project, 'wrong.json'), JSON.stringify({ compilerOptions, files: ['wrong.ts'] }));
+  const good = `declare const arguments_: string[];\n${program}`;
+  writeFileSync(join(project, 'good.ts'), good);
+  writeFileSync(join(project, 'wrong.ts'), good.replace('quantity: 2', 'amount: 2'));
+  const tsc = join(dirname(createRequire(import.meta.url).resolve('typescript/package.json')), 'bin/tsc');
+  const compile = (config: string) =>
+    run(process.execPath, [tsc, '-p', join(project, config)], { cwd: project });
+  await compile('tsconfig.json');
+  await expect(compile('wrong.json')).rejects.toMatchObject({
+    stdout: expect.stringContaining('amount') as string,
+  });
+});
+
+it('plain Node runs it, and its only dependency is what it needs', async () => {
+  const { organization, product, key } = await createTenant(database.db);
+  const plain = program
+    .replace('arguments_', 'process.argv.slice(2)')
+    .replaceAll(/, type \w+/g, '')
+    .replaceAll(/const (\w+): [\w[\]]+ =/g, 'const $1 =');
+  writeFileSync(join(project, 'main.js'), plain);
+  const args = [service.url, key.secret, product.slug, join(project, 'spool')];
+  const { stdout } = await run(process.execPath, ['main.js', ...args], { cwd: project });
+  expect(JSON.parse(stdout)).toEqual({ accepted: 1, isSent: true, refused: 1, name: 'SpoolFullError' });
+  expect((await readUsage(database.db, organization.id)).keys).toEqual(['by the client', 'by the reporter']);
+  const manifest = readFileSync(join(project, 'node_modules/gauge-client/package.json'), 'utf8');
+  expect(Object.keys((JSON.parse(manifest) as { dependencies: object }).dependencies)).toEqual([
+    'openapi-fetch',
+  ]);
+});
+
+it('the client alone has nothing of Node, so that browsers can load it', () => {
+  const client = join(project, 'node_modules/gauge-client/client');
+  const imports = [...readFileSync(join(client, 'client.js'), 'utf8').matchAll(/from '([^']+)'/g)];
+  expect(imports.map(([, name]) => name)).toEqual(['openapi-fetch']);
+});
