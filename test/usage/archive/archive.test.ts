@@ -129,8 +129,12 @@ it('moves the events of a month into files that hold every one of them, and noth
   expect(await sumsOf(id)).toEqual(before);
   expect(before.drift).toEqual({ totals: [], hours: [] });
   const left = await keysIn(id);
-  const archives = await database.db.orm.select().from(usageArchives).where(eq(usageArchives.orgId, id));
-  expect(archives.map(({ file, state }) => [file, state]).sort()).toEqual([
+  const archives = await database.db.orm
+    .select()
+    .from(usageArchives)
+    .where(eq(usageArchives.orgId, id))
+    .orderBy(usageArchives.file);
+  expect(archives.map(({ file, state }) => [file, state])).toEqual([
     [`2030-01/${slug}-live.ndjson.gz`, 'archived'],
     [`2030-01/${slug}-test.ndjson.gz`, 'archived'],
   ]);
