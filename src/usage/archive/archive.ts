@@ -66,15 +66,14 @@ export async function* eachOrganization(
   }
 }
 
-export async function findOpenMonths(
+/** The months before `before` that are not archived to their end, Organization by Organization. */
+export async function* eachOpenMonth(
   orm: Orm,
   before: string,
   orgId: string | undefined,
-): Promise<OpenMonth[]> {
-  const months: OpenMonth[] = [];
+): AsyncGenerator<OpenMonth> {
   for await (const { id, slug } of eachOrganization(orm, orgId))
-    for (const month of await listOpenMonths(orm, id, before)) months.push({ ...month, slug });
-  return months;
+    for (const month of await listOpenMonths(orm, id, before)) yield { ...month, slug };
 }
 
 /**

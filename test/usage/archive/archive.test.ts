@@ -7,7 +7,7 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Orm } from '../../../src/core/db/client.js';
 import { auditLog, usageArchives, usageHours, usageTotals } from '../../../src/tables.js';
-import { archiveMonth, findOpenMonths } from '../../../src/usage/archive/archive.js';
+import { archiveMonth, eachOpenMonth } from '../../../src/usage/archive/archive.js';
 import { readBack } from '../../../src/usage/archive/check.js';
 import { ArchiveError } from '../../../src/usage/archive/file.js';
 import { listArchives } from '../../../src/usage/archive/queries.js';
@@ -63,7 +63,7 @@ const deps = (orm: Orm = database.db.orm) => ({
 });
 
 async function archiveAll(orgId: string, orm: Orm = database.db.orm): Promise<void> {
-  for (const month of await findOpenMonths(orm, '2030-02-01', orgId)) await archiveMonth(deps(orm), month);
+  for await (const month of eachOpenMonth(orm, '2030-02-01', orgId)) await archiveMonth(deps(orm), month);
 }
 
 /** What must not change, whatever happens to the events. */
@@ -154,7 +154,7 @@ it('moves the events of a month into files that hold every one of them, and noth
     { action: 'usage.archived', actor: 'system', target: '2030-01', details: { livemode: true, events: 30 } },
     { action: 'usage.archived', details: { livemode: false } },
   ]);
-  expect(await findOpenMonths(database.db.orm, '2030-02-01', id)).toEqual([]);
+  for await (const month of eachOpenMonth(database.db.orm, '2030-02-01', id)) expect(month).toBeUndefined();
 });
 
 it(
