@@ -6,6 +6,7 @@ import { gunzipSync } from 'node:zlib';
 import { sql } from 'drizzle-orm';
 import { expect, it, vi } from 'vitest';
 import type { Database } from '../../src/core/db/client.js';
+import { isEmbedded } from '../support/database.js';
 import { createKey, createOrganization, createProduct } from '../support/fixtures.js';
 import { maintenanceCommand } from '../support/maintenance-command.js';
 import { fillUsage } from '../support/usage-events.js';
@@ -59,7 +60,7 @@ it('--help says what it means to archive, and nothing is done without a horizon 
   });
 });
 
-it('archives, has nothing to do when it is started again, and verifies the files', async () => {
+it('archives, and verifies the files', async () => {
   const { orgId, slug } = await withDatabase((db) => fill(db, 300));
   const to = join(folder, 'files');
   const done = await run(['--before', '2024-06', '--to', to, '--org', slug], HORIZON);
@@ -68,8 +69,6 @@ it('archives, has nothing to do when it is started again, and verifies the files
     stdout: expect.stringMatching(/^Archived 300 events of 1 month in /),
   });
   expect(await withDatabase((db) => countsOf(db, orgId))).toEqual({ left: 0, gone: 300, counted: 300 });
-  const again = await run(['--before', '2024-06', '--to', to, '--org', slug], HORIZON);
-  expect(again).toMatchObject({ code: 0, stdout: expect.stringMatching(/^Nothing to archive/) });
   const intact = await run(['--verify', to, '--org', slug]);
   expect(intact).toMatchObject({
     code: 0,
@@ -84,7 +83,7 @@ it('archives, has nothing to do when it is started again, and verifies the files
   });
 });
 
-it('goes on after it was killed, wherever it was', async () => {
+it.runIf(!isEmbedded)('goes on after it was killed, wherever it was', async () => {
   const { orgId, slug } = await withDatabase((db) => fill(db, 15_000));
   const args = ['--before', '2024-06', '--to', join(folder, 'killed'), '--org', slug, '--rest', '0'];
   const { command, env } = environment();
@@ -104,6 +103,10 @@ it('goes on after it was killed, wherever it was', async () => {
     expect(counted).toBe(15_000);
   }
   expect(await run(args, HORIZON)).toMatchObject({ code: 0 });
+  expect(await run(args, HORIZON)).toMatchObject({
+    code: 0,
+    stdout: expect.stringMatching(/^Nothing to archive/),
+  });
   expect(await withDatabase((db) => countsOf(db, orgId))).toEqual({ left: 0, gone: 15_000, counted: 15_000 });
   const lines = gunzipSync(readFileSync(file)).toString().trimEnd().split('\n');
   const keys = lines.map((line) => (JSON.parse(line) as { idempotencyKey: string }).idempotencyKey);
