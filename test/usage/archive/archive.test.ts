@@ -134,10 +134,12 @@ it('moves the events of a month into files that hold every one of them, and noth
     .from(usageArchives)
     .where(eq(usageArchives.orgId, id))
     .orderBy(usageArchives.file);
-  expect(archives.map(({ file, state }) => [file, state])).toEqual([
-    [`2030-01/${slug}-live.ndjson.gz`, 'archived'],
-    [`2030-01/${slug}-test.ndjson.gz`, 'archived'],
-  ]);
+  expect(archives.map(({ file, sha256, state }) => [file, sha256.slice(0, 12), state])).toEqual(
+    ['live', 'test'].map((mode, i) => {
+      const hash = archives[i]!.sha256.slice(0, 12);
+      return [`2030-01/${slug}-${mode}-${hash}.ndjson.gz`, hash, 'archived'];
+    }),
+  );
   const lines = archives.flatMap(({ file }) => linesOf(file));
   expect([...left, ...lines.map((line) => line.idempotencyKey)].sort()).toEqual(keys.sort());
   expect(lines).toHaveLength(60);
@@ -146,7 +148,7 @@ it('moves the events of a month into files that hold every one of them, and noth
     occurredAt: '2030-01-31T20:16:00.123456Z',
     metric: 'calls',
   });
-  const manifest = readFileSync(join(dir, `2030-01/${slug}-live.json`), 'utf8');
+  const manifest = readFileSync(join(dir, archives[0]!.file.replace('.ndjson.gz', '.json')), 'utf8');
   expect(JSON.parse(manifest)).toMatchObject({ organization: slug, month: '2030-01', events: 30 });
   await checkAll(id);
   const audits = await database.db.orm.select().from(auditLog).where(eq(auditLog.orgId, id));
