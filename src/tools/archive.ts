@@ -6,12 +6,7 @@ import { systemClock } from '../core/clock.js';
 import { sqlState, type Orm } from '../core/db/client.js';
 import type { MaintenanceDatabase } from '../core/db/maintenance.js';
 import { formatCount, formatDecimal } from '../core/pages/format.js';
-import {
-  archiveMonth,
-  eachOrganization,
-  findOpenMonths,
-  InterruptedError,
-} from '../usage/archive/archive.js';
+import { archiveMonth, eachOpenMonth, eachOrganization, InterruptedError } from '../usage/archive/archive.js';
 import { nameOf, readBack } from '../usage/archive/check.js';
 import { ArchiveError } from '../usage/archive/file.js';
 import { listArchives, lockArchive } from '../usage/archive/queries.js';
@@ -94,18 +89,22 @@ interface Task {
 }
 
 async function archive(orm: Orm, { dir, before, orgId, rest }: Task): Promise<number> {
-  const months = await findOpenMonths(orm, before, orgId);
   const startedAt = performance.now();
-  const all = months.reduce((sum, { events }) => sum + events, 0);
+  let months = 0;
+  let all = 0;
+  for await (const { events } of eachOpenMonth(orm, before, orgId)) {
+    months++;
+    all += events;
+  }
   const signal = listenForInterrupt();
   const progress = createProgress(process.stderr, 10_000);
   let done = 0;
   let archived = 0;
   let failures = 0;
   try {
-    for (const month of months) {
+    for await (const month of eachOpenMonth(orm, before, orgId)) {
       const name = `${month.slug}, ${nameOf(month)}`;
-      const before = done;
+      const doneBefore = done;
       const onEvents = (count: number) => {
         done += count;
         progress.show(done / Math.max(1, 3 * all), name);
@@ -118,16 +117,16 @@ async function archive(orm: Orm, { dir, before, orgId, rest }: Task): Promise<nu
         failures++;
         progress.note(`${name}: ${error.message}`);
       }
-      done = before + 3 * month.events;
+      done = doneBefore + 3 * month.events;
     }
   } finally {
     progress.stop();
   }
   const seconds = (performance.now() - startedAt) / 1000;
-  if (months.length === 0) console.log('Nothing to archive: every month up to there is archived already.');
+  if (months === 0) console.log('Nothing to archive: every month up to there is archived already.');
   else
     console.log(
-      `Archived ${formatCount(archived, 'event')} of ${formatCount(months.length - failures, 'month')} in ${dir}, in ${duration(seconds)}.`,
+      `Archived ${formatCount(archived, 'event')} of ${formatCount(months - failures, 'month')} in ${dir}, in ${duration(seconds)}.`,
     );
   if (failures > 0)
     console.error(

@@ -2,7 +2,9 @@ import { Command } from 'commander';
 import { systemClock } from '../core/clock.js';
 import { sqlState } from '../core/db/client.js';
 import type { MaintenanceDatabase } from '../core/db/maintenance.js';
+import { formatCount } from '../core/pages/format.js';
 import { checkLedger, ledgerJson, ledgerText } from '../trading/portfolio/ledger-check.js';
+import { sumArchives } from '../usage/archive/queries.js';
 import { driftJson, driftText, repairText } from '../usage/drift-report.js';
 import { compare, hasDrift, repair } from '../usage/reconcile.js';
 import { organizationFlag, runMaintenance } from './kit/maintenance.js';
@@ -14,6 +16,9 @@ snapshot. The embedded database has room for one process, so stop the service fi
 
 --fix finds what drifts, then keeps ingestion waiting while it sums those months again and sets them right, in one
 transaction with an audit row for each Organization. Months of very many events are better repaired in a quiet hour.
+
+What npm run archive has moved into files counts as well: a total is the sum of its events and of what was archived. The
+hours of such months are in the files alone; npm run archive -- --verify compares them.
 
 Each settled reservation must have its event; a missing one is told and never repaired, since it was never counted.
 
@@ -38,6 +43,11 @@ async function reconcile(db: MaintenanceDatabase, { org, fix, json }: Flags): Pr
   const found = await compare(db.orm, { orgId });
   const isRepairing = fix === true && hasDrift(found);
   const ledger = await checkLedger(db.orm, { orgId }, MAX_PROBLEMS);
+  const archived = await sumArchives(db.orm, orgId);
+  if (!json && archived.files > 0)
+    console.log(
+      `${formatCount(archived.events, 'event')} in ${formatCount(archived.files, 'file')} of archived months count as recorded of them.`,
+    );
   if (!json) console.log(`${driftText(found)}\n${ledgerText(ledger)}`);
   const repaired = isRepairing ? await repair(db.orm, systemClock, { orgId }) : undefined;
   const left = isRepairing ? await compare(db.orm, { orgId }) : found;

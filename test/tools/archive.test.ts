@@ -1,11 +1,12 @@
 import { spawn } from 'node:child_process';
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { gunzipSync } from 'node:zlib';
 import { sql } from 'drizzle-orm';
 import { expect, it, vi } from 'vitest';
 import type { Database } from '../../src/core/db/client.js';
+import { isEmbedded } from '../support/database.js';
 import { createKey, createOrganization, createProduct } from '../support/fixtures.js';
 import { maintenanceCommand } from '../support/maintenance-command.js';
 import { fillUsage } from '../support/usage-events.js';
@@ -29,6 +30,13 @@ async function fill(db: Database, count: number) {
     everyMs: 1,
   });
   return { orgId, slug };
+}
+
+/** The one file of events in a folder. */
+function fileIn(to: string): string | undefined {
+  const month = join(to, '2024-05');
+  const name = existsSync(month) ? readdirSync(month).find((name) => name.endsWith('.ndjson.gz')) : undefined;
+  return name && join(month, name);
 }
 
 async function countsOf(db: Database, orgId: string) {
@@ -59,7 +67,7 @@ it('--help says what it means to archive, and nothing is done without a horizon 
   });
 });
 
-it('archives, has nothing to do when it is started again, and verifies the files', async () => {
+it('archives, and verifies the files', async () => {
   const { orgId, slug } = await withDatabase((db) => fill(db, 300));
   const to = join(folder, 'files');
   const done = await run(['--before', '2024-06', '--to', to, '--org', slug], HORIZON);
@@ -68,14 +76,12 @@ it('archives, has nothing to do when it is started again, and verifies the files
     stdout: expect.stringMatching(/^Archived 300 events of 1 month in /),
   });
   expect(await withDatabase((db) => countsOf(db, orgId))).toEqual({ left: 0, gone: 300, counted: 300 });
-  const again = await run(['--before', '2024-06', '--to', to, '--org', slug], HORIZON);
-  expect(again).toMatchObject({ code: 0, stdout: expect.stringMatching(/^Nothing to archive/) });
   const intact = await run(['--verify', to, '--org', slug]);
   expect(intact).toMatchObject({
     code: 0,
     stdout: expect.stringMatching(/^1 file with 300 events: as they were/),
   });
-  const file = join(to, `2024-05/${slug}-live.ndjson.gz`);
+  const file = fileIn(to)!;
   writeFileSync(file, readFileSync(file).subarray(0, -20));
   const damaged = await run(['--verify', to, '--org', slug]);
   expect(damaged).toMatchObject({
@@ -84,18 +90,18 @@ it('archives, has nothing to do when it is started again, and verifies the files
   });
 });
 
-it('goes on after it was killed, wherever it was', async () => {
+it.runIf(!isEmbedded)('goes on after it was killed, wherever it was', async () => {
   const { orgId, slug } = await withDatabase((db) => fill(db, 15_000));
   const args = ['--before', '2024-06', '--to', join(folder, 'killed'), '--org', slug, '--rest', '0'];
   const { command, env } = environment();
-  const file = join(folder, `killed/2024-05/${slug}-live.ndjson.gz`);
-  for (const [path, ms] of [
-    [`${file}.part`, 0],
-    [file, 500],
+  const part = join(folder, `killed/2024-05/${slug}-live.part`);
+  for (const [isThere, ms] of [
+    [() => existsSync(part), 0],
+    [() => fileIn(join(folder, 'killed')) !== undefined, 500],
   ] as const) {
     const child = spawn(process.execPath, [...command, ...args], { env: { ...env, ...HORIZON } });
     const ended = new Promise((resolve) => child.on('close', resolve));
-    while (!existsSync(path) && child.exitCode === null) await setTimeout(5);
+    while (!isThere() && child.exitCode === null) await setTimeout(5);
     await setTimeout(ms);
     child.kill('SIGKILL');
     await ended;
@@ -104,8 +110,15 @@ it('goes on after it was killed, wherever it was', async () => {
     expect(counted).toBe(15_000);
   }
   expect(await run(args, HORIZON)).toMatchObject({ code: 0 });
+  expect(await run(args, HORIZON)).toMatchObject({
+    code: 0,
+    stdout: expect.stringMatching(/^Nothing to archive/),
+  });
   expect(await withDatabase((db) => countsOf(db, orgId))).toEqual({ left: 0, gone: 15_000, counted: 15_000 });
-  const lines = gunzipSync(readFileSync(file)).toString().trimEnd().split('\n');
+  const lines = gunzipSync(readFileSync(fileIn(join(folder, 'killed'))!))
+    .toString()
+    .trimEnd()
+    .split('\n');
   const keys = lines.map((line) => (JSON.parse(line) as { idempotencyKey: string }).idempotencyKey);
   expect(new Set(keys).size).toBe(15_000);
 });

@@ -8,7 +8,7 @@ import { eq } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Database, Orm } from '../../src/core/db/client.js';
 import { apiKeys, products } from '../../src/tables.js';
-import { archiveMonth, findOpenMonths } from '../../src/usage/archive/archive.js';
+import { archiveMonth, eachOpenMonth } from '../../src/usage/archive/archive.js';
 import { roles } from '../../src/organizations/table.js';
 import { Browser, signedIn } from '../support/accounts.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
@@ -417,7 +417,7 @@ it('archived events are told of, with how many and when, wherever they would hav
   const dir = mkdtempSync(join(tmpdir(), 'gauge-archived-pages-'));
   const { orm } = database.db;
   const options = { orm, clock: service.clock, dir, chunkSize: 10, rest: 0, onEvents: () => undefined };
-  for (const month of await findOpenMonths(orm, '2029-03-01', orgId))
+  for await (const month of eachOpenMonth(orm, '2029-03-01', orgId))
     await archiveMonth({ ...options, signal: new AbortController().signal }, month);
   rmSync(dir, { recursive: true });
   const told = (page: { text: string }) =>

@@ -1,4 +1,3 @@
-import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { recordAudit } from '../../audit/audit.js';
 import { byService, change } from '../../audit/change.js';
@@ -6,16 +5,7 @@ import type { Clock } from '../../core/clock.js';
 import type { Orm } from '../../core/db/client.js';
 import { exact, toJson } from '../../core/http/json.js';
 import { isSame, readBack } from './check.js';
-import {
-  addTo,
-  ArchiveError,
-  fileNameOf,
-  manifestPath,
-  replaceFile,
-  toLine,
-  writePieces,
-  type Chunk,
-} from './file.js';
+import { addTo, ArchiveError, baseNameOf, toLine, writePieces, writeWhole, type Chunk } from './file.js';
 import {
   deleteEvents,
   findArchive,
@@ -66,15 +56,14 @@ export async function* eachOrganization(
   }
 }
 
-export async function findOpenMonths(
+/** The months before `before` that are not archived to their end, Organization by Organization. */
+export async function* eachOpenMonth(
   orm: Orm,
   before: string,
   orgId: string | undefined,
-): Promise<OpenMonth[]> {
-  const months: OpenMonth[] = [];
+): AsyncGenerator<OpenMonth> {
   for await (const { id, slug } of eachOrganization(orm, orgId))
-    for (const month of await listOpenMonths(orm, id, before)) months.push({ ...month, slug });
-  return months;
+    for (const month of await listOpenMonths(orm, id, before)) yield { ...month, slug };
 }
 
 /**
@@ -119,9 +108,9 @@ export async function archiveMonth(deps: ArchiveDeps, month: OpenMonth): Promise
 
 async function write(deps: ArchiveDeps, month: OpenMonth): Promise<ArchiveRow> {
   const { orm, clock, dir } = deps;
-  const file = fileNameOf(month.slug, month);
+  const base = baseNameOf(month.slug, month);
   const sums: MetricSum[] = [];
-  const { sha256, bytes } = await writePieces(join(dir, file), readPieces(deps, month, sums));
+  const { file, sha256, bytes } = await writePieces(dir, base, readPieces(deps, month, sums));
   const { orgId, period, livemode } = month;
   const events = sums.reduce((sum, { events }) => sum + events, 0);
   const archive: ArchiveRow = { orgId, period, livemode, state: 'written', file, sha256, events };
@@ -149,7 +138,10 @@ async function write(deps: ArchiveDeps, month: OpenMonth): Promise<ArchiveRow> {
     })),
     writtenAt: new Date(clock.now()).toISOString(),
   };
-  await replaceFile(manifestPath(dir, file), async (put) => void (await put(`${toJson(manifest)}\n`)));
+  await writeWhole(dir, base, async (put) => {
+    await put(Buffer.from(`${toJson(manifest)}\n`));
+    return file.replace(/\.ndjson\.gz$/, '.json');
+  });
   await change({ db: { orm }, clock }, byService, (tx) =>
     replaceArchive(tx, archive, sums, new Date(clock.now())),
   );

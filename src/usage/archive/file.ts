@@ -12,9 +12,9 @@ export class ArchiveError extends Error {
   override name = 'ArchiveError';
 }
 
-/** `2025-10/acme-live.ndjson.gz`: a month's folder can be moved to other storage as a whole. */
-export const fileNameOf = (slug: string, { period, livemode }: Month): string =>
-  `${period.slice(0, 7)}/${slug}-${livemode ? 'live' : 'test'}.ndjson.gz`;
+/** `2025-10/acme-live`: a month's folder can be moved to other storage as a whole. */
+export const baseNameOf = (slug: string, { period, livemode }: Month): string =>
+  `${period.slice(0, 7)}/${slug}-${livemode ? 'live' : 'test'}`;
 
 /** Adds an event, or a sum of some, to the sum of its name. */
 export function addTo(sums: Map<string, Sum>, name: string, quantity: string, events = 1): void {
@@ -27,6 +27,8 @@ export function addTo(sums: Map<string, Sum>, name: string, quantity: string, ev
 }
 
 export interface WrittenFile {
+  /** Below the folder. It ends in the beginning of the hash, so a file never takes the place of another one. */
+  file: string;
   sha256: string;
   bytes: number;
 }
@@ -35,30 +37,39 @@ export interface WrittenFile {
  * Writes a file whole or not at all: it has its name once everything is on the disk. Each piece is a member of its own, which
  * readers of gzip put together: so memory holds one piece.
  */
-export async function writePieces(path: string, pieces: AsyncIterable<string>): Promise<WrittenFile> {
+export async function writePieces(
+  dir: string,
+  base: string,
+  pieces: AsyncIterable<string>,
+): Promise<WrittenFile> {
   const hash = createHash('sha256');
-  let bytes = 0;
-  await replaceFile(path, async (write) => {
+  const written: WrittenFile = { file: '', sha256: '', bytes: 0 };
+  await writeWhole(dir, base, async (write) => {
     for await (const piece of pieces) {
       const packed = gzipSync(piece, { level: 3 });
       hash.update(packed);
-      bytes += packed.length;
+      written.bytes += packed.length;
       await write(packed);
     }
+    written.sha256 = hash.digest('hex');
+    return (written.file = `${base}-${written.sha256.slice(0, 12)}.ndjson.gz`);
   });
-  return { sha256: hash.digest('hex'), bytes };
+  return written;
 }
 
-export async function replaceFile(
-  path: string,
-  fill: (write: (data: Buffer | string) => Promise<unknown>) => Promise<void>,
+/** @param fill resolves to the name */
+export async function writeWhole(
+  dir: string,
+  base: string,
+  fill: (write: (data: Buffer) => Promise<unknown>) => Promise<string>,
 ): Promise<void> {
-  await mkdir(dirname(path), { recursive: true, mode: 0o700 });
   // What a killed run has left is overwritten.
-  const part = `${path}.part`;
+  const part = join(dir, `${base}.part`);
+  await mkdir(dirname(part), { recursive: true, mode: 0o700 });
   const handle = await open(part, 'w', 0o600);
+  let name: string;
   try {
-    await fill((data) => handle.write(data as Buffer));
+    name = await fill((data) => handle.write(data));
     await handle.sync();
   } catch (error) {
     await rm(part, { force: true });
@@ -66,8 +77,8 @@ export async function replaceFile(
   } finally {
     await handle.close();
   }
-  await rename(part, path);
-  const folder = await open(dirname(path), 'r');
+  await rename(part, join(dir, name));
+  const folder = await open(dirname(part), 'r');
   await folder.sync();
   await folder.close();
 }
@@ -184,6 +195,3 @@ export async function readArchive(
 /** Missing, cut off, or not what was written. */
 const isUnreadable = (error: unknown): error is Error =>
   error instanceof SyntaxError || /^(E[A-Z]+|Z_)/.test(String((error as { code?: unknown }).code));
-
-export const manifestPath = (dir: string, file: string): string =>
-  join(dir, file.replace(/\.ndjson\.gz$/, '.json'));

@@ -3,7 +3,7 @@ import type { Orm } from '../../core/db/client.js';
 import { selectRows, timeText } from '../../core/db/select-rows.js';
 import type { archiveStates } from '../table.js';
 
-/** One Organization's events of a month and mode: the unit that is archived. Every statement here names the Organization. */
+/** One Organization's events of a month and mode: the unit that is archived. Every statement on one names its Organization. */
 export interface Month {
   orgId: string;
   /** First day of the month. */
@@ -92,6 +92,18 @@ export const listArchives = (orm: Orm, orgId: string): Promise<ArchiveRow[]> =>
     orm,
     sql`select ${archiveColumns} from usage_archives where org_id = ${orgId}::uuid order by period, livemode desc`,
   );
+
+export const sumArchives = async (
+  orm: Orm,
+  orgId: string | undefined,
+): Promise<{ files: number; events: number }> =>
+  (
+    await selectRows<{ files: number; events: number }>(
+      orm,
+      sql`select count(*)::int as files, coalesce(sum(events), 0)::float8 as events
+      from usage_archives where state = 'archived' ${orgId === undefined ? sql`` : sql`and org_id = ${orgId}::uuid`}`,
+    )
+  )[0]!;
 
 export const listTotals = (orm: Orm, month: Month): Promise<MetricSum[]> =>
   selectRows(

@@ -7,7 +7,7 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Orm } from '../../../src/core/db/client.js';
 import { auditLog, usageArchives, usageHours, usageTotals } from '../../../src/tables.js';
-import { archiveMonth, findOpenMonths } from '../../../src/usage/archive/archive.js';
+import { archiveMonth, eachOpenMonth } from '../../../src/usage/archive/archive.js';
 import { readBack } from '../../../src/usage/archive/check.js';
 import { ArchiveError } from '../../../src/usage/archive/file.js';
 import { listArchives } from '../../../src/usage/archive/queries.js';
@@ -63,7 +63,7 @@ const deps = (orm: Orm = database.db.orm) => ({
 });
 
 async function archiveAll(orgId: string, orm: Orm = database.db.orm): Promise<void> {
-  for (const month of await findOpenMonths(orm, '2030-02-01', orgId)) await archiveMonth(deps(orm), month);
+  for await (const month of eachOpenMonth(orm, '2030-02-01', orgId)) await archiveMonth(deps(orm), month);
 }
 
 /** What must not change, whatever happens to the events. */
@@ -129,11 +129,17 @@ it('moves the events of a month into files that hold every one of them, and noth
   expect(await sumsOf(id)).toEqual(before);
   expect(before.drift).toEqual({ totals: [], hours: [] });
   const left = await keysIn(id);
-  const archives = await database.db.orm.select().from(usageArchives).where(eq(usageArchives.orgId, id));
-  expect(archives.map(({ file, state }) => [file, state]).sort()).toEqual([
-    [`2030-01/${slug}-live.ndjson.gz`, 'archived'],
-    [`2030-01/${slug}-test.ndjson.gz`, 'archived'],
-  ]);
+  const archives = await database.db.orm
+    .select()
+    .from(usageArchives)
+    .where(eq(usageArchives.orgId, id))
+    .orderBy(usageArchives.file);
+  expect(archives.map(({ file, sha256, state }) => [file, sha256.slice(0, 12), state])).toEqual(
+    ['live', 'test'].map((mode, i) => {
+      const hash = archives[i]!.sha256.slice(0, 12);
+      return [`2030-01/${slug}-${mode}-${hash}.ndjson.gz`, hash, 'archived'];
+    }),
+  );
   const lines = archives.flatMap(({ file }) => linesOf(file));
   expect([...left, ...lines.map((line) => line.idempotencyKey)].sort()).toEqual(keys.sort());
   expect(lines).toHaveLength(60);
@@ -142,7 +148,7 @@ it('moves the events of a month into files that hold every one of them, and noth
     occurredAt: '2030-01-31T20:16:00.123456Z',
     metric: 'calls',
   });
-  const manifest = readFileSync(join(dir, `2030-01/${slug}-live.json`), 'utf8');
+  const manifest = readFileSync(join(dir, archives[0]!.file.replace('.ndjson.gz', '.json')), 'utf8');
   expect(JSON.parse(manifest)).toMatchObject({ organization: slug, month: '2030-01', events: 30 });
   await checkAll(id);
   const audits = await database.db.orm.select().from(auditLog).where(eq(auditLog.orgId, id));
@@ -150,7 +156,7 @@ it('moves the events of a month into files that hold every one of them, and noth
     { action: 'usage.archived', actor: 'system', target: '2030-01', details: { livemode: true, events: 30 } },
     { action: 'usage.archived', details: { livemode: false } },
   ]);
-  expect(await findOpenMonths(database.db.orm, '2030-02-01', id)).toEqual([]);
+  for await (const month of eachOpenMonth(database.db.orm, '2030-02-01', id)) expect(month).toBeUndefined();
 });
 
 it(
