@@ -124,6 +124,15 @@ export async function populate(service: TestService, names: Names): Promise<Popu
     keys.push(await createKey(owner, { name, livemode: index % 2 === 0, scopes, expiresAt }));
   }
 
+  // Before any event has used up what is left.
+  await hold(service, keys[0]!.secret, {
+    productSlug: productSlugs[0],
+    metric: names.metric,
+    quantity: 2.5,
+    idempotencyKey: `hold ${names.events[0]}`,
+    ttlSeconds: 86_400,
+  });
+
   const eventKeys: string[] = [];
   for (const [day, name] of names.events.entries()) {
     const occurredAt = new Date(service.clock.now() - (day % 7) * DAY_MS * 0.9).toISOString();
@@ -137,13 +146,6 @@ export async function populate(service: TestService, names: Names): Promise<Popu
       if (status !== 202) throw new Error(`usage was refused: ${JSON.stringify(body)}`);
     }
   }
-  await hold(service, keys[0]!.secret, {
-    productSlug: productSlugs[0],
-    metric: names.metric,
-    quantity: 2.5,
-    idempotencyKey: `hold ${names.events[0]}`,
-    ttlSeconds: 86_400,
-  });
   // Used before, and now open for reading only.
   await put(operator, `/organizations/${slug}/entitlements/${productSlugs.at(-1)!}`, { kind: 'read_only' });
 
