@@ -21,7 +21,7 @@ export interface World {
   directUrl: string;
   /** Of Postgres. */
   databasePid: number;
-  createDatabase(name: string): Promise<string>;
+  createDatabase: (name: string) => Promise<string>;
   /** Events in a table that is filled first. */
   rows: number;
   /** The product on a table of many events and on an empty one; undefined where the table was not asked for. */

@@ -20,6 +20,7 @@ import { readDemo, writeDemo, type DemoData } from './demo/demo.js';
 import { seedDemo } from './demo/seed.js';
 import { seedDemoTrading } from './demo/trading.js';
 import { seedDemoUsage } from './demo/usage.js';
+import { createReservationWatch } from './usage/reservations/reservations.js';
 import { answerPasswordRequests } from './identity/account/reset.js';
 import { deleteOldLinks, type NewLink } from './identity/links/links.js';
 import { createSetUpLink } from './identity/operators/operators.js';
@@ -241,7 +242,12 @@ const jobs = (context: TradingContext, services: ApiServices): Job[] => [
   ...auditExportJobs(context),
 ];
 
-const ownJobs = ({ config, db, clock }: TradingContext, { keyUse }: ApiServices): Job[] => [
+const ownJobs = ({ config, db, clock, metrics, log }: TradingContext, { keyUse }: ApiServices): Job[] => [
+  {
+    name: 'count-reservations',
+    schedule: '40 * * * * *',
+    run: createReservationWatch({ db, clock, metrics, log }),
+  },
   { name: 'write-key-use', schedule: '*/30 * * * * *', run: () => keyUse.flush() },
   {
     name: 'write-watched-key-use',

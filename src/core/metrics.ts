@@ -33,6 +33,12 @@ const apiMetrics = (registers: Registry[]) => ({
     labelNames: ['outcome'],
     registers,
   }),
+  reservationsOpen: new Gauge({
+    name: 'gauge_usage_reservations',
+    help: 'Reservations of the last 25 hours that are neither settled nor released, by state: held, expired. Counted once a minute.',
+    labelNames: ['state'],
+    registers,
+  }),
   flushEvents: new Histogram({
     name: 'gauge_usage_flush_events',
     help: 'Events that one ingestion statement carried.',

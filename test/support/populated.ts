@@ -69,6 +69,21 @@ export interface Populated {
 
 const roles = ['owner', 'admin', 'member', 'billing'] as const;
 const DAY_MS = 86_400_000;
+/** One that is exceeded, one that is used up by what is held, one with room for a number that is long. */
+const limits = [
+  { quantity: 2, window: 'P7D', enforcement: 'warn' },
+  { quantity: 3.75, window: 'PT5M', enforcement: 'block' },
+  { quantity: 123456789012.123, window: 'calendar_month', enforcement: 'block' },
+];
+
+async function hold(service: TestService, secret: string, reservation: object): Promise<void> {
+  const response = await fetch(`${service.url}/api/usage/reservations`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/json' },
+    body: JSON.stringify(reservation),
+  });
+  if (response.status !== 201) throw new Error(`a reservation was refused: ${await response.text()}`);
+}
 
 /**
  * An Organization in the middle of its life, made as its people would make it: members of every role, signed in; products
@@ -96,7 +111,8 @@ export async function populate(service: TestService, names: Names): Promise<Popu
     const productSlug = `product-${uuid()}`;
     const product = { name, usageMetric: names.metric, unitCap: caps[index % caps.length] };
     await put(operator, `/products/${productSlug}`, product);
-    await put(operator, `/organizations/${slug}/entitlements/${productSlug}`, { kind: 'live' });
+    const terms = { kind: 'live', ...(index === 0 ? { limits } : {}) };
+    await put(operator, `/organizations/${slug}/entitlements/${productSlug}`, terms);
     productSlugs.push(productSlug);
   }
 
@@ -107,6 +123,15 @@ export async function populate(service: TestService, names: Names): Promise<Popu
     const scopes = index % 2 === 0 ? ['usage:write'] : ['usage:write', 'entitlements:read'];
     keys.push(await createKey(owner, { name, livemode: index % 2 === 0, scopes, expiresAt }));
   }
+
+  // Before any event has used up what is left.
+  await hold(service, keys[0]!.secret, {
+    productSlug: productSlugs[0],
+    metric: names.metric,
+    quantity: 2.5,
+    idempotencyKey: `hold ${names.events[0]}`,
+    ttlSeconds: 86_400,
+  });
 
   const eventKeys: string[] = [];
   for (const [day, name] of names.events.entries()) {

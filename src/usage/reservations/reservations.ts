@@ -1,3 +1,4 @@
+import type { Logger } from 'pino';
 import { v7 as uuid } from 'uuid';
 import { keyError } from '../../api-keys/key-problem.js';
 import type { Clock } from '../../core/clock.js';
@@ -8,18 +9,18 @@ import { addDecimals, compareDecimals } from '../../core/decimal.js';
 import { AppError } from '../../core/errors.js';
 import type { Metrics } from '../../core/metrics.js';
 import { SECOND_MS } from '../../core/time.js';
-import {
-  endOfWindow,
-  findFreeTimes,
-  limitJson,
-  remainingOf,
-  takenOf,
-  toLimitState,
-  type LimitState,
-  type Subject,
-} from '../../entitlements/limits.js';
+import { toLimitState, type LimitState } from '../../entitlements/limits.js';
 import { createRecorder } from '../ingestion.js';
 import {
+  explainRefusals,
+  limitsWith,
+  toRefusal,
+  type ReserveRequest,
+  type SubjectLimits,
+  type Verdict,
+} from './refusals.js';
+import {
+  countReservations,
   findReservations,
   listReservations,
   listReservationsByStatus,
@@ -52,16 +53,6 @@ export function stateOf(
   if (settledAtMs !== null) return 'settled';
   if (releasedAtMs !== null) return 'released';
   return expiresAtMs > nowMs ? 'held' : 'expired';
-}
-
-export interface ReserveRequest {
-  hashedSecret: string;
-  slug: string;
-  metric: string;
-  /** A plain decimal. */
-  quantity: string;
-  idempotencyKey: string;
-  ttlSeconds: number;
 }
 
 export interface Reserved {
@@ -149,6 +140,51 @@ export function createReservations({
 const FIRST_ID = '00000000-0000-0000-0000-000000000000';
 const LAST_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
 
+/**
+ * Tells metrics and the log what is held and what has expired, at every call.
+ * The counts are of the whole service, and so the same on each of its instances.
+ */
+export function createReservationWatch({
+  db,
+  clock,
+  metrics,
+  log,
+}: {
+  db: Database;
+  clock: Clock;
+  metrics: Metrics;
+  log: Logger;
+}): () => Promise<void> {
+  let refusedBefore = 0;
+  let sinceMs = clock.now();
+  return async () => {
+    const nowMs = clock.now();
+    const [row] = await db.run(countReservations, [
+      oldestHeld(nowMs),
+      new Date(nowMs).toISOString(),
+      new Date(sinceMs).toISOString(),
+    ]);
+    sinceMs = nowMs;
+    const [held, expired, expiredNow] = row!.map(Number);
+    metrics.reservationsOpen.set({ state: 'held' }, held!);
+    metrics.reservationsOpen.set({ state: 'expired' }, expired!);
+    const { values } = await metrics.reservations.get();
+    const refused = values.find(({ labels }) => labels.outcome === 'refused')?.value ?? 0;
+    if (refused > refusedBefore)
+      log.info({ refused: refused - refusedBefore }, 'reservations were refused: a limit left no room');
+    refusedBefore = refused;
+    if (expiredNow! > 0)
+      log.info({ expired: expiredNow, held }, 'reservations expired before they were settled or released');
+  };
+}
+
+/** Ids begin with the time at which they were made, here or on an instance whose clock is a little behind. */
+const oldestHeld = (nowMs: number): string =>
+  uuid({
+    msecs: Math.max(0, nowMs - (MAX_TTL_SECONDS + 3_600) * SECOND_MS),
+    random: new Uint8Array(16),
+  });
+
 export async function listByOwner(
   run: Database['run'],
   { orgId, livemode }: Owner,
@@ -157,10 +193,7 @@ export async function listByOwner(
 ): Promise<Reservation[]> {
   const values = [orgId, livemode, after, limit];
   if (status === undefined) return (await run(listReservations, values)).map(toReservation);
-  const isHeld = status === 'held';
-  // Ids begin with the time at which they were made, here or on an instance whose clock is a little behind.
-  const msecs = Math.max(0, nowMs - (MAX_TTL_SECONDS + 3_600) * SECOND_MS);
-  const oldest = isHeld ? uuid({ msecs, random: new Uint8Array(16) }) : FIRST_ID;
+  const oldest = status === 'held' ? oldestHeld(nowMs) : FIRST_ID;
   const now = new Date(nowMs).toISOString();
   const rows = await run(listReservationsByStatus[status], [...values, oldest, now]);
   return rows.map(toReservation);
@@ -214,25 +247,6 @@ async function decideAll(db: Database, requests: ReserveRequest[], clock: Clock)
     decisions[place] = { refusal: new AppError('unavailable', detail, { retryAfterSeconds: 1 }) };
   }
   return decisions;
-}
-
-/** One request as the statement decided it. */
-interface Verdict {
-  request: ReserveRequest;
-  id: string;
-  outcome: string;
-  /** Of a subject with limits. */
-  number: string | null;
-  subject: Subject;
-  /** Of what was taken in this flush before it. */
-  before: string;
-  maxQuantity: string;
-  knownId: string;
-}
-
-interface SubjectLimits {
-  states: LimitState[];
-  heldUntilMs: number | undefined;
 }
 
 /** Undefined where another flush was faster, and what was judged has to be judged again. */
@@ -301,13 +315,6 @@ function toVerdict(row: TextRow, requests: ReserveRequest[], ids: string[]): Ver
   };
 }
 
-/** The limits of a request's subject as they stand with so much more held. */
-const limitsWith = (verdict: Verdict, limits: Map<string, SubjectLimits>, more: string): LimitState[] =>
-  (limits.get(verdict.number ?? '')?.states ?? []).map((state) => ({
-    ...state,
-    held: addDecimals(state.held, more),
-  }));
-
 function toReserved(verdict: Verdict, limits: Map<string, SubjectLimits>, nowMs: number): Reserved {
   const { request, id, before, subject } = verdict;
   return {
@@ -355,101 +362,4 @@ function toRepeat(verdict: Verdict, known: Reservation, limits: Map<string, Subj
   const detail =
     'This idempotency key was used for another reservation. Make each one with a key of its own.';
   return { refusal: new AppError('idempotency_conflict', detail) };
-}
-
-/** The limit that leaves least, what it leaves, and when that will be enough. */
-async function explainRefusals(
-  db: Database,
-  verdicts: Verdict[],
-  limits: Map<string, SubjectLimits>,
-  nowMs: number,
-): Promise<Map<number, AppError>> {
-  const refused = verdicts.flatMap((verdict, i) => {
-    if (verdict.outcome !== 'limit_reached') return [];
-    const { quantity } = verdict.request;
-    const own = limitsWith(verdict, limits, verdict.before);
-    const beyond = own.filter((state) => state.enforcement === 'block' && isBeyondRoom(state, quantity));
-    return beyond.map((state) => ({ i, verdict, state }));
-  });
-  const freeAt = await findFreeTimes(
-    db.run,
-    refused.map(({ verdict, state }) => ({
-      subject: verdict.subject,
-      state,
-      more: verdict.request.quantity,
-    })),
-    nowMs,
-  );
-  const waits = refused.map(({ verdict, state }, n) => {
-    const { quantity, ttlSeconds } = verdict.request;
-    if (compareDecimals(quantity, state.quantity) > 0) return Infinity;
-    const isByHolds =
-      compareDecimals(addDecimals(addDecimals(state.used, state.ahead), quantity), state.quantity) <= 0;
-    const ownEnd = nowMs + ttlSeconds * SECOND_MS;
-    const heldUntil = limits.get(verdict.number!)!.heldUntilMs ?? ownEnd;
-    const byWindow = endOfWindow(state.window, nowMs) ?? freeAt[n] ?? Infinity;
-    return Math.min(byWindow, isByHolds ? heldUntil : Infinity);
-  });
-  const errors = new Map<number, AppError>();
-  for (const i of new Set(refused.map((one) => one.i))) {
-    const own = refused.flatMap((one, n) =>
-      one.i === i ? [{ ...one, freeAt: freeAt[n], untilMs: waits[n]! }] : [],
-    );
-    const tightest = own.toSorted((a, b) => compareDecimals(remainingOf(a.state), remainingOf(b.state)))[0]!;
-    const untilMs = Math.max(...own.map((one) => one.untilMs));
-    const { state, verdict } = tightest;
-    const resetsAtMs = state.resetsAtMs ?? tightest.freeAt;
-    const detail = `The limit of ${state.quantity} ${verdict.request.metric} (${state.window}) leaves ${remainingOf(state)}; ${verdict.request.quantity} were asked for. Nothing is held.`;
-    errors.set(
-      i,
-      new AppError('limit_reached', detail, {
-        limit: limitJson({ ...state, resetsAtMs }),
-        ...(untilMs === Infinity ? {} : { retryAfterSeconds: (untilMs - nowMs) / SECOND_MS }),
-      }),
-    );
-  }
-  return errors;
-}
-
-/** Unlike a check a reservation of nothing fits where nothing is left. */
-const isBeyondRoom = (state: LimitState, quantity: string): boolean =>
-  compareDecimals(addDecimals(takenOf(state), quantity), state.quantity) > 0;
-
-function toRefusal({ outcome, request, maxQuantity, subject }: Verdict): AppError {
-  const { slug, metric, quantity } = request;
-  const error = keyError(outcome, 'usage:write');
-  if (error) return error;
-  const at = (
-    code: 'entitlement_required' | 'entitlement_read_only' | 'unknown_metric' | 'quantity_out_of_range',
-    field: string,
-    detail: string,
-  ) => new AppError(code, `/${field} ${detail}`, { errors: [{ pointer: `/${field}`, code, detail }] });
-  switch (outcome) {
-    case 'entitlement_read_only':
-      return at(
-        'entitlement_read_only',
-        'productSlug',
-        `The entitlement for the product ${slug} is read-only.`,
-      );
-    case 'product_archived':
-      return at(
-        'entitlement_required',
-        'productSlug',
-        `The product ${slug} was archived by the operator of this service.`,
-      );
-    case 'unknown_metric':
-      return at('unknown_metric', 'metric', `The product ${slug} counts ${subject.metric}, not ${metric}.`);
-    case 'quantity_out_of_range':
-      return at(
-        'quantity_out_of_range',
-        'quantity',
-        `An event of the product ${slug} counts at most ${maxQuantity}; ${quantity} were asked for.`,
-      );
-    default:
-      return at(
-        'entitlement_required',
-        'productSlug',
-        `There is no live entitlement for the product ${slug}.`,
-      );
-  }
 }

@@ -177,6 +177,23 @@ export const listReservationsByStatus: Record<ReservationStatus, Statement> = {
 };
 
 /**
+ * What is held, and what has expired without an end, of what was made not too long ago to be held; and what of it has expired
+ * since a time. $1 id to end at, $2 now, $3 since
+ */
+export const countReservations: Statement = {
+  name: 'usage_reservations_count',
+  text: `
+select count(*) filter (where expires_at > $2::timestamptz)::text, count(*) filter (where expires_at <= $2::timestamptz)::text,
+  count(*) filter (where expires_at <= $2::timestamptz and expires_at > $3::timestamptz)::text
+from organizations o
+cross join (values (true), (false)) as mode (livemode)
+cross join lateral (
+  select expires_at from usage_reservations
+  where org_id = o.id and livemode = mode.livemode and id >= $1::uuid and ${reservationEnds.open}
+) r`,
+};
+
+/**
  * Ends holds and records what was used of them, in one commit and with the very same sums as any other event. The rows are
  * locked in the order of their keys: of two settlements the second finds what the first has made of it (`retry`). A hold that
  * is over by time or was released is settled all the same: what was used is a fact. So is what an Organization is no

@@ -1,0 +1,151 @@
+import { keyError } from '../../api-keys/key-problem.js';
+import type { Database } from '../../core/db/client.js';
+import { addDecimals, compareDecimals } from '../../core/decimal.js';
+import { AppError } from '../../core/errors.js';
+import { SECOND_MS } from '../../core/time.js';
+import {
+  endOfWindow,
+  findFreeTimes,
+  limitJson,
+  remainingOf,
+  takenOf,
+  type LimitState,
+  type Subject,
+} from '../../entitlements/limits.js';
+
+export interface ReserveRequest {
+  hashedSecret: string;
+  slug: string;
+  metric: string;
+  /** A plain decimal. */
+  quantity: string;
+  idempotencyKey: string;
+  ttlSeconds: number;
+}
+
+/** One request as the statement decided it. */
+export interface Verdict {
+  request: ReserveRequest;
+  id: string;
+  outcome: string;
+  /** Of a subject with limits. */
+  number: string | null;
+  subject: Subject;
+  /** Of what was taken in this flush before it. */
+  before: string;
+  maxQuantity: string;
+  knownId: string;
+}
+
+export interface SubjectLimits {
+  states: LimitState[];
+  heldUntilMs: number | undefined;
+}
+
+/** The limits of a request's subject as they stand with so much more held. */
+export const limitsWith = (
+  verdict: Verdict,
+  limits: Map<string, SubjectLimits>,
+  more: string,
+): LimitState[] =>
+  (limits.get(verdict.number ?? '')?.states ?? []).map((state) => ({
+    ...state,
+    held: addDecimals(state.held, more),
+  }));
+
+/** The limit that leaves least, what it leaves, and when that will be enough. */
+export async function explainRefusals(
+  { run }: Pick<Database, 'run'>,
+  verdicts: Verdict[],
+  limits: Map<string, SubjectLimits>,
+  nowMs: number,
+): Promise<Map<number, AppError>> {
+  const refused = verdicts.flatMap((verdict, i) => {
+    if (verdict.outcome !== 'limit_reached') return [];
+    const { quantity } = verdict.request;
+    const own = limitsWith(verdict, limits, verdict.before);
+    const beyond = own.filter((state) => state.enforcement === 'block' && isBeyondRoom(state, quantity));
+    return beyond.map((state) => ({ i, verdict, state }));
+  });
+  const freeAt = await findFreeTimes(
+    run,
+    refused.map(({ verdict, state }) => ({
+      subject: verdict.subject,
+      state,
+      more: verdict.request.quantity,
+    })),
+    nowMs,
+  );
+  const waits = refused.map(({ verdict, state }, n) => {
+    const { quantity, ttlSeconds } = verdict.request;
+    if (compareDecimals(quantity, state.quantity) > 0) return Infinity;
+    const isByHolds =
+      compareDecimals(addDecimals(addDecimals(state.used, state.ahead), quantity), state.quantity) <= 0;
+    const ownEnd = nowMs + ttlSeconds * SECOND_MS;
+    const heldUntil = limits.get(verdict.number!)!.heldUntilMs ?? ownEnd;
+    const byWindow = endOfWindow(state.window, nowMs) ?? freeAt[n] ?? Infinity;
+    return Math.min(byWindow, isByHolds ? heldUntil : Infinity);
+  });
+  const errors = new Map<number, AppError>();
+  for (const i of new Set(refused.map((one) => one.i))) {
+    const own = refused.flatMap((one, n) =>
+      one.i === i ? [{ ...one, freeAt: freeAt[n], untilMs: waits[n]! }] : [],
+    );
+    const tightest = own.toSorted((a, b) => compareDecimals(remainingOf(a.state), remainingOf(b.state)))[0]!;
+    const untilMs = Math.max(...own.map((one) => one.untilMs));
+    const { state, verdict } = tightest;
+    const resetsAtMs = state.resetsAtMs ?? tightest.freeAt;
+    const detail = `The limit of ${state.quantity} ${verdict.request.metric} (${state.window}) leaves ${remainingOf(state)}; ${verdict.request.quantity} were asked for. Nothing is held.`;
+    errors.set(
+      i,
+      new AppError('limit_reached', detail, {
+        limit: limitJson({ ...state, resetsAtMs }),
+        ...(untilMs === Infinity ? {} : { retryAfterSeconds: (untilMs - nowMs) / SECOND_MS }),
+      }),
+    );
+  }
+  return errors;
+}
+
+/** Unlike a check a reservation of nothing fits where nothing is left. */
+const isBeyondRoom = (state: LimitState, quantity: string): boolean =>
+  compareDecimals(addDecimals(takenOf(state), quantity), state.quantity) > 0;
+
+export function toRefusal({ outcome, request, maxQuantity, subject }: Verdict): AppError {
+  const { slug, metric, quantity } = request;
+  const error = keyError(outcome, 'usage:write');
+  if (error) return error;
+  const at = (
+    code: 'entitlement_required' | 'entitlement_read_only' | 'unknown_metric' | 'quantity_out_of_range',
+    field: string,
+    detail: string,
+  ) => new AppError(code, `/${field} ${detail}`, { errors: [{ pointer: `/${field}`, code, detail }] });
+  switch (outcome) {
+    case 'entitlement_read_only':
+      return at(
+        'entitlement_read_only',
+        'productSlug',
+        `The entitlement for the product ${slug} is read-only.`,
+      );
+    case 'product_archived':
+      return at(
+        'entitlement_required',
+        'productSlug',
+        `The product ${slug} was archived by the operator of this service.`,
+      );
+    case 'unknown_metric':
+      return at('unknown_metric', 'metric', `The product ${slug} counts ${subject.metric}, not ${metric}.`);
+    case 'quantity_out_of_range':
+      return at(
+        'quantity_out_of_range',
+        'quantity',
+        `An event of the product ${slug} counts at most ${maxQuantity}; ${quantity} were asked for.`,
+      );
+    default:
+      return at(
+        'entitlement_required',
+        'productSlug',
+        `There is no live entitlement for the product ${slug}.`,
+      );
+  }
+}
