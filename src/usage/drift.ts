@@ -197,7 +197,7 @@ export async function repairDrift(
   );
 }
 
-/** A reservation that is settled and has no event, which one commit rules out. */
+/** A reservation that is settled and has no event, neither here nor archived, which one commit rules out. */
 export interface LostSettlement {
   organization: string;
   id: string;
@@ -219,7 +219,11 @@ export async function findLostSettlements(
       from usage_reservations r
       left join usage_events e on e.org_id = r.org_id and e.idempotency_key = r.idempotency_key
       left join organizations o on o.id = r.org_id
-      where r.settled_at is not null and e.org_id is null and ${orgId === undefined ? sql`true` : sql`r.org_id = ${orgId}::uuid`}
+      where r.settled_at is not null and e.org_id is null and not exists (
+        select from usage_archives a
+        where a.org_id = r.org_id and a.livemode = r.livemode and a.state in ('deleting', 'archived')
+          and (not r.is_counted or a.period = date_trunc('month', coalesce(r.settle_occurred_at, r.settled_at) at time zone 'UTC')::date))
+        and ${orgId === undefined ? sql`true` : sql`r.org_id = ${orgId}::uuid`}
       order by 1, 2
       limit ${limit}`),
   );

@@ -6,7 +6,7 @@ import { eq, sql } from 'drizzle-orm';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Orm } from '../../../src/core/db/client.js';
-import { auditLog, usageArchives, usageHours, usageTotals } from '../../../src/tables.js';
+import { auditLog, usageArchives, usageHours, usageReservations, usageTotals } from '../../../src/tables.js';
 import { archiveMonth, eachOpenMonth } from '../../../src/usage/archive/archive.js';
 import { readBack } from '../../../src/usage/archive/check.js';
 import { ArchiveError } from '../../../src/usage/archive/file.js';
@@ -127,7 +127,7 @@ it('moves the events of a month into files that hold every one of them, and noth
   const [before, keys] = [await sumsOf(id), await keysIn(id)];
   await archiveAll(id);
   expect(await sumsOf(id)).toEqual(before);
-  expect(before.drift).toEqual({ totals: [], hours: [] });
+  expect(before.drift).toEqual({ totals: [], hours: [], settlements: [] });
   const left = await keysIn(id);
   const archives = await database.db.orm
     .select()
@@ -252,6 +252,44 @@ describe('nothing is deleted', () => {
     expect(after.filter((key) => key.endsWith(' late')).length).toBeGreaterThan(7);
     expect(left.filter((key) => !after.includes(key) && !archived.includes(key))).toEqual([]);
   });
+});
+
+it('a settled reservation whose event is archived is not missing it, and one whose event is lost is', async () => {
+  const { id } = await used(4);
+  const [event] = (await database.db.run(
+    {
+      name: 'test_an_event',
+      text: 'select idempotency_key, product_id::text, api_key_id::text from usage_events where org_id = $1 and livemode order by occurred_at limit 1',
+    },
+    [id],
+  )) as [string, string, string][];
+  const [idempotencyKey, productId, apiKeyId] = event!;
+  const at = new Date('2030-01-31T20:30:00Z');
+  const reservation = {
+    orgId: id,
+    id: '019b8d9a-6400-7000-8000-000000000001',
+    idempotencyKey,
+    productId,
+    apiKeyId,
+    livemode: true,
+    metric: 'calls',
+    quantity: '1',
+    createdAt: at,
+    expiresAt: at,
+    settledAt: at,
+    settledQuantity: '1',
+    isCounted: true,
+  };
+  await database.db.orm.insert(usageReservations).values(reservation);
+  await archiveAll(id);
+  expect(await keysIn(id)).not.toContain(idempotencyKey);
+  const lost = async () => (await compare(database.db.orm, { orgId: id })).settlements.map((row) => row.id);
+  expect(await lost()).toEqual([]);
+  await database.db.orm
+    .update(usageReservations)
+    .set({ settleOccurredAt: new Date('2030-03-01T00:00:00Z') })
+    .where(eq(usageReservations.orgId, id));
+  expect(await lost()).toEqual([reservation.id]);
 });
 
 it('a file that is lost while all events are here is written again', async () => {
