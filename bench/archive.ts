@@ -12,6 +12,7 @@ import { createGunzip } from 'node:zlib';
 import { Command } from 'commander';
 import pg from 'pg';
 import { pino } from 'pino';
+import { openForMaintenance } from '../src/core/db/maintenance.js';
 import { openDatabase } from '../src/core/db/open.js';
 import { firstRemembered } from '../src/usage/batch.js';
 import { compare, hasDrift } from '../src/usage/reconcile.js';
@@ -165,13 +166,17 @@ async function readFiles(): Promise<{ lines: number; twice: number; bytes: numbe
 }
 
 async function report(): Promise<void> {
+  console.log(`killed ${kills} times; turns: ${ratios.map((ratio) => ratio.toFixed(2)).join(' ')}`);
   const { lines, twice, bytes } = await readFiles();
   const left = await ask(
     `select count(*) as n from usage_events where occurred_at < '${before}-01T00:00:00Z'`,
   );
   const recorded = await ask('select count(*) as n from usage_events');
   const counted = await ask('select sum(events) as n from usage_totals');
-  const drift = hasDrift(await compare(db.orm, {}));
+  // Without the time-outs of the service: it reads every event.
+  const maintenance = await openForMaintenance({ databaseUrl: url, dataDir: '' });
+  const drift = hasDrift(await compare(maintenance.orm, {}));
+  await maintenance.close();
   const verified = await new Promise((resolve) => start(['--verify', folder]).once('exit', resolve));
   const sorted = ratios.toSorted((a, b) => a - b);
   const at = (share: number) => sorted[Math.floor(share * (sorted.length - 1))]?.toFixed(2);

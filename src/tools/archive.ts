@@ -191,7 +191,7 @@ await runMaintenance<Flags>({
       '--rest <factor>',
       'pause after each statement, so many times as long as it took; 0 where no one waits',
       restFlag,
-      1,
+      3,
     )
     .option('--verify <folder>', 'compare the files there with what was counted, and change nothing')
     .addHelpText('after', help),
