@@ -114,8 +114,8 @@ async function compareReservations(
   return { ...sample, note: `${sample.note}; ${cpuNote(both)}` };
 }
 
-/** One Organization with its events in the window, and a product on them, made once. */
-let rolling: Promise<{ product: Product; tenant: Tenant; inWindow: number }> | undefined;
+/** One Organization with its events in the window of its first product, and a product on them, made once. */
+let rolling: Promise<{ product: Product; tenant: Tenant; client: pg.Client }> | undefined;
 
 async function startRolling({ createDatabase, rows }: World) {
   const url = await createDatabase('rolling');
@@ -124,18 +124,43 @@ async function startRolling({ createDatabase, rows }: World) {
   await fillEvents(url, Math.ceil((rows * 7.5) / 7), { keys: 1, days: 7.5 });
   const client = new pg.Client({ connectionString: url });
   await client.connect();
-  const { rows: found } = await client.query<{ count: string }>(
-    `select count(*)::text from usage_events where occurred_at > now() - interval '7 days'`,
-  );
-  await client.end();
-  return {
-    product: await startProduct({ DATABASE_URL: url }),
-    tenant: tenant!,
-    inWindow: Number(found[0]!.count),
-  };
+  return { product: await startProduct({ DATABASE_URL: url }), tenant: tenant!, client };
 }
 
-export const stopRolling = async (): Promise<void> => (await rolling)?.product.stop();
+/** A week, and as many minutes as it takes to begin in the middle of an hour, of which most has to be read there. */
+async function limitToAWeek(client: pg.Client): Promise<number> {
+  const minutes = 7 * 24 * 60 + ((new Date().getUTCMinutes() + 30) % 60);
+  await client.query('update entitlements set limits = $1', [JSON.stringify([block(`PT${minutes}M`)])]);
+  const { rows } = await client.query<{ count: string }>(
+    'select count(*)::text from usage_events where occurred_at > now() - make_interval(mins => $1)',
+    [minutes],
+  );
+  return Number(rows[0]!.count);
+}
+
+async function measureRolling(world: World): Promise<Sample> {
+  const { product, tenant, client } = await (rolling ??= startRolling(world));
+  const inWindow = await limitToAWeek(client);
+  const cpu = () => cpuMsOf(product.pid) + cpuMsOf(world.databasePid, true);
+  const check = async (slug: string) => {
+    const before = cpu();
+    const requests = [itemsCheckRequest(tenant, slug)];
+    const result = await measureLoad(product.port, Math.max(3, world.seconds), requests, {
+      connections: 4,
+      rate: 20,
+    });
+    return { ...result, cpuMs: (cpu() - before) / result.requests };
+  };
+  const none = await check(tenant.slugs[1]!);
+  const { p50Ms, p99Ms, cpuMs } = await check(tenant.slugs[0]!);
+  const note = `${inWindow.toLocaleString('en')} events, 20 checks/s; p50 ${p50Ms.toFixed(1)} ms, ${cpuMs.toFixed(1)} ms of processor time; without events p50 ${none.p50Ms.toFixed(1)}, p99 ${none.p99Ms.toFixed(1)}, ${none.cpuMs.toFixed(1)} ms`;
+  return { value: p99Ms, note };
+}
+
+export async function stopRolling(): Promise<void> {
+  await (await rolling)?.client.end();
+  await (await rolling)?.product.stop();
+}
 
 export const reservationMeasures: Measure[] = [
   limitMeasure('month', 'a limit of the month', 1, MONTH),
@@ -165,19 +190,6 @@ export const reservationMeasures: Measure[] = [
     key: 'check-rolling',
     name: 'p99 of a check, a week that rolls over the events of `--rows`',
     ...atMost(50, 'ms'),
-    async run(world) {
-      const { product, tenant, inWindow } = await (rolling ??= startRolling(world));
-      const { p50Ms, p99Ms } = await measureLoad(
-        product.port,
-        Math.max(3, world.seconds),
-        [itemsCheckRequest(tenant)],
-        {
-          connections: 4,
-          rate: 20,
-        },
-      );
-      const note = `${inWindow.toLocaleString('en')} events in the window, 20 checks/s; p50 ${p50Ms.toFixed(1)} ms`;
-      return { value: p99Ms, note };
-    },
+    run: measureRolling,
   },
 ];

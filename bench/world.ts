@@ -156,8 +156,8 @@ export function checkRequest({ secret, slugs }: Tenant, size: number): string {
   return post('/api/entitlements/check', JSON.stringify({ productSlugs: slugs.slice(0, size) }), secret);
 }
 
-export function itemsCheckRequest({ secret, slugs }: Tenant): string {
-  const items = [{ productSlug: slugs[0], quantity: 1 }];
+export function itemsCheckRequest({ secret }: Tenant, productSlug: string): string {
+  const items = [{ productSlug, quantity: 1 }];
   return post('/api/entitlements/check', JSON.stringify({ items }), secret);
 }
 

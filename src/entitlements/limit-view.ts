@@ -1,6 +1,7 @@
 import type { Database } from '../core/db/client.js';
 import { addDecimals, subtractDecimals } from '../core/decimal.js';
 import { formatShare } from '../core/pages/format.js';
+import { SECOND_MS } from '../core/time.js';
 import { addFreeTimes, readLimits, remainingOf, takenOf, type LimitState, type Subject } from './limits.js';
 
 /** A limit as pages show it: a bar of what is used and held, and what is left of it. */
@@ -8,6 +9,8 @@ export interface LimitView {
   quantity: string;
   window: string;
   isBlock: boolean;
+  /** Resets at a second, not at the turn of a day. */
+  isRolling: boolean;
   used: string;
   held: string;
   remaining: string;
@@ -25,12 +28,12 @@ const calendarNames: Record<string, string> = {
   calendar_day: 'Today (UTC)',
 };
 
-const units: Record<string, string> = { D: 'd', H: 'h', M: 'min', S: 's' };
+const units: Record<string, string> = { D: 'day', H: 'hour', M: 'minute', S: 'second' };
 
-/** `Last 5 h`, `Last 1 d 12 h`. */
+/** `Last 5 hours`, `Last 1 day 12 hours`. */
 const nameWindow = (window: string): string =>
   calendarNames[window] ??
-  `Last ${[...window.matchAll(/(\d+)([DHMS])/g)].map(([, n, unit]) => `${n}\u00a0${units[unit!]}`).join(' ')}`;
+  `Last ${[...window.matchAll(/(\d+)([DHMS])/g)].map(([, n, unit]) => `${n}\u00a0${units[unit!]}${Number(n) === 1 ? '' : 's'}`).join(' ')}`;
 
 function toLimitView(state: LimitState): LimitView {
   const taken = takenOf(state);
@@ -40,13 +43,17 @@ function toLimitView(state: LimitState): LimitView {
     quantity: state.quantity,
     window: nameWindow(state.window),
     isBlock: state.enforcement === 'block',
+    isRolling: calendarNames[state.window] === undefined,
     used: addDecimals(state.used, state.ahead),
     held: state.held,
     remaining: remainingOf(state),
     excess: excess === '0' ? undefined : excess,
     share: whole > 0 ? Number(taken) / whole : 1,
     percent: formatShare(taken, state.quantity),
-    resetsAt: state.resetsAtMs === undefined ? undefined : new Date(state.resetsAtMs),
+    resetsAt:
+      state.resetsAtMs === undefined
+        ? undefined
+        : new Date(Math.ceil(state.resetsAtMs / SECOND_MS) * SECOND_MS),
   };
 }
 

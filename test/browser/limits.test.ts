@@ -23,8 +23,10 @@ it.each([
     for (const path of ['/dashboard/entitlements', `/dashboard/usage?product=${own.productSlugs[0]}`]) {
       await page.goto(path);
       const text = await readMain(page);
-      expect(text).toMatch(/Last 7.d: [\d.]+ used, 2\.5 held of 2 requests Warns Over the limit by/);
-      expect(text).toMatch(/Last 5.min: 1\.25 used, 2\.5 held of 3\.75 requests Blocks 0 left · resets/);
+      expect(text).toMatch(/Last 7.days: [\d.]+ used, 2\.5 held of 2 requests Warns Over the limit by/);
+      expect(text).toMatch(
+        /Last 5.minutes: 1\.25 used, 2\.5 held of 3\.75 requests Blocks 0 left · resets \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC/,
+      );
       expect(text).toMatch(/This month \(UTC\): .* held of 123,456,789,012\.123 requests Blocks/);
       const folder = process.env.SHOTS;
       if (folder) {

@@ -85,7 +85,11 @@ it('finds no drift in what the service recorded', async () => {
   const { organization } = await used();
   expect(await totalsOf(organization.id)).toHaveLength(4);
   expect(await hoursOf(organization.id)).toHaveLength(6);
-  expect(await compare(orm(), { orgId: organization.id })).toEqual({ totals: [], hours: [], settlements: [] });
+  expect(await compare(orm(), { orgId: organization.id })).toEqual({
+    totals: [],
+    hours: [],
+    settlements: [],
+  });
 });
 
 describe('drift', () => {

@@ -225,7 +225,7 @@ async function setUp(start: string, declared: UsageLimit[]) {
           ? `limit_exceeded ${w.limit.window} ${Math.round(w.used * 1000)}/${Math.round(w.limit.quantity * 1000)}`
           : w.code,
       )
-      .toSorted();
+      .toSorted((a: string, b: string) => (a < b ? -1 : 1));
 
   async function reserve(asked: number, ttlSeconds: number): Promise<void> {
     const name = `r-${++names}`;

@@ -415,7 +415,7 @@ it('shows on the pages what is used, held and left, and which key holds it', asy
   await browser.signIn(user.email);
   for (const path of ['/dashboard/entitlements', `/dashboard/usage?product=${t.product.slug}`]) {
     const text = (await browser.get(path)).text.replace(/<[^>]+>/g, ' ').replace(/\s+/g, ' ');
-    expect(text).toMatch(/Last 5.h: 3 used, 2\.5 held of 10 calls Blocks 4\.5 left/);
+    expect(text).toMatch(/Last 5.hours: 3 used, 2\.5 held of 10 calls Blocks 4\.5 left/);
     expect(text).toMatch(/Today \(UTC\): 3 used, 2\.5 held of 4 calls Warns Over the limit by 1\.5 · resets/);
     if (path.includes('usage')) expect(text).toMatch(/test key org_live_\S+… 2\.5 calls 1 /);
   }
