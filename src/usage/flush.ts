@@ -1,5 +1,5 @@
 import { intArray, numericArray, textArray } from '../core/db/array-literal.js';
-import type { Database, TextRow } from '../core/db/client.js';
+import type { Run, TextRow } from '../core/db/client.js';
 import { leaveOut, totalsOf, type Batch } from './batch.js';
 import { planFlush, type FlushPair } from './flush-plan.js';
 import { examineRepeats, findAbove, findRepeats, hasCeilingProblem } from './repeats.js';
@@ -44,11 +44,7 @@ export interface BatchOutcome {
  * A batch with a refused pair (a lenient one: those events) leaves nothing behind and changes nothing for the others:
  * where a quantity was above its ceiling, what shared its pair goes again without it.
  */
-export async function recordBatches(
-  run: Database['run'],
-  batches: Batch[],
-  nowMs: number,
-): Promise<BatchOutcome[]> {
+export async function recordBatches(run: Run, batches: Batch[], nowMs: number): Promise<BatchOutcome[]> {
   const outcomes = await recordOnce(run, batches, nowMs);
   const again: { at: number; batch: Batch }[] = [];
   for (const [at, batch] of batches.entries()) {
@@ -70,7 +66,7 @@ export async function recordBatches(
   return outcomes;
 }
 
-async function recordOnce(run: Database['run'], batches: Batch[], nowMs: number): Promise<BatchOutcome[]> {
+async function recordOnce(run: Run, batches: Batch[], nowMs: number): Promise<BatchOutcome[]> {
   const plan = planFlush(batches);
   const now = new Date(nowMs).toISOString();
   const [counts, ...rows] = await run(ingest, [

@@ -1,4 +1,5 @@
 import type { Database, Statement, TextRow } from '../../src/core/db/client.js';
+import { oneShardGroup } from '../../src/core/db/shards.js';
 
 export interface FaultyDatabase {
   db: Database;
@@ -26,12 +27,13 @@ export function makeFaulty(real: Database): FaultyDatabase {
       faulty.after(statement, values);
       return rows;
     };
+  const main = {
+    parallel: real.parallel,
+    run: through((statement, values) => real.run(statement, values)),
+    dryRun: <T>(work: (run: Database['run']) => Promise<T>) => real.dryRun((run) => work(through(run))),
+  };
   const faulty: FaultyDatabase = {
-    db: {
-      ...real,
-      run: through((statement, values) => real.run(statement, values)),
-      dryRun: (work) => real.dryRun((run) => work(through(run))),
-    },
+    db: { ...real, ...main, shards: oneShardGroup(main) },
     hold: (name) => void (heldName = name),
     release() {
       heldName = undefined;

@@ -60,6 +60,8 @@ export async function createPostgresServer(settings: Record<string, string> = {}
         ...identity,
         stdio: 'ignore',
         cwd: folder,
+        // A server that calls others looks for certificates there.
+        env: { ...process.env, HOME: folder },
       },
     );
     server = child;

@@ -20,14 +20,59 @@ export interface Statement {
 /** A row of a hot statement: its columns in order, as Postgres writes them. */
 export type TextRow = (string | null)[];
 
+/** What a hot statement is built with, for the shard group that it is for. */
+export interface Names {
+  /** The name of a table in the shard group. */
+  (table: string): string;
+  /** The word `with`, and what holds the shard group as the first of the expressions; another one follows. */
+  readonly with: string;
+  /** Joined where the statement begins, so that nothing is written before the shard group is held. */
+  readonly held: string;
+}
+
+/** A hot statement before it has table names. All that it reads and writes belongs to Organizations of one shard group. */
+export interface Template {
+  readonly name: string;
+  text(names: Names): string;
+}
+
+export type Run = (template: Template, values: unknown[]) => Promise<TextRow[]>;
+
+/**
+ * Organizations whose rows stand together: the names that their tables have there, and the connections to that place. A
+ * database that is not sharded is one group, of all.
+ */
+export interface ShardGroup {
+  /** Stays the same wherever the group moves; empty where there is only one. */
+  readonly id: string;
+  /** The server it is on now, as host:port; empty where there is only one. */
+  readonly worker: string;
+  /** How many statements that write may usefully run at once, and how many of each that only read. */
+  readonly parallel: number;
+  readonly parallelReads: number;
+  /** Runs one hot statement; it commits before this resolves. @throws ShardGroupGoneError */
+  run: Run;
+  /** Runs hot statements in one transaction that is rolled back: what they would answer, with nothing recorded. */
+  dryRun<T>(work: (run: Run) => Promise<T>): Promise<T>;
+}
+
+export interface Shards {
+  readonly groups: readonly ShardGroup[];
+  /** Where the API key with this secret is. One that does not exist is nowhere: any group says so. */
+  locate(hashedSecret: string): ShardGroup | Promise<ShardGroup>;
+  /** Reads anew which groups there are and where they stand. */
+  load(): Promise<void>;
+}
+
 export interface Database {
   readonly kind: 'postgres' | 'embedded';
   readonly orm: Orm;
+  readonly shards: Shards;
   /** How many hot statements may usefully run at once. */
   readonly parallel: number;
   /** How many of `transaction` run at once; more wait for a connection. */
   readonly parallelTransactions: number;
-  /** Runs one hot statement; it commits before this resolves. */
+  /** Runs one hot statement of whole tables; it commits before this resolves. */
   run: (statement: Statement, values: unknown[]) => Promise<TextRow[]>;
   /**
    * One transaction of few hot statements, of which each is prepared once per connection. What `work` throws rolls it
