@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
+import { drizzle } from 'drizzle-orm/node-postgres';
 import pg from 'pg';
 import { distributeTables } from '../../src/core/db/distribute.js';
 import { createPostgresServer, findPostgresBinaries, type PostgresServer } from './postgres-server.js';
@@ -68,7 +69,7 @@ export async function createCitusDatabase(
   await withClient(url, async (client) => {
     await client.query(`select citus_set_coordinator_host(${placeOf(coordinator)})`);
     for (const worker of workers) await client.query(`select citus_add_node(${placeOf(worker)})`);
-    if (shards > 0) await distributeTables(client, { shards });
+    if (shards > 0) await distributeTables(drizzle(client), shards);
   });
   return url;
 }
