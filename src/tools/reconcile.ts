@@ -37,7 +37,7 @@ async function reconcile(db: MaintenanceDatabase, { org, fix, json }: Flags): Pr
   const isRepairing = fix === true && hasDrift(found);
   const ledger = await checkLedger(db.orm, { orgId }, MAX_PROBLEMS);
   if (!json) console.log(`${driftText(found)}\n${ledgerText(ledger)}`);
-  const repaired = isRepairing ? await repair(db.orm, systemClock, { orgId }) : undefined;
+  const repaired = isRepairing ? await repair(db, systemClock, { orgId }) : undefined;
   const left = isRepairing ? await compare(db.orm, { orgId }) : found;
   if (json) console.log(driftJson(found, repaired, { ledger: ledgerJson(ledger) }));
   else if (repaired) console.log(`${repairText(repaired)}\n${driftText(left)}`);

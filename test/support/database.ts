@@ -5,6 +5,8 @@ import pg from 'pg';
 import { pino } from 'pino';
 import { inject } from 'vitest';
 import type { Database } from '../../src/core/db/client.js';
+import { freezeGroups } from '../../src/core/db/freeze.js';
+import type { MaintenanceDatabase } from '../../src/core/db/maintenance.js';
 import { openDatabase } from '../../src/core/db/open.js';
 import { createCitusDatabase, dropCitusDatabase } from './citus-cluster.js';
 
@@ -20,6 +22,16 @@ export interface TestDatabase {
   becomeTemplate(): Promise<string>;
   remove(): Promise<void>;
 }
+
+/** As a command beside the service has it. */
+export const asMaintained = ({
+  db: { orm },
+  url,
+}: TestDatabase): Pick<MaintenanceDatabase, 'orm' | 'withoutIngestion'> => ({
+  orm,
+  withoutIngestion: (orgIds, work) =>
+    url === undefined ? work(orgIds, false) : freezeGroups(orm, url, orgIds, work),
+});
 
 /** A database for one test file: a copy of a template, made in milliseconds. The usual one is migrated and empty. */
 export async function createTestDatabase(template?: string): Promise<TestDatabase> {

@@ -85,6 +85,12 @@ export interface Database {
   close(): Promise<void>;
 }
 
+/**
+ * Several shards one after the other: Citus lets no transaction that has written to them at once go on to a table that is on
+ * every server, or to another definition. A Postgres without Citus takes the setting and knows nothing of it.
+ */
+export const SEQUENTIAL = `set citus.multi_shard_modify_mode = 'sequential'`;
+
 /** SQLSTATE of a database error, wherever the driver or the ORM has put it; undefined for anything else. */
 export function sqlState(error: unknown): string | undefined {
   for (let e = error; e instanceof Error; e = e.cause) {

@@ -4,7 +4,7 @@ import type { Orm } from './client.js';
 import { selectRows } from './select-rows.js';
 
 /** On every node whole: written rarely, and read together with rows of any Organization. */
-const onEveryNode = sql.raw(`array['organizations', 'users', 'memberships', 'products']`);
+const onEveryNode = sql.raw(`array['organizations', 'users', 'memberships', 'products', 'operators']`);
 
 /** In one place, although its rows name an Organization: it leads to where the others are. */
 const directory = sql.raw('api_key_directory');

@@ -3,13 +3,22 @@ import { join } from 'node:path';
 import { drizzle } from 'drizzle-orm/node-postgres';
 import type pg from 'pg';
 import type { ServiceConfig } from '../config.js';
-import type { Orm } from './client.js';
+import { SEQUENTIAL, type Orm } from './client.js';
 import { Connection } from './connection.js';
 import { openEmbedded } from './embedded.js';
+import { freezeGroups } from './freeze.js';
 import { isMigrated } from './migrate.js';
 
 export interface MaintenanceDatabase {
   orm: Orm;
+  /**
+   * Works on the Organizations of one shard group after the other while its hot statements wait. Where the database is not
+   * sharded there is nothing to wait for here: `work` gets them all, and locks what it needs.
+   */
+  withoutIngestion(
+    orgIds: string[],
+    work: (orgIds: string[], isFrozen: boolean) => Promise<void>,
+  ): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -45,12 +54,18 @@ async function connect(connectionString: string): Promise<MaintenanceDatabase> {
     keepAlive: true,
   });
   await client.connect();
-  await client.query(`set default_transaction_isolation = 'read committed'`);
-  return { orm: drizzle(client), close: () => client.end() };
+  await client.query(`set default_transaction_isolation = 'read committed'; ${SEQUENTIAL}`);
+  const orm = drizzle(client);
+  return {
+    orm,
+    withoutIngestion: (orgIds, work) => freezeGroups(orm, connectionString, orgIds, work),
+    close: () => client.end(),
+  };
 }
 
 async function openExisting(dataDir: string): Promise<MaintenanceDatabase> {
   if (!existsSync(join(dataDir, 'pglite')))
     throw new NotMigratedError(`There is no database in ${dataDir}. Set DATA_DIR or DATABASE_URL.`);
-  return openEmbedded(dataDir);
+  const db = await openEmbedded(dataDir);
+  return { ...db, withoutIngestion: (orgIds, work) => work(orgIds, false) };
 }

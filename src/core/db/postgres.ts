@@ -3,7 +3,7 @@ import { drizzle } from 'drizzle-orm/node-postgres';
 import pg from 'pg';
 import type { Logger } from 'pino';
 import { createShards } from './citus.js';
-import type { Database, Orm, TextRow } from './client.js';
+import { SEQUENTIAL, type Database, type Orm, type TextRow } from './client.js';
 import { Connection, type ConnectionWatch } from './connection.js';
 import { createOutageLog } from './outage.js';
 
@@ -37,7 +37,8 @@ const sessionSettings = (waitMs: number) => `set default_transaction_isolation =
 set default_transaction_deferrable = off;
 set statement_timeout = ${waitMs - 500};
 set lock_timeout = ${Math.min(waitMs - 500, 5_000)};
-set idle_in_transaction_session_timeout = 15000`;
+set idle_in_transaction_session_timeout = 15000;
+${SEQUENTIAL}`;
 
 /**
  * Opens Postgres. Three pools, so that neither a slow page nor a row that many wait for can ever keep the ingestion from
