@@ -26,6 +26,7 @@ import { createSetUpLink } from './identity/operators/operators.js';
 import { preparePasswordRules } from './identity/password.js';
 import { createSecretBox, resealSecrets } from './identity/second-factor/secret-box.js';
 import { deleteExpiredSessions } from './identity/session/queries.js';
+import { watchShards } from './health/shards.js';
 import { createMailSender, deleteOldMails } from './mail/sender.js';
 import { createApiServices, type ApiServices } from './mounts/api.js';
 import type { DashboardOptions } from './mounts/dashboard.js';
@@ -82,6 +83,7 @@ export async function startService(
   const { replay } = options;
   const db = await connectDatabase(config, log);
   const metrics = createMetrics();
+  watchShards(db.shards, metrics);
   const lifecycle = createLifecycle();
   const limitStores = config.redisUrl
     ? redisLimitStores({ url: config.redisUrl, log, metrics })

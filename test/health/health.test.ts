@@ -28,7 +28,7 @@ describe('health', () => {
     const away = Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' });
     const fail = () => Promise.reject(away);
     const orm = { execute: fail } as unknown as TestDatabase['db']['orm'];
-    const shards = oneShardGroup({ parallel: 1, run: fail, dryRun: fail });
+    const shards = oneShardGroup({ orm, parallel: 1, run: fail, dryRun: fail });
     const broken = await startTestService({ ...database.db, orm, shards });
     try {
       await request(broken.server).get('/readyz').expect(503, {

@@ -1,4 +1,6 @@
 import { setTimeout } from 'node:timers/promises';
+import { sql, type SQL } from 'drizzle-orm';
+import { drizzle } from 'drizzle-orm/node-postgres';
 import type pg from 'pg';
 import { createCoalescer } from '../coalesce.js';
 import { textArray } from './array-literal.js';
@@ -6,11 +8,15 @@ import {
   isDatabaseUnavailable,
   sqlState,
   type Database,
+  type GroupLoad,
+  type GroupTables,
   type Run,
   type ShardGroup,
   type Shards,
+  type ShardWatcher,
   type Statement,
 } from './client.js';
+import { selectRows } from './select-rows.js';
 import { createStatements, oneShardGroup, ShardGroupGoneError } from './shards.js';
 
 /** The table whose shards name the groups; all others of a group lie where its shard lies. */
@@ -35,7 +41,7 @@ const findCatalogue: Statement = {
 const readMap: Statement = {
   name: 'shards_read_map',
   text: `
-select c.relname::text, s.shardid::text, s.shardminvalue, n.nodename::text, n.nodeport::text
+select c.relname::text, s.shardid::text, s.shardminvalue, s.shardmaxvalue, n.nodename::text, n.nodeport::text
 from pg_dist_partition anchor
 join pg_dist_partition d on d.colocationid = anchor.colocationid or (d.partmethod = 'n' and d.repmodel = 't')
 join pg_class c on c.oid = d.logicalrelid
@@ -55,6 +61,7 @@ select hashed_secret, uuid_hash(org_id)::text from api_key_directory where hashe
 interface Place {
   id: string;
   from: number;
+  to: number;
   host: string;
   port: string;
   /** The shard of each table. */
@@ -62,7 +69,7 @@ interface Place {
 }
 
 interface CitusDeps {
-  db: Pick<Database, 'parallel' | 'run' | 'dryRun'>;
+  db: Pick<Database, 'orm' | 'parallel' | 'run' | 'dryRun'>;
   /** Opens connections to another server of the same cluster. */
   openWorker(place: { host: string; port: string }, max: number): pg.Pool;
   runOn(client: pg.Pool | pg.PoolClient): Database['run'];
@@ -77,6 +84,7 @@ export function createShards(deps: CitusDeps): CitusShards {
   let groups: CitusGroup[] = [];
   let loading: Promise<void> | undefined;
   let loadedAt = -Infinity;
+  const watchers: ShardWatcher[] = [];
   /** The hash of an Organization, by the secret of its key. */
   const located = new Map<string, number>();
 
@@ -108,7 +116,7 @@ export function createShards(deps: CitusDeps): CitusShards {
     const places = catalogue == null ? [] : toPlaces(await deps.db.run(readMap, []));
     const known = new Map(groups.map((group) => [group.id, group]));
     groups = places.map((place) => {
-      const group = known.get(place.id) ?? new CitusGroup(deps, place, reload);
+      const group = known.get(place.id) ?? new CitusGroup(deps, place, { reload, watchers });
       known.delete(place.id);
       group.standAt(place);
       return group;
@@ -132,6 +140,7 @@ export function createShards(deps: CitusDeps): CitusShards {
       return hash === undefined ? look(hashedSecret) : groupOf(hash);
     },
     load: () => reload(true),
+    watch: (watcher) => void watchers.push(watcher),
     async close() {
       await Promise.all(groups.map((group) => group.end()));
     },
@@ -141,7 +150,7 @@ export function createShards(deps: CitusDeps): CitusShards {
 function toPlaces(rows: (string | null)[][]): Place[] {
   const everywhere = new Map<string, string>();
   const byRange = new Map<string, Omit<Place, 'tables'> & { tables: Map<string, string> }>();
-  for (const [table, shard, from, host, port] of rows) {
+  for (const [table, shard, from, to, host, port] of rows) {
     if (from == null) {
       everywhere.set(table!, shard!);
       continue;
@@ -149,6 +158,7 @@ function toPlaces(rows: (string | null)[][]): Place[] {
     const place = byRange.get(from) ?? {
       id: '',
       from: Number(from),
+      to: Number(to),
       host: host!,
       port: port!,
       tables: new Map(),
@@ -159,6 +169,11 @@ function toPlaces(rows: (string | null)[][]): Place[] {
   }
   const places = [...byRange.values()].sort((a, b) => a.from - b.from);
   return places.map((place) => ({ ...place, tables: new Map([...everywhere, ...place.tables]) }));
+}
+
+interface GroupMap {
+  reload(isUrgent: boolean): Promise<void>;
+  watchers: ShardWatcher[];
 }
 
 /** The shards of one range of Organizations, on the worker where they lie at the moment. */
@@ -172,19 +187,19 @@ class CitusGroup implements ShardGroup {
   private tables: Place['tables'] = new Map();
   readonly id: string;
   readonly from: number;
+  private readonly to: number;
   private readonly deps: CitusDeps;
-  private readonly reload: (isUrgent: boolean) => Promise<void>;
+  private readonly map: GroupMap;
   private readonly statementOf;
+  /** When each statement that is in flight was begun. */
+  private readonly begun = new Set<{ at: number }>();
 
-  constructor(
-    deps: CitusDeps,
-    { id, from }: Pick<Place, 'id' | 'from'>,
-    reload: (isUrgent: boolean) => Promise<void>,
-  ) {
+  constructor(deps: CitusDeps, { id, from, to }: Pick<Place, 'id' | 'from' | 'to'>, map: GroupMap) {
     this.deps = deps;
     this.id = id;
     this.from = from;
-    this.reload = reload;
+    this.to = to;
+    this.map = map;
     this.statementOf = createStatements((table) => `${table}_${this.tables.get(table)}`, {
       suffix: `_${id}`,
       held: `gauge_hold('{${id}}')`,
@@ -207,14 +222,46 @@ class CitusGroup implements ShardGroup {
     await this.pool?.end();
   }
 
-  run: Run = (template, values) =>
-    this.follow((pool) => this.deps.runOn(pool)(this.statementOf(template), values));
+  get load(): GroupLoad {
+    const [oldest] = this.begun;
+    return { inFlight: this.begun.size, oldestMs: oldest ? performance.now() - oldest.at : 0 };
+  }
+
+  ping = async (): Promise<void> => {
+    await this.follow((pool) => pool.query('select 1'));
+  };
+
+  run: Run = async (template, values) => {
+    const own = { at: performance.now() };
+    this.begun.add(own);
+    try {
+      return await this.follow((pool) => this.deps.runOn(pool)(this.statementOf(template), values));
+    } finally {
+      this.begun.delete(own);
+      for (const { onStatement } of this.map.watchers)
+        onStatement(this.id, (performance.now() - own.at) / 1000);
+    }
+  };
 
   dryRun<T>(work: (run: Run) => Promise<T>): Promise<T> {
     return this.follow((pool) =>
       this.deps.rollBack(pool, (client) => {
         const run = this.deps.runOn(client);
         return work((template, values) => run(this.statementOf(template), values));
+      }),
+    );
+  }
+
+  /** In a transaction, which ends the hold. */
+  select<T>(build: (tables: GroupTables) => SQL): Promise<T[]> {
+    const tables: GroupTables = Object.assign(
+      (table: string) => sql`${sql.identifier(`${table}_${this.tables.get(table)}`)}`,
+      { owns: (orgId: SQL) => sql`uuid_hash(${orgId}) between ${this.from} and ${this.to}` },
+    );
+    return this.follow((pool) =>
+      this.deps.rollBack(pool, async (client) => {
+        await client.query(`select gauge_hold('{${this.id}}')`);
+        return selectRows<T>(drizzle(client), build(tables));
       }),
     );
   }
@@ -237,11 +284,12 @@ class CitusGroup implements ShardGroup {
         const isMoved = isMovedAway(error) || this.pool !== pool || this.isGone;
         if (!isMoved) {
           this.isReached = !isDatabaseUnavailable(error);
-          if (!this.isReached) void this.reload(false).catch(() => undefined);
+          if (!this.isReached) void this.map.reload(false).catch(() => undefined);
           throw error;
         }
         if (performance.now() + pauseMs > giveUpAt) throw error;
-        await this.reload(true).catch(() => undefined);
+        for (const { onRepeat } of this.map.watchers) onRepeat(this.id);
+        await this.map.reload(true).catch(() => undefined);
         await setTimeout(pauseMs);
       }
     }

@@ -1,3 +1,4 @@
+import type { SQL } from 'drizzle-orm';
 import type { PgDatabase, PgQueryResultHKT } from 'drizzle-orm/pg-core';
 
 /** Drizzle over either driver. Inside `transaction` use only the `tx` it hands out: the embedded database has one connection. */
@@ -36,6 +37,13 @@ export interface Template {
   text(names: Names): string;
 }
 
+/** What a report over all Organizations is written with, for the shard group that it is read from. */
+export interface GroupTables {
+  (table: string): SQL;
+  /** True of the Organizations of this group. Tables that every server has whole tell of the others, too. */
+  owns(orgId: SQL): SQL;
+}
+
 export type Run = (template: Template, values: unknown[]) => Promise<TextRow[]>;
 
 /**
@@ -54,6 +62,24 @@ export interface ShardGroup {
   run: Run;
   /** Runs hot statements in one transaction that is rolled back: what they would answer, with nothing recorded. */
   dryRun<T>(work: (run: Run) => Promise<T>): Promise<T>;
+  readonly load: GroupLoad;
+  /** @throws while its server cannot be reached */
+  ping: () => Promise<void>;
+  /** The rows of this group alone. */
+  select<T>(build: (tables: GroupTables) => SQL): Promise<T[]>;
+}
+
+/** Of a shard group, at this moment. */
+export interface GroupLoad {
+  inFlight: number;
+  /** Since when the oldest of them is; 0 with none. */
+  oldestMs: number;
+}
+
+export interface ShardWatcher {
+  onStatement(group: string, seconds: number): void;
+  /** The group had moved. */
+  onRepeat(group: string): void;
 }
 
 export interface Shards {
@@ -62,6 +88,8 @@ export interface Shards {
   locate(hashedSecret: string): ShardGroup | Promise<ShardGroup>;
   /** Reads anew which groups there are and where they stand. */
   load(): Promise<void>;
+  /** Tells of what the groups of a sharded database do. */
+  watch(watcher: ShardWatcher): void;
 }
 
 export interface Database {

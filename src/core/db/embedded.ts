@@ -48,6 +48,7 @@ function embeddedDatabase(pglite: PGlite, unlock: () => void) {
   };
   const orm = drizzle(pglite);
   const main = {
+    orm,
     parallel: 1,
     run: runOn(pglite),
     dryRun: <T>(work: (run: Database['run']) => Promise<T>): Promise<T> =>
@@ -59,7 +60,6 @@ function embeddedDatabase(pglite: PGlite, unlock: () => void) {
   };
   return {
     kind: 'embedded' as const,
-    orm,
     ...main,
     shards: oneShardGroup(main),
     parallelTransactions: 1,

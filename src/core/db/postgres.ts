@@ -100,6 +100,7 @@ export function openPostgres(url: string, log: Logger): Database & { pool: pg.Po
   const rollBack = <T>(from: pg.Pool, work: (client: pg.PoolClient) => Promise<T>) =>
     onConnection(from, (client) => enclose(client, 'rollback', () => work(client)));
   const main = {
+    orm,
     parallel: PARALLEL,
     run: runOn(hot),
     dryRun: <T>(work: (run: Database['run']) => Promise<T>) => rollBack(hot, (client) => work(runOn(client))),
@@ -120,7 +121,6 @@ export function openPostgres(url: string, log: Logger): Database & { pool: pg.Po
   return {
     kind: 'postgres',
     pool,
-    orm,
     ...main,
     shards,
     parallelTransactions: PARALLEL_TRANSACTIONS,

@@ -1,6 +1,7 @@
 import { sql, type SQL } from 'drizzle-orm';
-import type { Orm } from '../../core/db/client.js';
-import { selectRows, timeText } from '../../core/db/select-rows.js';
+import type { GroupTables } from '../../core/db/client.js';
+import { timeText } from '../../core/db/select-rows.js';
+import { selectFromAll, wholeTables, type ReportedDatabase } from '../../core/db/shards.js';
 import { DAY_MS, HOUR_MS, monthOf } from '../../core/time.js';
 
 export const granularities = ['hour', 'day', 'month', 'total'] as const;
@@ -36,13 +37,13 @@ export interface CustomerUsageRange {
 const isMonthStart = (at: Date): boolean => at.getUTCDate() === 1 && at.getTime() % DAY_MS === 0;
 
 /** `quantity` and `events` of an Organization `o` by product, start and metric. */
-function sumsOf(range: CustomerUsageRange): SQL {
+function sumsOf(range: CustomerUsageRange, t: GroupTables): SQL {
   const { from, to, granularity, livemode, productId, after } = range;
   const fromTime = sql`${from.toISOString()}::timestamptz`;
   const lastDay = new Date(to.getTime() - 1).toISOString().slice(0, 10);
   const ofProduct = productId === undefined ? sql`` : sql`and u.product_id = ${productId}::uuid`;
-  const totals = sql`usage_totals u
-      cross join lateral (select slug from products where id = u.product_id limit 1) p
+  const totals = sql`${t('usage_totals')} u
+      cross join lateral (select slug from ${t('products')} where id = u.product_id limit 1) p
       where u.org_id = o.id and u.period between ${monthOf(from.getTime())}::date and ${lastDay}::date and u.livemode = ${livemode} ${ofProduct}`;
   // Months are kept as sums already.
   if (granularity === 'month' || (granularity === 'total' && isMonthStart(from) && isMonthStart(to))) {
@@ -64,7 +65,7 @@ function sumsOf(range: CustomerUsageRange): SQL {
       from (select distinct u.product_id, p.slug as product from ${totals} ${isBehind ?? sql``}) s
       cross join lateral (
         select date_bin(make_interval(secs => ${stepMs / 1000}), hour, ${fromTime}) as start, metric, sum(quantity) as quantity, sum(events) as events
-        from usage_hours
+        from ${t('usage_hours')}
         where org_id = o.id and product_id = s.product_id and livemode = ${livemode}
           and hour >= ${first} and hour < ${to.toISOString()}::timestamptz
         group by 1, 2
@@ -75,9 +76,10 @@ function sumsOf(range: CustomerUsageRange): SQL {
  * The rows beyond `after`, over all customers. Organizations are walked by their slug, and no more of them than it takes
  * to fill the page: the sums of each are read by its own rows of the primary keys.
  */
-export function selectCustomerUsage(range: CustomerUsageRange): SQL {
+export function selectCustomerUsage(range: CustomerUsageRange, t: GroupTables = wholeTables): SQL {
   const { orgId, after, limit } = range;
   const organizations = [
+    t.owns(sql`id`),
     orgId === undefined ? undefined : sql`id = ${orgId}::uuid`,
     after && sql`slug >= ${after.organization}`,
   ].filter((condition) => condition !== undefined);
@@ -88,11 +90,10 @@ export function selectCustomerUsage(range: CustomerUsageRange): SQL {
     select o.slug as organization, r.product, ${timeText(sql`r.start`)} as start, r.metric,
       trim_scale(r.quantity)::text as quantity, r.events::text as events
     from (
-      select id, slug from organizations
-      ${organizations.length === 0 ? sql`` : sql`where ${sql.join(organizations, sql` and `)}`}
+      select id, slug from ${t('organizations')} where ${sql.join(organizations, sql` and `)}
     ) o
     cross join lateral (
-      select u.* from (${sumsOf(range)}) u ${isBeyond ?? sql``}
+      select u.* from (${sumsOf(range, t)}) u ${isBeyond ?? sql``}
       order by u.product, u.start, u.metric
       limit ${limit}
     ) r
@@ -100,7 +101,15 @@ export function selectCustomerUsage(range: CustomerUsageRange): SQL {
     limit ${limit}`;
 }
 
-export async function listCustomerUsage(orm: Orm, range: CustomerUsageRange): Promise<CustomerUsage[]> {
-  const rows = await selectRows<CustomerUsage>(orm, selectCustomerUsage(range));
+export async function listCustomerUsage(
+  db: ReportedDatabase,
+  range: CustomerUsageRange,
+): Promise<CustomerUsage[]> {
+  const rows = await selectFromAll<CustomerUsage>(
+    db,
+    (tables) => selectCustomerUsage(range, tables),
+    ({ organization, product, start, metric }) => [organization, product, start, metric],
+    range.limit,
+  );
   return rows.map((row) => ({ ...row, start: new Date(row.start).toISOString() }));
 }

@@ -1,6 +1,6 @@
 import type { Request } from 'express';
 import { z } from 'zod';
-import type { Orm } from '../../core/db/client.js';
+import type { ReportedDatabase } from '../../core/db/shards.js';
 import { ExactNumber } from '../../core/http/json.js';
 import { pageSchema, parseQuery, queryError, readRange, sendPage } from '../../core/http/page.js';
 import { timeField } from '../../core/http/fields.js';
@@ -127,12 +127,12 @@ function toPosition(key: string): UsagePosition {
 const BATCH_SIZE = 2_000;
 
 async function* exportUsage(
-  orm: Orm,
+  db: ReportedDatabase,
   range: Omit<CustomerUsageRange, 'after' | 'limit'>,
 ): AsyncGenerator<CsvCell[][]> {
   let after: UsagePosition | undefined;
   do {
-    const rows = await listCustomerUsage(orm, { ...range, after, limit: BATCH_SIZE });
+    const rows = await listCustomerUsage(db, { ...range, after, limit: BATCH_SIZE });
     yield rows.map((row) => toCells(present(row, range)));
     after = rows.length < BATCH_SIZE ? undefined : rows.at(-1);
   } while (after);
@@ -255,11 +255,11 @@ An event may be reported up to seven days after it occurred: the sums of a month
         const productId = product && (await getProduct(db.orm, product)).id;
         const range = { ...steps, orgId, productId };
         if (isCsv) {
-          const pieces = exportUsage(db.orm, range);
+          const pieces = exportUsage(db, range);
           return sendCsv(log, req, res, { filename: toFilename(steps), columns, pieces });
         }
         const page = { after: after === undefined ? undefined : toPosition(after), limit: limit + 1 };
-        const rows = await listCustomerUsage(db.orm, { ...range, ...page });
+        const rows = await listCustomerUsage(db, { ...range, ...page });
         sendPage(res, 'usage', { rows, limit, keyOf, present: (row) => present(row, steps) });
       },
   }),

@@ -16,7 +16,7 @@ export function failingDatabase(db: Database, error: Error): Database {
     run: fail,
     transaction: fail,
     dryRun: fail,
-    shards: oneShardGroup({ parallel: 1, run: fail, dryRun: fail }),
+    shards: oneShardGroup({ orm: chain as Orm, parallel: 1, run: fail, dryRun: fail }),
     ping: fail,
     close: () => Promise.resolve(),
   };

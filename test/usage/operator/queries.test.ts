@@ -66,7 +66,7 @@ it.each(
   'a page of granularity %s after %o reads by index no more customers than it shows',
   async (granularity, from) => {
     const query = { ...range, granularity, after: from };
-    expect(await listCustomerUsage(database.db.orm, query)).toHaveLength(LIMIT);
+    expect(await listCustomerUsage(database.db, query)).toHaveLength(LIMIT);
     const [row] = await selectRows<{ 'QUERY PLAN': [{ Plan: PlanNode }] }>(
       database.db.orm,
       sql`explain (analyze, format json) ${selectCustomerUsage(query)}`,
@@ -84,12 +84,12 @@ it.each(
 it('hours that are no whole months are summed up to the hour, over a turn of the month', async () => {
   const query = { ...range, granularity: 'total' as const, after: undefined, limit: 1 };
   const from = new Date('2031-03-02T01:00:00Z');
-  expect(await listCustomerUsage(database.db.orm, { ...query, from })).toMatchObject([
+  expect(await listCustomerUsage(database.db, { ...query, from })).toMatchObject([
     { organization: 'customer-000001', start: from.toISOString(), quantity: '2', events: '2' },
   ]);
   const to = new Date('2031-03-02T01:00:00Z');
   const early = new Date('2031-02-27T00:00:00Z');
-  expect(await listCustomerUsage(database.db.orm, { ...query, from: early, to })).toMatchObject([
+  expect(await listCustomerUsage(database.db, { ...query, from: early, to })).toMatchObject([
     { quantity: '1' },
   ]);
 });
