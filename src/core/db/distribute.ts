@@ -13,15 +13,17 @@ const directory = sql.raw('api_key_directory');
  * Holds shard groups where they are until the statement has been committed, or says that they are elsewhere. A move takes
  * the same lock in the other mode on every node before its cut-over. The first look comes before the lock, because Citus
  * cannot lock a shard that is gone; volatile, so that the second look sees what was committed while the lock was waited for.
+ * With the rights of the tables' owner, whom alone Citus lets lock them: the role that serves owns nothing.
  */
 const createHold = sql`
-create or replace function gauge_hold(shards bigint[]) returns int language plpgsql volatile as $$
+create or replace function gauge_hold(shards bigint[]) returns int
+language plpgsql volatile security definer set search_path = pg_catalog as $$
 begin
   for attempt in 1..2 loop
-    if (select count(*) from pg_catalog.pg_dist_placement p where p.shardid = any (shards)
-        and p.groupid = (select groupid from pg_catalog.pg_dist_local_group)) <> cardinality(shards)
+    if (select count(*) from pg_dist_placement p where p.shardid = any (shards)
+        and p.groupid = (select groupid from pg_dist_local_group)) <> cardinality(shards)
     then raise exception 'shard moved' using errcode = '40001'; end if;
-    if attempt = 1 then perform pg_catalog.lock_shard_metadata(5, shards); end if;
+    if attempt = 1 then perform lock_shard_metadata(5, shards); end if;
   end loop;
   return 1;
 end $$`;

@@ -72,7 +72,7 @@ export function openPostgres(url: string, log: Logger): Database & { pool: pg.Po
     return pool;
   };
   const pool = openPool(10, WAIT_MS);
-  const hot = openPool(PARALLEL * 3, HOT_WAIT_MS, PLAN_SETTINGS);
+  const hot = openPool(PARALLEL * 3, HOT_WAIT_MS, OWN_PLAN_SETTINGS);
   const transactions = openPool(PARALLEL_TRANSACTIONS, HOT_WAIT_MS, OWN_PLAN_SETTINGS);
 
   const orm = drizzle(pool);
