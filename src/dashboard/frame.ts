@@ -1,3 +1,4 @@
+import type { Shards } from '../core/db/client.js';
 import type { Context } from '../core/http/context.js';
 import type { ReadFrame } from '../core/pages/layout.js';
 import { listOrganizationsOf } from '../identity/organizations/queries.js';
@@ -51,14 +52,19 @@ const consoleSections = [
   { id: 'people', href: '/console/people', label: 'People' },
   { id: 'audit-log', href: '/console/audit-log', label: 'Audit log' },
 ];
+const shardSection = { id: 'shards', href: '/console/shards', label: 'Shard groups' };
 
 /** The frame of the console: whatever Organizations an operator belongs to have nothing to do with it. */
-export const consoleFrame: ReadFrame = (res, section) =>
-  Promise.resolve({
-    me: undefined,
-    person: res.locals.person as SessionPerson,
-    organizations: [],
-    hasMoreOrganizations: false,
-    place: 'Console',
-    navigation: consoleSections.map(({ id, href, label }) => ({ href, label, isCurrent: id === section })),
-  });
+export const consoleFrame =
+  (shards: Shards): ReadFrame =>
+  (res, section) =>
+    Promise.resolve({
+      me: undefined,
+      person: res.locals.person as SessionPerson,
+      organizations: [],
+      hasMoreOrganizations: false,
+      place: 'Console',
+      navigation: [...consoleSections, ...(shards.groups.length > 1 ? [shardSection] : [])].map(
+        ({ id, href, label }) => ({ href, label, isCurrent: id === section }),
+      ),
+    });

@@ -7,6 +7,7 @@ import { customerEntitlementPages } from '../console/entitlement-pages.js';
 import { customerKeyPages } from '../console/key-pages.js';
 import { customerPages } from '../console/customer-pages.js';
 import { operatorPages } from '../console/operator-pages.js';
+import { shardPages } from '../console/shard-pages.js';
 import { productPages } from '../console/product-pages.js';
 import { customerPeoplePages } from '../console/people-pages.js';
 import { customerTradingPages } from '../console/trading-pages.js';
@@ -111,7 +112,7 @@ export function dashboardRoutes(
     requirePerson(readSession),
     operatorsAlone,
     requireOperatorPerson,
-    pageFrame(consoleFrame),
+    pageFrame(consoleFrame(context.db.shards)),
     customerPages(context),
     customerPeoplePages(context),
     customerEntitlementPages(context),
@@ -120,6 +121,7 @@ export function dashboardRoutes(
     productPages(context),
     operatorPages(context),
     consoleAuditPages(context),
+    shardPages(context),
   );
   return router;
 }

@@ -370,6 +370,7 @@ export const consoleRoutes = [
   'get /console/products/{slug}/archive',
   'post /console/products/{slug}/archive',
   'get /console/operators',
+  'get /console/shards',
   'get /console/operators/invite',
   'post /console/operators/invite',
   'get /console/operators/{userId}/remove',

@@ -32,6 +32,7 @@ let senders: Sender[];
 let theirs: Sender[];
 let others: Sender[];
 let victim: PostgresServer;
+let load: Load | undefined;
 
 beforeAll(async () => {
   cluster = await createCitusCluster({ fsync: 'on' });
@@ -47,6 +48,8 @@ beforeAll(async () => {
   others = senders.filter((_sender, i) => groups[i]!.worker !== host);
 });
 afterAll(async () => {
+  // What a test has left cannot be sent any more.
+  void load?.stop();
   await service.stop();
   await db.close();
   await cluster.remove();
@@ -55,7 +58,7 @@ afterAll(async () => {
 const sumOf = (load: Load) => [...load.acknowledged.values()].reduce((sum, count) => sum + count, 0);
 const post = ({ secret, productSlug }: Sender, idempotencyKey: string) =>
   request(service.server)
-    .post('/api/usage')
+    .post('/api/usage/events')
     .set('Authorization', `Bearer ${secret}`)
     .send({ events: [{ productSlug, metric: 'calls', quantity: 1, idempotencyKey }] });
 
@@ -72,7 +75,7 @@ async function checkCounts(sent: number): Promise<void> {
 
 it('a worker that is killed keeps its own Organizations waiting, and no others', async () => {
   expect(Math.min(theirs.length, others.length)).toBeGreaterThan(0);
-  const load = startLoad(db, senders, { batch: 5, pauseMs: 5 });
+  load = startLoad(db, senders, { batch: 5, pauseMs: 5 });
   await setTimeout(500);
   await victim.stop('kill');
   const refused = await post(theirs[0]!, 'while away');
@@ -110,7 +113,7 @@ it('a worker that is killed keeps its own Organizations waiting, and no others',
 
 it('ingestion goes on without the coordinator', async () => {
   const before = Number((await query<{ n: string }>(url, 'select count(*) as n from usage_events'))[0]!.n);
-  const load = startLoad(db, senders, { batch: 5 });
+  load = startLoad(db, senders, { batch: 5 });
   await setTimeout(500);
   await cluster.coordinator.stop('kill');
   await setTimeout(1_500);
