@@ -43,7 +43,7 @@ beforeAll(async () => {
   senders = await createSenders(db, 12);
   victim = cluster.workers[0]!;
   const { host } = new URL(victim.url('away'));
-  const groups = await Promise.all(senders.map(({ secret }) => db.shards.locate(hashSecret(secret))));
+  const groups = await Promise.all(senders.map(async ({ secret }) => db.shards.locate(hashSecret(secret))));
   theirs = senders.filter((_sender, i) => groups[i]!.worker === host);
   others = senders.filter((_sender, i) => groups[i]!.worker !== host);
 });

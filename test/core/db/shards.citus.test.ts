@@ -190,7 +190,7 @@ it('400 requests at once with repeats record each key once: rows, totals and hou
 it('a shard that is blocked does not stop its neighbours on the same worker', async () => {
   const senders = await createSenders(db, 24);
   const [blocked] = db.shards.groups;
-  const groups = await Promise.all(senders.map(({ secret }) => db.shards.locate(hashSecret(secret))));
+  const groups = await Promise.all(senders.map(async ({ secret }) => db.shards.locate(hashSecret(secret))));
   const neighbours = senders.filter(
     (_sender, i) => groups[i]!.worker === blocked!.worker && groups[i] !== blocked,
   );
@@ -230,7 +230,7 @@ it('sums are repaired while events come in, and none is lost', async () => {
 
 /** Moves the group with the most of the senders while they send. */
 async function moveUnderLoad(senders: Sender[]): Promise<Load> {
-  const groups = await Promise.all(senders.map(({ secret }) => db.shards.locate(hashSecret(secret))));
+  const groups = await Promise.all(senders.map(async ({ secret }) => db.shards.locate(hashSecret(secret))));
   const sizes = new Map(groups.map(({ id }) => [id, groups.filter((group) => group.id === id).length]));
   const places = await listPlacements(db.orm);
   const from = places.reduce((a, b) => ((sizes.get(b.id) ?? 0) > (sizes.get(a.id) ?? 0) ? b : a));
