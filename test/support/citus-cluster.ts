@@ -1,18 +1,7 @@
-import { execFileSync } from 'node:child_process';
-import { existsSync } from 'node:fs';
-import { join } from 'node:path';
 import { drizzle } from 'drizzle-orm/node-postgres';
 import pg from 'pg';
 import { distributeTables } from '../../src/core/db/distribute.js';
-import { createPostgresServer, findPostgresBinaries, type PostgresServer } from './postgres-server.js';
-
-/** True where the installed Postgres has the Citus extension. */
-export function hasCitus(): boolean {
-  const bin = findPostgresBinaries();
-  if (bin === undefined) return false;
-  const folder = execFileSync(join(bin, 'pg_config'), ['--pkglibdir'], { encoding: 'utf8' }).trim();
-  return existsSync(join(folder, 'citus.so')) || existsSync(join(bin, '../lib/citus.so'));
-}
+import { createPostgresServer, type PostgresServer } from './postgres-server.js';
 
 export interface CitusCluster {
   coordinator: PostgresServer;
