@@ -27,6 +27,7 @@ import { preparePasswordRules } from './identity/password.js';
 import { createSecretBox, resealSecrets } from './identity/second-factor/secret-box.js';
 import { deleteExpiredSessions } from './identity/session/queries.js';
 import { watchShards } from './health/shards.js';
+import { deleteOldFailedSignIns } from './identity/sign-in/failed-queries.js';
 import { createMailSender, deleteOldMails } from './mail/sender.js';
 import { createApiServices, type ApiServices } from './mounts/api.js';
 import type { DashboardOptions } from './mounts/dashboard.js';
@@ -256,7 +257,10 @@ const ownJobs = ({ config, db, clock }: TradingContext, { keyUse }: ApiServices)
   {
     name: 'delete-old-links',
     schedule: '0 19 * * * *',
-    run: () => deleteOldLinks(db, new Date(clock.now())),
+    run: async () => {
+      await deleteOldLinks(db, new Date(clock.now()));
+      await deleteOldFailedSignIns(db, new Date(clock.now()));
+    },
   },
   {
     name: 'reseal-secrets',

@@ -1,12 +1,13 @@
 import { v7 as uuid } from 'uuid';
 import { recordAudit } from '../audit/audit.js';
 import { change, byService, type Authority } from '../audit/change.js';
-import { scopesOf, type Scope } from '../core/scopes.js';
+import { isOfMarkets, scopes as allScopes, type Scope } from '../core/scopes.js';
 import type { Context } from '../core/http/context.js';
 import type { Orm, Tx } from '../core/db/client.js';
 import { AppError } from '../core/errors.js';
 import { MINUTE_MS } from '../core/time.js';
 import { lockOrganization } from '../identity/organizations/queries.js';
+import type { MarketAccess } from '../organizations/table.js';
 import { isFreshId } from './ids.js';
 import { countKeyChanges, findKey, insertKey, updateKey, type KeyRow } from './queries.js';
 import { generateSecret, hashSecret } from './secret.js';
@@ -43,7 +44,7 @@ export class KeyExists extends AppError {
 
 /**
  * Makes a key. Key and audit row commit together. With an id the same call twice makes one key.
- * @throws AppError invalid_request (an expiry that is not in the future, an id that is not fresh), rate_limited
+ * @throws AppError invalid_request (an expiry that is not in the future, an id that is not fresh, a scope that is not offered), rate_limited
  * @throws KeyExists
  */
 export async function createApiKey(
@@ -60,13 +61,17 @@ export async function createApiKey(
 ): Promise<NewKey> {
   const now = new Date(clock.now());
   const { id, name, livemode, scopes = ['usage:write'], expiresAt = null } = input;
-  const unknown = scopes.findIndex((scope) => !scopesOf(config).includes(scope));
-  if (unknown >= 0) throw invalid(`/scopes/${unknown}`, 'is not offered: this service has no markets');
   if (id !== undefined && !isFreshId(id, now.getTime())) throw invalid('/id', 'is not fresh');
   if (expiresAt !== null && expiresAt <= now) throw invalid('/expiresAt', 'must lie in the future');
   return change({ db, clock }, actor.by, async (tx) => {
-    await lockOrganization(tx, { id: actor.orgId });
+    const { marketAccess } = (await lockOrganization(tx, { id: actor.orgId }))!;
     if (id !== undefined && (await findKey(tx, actor.orgId, id))) throw new KeyExists(id);
+    const place = scopes.findIndex((scope) => whyNotOffered(scope, config, marketAccess) !== undefined);
+    if (place >= 0)
+      throw invalid(
+        `/scopes/${place}`,
+        `is not offered: ${whyNotOffered(scopes[place]!, config, marketAccess)}`,
+      );
     return addKey(tx, actor, {
       now,
       limit: config.limits.keyChangesPerHour,
@@ -76,6 +81,24 @@ export async function createApiKey(
     });
   });
 }
+
+/** Why an Organization makes no key with this scope; undefined if it may. Keys that have it already keep it, also when rotated. */
+function whyNotOffered(
+  scope: Scope,
+  { hasMarkets }: KeyDeps['config'],
+  access: MarketAccess,
+): string | undefined {
+  if (!isOfMarkets(scope)) return undefined;
+  if (!hasMarkets) return 'this service has no markets';
+  if (access === 'none') return 'this Organization has no access to markets';
+  return access === 'read' && scope === 'trading:write'
+    ? 'this Organization may read markets, not trade'
+    : undefined;
+}
+
+/** What an Organization may make keys for. */
+export const scopesFor = (config: KeyDeps['config'], access: MarketAccess): Scope[] =>
+  allScopes.filter((scope) => whyNotOffered(scope, config, access) === undefined);
 
 /** Makes a key on behalf of the service itself, in the caller's transaction. It counts for no limit. */
 export function addSystemKey(

@@ -17,6 +17,7 @@ import {
   requireKey,
   revokeApiKey,
   rotateApiKey,
+  scopesFor,
   type KeyDeps,
 } from './api-keys.js';
 import { newFormId } from './ids.js';
@@ -26,7 +27,6 @@ import type { KeyUse } from './key-use.js';
 import type { KeyRow } from './queries.js';
 import { SECTION, actorOf, readId, requireKeyDetails, showBudget } from './request.js';
 import { renameApiKeySchema } from './schema.js';
-import { scopesOf } from '../core/scopes.js';
 import { guideScopes, keyAddress, toKeyView } from './view.js';
 
 /** What a new key may try first, ready to be pasted. */
@@ -151,7 +151,7 @@ export function addCreatePages(router: Router, deps: KeyPageDeps): void {
       {
         form: renewed(form),
         budget: await showBudget(deps, res),
-        scopeGuide: guideScopes(scopesOf(deps.config)),
+        scopeGuide: guideScopes(scopesFor(deps.config, sessionOf(res).marketAccess)),
         expiryChoices,
       },
     );

@@ -107,6 +107,14 @@ refused request does not count.
       detail: 'must lie in the future',
       request: { body: { ...newKey, expiresAt: '2026-01-01T00:00:00Z' } },
     }),
+    problemExample('invalid_request', {
+      name: 'noMarketAccess',
+      summary: 'A scope of markets without access to them',
+      circumstance: 'no_market_access',
+      at: '/scopes/0',
+      detail: 'is not offered: this Organization has no access to markets',
+      request: { body: { ...newKey, scopes: ['trading:read'] } },
+    }),
     problemExample('rate_limited', {
       summary: 'More than 10 changes within an hour',
       circumstance: 'limit_used_up',

@@ -3,7 +3,12 @@ import { invalidKey } from './bearer-key.js';
 
 /** What a statement may find wrong with the API key of a call. */
 export type KeyProblem =
-  'invalid_key' | 'key_revoked' | 'organization_archived' | 'key_expired' | 'insufficient_scope';
+  | 'invalid_key'
+  | 'key_revoked'
+  | 'organization_archived'
+  | 'key_expired'
+  | 'insufficient_scope'
+  | 'no_market_access';
 
 /** The error for a problem that a statement found with an API key, or undefined if the problem is another. */
 export function keyError(problem: string | null, scope: string): AppError | undefined {
@@ -21,6 +26,11 @@ export function keyError(problem: string | null, scope: string): AppError | unde
       return new AppError('key_expired', 'This API key has expired.');
     case 'insufficient_scope':
       return new AppError('insufficient_scope', `This API key does not have the scope ${scope}.`);
+    case 'no_market_access':
+      return new AppError(
+        'entitlement_required',
+        'The Organization of this API key has no access to markets. The operator of this service can give it.',
+      );
     default:
       return undefined;
   }

@@ -2,8 +2,9 @@ import type { Clock } from '../core/clock.js';
 import type { Database, Template } from '../core/db/client.js';
 import { createGroupCoalescer } from '../core/db/group-coalescer.js';
 import { textArray } from '../core/db/array-literal.js';
-import type { Scope } from '../core/scopes.js';
-import { keyError } from './key-problem.js';
+import { isOfMarkets, type Scope } from '../core/scopes.js';
+import type { MarketAccess } from '../organizations/table.js';
+import { keyError, type KeyProblem } from './key-problem.js';
 
 /** Who calls: a key of an Organization. A key is never a User. */
 export interface Principal {
@@ -11,13 +12,14 @@ export interface Principal {
   keyId: string;
   livemode: boolean;
   scopes: string[];
+  marketAccess: MarketAccess;
 }
 
 /** Reads keys, always from the database: a revocation binds on the next call. Waiting reads go together. */
 export interface KeyReader {
   /**
    * @param scope the scope the call needs, or null if any valid key will do
-   * @throws AppError invalid_key, key_revoked, key_expired, insufficient_scope
+   * @throws AppError invalid_key, key_revoked, key_expired, insufficient_scope, entitlement_required
    */
   authenticate(hashedSecret: string, scope: Scope | null): Promise<Principal>;
   /** Whose key it is, if this process has read it before: for the log, never for a decision. */
@@ -41,7 +43,8 @@ select (w.ord - 1)::text,
     when k.archived_at is not null then 'organization_archived'
     when k.expires_at <= $2::timestamptz then 'key_expired'
   end,
-  k.org_id::text, k.id::text, k.livemode::text, array_to_string(k.scopes, ' ')
+  k.org_id::text, k.id::text, k.livemode::text, array_to_string(k.scopes, ' '),
+  (select market_access from ${t('organizations')} where id = k.org_id)
 from w
 left join lateral (select * from ${t('api_keys')} where hashed_secret = w.hashed_secret limit 1) k on true`,
 };
@@ -51,7 +54,7 @@ interface KeyRequest {
 }
 
 interface KeyState {
-  problem: string | null;
+  problem: KeyProblem | null;
   principal: Principal;
 }
 
@@ -67,15 +70,16 @@ export function createKeyReader({ db, clock }: { db: Database; clock: Clock }): 
       const states = new Map<string, KeyState>(requests.map(({ hashedSecret }) => [hashedSecret, missing]));
       const distinct = [...states.keys()];
       const rows = await run(readKeys, [textArray(distinct), new Date(clock.now()).toISOString()]);
-      for (const [place, problem, orgId, keyId, livemode, scopeList] of rows) {
+      for (const [place, problem, orgId, keyId, livemode, scopeList, marketAccess] of rows) {
         const principal = {
           orgId: orgId ?? '',
           keyId: keyId ?? '',
           livemode: livemode === 'true',
           scopes: scopeList?.split(' ') ?? [],
+          marketAccess: (marketAccess ?? 'none') as MarketAccess,
         };
         remember(distinct[Number(place)]!, principal);
-        states.set(distinct[Number(place)]!, { problem: problem ?? null, principal });
+        states.set(distinct[Number(place)]!, { problem: (problem ?? null) as KeyProblem | null, principal });
       }
       return requests.map(({ hashedSecret }) => states.get(hashedSecret)!);
     },
@@ -87,8 +91,7 @@ export function createKeyReader({ db, clock }: { db: Database; clock: Clock }): 
   return {
     async authenticate(hashedSecret, scope) {
       const { problem, principal } = await coalescer.submit({ hashedSecret });
-      const isLacking = problem === null && scope !== null && !principal.scopes.includes(scope);
-      const error = keyError(isLacking ? 'insufficient_scope' : problem, scope ?? '');
+      const error = keyError(problem ?? findLack(principal, scope), scope ?? '');
       if (error) throw error;
       return principal;
     },
@@ -96,7 +99,14 @@ export function createKeyReader({ db, clock }: { db: Database; clock: Clock }): 
   };
 }
 
+/** What keeps a good key from what the call needs. */
+function findLack({ scopes, marketAccess }: Principal, scope: Scope | null): KeyProblem | null {
+  if (scope === null) return null;
+  if (!scopes.includes(scope)) return 'insufficient_scope';
+  return isOfMarkets(scope) && marketAccess === 'none' ? 'no_market_access' : null;
+}
+
 const missing: KeyState = {
   problem: 'invalid_key',
-  principal: { orgId: '', keyId: '', livemode: false, scopes: [] },
+  principal: { orgId: '', keyId: '', livemode: false, scopes: [], marketAccess: 'none' },
 };

@@ -202,7 +202,7 @@ function gatherUse(clock: Clock, maxCells: number) {
 
 /**
  * Reads the key of a call and counts the call.
- * @throws AppError invalid_key, key_revoked, key_expired, insufficient_scope
+ * @throws AppError invalid_key, key_revoked, key_expired, insufficient_scope, entitlement_required
  */
 export async function authenticateCall(
   { keys, keyUse }: { keys: KeyReader; keyUse: KeyUse },

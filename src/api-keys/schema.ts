@@ -22,7 +22,9 @@ export const createApiKeySchema = z
       .min(1, 'must name at least one scope')
       .refine((list) => new Set(list).size === list.length, 'must not name a scope twice')
       .optional()
-      .describe('What the key may do, for as long as it exists; `["usage:write"]` if left out. None twice.'),
+      .describe(
+        'What the key may do, for as long as it exists; `["usage:write"]` if left out. None twice, and of trading only what the Organization may do with markets.',
+      ),
     expiresAt: timeInput
       .nullable()
       .optional()

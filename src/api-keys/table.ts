@@ -40,6 +40,10 @@ export const apiKeys = pgTable(
     index('api_keys_expiry')
       .on(t.orgId, t.expiresAt)
       .where(sql`${t.expiresAt} is not null and ${t.revokedAt} is null`),
+    // The same of all Organizations.
+    index('api_keys_expiry_anywhere')
+      .on(t.expiresAt)
+      .where(sql`${t.expiresAt} is not null and ${t.revokedAt} is null`),
     index('api_keys_watched')
       .on(t.watchedUntil)
       .where(sql`${t.watchedUntil} is not null`),

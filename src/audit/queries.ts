@@ -1,6 +1,8 @@
 import { and, desc, eq, gte, inArray, lt, sql, type SQL } from 'drizzle-orm';
+import type { PgColumn } from 'drizzle-orm/pg-core';
 import type { Orm, Tx } from '../core/db/client.js';
 import { selectRows } from '../core/db/select-rows.js';
+import { DAY_MS } from '../core/time.js';
 import { memberships, users } from '../organizations/table.js';
 import type { AuditFilter } from './filter.js';
 import { auditChains, auditLog, operatorChain, operatorLog } from './table.js';
@@ -52,8 +54,7 @@ export function listAuditRows(
         eq(auditLog.orgId, orgId),
         action === undefined ? undefined : eq(auditLog.action, action),
         actor === undefined ? undefined : eq(auditLog.actor, actor),
-        from === undefined ? undefined : gte(auditLog.id, firstIdOf(Date.parse(from))),
-        to === undefined ? undefined : lt(auditLog.id, firstIdOf(Date.parse(to) + DAY_MS)),
+        isWithin(auditLog.id, from, to),
         before === undefined ? undefined : lt(auditLog.id, before),
       ),
     )
@@ -66,7 +67,7 @@ export type OperatorRow = typeof operatorLog.$inferSelect;
 /** The same of the log that belongs to no Organization. */
 export function listOperatorRows(
   orm: Orm,
-  { action }: Pick<AuditFilter, 'action'>,
+  { action, from, to }: Omit<AuditFilter, 'actor'>,
   { before, limit }: { before?: string | undefined; limit: number },
 ): Promise<OperatorRow[]> {
   return orm
@@ -75,6 +76,7 @@ export function listOperatorRows(
     .where(
       and(
         action === undefined ? undefined : eq(operatorLog.action, action),
+        isWithin(operatorLog.id, from, to),
         before === undefined ? undefined : lt(operatorLog.id, before),
       ),
     )
@@ -82,7 +84,12 @@ export function listOperatorRows(
     .limit(limit);
 }
 
-const DAY_MS = 86_400_000;
+/** Days in UTC, both inclusive. */
+const isWithin = (id: PgColumn, from: string | undefined, to: string | undefined) =>
+  and(
+    from === undefined ? undefined : gte(id, firstIdOf(Date.parse(from))),
+    to === undefined ? undefined : lt(id, firstIdOf(Date.parse(to) + DAY_MS)),
+  );
 
 /** No UUIDv7 of that millisecond or later is smaller. */
 export const firstIdOf = (ms: number): string =>

@@ -1,14 +1,11 @@
 import type { Router } from 'express';
-import { z } from 'zod';
 import { decodeCursor, encodeCursor } from '../api-keys/ids.js';
 import { findUsers, listOperatorActions, listOperatorRows, type OperatorRow } from '../audit/queries.js';
 import type { Orm } from '../core/db/client.js';
 import { isUuid } from '../core/http/path-id.js';
-import { parseInput, text } from '../core/http/validate.js';
 import { toPager } from '../core/pages/address.js';
 import { renderPage } from '../core/pages/layout.js';
 import { pageRouter } from '../core/pages/page-router.js';
-import { readQuery, requireOnce, tryQuery } from '../core/pages/query-form.js';
 import { readAuditForm, readAuditView } from '../dashboard/audit-log/pages.js';
 import { titleOf } from '../dashboard/audit-log/sentences.js';
 import { toEntryView, withoutLinks, type Actor } from '../dashboard/audit-log/view.js';
@@ -17,14 +14,6 @@ import { addressOf, CONSOLE, PAGE_SIZE, readCustomer, renderCustomer, type Conso
 const PATH = `${CONSOLE}/audit-log`;
 /** Choices of the filter. */
 const MAX_ACTIONS = 200;
-
-const querySchema = z.object({
-  action: text(100).optional(),
-  cursor: z
-    .string()
-    .regex(/^[\w-]{22}$/, 'is not one that this list gave out')
-    .optional(),
-});
 
 /** `/console/audit-log`, and the log of each customer. */
 export function consoleAuditPages(deps: ConsoleDeps): Router {
@@ -42,19 +31,12 @@ export function consoleAuditPages(deps: ConsoleDeps): Router {
   });
 
   router.get('/audit-log', async (req, res) => {
-    const query = readQuery(req);
-    const { form, result } = await tryQuery(res, query, async () => {
-      requireOnce(query);
-      const { cursor, action } = parseInput(querySchema, query);
-      const before = cursor === undefined ? undefined : decodeCursor(cursor);
-      const rows = await listOperatorRows(orm, { action }, { before, limit: PAGE_SIZE + 1 });
-      const page = rows.slice(0, PAGE_SIZE);
-      const nextCursor = rows.length > PAGE_SIZE ? encodeCursor(page.at(-1)!.id) : undefined;
-      return {
-        entries: await toEntries(orm, page),
-        pager: toPager(PATH, { action }, { cursor, nextCursor }),
-      };
-    });
+    const { filter, form } = readAuditForm(req, res);
+    const { cursor, actor: _, ...asked } = filter ?? {};
+    const before = cursor === undefined ? undefined : decodeCursor(cursor);
+    const rows = filter ? await listOperatorRows(orm, asked, { before, limit: PAGE_SIZE + 1 }) : [];
+    const entries = await toEntries(orm, rows.slice(0, PAGE_SIZE));
+    const nextCursor = rows.length > PAGE_SIZE ? encodeCursor(entries.at(-1)!.id) : undefined;
     const actions = (await listOperatorActions(orm, MAX_ACTIONS)).map((value) => ({
       value,
       label: titleOf(value),
@@ -63,9 +45,10 @@ export function consoleAuditPages(deps: ConsoleDeps): Router {
     await renderPage(deps, req, res, page, {
       form,
       actions: [{ value: '', label: 'Everything' }, ...actions],
-      isFiltered: query.action !== undefined,
-      entries: result?.entries,
-      pager: result?.pager,
+      isFiltered: Object.keys(form.values).length > 0,
+      isReadable: filter !== undefined,
+      entries,
+      pager: toPager(PATH, asked, { cursor, nextCursor }),
       onlyActor: undefined,
     });
   });

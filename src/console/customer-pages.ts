@@ -13,6 +13,8 @@ import { changeAsOperator } from '../identity/operator/http.js';
 import { slugSchema } from '../identity/operator/schema.js';
 import { getLockedOrganization, putOrganization } from '../identity/organizations/organizations.js';
 import { lockOrganization } from '../identity/organizations/queries.js';
+import { marketAccesses } from '../organizations/table.js';
+import { firstMarketAccess } from '../trading/config.js';
 import { requireConfirmation } from '../identity/session/operator.js';
 import {
   findCustomer,
@@ -32,8 +34,13 @@ const querySchema = z.object({
 });
 
 const name = text(200).refine((value) => value.trim() !== '', 'must not be blank');
-const newSchema = z.strictObject({ slug: slugSchema, name });
-const settingsSchema = z.strictObject({ name, requireSecondFactor: z.literal('yes').optional() });
+const marketAccess = z.enum(marketAccesses, 'must be one of the choices').optional();
+const newSchema = z.strictObject({ slug: slugSchema, name, marketAccess });
+const settingsSchema = z.strictObject({
+  name,
+  requireSecondFactor: z.literal('yes').optional(),
+  marketAccess,
+});
 export const archiveSchema = z.strictObject({ archived: z.enum(['yes', 'no'], 'must be yes or no') });
 
 /** `/console`: the customers, and what there is to set of each. */
@@ -46,7 +53,9 @@ export function customerPages(deps: ConsoleDeps): Router {
 }
 
 function addList(router: Router, deps: ConsoleDeps): void {
-  const { db, clock } = deps;
+  const { db, clock, config } = deps;
+  const { hasMarkets } = config;
+  const first = firstMarketAccess(config);
 
   router.get('/', async (req, res) => {
     const query = readQuery(req);
@@ -55,20 +64,19 @@ function addList(router: Router, deps: ConsoleDeps): void {
       const { search, cursor, ...rest } = parseInput(querySchema, query);
       const filter = { ...rest, search: search?.trim() || undefined };
       const range = { after: cursor, limit: PAGE_SIZE };
-      const { customers, nextCursor, isPartial } = await listCustomers(db.orm, clock, filter, range);
+      const { customers, nextCursor } = await listCustomers(db.orm, clock.now(), filter, range);
       const shown = {
         search: filter.search,
         signal: filter.signal,
         state: query.state as string | undefined,
       };
-      return { customers, isPartial, pager: toPager(CONSOLE, shown, { cursor, nextCursor }) };
+      return { customers, pager: toPager(CONSOLE, shown, { cursor, nextCursor }) };
     });
     const page = { view: 'console/customers', title: 'Customers', section: 'customers' };
     await renderPage(deps, req, res, page, {
       form: { ...form, values: { state: 'current', ...form.values } },
       customers: result?.customers.map(toCustomerView),
       pager: result?.pager,
-      isPartial: result?.isPartial,
       isFiltered: Object.keys(query).some((field) => field !== 'cursor'),
     });
   });
@@ -79,19 +87,19 @@ function addList(router: Router, deps: ConsoleDeps): void {
       req,
       res,
       { view: 'console/new-customer', title: 'New customer', section: 'customers' },
-      { form },
+      { form, hasMarkets },
     );
 
-  router.get('/new-customer', (req, res) => showNew(req, res, newForm()));
+  router.get('/new-customer', (req, res) => showNew(req, res, newForm({ marketAccess: first })));
 
   router.post(
     '/new-customer',
     formRoute({
       async act(req, res, fields) {
-        const { slug, ...input } = parseInput(newSchema, filledIn(fields));
+        const { slug, name, marketAccess = first } = parseInput(newSchema, filledIn(fields));
         await changeAsOperator(deps, req, res, async (tx, source) => {
           if (await lockOrganization(tx, { slug })) throw fieldError('slug', 'is taken by another customer');
-          await putOrganization(tx, slug, { name: input.name.trim() }, source);
+          await putOrganization(tx, slug, { name: name.trim(), marketAccess }, source);
         });
         res.redirect(303, toAddress(addressOf(slug), { done: 'created' }));
       },
@@ -108,17 +116,19 @@ const notices = {
 };
 
 function addSettings(router: Router, deps: ConsoleDeps): void {
-  const { db, clock } = deps;
+  const { db, clock, config } = deps;
 
   const show = async (req: Request, res: Response, form: FormState) => {
     const customer = await readCustomer(deps, req);
     const found = (await findCustomer(db.orm, clock.now(), customer.slug))!;
     const memberCount = await countMembers(db.orm, customer.id);
-    const given = { name: customer.name, requireSecondFactor: customer.requireSecondFactor ? 'yes' : '' };
+    const { name, requireSecondFactor, marketAccess } = customer;
+    const given = { name, requireSecondFactor: requireSecondFactor ? 'yes' : '', marketAccess };
     const page = { view: 'customer', tab: 'overview', title: 'Overview', notices } as const;
     await renderCustomer(deps, req, res, page, customer, {
       form: Object.keys(form.values).length > 0 ? form : { ...form, values: given },
       summary: toCustomerView(found),
+      hasMarkets: config.hasMarkets,
       memberCount,
     });
   };
@@ -130,8 +140,12 @@ function addSettings(router: Router, deps: ConsoleDeps): void {
     formRoute({
       async act(req, res, fields) {
         const { slug } = await readCustomer(deps, req);
-        const { name, requireSecondFactor } = parseInput(settingsSchema, filledIn(fields));
-        const input = { name: name.trim(), requireSecondFactor: requireSecondFactor === 'yes' };
+        const { name, requireSecondFactor, marketAccess } = parseInput(settingsSchema, filledIn(fields));
+        const input = {
+          name: name.trim(),
+          requireSecondFactor: requireSecondFactor === 'yes',
+          marketAccess,
+        };
         await changeAsOperator(deps, req, res, (tx, source) => putOrganization(tx, slug, input, source));
         res.redirect(303, toAddress(addressOf(slug), { done: 'saved' }));
       },

@@ -1,13 +1,12 @@
 import { sql, type SQL } from 'drizzle-orm';
-import { firstIdOf } from '../audit/queries.js';
-import type { Clock } from '../core/clock.js';
 import type { Orm } from '../core/db/client.js';
 import { selectRows } from '../core/db/select-rows.js';
 import { DAY_MS, monthOf } from '../core/time.js';
 import { effectiveCap } from '../entitlements/table.js';
+import { failedSince, type FailedSignIns } from '../identity/sign-in/failed-queries.js';
 
 /** What stands out about a customer, and can be asked for. */
-export const signals = ['near', 'over', 'expiring', 'codes'] as const;
+export const signals = ['near', 'over', 'expiring', 'sign-ins'] as const;
 type Signal = (typeof signals)[number];
 export const states = ['current', 'archived', 'all'] as const;
 
@@ -37,65 +36,36 @@ export interface Customer {
   productCount: number;
   /** Of the next seven days. */
   expiringKeys: number;
-  /** Wrong codes after a right password, of all members, within a day. */
-  refusedCodes: number;
+  /** Of sign-ins of all members, within a day. */
+  failed: FailedSignIns;
 }
 
 const MAX_USES = 3;
 const SOON_MS = 7 * DAY_MS;
-/** Refused codes that are counted at most, the newest: each account has few tries. */
-const MAX_CODES = 10_000;
-/** Organizations that are looked through in one statement for those that a signal is true of. */
-const WINDOW = 500;
-/** How long the windows of one page are read, one after the other: a page is bounded however rare a signal is. */
-const BUDGET_MS = 40;
 
-export interface CustomerPage {
+interface CustomerPage {
   customers: Customer[];
   /** The slug after which the next page begins. */
   nextCursor: string | undefined;
-  /** The time was over before the page was full. */
-  isPartial: boolean;
 }
 
 /** A page of the customers by slug. */
 export async function listCustomers(
   orm: Orm,
-  clock: Clock,
-  filter: CustomerFilter,
+  nowMs: number,
+  { search, signal, state }: CustomerFilter,
   { after, limit }: { after: string | undefined; limit: number },
 ): Promise<CustomerPage> {
-  const startMs = clock.now();
-  const size = filter.signal === undefined ? limit + 1 : WINDOW;
-  const found: Customer[] = [];
-  for (let begin = after ?? ''; ;) {
-    const where = sql`o.slug > ${begin} and ${isInState(filter.state)} and ${matches(filter.search)}`;
-    const window = { where, size, limit: limit + 1 - found.length };
-    const { customers, end, isLast } = await readWindow(orm, startMs, window, filter.signal);
-    found.push(...customers);
-    if (found.length > limit) {
-      const page = found.slice(0, limit);
-      return { customers: page, nextCursor: page.at(-1)!.slug, isPartial: false };
-    }
-    if (isLast) return { customers: found, nextCursor: undefined, isPartial: false };
-    if (clock.now() - startMs >= BUDGET_MS) return { customers: found, nextCursor: end, isPartial: true };
-    begin = end!;
-  }
+  const hasSignal = signal === undefined ? sql`true` : conditions[signal](nowMs);
+  const where = sql`o.slug > ${after ?? ''} and ${isInState(state)} and ${matches(search)} and ${hasSignal}`;
+  const found = await readCustomers(orm, nowMs, where, limit + 1);
+  const customers = found.slice(0, limit);
+  return { customers, nextCursor: found.length > limit ? customers.at(-1)!.slug : undefined };
 }
 
 /** One of them; undefined if there is none. */
-export async function findCustomer(orm: Orm, nowMs: number, slug: string): Promise<Customer | undefined> {
-  const window = { where: sql`o.slug = ${slug}`, size: 1, limit: 1 };
-  return (await readWindow(orm, nowMs, window)).customers[0];
-}
-
-interface Window {
-  where: SQL;
-  /** Organizations that are looked at. */
-  size: number;
-  /** Of those that the signal is true of. */
-  limit: number;
-}
+export const findCustomer = async (orm: Orm, nowMs: number, slug: string): Promise<Customer | undefined> =>
+  (await readCustomers(orm, nowMs, sql`o.slug = ${slug}`, 1))[0];
 
 const isInState = (state: CustomerFilter['state']): SQL =>
   state === 'all' ? sql`true` : sql`o.archived_at is ${sql.raw(state === 'archived' ? 'not null' : 'null')}`;
@@ -122,54 +92,39 @@ const useOf = (org: SQL, nowMs: number): SQL => sql`usage_totals t
     cross join lateral (select case when e.org_id is not null then ${cap} end as cap) c
     where t.org_id = ${org} and t.period = ${monthOf(nowMs)}::date and t.livemode`;
 
-const expiringKeysOf = (org: SQL, nowMs: number): SQL => sql`api_keys
-    where org_id = ${org} and revoked_at is null and expires_at > ${toTime(nowMs)}::timestamptz
-      and expires_at <= ${toTime(nowMs + SOON_MS)}::timestamptz`;
+const isExpiring = (nowMs: number): SQL => sql`revoked_at is null
+    and expires_at > ${toTime(nowMs)}::timestamptz and expires_at <= ${toTime(nowMs + SOON_MS)}::timestamptz`;
+
+const hasFailed = (nowMs: number): SQL => sql`f.hour >= ${failedSince(nowMs).toISOString()}::timestamptz`;
 
 const usesBeyond = (nowMs: number, share: SQL): SQL =>
-  sql`exists (select from ${useOf(sql`w.id`, nowMs)} and t.quantity > 0 and t.quantity >= c.cap * ${share})`;
+  sql`exists (select from ${useOf(sql`o.id`, nowMs)} and t.quantity > 0 and t.quantity >= c.cap * ${share})`;
 
 const conditions: Record<Signal, (nowMs: number) => SQL> = {
   near: (nowMs) => usesBeyond(nowMs, sql.raw('0.8')),
   over: (nowMs) => usesBeyond(nowMs, sql.raw('1')),
-  expiring: (nowMs) => sql`exists (select from ${expiringKeysOf(sql`w.id`, nowMs)})`,
-  codes: () => sql`w.id in (select org_id from refused)`,
+  expiring: (nowMs) => sql`o.id in (select org_id from api_keys where ${isExpiring(nowMs)})`,
+  'sign-ins': (nowMs) =>
+    sql`o.id in (select m.org_id from failed_sign_ins f join memberships m using (user_id) where ${hasFailed(nowMs)})`,
 };
 
-type WindowRow = { [Name in keyof Customer]: Customer[Name] | null } & { end: string | null; size: number };
+type CustomerRow = { [Name in keyof Customer]: Customer[Name] | null };
 
-/** One row at least, which says where the window ends. */
-async function readWindow(
-  orm: Orm,
-  nowMs: number,
-  { where, size, limit }: Window,
-  signal?: Signal,
-): Promise<{ customers: Customer[]; end: string | undefined; isLast: boolean }> {
-  const rows = await selectRows<WindowRow>(
+async function readCustomers(orm: Orm, nowMs: number, where: SQL, limit: number): Promise<Customer[]> {
+  const rows = await selectRows<CustomerRow>(
     orm,
     sql`
-  with w as materialized (
-    select o.id, o.slug, o.name, o.archived_at from organizations o where ${where} order by o.slug limit ${size}
-  ), refused as materialized (
-    select m.org_id, sum(r.codes)::int as codes
-    from (
-      select target, count(*) as codes
-      from (
-        select target, details from operator_log
-        where action = 'user.code_refused' and id >= ${firstIdOf(nowMs - DAY_MS)} order by id desc limit ${MAX_CODES}
-      ) newest
-      where details ->> 'at' = 'sign_in' group by target
-    ) r
-    join users u on u.email = r.target
-    join memberships m on m.user_id = u.id
+  with page as materialized (
+    select o.id, o.slug, o.name, o.archived_at from organizations o where ${where} order by o.slug limit ${limit}
+  ), failed as materialized (
+    select m.org_id, json_build_object('passwords', sum(f.passwords), 'codes', sum(f.codes)) as failed
+    from page join memberships m on m.org_id = page.id join failed_sign_ins f using (user_id)
+    where ${hasFailed(nowMs)}
     group by m.org_id
-  ), hit as materialized (
-    select * from w where ${signal === undefined ? sql`true` : conditions[signal](nowMs)} order by slug limit ${limit}
   )
-  select s."end", s.size, h.slug, h.name, h.archived_at is not null as "isArchived", u.uses,
-    coalesce(u.count, 0) as "productCount", k.count as "expiringKeys", coalesce(r.codes, 0) as "refusedCodes"
-  from (select max(slug) as "end", count(*)::int as size from w) s
-  left join hit h on true
+  select h.slug, h.name, h.archived_at is not null as "isArchived", u.uses, coalesce(u.count, 0) as "productCount",
+    k.count as "expiringKeys", f.failed
+  from page h
   left join lateral (
     select json_agg(json_build_object('slug', slug, 'name', name, 'used', trim_scale(quantity)::text, 'cap', trim_scale(cap)::text)
       order by place) as uses, max(count)::int as count
@@ -180,14 +135,12 @@ async function readWindow(
     ) ranked
     where place <= ${MAX_USES}
   ) u on true
-  left join lateral (select count(*)::int as count from ${expiringKeysOf(sql`h.id`, nowMs)}) k on true
-  left join refused r on r.org_id = h.id
+  left join lateral (select count(*)::int as count from api_keys where org_id = h.id and ${isExpiring(nowMs)}) k on true
+  left join failed f on f.org_id = h.id
   order by h.slug`,
   );
-  const customers = rows
-    .filter(({ slug }) => slug !== null)
-    .map(({ end: _end, size: _size, ...row }) => ({ ...row, uses: row.uses ?? [] }) as Customer);
-  return { customers, end: rows[0]!.end ?? undefined, isLast: rows[0]!.size < size };
+  const none: FailedSignIns = { passwords: 0, codes: 0 };
+  return rows.map((row) => ({ ...row, uses: row.uses ?? [], failed: row.failed ?? none }) as Customer);
 }
 
 const toTime = (ms: number): string => new Date(ms).toISOString();

@@ -18,22 +18,18 @@ import {
   listOperators,
   removeOperator,
 } from '../identity/operators/operators.js';
-import { listOrganizationsOf } from '../identity/organizations/queries.js';
 import { requireConfirmation } from '../identity/session/operator.js';
 import { personOf } from '../identity/session/session.js';
+import { failedSince, findFailedSignIns } from '../identity/sign-in/failed-queries.js';
 import { normalizeEmail } from '../identity/sign-in/sign-in.js';
-import { findSecondFactor } from '../identity/second-factor/queries.js';
-import { findUser, listUsers } from '../identity/users/queries.js';
-import type { Orm } from '../core/db/client.js';
-import { AppError } from '../core/errors.js';
+import { listUsers } from '../identity/users/queries.js';
 import { toPattern } from './customer-queries.js';
-import { CONSOLE, decodeKey, encodeKey, PAGE_SIZE, type ConsoleDeps } from './page.js';
+import { CONSOLE, decodeKey, encodeKey, PAGE_SIZE, PEOPLE, type ConsoleDeps } from './page.js';
+import { readPerson } from './person-pages.js';
 
 const OPERATORS = `${CONSOLE}/operators`;
-const PEOPLE = `${CONSOLE}/people`;
 /** As many as their page shows; there are few. */
 const MAX_OPERATORS = 200;
-const MAX_ORGANIZATIONS = 100;
 
 const inviteSchema = z.strictObject({ email: emailSchema });
 const linkSchema = z.strictObject({
@@ -48,14 +44,6 @@ export function operatorPages(deps: ConsoleDeps): Router {
   addPeople(router, deps);
   addLinks(router, deps);
   return router;
-}
-
-/** @throws AppError not_found */
-async function readPerson(orm: Orm, req: Request) {
-  const found = await findUser(orm, { id: readPathId(req, 'userId', 'person') });
-  if (!found) throw new AppError('not_found', 'There is no such person.');
-  const { passwordHash: _hash, ...person } = found;
-  return { ...person, hasFactor: (await findSecondFactor(orm, person.id)) !== undefined };
 }
 
 /** Answers with a secret that is shown this once. */
@@ -134,30 +122,35 @@ function addRemoval(router: Router, deps: ConsoleDeps): void {
   );
 }
 
+const peopleSchema = listSchema.extend({
+  signal: z.literal('sign-ins', 'must be one of the choices').optional(),
+});
+
 function addPeople(router: Router, deps: ConsoleDeps): void {
+  const { clock } = deps;
   const { orm } = deps.db;
 
   router.get('/people', async (req, res) => {
     const query = readQuery(req);
     const { form, result } = await tryQuery(res, query, async () => {
       requireOnce(query);
-      const { search, cursor } = parseInput(listSchema, query);
+      const { search, signal, cursor } = parseInput(peopleSchema, query);
       const range = { after: decodeKey(cursor), limit: PAGE_SIZE };
-      const pattern = search === undefined ? undefined : toPattern(search.trim());
-      const rows = await listUsers(orm, range, pattern);
-      const people = rows.slice(0, PAGE_SIZE).map(({ id, email, name }) => ({ id, email, name }));
+      const since = failedSince(clock.now());
+      const rows = await listUsers(orm, range, {
+        pattern: search === undefined ? undefined : toPattern(search.trim()),
+        failedSince: signal && since,
+      });
+      const page = rows.slice(0, PAGE_SIZE);
+      const ids = page.map(({ id }) => id);
+      const failed = await findFailedSignIns(orm, ids, since);
+      const people = page.map(({ id, email, name }) => ({ id, email, name, failed: failed.get(id) }));
       const nextCursor = rows.length > PAGE_SIZE ? encodeKey(people.at(-1)!.email) : undefined;
-      return { people, pager: toPager(PEOPLE, { search }, { cursor, nextCursor }) };
+      return { people, pager: toPager(PEOPLE, { search, signal }, { cursor, nextCursor }) };
     });
-    const page = { view: 'console/find-people', title: 'People', section: 'people' };
+    const notices = { deleted: 'The account is deleted.' };
+    const page = { view: 'console/find-people', title: 'People', section: 'people', notices };
     await renderPage(deps, req, res, page, { form, people: result?.people, pager: result?.pager });
-  });
-
-  router.get('/people/:userId', async (req, res) => {
-    const person = await readPerson(orm, req);
-    const memberships = await listOrganizationsOf(orm, person.id, MAX_ORGANIZATIONS);
-    const page = { view: 'console/person', title: person.name, section: 'people' };
-    await renderPage(deps, req, res, page, { found: person, memberships });
   });
 }
 

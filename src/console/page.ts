@@ -1,15 +1,16 @@
 import type { Request, Response } from 'express';
-import type { Context } from '../core/http/context.js';
 import { AppError } from '../core/errors.js';
 import { text } from '../core/http/validate.js';
 import { renderPage } from '../core/pages/layout.js';
 import { slugSchema } from '../identity/operator/schema.js';
 import { getOrganization } from '../identity/organizations/organizations.js';
 import type { Organization } from '../identity/organizations/queries.js';
+import type { TradingContext } from '../trading/config.js';
 
-export type ConsoleDeps = Pick<Context, 'db' | 'clock' | 'config'>;
+export type ConsoleDeps = Pick<TradingContext, 'db' | 'clock' | 'config'>;
 
 export const CONSOLE = '/console';
+export const PEOPLE = `${CONSOLE}/people`;
 export const PAGE_SIZE = 50;
 
 export const addressOf = (slug: string): string => `${CONSOLE}/customers/${slug}`;

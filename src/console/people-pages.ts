@@ -25,6 +25,7 @@ import { invitationDays, invitationSchema, listSchema, roleSchema } from '../ide
 import { changeAsOperator } from '../identity/operator/http.js';
 import { requireConfirmation } from '../identity/session/operator.js';
 import { personOf } from '../identity/session/session.js';
+import { failedSince, findFailedSignIns } from '../identity/sign-in/failed-queries.js';
 import { normalizeEmail } from '../identity/sign-in/sign-in.js';
 import { roles } from '../organizations/table.js';
 import {
@@ -58,11 +59,14 @@ export function customerPeoplePages(deps: ConsoleDeps): Router {
     const { cursor } = parseInput(cursorSchema, query);
     const range = { after: decodeKey(cursor), limit: PAGE_SIZE };
     const rows = await listMembers(db.orm, customer.id, range);
-    const members = rows.slice(0, PAGE_SIZE);
+    const page = rows.slice(0, PAGE_SIZE);
+    const ids = page.map(({ userId }) => userId);
+    const failed = await findFailedSignIns(db.orm, ids, failedSince(clock.now()));
+    const members = page.map((member) => ({ ...member, failed: failed.get(member.userId) }));
     const nextCursor = rows.length > PAGE_SIZE ? encodeKey(members.at(-1)!.email) : undefined;
     const now = new Date(clock.now());
-    const page = { view: 'people', tab: 'people', title: 'People', notices } as const;
-    await renderCustomer(deps, req, res, page, customer, {
+    const view = { view: 'people', tab: 'people', title: 'People', notices } as const;
+    await renderCustomer(deps, req, res, view, customer, {
       members,
       invitations: await listOpenInvitations(db.orm, customer.id, now, MAX_OPEN_INVITATIONS),
       pager: toPager(`${addressOf(customer.slug)}/people`, {}, { cursor, nextCursor }),

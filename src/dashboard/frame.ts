@@ -1,4 +1,3 @@
-import type { Shards } from '../core/db/client.js';
 import type { Context } from '../core/http/context.js';
 import type { ReadFrame } from '../core/pages/layout.js';
 import { listOrganizationsOf } from '../identity/organizations/queries.js';
@@ -33,21 +32,27 @@ export function createFrame({ db, config }: Pick<Context, 'db' | 'config'>): Rea
       organizations: organizations.slice(0, MAX_CHOICES),
       hasMoreOrganizations: organizations.length > MAX_CHOICES,
       place: 'Dashboard',
-      navigation: me && !me.isArchived ? navigationOf(shown, me.role, section) : [],
+      navigation: me && !me.isArchived ? navigationOf(shown, me, section) : [],
     };
   };
 }
 
-function navigationOf(shown: typeof sections, role: Role, current: string | undefined) {
+function navigationOf(
+  shown: typeof sections,
+  { role, marketAccess }: SessionPrincipal,
+  current: string | undefined,
+) {
   return shown
     .filter(({ roles }) => !roles || roles.includes(role))
+    .filter(({ isOfMarkets }) => marketAccess !== 'none' || !isOfMarkets)
     .map(({ id, href, label }) => ({ href, label, isCurrent: id === current }));
 }
 
 /** The parts of the operator's console. */
-const consoleSections = [
+const consoleSections: { id: string; href: string; label: string; isOfMarkets?: true }[] = [
   { id: 'customers', href: '/console', label: 'Customers' },
   { id: 'products', href: '/console/products', label: 'Products' },
+  { id: 'trading', href: '/console/trading', label: 'Trading', isOfMarkets: true },
   { id: 'operators', href: '/console/operators', label: 'Operators' },
   { id: 'people', href: '/console/people', label: 'People' },
   { id: 'audit-log', href: '/console/audit-log', label: 'Audit log' },
@@ -55,16 +60,17 @@ const consoleSections = [
 const shardSection = { id: 'shards', href: '/console/shards', label: 'Shard groups' };
 
 /** The frame of the console: whatever Organizations an operator belongs to have nothing to do with it. */
-export const consoleFrame =
-  (shards: Shards): ReadFrame =>
-  (res, section) =>
+export function createConsoleFrame({ config, db }: Pick<Context, 'config' | 'db'>): ReadFrame {
+  const shown = consoleSections.filter(({ isOfMarkets }) => config.hasMarkets || !isOfMarkets);
+  return (res, section) =>
     Promise.resolve({
       me: undefined,
       person: res.locals.person as SessionPerson,
       organizations: [],
       hasMoreOrganizations: false,
       place: 'Console',
-      navigation: [...consoleSections, ...(shards.groups.length > 1 ? [shardSection] : [])].map(
+      navigation: [...shown, ...(db.shards.groups.length > 1 ? [shardSection] : [])].map(
         ({ id, href, label }) => ({ href, label, isCurrent: id === section }),
       ),
     });
+}

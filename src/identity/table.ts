@@ -6,6 +6,7 @@ import {
   customType,
   index,
   integer,
+  json,
   pgTable,
   primaryKey,
   text,
@@ -13,6 +14,7 @@ import {
   uuid,
 } from 'drizzle-orm/pg-core';
 import { time } from '../core/db/columns.js';
+import type { FormFields } from '../core/pages/form.js';
 import { organizations, users } from '../organizations/table.js';
 
 /**
@@ -59,6 +61,42 @@ export const signInChallenges = pgTable(
     attempts: integer().notNull(),
   },
   (t) => [index('sign_in_challenges_user').on(t.userId), index('sign_in_challenges_expiry').on(t.expiresAt)],
+);
+
+/** What a person typed into a form after their session had ended: see core/pages/kept-form.ts. One form each. */
+export const keptForms = pgTable(
+  'kept_forms',
+  {
+    userId: uuid('user_id')
+      .primaryKey()
+      .references(() => users.id, { onDelete: 'cascade' }),
+    /** Of the browser that it was typed in. */
+    hashedToken: text('hashed_token').notNull(),
+    /** Path and query of the form's page. */
+    page: text().notNull(),
+    values: json().$type<FormFields>().notNull(),
+    expiresAt: time('expires_at').notNull(),
+  },
+  (t) => [index('kept_forms_expiry').on(t.expiresAt)],
+);
+
+/**
+ * Sign-ins that failed, of people who have an account, by hour: one row for however many. Addresses without an account
+ * leave nothing.
+ */
+export const failedSignIns = pgTable(
+  'failed_sign_ins',
+  {
+    userId: uuid('user_id')
+      .notNull()
+      .references(() => users.id, { onDelete: 'cascade' }),
+    hour: time('hour').notNull(),
+    passwords: integer().notNull().default(0),
+    /** And passkeys. */
+    codes: integer().notNull().default(0),
+  },
+  // Serves who failed lately, and the deletion of old rows, beside the primary key.
+  (t) => [primaryKey({ columns: [t.userId, t.hour] }), index('failed_sign_ins_hour').on(t.hour)],
 );
 
 /** A person's authenticator app (TOTP, RFC 6238). */

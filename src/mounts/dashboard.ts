@@ -8,11 +8,13 @@ import { customerKeyPages } from '../console/key-pages.js';
 import { customerPages } from '../console/customer-pages.js';
 import { operatorPages } from '../console/operator-pages.js';
 import { shardPages } from '../console/shard-pages.js';
+import { personPages } from '../console/person-pages.js';
 import { productPages } from '../console/product-pages.js';
 import { customerPeoplePages } from '../console/people-pages.js';
+import { serviceTradingPages } from '../console/service-trading-pages.js';
 import { customerTradingPages } from '../console/trading-pages.js';
 import { nothingHere } from '../core/http/problem.js';
-import { consoleFrame } from '../dashboard/frame.js';
+import { createConsoleFrame } from '../dashboard/frame.js';
 import { requireOperatorPerson } from '../identity/session/operator.js';
 import { pageHeaders } from '../core/http/page-headers.js';
 import { perKeyLimit } from '../core/http/rate-limit.js';
@@ -36,6 +38,7 @@ import {
   createSessionReader,
   personOf,
   refuseCrossSite,
+  requireMarketAccess,
   requireOrganization,
   requireOwnFactor,
   requirePerson,
@@ -102,7 +105,10 @@ export function dashboardRoutes(
     usagePages(context),
     entitlementPages(context),
     ...(trading
-      ? [marketsPages, scoresPages, portfolioPages, riskPages].map((pages) => pages(context, trading))
+      ? [
+          Router().use(['/markets', '/scores', '/portfolio'], requireMarketAccess),
+          ...[marketsPages, scoresPages, portfolioPages, riskPages].map((pages) => pages(context, trading)),
+        ]
       : []),
     membersPages(context),
     overviewPages(context),
@@ -112,14 +118,17 @@ export function dashboardRoutes(
     requirePerson(readSession),
     operatorsAlone,
     requireOperatorPerson,
-    pageFrame(consoleFrame(context.db.shards)),
+    pageFrame(createConsoleFrame(context)),
     customerPages(context),
     customerPeoplePages(context),
     customerEntitlementPages(context),
     customerKeyPages(context),
-    ...(trading ? [customerTradingPages(context)] : []),
+    ...(trading
+      ? [customerTradingPages(context), serviceTradingPages({ ...context, live: trading.live })]
+      : []),
     productPages(context),
     operatorPages(context),
+    personPages(context),
     consoleAuditPages(context),
     shardPages(context),
   );

@@ -13,6 +13,13 @@ import {
 } from 'drizzle-orm/pg-core';
 import { time } from '../core/db/columns.js';
 
+/** What an Organization may do with markets: `read` looks at them and closes what is held, and opens nothing. */
+export const marketAccesses = ['none', 'read', 'trade'] as const;
+export type MarketAccess = (typeof marketAccesses)[number];
+
+const isOneOf = (column: AnyPgColumn, values: readonly string[]) =>
+  sql`${column} in (${sql.raw(values.map((value) => `'${value}'`).join(', '))})`;
+
 export const organizations = pgTable(
   'organizations',
   {
@@ -24,8 +31,10 @@ export const organizations = pgTable(
     createdAt: time('created_at').notNull(),
     /** Since when its keys and its pages are closed. Copied to its API keys, so that a call reads no further row. */
     archivedAt: time('archived_at'),
+    marketAccess: text('market_access', { enum: marketAccesses }).notNull().default('trade'),
   },
   (t) => [
+    check('organizations_market_access', isOneOf(t.marketAccess, marketAccesses)),
     // Serve the search by how a slug or a name begins, whatever the database's collation.
     index('organizations_slug_prefix').on(t.slug.op('text_pattern_ops')),
     index('organizations_name_prefix').on(sql`lower(${t.name}) text_pattern_ops`),
@@ -53,8 +62,7 @@ export const managingRoles = ['owner', 'admin'] as const satisfies Role[];
 
 export const isManager = (role: Role): boolean => (managingRoles as readonly Role[]).includes(role);
 
-const isRole = (column: AnyPgColumn) =>
-  sql`${column} in (${sql.raw(roles.map((role) => `'${role}'`).join(', '))})`;
+const isRole = (column: AnyPgColumn) => isOneOf(column, roles);
 
 export const memberships = pgTable(
   'memberships',
@@ -104,6 +112,8 @@ export const invitations = pgTable(
     uniqueIndex('invitations_unclosed')
       .on(t.orgId, t.email)
       .where(sql`${t.acceptedAt} is null and ${t.revokedAt} is null`),
+    // Serves the count of the last hour's.
+    index('invitations_created').on(t.orgId, t.createdAt),
     index('invitations_created_by').on(t.createdBy),
     index('invitations_accepted_by').on(t.acceptedBy),
     check('invitations_role', isRole(t.role)),

@@ -1,6 +1,5 @@
 import type { Request, RequestHandler, Response, Router } from 'express';
 import { z } from 'zod';
-import type { Context } from '../core/http/context.js';
 import { hangUpSignal } from '../core/http/request-context.js';
 import { originOf } from '../core/http/own-origin.js';
 import { parseInput, text } from '../core/http/validate.js';
@@ -32,12 +31,14 @@ import {
   type ReadSession,
 } from '../identity/session/session.js';
 import { normalizeEmail } from '../identity/sign-in/sign-in.js';
+import { marketAccesses } from '../organizations/table.js';
+import { firstMarketAccess, type TradingContext } from '../trading/config.js';
 import { declareFirst, findInvitedOwner, findOwnerless, readNextStep } from './set-up.js';
 
 const SET_UP = '/set-up';
 const frame = 'card' as const;
 
-type SetUpDeps = AccountDeps & Pick<Context, 'limitStores'>;
+type SetUpDeps = AccountDeps & Pick<TradingContext, 'limitStores' | 'config'>;
 
 const personSchema = z.strictObject({
   name: text(200)
@@ -58,6 +59,7 @@ const firstSchema = z.strictObject({
     .optional(),
   orgSlug: slugSchema,
   orgName: text(200),
+  marketAccess: z.enum(marketAccesses, 'must be one of the choices').optional(),
 });
 
 const OWNER_DAYS = 7;
@@ -145,7 +147,8 @@ function addPersonPages(router: Router, deps: SetUpDeps, readSession: ReadSessio
 async function showNext(deps: SetUpDeps, req: Request, res: Response, isMember: boolean): Promise<void> {
   const now = new Date(deps.clock.now());
   const step = await readNextStep(deps.db.orm, now);
-  if (step === 'product') return showProduct(deps, req, res, newForm());
+  if (step === 'product')
+    return showProduct(deps, req, res, newForm({ marketAccess: firstMarketAccess(deps.config) }));
   if (step === 'owner') return res.redirect(303, `${SET_UP}/owner`);
   const organization = await findOwnerless(deps.db.orm);
   const invited = organization && (await findInvitedOwner(deps.db.orm, organization.id, now));
@@ -208,8 +211,13 @@ function addProductPages(router: Router, deps: SetUpDeps, guards: RequestHandler
     guards,
     formRoute({
       async act(req, res, fields) {
-        const first = parseInput(firstSchema, filledIn(fields));
-        await changeAsOperator(deps, req, res, (tx, source) => declareFirst(tx, first, source));
+        const { marketAccess = firstMarketAccess(deps.config), ...first } = parseInput(
+          firstSchema,
+          filledIn(fields),
+        );
+        await changeAsOperator(deps, req, res, (tx, source) =>
+          declareFirst(tx, { ...first, marketAccess }, source),
+        );
         res.redirect(303, SET_UP);
       },
       show: (req, res, form) => showProduct(deps, req, res, form),
@@ -223,7 +231,7 @@ const showProduct = (deps: SetUpDeps, req: Request, res: Response, form: FormSta
     req,
     res,
     { view: 'set-up/product', title: 'Set up Gauge: first product', frame },
-    { form },
+    { form, hasMarkets: deps.config.hasMarkets },
   );
 
 /** The last step: who owns the Organization. */

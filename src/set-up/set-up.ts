@@ -10,7 +10,7 @@ import { listOpenInvitations } from '../identity/members/invitation-queries.js';
 import { putOrganization } from '../identity/organizations/organizations.js';
 import { findOrganization } from '../identity/organizations/queries.js';
 import { findDifference, type Source } from '../identity/source.js';
-import { memberships, organizations } from '../organizations/table.js';
+import { memberships, organizations, type MarketAccess } from '../organizations/table.js';
 
 export interface FirstProduct {
   productSlug: string;
@@ -20,6 +20,7 @@ export interface FirstProduct {
   unitCap?: string | undefined;
   orgSlug: string;
   orgName: string;
+  marketAccess: MarketAccess;
 }
 
 /**
@@ -28,7 +29,7 @@ export interface FirstProduct {
  * @throws AppError invalid_request
  */
 export async function declareFirst(tx: Tx, first: FirstProduct, source: Source): Promise<void> {
-  const { productSlug, productName: name, usageMetric, unitCap, orgSlug, orgName } = first;
+  const { productSlug, productName: name, usageMetric, unitCap, orgSlug, orgName, marketAccess } = first;
   const cap = unitCap === undefined ? null : toPlainDecimal(unitCap, 0);
   const product = { name, usageMetric, unitCap: cap, maxQuantity: DEFAULT_MAX_QUANTITY };
   const earlier = await lockProduct(tx, productSlug);
@@ -41,7 +42,7 @@ export async function declareFirst(tx: Tx, first: FirstProduct, source: Source):
   if (customer && customer.name !== orgName)
     throw fieldError('orgSlug', 'is the one of another Organization. Enter its name, or choose another slug');
   if (!earlier) await putProduct(tx, productSlug, product, source);
-  await putOrganization(tx, orgSlug, { name: orgName }, source);
+  if (!customer) await putOrganization(tx, orgSlug, { name: orgName, marketAccess }, source);
   if (earlier && customer && (await findGrant(tx, customer.id, earlier.id))) return;
   const grant = { kind: 'live', startsAt: undefined, endsAt: null, unitCap: undefined } as const;
   await putGrant(tx, orgSlug, productSlug, grant, source);

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { urlField, wholeNumber, type ServiceConfig } from '../core/config.js';
 import type { Context } from '../core/http/context.js';
+import type { MarketAccess } from '../organizations/table.js';
 import { parseDollars, type Micros } from './market/money.js';
 
 export const tradingEnvironment = {
@@ -123,3 +124,7 @@ export function tradingProblems(env: Record<string, string | undefined>): string
 }
 
 export type TradingContext = Context<ServiceConfig & { trading: TradingConfig }>;
+
+/** What forms for a new Organization begin with: a choice that was left as it is gives nothing of real markets away. */
+export const firstMarketAccess = ({ hasMarkets, trading }: TradingContext['config']): MarketAccess =>
+  hasMarkets && trading.marketSource === 'simulated' ? 'trade' : 'none';

@@ -16,20 +16,64 @@ export const pages: string[] = Object.entries(matrix)
 export const toPath = async (address: string, of: Populated): Promise<string> =>
   (await matrix[address]?.path?.(of, 'owner')) ?? address.split(' ')[1]!;
 
-/** All that may be wrong with the page on a desk and on a phone. The scheme changes nothing but the colours. */
+const viewports = [
+  DESKTOP,
+  { width: 1024, height: 768 },
+  { width: 768, height: 1024 },
+  { width: 320, height: 640 },
+  PHONE,
+];
+
+/** All that may be wrong with the page, from a desk to a phone. The scheme changes nothing but the colours. */
 export async function findAllBarriers(page: Page): Promise<string[]> {
   const found: string[] = [];
-  for (const viewport of [DESKTOP, PHONE]) {
+  for (const viewport of viewports) {
     const say = (barriers: string[], scheme: string) =>
       found.push(...barriers.map((barrier) => `${viewport.width} px, ${scheme}: ${barrier}`));
     await page.setViewportSize(viewport);
-    await page.emulateMedia({ colorScheme: 'light' });
-    say([...(await findBarriers(page)), ...(await findOverflow(page))], 'light');
+    say(await findOverflow(page), 'light');
+    if (viewport !== DESKTOP && viewport !== PHONE) continue;
+    say(await findBarriers(page), 'light');
     await page.emulateMedia({ colorScheme: 'dark' });
-    say(await findBarriers(page, 'colours'), 'dark');
+    say([...(await findBarriers(page, 'colours')), ...(await findOverflow(page))], 'dark');
+    await page.emulateMedia({ colorScheme: 'light' });
   }
   return found;
 }
+
+const widths = [320, 360, 480, 640, 704, 720, 768, 900, 961, 1024, 1152, 1280, 1920];
+
+/** Where the page scrolls sideways, or a number lies in more than one line. */
+export async function findBrokenNumbers(page: Page): Promise<string[]> {
+  const found: string[] = [];
+  for (const width of widths) {
+    await page.setViewportSize({ width, height: 800 });
+    found.push(...(await page.evaluate<string[]>(brokenNumbers)).map((text) => `${width} px: ${text}`));
+  }
+  return found;
+}
+
+/** What is part of a name, an address or an id is no number. */
+const brokenNumbers = `(() => {
+  const texts = document.createTreeWalker(document.querySelector('main'), NodeFilter.SHOW_TEXT);
+  const { scrollWidth, clientWidth } = document.documentElement;
+  const broken = scrollWidth > clientWidth ? [scrollWidth - clientWidth + ' px too wide'] : [];
+  for (let node = texts.nextNode(); node; node = texts.nextNode()) {
+    if (node.parentElement.closest('code:not(.scope), pre, svg, option, .visually-hidden')) continue;
+    // What is folded has no place of its own.
+    if (node.parentElement.closest('details:not([open]) > :not(summary)')) continue;
+    for (const { 0: whole, index } of node.data.matchAll(
+      /[a-z]+:(?:read|write)\\b|(?<![\\w.@-])[+−±]?\\d{1,3}(?:,\\d{3})*(?:\\.\\d+)?(?:\\u00a0%)?(?![\\w.@-]*[\\w@])/g,
+    )) {
+      const range = document.createRange();
+      range.setStart(node, index);
+      range.setEnd(node, index + whole.length);
+      const tops = [...range.getClientRects()].map(({ top }) => Math.round(top));
+      if (new Set(tops).size > 1) broken.push('broken: ' + whole);
+    }
+  }
+  return broken;
+})()`;
 
 /** Not only the page itself: nothing may hide what a narrow window cuts off. */
 const findOverflow = (page: Page) =>

@@ -1,36 +1,71 @@
 import { beforeAll, expect, it } from 'vitest';
+import { signedIn } from '../support/accounts.js';
 import { browserWorld } from '../support/browser.js';
+import { createKey } from '../support/fixtures.js';
 import { signedInOperator, type TestOperator } from '../support/operators.js';
 import { hostileNames, populate, type Populated } from '../support/populated.js';
 import { consoleRoutes } from '../pages/matrix.js';
 import { countInjected, findAllBarriers } from './barriers.js';
+import { readMain } from './steps.js';
 
 const world = browserWorld();
 
-let customer: Populated;
+let hostile: Populated;
 let operator: TestOperator;
 beforeAll(async () => {
-  customer = await populate(world.service, hostileNames);
+  hostile = await populate(world.service, hostileNames);
   operator = await signedInOperator(world.service);
 });
 
 /** Where a route of the console is, for the customer and what belongs to it. */
 function toConsolePath(route: string): string {
-  const isOfPeople = route.startsWith('get /console/people') || route.startsWith('get /console/operators');
   return route
     .slice('get '.length)
-    .replace('{slug}', route.includes('/products/') ? customer.productSlugs[0]! : customer.slug)
-    .replace('{userId}', isOfPeople && route.includes('operators') ? operator.id : customer.people.admin.id)
-    .replace('{id}', customer.keyIds[0]!);
+    .replace('{slug}', route.includes('/products/') ? hostile.productSlugs[0]! : hostile.slug)
+    .replace('{userId}', route.includes('operators') ? operator.id : hostile.people.admin.id)
+    .replace('{id}', hostile.keyIds[0]!);
 }
 
 it.each(consoleRoutes.filter((route) => route.startsWith('get ')))(
   '%s: text stays text, and nothing is in the way',
   async (route) => {
-    const page = await world.visit({ as: operator.browser });
+    const page = await world.look(operator.browser);
     const response = await page.goto(toConsolePath(route));
     expect(response!.status()).toBe(200);
     expect(await countInjected(page)).toBe(0);
     expect(await findAllBarriers(page)).toEqual([]);
+  },
+);
+
+it.each([{ javaScript: true }, { javaScript: false }])(
+  'a customer that an operator archives is locked out with the next call and click, and back when restored (scripts: $javaScript)',
+  async ({ javaScript }) => {
+    const { db, service } = world;
+    const { browser, organization } = await signedIn(db, service.url);
+    const { secret } = await createKey(db, organization.id);
+    const call = async () =>
+      (await fetch(`${service.url}/api/key`, { headers: { authorization: `Bearer ${secret}` } })).status;
+    expect(await call()).toBe(200);
+    const owner = await world.visit({ javaScript, as: browser });
+    await owner.goto('/dashboard/members');
+
+    const console = await world.visit({ javaScript, as: operator.browser });
+    await console.goto('/console');
+    await console.getByLabel(/^Name, slug/).fill(organization.slug);
+    await console.keyboard.press('Enter');
+    await console.getByRole('link', { name: organization.name }).first().click();
+    await console.getByRole('link', { name: 'Archive…' }).click();
+    await console.getByRole('button', { name: 'Archive', exact: true }).click();
+    await console.getByRole('link', { name: 'Restore…' }).waitFor();
+    expect(await call()).toBe(401);
+    await owner.reload();
+    expect(await readMain(owner)).toContain('archived');
+
+    await console.getByRole('link', { name: 'Restore…' }).click();
+    await console.getByRole('button', { name: 'Restore', exact: true }).click();
+    await console.getByRole('link', { name: 'Archive…' }).waitFor();
+    expect(await call()).toBe(200);
+    await owner.goto('/dashboard/members');
+    expect(await readMain(owner)).toContain('Members');
   },
 );

@@ -17,26 +17,42 @@ async function open(as: Browser, path: string): Promise<Page> {
 
 describe('a new Organization', () => {
   let another: Populated;
+  let newcomer: Browser;
   beforeAll(async () => {
     another = await populate(world.service, ordinaryNames);
+    newcomer = (await signedIn(world.db, world.service.url)).browser;
   });
 
   it.each(pages.filter((address) => !address.includes('{')))(
-    '%s has nothing to show, and says so to every role',
+    '%s has nothing to show, and says so',
     async (address) => {
-      const { browser } = await signedIn(world.db, world.service.url);
       // What another Organization's address names does not exist for this one.
       const [path] = (await toPath(address, another)).split('?');
-      const page = await open(browser, path!);
+      const page = await world.look(newcomer);
+      await page.goto(path!);
       expect(await findAllBarriers(page)).toEqual([]);
     },
   );
 });
 
-it.each(['', '?next=/dashboard/usage'])('the sign-in is accessible: /login%s', async (query) => {
-  const page = await world.visit();
-  await page.goto(`/login${query}`);
+it.each([
+  '/',
+  '/login',
+  '/login?next=/dashboard/usage',
+  '/forgot',
+  '/reset',
+  '/set-up',
+  '/dashboard/join',
+  '/no-such-page',
+])('%s, which all may open, has nothing in the way', async (path) => {
+  const page = await world.look();
+  await page.goto(path);
   expect(await findAllBarriers(page)).toEqual([]);
+});
+
+it('a failed sign-in is accessible', async () => {
+  const page = await world.visit();
+  await page.goto('/login');
   await page.getByLabel('E-mail address').fill('nobody@example.com');
   await page.getByLabel('Password').fill('wrong');
   await page.getByRole('button', { name: 'Sign in', exact: true }).click();

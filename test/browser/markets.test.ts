@@ -2,7 +2,7 @@ import type { Page } from 'playwright-core';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { isPlaced, type Market } from '../../src/trading/market/market.js';
 import { CENT, formatDollars, parseDollars } from '../../src/trading/market/money.js';
-import { formatCents } from '../../src/core/pages/format.js';
+import { formatPrice } from '../../src/core/pages/format.js';
 import { signedIn } from '../support/accounts.js';
 import { browserWorld, PHONE } from '../support/browser.js';
 import { createKey } from '../support/fixtures.js';
@@ -10,7 +10,10 @@ import { findAllBarriers } from './barriers.js';
 import { follow, readMain } from './steps.js';
 
 const world = browserWorld();
-beforeAll(() => world.service.trading.refresher.refresh());
+beforeAll(async () => {
+  await world.service.trading.refresher.refresh();
+  await world.service.trading.prices.record();
+});
 
 /** A market that costs neither next to nothing nor next to a dollar. */
 function findMarket(): Market {
@@ -101,11 +104,24 @@ it('new prices arrive by themselves and leave the focus and what is open alone',
   await world.service.trading.refresher.refresh();
   await expect.poll(() => page.locator('#markets').getAttribute('data-as-of')).not.toBe(before);
   const { yesAsk } = world.service.trading.snapshots.current!.markets.get(ticker)!;
-  await expect.poll(() => buy.innerText()).toContain(formatCents(yesAsk!));
+  await expect.poll(() => buy.innerText()).toContain(formatPrice(yesAsk!));
   expect(await page.evaluate<string>('document.activeElement.href')).toContain(
     await buy.getAttribute('href'),
   );
   expect(await page.locator('#books').getAttribute('open')).not.toBe(null);
+});
+
+it('each bracket has its price history as a picture and as text, with and without scripts', async () => {
+  const { browser } = await signedIn(world.db, world.service.url);
+  const { station, date } = findMarket();
+  for (const javaScript of [true, false]) {
+    const page = await world.visit({ javaScript, as: browser });
+    await page.goto(`/dashboard/markets?station=${station.id}&date=${date}`);
+    const pictures = page.getByRole('img', { name: /(Ask [\d.]+¢|Nothing was offered)/ });
+    expect(await pictures.count()).toBe(await page.locator('.ladder tbody tr').count());
+    await page.locator('#price-numbers > summary').click();
+    await page.getByRole('table', { name: 'Bid and ask of YES' }).waitFor();
+  }
 });
 
 it('the list follows what is typed, and the focus stays in the search', async () => {
@@ -150,23 +166,6 @@ it('the overview hears of new prices of all cities, and asks no more often than 
     .poll(() => page.locator('#best').getAttribute('data-as-of'), { timeout: 10_000 })
     .not.toBe(before);
   expect(asked).toBe(1);
-});
-
-it.each([
-  ['/dashboard/markets', 'Markets'],
-  ['/dashboard/markets?kind=others', 'Markets'],
-  ['/dashboard/markets?q=nowhere', 'Markets'],
-  ['/dashboard/markets?station=KMIA&kind=daily_minimum', 'Miami'],
-  ['/dashboard/markets?station=INDEX-MIAMI&kind=hourly', 'Miami'],
-  ['/dashboard/scores?kind=hourly', 'Scores'],
-])('%s has no barriers and fits a phone, in both schemes', async (path, heading) => {
-  const { browser } = await signedIn(world.db, world.service.url);
-  const page = await world.visit({ as: browser, viewport: PHONE });
-  await page.goto(path);
-  expect(await page.getByRole('heading', { level: 1 }).innerText()).toBe(heading);
-  expect(await findAllBarriers(page)).toEqual([]);
-  const tooWide = await page.evaluate<number>('document.documentElement.scrollWidth - innerWidth');
-  expect(tooWide).toBeLessThanOrEqual(0);
 });
 
 it('a refused order says why to every reader, on a desk and on a phone', async () => {

@@ -34,26 +34,3 @@ it.each([true, false])(
     }
   },
 );
-
-it('no trading page scrolls sideways at any width, beside the navigation or below it', async () => {
-  const { people } = await populate(world.service, ordinaryNames);
-  const page = await world.visit({ as: people.owner.browser });
-  for (const path of [
-    'portfolio',
-    'portfolio/orders',
-    'portfolio/settlements',
-    'portfolio/risk',
-    'scores',
-    'markets',
-    'markets?kind=others',
-    'markets?station=KMIA',
-    'markets?station=INDEX-MIAMI&kind=hourly',
-  ]) {
-    await page.goto(`/dashboard/${path}`);
-    for (const width of [320, 480, 705, 768, 880, 961, 1024, 1100, 1216, 1280, 1920]) {
-      await page.setViewportSize({ width, height: 900 });
-      const overflow = await page.evaluate<number>('document.documentElement.scrollWidth - innerWidth');
-      expect([path, width, Math.max(0, overflow)]).toEqual([path, width, 0]);
-    }
-  }
-});

@@ -1,8 +1,9 @@
 import type { Page } from 'playwright-core';
 import { expect, it } from 'vitest';
-import { PASSWORD, signedIn } from '../support/accounts.js';
+import { addMember, Browser, createUser, PASSWORD, signedIn } from '../support/accounts.js';
 import { browserWorld } from '../support/browser.js';
-import { codeOfApp, readMain, signIn, signOut } from './steps.js';
+import { giveSecondFactor } from '../support/second-factor.js';
+import { codeOfApp, follow, readMain, signIn, signOut } from './steps.js';
 
 const world = browserWorld();
 
@@ -75,5 +76,40 @@ it.each([{ javaScript: true }, { javaScript: false }])(
     await signOut(page);
     await signIn(page, user.email);
     await page.waitForURL('**/dashboard');
+  },
+);
+
+it.each([{ javaScript: true }, { javaScript: false }])(
+  'that an Organization requires keeps a member out until they have set it up (scripts: $javaScript)',
+  async ({ javaScript }) => {
+    const { db, service } = world;
+    const { user: owner, browser, organization } = await signedIn(db, service.url);
+    await giveSecondFactor(db, owner.id, service.clock);
+    const member = await createUser(db);
+    await addMember(db, organization.id, member.id, 'member');
+    const theirs = new Browser(service.url);
+    await theirs.signIn(member.email);
+    const page = await world.visit({ javaScript, as: theirs });
+    await page.goto('/dashboard/members');
+
+    const own = await world.visit({ javaScript, as: browser });
+    await own.goto('/dashboard/members/second-factor');
+    expect(await readMain(own)).toContain('1 of 2 members has no second factor');
+    await own.getByRole('button', { name: 'Require a second factor' }).click();
+    await own.waitForURL('**/dashboard/members?*');
+
+    for (const entry of ['API keys', 'Usage']) {
+      await follow(page, entry);
+      expect(await readMain(page)).toContain('requires a second factor');
+    }
+    await page.getByLabel('Your password').fill(PASSWORD);
+    await page.getByRole('button', { name: 'Set up' }).click();
+    await page.getByText('Type it in instead').click();
+    const secret = await page.locator('#secret').innerText();
+    await page.getByLabel('Enter the code').fill(nextCode(secret));
+    await page.getByRole('button', { name: 'Turn it on' }).click();
+    await page.getByRole('link', { name: 'I have saved them' }).click();
+    await follow(page, 'API keys');
+    await page.getByRole('heading', { name: 'API keys', level: 1 }).waitFor();
   },
 );

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { consoleRoutes } from '../pages/matrix.js';
+import { operatorRoutes } from '../../src/mounts/operator.js';
+import { consoleOf, consoleRoutes } from '../pages/matrix.js';
 import { Browser, createUser } from '../support/accounts.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import {
@@ -30,7 +31,8 @@ afterAll(async () => {
 });
 
 /** Asks again for the password and the code before anything else. */
-const dangerous = /\/(archive|invite|role|link)$|operators\/\{userId\}\/remove$/;
+const dangerous =
+  /\/(archive|invite|role|link|sign-out|second-factor|delete|reconciliation)$|operators\/\{userId\}\/remove$|console\/trading\/switch$/;
 
 const send = async (browser: Browser, route: string) => {
   const [method, path] = route.split(' ') as [string, string];
@@ -55,4 +57,8 @@ describe.each(consoleRoutes)('%s', (route) => {
     else if (route.includes('{')) expect(status).toBe(404);
     else expect(status).toBe(isPage ? 200 : 400);
   });
+});
+
+it('has a place for everything that the operator API does', () => {
+  expect(Object.keys(consoleOf).sort()).toEqual(operatorRoutes.map(({ operationId }) => operationId).sort());
 });

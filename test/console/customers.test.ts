@@ -104,7 +104,7 @@ describe('the list of customers', () => {
     await browser.signIn(email);
     await post('/login/code', { code: '000000' }, browser);
     expect(slugsOn(await open('/console?signal=expiring'))).toEqual([soon.slug]);
-    const text = await open('/console?signal=codes');
+    const text = await open('/console?signal=sign-ins');
     expect(slugsOn(text)).toEqual([later.slug]);
     expect(text).toContain('1 wrong code');
   });
@@ -132,9 +132,30 @@ it('makes a customer, and none twice', async () => {
   expect([again.status, again.text.includes('taken by another customer')]).toEqual([400, true]);
   expect((await post('/console/new-customer', { name: 'x', slug: 'Ünicode' })).status).toBe(400);
   const [row] = await database.db.orm.select().from(organizations).where(eq(organizations.slug, 'initech'));
-  expect(row!.name).toBe('Initech');
+  expect(row).toMatchObject({ name: 'Initech', marketAccess: 'trade' });
   const [entry] = await database.db.orm.select().from(auditLog).where(eq(auditLog.orgId, row!.id));
   expect(entry).toMatchObject({ action: 'organization.created', actor: `operator:${operator.email}` });
+});
+
+it('gives a new customer the invented markets, and real ones by choice alone', async () => {
+  const accessOf = async (slug: string) =>
+    (await database.db.orm.select().from(organizations).where(eq(organizations.slug, slug)))[0]!.marketAccess;
+  for (const [env, first] of [
+    [{ MARKET_SOURCE: 'kalshi' }, 'none'],
+    [{ MARKETS: 'off' }, undefined],
+  ] as const) {
+    const other = await startTestService(database.db, { env });
+    const { browser } = await signedInOperator(other);
+    const { text } = await browser.get('/console/new-customer', html);
+    expect(/name="marketAccess"\s+value="(\w+)"\s+checked/.exec(text)?.[1]).toBe(first);
+    const make = (slug: string, fields = {}) =>
+      post('/console/new-customer', { name: 'New', slug, ...fields }, browser);
+    const [left, chosen] = [`left-${first}`, `chosen-${first}`];
+    expect((await make(left)).status).toBe(303);
+    expect((await make(chosen, { marketAccess: 'trade' })).status).toBe(303);
+    expect([await accessOf(left), await accessOf(chosen)]).toEqual(['none', 'trade']);
+    await other.stop();
+  }
 });
 
 describe('one customer', () => {
@@ -172,6 +193,31 @@ describe('one customer', () => {
     expect(text).toContain(operator.email);
     const [row] = await database.db.orm.select().from(organizations).where(eq(organizations.id, id));
     expect(row).toMatchObject({ name: '<i>New</i>', requireSecondFactor: true });
+  });
+
+  it('is given access to markets and loses it, with the author in its audit log', async () => {
+    const { id, slug } = await customer();
+    const path = `/console/customers/${slug}`;
+    const chosen = async () =>
+      /value="(\w+)"\s+checked/.exec((await open(path)).split('id="field-marketAccess"')[1]!)![1];
+    const stored = async () => {
+      const [row] = await database.db.orm.select().from(organizations).where(eq(organizations.id, id));
+      return row!.marketAccess;
+    };
+    expect(await chosen()).toBe('trade');
+    for (const marketAccess of ['read', 'none', 'trade'] as const) {
+      expect((await post(path, { name: 'Acme', marketAccess })).status).toBe(303);
+      expect([await chosen(), await stored()]).toEqual([marketAccess, marketAccess]);
+      expect(await open(`${path}/audit-log`)).toContain(`et the access to markets to ${marketAccess}`);
+    }
+    const rows = await database.db.orm.select().from(auditLog).where(eq(auditLog.orgId, id));
+    expect(rows.map(({ actor }) => actor)).toEqual(rows.map(() => `operator:${operator.email}`));
+    await post(path, { name: 'Acme' });
+    expect(await stored()).toBe('trade');
+    for (const marketAccess of ['all', 'TRADE', '<i>', '\u0000']) {
+      const { status } = await post(path, { name: 'Acme', marketAccess });
+      expect([marketAccess, status, await stored()]).toEqual([marketAccess, 400, 'trade']);
+    }
   });
 
   it('gets entitlements with caps of their own, changes and loses them', async () => {

@@ -58,6 +58,14 @@ describe('products', () => {
       expect(await audited(action)).toMatchObject([{ actor: `operator:${operator.email}`, target: 'maps' }]);
     const log = await open('/console/audit-log?action=product.archived');
     expect([log.text.includes(operator.email), log.text.includes('Product created')]).toEqual([true, true]);
+    const today = new Date(service.clock.now()).toISOString().slice(0, 10);
+    const ofToday = await open(`/console/audit-log?action=product.archived&from=${today}&to=${today}`);
+    expect(ofToday.text).toContain(`${today} `);
+    // The rows stand in the zone of the filter, whatever the reader's.
+    expect(ofToday.text).not.toContain('data-zoned');
+    expect((await open(`/console/audit-log?action=product.archived&to=2020-01-31`)).text).toContain(
+      'No entry matches',
+    );
     for (const query of ['cursor=x', 'action=a&action=b'])
       expect((await open(`/console/audit-log?${query}`)).status).toBe(400);
   });

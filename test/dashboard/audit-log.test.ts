@@ -187,6 +187,19 @@ describe('an entry', () => {
       'Renamed the Organization from A to B',
     ],
     [
+      'organization.updated',
+      { before: { marketAccess: 'trade' }, after: { marketAccess: 'read' } },
+      'Set the access to markets to read',
+    ],
+    [
+      'organization.updated',
+      {
+        before: { name: 'A', marketAccess: 'trade', requireSecondFactor: 'no' },
+        after: { name: 'B', marketAccess: 'none', requireSecondFactor: 'yes' },
+      },
+      'Renamed the Organization from A to B , and required a second factor of every member, and set the access to markets to none',
+    ],
+    [
       'usage.totals_repaired',
       { totals: { rows: 1 }, hours: { rows: 2 } },
       'Set 1 total and 2 hours of usage',

@@ -3,6 +3,9 @@ import type { Circumstance, RouteDescription } from '../../src/core/reference/de
 import { exampleWorld, type Credential } from '../../src/core/reference/example-world.js';
 import type { SentExample } from '../../src/core/reference/problem-examples.js';
 import { routeDescriptions } from '../../src/reference.js';
+import type { MarketAccess } from '../../src/organizations/table.js';
+import { organizations } from '../../src/tables.js';
+import type { Snapshot } from '../../src/trading/snapshot/snapshot.js';
 import { everything, leadingStations } from '../../src/trading/venue/simulation/world.js';
 import { startFakeVenue } from '../trading/fake-venue.js';
 import { liveSettings, member, removeKeys } from '../fixtures/live-account.js';
@@ -21,6 +24,7 @@ let database: TestDatabase;
 const running = new Map<Circumstance | 'healthy', TestService>();
 const jar = new Map<Credential, Record<string, string>>();
 let isWorldFresh = false;
+let world: Snapshot | undefined;
 
 beforeAll(async () => {
   database = await createTestDatabase();
@@ -45,6 +49,7 @@ describe.each(routeDescriptions)('$method $path answers as documented', (route) 
   it.each(route.examples)('$name: $summary', async (example) => {
     if (!isWorldFresh) await resetWorld();
     isWorldFresh = !mayChangeTheWorld(route, example);
+    await withdrawAccess(example.circumstance);
     const { url } = await serviceIn(route, example.circumstance ?? 'healthy');
     // People sign in where all is well, whatever the circumstance.
     const credentials = presentCredential((await serviceIn(route, 'healthy')).url, jar);
@@ -67,6 +72,18 @@ async function resetWorld(): Promise<void> {
   jar.clear();
 }
 
+const accessIn: Partial<Record<Circumstance, MarketAccess>> = {
+  no_market_access: 'none',
+  read_market_access: 'read',
+};
+
+async function withdrawAccess(circumstance: Circumstance | undefined): Promise<void> {
+  const marketAccess = circumstance && accessIn[circumstance];
+  if (!marketAccess) return;
+  isWorldFresh = false;
+  await database.db.orm.update(organizations).set({ marketAccess });
+}
+
 function mayChangeTheWorld({ method }: RouteDescription, { response, before }: SentExample): boolean {
   return method !== 'get' && (response.status < 400 || before !== undefined);
 }
@@ -82,11 +99,19 @@ async function serviceIn(
     : startTestService(database.db, { trading: { selection }, ...settingsOf(circumstance) }));
   started.clock.set(exampleWorld.now);
   if (circumstance === 'draining') started.context.lifecycle.state = 'draining';
-  if (circumstance !== 'no_market_data' && ofMarkets.has(route.tag))
-    await started.trading.refresher.refresh();
+  if (circumstance !== 'no_market_data' && ofMarkets.has(route.tag)) await giveMarkets(started);
   if (circumstance === 'old_market_data') started.clock.advance(61_000);
   running.set(circumstance, started);
   return started;
+}
+
+/** The same invented world for all: it is made and sized once. */
+async function giveMarkets({ trading: { refresher, snapshots } }: TestService): Promise<void> {
+  if (world) snapshots.replace(world);
+  else {
+    await refresher.refresh();
+    world = snapshots.current;
+  }
 }
 
 /** The example's Organization at a venue of our own, which disagrees about ten dollars. */

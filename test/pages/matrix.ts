@@ -323,6 +323,7 @@ const operators = {
   'post /forgot': { form: () => ({ email: 'a@example.com' }), own: [404, 404, 404, 404, 404] },
   'get /reset': { own: [200, 200, 200, 200, 200] },
   'post /reset': { own: [404, 404, 404, 404, 404] },
+  'post /reset/passkey-options': { own: [404, 404, 404, 404, 404] },
   'post /reset/open': { form: () => ({ link: 'x'.repeat(43) }), own: [303, 303, 303, 303, 303] },
   'get /set-up': { own: [200, 200, 200, 200, 200] },
   'post /set-up/person': { own: [404, 404, 404, 404, 404] },
@@ -377,10 +378,59 @@ export const consoleRoutes = [
   'post /console/operators/{userId}/remove',
   'get /console/people',
   'get /console/people/{userId}',
+  'post /console/people/{userId}',
+  'get /console/people/{userId}/sign-out',
+  'post /console/people/{userId}/sign-out',
+  'get /console/people/{userId}/second-factor',
+  'post /console/people/{userId}/second-factor',
+  'get /console/people/{userId}/delete',
+  'post /console/people/{userId}/delete',
+  'get /console/trading',
+  'post /console/trading/switch',
+  'get /console/trading/reconciliation',
+  'post /console/trading/reconciliation',
   'get /console/people/{userId}/link',
   'post /console/people/{userId}/link',
   'get /console/audit-log',
-];
+] as const;
+
+/** Where the console does what a route of the operator API does. */
+export const consoleOf: Record<string, (typeof consoleRoutes)[number]> = {
+  listOrganizations: 'get /console',
+  getOrganization: 'get /console/customers/{slug}',
+  putOrganization: 'post /console/customers/{slug}',
+  listMembers: 'get /console/customers/{slug}/people',
+  getMember: 'get /console/customers/{slug}/people/{userId}',
+  putMember: 'post /console/customers/{slug}/people/{userId}/role',
+  deleteMember: 'post /console/customers/{slug}/people/{userId}/remove',
+  listGrants: 'get /console/customers/{slug}/entitlements',
+  getGrant: 'get /console/customers/{slug}/entitlement',
+  putGrant: 'post /console/customers/{slug}/entitlement',
+  deleteGrant: 'post /console/customers/{slug}/entitlement/withdraw',
+  listProducts: 'get /console/products',
+  getProduct: 'get /console/products/{slug}',
+  putProduct: 'post /console/products/{slug}',
+  listUsers: 'get /console/people',
+  getUser: 'get /console/people/{userId}',
+  // A password is chosen by its person, with a link.
+  putUser: 'post /console/people/{userId}',
+  deleteUser: 'post /console/people/{userId}/delete',
+  deleteUserSessions: 'post /console/people/{userId}/sign-out',
+  deleteUserSecondFactor: 'post /console/people/{userId}/second-factor',
+  // Of the month; a file for billing is for programs.
+  listCustomerUsage: 'get /console/customers/{slug}',
+  getTradingLimits: 'get /console/customers/{slug}/trading',
+  putTradingLimits: 'post /console/customers/{slug}/trading/limits',
+  deleteTradingLimits: 'post /console/customers/{slug}/trading/limits/withdraw',
+  getTradingSwitch: 'get /console/customers/{slug}/trading',
+  putTradingSwitch: 'post /console/customers/{slug}/trading/switch',
+  getServiceTradingSwitch: 'get /console/trading',
+  putServiceTradingSwitch: 'post /console/trading/switch',
+  getReconciliation: 'get /console/trading',
+  acceptReconciliation: 'post /console/trading/reconciliation',
+  listOperatorLog: 'get /console/audit-log',
+  listAuditLog: 'get /console/customers/{slug}/audit-log',
+};
 
 const operatorsConsole = Object.fromEntries(
   consoleRoutes.map((route): [string, Row] => [

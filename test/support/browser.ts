@@ -28,6 +28,8 @@ export interface BrowserWorld {
   readonly service: TestService;
   /** A person sits down at a browser of their own, on an empty page. Addresses are relative to the service. */
   visit(options?: VisitOptions): Promise<Page>;
+  /** The page of a person who only looks: the same one in every test of the file, because a new browser takes longer than a page. */
+  look(as?: Browser): Promise<Page>;
 }
 
 /**
@@ -39,6 +41,8 @@ export function browserWorld({ host, ...options }: BrowserWorldOptions = {}): Br
   let service: TestService;
   let chromium: Chromium | undefined;
   let open: { context: BrowserContext; guard: PageGuard }[] = [];
+  const looking = new Map<Browser | undefined, { page: Page; guard: PageGuard }>();
+  const said = new Set<string>();
 
   beforeAll(async () => {
     [database, chromium] = await Promise.all([createTestDatabase(), launchChromium()]);
@@ -51,9 +55,12 @@ export function browserWorld({ host, ...options }: BrowserWorldOptions = {}): Br
   afterEach(async () => {
     const visits = open;
     open = [];
-    const complaints = await Promise.all(visits.map(({ guard }) => guard.complaints()));
+    const guards = [...visits, ...looking.values()].map(({ guard }) => guard);
+    const complaints = (await Promise.all(guards.map((guard) => guard.complaints()))).flat();
     await Promise.all(visits.map(({ context }) => context.close()));
-    expect(complaints.flat()).toEqual([]);
+    const fresh = complaints.filter((complaint) => !said.has(complaint));
+    for (const complaint of fresh) said.add(complaint);
+    expect(fresh).toEqual([]);
   });
   afterAll(async () => {
     await chromium?.close();
@@ -68,24 +75,38 @@ export function browserWorld({ host, ...options }: BrowserWorldOptions = {}): Br
     get service() {
       return service;
     },
-    async visit({ javaScript = true, as, viewport = DESKTOP, scheme = 'light' } = {}) {
-      const origin = host === undefined ? service.url : service.url.replace('127.0.0.1', host);
-      const context = await chromium!.newContext({
-        baseURL: origin,
-        javaScriptEnabled: javaScript,
-        viewport,
-        colorScheme: scheme,
-        // Colours are measured at once, not on their way.
-        reducedMotion: 'reduce',
-        locale: 'en-GB',
-        timezoneId: 'Europe/Berlin',
-      });
-      context.setDefaultTimeout(15_000);
-      open.push({ context, guard: await guardPages(context, origin) });
-      if (as) await context.addCookies(cookiesOf(as));
-      return context.newPage();
+    async visit(options = {}) {
+      const visit = await start(options);
+      open.push(visit);
+      return visit.context.newPage();
+    },
+    async look(as) {
+      const known = looking.get(as);
+      if (known) return known.page;
+      const { context, guard } = await start({ ...(as && { as }) });
+      const page = await context.newPage();
+      looking.set(as, { page, guard });
+      return page;
     },
   };
+
+  async function start({ javaScript = true, as, viewport = DESKTOP, scheme = 'light' }: VisitOptions) {
+    const origin = host === undefined ? service.url : service.url.replace('127.0.0.1', host);
+    const context = await chromium!.newContext({
+      baseURL: origin,
+      javaScriptEnabled: javaScript,
+      viewport,
+      colorScheme: scheme,
+      // Colours are measured at once, not on their way.
+      reducedMotion: 'reduce',
+      locale: 'en-GB',
+      timezoneId: 'Europe/Berlin',
+    });
+    context.setDefaultTimeout(15_000);
+    const guard = await guardPages(context, origin);
+    if (as) await context.addCookies(cookiesOf(as));
+    return { context, guard };
+  }
 }
 
 const cookiesOf = ({ url, cookies }: Browser) => [...cookies].map(([name, value]) => ({ name, value, url }));

@@ -67,7 +67,7 @@ export function toLineChart({ summary, labels, axis, lines, formatTick }: LineCh
 }
 
 /** One path for each stretch without a gap. A point that stands alone is a stroke too short to be seen but for its round ends. */
-function toPaths(
+export function toPaths(
   values: (number | null)[],
   toX: (index: number) => number,
   toY: (value: number) => number,

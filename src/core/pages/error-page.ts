@@ -13,6 +13,7 @@ const titles: Partial<Record<ErrorCode, string>> = {
   not_found: 'There is nothing here',
   method_not_allowed: 'This address does not take that',
   forbidden_role: 'This is not open to you',
+  entitlement_required: 'This is not open to your Organization',
   cross_site_request: 'This came from another site',
   unavailable: 'Not available at the moment',
   internal: 'Something went wrong',

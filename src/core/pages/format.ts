@@ -7,6 +7,12 @@ export function formatDecimal(decimal: string | number | bigint): string {
   return fraction === undefined ? grouped : `${grouped}.${fraction}`;
 }
 
+/** Markup: a decimal of more digits than a phone has room for may break after its separators, and nowhere else. */
+export function formatQuantity(decimal: string | number | bigint): string {
+  const text = formatDecimal(decimal);
+  return text.length > 15 ? text.replaceAll(',', ',<wbr>') : text;
+}
+
 const compact = new Intl.NumberFormat('en', { notation: 'compact', maximumFractionDigits: 1 });
 
 /** A number where there is room for a few characters only: `1.2M`. */
@@ -80,7 +86,6 @@ export function formatAgo(at: Date, now: Date): string {
 
 /** Money is in whole millionths of a dollar. */
 const DOLLAR = 1_000_000n;
-const CENT = 10_000n;
 
 /** `$1,234.50`, `−$0.04`; with more decimals only where there are any. */
 export function formatMoney(micros: bigint): string {
@@ -91,15 +96,13 @@ export function formatMoney(micros: bigint): string {
   return `${sign}$${formatDecimal(amount / DOLLAR)}.${fraction}`;
 }
 
-/** A price or an average of prices: to a hundredth of a cent. */
-export const formatPrice = (micros: bigint): string => formatMoney(((micros + 50n) / 100n) * 100n);
-
-/** `42¢`, `42.5¢`: what a contract costs of the dollar that it may pay. */
-export function formatCents(price: bigint): string {
-  const fraction = String(price % CENT)
-    .padStart(4, '0')
+/** `42¢`, `42.5¢`: a price of one contract, or an average of prices, to a hundredth of a cent. Amounts are `formatMoney`. */
+export function formatPrice(micros: bigint): string {
+  const hundredths = (micros + 50n) / 100n;
+  const fraction = String(hundredths % 100n)
+    .padStart(2, '0')
     .replace(/0+$/, '');
-  return `${price / CENT}${fraction === '' ? '' : `.${fraction}`}¢`;
+  return `${hundredths / 100n}${fraction === '' ? '' : `.${fraction}`}¢`;
 }
 
 /** `+$1.20`, `−$0.04`: for what comes and goes. */

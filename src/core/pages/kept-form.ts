@@ -1,60 +1,54 @@
 import type { Request, Response } from 'express';
-import { z } from 'zod';
 import { prefersHtml } from '../http/request-line.js';
 import { readForm } from '../http/form-body.js';
 import { ownReferer } from '../http/own-origin.js';
-import { MINUTE_MS } from '../time.js';
 import { isPostedForm, withoutSecrets, type FormFields, type FormState } from './form.js';
 
 /**
- * What was typed into a form that came when its person was no longer signed in. It waits in their browser and nowhere else,
- * without passwords and codes, until the form's page is shown again.
+ * What was typed into a form that came when its person was no longer signed in. It waits, without passwords and codes, until
+ * the form's page is shown again to the same person in the same browser.
  */
+export interface KeptForm {
+  page: string;
+  values: FormFields;
+}
 
-const NAME = 'gauge_form';
-const KEPT_MS = 15 * MINUTE_MS;
-/** Browsers drop cookies of more than 4096 bytes. */
-const MAX_LENGTH = 3_800;
-
-const options = (req: Request) =>
-  ({ httpOnly: true, sameSite: 'lax', secure: req.secure, path: '/dashboard' }) as const;
-
-const keptSchema = z.object({
-  page: z.string(),
-  by: z.string(),
-  values: z.record(z.string(), z.union([z.string(), z.array(z.string())])),
-});
-
-/**
- * Keeps the fields of a posted form.
- * @param by who typed it: others who sign in with the same browser do not get to see it
- * @returns the page of the form; undefined if this is no form of one of our pages
- */
-export async function keepForm(req: Request, res: Response, by: string): Promise<string | undefined> {
+/** What a posted form says; undefined if this is no form of one of our pages. */
+export async function readTyped(req: Request, res: Response): Promise<KeptForm | undefined> {
   const page = ownReferer(req);
   if (page === undefined || !isPostedForm(req) || !prefersHtml(req)) return undefined;
-  const values = withoutSecrets((await readForm(req, res)) as FormFields);
-  const kept = Buffer.from(JSON.stringify({ page, by, values })).toString('base64url');
-  if (kept.length <= MAX_LENGTH) res.cookie(NAME, kept, { ...options(req), maxAge: KEPT_MS });
-  return page;
+  return { page, values: withoutSecrets((await readForm(req, res)) as FormFields) };
+}
+
+const NAME = 'gauge_form';
+const options = (req: Request) =>
+  ({ httpOnly: true, sameSite: 'lax', secure: req.secure, path: '/' }) as const;
+
+export function sendFormToken(req: Request, res: Response, token: string, maxAge: number): void {
+  res.cookie(NAME, token, { ...options(req), maxAge });
+}
+
+const taken = Symbol('taken form');
+type Locals = { [taken]?: (page: string) => Promise<FormFields | undefined> };
+
+/** Lets the page that a browser with a token asks for take what was typed into its form: `take`, by the token. */
+export function offerForm(
+  req: Request,
+  res: Response,
+  take: (token: string, page: string) => Promise<FormFields | undefined>,
+): void {
+  const token = new RegExp(`(?:^|;\\s*)${NAME}=([\\w-]{43})(?:;|$)`).exec(req.headers.cookie ?? '')?.[1];
+  if (token === undefined || req.method !== 'GET') return;
+  const locals = res.locals as Locals;
+  locals[taken] = async (page) => {
+    const values = await take(token, page);
+    if (values) res.clearCookie(NAME, options(req));
+    return values;
+  };
 }
 
 /** The form of this page as the signed-in person typed it before, once; undefined if none was kept for it. */
-export function takeForm(req: Request, res: Response, form: FormState): FormState | undefined {
-  const { person } = res.locals as { person?: { userId: string } };
-  const cookie = new RegExp(`(?:^|;\\s*)${NAME}=([\\w-]+)`).exec(req.headers.cookie ?? '')?.[1];
-  if (cookie === undefined || req.method !== 'GET') return undefined;
-  const kept = keptSchema.safeParse(parseJson(Buffer.from(cookie, 'base64url').toString()));
-  if (!kept.success || kept.data.page !== req.originalUrl || kept.data.by !== person?.userId)
-    return undefined;
-  res.clearCookie(NAME, options(req));
-  return { ...form, values: { ...form.values, ...withoutSecrets(kept.data.values) } };
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
+export async function takeForm(req: Request, res: Response, form: FormState): Promise<FormState | undefined> {
+  const values = await (res.locals as Locals)[taken]?.(req.originalUrl);
+  return values && { ...form, values: { ...form.values, ...values } };
 }

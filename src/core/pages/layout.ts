@@ -77,7 +77,7 @@ export async function renderPage(
   data: object,
 ): Promise<void> {
   const { form } = data as { form?: FormState };
-  const kept = form && takeForm(req, res, form);
+  const kept = form && (await takeForm(req, res, form));
   const readFrame = (res.locals as { [frameOf]?: ReadFrame })[frameOf];
   res.render('layout', {
     ...data,

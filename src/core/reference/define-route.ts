@@ -146,7 +146,9 @@ export type Circumstance =
   | 'old_market_data'
   | 'small_account'
   | 'metrics_protected'
-  | 'trading_live';
+  | 'trading_live'
+  | 'no_market_access'
+  | 'read_market_access';
 
 export interface Example {
   /** Names the example in the document: camelCase, unique within its route. */

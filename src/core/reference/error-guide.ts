@@ -62,13 +62,14 @@ export const errorGuide: Record<ErrorCode, { meaning: string; remedy: string }> 
   },
   entitlement_required: {
     meaning:
-      'The Organization has no live entitlement for the product, the product was archived, or there is no such product.',
+      'The Organization has no live entitlement for the product, the product was archived, or there is no such product. For routes of trading: the Organization has no access to markets.',
     remedy:
       'Check the slug, and whether the entitlement has begun and has not ended. With `Prefer: handling=lenient` the other events of the batch are recorded.',
   },
   entitlement_read_only: {
-    meaning: 'The entitlement lets the Organization read, not use.',
-    remedy: 'Ask the operator of the service for a live entitlement.',
+    meaning:
+      'The entitlement lets the Organization read, not use. For an order: the Organization may read markets and close what it holds, and this order would open or enlarge a position.',
+    remedy: 'Ask the operator of the service for a live entitlement, or for access to markets that trades.',
   },
   live_trading_disabled: {
     meaning:

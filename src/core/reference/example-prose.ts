@@ -11,6 +11,8 @@ export const circumstances: Record<Circumstance, string> = {
   old_market_data: 'the last market data is 61 seconds old',
   small_account: 'a paper account begins with one dollar',
   metrics_protected: 'METRICS_TOKEN is set',
+  no_market_access: 'the Organization has no access to markets',
+  read_market_access: 'the Organization may read markets, and not trade',
   trading_live: 'the Organization trades live, and ten dollars were taken out of its account at the venue',
 };
 

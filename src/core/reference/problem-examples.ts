@@ -1,6 +1,6 @@
 import { AppError, type ErrorCode, type ErrorPlace } from '../errors.js';
 import { toProblem } from '../http/problem.js';
-import type { Scope } from '../scopes.js';
+import { isOfMarkets, type Scope } from '../scopes.js';
 import {
   generated,
   type Circumstance,
@@ -170,7 +170,7 @@ function bodyProblems({ body: described }: RouteDescription, request: ExampleReq
 
 function credentialProblems(route: RouteDescription, good: ExampleRequest): Example[] {
   const { credential, scope = null, errors = [] } = route;
-  if (credential === 'apiKey') return [...keyProblems(good), ...(scope ? [scopeProblem(good, scope)] : [])];
+  if (credential === 'apiKey') return [...keyProblems(good), ...(scope ? scopeProblems(good, scope) : [])];
   if (credential === 'operator') return operatorProblems(good);
   const crossSite = crossSiteProblem(good);
   if (credential === 'none' || route.isCredentialOptional)
@@ -224,12 +224,24 @@ const keyWith: Record<Scope, Credential> = {
   'trading:write': 'traderKey',
 };
 
-const scopeProblem = (good: ExampleRequest, scope: Scope): Example =>
+const scopeProblems = (good: ExampleRequest, scope: Scope): Example[] => [
   problemExample('insufficient_scope', {
     summary: 'A key without the scope',
     detail: `This API key does not have the scope ${scope}.`,
     request: { ...good, credential: scope === 'usage:write' ? 'readerKey' : 'usageKey' },
-  });
+  }),
+  ...(isOfMarkets(scope)
+    ? [
+        problemExample('entitlement_required', {
+          summary: 'A key of an Organization without access to markets',
+          circumstance: 'no_market_access',
+          detail:
+            'The Organization of this API key has no access to markets. The operator of this service can give it.',
+          request: good,
+        }),
+      ]
+    : []),
+];
 
 /** What every route of the dashboard answers to a person who may not use it. */
 function sessionProblems(good: ExampleRequest): Example[] {

@@ -67,6 +67,8 @@ const titles: Record<string, string> = {
   'usage.totals_repaired': 'Usage totals repaired',
 };
 
+const switchOf: Record<string, string> = { own: "Organization's own", service: "whole service's" };
+
 const sentences: Record<string, (entry: Told) => Part[]> = {
   'api_key.created': (entry) => say`Created the ${mode(entry)}API key ${key(entry)}`,
   'api_key.rotated': (entry) => say`Rotated the ${mode(entry)}API key ${key(entry)}${grace(entry)}`,
@@ -92,12 +94,13 @@ const sentences: Record<string, (entry: Told) => Part[]> = {
   'organization.created': (entry) =>
     say`Created the Organization ${{ name: textOf(entry.details.after, 'name') }}`,
   'organization.updated': (entry) => {
-    const factor = textOf(entry.details.after, 'requireSecondFactor');
-    if (factor !== '' && textOf(entry.details.after, 'name') === '')
-      return factor === 'yes'
-        ? say`Required a second factor of every member`
-        : say`Required no second factor any more`;
-    return say`Renamed the Organization from ${{ name: textOf(entry.details.before, 'name') }} to ${{ name: textOf(entry.details.after, 'name') }}${factor === '' ? '' : factor === 'yes' ? ', and required a second factor' : ', and required no second factor any more'}`;
+    const { before, after } = entry.details;
+    const name = textOf(after, 'name');
+    const others = [factorChange(after), accessChange(after)]
+      .filter((change) => change !== '')
+      .join(', and ');
+    if (name === '' && others !== '') return say`${others.charAt(0).toUpperCase() + others.slice(1)}`;
+    return say`Renamed the Organization from ${{ name: textOf(before, 'name') }} to ${{ name }}${others && `, and ${others}`}`;
   },
   'organization.archived': () => say`Archived the Organization`,
   'organization.restored': () => say`Restored the Organization`,
@@ -105,7 +108,7 @@ const sentences: Record<string, (entry: Told) => Part[]> = {
   'trading_limits.withdrawn': (entry) => say`Withdrew the ${limits(entry)}: the defaults bind`,
   'trading_switch.changed': (entry) => {
     const { after } = entry.details;
-    const own = entry.target === 'own' ? "Organization's own" : "operator's";
+    const own = switchOf[entry.target] ?? "operator's";
     const state = to(textOf(after, 'state'));
     const reason = textOf(after, 'reason');
     const change = state === '' ? 'Changed the reason of' : 'Set';
@@ -147,6 +150,17 @@ function grace({ details: { graceMinutes } }: Told): string {
 const kind = ({ details }: Told): string => {
   const kind = textOf(details.after, 'kind');
   return kind === '' ? '' : `${toWords(kind).toLowerCase()} `;
+};
+
+const factorChange = (after: unknown): string => {
+  const factor = textOf(after, 'requireSecondFactor');
+  if (factor === '') return '';
+  return factor === 'yes' ? 'required a second factor of every member' : 'required no second factor any more';
+};
+
+const accessChange = (after: unknown): string => {
+  const access = textOf(after, 'marketAccess');
+  return access === '' ? '' : `set the access to markets to ${access}`;
 };
 
 const limits = (entry: Told) => ({ name: 'risk limits', href: linkTo(entry) });

@@ -11,6 +11,7 @@ import { MAX_PASSWORD, MIN_PASSWORD, passwordProblem } from '../password.js';
 import { findFactors } from '../second-factor/queries.js';
 import { clearToken, sendToken } from '../session/session-cookie.js';
 import { personOf } from '../session/session.js';
+import { readFailedHours } from '../sign-in/failed-queries.js';
 import { describeAddress } from '../source.js';
 import {
   changeName,
@@ -181,6 +182,7 @@ function sessionPages(deps: AccountDeps): Router {
     await renderAccount(deps, req, res, page, {
       form,
       total,
+      ...(await readFailedHours(db.orm, userId, now)),
       sessions: rows.map(({ ip, userAgent, ...session }) => ({
         ...session,
         browser: describeBrowser(userAgent),

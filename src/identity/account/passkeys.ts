@@ -40,7 +40,7 @@ export async function addPasskey(
     const { token, sessionsEnded } = isFirst ? await endOtherSessions(tx, author) : noSessions;
     if (isFirst) await replaceRecoveryCodes(tx, userId, made!.hashedCodes);
     await audit(tx, author, 'user.passkey_added', { name, sessionsEnded });
-    await mailAccountNotice(tx, deps, author.email, 'passkey', author);
+    await mailAccountNotice(tx, deps, author.email, 'passkeyAdded', author);
     return { token, recoveryCodes: isFirst ? made!.recoveryCodes : undefined };
   });
 }
@@ -57,7 +57,7 @@ export function removePasskey(
     const wasLast = await endLastFactor(tx, author.userId);
     const { token, sessionsEnded } = wasLast ? await endOtherSessions(tx, author) : noSessions;
     await audit(tx, author, 'user.passkey_removed', { name: gone.name, sessionsEnded });
-    if (wasLast) await mailAccountNotice(tx, deps, author.email, 'secondFactor', author);
+    await mailAccountNotice(tx, deps, author.email, wasLast ? 'secondFactor' : 'passkeyRemoved', author);
     return { token };
   });
 }

@@ -5,6 +5,7 @@ import { z } from 'zod';
 import { byProof, change } from '../../audit/change.js';
 import { AppError } from '../../core/errors.js';
 import type { Context } from '../../core/http/context.js';
+import { sendJson, toJson } from '../../core/http/json.js';
 import { hangUpSignal } from '../../core/http/request-context.js';
 import { passLimits } from '../../core/http/rate-limit.js';
 import { parseInput, text } from '../../core/http/validate.js';
@@ -15,10 +16,12 @@ import { HOUR_MS } from '../../core/time.js';
 import { addLinkPages } from '../links/link-pages.js';
 import { emailSchema } from '../operator/schema.js';
 import { MAX_PASSWORD, MIN_PASSWORD } from '../password.js';
+import { auditRefusedFactor } from '../second-factor/codes.js';
+import { createUseOptions, siteOf } from '../second-factor/passkeys.js';
+import { findFactors } from '../second-factor/queries.js';
 import { readToken, sendToken } from '../session/session-cookie.js';
 import { browserOf, whereaboutsOf } from '../session/session.js';
 import { normalizeEmail } from '../sign-in/sign-in.js';
-import { auditPerson } from '../source.js';
 import type { AccountDeps } from './page.js';
 import {
   findResetLink,
@@ -27,7 +30,7 @@ import {
   resetSecondFactor,
   WrongProof,
 } from './reset.js';
-import { filledIn } from './schema.js';
+import { factorFields, filledIn } from './schema.js';
 
 const RESET = '/reset';
 const FORGOT = '/forgot';
@@ -36,7 +39,7 @@ const newPasswordSchema = z.strictObject({
   // Judged by the rules for passwords, which say what is missing.
   newPassword: z.string(),
   newPasswordAgain: z.string(),
-  code: text(100).optional(),
+  ...factorFields,
 });
 
 const passwordSchema = z.strictObject({ password: text(MAX_PASSWORD) });
@@ -70,7 +73,8 @@ export function resetPages(deps: ResetDeps): Router {
     const title = isPassword ? 'Choose a new password' : 'Remove the second factor';
     const view = isPassword ? 'links/password' : 'links/second-factor';
     const limits = { min: MIN_PASSWORD, max: MAX_PASSWORD };
-    const data = { form, email: person.email, hasFactor, ...limits };
+    const factors = await findFactors(db.orm, person.id);
+    const data = { form, email: person.email, hasFactor, ...factors, ...limits };
     await renderPage(deps, req, res, { view, title, frame: 'card' }, data);
   };
 
@@ -90,10 +94,19 @@ export function resetPages(deps: ResetDeps): Router {
           const { password } = parseInput(passwordSchema, filledIn(fields));
           sendToken(req, await resetSecondFactor(deps, found, password, bearer));
         } else {
-          const { newPasswordAgain, ...chosen } = parseInput(newPasswordSchema, filledIn(fields));
-          if (chosen.newPassword !== newPasswordAgain)
+          const { newPassword, newPasswordAgain, ...factor } = parseInput(
+            newPasswordSchema,
+            filledIn(fields),
+          );
+          if (newPassword !== newPasswordAgain)
             throw fieldError('newPasswordAgain', 'is not the same as the new password');
-          const reset = resetPassword(deps, found, { ...chosen, code: chosen.code }, bearer);
+          const given = {
+            code: undefined,
+            ...factor,
+            site: siteOf(req),
+            hashedToken: found.link.hashedToken,
+          };
+          const reset = resetPassword(deps, found, newPassword, given, bearer);
           sendToken(req, await reset.catch(auditRefusal(found.person, bearer.where)));
         }
         opened.forget(req, res);
@@ -103,13 +116,23 @@ export function resetPages(deps: ResetDeps): Router {
     }),
   );
 
+  router.post(`${RESET}/passkey-options`, wrongLinks, async (req, res) => {
+    const { link, person } = await findOpened(req);
+    const waiting = { hashedToken: link.hashedToken, now: new Date(clock.now()) };
+    const options = await change(deps, byProof, (tx) =>
+      createUseOptions(tx, siteOf(req), person.id, waiting),
+    );
+    sendJson(res, 200, toJson(options));
+  });
+
   /** What the refused change would have written is undone: this is written by itself. */
   const auditRefusal =
     ({ id: userId, email }: { id: string; email: string }, where: ReturnType<typeof bearerOf>['where']) =>
     async (error: unknown): Promise<never> => {
-      if (error instanceof WrongProof && error.field === 'code')
+      const factor = error instanceof WrongProof ? error.factor : undefined;
+      if (factor)
         await change(deps, byProof, (tx) =>
-          auditPerson(tx, { userId, email }, 'user.code_refused', where, { at: 'reset' }),
+          auditRefusedFactor(tx, { userId, email }, factor, where, { at: 'reset' }),
         );
       throw error;
     };

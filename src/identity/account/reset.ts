@@ -9,7 +9,13 @@ import { HOUR_MS } from '../../core/time.js';
 import { queueMail, type MailDeps } from '../../mail/outbox.js';
 import { createLink, findLink, spendLink, type NewLink, type OneTimeLink } from '../links/links.js';
 import { hashPassword, passwordProblem, verifyPassword } from '../password.js';
-import { acceptCode, auditRecoveryCode, readCode } from '../second-factor/codes.js';
+import {
+  acceptCode,
+  auditRecoveryCode,
+  readFactor,
+  type GivenFactor,
+  type TypedCode,
+} from '../second-factor/codes.js';
 import { deleteSecondFactor, hasSecondFactor } from '../second-factor/queries.js';
 import { deleteSessionsOf } from '../session/queries.js';
 import { startSession } from '../session/session.js';
@@ -118,40 +124,47 @@ interface Bearer {
 
 /** A wrong password or code beside the link: it is counted. */
 export class WrongProof extends AppError {
-  readonly field: 'password' | 'code';
-  constructor(field: 'password' | 'code', detail: string) {
+  readonly factor: TypedCode | undefined;
+  constructor(field: 'password' | 'code', detail: string, factor?: TypedCode) {
     const errors = [{ pointer: `/${field}`, code: 'not_signed_in' as const, detail }];
     super('not_signed_in', `/${field} ${detail}`, { errors });
-    this.field = field;
+    this.factor = factor;
   }
 }
 
 /**
  * Gives the link's person another password and ends all their sessions, but for a new one in this browser. Where a second
- * factor is on, it takes a code of it.
+ * factor is on, it takes a code of it, or a passkey.
  * @returns the token of the new session
- * @throws LinkGone; AppError invalid_request, not_signed_in for a wrong code
+ * @throws LinkGone; AppError invalid_request, not_signed_in for a wrong code or passkey
  */
 export async function resetPassword(
   deps: AccountChangeDeps,
   found: ResetLink,
-  { newPassword, code: typed }: { newPassword: string; code: string | undefined },
+  newPassword: string,
+  given: GivenFactor,
   bearer: Bearer,
 ): Promise<string> {
   const { id: userId, email } = found.person;
   const { where, gone } = bearer;
   const problem = await passwordProblem(newPassword, email);
   if (problem !== undefined) throw fieldError('newPassword', problem);
-  if (found.hasFactor && typed === undefined) throw fieldError('code', 'is required');
+  if (found.hasFactor && given.code === undefined && !given.passkey) throw fieldError('code', 'is required');
   // Hashing takes long, so it happens before anything is locked.
-  const code = typed === undefined ? undefined : await readCode(userId, typed, gone);
+  const code = await readFactor(deps.db.orm, { userId, now: where.at, gone }, given);
   const passwordHash = await hashPassword(newPassword, gone);
   return change(deps, byProof, async (tx) => {
     await hold(tx, found);
     if (await hasSecondFactor(tx, userId)) {
       const kind = code && (await acceptCode(tx, deps.secrets, { userId, code, now: where.at }));
       if (kind === undefined)
-        throw new WrongProof('code', 'is not right, or was used before: wait for the next one');
+        throw new WrongProof(
+          'code',
+          given.passkey
+            ? 'is needed: this passkey was not accepted'
+            : 'is not right, or was used before: wait for the next one',
+          code,
+        );
       if (kind === 'recovery_code') await auditRecoveryCode(tx, { userId, email }, where);
     }
     await spendLink(tx, found.link, where.at);

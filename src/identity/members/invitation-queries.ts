@@ -31,6 +31,7 @@ const invitationColumns = (orm: Orm, now: Date) => ({
   orgId: organizations.id,
   orgSlug: organizations.slug,
   orgName: organizations.name,
+  isArchived: sql<boolean>`${organizations.archivedAt} is not null`,
   /** It can be accepted now. */
   isOpen: sql<boolean>`coalesce(${isOpen(orm, now)}, false)`,
 });
@@ -66,6 +67,23 @@ export async function countOpenInvitations(orm: Orm, orgId: string, now: Date): 
     )
     .where(and(eq(invitations.orgId, orgId), isOpen(orm, now)));
   return row!.open;
+}
+
+/** When the Organization made the invitation that was the `count`th to last; undefined if it made fewer since. */
+export async function findNthInvitation(
+  orm: Orm,
+  orgId: string,
+  count: number,
+  since: Date,
+): Promise<Date | undefined> {
+  const [row] = await orm
+    .select({ createdAt: invitations.createdAt })
+    .from(invitations)
+    .where(and(eq(invitations.orgId, orgId), gt(invitations.createdAt, since)))
+    .orderBy(desc(invitations.createdAt))
+    .offset(count - 1)
+    .limit(1);
+  return row?.createdAt;
 }
 
 export async function findInvitation(orm: Orm, orgId: string, id: string, now: Date) {

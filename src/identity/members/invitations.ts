@@ -6,8 +6,8 @@ import type { Tx } from '../../core/db/client.js';
 import { AppError } from '../../core/errors.js';
 import { toAddress } from '../../core/pages/address.js';
 import { fieldError } from '../../core/pages/form.js';
-import { formatTime } from '../../core/pages/format.js';
-import { DAY_MS } from '../../core/time.js';
+import { formatDuration, formatTime } from '../../core/pages/format.js';
+import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../core/time.js';
 import type { Role } from '../../organizations/table.js';
 import { plainName, queueMail } from '../../mail/outbox.js';
 import { findOrganization, lockOrganization } from '../organizations/queries.js';
@@ -17,6 +17,7 @@ import {
   closeAsRevoked,
   countOpenInvitations,
   findInvitation,
+  findNthInvitation,
   findUnclosedInvitation,
   insertInvitation,
   type Invitation,
@@ -27,6 +28,9 @@ import { findMemberByEmail } from './queries.js';
 
 /** Invitations of an Organization that are open at the same time. */
 export const MAX_OPEN_INVITATIONS = 100;
+
+/** Invitations that members of an Organization make in an hour: each may be a mail to a stranger. */
+const MAX_AN_HOUR = 50;
 
 interface InvitationInput {
   /** Made with the form, so that the same form makes one invitation however often it arrives. */
@@ -47,7 +51,7 @@ interface NewInvitation {
 /**
  * Invites an address. An invitation that is open for it already is replaced: its link stops working.
  * @returns undefined if the same form was carried out before; the link is not known any more
- * @throws AppError forbidden_role, invalid_request
+ * @throws AppError forbidden_role, invalid_request, rate_limited
  */
 export async function invite(
   tx: Tx,
@@ -64,14 +68,28 @@ export async function invite(
   if (earlier && isSame(earlier, input)) return undefined;
   const replaced = await findUnclosedInvitation(tx, orgId, email, source.at);
   if (replaced?.isOpen && !mayManage(me.role, replaced.role)) throw ownersOnly();
+  await requireRoomInHour(tx, orgId, source.at);
   // A form that was carried out and is sent again with another address means another invitation.
   const invitation = { ...input, id: earlier ? uuid() : input.id, createdBy: me.userId };
   return addInvitation(tx, orgId, invitation, source, mail);
 }
 
+/** The rows are the count, those that were revoked too. @throws AppError rate_limited */
+async function requireRoomInHour(tx: Tx, orgId: string, at: Date): Promise<void> {
+  const since = new Date(at.getTime() - HOUR_MS);
+  const oldest = await findNthInvitation(tx, orgId, MAX_AN_HOUR, since);
+  if (!oldest) return;
+  const waitMs = oldest.getTime() - since.getTime();
+  throw new AppError(
+    'rate_limited',
+    `An Organization makes at most ${MAX_AN_HOUR} invitations an hour. Try again in ${formatDuration(Math.max(waitMs, MINUTE_MS))}.`,
+    { retryAfterSeconds: Math.ceil(waitMs / SECOND_MS) },
+  );
+}
+
 /**
  * Invites a person in the name of the one who runs the service.
- * @throws AppError invalid_request
+ * @throws AppError invalid_request, also where the Organization is archived: its invitations are void
  */
 export async function inviteAsOperator(
   tx: Tx,
@@ -81,7 +99,9 @@ export async function inviteAsOperator(
   source: Source,
   mail: MailConfig | undefined,
 ): Promise<NewInvitation> {
-  await lockOrganization(tx, { id: orgId });
+  const organization = await lockOrganization(tx, { id: orgId });
+  if (organization?.archivedAt)
+    throw new AppError('invalid_request', 'This Organization is archived. Restore it to invite people.');
   return addInvitation(tx, orgId, { id: uuid(), ...input, createdBy: operatorId }, source, mail);
 }
 

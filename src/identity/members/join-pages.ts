@@ -33,7 +33,14 @@ import { MINUTE_MS } from '../../core/time.js';
 import { openedLink } from '../opened-link.js';
 import { findUser } from '../users/queries.js';
 import { isTokenShaped, JOIN, toJoinAddress, toSignInAddress } from './invitations.js';
-import { getInvitation, hasAccount, InvitationGone, joinAs, joinWithNewAccount } from './join.js';
+import {
+  getInvitation,
+  hasAccount,
+  InvitationGone,
+  InvitationVoid,
+  joinAs,
+  joinWithNewAccount,
+} from './join.js';
 import { roleDescriptions } from './members.js';
 import { accountSchema } from './schema.js';
 
@@ -184,11 +191,18 @@ function addLeavingPages(router: Router, deps: JoinDeps, readSession: ReadSessio
 
 function showGone(deps: JoinDeps): ErrorRequestHandler {
   return async (thrown, req, res, next) => {
-    if (!(thrown instanceof InvitationGone) || res.headersSent || !prefersHtml(req)) {
+    const isVoid = thrown instanceof InvitationVoid;
+    if (!(isVoid || thrown instanceof InvitationGone) || res.headersSent || !prefersHtml(req)) {
       next(thrown);
       return;
     }
     res.locals.error = thrown;
+    if (isVoid) {
+      res.status(403);
+      const page = { view: 'members/join-void', title: 'This invitation does not work now', frame };
+      await renderPage(deps, req, res, page, { orgName: thrown.orgName });
+      return;
+    }
     opened.forget(req, res);
     res.status(404);
     const page = { view: 'members/join-gone', title: 'This invitation does not work', frame };

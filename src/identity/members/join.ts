@@ -23,6 +23,15 @@ export class InvitationGone extends AppError {
   }
 }
 
+/** Void until the Organization is restored, also for who has joined with it. */
+export class InvitationVoid extends AppError {
+  readonly orgName: string;
+  constructor(orgName: string) {
+    super('forbidden_role', `${orgName} is archived. The invitation works again once it is restored.`);
+    this.orgName = orgName;
+  }
+}
+
 /** An open invitation, or one that this person has accepted or, being a member, does not need. */
 export interface FoundInvitation extends Invitation {
   isMember: boolean;
@@ -30,7 +39,7 @@ export interface FoundInvitation extends Invitation {
 
 /**
  * What a link stands for, to its holder.
- * @throws InvitationGone
+ * @throws InvitationGone, InvitationVoid
  */
 export async function getInvitation(
   orm: Orm,
@@ -44,13 +53,14 @@ export async function getInvitation(
   const member = userId === undefined ? undefined : await findMember(orm, invitation.orgId, userId);
   const isTheirs = member !== undefined && invitation.acceptedBy === userId;
   if (!invitation.isOpen && !isTheirs) throw new InvitationGone();
+  if (invitation.isArchived) throw new InvitationVoid(invitation.orgName);
   return { ...invitation, isMember: member !== undefined };
 }
 
 /**
  * Makes the signed-in person a member, and their session show the Organization.
  * @returns false if they were a member before: then the invitation stays open
- * @throws InvitationGone
+ * @throws InvitationGone, InvitationVoid
  */
 export async function joinAs(
   tx: Tx,
@@ -80,7 +90,7 @@ export interface NewAccount {
 /**
  * Makes an account for the invited address, a member of the Organization and signed in.
  * @returns the token of its session
- * @throws InvitationGone; AppError invalid_request if the address has an account by now
+ * @throws InvitationGone, InvitationVoid; AppError invalid_request if the address has an account by now
  */
 export async function joinWithNewAccount(
   tx: Tx,

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { idField, timeField } from '../../core/http/fields.js';
 import { text } from '../../core/http/validate.js';
-import { roles } from '../../organizations/table.js';
+import { marketAccesses, roles } from '../../organizations/table.js';
 
 const createdAt = timeField('When it was made.');
 
@@ -80,6 +80,12 @@ export const organizationSchema = z
       .optional()
       .describe(
         'Whether its API keys and its pages are closed. Left out: as it was, and false for a new one.',
+      ),
+    marketAccess: z
+      .enum(marketAccesses)
+      .optional()
+      .describe(
+        'What it may do with markets: `none` of it, `read` them and close what it holds, or `trade`. Left out: as it was, and `trade` for a new one. Without effect where the service has no markets.',
       ),
   })
   .meta({ id: 'OrganizationInput' });

@@ -1,4 +1,4 @@
-import { and, asc, eq, isNotNull, sql } from 'drizzle-orm';
+import { asc, eq } from 'drizzle-orm';
 import { v7 as uuid } from 'uuid';
 import { recordOperatorAudit } from '../../audit/audit.js';
 import { byProof, byService, change, type ChangeDeps } from '../../audit/change.js';
@@ -18,7 +18,8 @@ import { hashPassword, passwordProblem, verifyPassword } from '../password.js';
 import { normalizeEmail, openSession, type FormerBrowser, type SignedIn } from '../sign-in/sign-in.js';
 import { users } from '../../organizations/table.js';
 import { auditPerson, type Source, type Whereabouts } from '../source.js';
-import { operators, secondFactors } from '../table.js';
+import { hasFactor } from '../second-factor/queries.js';
+import { operators } from '../table.js';
 import { findUser, insertUser, lockUser, type User } from '../users/queries.js';
 
 /** The kinds of links that make an operator. */
@@ -157,11 +158,10 @@ const selectOperators = (orm: Orm) =>
       email: users.email,
       name: users.name,
       createdAt: operators.createdAt,
-      hasSecondFactor: sql<boolean>`${secondFactors.userId} is not null`,
+      hasSecondFactor: hasFactor(users.id),
     })
     .from(operators)
     .innerJoin(users, eq(users.id, operators.userId))
-    .leftJoin(secondFactors, and(eq(secondFactors.userId, users.id), isNotNull(secondFactors.confirmedAt)))
     .orderBy(asc(users.email));
 
 /** @throws AppError not_found */

@@ -2,6 +2,7 @@ import { v7 as uuid } from 'uuid';
 import { recordAudit } from '../../audit/audit.js';
 import type { Orm, Tx } from '../../core/db/client.js';
 import { AppError } from '../../core/errors.js';
+import type { MarketAccess } from '../../organizations/table.js';
 import { hasSecondFactor } from '../second-factor/queries.js';
 import { describeArchiving, findDifference, toArchivedAt, type Put, type Source } from '../source.js';
 import {
@@ -19,12 +20,14 @@ interface OrganizationInput {
   requireSecondFactor?: boolean | undefined;
   /** Left out: as it was. Its keys and its members' pages are closed with the next request, and open again when it is restored. */
   archived?: boolean | undefined;
+  /** Left out: as it was, and `trade` for a new one. Binds on the next request and the next order. */
+  marketAccess?: MarketAccess | undefined;
 }
 
 export async function putOrganization(
   tx: Tx,
   slug: string,
-  { name, requireSecondFactor, archived }: OrganizationInput,
+  { name, requireSecondFactor, archived, marketAccess }: OrganizationInput,
   source: Source,
 ): Promise<Put<Organization>> {
   const current = await lockOrganization(tx, { slug });
@@ -37,12 +40,14 @@ export async function putOrganization(
       requireSecondFactor: requireSecondFactor ?? false,
       createdAt: source.at,
       archivedAt,
+      marketAccess: marketAccess ?? 'trade',
     };
     await insertOrganization(tx, organization);
     const after = {
       name,
       ...(requireSecondFactor ? { requireSecondFactor } : {}),
       ...(archived ? { archived } : {}),
+      ...(marketAccess ? { marketAccess } : {}),
     };
     const entry = { ...source, action: 'organization.created', target: slug, details: { after } };
     await recordAudit(tx, organization.id, entry);
@@ -52,6 +57,7 @@ export async function putOrganization(
     name,
     requireSecondFactor: requireSecondFactor ?? current.requireSecondFactor,
     archivedAt,
+    marketAccess: marketAccess ?? current.marketAccess,
   };
   return { isNew: false, resource: await update(tx, current, wanted, source) };
 }
@@ -94,8 +100,9 @@ export async function requireFactorOfMembers(
   await update(tx, current!, { requireSecondFactor }, source);
 }
 
-const toFields = ({ name, requireSecondFactor, archivedAt }: Organization) => ({
+const toFields = ({ name, requireSecondFactor, archivedAt, marketAccess }: Organization) => ({
   name,
+  marketAccess,
   requireSecondFactor: requireSecondFactor ? 'yes' : 'no',
   archived: archivedAt === null ? 'no' : 'yes',
 });

@@ -47,11 +47,11 @@ export async function insertOrganization(tx: Tx, organization: Organization): Pr
 
 export async function updateOrganization(
   tx: Tx,
-  { id, name, requireSecondFactor, archivedAt }: Organization,
+  { id, name, requireSecondFactor, archivedAt, marketAccess }: Organization,
 ): Promise<void> {
   await tx
     .update(organizations)
-    .set({ name, requireSecondFactor, archivedAt })
+    .set({ name, requireSecondFactor, archivedAt, marketAccess })
     .where(eq(organizations.id, id));
 }
 

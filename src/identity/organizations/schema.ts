@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { idField, timeField } from '../../core/http/fields.js';
 import { text } from '../../core/http/validate.js';
-import { roles } from '../../organizations/table.js';
+import { marketAccesses, roles } from '../../organizations/table.js';
 
 export const MAX_BODY_BYTES = 16 * 1024;
 
@@ -33,6 +33,9 @@ export const organizationAnswerSchema = z
     ...organizationFields,
     requireSecondFactor: z.boolean().describe('Members need a second factor.'),
     archivedAt: timeField('Since when it is archived; `null` if it is not.').nullable(),
+    marketAccess: z
+      .enum(marketAccesses)
+      .describe('What it may do with markets: nothing, look and close what it holds, or trade.'),
     createdAt: timeField('When it was made.'),
   })
   .meta({ id: 'Organization' });

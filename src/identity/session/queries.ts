@@ -1,5 +1,6 @@
 import { and, asc, count, desc, eq, gt, lte, ne, or, sql } from 'drizzle-orm';
 import type { Orm, Tx } from '../../core/db/client.js';
+import type { FormFields } from '../../core/pages/form.js';
 import { DAY_MS, MINUTE_MS } from '../../core/time.js';
 import { memberships, organizations, users } from '../../organizations/table.js';
 import {
@@ -10,7 +11,7 @@ import {
   SETUP_MS,
 } from '../second-factor/queries.js';
 import { deleteExpiredPasskeyChallenges } from '../second-factor/passkey-queries.js';
-import { operators, sessions } from '../table.js';
+import { keptForms, operators, sessions } from '../table.js';
 
 /** A session ends this long after the sign-in, however much it is used. */
 export const SESSION_MS = 30 * DAY_MS;
@@ -19,6 +20,9 @@ const SESSION_IDLE_MS = 7 * DAY_MS;
 
 /** How far `lastSeenAt` may be behind: one write a minute at most, not one a request. */
 export const SESSION_SEEN_MS = MINUTE_MS;
+
+/** A form that came too late waits this long for its person. */
+export const KEPT_FORM_MS = 15 * MINUTE_MS;
 
 /** A session last used before then has ended. */
 export const idleSince = (now: Date): Date => new Date(now.getTime() - SESSION_IDLE_MS);
@@ -36,6 +40,7 @@ export async function findSession(orm: Orm, hashedToken: string, now: Date) {
       orgName: organizations.name,
       role: memberships.role,
       requireSecondFactor: organizations.requireSecondFactor,
+      marketAccess: organizations.marketAccess,
       isArchived: sql<boolean>`${organizations.archivedAt} is not null`.as('is_archived'),
     })
     .from(memberships)
@@ -65,6 +70,7 @@ export async function findSession(orm: Orm, hashedToken: string, now: Date) {
       role: membership.role,
       isArchived: membership.isArchived,
       requireSecondFactor: membership.requireSecondFactor,
+      marketAccess: membership.marketAccess,
     })
     .from(sessions)
     .innerJoin(users, eq(users.id, sessions.userId))
@@ -110,6 +116,29 @@ export async function findSessionOwner(orm: Orm, hashedToken: string): Promise<s
   return row?.userId;
 }
 
+/** A person's newest, in the place of one that waits already. */
+export async function upsertKeptForm(orm: Orm, form: typeof keptForms.$inferInsert): Promise<void> {
+  await orm.insert(keptForms).values(form).onConflictDoUpdate({ target: keptForms.userId, set: form });
+}
+
+export async function takeKeptForm(
+  orm: Orm,
+  of: { userId: string; hashedToken: string; page: string; now: Date },
+): Promise<FormFields | undefined> {
+  const [row] = await orm
+    .delete(keptForms)
+    .where(
+      and(
+        eq(keptForms.userId, of.userId),
+        eq(keptForms.hashedToken, of.hashedToken),
+        eq(keptForms.page, of.page),
+        gt(keptForms.expiresAt, of.now),
+      ),
+    )
+    .returning({ values: keptForms.values });
+  return row?.values;
+}
+
 /**
  * Deletes what has ended by itself and opens nothing any more: challenges, secrets never confirmed, and sessions a day later,
  * so that a form which was open meanwhile is known to be its person's.
@@ -119,6 +148,7 @@ export async function deleteExpiredSessions({ orm }: { orm: Orm }, now: Date): P
   await orm
     .delete(sessions)
     .where(or(lte(sessions.expiresAt, dayAgo), lte(sessions.lastSeenAt, idleSince(dayAgo))));
+  await orm.delete(keptForms).where(lte(keptForms.expiresAt, now));
   await deleteExpiredChallenges(orm, now);
   await deleteExpiredPasskeyChallenges(orm, now);
   await deleteAbandonedSetups(orm, new Date(now.getTime() - SETUP_MS));

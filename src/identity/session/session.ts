@@ -5,11 +5,21 @@ import { AppError } from '../../core/errors.js';
 import { isNavigation } from '../../core/http/request-line.js';
 import { originOf } from '../../core/http/own-origin.js';
 import { toAddress } from '../../core/pages/address.js';
-import { keepForm } from '../../core/pages/kept-form.js';
+import type { FormFields } from '../../core/pages/form.js';
+import { offerForm, readTyped, sendFormToken, type KeptForm } from '../../core/pages/kept-form.js';
 import { requestIdOf } from '../../core/http/request-context.js';
-import type { Role } from '../../organizations/table.js';
+import type { MarketAccess, Role } from '../../organizations/table.js';
 import type { Source, Whereabouts } from '../source.js';
-import { findSession, findSessionOwner, insertSession, SESSION_SEEN_MS, updateSession } from './queries.js';
+import {
+  findSession,
+  findSessionOwner,
+  insertSession,
+  KEPT_FORM_MS,
+  SESSION_SEEN_MS,
+  takeKeptForm,
+  updateSession,
+  upsertKeptForm,
+} from './queries.js';
 import { generateToken, hashToken, readToken, sendToken } from './session-cookie.js';
 
 export interface SessionPerson {
@@ -37,6 +47,7 @@ export interface SessionPrincipal extends SessionPerson {
   lacksSecondFactor: boolean;
   /** The Organization requires a second factor of its members. */
   requireSecondFactor: boolean;
+  marketAccess: MarketAccess;
 }
 
 /** Signed in, but no longer (or not yet) a member of any Organization. */
@@ -48,6 +59,10 @@ export interface ReadSession {
   (req: Request): Promise<SessionPrincipal | Homeless | undefined>;
   /** Whose session it was that has ended by itself; undefined for one that was ended. */
   findOwner: (req: Request) => Promise<string | undefined>;
+  /** @returns the token that `takeForm` asks for */
+  keepForm: (userId: string, form: KeptForm) => Promise<string>;
+  /** Once; undefined unless it is this person's. */
+  takeForm: (userId: string, token: string, page: string) => Promise<FormFields | undefined>;
 }
 
 /**
@@ -78,6 +93,7 @@ export function createSessionReader({ db, clock }: { db: Database; clock: Clock 
       role,
       isArchived,
       requireSecondFactor,
+      marketAccess,
       ...person
     } = found;
     const isMoved = orgId !== null && orgId !== currentOrgId;
@@ -95,13 +111,21 @@ export function createSessionReader({ db, clock }: { db: Database; clock: Clock 
     // Sent again from time to time, so that it comes to carry the signature of the newest key.
     if (isSeen) sendToken(req, token);
     // The membership is one row, whole or absent; the types of an outer join cannot say so.
-    if (orgId === null || orgSlug === null || orgName === null || role === null)
+    if (orgId === null || orgSlug === null || orgName === null || role === null || marketAccess === null)
       return { sessionId, ...person, orgId: null };
     const lacksSecondFactor = requireSecondFactor && !person.hasSecondFactor;
-    const membership = { orgId, orgSlug, orgName, role, isArchived, requireSecondFactor, lacksSecondFactor };
-    return { sessionId, ...person, ...membership };
+    const settings = { isArchived, requireSecondFactor, lacksSecondFactor, marketAccess };
+    return { sessionId, ...person, orgId, orgSlug, orgName, role, ...settings };
   };
-  return Object.assign(read, { findOwner });
+  const keepForm = async (userId: string, form: KeptForm) => {
+    const token = generateToken();
+    const expiresAt = new Date(clock.now() + KEPT_FORM_MS);
+    await upsertKeptForm(db.orm, { userId, hashedToken: hashToken(token), expiresAt, ...form });
+    return token;
+  };
+  const takeForm = (userId: string, token: string, page: string) =>
+    takeKeptForm(db.orm, { userId, hashedToken: hashToken(token), page, now: new Date(clock.now()) });
+  return Object.assign(read, { findOwner, keepForm, takeForm });
 }
 
 /** What a session remembers of the browser that it was started in. */
@@ -145,12 +169,15 @@ export function requirePerson(readSession: ReadSession): RequestHandler {
         return;
       }
       const owner = await readSession.findOwner(req);
-      const page = owner && (await keepForm(req, res, owner));
-      if (page === undefined) throw new AppError('not_signed_in', 'Sign in first, at /login.');
-      res.redirect(303, toAddress('/login', { next: page, again: 'kept' }));
+      const typed = owner === undefined ? undefined : await readTyped(req, res);
+      if (owner === undefined || typed === undefined)
+        throw new AppError('not_signed_in', 'Sign in first, at /login.');
+      sendFormToken(req, res, await readSession.keepForm(owner, typed), KEPT_FORM_MS);
+      res.redirect(303, toAddress('/login', { next: typed.page, again: 'kept' }));
       return;
     }
     res.locals.person = session;
+    offerForm(req, res, (formToken, page) => readSession.takeForm(session.userId, formToken, page));
     if (session.orgId !== null) res.locals.session = session;
     next();
   };
@@ -184,6 +211,19 @@ export const requireOwnFactor: RequestHandler = (req, res, next) => {
   if (!lacksSecondFactor) next();
   else if (isNavigation(req)) res.redirect(303, '/dashboard/account/second-factor?done=required');
   else throw factorRequired(orgName);
+};
+
+/**
+ * Lets members through whose Organization may see markets.
+ * @throws AppError entitlement_required
+ */
+export const requireMarketAccess: RequestHandler = (_req, res, next) => {
+  const { marketAccess, orgName } = sessionOf(res);
+  if (marketAccess !== 'none') return next();
+  throw new AppError(
+    'entitlement_required',
+    `${orgName} has no access to markets. Ask the operator of this service for it.`,
+  );
 };
 
 export const organizationArchived = (orgName: string): AppError =>

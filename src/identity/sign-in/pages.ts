@@ -48,7 +48,7 @@ const notices = {
 
 /** `/login` and `/logout`: forms that work without a script. */
 export function signInPages(
-  { db, clock, limitStores }: Pick<Context, 'db' | 'clock' | 'limitStores'>,
+  { db, clock, log, limitStores }: Pick<Context, 'db' | 'clock' | 'log' | 'limitStores'>,
   readSession: ReadSession,
   { limits, devices, secrets }: { limits: SignInLimits; devices: Devices; secrets: SecretBox },
 ): Router {
@@ -57,7 +57,7 @@ export function signInPages(
   const renderForm: RenderForm = (req, res, view) =>
     renderPage({ clock }, req, res, { view: 'login', title: 'Sign in', frame: 'card', notices }, view);
 
-  mountRoutes(router, '', signInRoutes, { db, clock, readSession, renderForm, limiters, devices });
+  mountRoutes(router, '', signInRoutes, { db, clock, log, readSession, renderForm, limiters, devices });
   router.use(codePages({ db, clock, secrets }, readSession, { codes: limiters.codes, devices }));
   router.use(passkeyPages({ db, clock }, { passwords: limiters.passwords, devices }));
   router.use('/login', answerWithForm(renderForm));

@@ -15,7 +15,7 @@ import { HOME, signInSchema, toLocalPath, type SignIn } from './schema.js';
 import { clearToken, readToken, sendToken } from '../session/session-cookie.js';
 import type { ReadSession } from '../session/session.js';
 import { markGuess, setSignIn, type limitSignIns, type Devices } from './sign-in-limits.js';
-import { endToken, normalizeEmail, signIn } from './sign-in.js';
+import { countWrongPassword, endToken, normalizeEmail, signIn } from './sign-in.js';
 
 /** Why a person has to begin again, by the word in `?again=`. */
 const reasons: Record<string, string> = {
@@ -30,7 +30,7 @@ export type RenderForm = (
   view: { email: string; next: string; problem: string | undefined; reason: string | undefined },
 ) => Promise<void>;
 
-interface SignInDeps extends Pick<Context, 'db' | 'clock'> {
+interface SignInDeps extends Pick<Context, 'db' | 'clock' | 'log'> {
   readSession: ReadSession;
   renderForm: RenderForm;
   limiters: ReturnType<typeof limitSignIns>;
@@ -208,7 +208,10 @@ With \`Accept: application/json\` a failure is a problem document, otherwise the
         requestId: requestIdOf(res),
         gone: hangUpSignal(res),
       });
-      if (!signedIn) throw new AppError('not_signed_in', wrongPassword);
+      if (!signedIn) {
+        countWhenAnswered(deps, res, credentials.email);
+        throw new AppError('not_signed_in', wrongPassword);
+      }
       sendToken(req, signedIn.token);
       markGuess(res, true);
       if (!signedIn.isCodeDue) {
@@ -261,6 +264,14 @@ const readCredentials =
     setSignIn(req, res, devices, credentials.email);
     next();
   };
+
+function countWhenAnswered(deps: SignInDeps, res: Response, email: string): void {
+  res.once('close', () => {
+    countWrongPassword(deps, email).catch((error: unknown) =>
+      deps.log.warn({ err: error }, 'a sign-in failed, and that could not be counted'),
+    );
+  });
+}
 
 const reasonOf = ({ query }: Request): string | undefined =>
   typeof query.again === 'string' && Object.hasOwn(reasons, query.again) ? reasons[query.again] : undefined;

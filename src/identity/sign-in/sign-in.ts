@@ -2,7 +2,7 @@ import type { Clock } from '../../core/clock.js';
 import type { Database, Orm, Tx } from '../../core/db/client.js';
 import { recordOperatorAudit } from '../../audit/audit.js';
 import { auditPerson, type Whereabouts } from '../source.js';
-import { change, byProof, type ChangeDeps } from '../../audit/change.js';
+import { change, byProof, byService, type ChangeDeps } from '../../audit/change.js';
 import { verifyPassword } from '../password.js';
 import {
   acceptCode,
@@ -29,6 +29,7 @@ import {
 } from '../second-factor/passkeys.js';
 import { findPasskey } from '../second-factor/passkey-queries.js';
 import { deleteSession, holdUser } from '../session/queries.js';
+import { countFailedSignIn } from './failed-queries.js';
 import { generateToken, hashToken } from '../session/session-cookie.js';
 import { startSession, type NewBrowser } from '../session/session.js';
 import { findUser, type User } from '../users/queries.js';
@@ -61,6 +62,17 @@ export async function signIn(
     if (!(await holdUser(tx, user))) return undefined;
     return openSession(tx, user, { ...browser, formerToken }, now);
   });
+}
+
+/**
+ * Counts a wrong password. For when the answer is out: it must not take longer where there is such an account. It is no
+ * entry of the audit log, which would grow, and be locked, with every guess.
+ */
+export async function countWrongPassword(deps: ChangeDeps & { db: Database }, typed: string): Promise<void> {
+  const user = await findUser(deps.db.orm, { email: normalizeEmail(typed) });
+  if (!user) return;
+  const now = new Date(deps.clock.now());
+  await change(deps, byService, (tx) => countFailedSignIn(tx, user.id, 'passwords', now));
 }
 
 /** What a browser has before it signs in. */
@@ -123,6 +135,7 @@ export async function signInByPasskey(
     const isHeld = user !== undefined && (await holdUser(tx, user));
     const isTheirs = isHeld && 'userId' in use && use.userId === user.id;
     if (!isTheirs || !(await acceptPasskey(tx, use, now))) {
+      if (isHeld) await countFailedSignIn(tx, user.id, 'codes', now);
       const details = { at: 'sign_in', reason: refusalOf(use) };
       const refused = { action: 'user.passkey_refused', actor: 'unknown', target: user?.email ?? 'unknown' };
       await recordOperatorAudit(tx, { ...where, ...refused, details });
@@ -168,6 +181,7 @@ export async function answerChallenge(
       if (!(await holdUser(tx, { id: userId, passwordHash }))) throw new ChallengeOver();
       const kind = await acceptCode(tx, secrets, { userId, code, now });
       if (kind === undefined) {
+        await countFailedSignIn(tx, userId, 'codes', now);
         await auditRefusedFactor(tx, { userId, email }, code, where, { at: 'sign_in', tries });
         return { outcome: 'wrong', triesLeft: MAX_CODES - tries };
       }

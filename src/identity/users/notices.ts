@@ -6,7 +6,8 @@ import { describeAddress, type Whereabouts } from '../source.js';
 const changes = {
   password: 'Your password was changed',
   secondFactor: 'Your second factor was turned off',
-  passkey: 'A passkey was added to your account',
+  passkeyAdded: 'A passkey was added to your account',
+  passkeyRemoved: 'A passkey was removed from your account',
 };
 
 /** Tells a person what was changed of how they sign in, and from where: it may have been another person. */

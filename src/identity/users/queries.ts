@@ -1,8 +1,9 @@
-import { and, asc, eq, gt, like, sql } from 'drizzle-orm';
+import { and, asc, eq, gt, gte, inArray, like, sql } from 'drizzle-orm';
 import type { Orm, Tx } from '../../core/db/client.js';
 import { memberships, users } from '../../organizations/table.js';
 import type { Range } from '../../core/http/page.js';
 import { deleteOpenLinks } from '../reset-link-queries.js';
+import { failedSignIns } from '../table.js';
 
 export type User = typeof users.$inferSelect;
 
@@ -21,8 +22,22 @@ export async function lockUser(tx: Tx, by: UserName): Promise<User | undefined> 
   return user;
 }
 
-/** @param pattern of their addresses, as `like` takes it */
-export async function listUsers(orm: Orm, { after, limit }: Range, pattern?: string): Promise<User[]> {
+interface UserFilter {
+  /** Of their addresses, as `like` takes it. */
+  pattern?: string | undefined;
+  /** Only people of whom a sign-in has failed since that hour. */
+  failedSince?: Date | undefined;
+}
+
+export async function listUsers(
+  orm: Orm,
+  { after, limit }: Range,
+  { pattern, failedSince }: UserFilter = {},
+): Promise<User[]> {
+  const failed = orm
+    .select({ id: failedSignIns.userId })
+    .from(failedSignIns)
+    .where(failedSince && gte(failedSignIns.hour, failedSince));
   return orm
     .select()
     .from(users)
@@ -30,6 +45,7 @@ export async function listUsers(orm: Orm, { after, limit }: Range, pattern?: str
       and(
         after === undefined ? undefined : gt(users.email, after),
         pattern === undefined ? undefined : like(users.email, pattern),
+        failedSince && inArray(users.id, failed),
       ),
     )
     .orderBy(asc(users.email))

@@ -107,8 +107,8 @@ up to $0.000001 for each level. Each level's balance change is rounded down to $
 **Live orders** need a live key, the live switch of the server, and the Organization named in its configuration. The order is stored before it is sent. If the venue's answer is lost it stays \`pending\` and is looked up,
 never sent again: read \`GET /trades/{id}\` until \`finishedAt\` is there.
 
-**Checks**, in this order: the market and its data, the position that is sold, the price that can be had, the Organization's limits and switches, the cash. Cash counts without what pending orders may still take.
-There is no selling short: to bet against a side buy the other one. Buying the side that is not held closes pairs of YES and NO, each of which pays a dollar at once.
+**Checks**, in this order: the market and its data, the position that is sold, the price that can be had, the Organization's access to markets, its limits and switches, the cash. Cash counts without what pending orders may still take.
+Where an Organization may only read markets, orders pass that close what it holds. There is no selling short: to bet against a side buy the other one. Buying the side that is not held closes pairs of YES and NO, each of which pays a dollar at once.
 `.trim(),
   headers: orderHeaders,
   body: { schema: orderSchema, maxBytes: MAX_BODY_BYTES },
@@ -118,6 +118,7 @@ There is no selling short: to bet against a side buy the other one. Buying the s
   },
   errors: [
     'invalid_request',
+    'entitlement_read_only',
     'live_trading_disabled',
     'unknown_market',
     'idempotency_conflict',
@@ -151,6 +152,12 @@ There is no selling short: to bet against a side buy the other one. Buying the s
       status: 201,
       answer: { trade: killed },
     },
+    problemExample('entitlement_read_only', {
+      summary: 'A purchase by an Organization that may read markets only',
+      circumstance: 'read_market_access',
+      detail: `The Organization may read markets and close what it holds. This order would buy 40 yes contracts of ${body.ticker}, of which 0 can close what is held.`,
+      request: order,
+    }),
     ...placeRefusals(order, body),
   ],
   handler: (deps: OrderRouteDeps) => async (req, res) => {
@@ -221,7 +228,7 @@ function placeRefusals(order: ExampleRequest, body: Record<string, unknown>): Ex
     }),
     problemExample('price_moved', {
       summary: 'Nothing stands at the limit price or better',
-      detail: `YES of ${ticker} is offered at $0.4500 at best (32 contracts); the limit is $0.4400.`,
+      detail: `YES of ${ticker} is offered at 45¢ at best (32 contracts); the limit is 44¢.`,
       request: but({ limitPrice: '0.4400' }),
     }),
     problemExample('market_data_unavailable', {

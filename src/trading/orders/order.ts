@@ -114,7 +114,8 @@ export interface Orders {
   /**
    * Judges an order, and carries it out or sends it. Durable when it resolves.
    * @throws AppError market_data_unavailable, market_data_stale, unknown_market, market_closed, invalid_request,
-   * live_trading_disabled, unavailable, idempotency_conflict, insufficient_position, price_moved, risk_limit, insufficient_funds
+   * live_trading_disabled, unavailable, idempotency_conflict, insufficient_position, price_moved, entitlement_required, entitlement_read_only,
+   * risk_limit, insufficient_funds
    */
   place(input: OrderInput): Promise<PlacedOrder>;
   /** Why a paper order would be refused at this moment; undefined if it would pass. */

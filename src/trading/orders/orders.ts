@@ -99,6 +99,8 @@ const refusalsOfNewOrders = new Set<ErrorCode>([
   'idempotency_conflict',
   'insufficient_position',
   'price_moved',
+  'entitlement_required',
+  'entitlement_read_only',
   'risk_limit',
   'insufficient_funds',
 ]);

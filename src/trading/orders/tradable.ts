@@ -1,3 +1,4 @@
+import { formatPrice } from '../../core/pages/format.js';
 import { AppError, type ErrorPlace } from '../../core/errors.js';
 import { asksOf, bidsOf, emptyBook, isCrossed, matchOrder, type OrderBook } from '../market/book.js';
 import { ORDER_SIZE, isOrderSize } from '../market/contracts.js';
@@ -143,6 +144,6 @@ export function assertReachable(whole: OrderBook, book: OrderBook, order: AskedO
   const offer = action === 'buy' ? 'is offered at' : 'can be sold at';
   throw new AppError(
     'price_moved',
-    `${name} ${offer} $${formatDollars(best.price)} at best (${best.contracts} contracts); the limit is $${formatDollars(limitPrice)}.`,
+    `${name} ${offer} ${formatPrice(best.price)} at best (${best.contracts} contracts); the limit is ${formatPrice(limitPrice)}.`,
   );
 }

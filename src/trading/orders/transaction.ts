@@ -218,7 +218,7 @@ export interface Grounds {
  * Every check of an order in a market that can be traded. Reads and writes nothing, so an order that is only looked at is
  * judged as one that is placed.
  * @returns what the order takes from the balance at the most
- * @throws AppError insufficient_position, price_moved, risk_limit, insufficient_funds
+ * @throws AppError insufficient_position, price_moved, entitlement_required, entitlement_read_only, risk_limit, insufficient_funds
  */
 export function assertAllowed(input: OrderInput, { view, state, book, cash, facts, at }: Grounds): Micros {
   assertHeld(input, state);

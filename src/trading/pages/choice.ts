@@ -82,14 +82,22 @@ export const eventsOf = (
 ): MarketEvent[] =>
   events.filter((event) => event.kind === kind && event.station.city === city).toSorted(byTime);
 
-const byTime = (a: MarketEvent, b: MarketEvent): number =>
+export const byTime = (a: MarketEvent, b: MarketEvent): number =>
   a.date < b.date ? -1 : a.date > b.date ? 1 : (a.hour ?? 0) - (b.hour ?? 0);
 
-/** The event of the present climate day, or of the next hour; else the next one, else the last one. */
+/** Whether a market of it takes orders, as far as the venue has said. */
+export const isTradable = ({ markets }: Pick<MarketEvent, 'markets'>, now: Date): boolean =>
+  markets.some(({ status, closeTime }) => status === 'active' && now < closeTime);
+
+/**
+ * The first event that can still be traded. Where none can: the one of the present climate day, or of the next hour; else the
+ * next one, else the last one.
+ * @param events in the order of time
+ */
 export function currentEvent(events: readonly MarketEvent[], now: Date): MarketEvent | undefined {
   const isAhead = (event: MarketEvent) =>
     event.kind === 'hourly'
       ? spanOf(event.station, event).end > now
       : event.date >= climateDayAt(event.station, now).date;
-  return events.find(isAhead) ?? events.at(-1);
+  return events.find((event) => isTradable(event, now)) ?? events.find(isAhead) ?? events.at(-1);
 }

@@ -5,16 +5,19 @@ import type { Market } from '../market/market.js';
 import { DOLLAR, type Micros } from '../market/money.js';
 import type { Holding } from '../ledger/positions.js';
 import { bracketLabel } from '../market/brackets.js';
+import type { Signal } from '../signals/signal.js';
 import { ticketAddress } from './addresses.js';
 import { marketStatuses } from './labels.js';
-import { formatCents } from '../../core/pages/format.js';
+import { formatPrice } from '../../core/pages/format.js';
 import { impliedProbabilities, isPassed } from './probabilities.js';
 import { perContract } from '../market/contracts.js';
 
 interface Quoted {
   bid: Level | undefined;
   ask: Level | undefined;
+  /** Null where there is nothing to buy, or nothing that can pay. */
   buyHref: string | null;
+  signal: Pick<Signal, 'edge' | 'isHedge'> | undefined;
 }
 
 export interface BookLevel extends Level {
@@ -28,7 +31,8 @@ export interface LadderRow {
   href: string;
   isOpen: boolean;
   status: { label: string; tone: string } | null;
-  isPassed: boolean;
+  /** Why YES cannot pay any more: what was measured, null where the forecast alone says so. Null while it may. */
+  impossible: { measuredF: number | null } | null;
   isLikeliest: boolean;
   forecast: number | null;
   market: number | null;
@@ -48,10 +52,13 @@ interface LadderInput {
   books: ReadonlyMap<string, OrderBook>;
   day: DayForecast | undefined;
   holdings: ReadonlyMap<string, Holding>;
+  mayOpen: boolean;
+  /** Those of the event that hold. */
+  signals: readonly Signal[];
 }
 
 /** An event's brackets from cold to warm, each with its prices and both opinions about it. */
-export function toLadder({ event, books, day, holdings }: LadderInput): LadderRow[] {
+export function toLadder({ event, books, day, holdings, mayOpen, signals }: LadderInput): LadderRow[] {
   const implied = impliedProbabilities(event);
   const highest = Math.max(0, ...(day?.probabilities.values() ?? []));
   return event.markets.map((market): LadderRow => {
@@ -60,21 +67,26 @@ export function toLadder({ event, books, day, holdings }: LadderInput): LadderRo
     const forecast = day?.probabilities.get(ticker) ?? null;
     const isOpen = status === 'active';
     const crowd = implied.get(ticker) ?? null;
+    const impossible = isOpen && day ? impossibilityOf(market, day) : null;
+    const quoted = (side: Side): Quoted => ({
+      ...toQuoted(market, book, side, mayOpen),
+      signal: signals.find((signal) => signal.market.ticker === ticker && signal.side === side),
+    });
     return {
       ticker,
       label: bracketLabel(market.bracket),
       href: ticketAddress(ticker),
       isOpen,
       status: statusOf(market),
-      isPassed: isOpen && isPassed(market.bracket, day?.observed ?? null, event.kind),
+      impossible,
       // Of thresholds the lowest is always the likeliest.
       isLikeliest:
         event.kind !== 'hourly' && isOpen && forecast !== null && forecast > 0 && forecast === highest,
       forecast: market.settlementValue === null ? forecast : null,
       market: crowd,
       gap: isOpen && forecast !== null && crowd !== null ? forecast - crowd : null,
-      yes: toQuoted(market, book, 'yes'),
-      no: toQuoted(market, book, 'no'),
+      yes: impossible ? { ...quoted('yes'), buyHref: null } : quoted('yes'),
+      no: quoted('no'),
       last: market.lastPrice,
       volume: market.volume,
       openInterest: market.openInterest,
@@ -82,6 +94,11 @@ export function toLadder({ event, books, day, holdings }: LadderInput): LadderRo
       book: toBookLevels(book),
     };
   });
+}
+
+function impossibilityOf({ ticker, bracket, kind }: Market, day: DayForecast): LadderRow['impossible'] {
+  if (day.observed && isPassed(bracket, day.observed, kind)) return { measuredF: day.observed.extremeF };
+  return day.probabilities.get(ticker) === 0 ? { measuredF: null } : null;
 }
 
 /** What there is to say of a market that is not simply open. */
@@ -93,7 +110,7 @@ function statusOf({ status, settlementValue }: Market): LadderRow['status'] {
         ? 'Won'
         : settlementValue === 0n
           ? 'Lost'
-          : `Pays ${formatCents(settlementValue)}`;
+          : `Pays ${formatPrice(settlementValue)}`;
     const isFinal = status === 'finalized';
     return {
       label: isFinal ? outcome : `${outcome}, not final`,
@@ -103,12 +120,12 @@ function statusOf({ status, settlementValue }: Market): LadderRow['status'] {
   return marketStatuses[status];
 }
 
-function toQuoted({ ticker, status }: Market, book: OrderBook, side: Side): Quoted {
+function toQuoted({ ticker, status }: Market, book: OrderBook, side: Side, mayOpen: boolean) {
   const [bid, ask] = [bidsOf(book, side)[0], asksOf(book, side)[0]];
   return {
     bid,
     ask,
-    buyHref: ask && status === 'active' ? ticketAddress(ticker, { side, action: 'buy' }) : null,
+    buyHref: ask && status === 'active' && mayOpen ? ticketAddress(ticker, { side, action: 'buy' }) : null,
   };
 }
 

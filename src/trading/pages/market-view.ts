@@ -14,10 +14,9 @@ import type { SignalReport } from '../signals/signal.js';
 import { ageOf, type Snapshot } from '../snapshot/snapshot.js';
 import { toDistribution } from './distribution.js';
 import { formatHour, kindLabels } from './labels.js';
-import { formatAge, formatDegrees } from '../../core/pages/format.js';
 import { toLadder } from './ladder.js';
 import { expectedOf } from './probabilities.js';
-import { sentence, toSignalsView } from './signals-view.js';
+import { sentence, signalsOf, toSignalsView } from './signals-view.js';
 
 /** Who decides, as the rules of the day name them. */
 export const sourceNames: Record<SettlementSource, string> = {
@@ -96,12 +95,14 @@ export interface OwnAccount {
   cash: Micros | undefined;
   holdings: ReadonlyMap<string, Holding>;
   signals: SignalReport;
+  /** Whether positions may be opened; else only what is held is sold. */
+  mayOpen: boolean;
 }
 
 export function toEventView(
   snapshot: Snapshot,
   event: MarketEvent,
-  { cash, holdings, signals, crossChecks }: OwnAccount & { crossChecks?: CrossChecks | undefined },
+  { cash, holdings, signals, mayOpen, crossChecks }: OwnAccount & { crossChecks?: CrossChecks | undefined },
   now: Date,
 ) {
   const day = forecastOf(snapshot, event);
@@ -115,8 +116,15 @@ export function toEventView(
     column: kind === 'hourly' ? `At ${formatHour(event.hour ?? 0)}` : kindLabels[kind].value,
     phase: now < start ? 'before' : now < end ? 'during' : 'after',
     isOpen,
-    ladder: toLadder({ event, books: snapshot.data.books, day, holdings }),
-    forecast: day && toForecastView(day, event, snapshot.forecasts.get(station.id)?.source ?? '', now),
+    ladder: toLadder({
+      event,
+      books: snapshot.data.books,
+      day,
+      holdings,
+      mayOpen,
+      signals: signalsOf(signals, event, now),
+    }),
+    forecast: day && toForecastView(day, event, snapshot.forecasts.get(station.id)?.source ?? ''),
     chart: day && isOpen ? toDistribution(day, event) : null,
     settled: toSettled(event),
     settlement: toSettlementView(event, { start, end }, crossChecks),
@@ -125,35 +133,26 @@ export function toEventView(
     cash: cash ?? signals.bankroll,
     positions: signals.bankroll - (cash ?? signals.bankroll),
     holdsAnything: holdings.size > 0,
+    mayOpen,
   };
 }
 
-function toForecastView(day: DayForecast, event: MarketEvent, source: string, now: Date) {
-  const expected = expectedOf(day, event);
-  const decimals = event.kind === 'hourly' ? 2 : 1;
+function toForecastView(day: DayForecast, event: MarketEvent, source: string) {
   return {
-    expected: expected === null ? null : formatDegrees(expected, 1),
-    corrected: formatSpread(day.meanF, day.deviationF),
-    raw: formatSpread(day.rawMeanF, day.rawDeviationF),
+    expectedF: expectedOf(day, event),
+    corrected: { meanF: day.meanF, deviationF: day.deviationF },
+    raw: { meanF: day.rawMeanF, deviationF: day.rawDeviationF },
     correction: toCorrection(day),
     fallback: day.fallback === null ? null : sentence(day.fallback),
     members: day.membersF.length,
-    lowest: formatDegrees(Math.min(...day.membersF), 1),
-    highest: formatDegrees(Math.max(...day.membersF), 1),
+    lowestF: Math.min(...day.membersF),
+    highestF: Math.max(...day.membersF),
     source,
     isCalibrated: day.isCalibrated,
     modelRunAt: day.modelRunAt,
-    modelAge: formatAge(Math.max(0, now.getTime() - day.modelRunAt.getTime())),
-    observed: day.observed && {
-      value: formatDegrees(day.observed.extremeF, decimals),
-      at: day.observed.observedAt,
-      age: formatAge(Math.max(0, now.getTime() - day.observed.observedAt.getTime())),
-    },
+    observed: day.observed && { extremeF: day.observed.extremeF, at: day.observed.observedAt },
   };
 }
-
-const formatSpread = (meanF: number, deviationF: number): string =>
-  `${formatDegrees(meanF, 1)} ± ${formatDegrees(deviationF, 1)}`;
 
 /** What the members were corrected by; null for nothing. */
 function toCorrection({ fit }: DayForecast) {
@@ -181,7 +180,7 @@ function toSettled({ kind, markets }: MarketEvent) {
     ({ settlementValue: value }) => value !== null && value !== 0n && value !== DOLLAR,
   );
   return {
-    temperature: temperature == null ? null : formatDegrees(temperature, kind === 'hourly' ? 2 : 0),
+    temperatureF: temperature ?? null,
     winner: winner ? bracketLabel(winner.bracket) : null,
     isNothing: !winner && isDecided && !fair,
     isFair: fair !== undefined,

@@ -10,7 +10,7 @@ import { isFairPrice } from '../settlement/settlement-event.js';
 import type { Snapshot } from '../snapshot/snapshot.js';
 import { ORDERS_PATH } from './addresses.js';
 import { marketStatuses, toMarketView } from './labels.js';
-import { formatDecimal, formatMoney } from '../../core/pages/format.js';
+import { formatDecimal, formatMoney, formatPrice } from '../../core/pages/format.js';
 
 const orderStatuses: Record<OrderStatus, { label: string; tone: string }> = {
   pending: { label: 'Pending', tone: 'warn' },
@@ -126,7 +126,7 @@ function whyOf(
   if (state === 'void')
     return 'The venue has declared the market void: it gives back what the contracts cost.';
   if (valueOfYes !== null && isFairPrice(valueOfYes))
-    return `${state === 'finalized' ? 'Settled' : 'To be settled'} at a last fair price of ${formatMoney(valueOfYes)}: YES of ${label} pays that, NO the rest of the dollar.`;
+    return `${state === 'finalized' ? 'Settled' : 'To be settled'} at a last fair price of ${formatPrice(valueOfYes)}: YES of ${label} pays that, NO the rest of the dollar.`;
   const reported =
     temperature === null
       ? 'No temperature is reported'

@@ -21,11 +21,11 @@ import {
   ticketAddress,
   type Tab,
 } from './addresses.js';
-import { currentEvent } from './choice.js';
+import { byTime, currentEvent, isTradable } from './choice.js';
 import { kindLabels, kindNames } from './labels.js';
-import { forecastOf, formatClimateDay, todayAt, whenOf } from './market-view.js';
+import { forecastOf, formatClimateDay, whenOf } from './market-view.js';
 import { expectedOf } from './probabilities.js';
-import { bestSignals, currentSignals, sentence, toSignalView } from './signals-view.js';
+import { bestSignals, currentSignals, sentence, signalsOff, toSignalView } from './signals-view.js';
 
 const OTHERS_PAGE = 200;
 
@@ -33,13 +33,16 @@ const OTHERS_PAGE = 200;
  * The markets that settle by the venue's word alone, page by page.
  * @param cursor the ticker that the page before ended with; one that is gone begins anew
  */
-export function toOthers({ data }: Snapshot, { q, cursor }: { q: string; cursor: string | undefined }) {
+export function toOthers(
+  { data }: Snapshot,
+  { q, cursor, mayOpen }: { q: string; cursor: string | undefined; mayOpen: boolean },
+) {
   const all = data.markets.filter((market): market is UnplacedMarket => !isPlaced(market));
   const from = cursor === undefined ? 0 : all.findIndex(({ ticker }) => ticker === cursor) + 1;
   const found = all.slice(from).filter((market) => isFoundMarket(market, q));
   const shown = found.slice(0, OTHERS_PAGE);
   return {
-    rows: shown.map(toRow),
+    rows: shown.map((market) => toRow(market, mayOpen)),
     pager: toPager(
       MARKETS_PATH,
       { kind: 'others', q },
@@ -58,12 +61,13 @@ const isFoundMarket = (market: UnplacedMarket, q: string): boolean =>
 export const nameOf = ({ title, label }: Pick<UnplacedMarket, 'title' | 'label'>): string =>
   label === '' || title.includes(label) ? title : `${title} ${label}`;
 
-function toRow(market: UnplacedMarket) {
+function toRow(market: UnplacedMarket, mayOpen: boolean) {
   const { ticker, kind, date, problem, status } = market;
   const price = (side: 'yes' | 'no', ask: bigint | null) => ({
     name: side.toUpperCase(),
     ask,
-    href: ask !== null && status === 'active' ? ticketAddress(ticker, { side, action: 'buy' }) : null,
+    href:
+      ask !== null && status === 'active' && mayOpen ? ticketAddress(ticker, { side, action: 'buy' }) : null,
   });
   return {
     ticker,
@@ -78,7 +82,7 @@ function toRow(market: UnplacedMarket) {
   };
 }
 
-const SHOWN_SIGNALS = 10;
+const SHOWN_SIGNALS = 5;
 
 /** The kinds with how many cities, or markets without a place, each has; the search goes with them. */
 export function toTabs({ events, data }: Snapshot, current: Tab, q: string) {
@@ -104,8 +108,7 @@ function citiesOf(events: readonly MarketEvent[], kind: TemperatureKind): Map<st
     if (ofCity) ofCity.push(event);
     else found.set(event.station.city, [event]);
   }
-  for (const ofCity of found.values())
-    ofCity.sort((a, b) => a.date.localeCompare(b.date) || (a.hour ?? 0) - (b.hour ?? 0));
+  for (const ofCity of found.values()) ofCity.sort(byTime);
   return found;
 }
 
@@ -123,15 +126,16 @@ export function toCities(
       const event = currentEvent(events, now)!;
       const day = forecastOf(snapshot, event);
       const expected = day ? expectedOf(day, event) : null;
-      const best = currentSignals(byEvent.get(event.eventTicker), now).find(({ isHedge }) => !isHedge);
-      const isPresent = kind !== 'hourly' && event.date === todayAt(event, now);
+      const found = byEvent.get(event.eventTicker);
+      const [best, ...more] = currentSignals(found, now);
       return {
         city: event.station.city,
         href: eventAddress({ station: event.station.id, kind, q }),
-        when: isPresent ? null : whenOf(event, now),
+        when: whenOf(event, now),
         expected: expected === null ? null : Math.round(expected),
         observed: day?.observed?.extremeF ?? null,
-        signal: best ? toSignalView(best) : undefined,
+        signal: best && { ...toSignalView(best), more: more.length },
+        withheld: found?.suppressed.filter(({ isWithheld }) => isWithheld).length ?? 0,
       };
     });
 }
@@ -146,18 +150,18 @@ const contains = (texts: readonly (string | null)[], q: string): boolean => {
     .every((word) => text.includes(word));
 };
 
-/** The signals with the largest edge over all events, and how many purchases are withheld. */
+/** The signals with the largest edge after fees over all events that can be traded, and how many purchases are withheld. */
 export function toBest(snapshot: Snapshot, report: SignalReport, now: Date) {
-  const signals = bestSignals(report, now);
-  const events = new Map(snapshot.events.map((event) => [event.eventTicker, event]));
+  const tradable = snapshot.events.filter((event) => isTradable(event, now));
+  const events = new Map(tradable.map((event) => [event.eventTicker, event]));
+  const signals = bestSignals(report, now).filter(({ market }) => events.has(market.eventTicker));
   const held = report.events
     .map(({ suppressed }) => suppressed.filter(({ isWithheld }) => isWithheld).length)
     .filter((count) => count > 0);
   const withheld = held.reduce((sum, count) => sum + count, 0);
   return {
-    rows: signals.slice(0, SHOWN_SIGNALS).flatMap((signal) => {
-      const event = events.get(signal.market.eventTicker);
-      if (!event) return [];
+    rows: signals.slice(0, SHOWN_SIGNALS).map((signal) => {
+      const event = events.get(signal.market.eventTicker)!;
       return {
         ...toSignalView(signal),
         city: event.station.city,
@@ -173,9 +177,9 @@ export function toBest(snapshot: Snapshot, report: SignalReport, now: Date) {
         : {
             text: `${formatCount(withheld, 'purchase')} in ${formatCount(held.length, 'event')}`,
             isOne: withheld === 1,
-            href: SCORES_PATH,
           },
     none: noneBecause(snapshot, now),
+    scoresHref: SCORES_PATH,
   };
 }
 
@@ -186,5 +190,7 @@ function noneBecause(snapshot: Snapshot, now: Date): string {
   if (snapshot.events.length === 0)
     return 'None: the venue lists no market that there could be a forecast for.';
   if (snapshot.forecasts.size === 0) return 'None: there is no forecast yet.';
+  const { gates } = snapshot.gates;
+  if (!gates.some(({ isOpen }) => isOpen)) return signalsOff(gates.length);
   return 'None at these prices: after fees, the forecasts see no purchase that is worth its cost.';
 }

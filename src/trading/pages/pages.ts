@@ -12,12 +12,22 @@ import type { Place } from '../market/stations.js';
 import { readSwitch, type TradingSwitch } from '../risk/switches.js';
 import type { SignalReport } from '../signals/signal.js';
 import { makeSignalsInSteps } from '../signals/signals.js';
+import { readPriceHistory } from '../snapshot/price-history.js';
 import type { Snapshot } from '../snapshot/snapshot.js';
 import { addressOfEvent, eventAddress, overviewAddress, streamAddress } from './addresses.js';
-import { chooseEvent, currentEvent, eventsOf, readAsked, type Asked, type Choice } from './choice.js';
+import {
+  chooseEvent,
+  currentEvent,
+  eventsOf,
+  isTradable,
+  readAsked,
+  type Asked,
+  type Choice,
+} from './choice.js';
 import { loadingPage, MARKETS_SECTION, toFreshness, type Freshness } from './freshness.js';
 import { formatHour, kindLabels } from './labels.js';
 import { dayLabel, formatMoment, toEventView, todayAt, type OwnAccount } from './market-view.js';
+import { toPriceHistoryView } from './price-history-view.js';
 import { toBest, toCities, toOthers, toTabs } from './overview-view.js';
 import { findPaperCash, listPaperHoldings } from '../ledger/queries.js';
 import { addTicketPages, type MarketsPagesDeps } from './ticket-pages.js';
@@ -68,13 +78,19 @@ const toCityTabs = ({ events }: Snapshot, { station, kind }: Choice, q: string) 
     };
   });
 
-/** The days of the chosen city, as links. */
+/** The days of the chosen city, as links; of those that are over the last one first. */
 function toDays({ station, kind, events, event: chosen, missing }: Choice, q: string, now: Date) {
   const today = todayAt({ station, kind }, now);
-  return [...new Set(events.map(({ date }) => date))].map((date) => ({
+  const open = new Set(events.filter((event) => isTradable(event, now)).map(({ date }) => date));
+  const dates = [...new Set(events.map(({ date }) => date))];
+  return [
+    ...dates.filter((date) => open.has(date)),
+    ...dates.filter((date) => !open.has(date)).toReversed(),
+  ].map((date) => ({
     label: dayLabel(date, today),
     href: eventAddress({ station: station.id, kind, date, q }),
     isCurrent: date === (chosen?.date ?? missing?.date),
+    isTradable: open.has(date),
   }));
 }
 
@@ -83,14 +99,16 @@ function toHours({ kind, events, event: chosen, missing }: Choice, q: string, no
   if (kind !== 'hourly') return [];
   const date = chosen?.date ?? missing?.date;
   const next = currentEvent(events, now);
-  return events
+  const hours = events
     .filter((event) => event.date === date)
     .map((event) => ({
       label: formatHour(event.hour ?? 0),
       href: addressOfEvent(event, q),
       isCurrent: event === chosen,
-      isNext: event === next && event.markets.some(({ status }) => status === 'active'),
+      isTradable: isTradable(event, now),
+      isNext: event === next && isTradable(event, now),
     }));
+  return [...hours.filter((hour) => hour.isTradable), ...hours.filter((hour) => !hour.isTradable)];
 }
 
 interface PageFacts<Page extends 'overview' | 'event'> {
@@ -115,14 +133,15 @@ export function marketsPages(context: TradingContext, deps: MarketsPagesDeps): R
     const query = readQuery(req);
     requireOnce(query);
     const asked = readAsked(query);
-    const { orgId } = sessionOf(res);
+    const { orgId, marketAccess } = sessionOf(res);
     const now = new Date(clock.now());
     const [tradingSwitch, cash, holdings] = await Promise.all([
       readSwitch(db.orm, orgId),
       findPaperCash(db.orm, orgId),
       listPaperHoldings(db.orm, orgId),
     ]);
-    const own = { cash, holdings, signals: await signalsFor(snapshot, { cash, holdings }, now) };
+    const signals = await signalsFor(snapshot, { cash, holdings }, now);
+    const own = { cash, holdings, signals, mayOpen: marketAccess === 'trade' };
     const status = { tradingSwitch, freshness: toFreshness(snapshot, deps.snapshots.sources, now) };
     if (asked.station) await showEvent(req, res, { snapshot, asked, own, now, status });
     else await showOverview(req, res, { snapshot, asked, own, now, status });
@@ -139,12 +158,13 @@ export function marketsPages(context: TradingContext, deps: MarketsPagesDeps): R
       {
         ...status,
         best: toBest(snapshot, own.signals, now),
+        mayOpen: own.mayOpen,
         tabs: toTabs(snapshot, tab, q),
         tab,
         q,
         allHref: overviewAddress(tab),
         cities: tab === 'others' ? null : toCities(snapshot, own.signals, { kind: tab, q }, now),
-        others: tab === 'others' ? toOthers(snapshot, { q, cursor }) : null,
+        others: tab === 'others' ? toOthers(snapshot, { q, cursor, mayOpen: own.mayOpen }) : null,
         streamHref: streamAddress(),
       },
     );
@@ -172,6 +192,17 @@ export function marketsPages(context: TradingContext, deps: MarketsPagesDeps): R
         moment: event ? formatMoment(event) : missing && formatMoment(missing),
         isMissing: missing !== null,
         streamHref: streamAddress(station.id),
+        prices:
+          event &&
+          toPriceHistoryView(
+            await readPriceHistory(db.orm, {
+              marketSource: snapshot.marketSource,
+              eventTicker: event.eventTicker,
+            }),
+            event,
+            snapshot,
+            now,
+          ),
         event: event && toEventView(snapshot, event, { ...own, crossChecks: deps.climate?.crossChecks }, now),
       },
     );

@@ -114,7 +114,7 @@ export function portfolioPages(context: TradingContext, trading: TradingServices
   const router = pageRouter();
 
   router.get('/portfolio', async (req, res) => {
-    const { orgId, role } = sessionOf(res);
+    const { orgId, role, marketAccess } = sessionOf(res);
     const { mode, range } = readPageQuery(req);
     const portfolio = await readPortfolio(deps, orgId, mode);
     const now = new Date(clock.now());
@@ -140,7 +140,7 @@ export function portfolioPages(context: TradingContext, trading: TradingServices
         tradingSwitch,
         venue: mode === 'live' ? toVenueView(trading.live?.reportOf(orgId)) : undefined,
         query: mode === 'paper' ? '' : `?mode=${mode}`,
-        firstTrade: curlOfFirstTrade(originOf(req), snapshot),
+        firstTrade: marketAccess === 'trade' ? curlOfFirstTrade(originOf(req), snapshot) : undefined,
       },
     );
   });

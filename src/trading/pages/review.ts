@@ -12,9 +12,8 @@ import { DOLLAR, type Micros } from '../market/money.js';
 import { applyFill, type Holding } from '../ledger/positions.js';
 import { chargeFill, newOrderAccount, type FeeRule } from '../market/fees.js';
 import {
-  formatCents,
+  formatPrice,
   formatChange,
-  formatCount,
   formatExactProbability,
   formatMoney,
   formatPoints,
@@ -37,24 +36,24 @@ export interface Review {
   headline: string;
   /** What fills now, and what does not. */
   outcome: { tone: 'good' | 'warn' | 'bad'; text: string };
-  facts: { label: string; value: string; note?: string; isSum?: true }[];
-  results: { label: string; value: string; tone: 'good' | 'bad' }[];
-  chance: {
-    breakEven: string;
-    breakEvenWidth: string;
-    forecast: string | null;
-    forecastWidth: string | null;
-    text: string;
-  } | null;
-  fills: { price: string; contracts: number; fee: string; change: string }[];
+  facts: Fact[];
+  /** What each way of ending brings. */
+  results: { label: string; change: Micros }[];
+  /** Probabilities of the side; the forecast's is null where there is none. */
+  chance: { breakEven: number; forecast: number | null; text: string } | null;
+  fills: Quote['fills'];
 }
+
+type Fact = { label: string; note?: string; isSum?: true } & (
+  { money: Micros } | { change: Micros } | { contracts: number }
+);
 
 /** What an order would do at this moment, and the worst that it can do. */
 export function reviewOrder(input: ReviewInput): Review {
   const { order, market, book, feeRule } = input;
   const quote = quoteOrder(book, feeRule, order);
   const name = `${order.contracts} ${order.side.toUpperCase()}`;
-  const price = formatCents(order.limitPrice);
+  const price = formatPrice(order.limitPrice);
   return {
     headline: order.action === 'buy' ? `Buy ${name} at ${price} or less` : `Sell ${name} at ${price} or more`,
     outcome: outcomeOf(order, quote, book),
@@ -66,12 +65,7 @@ export function reviewOrder(input: ReviewInput): Review {
           : proceeds(input, quote),
     results: quote.filledContracts === 0 ? [] : resultsOf(order, quote, market),
     chance: quote.filledContracts === 0 ? null : chanceOf(input, quote),
-    fills: quote.fills.map(({ price, contracts, fee, balanceChange }) => ({
-      price: formatCents(price),
-      contracts,
-      fee: formatMoney(fee),
-      change: formatChange(balanceChange),
-    })),
+    fills: quote.fills,
   };
 }
 
@@ -101,7 +95,7 @@ function outcomeOf(order: MarketableOrder, quote: Quote, book: OrderBook): Revie
     };
   return {
     tone: 'bad',
-    text: `Nothing fills at your limit: the best ${action === 'buy' ? 'ask' : 'bid'} is ${formatCents(best.price)}.`,
+    text: `Nothing fills at your limit: the best ${action === 'buy' ? 'ask' : 'bid'} is ${formatPrice(best.price)}.`,
   };
 }
 
@@ -110,30 +104,30 @@ function costs({ order, held, cash, feeRule }: ReviewInput, quote: Quote): Revie
   const { cashChange, realised, closed } = book(held, order, quote);
   const worst = worstCost(feeRule, order);
   return [
-    { label: 'Price', value: formatMoney(total - quote.fees), note: averageNote(quote) },
-    { label: 'Fee', value: formatMoney(quote.fees) },
-    { label: 'Cost', value: formatMoney(total), isSum: true },
+    { label: 'Price', money: total - quote.fees, note: averageNote(quote) },
+    { label: 'Fee', money: quote.fees },
+    { label: 'Cost', money: total, isSum: true },
     ...(closed > 0
       ? [
           {
             label: 'Pairs closed',
-            value: formatChange(valueOf(DOLLAR, closed)),
+            change: valueOf(DOLLAR, closed),
             note: `${closed} YES and NO together pay a dollar each, at once`,
           },
-          { label: 'Realised', value: formatChange(realised), note: 'fee apart' },
+          { label: 'Realised', change: realised, note: 'fee apart' },
         ]
       : []),
     ...(worst > total
       ? [
           {
             label: 'Cost at the most',
-            value: formatMoney(worst),
+            money: worst,
             note: `for all ${order.contracts}, if the book moves before the order arrives`,
           },
         ]
       : []),
-    { label: 'Maximum payout', value: formatMoney(quote.maximumPayout) },
-    { label: 'Cash afterwards', value: formatMoney(cash + cashChange), note: `${formatMoney(cash)} now` },
+    { label: 'Maximum payout', money: quote.maximumPayout },
+    { label: 'Cash afterwards', money: cash + cashChange, note: `${formatMoney(cash)} now` },
   ];
 }
 
@@ -146,27 +140,27 @@ function proceeds({ order, held, cash, feeRule }: ReviewInput, quote: Quote): Re
   });
   const least = all.balanceChange;
   return [
-    { label: 'Price', value: formatMoney(quote.balanceChange + quote.fees), note: averageNote(quote) },
-    { label: 'Fee', value: formatMoney(quote.fees) },
-    { label: 'You receive', value: formatMoney(quote.balanceChange), isSum: true },
+    { label: 'Price', money: quote.balanceChange + quote.fees, note: averageNote(quote) },
+    { label: 'Fee', money: quote.fees },
+    { label: 'You receive', money: quote.balanceChange, isSum: true },
     ...(least < quote.balanceChange
       ? [
           {
             label: 'At the least',
-            value: formatMoney(least),
+            money: least,
             note: 'if the book moves before the order arrives, for as many',
           },
         ]
       : []),
-    { label: 'Realised', value: formatChange(realised), note: 'against the average cost, fee apart' },
-    { label: 'After the fee', value: formatChange(realised - quote.fees) },
-    { label: 'Left', value: formatCount(left, 'contract') },
-    { label: 'Cash afterwards', value: formatMoney(cash + cashChange), note: `${formatMoney(cash)} now` },
+    { label: 'Realised', change: realised, note: 'against the average cost, fee apart' },
+    { label: 'After the fee', change: realised - quote.fees },
+    { label: 'Left', contracts: left },
+    { label: 'Cash afterwards', money: cash + cashChange, note: `${formatMoney(cash)} now` },
   ];
 }
 
 const averageNote = ({ filledContracts, averagePrice }: Quote): string =>
-  `${filledContracts} × ${formatCents(averagePrice ?? 0n)}${filledContracts > 1 ? ' on average' : ''}`;
+  `${filledContracts} × ${formatPrice(averagePrice ?? 0n)}${filledContracts > 1 ? ' on average' : ''}`;
 
 /** What the fills do to cash and to what is held, posted as they would be. */
 function book(
@@ -200,11 +194,7 @@ function resultsOf(
   const paid = action === 'buy' ? maximumPayout : -maximumPayout;
   const ifSide = balanceChange + paid;
   const [ifYes, ifNo] = side === 'yes' ? [ifSide, balanceChange] : [balanceChange, ifSide];
-  const toResult = (text: string, micros: Micros) => ({
-    label: text,
-    value: formatChange(micros),
-    tone: micros >= 0n ? ('good' as const) : ('bad' as const),
-  });
+  const toResult = (label: string, change: Micros) => ({ label, change });
   return isPlaced(market)
     ? [toResult(`If it is ${labelOf(market)}`, ifYes), toResult('If it is not', ifNo)]
     : [toResult('If YES wins', ifYes), toResult('If NO wins', ifNo)];
@@ -219,7 +209,6 @@ function chanceOf(
   const breakEven = Math.max(0, Number(amount) / Number(maximumPayout));
   const own = probability === null ? null : order.side === 'yes' ? probability : 1 - probability;
   const name = order.side.toUpperCase();
-  const width = (share: number) => Math.min(100, share * 100).toFixed(1);
   const need = isBuy
     ? `It is worth its cost if ${name} is more likely than ${formatExactProbability(breakEven)}.`
     : `Selling beats holding if ${name} is less likely than ${formatExactProbability(breakEven)}.`;
@@ -231,11 +220,5 @@ function chanceOf(
     own === null
       ? 'There is no forecast to compare it with.'
       : `The forecast says ${formatExactProbability(own)}: an edge of ${formatPoints(edge!)}, ${formatChange(expected!)} on average.`;
-  return {
-    breakEven: formatExactProbability(breakEven),
-    breakEvenWidth: width(breakEven),
-    forecast: own === null ? null : formatExactProbability(own),
-    forecastWidth: own === null ? null : width(own),
-    text: `${need} ${verdict}`,
-  };
+  return { breakEven, forecast: own, text: `${need} ${verdict}` };
 }

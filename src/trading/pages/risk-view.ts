@@ -1,4 +1,4 @@
-import { formatCount, formatDecimal, formatMoney } from '../../core/pages/format.js';
+import { formatCount, formatDecimal, formatMoney, formatPrice } from '../../core/pages/format.js';
 import { toAddress } from '../../core/pages/address.js';
 import { nameMarket } from '../market/market-name.js';
 import { toMarketView } from './labels.js';
@@ -128,6 +128,7 @@ function unusedText(
 }
 
 function write(value: Micros | number, name: keyof RiskLimits): string {
+  if (name === 'priceCollar') return formatPrice(value as Micros);
   if (typeof value === 'bigint') return formatMoney(value);
   return name === 'maxOpenOrders' ? formatDecimal(value) : formatCount(value, 'contract');
 }

@@ -11,6 +11,7 @@ import { findPlace, placesOf } from '../market/stations.js';
 import type { ScoresAsked } from '../scores/report.js';
 import type { ScoreSummary, ScoresAnswer } from '../scores/schema.js';
 import { leadsOf } from '../signals/signal.js';
+import { signalsOff } from './signals-view.js';
 
 /** What is scored apart, since it is another thing to forecast. */
 const scoredKinds = {
@@ -112,15 +113,14 @@ const NAMED_CITIES = 6;
 function describeGates(stations: ScoresAnswer['stations']): string {
   const gates = stations.flatMap(({ leads }) => leads.map(({ gate }) => gate));
   const open = gates.filter(({ isOpen }) => isOpen).length;
-  const all = formatCount(gates.length, 'gate');
-  if (open === 0) return `Signals are off: none of ${all} is open.`;
+  if (open === 0) return signalsOff(gates.length);
   const cities = stations.flatMap(({ city, leads }) => {
     const names = leads.filter(({ gate }) => gate.isOpen).map(({ leadHours }) => `${leadHours} h`);
     return names.length === 0 ? [] : `${city} (${names.join(', ')})`;
   });
   const others = cities.length - NAMED_CITIES;
   const more = others > 0 ? ` and ${formatCount(others, 'other city', 'other cities')}` : '';
-  return `Signals are on for ${open} of ${all}: ${cities.slice(0, NAMED_CITIES).join(', ')}${more}.`;
+  return `Signals are on for ${open} of ${formatCount(gates.length, 'gate')}: ${cities.slice(0, NAMED_CITIES).join(', ')}${more}.`;
 }
 
 function toGates({ stations }: ScoresAnswer) {

@@ -1,3 +1,4 @@
+import { formatCount } from '../../core/pages/format.js';
 import type { MarketEvent } from '../market/event.js';
 import { CENT, floorTo } from '../market/money.js';
 import { bracketLabel } from '../market/brackets.js';
@@ -6,7 +7,7 @@ import { scoresAddress, ticketAddress } from './addresses.js';
 
 /** What the forecast makes of an event's prices, the best first; and why of the rest nothing came. */
 export function toSignalsView(report: SignalReport, event: MarketEvent, now: Date) {
-  const found = findSignals(report, event.eventTicker);
+  const found = report.events.find(({ eventTicker }) => eventTicker === event.eventTicker);
   const labels = new Map(event.markets.map(({ ticker, bracket }) => [ticker, bracketLabel(bracket)]));
   const titleOf = ({ side, ticker }: { side: string; ticker: string }) =>
     `${side.toUpperCase()} ${labels.get(ticker) ?? ticker}`;
@@ -16,7 +17,7 @@ export function toSignalsView(report: SignalReport, event: MarketEvent, now: Dat
     kellyShare: report.kellyShare,
     caps: { market: report.marketCap, event: report.eventCap, day: report.dayCap },
     gate: found && { ...found.gate, href: scoresAddress(event.kind, found.stationId) },
-    signals: currentSignals(found, now).map(toSignalView),
+    signals: signalsOf(report, event, now).map(toSignalView),
     stake: found?.stake ?? 0n,
     worstCase: found?.worstCase ?? 0n,
     withheld: withheld[0] ? { titles: withheld.map(titleOf), reason: sentence(withheld[0].reason) } : null,
@@ -33,12 +34,25 @@ export const bestSignals = ({ events }: SignalReport, now: Date): Signal[] =>
     .filter(({ isHedge }) => !isHedge)
     .sort((a, b) => b.edge - a.edge);
 
-const findSignals = ({ events }: SignalReport, eventTicker: string): EventSignals | undefined =>
-  events.find((event) => event.eventTicker === eventTicker);
+/** Those of an event that hold, the largest edge first: what every place that speaks of the event says. */
+export const signalsOf = (
+  { events }: SignalReport,
+  { eventTicker }: Pick<MarketEvent, 'eventTicker'>,
+  now: Date,
+): Signal[] =>
+  currentSignals(
+    events.find((event) => event.eventTicker === eventTicker),
+    now,
+  );
 
-/** Those of an event that hold, the largest edge first. */
 export const currentSignals = (found: EventSignals | undefined, now: Date): Signal[] =>
   (found?.signals ?? []).filter(({ expiresAt }) => expiresAt > now).toSorted((a, b) => b.edge - a.edge);
+
+/** Where no gate is open at all. */
+export const signalsOff = (gates: number): string =>
+  gates === 0
+    ? 'Signals are off: no gate has been judged yet.'
+    : `Signals are off: none of ${formatCount(gates, 'gate')} is open.`;
 
 /** `Nothing has been learned yet.` of what is a part of other sentences. */
 export const sentence = (clause: string): string => `${clause[0]!.toUpperCase()}${clause.slice(1)}.`;

@@ -63,7 +63,7 @@ export function addTicketPages(router: Router, context: TradingContext, deps: Ma
     const query = readQuery(req);
     const { form, result } = await tryQuery(res, query, async () => {
       requireOnce(query);
-      return review(res, facts, fillTicket(query, facts.book, facts.held));
+      return review(res, facts, fill(res, query, facts));
     });
     await show(req, res, facts, form, result ?? null);
   });
@@ -95,7 +95,7 @@ export function addTicketPages(router: Router, context: TradingContext, deps: Ma
   async function showAgain(req: Request, res: Response, form: FormState): Promise<void> {
     const facts = await readFacts(context, deps.snapshots.current, req, res);
     if (!facts) return showLoading(req, res);
-    const values = fillTicket(form.values, facts.book, facts.held);
+    const values = fill(res, form.values, facts);
     await show(req, res, facts, renewed(form), await tryReview(res, facts, values));
   }
 
@@ -126,11 +126,11 @@ export function addTicketPages(router: Router, context: TradingContext, deps: Ma
     form: FormState,
     reviewed: Reviewed | null,
   ) {
-    const { snapshot, book, held } = facts;
-    const { role } = sessionOf(res);
+    const { snapshot } = facts;
+    const { role, marketAccess } = sessionOf(res);
     const now = new Date(clock.now());
     const page = { view: 'markets/ticket', title: 'Paper order', section: MARKETS_SECTION };
-    const values = { ...form.values, ...fillTicket(form.values, book, held), id: newFormId(clock.now()) };
+    const values = { ...form.values, ...fill(res, form.values, facts), id: newFormId(clock.now()) };
     const view = toTicketView({
       ...facts,
       form: { ...form, values },
@@ -138,6 +138,7 @@ export function addTicketPages(router: Router, context: TradingContext, deps: Ma
       refusal: reviewed?.refusal,
       freshness: toFreshness(snapshot, deps.snapshots.sources, now),
       mayOrder: isManager(role),
+      mayOpen: marketAccess === 'trade',
       role,
       error: res.locals.error as AppError | undefined,
       now,
@@ -147,6 +148,12 @@ export function addTicketPages(router: Router, context: TradingContext, deps: Ma
 
   const showLoading = (req: Request, res: Response) =>
     renderPage(context, req, res, loadingPage, { sources: deps.snapshots.sources });
+}
+
+/** Where no position may be opened the ticket begins with the sale of what is held. */
+function fill(res: Response, given: FormFields, { book, held }: TicketFacts) {
+  const isSale = held !== undefined && sessionOf(res).marketAccess !== 'trade';
+  return fillTicket(isSale ? { action: 'sell', ...given } : given, book, held);
 }
 
 /** Undefined before the first prices. */

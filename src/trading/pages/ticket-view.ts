@@ -32,6 +32,8 @@ export interface TicketInput {
   tradingSwitch: TradingSwitch;
   freshness: Freshness;
   mayOrder: boolean;
+  /** Whether positions may be opened; else only what is held is sold. */
+  mayOpen: boolean;
   role: string;
   error: AppError | undefined;
   now: Date;
@@ -106,8 +108,8 @@ const toPrices = (book: OrderBook, side: Side) => ({
   ask: asksOf(book, side)[0],
 });
 
-/** What can be done with the market: both purchases, and the sale of what is held. */
-function toTabs({ market, book, held, form }: TicketInput) {
+/** What can be done with the market: both purchases, if positions may be opened, and the sale of what is held. */
+function toTabs({ market, book, held, form, mayOpen }: TicketInput) {
   const { side: chosenSide, action: chosenAction } = form.values;
   const typed = Number(form.values.contracts);
   const tab = (action: Action, side: Side, contracts: number | undefined) => ({
@@ -118,10 +120,10 @@ function toTabs({ market, book, held, form }: TicketInput) {
   });
   const contracts = chosenAction === 'buy' && isCount(typed) && typed > 0 ? typed : undefined;
   const sales = held ? [held.side] : [];
-  if (chosenAction === 'sell' && !sales.includes(chosenSide as Side)) sales.push(chosenSide as Side);
+  if (mayOpen && chosenAction === 'sell' && !sales.includes(chosenSide as Side))
+    sales.push(chosenSide as Side);
   return [
-    tab('buy', 'yes', contracts),
-    tab('buy', 'no', contracts),
+    ...(mayOpen ? [tab('buy', 'yes', contracts), tab('buy', 'no', contracts)] : []),
     ...sales.map((side) => tab('sell', side, undefined)),
   ];
 }
@@ -177,6 +179,10 @@ const problems: Partial<Record<ErrorCode, [title: string, advice: string]>> = {
   risk_limit: [
     'A limit stands against this order',
     'Order less, or ask the operator of this service to change the limit.',
+  ],
+  entitlement_read_only: [
+    'Your Organization opens no positions',
+    'Sell what is held, or ask the operator of this service to let your Organization trade.',
   ],
   insufficient_funds: [
     'The cash does not cover this order',

@@ -1,3 +1,5 @@
+import type { ErrorCode } from '../../core/errors.js';
+import { formatPrice } from '../../core/pages/format.js';
 import { switchStates } from '../ledger/risk-table.js';
 import { asksOf, bidsOf, worstCost } from '../market/book.js';
 import { endsOf } from '../market/event.js';
@@ -8,9 +10,10 @@ import { dayLossOf, positionAfter, toLeg, worstCaseLoss, type CandidateOrder, ty
 import { switchOwners, type SwitchOwner } from './facts.js';
 import type { RiskInput } from './gate.js';
 
-/** Everything that can stand against an order, in the order in which it is looked at. A refusal begins with its name. */
+/** Everything that can stand against an order, in the order in which it is looked at. A `risk_limit` begins with its name. */
 const riskChecks = [
   'unknown_state',
+  'market_access',
   'halt',
   'reduce_only',
   'data_age',
@@ -32,6 +35,8 @@ export interface RiskRefusal {
   check: RiskCheck;
   /** Which limit, its value and what was asked. */
   detail: string;
+  /** Left out: `risk_limit`. */
+  code?: ErrorCode;
   /** Why something could not be computed. */
   cause?: unknown;
 }
@@ -63,6 +68,26 @@ const ownerNames: Record<SwitchOwner, string> = {
   own: "the Organization's own switch",
 };
 
+/** What the operator lets the Organization do: an Organization that may only read still closes what it holds. */
+export function checkAccess({
+  input: { order },
+  facts: { access },
+  isReducing,
+  closable,
+}: CandidateOrder): RiskRefusal | undefined {
+  const check = 'market_access';
+  if (access === 'none') {
+    const detail = 'The Organization has no access to markets. The operator of this service can give it.';
+    return { check, code: 'entitlement_required', detail };
+  }
+  if (access === 'trade' || isReducing) return undefined;
+  const detail = `The Organization may read markets and close what it holds. This order would ${describe(order)}, of which ${closable} can close what is held.`;
+  return { check, code: 'entitlement_read_only', detail };
+}
+
+const describe = ({ action, contracts, side, ticker }: RiskInput['order']): string =>
+  `${action} ${count(contracts, `${side} contract`)} of ${ticker}`;
+
 /** The kill switch: `halt` lets nothing pass, `reduce_only` what gives up contracts that are held. */
 export function checkSwitches({
   input: { order },
@@ -80,10 +105,9 @@ export function checkSwitches({
     );
   const reducing = switchOwners.find((owner) => switches[owner].state === 'reduce_only');
   if (!reducing || isReducing) return undefined;
-  const asked = `${order.action} ${count(order.contracts, `${order.side} contract`)} of ${order.ticker}`;
   return refuse(
     'reduce_only',
-    `${ownerNames[reducing]} is at reduce_only${because(switches[reducing].reason)}. This order would ${asked}, of which ${closable} can close what is held.`,
+    `${ownerNames[reducing]} is at reduce_only${because(switches[reducing].reason)}. This order would ${describe(order)}, of which ${closable} can close what is held.`,
   );
 }
 
@@ -147,7 +171,7 @@ export function checkOrder({
   if (!(beyond <= limits.priceCollar))
     return refuse(
       'price_collar',
-      `the limit price ${dollars(limitPrice)} is ${dollars(beyond)} ${action === 'buy' ? 'above' : 'below'} the best price ${dollars(best)} of ${ticker}, the limit is ${dollars(limits.priceCollar)}.`,
+      `the limit price ${formatPrice(limitPrice)} is ${formatPrice(beyond)} ${action === 'buy' ? 'above' : 'below'} the best price ${formatPrice(best)} of ${ticker}, the limit is ${formatPrice(limits.priceCollar)}.`,
     );
   const open = pending.length + 1;
   if (!(open <= limits.maxOpenOrders))

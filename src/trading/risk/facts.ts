@@ -5,6 +5,7 @@ import { switchStates, type SwitchState } from '../ledger/risk-table.js';
 import type { Side } from '../market/book.js';
 import { parseCount } from '../market/contracts.js';
 import type { Micros } from '../market/money.js';
+import { marketAccesses, type MarketAccess } from '../../organizations/table.js';
 import { toEffectiveLimits, type DeclaredLimits, type RiskLimits } from './limits.js';
 import { selectRisk, type StoredRisk, type StoredSwitch } from './queries.js';
 
@@ -26,6 +27,7 @@ export async function readRiskFacts(
   const begun = String(opensWith);
   const stored = found.isHere ? found : { ...found, cash: begun, deposits: begun, isFromToday: true };
   return {
+    access: toAccess(stored.access),
     switches: {
       service: toSwitch(stored.service),
       operator: toSwitch(stored.switches?.operator),
@@ -57,6 +59,12 @@ function toDayStart({ equity, deposits, isFromToday, spent }: StoredRisk): DaySt
   // What was opened today began with nothing.
   if (isFromToday) return { kind: 'equity', equity: 0n, deposits: toMicros(deposits) };
   return { kind: 'cost', spent: toMicros(spent) };
+}
+
+function toAccess(stored: string | null): MarketAccess {
+  const access = marketAccesses.find((one) => one === stored);
+  if (!access) throw new RangeError(`${stored} is no access to markets`);
+  return access;
 }
 
 /** A switch that was never set is open. */
@@ -139,6 +147,8 @@ type DayStart =
 
 /** What the database knows about an account, as of one moment. */
 export interface RiskFacts {
+  /** Of the Organization. */
+  access: MarketAccess;
   switches: Switches;
   limits: RiskLimits;
   cash: Micros;

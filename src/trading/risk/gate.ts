@@ -4,7 +4,15 @@ import type { ListedMarket } from '../market/market.js';
 import type { Micros } from '../market/money.js';
 import type { OrderInput } from '../ledger/order-input.js';
 import type { Snapshot } from '../snapshot/snapshot.js';
-import { checkData, checkExposure, checkOrder, checkSwitches, refuse, type RiskRefusal } from './checks.js';
+import {
+  checkAccess,
+  checkData,
+  checkExposure,
+  checkOrder,
+  checkSwitches,
+  refuse,
+  type RiskRefusal,
+} from './checks.js';
 import { toCandidate } from './exposure.js';
 import { readRiskFacts, type RiskFacts } from './facts.js';
 
@@ -16,6 +24,7 @@ export function assessRisk(input: RiskInput, facts: RiskFacts): RiskRefusal | un
   try {
     const candidate = toCandidate(input, facts);
     return (
+      checkAccess(candidate) ??
       checkSwitches(candidate) ??
       checkData(candidate) ??
       checkOrder(candidate) ??
@@ -52,13 +61,13 @@ export const readKnownFacts = (...asked: Parameters<typeof readRiskFacts>): Prom
  * Lets an order pass, or says which limit stands against it, its value and what was asked. What cannot be read or
  * computed counts as a refusal; only a database that does not answer is told as what it is.
  *
- * The facts of an order that is written are read in its transaction, after the account's row was locked: switches and limits
+ * The facts of an order that is written are read in its transaction, after the account's row was locked: access, switches and limits
  * are among them, so they bind on the next order of every instance.
- * @throws AppError risk_limit
+ * @throws AppError risk_limit, entitlement_required, entitlement_read_only
  */
 export function assertWithinRisk(input: RiskInput, facts: RiskFacts | undefined): void {
   const refusal: RiskRefusal | undefined = facts
     ? assessRisk(input, facts)
     : refuse('unknown_state', 'there is no account, or what is recorded of it makes no sense.');
-  if (refusal) throw new AppError('risk_limit', refusal.detail, { cause: refusal.cause });
+  if (refusal) throw new AppError(refusal.code ?? 'risk_limit', refusal.detail, { cause: refusal.cause });
 }

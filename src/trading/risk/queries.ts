@@ -103,6 +103,8 @@ export interface StoredSwitch {
 /** The account as the database has it: amounts are text, since JSON numbers would round them. */
 export interface StoredRisk {
   isHere: boolean;
+  /** Null for an Organization that is not known. */
+  access: string | null;
   cash: string | null;
   isFromToday: boolean | null;
   service: StoredSwitch | null;
@@ -131,6 +133,7 @@ export async function selectRisk(
     sql`
     select
       a.org_id is not null as "isHere",
+      (select market_access from organizations where id = given.org_id) as "access",
       a.cash::text as "cash",
       a.opened_at >= ${since} as "isFromToday",
       (select jsonb_build_object('state', state, 'reason', reason) from service_switch) as "service",

@@ -20,6 +20,7 @@ import { createScoreKeeper, type ScoreKeeper } from '../scores/keeper.js';
 import { PAST_DAYS } from '../scores/records.js';
 import { createScoreReport, type ScoreReport } from '../scores/report.js';
 import { createSettlement, type Settlement } from '../settlement/settlement.js';
+import { createPriceRecorder, type PriceRecorder } from '../snapshot/price-history.js';
 import { createRefresher, type RefreshDeps, type Refresher } from '../snapshot/refresh.js';
 import {
   createCalibrationStore,
@@ -43,7 +44,7 @@ import {
 
 export const tradingJobs = (
   { config }: TradingContext,
-  { refresher, live, scores, trainer, climate, isReplay }: TradingServices,
+  { refresher, live, scores, trainer, prices, climate, isReplay }: TradingServices,
 ): Job[] => [
   {
     name: 'refresh-markets',
@@ -58,7 +59,7 @@ export const tradingJobs = (
         { name: 'clean-up-climate-reports', schedule: '0 53 3 * * *', run: () => climate.cleanUp() },
       ]
     : []),
-  ...(isReplay ? [] : learningJobs({ scores, trainer })),
+  ...(isReplay ? [] : learningJobs({ scores, trainer, prices })),
 ];
 
 /** What books the past of portfolios. */
@@ -69,13 +70,20 @@ export const bookingJobs = ({ settlement }: TradingServices): Job[] => [
   { name: 'clean-up-trading', schedule: '0 41 * * * *', run: () => settlement.cleanUp() },
 ];
 
-const learningJobs = ({ scores, trainer }: Pick<TradingServices, 'scores' | 'trainer'>): Job[] => [
+const learningJobs = ({
+  scores,
+  trainer,
+  prices,
+}: Pick<TradingServices, 'scores' | 'trainer' | 'prices'>): Job[] => [
   // Looks every minute; there is something to learn a few times a day.
   { name: 'learn-forecasts', schedule: '25 * * * * *', run: () => trainer.learn() },
   { name: 'clean-up-forecasts', schedule: '0 47 * * * *', run: () => trainer.cleanUp() },
   { name: 'record-forecasts', schedule: '10 * * * * *', run: () => scores.record() },
   { name: 'score-forecasts', schedule: '40 */5 * * * *', run: () => scores.score() },
   { name: 'judge-gates', schedule: '50 */5 * * * *', run: () => scores.judge() },
+  // Looks every minute; there is something to record every five.
+  { name: 'record-prices', schedule: '18 * * * * *', run: () => prices.record() },
+  { name: 'clean-up-prices', schedule: '0 51 * * * *', run: () => prices.cleanUp() },
   { name: 'backfill-forecasts', schedule: '5 * * * * *', run: () => scores.backfill() },
 ];
 
@@ -99,6 +107,7 @@ export interface TradingServices {
   live: LiveTrading | undefined;
   scores: ScoreKeeper;
   scoreReport: ScoreReport;
+  prices: PriceRecorder;
   settlement: Settlement;
   /** Undefined for an invented world. */
   climate: ClimateWatch | undefined;
@@ -163,6 +172,7 @@ export function createTradingServices(
     stream,
     orders: createOrders(context, { snapshots: store, live: overrides.live ?? live }),
     live,
+    prices: createPriceRecorder({ db, store, clock }),
     settlement,
     climate,
     index,

@@ -1,3 +1,4 @@
+import { formatPrice } from '../../core/pages/format.js';
 import { allAtOnce, type Steps } from '../../core/steps.js';
 import type { DayForecast, StationForecast } from '../forecast/forecast.js';
 import type { Side } from '../market/book.js';
@@ -83,7 +84,7 @@ function theCorrection({ fit, meanF, deviationF }: DayForecast): string {
 
 function thePrice({ side, price, depth, probability, breakEven, isHedge }: Purchase): string {
   const edge = probability - breakEven;
-  const asked = `${side.toUpperCase()} is asked at ${dollars(price)} (${depth} contracts); with the exact fee`;
+  const asked = `${side.toUpperCase()} is asked at ${formatPrice(price)} (${depth} contracts); with the exact fee`;
   return isHedge
     ? `${asked} it costs ${points(edge)} more than it is worth by itself; it pays where the others lose.`
     : `${asked} it is worth buying from ${percent(breakEven)} on: an edge of ${points(edge)}.`;
@@ -97,7 +98,7 @@ function theSize(purchase: Purchase, limitedBy: Signal['limitedBy'], parts: Sign
   const limit = limitedBy === null ? '' : `, held down by ${theLimit[limitedBy]}`;
   return (
     `The best joint purchase of the event's brackets${held} puts ${percent(fullKelly)} of the bankroll here, of which a quarter ` +
-    `is used${limit}: ${contracts} contracts up to ${dollars(limitPrice)} for ${dollars(stake)}. At worst the event's purchases ` +
+    `is used${limit}: ${contracts} contracts up to ${formatPrice(limitPrice)} for ${dollars(stake)}. At worst the event's purchases ` +
     `lose ${dollars(sizes.worstCase)} together.`
   );
 }

@@ -8,6 +8,7 @@ import { createTestDatabase, type TestDatabase } from '../../support/database.js
 import { mailEnv, startMailServer, type MailServer, type Received } from '../../support/mail.js';
 import { makeLink, signedInOperator } from '../../support/operators.js';
 import { operatorToken } from '../../support/operator.js';
+import { givePasskey, SoftPasskey } from '../../support/passkey.js';
 import { giveSecondFactor } from '../../support/second-factor.js';
 import { startTestService, type TestService } from '../../support/service.js';
 
@@ -151,6 +152,27 @@ describe('a person is told by mail', () => {
     expect((await post(browser, '/dashboard/account/second-factor/off', off)).status).toBe(303);
     const [mail] = await deliver(user.email);
     expect(mail!.subject).toBe('Your second factor was turned off');
+  });
+
+  it('that a passkey was added or removed, and that with the last one the second factor is off', async () => {
+    const { user, browser } = await signedIn(database.db, service.url);
+    const subjects = async () => (await deliver(user.email)).map(({ subject }) => subject);
+    const kept = await givePasskey(database.db, user.id, origin);
+    const path = '/dashboard/account/passkeys';
+    const { body: options } = await browser.send('POST', `${path}/new-options`);
+    const passkey = new SoftPasskey(origin, user.id);
+    const added = { name: 'Laptop', passkey: passkey.create(options) };
+    expect((await post(browser, path, added)).status).toBe(303);
+    const [mail, ...others] = await deliver(user.email);
+    expect([mail!.subject, others]).toEqual(['A passkey was added to your account', []]);
+    expect(mail!.text).toMatch(/added to your account on .* UTC, from 127\.0\.0\.1\./);
+    expect((await post(browser, path, added)).status).toBe(400);
+    expect((await post(browser, `${path}/remove`, { id: 'unknown' })).status).toBe(404);
+    expect(await subjects()).toEqual([]);
+    expect((await post(browser, `${path}/remove`, { id: passkey.id })).status).toBe(303);
+    expect(await subjects()).toEqual(['A passkey was removed from your account']);
+    expect((await post(browser, `${path}/remove`, { id: kept.id })).status).toBe(303);
+    expect(await subjects()).toEqual(['Your second factor was turned off']);
   });
 
   it('that a lost second factor was removed with a link', async () => {

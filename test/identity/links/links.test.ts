@@ -6,6 +6,7 @@ import { createSetUpLink } from '../../../src/identity/operators/operators.js';
 import { hashToken } from '../../../src/identity/session/session-cookie.js';
 import { Browser, createUser, PASSWORD, signedIn } from '../../support/accounts.js';
 import { createTestDatabase, type TestDatabase } from '../../support/database.js';
+import { givePasskey } from '../../support/passkey.js';
 import { makeLink, makeOperator, signedInOperator } from '../../support/operators.js';
 import { operatorClient } from '../../support/operator.js';
 import { giveSecondFactor } from '../../support/second-factor.js';
@@ -102,6 +103,32 @@ it('a lost password is chosen anew, with a code where a factor is on, and every 
   expect(await actionsOf(user.email)).toEqual(
     expect.arrayContaining(['link.created', 'user.code_refused', 'user.password_reset']),
   );
+});
+
+it('a lost password is chosen anew with a passkey, once, which was asked for by this link', async () => {
+  const user = await createUser(database.db);
+  const passkey = await givePasskey(database.db, user.id, service.url);
+  const other = await createUser(database.db);
+  await givePasskey(database.db, other.id, service.url);
+  const browser = await open('reset', await makeLink(service, 'password_reset', user));
+  const ask = async (from: Browser) =>
+    (await post(from, '/reset/passkey-options')).body as { challenge: string };
+  expect((await browser.get('/reset', html)).text).toContain('data-passkey="/reset/passkey-options"');
+  expect((await post(browser, '/reset', chosen)).status).toBe(400);
+  const foreign = await ask(await open('reset', await makeLink(service, 'password_reset', other)));
+  for (const bad of ['x', '{}', passkey.use(foreign)]) {
+    const { status } = await post(browser, '/reset', { ...chosen, passkey: bad });
+    expect([400, 401]).toContain(status);
+  }
+  const signed = passkey.use(await ask(browser));
+  expect((await post(browser, '/reset', { ...chosen, passkey: signed })).status).toBe(303);
+  expect((await browser.get('/dashboard/account', html)).status).toBe(200);
+  expect(await actionsOf(user.email)).toEqual(
+    expect.arrayContaining(['user.passkey_refused', 'user.password_reset']),
+  );
+  const gone = await post(browser, '/reset', { ...chosen, passkey: signed });
+  expect(gone.status).toBe(404);
+  expect((await post(new Browser(service.url), '/reset/passkey-options')).status).toBe(404);
 });
 
 it('a lost second factor is removed for who knows the password, ten guesses at most', async () => {

@@ -1,4 +1,4 @@
-import { and, eq } from 'drizzle-orm';
+import { and, eq, lt } from 'drizzle-orm';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { v4, v7 as uuid } from 'uuid';
 import { hashToken } from '../../../src/identity/session/session-cookie.js';
@@ -227,7 +227,7 @@ describe('POST /dashboard/members/invite', () => {
       email: freshEmail(),
       role: 'member' as const,
       createdBy: team.owner.id,
-      createdAt: at,
+      createdAt: new Date(at.getTime() - 2 * 3_600_000),
       expiresAt: new Date(at.getTime() + 86_400_000),
     }));
     await database.db.orm.insert(invitations).values(rows);
@@ -240,6 +240,39 @@ describe('POST /dashboard/members/invite', () => {
     expect((await sendInvitation(team.owner.browser, freshEmail())).status).toBe(201);
     expect((await list()).match(/\/revoke"/g)).toHaveLength(100);
   });
+});
+
+it('stops at 50 an hour of an Organization, however many were revoked, and goes on as the hour does', async () => {
+  const now = service.clock.now();
+  const row = (n: number) => ({
+    orgId: team.organization.id,
+    id: uuid(),
+    hashedToken: uuid(),
+    email: freshEmail(),
+    role: 'member' as const,
+    createdBy: team.owner.id,
+    createdAt: new Date(now - (n === 0 ? 50 : 30) * 60_000),
+    expiresAt: new Date(now + 86_400_000),
+    revokedAt: new Date(now),
+  });
+  await database.db.orm.insert(invitations).values(Array.from({ length: 50 }, (_, n) => row(n)));
+  const refused = await sendInvitation(team.admin.browser, freshEmail());
+  expect([refused.status, refused.headers.get('retry-after')]).toEqual([429, '600']);
+  expect(refused.text).toContain('at most 50 invitations an hour. Try again in 10 minutes.');
+  expect(await rowsOf(team.organization.id)).toHaveLength(50);
+  const other = await createTeam(database.db, service.url);
+  expect((await sendInvitation(other.owner.browser, freshEmail())).status).toBe(201);
+  await database.db.orm
+    .update(invitations)
+    .set({ createdAt: new Date(now - 3_600_000) })
+    .where(
+      and(
+        eq(invitations.orgId, team.organization.id),
+        lt(invitations.createdAt, new Date(now - 40 * 60_000)),
+      ),
+    );
+  expect((await sendInvitation(team.admin.browser, freshEmail())).status).toBe(201);
+  expect((await sendInvitation(team.admin.browser, freshEmail())).status).toBe(429);
 });
 
 describe('POST /dashboard/members/invitations/:id/revoke', () => {

@@ -3,7 +3,14 @@ import { eq, sql } from 'drizzle-orm';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { v7 as uuid } from 'uuid';
 import { verifyPassword } from '../../../src/identity/password.js';
-import { invitations, memberships, operatorLog, sessions, users } from '../../../src/tables.js';
+import {
+  invitations,
+  memberships,
+  operatorLog,
+  organizations,
+  sessions,
+  users,
+} from '../../../src/tables.js';
 import { createAccessLog, createLogger } from '../../../src/core/log/log.js';
 import { operatorClient } from '../../support/operator.js';
 import { addMember, Browser, createUser, PASSWORD } from '../../support/accounts.js';
@@ -183,6 +190,38 @@ describe('a person who is signed in', () => {
     );
     expect(answer.status).toBe(403);
     expect(await roleOf(database.db, orgId, person.id)).toBeUndefined();
+  });
+});
+
+describe('an invitation to an Organization that is archived', () => {
+  const setArchived = (archivedAt: Date | null) =>
+    database.db.orm.update(organizations).set({ archivedAt }).where(eq(organizations.id, orgId));
+
+  it('is void for everybody until it is restored', async () => {
+    const person = await stranger();
+    const token = await invite(team.owner.browser, person.email);
+    const newcomer = freshEmail();
+    const newToken = await invite(team.owner.browser, newcomer);
+    await setArchived(new Date(service.clock.now()));
+    const answers = [
+      await look(person.browser, token),
+      await accept(person.browser, token),
+      await look(new Browser(service.url), newToken),
+      await makeAccount(new Browser(service.url), newToken),
+    ];
+    for (const { status, text } of answers) {
+      expect(status).toBe(403);
+      expect(text).toContain('was archived by the operator of this service');
+    }
+    const program = await person.browser.send('POST', JOIN, { form: { invitation: token } });
+    expect([program.status, program.body]).toMatchObject([403, { code: 'forbidden_role' }]);
+    expect(await userOf(newcomer)).toBeUndefined();
+    expect(await roleOf(database.db, orgId, person.id)).toBeUndefined();
+    await setArchived(null);
+    // The link that was opened before is still the one.
+    expect((await person.browser.get(JOIN, html)).text).toContain(team.organization.name);
+    expect((await accept(person.browser, token)).status).toBe(303);
+    expect((await makeAccount(new Browser(service.url), newToken)).status).toBe(303);
   });
 });
 

@@ -27,6 +27,7 @@ describe('PUT /operator/organizations/:slug', () => {
       name: 'Ümlaut 😀 <b>',
       requireSecondFactor: false,
       archivedAt: null,
+      marketAccess: 'trade',
       createdAt: new Date(service.clock.now()).toISOString(),
     });
     expect(await call('PUT', `/organizations/${slug}`, { name: 'Ümlaut 😀 <b>' })).toMatchObject({

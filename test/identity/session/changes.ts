@@ -188,12 +188,15 @@ const byOperatorPerson =
     path: string | ((world: World) => Promise<string> | string),
     fields: (world: World) => Promise<Record<string, string>> | Record<string, string>,
     isDangerous = false,
+    serviceOf: (world: World) => TestService = (world) => world.service,
   ): Prepare =>
   async (world) => {
-    const { db, service } = world;
+    const { db } = world;
+    const service = serviceOf(world);
     const { id, browser } = await signedInOperator(service);
     const { headers, body } = form(await fields(world));
     return {
+      service,
       method: 'POST',
       path: typeof path === 'function' ? await path(world) : path,
       body,
@@ -282,6 +285,11 @@ const otherCustomer = async ({ db }: World) => `${CUSTOMERS}/${(await createOrga
 const inConsole: Record<string, Prepare[]> = {
   'post /console/new-customer': [
     byOperatorPerson('/console/new-customer', () => ({ slug: `made-${uuid()}`, name: 'Half-sent' })),
+    byOperatorPerson('/console/new-customer', () => ({
+      slug: `made-${uuid()}`,
+      name: 'Half-sent',
+      marketAccess: 'read',
+    })),
   ],
   'post /console/customers/{slug}': [
     byOperatorPerson(customerPath(''), () => ({ name: `Half-sent ${uuid()}` })),
@@ -374,6 +382,55 @@ const inConsole: Record<string, Prepare[]> = {
       () => ({ kind: 'password_reset' }),
       true,
     ),
+  ],
+  'post /console/people/{userId}': [
+    byOperatorPerson(
+      async ({ db }) => `/console/people/${(await createUser(db)).id}`,
+      () => ({ name: 'Half-sent' }),
+    ),
+  ],
+  'post /console/people/{userId}/sign-out': [
+    byOperatorPerson(
+      async ({ db, service }) => {
+        const { id, email } = await createUser(db);
+        await new Browser(service.url).signIn(email);
+        return `/console/people/${id}/sign-out`;
+      },
+      () => ({}),
+      true,
+    ),
+  ],
+  'post /console/people/{userId}/second-factor': [
+    byOperatorPerson(
+      async ({ db, service }) => {
+        const { id } = await createUser(db);
+        await giveSecondFactor(db, id, service.clock);
+        return `/console/people/${id}/second-factor`;
+      },
+      () => ({}),
+      true,
+    ),
+  ],
+  'post /console/people/{userId}/delete': [
+    byOperatorPerson(
+      async ({ db }) => `/console/people/${(await createUser(db)).id}/delete`,
+      () => ({}),
+      true,
+    ),
+  ],
+  'post /console/trading/reconciliation': [
+    byOperatorPerson(
+      ({ live }) => {
+        live.venue.exchange.balanceCents -= 100;
+        return '/console/trading/reconciliation';
+      },
+      () => ({ accept: 'yes' }),
+      true,
+      ({ live }) => live.service,
+    ),
+  ],
+  'post /console/trading/switch': [
+    byOperatorPerson('/console/trading/switch', () => ({ state: 'open', reason: uuid() }), true),
   ],
 };
 
@@ -676,6 +733,10 @@ export const changes: Record<string, Prepare[]> = {
   ],
   'put /operator/organizations/{slug}': [
     byOperator('PUT', () => `/organizations/made-${uuid()}`, { name: 'Half-sent' }),
+    byOperator('PUT', async ({ db }) => `/organizations/${(await createOrganization(db)).slug}`, {
+      name: 'Half-sent',
+      marketAccess: 'read',
+    }),
   ],
   'put /operator/users/{email}': [
     byOperator('PUT', () => `/users/${uuid()}@example.com`, { name: 'Half-sent', password: PASSWORD }),
@@ -760,6 +821,7 @@ export const others = [
   'post /dashboard/account/passkeys/new-options',
   'post /dashboard/account/passkeys/options',
   'post /login/code/passkey-options',
+  'post /reset/passkey-options',
   'post /login/passkey-options',
   // Keeps the link in a cookie of this browser; nothing is written.
   'post /dashboard/join/open',

@@ -6,6 +6,7 @@ import { createKey, createOrganization } from '../../support/fixtures.js';
 import { createTestDatabase, type TestDatabase } from '../../support/database.js';
 import { startTestService } from '../../support/service.js';
 import { type LiveAccount, TICKER, removeKeys, openLiveAccount } from '../../fixtures/live-account.js';
+import { signedInOperator } from '../../support/operators.js';
 import { operatorClient } from '../../support/operator.js';
 
 let database: TestDatabase;
@@ -186,6 +187,25 @@ describe('what differs', () => {
     // The same again changes nothing.
     expect((await accept()).body).toMatchObject({ accepted: [], reconciliation: { state: 'open' } });
     expect((await entries()).filter(({ kind }) => kind === 'adjustment')).toHaveLength(1);
+  });
+
+  it('is shown and accepted on the console, by a person', async () => {
+    account.venue.exchange.balanceCents -= 1_000;
+    await account.live.reconcile();
+    const { browser, email } = await signedInOperator(account.service);
+    const headers = { accept: 'text/html' };
+    for (const address of ['/console/trading', '/console/trading/reconciliation']) {
+      const { status, text } = await browser.get(address, headers);
+      expect([address, status, text.includes('<code>cash</code>')]).toEqual([address, 200, true]);
+    }
+    const send = (form: Record<string, string>) =>
+      browser.send('POST', '/console/trading/reconciliation', { form, headers });
+    expect((await send({})).status).toBe(400);
+    expect((await send({ accept: 'yes' })).headers.get('location')).toBe('/console/trading?done=accepted');
+    expect(await read()).toMatchObject({ state: 'open', differences: [] });
+    const log = (await call('GET', `/organizations/${account.organization.slug}/audit-log`)).body.auditLog;
+    expect(log[0]).toMatchObject({ action: 'live_account.accepted', actor: `operator:${email}` });
+    expect((await browser.get('/console/trading', headers)).text).toContain('Nothing differs.');
   });
 
   it('may be $0.0001 for each fill, which the venue rounds on its own: that is a fee', async () => {

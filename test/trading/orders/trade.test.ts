@@ -103,9 +103,7 @@ describe('a paper order', () => {
     expect(await pricesOf(secret, '0.46')).toEqual(['0.4600']);
     const gone = await postTrade(service.url, secret);
     expect([gone.status, gone.code]).toEqual([422, 'price_moved']);
-    expect(gone.detail).toBe(
-      `YES of ${TICKER} is offered at $0.4600 at best (2 contracts); the limit is $0.4500.`,
-    );
+    expect(gone.detail).toBe(`YES of ${TICKER} is offered at 46¢ at best (2 contracts); the limit is 45¢.`);
     // What another Organization took is its own affair, and a new reading of the same book is the same book.
     await service.trading.refresher.refresh();
     expect(await pricesOf(other, '0.46')).toEqual(['0.4500']);

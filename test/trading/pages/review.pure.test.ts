@@ -4,8 +4,9 @@ import type { Market } from '../../../src/trading/market/market.js';
 import { CENT, DOLLAR } from '../../../src/trading/market/money.js';
 import {
   formatAge,
-  formatCents,
+  formatPrice,
   formatChange,
+  formatCount,
   formatMoney,
   formatPoints,
   formatProbability,
@@ -57,7 +58,16 @@ const review = (changes: Partial<ReviewInput> = {}) =>
     ...changes,
   });
 const valuesOf = ({ facts }: ReturnType<typeof review>) =>
-  Object.fromEntries(facts.map(({ label, value }) => [label, value]));
+  Object.fromEntries(
+    facts.map((fact) => [
+      fact.label,
+      'money' in fact
+        ? formatMoney(fact.money)
+        : 'change' in fact
+          ? formatChange(fact.change)
+          : formatCount(fact.contracts, 'contract'),
+    ]),
+  );
 
 // 6 at 42 and 4 at 43 are $4.24. Fees: 0.07·6·0.42·0.58 = 0.1024, 0.07·4·0.43·0.57 = 0.0687; together 0.171 (0.170936 in millionths, down to $0.0001).
 it('a purchase over two levels is quoted as it will be charged', () => {
@@ -74,12 +84,12 @@ it('a purchase over two levels is quoted as it will be charged', () => {
     'Cash afterwards': '$995.5890',
   });
   expect(quoted.results).toEqual([
-    { label: 'If it is 84° to 85°', value: '+$5.5890', tone: 'good' },
-    { label: 'If it is not', value: '−$4.4110', tone: 'bad' },
+    { label: 'If it is 84° to 85°', change: 5_589_000n },
+    { label: 'If it is not', change: -4_411_000n },
   ]);
-  expect(quoted.chance).toMatchObject({ breakEven: '44.1\u00a0%', forecast: '51.0\u00a0%' });
+  expect(quoted.chance).toMatchObject({ breakEven: expect.closeTo(0.4411, 6), forecast: 0.51 });
   expect(quoted.chance!.text).toContain('+6.9\u00a0points, +$0.69 on average');
-  expect(quoted.fills.map(({ change }) => change)).toEqual(['−$2.6224', '−$1.7886']);
+  expect(quoted.fills.map(({ balanceChange }) => balanceChange)).toEqual([-2_622_400n, -1_788_600n]);
 });
 
 it('what does not fill is said, and what stands in its way', () => {
@@ -121,8 +131,8 @@ it('a sale says what it brings, what it realises and when holding is better', ()
     Left: '2 contracts',
     'Cash afterwards': '$1,003.0360',
   });
-  expect(quoted.results.map(({ value }) => value)).toEqual(['−$4.9640', '+$3.0360']);
-  expect(quoted.chance!.breakEven).toBe('38.0\u00a0%');
+  expect(quoted.results.map(({ change }) => change)).toEqual([-4_964_000n, 3_036_000n]);
+  expect(quoted.chance!.breakEven).toBeCloseTo(0.3795, 6);
 });
 
 it('a sale of a whole position is quoted to the last digit, with what it leaves', () => {
@@ -202,7 +212,7 @@ it.each([
 });
 
 it('prices, money and probabilities are written as traders read them', () => {
-  expect([cents(42), 425_000n, 1n].map(formatCents)).toEqual(['42¢', '42.5¢', '0.0001¢']);
+  expect([cents(42), 425_000n, 601_667n, 1n].map(formatPrice)).toEqual(['42¢', '42.5¢', '60.17¢', '0¢']);
   expect([1_234_500_000n, -40_000n, 0n, 1_234_567n].map(formatMoney)).toEqual([
     '$1,234.50',
     '−$0.04',

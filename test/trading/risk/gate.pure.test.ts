@@ -52,6 +52,27 @@ describe('the kill switch', () => {
   });
 });
 
+describe('the access to markets', () => {
+  const tenHeld = { positions: [held('MILD', 'yes', 10, '4')] };
+  const codeOf = (input: RiskInput, facts: RiskFacts) => assessRisk(input, facts)?.code;
+
+  it('lets nothing pass with none, and with read what closes what is held', () => {
+    const none = factsOf({ access: 'none', ...tenHeld });
+    for (const ask of [{}, sale]) expect(codeOf(inputOf(ask), none)).toBe('entitlement_required');
+    const read = factsOf({ access: 'read', ...tenHeld });
+    expect(assessRisk(inputOf(sale), read)).toBeUndefined();
+    expect(assessRisk(inputOf({ side: 'no', limitPrice: 60n * CENT }), read)).toBeUndefined();
+    for (const ask of [{}, { contracts: 1 }, { side: 'no', limitPrice: 60n * CENT, contracts: 11 } as const])
+      expect(codeOf(inputOf(ask), read)).toBe('entitlement_read_only');
+  });
+
+  it('comes before the switches, and takes none of them away', () => {
+    const halt = { own: { state: 'halt', reason: 'bad fills' } } as const;
+    expect(codeOf(inputOf(), switched(halt, { access: 'read' }))).toBe('entitlement_read_only');
+    expect(detailOf(inputOf(sale), switched(halt, { access: 'read', ...tenHeld }))).toMatch(/^halt: /);
+  });
+});
+
 describe('the market data', () => {
   const seconds = (n: number) => ({ at: new Date(at.getTime() + n * 1000) });
 
@@ -142,7 +163,7 @@ describe('each limit', () => {
       'collar of a purchase, passed',
       inputOf({ limitPrice: 56n * CENT }),
       factsOf(),
-      'price_collar: the limit price $0.56 is $0.11 above the best price $0.45 of MILD, the limit is $0.10.',
+      'price_collar: the limit price 56¢ is 11¢ above the best price 45¢ of MILD, the limit is 10¢.',
     ],
     [
       'collar of a sale, reached: 42 − 10',
@@ -154,7 +175,7 @@ describe('each limit', () => {
       'collar of a sale, passed',
       inputOf({ ...sale, limitPrice: 31n * CENT }),
       factsOf({ positions: [held('MILD', 'yes', 10, '4')] }),
-      'price_collar: the limit price $0.31 is $0.11 below the best price $0.42 of MILD, the limit is $0.10.',
+      'price_collar: the limit price 31¢ is 11¢ below the best price 42¢ of MILD, the limit is 10¢.',
     ],
     ['a price that is better than the best', inputOf({ limitPrice: 2n * CENT }), factsOf(), undefined],
   ])('%s', (_name, input, facts, expected) => {

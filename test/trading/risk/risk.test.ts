@@ -150,7 +150,9 @@ describe('what an order is judged on', () => {
     await mine.order({ action: 'sell', contracts: 20, filledContracts: 5 });
     await mine.order({ status: 'filled', contracts: 9, filledContracts: 9 });
     await mine.order({ mode: 'live' });
+    await call('PUT', `/organizations/${other.slug}`, { name: 'Other', marketAccess: 'none' });
     expect(await mine.facts()).toEqual({
+      access: 'trade',
       switches: {
         service: { state: 'open', reason: null },
         operator: { state: 'open', reason: null },

@@ -63,7 +63,7 @@ it('where no data came, YES is paid the last fair price and NO the rest of the d
   await say({ ticker, status: 'determined', settlementValue: fair });
   expect(await cashOf(database.db, yes.id)).toBe(before[0]);
   expect(await whyOf(yes.id)).toEqual([
-    'To be settled at a last fair price of $0.37: YES of 84° to 85° pays that, NO the rest of the dollar.',
+    'To be settled at a last fair price of 37¢: YES of 84° to 85° pays that, NO the rest of the dollar.',
   ]);
   // Held while the venue has doubts.
   await say({ ticker, status: 'disputed', settlementValue: fair });
@@ -76,7 +76,7 @@ it('where no data came, YES is paid the last fair price and NO the rest of the d
     'finalized',
   ]);
   expect((await whyOf(no.id))[0]).toBe(
-    'Settled at a last fair price of $0.37: YES of 84° to 85° pays that, NO the rest of the dollar.',
+    'Settled at a last fair price of 37¢: YES of 84° to 85° pays that, NO the rest of the dollar.',
   );
   // Data came after all.
   await say({ ticker, status: 'finalized', settlementValue: DOLLAR, settledTemperature: 85 });

@@ -19,7 +19,13 @@ import { getOrganization, putOrganization } from '../organizations.js';
 import { listOrganizations, type Organization } from '../queries.js';
 import { organizationAnswerSchema } from '../schema.js';
 
-const acme = { ...exampleWorld.organization, requireSecondFactor: false, archivedAt: null, createdAt };
+const acme = {
+  ...exampleWorld.organization,
+  requireSecondFactor: false,
+  archivedAt: null,
+  marketAccess: 'trade',
+  createdAt,
+};
 
 export const organizationRoutes = [
   operatorRoute({
@@ -51,7 +57,7 @@ export const organizationRoutes = [
     path: '/operator/organizations/{slug}',
     operationId: 'getOrganization',
     summary: 'Read an Organization',
-    description: 'Its id, slug and name, and when it was made.',
+    description: 'Its id, slug and name, what is set for it, and when it was made.',
     responses: {
       200: json('The Organization.', organizationAnswerSchema),
     },
@@ -72,7 +78,7 @@ export const organizationRoutes = [
     operationId: 'putOrganization',
     summary: 'Declare an Organization',
     description:
-      'Creates the Organization, renames it, archives or restores it, or says whether its members need a second factor. With `archived` its API keys get 401 `key_revoked` and its members see nothing of it, from the next request on; restored, all is as it was, and keys that were revoked stay so. The slug never changes, and Organizations are not deleted: their usage and their audit log are records.',
+      'Creates the Organization, renames it, archives or restores it, or says whether its members need a second factor and what it may do with markets. With `archived` its API keys get 401 `key_revoked` and its members see nothing of it, from the next request on; restored, all is as it was, and keys that were revoked stay so.\n\nWith `marketAccess` `none` its members see no pages of markets and its keys get 403 `entitlement_required` for all that needs a trading scope; with `read` they see everything, sell what they hold, and get 403 `entitlement_read_only` for an order that would open or enlarge a position. It binds on the next request and the next order, on every instance; positions are settled and orders that are out are looked up as ever. What anyone may read without a key stays open.\n\nThe slug never changes, and Organizations are not deleted: their usage and their audit log are records.',
     body: organizationSchema,
     responses: putResponses(organizationAnswerSchema),
     good: { params: { slug: 'acme' }, body: { name: 'Acme' } },
@@ -90,6 +96,12 @@ export const organizationRoutes = [
         answer: { ...acme, archivedAt: now },
       },
       {
+        name: 'readsMarkets',
+        summary: 'Markets to look at, no new positions',
+        request: { params: { slug: 'acme' }, body: { name: acme.name, marketAccess: 'read' } },
+        answer: { ...acme, marketAccess: 'read' },
+      },
+      {
         name: 'created',
         summary: 'A new Organization',
         request: { params: { slug: 'initech' }, body: { name: 'Initech' } },
@@ -100,6 +112,7 @@ export const organizationRoutes = [
           name: 'Initech',
           requireSecondFactor: false,
           archivedAt: null,
+          marketAccess: 'trade',
           createdAt: now,
         },
       },
@@ -121,11 +134,20 @@ export const organizationRoutes = [
   }),
 ];
 
-const organizationJson = ({ id, slug, name, requireSecondFactor, archivedAt, createdAt }: Organization) => ({
+const organizationJson = ({
   id,
   slug,
   name,
   requireSecondFactor,
   archivedAt,
+  marketAccess,
+  createdAt,
+}: Organization) => ({
+  id,
+  slug,
+  name,
+  requireSecondFactor,
+  archivedAt,
+  marketAccess,
   createdAt,
 });

@@ -1,16 +1,23 @@
-import type { Response } from 'playwright-core';
+import type { Page } from 'playwright-core';
 import { beforeAll, expect, it } from 'vitest';
 import { browserWorld } from '../support/browser.js';
-import { hostileNames, populate, type Populated } from '../support/populated.js';
-import { countInjected, findAllBarriers, pages, toPath } from './barriers.js';
+import { hostileNames, ordinaryNames, populate, type Populated } from '../support/populated.js';
+import { countInjected, findAllBarriers, findBrokenNumbers, pages, toPath } from './barriers.js';
 import { readMain } from './steps.js';
 
+/** Every page of the dashboard, opened once, at every width and in every scheme. */
 const world = browserWorld();
 
 let hostile: Populated;
+let ordinary: Populated;
 beforeAll(async () => {
   hostile = await populate(world.service, hostileNames);
+  ordinary = await populate(world.service, ordinaryNames);
 });
+
+/** With everything unfolded that can be; folded pages are seen with ordinary names. */
+const unfold = (page: Page) =>
+  page.evaluate(`for (const part of document.querySelectorAll('main details')) part.open = true`);
 
 /** Pages that are reached through what they show: filters, second pages, what a form left behind. */
 const more: [name: string, path: (of: Populated) => string][] = [
@@ -29,6 +36,12 @@ const more: [name: string, path: (of: Populated) => string][] = [
   ['members who are looked for in vain', () => `/dashboard/members?search=${'<i>'.repeat(30)}`],
   ['oneself among the members', ({ people }) => `/dashboard/members/${people.owner.id}`],
   ['an error page', () => '/dashboard/no-such-page'],
+  ['the overview of markets', () => '/dashboard/markets'],
+  ['other markets', () => '/dashboard/markets?kind=others'],
+  ['cities that are looked for in vain', () => '/dashboard/markets?q=nowhere'],
+  ['minima of a city', () => '/dashboard/markets?station=KMIA&kind=daily_minimum'],
+  ['hours of a city', () => '/dashboard/markets?station=INDEX-MIAMI&kind=hourly'],
+  ['scores of hours', () => '/dashboard/scores?kind=hourly'],
 ];
 
 /** Names that a page is there to show. */
@@ -47,22 +60,39 @@ it.each([
   ...pages.map((address) => [address, (of: Populated) => toPath(address, of), 200] as const),
   ...more.map(([name, toAddress]) => [name, toAddress, undefined] as const),
 ])('%s: text stays text, and nothing is in the way', async (name, toAddress, status) => {
-  const page = await world.visit({ as: hostile.people.owner.browser });
-  const response: Response | null = await page.goto(await toAddress(hostile));
+  const page = await world.look(hostile.people.owner.browser);
+  const response = await page.goto(await toAddress(hostile));
   if (status) expect(response!.status()).toBe(status);
   expect(await countInjected(page)).toBe(0);
   const text = await readMain(page);
   for (const each of shown[name] ?? []) expect(text).toContain(singleSpaced(each));
-  // With everything unfolded that can be; folded pages are seen at first sight.
-  await page.evaluate(`for (const part of document.querySelectorAll('main details')) part.open = true`);
+  await unfold(page);
   expect(await findAllBarriers(page)).toEqual([]);
 });
 
+it.each(pages)('%s breaks no number over lines', async (address) => {
+  const page = await world.look(ordinary.people.owner.browser);
+  await page.goto(await toPath(address, ordinary));
+  expect(await findBrokenNumbers(page)).toEqual([]);
+});
+
 it('the menus of the header are accessible', async () => {
-  const page = await world.visit({ as: hostile.people.owner.browser });
+  const page = await world.look(hostile.people.owner.browser);
   await page.goto('/dashboard');
   await page.evaluate(`for (const menu of document.querySelectorAll('header details')) menu.open = true`);
   // What lies under an open menu is not meant to be reached until it is closed.
   await page.evaluate(`document.querySelector('main').style.paddingTop = '40rem'`);
   expect(await findAllBarriers(page)).toEqual([]);
+});
+
+it('where the reader’s colours take the place of ours, what is chosen is told apart', async () => {
+  const page = await world.visit({ as: ordinary.people.owner.browser });
+  await page.emulateMedia({ forcedColors: 'active' });
+  await page.goto('/dashboard/usage');
+  const read = (selector: string, style: string) =>
+    page.evaluate<string>(`getComputedStyle(document.querySelector('${selector}')).${style}`);
+  const other = await read('main .tabs a:not([aria-current])', 'backgroundColor');
+  expect(await read('main .tabs a[aria-current]', 'backgroundColor')).not.toBe(other);
+  await page.goto('/dashboard/api-keys');
+  expect(await read('main .badge', 'borderStyle')).toBe('solid');
 });

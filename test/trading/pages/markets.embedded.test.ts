@@ -9,7 +9,7 @@ import { formatDollars } from '../../../src/trading/market/money.js';
 import { requireTradable } from '../../../src/trading/orders/tradable.js';
 import type { Orders } from '../../../src/trading/orders/order.js';
 import { signalsFor } from '../../../src/trading/pages/pages.js';
-import { formatCents, formatMoney } from '../../../src/core/pages/format.js';
+import { formatPrice, formatMoney, formatPoints } from '../../../src/core/pages/format.js';
 import { tradingAccounts, tradingPositions } from '../../../src/trading/ledger/portfolio-table.js';
 import { tradingSwitches } from '../../../src/trading/ledger/risk-table.js';
 import { bracketLabel } from '../../../src/trading/market/brackets.js';
@@ -120,7 +120,7 @@ it('the page of a city shows its present day', async () => {
     expect(links).toContain(`${PATH}/${ticker}`);
     if (yesAsk === null) continue;
     expect(links).toContain(`${PATH}/${ticker}?side=yes&action=buy`);
-    expect(text).toContain(formatCents(yesAsk));
+    expect(text).toContain(formatPrice(yesAsk));
   }
   expect(text).toMatch(/The 31 members .* expect .*: the raw ensemble, not calibrated/);
   expect(text).toContain('CLINYC');
@@ -304,6 +304,40 @@ describe('a market without a place', () => {
   });
 });
 
+it('the days that can be traded come first, and the page opens on the first of them', async () => {
+  const late = await startTestService(database.db, { trading: { selection } });
+  try {
+    late.clock.set(NOON);
+    await late.trading.refresher.refresh();
+    const real = late.trading.snapshots.current!;
+    const close = (event: MarketEvent): MarketEvent =>
+      event.station.id === 'KNYC' && event.kind === 'daily_maximum' && event.date <= '2026-07-15'
+        ? { ...event, markets: event.markets.map((market) => ({ ...market, status: 'closed' as const })) }
+        : event;
+    const today = real.events.find(({ station, date }) => station.id === 'KNYC' && date === '2026-07-15');
+    const tomorrow = {
+      ...today!,
+      date: '2026-07-16',
+      eventTicker: 'KXHIGHNY-26JUL16',
+      markets: today!.markets.map((market) => ({ ...market, date: '2026-07-16', status: 'active' as const })),
+    };
+    late.trading.snapshots.replace({ ...real, events: [...real.events.map(close), tomorrow] });
+    const page = await getPage(owner.browser.copy(late.url), `${PATH}?station=KNYC`);
+    const days = linksOf(page).filter((link) => link.startsWith(`${PATH}?station=KNYC&date=`));
+    expect(days).toEqual(
+      ['2026-07-16', '2026-07-15', '2026-07-14'].map((date) => `${PATH}?station=KNYC&date=${date}`),
+    );
+    const text = textOf(page);
+    expect(text).toContain('Maximum of Thu 16 Jul');
+    expect(text).toContain('Today, Wed 15 Jul closed');
+    // The card of the city speaks of the same day.
+    const cards = textOf(await getPage(owner.browser.copy(late.url), `${PATH}?q=new+york`));
+    expect(cards).toMatch(/New York \d+° expected Tomorrow/);
+  } finally {
+    await late.stop();
+  }
+});
+
 it('the climate day is midnight to midnight in standard time, also in summer', async () => {
   const page = await getPage(owner.browser, `${PATH}?station=KDEN&date=2026-07-15`);
   // UTC−7 all year.
@@ -326,7 +360,7 @@ it('a day that is over shows its temperature and its winner as far as the venue 
   expect(linksOf(page).filter((link) => link.includes('side='))).toEqual([]);
 });
 
-it('brackets that the day has left behind are marked as impossible', async () => {
+it('brackets that the day has left behind say so, and their YES is not offered', async () => {
   // In the evening the maximum stands, so colder brackets cannot win any more.
   const evening = await startTestService(database.db, { trading: { selection } });
   try {
@@ -341,8 +375,11 @@ it('brackets that the day has left behind are marked as impossible', async () =>
     );
     expect(passed.length).toBeGreaterThan(0);
     const path = `${PATH}?station=KMIA&date=2026-07-15`;
-    const text = textOf(await getPage(owner.browser.copy(evening.url), path));
-    expect(text.match(/Already impossible/g)).toHaveLength(passed.length);
+    const page = await getPage(owner.browser.copy(evening.url), path);
+    const measured = `Impossible: ${observed!.extremeF.toFixed(1).replace('.0', '')}° already measured`;
+    expect(textOf(page).split(measured)).toHaveLength(passed.length + 1);
+    for (const { ticker } of passed)
+      expect(linksOf(page)).not.toContain(`${PATH}/${ticker}?side=yes&action=buy`);
   } finally {
     await evening.stop();
   }
@@ -444,7 +481,7 @@ it('the ticket begins with the best ask, and says what the order would cost befo
   const page = await getPage(owner.browser, `${PATH}/${market.ticker}?side=yes&action=buy&contracts=1`);
   expect(fieldOf(page, 'limitPrice')[0]).toBe(formatDollars(market.yesAsk!).replace(/0{1,2}$/, ''));
   const text = textOf(page);
-  expect(text).toContain(`Buy 1 YES at ${formatCents(market.yesAsk!)} or less`);
+  expect(text).toContain(`Buy 1 YES at ${formatPrice(market.yesAsk!)} or less`);
   for (const word of ['Fee', 'Cost', 'Maximum payout $1.00', 'Break-even', 'Forecast', 'Cash $1,000.00'])
     expect(text).toContain(word);
 });
@@ -506,7 +543,7 @@ it('cash and positions are those of one’s own Organization', async () => {
     textOf(await getPage(browser, `${PATH}?station=KNYC`)) +
     textOf(await getPage(browser, `${PATH}/${ticker}`));
   const theirs = await pages(other.browser);
-  expect(theirs).toContain('You hold 77 YES at $0.40');
+  expect(theirs).toContain('You hold 77 YES at 40¢');
   expect(theirs).toContain('$123.45');
   const own = await pages(owner.browser);
   expect(own).not.toContain('77 YES');
@@ -566,8 +603,8 @@ describe('what would be refused', () => {
   const limitOf = (more: bigint) => formatDollars(openMarket().yesAsk! + more).replace(/0{1,2}$/, '');
 
   it.each([
-    { query: () => `contracts=1&limitPrice=${limitOf(150_000n)}`, says: /Limit: at most \$0\.\d\d now\./ },
-    { query: () => `contracts=1&limitPrice=${limitOf(-10_000n)}`, says: /Limit: at least \$0\.\d\d now\./ },
+    { query: () => `contracts=1&limitPrice=${limitOf(150_000n)}`, says: /Limit: at most \d\d?¢ now\./ },
+    { query: () => `contracts=1&limitPrice=${limitOf(-10_000n)}`, says: /Limit: at least \d\d?¢ now\./ },
     { query: () => `contracts=90000&limitPrice=${limitOf(0n)}`, says: /Contracts: at most \d+ now\./ },
   ])('is not offered; the number to change is named, and passes: $says', async ({ query, says }) => {
     const { browser } = await signedIn(database.db, service.url);
@@ -684,6 +721,8 @@ it('what the gate withholds is named with its reason, and how the forecasts have
   expect(text).toMatch(/Withheld: \d+ purchases? /);
   expect(text).toContain('the forecast is not calibrated');
   expect(text).not.toContain('Open the ticket');
+  // No gate is open anywhere: the overview says it as the scores do.
+  expect(textOf(await getPage(owner.browser, PATH))).toMatch(/Best now Signals are off: no(ne of \d+)? gate/);
   const page = await getPage(owner.browser, `${PATH}?station=${event.station.id}&date=${event.date}`);
   expect(linksOf(page)).toContain(`/dashboard/scores?station=${event.station.id}`);
 });
@@ -725,7 +764,7 @@ describe('with calibrated forecasts and open gates', () => {
       ({ signals }) => signals.length > 1 && signals.some(({ contracts }) => contracts > 10),
     );
 
-  it('the overview has the ten best of them, each with the way to its ticket, and counts what is withheld', async () => {
+  it('the overview has the five best of them, each with the way to its ticket, and counts what is withheld', async () => {
     const browser = owner.browser.copy(open.url);
     const { signals: report } = open.trading.snapshots.current!;
     const best = report.events
@@ -735,8 +774,8 @@ describe('with calibrated forecasts and open gates', () => {
     expect(best.length).toBeGreaterThan(0);
     const page = await getPage(browser, PATH);
     const tickets = linksOf(page).filter((link) => link.includes('limitPrice='));
-    expect(tickets).toHaveLength(Math.min(10, best.length));
-    for (const [i, { market, side, contracts }] of best.slice(0, 10).entries())
+    expect(tickets).toHaveLength(Math.min(5, best.length));
+    for (const [i, { market, side, contracts }] of best.slice(0, 5).entries())
       expect(tickets[i]).toMatch(
         new RegExp(`/${market.ticker}\\?side=${side}&action=buy&contracts=${contracts}&limitPrice=`),
       );
@@ -748,6 +787,29 @@ describe('with calibrated forecasts and open gates', () => {
     const stale = await getPage(browser, PATH);
     open.clock.set(NOON);
     expect(linksOf(stale).filter((link) => link.includes('limitPrice='))).toEqual([]);
+  });
+
+  it('a city’s card, the line above the ladder and the ladder say the same signals', async () => {
+    const browser = owner.browser.copy(open.url);
+    const current = open.trading.snapshots.current!;
+    const event = opened();
+    const found = current.signals.events.find(({ eventTicker }) => eventTicker === event.eventTicker)!;
+    const best = found.signals.toSorted((a, b) => b.edge - a.edge);
+    const page = await getPage(browser, `${PATH}?station=${event.station.id}&date=${event.date}`);
+    const text = textOf(page);
+    const line = text.slice(text.indexOf(`${best.length} signals:`), text.indexOf('Probability YES NO'));
+    const titles = best.map(
+      ({ side, market }) => `Buy ${side.toUpperCase()} ${bracketLabel(market.bracket)}`,
+    );
+    expect(titles.map((title) => line.indexOf(title))).toEqual(
+      titles.map((title) => line.indexOf(title)).toSorted((a, b) => a - b),
+    );
+    expect(line).toContain(titles.at(-1));
+    const ladder = text.slice(text.indexOf('Probability YES NO'), text.indexOf('Forecast Calibrated'));
+    expect(ladder.match(/Signal:/g)).toHaveLength(best.length);
+    const card = textOf(await getPage(browser, `${PATH}?kind=${event.kind}&q=${event.station.id}`));
+    const edge = formatPoints(best[0]!.edge).replace('\u00a0', ' ');
+    expect(card).toContain(`${titles[0]} ${edge} and ${best.length - 1} more`);
   });
 
   it('signals say what they cost together, what they can lose and how the forecast was corrected', async () => {

@@ -189,7 +189,7 @@ async function fingerprint(): Promise<string> {
   );
   const each = tables.map(([table]) => {
     const row = compared[table!] ?? 't';
-    return `select '${table!}', md5(coalesce(string_agg(${row}::text, '|' order by ${row}::text), '')) from ${table!} t`;
+    return `select '${table!}', sum(hashtextextended(${row}::text, 0))::text, count(*)::text from ${table!} t`;
   });
   return JSON.stringify(await run('fingerprint', `${each.join(' union all ')} order by 1`));
 }

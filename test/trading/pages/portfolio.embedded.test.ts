@@ -168,9 +168,9 @@ describe('orders', () => {
   it('have a page each, with fills, postings that sum to nothing, and who placed them', async () => {
     const { words } = await read(trader.browser, `${PATH}/orders/${bought}`);
     expect(words).toContain('Buy 120 YES');
-    expect(words).toContain('120 of 120, $0.6017 on average');
+    expect(words).toContain('120 of 120, 60.17¢ on average');
     expect(words).toContain('API key my <b>bot</b>');
-    expect(words).toContain('1 $0.60 100 $60.00 $1.68 −$61.68');
+    expect(words).toContain('1 60¢ 100 $60.00 $1.68 −$61.68');
     expect(words).toContain('Fill 2 −$12.53 $12.20 $0.33 – –');
     expect((await read(trader.browser, `${PATH}/orders/${cancelled}`)).words).toContain(
       'Nothing was filled.',
@@ -263,7 +263,7 @@ describe('a sale', () => {
   it('begins with all that is held, at the price at which all of it sells, and is quoted to the cent', async () => {
     const { words, text } = await read(trader.browser, sellPath(COLD));
     expect(words).toContain('Sell 120 YES at 55¢ or more');
-    expect(words).toContain('120 × 55.8333¢ on average');
+    expect(words).toContain('120 × 55.83¢ on average');
     expect(words).toContain('You receive $64.9287');
     expect(words).toContain('Realised against the average cost, fee apart −$5.20');
     expect(words).toContain('Left 0 contracts');
@@ -309,7 +309,7 @@ describe('a sale', () => {
     expect(tooMany.text).toMatch(/name="contracts"[^>]*value="500"/);
     const tooDear = await send({ contracts: '5', limitPrice: '0.90' });
     expect(tooDear.status).toBe(422);
-    expect(tooDear.text).toContain('the limit is $0.9000');
+    expect(tooDear.text).toContain('the limit is 90¢');
     expect((await send({ contracts: '5', limitPrice: '0.555' })).status).toBe(400);
     expect((await send({ contracts: '5\0' })).status).toBe(400);
     const old = await send({ id: uuid({ msecs: now().getTime() - 2 * 86_400_000 }), contracts: '5' });

@@ -1,0 +1,107 @@
+/**
+ * `npm run bench:console`: the operator's console of a service with many customers. How long the server takes for each
+ * page, one request after the other over one connection.
+ */
+import { availableParallelism } from 'node:os';
+import pg from 'pg';
+import { pino } from 'pino';
+import { openDatabase } from '../src/core/db/open.js';
+import { operators, secondFactors } from '../src/tables.js';
+import { Browser, createUser } from '../test/support/accounts.js';
+import { createPostgresServer } from '../test/support/postgres-server.js';
+import { machine } from './embedded.js';
+import { startProduct } from './world.js';
+
+const TARGET_MS = 100;
+const CUSTOMERS = 10_000;
+const PRODUCTS = 100;
+const REQUESTS = 100;
+
+const pages: [name: string, path: string][] = [
+  ['customers', '/console'],
+  ['customers, a page in the middle', '/console?cursor=customer-05000'],
+  ['customers by a slug', '/console?search=customer-0777'],
+  ['customers by a member’s address', '/console?search=person-7777'],
+  ['customers near a cap, 1 of 100', '/console?signal=near'],
+  ['customers over a cap, none', '/console?signal=over'],
+  ['customers over a cap, archived', '/console?signal=over&state=archived'],
+  ['customers with expiring keys, 1 of 1,000', '/console?signal=expiring'],
+  ['customers with failed sign-ins, 1 of 50', '/console?signal=sign-ins'],
+  ['people', '/console/people'],
+  ['people by an address', '/console/people?search=person-77'],
+  ['people with failed sign-ins, 1 of 50', '/console/people?signal=sign-ins'],
+  ['products', '/console/products'],
+  ['a customer', '/console/customers/customer-05000'],
+  ['people of a customer', '/console/customers/customer-05000/people'],
+];
+
+/** Each customer has one person, one API key and entitlements to ten of the products, all used this month. */
+const world = [
+  `insert into organizations (id, slug, name, created_at)
+   select gen_random_uuid(), 'customer-' || lpad(i::text, 5, '0'), 'Customer ' || i, now() from generate_series(1, ${CUSTOMERS}) i`,
+  `insert into users (id, email, name, password_hash, created_at)
+   select gen_random_uuid(), 'person-' || lpad(i::text, 5, '0') || '@example.com', 'Person ' || i, 'none', now() from generate_series(1, ${CUSTOMERS}) i`,
+  `insert into memberships (org_id, user_id, role, created_at)
+   select o.id, u.id, 'owner', now() from organizations o join users u on substr(u.email, 8, 5) = right(o.slug, 5)`,
+  `insert into products (id, slug, name, usage_metric, unit_cap, created_at, updated_at)
+   select gen_random_uuid(), 'product-' || lpad(i::text, 3, '0'), 'Product ' || i, 'calls', 1000, now(), now() from generate_series(1, ${PRODUCTS}) i`,
+  `insert into entitlements (org_id, product_id, kind, starts_at, created_at, updated_at)
+   select o.id, p.id, 'live', now(), now(), now() from organizations o join products p on right(p.slug, 3)::int % 10 = right(o.slug, 5)::int % 10`,
+  `insert into usage_totals (org_id, period, livemode, product_id, metric, quantity, events)
+   select e.org_id, date_trunc('month', now() at time zone 'UTC' - make_interval(months => m))::date, true, e.product_id, 'calls',
+     case when o.slug like '%00' then 900 else 100 end, 100
+   from entitlements e join organizations o on o.id = e.org_id cross join generate_series(0, 2) m`,
+  `insert into api_keys (org_id, id, name, prefix, hashed_secret, scopes, livemode, created_at, expires_at)
+   select id, gen_random_uuid(), 'runtime', 'gk_live_0000', slug, '{usage:write}', true, now(),
+     now() + make_interval(days => case when slug like '%000' then 3 else 300 end) from organizations`,
+  `insert into failed_sign_ins (user_id, hour, passwords, codes)
+   select id, date_trunc('hour', now()) - make_interval(hours => h), 2, 0 from users cross join generate_series(0, 100) h
+   where email like 'person-%' and substr(email, 8, 5)::int % 50 = 0`,
+  'vacuum analyze',
+];
+
+const server = await createPostgresServer({ max_wal_size: '4GB', shared_buffers: '512MB' });
+try {
+  const url = server.url('postgres');
+  const db = await openDatabase({ databaseUrl: url, dataDir: '' }, pino({ level: 'silent' }));
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  for (const statement of world) await client.query(statement);
+  await client.end();
+  const operator = await createUser(db);
+  await db.orm.insert(operators).values({ userId: operator.id, createdAt: new Date() });
+  const product = await startProduct({ DATABASE_URL: url, LIMIT_DASHBOARD_PER_MINUTE: '1000000000' });
+  try {
+    const browser = new Browser(`http://127.0.0.1:${product.port}`);
+    await browser.signIn(operator.email);
+    const at = new Date();
+    const factor = { userId: operator.id, secret: '', setupSession: '', confirmedAt: at, createdAt: at };
+    await db.orm.insert(secondFactors).values(factor);
+    await measure(browser);
+  } finally {
+    await product.stop();
+    await db.close();
+  }
+} finally {
+  await server.remove();
+}
+
+async function measure(browser: Browser): Promise<void> {
+  console.log(
+    `${machine()}, ${availableParallelism()} cores, Node ${process.version}; ${CUSTOMERS.toLocaleString('en')} customers, ${PRODUCTS} products, ${REQUESTS} requests of each page\n`,
+  );
+  console.log(`| page | p50 | p95 (≤ ${TARGET_MS} ms) |\n|---|---|---|`);
+  for (const [name, path] of pages) {
+    const times: number[] = [];
+    for (let i = 0; i < REQUESTS + 10; i++) {
+      const startedAt = performance.now();
+      const { status } = await browser.get(path, { accept: 'text/html' });
+      if (status !== 200) throw new Error(`${path} answered ${status}`);
+      if (i >= 10) times.push(performance.now() - startedAt);
+    }
+    times.sort((a, b) => a - b);
+    const at = (share: number) => times[Math.floor(times.length * share)]!;
+    const miss = at(0.95) > TARGET_MS ? ' ✗' : '';
+    console.log(`| ${name}${miss} | ${at(0.5).toFixed(1)} ms | ${at(0.95).toFixed(1)} ms |`);
+  }
+}

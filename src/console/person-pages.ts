@@ -1,0 +1,147 @@
+import type { Request, Response, Router } from 'express';
+import { z } from 'zod';
+import type { Orm, Tx } from '../core/db/client.js';
+import { AppError } from '../core/errors.js';
+import { readPathId } from '../core/http/path-id.js';
+import { parseInput, text } from '../core/http/validate.js';
+import { toAddress } from '../core/pages/address.js';
+import { formRoute, newForm, type FormState } from '../core/pages/form.js';
+import { renderPage } from '../core/pages/layout.js';
+import { pageRouter } from '../core/pages/page-router.js';
+import { filledIn } from '../identity/account/schema.js';
+import { changeAsOperator } from '../identity/operator/http.js';
+import { hasOperator } from '../identity/operators/operators.js';
+import { listOrganizationsOf } from '../identity/organizations/queries.js';
+import { hasSecondFactor } from '../identity/second-factor/queries.js';
+import { requireConfirmation } from '../identity/session/operator.js';
+import { readFailedHours } from '../identity/sign-in/failed-queries.js';
+import type { Source } from '../identity/source.js';
+import { mailAccountNotice } from '../identity/users/notices.js';
+import { findUser } from '../identity/users/queries.js';
+import { endSessions, putUser, removeSecondFactor, removeUser } from '../identity/users/users.js';
+import { PEOPLE, type ConsoleDeps } from './page.js';
+
+const MAX_ORGANIZATIONS = 100;
+
+const nameSchema = z.strictObject({
+  name: text(200).refine((name) => name.trim() !== '', 'must not be blank'),
+});
+
+const notices = {
+  renamed: 'The name is saved.',
+  'sign-out': 'Signed out everywhere. Each of their sessions has ended.',
+  'second-factor': 'The second factor is removed. Their password alone opens the account.',
+};
+
+/** Each is asked about on a page of its own. */
+const actions = {
+  'sign-out': {
+    title: 'Sign out everywhere',
+    effects: ['Every session of this person ends on its next request.', 'They sign in again as before.'],
+    work: (tx: Tx, email: string, source: Source) => endSessions(tx, email, source),
+  },
+  'second-factor': {
+    title: 'Remove the second factor',
+    effects: [
+      'The authenticator app, the passkeys and the recovery codes of this person work no longer.',
+      'Their password alone opens the account: be sure that it is they who ask.',
+      'Every session of theirs ends on its next request.',
+    ],
+    work: async (tx: Tx, email: string, source: Source, deps: ConsoleDeps) => {
+      await removeSecondFactor(tx, email, source);
+      await mailAccountNotice(tx, deps, email, 'secondFactor', source, true);
+    },
+  },
+  delete: {
+    title: 'Delete the account',
+    effects: [
+      'The person, their memberships and their sessions are gone on the next request. It cannot be undone.',
+      'API keys that they created belong to the Organizations and keep working.',
+      'An Organization of which they are the only owner is left without one.',
+    ],
+    work: (tx: Tx, email: string, source: Source) => removeUser(tx, email, source),
+  },
+} as const;
+type Action = keyof typeof actions;
+
+/** @throws AppError not_found */
+export async function readPerson(orm: Orm, req: Request) {
+  const found = await findUser(orm, { id: readPathId(req, 'userId', 'person') });
+  if (!found) throw new AppError('not_found', 'There is no such person.');
+  const { passwordHash: _hash, ...person } = found;
+  return { ...person, hasFactor: await hasSecondFactor(orm, person.id) };
+}
+
+/** `/console/people/{userId}`: one person, and what an operator changes of their account. */
+export function personPages(deps: ConsoleDeps): Router {
+  const { clock } = deps;
+  const { orm } = deps.db;
+  const router = pageRouter();
+
+  const show = async (req: Request, res: Response, form: FormState) => {
+    const person = await readPerson(orm, req);
+    const memberships = await listOrganizationsOf(orm, person.id, MAX_ORGANIZATIONS);
+    const failed = await readFailedHours(orm, person.id, new Date(clock.now()));
+    const page = { view: 'console/person', title: person.name, section: 'people', notices };
+    const values = { name: person.name, ...form.values };
+    await renderPage(deps, req, res, page, {
+      form: { ...form, values },
+      found: person,
+      memberships,
+      ...failed,
+    });
+  };
+
+  router.get('/people/:userId', (req, res) => show(req, res, newForm()));
+
+  router.post(
+    '/people/:userId',
+    formRoute({
+      async act(req, res, fields) {
+        const { id } = await readPerson(orm, req);
+        const name = parseInput(nameSchema, filledIn(fields)).name.trim();
+        await changeAsOperator(deps, req, res, async (tx, source) => {
+          const { email, passwordHash } = (await findUser(tx, { id }))!;
+          await putUser(tx, email, { name, seenHash: passwordHash, passwordHash }, source);
+        });
+        res.redirect(303, toAddress(`${PEOPLE}/${id}`, { done: 'renamed' }));
+      },
+      show,
+    }),
+  );
+
+  for (const action of Object.keys(actions) as Action[]) addAction(router, deps, action);
+  return router;
+}
+
+function addAction(router: Router, deps: ConsoleDeps, action: Action): void {
+  const { title, effects, work } = actions[action];
+  const confirmed = requireConfirmation(deps.clock);
+  const path = `/people/:userId/${action}`;
+
+  const show = async (req: Request, res: Response, form: FormState) => {
+    const found = await readPerson(deps.db.orm, req);
+    const page = { view: 'console/person-action', title, section: 'people' };
+    await renderPage(deps, req, res, page, { form, found, action, effects });
+  };
+
+  router.get(path, confirmed, (req, res) => show(req, res, newForm()));
+
+  router.post(
+    path,
+    confirmed,
+    formRoute({
+      async act(req, res) {
+        const { id, email } = await readPerson(deps.db.orm, req);
+        await changeAsOperator(deps, req, res, async (tx, source) => {
+          await work(tx, email, source, deps);
+          if (!(await hasOperator(tx)))
+            throw new AppError('invalid_request', 'This is the only operator. Invite another one first.');
+        });
+        const done = action === 'delete' ? { done: 'deleted' } : { done: action };
+        res.redirect(303, toAddress(action === 'delete' ? PEOPLE : `${PEOPLE}/${id}`, done));
+      },
+      show,
+    }),
+  );
+}

@@ -1,0 +1,98 @@
+import type { Request, Response, Router } from 'express';
+import { z } from 'zod';
+import { parseInput } from '../core/http/validate.js';
+import { toAddress } from '../core/pages/address.js';
+import { formRoute, newForm, type FormState } from '../core/pages/form.js';
+import { renderPage } from '../core/pages/layout.js';
+import { pageRouter } from '../core/pages/page-router.js';
+import { AppError } from '../core/errors.js';
+import { filledIn } from '../identity/account/schema.js';
+import { changeAsOperator, sourceOf } from '../identity/operator/http.js';
+import { byOperator } from '../identity/session/authority.js';
+import { requireConfirmation } from '../identity/session/operator.js';
+import type { LiveTrading } from '../trading/live/live.js';
+import { switchSchema } from '../trading/risk/operator/schema.js';
+import { readServiceSwitch, setServiceSwitch } from '../trading/risk/switches.js';
+import { CONSOLE, type ConsoleDeps } from './page.js';
+
+const TRADING = `${CONSOLE}/trading`;
+
+const acceptSchema = z.strictObject({ accept: z.literal('yes', 'must be yes') });
+
+const notices = {
+  switch: 'The switch is set. It binds on the next order of every customer.',
+  accepted: 'The venue’s word is taken for what differed.',
+};
+
+interface TradingDeps extends ConsoleDeps {
+  /** Undefined unless the configuration lets an Organization trade live. */
+  live: LiveTrading | undefined;
+}
+
+/** `/console/trading`: what binds the orders of all customers, and the account at the venue. */
+export function serviceTradingPages(deps: TradingDeps): Router {
+  const confirmed = requireConfirmation(deps.clock);
+  const router = pageRouter();
+
+  const show = async (req: Request, res: Response, form: FormState) => {
+    const serviceSwitch = await readServiceSwitch(deps.db.orm);
+    const { state, reason } = serviceSwitch;
+    const isSent = Object.keys(form.values).length > 0;
+    const page = { view: 'console/service-trading', title: 'Trading', section: 'trading', notices };
+    await renderPage(deps, req, res, page, {
+      form: isSent ? form : { ...form, values: { state, reason: reason ?? '' } },
+      serviceSwitch,
+      report: deps.live?.report,
+    });
+  };
+
+  router.get('/trading', (req, res) => show(req, res, newForm()));
+
+  router.post(
+    '/trading/switch',
+    confirmed,
+    formRoute({
+      async act(req, res, fields) {
+        const { state, reason = null } = parseInput(switchSchema, filledIn(fields));
+        await changeAsOperator(deps, req, res, (tx, source) =>
+          setServiceSwitch(tx, { state, reason }, source),
+        );
+        res.redirect(303, toAddress(TRADING, { done: 'switch' }));
+      },
+      show,
+    }),
+  );
+  addReconciliation(router, deps);
+  return router;
+}
+
+function addReconciliation(router: Router, deps: TradingDeps): void {
+  const confirmed = requireConfirmation(deps.clock);
+  const requireLive = () => {
+    if (!deps.live) throw new AppError('not_found', 'No customer trades live on this server.');
+    return deps.live;
+  };
+
+  const show = async (req: Request, res: Response, form: FormState) => {
+    const { report } = requireLive();
+    const page = { view: 'console/reconciliation', title: 'Accept what differs', section: 'trading' };
+    await renderPage(deps, req, res, page, { form, report });
+  };
+
+  router.get('/trading/reconciliation', confirmed, (req, res) => show(req, res, newForm()));
+
+  router.post(
+    '/trading/reconciliation',
+    confirmed,
+    formRoute({
+      async act(req, res, fields) {
+        parseInput(acceptSchema, fields);
+        await requireLive().accept(sourceOf(req, res, deps.clock), byOperator(res));
+        res.redirect(303, toAddress(TRADING, { done: 'accepted' }));
+      },
+      show,
+      // The venue cannot be read, or the outcome of an order is not known yet.
+      codes: new Set(['unavailable']),
+    }),
+  );
+}

@@ -1,0 +1,68 @@
+import { and, desc, eq, gte, inArray, lt, sql } from 'drizzle-orm';
+import type { Orm, Tx } from '../../core/db/client.js';
+import { DAY_MS, HOUR_MS } from '../../core/time.js';
+import { failedSignIns } from '../table.js';
+
+export interface FailedSignIns {
+  passwords: number;
+  /** And passkeys. */
+  codes: number;
+}
+
+/** How long they are kept. */
+const KEPT_DAYS = 30;
+
+const hourOf = (ms: number) => new Date(Math.floor(ms / HOUR_MS) * HOUR_MS);
+
+/** The first hour of what failed within a day. */
+export const failedSince = (nowMs: number): Date => hourOf(nowMs - DAY_MS);
+
+const keptSince = (nowMs: number) => hourOf(nowMs - KEPT_DAYS * DAY_MS);
+
+/** One statement on one row of the person's own: no other sign-in waits for it, and no more rows come of more failures. */
+export async function countFailedSignIn(
+  tx: Tx,
+  userId: string,
+  what: keyof FailedSignIns,
+  now: Date,
+): Promise<void> {
+  await tx
+    .insert(failedSignIns)
+    .values({ userId, hour: hourOf(now.getTime()), [what]: 1 })
+    .onConflictDoUpdate({
+      target: [failedSignIns.userId, failedSignIns.hour],
+      set: { [what]: sql`${failedSignIns[what]} + 1` },
+    });
+}
+
+/** Of each of these people who has any, since that hour. */
+export async function findFailedSignIns(
+  orm: Orm,
+  userIds: string[],
+  since: Date,
+): Promise<Map<string, FailedSignIns>> {
+  const rows = await orm
+    .select({
+      userId: failedSignIns.userId,
+      passwords: sql<number>`sum(${failedSignIns.passwords})`.mapWith(Number),
+      codes: sql<number>`sum(${failedSignIns.codes})`.mapWith(Number),
+    })
+    .from(failedSignIns)
+    .where(and(inArray(failedSignIns.userId, userIds), gte(failedSignIns.hour, since)))
+    .groupBy(failedSignIns.userId);
+  return new Map(rows.map(({ userId, ...failed }) => [userId, failed]));
+}
+
+/** A person's own, by hour, newest first, as their pages show them. */
+export async function readFailedHours(orm: Orm, userId: string, now: Date) {
+  const failedHours = await orm
+    .select({ hour: failedSignIns.hour, passwords: failedSignIns.passwords, codes: failedSignIns.codes })
+    .from(failedSignIns)
+    .where(and(eq(failedSignIns.userId, userId), gte(failedSignIns.hour, keptSince(now.getTime()))))
+    .orderBy(desc(failedSignIns.hour));
+  return { failedHours, failedDays: KEPT_DAYS };
+}
+
+export async function deleteOldFailedSignIns({ orm }: { orm: Orm }, now: Date): Promise<void> {
+  await orm.delete(failedSignIns).where(lt(failedSignIns.hour, keptSince(now.getTime())));
+}

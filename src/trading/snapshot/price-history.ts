@@ -1,0 +1,120 @@
+import { sql } from 'drizzle-orm';
+import type { Clock } from '../../core/clock.js';
+import type { Database, Orm } from '../../core/db/client.js';
+import { insertRows } from '../../core/db/insert-rows.js';
+import { selectRows } from '../../core/db/select-rows.js';
+import { DAY_MS, MINUTE_MS } from '../../core/time.js';
+import type { MarketEvent } from '../market/event.js';
+import type { Micros } from '../market/money.js';
+import { TIME_TO_LIVE_MS } from '../market/source.js';
+import { ageOf, type SnapshotStore } from './snapshot.js';
+import { priceHistory, type BestPrices } from './table.js';
+
+export const PRICE_STEP_MS = 5 * MINUTE_MS;
+const KEPT_MS = 3 * DAY_MS;
+const DELETED_AT_ONCE = 5_000;
+/** A small drawing has room for about this many. */
+const MOST_POINTS = 48;
+
+/** Records what the markets cost, from the snapshots that the reads are answered from. */
+export interface PriceRecorder {
+  /** Once in five minutes, and only what is current: of a time without prices nothing is recorded. */
+  record(): Promise<void>;
+  cleanUp(): Promise<void>;
+}
+
+export function createPriceRecorder({
+  db: { orm },
+  store,
+  clock,
+}: {
+  db: Pick<Database, 'orm'>;
+  store: SnapshotStore;
+  clock: Clock;
+}): PriceRecorder {
+  let lastMs = 0;
+  return {
+    async record() {
+      const snapshot = store.current;
+      const now = clock.now();
+      const stepMs = Math.floor(now / PRICE_STEP_MS) * PRICE_STEP_MS;
+      if (!snapshot || stepMs === lastMs || ageOf(snapshot, now) > TIME_TO_LIVE_MS) return;
+      const open = snapshot.events.filter(({ markets }) => markets.some(({ status }) => status === 'active'));
+      const { marketSource } = snapshot;
+      const at = new Date(stepMs);
+      // The first writer wins: another instance may have recorded the same five minutes.
+      if (open.length > 0)
+        await insertRows(
+          orm,
+          priceHistory,
+          open.map((event) => ({
+            marketSource,
+            eventTicker: event.eventTicker,
+            at,
+            prices: bestPrices(event),
+          })),
+        );
+      lastMs = stepMs;
+    },
+    async cleanUp() {
+      await deleteOldPrices(orm, new Date(clock.now() - KEPT_MS));
+    },
+  };
+}
+
+/** By ticker. */
+export const bestPrices = ({ markets }: MarketEvent): Record<string, BestPrices> =>
+  Object.fromEntries(
+    markets.map(({ ticker, yesBid, yesAsk }) => [ticker, [toNumber(yesBid), toNumber(yesAsk)]]),
+  );
+
+/** A price is at most a million millionths. */
+const toNumber = (price: Micros | null): number | null => (price === null ? null : Number(price));
+
+export interface PricePoint {
+  at: Date;
+  prices: Readonly<Record<string, BestPrices>>;
+}
+
+export interface PriceHistory {
+  /** Oldest first. */
+  points: PricePoint[];
+  /** How far they are apart where nothing is missing between them. */
+  stepMs: number;
+}
+
+/** What was recorded of an event, evenly thinned out, with the newest. */
+export async function readPriceHistory(
+  orm: Orm,
+  { marketSource, eventTicker }: { marketSource: string; eventTicker: string },
+): Promise<PriceHistory> {
+  const rows = await selectRows<{ ms: number; prices: Record<string, BestPrices>; stride: number }>(
+    orm,
+    sql`select (extract(epoch from at) * 1000)::float8 as ms, prices, stride
+    from (
+      select at, prices, row_number() over (order by at desc) as n,
+        ceil(count(*) over () / ${MOST_POINTS}::float8)::int as stride
+      from price_history
+      where market_source = ${marketSource} and event_ticker = ${eventTicker}
+    ) recorded
+    where (n - 1) % stride = 0
+    order by at`,
+  );
+  return {
+    points: rows.map(({ ms, prices }) => ({ at: new Date(ms), prices })),
+    stepMs: (rows[0]?.stride ?? 1) * PRICE_STEP_MS,
+  };
+}
+
+async function deleteOldPrices(orm: Orm, before: Date): Promise<void> {
+  for (;;) {
+    const deleted = await selectRows<{ n: number }>(
+      orm,
+      sql`delete from price_history where ctid = any(array(
+        select ctid from price_history where at < ${before.toISOString()}::timestamptz order by at limit ${DELETED_AT_ONCE}
+      ))
+      returning 1 as n`,
+    );
+    if (deleted.length < DELETED_AT_ONCE) return;
+  }
+}

@@ -1,0 +1,99 @@
+import { eq } from 'drizzle-orm';
+import { afterAll, beforeAll, expect, it, vi } from 'vitest';
+import { failedSignIns, operatorLog, users } from '../../../src/tables.js';
+import { DAY_MS, HOUR_MS } from '../../../src/core/time.js';
+import { deleteOldFailedSignIns } from '../../../src/identity/sign-in/failed-queries.js';
+import { addMember, Browser, createUser } from '../../support/accounts.js';
+import { createTestDatabase, type TestDatabase } from '../../support/database.js';
+import { createOrganization } from '../../support/fixtures.js';
+import { signedInOperator } from '../../support/operators.js';
+import { startTestService, type TestService } from '../../support/service.js';
+
+let database: TestDatabase;
+let service: TestService;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  service = await startTestService(database.db);
+});
+afterAll(async () => {
+  await service.stop();
+  await database.remove();
+});
+
+const html = { accept: 'text/html' };
+const rowsOf = (userId: string) =>
+  database.db.orm.select().from(failedSignIns).where(eq(failedSignIns.userId, userId));
+const signIn = (email: string, password: string) =>
+  new Browser(service.url).send('POST', '/login', { form: { email, password } });
+
+it('counts wrong passwords of a person in one row an hour, beside the audit log', async () => {
+  const { id, email } = await createUser(database.db);
+  const before = await database.db.orm.$count(operatorLog);
+  for (let n = 1; n <= 3; n++) {
+    expect((await signIn(` ${email.toUpperCase()} `, 'not the password')).status).toBe(401);
+    await vi.waitFor(async () => expect(await rowsOf(id)).toMatchObject([{ passwords: n, codes: 0 }]));
+  }
+  expect(await database.db.orm.$count(operatorLog)).toBe(before);
+});
+
+it('keeps nothing of addresses without an account', async () => {
+  const before = await database.db.orm.$count(failedSignIns);
+  expect((await signIn('stranger@nowhere.example', 'not the password')).status).toBe(401);
+  const { id, email } = await createUser(database.db);
+  await signIn(email, 'not the password');
+  await vi.waitFor(async () => expect(await rowsOf(id)).toHaveLength(1));
+  expect(await database.db.orm.$count(failedSignIns)).toBe(before + 1);
+});
+
+it('shows them to their person, and both kinds to operators', async () => {
+  const operator = await signedInOperator(service);
+  const organization = await createOrganization(database.db);
+  const { browser, id, email } = await signedInOperator(service);
+  await addMember(database.db, organization.id, id, 'member');
+  expect((await browser.get('/dashboard/account/sessions', html)).text).toContain('None in the last 30 days');
+  const other = new Browser(service.url);
+  await signIn(email, 'not the password');
+  await other.signIn(email);
+  await other.send('POST', '/login/code', { form: { code: '000000' }, headers: html });
+  await vi.waitFor(async () => expect(await rowsOf(id)).toMatchObject([{ passwords: 1, codes: 1 }]));
+
+  expect((await browser.get('/dashboard/account/sessions', html)).text).toContain(
+    '2 failed sign-ins in the last',
+  );
+  const open = async (path: string) => (await operator.browser.get(path, html)).text;
+  for (const path of [
+    `/console/customers/${organization.slug}`,
+    `/console/customers/${organization.slug}/people`,
+    `/console?signal=sign-ins&search=${organization.slug}`,
+    `/console/people?signal=sign-ins&search=${email}`,
+  ]) {
+    const text = await open(path);
+    expect([path, text.includes('1 wrong password'), text.includes('1 wrong code')]).toEqual([
+      path,
+      true,
+      true,
+    ]);
+  }
+  expect(await open(`/console/people/${id}`)).toContain('2 failed sign-ins in the last');
+  expect(await open(`/console/people?signal=sign-ins&search=${operator.email}`)).toContain('No people match');
+  expect((await operator.browser.get('/console/people?signal=x', html)).status).toBe(400);
+});
+
+it('forgets them with their person, or after 30 days; what is older than a day is no flag', async () => {
+  const { context } = service;
+  const { id, email } = await createUser(database.db);
+  const at = (ms: number) => new Date(Math.floor((context.clock.now() - ms) / HOUR_MS) * HOUR_MS);
+  await database.db.orm.insert(failedSignIns).values([
+    { userId: id, hour: at(31 * DAY_MS), passwords: 1 },
+    { userId: id, hour: at(2 * DAY_MS), passwords: 1 },
+  ]);
+  const operator = await signedInOperator(service);
+  const list = await operator.browser.get(`/console/people?signal=sign-ins&search=${email}`, html);
+  expect(list.text).toContain('No people match');
+  await deleteOldFailedSignIns(database.db, new Date(context.clock.now()));
+  expect(await rowsOf(id)).toMatchObject([{ hour: at(2 * DAY_MS) }]);
+  const gone = await createUser(database.db);
+  await database.db.orm.insert(failedSignIns).values({ userId: gone.id, hour: at(0), passwords: 1 });
+  await database.db.orm.delete(users).where(eq(users.id, gone.id));
+  expect(await rowsOf(gone.id)).toEqual([]);
+});

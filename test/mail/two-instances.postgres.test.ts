@@ -1,0 +1,54 @@
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { byService, change } from '../../src/audit/change.js';
+import { queueMail } from '../../src/mail/outbox.js';
+import { createMailSender } from '../../src/mail/sender.js';
+import { mails } from '../../src/tables.js';
+import { createTestDatabase, type TestDatabase } from '../support/database.js';
+import { findFreePort, mailEnv, startMailServer, type MailServer } from '../support/mail.js';
+import { startTestService, type TestService } from '../support/service.js';
+
+const MAILS = 300;
+
+let database: TestDatabase;
+let instances: TestService[];
+let server: MailServer;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  const port = await findFreePort();
+  // Slow enough that both have mails under way at the same time.
+  server = await startMailServer({ onRcptTo: (_address, _session, done) => void setTimeout(done, 10) }, port);
+  const start = () => startTestService(database.db, { env: mailEnv(port) });
+  instances = [await start(), await start()];
+});
+afterAll(async () => {
+  for (const instance of instances) await instance.stop();
+  await server.stop();
+  await database.remove();
+});
+
+it('two instances over one outbox send each mail once, and share the work', async () => {
+  const [first] = instances;
+  const { context } = first!;
+  await change(context, byService, async (tx) => {
+    for (let n = 0; n < MAILS; n++)
+      await queueMail(tx, context.config.mail, {
+        kind: 'account_notice',
+        to: `person-${n}@example.com`,
+        subject: 'Hello',
+        text: () => ['First.'],
+        at: new Date(context.clock.now()),
+      });
+  });
+  const senders = instances.map((instance) => createMailSender(instance.context));
+  for (let run = 0; run < 3; run++) await Promise.all(senders.map((send) => send()));
+  const addresses = server.received.map(({ recipients }) => recipients[0]!);
+  expect(addresses).toHaveLength(MAILS);
+  expect(new Set(addresses).size).toBe(MAILS);
+  for (const row of await database.db.orm.select().from(mails))
+    expect(row).toMatchObject({ attempts: 1, text: '', failedAt: null, lastError: null });
+  for (const instance of instances) {
+    const { values } = await instance.context.metrics.mails.get();
+    expect(values).toMatchObject([{ labels: { outcome: 'sent' } }]);
+    expect(values[0]!.value).toBeGreaterThan(MAILS / 10);
+  }
+});

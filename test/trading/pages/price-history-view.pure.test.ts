@@ -1,0 +1,66 @@
+import { expect, it } from 'vitest';
+import type { MarketEvent } from '../../../src/trading/market/event.js';
+import { toPriceHistoryView } from '../../../src/trading/pages/price-history-view.js';
+import { PRICE_STEP_MS, type PricePoint } from '../../../src/trading/snapshot/price-history.js';
+
+const NOON = Date.parse('2026-07-15T12:00:00Z');
+const at = (step: number) => new Date(NOON + step * PRICE_STEP_MS);
+const point = (step: number, bid: number | null, ask: number | null): PricePoint => ({
+  at: at(step),
+  prices: { A: [bid, ask] },
+});
+const event = (status: string) =>
+  ({
+    markets: [
+      {
+        ticker: 'A',
+        status,
+        closeTime: at(1_000),
+        bracket: { kind: 'between', floor: 84, cap: 85 },
+        yesBid: 500_000n,
+        yesAsk: 520_000n,
+      },
+    ],
+  }) as unknown as MarketEvent;
+const view = (points: PricePoint[], status = 'closed', now = at(50)) =>
+  toPriceHistoryView({ points, stepMs: PRICE_STEP_MS }, event(status), { asOf: now }, now);
+
+it('nothing is drawn of what was never recorded', () => {
+  expect(view([], 'active')).toBe(null);
+});
+
+it('a line ends where nothing was recorded, and begins again after it', () => {
+  const { lines } = view([
+    point(0, 100_000, 200_000),
+    point(1, 100_000, 200_000),
+    point(4, 100_000, 400_000),
+    point(5, 100_000, 400_000),
+  ])!.charts[0]!;
+  expect(lines.map(({ name, paths }) => [name, paths])).toEqual([
+    ['ask', ['M0.0 48.0L60.0 48.0', 'M240.0 36.0L300.0 36.0']],
+    ['bid', ['M0.0 54.0L60.0 54.0', 'M240.0 54.0L300.0 54.0']],
+  ]);
+});
+
+it('there is no line where there was no bid or ask', () => {
+  const shown = view([point(0, null, 200_000), point(1, null, null), point(2, null, 300_000)])!;
+  expect(shown.charts[0]!.lines.map(({ paths }) => paths)).toEqual([['M0.0 48.0h0', 'M300.0 42.0h0'], []]);
+  expect(shown.charts[0]!.asks).toEqual({
+    first: 200_000n,
+    last: 300_000n,
+    lowest: 200_000n,
+    highest: 300_000n,
+  });
+  expect(view([point(0, 100_000, null)])!.charts[0]!.asks).toBe(null);
+  // Every number that is drawn is in the table, the newest first.
+  expect(shown.rows.map(({ prices }) => prices[0]!.ask)).toEqual([300_000n, null, 200_000n]);
+});
+
+it('the present price is the last point of a market that is open, and only of one', () => {
+  const recorded = [point(48, 400_000, 420_000), point(49, 400_000, 420_000)];
+  expect(view(recorded, 'active')!.charts[0]!.asks!.last).toBe(520_000n);
+  expect(view(recorded, 'active')!.charts[0]!.lines[0]!.paths).toHaveLength(1);
+  expect(view(recorded)!.to).toEqual(at(49));
+  // After a pause there is a gap before it.
+  expect(view([point(0, 400_000, 420_000)], 'active')!.charts[0]!.lines[0]!.paths).toHaveLength(2);
+});

@@ -1,0 +1,94 @@
+import { sql } from 'drizzle-orm';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { selectRows } from '../../../src/core/db/select-rows.js';
+import { MINUTE_MS } from '../../../src/core/time.js';
+import {
+  createPriceRecorder,
+  PRICE_STEP_MS,
+  readPriceHistory,
+} from '../../../src/trading/snapshot/price-history.js';
+import type { Snapshot } from '../../../src/trading/snapshot/snapshot.js';
+import { createTestDatabase, type TestDatabase } from '../../support/database.js';
+
+const NOON = Date.parse('2026-07-15T12:00:00Z');
+
+let database: TestDatabase;
+beforeAll(async () => {
+  database = await createTestDatabase();
+});
+afterAll(() => database.remove());
+
+const market = (ticker: string, status: string, yesBid: bigint | null, yesAsk: bigint | null) => ({
+  ticker,
+  status,
+  yesBid,
+  yesAsk,
+});
+
+/** A recorder of two events, one of them over, whose prices are as old as is said. */
+function scene(marketSource: string, ageMs = 0) {
+  const clock = { ms: NOON, now: () => clock.ms };
+  const store = {
+    get current() {
+      return {
+        marketSource,
+        asOf: new Date(clock.ms - ageMs),
+        events: [
+          {
+            eventTicker: 'OPEN',
+            markets: [market('A', 'active', 410_000n, 425_000n), market('B', 'active', null, null)],
+          },
+          { eventTicker: 'OVER', markets: [market('C', 'finalized', null, null)] },
+        ],
+      } as unknown as Snapshot;
+    },
+  };
+  const deps = { db: database.db, store, clock } as unknown as Parameters<typeof createPriceRecorder>[0];
+  const read = (eventTicker = 'OPEN') => readPriceHistory(database.db.orm, { marketSource, eventTicker });
+  return { clock, read, create: () => createPriceRecorder(deps) };
+}
+
+it('best prices are recorded once in five minutes, of events that are open, whoever records them', async () => {
+  const { clock, read, create } = scene('once');
+  const [first, second] = [create(), create()];
+  for (const minutes of [0, 1, 4, 5, 9]) {
+    clock.ms = NOON + minutes * MINUTE_MS;
+    await first.record();
+    await second.record();
+  }
+  const { points, stepMs } = await read();
+  expect(stepMs).toBe(PRICE_STEP_MS);
+  expect(points.map(({ at }) => at.toISOString())).toEqual([
+    '2026-07-15T12:00:00.000Z',
+    '2026-07-15T12:05:00.000Z',
+  ]);
+  expect(points[0]!.prices).toEqual({ A: [410_000, 425_000], B: [null, null] });
+  expect((await read('OVER')).points).toEqual([]);
+});
+
+it('nothing is recorded of a time whose prices are stale', async () => {
+  const { read, create } = scene('stale', MINUTE_MS);
+  await create().record();
+  expect((await read()).points).toEqual([]);
+});
+
+it('what is older than three days is deleted, and a long history is thinned out evenly', async () => {
+  const { clock, read, create } = scene('long');
+  const recorder = create();
+  await database.db.orm.execute(sql`
+    insert into price_history
+    select 'long', 'OPEN', ${new Date(NOON).toISOString()}::timestamptz - make_interval(mins => 5 * n), '{"A": [1, 2]}'
+    from generate_series(1, 1000) n`);
+  clock.ms = NOON;
+  await recorder.cleanUp();
+  const [kept] = await selectRows<{ count: number }>(
+    database.db.orm,
+    sql`select count(*)::int as count from price_history where market_source = 'long'`,
+  );
+  expect(kept!.count).toBe((3 * 24 * 60) / 5);
+  const { points, stepMs } = await read();
+  expect(points.length).toBeLessThanOrEqual(48);
+  expect(points.at(-1)!.at).toEqual(new Date(NOON - PRICE_STEP_MS));
+  const apart = points.slice(1).map(({ at }, i) => at.getTime() - points[i]!.at.getTime());
+  expect(new Set(apart)).toEqual(new Set([stepMs]));
+});
