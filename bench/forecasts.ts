@@ -1,5 +1,5 @@
 /** The measures of the calibrated forecast: a snapshot of it, what it is learned from, and what that costs other requests. */
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
@@ -19,7 +19,7 @@ import { PAST_DAYS } from '../src/trading/scores/records.js';
 import { historyAt, inputsAt, rules, SEED, trainAnew, weather } from './forecast-world.js';
 import { measureIdle, rate } from './market-reads.js';
 import type { Measure, Sample } from './measures.js';
-import { startProduct } from './world.js';
+import { cpuMsOf, startProduct } from './world.js';
 
 const HOUR_MS = 60 * 60 * 1000;
 /** A day of the invented world on which all 84 markets are open, whenever the benchmark runs. */
@@ -171,13 +171,6 @@ function learningMeasure(
       }
     },
   };
-}
-
-/** Processor time of a process, ms. */
-function cpuMsOf(pid: number): number {
-  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]!.split(' ');
-  // In hundredths of a second.
-  return (Number(fields[11]) + Number(fields[12])) * 10;
 }
 
 interface Reading {

@@ -78,6 +78,17 @@ export async function startProduct(
   };
 }
 
+/** Processor time of a process, ms. With those that it has started: of the ones that have ended, too. */
+export function cpuMsOf(pid: number, withChildren = false): number {
+  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]!.split(' ');
+  const sum = (first: number) => Number(fields[first]) + Number(fields[first + 1]);
+  // In hundredths of a second.
+  const own = sum(11) * 10;
+  if (!withChildren) return own;
+  const running = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean);
+  return running.reduce((all, child) => all + cpuMsOf(Number(child)), own + sum(13) * 10);
+}
+
 /** Starts a TypeScript file that prints its address as JSON on its first line. */
 export async function startBaseline(
   file: string,

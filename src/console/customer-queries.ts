@@ -97,8 +97,22 @@ const isExpiring = (nowMs: number): SQL => sql`revoked_at is null
 
 const hasFailed = (nowMs: number): SQL => sql`f.hour >= ${failedSince(nowMs).toISOString()}::timestamptz`;
 
-const usesBeyond = (nowMs: number, share: SQL): SQL =>
-  sql`exists (select from ${useOf(sql`o.id`, nowMs)} and t.quantity > 0 and t.quantity >= c.cap * ${share})`;
+/**
+ * One pass over the totals of the month, by their index, with no look at entitlements but those with a cap of their own:
+ * who is left over is looked at exactly, Organization after Organization, no more of them than fill the page.
+ */
+const usesBeyond = (nowMs: number, share: SQL): SQL => sql`case when o.id in (
+      with product as materialized (
+        select id, usage_metric, unit_cap * ${share} as least from products where archived_at is null
+      ), own as materialized (
+        select org_id, product_id, unit_cap * ${share} as least from entitlements where has_own_cap
+      )
+      select t.org_id from usage_totals t
+      join product p on p.id = t.product_id and p.usage_metric = t.metric
+      left join own on own.org_id = t.org_id and own.product_id = t.product_id
+      where t.period = ${monthOf(nowMs)}::date and t.livemode
+        and t.quantity >= case when own.org_id is null then p.least else own.least end
+    ) then exists (select from ${useOf(sql`o.id`, nowMs)} and t.quantity > 0 and t.quantity >= c.cap * ${share} offset 0) end`;
 
 const conditions: Record<Signal, (nowMs: number) => SQL> = {
   near: (nowMs) => usesBeyond(nowMs, sql.raw('0.8')),

@@ -1,4 +1,5 @@
 import type { Request, Response } from 'express';
+import type { z } from 'zod';
 import { AppError } from '../core/errors.js';
 import { text } from '../core/http/validate.js';
 import { renderPage } from '../core/pages/layout.js';
@@ -77,9 +78,12 @@ export const decimalField = text(61).regex(numberPattern, 'must be a number, lik
 export const encodeKey = (key: string): string => Buffer.from(key).toString('base64url');
 
 /** @throws AppError not_found */
-export function decodeKey(cursor: string | undefined): string | undefined {
+export function decodeKey(
+  cursor: string | undefined,
+  schema: z.ZodType<string> = text(254),
+): string | undefined {
   if (cursor === undefined) return undefined;
-  const key = text(254).safeParse(Buffer.from(cursor, 'base64url').toString());
+  const key = schema.safeParse(Buffer.from(cursor, 'base64url').toString());
   if (key.success) return key.data;
   throw new AppError('not_found', 'This page of the list does not exist. Start again with the first one.');
 }

@@ -52,6 +52,7 @@ function navigationOf(
 const consoleSections: { id: string; href: string; label: string; isOfMarkets?: true }[] = [
   { id: 'customers', href: '/console', label: 'Customers' },
   { id: 'products', href: '/console/products', label: 'Products' },
+  { id: 'usage', href: '/console/usage', label: 'Usage' },
   { id: 'trading', href: '/console/trading', label: 'Trading', isOfMarkets: true },
   { id: 'operators', href: '/console/operators', label: 'Operators' },
   { id: 'people', href: '/console/people', label: 'People' },

@@ -1,5 +1,5 @@
 import { sql } from 'drizzle-orm';
-import { boolean, check, numeric, pgTable, primaryKey, text, uuid } from 'drizzle-orm/pg-core';
+import { boolean, check, index, numeric, pgTable, primaryKey, text, uuid } from 'drizzle-orm/pg-core';
 import { time } from '../core/db/columns.js';
 import { organizations } from '../organizations/table.js';
 
@@ -53,6 +53,9 @@ export const entitlements = pgTable(
   },
   (t) => [
     primaryKey({ columns: [t.orgId, t.productId] }),
+    index('entitlements_own_cap')
+      .on(t.orgId, t.productId)
+      .where(sql`${t.hasOwnCap}`),
     check('entitlements_kind', sql`${t.kind} in ('live', 'read_only')`),
     check('entitlements_range', sql`${t.endsAt} > ${t.startsAt}`),
     check('entitlements_unit_cap', sql`${t.unitCap} is null or (${t.hasOwnCap} and ${t.unitCap} >= 0)`),

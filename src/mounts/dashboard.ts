@@ -13,6 +13,7 @@ import { productPages } from '../console/product-pages.js';
 import { customerPeoplePages } from '../console/people-pages.js';
 import { serviceTradingPages } from '../console/service-trading-pages.js';
 import { customerTradingPages } from '../console/trading-pages.js';
+import { customerUsagePages } from '../console/usage-pages.js';
 import { nothingHere } from '../core/http/problem.js';
 import { createConsoleFrame } from '../dashboard/frame.js';
 import { requireOperatorPerson } from '../identity/session/operator.js';
@@ -127,6 +128,7 @@ export function dashboardRoutes(
       ? [customerTradingPages(context), serviceTradingPages({ ...context, live: trading.live })]
       : []),
     productPages(context),
+    customerUsagePages(context),
     operatorPages(context),
     personPages(context),
     consoleAuditPages(context),

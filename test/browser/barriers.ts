@@ -63,7 +63,7 @@ const brokenNumbers = `(() => {
     // What is folded has no place of its own.
     if (node.parentElement.closest('details:not([open]) > :not(summary)')) continue;
     for (const { 0: whole, index } of node.data.matchAll(
-      /[a-z]+:(?:read|write)\\b|(?<![\\w.@-])[+−±]?\\d{1,3}(?:,\\d{3})*(?:\\.\\d+)?(?:\\u00a0%)?(?![\\w.@-]*[\\w@])/g,
+      /[a-z]+:(?:read|write)\\b|(?<![\\w.@-])[+−±]?\\$?\\d{1,3}(?:,\\d{3})*(?:\\.\\d+)?(?:\\u00a0%|[¢°])?(?![\\w.@-]*[\\w@])/g,
     )) {
       const range = document.createRange();
       range.setStart(node, index);

@@ -1,5 +1,6 @@
 import { beforeAll, expect, it } from 'vitest';
-import { signedIn } from '../support/accounts.js';
+import { Browser, signedIn } from '../support/accounts.js';
+import { openLiveAccount, removeKeys } from '../fixtures/live-account.js';
 import { browserWorld } from '../support/browser.js';
 import { createKey } from '../support/fixtures.js';
 import { signedInOperator, type TestOperator } from '../support/operators.js';
@@ -15,7 +16,16 @@ let operator: TestOperator;
 beforeAll(async () => {
   hostile = await populate(world.service, hostileNames);
   operator = await signedInOperator(world.service);
+  await new Browser(world.service.url).signIn(hostile.people.admin.email, 'wrong');
 });
+
+/** Where failed sign-ins of a person are shown. */
+const failedShown = new Set<string>([
+  'get /console',
+  'get /console/customers/{slug}',
+  'get /console/customers/{slug}/people',
+  'get /console/people/{userId}',
+]);
 
 /** Where a route of the console is, for the customer and what belongs to it. */
 function toConsolePath(route: string): string {
@@ -26,16 +36,40 @@ function toConsolePath(route: string): string {
     .replace('{id}', hostile.keyIds[0]!);
 }
 
-it.each(consoleRoutes.filter((route) => route.startsWith('get ')))(
-  '%s: text stays text, and nothing is in the way',
-  async (route) => {
-    const page = await world.look(operator.browser);
-    const response = await page.goto(toConsolePath(route));
-    expect(response!.status()).toBe(200);
-    expect(await countInjected(page)).toBe(0);
-    expect(await findAllBarriers(page)).toEqual([]);
-  },
-);
+/** Is there only where a customer trades live. */
+const RECONCILIATION = 'get /console/trading/reconciliation';
+
+it('the live account, and what differs from the venue, have nothing in the way', async () => {
+  const account = await openLiveAccount(world.db);
+  try {
+    const { browser } = await signedInOperator(account.service);
+    account.venue.exchange.balanceCents -= 1_000;
+    account.venue.exchange.positions.set('KXOTHER-1', -25);
+    await account.live.reconcile();
+    const page = await world.visit({ as: browser, at: account.service });
+    for (const path of ['/console/trading', toConsolePath(RECONCILIATION)]) {
+      await page.goto(path);
+      await page.getByRole('table', { name: 'Differences' }).waitFor();
+      expect(await findAllBarriers(page)).toEqual([]);
+    }
+  } finally {
+    await account.stop();
+    removeKeys();
+  }
+});
+
+/** A file is no page. */
+const isPage = (route: string) => route.startsWith('get ') && !route.endsWith('.csv');
+
+it.each(consoleRoutes.filter(isPage))('%s: text stays text, and nothing is in the way', async (route) => {
+  const page = await world.look(operator.browser);
+  const response = await page.goto(toConsolePath(route));
+  // No customer of this service trades live, and the page says so.
+  expect(response!.status()).toBe(route === RECONCILIATION ? 404 : 200);
+  expect(await countInjected(page)).toBe(0);
+  if (failedShown.has(route)) expect(await readMain(page)).toContain('1 wrong password');
+  expect(await findAllBarriers(page)).toEqual([]);
+});
 
 it.each([{ javaScript: true }, { javaScript: false }])(
   'a customer that an operator archives is locked out with the next call and click, and back when restored (scripts: $javaScript)',

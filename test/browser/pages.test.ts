@@ -1,5 +1,8 @@
+import { eq } from 'drizzle-orm';
 import type { Page } from 'playwright-core';
 import { beforeAll, expect, it } from 'vitest';
+import { organizations } from '../../src/tables.js';
+import { signedIn } from '../support/accounts.js';
 import { browserWorld } from '../support/browser.js';
 import { hostileNames, ordinaryNames, populate, type Populated } from '../support/populated.js';
 import { countInjected, findAllBarriers, findBrokenNumbers, pages, toPath } from './barriers.js';
@@ -13,6 +16,7 @@ let ordinary: Populated;
 beforeAll(async () => {
   hostile = await populate(world.service, hostileNames);
   ordinary = await populate(world.service, ordinaryNames);
+  await world.service.trading.prices.record();
 });
 
 /** With everything unfolded that can be; folded pages are seen with ordinary names. */
@@ -70,11 +74,44 @@ it.each([
   expect(await findAllBarriers(page)).toEqual([]);
 });
 
-it.each(pages)('%s breaks no number over lines', async (address) => {
-  const page = await world.look(ordinary.people.owner.browser);
-  await page.goto(await toPath(address, ordinary));
-  expect(await findBrokenNumbers(page)).toEqual([]);
+it.each([...pages, 'get /dashboard/markets?kind=daily_maximum'])(
+  '%s breaks no number over lines',
+  async (address) => {
+    const page = await world.look(ordinary.people.owner.browser);
+    await page.goto(await toPath(address, ordinary));
+    expect(await findBrokenNumbers(page)).toEqual([]);
+  },
+);
+
+it('an Organization that may only read markets is told so, and nothing is in the way', async () => {
+  const { browser, organization } = await signedIn(world.db, world.service.url);
+  await world.db.orm
+    .update(organizations)
+    .set({ marketAccess: 'read' })
+    .where(eq(organizations.id, organization.id));
+  const page = await world.look(browser);
+  for (const path of ['/dashboard/markets', `/dashboard/markets/${ordinary.market.ticker}`]) {
+    await page.goto(path);
+    await page.getByText('may read markets and sell what it holds').waitFor();
+    expect(await findAllBarriers(page)).toEqual([]);
+  }
 });
+
+it.each(['get /dashboard/markets?kind=daily_maximum', 'get /dashboard/markets/{ticker}'])(
+  '%s has room for letters twice as large',
+  async (address) => {
+    const page = await world.look(ordinary.people.owner.browser);
+    await page.goto(await toPath(address, ordinary));
+    await page.evaluate(`document.documentElement.style.fontSize = '200%'`);
+    for (const width of [320, 360, 640, 1280]) {
+      await page.setViewportSize({ width, height: 800 });
+      const tooWide = await page.evaluate<number>(
+        'document.documentElement.scrollWidth - document.documentElement.clientWidth',
+      );
+      expect([width, tooWide]).toEqual([width, 0]);
+    }
+  },
+);
 
 it('the menus of the header are accessible', async () => {
   const page = await world.look(hostile.people.owner.browser);

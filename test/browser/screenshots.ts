@@ -123,7 +123,11 @@ async function prepare(page: Page, { context: { db }, demo }: Service): Promise<
     'usage-day': '/dashboard/usage?range=day',
     events: '/dashboard/usage/events',
     entitlements: '/dashboard/entitlements',
-    markets: '/dashboard/markets',
+    markets: async (page) => {
+      await page.goto('/dashboard/markets');
+      // Signals come with the first prices after the gates have been judged, and the page shows them by itself.
+      await page.locator('.best li').first().waitFor({ timeout: 120_000 });
+    },
     'markets-city': '/dashboard/markets?station=KMIA',
     'markets-minimum': '/dashboard/markets?station=KMIA&kind=daily_minimum',
     'markets-hour': '/dashboard/markets?station=INDEX-MIAMI&kind=hourly',

@@ -1,6 +1,13 @@
 import { eq } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { auditLog, operatorLog, organizations, usageTotals } from '../../src/tables.js';
+import {
+  auditLog,
+  entitlements,
+  operatorLog,
+  organizations,
+  products,
+  usageTotals,
+} from '../../src/tables.js';
 import { DAY_MS, monthOf } from '../../src/core/time.js';
 import { addMember, Browser, createUser } from '../support/accounts.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
@@ -79,10 +86,19 @@ describe('the list of customers', () => {
     const none = await customer({ used: '79.9', cap: '100' });
     const zero = await customer({ used: '1', cap: '0' });
     const free = await customer({ used: '1000' });
+    const roomy = await customer({ used: '90', cap: '100', ownCap: '1000' });
+    const without = await customer({ used: '90', cap: '100' });
+    await database.db.orm.delete(entitlements).where(eq(entitlements.orgId, without.id));
+    const unused = await customer({ used: '0', cap: '0' });
+    const archived = await customer({ used: '90', cap: '100' });
+    const at = new Date(service.clock.now());
+    await database.db.orm
+      .update(products)
+      .set({ archivedAt: at })
+      .where(eq(products.id, archived.product.id));
     const nears = slugsOn(await open('/console?signal=near'));
     expect(nears).toEqual(expect.arrayContaining([near.slug, over.slug, zero.slug]));
-    expect(nears).not.toContain(none.slug);
-    expect(nears).not.toContain(free.slug);
+    for (const { slug } of [none, free, roomy, without, unused, archived]) expect(nears).not.toContain(slug);
     const overs = await open('/console?signal=over');
     expect(slugsOn(overs).sort()).toEqual([over.slug, zero.slug].sort());
     expect(overs).toContain('Over a cap');

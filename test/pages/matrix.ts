@@ -370,6 +370,8 @@ export const consoleRoutes = [
   'post /console/products/{slug}',
   'get /console/products/{slug}/archive',
   'post /console/products/{slug}/archive',
+  'get /console/usage',
+  'get /console/usage.csv',
   'get /console/operators',
   'get /console/shards',
   'get /console/operators/invite',
@@ -417,8 +419,7 @@ export const consoleOf: Record<string, (typeof consoleRoutes)[number]> = {
   deleteUser: 'post /console/people/{userId}/delete',
   deleteUserSessions: 'post /console/people/{userId}/sign-out',
   deleteUserSecondFactor: 'post /console/people/{userId}/second-factor',
-  // Of the month; a file for billing is for programs.
-  listCustomerUsage: 'get /console/customers/{slug}',
+  listCustomerUsage: 'get /console/usage',
   getTradingLimits: 'get /console/customers/{slug}/trading',
   putTradingLimits: 'post /console/customers/{slug}/trading/limits',
   deleteTradingLimits: 'post /console/customers/{slug}/trading/limits/withdraw',

@@ -16,6 +16,8 @@ export interface VisitOptions {
   as?: Browser;
   viewport?: { width: number; height: number };
   scheme?: 'light' | 'dark';
+  /** A service of the same database that is set up otherwise. */
+  at?: TestService;
 }
 
 interface BrowserWorldOptions extends TestServiceOptions {
@@ -26,10 +28,21 @@ interface BrowserWorldOptions extends TestServiceOptions {
 export interface BrowserWorld {
   readonly db: TestDatabase['db'];
   readonly service: TestService;
-  /** A person sits down at a browser of their own, on an empty page. Addresses are relative to the service. */
+  /**
+   * A person sits down at a browser of their own, on an empty page. Addresses are relative to the service. It is one that a
+   * test before has left, without anything it knew: to start another takes a second.
+   */
   visit(options?: VisitOptions): Promise<Page>;
   /** The page of a person who only looks: the same one in every test of the file, because a new browser takes longer than a page. */
   look(as?: Browser): Promise<Page>;
+}
+
+interface Visit {
+  page: Page;
+  context: BrowserContext;
+  guard: PageGuard;
+  javaScript: boolean;
+  origin: string;
 }
 
 /**
@@ -40,8 +53,9 @@ export function browserWorld({ host, ...options }: BrowserWorldOptions = {}): Br
   let database: TestDatabase;
   let service: TestService;
   let chromium: Chromium | undefined;
-  let open: { context: BrowserContext; guard: PageGuard }[] = [];
-  const looking = new Map<Browser | undefined, { page: Page; guard: PageGuard }>();
+  let open: Visit[] = [];
+  const free: Visit[] = [];
+  const looking = new Map<Browser | undefined, Visit>();
   const said = new Set<string>();
 
   beforeAll(async () => {
@@ -57,7 +71,7 @@ export function browserWorld({ host, ...options }: BrowserWorldOptions = {}): Br
     open = [];
     const guards = [...visits, ...looking.values()].map(({ guard }) => guard);
     const complaints = (await Promise.all(guards.map((guard) => guard.complaints()))).flat();
-    await Promise.all(visits.map(({ context }) => context.close()));
+    await Promise.all(visits.map(leave));
     const fresh = complaints.filter((complaint) => !said.has(complaint));
     for (const complaint of fresh) said.add(complaint);
     expect(fresh).toEqual([]);
@@ -78,34 +92,48 @@ export function browserWorld({ host, ...options }: BrowserWorldOptions = {}): Br
     async visit(options = {}) {
       const visit = await start(options);
       open.push(visit);
-      return visit.context.newPage();
+      return visit.page;
     },
     async look(as) {
       const known = looking.get(as);
       if (known) return known.page;
-      const { context, guard } = await start({ ...(as && { as }) });
-      const page = await context.newPage();
-      looking.set(as, { page, guard });
-      return page;
+      const visit = await start({ ...(as && { as }) });
+      looking.set(as, visit);
+      return visit.page;
     },
   };
 
-  async function start({ javaScript = true, as, viewport = DESKTOP, scheme = 'light' }: VisitOptions) {
-    const origin = host === undefined ? service.url : service.url.replace('127.0.0.1', host);
+  async function start(options: VisitOptions): Promise<Visit> {
+    const { javaScript = true, as, viewport = DESKTOP, scheme = 'light', at = service } = options;
+    const origin = host === undefined ? at.url : at.url.replace('127.0.0.1', host);
+    const left = free.findIndex((each) => each.javaScript === javaScript && each.origin === origin);
+    const [found] = left === -1 ? [] : free.splice(left, 1);
+    const visit = found ?? (await startBrowser(javaScript, origin));
+    await visit.page.setViewportSize(viewport);
+    // Colours are measured at once, not on their way.
+    await visit.page.emulateMedia({ colorScheme: scheme, reducedMotion: 'reduce', forcedColors: null });
+    if (as) await visit.context.addCookies(cookiesOf(as));
+    return visit;
+  }
+
+  async function startBrowser(javaScript: boolean, origin: string): Promise<Visit> {
     const context = await chromium!.newContext({
       baseURL: origin,
       javaScriptEnabled: javaScript,
-      viewport,
-      colorScheme: scheme,
-      // Colours are measured at once, not on their way.
-      reducedMotion: 'reduce',
       locale: 'en-GB',
       timezoneId: 'Europe/Berlin',
     });
     context.setDefaultTimeout(15_000);
     const guard = await guardPages(context, origin);
-    if (as) await context.addCookies(cookiesOf(as));
-    return { context, guard };
+    return { page: await context.newPage(), context, guard, javaScript, origin };
+  }
+
+  async function leave(visit: Visit): Promise<void> {
+    const { page, context } = visit;
+    await page.goto('about:blank');
+    await context.clearCookies();
+    await context.clearPermissions();
+    free.push(visit);
   }
 }
 

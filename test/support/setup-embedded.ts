@@ -7,14 +7,15 @@ import { provideOwnBuild } from './own-build.js';
 import { openDatabase } from '../../src/core/db/open.js';
 
 export default async function setup(project: TestProject) {
-  const build = provideOwnBuild();
+  // Pages need no process of their own.
+  const build = project.name === 'browser' ? undefined : provideOwnBuild();
   const folder = mkdtempSync(join(tmpdir(), 'gauge-embedded-'));
   const db = await openDatabase({ databaseUrl: undefined, dataDir: folder }, pino({ level: 'silent' }));
   await db.close();
   const removeBuild = await build;
   project.provide('embeddedTemplate', folder);
   return () => {
-    removeBuild();
+    removeBuild?.();
     rmSync(folder, { recursive: true, force: true });
   };
 }

@@ -11,7 +11,7 @@ import { createOutageLog } from './outage.js';
  * Hot statements get one plan that goes by index, from the first call on and whatever the statistics say: planning
  * takes longer than running, and a plan made for nearly empty tables is ruinous once they have grown.
  */
-const PLAN_SETTINGS = 'set plan_cache_mode = force_generic_plan; set enable_seqscan = off; set jit = off';
+const PLAN_SETTINGS = 'set plan_cache_mode = force_generic_plan; set enable_seqscan = off';
 
 /** The same, except where Citus makes the plans: it cannot make one for a shard that is not known yet. */
 const OWN_PLAN_SETTINGS = `${PLAN_SETTINGS}; select set_config('plan_cache_mode', 'auto', false) where to_regclass('pg_catalog.pg_dist_partition') is not null`;
@@ -31,6 +31,7 @@ const WAIT_MS = 10_000;
  * What each connection says for itself, whatever the defaults of the role or the server are. All writing relies on
  * statements seeing what was committed before them. The server ends a statement a moment before it is given up here,
  * and then nothing of it was done: what is given up here is a backend that stands still, or a network that lost the answer.
+ * Statements of pages are over before the server would have compiled them.
  * As statements, because poolers refuse start-up parameters that they do not know.
  */
 const sessionSettings = (waitMs: number) => `set default_transaction_isolation = 'read committed';
@@ -38,6 +39,7 @@ set default_transaction_deferrable = off;
 set statement_timeout = ${waitMs - 500};
 set lock_timeout = ${Math.min(waitMs - 500, 5_000)};
 set idle_in_transaction_session_timeout = 15000;
+set jit = off;
 ${SEQUENTIAL}`;
 
 /**

@@ -5,7 +5,6 @@ import type { MarketEvent } from '../../trading/market/event.js';
 import { spanOf, temperatureKinds, type TemperatureKind } from '../../trading/market/market.js';
 import type { Micros } from '../../trading/market/money.js';
 import type { Interval } from '../../trading/scores/bootstrap.js';
-import type { GateBook } from '../../trading/signals/gate.js';
 import { uniform } from '../../trading/venue/simulation/random.js';
 import type { Feed, PointInTime } from './feed.js';
 import { runBacktest } from './run.js';
@@ -43,8 +42,8 @@ export interface ShuffledSummary {
 
 export async function backtest(feed: Feed, options: BacktestOptions): Promise<BacktestResult> {
   const { cash, shuffles, isUngated, onPoint } = options;
-  const open = isUngated ? openGates : (point: PointInTime) => point;
-  const rules = { cash, ...(onPoint && { onPoint }) };
+  const open = isUngated ? openGates() : (point: PointInTime) => point;
+  const rules = { cash, takenMs: feed.takenMs, ...(onPoint && { onPoint }) };
   const summary = summarise(await runBacktest(feed.points(), { ...rules, change: open }));
   const rounds: number[][] = [];
   const forecasts = shuffles > 0 ? await collectForecasts(feed.points()) : undefined;
@@ -75,18 +74,16 @@ function summariseRounds(rounds: readonly (readonly number[])[], real: number): 
   };
 }
 
-function openGates(point: PointInTime): PointInTime {
-  const gates: GateBook = {
-    madeAt: point.at,
-    gates: gateKeys().map((key) => ({
-      ...key,
-      isOpen: true,
-      n: 0,
-      difference: null,
-      reason: 'Open: it was not asked in this run.',
-    })),
-  };
-  return { ...point, gates };
+/** Every gate, open. The same objects at every moment: a backtest has tens of thousands of them. */
+function openGates(): (point: PointInTime) => PointInTime {
+  const gates = gateKeys().map((key) => ({
+    ...key,
+    isOpen: true,
+    n: 0,
+    difference: null,
+    reason: 'Open: it was not asked in this run.',
+  }));
+  return (point) => ({ ...point, gates: { madeAt: point.at, gates } });
 }
 
 const HOUR_MS = 60 * 60 * 1000;

@@ -9,7 +9,7 @@ import { createProgress } from '../kit/progress.js';
 import { backtest, type BacktestResult, type ShuffledSummary } from './backtest.js';
 import { tapeFeed, type Feed } from './feed.js';
 import { recordsFeed } from './records-feed.js';
-import { readEvents, readForecasts, readTrades } from './records.js';
+import { readEvents, readForecasts, readObservations, readTrades } from './records.js';
 import { simulationFeed } from './simulation-feed.js';
 
 interface Flags {
@@ -17,6 +17,7 @@ interface Flags {
   events?: string[];
   trades?: string[];
   forecasts?: string;
+  observations?: string;
   from?: string;
   to?: string;
   stations?: Station[];
@@ -52,6 +53,10 @@ are what trades of the last ten minutes prove. Nothing was scored then, so nothi
       '--forecasts <file>',
       'with --events: CSV of station, date, model_run_at, fetched_at and a column member… for each member in °F. Left out: the last 31 reported maxima stand in',
     )
+    .option(
+      '--observations <file>',
+      'with --events: CSV of station, observed_at, fetched_at, temperature_f. Left out: nothing is bought while a day runs',
+    )
     .option('--from <date>', 'first day of the invented world; left out: 30 days before the last', dateFlag)
     .option('--to <date>', 'last day of the invented world; left out: the day before yesterday', dateFlag)
     .option(
@@ -67,10 +72,11 @@ are what trades of the last ten minutes prove. Nothing was scored then, so nothi
 
 /** What cannot go together, in a sentence; undefined if nothing is wrong. */
 function findConflict(tapes: readonly string[], flags: Flags): string | undefined {
-  const { events, trades, forecasts, from, to, stations } = flags;
+  const { events, trades, forecasts, observations, from, to, stations } = flags;
   if (tapes.length > 0 && (events || trades)) return 'either tapes or --events with --trades, not both';
   if ((events === undefined) !== (trades === undefined)) return '--events and --trades are needed both';
   if (forecasts !== undefined && !events) return '--forecasts goes with --events and --trades';
+  if (observations !== undefined && !events) return '--observations goes with --events and --trades';
   if ((from ?? to ?? stations) !== undefined && (tapes.length > 0 || events))
     return '--from, --to and --stations are of the invented world';
   return undefined;
@@ -107,13 +113,22 @@ export const runBacktestCommand = (terminal: BacktestTerminal): Promise<number> 
       const progress = createProgress(terminal.stderr);
       const all = feed.count === undefined ? undefined : feed.count * (flags.shuffles + 1);
       let done = 0;
-      const onPoint = () => progress.show(all && ++done / all, `${flags.shuffles + 1} rounds`);
+      const startedAt = performance.now();
+      const onPoint = () => {
+        done++;
+        progress.show(all && done / all, `${flags.shuffles + 1} rounds`);
+      };
       const result = await backtest(feed, {
         ...flags,
         cash: parseDollars(flags.cash),
         isUngated: flags.ungated,
         onPoint,
       }).finally(() => progress.stop());
+      const seconds = (performance.now() - startedAt) / 1000;
+      if (terminal.stderr.isTTY || feed.takenMs !== undefined)
+        terminal.stderr.write(
+          `${formatDecimal(done)} moments in ${flags.shuffles + 1} rounds, ${formatDecimal(Math.round(done / seconds))} a second.\n`,
+        );
       terminal.stdout.write(`${flags.json ? JSON.stringify(result) : toText(result)}\n`);
       return result.shuffled?.isEarning ? 1 : 0;
     },
@@ -124,7 +139,7 @@ async function openFeed(tapes: string[], flags: Flags, { clock, stderr }: Backte
   const everyMs = flags.every * 60_000;
   if (tapes.length > 0) return tapeFeed({ files: tapes, everyMs });
   if (flags.events && flags.trades) {
-    const { events, unusable, byClosingPrice } = await readEvents(flags.events);
+    const { events, unusable, byClosingPrice, feeRules } = await readEvents(flags.events);
     if (unusable.length > 0)
       stderr.write(
         `${unusable.length} markets cannot be read for certain and are left out: ${unusable[0]}\n`,
@@ -134,7 +149,8 @@ async function openFeed(tapes: string[], flags: Flags, { clock, stderr }: Backte
     if (events.size === 0) throw new CommandError(`${flags.events.join(', ')}: there is no event in it`);
     const trades = await readTrades(flags.trades);
     const runs = flags.forecasts === undefined ? undefined : await readForecasts(flags.forecasts);
-    return recordsFeed({ events, trades, runs, everyMs });
+    const observations = flags.observations === undefined ? [] : await readObservations(flags.observations);
+    return recordsFeed({ events, trades, feeRules, runs, observations, everyMs });
   }
   const to = flags.to ?? dateOf(clock.now() - 2 * DAY_MS);
   const from = flags.from ?? dateOf(Date.parse(to) - 29 * DAY_MS);

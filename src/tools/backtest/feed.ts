@@ -26,6 +26,8 @@ export interface Feed {
   name: string;
   /** How many there are; undefined where that is not known. */
   count: number | undefined;
+  /** What was bought is missing from books for so long, however they change; left out: until a book changes. */
+  takenMs?: number;
   points: () => AsyncIterable<PointInTime> | Iterable<PointInTime>;
 }
 

@@ -1,16 +1,21 @@
 import { v7 as newId } from 'uuid';
 import { train } from '../../trading/archive/training.js';
 import { noFits, type FitBook, calibratedModel } from '../../trading/forecast/fits.js';
-import { type DayEnsemble, meanAndVariance } from '../../trading/forecast/forecast.js';
+import { type DayEnsemble, meanAndVariance, type ObservedExtreme } from '../../trading/forecast/forecast.js';
 import { asksOf, emptyBook, isCrossed } from '../../trading/market/book.js';
 import { groupEvents, type MarketEvent, finalOutcomes } from '../../trading/market/event.js';
-import { spanOf, targetOf, type Market, type Target } from '../../trading/market/market.js';
-import { DOLLAR } from '../../trading/market/money.js';
+import { spanOf, targetKey, targetOf, type Market, type Target } from '../../trading/market/market.js';
 import type { MarketData, SettledDay } from '../../trading/market/source.js';
 import { findPlace } from '../../trading/market/stations.js';
 import { noGates } from '../../trading/signals/gate.js';
 import type { Feed, PointInTime } from './feed.js';
-import { bookOfTrades, type RecordedEvents, type RecordedTrade } from './records.js';
+import {
+  bookWithTraces,
+  temperatureFees,
+  type RecordedEvents,
+  type RecordedObservation,
+  type RecordedTrade,
+} from './records.js';
 import type { KnownRun } from '../../trading/forecast/queries.js';
 import { KnownHistory } from '../../trading/archive/archive.js';
 
@@ -19,12 +24,18 @@ const HOUR_MS = 60 * 60 * 1000;
 const FINAL_AFTER_MS = 9 * HOUR_MS;
 /** What was traded this recently is taken to stand still. */
 const BOOK_MS = 10 * 60 * 1000;
+/** A side that was hit this recently has not gone. */
+const TRACE_MS = 2 * HOUR_MS;
 
 export interface RecordOptions {
   events: RecordedEvents['events'];
   trades: ReadonlyMap<string, readonly RecordedTrade[]>;
+  /** Of events that have their own. */
+  feeRules?: RecordedEvents['feeRules'];
   /** Undefined: the last reported maxima stand in, see `analogsOf`. */
   runs: readonly DayEnsemble[] | undefined;
+  /** What stations measured; left out: nothing is known of a day while it runs. */
+  observations?: readonly RecordedObservation[];
   everyMs: number;
 }
 
@@ -33,42 +44,129 @@ export interface RecordOptions {
  * and forecasts are corrected by what was known at the time. Nothing was scored, so every gate is closed.
  */
 export function recordsFeed(options: RecordOptions): Feed {
-  const points = [...listPoints(options)];
+  const past = readPast(options);
   const name = options.runs
     ? 'recorded events, given forecasts'
     : 'recorded events, the last maxima as forecast';
-  return { name, count: points.length, points: () => points };
+  return { name, count: past.times.length, takenMs: BOOK_MS, points: () => listPoints(past, options) };
 }
 
-function* listPoints({ events, trades, runs, everyMs }: RecordOptions): Generator<PointInTime> {
+interface Past {
+  /** Of which there are trades, each with the time from which on nothing more comes of it. */
+  traded: readonly { event: MarketEvent; startMs: number; finalMs: number }[];
+  /** Times in order, with the events that are decided on. */
+  times: readonly { ms: number; due: readonly MarketEvent[] }[];
+  runs: ReadonlyMap<string, readonly DayEnsemble[]>;
+  observed: ReadonlyMap<string, readonly RecordedObservation[]>;
+  fitsAt: (at: Date) => FitBook;
+}
+
+function readPast({ events, trades, runs, observations = [], everyMs }: RecordOptions): Past {
   const settled = groupEvents([...events.values()].flat());
   const reports = reportsOf(settled);
-  const traded = settled.filter(({ markets }) => markets.some(({ ticker }) => trades.has(ticker)));
-  const all = runs ?? settled.flatMap((event) => analogsOf(reports, targetOf(event)));
+  const byStation = groupBy(reports, ({ stationId }) => stationId);
+  const all =
+    runs ?? settled.flatMap((event) => analogsOf(byStation.get(event.station.id) ?? [], targetOf(event)));
   const learner = createLearner(all, reports);
+  const fits = new Map<string, FitBook>();
   const times = new Map<number, MarketEvent[]>();
-  for (const event of traded) {
-    for (const ms of decisionTimes(event, trades, everyMs)) times.set(ms, [...(times.get(ms) ?? []), event]);
-    const finalMs = endOf(event) + FINAL_AFTER_MS;
-    times.set(finalMs, times.get(finalMs) ?? []);
+  const traded = settled
+    .filter(({ markets }) => markets.some(({ ticker }) => trades.has(ticker)))
+    .map((event) => {
+      const finalMs = endOf(event) + FINAL_AFTER_MS;
+      const decisions = decisionTimes(event, trades, everyMs);
+      for (const ms of decisions) times.set(ms, [...(times.get(ms) ?? []), event]);
+      times.set(finalMs, times.get(finalMs) ?? []);
+      return { event, startMs: decisions[0] ?? finalMs, finalMs };
+    });
+  return {
+    traded,
+    times: [...times].map(([ms, due]) => ({ ms, due })).sort((a, b) => a.ms - b.ms),
+    runs: groupBy(all, targetKey),
+    observed: groupBy(observations, ({ stationId }) => stationId),
+    // Made once for all rounds: by what was known at the first moment of a day.
+    fitsAt(at) {
+      const day = at.toISOString().slice(0, 10);
+      const found = fits.get(day) ?? learner.fitsAt(at);
+      fits.set(day, found);
+      return found;
+    },
+  };
+}
+
+function groupBy<T>(all: readonly T[], keyOf: (each: T) => string): Map<string, T[]> {
+  const groups = new Map<string, T[]>();
+  for (const each of all) {
+    const key = keyOf(each);
+    const found = groups.get(key);
+    if (found) found.push(each);
+    else groups.set(key, [each]);
   }
-  let fitted = { day: '', fits: learner.fitsAt(new Date(0)) };
-  for (const ms of [...times.keys()].sort((a, b) => a - b)) {
+  return groups;
+}
+
+/** One moment after the other, each let go of before the next is made: a year of them does not fit into memory. */
+function* listPoints(
+  { traded, times, ...past }: Past,
+  { trades, feeRules }: RecordOptions,
+): Generator<PointInTime> {
+  // Events that have begun and are not over, in the order of their beginnings.
+  const waiting = traded.toSorted((a, b) => a.startMs - b.startMs);
+  let next = 0;
+  let alive: Past['traded'][number][] = [];
+  for (const { ms, due } of times) {
     const at = new Date(ms);
-    const day = at.toISOString().slice(0, 10);
-    if (day !== fitted.day) fitted = { day, fits: learner.fitsAt(at) };
-    const due = times.get(ms)!;
-    const data = dataAt(traded, trades, at);
-    const present = groupEvents(data.markets);
-    const dueNow = present.filter((event) =>
-      due.some(({ eventTicker }) => eventTicker === event.eventTicker),
+    while (next < waiting.length && waiting[next]!.startMs <= ms) alive.push(waiting[next++]!);
+    const fits = past.fitsAt(at);
+    const data = dataAt(
+      alive.map(({ event }) => event),
+      { trades, feeRules },
+      at,
     );
-    const known = all.filter(({ fetchedAt, modelRunAt }) => fetchedAt <= at && modelRunAt <= at);
-    const weather = { fetchedAt: at, ensembles: known, observed: [] };
-    const { fits } = fitted;
+    const present = groupEvents(data.markets);
+    const isDue = new Set(due.map(({ eventTicker }) => eventTicker));
+    const dueNow = present.filter(({ eventTicker }) => isDue.has(eventTicker));
+    const weather = {
+      fetchedAt: at,
+      ensembles: dueNow.flatMap((event) =>
+        (past.runs.get(targetKey(targetOf(event))) ?? []).filter(
+          ({ fetchedAt, modelRunAt }) => fetchedAt <= at && modelRunAt <= at,
+        ),
+      ),
+      observed: dueNow.flatMap((event) => extremeOf(event, past.observed.get(event.station.id) ?? [], at)),
+    };
     const forecasts = calibratedModel({ source: 'records', weather, events: dueNow, fits, at });
     yield { at, data, events: present, due: dueNow, forecasts, gates: noGates };
+    alive = alive.filter(({ finalMs }) => finalMs > ms);
   }
+}
+
+/** What a station had measured of an event's day by a time. */
+function extremeOf(
+  event: MarketEvent,
+  observations: readonly RecordedObservation[],
+  at: Date,
+): ObservedExtreme[] {
+  const { kind, station, date } = event;
+  if (kind === 'hourly') return [];
+  const { start, end } = spanOf(station, event);
+  const known = observations.filter(
+    ({ observedAt, fetchedAt }) => observedAt >= start && observedAt < end && fetchedAt <= at,
+  );
+  if (known.length === 0) return [];
+  const temperatures = known.map(({ temperatureF }) => temperatureF);
+  const latest = known.reduce((last, each) => (each.observedAt > last.observedAt ? each : last));
+  const extremeF = kind === 'daily_maximum' ? Math.max(...temperatures) : Math.min(...temperatures);
+  return [
+    {
+      kind,
+      stationId: station.id,
+      date,
+      extremeF,
+      observedAt: latest.observedAt,
+      fetchedAt: latest.fetchedAt,
+    },
+  ];
 }
 
 const endOf = (event: MarketEvent): number => spanOf(event.station, event).end.getTime();
@@ -89,7 +187,14 @@ function decisionTimes(event: MarketEvent, trades: RecordOptions['trades'], ever
 }
 
 /** The markets as they stood: open with what trades prove of their books until the day is over, then as they were settled. */
-function dataAt(events: readonly MarketEvent[], trades: RecordOptions['trades'], at: Date): MarketData {
+function dataAt(
+  events: readonly MarketEvent[],
+  {
+    trades,
+    feeRules = new Map(),
+  }: Pick<RecordOptions, 'trades'> & { feeRules: RecordOptions['feeRules'] | undefined },
+  at: Date,
+): MarketData {
   const books: [string, MarketData['books'] extends ReadonlyMap<string, infer Book> ? Book : never][] = [];
   const markets = events.flatMap((event) => {
     const sinceEnd = at.getTime() - endOf(event);
@@ -97,7 +202,11 @@ function dataAt(events: readonly MarketEvent[], trades: RecordOptions['trades'],
       if (sinceEnd >= FINAL_AFTER_MS) return market;
       const isOpen = sinceEnd < 0 && at >= market.openTime;
       const book = isOpen
-        ? bookOfTrades(trades.get(market.ticker) ?? [], at.getTime() - BOOK_MS, at.getTime())
+        ? bookWithTraces(trades.get(market.ticker) ?? [], {
+            fromMs: at.getTime() - BOOK_MS,
+            traceMs: at.getTime() - TRACE_MS,
+            toMs: at.getTime(),
+          })
         : emptyBook;
       books.push([market.ticker, isCrossed(book) ? emptyBook : book]);
       return {
@@ -118,7 +227,7 @@ function dataAt(events: readonly MarketEvent[], trades: RecordOptions['trades'],
     isTrading: true,
     markets,
     books: new Map(books),
-    feeRules: new Map([...series].map((ticker) => [ticker, { type: 'quadratic', multiplier: DOLLAR }])),
+    feeRules: new Map([...[...series].map((ticker) => [ticker, temperatureFees] as const), ...feeRules]),
   };
 }
 
@@ -152,8 +261,11 @@ function inDegrees(membersF: readonly number[]): Pick<KnownRun, 'meanF' | 'varia
 
 const MEMBERS = 31;
 const MIN_MEMBERS = 10;
-/** Hours before the day's end (before the hour) at which it is made anew, from about the opening of its markets on. */
-const LEADS = [48, 42, 36, 30, 24];
+/**
+ * Hours before the day's end (before the hour) at which it is made anew, from about the opening of its markets on: what is older
+ * than six hours is not traded on.
+ */
+const LEADS = [48, 42, 36, 30, 24, 18, 12, 6];
 
 /**
  * The simplest forecast: the last 31 reports of the same kind (and hour), as members of an

@@ -3,12 +3,13 @@ import { promisify } from 'node:util';
 import { gunzip } from 'node:zlib';
 import { CsvError, parse } from 'csv-parse';
 import { z } from 'zod';
-import type { DayEnsemble } from '../../trading/forecast/forecast.js';
-import { toLevels, type Level, type OrderBook } from '../../trading/market/book.js';
+import { isPossible, type DayEnsemble } from '../../trading/forecast/forecast.js';
+import { isCrossed, toLevels, type Level, type OrderBook } from '../../trading/market/book.js';
+import { feeTypes, type FeeRule } from '../../trading/market/fees.js';
 import { isPlaced, type Market } from '../../trading/market/market.js';
 import { CENT, DOLLAR } from '../../trading/market/money.js';
 import { findStation } from '../../trading/market/stations.js';
-import { readMarket } from '../../trading/venue/kalshi-market.js';
+import { readMarket, shareTemperatures } from '../../trading/venue/kalshi-market.js';
 import { CommandError } from '../kit/command.js';
 import type { NoteBook } from '../../trading/market/source.js';
 
@@ -16,7 +17,15 @@ const unpack = promisify(gunzip);
 /** What a file may hold, unpacked: some years of events, and no more than a string can. */
 const MAX_BYTES = 400 * 1024 * 1024;
 
-const eventSchema = z.object({ markets: z.array(z.unknown()).min(1) });
+const eventSchema = z.object({
+  event: z
+    .looseObject({
+      fee_type_override: z.string().nullish(),
+      fee_multiplier_override: z.number().min(0).max(100).nullish(),
+    })
+    .optional(),
+  markets: z.array(z.unknown()).min(1),
+});
 /** A bid this high when the market closed: the outcome is not in doubt, though the venue has not said it yet. */
 const SURE_BID = 97n * CENT;
 
@@ -27,26 +36,30 @@ export interface RecordedEvents {
   unusable: readonly string[];
   /** Events that were taken to have ended as their closing prices say, because the venue's word is not in the files. */
   byClosingPrice: number;
+  /** By event, where it has fees of its own. */
+  feeRules: ReadonlyMap<string, FeeRule>;
 }
 
 /** Reads bodies of `GET /events/{ticker}` with nested markets, one a line, plain or gzipped. @throws CommandError */
 export async function readEvents(files: readonly string[]): Promise<RecordedEvents> {
   const events = new Map<string, readonly Market[]>();
   const unusable: string[] = [];
+  const feeRules = new Map<string, FeeRule>();
   let byClosingPrice = 0;
   for (const file of files) {
     let line = 0;
     for (const text of (await readBytes(file)).toString('utf8').split('\n')) {
       line++;
       if (text.trim() === '') continue;
-      const markets = readMarkets(text, `${file}, line ${line}`, unusable);
+      const { markets, feeRule } = readEvent(text, `${file}, line ${line}`, unusable);
       if (markets.length === 0) continue;
+      if (feeRule) feeRules.set(markets[0]!.eventTicker, feeRule);
       const settled = settleByPrice(markets);
       if (settled) byClosingPrice++;
       events.set(markets[0]!.eventTicker, settled ?? markets);
     }
   }
-  return { events, unusable, byClosingPrice };
+  return { events, unusable, byClosingPrice, feeRules };
 }
 
 /** The bytes of a file, unpacked if its name says so. @throws CommandError for more than can be, or what is cut off */
@@ -67,20 +80,43 @@ async function readBytes(file: string): Promise<Buffer> {
 const tooLarge = (file: string): CommandError =>
   new CommandError(`${file} holds more than ${MAX_BYTES / 1024 ** 2} MB`);
 
-function readMarkets(text: string, place: string, unusable: string[]): Market[] {
+function readEvent(
+  text: string,
+  place: string,
+  unusable: string[],
+): { markets: Market[]; feeRule: FeeRule | undefined } {
   const parsed = eventSchema.safeParse(parseJson(text, place));
   if (!parsed.success) throw new CommandError(`${place}: no event with nested markets`);
-  return parsed.data.markets.flatMap((wire, i) => {
+  const markets = parsed.data.markets.flatMap((wire, i) => {
     const notes: Pick<NoteBook, 'add'> = {
       add(kind, name, example) {
         if (kind === 'missing_field') throw new CommandError(`${place}: markets[${i}].${name}: ${example}`);
         unusable.push(example);
       },
     };
-    const market = readMarket(wire, notes);
-    return market && isPlaced(market) ? [market] : [];
+    return readMarket(wire, notes) ?? [];
   });
+  return {
+    markets: shareTemperatures(markets).filter(isPlaced),
+    feeRule: feeRuleOf(parsed.data.event ?? {}),
+  };
 }
+
+/** A type that is not known is not charged by: nothing of the event is bought. */
+function feeRuleOf({
+  fee_type_override: type = null,
+  fee_multiplier_override: multiplier = null,
+}: NonNullable<z.output<typeof eventSchema>['event']> | Record<string, never>): FeeRule | undefined {
+  if (type === null && multiplier === null) return undefined;
+  return {
+    type: type === null ? temperatureFees.type : (feeTypes.find((known) => known === type) ?? 'unknown'),
+    multiplier:
+      multiplier === null ? temperatureFees.multiplier : BigInt(Math.round(multiplier * Number(DOLLAR))),
+  };
+}
+
+/** Of the series of daily temperatures. */
+export const temperatureFees: FeeRule = Object.freeze({ type: 'quadratic', multiplier: DOLLAR });
 
 function parseJson(text: string, place: string): unknown {
   try {
@@ -117,24 +153,14 @@ const rowSchema = z.looseObject({
  * @throws CommandError with line and column
  */
 export async function readForecasts(file: string): Promise<DayEnsemble[]> {
-  const rows = parse(await readBytes(file), { columns: true, bom: true, trim: true, info: true });
   const runs: DayEnsemble[] = [];
-  try {
-    for await (const row of rows as AsyncIterable<{ record: unknown; info: { lines: number } }>)
-      runs.push(...toRun(row.record, `${file}, line ${row.info.lines}`));
-  } catch (error) {
-    if (error instanceof CsvError) throw new CommandError(`${file}: ${error.message}`);
-    throw error;
-  }
+  await eachRow(file, (record, place) => runs.push(...toRun(record, place)));
   return runs;
 }
 
 function toRun(record: unknown, place: string): DayEnsemble[] {
   const parsed = rowSchema.safeParse(record);
-  if (!parsed.success) {
-    const [issue] = parsed.error.issues;
-    throw new CommandError(`${place}, column ${String(issue!.path[0])}: ${issue!.message}`);
-  }
+  if (!parsed.success) throw wrongField(place, parsed.error);
   const { station, date, model_run_at, fetched_at, ...rest } = parsed.data;
   const members = Object.entries(rest).filter(([name]) => name.startsWith('member'));
   if (members.length === 0) throw new CommandError(`${place}: no column whose name begins with “member”`);
@@ -156,6 +182,58 @@ function toRun(record: unknown, place: string): DayEnsemble[] {
   ];
 }
 
+const observationSchema = z.looseObject({
+  station: z.string().refine((id) => findStation(id) !== undefined, 'no station is known by this id'),
+  observed_at: time,
+  fetched_at: time,
+  temperature_f: z
+    .string()
+    .regex(/^-?\d+(\.\d+)?$/, 'not a number')
+    .transform(Number)
+    .refine(isPossible, 'no temperature in °F'),
+});
+
+/** What a station measured, and when that was known. */
+export interface RecordedObservation {
+  stationId: string;
+  observedAt: Date;
+  fetchedAt: Date;
+  temperatureF: number;
+}
+
+/**
+ * Reads a CSV with the columns `station`, `observed_at`, `fetched_at` and `temperature_f`, plain or gzipped.
+ * @throws CommandError with line and column
+ */
+export async function readObservations(file: string): Promise<RecordedObservation[]> {
+  const found: RecordedObservation[] = [];
+  await eachRow(file, (record, place) => {
+    const parsed = observationSchema.safeParse(record);
+    if (!parsed.success) throw wrongField(place, parsed.error);
+    const { station, observed_at, fetched_at, temperature_f } = parsed.data;
+    const [observedAt, fetchedAt] = [new Date(observed_at), new Date(fetched_at)];
+    if (fetchedAt < observedAt) throw new CommandError(`${place}, column fetched_at: before it was observed`);
+    found.push({ stationId: station, observedAt, fetchedAt, temperatureF: temperature_f });
+  });
+  return found;
+}
+
+/** @throws CommandError for what is no CSV, and as the reader of a row does */
+async function eachRow(file: string, read: (record: unknown, place: string) => void): Promise<void> {
+  const rows = parse(await readBytes(file), { columns: true, bom: true, trim: true, info: true });
+  try {
+    for await (const row of rows as AsyncIterable<{ record: unknown; info: { lines: number } }>)
+      read(row.record, `${file}, line ${row.info.lines}`);
+  } catch (error) {
+    if (error instanceof CsvError) throw new CommandError(`${file}: ${error.message}`);
+    throw error;
+  }
+}
+
+function wrongField(place: string, { issues: [issue] }: z.ZodError): CommandError {
+  return new CommandError(`${place}, column ${String(issue!.path[0])}: ${issue!.message}`);
+}
+
 const tradeSchema = z.object({
   count: z.int().positive(),
   created_time: z.iso.datetime({ offset: true }),
@@ -163,7 +241,8 @@ const tradeSchema = z.object({
   no_price: z.int().min(1).max(99),
   taker_side: z.enum(['yes', 'no']),
 });
-const fileSchema = z.record(z.string(), z.record(z.string(), z.array(tradeSchema)));
+const fileSchema = z.record(z.string(), z.record(z.string(), z.array(z.unknown())));
+const tradesSchema = z.array(tradeSchema);
 
 export interface RecordedTrade {
   atMs: number;
@@ -178,16 +257,24 @@ export async function readTrades(files: readonly string[]): Promise<Map<string, 
   const trades = new Map<string, RecordedTrade[]>();
   for (const file of files) {
     const parsed = fileSchema.safeParse(parseJson((await readBytes(file)).toString('utf8'), file));
-    if (!parsed.success) {
-      const [issue] = parsed.error.issues;
-      throw new CommandError(`${file}: ${issue!.path.join('.')}: ${issue!.message}`);
-    }
-    for (const [ticker, ofMarket] of Object.values(parsed.data).flatMap((series) => Object.entries(series)))
-      trades.set(ticker, [...(trades.get(ticker) ?? []), ...ofMarket.map(toTrade)]);
+    if (!parsed.success) throw wrongTrade(file, [], parsed.error);
+    for (const [series, markets] of Object.entries(parsed.data))
+      for (const [ticker, wire] of Object.entries(markets)) {
+        // One market after the other, so that what was read is let go of.
+        const ofMarket = tradesSchema.safeParse(wire);
+        if (!ofMarket.success) throw wrongTrade(file, [series, ticker], ofMarket.error);
+        const found = trades.get(ticker) ?? [];
+        trades.set(ticker, found);
+        for (const trade of ofMarket.data) found.push(toTrade(trade));
+        markets[ticker] = [];
+      }
   }
   for (const ofMarket of trades.values()) ofMarket.sort((a, b) => a.atMs - b.atMs);
   return trades;
 }
+
+const wrongTrade = (file: string, at: readonly string[], { issues: [issue] }: z.ZodError): CommandError =>
+  new CommandError(`${file}: ${[...at, ...issue!.path].join('.')}: ${issue!.message}`);
 
 const toTrade = (trade: z.output<typeof tradeSchema>): RecordedTrade => ({
   atMs: Date.parse(trade.created_time),
@@ -200,9 +287,10 @@ const toTrade = (trade: z.output<typeof tradeSchema>): RecordedTrade => ({
  * The part of an order book that trades prove: who bought YES at a price found as many contracts asked there, and who
  * bought NO found them bid for. What stood behind them is unknown, so it is not there. The best offer is taken first: a buyer who
  * paid more than earlier ones found nothing left of what those had paid.
+ * @param trades in the order of time
  */
 export function bookOfTrades(trades: readonly RecordedTrade[], fromMs: number, toMs: number): OrderBook {
-  const recent = trades.filter(({ atMs }) => atMs > fromMs && atMs <= toMs);
+  const recent = trades.slice(firstAfter(trades, fromMs), firstAfter(trades, toMs));
   const bids = (taker: 'yes' | 'no', price: (trade: RecordedTrade) => number) =>
     toLevels(
       stillThere(
@@ -212,6 +300,40 @@ export function bookOfTrades(trades: readonly RecordedTrade[], fromMs: number, t
       ),
     );
   return { yes: bids('no', ({ yesPrice }) => yesPrice), no: bids('yes', ({ yesPrice }) => 100 - yesPrice) };
+}
+
+/** So little that no whole contract can be had of it: a side that is there, though what stands on it is not known any more. */
+const TRACE = 0.01;
+
+/**
+ * The same, with a trace of a side that was traded on longer ago and not since: a market of which only one side has been hit in
+ * some minutes still has the other one. What is only known of earlier cannot be bought.
+ */
+export function bookWithTraces(
+  trades: readonly RecordedTrade[],
+  { fromMs, traceMs, toMs }: { fromMs: number; traceMs: number; toMs: number },
+): OrderBook {
+  const book = bookOfTrades(trades, fromMs, toMs);
+  if (book.yes.length > 0 === book.no.length > 0) return book;
+  const missing = book.yes.length === 0 ? 'no' : 'yes';
+  const earlier = trades.slice(firstAfter(trades, traceMs), firstAfter(trades, fromMs));
+  const last = earlier.findLast(({ takerSide }) => takerSide === missing);
+  if (!last) return book;
+  const price = BigInt(missing === 'no' ? last.yesPrice : 100 - last.yesPrice) * CENT;
+  const trace = [{ price, contracts: TRACE }];
+  const traced = missing === 'no' ? { ...book, yes: trace } : { ...book, no: trace };
+  return isCrossed(traced) ? book : traced;
+}
+
+/** The index of the first trade after a time. */
+function firstAfter(trades: readonly RecordedTrade[], ms: number): number {
+  let [low, high] = [0, trades.length];
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (trades[middle]!.atMs <= ms) low = middle + 1;
+    else high = middle;
+  }
+  return low;
 }
 
 /** @param bids in the order of their trades: one that is higher than a later one had been used up by then */

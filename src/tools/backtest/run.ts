@@ -39,6 +39,8 @@ export interface RunOptions {
   cash: Micros;
   /** Changes the forecasts; left out: they are what they were. */
   change?: (point: PointInTime) => PointInTime;
+  /** See `Feed`. */
+  takenMs?: number | undefined;
   onPoint?: () => void;
 }
 
@@ -48,9 +50,9 @@ export interface RunOptions {
  */
 export async function runBacktest(
   points: AsyncIterable<PointInTime> | Iterable<PointInTime>,
-  { cash, change = (point) => point, onPoint }: RunOptions,
+  { cash, change = (point) => point, takenMs, onPoint }: RunOptions,
 ): Promise<Trail> {
-  const broker = createBroker(cash);
+  const broker = createBroker(cash, takenMs);
   const equity: { at: Date; amount: Micros }[] = [];
   const counts = { decisions: 0, signals: 0, withheld: 0, reasons: new Map<string, number>() };
   const dates = new Set<string>();
@@ -125,7 +127,7 @@ export interface Purchase {
 
 /**
  * An account on paper by the same arithmetic as that of the service: books are walked level by level, what was taken
- * stays taken until a book changes, fees are charged as the venue does, and every booking's postings sum to nothing.
+ * stays taken until a book changes (or for a time, where changes do not say that anything came back), fees are charged as the venue does, and every booking's postings sum to nothing.
  */
 export interface Broker {
   readonly cash: Micros;
@@ -140,10 +142,10 @@ export interface Broker {
 }
 
 /** @throws Error if the books do not balance: that is a bug, and no result */
-export function createBroker(start: Micros): Broker {
+export function createBroker(start: Micros, takenMs?: number): Broker {
   const balance: Postings = { cash: start, positions: 0n, fees: 0n, realised: 0n, capital: -start };
   const holdings = new Map<string, Holding>();
-  const taken = new Map<string, { hash: string; levels: Taken }>();
+  const taken = new Map<string, { hash: string; untilMs: number; levels: Taken }>();
   const purchases: Purchase[] = [];
   const unsettled = new Map<string, Purchase[]>();
 
@@ -155,9 +157,11 @@ export function createBroker(start: Micros): Broker {
     else holdings.delete(ticker);
   }
 
-  function bookOf(ticker: string, shown: OrderBook): OrderBook {
+  function takenOf(ticker: string, shown: OrderBook, at: Date): Taken {
     const found = taken.get(ticker);
-    return found?.hash === bookHash(shown) ? withoutTaken(shown, found.levels) : shown;
+    const isStill =
+      takenMs === undefined ? found?.hash === bookHash(shown) : at.getTime() < (found?.untilMs ?? 0);
+    return found && isStill ? found.levels : [];
   }
 
   return {
@@ -168,7 +172,12 @@ export function createBroker(start: Micros): Broker {
     purchases,
     see(data) {
       if (taken.size === 0) return data;
-      const books = new Map([...data.books].map(([ticker, shown]) => [ticker, bookOf(ticker, shown)]));
+      const books = new Map(
+        [...data.books].map(([ticker, shown]) => [
+          ticker,
+          withoutTaken(shown, takenOf(ticker, shown, data.fetchedAt)),
+        ]),
+      );
       return { ...data, books };
     },
     buy(signal, data, at) {
@@ -181,7 +190,8 @@ export function createBroker(start: Micros): Broker {
         limitPrice,
         timeInForce: 'immediate_or_cancel',
       } as const;
-      const quote = quoteOrder(bookOf(market.ticker, shown), feeRuleOf(data, market)!, order);
+      const before = takenOf(market.ticker, shown, data.fetchedAt);
+      const quote = quoteOrder(withoutTaken(shown, before), feeRuleOf(data, market)!, order);
       const cost = -quote.balanceChange;
       if (quote.filledContracts === 0 || cost > balance.cash) return;
       for (const { price, contracts: filled, fee } of quote.fills)
@@ -189,10 +199,11 @@ export function createBroker(start: Micros): Broker {
           market.ticker,
           applyFill(holdings.get(market.ticker), { side, action: 'buy', price, contracts: filled, fee }),
         );
-      const hash = bookHash(shown);
-      const before = taken.get(market.ticker);
-      const levels = addTaken(before?.hash === hash ? before.levels : [], order, quote.fills);
-      taken.set(market.ticker, { hash, levels });
+      taken.set(market.ticker, {
+        hash: bookHash(shown),
+        untilMs: data.fetchedAt.getTime() + (takenMs ?? 0),
+        levels: addTaken(before, order, quote.fills),
+      });
       const purchase = toPurchase(signal, quote, at);
       purchases.push(purchase);
       unsettled.set(market.ticker, [...(unsettled.get(market.ticker) ?? []), purchase]);

@@ -3,9 +3,13 @@ import { Command, InvalidArgumentError, Option } from 'commander';
 import { CommandError, dateFlag, runCommand, wholeFrom, type Terminal } from '../kit/command.js';
 import { openInput } from '../kit/input.js';
 import { createProgress } from '../kit/progress.js';
+import { compareModels, comparisonTable } from './compare.js';
+import type { Tail } from './decomposition.js';
 import { evaluate } from './evaluate.js';
+import { asksForHourly, runHourlyCommand } from './hourly.js';
 import { leftOutReasons, type EvaluateOptions, type Evaluation, type LeftOut } from './evaluation.js';
-import { readCases, type FileCases } from './read-cases.js';
+import { modelNames, models, type ModelName } from './models.js';
+import { parseNumber, readCases, type FileCases } from './read-cases.js';
 import { requireReportTarget, writeReport } from './report.js';
 
 interface Flags {
@@ -22,6 +26,9 @@ interface Flags {
   missing?: string[];
   delimiter: string;
   html?: string;
+  model?: ModelName[];
+  above?: number;
+  below?: number;
 }
 
 const help = `
@@ -59,6 +66,16 @@ A sharper choice:
   --widen             multiplies the spread by the least factor, 1 or more, with which the interval covers 90 % of the
                       rows that were trained on. c and d are given with the factor. What is tested plays no part.
 
+Other models:
+  --model NAME[,…]    ${modelNames.map((name) => `${name.padEnd(9)} ${models[name].title}`).join('\n                      ')}
+                      Output is { "n", "raw", NAME: { … }, "coefficients" }; of several "comparison" besides: by how much
+                      the others' scores differ from the first one's on the same rows, with a 95 % interval (blocks of
+                      seven dates), and a table on standard error. Scores also have the CRPS's parts:
+                      crps = reliability - resolution + uncertainty.
+  --above X, --below X  adds twCrps, the CRPS of what lies above (below) X only: how well the heat (cold) is forecast.
+
+The day while it runs, from hourly rows: evaluate --hourly --help.
+
 Exit status: 0 done, 2 it could not be done.
 
 Examples:
@@ -88,6 +105,19 @@ function parseDelimiter(value: string): string {
   return delimiter;
 }
 
+function parseModels(value: string): ModelName[] {
+  const names = [...new Set(value.split(',').map((name) => name.trim()))];
+  if (!names.every((name): name is ModelName => (modelNames as readonly string[]).includes(name)))
+    throw new InvalidArgumentError(`It must be of ${modelNames.join(', ')}, with commas between.`);
+  return names;
+}
+
+function parseThreshold(value: string): number {
+  const number = parseNumber(value);
+  if (number === undefined) throw new InvalidArgumentError('It must be a number.');
+  return number;
+}
+
 const createEvaluateCommand = (): Command =>
   new Command('evaluate')
     .description('Calibrates ensemble forecasts of your own data and says how much that helps.')
@@ -114,6 +144,9 @@ const createEvaluateCommand = (): Command =>
     .option('--widen', 'widen the spread until it covers 90 % of what was trained on')
     .option('--missing <value>', 'a value that stands for none, such as -9999 (may be repeated)', collect)
     .option('--delimiter <character>', 'between fields', parseDelimiter, ',')
+    .option('--model <names>', `what is fitted: ${modelNames.join(', ')}, or several`, parseModels)
+    .option('--above <x>', 'with --model: also score only what lies above', parseThreshold)
+    .option('--below <x>', 'with --model: also score only what lies below', parseThreshold)
     .option('--html <file>', 'also write a report with pictures, one file that opens offline')
     .addHelpText('after', help);
 
@@ -141,11 +174,30 @@ function toEvaluateOptions(file: string, flags: Flags): EvaluateOptions {
   };
 }
 
+/** @throws CommandError for flags that do not go together */
+function requireModelFlags({ model, above, below, html, distribution, widen }: Flags): void {
+  if (!model && (above !== undefined || below !== undefined))
+    throw new CommandError('--above and --below go with --model.');
+  if (above !== undefined && below !== undefined)
+    throw new CommandError('Give either --above or --below: one part of the scale is scored.');
+  if (model && (html !== undefined || distribution !== 'normal' || widen))
+    throw new CommandError('--html, --distribution and --widen do not go with --model.');
+}
+
+const tailOf = ({ above, below }: Flags): Tail | null => {
+  if (above !== undefined) return { side: 'above', threshold: above };
+  return below === undefined ? null : { side: 'below', threshold: below };
+};
+
 const ROWS_PER_UPDATE = 1000;
 
 export const runEvaluateCommand = (terminal: Terminal): Promise<number> =>
+  asksForHourly(terminal.args) ? runHourlyCommand(terminal) : runDayAheadCommand(terminal);
+
+const runDayAheadCommand = (terminal: Terminal): Promise<number> =>
   runCommand<Flags>(createEvaluateCommand(), terminal, async (flags, files) => {
     const { stdout, stderr } = terminal;
+    requireModelFlags(flags);
     const options = toEvaluateOptions(files[0]!, flags);
     if (flags.html !== undefined) await requireReportTarget(flags.html);
     const say = (notes: string[]) => notes.forEach((note) => stderr.write(`evaluate: ${note}\n`));
@@ -153,6 +205,18 @@ export const runEvaluateCommand = (terminal: Terminal): Promise<number> =>
     say(readingNotes(file));
     const progress = createProgress(stderr);
     try {
+      if (flags.model) {
+        const names = flags.model;
+        const compared = compareModels(options, file, {
+          names,
+          tail: tailOf(flags),
+          onProgress: (share) => progress.show(share, 'fitting'),
+        });
+        progress.stop();
+        if (names.length > 1) stderr.write(`${comparisonTable(compared, names).join('\n')}\n`);
+        stdout.write(`${JSON.stringify(compared.summary, null, 2)}\n`);
+        return 0;
+      }
       const evaluation = evaluate(options, file, (share) => progress.show(share, 'fitting'));
       progress.stop();
       say(testingNotes(evaluation));
@@ -179,7 +243,7 @@ async function readFile(options: EvaluateOptions, { stdin, stderr }: Terminal): 
   }
 }
 
-function readingNotes({ columns, leftOut, examples, rows }: FileCases): string[] {
+function readingNotes({ columns, leftOut, examples, rows, suspects }: FileCases): string[] {
   const notes = columns.excluded.map(
     (name) => `The pattern also matches the column ${JSON.stringify(name)}, which is no member.`,
   );
@@ -190,6 +254,10 @@ function readingNotes({ columns, leftOut, examples, rows }: FileCases): string[]
       column === null ? '' : `, column ${JSON.stringify(column)}: ${JSON.stringify(value.slice(0, 40))}`;
     notes.push(`Left out ${leftOut[reason]} of ${rows} rows ${text} (first in line ${line}${where}).`);
   }
+  for (const [value, times] of suspects)
+    notes.push(
+      `${value} was taken as a number ${times} times. If it stands for a missing value, say --missing ${value}.`,
+    );
   return notes;
 }
 

@@ -23,6 +23,8 @@ export interface FileCases {
   rows: number;
   leftOut: LeftOut;
   examples: Partial<Record<keyof LeftOut, Example>>;
+  /** Numbers that files write where they have none, taken as they are because nothing was said of them: how often each. */
+  suspects: Map<number, number>;
 }
 
 const MISSING = ['', 'na', 'n/a', 'nan', 'null', 'none', '-'];
@@ -82,6 +84,7 @@ function createRowReader(header: string[], options: EvaluateOptions): RowReader 
     rows: 0,
     leftOut: { fields: 0, date: 0, missingObservation: 0, missingMember: 0, notNumeric: 0 },
     examples: {},
+    suspects: new Map(),
   };
 
   function leaveOut(reason: keyof LeftOut, line: number, index: number | null, value = ''): void {
@@ -105,9 +108,15 @@ function createRowReader(header: string[], options: EvaluateOptions): RowReader 
       const member = parseNumber(record[index]!);
       if (member === undefined) return leaveOut('notNumeric', line, index, record[index]);
       members[i] = member;
+      suspect(member);
     }
+    suspect(observed);
     const group = groupFor(columns.by === undefined ? '' : record[columns.by]!);
     found.table.add({ day, group, observed, ...describeMembers(members, observed, found.rows) });
+  }
+
+  function suspect(value: number): void {
+    if (sentinels.has(value)) found.suspects.set(value, (found.suspects.get(value) ?? 0) + 1);
   }
 
   function groupFor(value: string): number {
@@ -122,18 +131,20 @@ function createRowReader(header: string[], options: EvaluateOptions): RowReader 
   return { read, found };
 }
 
-function missingTest(own: readonly string[]): (text: string) => boolean {
+export function missingTest(own: readonly string[]): (text: string) => boolean {
   const texts = new Set([...MISSING, ...own.map((text) => text.trim().toLowerCase())]);
   const numbers = new Set(own.map(parseNumber).filter((number) => number !== undefined));
   return (text) =>
     texts.has(text) || texts.has(text.toLowerCase()) || (numbers.size > 0 && numbers.has(Number(text)));
 }
 
+const sentinels = new Set([-99, -99.9, -999, -999.9, -9999, -99999, 9999, 99999, -32768]);
+
 /** Beyond it are the numbers by which files mark what they do not have, such as 9.96921e+36 or 1e20. */
 const LARGEST = 1e15;
 
 /** A decimal number; nothing that JavaScript takes for one besides, such as 0x10 or Infinity. */
-function parseNumber(text: string): number | undefined {
+export function parseNumber(text: string): number | undefined {
   const number = Number(text);
   return Math.abs(number) <= LARGEST && decimal.test(text) ? number : undefined;
 }
@@ -210,7 +221,7 @@ function matchAll(pattern: string, names: readonly string[]): readonly boolean[]
 }
 
 /** Not all of what may be no CSV at all, and nothing that a terminal obeys. */
-const quote = (text: string): string =>
+export const quote = (text: string): string =>
   JSON.stringify(text.length > LONGEST_NAME ? `${text.slice(0, LONGEST_NAME)}…` : text).replace(
     /\p{Cc}/gu,
     '\uFFFD',

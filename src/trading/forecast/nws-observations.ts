@@ -36,13 +36,14 @@ const unknown: ReportedRange = { highestC: null, lowestC: null };
 /**
  * The remarks of a METAR (FMH-1, chapter 12): `T02330150` is 23.3 °C; `10256 20144` the six hours' maximum of 25.6 °C and minimum
  * of 14.4 °C in the reports for 00, 06, 12 and 18 UTC; `402890144` the day's maximum of 28.9 °C and minimum of 14.4 °C in the report
- * for midnight. The body's whole degrees do not count: turned into °F they are up to one off.
+ * for midnight. The body's whole degrees do not count: turned into °F they are up to one off. A report may end in `=` or, where the
+ * station wants looking after, in `$`.
  */
 function readMetar(stationId: string, report: string, at: Date): ReportedTemperatures {
   const [body = '', remarks = ''] = report.split(/\sRMK\s/);
   if (!body.split(/\s+/).includes(stationId)) return { temperatureC: null, sixHours: unknown, day: unknown };
   const group = (pattern: string) =>
-    new RegExp(`(?:^|\\s)${pattern}(?=\\s|\\$|$)`).exec(remarks)?.slice(1) ?? [];
+    new RegExp(`(?:^|\\s)${pattern}(?=[\\s$=]|$)`).exec(remarks)?.slice(1) ?? [];
   const [sign, digits] = group(String.raw`T([01])(\d{3})(?:[01]\d{3}|/{4})?`);
   const isSixHourly = (hourOfReport(at) / HOUR_MS) % 6 === 0;
   const [highSign, high] = isSixHourly ? group(String.raw`1([01])(\d{3})`) : [];

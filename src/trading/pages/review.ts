@@ -11,13 +11,7 @@ import { isPlaced, labelOf, type ListedMarket } from '../market/market.js';
 import { DOLLAR, type Micros } from '../market/money.js';
 import { applyFill, type Holding } from '../ledger/positions.js';
 import { chargeFill, newOrderAccount, type FeeRule } from '../market/fees.js';
-import {
-  formatPrice,
-  formatChange,
-  formatExactProbability,
-  formatMoney,
-  formatPoints,
-} from '../../core/pages/format.js';
+import { formatMoney, formatPrice } from '../../core/pages/format.js';
 import { subtractCounts, valueOf } from '../market/contracts.js';
 
 export interface ReviewInput {
@@ -39,8 +33,13 @@ export interface Review {
   facts: Fact[];
   /** What each way of ending brings. */
   results: { label: string; change: Micros }[];
-  /** Probabilities of the side; the forecast's is null where there is none. */
-  chance: { breakEven: number; forecast: number | null; text: string } | null;
+  /** Probabilities of the side, what the order is worth more than it costs, and what it brings on average. */
+  chance: {
+    isBuy: boolean;
+    sideName: string;
+    breakEven: number;
+    forecast: { probability: number; edge: number; expected: Micros } | null;
+  } | null;
   fills: Quote['fills'];
 }
 
@@ -201,24 +200,17 @@ function resultsOf(
 }
 
 function chanceOf(
-  { order, probability }: ReviewInput,
+  { order: { side, action }, probability }: ReviewInput,
   { balanceChange, maximumPayout }: Quote,
-): Review['chance'] {
-  const isBuy = order.action === 'buy';
+): NonNullable<Review['chance']> {
+  const isBuy = action === 'buy';
   const amount = isBuy ? -balanceChange : balanceChange;
   const breakEven = Math.max(0, Number(amount) / Number(maximumPayout));
-  const own = probability === null ? null : order.side === 'yes' ? probability : 1 - probability;
-  const name = order.side.toUpperCase();
-  const need = isBuy
-    ? `It is worth its cost if ${name} is more likely than ${formatExactProbability(breakEven)}.`
-    : `Selling beats holding if ${name} is less likely than ${formatExactProbability(breakEven)}.`;
-  const edge = own === null ? null : isBuy ? own - breakEven : breakEven - own;
+  const asked = { isBuy, sideName: side.toUpperCase(), breakEven };
+  if (probability === null) return { ...asked, forecast: null };
+  const probabilityOfSide = side === 'yes' ? probability : 1 - probability;
+  const edge = isBuy ? probabilityOfSide - breakEven : breakEven - probabilityOfSide;
   // Doubles serve here: an expectation is no amount that is charged.
-  const expected =
-    edge === null ? null : BigInt(Math.round((edge * Number(maximumPayout)) / 10_000)) * 10_000n;
-  const verdict =
-    own === null
-      ? 'There is no forecast to compare it with.'
-      : `The forecast says ${formatExactProbability(own)}: an edge of ${formatPoints(edge!)}, ${formatChange(expected!)} on average.`;
-  return { breakEven, forecast: own, text: `${need} ${verdict}` };
+  const expected = BigInt(Math.round((edge * Number(maximumPayout)) / 10_000)) * 10_000n;
+  return { ...asked, forecast: { probability: probabilityOfSide, edge, expected } };
 }

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { parseInput } from '../../core/http/validate.js';
 import { fieldError, textField, type FormFields } from '../../core/pages/form.js';
+import { formatPrice } from '../../core/pages/format.js';
 import {
   asksOf,
   bidsOf,
@@ -22,9 +23,7 @@ const schema = z.object({
   side: z.enum(['yes', 'no'], 'must be YES or NO'),
   action: z.enum(['buy', 'sell'], 'must be a purchase or a sale'),
   contracts: contractsText,
-  limitPrice: z
-    .string()
-    .regex(/^0?\.(?=\d*[1-9])\d{1,6}$/, 'must be dollars between 0 and 1, like 0.42 for 42 cents'),
+  limitPrice: z.string().regex(/^0?\.(?=\d*[1-9])\d{1,6}$/, 'must be between 0 and 1, like 0.42 for 42¢'),
   timeInForce: z.enum(['immediate_or_cancel', 'fill_or_kill'], 'must be one of the two choices'),
 });
 
@@ -88,8 +87,8 @@ export function readTicket(
   );
   const price = parseDollars(limitPrice.replace(/^\./, '0.'));
   if (!isOnTick(priceRanges, price)) {
-    const steps = priceRanges.map(({ step }) => trimZeros(formatDollars(step)));
-    throw fieldError('limitPrice', `must be a multiple of ${[...new Set(steps)].join(' or ')} dollars here`);
+    const steps = priceRanges.map(({ step }) => formatPrice(step));
+    throw fieldError('limitPrice', `must be a multiple of ${[...new Set(steps)].join(' or ')} here`);
   }
   return { ...words, contracts: Number(contracts), limitPrice: price };
 }

@@ -27,14 +27,16 @@ interface Sizes {
 
 /**
  * Whole contracts near an optimum, one number per offer: rounded down, then made smaller as long as that makes the event as a whole
- * better at its exact cost (each order's is rounded up to $0.0001) or the headroom demand it. Never more than the optimum.
+ * better at its exact cost (each order's is rounded up to $0.0001) or the headroom demand it. Never more than the optimum. Where the
+ * headroom is exceeded only what opens is made smaller: what closes pairs brings money, and without it the others had to go as well.
  */
 function toWholeContracts(sizes: Sizes, optimum: readonly number[]): number[] {
   const contracts = optimum.map(roundDown);
   for (;;) {
     const isOver = exceededHeadroom(sizes.headroom, sizes.offers, contracts, sizes.fund);
     const least = isOver ? -Infinity : exactGrowth(sizes, contracts) + NO_GROWTH;
-    const smaller = bestSmaller(sizes, contracts, isOver ?? (() => true), least);
+    const isMeant = (offer: Offer, now: number) => !isOver || (isOver(offer) && now > offer.closable);
+    const smaller = bestSmaller(sizes, contracts, isMeant, least);
     // Purchases that only make sense together may cost more together, too.
     if (smaller === undefined) return exactGrowth(sizes, contracts) > 0 ? contracts : contracts.map(() => 0);
     contracts[smaller.index] = smaller.contracts;
@@ -51,14 +53,16 @@ const isRoundedDown = (optimum: readonly number[], contracts: readonly number[])
 function bestSmaller(
   sizes: Sizes,
   contracts: readonly number[],
-  isMeant: (offer: Offer) => boolean,
+  isMeant: (offer: Offer, now: number) => boolean,
   least: number,
 ): { index: number; contracts: number } | undefined {
   let [best, most] = [undefined as { index: number; contracts: number } | undefined, least];
   sizes.offers.forEach((offer, index) => {
     const now = contracts[index]!;
-    if (now === 0 || !isMeant(offer)) return;
-    for (const fewer of new Set([now - 1, 0])) {
+    if (now === 0 || !isMeant(offer, now)) return;
+    // What opens goes before what closes.
+    const none = now > offer.closable ? Math.floor(offer.closable) : 0;
+    for (const fewer of new Set([now - 1, none])) {
       const growth = exactGrowth(sizes, contracts.with(index, fewer));
       if (growth > most || (best === undefined && least === -Infinity))
         [best, most] = [{ index, contracts: fewer }, growth];

@@ -60,6 +60,13 @@ export function placeMarket(wire: KalshiMarket): Placed | NotPlaced {
   if (named && named.date !== rules.date)
     throw refuse('date', `its ticker is of ${named.date}, its rules are about ${rules.date}`);
   const kind = kindOf(rules);
+  const series = named?.seriesTicker ?? wire.event_ticker;
+  const meant = /^(?:KX)?(HIGH|LOW)/.exec(series)?.[1];
+  if (meant !== undefined && rules.measure !== (meant === 'HIGH' ? 'maximum' : 'minimum'))
+    throw refuse(
+      'series',
+      `its series ${series} is about a day's ${meant.toLowerCase()}, its rules are about ${kind}`,
+    );
   const found = findPlaceOf(rules);
   if ('problem' in found)
     return {

@@ -1,25 +1,15 @@
 import type { Request } from 'express';
 import { z } from 'zod';
-import type { ReportedDatabase } from '../../core/db/shards.js';
-import { ExactNumber } from '../../core/http/json.js';
 import { pageSchema, parseQuery, queryError, readRange, sendPage } from '../../core/http/page.js';
-import { timeField } from '../../core/http/fields.js';
 import { timeInput } from '../../core/http/validate.js';
-import { sendCsv, type CsvCell } from '../../core/pages/csv.js';
+import { sendCsv } from '../../core/pages/csv.js';
 import { problemExample } from '../../core/reference/problem-examples.js';
-import { DAY_MS, HOUR_MS, monthOf, monthRange } from '../../core/time.js';
 import { getProduct } from '../../entitlements/products.js';
 import { cursorOf, listParts, notFoundExample, operatorRoute } from '../../identity/operator/define-route.js';
 import { slugSchema } from '../../identity/operator/schema.js';
 import { getOrganization } from '../../identity/organizations/organizations.js';
-import {
-  granularities,
-  listCustomerUsage,
-  type CustomerUsage,
-  type CustomerUsageRange,
-  type Granularity,
-  type UsagePosition,
-} from './queries.js';
+import { granularities, listCustomerUsage } from './queries.js';
+import { keyOf, positionSchema, present, readSteps, toPosition, toUsageCsv, usageSchema } from './steps.js';
 
 const instant = z.union(
   [z.iso.date().refine((date) => date >= '1970'), timeInput],
@@ -46,110 +36,6 @@ const querySchema = pageSchema
   })
   .strict();
 
-const answerSchema = z
-  .object({
-    organization: z.string().describe('The slug of the Organization.'),
-    product: z.string().describe('The slug of the product.'),
-    metric: z
-      .string()
-      .describe('As the events named it: one that the product no longer counts is there, too.'),
-    livemode: z.boolean(),
-    start: timeField('Inclusive.'),
-    end: timeField('Exclusive.'),
-    quantity: z
-      .string()
-      .regex(/^\d+(\.\d+)?$/)
-      .describe('The sum of the events: an exact decimal, as text, with all its digits.'),
-    events: z.int().min(1).describe('How many events that is the sum of.'),
-  })
-  .meta({ id: 'CustomerUsage', description: 'What an Organization used of a product in a step of time.' });
-
-const columns = Object.keys(answerSchema.shape) as (keyof z.output<typeof answerSchema>)[];
-
-const maxDays: Record<Granularity, number> = { hour: 31, day: 366, month: 366, total: 366 };
-
-type Steps = Pick<CustomerUsageRange, 'from' | 'to' | 'granularity' | 'livemode'>;
-
-/** @throws AppError invalid_request that names the query parameter */
-function readSteps(query: z.output<typeof querySchema>): Steps {
-  const { granularity } = query;
-  const [from, to] = [new Date(query.from), new Date(query.to)];
-  for (const [name, at] of Object.entries({ from, to }))
-    if (!isStart(at, granularity))
-      throw queryError(name, `must be the start of ${startOf[granularity]} in UTC`);
-  if (to <= from) throw queryError('to', 'must be later than from');
-  const days = (to.getTime() - from.getTime()) / DAY_MS;
-  const most = maxDays[granularity];
-  if (days > most)
-    throw queryError('to', `must be at most ${most} days after from where granularity is ${granularity}`);
-  return { from, to, granularity, livemode: query.livemode === 'true' };
-}
-
-const startOf: Record<Granularity, string> = {
-  hour: 'an hour',
-  day: 'a day',
-  month: 'a month',
-  total: 'an hour',
-};
-
-function isStart(at: Date, granularity: Granularity): boolean {
-  if (granularity === 'month' && at.getUTCDate() !== 1) return false;
-  return at.getTime() % (granularity === 'day' || granularity === 'month' ? DAY_MS : HOUR_MS) === 0;
-}
-
-function endOf(start: string, { granularity, to }: Steps): string {
-  const ms = Date.parse(start);
-  if (granularity === 'total') return to.toISOString();
-  if (granularity === 'month') return new Date(monthRange(monthOf(ms)).end).toISOString();
-  return new Date(ms + (granularity === 'day' ? DAY_MS : HOUR_MS)).toISOString();
-}
-
-const present = ({ events, ...row }: CustomerUsage, steps: Steps): z.output<typeof answerSchema> => ({
-  ...row,
-  livemode: steps.livemode,
-  end: endOf(row.start, steps),
-  events: Number(events),
-});
-
-const position = /^(\S{1,64}) (\S{1,64}) (\S{24}) ([^\p{Cc}\p{Cs}]{1,255})$/u;
-
-const keyOf = ({ organization, product, start, metric }: UsagePosition): string =>
-  `${organization} ${product} ${start} ${metric}`;
-
-const positionSchema = z.string().refine((key) => timeInput.safeParse(position.exec(key)?.[3]).success);
-
-function toPosition(key: string): UsagePosition {
-  const [, organization = '', product = '', start = '', metric = ''] = position.exec(key)!;
-  return { organization, product, start, metric };
-}
-
-/** Rows of a statement of the file. Each begins behind the last row before, so that memory does not grow with the file. */
-const BATCH_SIZE = 2_000;
-
-async function* exportUsage(
-  db: ReportedDatabase,
-  range: Omit<CustomerUsageRange, 'after' | 'limit'>,
-): AsyncGenerator<CsvCell[][]> {
-  let after: UsagePosition | undefined;
-  do {
-    const rows = await listCustomerUsage(db, { ...range, after, limit: BATCH_SIZE });
-    yield rows.map((row) => toCells(present(row, range)));
-    after = rows.length < BATCH_SIZE ? undefined : rows.at(-1);
-  } while (after);
-}
-
-const toCells = (row: z.output<typeof answerSchema>): CsvCell[] =>
-  columns.map((name) => {
-    if (name === 'quantity') return new ExactNumber(row.quantity);
-    return name === 'livemode' ? String(row.livemode) : row[name];
-  });
-
-/** `usage-month-20260101T00Z-to-20260201T00Z.csv`. */
-function toFilename({ granularity, from, to }: Steps): string {
-  const hour = (at: Date) => `${at.toISOString().slice(0, 13).replaceAll('-', '')}Z`;
-  return `usage-${granularity}-${hour(from)}-to-${hour(to)}.csv`;
-}
-
 /** @throws AppError invalid_request for part of a list: a file has all rows */
 function wantsCsv(req: Request, format: 'json' | 'csv' | undefined): boolean {
   const isCsv = format === undefined ? req.accepts(['json', 'csv']) === 'csv' : format === 'csv';
@@ -160,7 +46,7 @@ function wantsCsv(req: Request, format: 'json' | 'csv' | undefined): boolean {
 
 const { query: _page, responses } = listParts(
   'usage',
-  answerSchema,
+  usageSchema,
   'Ordered by `organization`, `product`, `start` and `metric`.',
 );
 const january = { from: '2026-01-01', to: '2026-02-01' };
@@ -247,17 +133,16 @@ An event may be reported up to seven days after it occurred: the sums of a month
       async (req, res) => {
         const { after, limit } = readRange(req, positionSchema);
         const query = parseQuery(querySchema, req.query);
-        const steps = readSteps(query);
+        const { livemode, from, to } = query;
+        const given = { from: new Date(from), to: new Date(to), granularity: query.granularity };
+        const steps = readSteps({ ...given, livemode: livemode === 'true' }, queryError);
         res.vary('Accept');
         const isCsv = wantsCsv(req, query.format);
         const { organization, product } = query;
         const orgId = organization && (await getOrganization(db.orm, organization)).id;
         const productId = product && (await getProduct(db.orm, product)).id;
         const range = { ...steps, orgId, productId };
-        if (isCsv) {
-          const pieces = exportUsage(db, range);
-          return sendCsv(log, req, res, { filename: toFilename(steps), columns, pieces });
-        }
+        if (isCsv) return sendCsv(log, req, res, toUsageCsv(db, range));
         const page = { after: after === undefined ? undefined : toPosition(after), limit: limit + 1 };
         const rows = await listCustomerUsage(db, { ...range, ...page });
         sendPage(res, 'usage', { rows, limit, keyOf, present: (row) => present(row, steps) });

@@ -1,7 +1,15 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { and, eq } from 'drizzle-orm';
 import { findLink } from '../../../src/identity/links/links.js';
-import { oneTimeLinks, operatorLog, operators, secondFactors, sessions, users } from '../../../src/tables.js';
+import {
+  oneTimeLinks,
+  operatorLog,
+  operators,
+  passkeys,
+  secondFactors,
+  sessions,
+  users,
+} from '../../../src/tables.js';
 import { createSetUpLink } from '../../../src/identity/operators/operators.js';
 import { hashToken } from '../../../src/identity/session/session-cookie.js';
 import { Browser, createUser, PASSWORD, signedIn } from '../../support/accounts.js';
@@ -129,6 +137,19 @@ it('a lost password is chosen anew with a passkey, once, which was asked for by 
   const gone = await post(browser, '/reset', { ...chosen, passkey: signed });
   expect(gone.status).toBe(404);
   expect((await post(new Browser(service.url), '/reset/passkey-options')).status).toBe(404);
+});
+
+it('a passkey that was removed after it had signed chooses no password', async () => {
+  const user = await createUser(database.db);
+  await givePasskey(database.db, user.id, service.url);
+  const passkey = await givePasskey(database.db, user.id, service.url);
+  const browser = await open('reset', await makeLink(service, 'password_reset', user));
+  const { body } = await post(browser, '/reset/passkey-options');
+  const signed = passkey.use(body as { challenge: string });
+  await database.db.orm.delete(passkeys).where(eq(passkeys.credentialId, passkey.id));
+  expect((await post(browser, '/reset', { ...chosen, passkey: signed })).status).toBe(401);
+  expect((await new Browser(service.url).signIn(user.email, newPassword)).status).toBe(401);
+  expect(await actionsOf(user.email)).toContain('user.passkey_refused');
 });
 
 it('a lost second factor is removed for who knows the password, ten guesses at most', async () => {

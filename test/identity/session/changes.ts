@@ -214,13 +214,18 @@ const byOperatorPerson =
 const byLink =
   (
     path: string,
-    prepare: (world: World) => Promise<{ token: string; fields: Record<string, string> }>,
+    prepare: (world: World) => Promise<{
+      token: string;
+      fields: Record<string, string>;
+      /** The field with a passkey, by the browser that has opened the link. */
+      sign?: (opener: Browser) => Promise<string>;
+    }>,
   ): Prepare =>
   async (world) => {
-    const { token, fields } = await prepare(world);
+    const { token, fields, sign } = await prepare(world);
     const opener = new Browser(world.service.url);
     await opener.send('POST', `/${path.split('/')[1]!}/open`, { form: { link: token } });
-    const { headers, body } = form(fields);
+    const { headers, body } = form(sign ? { ...fields, passkey: await sign(opener) } : fields);
     const used = { usedAt: new Date('2020-01-01T00:00:00Z') };
     const isThis = eq(oneTimeLinks.hashedToken, hashToken(token));
     return {
@@ -261,6 +266,11 @@ const revoked =
       .update(invitations)
       .set({ revokedAt: new Date('2020-01-01T00:00:00Z') })
       .where(eq(invitations.id, id));
+
+const chosenPassword = {
+  newPassword: 'one half-sent long phrase',
+  newPasswordAgain: 'one half-sent long phrase',
+};
 
 const PASSKEYS = '/dashboard/account/passkeys';
 
@@ -643,12 +653,18 @@ export const changes: Record<string, Prepare[]> = {
   ],
   'post /confirm': [byPerson('/confirm', () => ({ currentPassword: PASSWORD }))],
   'post /reset': [
+    byLink('/reset', async ({ db, service }) => ({
+      token: await makeLink(service, 'password_reset', await createUser(db)),
+      fields: chosenPassword,
+    })),
     byLink('/reset', async ({ db, service }) => {
-      const fields = {
-        newPassword: 'one half-sent long phrase',
-        newPasswordAgain: 'one half-sent long phrase',
+      const user = await createUser(db);
+      const passkey = await givePasskey(db, user.id, service.url);
+      return {
+        token: await makeLink(service, 'password_reset', user),
+        fields: chosenPassword,
+        sign: async (opener) => passkey.use((await opener.send('POST', '/reset/passkey-options')).body),
       };
-      return { token: await makeLink(service, 'password_reset', await createUser(db)), fields };
     }),
     byLink('/reset', async ({ db, service }) => {
       const user = await createUser(db);

@@ -59,6 +59,29 @@ describe('the account of a backtest', () => {
     expect(broker.purchases[2]!.contracts).toBe(101);
   });
 
+  it('keeps what it took for a time, where a book that changes does not say that anything came back', () => {
+    const broker = createBroker(1_000n * DOLLAR, 600_000);
+    broker.buy(signal(), data, at);
+    broker.buy(signal(), data, at);
+    const later = (minutes: number) =>
+      makeData(
+        event,
+        [
+          makeBook(
+            [[30, 100]],
+            [
+              [60, 101],
+              [59, 50],
+            ],
+          ),
+        ],
+        new Date(at.getTime() + minutes * 60_000),
+      );
+    const left = (minutes: number) => broker.see(later(minutes)).books.get(cold!.ticker)!.no;
+    expect(left(9)).toEqual([{ price: 60n * CENT, contracts: 1 }]);
+    expect(left(10)).toHaveLength(2);
+  });
+
   it('shows signals the books without what it took', () => {
     const broker = createBroker(1_000n * DOLLAR);
     broker.buy(signal(), data, at);

@@ -55,6 +55,18 @@ const whole: RecordOptions = {
   events: new Map(dates.map((date) => [date, settledMarkets(date, truthOf(date))])),
   trades: new Map(dates.slice(-2).flatMap(tradesOf)),
   runs: dates.map(runOf),
+  // Every hour, known five minutes later.
+  observations: dates.slice(-2).flatMap((date) =>
+    Array.from({ length: 24 }, (_, hour) => {
+      const observedMs = endOf(date) - (24 - hour) * HOUR_MS;
+      return {
+        stationId: 'KNYC',
+        observedAt: new Date(observedMs),
+        fetchedAt: new Date(observedMs + 5 * 60_000),
+        temperatureF: 50 + hour / 2,
+      };
+    }),
+  ),
   everyMs: HOUR_MS,
 };
 
@@ -69,6 +81,7 @@ const knownBy = (ms: number): RecordOptions => ({
   ),
   trades: new Map([...whole.trades].map(([ticker, all]) => [ticker, all.filter(({ atMs }) => atMs <= ms)])),
   runs: whole.runs!.filter(({ fetchedAt }) => fetchedAt.getTime() <= ms),
+  observations: whole.observations!.filter(({ fetchedAt }) => fetchedAt.getTime() <= ms),
 });
 
 const pointsOf = (options: RecordOptions): PointInTime[] => [
@@ -112,9 +125,47 @@ describe('the points of recorded days', () => {
     for (const { fit, at } of fits) expect(+(fit?.knownThrough ?? 0)).toBeLessThanOrEqual(+at);
   });
 
+  it('have what had been measured of the day, and nothing of another one', () => {
+    const [date] = dates.slice(-1);
+    const found = points.flatMap(({ forecasts, at }) =>
+      [...forecasts.values()].flatMap(({ days }) =>
+        days.filter((day) => day.date === date).map(({ observed }) => ({ observed, at })),
+      ),
+    );
+    expect(found.some(({ observed }) => observed !== null)).toBe(true);
+    for (const { observed, at } of found) {
+      const hours = Math.ceil((at.getTime() - (endOf(date!) - 24 * HOUR_MS)) / HOUR_MS) - 1;
+      if (hours < 0) expect(observed).toBeNull();
+      else expect(observed).toMatchObject({ extremeF: 50 + hours / 2, date });
+    }
+  });
+
+  it('have stand-in forecasts that are never older than six hours, made of what was known', () => {
+    const { runs: _, ...rest } = whole;
+    const standIns = pointsOf({ ...rest, runs: undefined }).filter(({ due }) => due.length > 0);
+    expect(standIns.length).toBeGreaterThan(20);
+    for (const { at, forecasts } of standIns)
+      for (const { fetchedAt } of [...forecasts.values()].flatMap(({ days }) => days)) {
+        expect(fetchedAt.getTime()).toBeLessThanOrEqual(at.getTime());
+        expect(at.getTime() - fetchedAt.getTime()).toBeLessThanOrEqual(6 * HOUR_MS);
+      }
+  });
+
+  it('are made one after the other, of the events that run', () => {
+    for (const { events } of points) expect(events.length).toBeLessThanOrEqual(2);
+    expect(recordsFeed(whole).count).toBe(points.length);
+  });
+
   it('have the fee of the venue', () => {
     for (const { data } of points)
       expect(data.feeRules.get('KXHIGHNY')).toEqual({ type: 'quadratic', multiplier: 1_000_000n });
+  });
+
+  it('have the fees of an event that has its own', () => {
+    const own = { type: 'quadratic', multiplier: 500_000n } as const;
+    const [point] = pointsOf({ ...whole, feeRules: new Map([['KXHIGHNY-26APR09', own]]) });
+    expect(point!.data.feeRules.get('KXHIGHNY-26APR09')).toEqual(own);
+    expect(point!.data.feeRules.get('KXHIGHNY')?.multiplier).toBe(1_000_000n);
   });
 
   it('tell how a day came out nine hours after it, and not before', () => {

@@ -182,7 +182,11 @@ describe('rows that cannot be used', () => {
   it('can be marked by a value of their own', async () => {
     const marked = [toCsv(history), '2020-04-01,-9999,1,2,3,4,5', '2020-04-02,5,1,2,-9999.0,4,5'].join('\n');
     const args = [...flags, '--train-until', '2020-03-01'];
-    expect((await evaluate(marked, args)).summary.n).toBe(22);
+    const unsaid = await evaluate(marked, args);
+    expect(unsaid.summary.n).toBe(22);
+    expect(unsaid.stderr).toBe(
+      'evaluate: -9999 was taken as a number 2 times. If it stands for a missing value, say --missing -9999.\n',
+    );
     const run = await evaluate(marked, [...args, '--missing', '-9999']);
     expect(run.summary.n).toBe(20);
     expect(run.stderr).toContain('Left out 1 of 82 rows without an observation');

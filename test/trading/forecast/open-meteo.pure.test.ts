@@ -235,6 +235,11 @@ describe('observations', () => {
     });
   });
 
+  it.each(['=', '$', ' $', ' $='])('are read up to a report’s end, which may be “%s”', async (end) => {
+    fake.reports.set('KNYC', [metar('04T19:51', '29/15', `T02890150${end}`, { valueC: 28.9 })]);
+    expect((await observed())!.extremeF).toBeCloseTo(84.02, 9);
+  });
+
   it('know the maximum between two reports, where the six hours before lie within the day', async () => {
     fake.reports.set('KNYC', [metar('04T17:51', '27/15', 'T02720150 10283 20200', { valueC: 27.2 })]);
     expect((await observed())!.extremeF).toBeCloseTo(28.3 * 1.8 + 32, 9);

@@ -484,6 +484,9 @@ it('the ticket begins with the best ask, and says what the order would cost befo
   expect(text).toContain(`Buy 1 YES at ${formatPrice(market.yesAsk!)} or less`);
   for (const word of ['Fee', 'Cost', 'Maximum payout $1.00', 'Break-even', 'Forecast', 'Cash $1,000.00'])
     expect(text).toContain(word);
+  expect(text).toMatch(
+    /It is worth its cost if YES is more likely than [\d.]+\s%\. The forecast says [\d.]+\s%: an edge of [+−]?[\d.]+\spoints, [+−]?\$[\d.]+ on average\./,
+  );
 });
 
 it.each([
@@ -495,8 +498,8 @@ it.each([
     query: 'contracts=%00',
     says: 'Must be a number of contracts from 0.01 to 100,000 with at most two decimals.',
   },
-  { query: 'limitPrice=0.555', says: 'Must be a multiple of 0.01 dollars here.' },
-  { query: 'limitPrice=%3Cb%3E', says: 'Must be dollars between 0 and 1' },
+  { query: 'limitPrice=0.555', says: 'Must be a multiple of 1¢ here.' },
+  { query: 'limitPrice=%3Cb%3E', says: 'Must be between 0 and 1, like 0.42 for 42¢.' },
   { query: 'contracts=1&contracts=2', says: 'Must be given once.' },
 ])('a ticket asked for with $query says what is wrong beside the field', async ({ query, says }) => {
   const page = await getPage(owner.browser, `${PATH}/${openMarket().ticker}?${query}`);
@@ -684,7 +687,7 @@ it.each<{ code: ErrorCode; status: number; says: string }>([
 it.each([
   { changes: { contracts: '1e9' }, says: 'Must be a number of contracts' },
   { changes: { contracts: '' }, says: 'Is required' },
-  { changes: { limitPrice: '0.4\u0000' }, says: 'Must be dollars between 0 and 1' },
+  { changes: { limitPrice: '0.4\u0000' }, says: 'Must be between 0 and 1, like 0.42 for 42¢.' },
   { changes: { side: 'both' }, says: 'This was not done' },
 ])('a posted form with $changes orders nothing and keeps what was typed', async ({ changes, says }) => {
   const market = openMarket();

@@ -87,8 +87,12 @@ it('a purchase over two levels is quoted as it will be charged', () => {
     { label: 'If it is 84° to 85°', change: 5_589_000n },
     { label: 'If it is not', change: -4_411_000n },
   ]);
-  expect(quoted.chance).toMatchObject({ breakEven: expect.closeTo(0.4411, 6), forecast: 0.51 });
-  expect(quoted.chance!.text).toContain('+6.9\u00a0points, +$0.69 on average');
+  expect(quoted.chance).toEqual({
+    isBuy: true,
+    sideName: 'YES',
+    breakEven: expect.closeTo(0.4411, 6),
+    forecast: { probability: 0.51, edge: expect.closeTo(0.0689, 6), expected: 690_000n },
+  });
   expect(quoted.fills.map(({ balanceChange }) => balanceChange)).toEqual([-2_622_400n, -1_788_600n]);
 });
 

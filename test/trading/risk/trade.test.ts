@@ -108,7 +108,7 @@ it('of many orders at once only those pass that keep the limit together', async 
 it('a price far beyond the book and a purchase that costs too much are refused, and nothing is booked', async () => {
   const { trading, trade, buy, ask } = await setUp();
   expect(await trade({ action: 'buy', contracts: 1, limitPrice: '0.9900' })).toMatch(
-    /^422 risk_limit price_collar: the limit price \$0\.99 is /,
+    /^422 risk_limit price_collar: the limit price 99¢ is /,
   );
   await operator('PUT', `${trading}/limits`, { maxOrderCost: formatDollars(ask.price) });
   // The fee comes on top.

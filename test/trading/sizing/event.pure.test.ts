@@ -136,6 +136,20 @@ describe('the sizes of any event', () => {
     expect(sizes.filter(({ purchases }) => purchases.length > 1).length).toBeGreaterThan(150);
   });
 
+  it('keep what closes pairs where the caps leave less room for whole contracts', () => {
+    const drawn = randomOf(13);
+    const tight = Array.from({ length: 225 }, (_, run) =>
+      randomEvent(drawn, [30, 100, 1_000, 10_000][run % 4]!, {
+        hasHeld: run % 2 === 0,
+        hasCaps: run % 3 > 0,
+      }),
+    ).at(-1)!;
+    const sized = sizeEvent(tight);
+    expect(sized.purchases.some(({ closing }) => closing > 0)).toBe(true);
+    // It was nothing at all while closing purchases were given up first.
+    expect(sized.growth).toBeGreaterThan(1e-3);
+  });
+
   it('never cost growth, are proved, and lose at the most what is said', () => {
     events.forEach((event, i) => {
       const sized = sizes[i]!;

@@ -129,6 +129,11 @@ describe('a market of the venue', () => {
       'series',
     ],
     [
+      'a series of highs that is not in the table and rules about a low',
+      today({ event_ticker: 'KXHIGHTCHI-26SEP25', ticker: 'KXHIGHTCHI-26SEP25-B58.5' }),
+      'series',
+    ],
+    [
       'a series of one station and rules about another',
       today({ event_ticker: 'KXLOWTNYC-26SEP25', ticker: 'KXLOWTNYC-26SEP25-B58.5' }),
       'series',

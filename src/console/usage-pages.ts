@@ -1,0 +1,104 @@
+import type { Router } from 'express';
+import { z } from 'zod';
+import type { Orm } from '../core/db/client.js';
+import { parseInput } from '../core/http/validate.js';
+import { toAddress, toPager } from '../core/pages/address.js';
+import { sendCsv } from '../core/pages/csv.js';
+import { fieldError, type FormFields } from '../core/pages/form.js';
+import { renderPage } from '../core/pages/layout.js';
+import { pageRouter } from '../core/pages/page-router.js';
+import { readQuery, requireOnce, tryQuery } from '../core/pages/query-form.js';
+import { monthOf, monthRange } from '../core/time.js';
+import { findProduct } from '../entitlements/queries.js';
+import { slugSchema } from '../identity/operator/schema.js';
+import { findOrganization } from '../identity/organizations/queries.js';
+import type { TradingContext } from '../trading/config.js';
+import { granularities, listCustomerUsage } from '../usage/operator/queries.js';
+import {
+  keyOf,
+  positionSchema,
+  present,
+  readSteps,
+  toPosition,
+  toUsageCsv,
+} from '../usage/operator/steps.js';
+import { mode } from '../usage/page-schema.js';
+import { addressOf, CONSOLE, decodeKey, encodeKey, PAGE_SIZE, type ConsoleDeps } from './page.js';
+
+const USAGE = `${CONSOLE}/usage`;
+
+const day = z.iso
+  .date('must be a date like 2026-01-31')
+  .refine((date) => date >= '1970', 'must be of the years 1970 to 9999');
+
+const querySchema = z.object({
+  from: day,
+  to: day,
+  granularity: z.enum(granularities, 'must be one of the choices'),
+  mode,
+  organization: slugSchema.optional(),
+  product: slugSchema.optional(),
+  cursor: z.string().optional(),
+});
+
+/** `/console/usage`: what all customers used, as the operator API has it for billing. */
+export function customerUsagePages({ log, ...deps }: ConsoleDeps & Pick<TradingContext, 'log'>): Router {
+  const { db, clock } = deps;
+  const router = pageRouter();
+
+  /** This month by customer and product, unless the address says otherwise. */
+  const readRequest = async (query: FormFields) => {
+    requireOnce(query);
+    const { cursor, ...given } = parseInput(querySchema, { ...thisMonth(clock.now()), ...query });
+    const { granularity } = given;
+    const days = { from: new Date(given.from), to: new Date(given.to) };
+    const steps = readSteps({ ...days, granularity, livemode: given.mode === 'live' }, fieldError);
+    return { given, cursor, range: { ...steps, ...(await findFilters(db.orm, given)) } };
+  };
+
+  router.get('/usage', async (req, res) => {
+    const query = readQuery(req);
+    const { form, result } = await tryQuery(res, query, async () => {
+      const { given, cursor, range } = await readRequest(query);
+      const key = decodeKey(cursor, positionSchema);
+      const after = key === undefined ? undefined : toPosition(key);
+      const found = await listCustomerUsage(db, { ...range, after, limit: PAGE_SIZE + 1 });
+      const rows = found.slice(0, PAGE_SIZE);
+      const nextCursor = found.length > PAGE_SIZE ? encodeKey(keyOf(rows.at(-1)!)) : undefined;
+      return {
+        rows: rows.map((row) => ({ ...present(row, range), href: addressOf(row.organization) })),
+        range,
+        csvHref: toAddress(`${USAGE}.csv`, given),
+        pager: toPager(USAGE, given, { cursor, nextCursor }),
+      };
+    });
+    const page = { view: 'console/usage', title: 'Usage', section: 'usage' };
+    const values = { ...thisMonth(clock.now()), ...form.values };
+    await renderPage(deps, req, res, page, { form: { ...form, values }, result });
+  });
+
+  router.get('/usage.csv', async (req, res) => {
+    const { range } = await readRequest(readQuery(req));
+    await sendCsv(log, req, res, toUsageCsv(db, range));
+  });
+
+  return router;
+}
+
+function thisMonth(nowMs: number) {
+  const { start, end } = monthRange(monthOf(nowMs));
+  return { from: start.slice(0, 10), to: end.slice(0, 10), granularity: 'total', mode: 'live' };
+}
+
+/** @throws AppError invalid_request for a slug that there is not */
+async function findFilters(
+  orm: Orm,
+  { organization, product }: { organization?: string | undefined; product?: string | undefined },
+) {
+  const customer =
+    organization === undefined ? undefined : await findOrganization(orm, { slug: organization });
+  if (organization !== undefined && !customer) throw fieldError('organization', 'is of no customer');
+  const found = product === undefined ? undefined : await findProduct(orm, product);
+  if (product !== undefined && !found) throw fieldError('product', 'is of no product');
+  return { orgId: customer?.id, productId: found?.id };
+}

@@ -1,0 +1,106 @@
+/** A forecast, and what came. */
+interface Case {
+  observed: number;
+  mean: number;
+  deviation: number;
+}
+
+type Cdf = (z: number) => number;
+
+/** Which temperatures count: those above or those below a threshold. */
+export interface Tail {
+  side: 'above' | 'below';
+  threshold: number;
+}
+
+/** Points at which the integrals over temperatures are taken. */
+const POINTS = 200;
+
+/** From where to where forecasts and observations differ from 0 and 1 by what can be seen. */
+function rangeOf(cases: readonly Case[]): { from: number; to: number } {
+  let [from, to] = [Infinity, -Infinity];
+  for (const { observed, mean, deviation } of cases) {
+    from = Math.min(from, observed, mean - 5 * deviation);
+    to = Math.max(to, observed, mean + 5 * deviation);
+  }
+  return { from, to };
+}
+
+const probabilityAt = ({ mean, deviation }: Case, cdf: Cdf, t: number): number =>
+  deviation === 0 ? Number(t >= mean) : cdf((t - mean) / deviation);
+
+/**
+ * The mean threshold-weighted CRPS, ∫ (F(t) − 1{y ≤ t})² dt over the temperatures that count.
+ * T. Gneiting, R. Ranjan, Comparing Density Forecasts Using Threshold- and Quantile-Weighted Scoring Rules, J. Bus. Econ. Stat. 29 (2011).
+ */
+export function weightedCrps(cases: readonly Case[], cdf: Cdf, { side, threshold }: Tail): number {
+  let sum = 0;
+  for (const each of cases) {
+    const { from, to } = rangeOf([each]);
+    const [low, high] = side === 'above' ? [Math.max(from, threshold), to] : [from, Math.min(to, threshold)];
+    if (!(high > low)) continue;
+    const step = (high - low) / POINTS;
+    for (let i = 0; i < POINTS; i++) {
+      const t = low + (i + 0.5) * step;
+      sum += (probabilityAt(each, cdf, t) - Number(each.observed <= t)) ** 2 * step;
+    }
+  }
+  return sum / cases.length;
+}
+
+/** CRPS = reliability − resolution + uncertainty. */
+export interface Decomposition {
+  /** What is lost by probabilities that are not how often it comes so; 0 is best. */
+  reliability: number;
+  /** What is won by telling cases apart. */
+  resolution: number;
+  /** The CRPS of what all cases have come to together, as a forecast of each. */
+  uncertainty: number;
+}
+
+/**
+ * The Brier score's decomposition at each temperature, summed over all of them: how often it comes so is the isotonic regression of
+ * what came on what was said (pool adjacent violators), without any choice of bins. T. Dimitriadis, T. Gneiting, A. I. Jordan, Stable
+ * Reliability Diagrams for Probabilistic Classifiers, PNAS 118 (2021); over thresholds: S. Arnold, E.-M. Walz, J. Ziegel, T. Gneiting,
+ * Decompositions of the Mean Continuous Ranked Probability Score, Electron. J. Stat. 18 (2024).
+ * @param crps the mean, which the parts sum to
+ */
+export function decompose(cases: readonly Case[], cdf: Cdf, crps: number): Decomposition {
+  const { from, to } = rangeOf(cases);
+  const step = (to - from) / POINTS;
+  const n = cases.length;
+  let [calibrated, uncertainty] = [0, 0];
+  for (let i = 0; i < POINTS; i++) {
+    const t = from + (i + 0.5) * step;
+    const said = Float64Array.from(cases, (each) => probabilityAt(each, cdf, t));
+    const order = Uint32Array.from(said.keys()).sort((a, b) => said[a]! - said[b]!);
+    const base = cases.reduce((sum, { observed }) => sum + Number(observed <= t), 0) / n;
+    uncertainty += base * (1 - base) * step;
+    calibrated += isotonicScore(order, said, (row) => Number(cases[row]!.observed <= t)) * step;
+  }
+  return { reliability: crps - calibrated, resolution: uncertainty - calibrated, uncertainty };
+}
+
+/** The mean of p (1 − p) over blocks of the isotonic fit: the Brier score of the recalibrated probabilities. */
+function isotonicScore(order: Uint32Array, said: Float64Array, cameSo: (row: number) => number): number {
+  const blocks: { sum: number; count: number }[] = [];
+  for (let i = 0; i < order.length;) {
+    const block = { sum: 0, count: 0 };
+    // What was said alike belongs together whatever came.
+    for (const first = said[order[i]!]!; i < order.length && said[order[i]!] === first; i++) {
+      block.sum += cameSo(order[i]!);
+      block.count++;
+    }
+    for (
+      let last = blocks.at(-1);
+      last && last.sum * block.count >= block.sum * last.count;
+      last = blocks.at(-1)
+    ) {
+      block.sum += last.sum;
+      block.count += last.count;
+      blocks.pop();
+    }
+    blocks.push(block);
+  }
+  return blocks.reduce((total, { sum, count }) => total + (sum * (count - sum)) / count, 0) / order.length;
+}

@@ -1,0 +1,234 @@
+import { Command } from 'commander';
+import { fitEmos, predictEmos, type EmosCoefficients } from '../../trading/forecast/emos.js';
+import {
+  fitSameDay,
+  LAST_HOUR,
+  MIN_SAME_DAY_CASES,
+  predictSameDay,
+  probabilityAtMost,
+  type SameDayCase,
+  type SameDayFit,
+} from '../../trading/forecast/same-day.js';
+import { probabilityWithin } from '../../trading/market/distribution.js';
+import { CommandError, dateFlag, runCommand, wholeFrom, type Terminal } from '../kit/command.js';
+import { nameOf, openInput } from '../kit/input.js';
+import { createProgress } from '../kit/progress.js';
+import { readHourly, type HourlyDay } from './read-hourly.js';
+import { INTERVAL, parseDay } from './training.js';
+
+const help = `
+Forecasts each day's maximum from what was known at an hour of it, and scores the whole degree that was settled on.
+
+The file is CSV, plain or gzip, with the columns station, date, o00 to o23 (what was observed at each hour by local standard
+time, °F) and f00 to f23 (the forecast of the same hours that was made before the day), in any order. What a day settles on is
+the highest of o00 to o23, rounded.
+
+censored    the maximum is what has been reached, or what is still to come if that is more: logistic, with a location and a
+            scale that are learned from the forecast's peak to come and its errors so far (all stations together). In hours
+            after which most days do not rise any more, whether they do is learned for itself besides.
+truncation  the normal distribution of the day before (EMOS of the highest forecast), cut off at what has been reached.
+
+Both are fitted anew for each date, to all rows more than two days before it.
+
+Standard output is one JSON object and nothing else (npm prints the script's name before it: npm run --silent evaluate):
+  { "hour", "n", "truncation": { "crps", "logScore" }, "censored": { "crps", "logScore", "coverage" }, "coefficients" }
+n         days of stations that were scored; scores are means over them
+crps      sum over whole degrees of (P(at most it) - 1 if it came to at most that)^2, °F
+logScore  - ln of the probability of the degree that came, in nats; probabilities count as 1e-15 at least
+coverage  the share of days within the central 90 %; a degree that covers a range of probabilities counts by its part
+          within (Czado, Gneiting, Held 2009), so that 0.9 is right at any hour
+coefficients  of the last fit
+
+Exit status: 0 done, 2 it could not be done.
+
+Example:
+  npm run --silent evaluate -- hourly.csv.gz --hourly --hour 12 --from 2016-01-01`;
+
+const createHourlyCommand = (): Command =>
+  new Command('evaluate')
+    .description('Says how well a day is forecast while it runs.')
+    .argument('<file>', 'CSV, plain or gzip; - reads standard input')
+    .requiredOption('--hourly', 'rows are days with their hours')
+    .requiredOption('--hour <h>', 'the latest hour that is known', wholeFrom(0, LAST_HOUR))
+    .option('--from <date>', 'score the days from this date on', dateFlag)
+    .option('--minimum', "the days' minima instead of their maxima")
+    .addHelpText('after', help);
+
+interface HourlyFlags {
+  hour: number;
+  from?: string;
+  minimum?: boolean;
+}
+
+const ROWS_PER_UPDATE = 1000;
+
+export const runHourlyCommand = (terminal: Terminal): Promise<number> =>
+  runCommand<HourlyFlags>(createHourlyCommand(), terminal, async (flags, files) => {
+    const { stdin, stdout, stderr } = terminal;
+    const file = files[0]!;
+    const input = openInput(file, stdin);
+    const progress = createProgress(stderr);
+    let rows = 0;
+    try {
+      const found = await readHourly(input, file, () => {
+        if (++rows % ROWS_PER_UPDATE === 0)
+          progress.show(input.size && input.position / input.size, 'reading');
+      });
+      progress.stop();
+      if (found.incomplete) {
+        const { count, line, column } = found.incomplete;
+        stderr.write(
+          `evaluate: Left out ${count} of ${found.rows} rows with an empty field (first in line ${line}, column ${JSON.stringify(column)}).\n`,
+        );
+      }
+      const summary = scoreHourly(found.days, flags, (share) => progress.show(share, 'fitting'));
+      progress.stop();
+      if (!summary) throw new CommandError(`${nameOf(file)}: ${whyNothing(flags)}`);
+      stdout.write(`${JSON.stringify(summary, null, 2)}\n`);
+    } finally {
+      progress.stop();
+      input.close();
+    }
+    return 0;
+  });
+
+const whyNothing = ({ from }: HourlyFlags): string =>
+  `No day can be scored: ${from === undefined ? 'none' : `none from ${from} on`} has ${MIN_SAME_DAY_CASES} rows more than ${LAG_DAYS} days before it that can be fitted.`;
+
+/** What was forecast for these days is not known to have come true yet. */
+const LAG_DAYS = 2;
+
+interface HourlySummary {
+  hour: number;
+  n: number;
+  truncation: { crps: number; logScore: number };
+  censored: { crps: number; logScore: number; coverage: number };
+  coefficients: Record<string, number | readonly number[]>;
+}
+
+/** @returns undefined where nothing can be scored */
+function scoreHourly(
+  days: readonly HourlyDay[],
+  { hour, from, minimum = false }: HourlyFlags,
+  onProgress: (share: number) => void,
+): HourlySummary | undefined {
+  const cases = days.map((day) => toCase(day, hour, minimum ? -1 : 1));
+  const first = from === undefined ? -Infinity : parseDay(from)!;
+  const sums = { truncation: { crps: 0, logScore: 0 }, censored: { crps: 0, logScore: 0, coverage: 0 } };
+  let n = 0;
+  let known = 0;
+  let fit: SameDayFit | undefined;
+  let normal: EmosCoefficients | undefined;
+  for (let i = 0; i < days.length;) {
+    const { day } = days[i]!;
+    let end = i;
+    while (end < days.length && days[end]!.day === day) end++;
+    while (days[known]!.day < day - LAG_DAYS) known++;
+    if (day >= first) {
+      const training = cases.slice(0, known);
+      fit = fitSameDay(training, fit);
+      normal = fitDayAhead(training, normal);
+      if (fit && normal)
+        for (; i < end; i++) {
+          add(sums.truncation, scoreDegree(atMostOfTruncated(normal, cases[i]!), cases[i]!));
+          const distribution = predictSameDay(fit, cases[i]!);
+          const atMost = (degree: number) => probabilityAtMost(distribution, degree + 0.5);
+          add(sums.censored, scoreDegree(atMost, cases[i]!));
+          n++;
+        }
+    }
+    i = end;
+    onProgress(end / days.length);
+  }
+  if (!fit || n === 0) return undefined;
+  const { crps, logScore, coverage } = sums.censored;
+  return {
+    hour,
+    n,
+    truncation: { crps: sums.truncation.crps / n, logScore: sums.truncation.logScore / n },
+    censored: { crps: crps / n, logScore: logScore / n, coverage: coverage / n },
+    coefficients: { ...fit.coefficients, ...(fit.hurdle && { hurdle: fit.hurdle }) },
+  };
+}
+
+interface HourlyCase extends SameDayCase {
+  /** The whole degrees that had been reached, and that the day came to. */
+  reachedDegree: number;
+  degree: number;
+}
+
+/** @param sign −1 for minima, which are maxima of the temperature with its sign changed */
+function toCase({ stationId, observedF, curveF }: HourlyDay, hour: number, sign: 1 | -1): HourlyCase {
+  const signed = observedF.map((t) => sign * t);
+  const soFar = signed.slice(0, hour + 1);
+  const reachedF = Math.max(...soFar);
+  const extremeF = Math.max(...signed);
+  // Half a degree is rounded up, whatever the sign.
+  const settled = (x: number) => sign * Math.round(sign * x);
+  return {
+    stationId,
+    hour,
+    reachedF,
+    recentF: soFar.slice(-3),
+    curveF: curveF.map((t) => sign * t),
+    observedF: extremeF,
+    reachedDegree: settled(reachedF),
+    degree: settled(extremeF),
+  };
+}
+
+function fitDayAhead(
+  cases: readonly HourlyCase[],
+  near: EmosCoefficients | undefined,
+): EmosCoefficients | undefined {
+  const rows = cases.map(({ curveF, observedF }) => ({
+    mean: Math.max(...curveF),
+    variance: 0,
+    observed: observedF,
+  }));
+  const found = fitEmos(rows, { near });
+  return 'reason' in found ? undefined : found.coefficients;
+}
+
+function atMostOfTruncated(normal: EmosCoefficients, { curveF, reachedDegree }: HourlyCase) {
+  const { mean, deviation } = predictEmos(normal, Math.max(...curveF), 0);
+  const distribution = { mean, deviation, atLeast: reachedDegree };
+  return (degree: number) => probabilityWithin(distribution, { lowest: null, highest: degree, step: 1 });
+}
+
+/** What is left of a sum over degrees then is not seen in the score. */
+const NOTHING = 1e-7;
+const LEAST_PROBABILITY = 1e-15;
+const MOST_DEGREES = 300;
+
+interface DegreeScores {
+  crps: number;
+  logScore: number;
+  coverage: number;
+}
+
+function scoreDegree(
+  distribution: (degree: number) => number,
+  { reachedDegree, degree }: HourlyCase,
+): DegreeScores {
+  // At the degree that was reached there is a half that has been passed already.
+  const atMost = (whole: number) => (whole < reachedDegree ? 0 : distribution(whole));
+  let crps = 0;
+  for (let whole = reachedDegree; whole < reachedDegree + MOST_DEGREES; whole++) {
+    const probability = atMost(whole);
+    crps += (probability - Number(whole >= degree)) ** 2;
+    if (whole >= degree && 1 - probability < NOTHING) break;
+  }
+  const below = atMost(degree - 1);
+  const probability = Math.max(LEAST_PROBABILITY, atMost(degree) - below);
+  const [low, high] = [(1 - INTERVAL) / 2, (1 + INTERVAL) / 2];
+  const within = Math.max(0, Math.min(high, below + probability) - Math.max(low, below));
+  return { crps, logScore: -Math.log(probability), coverage: within / probability };
+}
+
+function add<Name extends keyof DegreeScores>(sums: Record<Name, number>, scores: DegreeScores): void {
+  for (const name of Object.keys(sums) as Name[]) sums[name] += scores[name];
+}
+
+/** Whether this is what is asked for, before any flag is read. */
+export const asksForHourly = (args: readonly string[]): boolean => args.includes('--hourly');

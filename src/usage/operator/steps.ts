@@ -1,0 +1,119 @@
+import { z } from 'zod';
+import type { ReportedDatabase } from '../../core/db/shards.js';
+import type { AppError } from '../../core/errors.js';
+import { ExactNumber } from '../../core/http/json.js';
+import { timeField } from '../../core/http/fields.js';
+import { timeInput } from '../../core/http/validate.js';
+import type { CsvCell, CsvFile } from '../../core/pages/csv.js';
+import { DAY_MS, HOUR_MS, monthOf, monthRange } from '../../core/time.js';
+import {
+  listCustomerUsage,
+  type CustomerUsage,
+  type CustomerUsageRange,
+  type Granularity,
+  type UsagePosition,
+} from './queries.js';
+
+export const usageSchema = z
+  .object({
+    organization: z.string().describe('The slug of the Organization.'),
+    product: z.string().describe('The slug of the product.'),
+    metric: z
+      .string()
+      .describe('As the events named it: one that the product no longer counts is there, too.'),
+    livemode: z.boolean(),
+    start: timeField('Inclusive.'),
+    end: timeField('Exclusive.'),
+    quantity: z
+      .string()
+      .regex(/^\d+(\.\d+)?$/)
+      .describe('The sum of the events: an exact decimal, as text, with all its digits.'),
+    events: z.int().min(1).describe('How many events that is the sum of.'),
+  })
+  .meta({ id: 'CustomerUsage', description: 'What an Organization used of a product in a step of time.' });
+
+const maxDays: Record<Granularity, number> = { hour: 31, day: 366, month: 366, total: 366 };
+
+type Steps = Pick<CustomerUsageRange, 'from' | 'to' | 'granularity' | 'livemode'>;
+
+/** @throws what `fail` makes of the name of a field and what is wrong with it */
+export function readSteps(steps: Steps, fail: (name: string, detail: string) => AppError): Steps {
+  const { from, to, granularity } = steps;
+  for (const [name, at] of Object.entries({ from, to }))
+    if (!isStart(at, granularity)) throw fail(name, `must be the start of ${startOf[granularity]} in UTC`);
+  if (to <= from) throw fail('to', 'must be later than from');
+  const days = (to.getTime() - from.getTime()) / DAY_MS;
+  const most = maxDays[granularity];
+  if (days > most)
+    throw fail('to', `must be at most ${most} days after from where granularity is ${granularity}`);
+  return steps;
+}
+
+const startOf: Record<Granularity, string> = {
+  hour: 'an hour',
+  day: 'a day',
+  month: 'a month',
+  total: 'an hour',
+};
+
+function isStart(at: Date, granularity: Granularity): boolean {
+  if (granularity === 'month' && at.getUTCDate() !== 1) return false;
+  return at.getTime() % (granularity === 'day' || granularity === 'month' ? DAY_MS : HOUR_MS) === 0;
+}
+
+function endOf(start: string, { granularity, to }: Steps): string {
+  const ms = Date.parse(start);
+  if (granularity === 'total') return to.toISOString();
+  if (granularity === 'month') return new Date(monthRange(monthOf(ms)).end).toISOString();
+  return new Date(ms + (granularity === 'day' ? DAY_MS : HOUR_MS)).toISOString();
+}
+
+export const present = ({ events, ...row }: CustomerUsage, steps: Steps): z.output<typeof usageSchema> => ({
+  ...row,
+  livemode: steps.livemode,
+  end: endOf(row.start, steps),
+  events: Number(events),
+});
+
+const position = /^(\S{1,64}) (\S{1,64}) (\S{24}) ([^\p{Cc}\p{Cs}]{1,255})$/u;
+
+export const keyOf = ({ organization, product, start, metric }: UsagePosition): string =>
+  `${organization} ${product} ${start} ${metric}`;
+
+export const positionSchema = z
+  .string()
+  .refine((key) => timeInput.safeParse(position.exec(key)?.[3]).success);
+
+export function toPosition(key: string): UsagePosition {
+  const [, organization = '', product = '', start = '', metric = ''] = position.exec(key)!;
+  return { organization, product, start, metric };
+}
+
+const columns = Object.keys(usageSchema.shape) as (keyof z.output<typeof usageSchema>)[];
+
+/** Rows of a statement of the file. Each begins behind the last row before, so that memory does not grow with the file. */
+const BATCH_SIZE = 2_000;
+
+type FileRange = Omit<CustomerUsageRange, 'after' | 'limit'>;
+
+/** All rows, in a file like `usage-month-20260101T00Z-to-20260201T00Z.csv`. */
+export function toUsageCsv(db: ReportedDatabase, range: FileRange): CsvFile {
+  const hour = (at: Date) => `${at.toISOString().slice(0, 13).replaceAll('-', '')}Z`;
+  const filename = `usage-${range.granularity}-${hour(range.from)}-to-${hour(range.to)}.csv`;
+  return { filename, columns, pieces: exportUsage(db, range) };
+}
+
+async function* exportUsage(db: ReportedDatabase, range: FileRange): AsyncGenerator<CsvCell[][]> {
+  let after: UsagePosition | undefined;
+  do {
+    const rows = await listCustomerUsage(db, { ...range, after, limit: BATCH_SIZE });
+    yield rows.map((row) => toCells(present(row, range)));
+    after = rows.length < BATCH_SIZE ? undefined : rows.at(-1);
+  } while (after);
+}
+
+const toCells = (row: z.output<typeof usageSchema>): CsvCell[] =>
+  columns.map((name) => {
+    if (name === 'quantity') return new ExactNumber(row.quantity);
+    return name === 'livemode' ? String(row.livemode) : row[name];
+  });

@@ -1,0 +1,173 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { crpsOfCensored, sigmoid } from '../../../src/trading/forecast/censored.js';
+import {
+  fitSameDay,
+  MIN_SAME_DAY_CASES,
+  predictSameDay,
+  probabilityAbove,
+  probabilityAtMost,
+  type SameDayCase,
+} from '../../../src/trading/forecast/same-day.js';
+import { gaussian } from '../../../src/trading/venue/simulation/random.js';
+
+describe('the CRPS of a censored logistic distribution', () => {
+  const score = (error: number, bound: number, scale: number): Float64Array => {
+    const out = new Float64Array(3);
+    crpsOfCensored(error, bound, scale, out);
+    return out;
+  };
+
+  it.each([
+    [1, -2, 1.5],
+    [0, 0, 1],
+    [3, 3, 0.4],
+    [5, 2, 2],
+    [-1, -4, 3],
+  ])('is the integral of its squares: error %d, bound %d, scale %d', (error, bound, scale) => {
+    const step = 1e-3;
+    let integral = 0;
+    for (let x = bound + step / 2; x < 60; x += step)
+      integral += (sigmoid(x / scale) - Number(x >= error)) ** 2 * step;
+    expect(score(error, bound, scale)[0]).toBeCloseTo(integral, 4);
+  });
+
+  it('changes with location and scale as it says', () => {
+    const number = fc.double({ min: -20, max: 20, noNaN: true });
+    fc.assert(
+      fc.property(
+        number,
+        fc.double({ min: 0.001, max: 20, noNaN: true }),
+        fc.double({ min: 0.2, max: 8, noNaN: true }),
+        (bound, rise, scale) => {
+          const [, byLocation, byScale] = score(bound + rise, bound, scale);
+          const h = 1e-5;
+          const moved = (d: number) => score(bound + rise - d, bound - d, scale)[0]!;
+          const wider = (d: number) => score(bound + rise, bound, scale + d)[0]!;
+          expect(byLocation).toBeCloseTo((moved(h) - moved(-h)) / (2 * h), 5);
+          expect(byScale).toBeCloseTo((wider(h) - wider(-h)) / (2 * h), 5);
+        },
+      ),
+    );
+  });
+
+  it('stays finite however far the bound is off', () => {
+    for (const bound of [-1e4, 1e4])
+      for (const x of score(bound + 1, bound, 0.15)) expect(x).toSatisfy(isFinite);
+  });
+});
+
+/** A day that warms up to 15 h, whose forecast is off by an error that lasts, and by a station's bias. */
+function day(i: number, hour: number, { sign = 1, biasF = 0 } = {}): SameDayCase {
+  const error = 2.5 * gaussian('day', 'error', i);
+  const size = 12 + 3 * gaussian('day', 'size', i);
+  const curve = Array.from({ length: 24 }, (_, h) => 60 + size * Math.cos(((h - 15) * Math.PI) / 12));
+  const observed = curve.map((f, h) => f + error * Math.min(1, h / 8) + 0.4 * gaussian('day', i, h));
+  const soFar = observed.slice(0, hour + 1);
+  return {
+    stationId: 'KNYC',
+    hour,
+    reachedF: Math.max(...soFar.map((t) => sign * t)),
+    recentF: soFar.slice(-3).map((t) => sign * t),
+    curveF: curve.map((f) => sign * (f + biasF)),
+    observedF: Math.max(...observed.map((t) => sign * t)),
+  };
+}
+
+const days = (count: number, hour: number, options = {}): SameDayCase[] =>
+  Array.from({ length: count }, (_, i) => day(i, hour, options));
+
+const crpsOf = (fit: NonNullable<ReturnType<typeof fitSameDay>>, cases: readonly SameDayCase[]): number =>
+  cases.reduce((sum, each) => {
+    const { location, scale } = predictSameDay(fit, each);
+    const out = new Float64Array(3);
+    crpsOfCensored(each.observedF - location, each.reachedF - location, scale, out);
+    return sum + out[0]!;
+  }, 0) / cases.length;
+
+describe('a fit of an hour', () => {
+  it('is not made of too few days', () => {
+    expect(fitSameDay(days(MIN_SAME_DAY_CASES - 1, 12))).toBeUndefined();
+    expect(fitSameDay(days(MIN_SAME_DAY_CASES, 12))).toMatchObject({ n: MIN_SAME_DAY_CASES });
+  });
+
+  it('knows more of a day the later it is', () => {
+    const scores = [6, 10, 14, 18].map((hour) =>
+      crpsOf(fitSameDay(days(300, hour))!, days(400, hour).slice(300)),
+    );
+    for (const [i, score] of scores.entries()) if (i > 0) expect(score).toBeLessThan(scores[i - 1]!);
+    expect(scores.at(-1)).toBeLessThan(0.05);
+  });
+
+  it('takes off what a station’s curve is too warm by', () => {
+    const plain = fitSameDay(days(300, 10))!;
+    const biased = fitSameDay(days(300, 10, { biasF: 6 }))!;
+    expect(biased.stationBiasF['KNYC']! - plain.stationBiasF['KNYC']!).toBeCloseTo(6, 6);
+    expect(crpsOf(biased, days(400, 10, { biasF: 6 }).slice(300))).toBeCloseTo(
+      crpsOf(plain, days(400, 10).slice(300)),
+      6,
+    );
+  });
+
+  it('does the same for minima, with all signs changed', () => {
+    const fit = fitSameDay(days(300, 3, { sign: -1 }))!;
+    const [late] = days(301, 3, { sign: -1 }).slice(300);
+    const { reachedF, hasPeaked } = predictSameDay(fit, late!);
+    expect(reachedF).toBe(late!.reachedF);
+    expect(hasPeaked).toBeGreaterThan(0);
+    expect(hasPeaked).toBeLessThan(1);
+  });
+
+  it('has a hurdle where most days do not rise any more, and says that they have peaked', () => {
+    expect(fitSameDay(days(300, 9))!.hurdle).toBeNull();
+    const fit = fitSameDay(days(300, 19))!;
+    expect(fit.hurdle).not.toBeNull();
+    const test = days(400, 19).slice(300);
+    const said = test.reduce((sum, each) => sum + predictSameDay(fit, each).hasPeaked, 0) / test.length;
+    const peaked = test.filter(({ observedF, reachedF }) => observedF === reachedF).length / test.length;
+    expect(Math.abs(said - peaked)).toBeLessThan(0.05);
+  });
+
+  it('found from near an earlier one is the same', () => {
+    const near = fitSameDay(days(280, 12))!;
+    const [a, b] = [fitSameDay(days(300, 12))!, fitSameDay(days(300, 12), near)!];
+    for (const [name, value] of Object.entries(a.coefficients))
+      expect(b.coefficients[name]).toBeCloseTo(value, 2);
+    expect(b.trainingCrps).toBeCloseTo(a.trainingCrps, 6);
+  });
+
+  it('bears a variable that never varies', () => {
+    const same = days(100, 12).map((each) => ({
+      ...each,
+      recentF: [each.reachedF],
+      curveF: Array(24).fill(70),
+    }));
+    for (const value of Object.values(fitSameDay(same)!.coefficients)) expect(value).toSatisfy(isFinite);
+  });
+});
+
+describe('a distribution', () => {
+  it('has nothing below what was reached, all of it in the end, and never turns back', () => {
+    fc.assert(
+      fc.property(
+        fc.double({ min: -30, max: 110, noNaN: true }),
+        fc.double({ min: -40, max: 40, noNaN: true }),
+        fc.double({ min: 0.15, max: 11, noNaN: true }),
+        fc.double({ min: 0, max: 1, noNaN: true }),
+        (reachedF, ahead, scale, hasPeaked) => {
+          const distribution = { reachedF, location: reachedF + ahead, scale, hasPeaked };
+          expect(probabilityAtMost(distribution, reachedF - 1e-9 * 200)).toBe(0);
+          expect(probabilityAtMost(distribution, reachedF)).toBeCloseTo(hasPeaked, 12);
+          expect(probabilityAtMost(distribution, Infinity)).toBe(1);
+          let before = 0;
+          for (let t = reachedF; t < reachedF + 60; t += 0.5) {
+            const atMost = probabilityAtMost(distribution, t);
+            expect(atMost).toBeGreaterThanOrEqual(before);
+            expect(atMost + probabilityAbove(distribution, t)).toBeCloseTo(1, 12);
+            before = atMost;
+          }
+        },
+      ),
+    );
+  });
+});
