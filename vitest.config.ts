@@ -50,6 +50,7 @@ export default defineConfig({
           include: ['test/**/*.test.ts'],
           exclude: [browserTests, ...excluded[name]],
           globalSetup: [`test/support/setup-${name}.ts`],
+          setupFiles: ['test/support/property-seed.ts'],
           env: { TEST_DATABASE: name, NODE_ENV: 'test' },
           testTimeout: name === 'citus' ? 60_000 : 20_000,
           hookTimeout: name === 'citus' ? 120_000 : 60_000,

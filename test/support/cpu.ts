@@ -1,9 +1,14 @@
 /**
- * What `work` costs this process, in ms of CPU: unlike time on the clock, it stays the same beside other work on the machine.
+ * What `work` costs this process, in ms of CPU: the least of three times, since unlike work that is slow by itself, a
+ * neighbour on the machine or the collection of garbage does not come three times.
  */
 export async function cpuMsOf(work: () => unknown): Promise<number> {
-  const before = process.cpuUsage();
-  await work();
-  const { user, system } = process.cpuUsage(before);
-  return (user + system) / 1000;
+  let least = Infinity;
+  for (let i = 0; i < 3; i++) {
+    const before = process.cpuUsage();
+    await work();
+    const { user, system } = process.cpuUsage(before);
+    least = Math.min(least, (user + system) / 1000);
+  }
+  return least;
 }

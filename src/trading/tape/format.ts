@@ -41,7 +41,7 @@ function decode(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(decode);
   const entries = Object.entries(value);
   const [first] = entries;
-  const read = entries.length === 1 && first ? special[first[0]] : undefined;
+  const read = entries.length === 1 && Object.hasOwn(special, first![0]) ? special[first![0]] : undefined;
   if (read) return read(first![1]);
   return Object.fromEntries(entries.map(([key, item]) => [key, decode(item)]));
 }
