@@ -19,8 +19,6 @@ worker; DATABASE_URL leads to the coordinator. docs/scaling.md says when, and wh
   npm run shard -- --check             what is where, and how evenly
   npm run shard -- --move acme --to worker-2:5432
                                        moves the shard group of an Organization, while the service runs
-  npm run shard -- --isolate acme      gives an Organization a shard group of its own; those that share its group cannot
-                                       write meanwhile
 
 It may be run again: what is done already is left alone, and a table that a later version adds is spread then.
 
@@ -33,7 +31,6 @@ interface Flags {
   check?: boolean;
   move?: string;
   to?: string;
-  isolate?: string;
 }
 
 async function run(db: MaintenanceDatabase, flags: Flags, config: Config): Promise<number> {
@@ -41,10 +38,11 @@ async function run(db: MaintenanceDatabase, flags: Flags, config: Config): Promi
     throw new CommandError(
       'the embedded database is one process on one machine and cannot be sharded. Set DATABASE_URL to the coordinator of a Citus cluster.',
     );
+  if (flags.to !== undefined && flags.move === undefined)
+    throw new CommandError('--to says where --move leads: it needs --move with an Organization.');
   await requireCluster(db.orm);
   if (flags.check) return check(db.orm);
   if (flags.move !== undefined) return move(db, flags.move, flags.to);
-  if (flags.isolate !== undefined) return isolate(db, flags.isolate);
   return shard(db.orm, flags.shards);
 }
 
@@ -94,7 +92,7 @@ async function shard(orm: Orm, wanted: number | undefined): Promise<number> {
   const placements = wasDistributed ? await listPlacements(orm) : [];
   if (wasDistributed && wanted !== undefined && wanted !== placements.length)
     throw new CommandError(
-      `the database already has ${formatCount(placements.length, 'shard group')}; that number stays. --isolate and --move change what is where.`,
+      `the database already has ${formatCount(placements.length, 'shard group')}; that number stays. --move changes what is where.`,
     );
   if (!wasDistributed) await requireStopped(orm);
   const [counted] = await selectRows<{ workers: number }>(
@@ -157,7 +155,7 @@ async function findGroup(db: MaintenanceDatabase, slug: string) {
     from (select get_shard_id_for_distribution_column('usage_events', ${orgId}::uuid) as id) s
     join pg_dist_placement p on p.shardid = s.id join pg_dist_node n on n.groupid = p.groupid and n.noderole = 'primary'`,
   );
-  return { orgId: orgId!, ...group! };
+  return group!;
 }
 
 async function move(db: MaintenanceDatabase, slug: string, to: string | undefined): Promise<number> {
@@ -180,34 +178,13 @@ async function move(db: MaintenanceDatabase, slug: string, to: string | undefine
   return 0;
 }
 
-async function isolate(db: MaintenanceDatabase, slug: string): Promise<number> {
-  const { orgId, host, port } = await findGroup(db, slug);
-  const [isolated] = await selectRows<{ id: string }>(
-    db.orm,
-    sql`select isolate_tenant_to_new_shard('usage_events', ${orgId}::uuid, 'CASCADE', shard_transfer_mode => 'block_writes')::text as id`,
-  );
-  console.log(`${slug} has group ${isolated!.id} of its own, on ${host}:${port}.`);
-  return 0;
-}
-
 await runMaintenance<Flags>({
   command: new Command('shard')
     .description('Spreads the rows of Organizations over several servers.')
     .option('--shards <number>', 'into how many groups; 4 for each worker if left out', wholeFrom(1, 1024))
-    .addOption(
-      new Option('--check', 'print what is where, and change nothing').conflicts([
-        'shards',
-        'move',
-        'isolate',
-      ]),
-    )
-    .addOption(
-      new Option('--move <slug>', 'move the shard group of an Organization').conflicts(['shards', 'isolate']),
-    )
+    .addOption(new Option('--check', 'print what is where, and change nothing').conflicts(['shards', 'move']))
+    .addOption(new Option('--move <slug>', 'move the shard group of an Organization').conflicts('shards'))
     .option('--to <host:port>', 'the worker that it moves to')
-    .addOption(
-      new Option('--isolate <slug>', 'give an Organization a shard group of its own').conflicts('shards'),
-    )
     .addHelpText('after', help),
   work: run,
   explain: (error) =>

@@ -38,7 +38,7 @@ export function createIngestion({
   const { shards } = db;
   // One group that is blocked must not fill what all have.
   const shareOf = (limit: number): number => limit / Math.min(shards.groups.length, 4);
-  const recorder = createRecorder({ clock, metrics });
+  const recorder = createRecorder(recordOnce);
   const coalescer = createGroupCoalescer<Batch, BatchOutcome>(shards, (group) => ({
     flush: (batches) => recorder(group, batches),
     parallel: group.parallel,
@@ -59,6 +59,14 @@ export function createIngestion({
     measure: (batch) => batch.bytes,
   }));
 
+  async function recordOnce(group: ShardGroup, batches: Batch[]): Promise<BatchOutcome[]> {
+    const startedAt = performance.now();
+    const outcomes = await recordBatches(group.run, batches, clock.now());
+    metrics.flushSeconds.observe((performance.now() - startedAt) / 1000);
+    metrics.flushEvents.observe(batches.reduce((sum, batch) => sum + batch.keys.length, 0));
+    return outcomes;
+  }
+
   async function dryRun(group: ShardGroup, batch: Batch): Promise<BatchOutcome> {
     const [outcome] = await group.dryRun((run) => recordBatches(run, [batch], clock.now()));
     return outcome!;
@@ -74,13 +82,18 @@ export function createIngestion({
   };
 }
 
-/** Records the batches of a flush, over short outages, and says of each what became of it. */
-function createRecorder({ clock, metrics }: { clock: Clock; metrics: Metrics }) {
+/**
+ * Records the requests of a flush, over short outages, and says of each what became of it.
+ * @param recordOnce harmless when it is repeated
+ */
+function createRecorder<Request, Outcome>(
+  recordOnce: (group: ShardGroup, requests: Request[]) => Promise<Outcome[]>,
+) {
   /** When each server was first found to be away, until it has answered. */
   const awaySince = new Map<string, number>();
 
   /** Something in the flush that the database itself refuses is found by halving; only its owner gets the error. */
-  async function recordOrSplit(group: ShardGroup, batches: Batch[]): Promise<(BatchOutcome | Error)[]> {
+  async function recordOrSplit(group: ShardGroup, batches: Request[]): Promise<(Outcome | Error)[]> {
     try {
       return await recordWithRetry(group, batches);
     } catch (error) {
@@ -99,7 +112,7 @@ function createRecorder({ clock, metrics }: { clock: Clock; metrics: Metrics }) 
    * A repeat after a lost connection is safe: what had been committed after all is not counted again. The flushes share
    * the time they wait for the database, or a queue of requests would wait as many times as it has flushes.
    */
-  async function recordWithRetry(group: ShardGroup, batches: Batch[]): Promise<BatchOutcome[]> {
+  async function recordWithRetry(group: ShardGroup, batches: Request[]): Promise<Outcome[]> {
     const startedAt = performance.now();
     for (let pauseMs = 20; ; pauseMs *= 2) {
       try {
@@ -115,14 +128,6 @@ function createRecorder({ clock, metrics }: { clock: Clock; metrics: Metrics }) 
         await setTimeout(pauseMs);
       }
     }
-  }
-
-  async function recordOnce(group: ShardGroup, batches: Batch[]): Promise<BatchOutcome[]> {
-    const startedAt = performance.now();
-    const outcomes = await recordBatches(group.run, batches, clock.now());
-    metrics.flushSeconds.observe((performance.now() - startedAt) / 1000);
-    metrics.flushEvents.observe(batches.reduce((sum, batch) => sum + batch.keys.length, 0));
-    return outcomes;
   }
 
   return recordOrSplit;

@@ -5,8 +5,7 @@ import pg from 'pg';
 import { pino } from 'pino';
 import { inject } from 'vitest';
 import type { Database } from '../../src/core/db/client.js';
-import { freezeGroups } from '../../src/core/db/freeze.js';
-import type { MaintenanceDatabase } from '../../src/core/db/maintenance.js';
+import { freezeGroups, type MaintenanceDatabase } from '../../src/core/db/maintenance.js';
 import { openDatabase } from '../../src/core/db/open.js';
 import { createCitusDatabase, dropCitusDatabase } from './citus-cluster.js';
 

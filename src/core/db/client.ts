@@ -77,9 +77,9 @@ export interface GroupLoad {
 }
 
 export interface ShardWatcher {
-  onStatement(group: string, seconds: number): void;
+  onStatement: (group: string, seconds: number) => void;
   /** The group had moved. */
-  onRepeat(group: string): void;
+  onRepeat: (group: string) => void;
 }
 
 export interface Shards {

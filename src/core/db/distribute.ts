@@ -17,7 +17,7 @@ const directory = sql.raw('api_key_directory');
  */
 const createHold = sql`
 create or replace function gauge_hold(shards bigint[]) returns int
-language plpgsql volatile security definer set search_path = pg_catalog as $$
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
   for attempt in 1..2 loop
     if (select count(*) from pg_dist_placement p where p.shardid = any (shards)
