@@ -163,6 +163,12 @@ async function move(db: MaintenanceDatabase, slug: string, to: string | undefine
   if (host === undefined)
     throw new CommandError('--move needs --to with the worker, like --to worker-2:5432.');
   const group = await findGroup(db, slug);
+  const known = await selectRows(
+    db.orm,
+    sql`select from pg_dist_node where groupid <> 0 and nodename = ${host} and nodeport = ${port}::int and shouldhaveshards`,
+  );
+  if (known.length === 0)
+    throw new CommandError(`there is no worker ${to}: --check and pg_dist_node have their names.`);
   if (host === group.host && Number(port) === group.port) {
     console.log(`Group ${group.id} is on ${to} already.`);
     return 0;
