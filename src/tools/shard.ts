@@ -34,12 +34,12 @@ interface Flags {
 }
 
 async function run(db: MaintenanceDatabase, flags: Flags, config: Config): Promise<number> {
+  if (flags.to !== undefined && flags.move === undefined)
+    throw new CommandError('--to says where --move leads: it needs --move with an Organization.');
   if (config.databaseUrl === undefined)
     throw new CommandError(
       'the embedded database is one process on one machine and cannot be sharded. Set DATABASE_URL to the coordinator of a Citus cluster.',
     );
-  if (flags.to !== undefined && flags.move === undefined)
-    throw new CommandError('--to says where --move leads: it needs --move with an Organization.');
   await requireCluster(db.orm);
   if (flags.check) return check(db.orm);
   if (flags.move !== undefined) return move(db, flags.move, flags.to);
