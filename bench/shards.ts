@@ -7,6 +7,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { pino } from 'pino';
+import { hashSecret } from '../src/api-keys/secret.js';
 import type { Database } from '../src/core/db/client.js';
 import { openDatabase } from '../src/core/db/open.js';
 import { createCitusCluster, createCitusDatabase } from '../test/support/citus-cluster.js';
@@ -87,6 +88,37 @@ try {
         `coordinator ${(median(rounds.map((r) => r.share)) * 100).toFixed(1)} %`,
     );
   }
+  /** How long batches of Organizations of the one worker take while the other is there, and while it is not. */
+  async function measureOutage() {
+    const senders = await createSenders(sharded, 24);
+    const [victim] = cluster.workers;
+    const { host } = new URL(victim!.url('bench'));
+    const groups = await Promise.all(senders.map(({ secret }) => sharded.shards.locate(hashSecret(secret))));
+    const others = senders.filter((_sender, i) => groups[i]!.worker !== host);
+    const load = startLoad(sharded, senders, { batch: 20, pauseMs: 10 });
+    const during = async () => {
+      const begun = others.map(({ orgId }) => load.took.get(orgId)!.length);
+      await setTimeout(SECONDS * 1000);
+      const took = others.flatMap(({ orgId }, i) => load.took.get(orgId)!.slice(begun[i]));
+      return took.sort((a, b) => a - b)[Math.floor(took.length * 0.99)]!;
+    };
+    await setTimeout(700);
+    const before = await during();
+    await victim!.stop('kill');
+    const meanwhile = await during();
+    await victim!.start();
+    await load.stop();
+    return { before, meanwhile };
+  }
+
+  const outages = [];
+  for (let round = 0; round < ROUNDS; round++) outages.push(await measureOutage());
+  const slower = outages.map(({ before, meanwhile }) => meanwhile / before);
+  console.log(
+    `p99 of the others: ${median(outages.map(({ before }) => before)).toFixed(1)} ms, while a worker is away ` +
+      `${median(outages.map(({ meanwhile }) => meanwhile)).toFixed(1)} ms, ÷ ${median([...slower]).toFixed(2)} ` +
+      `(${Math.min(...slower).toFixed(2)}–${Math.max(...slower).toFixed(2)}, target ≤ 1.5)`,
+  );
   await Promise.all([plain.close(), sharded.close()]);
 } finally {
   await cluster.remove();
