@@ -13,7 +13,7 @@ import { openDatabase } from '../src/core/db/open.js';
 import { createCitusCluster, createCitusDatabase } from '../test/support/citus-cluster.js';
 import { createPostgresServer } from '../test/support/postgres-server.js';
 import { makeTemplate } from '../test/support/setup-postgres.js';
-import { createSenders, startLoad } from '../test/support/sharded-load.js';
+import { createSenders, startLoad, type Sender } from '../test/support/sharded-load.js';
 
 const SECONDS = Number(process.argv[2] ?? 4);
 const ROUNDS = Number(process.argv[3] ?? 3);
@@ -89,8 +89,7 @@ try {
     );
   }
   /** How long batches of Organizations of the one worker take while the other is there, and while it is not. */
-  async function measureOutage() {
-    const senders = await createSenders(sharded, 24);
+  async function measureOutage(senders: Sender[]) {
     const [victim] = cluster.workers;
     const { host } = new URL(victim!.url('bench'));
     const groups = await Promise.all(senders.map(({ secret }) => sharded.shards.locate(hashSecret(secret))));
@@ -112,7 +111,8 @@ try {
   }
 
   const outages = [];
-  for (let round = 0; round < ROUNDS; round++) outages.push(await measureOutage());
+  const senders = await createSenders(sharded, 24);
+  for (let round = 0; round < ROUNDS; round++) outages.push(await measureOutage(senders));
   const slower = outages.map(({ before, meanwhile }) => meanwhile / before);
   console.log(
     `p99 of the others: ${median(outages.map(({ before }) => before)).toFixed(1)} ms, while a worker is away ` +

@@ -148,12 +148,13 @@ export function isDatabaseUnavailable(error: unknown): boolean {
   // 08 connection, 53 resources, 57P0x shutdown and start-up, 57014 and 55P03 too long a wait for it (a repair or a
   // migration that holds a lock), 40001 and 40P01 another transaction in the way, 25006 a read-only standby after a
   // fail-over.
-  if (state) return /^(08|53|57P0|57014|55P03|40001|40P01|25006)/.test(state);
+  if (state && state !== 'XX000') return /^(08|53|57P0|57014|55P03|40001|40P01|25006)/.test(state);
   for (let e = error; e instanceof Error; e = e.cause) {
     const code = (e as { code?: unknown }).code;
     if (typeof code === 'string' && connectionCodes.has(code)) return true;
+    // The last is XX000, of a connection that a coordinator kept to a worker that has been restarted.
     if (
-      /connection terminated|timeout exceeded when trying to connect|query read timeout|connection ended|not queryable/i.test(
+      /connection terminated|timeout exceeded when trying to connect|query read timeout|connection ended|not queryable|failure on connection marked as essential/i.test(
         e.message,
       )
     )

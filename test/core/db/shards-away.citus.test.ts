@@ -7,7 +7,7 @@ import { byService, change } from '../../../src/audit/change.js';
 import { recordAudit } from '../../../src/audit/audit.js';
 import { updateKey } from '../../../src/api-keys/queries.js';
 import { systemClock } from '../../../src/core/clock.js';
-import type { Database } from '../../../src/core/db/client.js';
+import { isDatabaseUnavailable, type Database } from '../../../src/core/db/client.js';
 import { openDatabase } from '../../../src/core/db/open.js';
 import { lockOrganization } from '../../../src/identity/organizations/queries.js';
 import { compare } from '../../../src/usage/reconcile.js';
@@ -17,7 +17,7 @@ import {
   query,
   type CitusCluster,
 } from '../../support/citus-cluster.js';
-import { createKey } from '../../support/fixtures.js';
+import { createKey, createProduct } from '../../support/fixtures.js';
 import type { PostgresServer } from '../../support/postgres-server.js';
 import { startTestService, type TestService } from '../../support/service.js';
 import { makeTemplate } from '../../support/setup-postgres.js';
@@ -100,6 +100,11 @@ it('a worker that is killed keeps its own Organizations waiting, and no others',
   });
 
   await victim.start();
+  // Connections that the coordinator kept to it are no more, which is an outage to those who come by them.
+  const errors: unknown[] = [];
+  for (let i = 0; i < 10; i++) await createProduct(db).catch((error: unknown) => errors.push(error));
+  for (const error of errors) expect(error).toSatisfy(isDatabaseUnavailable);
+  expect(errors.length).toBeLessThan(10);
   await setTimeout(1_000);
   await load.stop();
   for (const sender of others) expect(load.took.get(sender.orgId)!.length).toBeGreaterThan(20);
