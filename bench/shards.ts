@@ -92,7 +92,9 @@ try {
   async function measureOutage(senders: Sender[]) {
     const [victim] = cluster.workers;
     const { host } = new URL(victim!.url('bench'));
-    const groups = await Promise.all(senders.map(({ secret }) => sharded.shards.locate(hashSecret(secret))));
+    const groups = await Promise.all(
+      senders.map(async ({ secret }) => sharded.shards.locate(hashSecret(secret))),
+    );
     const others = senders.filter((_sender, i) => groups[i]!.worker !== host);
     const load = startLoad(sharded, senders, { batch: 20, pauseMs: 10 });
     const during = async () => {

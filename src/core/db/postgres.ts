@@ -49,33 +49,9 @@ ${SEQUENTIAL}`;
  */
 export function openPostgres(url: string, log: Logger): Database & { pool: pg.Pool } {
   const coordinator = { url, watch: createOutageLog(log) };
-  const openPool = (
-    max: number,
-    waitMs: number,
-    settings = '',
-    { url: connectionString, watch } = coordinator,
-  ) => {
-    const options: pg.PoolConfig & { watch: ConnectionWatch } = {
-      // The pool hands its options to each connection.
-      watch,
-      connectionString,
-      application_name: 'gauge',
-      connectionTimeoutMillis: 3_000,
-      idleTimeoutMillis: 60_000,
-      keepAlive: true,
-      query_timeout: waitMs,
-      max,
-      Client: Connection,
-      onConnect: (client) => client.query(`${sessionSettings(waitMs)}; ${settings}`).then(() => undefined),
-    };
-    const pool = new pg.Pool(options);
-    // The connection has told the log.
-    pool.on('error', () => undefined);
-    return pool;
-  };
-  const pool = openPool(10, WAIT_MS);
-  const hot = openPool(PARALLEL * 3, HOT_WAIT_MS, OWN_PLAN_SETTINGS);
-  const transactions = openPool(PARALLEL_TRANSACTIONS, HOT_WAIT_MS, OWN_PLAN_SETTINGS);
+  const pool = openPool(coordinator, 10, WAIT_MS);
+  const hot = openPool(coordinator, PARALLEL * 3, HOT_WAIT_MS, OWN_PLAN_SETTINGS);
+  const transactions = openPool(coordinator, PARALLEL_TRANSACTIONS, HOT_WAIT_MS, OWN_PLAN_SETTINGS);
 
   const orm = drizzle(pool);
   const ormOf = rememberPerConnection((client) => drizzle(client));
@@ -116,7 +92,7 @@ export function openPostgres(url: string, log: Logger): Database & { pool: pg.Po
       const worker = `${host}:${port}`;
       const watch = watches.get(worker) ?? createOutageLog(log.child({ worker }));
       watches.set(worker, watch);
-      return openPool(max, HOT_WAIT_MS, PLAN_SETTINGS, { url: atServer(url, host, port), watch });
+      return openPool({ url: atServer(url, host, port), watch }, max, HOT_WAIT_MS, PLAN_SETTINGS);
     },
   });
 
@@ -135,6 +111,31 @@ export function openPostgres(url: string, log: Logger): Database & { pool: pg.Po
       await Promise.all([pool.end(), hot.end(), transactions.end(), shards.close()]);
     },
   };
+}
+
+function openPool(
+  { url, watch }: { url: string; watch: ConnectionWatch },
+  max: number,
+  waitMs: number,
+  settings = '',
+): pg.Pool {
+  const options: pg.PoolConfig & { watch: ConnectionWatch } = {
+    // The pool hands its options to each connection.
+    watch,
+    connectionString: url,
+    application_name: 'gauge',
+    connectionTimeoutMillis: 3_000,
+    idleTimeoutMillis: 60_000,
+    keepAlive: true,
+    query_timeout: waitMs,
+    max,
+    Client: Connection,
+    onConnect: (client) => client.query(`${sessionSettings(waitMs)}; ${settings}`).then(() => undefined),
+  };
+  const pool = new pg.Pool(options);
+  // The connection has told the log.
+  pool.on('error', () => undefined);
+  return pool;
 }
 
 /** The URL of the same database on another server. */
